@@ -3,7 +3,8 @@ the headers of `kernels/` that are."""
 
 from __future__ import annotations
 
-import sys
+import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from n2d2py import resources
@@ -18,7 +19,7 @@ from n2d2py.frontend.ini.targets import TARGET
 from n2d2py.ini.docs import schema_page
 from n2d2py.options import options_page
 
-__all__ = ["main", "pages"]
+__all__ = ["main", "pages", "write_pages"]
 
 
 def pages() -> dict[str, str]:
@@ -50,15 +51,27 @@ def pages() -> dict[str, str]:
     }
 
 
-def main(folder: Path) -> None:
+def write_pages(folder: Path) -> None:
     """Writes the pages into `folder`."""
     for name, text in pages().items():
         (folder / name).write_text(text, encoding="utf-8", newline="\n")
 
 
-if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        main(Path(sys.argv[1]))
-    else:
-        main(Path(__file__).resolve().parent.parent / "docs")
+def main(words: Sequence[str] | None = None) -> None:
+    """Runs the command line `words`; a wrong one ends with a message and exit status 2."""
+    parser = argparse.ArgumentParser("python -m n2d2py.docs", description="Writes the pages that are generated from tables.")
+    parser.add_argument(
+        "folder", nargs="?", type=Path, help="where the pages go; absent: docs, and the generated headers of kernels"
+    )
+    folder = parser.parse_args(words).folder
+    if folder is None:
+        write_pages(Path(__file__).resolve().parent.parent / "docs")
         write_isa_headers(resources.folder("kernels"))
+    elif folder.is_dir():
+        write_pages(folder)
+    else:
+        parser.error(f"{folder} is no folder")
+
+
+if __name__ == "__main__":
+    main()

@@ -13,7 +13,6 @@ from typing import Any
 from n2d2py import log
 from n2d2py.arithmetic import RESCALING_MODES
 from n2d2py.errors import N2D2Error, nearest
-from n2d2py.export import target_names
 from n2d2py.quant.options import QUALITIES
 from n2d2py.quant.thresholds import CLIPPING_MODES, WEIGHT_CLIPPING_MODES
 from n2d2py.stages.options import GIVEN_STIMULI, SYNTHETIC_STIMULI, LoadOptions, RunOptions, check_options
@@ -646,10 +645,10 @@ def _check_together(a: Arguments) -> None:
     if a.calibOnly and a.nbbits not in (8, 16):
         raise N2D2Error("E007", "-calibOnly has no meaning for floating point", remedy="use -nbbits 8 or 16")
     if a.compare and not a.export:
-        raise N2D2Error("E007", "-compare needs an export", remedy=f"add -export {target_names()[0]}")
+        raise N2D2Error("E007", "-compare needs an export", remedy=f"add -export {_an_export()}")
     if a.sensitivity and not (a.export and a.nbbits in (8, 16)):
         raise N2D2Error(
-            "E007", "-sensitivity needs an integer export", remedy=f"add -export {target_names()[0]} and -nbbits 8 or 16"
+            "E007", "-sensitivity needs an integer export", remedy=f"add -export {_an_export()} and -nbbits 8 or 16"
         )
     if a.pre_samples >= 0 and not a.network.endswith(".ini"):
         raise N2D2Error("E007", "-pre-samples needs the pipeline of an INI", remedy="leave it out for an ONNX file")
@@ -666,6 +665,13 @@ def _check_together(a: Arguments) -> None:
             f"-w {a.w} has no effect on an ONNX file",
             remedy="leave it out: the file holds its weights, or name it in an INI",
         )
+
+
+def _an_export() -> str:
+    """The name of an export, for a remedy."""
+    from n2d2py.export import target_names  # late: the help needs no export
+
+    return target_names()[0]
 
 
 def read_command(words: Sequence[str]) -> tuple[Path, RunOptions]:

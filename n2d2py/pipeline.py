@@ -33,7 +33,7 @@ from n2d2py.stages.export import export_folder_name, export_request, export_stag
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import LoadedNetwork, load_stage
 from n2d2py.stages.log_outputs import write_outputs
-from n2d2py.stages.memory import Memory, plan_stage
+from n2d2py.stages.memory import PlannedNetwork, plan_stage
 from n2d2py.stages.memory_report import memory_report
 from n2d2py.stages.options import RunOptions, ScoreOptions
 from n2d2py.stages.parameters import warn_without_effect
@@ -65,7 +65,7 @@ class ExportJob:
     tested: Stimuli | None
     stored: StoredStimuli
     positions: np.ndarray
-    memory: Memory | None
+    memory: PlannedNetwork | None
     target: Target[Any]
     prepared: Prepared[Any]
     manifest: Manifest

@@ -16,11 +16,11 @@ from n2d2py.data.environment import Levels
 from n2d2py.data.transformations import Inapplicable, Range, Transformation
 from n2d2py.errors import Location, N2D2Error
 
-__all__ = ["Pipeline", "Step", "TracePoint", "integer_range", "normalize_integers", "size_text"]
+__all__ = ["Pipeline", "PipelineStep", "TracePoint", "integer_range", "normalize_integers", "size_text"]
 
 
 @dataclass(frozen=True)
-class Step:
+class PipelineStep:
     """A transformation and the section that declares it."""
 
     transformation: Transformation
@@ -79,11 +79,11 @@ class Pipeline:
         levels: the values that the result is rounded to, or None.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[PipelineStep, ...]
     shape: tuple[int, ...]
     signed: bool
     where: Location | None
-    branches: tuple[tuple[Step, ...], ...] = ()
+    branches: tuple[tuple[PipelineStep, ...], ...] = ()
     levels: Levels | None = None
 
     def run(self, image: np.ndarray, name: str) -> np.ndarray:
@@ -195,18 +195,18 @@ class Pipeline:
                 ) from None
         return labels
 
-    def _chain(self, steps: Iterable[Step], image: np.ndarray, name: str) -> np.ndarray:
+    def _chain(self, steps: Iterable[PipelineStep], image: np.ndarray, name: str) -> np.ndarray:
         for step in steps:
             image = self._apply(step, image, name)
         return image
 
-    def _next(self, point: TracePoint, step: Step, name: str, prefix: str = "") -> TracePoint:
+    def _next(self, point: TracePoint, step: PipelineStep, name: str, prefix: str = "") -> TracePoint:
         transformation = step.transformation
         image = self._apply(step, point.image, name)
         bounds = _within(_mapped(transformation, point.bounds), integer_range(image.dtype))
         return TracePoint(f"{prefix}{transformation}", image, bounds, transformation)
 
-    def _apply(self, step: Step, image: np.ndarray, name: str) -> np.ndarray:
+    def _apply(self, step: PipelineStep, image: np.ndarray, name: str) -> np.ndarray:
         try:
             return step.transformation.apply(image)
         except Inapplicable as problem:

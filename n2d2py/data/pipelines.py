@@ -14,8 +14,8 @@ from n2d2py.concurrency import ordered_map
 from n2d2py.data.database import Database
 from n2d2py.data.database.base import Items
 from n2d2py.data.environment import Environment
-from n2d2py.data.pipeline import Pipeline, Step
-from n2d2py.data.statistics import Statistics, statistics
+from n2d2py.data.pipeline import Pipeline, PipelineStep
+from n2d2py.data.statistics import ImageStatistics, statistics
 from n2d2py.data.statistics_cache import key_of, load_statistics, save_statistics
 from n2d2py.data.transformations import APPLY_TO, applies_to, read_transformation
 from n2d2py.errors import ErrorList, N2D2Error, nearest
@@ -56,10 +56,10 @@ _LONGEST_FIRST = sorted((*_WHOLE, *_NEW_CHANNEL, *_ALL_CHANNELS, *_OTHERS), key=
 class _Steps:
     """Steps of the whole image or of one channel: cacheable ones run first."""
 
-    cacheable: list[Step] = field(default_factory=list)
-    on_the_fly: list[Step] = field(default_factory=list)
+    cacheable: list[PipelineStep] = field(default_factory=list)
+    on_the_fly: list[PipelineStep] = field(default_factory=list)
 
-    def add(self, kind: str, step: Step) -> None:
+    def add(self, kind: str, step: PipelineStep) -> None:
         (self.on_the_fly if "OnTheFly" in kind else self.cacheable).append(step)
 
 
@@ -85,7 +85,7 @@ class Pipelines:
     """
 
     by_set: dict[str, Pipeline]
-    statistics: dict[str, Statistics]
+    statistics: dict[str, ImageStatistics]
     logs: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
 
@@ -145,7 +145,7 @@ class _Reading:
 
     def __init__(self, document: Document, environment: Environment, database: Database | None, cache: Path | None):
         self.ways = {name: _Way() for name in INFERENCE}
-        self.statistics: dict[str, Statistics] = {}
+        self.statistics: dict[str, ImageStatistics] = {}
         self.logs: dict[str, dict[str, list[str]]] = {}
         self._cache = cache
         self._document = document
@@ -160,7 +160,7 @@ class _Reading:
         transformation = read_transformation(section, inference=bool(sets))
         if transformation is None:
             return
-        step = Step(transformation.bound(self._matrices), section.location)
+        step = PipelineStep(transformation.bound(self._matrices), section.location)
         for name in sets:
             way = self.ways[name]
             for one in [way.whole] if channels is None else [way.channels[at] for at in channels]:
@@ -233,7 +233,7 @@ class _Reading:
                     remedy="put a RescaleTransformation before",
                 )
 
-    def _computed(self, database: Database, values: Values) -> Statistics | None:
+    def _computed(self, database: Database, values: Values) -> ImageStatistics | None:
         """The statistics of a section; those of an earlier run where nothing has changed since."""
         wanted = values["MeanData"], values["StdDevData"]
         positions = [database.sets[name] for name in APPLY_TO[values["ApplyTo"]]]
@@ -253,7 +253,7 @@ class _Reading:
             log.notice("%s: statistics of %s", values.section.name, file)
         return found
 
-    def _logged(self, database: Database, values: Values) -> Statistics | None:
+    def _logged(self, database: Database, values: Values) -> ImageStatistics | None:
         """The statistics of a section, and the lines of its files."""
         files = {
             name: [head]

@@ -17,7 +17,7 @@ from n2d2py.data.matrices import write_matrix
 from n2d2py.data.pipeline import Pipeline, TracePoint, size_text
 from n2d2py.data.pipelines import STIMULI_DATA, read_pipelines
 from n2d2py.data.pixels import find_pixels
-from n2d2py.data.statistics import Statistics
+from n2d2py.data.statistics import ImageStatistics
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.data.transformations import Range
 from n2d2py.errors import InternalError, N2D2Error
@@ -66,7 +66,7 @@ class StimuliProvider:
         database: Database,
         pipelines: dict[str, Pipeline],
         batch_size: int = 1,
-        statistics: Mapping[str, Statistics] | None = None,
+        statistics: Mapping[str, ImageStatistics] | None = None,
         logs: Mapping[str, dict[str, list[str]]] | None = None,
     ):
         """`pipelines` for "Validation" and "Test"; the Learn set takes that of Validation."""

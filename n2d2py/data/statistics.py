@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Statistics", "statistics"]
+__all__ = ["ImageStatistics", "statistics"]
 
 Size = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Statistics:
+class ImageStatistics:
     """Of `count` images; the deviations are those of the whole population.
 
     Attributes:
@@ -49,7 +49,7 @@ def _each(choose: Callable[[int, int], int], one: Size, other: Size) -> Size:
     return width, height, channels
 
 
-def statistics(images: Iterable[np.ndarray], mean_data: bool = False, deviation_data: bool = False) -> Statistics | None:
+def statistics(images: Iterable[np.ndarray], mean_data: bool = False, deviation_data: bool = False) -> ImageStatistics | None:
     """The statistics of images (H, W, C), in one pass in float64; None for no image.
 
     Means and sums of squared differences are merged image by image (Chan, Golub and LeVeque), so
@@ -79,7 +79,7 @@ def statistics(images: Iterable[np.ndarray], mean_data: bool = False, deviation_
     if not count:
         return None
     means, deviations = moments if moments is not None and smallest == largest else (None, None)
-    return Statistics(
+    return ImageStatistics(
         count,
         smallest,
         largest,

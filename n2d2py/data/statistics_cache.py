@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.data.database.base import FileItems, Items
-from n2d2py.data.statistics import Statistics
+from n2d2py.data.statistics import ImageStatistics
 from n2d2py.files import DamagedArray, read_npz
 
 __all__ = ["key_of", "load_statistics", "save_statistics"]
@@ -32,7 +32,7 @@ def key_of(items: Items, positions: np.ndarray, steps: str) -> str | None:
     return digest.hexdigest()
 
 
-def load_statistics(file: Path, key: str) -> Statistics | None:
+def load_statistics(file: Path, key: str) -> ImageStatistics | None:
     """The stored statistics of this key; None without any, or where the file is damaged or of another key."""
     try:
         stored = read_npz(file)
@@ -45,10 +45,10 @@ def load_statistics(file: Path, key: str) -> Statistics | None:
     if len(sizes) != 7 or len(figures) != 4:
         return None
     matrices = [stored.get(name) for name in ("mean", "deviation")]
-    return Statistics(sizes[0], tuple(sizes[1:4]), tuple(sizes[4:7]), *figures, *matrices)
+    return ImageStatistics(sizes[0], tuple(sizes[1:4]), tuple(sizes[4:7]), *figures, *matrices)
 
 
-def save_statistics(file: Path, key: str, found: Statistics) -> None:
+def save_statistics(file: Path, key: str, found: ImageStatistics) -> None:
     """Writes the statistics beside whatever else the folder holds."""
     file.parent.mkdir(parents=True, exist_ok=True)
     matrices = {

@@ -14,7 +14,7 @@ from n2d2py.graph.shapes import MAX_TENSOR, Shape, elements
 
 if TYPE_CHECKING:
     from n2d2py.operators.base import Op
-    from n2d2py.operators.functions import Function
+    from n2d2py.operators.functions import FunctionRow
 
 __all__ = ["Graph", "Node", "Tensor", "check_size", "complete_params"]
 
@@ -55,7 +55,7 @@ class Node(Generic[OpT]):
     inputs: list[str]
     outputs: list[str]
     params: dict[str, np.ndarray] = field(default_factory=dict)
-    activation: Function | None = None
+    activation: FunctionRow | None = None
     location: Location | None = None
     source: list[str] = field(default_factory=list)
     helper: bool = False

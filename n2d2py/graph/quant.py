@@ -15,7 +15,7 @@ from n2d2py.graph.shapes import Shape
 if TYPE_CHECKING:
     from n2d2py.graph.graph import Node
     from n2d2py.operators.base import Op
-    from n2d2py.operators.functions import Function
+    from n2d2py.operators.functions import FunctionRow
 
 __all__ = ["QuantGraph", "QuantNode", "QuantTensor", "ResidualAdd"]
 
@@ -101,7 +101,7 @@ class QuantNode(Generic[OpT]):
     rescale: Rescale | None = None
     clamp: tuple[int, int] | None = None
     bound: int = 0
-    activation: Function | None = None
+    activation: FunctionRow | None = None
     location: Location | None = None
     source: list[str] = field(default_factory=list)
     residual: ResidualAdd | None = None

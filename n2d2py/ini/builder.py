@@ -8,31 +8,32 @@ built at this place.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
 from n2d2py.ini import lexer
+from n2d2py.ini.document import Document
 from n2d2py.ini.inclusion import Inclusions
 from n2d2py.ini.section import Section
 
-if TYPE_CHECKING:
-    from n2d2py.ini.document import Document
-
-__all__ = ["build"]
+__all__ = ["load_document"]
 
 MAX_ERRORS = 20
 
 
-def build(document: Document) -> None:
-    """Reads the file of `document` and fills its sections.
+def load_document(path: Path | str) -> Document:
+    """Reads an INI file with the templates that it includes.
 
     Raises:
-        N2D2Error: E101 to E107, E116 to E118 and E120; an ErrorList for several (20 at most); E123 at once.
+        N2D2Error: E101 to E107, E116 to E118 and E120 with file and line; an ErrorList for several (20 at most);
+            E123 at once.
     """
+    document = Document(Path(path))
     document.files.append(document.path)
     builder = _Builder(document)
     builder.add_lines(lexer.read_lines(document.path), None)
     ErrorList.raise_if(builder.errors[:MAX_ERRORS])
+    return document
 
 
 class _Builder:

@@ -9,25 +9,14 @@ from pathlib import Path
 
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error, nearest, readable
-from n2d2py.ini.builder import build
+from n2d2py.ini.expand import Expandable
 from n2d2py.ini.ignored import IgnoredKeys
 from n2d2py.ini.section import Section
 
-__all__ = ["MAX_SECTIONS", "Document", "Section", "load_document", "wildcard_match"]
+__all__ = ["MAX_SECTIONS", "Document", "Section", "wildcard_match"]
 
 MAX_SECTIONS = 5_000
 """Sections of a document: many times those of the largest networks."""
-
-
-def load_document(path: Path | str) -> Document:
-    """Reads an INI file with the templates that it includes.
-
-    Raises:
-        N2D2Error: E101 to E107 and E116 to E118 with file and line; an ErrorList for several.
-    """
-    document = Document(Path(path))
-    build(document)
-    return document
 
 
 class Document:
@@ -48,6 +37,11 @@ class Document:
         self._said: set[Hashable] = set()
         self.ignored = IgnoredKeys()
         self.described = False
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the INI file."""
+        return self.path.parent
 
     @property
     def sections(self) -> list[Section]:
@@ -117,7 +111,7 @@ class Document:
         """The section that a reference `[name]` means, or None."""
         return self._sections.get(name) or self._hidden.get(name)
 
-    def previous_name(self, section: Section) -> str:
+    def previous_name(self, section: Expandable) -> str:
         """The name of the section before `section`, those that include it by template left out."""
         names = list(self._sections)
         if section.name not in self._sections:

@@ -9,16 +9,13 @@ global section, the environment (taken literally, not expanded again).
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from n2d2py.errors import Location, N2D2Error, nearest
 from n2d2py.ini.expression import ExpressionError, evaluate
 from n2d2py.ini.paths import environment
 
-if TYPE_CHECKING:
-    from n2d2py.ini.section import Section
-
-__all__ = ["expand_property", "expand_text"]
+__all__ = ["Expandable", "References", "expand_property", "expand_text"]
 
 MAX_STEPS = 10_000
 MAX_CHARACTERS = 4 << 20
@@ -32,7 +29,67 @@ _CONTINUES = re.compile(r"[A-Za-z0-9_]|\.[A-Za-z0-9_]")
 _PAREN_OR_QUOTE = re.compile(r"[()'\"]")
 
 
-def expand_property(section: Section, key: str) -> str:
+class Expandable(Protocol):
+    """What expansion asks of a section."""
+
+    @property
+    def name(self) -> str:
+        """Its name; "" for the global section."""
+        ...
+
+    @property
+    def document(self) -> References:
+        """Where references and macros are looked up."""
+        ...
+
+    @property
+    def includer(self) -> Expandable | None:
+        """The section whose template brought this one."""
+        ...
+
+    def has(self, key: str) -> bool:
+        """Whether it has the property."""
+        ...
+
+    def raw(self, key: str) -> str:
+        """The unexpanded value."""
+        ...
+
+    def where(self, key: str) -> Location:
+        """Where the value is written."""
+        ...
+
+    def macros(self) -> list[str]:
+        """Names of its macros, without `$`."""
+        ...
+
+    def mark_used(self) -> None:
+        """Says that it was read."""
+        ...
+
+    def missing(self, key: str, where: Location) -> N2D2Error:
+        """The error for a property that it does not have."""
+        ...
+
+
+class References(Protocol):
+    """What expansion asks of a document."""
+
+    @property
+    def globals(self) -> Expandable:
+        """What stands before the first header."""
+        ...
+
+    def referable(self, name: str) -> Expandable | None:
+        """The section that `[name]` means."""
+        ...
+
+    def previous_name(self, section: Expandable) -> str:
+        """The name of the section before that one."""
+        ...
+
+
+def expand_property(section: Expandable, key: str) -> str:
     """The expanded value of a property of `section`, read from that section.
 
     Raises:
@@ -43,7 +100,7 @@ def expand_property(section: Section, key: str) -> str:
     return _Expansion(section).property(section, key)
 
 
-def expand_text(reader: Section, text: str, where: Location) -> str:
+def expand_text(reader: Expandable, text: str, where: Location) -> str:
     """The expansion of a text that stands at `where`, read from the section `reader`."""
     return _Expansion(reader).text(text, where)
 
@@ -57,7 +114,7 @@ def _start(pattern: re.Pattern[str], text: str, place: int = 0) -> str:
 class _Expansion:
     """One read: the chain of definitions being expanded and the work done so far."""
 
-    def __init__(self, reader: Section):
+    def __init__(self, reader: Expandable):
         self._reader = reader
         self._document = reader.document
         self._chain: list[str] = []
@@ -65,7 +122,7 @@ class _Expansion:
         self._steps = 0
         self._characters = 0
 
-    def property(self, owner: Section, key: str) -> str:
+    def property(self, owner: Expandable, key: str) -> str:
         label = f"${{{key[1:]}}}" if key.startswith("$") else f"[{owner.name}]{key}"
         if key.startswith("$") and owner.name:
             label += f" of [{owner.name}]"

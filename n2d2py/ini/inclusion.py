@@ -9,18 +9,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from n2d2py import resources
 from n2d2py.errors import Location, N2D2Error
+from n2d2py.ini.document import Document
 from n2d2py.ini.expand import expand_text
 from n2d2py.ini.lexer import Header, SourceLine
 from n2d2py.ini.paths import below_models
+from n2d2py.ini.section import Section
 from n2d2py.ini.template import Parameter, Renderer
-
-if TYPE_CHECKING:
-    from n2d2py.ini.document import Document
-    from n2d2py.ini.section import Section
 
 __all__ = ["Inclusions"]
 
@@ -74,7 +71,7 @@ class Inclusions:
 
     def _find(self, name: str, where: Location) -> Path:
         including = Path(where.file or "").parent
-        folders = list(dict.fromkeys([including, self._document.path.parent, *_models_folders()]))
+        folders = list(dict.fromkeys([including, self._document.folder, *_models_folders()]))
         candidates = [] if "\0" in name else [folder / name for folder in (folders[:1] if os.path.isabs(name) else folders)]
         if candidates and (rest := below_models(name)) is not None:
             candidates += [folder / rest for folder in folders]
@@ -97,7 +94,7 @@ class Inclusions:
 
     def _allowed(self, candidate: Path) -> bool:
         real = candidate.resolve()
-        roots = [self._document.path.parent, *_models_folders()]
+        roots = [self._document.folder, *_models_folders()]
         return any(real.is_relative_to(root.resolve()) for root in roots)
 
 

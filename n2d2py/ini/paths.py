@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from n2d2py import resources
-
-if TYPE_CHECKING:
-    from n2d2py.ini.document import Document
 
 __all__ = ["below_models", "environment", "resolve_path"]
 
@@ -34,16 +30,16 @@ def below_models(text: str) -> str | None:
     return text[len(models) + 1 :] if models and text.startswith(f"{models}/") else None
 
 
-def resolve_path(text: str, document: Document) -> Path | None:
+def resolve_path(text: str, folder: Path) -> Path | None:
     """The existing file or folder that `text` names, or None.
 
-    A relative name is looked for in the working directory, then beside the INI file; the latter also what is not in
-    the folder N2D2_MODELS.
+    A relative name is looked for in the working directory, then in `folder`, that of the INI file; the latter also what
+    is not in the folder N2D2_MODELS.
     """
     if not text or "\0" in text:
         return None
     beside = below_models(text) or text
-    for candidate in (Path(text), document.path.parent / beside):
+    for candidate in (Path(text), folder / beside):
         try:
             if candidate.exists():
                 return candidate

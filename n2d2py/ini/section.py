@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Protocol
 
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error, nearest
-from n2d2py.ini.expand import expand_property
+from n2d2py.ini.expand import References, expand_property
+from n2d2py.ini.ignored import IgnoredKeys
 
-if TYPE_CHECKING:
-    from n2d2py.ini.document import Document
-
-__all__ = ["Property", "Section"]
+__all__ = ["Property", "Section", "Siblings"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,37 @@ class Property:
     inherited: bool = False
 
 
+class Siblings(References, Protocol):
+    """What a section and its readers ask of the document that it belongs to."""
+
+    ignored: IgnoredKeys
+    described: bool
+
+    def __contains__(self, name: object) -> bool: ...
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the INI file."""
+        ...
+
+    @property
+    def sections(self) -> list[Section]:
+        """The named sections in order of declaration."""
+        ...
+
+    def section(self, name: str) -> Section | None:
+        """The section of that name, or None."""
+        ...
+
+    def require(self, name: str, where: Location | None = None) -> Section:
+        """The section of that name, named at `where`; E119 when there is none."""
+        ...
+
+    def first_time(self, token: Hashable) -> bool:
+        """True the first time that `token` is given."""
+        ...
+
+
 class Section:
     """Named properties in order of declaration; names starting with `$` are macros.
 
@@ -33,7 +64,7 @@ class Section:
 
     def __init__(
         self,
-        document: Document,
+        document: Siblings,
         name: str,
         location: Location,
         bases: tuple[Section, ...] = (),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import lcm
 
 from n2d2py.memory.access import Concatenated, View
-from n2d2py.memory.manager import Geometry
+from n2d2py.memory.manager import PlaneLayout
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
 from n2d2py.memory.settings import Settings
 
@@ -73,10 +73,10 @@ def concats_in_place(problem: MemoryProblem) -> list[str]:
     ]
 
 
-def dense(tensor: TensorSpec, whole: bool = False) -> Geometry:
+def dense(tensor: TensorSpec, whole: bool = False) -> PlaneLayout:
     """The geometry of a tensor without gaps between its pixels."""
     size = tensor.pixel_bytes
-    return Geometry(size, size, tensor.width, tensor.height, tensor.element_bytes, whole)
+    return PlaneLayout(size, size, tensor.width, tensor.height, tensor.element_bytes, whole)
 
 
 class Buffers:
@@ -174,7 +174,7 @@ class Buffers:
             at += self.problem.tensors[name].pixel_bytes
         return Buffer(root, parts, birth=birth)
 
-    def form(self, buffer: Buffer) -> Geometry:
+    def form(self, buffer: Buffer) -> PlaneLayout:
         """The geometry of a buffer's root: MemoryAlignment rounds the pixel stride of what
         operators write.
         """
@@ -183,9 +183,9 @@ class Buffers:
         if buffer.produced and not buffer.whole and not buffer.external:
             step = lcm(self.settings.alignment, root.element_bytes)
             stride = -(-stride // step) * step
-        return Geometry(root.pixel_bytes, stride, root.width, root.height, root.element_bytes, buffer.whole)
+        return PlaneLayout(root.pixel_bytes, stride, root.width, root.height, root.element_bytes, buffer.whole)
 
-    def geometry(self, name: str) -> Geometry:
+    def geometry(self, name: str) -> PlaneLayout:
         """The geometry of a tensor in its buffer: its own where it is a reshape."""
         buffer = self.of[name]
         if name in buffer.reshaped:

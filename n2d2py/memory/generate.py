@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from n2d2py.memory.access import Concatenated, Overlay
 from n2d2py.memory.buffers import Buffer, Buffers, concats_in_place
-from n2d2py.memory.manager import Geometry, Manager, Space, SpacePlane
-from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, Scratch, Step
+from n2d2py.memory.manager import Manager, PlaneLayout, Space, SpacePlane
+from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, ScheduleStep, Scratch
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 from n2d2py.memory.settings import Settings
 
@@ -49,7 +49,7 @@ class Generation:
             if buffer not in self._planes and not buffer.external:
                 self._planes[buffer] = self._shared(op, buffer) or allocate(buffers.form(buffer), buffer.birth, buffer.death)
             if op.scratch_bytes:
-                form = Geometry(op.scratch_bytes, op.scratch_bytes, 1, 1, self.unit)
+                form = PlaneLayout(op.scratch_bytes, op.scratch_bytes, 1, 1, self.unit)
                 self._scratch[op.name] = allocate(form, clock, clock)
 
     def _shared(self, op: OpSpec, buffer: Buffer) -> SpacePlane | None:
@@ -90,7 +90,7 @@ class Generation:
         """The plan, once every space has its offset."""
         clock, views = self.buffers.clock, self.buffers.views
         order = self.buffers.order()
-        schedule = tuple(Step(op.name, clock[op.name]) for op in order)
+        schedule = tuple(ScheduleStep(op.name, clock[op.name]) for op in order)
         end = max([len(schedule)] + [step.clock + 1 for step in schedule])
         writers = {op.output: op.name for op in order if op.name not in views}
         planes = {
@@ -128,7 +128,7 @@ class Generation:
         )
 
 
-def _ring_bytes(op: OpSpec, source: Geometry, output: Geometry, dead: Callable[[int], int]) -> int:
+def _ring_bytes(op: OpSpec, source: PlaneLayout, output: PlaneLayout, dead: Callable[[int], int]) -> int:
     """The size of a space in which the output of a window operator may follow its input, wrapping.
 
     The larger of what is needed, |X| + max over y of ((y+1) output lines - dead(y) input lines) and

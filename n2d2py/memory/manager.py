@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 
 from n2d2py.memory.access import Overlay
 
-__all__ = ["Geometry", "Manager", "Share", "Space", "SpacePlane"]
+__all__ = ["Manager", "PlaneLayout", "Share", "Space", "SpacePlane"]
 
 
 @dataclass(frozen=True)
-class Geometry:
+class PlaneLayout:
     """The form of a tensor in memory: `count` lines of `length` pixels of `size` bytes every
     `stride`.
 
@@ -78,7 +78,7 @@ class SpacePlane:
     """
 
     space: Space
-    form: Geometry
+    form: PlaneLayout
     start: int
     allocated: int
     released: int
@@ -191,7 +191,7 @@ class Manager:
     def __init__(self) -> None:
         self.spaces: list[Space] = []
 
-    def allocate(self, form: Geometry, allocated: int, released: int) -> SpacePlane:
+    def allocate(self, form: PlaneLayout, allocated: int, released: int) -> SpacePlane:
         """A plane at the start of a new space."""
         space = Space(form.bytes, allocated, released)
         plane = SpacePlane(space, form, 0, allocated, released)
@@ -203,7 +203,7 @@ class Manager:
         self,
         op: str,
         source: SpacePlane,
-        form: Geometry,
+        form: PlaneLayout,
         allocated: int,
         released: int,
         *,
@@ -233,7 +233,7 @@ class Manager:
         return None
 
     @staticmethod
-    def _rounded(source: SpacePlane, form: Geometry, needed: int) -> int:
+    def _rounded(source: SpacePlane, form: PlaneLayout, needed: int) -> int:
         """`needed` raised so that neither plane loses a part of a line at the wrap."""
         start = source.end
         needed = start - (start - needed) // form.unit * form.unit
@@ -241,7 +241,7 @@ class Manager:
 
     @staticmethod
     def _try(
-        op: str, source: SpacePlane, form: Geometry, size: int, overlay: Overlay, dead: Callable[[int], int]
+        op: str, source: SpacePlane, form: PlaneLayout, size: int, overlay: Overlay, dead: Callable[[int], int]
     ) -> SpacePlane | None:
         """The plane in the space grown to `size`, or None, the space unchanged, when that is not
         safe.

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from n2d2py.memory.access import Overlay
-from n2d2py.memory.manager import Geometry
+from n2d2py.memory.manager import PlaneLayout
 from n2d2py.memory.problem import OpSpec, TensorSpec
 
 __all__ = ["Reach", "line_reads", "reach"]
@@ -49,10 +49,10 @@ def line_reads(op: OpSpec, source: TensorSpec, lines: int) -> list[range]:
 def reach(
     op: OpSpec,
     source: TensorSpec,
-    source_form: Geometry,
+    source_form: PlaneLayout,
     source_part: int,
     output: TensorSpec,
-    output_form: Geometry,
+    output_form: PlaneLayout,
     output_part: int,
 ) -> Reach | None:
     """The safe distances of the buffers, or None where `op` needs the input to the end.
@@ -72,7 +72,7 @@ def reach(
     return _limited(ahead + shift, behind + shift, source_form, output_form)
 
 
-def _limited(ahead: int, behind: int, source: Geometry, output: Geometry) -> Reach:
+def _limited(ahead: int, behind: int, source: PlaneLayout, output: PlaneLayout) -> Reach:
     """Distances beyond those of disjoint buffers are replaced by them."""
     return Reach(max(ahead, -output.bytes), min(behind, source.bytes), source.bytes, output.bytes)
 
@@ -95,7 +95,7 @@ def _lines(reads: list[range], source_line: int, output_line: int) -> tuple[int,
     return ahead, behind
 
 
-def _elements(source: TensorSpec, source_form: Geometry, output: TensorSpec, output_form: Geometry) -> tuple[int, int]:
+def _elements(source: TensorSpec, source_form: PlaneLayout, output: TensorSpec, output_form: PlaneLayout) -> tuple[int, int]:
     """(ahead, behind) of element order: addresses are linear in pixel and channel, corners decide."""
     pixels, channels = source.height * source.width, source.channels
     size, width = source.element_bytes, output.element_bytes

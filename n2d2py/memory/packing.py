@@ -13,7 +13,7 @@ from random import Random
 from n2d2py.memory.access import LineTable, Overlay
 from n2d2py.memory.buffers import Buffer, Buffers
 from n2d2py.memory.overlap import Reach, reach
-from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, Scratch, Step
+from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, ScheduleStep, Scratch
 from n2d2py.memory.problem import OpSpec
 
 __all__ = ["Block", "Packing", "Pair", "Placement"]
@@ -234,7 +234,7 @@ class Packing:
             for distance in [placement.offsets[pair.output] - placement.offsets[pair.source]]
             if pair.reach.ahead < distance < pair.reach.source
         }
-        schedule = tuple(Step(op.name, clock[op.name]) for op in buffers.order())
+        schedule = tuple(ScheduleStep(op.name, clock[op.name]) for op in buffers.order())
         end = max([len(schedule)] + [step.clock + 1 for step in schedule])
         writers = {op.output: op.name for op in self.ops}
         planes = {}

@@ -12,7 +12,7 @@ from typing import Any
 
 from n2d2py.memory.problem import MemoryProblem
 
-__all__ = ["MemoryPlan", "OpPlan", "Plane", "Scratch", "Step"]
+__all__ = ["MemoryPlan", "OpPlan", "Plane", "ScheduleStep", "Scratch"]
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class OpPlan:
 
 
 @dataclass(frozen=True)
-class Step:
+class ScheduleStep:
     """One operator of the schedule. `rows`: only these lines [begin, end) of the output, the others in other steps. `in_rows`: only
     these lines of the input are added to partial results in the scratch; the step with the last line writes the output (`commit`).
     `op` is the name of a network input where `arrives`: its lines come from outside at that point.
@@ -141,7 +141,7 @@ class MemoryPlan:
     strategy: str
     arena_bytes: int
     planes: dict[str, Plane]
-    schedule: tuple[Step, ...]
+    schedule: tuple[ScheduleStep, ...]
     ops: dict[str, OpPlan] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     bound: int | None = None

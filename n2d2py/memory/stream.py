@@ -12,7 +12,7 @@ from n2d2py.memory.access import Arrival
 from n2d2py.memory.buffers import Buffer, Buffers
 from n2d2py.memory.cut import Cutter
 from n2d2py.memory.packing import Block, Packing, Placement
-from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, Scratch, Step
+from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, ScheduleStep, Scratch
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 from n2d2py.memory.relax import relax
 from n2d2py.memory.search import improve
@@ -152,26 +152,28 @@ class _StreamPacking(Packing):
         options = {**buffers.settings.by_export_name(), "Clock": "segment", "StreamInput": int(self.stream_input)}
         return MemoryPlan(strategy, max(tops, default=0), planes, self._schedule(), ops, options, self.bound)
 
-    def _schedule(self) -> tuple[Step, ...]:
-        steps: list[Step] = []
+    def _schedule(self) -> tuple[ScheduleStep, ...]:
+        steps: list[ScheduleStep] = []
         for number, segment in enumerate(self.segments):
             ops = self.ops[segment.begin : segment.end]
             for n, first, stop in segment.runs:
                 op = ops[n]
                 if op.name in segment.partial:
                     height = self.buffers.problem.tensors[op.inputs[0]].height
-                    steps.append(Step(op.name, number, in_rows=(first, stop), commit=stop == height))
+                    steps.append(ScheduleStep(op.name, number, in_rows=(first, stop), commit=stop == height))
                 else:
-                    steps.append(Step(op.name, number, rows=(first, stop), arrives=isinstance(op.access, Arrival)))
+                    steps.append(ScheduleStep(op.name, number, rows=(first, stop), arrives=isinstance(op.access, Arrival)))
             if segment.rows is None:
                 op = ops[0]
                 lines = (0, self.buffers.problem.tensors[op.output].height)
                 steps.append(
-                    Step(op.name, number, rows=lines, arrives=True) if isinstance(op.access, Arrival) else Step(op.name, number)
+                    ScheduleStep(op.name, number, rows=lines, arrives=True)
+                    if isinstance(op.access, Arrival)
+                    else ScheduleStep(op.name, number)
                 )
         return tuple(self._with_views(steps))
 
-    def _with_views(self, steps: list[Step]) -> list[Step]:
+    def _with_views(self, steps: list[ScheduleStep]) -> list[ScheduleStep]:
         """Views as soon as what they see is complete."""
         problem = self.buffers.problem
         waiting = [op for op in problem.ops if op.name in self.buffers.views]
@@ -189,6 +191,6 @@ class _StreamPacking(Packing):
                 for op in ready:
                     waiting.remove(op)
                     complete.add(op.output)
-                    result.append(Step(op.name, step.clock if step else 0))
+                    result.append(ScheduleStep(op.name, step.clock if step else 0))
                 ready = [op for op in waiting if complete.issuperset(op.inputs)]
         return result

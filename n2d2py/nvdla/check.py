@@ -11,7 +11,7 @@ import numpy as np
 
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.nvdla import firmware
-from n2d2py.nvdla.config import Config
+from n2d2py.nvdla.config import HardwareConfig
 from n2d2py.nvdla.firmware import BDMA, CDP, CONV, CUBES, FP16, RUBIK, SDP
 from n2d2py.nvdla.hazards import hazards
 from n2d2py.nvdla.model.cbuf import ConvolutionBuffer
@@ -27,7 +27,7 @@ SRAM = 1
 _LARGEST = 8192
 
 
-def violations(program: Program, config: Config) -> list[str]:
+def violations(program: Program, config: HardwareConfig) -> list[str]:
     """Everything that is wrong, in the order of the file; empty for a valid loadable."""
     found = list(_runtime(program))
     order: list[Operation] = []
@@ -47,7 +47,7 @@ def violations(program: Program, config: Config) -> list[str]:
     return found if found else _buffer(order, config)[0]
 
 
-def notes(program: Program, config: Config) -> list[str]:
+def notes(program: Program, config: HardwareConfig) -> list[str]:
     """What is right once and wrong in the next inference, of a loadable without violations."""
     order: list[Operation] = []
     for task in program.tasks:
@@ -56,7 +56,7 @@ def notes(program: Program, config: Config) -> list[str]:
     return _buffer(order, config)[1]
 
 
-def check_program(program: Program, config: Config) -> None:
+def check_program(program: Program, config: HardwareConfig) -> None:
     """Raises E908 with every violation, one line each."""
     ErrorList.raise_if(
         [
@@ -127,7 +127,7 @@ def _task(task: DlaTask) -> Iterator[str]:
         yield f"it has {int(network['num_rois'])} regions of interest"
 
 
-def _engine(operation: Operation, config: Config) -> Iterator[str]:
+def _engine(operation: Operation, config: HardwareConfig) -> Iterator[str]:
     if (operation.engine == BDMA and not config.has_bdma) or (operation.engine == RUBIK and not config.has_rubik):
         yield f"{config.name} has no such engine"
     for name in ("dst_precision", "in_precision", "out_precision", "precision", "src_precision"):
@@ -137,7 +137,7 @@ def _engine(operation: Operation, config: Config) -> Iterator[str]:
             yield f"{name} is {int(operation.op[name])}, which {config.name} does not compute in"
 
 
-def _cubes(program: Program, task: DlaTask, operation: Operation, config: Config) -> Iterator[str]:
+def _cubes(program: Program, task: DlaTask, operation: Operation, config: HardwareConfig) -> Iterator[str]:
     """Bounds, alignment and sizes of the data cubes in memory."""
     if operation.engine == BDMA:
         return
@@ -164,7 +164,7 @@ def _cubes(program: Program, task: DlaTask, operation: Operation, config: Config
             yield f"{name} ends at byte {base + int(cube['size'])} of a memory of {size}"
 
 
-def _feature(operation: Operation, name: str, cube: np.void, base: int, size: int, config: Config) -> Iterator[str]:
+def _feature(operation: Operation, name: str, cube: np.void, base: int, size: int, config: HardwareConfig) -> Iterator[str]:
     w, h, c = (int(cube[axis]) for axis in ("width", "height", "channel"))
     line, surface = int(cube["line_stride"]), int(cube["surf_stride"])
     if not (0 < w <= _LARGEST and 0 < h <= _LARGEST and 0 < c <= _LARGEST):
@@ -263,7 +263,7 @@ def _schedule(program: Program, task: DlaTask, order: list[Operation]) -> list[s
     return []
 
 
-def _buffer(order: list[Operation], config: Config) -> tuple[list[str], list[str]]:
+def _buffer(order: list[Operation], config: HardwareConfig) -> tuple[list[str], list[str]]:
     """What goes wrong in the convolution buffer from one convolution to the next, and what is left at the end."""
     buffer = ConvolutionBuffer(config)
     found, held, culprit = [], 0, ""

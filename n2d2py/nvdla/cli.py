@@ -15,7 +15,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.nvdla.check import check_program, notes
-from n2d2py.nvdla.config import Config, config, config_of, precisions_of
+from n2d2py.nvdla.config import HardwareConfig, config, config_of, precisions_of
 from n2d2py.nvdla.dump import dump, dump_text
 from n2d2py.nvdla.loadable import read_loadable
 from n2d2py.nvdla.model import half_products, run_program
@@ -170,7 +170,7 @@ def _inputs(arguments: argparse.Namespace, program: Program) -> list[np.ndarray]
     return inputs
 
 
-def _chosen(arguments: argparse.Namespace, program: Program) -> Config | None:
+def _chosen(arguments: argparse.Namespace, program: Program) -> HardwareConfig | None:
     """The configuration that is asked for.
 
     Raises:

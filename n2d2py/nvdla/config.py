@@ -9,11 +9,11 @@ from n2d2py.nvdla import firmware
 from n2d2py.nvdla.firmware import BYTES, CONV, FP16, INT8, INT16
 from n2d2py.nvdla.program import Operation, Program
 
-__all__ = ["CONFIGS", "Config", "config", "config_of", "entries_per_slice", "precisions_of", "widest_pool"]
+__all__ = ["CONFIGS", "HardwareConfig", "config", "config_of", "entries_per_slice", "precisions_of", "widest_pool"]
 
 
 @dataclass(frozen=True)
-class Config:
+class HardwareConfig:
     """One configuration.
 
     Attributes:
@@ -60,19 +60,19 @@ class Config:
 CONFIGS = {
     one.name: one
     for one in (
-        Config("nv_full", 32, 64, 32, 16, 256, 128, (INT8, INT16, FP16), True, True, True),
-        Config("nv_large", 32, 64, 32, 16, 512, 64, has_y=True),
-        Config("nv_medium_1024_full", 32, 32, 32, 32, 512, 32, has_y=True),
-        Config("nv_medium_512", 16, 32, 16, 32, 512, 32),
-        Config("nv_small_256", 8, 32, 8, 32, 128, 32),
-        Config("nv_small_256_full", 8, 32, 8, 32, 128, 32, has_y=True),
-        Config("nv_small", 8, 8, 8, 32, 512, 8),
+        HardwareConfig("nv_full", 32, 64, 32, 16, 256, 128, (INT8, INT16, FP16), True, True, True),
+        HardwareConfig("nv_large", 32, 64, 32, 16, 512, 64, has_y=True),
+        HardwareConfig("nv_medium_1024_full", 32, 32, 32, 32, 512, 32, has_y=True),
+        HardwareConfig("nv_medium_512", 16, 32, 16, 32, 512, 32),
+        HardwareConfig("nv_small_256", 8, 32, 8, 32, 128, 32),
+        HardwareConfig("nv_small_256_full", 8, 32, 8, 32, 128, 32, has_y=True),
+        HardwareConfig("nv_small", 8, 8, 8, 32, 512, 8),
     )
 }
 """By name; NVIDIA's runtime knows nv_full, nv_large and nv_small."""
 
 
-def config(name: str) -> Config:
+def config(name: str) -> HardwareConfig:
     """The configuration of that name.
 
     Raises:
@@ -88,7 +88,7 @@ def config(name: str) -> Config:
     return CONFIGS[name]
 
 
-def entries_per_slice(one: Config, width: int, channels: int, precision: int) -> int:
+def entries_per_slice(one: HardwareConfig, width: int, channels: int, precision: int) -> int:
     """Entries of the convolution buffer that one line of a feature cube takes."""
     atoms = -(-channels * BYTES[precision] // one.atom)
     per_entry = one.width // one.atom
@@ -102,13 +102,13 @@ _OVERLAPS = (1, 1, 2, 4, 4, 8, 8, 8, 8)
 """Lines that it holds by the windows that overlap above each other."""
 
 
-def widest_pool(one: Config, precision: int, kernel: int, stride: int) -> int:
+def widest_pool(one: HardwareConfig, precision: int, kernel: int, stride: int) -> int:
     """Positions of a line that the pooling engine forms at once, for windows of `kernel` lines every `stride` lines."""
     bits = one.kernel_group(precision) * (14 if precision == INT8 else 28)
     return _LINE_BUFFER // (_OVERLAPS[min(-(-kernel // max(stride, 1)), 8)] * bits)
 
 
-def config_of(program: Program) -> Config:
+def config_of(program: Program) -> HardwareConfig:
     """The configuration that a loadable was made for: by the atom of its cubes, then by the entries per slice.
 
     nv_full is preferred where several fit, then nv_large, then nv_small.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from n2d2py.nvdla.config import Config, entries_per_slice, widest_pool
+from n2d2py.nvdla.config import HardwareConfig, entries_per_slice, widest_pool
 from n2d2py.nvdla.firmware import BYTES, CDP, CONV, FP16, PDP, SDP
 from n2d2py.nvdla.model.image import FEATURE, ORDERS
 from n2d2py.nvdla.model.sdp import BOTH, processing_precision
@@ -15,7 +15,7 @@ __all__ = ["operation_violations"]
 FLY = 2
 
 
-def operation_violations(task: DlaTask, operation: Operation, config: Config) -> list[str]:
+def operation_violations(task: DlaTask, operation: Operation, config: HardwareConfig) -> list[str]:
     """What is wrong with an operation by itself."""
     rules = {CONV: _conv, SDP: _sdp, PDP: _pdp, CDP: _cdp}
     rule = rules.get(operation.engine)
@@ -29,7 +29,7 @@ def _within(operation: Operation, low: int, high: int, *names: str) -> Iterator[
             yield f"{name} is {value}, not from {low} to {high}"
 
 
-def _conv(task: DlaTask, operation: Operation, config: Config) -> Iterator[str]:
+def _conv(task: DlaTask, operation: Operation, config: HardwareConfig) -> Iterator[str]:
     op, src, dst = operation.op, operation.surface["src_data"], operation.surface["dst_data"]
     yield from _within(operation, 1, 8, "conv_stride_x", "conv_stride_y")
     yield from _within(operation, 1, 32, "kernel_width_csc", "kernel_height_csc", "dilation_x", "dilation_y")
@@ -85,7 +85,7 @@ def _direct(operation: Operation, src, dst) -> Iterator[str]:
             )
 
 
-def _buffers(operation: Operation, config: Config, precision: int) -> Iterator[str]:
+def _buffers(operation: Operation, config: HardwareConfig, precision: int) -> Iterator[str]:
     """Entries per slice, banks, bytes of a kernel."""
     op = operation.op
     w, h, c = (int(op[f"input_{axis}_csc"]) for axis in ("width", "height", "channel"))
@@ -117,7 +117,7 @@ def _buffers(operation: Operation, config: Config, precision: int) -> Iterator[s
         yield f"data_bank {data} and weight_bank {weight} are more than the {config.banks} banks of {config.name}"
 
 
-def _sdp(task: DlaTask, operation: Operation, config: Config) -> Iterator[str]:
+def _sdp(task: DlaTask, operation: Operation, config: HardwareConfig) -> Iterator[str]:
     op, src, dst = operation.op, operation.surface["src_data"], operation.surface["dst_data"]
     if int(op["batch_num"]) != 1:
         yield f"batch_num is {int(op['batch_num'])}, not 1"
@@ -146,7 +146,7 @@ def _sdp(task: DlaTask, operation: Operation, config: Config) -> Iterator[str]:
         yield "it has a fused parent, but reads memory"
 
 
-def _single_pixel(operation: Operation, config: Config) -> Iterator[str]:
+def _single_pixel(operation: Operation, config: HardwareConfig) -> Iterator[str]:
     """Surface strides of 1x1 cubes: the elements of a group of channels, whatever the size of the whole."""
     op, surface = operation.op, operation.surface
     precisions = [min(int(op[name]), FP16) for name in ("src_precision", "dst_precision")]
@@ -163,7 +163,7 @@ def _single_pixel(operation: Operation, config: Config) -> Iterator[str]:
             yield f"the surface stride of {name} is {found}; a group of channels of one pixel takes {stride}"
 
 
-def _pdp(task: DlaTask, operation: Operation, config: Config) -> Iterator[str]:
+def _pdp(task: DlaTask, operation: Operation, config: HardwareConfig) -> Iterator[str]:
     op, src, dst = operation.op, operation.surface["src_data"], operation.surface["dst_data"]
     yield from _within(operation, 0, 7, "pool_width", "pool_height", "pad_left", "pad_right", "pad_top", "pad_bottom")
     yield from _within(operation, 1, 8, "stride_x", "stride_y")
@@ -190,7 +190,7 @@ def _pdp(task: DlaTask, operation: Operation, config: Config) -> Iterator[str]:
         yield "its input comes from the SDP, but no fused parent is named"
 
 
-def _cdp(task: DlaTask, operation: Operation, config: Config) -> Iterator[str]:
+def _cdp(task: DlaTask, operation: Operation, config: HardwareConfig) -> Iterator[str]:
     op = operation.op
     if int(op["local_size"]) not in (3, 5, 7, 9):
         yield f"local_size is {int(op['local_size'])}, not 3, 5, 7 or 9"

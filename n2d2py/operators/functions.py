@@ -25,7 +25,7 @@ __all__ = [
     "Elu",
     "Erf",
     "Exp",
-    "Function",
+    "FunctionRow",
     "Functor",
     "Gelu",
     "GeluTanh",
@@ -89,7 +89,7 @@ class Functor:
     header: str = ""
 
 
-class Function:
+class FunctionRow:
     """y = f(x), element by element, in the floating-point type of x.
 
     Attributes:
@@ -104,7 +104,7 @@ class Function:
     kind: ClassVar[str] = ""
     onnx: ClassVar[str] = ""
     ini_values: ClassVar[tuple[str, ...]] = ()
-    gate: ClassVar[tuple[Function, ...]] = ()
+    gate: ClassVar[tuple[FunctionRow, ...]] = ()
     nonnegative: ClassVar[bool] = False
     is_clamp: ClassVar[bool] = False
 
@@ -137,7 +137,7 @@ class Function:
             raise ValueError(f"the function {self.kind} has no ONNX nodes")
 
     @classmethod
-    def from_onnx(cls, node: OnnxSource) -> Function:
+    def from_onnx(cls, node: OnnxSource) -> FunctionRow:
         """The function of a node of the operator `onnx`."""
         given = {one.name: float(node.attribute(_onnx_name(one), one.default)) for one in fields(cls)}  # type: ignore[arg-type]
         return cls(**given)
@@ -152,18 +152,18 @@ def _named(onnx: str, default: Any = MISSING) -> Any:
     return field(default=default, metadata={"onnx": onnx})
 
 
-FUNCTIONS: Registry[type[Function]] = Registry("the function")
+FUNCTIONS: Registry[type[FunctionRow]] = Registry("the function")
 """All functions by kind."""
-ONNX_FUNCTIONS: Registry[Callable[[OnnxSource], Function]] = Registry("the function of the ONNX operator")
+ONNX_FUNCTIONS: Registry[Callable[[OnnxSource], FunctionRow]] = Registry("the function of the ONNX operator")
 """The ONNX operators that are functions; a reader raises ValueError, with the reason as a clause, for a node that it cannot take."""
 
 
-def from_onnx(operator: str) -> Callable[[Callable[[OnnxSource], Function]], Callable[[OnnxSource], Function]]:
+def from_onnx(operator: str) -> Callable[[Callable[[OnnxSource], FunctionRow]], Callable[[OnnxSource], FunctionRow]]:
     """Declares how another ONNX operator becomes a function."""
     return lambda read: ONNX_FUNCTIONS.add(operator, read)
 
 
-FunctionType = TypeVar("FunctionType", bound="type[Function]")
+FunctionType = TypeVar("FunctionType", bound="type[FunctionRow]")
 
 
 def function(made: FunctionType) -> FunctionType:
@@ -175,17 +175,17 @@ def function(made: FunctionType) -> FunctionType:
     return made
 
 
-def _row(kind: str, formula: str, real: Callable[[np.ndarray], np.ndarray], **facts: Any) -> type[Function]:
+def _row(kind: str, formula: str, real: Callable[[np.ndarray], np.ndarray], **facts: Any) -> type[FunctionRow]:
     """Declares a function without attributes: y = `real`(x); `facts` are attributes of Function."""
 
-    def call(self: Function, x: np.ndarray) -> np.ndarray:
+    def call(self: FunctionRow, x: np.ndarray) -> np.ndarray:
         return real(x).astype(x.dtype, copy=False)
 
     named = {"__doc__": formula, "__call__": call, "__module__": __name__, **facts}
-    return function(dataclass(frozen=True)(type(kind, (Function,), named)))
+    return function(dataclass(frozen=True)(type(kind, (FunctionRow,), named)))
 
 
-def ini_functions() -> dict[str, Function]:
+def ini_functions() -> dict[str, FunctionRow]:
     """The functions without attributes by value of `ActivationFunction=`."""
     return {value: made() for made in FUNCTIONS.values() for value in made.ini_values}
 
@@ -217,7 +217,7 @@ _GELU_CUBE = 0.044715
 # ---- clamps and rectifiers ----------------------------------------------------------------------
 @function
 @dataclass(frozen=True)
-class Clip(Function):
+class Clip(FunctionRow):
     """min(max(x, low), high); Clip(0) is the rectifier, Clip(0, 6) ReLU6, Clip(-t, t) N2D2's Saturation."""
 
     low: float = -np.inf
@@ -241,12 +241,12 @@ class Clip(Function):
 
 
 @from_onnx("Relu")
-def _relu(node: OnnxSource) -> Function:
+def _relu(node: OnnxSource) -> FunctionRow:
     return Clip(0.0)
 
 
 @from_onnx("Clip")
-def _clip(node: OnnxSource) -> Function:
+def _clip(node: OnnxSource) -> FunctionRow:
     limits = []
     for index, name, default in ((1, "min", -np.inf), (2, "max", np.inf)):
         given = node.optional_constant(index, name)
@@ -260,7 +260,7 @@ def _clip(node: OnnxSource) -> Function:
 
 @function
 @dataclass(frozen=True)
-class ChannelClip(Function):
+class ChannelClip(FunctionRow):
     """min(max(x, low), highs[c]) for channel c of x (N, C, H, W)."""
 
     low: float
@@ -282,7 +282,7 @@ class ChannelClip(Function):
 
 @function
 @dataclass(frozen=True)
-class LeakyRectifier(Function):
+class LeakyRectifier(FunctionRow):
     """slope * x below zero, x above, at most `high`."""
 
     slope: float
@@ -300,11 +300,11 @@ class LeakyRectifier(Function):
 
 
 @from_onnx("LeakyRelu")
-def _leaky(node: OnnxSource) -> Function:
+def _leaky(node: OnnxSource) -> FunctionRow:
     return LeakyRectifier(float(node.attribute("alpha", 0.01)))
 
 
-def rectifier(slope: float = 0.0, clipping: float = 0.0) -> Function:
+def rectifier(slope: float = 0.0, clipping: float = 0.0) -> FunctionRow:
     """N2D2's Rectifier: slope * x below zero, x above, at most `clipping` when that is not 0."""
     high = clipping if clipping > 0 else np.inf
     return Clip(0.0, high) if slope == 0 else LeakyRectifier(slope, high)
@@ -312,7 +312,7 @@ def rectifier(slope: float = 0.0, clipping: float = 0.0) -> Function:
 
 @function
 @dataclass(frozen=True)
-class Step(Function):
+class Step(FunctionRow):
     """`below` where x <= threshold, `above` where x > threshold; None stands for x itself."""
 
     threshold: float
@@ -340,14 +340,14 @@ class Step(Function):
 
 
 @from_onnx("ThresholdedRelu")
-def _thresholded(node: OnnxSource) -> Function:
+def _thresholded(node: OnnxSource) -> FunctionRow:
     return Step(float(node.attribute("alpha", 1.0)), 0.0, None)
 
 
 # ---- functions with attributes ------------------------------------------------------------------
 @function
 @dataclass(frozen=True)
-class Tanh(Function):
+class Tanh(FunctionRow):
     """tanh(alpha * x)."""
 
     alpha: float = 1.0
@@ -361,13 +361,13 @@ class Tanh(Function):
         emitter.emit("Tanh", [scaled], y)
 
     @classmethod
-    def from_onnx(cls, node: OnnxSource) -> Function:
+    def from_onnx(cls, node: OnnxSource) -> FunctionRow:
         return cls()
 
 
 @function
 @dataclass(frozen=True)
-class Elu(Function):
+class Elu(FunctionRow):
     """gain * x above zero, gain * alpha * (exp(rate * x) - 1) below: ELU, SELU (gain) and CELU (rate = 1 / alpha)."""
 
     alpha: float = 1.0
@@ -391,18 +391,18 @@ class Elu(Function):
 
 
 @from_onnx("Elu")
-def _elu(node: OnnxSource) -> Function:
+def _elu(node: OnnxSource) -> FunctionRow:
     return Elu(float(node.attribute("alpha", 1.0)))
 
 
 @from_onnx("Selu")
-def _selu(node: OnnxSource) -> Function:
+def _selu(node: OnnxSource) -> FunctionRow:
     alpha, gamma = node.attribute("alpha", 1.67326319217681884765625), node.attribute("gamma", 1.05070102214813232421875)
     return Elu(float(alpha), float(gamma))
 
 
 @from_onnx("Celu")
-def _celu(node: OnnxSource) -> Function:
+def _celu(node: OnnxSource) -> FunctionRow:
     alpha = float(node.attribute("alpha", 1.0))
     if alpha <= 0:
         raise ValueError("its alpha is not positive")
@@ -411,7 +411,7 @@ def _celu(node: OnnxSource) -> Function:
 
 @function
 @dataclass(frozen=True)
-class HardSigmoid(Function):
+class HardSigmoid(FunctionRow):
     """min(max(gain * x + shift, 0), 1)."""
 
     gain: float = _named("alpha", 0.2)
@@ -426,7 +426,7 @@ class HardSigmoid(Function):
 
 @function
 @dataclass(frozen=True)
-class HardSwish(Function):
+class HardSwish(FunctionRow):
     """x * min(max(gain * x + shift, 0), high); 1/6, 1/2, 1 by default."""
 
     gain: float = 1 / 6
@@ -445,13 +445,13 @@ class HardSwish(Function):
 
 
 @from_onnx("HardSwish")
-def _hard_swish(node: OnnxSource) -> Function:
+def _hard_swish(node: OnnxSource) -> FunctionRow:
     return HardSwish()
 
 
 @function
 @dataclass(frozen=True)
-class Gelu(Function):
+class Gelu(FunctionRow):
     """x * (1 + erf(x / sqrt(2))) / 2."""
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
@@ -465,7 +465,7 @@ class Gelu(Function):
 
 @function
 @dataclass(frozen=True)
-class GeluTanh(Function):
+class GeluTanh(FunctionRow):
     """x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) / 2."""
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
@@ -482,7 +482,7 @@ class GeluTanh(Function):
 
 
 @from_onnx("Gelu")
-def _gelu(node: OnnxSource) -> Function:
+def _gelu(node: OnnxSource) -> FunctionRow:
     forms = {"none": Gelu(), "tanh": GeluTanh()}
     form = node.attribute("approximate", "none")
     if form not in forms:

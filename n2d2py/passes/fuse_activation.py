@@ -20,7 +20,7 @@ from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import Clip, Function
+from n2d2py.operators.functions import Clip, FunctionRow
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.transpose import Transpose
@@ -134,7 +134,7 @@ class SplitActivation(Pass):
             return None
         return Match(node.activation)
 
-    def rewrite(self, graph: Graph, node: Node, found: Function) -> str:
+    def rewrite(self, graph: Graph, node: Node, found: FunctionRow) -> str:
         result = node.output
         shape = graph.shape(result)
         linear, name = graph.fresh_name(f"{result}_linear"), graph.fresh_name(f"{node.name}_activation")

@@ -15,7 +15,7 @@ from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.map import ArrayMap, scale_and_shift
 from n2d2py.operators.elemwise.idioms import gated
-from n2d2py.operators.functions import Function
+from n2d2py.operators.functions import FunctionRow
 from n2d2py.passes.base import Match, Pass
 
 __all__ = ["FuseGate", "Gate"]
@@ -26,7 +26,7 @@ class Gate:
     """f of tensor `x`; `scaled` is the layer behind the product that brings its factor to 1, if any."""
 
     x: str
-    function: Function
+    function: FunctionRow
     scaled: Node | None
 
 

@@ -12,8 +12,7 @@ import numpy as np
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.base import Op
-from n2d2py.operators.functions import Function as BuiltInFunction
-from n2d2py.operators.functions import Functor, OnnxEmitter
+from n2d2py.operators.functions import FunctionRow, Functor, OnnxEmitter
 from n2d2py.plugin.integers import Facts, Integers
 
 __all__ = [
@@ -175,7 +174,7 @@ class Operator(Op):
             raise _crashed(self, node, method, error) from error
 
 
-class Function(BuiltInFunction):
+class Function(FunctionRow):
     """A function of single values: a layer of its own, in integers by table.
 
     Attributes:

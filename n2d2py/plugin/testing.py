@@ -18,7 +18,7 @@ from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.planning import plan_memory
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.base import Op
-from n2d2py.operators.functions import Function
+from n2d2py.operators.functions import FunctionRow
 from n2d2py.passes import fuse
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.options import QuantOptions
@@ -30,7 +30,7 @@ __all__ = ["check_graph", "check_layer"]
 
 
 def check_layer(
-    op: Op | Function,
+    op: Op | FunctionRow,
     *shapes: Shape,
     params: Mapping[str, np.ndarray] | None = None,
     bits: Sequence[int] = (8, -32),
@@ -47,7 +47,7 @@ def check_layer(
     """
     graph = Graph("check")
     names = [graph.add_input(f"x{i}", shape) for i, shape in enumerate(shapes)]
-    layer = Activation(op) if isinstance(op, Function) else op
+    layer = Activation(op) if isinstance(op, FunctionRow) else op
     graph.add(Node("layer", layer, names, ["y"], dict(params or {})))
     graph.outputs = ["y"]
     return check_graph(graph, bits=bits, low=low, high=high)

@@ -16,7 +16,7 @@ import numpy as np
 
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.functions import Function
+from n2d2py.operators.functions import FunctionRow
 from n2d2py.operators.windows import Pads
 from n2d2py.registry import Registry
 
@@ -102,7 +102,7 @@ class OnnxWriter:
         fits = min(pads) >= 0 and (limit is None or all(p < limit[i % 2] for i, p in enumerate(pads)))
         return (x, list(pads)) if fits else (self.pad(x, pads, fill), [0, 0, 0, 0])
 
-    def apply(self, function: Function, x: str, y: str) -> None:
+    def apply(self, function: FunctionRow, x: str, y: str) -> None:
         """Writes y = function(x).
 
         Raises:

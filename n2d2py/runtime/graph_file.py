@@ -21,7 +21,7 @@ from n2d2py.files import read_npz
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, ResidualAdd
 from n2d2py.graph.forms import form_of
 from n2d2py.operators.base import Op, operator_kinds
-from n2d2py.operators.functions import FUNCTIONS, Function
+from n2d2py.operators.functions import FUNCTIONS, FunctionRow
 
 __all__ = ["GRAPH_FILE", "read_graph", "write_graph"]
 
@@ -118,7 +118,7 @@ def _pack(value: Any, arrays: _Arrays) -> Any:
     """JSON data of an attribute: numbers, texts, tuples, arrays, activation functions."""
     if isinstance(value, np.ndarray):
         return arrays.add(value)
-    if isinstance(value, Function):
+    if isinstance(value, FunctionRow):
         return {"$function": value.kind, "attributes": _pack(_fields(value), arrays)}
     if isinstance(value, dict):
         return {key: _pack(item, arrays) for key, item in value.items()}

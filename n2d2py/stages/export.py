@@ -19,7 +19,7 @@ from n2d2py.graph.shapes import Shape, channels, height, width
 from n2d2py.quant.simulator import quantize_inputs
 from n2d2py.quant.statistics import batch_size
 from n2d2py.stages.load import LoadedNetwork
-from n2d2py.stages.memory import Memory
+from n2d2py.stages.memory import PlannedNetwork
 from n2d2py.stages.score import expected_labels
 from n2d2py.targets.pixels import fitted_labels
 
@@ -82,7 +82,11 @@ def _target_labels(network: LoadedNetwork, target: ScoreTarget, shape: Shape, la
 
 
 def export_request(
-    network: LoadedNetwork, graph: QuantGraph, memory: Memory | None, stimuli: StoredStimuli, recorded: Mapping[str, object]
+    network: LoadedNetwork,
+    graph: QuantGraph,
+    memory: PlannedNetwork | None,
+    stimuli: StoredStimuli,
+    recorded: Mapping[str, object],
 ) -> ExportRequest:
     """Everything that a target may use; `recorded` are the options of the run by name."""
     params = network.params

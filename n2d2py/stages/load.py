@@ -30,7 +30,8 @@ from n2d2py.frontend.ini.weights import open_weights
 from n2d2py.graph import Graph
 from n2d2py.graph.inputs import PixelMap, stimulus_shape
 from n2d2py.graph.shapes import channels
-from n2d2py.ini.document import Document, load_document
+from n2d2py.ini.builder import load_document
+from n2d2py.ini.document import Document
 from n2d2py.ini.params import Params
 from n2d2py.ini.paths import resolve_path
 from n2d2py.operators.quantize import is_quantized
@@ -216,11 +217,11 @@ def graph_files(document: Document) -> list[Path]:
         for section in document.sections
         if section.has("Type") and section.text("Type") == "ONNX" and section.has("File")
     ]
-    return [path for path in (resolve_path(text, document) for text in named) if path is not None]
+    return [path for path in (resolve_path(text, document.folder) for text in named) if path is not None]
 
 
 def _mapping(document: Document, target: ScoreTarget, labels: Sequence[str]) -> LabelsMapping:
-    path = resolve_path(target.mapping, document)
+    path = resolve_path(target.mapping, document.folder)
     if path is None:
         raise N2D2Error(
             "E401",

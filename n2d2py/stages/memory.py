@@ -21,7 +21,7 @@ from n2d2py.memory.stream import StreamPlanner
 from n2d2py.memory.sums import residual_sums
 from n2d2py.passes.integer.residual_add import addable, fuse_residual_adds
 
-__all__ = ["WITH_SUMS", "Memory", "plan_by_params", "plan_stage", "settings_by_params", "smaller_plan"]
+__all__ = ["WITH_SUMS", "PlannedNetwork", "plan_by_params", "plan_stage", "settings_by_params", "smaller_plan"]
 
 WITH_SUMS = ("OptimizeOverlap", "OptimizeReorder", "OptimizeOptimal")
 """Strategies that can lay a sum over its operand without a layer of its own."""
@@ -30,7 +30,7 @@ _WHOLE = MODES[:2]
 
 
 @dataclass(frozen=True)
-class Memory:
+class PlannedNetwork:
     """The network as it is planned, the planner's problem and its proved plan."""
 
     graph: QuantGraph
@@ -38,7 +38,7 @@ class Memory:
     plan: MemoryPlan
 
 
-def plan_stage(graph: QuantGraph, params: Params, adds_residuals: bool = False) -> Memory:
+def plan_stage(graph: QuantGraph, params: Params, adds_residuals: bool = False) -> PlannedNetwork:
     """Plans the arena of a typed network by the export parameters; `adds_residuals`: the export's convolutions can do sums, and the
     network becomes one with such convolutions where that needs no more memory.
 
@@ -62,7 +62,7 @@ def plan_stage(graph: QuantGraph, params: Params, adds_residuals: bool = False) 
         plan.options.get("MemoryMode", plan.strategy),
         _bound_text(plan),
     )
-    return Memory(graph, problem, plan)
+    return PlannedNetwork(graph, problem, plan)
 
 
 def _plan_by(problem: MemoryProblem, fused: MemoryProblem, params: Params) -> tuple[MemoryProblem, MemoryPlan]:

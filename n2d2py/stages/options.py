@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from n2d2py.errors import N2D2Error
-from n2d2py.export import QuantDefaults, find_target
 from n2d2py.quant.options import QuantOptions
+
+if TYPE_CHECKING:
+    from n2d2py.export import QuantDefaults
 
 __all__ = [
     "GIVEN_STIMULI",
@@ -266,6 +268,8 @@ def keeps_channels(options: CalibrationOptions, target: str | None) -> bool:
 
 
 def _limits(target: str | None) -> QuantDefaults:
+    from n2d2py.export import QuantDefaults, find_target  # late: the help needs no export
+
     return QuantDefaults() if target is None else find_target(target).quantization
 
 

@@ -11,7 +11,7 @@ from n2d2py.errors import Location, N2D2Error
 from n2d2py.export import KernelChoice
 from n2d2py.report import ReportData, write_report
 from n2d2py.stages.compare import Comparison
-from n2d2py.stages.memory import Memory
+from n2d2py.stages.memory import PlannedNetwork
 from n2d2py.stages.quantize import QuantizedNetwork
 from n2d2py.stages.score import Scores
 from n2d2py.targets import ScoreRow, score_lines, score_table
@@ -21,7 +21,7 @@ __all__ = ["print_scores", "report_stage"]
 
 def report_stage(
     quantized: QuantizedNetwork,
-    memory: Memory | None,
+    memory: PlannedNetwork | None,
     scores: Scores,
     compared: Comparison,
     recorded: Mapping[str, object],

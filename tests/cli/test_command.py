@@ -12,6 +12,7 @@ import pytest
 
 import n2d2py
 from n2d2py.cli import main
+from n2d2py.docs import main as docs_main
 from n2d2py.docs import pages
 
 ROOT = Path(n2d2py.__file__).resolve().parents[1]
@@ -43,6 +44,16 @@ def test_documentation_pages_are_up_to_date(name):
     if not path.parent.is_dir():
         pytest.skip("an installed package has no docs folder")
     assert path.read_text(encoding="utf-8") == pages()[name], "run python -m n2d2py.docs"
+
+
+def test_writing_the_pages_takes_a_folder_or_says_so(tmp_path, capsys):
+    docs_main([str(tmp_path)])
+    assert {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()} == pages()
+    for words, status in ((["--help"], 0), ([str(tmp_path / "none")], 2), (["-x"], 2)):
+        with pytest.raises(SystemExit) as end:
+            docs_main(words)
+        assert end.value.code == status
+    assert not (tmp_path / "none").exists() and "is no folder" in capsys.readouterr().err
 
 
 def test_describe_lenet(capsys):

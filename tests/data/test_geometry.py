@@ -7,7 +7,7 @@ import pytest
 
 from n2d2py.data.transformations import Inapplicable
 from n2d2py.data.transformations.borders import BORDERS, add_border
-from n2d2py.data.transformations.geometry import Flip, PadCrop, Rescale, Reshape, SliceExtraction
+from n2d2py.data.transformations.geometry import Flip, PadCrop, RescaleTransformation, ReshapeTransformation, SliceExtraction
 
 VECTORS = np.load(Path(__file__).parent / "opencv_vectors.npz")
 
@@ -86,15 +86,15 @@ def test_pad_crop_additive():
 @pytest.mark.parametrize("fit, expected", [(True, (63, 85)), (False, (96, 128))])
 def test_rescale_keeps_the_ratio_and_truncates(fit, expected):
     # Ratios 85/80 = 1.0625 and 96/60 = 1.6; 1.0625 * 60 = 63.75.
-    assert Rescale(85, 96, True, fit).target(60, 80) == expected
+    assert RescaleTransformation(85, 96, True, fit).target(60, 80) == expected
 
 
 def test_rescale_to_the_short_side():
-    assert Rescale(256, 256, True, False).target(375, 500) == (256, 341)
+    assert RescaleTransformation(256, 256, True, False).target(375, 500) == (256, 341)
 
 
 def test_rescale_never_loses_a_side():
-    assert Rescale(4, 4, True, True).apply(np.zeros((1, 100, 1), np.uint8)).shape == (1, 4, 1)
+    assert RescaleTransformation(4, 4, True, True).apply(np.zeros((1, 100, 1), np.uint8)).shape == (1, 4, 1)
 
 
 def test_slice_at_an_offset():
@@ -121,7 +121,7 @@ def test_flip():
 
 def test_reshape_keeps_the_row_major_order():
     image = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
-    assert Reshape(4).apply(image).tolist() == image.reshape(4, 1, 3).tolist()
-    assert Reshape(0, 6, 1).apply(image)[1, 0, 0] == 6
+    assert ReshapeTransformation(4).apply(image).tolist() == image.reshape(4, 1, 3).tolist()
+    assert ReshapeTransformation(0, 6, 1).apply(image)[1, 0, 0] == 6
     with pytest.raises(Inapplicable, match="12 values do not make 5 rows of 3 channels"):
-        Reshape(5).apply(image)
+        ReshapeTransformation(5).apply(image)

@@ -8,7 +8,7 @@ from n2d2py.data import build_provider, pipelines
 from n2d2py.data.matrices import read_matrix, write_matrix
 from n2d2py.data.statistics import statistics
 from n2d2py.data.transformations import Inapplicable
-from n2d2py.data.transformations.matrix import Affine
+from n2d2py.data.transformations.matrix import AffineTransformation
 from n2d2py.errors import InternalError, N2D2Error
 
 DATABASE = (
@@ -155,7 +155,7 @@ def test_damaged_and_missing_matrices(tmp_path):
 
 
 def _affine(operator, matrix):
-    return Affine(operator, "m", matrices=(np.array(matrix)[None, :, None],))
+    return AffineTransformation(operator, "m", matrices=(np.array(matrix)[None, :, None],))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from n2d2py.data.transformations import Inapplicable
-from n2d2py.data.transformations.values import Normalize, RangeAffine, RangeClipping, Threshold, otsu_threshold
+from n2d2py.data.transformations.values import NormalizeTransformation, RangeAffine, RangeClipping, Threshold, otsu_threshold
 
 VECTORS = np.load(Path(__file__).parent / "opencv_vectors.npz")
 
@@ -47,12 +47,12 @@ def test_affine_truncates_towards_zero_and_orders_its_range():
 
 @pytest.mark.parametrize("norm, expected", [("L1", [-6 / 7, 8 / 7]), ("L2", [-1.2, 1.6]), ("Linf", [-1.5, 2.0])])
 def test_normalize_to_a_norm_of_2(norm, expected):
-    result = Normalize(norm, 2.0).apply(_row(-3, 4, dtype=np.float32))
+    result = NormalizeTransformation(norm, 2.0).apply(_row(-3, 4, dtype=np.float32))
     np.testing.assert_allclose(result[0, :, 0], expected, rtol=1e-6)
 
 
 def test_normalize_min_max():
-    normalize = Normalize("MinMax", low=-1.0, high=1.0)
+    normalize = NormalizeTransformation("MinMax", low=-1.0, high=1.0)
     assert normalize.apply(_row(10, 20, 15))[0, :, 0].tolist() == [-1, 1, 0]
     assert normalize.apply(_row(9, 9))[0, :, 0].tolist() == [-1, -1]
     assert normalize.map_range((0.0, 255.0)) == (-1.0, 1.0)
@@ -60,12 +60,12 @@ def test_normalize_min_max():
 
 def test_normalize_per_channel():
     image = np.array([[[0, 5], [10, 6]]], np.uint8)
-    assert Normalize(per_channel=True).apply(image).tolist() == [[[0, 0], [1, 1]]]
-    np.testing.assert_allclose(Normalize().apply(image), [[[0, 0.5], [1, 0.6]]], rtol=1e-6)
+    assert NormalizeTransformation(per_channel=True).apply(image).tolist() == [[[0, 0], [1, 1]]]
+    np.testing.assert_allclose(NormalizeTransformation().apply(image), [[[0, 0.5], [1, 0.6]]], rtol=1e-6)
 
 
 def test_normalize_of_nothing_is_zero():
-    assert Normalize("L2").apply(_row(0, 0)).tolist() == [[[0.0], [0.0]]]
+    assert NormalizeTransformation("L2").apply(_row(0, 0)).tolist() == [[[0.0], [0.0]]]
 
 
 def test_clipping_maps_to_the_unit_range():

@@ -262,13 +262,13 @@ def test_resolve_path_looks_in_the_working_directory_then_beside_the_ini(load, w
     (workdir / "net" / "w.bin").write_text("x")
     document = load("")
     document.path = Path("net/net.ini")
-    assert resolve_path("w.bin", document) == Path("net/w.bin")
+    assert resolve_path("w.bin", document.folder) == Path("net/w.bin")
     (workdir / "w.bin").write_text("y")
-    assert resolve_path("w.bin", document) == Path("w.bin")
-    assert resolve_path("/dev/null", document) == Path("/dev/null")
-    assert resolve_path("none", document) is None
-    assert resolve_path(f"{environment('N2D2_MODELS')}/w.bin", document) == Path("net/w.bin")
-    assert resolve_path("a\0b", document) is None and resolve_path("", document) is None
+    assert resolve_path("w.bin", document.folder) == Path("w.bin")
+    assert resolve_path("/dev/null", document.folder) == Path("/dev/null")
+    assert resolve_path("none", document.folder) is None
+    assert resolve_path(f"{environment('N2D2_MODELS')}/w.bin", document.folder) == Path("net/w.bin")
+    assert resolve_path("a\0b", document.folder) is None and resolve_path("", document.folder) is None
 
 
 def test_schema_page():

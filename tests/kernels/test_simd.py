@@ -240,7 +240,7 @@ def test_bias_of_signed_inputs():
     """sum of w * (x + 128) + bias' is sum of w * x + bias, also where that leaves 32 bits on the way."""
     weights = np.array([[127] * 300, [-128] * 300])
     bias = np.array([2**31 - 1, -(2**31)])
-    facts = variants.Facts("convolution", S8, S8, "std::int8_t", "std::int32_t", 1, 2, 300, 1)
+    facts = variants.KernelFacts("convolution", S8, S8, "std::int8_t", "std::int32_t", 1, 2, 300, 1)
     x = np.arange(300) % 255 - 127
     panels = variants.choose(facts)[0].pack(weights, bias, facts)
     wrapped = (panels.bias.astype(np.int64) + (weights * (x + 128)).sum(axis=1)) & 0xFFFFFFFF
@@ -274,5 +274,5 @@ def test_other_layers_stay_portable(change, reason):
         "inputs": 16,
         "taps": 9,
     }
-    assert variants.choose(variants.Facts(**facts)) == (variants.IMPLEMENTATIONS[0], "")
-    assert variants.choose(variants.Facts(**{**facts, **change})) == (None, reason)
+    assert variants.choose(variants.KernelFacts(**facts)) == (variants.IMPLEMENTATIONS[0], "")
+    assert variants.choose(variants.KernelFacts(**{**facts, **change})) == (None, reason)

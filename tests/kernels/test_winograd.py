@@ -21,11 +21,11 @@ from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.identifiers import Identifiers
 from n2d2py.export.cpp.layer import layer_code
 from n2d2py.export.cpp.tiles import tile_constants, winograd_choices
-from n2d2py.export.cpp.winograd import Geometry, impossible, transformed, unprofitable
+from n2d2py.export.cpp.winograd import WinogradFacts, impossible, transformed, unprofitable
 
 KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8), (U8, S16), (S8, U16), (U8, NumType(32)))
 X86 = ("avx2", "sse4")
-PLAIN = Geometry((1, 1), (1, 1), 1, 8, (32, 32), False, False)
+PLAIN = WinogradFacts((1, 1), (1, 1), 1, 8, (32, 32), False, False)
 
 
 def forced(*layer) -> LayerCode:
@@ -182,7 +182,7 @@ def test_transformed_weights_make_windows():
 def test_what_rules_it_out(change, words):
     weights = np.ones((16, 3, 3, 16), np.int64)
     assert impossible(weights, PLAIN) == ""
-    assert words in impossible(weights, Geometry(**{**PLAIN.__dict__, **change}))
+    assert words in impossible(weights, WinogradFacts(**{**PLAIN.__dict__, **change}))
 
 
 def test_sums_that_may_exceed_32_bits_rule_it_out():
@@ -195,7 +195,7 @@ def test_sums_that_may_exceed_32_bits_rule_it_out():
 
 
 def test_where_it_pays():
-    small = Geometry(**{**PLAIN.__dict__, "size": (7, 7)})
+    small = WinogradFacts(**{**PLAIN.__dict__, "size": (7, 7)})
     assert unprofitable(np.ones((16, 3, 3, 16)), PLAIN) == "" == unprofitable(np.ones((64, 3, 3, 64)), small)
     assert "too few" in unprofitable(np.ones((16, 3, 3, 3)), PLAIN)
     assert "transformed weights" in unprofitable(np.ones((512, 3, 3, 512)), small)

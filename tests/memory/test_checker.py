@@ -17,7 +17,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.memory.access import Concatenated
 from n2d2py.memory.checker import check_map, check_plan, refuse_violations
 from n2d2py.memory.format import graph_json, map_json
-from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, Scratch, Step
+from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, ScheduleStep, Scratch
 from n2d2py.memory.planning import plan_memory
 
 
@@ -43,7 +43,7 @@ def n2d2_plan(problem, slack: int = 0) -> MemoryPlan:
         "input": Plane(0, x.channels, x.channels, x.width, x.height, -1, 0),
         op.output: Plane(x.bytes, y.channels, y.channels, y.width, y.height, 0, 1, **wraps),
     }
-    return MemoryPlan("test", size, planes, (Step(op.name, 0),))
+    return MemoryPlan("test", size, planes, (ScheduleStep(op.name, 0),))
 
 
 @pytest.mark.parametrize("case", UNSAFE_IN_N2D2)
@@ -213,7 +213,7 @@ def test_fc_over_its_input_is_refused():
     net.fc(net.input, 32)
     problem = net.done()
     planes = {"input": Plane(0, 64, 64, 1, 1, -1, 0), "fc0.y": Plane(0, 32, 32, 1, 1, 0, 1)}
-    assert kinds(problem, MemoryPlan("test", 64, planes, (Step("fc0", 0),))) == {"overwritten"}
+    assert kinds(problem, MemoryPlan("test", 64, planes, (ScheduleStep("fc0", 0),))) == {"overwritten"}
 
 
 def test_pointwise_shifts():
@@ -224,7 +224,7 @@ def test_pointwise_shifts():
 
     def plan(source: int, output: int) -> MemoryPlan:
         planes = {"input": Plane(source, 3, 3, 4, 4, -1, 0), "ew0.y": Plane(output, 3, 3, 4, 4, 0, 1)}
-        return MemoryPlan("test", 52, planes, (Step("ew0", 0),))
+        return MemoryPlan("test", 52, planes, (ScheduleStep("ew0", 0),))
 
     assert kinds(problem, plan(1, 0)) == kinds(problem, plan(1, 1)) == set()
     assert kinds(problem, plan(0, 1)) == {"overwritten"}

@@ -10,7 +10,7 @@ from support.memory_networks import Net
 
 from n2d2py.memory.checker import check_map
 from n2d2py.memory.format import graph_json, map_json
-from n2d2py.memory.plan import MemoryPlan, Plane, Step
+from n2d2py.memory.plan import MemoryPlan, Plane, ScheduleStep
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.stream import StreamPlanner
 
@@ -222,7 +222,7 @@ def test_how_far_an_output_lies_over_its_input(kind, before, at_once):
             "input": Plane(start, 4, 4, 8, 8, -1, 0),
             output: Plane(start - distance, y.pixel_bytes, y.pixel_bytes, y.width, y.height, 0, 1),
         }
-        plan = MemoryPlan("test", 4096, planes, (Step(problem.ops[0].name, 0),))
+        plan = MemoryPlan("test", 4096, planes, (ScheduleStep(problem.ops[0].name, 0),))
         return {fault.kind for fault in check_map(graph, map_json(plan))}
 
     assert faults(before) == set()

@@ -17,7 +17,7 @@ from n2d2py.memory.buffers import dense
 from n2d2py.memory.checker import check_map, check_plan
 from n2d2py.memory.format import graph_json, map_json
 from n2d2py.memory.overlap import reach
-from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, Step
+from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, ScheduleStep
 from n2d2py.memory.planning import plan_memory
 
 # bytes, offsets aligned to 16
@@ -115,7 +115,7 @@ def at_distance(problem, distance: int, backwards: bool) -> MemoryPlan:
         offset = base if name == "input" else base + distance if name == op.output else at + -at % 4
         planes[name] = Plane(offset, t.pixel_bytes, t.pixel_bytes, t.width, t.height, -1 if name in problem.inputs else 0, 1)
     end = max(p.offset + p.bytes for p in planes.values())
-    return MemoryPlan("test", end, planes, (Step(op.name, 0),), {op.name: OpPlan(backwards=backwards)})
+    return MemoryPlan("test", end, planes, (ScheduleStep(op.name, 0),), {op.name: OpPlan(backwards=backwards)})
 
 
 def test_distances_are_safe_and_tight():

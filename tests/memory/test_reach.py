@@ -9,7 +9,7 @@ import pytest
 from support.memory_networks import Net
 
 from n2d2py.memory.access import Pointwise
-from n2d2py.memory.manager import Geometry
+from n2d2py.memory.manager import PlaneLayout
 from n2d2py.memory.overlap import reach
 from n2d2py.memory.problem import OpSpec, TensorSpec
 
@@ -58,7 +58,7 @@ def test_pointwise_operators(seed):
     tensors = [TensorSpec(name, height, width, channels, size) for name, size in zip("xy", sizes, strict=True)]
     strides = [t.pixel_bytes + part + gap for t, part, gap in zip(tensors, parts, gaps, strict=True)]
     forms = [
-        Geometry(part + t.pixel_bytes, stride, width, height, size)
+        PlaneLayout(part + t.pixel_bytes, stride, width, height, size)
         for t, part, stride, size in zip(tensors, parts, strides, sizes, strict=True)
     ]
     found = reach(OpSpec("a", Pointwise(), ("x",), "y"), tensors[0], forms[0], parts[0], tensors[1], forms[1], parts[1])
@@ -94,7 +94,7 @@ def test_windows(seed):
     problem = net.done()
     op = problem.ops[0]
     x, y = problem.tensors["input"], problem.tensors[op.output]
-    forms = [Geometry(t.pixel_bytes, t.pixel_bytes, t.width, t.height, 1) for t in (x, y)]
+    forms = [PlaneLayout(t.pixel_bytes, t.pixel_bytes, t.width, t.height, 1) for t in (x, y)]
     found = reach(op, x, forms[0], 0, y, forms[1], 0)
     reads = op.reads(x, y.height)
     lines = [range(n * forms[0].line, (n + 1) * forms[0].line) for n in range(x.height)]

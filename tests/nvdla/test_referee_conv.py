@@ -8,7 +8,7 @@ from support.nvdla_scalar import clamp, converter, rsh
 from support.nvdla_single import Cube, fill
 
 from n2d2py.nvdla import firmware
-from n2d2py.nvdla.config import CONFIGS, Config
+from n2d2py.nvdla.config import CONFIGS, HardwareConfig
 from n2d2py.nvdla.firmware import ABIS, BYTES, CONV, INT8, INT16
 from n2d2py.nvdla.model.conv import convolve
 from n2d2py.nvdla.model.machine import Machine
@@ -48,7 +48,7 @@ def run(config, op: np.void, source: bytes, weights: bytes, cube: np.ndarray, ou
     return convolve(machine, task, Operation(0, CONV, np.zeros((), firmware.COMMON)[()], op, surface[()]))
 
 
-def buffer_fields(one: Config, op: np.void, cube: np.ndarray) -> dict[str, int]:
+def buffer_fields(one: HardwareConfig, op: np.void, cube: np.ndarray) -> dict[str, int]:
     """Fields of the convolution buffer: half of it for data, half for weights; pixels of a line are counted one by one."""
     size, width, height = BYTES[int(op["out_precision"])], int(cube["width"]), int(cube["height"])
     if op["data_format"] < 36:

@@ -10,7 +10,7 @@ from n2d2py.frontend.ini.network import build_graph
 from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.graph import Graph
 from n2d2py.graph.shapes import n2d2_dims
-from n2d2py.ini.document import load_document
+from n2d2py.ini import load_document
 from n2d2py.reference.executor import run_graph
 
 IMAGE = np.random.default_rng(0).normal(size=(1, 4, 6, 8)).astype(np.float32)

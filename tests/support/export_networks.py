@@ -11,7 +11,7 @@ from n2d2py.export import ExportFolder, ExportRequest, ScoredOutput, StoredStimu
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Aligned, Moved, Real, Rescaled, Weighted
 from n2d2py.graph.shapes import channels, height, width
-from n2d2py.memory.plan import MemoryPlan, Plane, Step
+from n2d2py.memory.plan import MemoryPlan, Plane, ScheduleStep
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
@@ -122,7 +122,7 @@ def separate_plan(graph: QuantGraph, external: tuple[str, ...] = ()) -> MemoryPl
             0 if outside else offset, size, size, width(shape), height(shape), -1, len(graph.nodes), external=outside
         )
         offset += 0 if outside else -(-planes[name].bytes // 8) * 8
-    steps = tuple(Step(node.name, clock) for clock, node in enumerate(graph.nodes))
+    steps = tuple(ScheduleStep(node.name, clock) for clock, node in enumerate(graph.nodes))
     return MemoryPlan("separate", offset, planes, steps)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import random
 
 from n2d2py.memory.access import Concatenated, LineTable, Overlay, Upsample, View
-from n2d2py.memory.plan import MemoryPlan, OpPlan, Step
+from n2d2py.memory.plan import MemoryPlan, OpPlan, ScheduleStep
 from n2d2py.memory.problem import MemoryProblem
 
 
@@ -65,7 +65,7 @@ class _Run:
         for name, data in self.inputs.items():
             self._fill(name, data)
         views = self.plan.views if self.plan else ()
-        steps = self.plan.schedule if self.plan else [Step(op.name, clock) for clock, op in enumerate(self.problem.ops)]
+        steps = self.plan.schedule if self.plan else [ScheduleStep(op.name, clock) for clock, op in enumerate(self.problem.ops)]
         if any(step.arrives for step in steps):
             self.arena[:] = self.rng.randbytes(len(self.arena))
         for step in steps:

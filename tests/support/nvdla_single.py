@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.nvdla import Loadable, Program, firmware, parse_loadable, write_loadable
-from n2d2py.nvdla.config import Config
+from n2d2py.nvdla.config import HardwareConfig
 from n2d2py.nvdla.firmware import ABIS, BYTES
 from n2d2py.nvdla.model import run_program
 from n2d2py.nvdla.model.formats import DTYPES
@@ -80,7 +80,7 @@ def fill(size: int, seed: int) -> bytes:
 
 
 def run_one(
-    config: Config,
+    config: HardwareConfig,
     engine: int,
     op: np.void,
     cubes: dict[str, Cube],

@@ -97,7 +97,7 @@ _WITHOUT_TYPE = Schema(
 def _label_names(values: Values, document: Document) -> tuple[str, ...]:
     if not values["LabelPath"]:
         return ()
-    path = resolve_path(values["LabelPath"], document)
+    path = resolve_path(values["LabelPath"], document.folder)
     if path is None or path.is_dir():
         raise N2D2Error(
             "E401",

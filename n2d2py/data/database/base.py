@@ -306,7 +306,7 @@ def data_path(
     """
     text = values[key] or (f"{_data_root(values, key)}/{default}" if default else "")
     where = values.where(key)
-    path = resolve_path(text, context.document)
+    path = resolve_path(text, context.document.folder)
     if path is None:
         raise N2D2Error(
             "E401",

@@ -17,7 +17,7 @@ __all__ = [
     "Inapplicable",
     "Range",
     "Transformation",
-    "Unsupported",
+    "UnsupportedTransformation",
     "applies_to",
     "read_transformation",
     "register",
@@ -62,7 +62,7 @@ class Inapplicable(ValueError):
         self.remedy = remedy
 
 
-class Unsupported(ValueError):
+class UnsupportedTransformation(ValueError):
     """Which parameter asks for what is not implemented or not deterministic, as a clause."""
 
 
@@ -214,7 +214,7 @@ def read_transformation(section: Section, *, inference: bool) -> Transformation 
         )
     try:
         return kind.from_values(values)
-    except Unsupported as problem:
+    except UnsupportedTransformation as problem:
         raise N2D2Error(
             "E406",
             f"{name}: {problem}",

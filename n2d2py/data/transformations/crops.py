@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.data.transformations.base import Inapplicable, Transformation, Unsupported, register
+from n2d2py.data.transformations.base import Inapplicable, Transformation, UnsupportedTransformation, register
 from n2d2py.data.transformations.color import gray
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import Key, Kind, Schema, Values
@@ -85,7 +85,7 @@ class StripeRemove(Transformation):
     @classmethod
     def from_values(cls, values: Values) -> StripeRemove:
         if values["RandomOffset"]:
-            raise Unsupported("RandomOffset=1 is random, and applies to the data of inference")
+            raise UnsupportedTransformation("RandomOffset=1 is random, and applies to the data of inference")
         step = values["Offset"] if values["StepOffset"] is None else values["StepOffset"]
         return cls(values["Axis"], values["Offset"], values["Length"], values["NbIterations"], step)
 
@@ -125,7 +125,7 @@ class Trim(Transformation):
     @classmethod
     def from_values(cls, values: Values) -> Trim:
         if values["Method"] == "Reduce":
-            raise Unsupported("Method=Reduce clusters from random centres")
+            raise UnsupportedTransformation("Method=Reduce clusters from random centres")
         if values["NbLevels"] == 1:
             raise N2D2Error(
                 "E417", "NbLevels=1 tells nothing apart", where=values.where("NbLevels"), remedy="give 0, or 2 or more"

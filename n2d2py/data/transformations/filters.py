@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.data.transformations import kernels
-from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, Unsupported, register
+from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, UnsupportedTransformation, register
 from n2d2py.data.transformations.borders import add_border
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import Key, Kind, Schema, Values
@@ -201,7 +201,7 @@ class GradientFilter(Transformation):
     @classmethod
     def from_values(cls, values: Values) -> GradientFilter:
         if values["ApplyToLabels"]:
-            raise Unsupported("ApplyToLabels=1 acts on pixel-wise labels")
+            raise UnsupportedTransformation("ApplyToLabels=1 acts on pixel-wise labels")
         if values["KernelSize"] % 2 == 0:
             raise N2D2Error(
                 "E417",

@@ -7,13 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, Unsupported, register
+from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, UnsupportedTransformation, register
 from n2d2py.data.transformations.borders import BORDER_KEYS, crop_or_pad
 from n2d2py.data.transformations.resize import resize_bilinear
 from n2d2py.ini import Key, Kind, Schema, Values
 from n2d2py.ini.ignored import TRAINING
 
-__all__ = ["Flip", "PadCrop", "Rescale", "Reshape", "SliceExtraction"]
+__all__ = ["Flip", "PadCrop", "RescaleTransformation", "ReshapeTransformation", "SliceExtraction"]
 
 MAX_SIDE = 65535
 """Pixels of a side that a transformation may ask for."""
@@ -46,7 +46,7 @@ def _moved(transformation: PadCrop | SliceExtraction, labels: np.ndarray) -> np.
 
 @register
 @dataclass(frozen=True)
-class Rescale(Transformation):
+class RescaleTransformation(Transformation):
     """The image at width x height, bilinear.
 
     With `keep_ratio` both sides are scaled by the smaller (`fit`) or larger ratio and truncated to
@@ -75,7 +75,7 @@ class Rescale(Transformation):
     )
 
     @classmethod
-    def from_values(cls, values: Values) -> Rescale:
+    def from_values(cls, values: Values) -> RescaleTransformation:
         return cls(values["Width"], values["Height"], values["KeepAspectRatio"], values["ResizeToFit"])
 
     def target(self, height: int, width: int) -> tuple[int, int]:
@@ -182,7 +182,7 @@ class SliceExtraction(Transformation):
     def from_values(cls, values: Values) -> SliceExtraction:
         for key in ("RandomOffsetX", "RandomOffsetY", "RandomRotation", "RandomScaling"):
             if values[key]:
-                raise Unsupported(f"{key}=1 is random, and applies to the data of inference")
+                raise UnsupportedTransformation(f"{key}=1 is random, and applies to the data of inference")
         return cls(
             values["Width"],
             values["Height"],
@@ -237,7 +237,7 @@ class Flip(Transformation):
     def from_values(cls, values: Values) -> Flip:
         for key in ("RandomHorizontalFlip", "RandomVerticalFlip"):
             if values[key]:
-                raise Unsupported(f"{key}=1 is random, and applies to the data of inference")
+                raise UnsupportedTransformation(f"{key}=1 is random, and applies to the data of inference")
         return cls(values["HorizontalFlip"], values["VerticalFlip"])
 
     def apply(self, image: np.ndarray) -> np.ndarray:
@@ -251,7 +251,7 @@ class Flip(Transformation):
 
 @register
 @dataclass(frozen=True)
-class Reshape(Transformation):
+class ReshapeTransformation(Transformation):
     """The same values in row-major (H, W, C) order as rows x columns x channels.
 
     0 channels or rows: as the image has; 0 columns: what is left.
@@ -272,7 +272,7 @@ class Reshape(Transformation):
     )
 
     @classmethod
-    def from_values(cls, values: Values) -> Reshape:
+    def from_values(cls, values: Values) -> ReshapeTransformation:
         return cls(values["NbRows"], values["NbCols"], values["NbChannels"])
 
     def apply(self, image: np.ndarray) -> np.ndarray:

@@ -13,14 +13,14 @@ from n2d2py.data.transformations.base import Inapplicable, Range, Transformation
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.ini import Key, Kind, Schema, Values, resolve_path
 
-__all__ = ["Affine"]
+__all__ = ["AffineTransformation"]
 
 _OPERATORS = {"Plus": np.add, "Minus": np.subtract, "Multiplies": np.multiply, "Divides": np.divide}
 
 
 @register
 @dataclass(frozen=True)
-class Affine(Transformation):
+class AffineTransformation(Transformation):
     """(x first_operator first) second_operator second, each value with its own of the matrices.
 
     Real where the image or a matrix is; integers of one type are saturated, quotients rounded and
@@ -50,10 +50,10 @@ class Affine(Transformation):
     )
 
     @classmethod
-    def from_values(cls, values: Values) -> Affine:
+    def from_values(cls, values: Values) -> AffineTransformation:
         return cls(values["FirstOperator"], values["FirstValue"], values["SecondOperator"], values["SecondValue"], values)
 
-    def bound(self, matrices: Mapping[str, np.ndarray]) -> Affine:
+    def bound(self, matrices: Mapping[str, np.ndarray]) -> AffineTransformation:
         found = []
         for key, text in (("FirstValue", self.first), ("SecondValue", self.second)):
             if text in matrices:
@@ -61,7 +61,7 @@ class Affine(Transformation):
             elif text or key == "FirstValue":
                 if self.values is None:
                     raise InternalError(f"{key}={text} is neither a known matrix nor of a section")
-                path = resolve_path(text, self.values.section.document)
+                path = resolve_path(text, self.values.section.document.folder)
                 if path is None:
                     raise N2D2Error(
                         "E401",

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.data.transformations.base import Range, Transformation, Unsupported, register
+from n2d2py.data.transformations.base import Range, Transformation, UnsupportedTransformation, register
 from n2d2py.ini import Key, Kind, Schema, Values
 from n2d2py.ini.ignored import ON_LABELS
 
@@ -96,7 +96,7 @@ class _Morphology(Transformation):
     @classmethod
     def from_values(cls, values: Values) -> Transformation:
         if values["ApplyToLabels"]:
-            raise Unsupported("ApplyToLabels=1 acts on pixel-wise labels")
+            raise UnsupportedTransformation("ApplyToLabels=1 acts on pixel-wise labels")
         return cls(values["Operation"], values["Size"], values["Shape"], values["NbIterations"])
 
 

@@ -11,7 +11,7 @@ from n2d2py.data.transformations.base import Inapplicable, Range, Transformation
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import Key, Kind, Schema, Values
 
-__all__ = ["Normalize", "RangeAffine", "RangeClipping", "Threshold"]
+__all__ = ["NormalizeTransformation", "RangeAffine", "RangeClipping", "Threshold"]
 
 _OPERATORS = {"Plus": np.add, "Minus": np.subtract, "Multiplies": np.multiply, "Divides": np.divide}
 _THRESHOLDS = ("Binary", "BinaryInverted", "Truncate", "ToZero", "ToZeroInverted")
@@ -87,7 +87,7 @@ class RangeAffine(Transformation):
 
 @register
 @dataclass(frozen=True)
-class Normalize(Transformation):
+class NormalizeTransformation(Transformation):
     """The image divided by its norm and times `value`, or mapped from its range to [low, high].
 
     Images without extent or norm give `low` or 0. Over the whole image, or channel by channel.
@@ -112,7 +112,7 @@ class Normalize(Transformation):
     )
 
     @classmethod
-    def from_values(cls, values: Values) -> Normalize:
+    def from_values(cls, values: Values) -> NormalizeTransformation:
         return cls(values["Norm"], values["NormValue"], values["NormMin"], values["NormMax"], values["PerChannel"])
 
     def apply(self, image: np.ndarray) -> np.ndarray:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from n2d2py import log
+from n2d2py.concurrency import cores
 from n2d2py.errors import N2D2Error
 
-__all__ = ["build_environment", "build_error", "build_library", "need_make", "run_make"]
+__all__ = ["build_error", "build_library", "need_make", "run_make", "start"]
 
 _LOG = "build/make.log"
 _SOURCES = ("Makefile", "manifest.json", "include", "dnn", "kernels")
@@ -46,10 +47,10 @@ def _stale(folder: Path, library: Path) -> bool:
 
 def _make(folder: Path, library: Path) -> None:
     log.notice("building %s", library)
-    done = run_make(folder, "lib")
-    (folder / _LOG).write_text(done.stdout, encoding="utf-8")
-    if done.returncode:
-        raise build_error(done.stdout, remedy=f"the whole log is in {folder / _LOG}")
+    status, printed = run_make(folder, "lib")
+    (folder / _LOG).write_text(printed, encoding="utf-8")
+    if status:
+        raise build_error(printed, remedy=f"the whole log is in {folder / _LOG}")
     os.utime(library)  # make leaves it as it is where only comments of the manifest changed
 
 
@@ -61,23 +62,29 @@ def need_make() -> None:
         )
 
 
-def build_environment() -> dict[str, str]:
-    """This process's environment without the flags of a make that runs it, and with messages in English."""
+def start(words: Sequence[str], folder: Path) -> subprocess.Popen[str]:
+    """Starts make or a program of an export in `folder`, with what both streams say as lines of `stdout`.
+
+    A make that runs this process hands on none of its flags; messages are in English.
+    """
     foreign = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
-    return {**{name: value for name, value in os.environ.items() if name not in foreign}, "LC_ALL": "C"}
-
-
-def run_make(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Runs make with `words` in a folder on all cores; what it prints is in `stdout`."""
-    return subprocess.run(
-        ["make", "-C", str(folder), f"-j{os.cpu_count() or 1}", *words],
-        env=build_environment(),
+    return subprocess.Popen(
+        words,
+        cwd=folder,
+        env={**{name: value for name, value in os.environ.items() if name not in foreign}, "LC_ALL": "C"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
     )
+
+
+def run_make(folder: Path, *words: str) -> tuple[int, str]:
+    """Runs make with `words` in a folder on all cores: its exit status, and what it prints."""
+    with start(["make", f"-j{cores()}", *words], folder) as process:
+        printed = process.communicate()[0]
+    return process.returncode, printed
 
 
 def build_error(output: str, *, remedy: str) -> N2D2Error:

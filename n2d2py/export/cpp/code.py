@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from n2d2py.errors import InternalError
 from n2d2py.export.cpp.isa import InstructionSet
 from n2d2py.export.cpp.packing import Storage
-from n2d2py.export.cpp.parts import PORTABLE, Array, Call, Config, Constants
+from n2d2py.export.cpp.parts import PORTABLE, Array, Call, Constants, LayerConfig
 from n2d2py.export.cpp.text import comment
 from n2d2py.export.cpp.winograd import Winograd
 from n2d2py.graph import QuantTensor
@@ -47,7 +47,7 @@ class LayerCode:
     layer: str
     identifier: str
     headers: tuple[str, ...]
-    structs: tuple[Config | Constants, ...]
+    structs: tuple[LayerConfig | Constants, ...]
     calls: tuple[Call, ...]
     arrays: tuple[Array, ...]
     serial: bool
@@ -77,9 +77,9 @@ class LayerCode:
         """`calls` in C++."""
         return "\n".join(map(str, self.calls))
 
-    def configured(self, change: Callable[[Config], Config]) -> LayerCode:
+    def configured(self, change: Callable[[LayerConfig], LayerConfig]) -> LayerCode:
         """The same layer with other configs."""
-        return replace(self, structs=tuple(change(each) if isinstance(each, Config) else each for each in self.structs))
+        return replace(self, structs=tuple(change(each) if isinstance(each, LayerConfig) else each for each in self.structs))
 
     @property
     def statement(self) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from n2d2py.arithmetic import FixedPointRescale, NumType
 from n2d2py.export.cpp.isa import LANES, PAIRS, having, instruction_sets
 from n2d2py.export.cpp.layer import Layer
-from n2d2py.export.cpp.parts import NATIVE, Form
+from n2d2py.export.cpp.parts import NATIVE, LayerForm
 from n2d2py.export.cpp.variants import Selection
 
 __all__ = ["lane_facts", "lane_stream", "lanes", "pair_stream", "pairs"]
@@ -155,4 +155,4 @@ def _with_stream(selection: Selection, stream: np.ndarray, kernel: str) -> Selec
     if not selection.kernel:  # other sets have nothing for this layer
         for row in (one for one in instruction_sets() if one.name in names):
             isa = f"n2d2::Choose<n2d2::{row.tag}, {NATIVE}, {isa}>::Isa"
-    return replace(selection, isa=isa, lanes=Form(names, stream))
+    return replace(selection, isa=isa, lanes=LayerForm(names, stream))

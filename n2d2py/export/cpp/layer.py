@@ -22,7 +22,7 @@ from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.identifiers import Identifiers
 from n2d2py.export.cpp.isa import tagged
-from n2d2py.export.cpp.parts import Argument, Array, Call, Config, Constants, Expression, Form, Needs
+from n2d2py.export.cpp.parts import Argument, Array, Call, Constants, Expression, LayerConfig, LayerForm, Needs
 from n2d2py.export.cpp.variants import Selection
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
@@ -222,7 +222,7 @@ class Layer:
         """The portable kernel alone, for an operator that has no other."""
         return Selection(f"there is no other kernel for {self.op.kind}" if self.integer else "floating point")
 
-    def array(self, role: str, values: np.ndarray, ctype: str, forms: tuple[Form, ...] = ()) -> Array:
+    def array(self, role: str, values: np.ndarray, ctype: str, forms: tuple[LayerForm, ...] = ()) -> Array:
         """The array `role` of the layer, with the flattened `values`."""
         return Array(f"{self.identifier}_{role}", ctype, np.ascontiguousarray(values).reshape(-1), forms)
 
@@ -240,12 +240,12 @@ class Layer:
         constants: Mapping[str, int],
         selection: Selection | None = None,
         suffix: str = "config",
-    ) -> Config:
+    ) -> LayerConfig:
         """A config of the layer. `constants` are completed with the direction of the lines wherever they have an order."""
         if "Serial" in constants:
             order = {"Serial": self.serial or self.streamed, "Reverse": self.backwards, "Streamed": self.streamed}
             constants = {**constants, **order}
-        return Config(
+        return LayerConfig(
             f"{self.identifier}_{suffix}",
             f"{self.name}: {description}",
             types,

@@ -24,10 +24,10 @@ __all__ = [
     "Argument",
     "Array",
     "Call",
-    "Config",
     "Constants",
     "Expression",
-    "Form",
+    "LayerConfig",
+    "LayerForm",
     "Needs",
 ]
 
@@ -49,7 +49,7 @@ _DTYPES = {
 
 
 @dataclass(frozen=True, eq=False)
-class Form:
+class LayerForm:
     """What takes the place of an array's values where the code is compiled for one of some instruction sets."""
 
     sets: tuple[str, ...]
@@ -72,7 +72,7 @@ class Array:
     name: str
     ctype: str
     values: np.ndarray
-    forms: tuple[Form, ...] = ()
+    forms: tuple[LayerForm, ...] = ()
     where: str = ""
 
     def __post_init__(self) -> None:
@@ -123,7 +123,7 @@ class Constants:
 
 
 @dataclass(frozen=True)
-class Config:
+class LayerConfig:
     """What a kernel's template takes.
 
     Attributes:
@@ -143,7 +143,7 @@ class Config:
     def __str__(self) -> str:
         return self.name
 
-    def tiled(self, constants: Mapping[str, str]) -> Config:
+    def tiled(self, constants: Mapping[str, str]) -> LayerConfig:
         """The same with the constants of a tile in front, where it is that of a convolution."""
         is_convolution = next(iter(self.constants), "") == "KernelHeight"
         return replace(self, constants={**constants, **self.constants}) if is_convolution else self
@@ -186,7 +186,7 @@ class Expression:
         return self.text
 
 
-Argument: TypeAlias = "str | bool | int | Array | Config | Expression"
+Argument: TypeAlias = "str | bool | int | Array | LayerConfig | Expression"
 
 
 def _spelled(argument: Argument) -> str:
@@ -223,14 +223,14 @@ class Call:
 class Needs:
     """The definitions that parts of a text need, each once, in order."""
 
-    structs: tuple[Config | Constants, ...] = ()
+    structs: tuple[LayerConfig | Constants, ...] = ()
     arrays: tuple[Array, ...] = ()
     headers: tuple[str, ...] = ()
 
     @staticmethod
     def of(parts: Iterable[Argument | Constants]) -> Needs:
         """What `parts` need; a config needs its types, and has their names afterwards."""
-        structs: dict[str, Config | Constants] = {}
+        structs: dict[str, LayerConfig | Constants] = {}
         arrays: dict[str, Array] = {}
         headers: dict[str, None] = {}
 
@@ -239,7 +239,7 @@ class Needs:
                 arrays.setdefault(part.name, part)
             elif isinstance(part, Constants):
                 structs.setdefault(part.name, part)
-            elif isinstance(part, Config):
+            elif isinstance(part, LayerConfig):
                 for each in part.types.values():
                     visit(each)
                 structs.setdefault(part.name, replace(part, types={key: str(each) for key, each in part.types.items()}))

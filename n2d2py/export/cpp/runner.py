@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +15,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.concurrency import cores
 from n2d2py.errors import N2D2Error
-from n2d2py.export.cpp.build import build_environment
+from n2d2py.export.cpp.build import start
 from n2d2py.export.cpp.library import Export
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import channels, height, width
@@ -62,16 +61,7 @@ class CompiledExport(Runner):
         Raises:
             N2D2Error: E810 with the first line that tells why when it fails.
         """
-        with subprocess.Popen(
-            words,
-            cwd=self.folder,
-            env=build_environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        ) as process:
+        with start(words, self.folder) as process:
             printed = [line.strip() for line in log.progress(process.stdout or (), what, total=steps, unit="file")]
         if process.returncode:
             lines = [line for line in printed if "error" in line.lower()]

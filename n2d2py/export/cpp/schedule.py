@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py.errors import InternalError
 from n2d2py.export.cpp.arrays import initializer
 from n2d2py.export.cpp.view import LayerView, PortView
-from n2d2py.memory.plan import MemoryPlan, Step
+from n2d2py.memory.plan import MemoryPlan, ScheduleStep
 
 __all__ = ["Part", "Turn", "parts", "used_ranges"]
 
@@ -88,7 +88,7 @@ def parts(plan: MemoryPlan, layers: list[LayerView], inputs: list[PortView]) -> 
     views = {layer.node.name: Turn(layer, i, False) for i, layer in enumerate(layers)}
     arriving = {port.name: Turn(port, i, True) for i, port in enumerate(inputs)}
     made: list[Part] = []
-    last: Step | None = None
+    last: ScheduleStep | None = None
     for step in plan.schedule:
         turn = (arriving if step.arrives else views)[step.op]
         if step.lines is None:

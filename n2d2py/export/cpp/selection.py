@@ -12,8 +12,8 @@ from n2d2py.export.cpp.lanes import lane_facts, lanes, pairs
 from n2d2py.export.cpp.layer import Layer
 from n2d2py.export.cpp.packing import Storage, storage_of
 from n2d2py.export.cpp.parts import NATIVE, REAL_NATIVE, Array, Expression
-from n2d2py.export.cpp.variants import HALF, OUTPUTS, TABLE, VECTORS, Facts, Selection, choose
-from n2d2py.export.cpp.winograd import Geometry, Winograd, impossible, unprofitable
+from n2d2py.export.cpp.variants import HALF, OUTPUTS, TABLE, VECTORS, KernelFacts, Selection, choose
+from n2d2py.export.cpp.winograd import Winograd, WinogradFacts, impossible, unprofitable
 
 __all__ = ["Packed", "pack", "select_kernel", "table", "two_a_lane", "two_taps", "vectors", "winograd"]
 
@@ -41,7 +41,7 @@ def select_kernel(layer: Layer, kernel: str, weights: np.ndarray, groups: int = 
     dense = kernel != "depthwise"
     storage = _storage(layer, weights, groups) if packable and dense else None
     inputs = weights.shape[-1] if dense else 1
-    facts = Facts(
+    facts = KernelFacts(
         kernel,
         layer.inputs[0],
         layer.output,
@@ -83,7 +83,7 @@ def table(layer: Layer) -> Selection:
     )
 
 
-def winograd(layer: Layer, selection: Selection, weights: np.ndarray, geometry: Geometry) -> Selection:
+def winograd(layer: Layer, selection: Selection, weights: np.ndarray, geometry: WinogradFacts) -> Selection:
     """`selection` with the Winograd form too where that is exact, used where it pays; `weights` are (O, 3, 3, C)."""
     if not (layer.integer and selection.panels and weights.shape[1:3] == (3, 3)):
         return selection

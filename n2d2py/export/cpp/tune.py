@@ -86,9 +86,9 @@ def with_tiles(parameters: Mapping[str, Mapping[str, str]], tiles: Mapping[str, 
 def _build(folder: Path) -> None:
     need_make()
     log.notice("building every tile for -tune")
-    done = run_make(folder, "CXXFLAGS=-DN2D2_TUNE")
-    if done.returncode:
-        raise build_error(done.stdout, remedy="check TARGET, ARCH and CXX in the environment")
+    status, printed = run_make(folder, "CXXFLAGS=-DN2D2_TUNE")
+    if status:
+        raise build_error(printed, remedy="check TARGET, ARCH and CXX in the environment")
 
 
 def _run(folder: Path, rounds: int, command: str) -> dict:

@@ -18,15 +18,15 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.export.cpp.isa import CONVOLUTION, DEPTHWISE, FLOATS, FULLY_CONNECTED, having
 from n2d2py.export.cpp.packing import Storage
-from n2d2py.export.cpp.parts import PORTABLE, Form
+from n2d2py.export.cpp.parts import PORTABLE, LayerForm
 from n2d2py.export.cpp.winograd import Winograd
 
 __all__ = [
     "IMPLEMENTATIONS",
     "TABLE",
     "VECTORS",
-    "Facts",
     "Implementation",
+    "KernelFacts",
     "Panels",
     "Selection",
     "choose",
@@ -51,7 +51,7 @@ QUAD = 4
 
 
 @dataclass(frozen=True)
-class Facts:
+class KernelFacts:
     """What a choice may depend on; `outputs` and `inputs` are those of one group, `taps` the kernel's positions."""
 
     kernel: str
@@ -102,8 +102,8 @@ class Implementation:
     kernel: str
     name: str
     which: str
-    needs: tuple[Callable[[Facts], str], ...]
-    pack: Callable[[np.ndarray, np.ndarray, Facts], Panels]
+    needs: tuple[Callable[[KernelFacts], str], ...]
+    pack: Callable[[np.ndarray, np.ndarray, KernelFacts], Panels]
     real: bool = False
 
     @property
@@ -116,7 +116,7 @@ class Implementation:
         """Those of them that multiply signed bytes."""
         return having(self.which, signed=True)
 
-    def ruled_out(self, facts: Facts) -> str:
+    def ruled_out(self, facts: KernelFacts) -> str:
         """The first need that a layer does not meet; "" where it can use this implementation."""
         return next((reason for need in self.needs if (reason := need(facts))), "")
 
@@ -145,23 +145,23 @@ class Selection:
     panels: Panels | None = None
     byte_sums: int = 0
     winograd: Winograd | None = None
-    lanes: Form | None = None
+    lanes: LayerForm | None = None
     lanes_problem: str = ""
     storage: Storage | None = None
 
-    def forms(self, panels: np.ndarray | None, signed: np.ndarray | None = None) -> tuple[Form, ...]:
+    def forms(self, panels: np.ndarray | None, signed: np.ndarray | None = None) -> tuple[LayerForm, ...]:
         """The forms of an array: `panels` for the sets of the kernel, `signed` for those of them that multiply signed bytes."""
         if panels is None:
             return ()
-        return (*(() if signed is None else (Form(self.signed_sets, signed),)), Form(self.sets, panels))
+        return (*(() if signed is None else (LayerForm(self.signed_sets, signed),)), LayerForm(self.sets, panels))
 
-    def per_output(self, values: np.ndarray) -> tuple[Form, ...]:
+    def per_output(self, values: np.ndarray) -> tuple[LayerForm, ...]:
         """The forms of an array of constants per output."""
         return () if self.panels is None else self.forms(self.panels.sorted(np.asarray(values).reshape(-1)))
 
 
 # ---- needs: the dot product instructions multiply inputs of 8 or 16 bits with 8-bit weights, to 32-bit sums ----
-def _inputs_of(*bits: int) -> Callable[[Facts], str]:
+def _inputs_of(*bits: int) -> Callable[[KernelFacts], str]:
     wanted = " or ".join(map(str, bits))
     return lambda f: (
         ""
@@ -170,28 +170,28 @@ def _inputs_of(*bits: int) -> Callable[[Facts], str]:
     )
 
 
-def _byte_weights(f: Facts) -> str:
+def _byte_weights(f: KernelFacts) -> str:
     return "" if f.weight_type == "std::int8_t" else f"its weights are {_plain(f.weight_type)}; it takes int8"
 
 
-def _word_sums(f: Facts) -> str:
+def _word_sums(f: KernelFacts) -> str:
     return "" if f.sum_type == "std::int32_t" else f"its sums are {_plain(f.sum_type)}; it takes int32"
 
 
-def _depth(f: Facts) -> str:
+def _depth(f: KernelFacts) -> str:
     count = f.inputs * f.taps
     return "" if count >= QUAD else f"an output has {count} inputs; it takes {QUAD} and more"
 
 
-def _wide_groups(f: Facts) -> str:
+def _wide_groups(f: KernelFacts) -> str:
     return "" if f.groups == 1 or f.outputs >= 8 else f"its groups have {f.outputs} outputs; it takes 8 and more"
 
 
-def _floats_only(f: Facts) -> str:
+def _floats_only(f: KernelFacts) -> str:
     return "" if f.weight_type in ("float", HALF) else f"its weights are {_plain(f.weight_type)}; it takes float"
 
 
-def _whole_groups(f: Facts) -> str:
+def _whole_groups(f: KernelFacts) -> str:
     return (
         ""
         if f.groups == 1 or f.outputs % OUTPUTS == 0
@@ -199,7 +199,7 @@ def _whole_groups(f: Facts) -> str:
     )
 
 
-def _no_multiplier(f: Facts) -> str:
+def _no_multiplier(f: KernelFacts) -> str:
     return "" if f.outputs == 1 else f"a channel has {f.outputs} outputs; it takes one"
 
 
@@ -207,14 +207,14 @@ def _plain(ctype: str) -> str:
     return ctype.removeprefix("std::").removesuffix("_t")
 
 
-def _moved_bias(weights: np.ndarray, bias: np.ndarray, facts: Facts) -> np.ndarray:
+def _moved_bias(weights: np.ndarray, bias: np.ndarray, facts: KernelFacts) -> np.ndarray:
     """The bias for signed bytes stored + 128 and for unsigned 16-bit inputs stored - 32768."""
     shift = {(8, True): 128, (16, False): -32768}.get((facts.input.bits, facts.input.signed), 0)
     bias = bias.astype(np.int64) - shift * weights.reshape(len(weights), -1).astype(np.int64).sum(axis=1)
     return (bias & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 
-def _signed_bias(weights: np.ndarray, bias: np.ndarray, facts: Facts) -> np.ndarray | None:
+def _signed_bias(weights: np.ndarray, bias: np.ndarray, facts: KernelFacts) -> np.ndarray | None:
     """The bias for unsigned bytes multiplied as signed ones, 128 less; as it is for signed ones."""
     if facts.input.bits != 8:
         return None
@@ -239,12 +239,12 @@ def packed_matrix(weights: np.ndarray, outputs: int, each: int = QUAD) -> np.nda
     return np.concatenate(panels)
 
 
-def _matrix(weights: np.ndarray, bias: np.ndarray, facts: Facts) -> Panels:
+def _matrix(weights: np.ndarray, bias: np.ndarray, facts: KernelFacts) -> Panels:
     packed = packed_matrix(weights.reshape(len(weights), -1), facts.outputs, QUAD * 8 // facts.input.bits)
     return Panels(packed, _moved_bias(weights, bias, facts), signed_bias=_signed_bias(weights, bias, facts))
 
 
-def _as_they_are(weights: np.ndarray, bias: np.ndarray, facts: Facts) -> Panels:
+def _as_they_are(weights: np.ndarray, bias: np.ndarray, facts: KernelFacts) -> Panels:
     """Constants in the order of the portable kernel, (KH, KW, C)."""
     return Panels(weights.transpose(1, 2, 0).reshape(-1), bias)
 
@@ -256,7 +256,7 @@ def packed_floats(weights: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(padded.reshape(-1, OUTPUTS, weights.shape[1]).transpose(0, 2, 1)).reshape(-1)
 
 
-def _floats(weights: np.ndarray, bias: np.ndarray, facts: Facts) -> Panels:
+def _floats(weights: np.ndarray, bias: np.ndarray, facts: KernelFacts) -> Panels:
     padded = np.zeros(-(-len(bias) // OUTPUTS) * OUTPUTS, np.float32)
     padded[: len(bias)] = bias
     return Panels(packed_floats(weights.reshape(len(weights), -1)), padded)
@@ -285,7 +285,7 @@ def packed_depthwise(weights: np.ndarray) -> np.ndarray:
     return np.concatenate([quads[:, :, first : first + OUTPUTS].reshape(-1) for first in range(0, channels, OUTPUTS)])
 
 
-def _depthwise(weights: np.ndarray, bias: np.ndarray, facts: Facts) -> Panels:
+def _depthwise(weights: np.ndarray, bias: np.ndarray, facts: KernelFacts) -> Panels:
     order, signed = depthwise_order(len(weights)), _signed_bias(weights, bias, facts)
     moved = _moved_bias(weights, bias, facts)[order]
     return Panels(packed_depthwise(weights), moved, order, None if signed is None else signed[order])
@@ -317,7 +317,7 @@ IMPLEMENTATIONS: tuple[Implementation, ...] = (
 )
 
 
-def choose(facts: Facts) -> tuple[Implementation | None, str]:
+def choose(facts: KernelFacts) -> tuple[Implementation | None, str]:
     """The first implementation that fits, None for the portable kernel alone; and what ruled out those before."""
     ruled_out = []
     for one in IMPLEMENTATIONS:

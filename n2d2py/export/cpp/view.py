@@ -9,7 +9,7 @@ from n2d2py.arithmetic import NumType
 from n2d2py.export.cpp.arrays import initializer, is_string
 from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.isa import dispatched
-from n2d2py.export.cpp.parts import Array, Form
+from n2d2py.export.cpp.parts import Array, LayerForm
 from n2d2py.export.cpp.text import comment, literal
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.describe import layer_macs
@@ -172,7 +172,7 @@ class FormView:
     dispatched: bool
 
     @staticmethod
-    def of(form: Form, weights_format: str) -> FormView:
+    def of(form: LayerForm, weights_format: str) -> FormView:
         """The text of `form` by the export parameter WeightsFormat."""
         as_string = is_string(form.values, weights_format)
         return FormView(

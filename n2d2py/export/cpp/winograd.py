@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py.export.cpp.isa import condition
 from n2d2py.export.cpp.parts import Array, Call
 
-__all__ = ["Geometry", "Winograd", "impossible", "transformed", "unprofitable"]
+__all__ = ["Winograd", "WinogradFacts", "impossible", "transformed", "unprofitable"]
 
 _MATRIX = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.int64)
 """Twice Winograd's G: integers."""
@@ -19,7 +19,7 @@ _BUFFER = 262144
 
 
 @dataclass(frozen=True)
-class Geometry:
+class WinogradFacts:
     """What a choice depends on beside the weights; `size` is (lines, pixels of a line) of the output."""
 
     stride: tuple[int, ...]
@@ -75,7 +75,7 @@ class Winograd:
         return Array(self.name, "std::int8_t", transformed(self.weights), where=self.where)
 
 
-def impossible(weights: np.ndarray, geometry: Geometry) -> str:
+def impossible(weights: np.ndarray, geometry: WinogradFacts) -> str:
     """What rules it out for 8-bit weights (O, 3, 3, C), as a clause for the report; "" where it is exact."""
     if tuple(geometry.stride) != (1, 1) or tuple(geometry.dilation) != (1, 1):
         return "it takes windows that lie side by side: stride 1, dilation 1"
@@ -93,7 +93,7 @@ def impossible(weights: np.ndarray, geometry: Geometry) -> str:
     return "" if reach < 2**31 else "four times its sums may exceed 32 bits"
 
 
-def unprofitable(weights: np.ndarray, geometry: Geometry) -> str:
+def unprofitable(weights: np.ndarray, geometry: WinogradFacts) -> str:
     """Why the direct kernel is faster, as a clause for the report; "" where Winograd is."""
     outputs, channels = len(weights), weights.shape[-1]
     if channels < 4 or outputs < 8:

@@ -10,7 +10,7 @@ from n2d2py.export.nvdla.arithmetic import Post, plan_sdp
 from n2d2py.export.nvdla.hardware import ConstantBlob, HwOp, Region
 from n2d2py.export.nvdla.pixels import ConvolutionWindow, entries_of_pixels, extended, read_pixels
 from n2d2py.nvdla import firmware
-from n2d2py.nvdla.config import Config, entries_per_slice
+from n2d2py.nvdla.config import HardwareConfig, entries_per_slice
 from n2d2py.nvdla.firmware import BYTES, CONV, SDP
 from n2d2py.nvdla.model.conv import pack_weights
 
@@ -25,7 +25,7 @@ class Split:
     rows: int
 
 
-def _banks(size: int, one: Config) -> int:
+def _banks(size: int, one: HardwareConfig) -> int:
     return max(1, -(-size // one.bank_bytes))
 
 
@@ -34,7 +34,7 @@ def _rows_in(rows: int, kernel: int, window: ConvolutionWindow) -> int:
 
 
 def split(
-    one: Config,
+    one: HardwareConfig,
     precision: int,
     source: tuple[int, int, int],
     kernels: int,
@@ -71,7 +71,13 @@ def split(
 
 
 def convolution_chains(
-    one: Config, precision: int, source: Region, weights: np.ndarray, window: ConvolutionWindow, post: Post, result: Region
+    one: HardwareConfig,
+    precision: int,
+    source: Region,
+    weights: np.ndarray,
+    window: ConvolutionWindow,
+    post: Post,
+    result: Region,
 ) -> list[list[HwOp]]:
     """CONV and SDP operations of a dense convolution of `source` with `weights` (K, C, R, S).
 
@@ -123,7 +129,7 @@ def _select(post: Post, first: int, many: int) -> Post:
 
 
 def _chain(
-    one: Config,
+    one: HardwareConfig,
     precision: int,
     source: Region,
     kernel: tuple[int, int],

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from n2d2py.errors import N2D2Error
 from n2d2py.export.nvdla.emit_tasks import DlaWork, EmuWork, Pools
-from n2d2py.export.nvdla.hardware import Buffer, Lowered
+from n2d2py.export.nvdla.hardware import HardwareBuffer, Lowered
 from n2d2py.export.nvdla.pixels import R8
-from n2d2py.export.nvdla.place import Placement, place
+from n2d2py.export.nvdla.place import PoolPlacement, place
 from n2d2py.nvdla import Loadable
 from n2d2py.nvdla.firmware import ABIS, INT8
 from n2d2py.nvdla.tables import Address, Blob, Event, Memory, Submit, Task, TensorDesc
@@ -36,7 +36,7 @@ class Compiled:
     """The loadable, its placement, the bytes of its weights, and the operations of the accelerator."""
 
     loadable: Loadable
-    placement: Placement
+    placement: PoolPlacement
     weights: int
     operations: int
 
@@ -123,7 +123,7 @@ def _bind(lowered: Lowered, memories: _Memories, pools: Pools) -> list[TensorDes
     return tensors
 
 
-def _tensor(name: str, number: int, memory: int, buffer: Buffer) -> TensorDesc:
+def _tensor(name: str, number: int, memory: int, buffer: HardwareBuffer) -> TensorDesc:
     bytes_per = 1 if buffer.precision == INT8 else 2
     return TensorDesc(
         name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.export.nvdla.hardware import Buffer, ConstantBlob, EmuLayer, HwLayer, HwOp, Lowered, Region
+from n2d2py.export.nvdla.hardware import ConstantBlob, EmuLayer, HardwareBuffer, HwLayer, HwOp, Lowered, Region
 from n2d2py.export.nvdla.schedule import dependency_graph
 from n2d2py.nvdla import firmware
 from n2d2py.nvdla.extension import pack_extension
@@ -29,7 +29,7 @@ class Pools:
         self.abi, self.lowered = abi, lowered
         self._weights, self._activations = weights, activations
         self.constants = bytearray()
-        self.bound: dict[Buffer, int] = {}
+        self.bound: dict[HardwareBuffer, int] = {}
         self.places: dict[tuple[int, int], int] = {}
         self._stored: dict[bytes, int] = {}
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from n2d2py.export.nvdla.hardware import EmuLayer, Region
-from n2d2py.export.nvdla.lower import Lowering, Value, flat
+from n2d2py.export.nvdla.lowering import HardwareTensor, Lowering, flat
 from n2d2py.graph import QuantNode
 from n2d2py.graph.forms import Moved, Rescaled, Table, Weighted
 from n2d2py.nvdla.extension import Extension, Port
 from n2d2py.operators.base import operator_kinds
-from n2d2py.operators.functions import Function
+from n2d2py.operators.functions import FunctionRow
 
 __all__ = ["fall_back"]
 
@@ -38,7 +38,7 @@ def fall_back(state: Lowering, node: QuantNode) -> str | None:
         EmuLayer(node.name, tuple(node.outputs), sources, results, 1.0, scales[0], len(state.out.layers), extension)
     )
     for name, region, scale in zip(node.outputs, results, scales, strict=True):
-        state.values[name] = Value(region, scale)
+        state.values[name] = HardwareTensor(region, scale)
     return None
 
 
@@ -103,7 +103,7 @@ def _fields(value: Any) -> dict[str, Any]:
 
 def _json(value: Any) -> Any:
     """An attribute as plain values."""
-    if isinstance(value, Function):
+    if isinstance(value, FunctionRow):
         return {"function": value.kind, **_fields(value)}
     if isinstance(value, (list, tuple)):
         return [_json(one) for one in value]

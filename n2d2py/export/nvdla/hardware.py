@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from n2d2py.errors import InternalError
-from n2d2py.nvdla.config import Config
+from n2d2py.nvdla.config import HardwareConfig
 from n2d2py.nvdla.extension import Extension
 from n2d2py.nvdla.firmware import BYTES
 
-__all__ = ["Buffer", "ConstantBlob", "EmuLayer", "HwLayer", "HwOp", "Lowered", "Region", "SubRegion"]
+__all__ = ["ConstantBlob", "EmuLayer", "HardwareBuffer", "HwLayer", "HwOp", "Lowered", "Region", "SubRegion"]
 
 
 PIXEL_LINE = 32
@@ -24,7 +24,7 @@ PIXEL_LINE = 32
 
 
 @dataclass(eq=False)
-class Buffer:
+class HardwareBuffer:
     """Memory of a feature cube: packed lines and surfaces of atoms.
 
     Attributes:
@@ -68,7 +68,7 @@ class Buffer:
 class Region:
     """Channels, lines and, where `columns` is not 0, columns of a buffer; the first channel begins an atom."""
 
-    buffer: Buffer
+    buffer: HardwareBuffer
     channel: int
     channels: int
     row: int
@@ -77,7 +77,7 @@ class Region:
     column: int = 0
 
     @staticmethod
-    def whole(buffer: Buffer) -> Region:
+    def whole(buffer: HardwareBuffer) -> Region:
         """All of a buffer."""
         return Region(buffer, 0, buffer.channels, 0, buffer.height)
 
@@ -252,10 +252,10 @@ class Lowered:
     """
 
     name: str
-    config: Config
+    config: HardwareConfig
     precision: int
-    inputs: dict[str, tuple[Buffer, float]] = field(default_factory=dict)
-    outputs: dict[str, tuple[Buffer, float]] = field(default_factory=dict)
+    inputs: dict[str, tuple[HardwareBuffer, float]] = field(default_factory=dict)
+    outputs: dict[str, tuple[HardwareBuffer, float]] = field(default_factory=dict)
     layers: list[HwLayer] = field(default_factory=list)
     emulated: list[EmuLayer] = field(default_factory=list)
 

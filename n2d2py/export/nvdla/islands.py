@@ -9,7 +9,7 @@ import numpy as np
 
 from n2d2py.errors import N2D2Error
 from n2d2py.export.nvdla.arithmetic import Post
-from n2d2py.export.nvdla.lower import Lowering, Value, lowering, refuse
+from n2d2py.export.nvdla.lowering import HardwareTensor, Lowering, lowering, refuse
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.operators.functions import Clip
 
@@ -85,6 +85,6 @@ def _convert(state: Lowering, node: QuantNode) -> None:
     if node.op.to_float or (
         np.isclose(value.scale, wanted, rtol=1e-6) and node.output not in state.slots and node.output not in state.graph.outputs
     ):
-        state.values[node.output] = Value(value.region, value.scale)
+        state.values[node.output] = HardwareTensor(value.region, value.scale)
         return
     state.from_memory(node, node.output, value.region, Post(np.array([value.scale]), None, wanted))

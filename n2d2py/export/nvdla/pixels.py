@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.graph import QuantGraph
-from n2d2py.nvdla.config import Config
+from n2d2py.nvdla.config import HardwareConfig
 
 __all__ = ["R8", "ConvolutionWindow", "entries_of_pixels", "extended", "holds_pixels", "read_pixels"]
 
@@ -39,7 +39,7 @@ def holds_pixels(graph: QuantGraph, name: str) -> bool:
     )
 
 
-def entries_of_pixels(one: Config, width: int, window: ConvolutionWindow) -> int:
+def entries_of_pixels(one: HardwareConfig, width: int, window: ConvolutionWindow) -> int:
     """Entries of the convolution buffer that a line with its padding takes."""
     return -(-(width + window.pads[1] + window.pads[3]) // one.width)
 
@@ -50,7 +50,7 @@ def extended(weights: np.ndarray) -> np.ndarray:
 
 
 def read_pixels(
-    op: np.ndarray, one: Config, width: int, height: int, kernel: tuple[int, int], window: ConvolutionWindow
+    op: np.ndarray, one: HardwareConfig, width: int, height: int, kernel: tuple[int, int], window: ConvolutionWindow
 ) -> None:
     """Makes a convolution of feature data, of one channel, one of signed pixels."""
     entries = -(-(width + int(op["pad_x_left"]) + int(op["pad_x_right"])) // one.width)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.export.nvdla.hardware import Buffer, EmuLayer, HwLayer, Lowered, Region
+from n2d2py.export.nvdla.hardware import EmuLayer, HardwareBuffer, HwLayer, Lowered, Region
 
-__all__ = ["Placement", "place"]
+__all__ = ["PoolPlacement", "place"]
 
 ALIGNMENT = 256
 """Bytes that the offset of a buffer is a multiple of."""
 
 
-class Placement:
+class PoolPlacement:
     """Offsets of all activation buffers, the size of the pool, and the most bytes that live at once."""
 
-    def __init__(self, buffers: list[Buffer], size: int, live: int):
+    def __init__(self, buffers: list[HardwareBuffer], size: int, live: int):
         self.buffers, self.size, self.live = buffers, size, live
 
 
@@ -23,9 +23,9 @@ def _rounded(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def lifetimes(lowered: Lowered) -> dict[Buffer, tuple[int, int]]:
+def lifetimes(lowered: Lowered) -> dict[HardwareBuffer, tuple[int, int]]:
     """First and last step, counted over both kinds of layers, that touch each activation buffer."""
-    spans: dict[Buffer, tuple[int, int]] = {}
+    spans: dict[HardwareBuffer, tuple[int, int]] = {}
 
     def touch(region: object, at: int) -> None:
         if isinstance(region, Region) and region.buffer.kind == "activation":
@@ -51,7 +51,7 @@ TRIALS = 200
 """Orders in which buffers are placed, until one needs no more than what lives at once."""
 
 
-def place(lowered: Lowered) -> Placement:
+def place(lowered: Lowered) -> PoolPlacement:
     """Gives every activation buffer its offset, each at the lowest place that is free for its life.
 
     Of several orders (by size, by time, by area) and variations of the best one, the one with the smallest pool is kept.
@@ -86,12 +86,14 @@ def place(lowered: Lowered) -> Placement:
             best, order = found, varied
     for buffer, offset in best[1].items():
         buffer.offset = offset
-    return Placement(buffers, best[0], live)
+    return PoolPlacement(buffers, best[0], live)
 
 
-def _placed(order: list[Buffer], spans: dict[Buffer, tuple[int, int]]) -> tuple[int, dict[Buffer, int], list[Buffer]]:
+def _placed(
+    order: list[HardwareBuffer], spans: dict[HardwareBuffer, tuple[int, int]]
+) -> tuple[int, dict[HardwareBuffer, int], list[HardwareBuffer]]:
     """(size of the pool, offsets, order) when buffers are placed in this order."""
-    offsets: dict[Buffer, int] = {}
+    offsets: dict[HardwareBuffer, int] = {}
     total = 0
     for buffer in order:
         first, last = spans[buffer]

@@ -13,7 +13,7 @@ import numpy as np
 
 from n2d2py.export.nvdla.arithmetic import Post
 from n2d2py.export.nvdla.hardware import HwOp, Region, SubRegion
-from n2d2py.export.nvdla.lower import Lowering
+from n2d2py.export.nvdla.lowering import Lowering
 
 __all__ = ["Steps", "copy", "gather", "steps_of"]
 

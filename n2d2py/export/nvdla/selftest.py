@@ -22,7 +22,7 @@ from n2d2py.export.nvdla.lower import lower
 from n2d2py.graph import Graph, Node
 from n2d2py.nvdla import Program, write_loadable
 from n2d2py.nvdla.check import check_program
-from n2d2py.nvdla.config import Config, config
+from n2d2py.nvdla.config import HardwareConfig, config
 from n2d2py.nvdla.firmware import FP16, INT8
 from n2d2py.nvdla.model import run_program
 from n2d2py.nvdla.tensors import dimg, raw_text, tensor_array, tensor_bytes
@@ -33,7 +33,7 @@ from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import Clip, Function, Logistic
+from n2d2py.operators.functions import Clip, FunctionRow, Logistic
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.resize import Resize
@@ -64,7 +64,12 @@ class _Net:
         self.graph.add_input("input", (1, 1, SIZE, SIZE))
 
     def add(
-        self, name: str, op: Op, *inputs: str, activation: Function | None = None, params: dict[str, np.ndarray] | None = None
+        self,
+        name: str,
+        op: Op,
+        *inputs: str,
+        activation: FunctionRow | None = None,
+        params: dict[str, np.ndarray] | None = None,
     ) -> str:
         self.graph.add(Node(name, op, list(inputs), [name], params or {}, activation))
         return name
@@ -182,7 +187,7 @@ def _stored(pixels: np.ndarray, precision: int) -> np.ndarray:
     return np.floor(pixels * (127 / 255) + 0.5) if precision == INT8 else pixels.astype(np.float32)
 
 
-def _compiled(case: _Case, one: Config, precision: int, samples: np.ndarray, abi: str) -> tuple[bytes, Program]:
+def _compiled(case: _Case, one: HardwareConfig, precision: int, samples: np.ndarray, abi: str) -> tuple[bytes, Program]:
     net = _Net(case.name, 255.0 if precision == FP16 else 1.0)
     net.graph.outputs = [case.build(net)]
     if precision == FP16:
@@ -282,7 +287,7 @@ exit $wrong
 """
 
 
-def _readme(one: Config, firmware: str, kind: str, rows: list[str]) -> str:
+def _readme(one: HardwareConfig, firmware: str, kind: str, rows: list[str]) -> str:
     abi = "0.12" if firmware == "0.12" else "0.10 and 0.11"
     return "\n".join(
         [

@@ -24,7 +24,7 @@ from n2d2py.export.registry import register
 from n2d2py.files import write_text
 from n2d2py.nvdla import Program, write_loadable
 from n2d2py.nvdla.check import violations
-from n2d2py.nvdla.config import CONFIGS, Config
+from n2d2py.nvdla.config import CONFIGS, HardwareConfig
 from n2d2py.nvdla.firmware import FP16, INT8
 
 __all__ = ["NvdlaExport", "NvdlaTarget", "hardware_of"]
@@ -32,7 +32,7 @@ __all__ = ["NvdlaExport", "NvdlaTarget", "hardware_of"]
 _ABI = {"0.11": "v10", "0.12": "v12"}
 
 
-def hardware_of(request: ExportRequest) -> tuple[Config, int, str]:
+def hardware_of(request: ExportRequest) -> tuple[HardwareConfig, int, str]:
     """Configuration, precision and firmware ABI that the parameters ask for.
 
     Raises:

@@ -25,7 +25,7 @@ from n2d2py.graph import Graph, Node, complete_params
 from n2d2py.graph.shapes import MAX_ELEMENTS, Shape
 from n2d2py.ini.schema import Schema, Values
 from n2d2py.operators.base import Op, make_operator
-from n2d2py.operators.functions import Function
+from n2d2py.operators.functions import FunctionRow
 from n2d2py.registry import Registry
 
 __all__ = ["LAYER_TYPES", "LayerContext", "LayerType", "ini", "layer_types"]
@@ -92,7 +92,7 @@ class LayerContext:
         op: Op,
         inputs: list[str],
         params: Mapping[str, np.ndarray | None] | None = None,
-        activation: Function | None = None,
+        activation: FunctionRow | None = None,
     ) -> Node:
         """Appends the layer's node."""
         where = self.values.section.location

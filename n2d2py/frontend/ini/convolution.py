@@ -22,7 +22,7 @@ __all__ = [
     "CONVOLUTION",
     "CONVOLUTION_CONFIG",
     "REMAP",
-    "Geometry",
+    "ConvolutionAttributes",
     "outputs_remap",
     "placed",
     "read_geometry",
@@ -66,7 +66,7 @@ CONVOLUTION_CONFIG: Schema = CONFIGURATION.extended(
 
 
 @dataclass(frozen=True)
-class Geometry:
+class ConvolutionAttributes:
     """Kernel, stride and dilation (vertical, horizontal), pads (top, left, bottom, right).
 
     Attributes:
@@ -80,7 +80,7 @@ class Geometry:
     line: bool
 
 
-def read_geometry(context: LayerContext) -> Geometry:
+def read_geometry(context: LayerContext) -> ConvolutionAttributes:
     """The window of a convolution; inputs without height and width become images first.
 
     Raises:
@@ -97,7 +97,7 @@ def read_geometry(context: LayerContext) -> Geometry:
     kernel = read_window(values, "Kernel", None, size=True, line=1 if line else None)
     stride, dilation = (read_window(values, base, 1, line=1 if line else None) for base in ("Stride", "Dilation"))
     pads = read_window(values, "Padding", 0, line=0 if line else None)
-    return Geometry(kernel, stride, (*pads, *pads), dilation, line)
+    return ConvolutionAttributes(kernel, stride, (*pads, *pads), dilation, line)
 
 
 def read_parameters(context: LayerContext, kernel: tuple[int, int]) -> tuple[dict[str, np.ndarray | None], int]:

@@ -10,7 +10,7 @@ from n2d2py.frontend.ini.trained import QUANTIZED_ACTIVATION, QUANTIZED_ELSEWHER
 from n2d2py.ini.ignored import COVERED, SPIKING, TRAINING, Ignored
 from n2d2py.ini.precision import PRECISION_KEYS
 from n2d2py.ini.schema import Key, Kind, Schema, Values
-from n2d2py.operators.functions import Clip, Function, Tanh, ini_functions, rectifier
+from n2d2py.operators.functions import Clip, FunctionRow, Tanh, ini_functions, rectifier
 
 __all__ = [
     "ACTIVATED",
@@ -118,7 +118,7 @@ _OTHER_FUNCTION = Ignored(
 )
 
 
-def read_activation(values: Values) -> Function | None:
+def read_activation(values: Values) -> FunctionRow | None:
     """The activation of a layer, None for Linear without clipping."""
     name = values["ActivationFunction"]
     for key in ("LeakSlope", "Clipping", "Threshold", "Alpha"):

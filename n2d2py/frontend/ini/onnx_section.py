@@ -76,7 +76,7 @@ def attach_section(
             where=values.where("Transpose"),
             remedy="transpose the network when it is exported to ONNX",
         )
-    path = resolve_path(values["File"], document)
+    path = resolve_path(values["File"], document.folder)
     if path is None:
         raise N2D2Error(
             "E301",

@@ -169,7 +169,7 @@ def _target(name: str, tensor: str, section: Section, values: Values | None, doc
 
 def _stored(values: Values, document: Document) -> tuple[Path, str, str, bool]:
     """What a TargetCompare compares with."""
-    path = resolve_path(values["DataPath"], document) or Path(values["DataPath"])
+    path = resolve_path(values["DataPath"], document.folder) or Path(values["DataPath"])
     return path, values["Matching"], values["TargetFormat"], values["TargetTranspose"]
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.errors import N2D2Error
-from n2d2py.nvdla.config import Config
+from n2d2py.nvdla.config import HardwareConfig
 from n2d2py.nvdla.model.cbuf_use import BufferUse
 
 __all__ = ["ConvolutionBuffer", "Reading"]
@@ -72,7 +72,7 @@ class _Pointers:
 class ConvolutionBuffer:
     """The buffer of one accelerator, from convolution to convolution."""
 
-    def __init__(self, config: Config):
+    def __init__(self, config: HardwareConfig):
         self._config = config
         self._memory: np.ndarray | None = None
         self._data, self._weights = _Pointers(), _Pointers()

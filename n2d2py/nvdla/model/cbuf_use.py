@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from n2d2py.nvdla.config import Config
+from n2d2py.nvdla.config import HardwareConfig
 from n2d2py.nvdla.firmware import BYTES, FP16
 from n2d2py.nvdla.model.image import FEATURE
 from n2d2py.nvdla.program import Operation
@@ -58,7 +58,7 @@ class BufferUse:
         return self.image, self.data_banks, self.weight_banks
 
 
-def buffer_use(config: Config, operation: Operation, address: int = 0) -> BufferUse:
+def buffer_use(config: HardwareConfig, operation: Operation, address: int = 0) -> BufferUse:
     """What the descriptors of a convolution ask of the buffer; `address` is the byte where its weights begin."""
     op, surface = operation.op, operation.surface
     precision = min(int(op["out_precision"]), FP16)

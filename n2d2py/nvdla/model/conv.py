@@ -6,12 +6,10 @@ float64 and rounds to fp32 (`exact` follows the multipliers instead, n2d2py.nvdl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from n2d2py.errors import N2D2Error
-from n2d2py.nvdla.config import Config
+from n2d2py.nvdla.config import HardwareConfig
 from n2d2py.nvdla.firmware import BYTES, FP16, INT8
 from n2d2py.nvdla.model import floats
 from n2d2py.nvdla.model.cbuf_use import buffer_use
@@ -21,25 +19,13 @@ from n2d2py.nvdla.model.image import FEATURE, pixels
 from n2d2py.nvdla.model.integers import convert, saturate, shift_right
 from n2d2py.nvdla.model.machine import Machine
 from n2d2py.nvdla.model.multiplier import accumulate
+from n2d2py.nvdla.model.window import ConvolutionShape
 from n2d2py.nvdla.program import DlaTask, Operation
 
-__all__ = ["Geometry", "convolve", "pack_weights", "unpack_weights"]
+__all__ = ["convolve", "pack_weights", "unpack_weights"]
 
 ROWS = {0: 1, 1: 2, 2: 4}
 """Kernel rows that are multiplied together, by the field post_extension."""
-
-
-@dataclass(frozen=True)
-class Geometry:
-    """Shape of a convolution: kernels, channels, kernel rows and columns, output, stride, dilation, padding before."""
-
-    kernels: int
-    channels: int
-    kernel: tuple[int, int]
-    size: tuple[int, int]
-    stride: tuple[int, int]
-    dilation: tuple[int, int]
-    pad: tuple[int, int]
 
 
 def unpack_weights(
@@ -186,10 +172,10 @@ def _check(machine: Machine, operation: Operation) -> None:
         )
 
 
-def _geometry(operation: Operation, channels: int, image: bool) -> Geometry:
+def _geometry(operation: Operation, channels: int, image: bool) -> ConvolutionShape:
     op, dst = operation.op, operation.surface["dst_data"]
     width = int(op["kernel_channel_csc"]) // channels if image else int(op["kernel_width_csc"])
-    return Geometry(
+    return ConvolutionShape(
         int(dst["channel"]),
         channels,
         (int(op["kernel_height_csc"]), width),
@@ -200,7 +186,7 @@ def _geometry(operation: Operation, channels: int, image: bool) -> Geometry:
     )
 
 
-def _weight_bytes(machine: Machine, task: DlaTask, operation: Operation, geometry: Geometry) -> tuple[np.ndarray, int]:
+def _weight_bytes(machine: Machine, task: DlaTask, operation: Operation, geometry: ConvolutionShape) -> tuple[np.ndarray, int]:
     """Memory and first byte of the weights."""
     what = f"{operation.name} weight_data"
     memory, base = machine.place(task, operation.surface["weight_data"], what)
@@ -216,7 +202,7 @@ def _weight_bytes(machine: Machine, task: DlaTask, operation: Operation, geometr
     return memory, base
 
 
-def _weights(machine: Machine, task: DlaTask, operation: Operation, geometry: Geometry, image: bool) -> np.ndarray:
+def _weights(machine: Machine, task: DlaTask, operation: Operation, geometry: ConvolutionShape, image: bool) -> np.ndarray:
     """The weights in the order of the computation, as they lie in memory."""
     precision = int(operation.op["out_precision"])
     memory, base = _weight_bytes(machine, task, operation, geometry)
@@ -232,7 +218,9 @@ def _weights(machine: Machine, task: DlaTask, operation: Operation, geometry: Ge
     return weights
 
 
-def _unpacked(one: Config, operation: Operation, data: np.ndarray, geometry: Geometry, image: bool) -> np.ndarray:
+def _unpacked(
+    one: HardwareConfig, operation: Operation, data: np.ndarray, geometry: ConvolutionShape, image: bool
+) -> np.ndarray:
     precision = int(operation.op["out_precision"])
     k, c, (r, s) = geometry.kernels, geometry.channels, geometry.kernel
     if not image:
@@ -244,7 +232,7 @@ def _unpacked(one: Config, operation: Operation, data: np.ndarray, geometry: Geo
     return packed.reshape(k, s, c, r).transpose(0, 2, 3, 1)
 
 
-def _pad(x: np.ndarray, geometry: Geometry, value: int | np.float16) -> np.ndarray:
+def _pad(x: np.ndarray, geometry: ConvolutionShape, value: int | np.float16) -> np.ndarray:
     """`x` with the cells that the windows reach, filled with `value`."""
     need = [
         (n - 1) * s + (k - 1) * d + 1
@@ -257,7 +245,7 @@ def _pad(x: np.ndarray, geometry: Geometry, value: int | np.float16) -> np.ndarr
     return padded
 
 
-def _integer_sums(x: np.ndarray, weights: np.ndarray, geometry: Geometry, precision: int) -> np.ndarray:
+def _integer_sums(x: np.ndarray, weights: np.ndarray, geometry: ConvolutionShape, precision: int) -> np.ndarray:
     k, c, r, s = weights.shape
     h, w = geometry.size
     taps = max(1, min(r * s, 1024 // c)) if precision == INT8 else r * s
@@ -272,7 +260,7 @@ def _integer_sums(x: np.ndarray, weights: np.ndarray, geometry: Geometry, precis
     return total.reshape(k, h, w).astype(np.int64)
 
 
-def _tap(x: np.ndarray, geometry: Geometry, row: int, column: int) -> np.ndarray:
+def _tap(x: np.ndarray, geometry: ConvolutionShape, row: int, column: int) -> np.ndarray:
     """What all windows see at one kernel position, (C, H * W)."""
     (h, w), (sy, sx), (dy, dx) = geometry.size, geometry.stride, geometry.dilation
     y, z = row * dy, column * dx

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.nvdla.config import Config
+from n2d2py.nvdla.config import HardwareConfig
 
 __all__ = ["feature_entries", "feature_lines", "image_entries", "image_lines"]
 
 
-def _together(config: Config, atoms: int) -> tuple[int, int, int, int]:
+def _together(config: HardwareConfig, atoms: int) -> tuple[int, int, int, int]:
     """(atoms of an entry, full entries of a pixel, atoms that remain, pixels that share an entry for them)."""
     per_entry = config.width // config.atom
     full, rest = divmod(atoms, per_entry)
     return per_entry, full, rest, (per_entry // rest if rest and 2 * rest <= per_entry else 1)
 
 
-def feature_entries(config: Config, x: np.ndarray) -> np.ndarray:
+def feature_entries(config: HardwareConfig, x: np.ndarray) -> np.ndarray:
     """(C, H, W) with whole atoms as (H, entries, width) bytes."""
     c, h, w = x.shape
     lanes = config.atom // x.dtype.itemsize
@@ -38,7 +38,7 @@ def feature_entries(config: Config, x: np.ndarray) -> np.ndarray:
     return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 
-def feature_lines(config: Config, entries: np.ndarray, atoms: int, w: int, dtype: np.dtype) -> np.ndarray:
+def feature_lines(config: HardwareConfig, entries: np.ndarray, atoms: int, w: int, dtype: np.dtype) -> np.ndarray:
     """The inverse of `feature_entries` for lines of `w` pixels of so many atoms: (C, H, W)."""
     h = len(entries)
     per_entry, full, rest, pixels = _together(config, atoms)
@@ -53,7 +53,7 @@ def feature_lines(config: Config, entries: np.ndarray, atoms: int, w: int, dtype
     return values.transpose(1, 3, 0, 2).reshape(-1, h, w)
 
 
-def image_entries(config: Config, x: np.ndarray, left: int, right: int, pad: int | np.float16) -> np.ndarray:
+def image_entries(config: HardwareConfig, x: np.ndarray, left: int, right: int, pad: int | np.float16) -> np.ndarray:
     """(C, H, W) with padding on both sides as (H, entries, width) bytes."""
     c, h, w = x.shape
     line = np.full((h, left + w + right, c), pad, x.dtype)

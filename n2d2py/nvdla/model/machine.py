@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from n2d2py.errors import N2D2Error
-from n2d2py.nvdla.config import Config
+from n2d2py.nvdla.config import HardwareConfig
 from n2d2py.nvdla.firmware import has_field
 from n2d2py.nvdla.model.cbuf import ConvolutionBuffer
 from n2d2py.nvdla.model.formats import read_feature, write_feature
@@ -31,7 +31,7 @@ class Machine:
     """
 
     name: str
-    config: Config
+    config: HardwareConfig
     memories: dict[int, np.ndarray]
     exact: bool = False
     trace: dict[tuple[int, int], np.ndarray] | None = None

@@ -7,12 +7,9 @@ into an accumulator of 39 significant bits and is rounded, ties away from zero, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-if TYPE_CHECKING:
-    from n2d2py.nvdla.model.conv import Geometry
+from n2d2py.nvdla.model.window import ConvolutionShape
 
 __all__ = ["accumulate"]
 
@@ -23,7 +20,9 @@ _SIGNS = {4: 0xFAAAB000, 8: 0xFFAAAB00, 12: 0xFFFAAAB0, 16: 0xFFFFAAAB, 20: 0xFF
 """What completes the sign extension of the partial products, by shift."""
 
 
-def accumulate(x: np.ndarray, weights: np.ndarray, geometry: Geometry, exact: bool, rows: int, group: int) -> np.ndarray:
+def accumulate(
+    x: np.ndarray, weights: np.ndarray, geometry: ConvolutionShape, exact: bool, rows: int, group: int
+) -> np.ndarray:
     """(K, H, W) in float32 of padded float16 `x` (C, H', W') and `weights` (K, C, R, S).
 
     `rows`: for images, the kernel rows that are multiplied together with all columns and channels; 0 for features,
@@ -54,13 +53,13 @@ def _wide(x: np.ndarray) -> np.ndarray:
     return np.where(np.isinf(x), np.copysign(65536.0, x.astype(np.float64)), x.astype(np.float64))
 
 
-def _tap(x: np.ndarray, geometry: Geometry, row: int, column: int) -> np.ndarray:
+def _tap(x: np.ndarray, geometry: ConvolutionShape, row: int, column: int) -> np.ndarray:
     (h, w), (sy, sx), (dy, dx) = geometry.size, geometry.stride, geometry.dilation
     y, z = row * dy, column * dx
     return x[:, y : y + (h - 1) * sy + 1 : sy, z : z + (w - 1) * sx + 1 : sx].reshape(len(x), -1)
 
 
-def _atoms(x: np.ndarray, weights: np.ndarray, geometry: Geometry, rows: int, group: int):
+def _atoms(x: np.ndarray, weights: np.ndarray, geometry: ConvolutionShape, rows: int, group: int):
     """(columns (N, P), weights (K, N)) of what is multiplied in one step, in the hardware's order."""
     _k, c, r, s = weights.shape
     if rows:

@@ -8,7 +8,7 @@ import numpy as np
 
 from n2d2py.errors import N2D2Error
 from n2d2py.nvdla import firmware
-from n2d2py.nvdla.config import Config, config_of
+from n2d2py.nvdla.config import HardwareConfig, config_of
 from n2d2py.nvdla.model.cdp import cdp
 from n2d2py.nvdla.model.conv import convolve
 from n2d2py.nvdla.model.emu import emulate
@@ -34,7 +34,7 @@ class Run:
 def run_program(
     program: Program,
     inputs: list[np.ndarray],
-    config: Config | None = None,
+    config: HardwareConfig | None = None,
     exact: bool = False,
     trace: bool = False,
     cache: dict | None = None,

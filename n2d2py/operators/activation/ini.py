@@ -10,7 +10,7 @@ from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, LAYER, NB_OUTPUTS
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.functions import Clip, Function, Step
+from n2d2py.operators.functions import Clip, FunctionRow, Step
 from n2d2py.operators.identity import Identity
 
 _TANH = replace(next(key for key in ACTIVATED.keys if key.name == "ActivationFunction"), default="Tanh")
@@ -51,7 +51,7 @@ _THRESHOLD_CONFIG = CONFIGURATION.extended(
 )
 
 
-def threshold_function(operation: str, threshold: float, maximum: float) -> Function:
+def threshold_function(operation: str, threshold: float, maximum: float) -> FunctionRow:
     """The function of a Threshold layer or transformation."""
     if operation == "Truncate":
         return Clip(high=threshold)

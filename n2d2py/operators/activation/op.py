@@ -12,7 +12,7 @@ from n2d2py.graph.forms import Interpolated, Table
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.base import Op, register
-from n2d2py.operators.functions import Function
+from n2d2py.operators.functions import FunctionRow
 
 __all__ = ["Activation"]
 
@@ -22,7 +22,7 @@ __all__ = ["Activation"]
 class Activation(Op):
     """y = function(x), element by element."""
 
-    function: Function
+    function: FunctionRow
     kind: ClassVar[str] = "Activation"
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:

@@ -6,7 +6,7 @@ from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.epilogue import epilogue
 from n2d2py.export.cpp.layer import Layer, cpp, window
 from n2d2py.export.cpp.selection import pack, select_kernel, two_a_lane, two_taps, winograd
-from n2d2py.export.cpp.winograd import Geometry
+from n2d2py.export.cpp.winograd import WinogradFacts
 
 __all__ = ["lower"]
 
@@ -21,7 +21,7 @@ def lower(layer: Layer) -> LayerCode:
         selection = two_taps(layer, select_kernel(layer, kernel, weights[:, 0], op.groups), weights[:, 0])
     else:
         kernel, values = "convolution", weights.transpose(0, 2, 3, 1)
-        geometry = Geometry(op.stride, op.dilation, op.groups, kind.bits, (lines, pixels), layer.streamed, layer.serial)
+        geometry = WinogradFacts(op.stride, op.dilation, op.groups, kind.bits, (lines, pixels), layer.streamed, layer.serial)
         selection = select_kernel(layer, kernel, values, op.groups, packable=True)
         selection = winograd(layer, selection, values, geometry)
         selection = two_a_lane(layer, selection, values, op.groups)

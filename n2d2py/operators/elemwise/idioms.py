@@ -17,12 +17,12 @@ from n2d2py.graph import Graph
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.map import scale_and_shift
-from n2d2py.operators.functions import FUNCTIONS, Clip, Erf, Function, Gelu, HardSigmoid, HardSwish
+from n2d2py.operators.functions import FUNCTIONS, Clip, Erf, FunctionRow, Gelu, HardSigmoid, HardSwish
 
 __all__ = ["gated", "merged_gain"]
 
 
-def gated(graph: Graph, a: str, b: str) -> tuple[str, Function, float] | None:
+def gated(graph: Graph, a: str, b: str) -> tuple[str, FunctionRow, float] | None:
     """(x, f, g) where the product of the tensors a and b is g * f(x) for one of the known functions, else None."""
     for value, gate in ((a, b), (b, a)):
         x, gain, shift = _scaled(graph, value)
@@ -36,7 +36,7 @@ def gated(graph: Graph, a: str, b: str) -> tuple[str, Function, float] | None:
     return None
 
 
-def merged_gain(graph: Graph, tensor: str, gain: np.ndarray) -> tuple[str, Function | None, np.ndarray]:
+def merged_gain(graph: Graph, tensor: str, gain: np.ndarray) -> tuple[str, FunctionRow | None, np.ndarray]:
     """(source, function, gain) with gain * tensor = the new gain * function(source), as far back as it is a product."""
     producer = graph.producer(tensor)
     if producer is None or producer.activation is not None:
@@ -69,7 +69,7 @@ def _scaled(graph: Graph, tensor: str) -> tuple[str, float, float]:
     return (tensor, 1.0, 0.0) if producer is None or found is None else (producer.inputs[0], *found)
 
 
-def _applied(graph: Graph, tensor: str) -> tuple[str, Function | None]:
+def _applied(graph: Graph, tensor: str) -> tuple[str, FunctionRow | None]:
     """(x, f) where `tensor` is f(x) by an activation layer."""
     producer = graph.producer(tensor)
     if producer is not None and isinstance(producer.op, Activation) and producer.activation is None:
@@ -77,7 +77,7 @@ def _applied(graph: Graph, tensor: str) -> tuple[str, Function | None]:
     return tensor, None
 
 
-def _gate(graph: Graph, x: str, gate: str) -> tuple[Function, float] | None:
+def _gate(graph: Graph, x: str, gate: str) -> tuple[FunctionRow, float] | None:
     """(f, g) with x * gate = g * f(x)."""
     inner, factor, offset = _scaled(graph, gate)
     source, function = _applied(graph, inner)
@@ -104,9 +104,9 @@ def _gate(graph: Graph, x: str, gate: str) -> tuple[Function, float] | None:
     return None
 
 
-def _chain(graph: Graph, tensor: str, length: int) -> tuple[str, tuple[Function | None, ...]]:
+def _chain(graph: Graph, tensor: str, length: int) -> tuple[str, tuple[FunctionRow | None, ...]]:
     """(x, (f1, ..., fn)) where `tensor` is fn(... f1(x)) by activation layers; None stands for what is none."""
-    found: list[Function | None] = []
+    found: list[FunctionRow | None] = []
     for _ in range(length):
         tensor, function = _applied(graph, tensor)
         found.insert(0, function)

@@ -14,7 +14,7 @@ from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.base import Op
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.functions import Function
+from n2d2py.operators.functions import FunctionRow
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.pool import Pool
 
@@ -99,7 +99,7 @@ def _mapped(context: LayerContext, op: Pool, mapping: np.ndarray) -> None:
 
 
 def _add(
-    context: LayerContext, op: Pool, mapping: np.ndarray, tensor: str, activation: Function | None, suffix: str | None
+    context: LayerContext, op: Pool, mapping: np.ndarray, tensor: str, activation: FunctionRow | None, suffix: str | None
 ) -> str:
     """The pool of a mapping as the layer itself, or as the helper `suffix`; its tensor."""
 

@@ -11,13 +11,13 @@ from n2d2py.graph.shapes import channels
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.functions import Abs, Function, Log, Sqrt
+from n2d2py.operators.functions import Abs, FunctionRow, Log, Sqrt
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.transpose import Transpose, channels_first
 
 
-def _reduce(mode: str, gain: float | None = 1.0, *, before: Function | str | None = None, after: Function | None = None):
+def _reduce(mode: str, gain: float | None = 1.0, *, before: FunctionRow | str | None = None, after: FunctionRow | None = None):
     """Converter: `before` each element, the pool, times gain (None: the number of elements), `after` the result.
 
     `before` is a function, "negative" (undone after the pool) or "square".
@@ -34,13 +34,13 @@ def _reduce(mode: str, gain: float | None = 1.0, *, before: Function | str | Non
         tensor, permutation = channels_first(node.tensor(), builder.graph)
         reduced = sorted(permutation[axis] for axis in axes)
         count = prod(builder.graph.shape(tensor)[axis] for axis in reduced)
-        if isinstance(before, Function):
+        if isinstance(before, FunctionRow):
             tensor = builder.layer(node, Activation(before), [tensor], part="before")
         elif before == "square":
             tensor = builder.layer(node, ElemWise("Prod"), [tensor, tensor], part="square")
         elif before == "negative":
             tensor = _gain(node, builder, tensor, -1.0, "negative")
-        steps: list[tuple[str, float | Function]] = [("gain", count if gain is None else gain)] if gain != 1.0 else []
+        steps: list[tuple[str, float | FunctionRow]] = [("gain", count if gain is None else gain)] if gain != 1.0 else []
         steps += [("after", after)] if after is not None else []
         keep = bool(node.attribute("keepdims", 1))
         dims = tuple(1 if axis in axes else shape[axis] for axis in range(1, len(shape)) if keep or axis not in axes)
@@ -56,7 +56,7 @@ def _reduce(mode: str, gain: float | None = 1.0, *, before: Function | str | Non
             tensor = builder.layer(node, Reshape(dims), [tensor], part="result" if steps else None)
         for index, (name, step) in enumerate(steps):
             part = name if index < len(steps) - 1 else None
-            if isinstance(step, Function):
+            if isinstance(step, FunctionRow):
                 tensor = builder.layer(node, Activation(step), [tensor], part=part)
             else:
                 tensor = _gain(node, builder, tensor, float(step), part)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.export.nvdla.layers.index_select import choose
-from n2d2py.export.nvdla.lower import Lowering, chw
+from n2d2py.export.nvdla.lowering import Lowering, chw
 from n2d2py.graph import QuantNode
 
 __all__ = ["between_reshapes"]

@@ -16,7 +16,7 @@ from n2d2py.export.nvdla.arithmetic import Post, one_pass
 from n2d2py.export.nvdla.convolution import ConvolutionWindow, convolution_chains, split
 from n2d2py.export.nvdla.hardware import HwOp, Region
 from n2d2py.export.nvdla.layers.deconvolution_phases import phase_chains
-from n2d2py.export.nvdla.lower import Lowering, Value, chw, lowering
+from n2d2py.export.nvdla.lowering import HardwareTensor, Lowering, chw, lowering
 from n2d2py.graph import QuantNode
 from n2d2py.nvdla import firmware
 from n2d2py.nvdla.firmware import RUBIK
@@ -34,7 +34,7 @@ def _deconv(state: Lowering, node: QuantNode) -> None:
     state.finish(node, node.output, result, post.scale, chains)
 
 
-def _by_rubik(state: Lowering, node: QuantNode, value: Value, post: Post, result: Region) -> list[list[HwOp]] | None:
+def _by_rubik(state: Lowering, node: QuantNode, value: HardwareTensor, post: Post, result: Region) -> list[list[HwOp]] | None:
     """The operations with RUBIK; None where the configuration has none, or it cannot put the positions together."""
     op = node.op
     c, h, w = chw(state.graph.shape(node.output))
@@ -108,7 +108,7 @@ def _repeated(values: np.ndarray | None, c: int, step: int, phases: int) -> np.n
     return np.tile(filled, phases)
 
 
-def _post(state: Lowering, node: QuantNode, value: Value) -> Post:
+def _post(state: Lowering, node: QuantNode, value: HardwareTensor) -> Post:
     """Bias, scale and activation."""
     if state.integer:
         kind = state.graph.type(node.inputs[0])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.export.nvdla.arithmetic import Post
-from n2d2py.export.nvdla.lower import Lowering, chw, lowering, refuse
+from n2d2py.export.nvdla.lowering import Lowering, chw, lowering, refuse
 from n2d2py.graph import QuantNode
 
 __all__ = ["reads_in_place"]

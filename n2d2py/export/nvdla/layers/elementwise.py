@@ -6,7 +6,7 @@ import numpy as np
 
 from n2d2py.export.nvdla.arithmetic import Post
 from n2d2py.export.nvdla.layers.weighted import fold_followers
-from n2d2py.export.nvdla.lower import Lowering, Value, int8_table, lowering, refuse
+from n2d2py.export.nvdla.lowering import HardwareTensor, Lowering, int8_table, lowering, refuse
 from n2d2py.graph import QuantNode
 from n2d2py.graph.forms import Table
 from n2d2py.operators.functions import Clip, LeakyRectifier
@@ -65,7 +65,7 @@ def _scaled(state: Lowering, node: QuantNode, weight: float, shift: float) -> No
     )
 
 
-def _text(value: Value) -> str:
+def _text(value: HardwareTensor) -> str:
     return "x".join(map(str, value.region.shape))
 
 

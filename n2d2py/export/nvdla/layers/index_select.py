@@ -8,7 +8,7 @@ import numpy as np
 
 from n2d2py.export.nvdla.arithmetic import Post
 from n2d2py.export.nvdla.convolution import ConvolutionWindow
-from n2d2py.export.nvdla.lower import Lowering, Value, lowering, refuse
+from n2d2py.export.nvdla.lowering import HardwareTensor, Lowering, lowering, refuse
 from n2d2py.graph import QuantNode
 
 __all__ = ["choose"]
@@ -29,7 +29,7 @@ def _take(state: Lowering, node: QuantNode) -> None:
     choose(state, node, node.output, value, chosen)
 
 
-def choose(state: Lowering, node: QuantNode, tensor: str, value: Value, chosen: list[np.ndarray]) -> None:
+def choose(state: Lowering, node: QuantNode, tensor: str, value: HardwareTensor, chosen: list[np.ndarray]) -> None:
     """Writes `tensor`: the chosen channels, lines and columns of `value`.
 
     A view of whole atoms where that is enough, a copy by the SDP of neighbouring lines and columns, else a 1x1 convolution.
@@ -56,7 +56,7 @@ def choose(state: Lowering, node: QuantNode, tensor: str, value: Value, chosen: 
         part = part.part(int(channels[0]), len(channels))
         free = tensor not in state.slots and tensor not in state.graph.outputs
         if free and part.shape[1:] == size[1:] and value.scale == scale:
-            state.values[tensor] = Value(part, scale)
+            state.values[tensor] = HardwareTensor(part, scale)
         else:
             state.from_memory(node, tensor, part, Post(np.array([value.scale]), None, scale))
         return

@@ -14,7 +14,7 @@ import numpy as np
 from n2d2py.export.nvdla.arithmetic import Post
 from n2d2py.export.nvdla.convolution import ConvolutionWindow
 from n2d2py.export.nvdla.hardware import HwOp, Region
-from n2d2py.export.nvdla.lower import Lowering, Value
+from n2d2py.export.nvdla.lowering import HardwareTensor, Lowering
 from n2d2py.graph import QuantNode
 
 __all__ = ["average_in_blocks", "is_one_large_window"]
@@ -36,7 +36,7 @@ def _used(node: QuantNode, size: tuple[int, int]) -> tuple[int, int]:
     return min(size[0], high - top), min(size[1], wide - left)
 
 
-def average_in_blocks(state: Lowering, node: QuantNode, value: Value, post: Post, result: Region) -> list[list[HwOp]]:
+def average_in_blocks(state: Lowering, node: QuantNode, value: HardwareTensor, post: Post, result: Region) -> list[list[HwOp]]:
     """The operations of the average; `post` divides by the number of pixels.
 
     Raises:

@@ -9,7 +9,7 @@ from n2d2py.export.nvdla.convolution import ConvolutionWindow, convolution_chain
 from n2d2py.export.nvdla.hardware import EmuLayer, HwOp, Region
 from n2d2py.export.nvdla.layers.arrays import between_reshapes
 from n2d2py.export.nvdla.layers.elements import reads_in_place
-from n2d2py.export.nvdla.lower import Lowering, Value, lowering, refuse
+from n2d2py.export.nvdla.lowering import HardwareTensor, Lowering, lowering, refuse
 from n2d2py.graph import QuantNode
 
 __all__ = ["plan_concatenations", "shifted"]
@@ -77,10 +77,10 @@ def _concat(state: Lowering, node: QuantNode) -> None:
     if chains:
         state.finish(node, node.output, result, scale, chains)
     else:
-        state.values[node.output] = Value(result, scale)
+        state.values[node.output] = HardwareTensor(result, scale)
 
 
-def shifted(state: Lowering, value: Value, result: Region, at: int, scale: float) -> list[list[HwOp]]:
+def shifted(state: Lowering, value: HardwareTensor, result: Region, at: int, scale: float) -> list[list[HwOp]]:
     """A copy to channels that begin inside of an atom: a 1x1 convolution, added to what is there already."""
     begin = at // state.lanes * state.lanes
     channels = value.region.channels
@@ -140,4 +140,4 @@ def _softmax(state: Lowering, node: QuantNode) -> None:
     state.out.emulated.append(
         EmuLayer(node.name, (node.output,), (value.region,), (result,), value.scale, scale, len(state.out.layers))
     )
-    state.values[node.output] = Value(result, scale)
+    state.values[node.output] = HardwareTensor(result, scale)

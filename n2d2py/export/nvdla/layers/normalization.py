@@ -6,7 +6,7 @@ import numpy as np
 
 from n2d2py.export.nvdla.arithmetic import fixed_point
 from n2d2py.export.nvdla.hardware import HwOp
-from n2d2py.export.nvdla.lower import Lowering, lowering, refuse
+from n2d2py.export.nvdla.lowering import Lowering, lowering, refuse
 from n2d2py.export.nvdla.tables import integer_normalization_table, normalization_table
 from n2d2py.graph import QuantNode
 from n2d2py.nvdla import firmware

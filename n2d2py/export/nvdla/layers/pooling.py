@@ -11,7 +11,7 @@ from n2d2py.export.nvdla.convolution import ConvolutionWindow
 from n2d2py.export.nvdla.hardware import ConstantBlob, HwOp, Region
 from n2d2py.export.nvdla.layers.large_average import average_in_blocks, is_one_large_window
 from n2d2py.export.nvdla.layers.pool_stages import LARGEST_KERNEL, LARGEST_PAD, LARGEST_STRIDE, factors, maximum_stages
-from n2d2py.export.nvdla.lower import Lowering, lowering, refuse
+from n2d2py.export.nvdla.lowering import Lowering, lowering, refuse
 from n2d2py.export.nvdla.rearrange import gather
 from n2d2py.graph import QuantNode
 from n2d2py.nvdla import firmware

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from n2d2py.export.nvdla.arithmetic import Post, one_pass
-from n2d2py.export.nvdla.lower import Lowering, lowering, refuse
+from n2d2py.export.nvdla.lowering import Lowering, lowering, refuse
 from n2d2py.export.nvdla.rearrange import gather
 from n2d2py.graph import QuantNode
 

@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py.export.nvdla.arithmetic import Post, one_pass
 from n2d2py.export.nvdla.convolution import ConvolutionWindow, split
 from n2d2py.export.nvdla.layers.wide_fc import pieces, summed_maps, wide_chains
-from n2d2py.export.nvdla.lower import Lowering, Value, chw, int8_table, lowering
+from n2d2py.export.nvdla.lowering import HardwareTensor, Lowering, chw, int8_table, lowering
 from n2d2py.graph import QuantNode
 from n2d2py.graph.forms import Table
 from n2d2py.operators.functions import Clip, LeakyRectifier
@@ -46,14 +46,14 @@ def _fc(state: Lowering, node: QuantNode) -> None:
 
 
 def _weighted(
-    state: Lowering, node: QuantNode, weights: np.ndarray, window: ConvolutionWindow, groups: int, value: Value
+    state: Lowering, node: QuantNode, weights: np.ndarray, window: ConvolutionWindow, groups: int, value: HardwareTensor
 ) -> None:
     post, weights = _post(state, node, weights, value)
     post, tensor = fold_followers(state, node, post)
     state.convolve(node, tensor, value.region, weights, window, groups, post)
 
 
-def _post(state: Lowering, node: QuantNode, weights: np.ndarray, value: Value) -> tuple[Post, np.ndarray]:
+def _post(state: Lowering, node: QuantNode, weights: np.ndarray, value: HardwareTensor) -> tuple[Post, np.ndarray]:
     """What follows the sums, and the weights in the type that hardware multiplies."""
     if state.integer:
         kind = state.graph.type(node.inputs[0])

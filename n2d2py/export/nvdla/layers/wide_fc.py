@@ -16,7 +16,7 @@ from n2d2py.export.nvdla.arithmetic import Post
 from n2d2py.export.nvdla.convolution import ConvolutionWindow, split
 from n2d2py.export.nvdla.hardware import HwOp, Region, SubRegion
 from n2d2py.export.nvdla.layers.moves import shifted
-from n2d2py.export.nvdla.lower import Lowering, Value, refuse
+from n2d2py.export.nvdla.lowering import HardwareTensor, Lowering, refuse
 from n2d2py.graph import QuantNode
 
 __all__ = ["Pieces", "pieces", "summed_maps", "wide_chains"]
@@ -66,7 +66,7 @@ def pieces(state: Lowering, source: Region, outputs: int) -> Pieces | None:
 
 
 def wide_chains(
-    state: Lowering, node: QuantNode, value: Value, weights: np.ndarray, found: Pieces, post: Post, result: Region
+    state: Lowering, node: QuantNode, value: HardwareTensor, weights: np.ndarray, found: Pieces, post: Post, result: Region
 ) -> list[list[HwOp]]:
     """The operations of the layer with weights (K, C, H, W)."""
     source, lanes, outputs = value.region, state.lanes, len(weights)
@@ -99,7 +99,7 @@ def wide_chains(
         if first % lanes == 0:
             chains.append(state.sdp_chain(part, plain, result.part(first, many)))
         else:
-            chains += shifted(state, Value(part, post.scale), result, first, post.scale)
+            chains += shifted(state, HardwareTensor(part, post.scale), result, first, post.scale)
     return chains
 
 
