@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from n2d2py.graph.graph import Graph, Node
+from n2d2py.graph.graph import Graph
+from n2d2py.graph.node import Node
 from n2d2py.graph.quant import QuantGraph, QuantNode
 from n2d2py.graph.shapes import n2d2_dims
 

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from n2d2py.errors import InternalError, Location, N2D2Error
+from n2d2py.graph.links import Links
+from n2d2py.graph.node import Node
 from n2d2py.graph.precision import Precision
 from n2d2py.graph.shapes import MAX_TENSOR, Shape, elements
 
-if TYPE_CHECKING:
-    from n2d2py.operators.base import Op
-    from n2d2py.operators.functions import FunctionRow
-
 __all__ = ["Graph", "Node", "Tensor", "check_size", "complete_params"]
-
-OpT = TypeVar("OpT", bound="Op")
 
 
 @dataclass(frozen=True)
@@ -32,50 +28,6 @@ class Tensor:
     name: str
     shape: Shape
     kind: str = ""
-
-
-@dataclass
-class Node(Generic[OpT]):
-    """One layer: an operator, the tensors it reads and writes, its constant parameters.
-
-    Attributes:
-        name: the layer's name, as in the INI section or the ONNX node's first output.
-        op: what it computes (attributes only).
-        inputs, outputs: tensor names.
-        params: constants by role: "weights" (OCHW or OC), "bias" (O), "scale", "mean", ...
-        unbiased: its bias is zeros that stand for none (`complete_params`).
-        activation: function applied to the result, or None; only element-wise.
-        location: where it was declared.
-        source: the layer names that were merged into it, itself first.
-        helper: made for the layer that reads it (a concatenation of inputs, say), not declared by itself.
-    """
-
-    name: str
-    op: OpT
-    inputs: list[str]
-    outputs: list[str]
-    params: dict[str, np.ndarray] = field(default_factory=dict)
-    activation: FunctionRow | None = None
-    location: Location | None = None
-    source: list[str] = field(default_factory=list)
-    helper: bool = False
-    unbiased: bool = False
-
-    def __post_init__(self) -> None:
-        if not self.source:
-            self.source = [self.name]
-
-    @property
-    def place(self) -> Location:
-        """The location for messages; names the layer when nothing better is known."""
-        return self.location or Location(section=self.name)
-
-    @property
-    def output(self) -> str:
-        """The only output."""
-        if len(self.outputs) != 1:
-            raise InternalError(f"{self.name} has {len(self.outputs)} outputs")
-        return self.outputs[0]
 
 
 def complete_params(params: Mapping[str, np.ndarray | None]) -> tuple[dict[str, np.ndarray], bool]:
@@ -111,6 +63,22 @@ class Graph:
         self.outputs: list[str] = []
         self.aliases: dict[str, str] = {}
         self.precisions: dict[str, Precision] = {}
+        self._index = Links(())
+        self._known: tuple[list[Node], int, int] | None = None
+
+    # ---- the index ------------------------------------------------------------------------
+    def _state(self) -> tuple[list[Node], int, int]:
+        """What changes when nodes come, go or are connected otherwise."""
+        return self.nodes, len(self.nodes), Node.edits
+
+    @property
+    def _links(self) -> Links:
+        """The index of writers and readers, made again where something changed that it did not follow."""
+        known = self._known
+        if known is None or known[0] is not self.nodes or known[1:] != (len(self.nodes), Node.edits):
+            self._index = Links(self.nodes)
+            self._known = self._state()
+        return self._index
 
     # ---- building -------------------------------------------------------------------------
     def add_input(self, name: str, shape: Shape, kind: str = "") -> str:
@@ -143,7 +111,14 @@ class Graph:
             if name in self.tensors:
                 raise InternalError(f"tensor {name} is written twice")
             self.tensors[name] = Tensor(name, tuple(int(d) for d in shape), kind)
-        self.nodes.insert(len(self.nodes) if at is None else at, node)
+        links = self._links
+        if at is None:
+            self.nodes.append(node)
+            links.append(node)
+        else:
+            self.nodes.insert(at, node)
+            links.insert(node, self.nodes)
+        self._known = self._state()
         return node
 
     # ---- asking ---------------------------------------------------------------------------
@@ -157,7 +132,7 @@ class Graph:
 
     def producer(self, tensor: str) -> Node | None:
         """The node that writes `tensor`; None for an input."""
-        return next((node for node in self.nodes if tensor in node.outputs), None)
+        return self._links.writer.get(tensor)
 
     def maker(self, tensor: str) -> Node:
         """The node that writes `tensor`.
@@ -172,7 +147,11 @@ class Graph:
 
     def consumers(self, tensor: str) -> list[Node]:
         """The nodes that read `tensor`, in order; a node that reads it twice appears once."""
-        return [node for node in self.nodes if tensor in node.inputs]
+        return list(self._links.readers.get(tensor, ()))
+
+    def __contains__(self, node: object) -> bool:
+        """Whether a node is part of the network."""
+        return id(node) in self._links.members
 
     def sole_consumer(self, tensor: str) -> Node | None:
         """The only reader of `tensor`, or None when it has several, none, or is a network output."""
@@ -220,12 +199,18 @@ class Graph:
 
     def remove(self, node: Node) -> None:
         """Takes a node out of the list; its output tensors stay until they are redirected."""
+        links = self._links
         self.nodes.remove(node)
+        links.remove(node)
+        self._known = self._state()
 
     def redirect(self, old: str, new: str) -> None:
         """Every reader of `old`, and the network outputs, use `new`; `old` becomes its alias."""
-        for node in self.nodes:
+        links = self._links
+        for node in self.consumers(old):
             node.inputs = [new if name == old else name for name in node.inputs]
+        links.redirect(old, new, self.nodes)
+        self._known = self._state()
         self.outputs = [new if name == old else name for name in self.outputs]
         self.tensors.pop(old, None)
         self.aliases[old] = new
@@ -243,28 +228,15 @@ class Graph:
         The tensor between them vanishes; its name becomes an alias of the result.
         """
         between, result = node.output, consumer.output
-        self.nodes.remove(consumer)
+        self.remove(consumer)
+        links = self._links
         self.tensors.pop(between)
         node.outputs = [result]
+        del links.writer[between]
+        links.writer[result] = node
+        self._known = self._state()
         node.source = node.source + consumer.source
         self.aliases[between] = result
-
-    def sort(self) -> None:
-        """Restores topological order, stable with regard to the present order.
-
-        Raises:
-            InternalError: when the graph has a cycle.
-        """
-        ready, waiting, ordered = set(self.inputs), list(self.nodes), []
-        while waiting:
-            for index, node in enumerate(waiting):
-                if all(name in ready for name in node.inputs):
-                    ordered.append(waiting.pop(index))
-                    ready.update(node.outputs)
-                    break
-            else:
-                raise InternalError(f"cycle through {waiting[0].name}")
-        self.nodes = ordered
 
     def prune(self) -> list[Node]:
         """Removes the nodes whose results reach no output; returns them."""
@@ -299,6 +271,8 @@ class Graph:
         Raises:
             InternalError: with the first broken invariant.
         """
+        if Links(self.nodes).differ(self._links):
+            raise InternalError("a node was connected otherwise behind the index of the graph")
         known, names = set(self.inputs), set()
         for node in self.nodes:
             if node.name in names:

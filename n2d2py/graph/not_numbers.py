@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py.graph.graph import Graph, Node
+from n2d2py.graph.graph import Graph
+from n2d2py.graph.node import Node
 
 __all__ = ["not_numbers"]
 

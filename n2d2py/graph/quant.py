@@ -13,7 +13,7 @@ from n2d2py.graph.forms import Form, Moved
 from n2d2py.graph.shapes import Shape
 
 if TYPE_CHECKING:
-    from n2d2py.graph.graph import Node
+    from n2d2py.graph.node import Node
     from n2d2py.operators.base import Op
     from n2d2py.operators.functions import FunctionRow
 

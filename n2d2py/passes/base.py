@@ -134,9 +134,8 @@ class Pass:
         while True:
             progress = False
             refusals.clear()
-            present = {id(node) for node in graph.nodes}
             for node in list(graph.nodes):
-                if id(node) not in present:
+                if node not in graph:
                     continue
                 match = self.match(graph, node)
                 if match is None:
@@ -145,7 +144,6 @@ class Pass:
                     refusals[node.name] = Entry(self.name, node.name, match.reason)
                     continue
                 report.done.append(Entry(self.name, node.name, self.rewrite(graph, node, match.found)))
-                present = {id(node) for node in graph.nodes}
                 progress = changed = True
             if not progress:
                 break

@@ -66,7 +66,7 @@ class ChainPass(Pass):
             [name for one in nodes for name in one.source],
         )
         for one in nodes:
-            graph.nodes.remove(one)
+            graph.remove(one)
             graph.tensors.pop(one.output)
             if one is not last:
                 graph.aliases[one.output] = result

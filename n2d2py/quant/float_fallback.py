@@ -160,7 +160,7 @@ def insert_conversions(graph: Graph) -> Graph:
                 continue
             if (name, wants) not in converted:
                 converted[name, wants] = _convert(result, node, name, wants)
-            node.inputs[position] = converted[name, wants]
+            node.inputs = [*node.inputs[:position], converted[name, wants], *node.inputs[position + 1 :]]
     log.notice("in floating point: %s", ", ".join(node.name for node in graph.nodes if node.name in chosen))
     result.verify()
     return result

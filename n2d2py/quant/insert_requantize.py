@@ -81,8 +81,9 @@ def _join(graph: Graph, node: Node, types: dict[str, NumType]) -> None:
             widest = full.with_scale(widest.scale * widest.qmax / full.qmax)
     for index, (name, kind) in enumerate(zip(node.inputs, kinds, strict=True)):
         if kind != widest:
-            node.inputs[index] = _insert(graph, name, widest, before=node)
-            types[node.inputs[index]] = widest
+            copy = _insert(graph, name, widest, before=node)
+            node.inputs = [*node.inputs[:index], copy, *node.inputs[index + 1 :]]
+            types[copy] = widest
     types[node.output] = widest
 
 

@@ -53,7 +53,7 @@ def _is_scores(graph: Graph, name: str) -> bool:
 
 def asked_bits(graph: Graph, names: Sequence[str]) -> int | None:
     """The widest `QuantBits` of the layers that write or read any of these tensors; None when none has it."""
-    layers = [node for node in graph.nodes if any(name in node.inputs or name in node.outputs for name in names)]
+    layers = [node for name in names for node in (graph.producer(name), *graph.consumers(name)) if node is not None]
     return max((bits for node in layers if (bits := graph.precision(node).bits) is not None), default=None)
 
 

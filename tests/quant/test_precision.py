@@ -47,9 +47,8 @@ def test_an_island_is_converted_once_at_each_border():
 def test_layers_that_only_move_values_join_an_island():
     island = {name: Precision(quantize=False) for name in ("c", "add")}
     graph = network(island)
-    graph.add(Node("copy", Pool("Max", (1, 1), (1, 1)), ["c"], ["copy"]))
+    graph.add(Node("copy", Pool("Max", (1, 1), (1, 1)), ["c"], ["copy"]), at=graph.nodes.index(graph.node("add")))
     graph.node("add").inputs = ["b", "copy"]
-    graph.sort()
     assert float_layers(graph) == {"c", "copy", "add"}
     graph.outputs.append("copy")
     assert float_layers(graph) == {"c", "add"}

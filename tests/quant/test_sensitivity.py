@@ -100,7 +100,7 @@ def test_what_a_function_reads_can_have_16_bits():
         b = graph.node("b")
         b.activation = None
         graph.add(Node("gate", Activation(Logistic()), ["b"], ["gate"]), at=graph.nodes.index(graph.node("add")))
-        graph.node("add").inputs[0] = "gate"
+        graph.node("add").inputs = ["gate", *graph.node("add").inputs[1:]]
         b.params["weights"] = b.params["weights"] * 20
         graph.verify()
         return graph

@@ -80,6 +80,7 @@ class Lowering:
         done: nodes that an earlier one took over.
         slots: regions that tensors must be written to (parts of concatenations), by tensor.
         scales: scales that tensors must have.
+        readers: the nodes that read each tensor, in order.
     """
 
     def __init__(self, graph: QuantGraph, config: HardwareConfig, precision: int):
@@ -89,10 +90,10 @@ class Lowering:
         self.done: set[str] = set()
         self.slots: dict[str, Region] = {}
         self.scales: dict[str, float] = {}
-        self.readers: dict[str, int] = {}
+        self.readers: dict[str, list[QuantNode]] = {}
         for node in graph.nodes:
             for name in dict.fromkeys(node.inputs):
-                self.readers[name] = self.readers.get(name, 0) + 1
+                self.readers.setdefault(name, []).append(node)
 
     @property
     def integer(self) -> bool:
@@ -121,9 +122,8 @@ class Lowering:
 
     def sole_reader(self, tensor: str) -> QuantNode | None:
         """The only node that reads a tensor which is no output."""
-        if tensor in self.graph.outputs or self.readers.get(tensor) != 1:
-            return None
-        return self.graph.consumers(tensor)[0]
+        readers = self.readers.get(tensor, [])
+        return readers[0] if len(readers) == 1 and tensor not in self.graph.outputs else None
 
     def buffer(self, tensor: str, kind: str = "activation", shape: tuple[int, int, int] | None = None) -> HardwareBuffer:
         """A new buffer for a tensor."""

@@ -25,7 +25,7 @@ def reads_in_place(state: Lowering, node: QuantNode, shape: tuple[int, int, int]
         return chw(state.graph.shape(node.output)) == shape
     if node.op.kind not in _IN_PLACE and (node.op.kind != "ArrayMap" or _constant(node, shape) is None):
         return False
-    readers = state.graph.consumers(node.output)
+    readers = state.readers.get(node.output, [])
     ends = node.output in state.graph.outputs
     return bool(readers) and not ends and all(reads_in_place(state, reader, shape) for reader in readers)
 

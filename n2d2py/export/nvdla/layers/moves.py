@@ -108,7 +108,7 @@ def _reshape(state: Lowering, node: QuantNode) -> None:
     target = state.graph.shape(node.output)
     c, h, w = value.region.shape
     same = (int(target[1]), *(int(n) for n in (*target[2:], 1, 1)[:2])) == (c, h, w)
-    readers = state.graph.consumers(node.output)
+    readers = state.readers.get(node.output, [])
     flat = int(np.prod(target[1:])) == target[1] and readers and all(reads_in_place(state, r, (c, h, w)) for r in readers)
     if node.activation is not None:
         raise refuse(node, "a reshape with an activation", "put the activation before it")

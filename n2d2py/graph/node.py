@@ -1,0 +1,72 @@
+"""A layer of the floating-point network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+
+from n2d2py.errors import InternalError, Location
+
+if TYPE_CHECKING:
+    from n2d2py.operators.base import Op
+    from n2d2py.operators.functions import FunctionRow
+
+__all__ = ["Node"]
+
+OpT = TypeVar("OpT", bound="Op")
+
+
+@dataclass(eq=False)
+class Node(Generic[OpT]):
+    """One layer: an operator, the tensors it reads and writes, its constant parameters. It is equal to itself alone.
+
+    Its lists of tensors are replaced, never written to, so that graphs know of every change (`edits`).
+
+    Attributes:
+        name: the layer's name, as in the INI section or the ONNX node's first output.
+        op: what it computes (attributes only).
+        inputs, outputs: tensor names.
+        params: constants by role: "weights" (OCHW or OC), "bias" (O), "scale", "mean", ...
+        unbiased: its bias is zeros that stand for none (`complete_params`).
+        activation: function applied to the result, or None; only element-wise.
+        location: where it was declared.
+        source: the layer names that were merged into it, itself first.
+        helper: made for the layer that reads it (a concatenation of inputs, say), not declared by itself.
+    """
+
+    name: str
+    op: OpT
+    inputs: list[str]
+    outputs: list[str]
+    params: dict[str, np.ndarray] = field(default_factory=dict)
+    activation: FunctionRow | None = None
+    location: Location | None = None
+    source: list[str] = field(default_factory=list)
+    helper: bool = False
+    unbiased: bool = False
+
+    edits: ClassVar[int] = 0
+    """How often `inputs` or `outputs` of any node were replaced."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("inputs", "outputs") and name in self.__dict__:
+            Node.edits += 1
+        super().__setattr__(name, value)
+
+    def __post_init__(self) -> None:
+        if not self.source:
+            self.source = [self.name]
+
+    @property
+    def place(self) -> Location:
+        """The location for messages; names the layer when nothing better is known."""
+        return self.location or Location(section=self.name)
+
+    @property
+    def output(self) -> str:
+        """The only output."""
+        if len(self.outputs) != 1:
+            raise InternalError(f"{self.name} has {len(self.outputs)} outputs")
+        return self.outputs[0]
