@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
-from n2d2py.export.cpp.build import build_environment, run_make
+from n2d2py.export.cpp.build import run_make, start
 from n2d2py.export.mcu.boards import board, core
 from n2d2py.export.stimuli import hwc
 from n2d2py.graph import QuantGraph
@@ -53,9 +52,9 @@ class BoardExport(Runner):
         shutil.copytree(self._source, self.folder)
         try:
             log.notice("building the export for %s", self._details["core"])
-            built = run_make(self.folder, "all")
-            if built.returncode:
-                raise self._failed("make", built.stdout)
+            status, printed = run_make(self.folder, "all")
+            if status:
+                raise self._failed("make", printed)
         except BaseException:
             self._temporary.cleanup()
             raise
@@ -83,23 +82,16 @@ class BoardExport(Runner):
         one = core(self._details["core"])
         emulator = board(one.board).emulator.split()
         arguments = ",".join(["enable=on,target=native,arg=test", *(f"arg={word}" for word in words)])
-        done = subprocess.run(
-            [
-                *emulator,
-                *("-nographic", "-monitor", "none", "-serial", "none"),
-                *("-kernel", f"build/{one.name}/test.elf", "-semihosting-config", arguments),
-            ],
-            cwd=self.folder,
-            env=build_environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        )
-        if done.returncode:
-            raise self._failed(f"{emulator[0]} (status {done.returncode})", done.stdout)
-        return done.stdout
+        command = [
+            *emulator,
+            *("-nographic", "-monitor", "none", "-serial", "none"),
+            *("-kernel", f"build/{one.name}/test.elf", "-semihosting-config", arguments),
+        ]
+        with start(command, self.folder) as process:
+            printed = process.communicate()[0]
+        if process.returncode:
+            raise self._failed(f"{emulator[0]} (status {process.returncode})", printed)
+        return printed
 
     def run_stimuli(self, mode: str, inputs: list[np.ndarray], row: np.dtype) -> np.ndarray:
         """One `row` for each stimulus of the stored `inputs`, as the mode `outputs` or `layers` of the test program writes it.
@@ -135,7 +127,7 @@ class BoardExport(Runner):
 
     def sizes(self) -> dict[str, int]:
         """What `make size` prints: the arena, constants and code by section, the stack of one inference."""
-        printed = run_make(self.folder, "-s", "size").stdout
+        printed = run_make(self.folder, "-s", "size")[1]
         return {name.strip(): int(size) for name, size in re.findall(r"^(.{24}) +(\d+)", printed, re.MULTILINE)}
 
     def network(self) -> BoardNetwork:
