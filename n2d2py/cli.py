@@ -149,7 +149,7 @@ def _print_export(run: ExportRun) -> None:
         print(comparison_text(checked.compared.layers), end="")
         print(worst_text(checked.compared.stimuli), end="")
         print(summary(checked.compared.layers, options.quantization.bits, run.slack))
-    print(checked.sensitivity, end="")
+    print(checked.sensitivity.text, end="")
     log.notice("written: %s (report: %s)", run.folder, run.folder / "statistics" / "report.html")
     refuse_differences(checked.compared.layers)
 

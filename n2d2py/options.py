@@ -38,7 +38,7 @@ class Option:
     """One option: `kind` is flag, int, float, text or optional-int; `default` its value when absent.
 
     `field` is the field of RunOptions that it decides, "" for one that decides what the command does; `sets` is what a flag
-    writes there.
+    writes there. `omitted` is the value of an optional-int that is given without a number.
     """
 
     name: str
@@ -52,6 +52,7 @@ class Option:
     repeated: bool = False
     field: str = ""
     sets: bool = True
+    omitted: int = 10
 
     @property
     def key(self) -> str:
@@ -113,6 +114,18 @@ OPTIONS: tuple[Option, ...] = (
         "N",
         minimum=1,
         field="score.sensitivity",
+    ),
+    Option(
+        "latency",
+        "optional-int",
+        0,
+        "time the compiled export over N inferences (100 when N is left out), each layer against what this machine could do, for "
+        "the report; its figures then differ from run to run",
+        _RUN,
+        "N",
+        minimum=1,
+        field="score.latency",
+        omitted=100,
     ),
     Option("describe", "flag", False, "print the network as JSON on stdout and stop; needs no data", _RUN),
     Option(
@@ -181,6 +194,7 @@ OPTIONS: tuple[Option, ...] = (
         "N",
         minimum=1,
         field="export.tune",
+        omitted=100,
     ),
     Option(
         "tune-command",
@@ -627,8 +641,9 @@ def _check_together(a: Arguments) -> None:
         raise N2D2Error("E003", f"-act-rescale-per-output {a.act_rescale_per_output} is neither 0 nor 1", remedy="give 0 or 1")
     if a.calibOnly and a.nbbits not in (8, 16):
         raise N2D2Error("E007", "-calibOnly has no meaning for floating point", remedy="use -nbbits 8 or 16")
-    if a.compare and not a.export:
-        raise N2D2Error("E007", "-compare needs an export", remedy=f"add -export {target_names()[0]}")
+    for name, count in (("compare", a.compare), ("latency", a.latency)):
+        if count and not a.export:
+            raise N2D2Error("E007", f"-{name} needs an export", remedy=f"add -export {target_names()[0]}")
     if a.sensitivity and not (a.export and a.nbbits in (8, 16)):
         raise N2D2Error(
             "E007", "-sensitivity needs an integer export", remedy=f"add -export {target_names()[0]} and -nbbits 8 or 16"
@@ -788,7 +803,7 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
             if rest and _NUMBER.fullmatch(rest[0]):
                 raise _error("E003", f"-{option.name} takes no value, but {rest[0]} follows it", f"write -{option.name} alone")
         elif option.kind == "optional-int":
-            values[option.key] = _convert(option, rest.pop(0)) if rest and rest[0].isdigit() else 10
+            values[option.key] = _convert(option, rest.pop(0)) if rest and rest[0].isdigit() else option.omitted
         elif not rest or (rest[0].lstrip("-") in table and rest[0].startswith("-")):
             raise _error(
                 "E003",
