@@ -153,7 +153,14 @@ def calibrate_only(network: LoadedNetwork, options: RunOptions) -> Path:
             "E007", "-calibOnly, but the network is quantized already", remedy=f"export it with -export {target_names()[0]}"
         )
     quantized = quantize_stage(calibrate_stage(network, options.calibration), options.quantization, options.given)
-    manifest = Manifest("calibration", network.graph.name, dict(options.recorded), network.params.as_dict(), network.hashes())
+    manifest = Manifest(
+        "calibration",
+        network.graph.name,
+        dict(options.recorded),
+        network.params.as_dict(),
+        network.hashes(),
+        command=options.command,
+    )
     with ExportFolder(path, manifest, options.export.force) as folder:
         save_statistics(quantized.observed, folder)
         report_stage(quantized, None, Checked(), options, folder)
@@ -212,7 +219,7 @@ def _project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOp
     warn_without_effect(network.params, target, quantized.graph)
     prepared = target.prepare(request)
     prepared.check()
-    manifest = target.manifest(prepared)
+    manifest = replace(target.manifest(prepared), command=options.command)
     return ExportJob(quantized, options, tested, stored, positions, memory, target, prepared, manifest)
 
 

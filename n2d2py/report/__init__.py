@@ -2,6 +2,7 @@
 
 from n2d2py.report.comparison import comparison_text, worst_text
 from n2d2py.report.data import ReportData
+from n2d2py.report.description import describe_text
 from n2d2py.report.footprint import Footprint
 from n2d2py.report.page import MISSES_SHOWN
 from n2d2py.report.sensitivity import sensitivity_advice, sensitivity_csv, sensitivity_text
@@ -12,6 +13,7 @@ __all__ = [
     "Footprint",
     "ReportData",
     "comparison_text",
+    "describe_text",
     "sensitivity_advice",
     "sensitivity_csv",
     "sensitivity_text",

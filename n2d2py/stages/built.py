@@ -26,7 +26,7 @@ def measured(run: Runner, inferences: int) -> Built:
     sizes = run.sizes()
     latency = run.latency(inferences) if inferences else None
     if sizes:
-        log.notice("compiled: %s", Footprint.of_build(sizes, "").line())
+        log.notice("%s", Footprint.of_build(sizes, "").line())
     if latency is not None:
         bound = "" if latency.bound is None else f", {latency.bound:.0f} % of the machine's limit"
         threads = f"{latency.threads} thread{'s' if latency.threads > 1 else ''}"

@@ -110,4 +110,6 @@ def print_scores(scores: Scores) -> None:
             print(f"{target}:")
         print(score_table([ScoreRow(label, score) for label, score in rows]), end="")
         typed = rows[1][1] if len(rows) > 1 else rows[0][1]
-        print("\n".join(score_lines(typed)))
+        for line in score_lines(typed):
+            lines = log.wrapped(line.replace(": ", ":\xa0"), 80, "    ")  # a figure stays with its name
+            print("\n".join(lines).replace("\xa0", " "))

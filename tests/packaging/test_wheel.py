@@ -114,7 +114,7 @@ def test_type_checkers_find_the_types(clean: Path, foreign: Path):
 def test_a_shipped_model_loads(clean: Path, foreign: Path):
     code = "from n2d2py.resources import folder; print(folder('models'))"
     models = Path(run(clean, "-c", code, cwd=foreign).strip())
-    command = (clean, "-m", "n2d2py", models / "LeNet.ini", "-describe")
+    command = (clean, "-m", "n2d2py", models / "LeNet.ini", "-describe", "json")
     described = json.loads(run(*command, cwd=foreign))
     dims = {layer["name"]: layer["output_dims"] for layer in described["layers"]}
     assert dims["conv1"] == [28, 28, 6] and dims["fc2"][-1] == 10

@@ -30,6 +30,7 @@ class CppTarget(Target[Project]):
     """A standalone C++11 project with templated kernels and a static arena."""
 
     name = "CPP"
+    aliases = ("C", "C_HLS", "CPP_OpenCL", "CPP_Cuda", "CPP_cuDNN", "CPP_TensorRT")
     parameters = PARAMETERS
     layer_parameters = LAYER_PARAMETERS
     adds_residuals = True
