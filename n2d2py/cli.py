@@ -50,6 +50,10 @@ def main(words: Sequence[str] | None = None) -> int:
                 from n2d2py.export.parameters import parameters_help
 
                 print(parameters_help(arguments.export))
+        elif arguments.completion:
+            from n2d2py.completion import completion
+
+            print(completion(arguments.completion), end="")
         else:
             run(arguments)
             log.raise_on_strict()
@@ -107,6 +111,7 @@ def run(arguments: Arguments) -> None:
     from n2d2py.graph.describe import describe
     from n2d2py.plugin.load import load_plugins
     from n2d2py.plugin.skeleton import write_skeleton
+    from n2d2py.report import describe_text
     from n2d2py.stages.report import print_scores
 
     path = Path(arguments.network)
@@ -119,7 +124,8 @@ def run(arguments: Arguments) -> None:
     if arguments.calib_reload:
         options = pipeline.reloading(network, options)
     if arguments.describe:
-        print(json.dumps(describe(network.graph), indent=1))
+        found = describe(network.graph)
+        print(json.dumps(found, indent=1) if arguments.describe == "json" else describe_text(found, _table_width()))
     elif arguments.memory_report:
         print(pipeline.memory_table(network, options))
     elif arguments.export:
@@ -146,12 +152,17 @@ def _print_export(run: ExportRun) -> None:
     if options.score.test:
         print_scores(checked.scores)
     if options.score.compare:
-        print(comparison_text(checked.compared.layers), end="")
+        print(comparison_text(checked.compared.layers, _table_width()), end="")
         print(worst_text(checked.compared.stimuli), end="")
         print(summary(checked.compared.layers, options.quantization.bits, run.slack))
-    print(checked.sensitivity, end="")
+    print(checked.sensitivity.text, end="")
     log.notice("written: %s (report: %s)", run.folder, run.folder / "statistics" / "report.html")
     refuse_differences(checked.compared.layers)
+
+
+def _table_width() -> int | None:
+    """Columns for a table on stdout; None, as many as it takes, where that is no terminal."""
+    return log.terminal_width() if sys.stdout.isatty() else None
 
 
 def _discard_stdout() -> None:

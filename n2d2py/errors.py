@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
 
-__all__ = ["ErrorList", "InternalError", "Location", "N2D2Error", "nearest", "readable"]
+__all__ = ["ErrorList", "InternalError", "Location", "N2D2Error", "listed", "nearest", "readable"]
 
 
 def readable(text: str) -> str:
@@ -89,6 +89,12 @@ class ErrorList(N2D2Error):
             raise errors[0]
         if errors:
             raise ErrorList(errors)
+
+
+def listed(names: Iterable[str], most: int = 12) -> str:
+    """The names as a text, the first `most` and how many more there are."""
+    every = list(names)
+    return ", ".join(every[:most]) + (f" and {len(every) - most} more" if len(every) > most else "")
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

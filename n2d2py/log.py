@@ -1,20 +1,36 @@
 """Messages and progress: notices, warnings (counted, repeated at the end), errors, progress bars.
 
-Everything goes to stderr except results, which commands print on stdout. When stderr is not a
-terminal no bar is drawn and nothing depends on time, so that two runs give the same text.
+Everything goes to stderr except results, which commands print on stdout. On a terminal messages are wrapped between words and
+errors and warnings have a colour (unless NO_COLOR is set, https://no-color.org). Elsewhere each message is one line, and a
+stage that takes long says every few seconds how far it is.
 """
 
 from __future__ import annotations
 
 import logging
+import os
+import shutil
 import sys
+import textwrap
+import time
 import warnings
 from collections.abc import Iterable, Iterator
 from typing import ClassVar, TypeVar
 
 from n2d2py.errors import ErrorList, Location, N2D2Error
 
-__all__ = ["detail", "notice", "progress", "raise_on_strict", "report_error", "setup", "warning", "warnings_seen"]
+__all__ = [
+    "detail",
+    "notice",
+    "progress",
+    "raise_on_strict",
+    "report_error",
+    "setup",
+    "terminal_width",
+    "warning",
+    "warnings_seen",
+    "wrapped",
+]
 
 NOTICE = 25
 _logger = logging.getLogger("n2d2py")
@@ -27,9 +43,29 @@ T = TypeVar("T")
 
 class _Formatter(logging.Formatter):
     _PREFIX: ClassVar[dict[int, str]] = {logging.WARNING: "warning ", logging.ERROR: "error "}
+    _COLOUR: ClassVar[dict[int, str]] = {logging.WARNING: "\x1b[33m", logging.ERROR: "\x1b[1;31m"}
 
     def format(self, record: logging.LogRecord) -> str:
-        return self._PREFIX.get(record.levelno, "") + record.getMessage()
+        prefix = self._PREFIX.get(record.levelno, "")
+        text = prefix + record.getMessage()
+        if not sys.stderr.isatty():
+            return text
+        text = "\n".join(wrapped(text, terminal_width(), "    "))
+        if not prefix or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+            return text
+        return f"{self._COLOUR[record.levelno]}{prefix.rstrip()}\x1b[0m{text[len(prefix) - 1 :]}"
+
+
+def terminal_width() -> int:
+    """Columns of the terminal, 80 where that is not known."""
+    return max(shutil.get_terminal_size((80, 24)).columns, 20)
+
+
+def wrapped(text: str, width: int, indent: str) -> list[str]:
+    """The lines of a text, cut between words only; `indent` stands before all but the first."""
+    return textwrap.wrap(
+        text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, drop_whitespace=True
+    ) or [""]
 
 
 class _Handler(logging.StreamHandler):
@@ -96,15 +132,34 @@ def report_error(error: N2D2Error) -> None:
         _logger.error("%s", one.line())
 
 
+_EVERY = 5.0
+"""Seconds between two lines of progress where there is no terminal."""
+
+
 def progress(items: Iterable[T], what: str, total: int | None = None, unit: str = "it") -> Iterator[T]:
-    """Iterates over `items` with a bar on a terminal or where bars were asked for, silently elsewhere or when notices are hidden."""
+    """Iterates over `items` with a bar on a terminal or where bars were asked for, elsewhere with a line every few seconds; silently
+    where notices are hidden."""
     if _bars:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # notebooks without widgets, where the bar is text
             from tqdm.auto import tqdm as bar
         yield from bar(items, desc=what, total=total, unit=unit)
-        return
-    from tqdm import tqdm
+    elif not _logger.isEnabledFor(NOTICE):
+        yield from items
+    elif sys.stderr.isatty():
+        from tqdm import tqdm
 
-    hidden = not sys.stderr.isatty() or not _logger.isEnabledFor(NOTICE)
-    yield from tqdm(items, desc=what, total=total, unit=unit, disable=hidden, leave=False, file=sys.stderr, dynamic_ncols=True)
+        yield from tqdm(items, desc=what, total=total, unit=unit, leave=False, file=sys.stderr, dynamic_ncols=True)
+    else:
+        yield from _with_lines(items, what, total, unit)
+
+
+def _with_lines(items: Iterable[T], what: str, total: int | None, unit: str) -> Iterator[T]:
+    start = said = time.monotonic()
+    for done, item in enumerate(items):
+        now = time.monotonic()
+        if done and now - said >= _EVERY:
+            said = now
+            left = f" of {total}, about {(now - start) * (total - done) / done:.0f} s left" if total and done < total else ""
+            notice("%s: %s %d%s", what, unit, done, left)
+        yield item

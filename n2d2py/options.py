@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
@@ -34,10 +37,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Option:
-    """One option: `kind` is flag, int, float, text or optional-int; `default` its value when absent.
+    """One option: `kind` is flag, int, float, text, optional-int or optional-text (one of its choices, the first when omitted); `default` its value when absent.
 
     `field` is the field of RunOptions that it decides, "" for one that decides what the command does; `sets` is what a flag
-    writes there.
+    writes there. `omitted` is the value of an optional-int that is given without a number.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Option:
     repeated: bool = False
     field: str = ""
     sets: bool = True
+    omitted: int = 10
 
     @property
     def key(self) -> str:
@@ -61,7 +65,16 @@ class Option:
 _RUN, _DATA, _QUANT, _EXPORT, _OUT = "Run", "Data of an ONNX file", "Quantization", "Export", "Output"
 
 OPTIONS: tuple[Option, ...] = (
-    Option("seed", "int", 1, "seed of initial weights, partitions and synthetic data", _RUN, "N", minimum=0, field="load.seed"),
+    Option(
+        "seed",
+        "int",
+        1,
+        "seed of initial weights, partitions and synthetic data; 0: from the time",
+        _RUN,
+        "N",
+        minimum=0,
+        field="load.seed",
+    ),
     Option(
         "w",
         "text",
@@ -113,7 +126,27 @@ OPTIONS: tuple[Option, ...] = (
         minimum=1,
         field="score.sensitivity",
     ),
-    Option("describe", "flag", False, "print the network as JSON on stdout and stop; needs no data", _RUN),
+    Option(
+        "latency",
+        "optional-int",
+        0,
+        "time the compiled export over N inferences (100 when N is left out), each layer against what this machine could do, for "
+        "the report; its figures then differ from run to run",
+        _RUN,
+        "N",
+        minimum=1,
+        field="score.latency",
+        omitted=100,
+    ),
+    Option(
+        "describe",
+        "optional-text",
+        None,
+        "print the layers as a table, or as JSON, and stop; needs no data",
+        _RUN,
+        "FORM",
+        ("table", "json"),
+    ),
     Option(
         "memory-report",
         "flag",
@@ -188,6 +221,7 @@ OPTIONS: tuple[Option, ...] = (
         "N",
         minimum=1,
         field="export.tune",
+        omitted=100,
     ),
     Option(
         "tune-command",
@@ -461,6 +495,15 @@ OPTIONS: tuple[Option, ...] = (
     Option("strict", "flag", False, "warnings are errors", _OUT),
     Option("quiet", "flag", False, "print warnings, errors and results only", _OUT),
     Option("verbose", "flag", False, "say what each step did and did not do; tracebacks of internal errors", _OUT),
+    Option(
+        "completion",
+        "text",
+        None,
+        'print what completes command lines in a shell, as in eval "$(n2d2py -completion bash)"',
+        _OUT,
+        "SHELL",
+        ("bash", "zsh"),
+    ),
     Option("h", "flag", False, "print this help; with -export TYPE also the export parameters of that type", _OUT),
     Option("v", "flag", False, "print the version", _OUT),
 )
@@ -477,11 +520,6 @@ _TRAINING = (
     "finetuning",
     "pruning",
     "pruning-threshold",
-    "testQAT",
-    "qat-sat",
-    "c-round-mode",
-    "b-round-mode",
-    "wt-round-mode",
     "testAdv",
     "present-time",
     "ts",
@@ -499,14 +537,27 @@ _IGNORED = {"log": True, "report": True, "log-db-stats": False, "log-kernels": F
 """Logging options of N2D2 without a meaning here -> whether they take a number; a warning says so."""
 
 
+_FUSED = {
+    "qat-sat": ((), "an export fuses in any case"),
+    "testQAT": ((), "-test runs the integers in any case"),
+    **dict.fromkeys(
+        ("c-round-mode", "b-round-mode", "wt-round-mode"),
+        (("NONE", "RINTF"), "constants, biases and weights are rounded once, to integers"),
+    ),
+}
+"""Options of N2D2 that fuse or test networks after quantization-aware training -> their values, why they change nothing here."""
+
+
 @dataclass
 class Arguments:
-    """Parsed options by key (name with `-` as `_`), the network's path, "" when absent, and options without a meaning."""
+    """Parsed options by key (name with `-` as `_`), the network's path, "" when absent, options without a meaning, and those of
+    `_FUSED`."""
 
     network: str
     values: dict[str, Any]
     given: frozenset[str]
     ignored: tuple[str, ...] = ()
+    fused: tuple[str, ...] = ()
 
     def __getattr__(self, key: str) -> Any:
         try:
@@ -577,6 +628,10 @@ def run_options(arguments: Arguments) -> RunOptions:
         N2D2Error: E003 values out of range, E007 options that contradict each other, E506 an unknown precision.
     """
     _check_together(arguments)
+    if arguments.seed == 0:
+        drawn = time.time_ns() % (2**31 - 1) + 1
+        log.notice("seed %d, drawn from the time: -seed %d gives the same again", drawn, drawn)
+        arguments = replace(arguments, values={**arguments.values, "seed": drawn})
     if _calibrates_on_given(arguments):
         arguments = replace(arguments, values={**arguments.values, "calib": GIVEN_STIMULI})
     parts: dict[str, dict[str, Any]] = {}
@@ -590,7 +645,32 @@ def run_options(arguments: Arguments) -> RunOptions:
     options = replace(options, given=given, load=_loading(arguments, options))
     check_options(options)
     _warn_without_effect(arguments)
-    return replace(options, recorded=recorded(options))
+    return replace(options, recorded=recorded(options), command=_command(arguments))
+
+
+_PLACES = ("o", "force", "quiet", "verbose", "completion", "h", "v")
+"""Options that change neither what is computed nor what is written into an export."""
+
+
+def _command(a: Arguments) -> str:
+    """A command line that gives the same again, for a shell in the network's folder."""
+    home = Path(a.network).resolve().parent
+    words = ["n2d2py", Path(a.network).name]
+    for option in OPTIONS:
+        if option.key not in a.given or option.name in _PLACES:
+            continue
+        for value in a.values[option.key] if option.repeated else (a.values[option.key],):
+            words += [f"-{option.name}"] + ([] if option.kind == "flag" else [_from(home, option, value)])
+    return shlex.join(words)
+
+
+def _from(home: Path, option: Option, value: Any) -> str:
+    """A value as text; paths lead from `home` where both are part of one tree, other than the root."""
+    path = Path(str(value)).absolute()
+    if option.metavar not in ("PATH", "FILE", "DIR") or not path.exists() or str(value) == os.devnull:
+        return str(value)
+    relative = os.path.relpath(path.resolve(), home)
+    return str(path) if len(Path(os.path.commonpath([path.resolve(), home])).parts) < 2 else relative
 
 
 def _calibrates_on_given(a: Arguments) -> bool:
@@ -632,6 +712,8 @@ def _warn_without_effect(a: Arguments) -> None:
         "that is for -export": () if a.export or a.memory_report else ("db-export", "export-parameters"),
         "that is for INI files": ("w-ignore",) if a.network.endswith(".onnx") else (),
     }
+    for name in a.fused:
+        log.notice("-%s changes nothing: %s", name, _FUSED[name.split()[0]][1])
     for why, names in lost.items():
         given = [f"-{name}" for name in names if name in a.ignored or name.replace("-", "_") in a.given]
         if given:
@@ -640,12 +722,15 @@ def _warn_without_effect(a: Arguments) -> None:
 
 def _check_together(a: Arguments) -> None:
     """Raises E003 and E007 for what single options cannot know, and the stages need not."""
+    if "testQAT" in a.fused and not a.test:
+        raise N2D2Error("E007", "-testQAT alone tests nothing here", remedy="add -test, which runs the integers of an export")
     if a.act_rescale_per_output not in (0, 1):
         raise N2D2Error("E003", f"-act-rescale-per-output {a.act_rescale_per_output} is neither 0 nor 1", remedy="give 0 or 1")
     if a.calibOnly and a.nbbits not in (8, 16):
         raise N2D2Error("E007", "-calibOnly has no meaning for floating point", remedy="use -nbbits 8 or 16")
-    if a.compare and not a.export:
-        raise N2D2Error("E007", "-compare needs an export", remedy=f"add -export {_an_export()}")
+    for name, count in (("compare", a.compare), ("latency", a.latency)):
+        if count and not a.export:
+            raise N2D2Error("E007", f"-{name} needs an export", remedy=f"add -export {_an_export()}")
     if a.sensitivity and not (a.export and a.nbbits in (8, 16)):
         raise N2D2Error(
             "E007", "-sensitivity needs an integer export", remedy=f"add -export {_an_export()} and -nbbits 8 or 16"
@@ -782,19 +867,31 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
     given: set[str] = set()
     networks: list[str] = []
     ignored: list[str] = []
+    fused: list[str] = []
     rest = list(words)
     while rest:
         word = rest.pop(0)
         if not word.startswith("-") or word == "-":
             networks.append(word)
             continue
-        name = word[2:] if word.startswith("--") else word[1:]
+        name, joined, value = (word[2:] if word.startswith("--") else word[1:]).partition("=")
+        if joined:
+            word = word.partition("=")[0]
+            if name in table and table[name].kind == "flag":
+                raise _error("E003", f"-{name} takes no value, but ={value} follows it", f"write -{name} alone")
+            rest.insert(0, value)
         if name in ("help", "version"):
             name = name[0]
         if name in _IGNORED:
             ignored.append(name)
             if _IGNORED[name] and rest and _NUMBER.fullmatch(rest[0]):
                 rest.pop(0)
+            continue
+        if name in _FUSED:
+            modes, _why = _FUSED[name]
+            if modes and (not rest or rest[0] not in modes):
+                raise _error("E004", f"-{name} {' '.join(rest[:1])}: no such mode", f"give one of {', '.join(modes)}")
+            fused.append(f"{name} {rest.pop(0)}" if modes else name)
             continue
         if name in _TRAINING:
             raise _error(
@@ -812,8 +909,12 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
             if rest and _NUMBER.fullmatch(rest[0]):
                 raise _error("E003", f"-{option.name} takes no value, but {rest[0]} follows it", f"write -{option.name} alone")
         elif option.kind == "optional-int":
-            values[option.key] = _convert(option, rest.pop(0)) if rest and rest[0].isdigit() else 10
-        elif not rest or (rest[0].lstrip("-") in table and rest[0].startswith("-")):
+            values[option.key] = _convert(option, rest.pop(0)) if rest and rest[0].isdigit() else option.omitted
+        elif option.kind == "optional-text":
+            if joined and rest[0] not in option.choices:
+                _refuse(option, rest[0])
+            values[option.key] = rest.pop(0) if rest and rest[0] in option.choices else option.choices[0]
+        elif not rest or (not joined and rest[0].lstrip("-") in table and rest[0].startswith("-")):
             raise _error(
                 "E003",
                 f"-{option.name} needs a value" + (f", not the option {rest[0]}" if rest else ""),
@@ -824,13 +925,15 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
             values[option.key] = (*values[option.key], value) if option.repeated else value
     if len(networks) > 1:
         raise _error("E006", f"more than one network: {', '.join(networks)}", "give one INI or ONNX file")
-    if not networks and not (values["h"] or values["v"]):
+    if not networks and not (values["h"] or values["v"] or values["completion"]):
         raise _error("E006", "no network", "give an INI or ONNX file; see n2d2py -h")
-    return Arguments(networks[0] if networks else "", values, frozenset(given), tuple(ignored))
+    return Arguments(networks[0] if networks else "", values, frozenset(given), tuple(ignored), tuple(fused))
 
 
 def _signature(option: Option) -> str:
-    value = {"flag": "", "optional-int": f" [{option.metavar}]"}.get(option.kind, f" {option.metavar}")
+    value = {"flag": "", "optional-int": f" [{option.metavar}]", "optional-text": f" [{option.metavar}]"}.get(
+        option.kind, f" {option.metavar}"
+    )
     return f"-{option.name}{value}"
 
 
@@ -875,6 +978,8 @@ def options_page() -> str:
         "Options of N2D2 for training ("
         + ", ".join(f"`-{name}`" for name in _TRAINING)
         + ") are refused; "
+        + ", ".join(f"`-{name}`" for name in _FUSED)
+        + ", for networks after quantization-aware training, change nothing, which a notice says; "
         + ", ".join(f"`-{name}`" for name in _IGNORED)
         + " have no effect, which a warning says.",
     ]

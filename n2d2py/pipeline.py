@@ -27,6 +27,7 @@ from n2d2py.export import (
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.quant.trained import complete_trained
 from n2d2py.runtime import Runner
+from n2d2py.stages.built import Built, measured
 from n2d2py.stages.calibrate import STATISTICS_FILE, calibrate_stage, calibration_folder_name, save_statistics
 from n2d2py.stages.compare import Comparison, compare_stage
 from n2d2py.stages.export import export_folder_name, export_request, export_stage, exported_stimuli, stored_stimuli
@@ -38,7 +39,7 @@ from n2d2py.stages.memory_report import memory_report
 from n2d2py.stages.options import RunOptions, ScoreOptions
 from n2d2py.stages.parameters import warn_without_effect
 from n2d2py.stages.quantize import QuantizedNetwork, check_prequantized, quantize_stage
-from n2d2py.stages.report import report_stage
+from n2d2py.stages.report import Checked, report_stage
 from n2d2py.stages.score import Scores, compiled_scores, score_stage, scored_stimuli
 from n2d2py.stages.sensitivity import sensitivity_stage
 
@@ -74,15 +75,6 @@ class ExportJob:
     def planned(self) -> QuantizedNetwork:
         """The network as its memory is planned: with the layers that the memory stage fused."""
         return replace(self.quantized, graph=self.memory.graph) if self.memory else self.quantized
-
-
-@dataclass(frozen=True)
-class Checked:
-    """What a written export gave: scores, the comparison layer by layer, what its layers cost as text."""
-
-    scores: Scores
-    compared: Comparison
-    sensitivity: str = ""
 
 
 @dataclass(frozen=True)
@@ -165,10 +157,17 @@ def calibrate_only(network: LoadedNetwork, options: RunOptions) -> Path:
             "E007", "-calibOnly, but the network is quantized already", remedy=f"export it with -export {target_names()[0]}"
         )
     quantized = quantize_stage(calibrate_stage(network, options.calibration), options.quantization, options.given)
-    manifest = Manifest("calibration", network.graph.name, dict(options.recorded), network.params.as_dict(), network.hashes())
+    manifest = Manifest(
+        "calibration",
+        network.graph.name,
+        dict(options.recorded),
+        network.params.as_dict(),
+        network.hashes(),
+        command=options.command,
+    )
     with ExportFolder(path, manifest, options.export.force) as folder:
         save_statistics(quantized.observed, folder)
-        report_stage(quantized, None, Scores(), Comparison(), options.recorded, folder)
+        report_stage(quantized, None, Checked(), options, folder)
         log.raise_on_strict()
     return path
 
@@ -194,7 +193,7 @@ def export_quantized(quantized: QuantizedNetwork, tested: Stimuli | None, option
     with ExportFolder(path, project.manifest, options.export.force) as folder:
         project, kernels = _written(project, folder)
         checked = _checked(project, folder)
-        report_stage(quantized, project.memory, checked.scores, checked.compared, options.recorded, folder, kernels)
+        report_stage(quantized, project.memory, checked, options, folder, kernels, tested)
         log.raise_on_strict()
     tester = project.target.runner
     return ExportRun(path, project, checked, tester.slack if tester is not None else 0.0)
@@ -210,7 +209,7 @@ def compare_export(run: ExportRun, stimuli: int) -> Comparison:
     tested = project.tested or required_stimuli(project.quantized.network, project.options.score)
     score = ScoreOptions(compare=stimuli)
     project = replace(project, tested=tested, options=replace(project.options, score=score))
-    return _compiled(project, Scores(), run.folder)
+    return _compiled(project, Scores(), run.folder)[0]
 
 
 def _project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOptions) -> ExportJob:
@@ -224,7 +223,7 @@ def _project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOp
     warn_without_effect(network.params, target, quantized.graph)
     prepared = target.prepare(request)
     prepared.check()
-    manifest = target.manifest(prepared)
+    manifest = replace(target.manifest(prepared), command=options.command)
     return ExportJob(quantized, options, tested, stored, positions, memory, target, prepared, manifest)
 
 
@@ -244,12 +243,12 @@ def _written(project: ExportJob, folder: Path) -> tuple[ExportJob, list[KernelCh
 def _checked(project: ExportJob, folder: Path) -> Checked:
     """The scores in Python and compiled, the comparison and the costs of layers, as far as they were asked for."""
     score, tested = project.options.score, project.tested
-    scores, compared = Scores(), Comparison()
+    scores, compared, built = Scores(), Comparison(), Built()
     if tested is not None:
         scores = _simulated(project, tested, folder / "statistics")
-    if score.test or score.compare:
-        compared = _compiled(project, scores, folder)
-    return Checked(scores, compared, sensitivity_stage(project.quantized, score.sensitivity, tested, scores, folder))
+    if score.test or score.compare or score.latency:
+        compared, built = _compiled(project, scores, folder)
+    return Checked(scores, compared, sensitivity_stage(project.quantized, score.sensitivity, tested, scores, folder), built)
 
 
 def _target(options: RunOptions) -> Target[Any]:
@@ -291,27 +290,28 @@ def _simulated(project: ExportJob, stimuli: Stimuli, folder: Path) -> Scores:
     return scores
 
 
-def _compiled(project: ExportJob, scores: Scores, folder: Path) -> Comparison:
-    """Builds and runs the export: its scores on the exported stimuli, added to `scores`, and the layers compared."""
+def _compiled(project: ExportJob, scores: Scores, folder: Path) -> tuple[Comparison, Built]:
+    """Builds and runs the export: its scores on the exported stimuli, added to `scores`, the layers compared, what was measured."""
     quantized, score, tester = project.planned, project.options.score, project.target.runner
     compared = project.tested.spread(score.compare) if score.compare and project.tested is not None else None
     if tester is not None and (lacking := tester.missing(project.manifest.details)):
         log.warning("W801", f"{lacking}: the {tester.label} export is not tested", remedy=tester.remedy)
         tester = None
-    with _running(tester if project.stored.count or compared is not None else None, folder, project.manifest.details) as run:
-        if run is not None and (sizes := run.sizes()):
-            log.notice("compiled: %s bytes", ", ".join(f"{name} {size:,}" for name, size in sizes.items()))
+    wanted = project.stored.count or compared is not None or score.latency
+    with _running(tester if wanted else None, folder, project.manifest.details) as run:
+        built = Built() if run is None else measured(run, score.latency)
         if run is not None and score.test and project.stored.count:
             compiled_scores(quantized.network, quantized.graph, run, project.stored, project.positions, scores)
         if compared is None:
-            return Comparison()
-        return compare_stage(
+            return Comparison(), built
+        comparison = compare_stage(
             quantized.float_graph,
             quantized.graph,
             compared,
             run.network() if run is not None else None,
             run.slack if run else 0.0,
         )
+        return comparison, built
 
 
 @contextmanager

@@ -157,6 +157,7 @@ class Target(Generic[ResultT]):
 
     Attributes:
         name: as in `-export NAME` and in the folder's name.
+        aliases: names of N2D2's exports that this one stands in for; who asks for one of them is told so.
         parameters: the export parameters that it reads. Others that are given are warned of.
         layer_parameters: the parameters of single layers that it reads, besides those of the precision.
         quantization: what its integers are like.
@@ -166,6 +167,7 @@ class Target(Generic[ResultT]):
     """
 
     name: str = ""
+    aliases: tuple[str, ...] = ()
     parameters: Schema = Schema("export parameters", ())
     layer_parameters: Schema = Schema("export parameters of a layer", ())
     quantization: QuantDefaults = QuantDefaults()

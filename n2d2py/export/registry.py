@@ -48,12 +48,14 @@ def find_target(name: str) -> Target[Any]:
         return known
     entries = _entries()
     if name not in entries:
-        close = nearest(name, target_names())
+        stand_in = next((target.name for target in built_in_targets() if name in target.aliases), None)
+        close = stand_in or nearest(name, target_names())
         raise N2D2Error(
             "E700",
             f"the export '{name}' is unknown",
             where="-export",
-            remedy=(f"did you mean {close}? " if close else "") + f"known: {', '.join(target_names())}",
+            remedy=(f"the nearest here is {close}; " if stand_in else f"did you mean {close}? " if close else "")
+            + f"known: {', '.join(target_names())}",
         )
     if len(entries[name]) > 1:
         raise N2D2Error(

@@ -39,6 +39,7 @@ class Manifest:
         options, parameters: those of the run, plain JSON values.
         inputs: digest by name of each input.
         details: facts of the target that readers of the export need, plain JSON values.
+        command: the command line that gives the same again, from the folder of the network; "" where there is none.
     """
 
     export: str
@@ -47,6 +48,7 @@ class Manifest:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     inputs: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
+    command: str = ""
 
     def text(self, folder: Path) -> str:
         """The JSON text, with the SHA-256 of every file in `folder`."""
@@ -60,6 +62,7 @@ class Manifest:
             "version": __version__,
             "export": self.export,
             "network": self.network,
+            **({"command": self.command} if self.command else {}),
             "options": dict(self.options),
             "parameters": dict(self.parameters),
             "inputs": dict(self.inputs),

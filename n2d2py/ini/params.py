@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from n2d2py import log
-from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
+from n2d2py.errors import ErrorList, Location, N2D2Error, listed, nearest
 from n2d2py.ini import lexer
 from n2d2py.ini.ignored import Ignored, IgnoredKeys
 from n2d2py.ini.kinds import Unreadable
@@ -174,7 +174,7 @@ class Params:
                     "W107",
                     f"the network has no layer '{layer}'",
                     where=self._places[f"[{layer}]"],
-                    remedy=f"did you mean '{like}'?" if like else "remove the section",
+                    remedy=f"did you mean '{like}'?" if like else f"the layers are {listed(known)}",
                 )
 
 

@@ -46,10 +46,6 @@ class DropSoftmax(Pass):
         rounding = self._rounding(graph, node)
         if rounding is not None:
             drop(graph, rounding)
-        log.notice(
-            "the Softmax '%s' at the output is dropped: the integer network gives logits, the class of the "
-            "highest one is the same",
-            node.name,
-        )
+        log.notice("the Softmax '%s' at the output is dropped; the best class stays the same", node.name)
         drop(graph, node)
         return "Softmax dropped"

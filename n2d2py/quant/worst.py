@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py.graph import QuantGraph
 from n2d2py.quant.compare import decibels
 
-__all__ = ["StimulusComparison", "WorstStimuli"]
+__all__ = ["StimulusComparison", "WorstStimuli", "stimulus_picture"]
 
 _KEPT = 12
 _LARGEST_PICTURE = 256
@@ -71,7 +71,7 @@ class WorstStimuli:
                     error,
                     decibels(float(np.sum(whole[k] ** 2)), float(np.sum(lost[k] ** 2))),
                     *tops,
-                    _picture(x[k]),
+                    stimulus_picture(x[k]),
                 )
             )
             self._kept = sorted(self._kept, key=lambda one: (-one.error, one.position))[:_KEPT]
@@ -82,11 +82,14 @@ class WorstStimuli:
         return [one for one in self._kept if one.error > 0]
 
 
-def _picture(x: np.ndarray) -> np.ndarray | None:
-    """A stimulus (C, H, W) as bytes, every second, third, ... pixel of a large one."""
+def stimulus_picture(x: np.ndarray, largest: int = _LARGEST_PICTURE) -> np.ndarray | None:
+    """A stimulus (C, H, W) as bytes (H, W) or (H, W, 3), of more than `largest` pixels a side every second, third, ... one.
+
+    None for vectors and other numbers of channels.
+    """
     if x.ndim != 3 or x.shape[0] not in (1, 3) or min(x.shape[1:]) < 2:
         return None
-    every = -(-max(x.shape[1:]) // _LARGEST_PICTURE)
+    every = -(-max(x.shape[1:]) // largest)
     image = x[:, ::every, ::every].astype(np.float64)
     low, high = float(image.min()), float(image.max())
     scaled = np.rint((image - low) * (255 / (high - low) if high > low else 0.0)).astype(np.uint8)

@@ -2,12 +2,18 @@
 
 from n2d2py.report.comparison import comparison_text, worst_text
 from n2d2py.report.data import ReportData
+from n2d2py.report.description import describe_text
+from n2d2py.report.footprint import Footprint
+from n2d2py.report.page import MISSES_SHOWN
 from n2d2py.report.sensitivity import sensitivity_advice, sensitivity_csv, sensitivity_text
 from n2d2py.report.write import write_report
 
 __all__ = [
+    "MISSES_SHOWN",
+    "Footprint",
     "ReportData",
     "comparison_text",
+    "describe_text",
     "sensitivity_advice",
     "sensitivity_csv",
     "sensitivity_text",

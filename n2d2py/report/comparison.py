@@ -31,9 +31,9 @@ def _two_digits(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def comparison_text(comparisons: Sequence[LayerComparison]) -> str:
+def comparison_text(comparisons: Sequence[LayerComparison], width: int | None = None) -> str:
     """One line per layer: SQNR in the network, alone and of the worst stimulus (dB), cosine, largest error, saturated
-    values, unused part of the range, compiled equal to simulated."""
+    values, unused part of the range, compiled equal to simulated; names are shortened to a `width`."""
     rows = [
         [
             " + ".join((c.layer, *c.merged)),
@@ -41,7 +41,7 @@ def comparison_text(comparisons: Sequence[LayerComparison]) -> str:
             _two_digits(c.alone_db),
             _two_digits(c.worst_db),
             f"{c.cosine:.6f}",
-            f"{c.max_error:.6g}",
+            f"{c.max_error:.4g}",
             f"{100 * c.saturated:.4f}",
             f"{100 * c.unused:.1f}",
             identical_word(c),
@@ -49,7 +49,7 @@ def comparison_text(comparisons: Sequence[LayerComparison]) -> str:
         for c in comparisons
     ]
     return text_table(
-        ["layer", "SQNR dB", "alone", "worst", "cosine", "max error", "saturated %", "unused %", "identical"], rows
+        ["layer", "SQNR dB", "alone", "worst", "cosine", "max error", "clip %", "unused %", "identical"], rows, width=width
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from n2d2py.export import KernelChoice
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.memory.plan import MemoryPlan
@@ -12,7 +14,10 @@ from n2d2py.memory.problem import MemoryProblem
 from n2d2py.quant.compare import LayerComparison
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.sensitivity import LayerLoss
 from n2d2py.quant.worst import StimulusComparison
+from n2d2py.report.footprint import Footprint
+from n2d2py.runtime import Latency
 from n2d2py.targets import Score
 
 __all__ = ["ReportData"]
@@ -20,7 +25,7 @@ __all__ = ["ReportData"]
 
 @dataclass(frozen=True)
 class ReportData:
-    """Nothing in it may depend on time or on the machine: equal data give equal files.
+    """Equal data give equal files. Only `built` depends on the machine's compiler, and `latency` on its time.
 
     Attributes:
         network: name of the network.
@@ -40,6 +45,11 @@ class ReportData:
         stimuli: the compared stimuli whose outputs the integers hold worst, the worst first.
         kernels: what runs each layer, by its name; empty for a target without a choice.
         calibrated: the typed network before a rewrite made `qgraph` of it; None where none did.
+        built: bytes of the built export; None where it was not built.
+        latency: its time; None where it was not timed.
+        losses: what each layer costs in integers, the worst first, over `losses_stimuli`.
+        pictures: bytes (H, W) or (H, W, 3) of misclassified stimuli, by their number.
+        command: the command line that gives these results again.
     """
 
     network: str
@@ -59,6 +69,12 @@ class ReportData:
     stimuli: Sequence[StimulusComparison] = ()
     kernels: Mapping[str, KernelChoice] = field(default_factory=dict)
     calibrated: QuantGraph | None = None
+    built: Footprint | None = None
+    latency: Latency | None = None
+    losses: Sequence[LayerLoss] = ()
+    losses_stimuli: int = 0
+    pictures: Mapping[int, np.ndarray] = field(default_factory=dict)
+    command: str = ""
 
     @property
     def typed(self) -> QuantGraph:

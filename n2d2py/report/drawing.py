@@ -67,16 +67,24 @@ def _parts(graph: QuantGraph) -> tuple[list[tuple[float, float]], list[tuple[int
 
 
 def draw_network(graph: QuantGraph, *, standalone: bool = True) -> str:
-    """The SVG text; `standalone` brings its own colours, else the page's style sheet gives them."""
+    """The SVG text; `standalone` brings its own colours, else the page's style sheet gives them.
+
+    In a page the box of layer k is the element `node-k` and leads to the element `layer-k`.
+    """
     sizes, edges = _parts(graph)
     layout = lay_out(sizes, edges)
-    svg = Svg(layout.width, layout.height, "network", standalone=standalone)
+    svg = Svg(layout.width, layout.height, "network", standalone=standalone, title="" if standalone else "network")
     _draw_edges(svg, layout)
     inputs = len(graph.inputs)
     for k, name in enumerate(graph.inputs):
         _draw_end(svg, layout.items[k], f"input {name}", f"{_dims(graph, name)} · {_tensor_text(graph, name)}")
     for k, node in enumerate(graph.nodes, inputs):
-        _draw_layer(svg, layout.items[k], graph, node)
+        if standalone:
+            _draw_layer(svg, layout.items[k], graph, node)
+            continue
+        row = k - inputs
+        with svg.link(f"layer-{row}", f"node-{row}", row, f"{node.name}, {_operator_text(node)}: go to its row in the table"):
+            _draw_layer(svg, layout.items[k], graph, node)
     for k, name in enumerate(graph.outputs, inputs + len(graph.nodes)):
         _draw_end(svg, layout.items[k], f"output {name}", _dims(graph, name))
     return svg.finish()

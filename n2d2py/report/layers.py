@@ -16,10 +16,22 @@ from n2d2py.graph.shapes import n2d2_dims
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.pool import Pool
+from n2d2py.report.data import ReportData
 from n2d2py.report.text import decimal, grouped
+from n2d2py.runtime import LayerTime
 from n2d2py.targets import text_table
 
-__all__ = ["LayerRow", "Totals", "layer_rows", "layer_type", "layers_csv", "layers_text", "stored_parameters", "totals"]
+__all__ = [
+    "LayerRow",
+    "Totals",
+    "layer_rows",
+    "layer_times",
+    "layer_type",
+    "layers_csv",
+    "layers_text",
+    "stored_parameters",
+    "totals",
+]
 
 
 @dataclass(frozen=True)
@@ -147,6 +159,16 @@ def _row(node: QuantNode, graph: QuantGraph, choice: KernelChoice | None) -> Lay
 def layer_rows(graph: QuantGraph, kernels: Mapping[str, KernelChoice] | None = None) -> list[LayerRow]:
     """The rows in execution order, with what runs each layer where that is known."""
     return [_row(node, graph, (kernels or {}).get(node.name)) for node in graph.nodes]
+
+
+def layer_times(data: ReportData, rows: Sequence[LayerRow]) -> dict[int, LayerTime]:
+    """The measured time of rows by their number; the clock's name of a layer holds that of the sum which it does too."""
+    if data.latency is None:
+        return {}
+    sums = {node.name: node.residual.layer for node in data.qgraph.nodes if node.residual is not None}
+    measured = {time.layer: time for time in data.latency.layers}
+    named = {k: f"{row.name}+{sums[row.name]}" if row.name in sums else row.name for k, row in enumerate(rows)}
+    return {k: measured[name] for k, name in named.items() if name in measured}
 
 
 def totals(rows: Sequence[LayerRow]) -> Totals:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import nullcontext
+
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.report.svg import Svg
@@ -25,8 +28,10 @@ def _tick_step(span: int, most: int) -> int:
     return step
 
 
-def draw_memory(problem: MemoryProblem, plan: MemoryPlan) -> str:
+def draw_memory(problem: MemoryProblem, plan: MemoryPlan, layers: Sequence[str] = ()) -> str:
     """The SVG text, without colours of its own. Wrapped parts have a dashed outline.
+
+    The buffer that layer k of `layers` writes is the element `buffer-k` of the page and leads to the element `layer-k`.
 
     Buffers that are views are drawn with the bytes of the tensors that were written.
     """
@@ -43,7 +48,8 @@ def draw_memory(problem: MemoryProblem, plan: MemoryPlan) -> str:
     def y(address: float) -> float:
         return foot - address / peak * (foot - _TOP)
 
-    svg = Svg(_WIDTH, _HEIGHT, "memory", standalone=False)
+    svg = Svg(_WIDTH, _HEIGHT, "memory", standalone=False, title="memory map" if layers else "")
+    rows, marked = {name: row for row, name in enumerate(layers)}, set()
     step = _tick_step(peak, 8)
     for address in range(0, peak + 1, step):
         svg.line(_LEFT, y(address), _WIDTH - _RIGHT, y(address), "grid")
@@ -58,7 +64,13 @@ def draw_memory(problem: MemoryProblem, plan: MemoryPlan) -> str:
         for part, (begin, end) in enumerate(plane.intervals()):
             where = f"{facts}, {grouped(begin)} to {grouped(end)}" + (", wrapped part" if part else "")
             width, height = x(until) - x(plane.alloc), y(begin) - y(end)
-            svg.rect(x(plane.alloc), y(end), width, height, f"buffer h{index % _HUES}{' wrapped' if part else ''}", title=where)
+            style, row = f"buffer h{index % _HUES}{' wrapped' if part else ''}", rows.get(layer)
+            mark = "" if row is None or row in marked else f"buffer-{row}"
+            marked.add(row)
+            with (
+                nullcontext() if row is None else svg.link(f"layer-{row}", mark, row, f"{where}: go to its layer in the table")
+            ):
+                svg.rect(x(plane.alloc), y(end), width, height, style, title=where)
             if max(width, height) >= 9 * _LETTER and min(width, height) >= _LINE:
                 labels.append((x(plane.alloc) + width / 2, (y(begin) + y(end)) / 2, width, height, layer))
     _label(svg, labels)

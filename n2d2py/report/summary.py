@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from n2d2py.report.data import ReportData
-from n2d2py.report.layers import LayerRow, totals
+from n2d2py.report.footprint import Footprint
+from n2d2py.report.layers import LayerRow, layer_times, totals
 from n2d2py.targets import agreement
 
-__all__ = ["SCORE_LABELS", "summary"]
+__all__ = ["SCORE_LABELS", "footprint", "summary"]
 
 SCORE_LABELS = ("float", "simulated", "compiled")
 
@@ -18,11 +21,21 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def summary(data: ReportData, rows: list[LayerRow]) -> dict[str, Any]:
+def footprint(data: ReportData, rows: Sequence[LayerRow]) -> Footprint:
+    """RAM and flash: as built, else as far as they are planned."""
+    if data.built is not None:
+        return data.built
+    arena = data.plan.arena_bytes if data.plan is not None else None
+    return Footprint(arena, None, totals(rows).parameter_bytes, None, "as planned, not built")
+
+
+def summary(data: ReportData, rows: Sequence[LayerRow]) -> dict[str, Any]:
     """Network, precision, cost, scores and comparison as JSON data.
 
     `scores` holds top-1 percent by label, null where not run or not labelled; `mse` the same for
     auto-encoders, only when there is one. An SQNR without any error is null, and a figure that is not finite.
+    `memory` has RAM and flash with their parts, null where not measured; `latency` only when it was timed; `table` a
+    record for each layer.
     """
     sums = totals(rows)
     others = [label for label, _ in data.scores if label not in SCORE_LABELS]  # of targets with a runner of their own
@@ -55,4 +68,43 @@ def summary(data: ReportData, rows: list[LayerRow]) -> dict[str, Any]:
         }
         for c in data.comparisons
     }
+    memory = footprint(data, rows)
+    result["memory"] = {**asdict(memory), "ram": memory.ram, "flash": memory.flash}
+    if data.latency is not None:
+        time = data.latency
+        result["latency"] = {
+            "median_us": time.median_us,
+            "least_us": time.least_us,
+            "threads": time.threads,
+            "inferences": time.inferences,
+            "limit_percent": time.bound,
+            "source": time.source,
+        }
+    result["table"] = _layers(data, rows)
     return result
+
+
+def _layers(data: ReportData, rows: Sequence[LayerRow]) -> list[dict[str, Any]]:
+    """What is known of each layer, in the order of execution."""
+    times, total = layer_times(data, rows), sum(loss.power for loss in data.losses) or 1.0
+    losses = {loss.layer: 100 * loss.power / total for loss in data.losses}
+    compared = {c.layer: _finite(c.sqnr_db) for c in data.comparisons}
+    found: list[dict[str, Any]] = []
+    for k, row in enumerate(rows):
+        time = times.get(k)
+        found.append(
+            {
+                "layer": row.name,
+                "type": row.type,
+                "output": row.output_dims,
+                "macs": row.macs,
+                "parameter_bytes": row.parameter_bytes,
+                "activation_bytes": row.activation_bytes,
+                "median_us": time.median_us if time else None,
+                "limit_percent": time.limit if time else None,
+                "sqnr_db": compared.get(row.name),
+                "loss_percent": losses.get(row.name),
+                "implementation": row.implementation,
+            }
+        )
+    return found

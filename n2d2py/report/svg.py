@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from html import escape
 
 __all__ = ["STYLE", "Svg", "number"]
@@ -37,12 +39,22 @@ def number(value: float) -> str:
 class Svg:
     """Collects the elements of one picture of `width` x `height` pixels."""
 
-    def __init__(self, width: float, height: float, kind: str, *, standalone: bool):
+    def __init__(self, width: float, height: float, kind: str, *, standalone: bool, title: str = ""):
+        """`title` names a picture with links in it; without, it is one image for those who do not see it."""
         size = f'width="{number(width)}" height="{number(height)}"'
         box = f'viewBox="0 0 {number(width)} {number(height)}"'
-        self._parts = [f'<svg xmlns="http://www.w3.org/2000/svg" class="{kind}" {box} {size} role="img">']
+        role = f'role="group" aria-label="{_escaped(title)}"' if title else 'role="img"'
+        self._parts = [f'<svg xmlns="http://www.w3.org/2000/svg" class="{kind}" {box} {size} {role}>']
         if standalone:
             self._parts.append(f'<style>{STYLE.strip()}</style><rect width="100%" height="100%" fill="#fff"/>')
+
+    @contextmanager
+    def link(self, target: str, mark: str, layer: int, title: str) -> Iterator[None]:
+        """What is drawn inside leads to the element `target` of the page and is itself its element `mark` ("" for none)."""
+        named = f' id="{mark}"' if mark else ""
+        self._parts.append(f'<a href="#{target}"{named} data-layer="{layer}" aria-label="{_escaped(title)}">')
+        yield
+        self._parts.append("</a>")
 
     def rect(self, x: float, y: float, width: float, height: float, style: str, radius: float = 0, title: str = "") -> None:
         """A rectangle; `title` shows when the pointer rests on it."""

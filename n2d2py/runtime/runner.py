@@ -11,8 +11,12 @@ import numpy as np
 
 from n2d2py.graph import QuantGraph
 from n2d2py.runtime.base import Network
+from n2d2py.runtime.latency import Latency
 
-__all__ = ["Runner"]
+__all__ = ["AT_MOST", "Runner"]
+
+AT_MOST = ", at most"
+"""Behind the name of a size that is a bound."""
 
 
 class Runner:
@@ -51,8 +55,20 @@ class Runner:
         raise NotImplementedError
 
     def sizes(self) -> dict[str, int]:
-        """Bytes of what was built, by what they are for, such as "arena", "stack", "constants"; empty where not known."""
+        """Bytes of what was built, by what they are for, such as "arena", "stack", "constants"; empty where not known.
+
+        A name ends with `AT_MOST` where the size is a bound: of the stack, where the compiler wrote no calls (or a compiler
+        cache lost them).
+        """
         return {}
+
+    def built_with(self) -> str:
+        """What built it, for people, such as the first line of `g++ --version`; empty where nothing did."""
+        return ""
+
+    def latency(self, inferences: int) -> Latency | None:
+        """The time of an inference over as many; None for a target whose time says nothing about the network."""
+        return None
 
     def network(self) -> Network:
         """The export as a network on stored values; its `layers` may leave out layers that the target merged."""

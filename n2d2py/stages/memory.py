@@ -56,7 +56,7 @@ def plan_stage(graph: QuantGraph, params: Params, adds_residuals: bool = False) 
         plan = _plan(problem, params)
     refuse_violations(check_plan(problem, plan))
     log.notice(
-        "memory: %s bytes for %s bytes of tensors (%s%s), checked",
+        "arena: %s bytes for %s of tensors (%s%s), checked",
         f"{plan.arena_bytes:,}",
         f"{problem.tensor_bytes:,}",
         plan.options.get("MemoryMode", plan.strategy),
@@ -186,4 +186,4 @@ def _bound_text(plan: MemoryPlan) -> str:
     if plan.bound is None:
         return ""
     gap = plan.arena_bytes - plan.bound
-    return ", the smallest of its kind" if gap <= 0 else f", at least {plan.bound:,}, gap {gap / plan.bound:.1%}"
+    return ", smallest" if gap <= 0 else f", at least {plan.bound:,}, gap {gap / plan.bound:.1%}"

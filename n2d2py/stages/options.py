@@ -167,6 +167,7 @@ class ScoreOptions:
         index: one stimulus only; -1 for all.
         compare: stimuli over which every layer is compared; 0 for none.
         sensitivity: stimuli over which layers are ranked by what their integers cost; 0 for none.
+        latency: inferences over which the built export is timed; 0 for none.
         log_outputs: the stimulus, from 1, whose layer outputs are written; 0 for none.
         as_json: whether the results of every stimulus are written as JSON too.
     """
@@ -176,6 +177,7 @@ class ScoreOptions:
     index: int = -1
     compare: int = 0
     sensitivity: int = 0
+    latency: int = 0
     log_outputs: int = 0
     as_json: bool = False
 
@@ -209,6 +211,8 @@ class RunOptions:
         calibrate_only: whether the run ends after the calibration.
         given: names on the command line of the options that were asked for.
         recorded: options by their name on the command line, for manifest and report.
+        command: a command line that gives the same again, from the folder of the network; "" for a run of the Python interface
+            whose data no command line can name.
     """
 
     load: LoadOptions = LoadOptions()
@@ -221,6 +225,7 @@ class RunOptions:
     calibrate_only: bool = False
     given: frozenset[str] = frozenset()
     recorded: Mapping[str, object] = field(default_factory=dict)
+    command: str = ""
 
 
 def check_options(options: RunOptions) -> None:

@@ -2,39 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
 from n2d2py import log
+from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.export import KernelChoice
-from n2d2py.report import ReportData, write_report
+from n2d2py.quant.worst import stimulus_picture
+from n2d2py.report import MISSES_SHOWN, Footprint, ReportData, write_report
+from n2d2py.stages.built import Built
 from n2d2py.stages.compare import Comparison
 from n2d2py.stages.memory import PlannedNetwork
+from n2d2py.stages.options import RunOptions
 from n2d2py.stages.quantize import QuantizedNetwork
 from n2d2py.stages.score import Scores
+from n2d2py.stages.sensitivity import Sensitivity
 from n2d2py.targets import ScoreRow, score_lines, score_table
 
-__all__ = ["print_scores", "report_stage"]
+__all__ = ["Checked", "print_scores", "report_stage"]
+
+_MISSED_PIXELS = 96
+"""Pixels of the longer side of a misclassified stimulus in the report."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a written export gave: scores, the comparison layer by layer, what its layers cost, what was measured of its build."""
+
+    scores: Scores = field(default_factory=Scores)
+    compared: Comparison = field(default_factory=Comparison)
+    sensitivity: Sensitivity = Sensitivity()
+    built: Built = Built()
 
 
 def report_stage(
     quantized: QuantizedNetwork,
     memory: PlannedNetwork | None,
-    scores: Scores,
-    compared: Comparison,
-    recorded: Mapping[str, object],
+    checked: Checked,
+    options: RunOptions,
     folder: Path,
     kernels: list[KernelChoice] | None = None,
+    tested: Stimuli | None = None,
 ) -> None:
-    """Writes everything under statistics/."""
+    """Writes everything under statistics/; `tested` are the stimuli that were scored."""
     network, observed, types = quantized.network, quantized.observed, quantized.types
+    scores, compared, built = checked.scores, checked.compared, checked.built
     data = ReportData(
         network.graph.name,
         quantized.float_graph,
         memory.graph if memory else quantized.graph,
-        dict(recorded),
+        dict(options.recorded),
         quantized.options,
         observed.statistics.histograms if observed else {},
         types.thresholds if types else {},
@@ -48,8 +68,25 @@ def report_stage(
         compared.stimuli,
         {one.layer: one for one in kernels or []},
         quantized.graph,
+        built=Footprint.of_build(built.sizes, built.compiler) if built.sizes else None,
+        latency=built.latency,
+        losses=checked.sensitivity.losses,
+        losses_stimuli=checked.sensitivity.stimuli,
+        pictures=_missed_pictures(scores, tested),
+        command=options.command,
     )
     write_report(data, folder / "statistics")
+
+
+def _missed_pictures(scores: Scores, tested: Stimuli | None) -> dict[int, np.ndarray]:
+    """The first misclassified stimuli of each target as pictures, by their number among the tested ones."""
+    missed = {
+        miss.index for rows in scores.rows.values() for _, score in rows[-1:] for miss in score.misclassified[:MISSES_SHOWN]
+    }
+    if tested is None or len(tested.shape) != 3:
+        return {}
+    found = {number: stimulus_picture(tested[number], _MISSED_PIXELS) for number in sorted(missed)}
+    return {number: image for number, image in found.items() if image is not None}
 
 
 def _without_folder(warning: N2D2Error) -> str:
@@ -73,4 +110,6 @@ def print_scores(scores: Scores) -> None:
             print(f"{target}:")
         print(score_table([ScoreRow(label, score) for label, score in rows]), end="")
         typed = rows[1][1] if len(rows) > 1 else rows[0][1]
-        print("\n".join(score_lines(typed)))
+        for line in score_lines(typed):
+            lines = log.wrapped(line.replace(": ", ":\xa0"), 80, "    ")  # a figure stays with its name
+            print("\n".join(lines).replace("\xa0", " "))

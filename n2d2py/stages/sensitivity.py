@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from n2d2py import log
 from n2d2py.data.stimuli import Stimuli
-from n2d2py.quant.sensitivity import layer_losses
+from n2d2py.quant.sensitivity import LayerLoss, layer_losses
 from n2d2py.report import sensitivity_advice, sensitivity_csv, sensitivity_text
 from n2d2py.stages.quantize import QuantizedNetwork
 from n2d2py.stages.score import Scores
 
-__all__ = ["sensitivity_stage"]
+__all__ = ["Sensitivity", "sensitivity_stage"]
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """What each layer costs, the worst first, over so many stimuli; `text` says it to the user."""
+
+    text: str = ""
+    losses: tuple[LayerLoss, ...] = ()
+    stimuli: int = 0
+
 
 LARGE_LOSS = 2.0
 """Points of the float score; integers that lose more are explained."""
@@ -22,14 +33,16 @@ _STIMULI = 10
 _WORST = 5
 
 
-def sensitivity_stage(quantized: QuantizedNetwork, asked: int, stimuli: Stimuli | None, scores: Scores, folder: Path) -> str:
-    """The text for the user of what was asked for, over `asked` stimuli, or of what a large loss calls for; "" when nothing does.
+def sensitivity_stage(
+    quantized: QuantizedNetwork, asked: int, stimuli: Stimuli | None, scores: Scores, folder: Path
+) -> Sensitivity:
+    """What was asked for, over `asked` stimuli, or what a large loss calls for; nothing when neither is so.
 
     With it statistics/sensitivity.csv is written.
     """
     lost = points_lost(scores)
     if quantized.types is None or stimuli is None or not (asked or lost > LARGE_LOSS):
-        return ""
+        return Sensitivity()
     chosen = stimuli.spread(asked or _STIMULI)
     inputs = np.concatenate([x for x, _, _ in chosen.batches(16)])
     losses = layer_losses(quantized.float_graph, quantized.graph, inputs)
@@ -43,7 +56,7 @@ def sensitivity_stage(quantized: QuantizedNetwork, asked: int, stimuli: Stimuli 
             remedy="see below which layers cost most and what to try" if losses else None,
         )
         text += sensitivity_advice(losses[:_WORST], quantized.quality)
-    return text
+    return Sensitivity(text, tuple(losses), len(chosen))
 
 
 def points_lost(scores: Scores) -> float:

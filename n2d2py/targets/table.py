@@ -20,8 +20,18 @@ class ScoreRow:
     score: Score
 
 
-def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Columns aligned with two blanks between; the first `left` columns to the left, numbers to the right."""
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, width: int | None = None) -> str:
+    """Columns aligned with two blanks between; the first `left` columns to the left, numbers to the right.
+
+    With a `width` the first column is shortened, as far as 12 letters, so that the table is no wider.
+    """
+    if width is not None:
+        others = sum(2 + max(len(row[k]) for row in (header, *rows)) for k in range(1, len(header)))
+        room = max(width - others, 12)
+        rows = [
+            [row[0] if len(row[0]) <= room else row[0][: room // 3] + "…" + row[0][room // 3 + 1 - room :], *row[1:]]
+            for row in rows
+        ]
     widths = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
     lines = []
     for row in (header, ["-" * width for width in widths], *rows):

@@ -34,7 +34,7 @@ def run(*words: str, folder: Path, **changes: str) -> subprocess.CompletedProces
 
 
 def described(capsys, path: Path) -> dict:
-    assert main([str(path), "-describe"]) == 0
+    assert main([str(path), "-describe", "json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
@@ -95,7 +95,7 @@ def test_describe_prints_json_only_and_needs_no_data(model, tmp_path):
     if model == "MobileNet.ini":
         (tmp_path / "MobileNet.onnx").write_bytes((MODELS / "MobileNet.onnx").read_bytes())
     before = sorted(tmp_path.iterdir())
-    done = run(model, "-describe", folder=tmp_path)
+    done = run(model, "-describe", "json", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert set(json.loads(done.stdout)) == {"name", "inputs", "outputs", "layers", "macs", "params"}
     assert done.stdout.startswith("{") and done.stdout.endswith("}\n")

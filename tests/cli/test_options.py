@@ -11,7 +11,14 @@ from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
 from n2d2py.options import OPTIONS, Option, help_text, options_page, parse_arguments
 
-SAMPLES = {"int": ("12", 12), "float": ("0.25", 0.25), "text": ("word", "word"), "optional-int": ("7", 7), "flag": (None, True)}
+SAMPLES = {
+    "int": ("12", 12),
+    "float": ("0.25", 0.25),
+    "text": ("word", "word"),
+    "optional-int": ("7", 7),
+    "optional-text": ("json", "json"),
+    "flag": (None, True),
+}
 
 
 def sample(option: Option) -> tuple[list[str], object]:
@@ -58,7 +65,7 @@ def test_defaults():
             "test-index": -1,
             "fuse": False,
             "compare": 0,
-            "describe": False,
+            "describe": None,
             "export": None,
             "nbbits": 8,
             "db-export": -1,
@@ -143,7 +150,7 @@ def test_the_smallest_value_is_taken_and_the_one_below_refused(option):
 
 
 @pytest.mark.parametrize(
-    "option", [o for o in OPTIONS if o.kind not in ("flag", "optional-int")], ids=lambda option: option.name
+    "option", [o for o in OPTIONS if o.kind not in ("flag", "optional-int", "optional-text")], ids=lambda option: option.name
 )
 def test_an_option_is_no_value(option):
     for line in (["net.ini", f"-{option.name}"], ["net.ini", f"-{option.name}", "-strict"]):
@@ -161,7 +168,7 @@ def test_help_has_every_option_with_its_default(capsys):
         words = " ".join(entry[1].split())
         assert words.startswith(option.doc.split(" stand for")[0][:60].strip()), option.name
         assert all(choice in words for choice in option.choices)
-        if option.kind not in ("flag", "optional-int") and option.default not in (None, ()):
+        if option.kind not in ("flag", "optional-int", "optional-text") and option.default not in (None, ()):
             assert words.endswith(f"[{option.default}]")
     assert all(len(line) <= 100 for line in text.splitlines())
 

@@ -22,6 +22,7 @@ PARTS = {
     "E209": {"frontend", "operators"},
     "E210": {"frontend", "operators"},
     "E003": {"options", "stages"},
+    "E012": {"cli", "report"},
     "E101": {"export", "ini", "stages"},
     "E301": {"frontend"},
     "E401": {"data", "stages"},

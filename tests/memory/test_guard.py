@@ -98,6 +98,8 @@ def test_sizes_of_arena_constants_code_and_stack(tmp_path):
     assert abs(used - found["stack"]) < 512  # the frame of the thread's own function and what ending it takes
     graphs = list(folder.glob("build/**/*.ci"))
     if graphs:
-        for graph in graphs:
+        graphs[0].unlink()  # as a compiler cache loses them: a part of the calls is no call graph
+        assert sizes()["stack"] >= found["stack"]
+        for graph in graphs[1:]:
             graph.unlink()
         assert sizes()["stack"] >= found["stack"]

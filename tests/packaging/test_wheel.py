@@ -115,7 +115,7 @@ def test_type_checkers_find_the_types(clean: Path, foreign: Path):
 def test_a_shipped_model_loads(clean: Path, foreign: Path):
     code = "from n2d2py.resources import folder; print(folder('models'))"
     models = Path(run(clean, "-c", code, cwd=foreign).strip())
-    command = (clean, "-m", "n2d2py", models / "LeNet.ini", "-describe")
+    command = (clean, "-m", "n2d2py", models / "LeNet.ini", "-describe", "json")
     described = json.loads(run(*command, cwd=foreign))
     dims = {layer["name"]: layer["output_dims"] for layer in described["layers"]}
     assert dims["conv1"] == [28, 28, 6] and dims["fc2"][-1] == 10
@@ -181,7 +181,7 @@ def test_the_first_tutorial_runs_after_the_installation(installed: dict[str, str
     (foreign / "MobileNet.onnx").rename(foreign / "NET.onnx")
     (foreign / "digits").rename(foreign / "IMAGES")
     shutil.rmtree(foreign / "export_CPP_int8")
-    (block,) = commands("../README.md")
+    _, block = commands("../README.md")
     install, export = block.splitlines()
     assert install == "pip install ."
     assert "99.02%" in run_block(export, foreign, installed)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import dataclasses
+import hashlib
+import json
 import re
 import time
 import xml.etree.ElementTree as ElementTree
@@ -12,10 +16,12 @@ import numpy as np
 import pytest
 from support import report_networks as networks
 
-from n2d2py.report import write_report
+from n2d2py.quant.sensitivity import LayerLoss
+from n2d2py.report import Footprint, write_report
 from n2d2py.report.drawing import draw_network
 from n2d2py.report.layout import lay_out
 from n2d2py.report.memory_plot import draw_memory
+from n2d2py.runtime import Latency, LayerTime
 
 SVG = "{http://www.w3.org/2000/svg}"
 VOID = {"meta", "br", "input", "img", "link", "hr"}
@@ -98,9 +104,10 @@ def test_the_page_is_self_contained_and_complete(written):
     text = (folder / "report.html").read_text(encoding="utf-8")
     page = parsed(text)
     assert all(link.startswith(("#", "data:image/png;base64,")) for link in page.links)
-    assert "http" not in re.sub(r'xmlns="[^"]*"', "", text)
-    anchors = set(re.findall(r'id="([^"]*)"', text))
-    assert {link[1:] for link in page.links if link.startswith("#")} == anchors
+    assert "http" not in re.sub(r'xmlns="[^"]*"|http-equiv=', "", text) and "@import" not in text and "url(" not in text
+    anchors = re.findall(r' id="([^"]*)"', text)
+    assert len(anchors) == len(set(anchors))
+    assert {link[1:] for link in page.links if link.startswith("#")} <= set(anchors)
     words = " ".join(page.text)
     simulated = data.score("simulated")
     for expected in (
@@ -108,6 +115,7 @@ def test_the_page_is_self_contained_and_complete(written):
         f"{simulated.correct} of {simulated.count}",
         "24,096",
         f"{data.plan.arena_bytes:,} bytes",
+        "stack not measured",
         "W502: an example",
         "BatchNorm bn1 into conv1",
         "Misclassified: " + str(len(data.score("compiled").misclassified)),
@@ -120,9 +128,55 @@ def test_worst_stimuli_and_levels_are_shown(written):
     data, folder = written
     text = (folder / "report.html").read_text(encoding="utf-8")
     words = " ".join(parsed(text).text)
-    assert text.count("data:image/png;base64,") == text.count("<img") == len(data.stimuli)
+    assert text.count("data:image/png;base64,") == text.count("<img") + 1 == len(data.stimuli) + 1  # with the icon
     assert text.count('class="levels"') == len(data.comparisons)
     assert "images/00001.png" in words and "class 1 → class 2" in words and "class 1 in both" in words
+
+
+def test_only_the_style_and_the_script_of_the_page_are_allowed(written):
+    _data, folder = written
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    (policy,) = re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', text)
+    assert "default-src &#39;none&#39;" in policy and "unsafe" not in policy
+    for kind in ("style", "script"):
+        (content,) = re.findall(rf"<{kind}>(.*?)</{kind}>", text, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{kind}-src &#39;sha256-{digest}&#39;" in policy
+    assert not re.search(r"<[^>]* (style|on[a-z]+)=", text)
+
+
+def test_measured_figures_are_shown_with_their_sources(tmp_path):
+    data = networks.report_data(networks.small())
+    names = [node.name for node in data.qgraph.nodes]
+    times = tuple(LayerTime(name, 10.0 + k, 9.0, 50.0) for k, name in enumerate(names))
+    missed = data.score("compiled").misclassified[0].index
+    measured = dataclasses.replace(
+        data,
+        built=Footprint.of_build(
+            {"arena": 1000, "stack": 24, "constants": 3000, "code, text": 500, "code, rodata": 12}, "cc 1.0"
+        ),
+        latency=Latency(64.5, 61.0, 1, 50, "a machine", times, 20.0, 60.0),
+        losses=[
+            LayerLoss("fc", "Fc", 0.5, 3.0, 0.9, "weights", 0.0, 8, 8),
+            LayerLoss("dw", "Conv", 0.2, 1.0, 1.0, "output", 0.0, 8, 8),
+        ],
+        losses_stimuli=7,
+        pictures={missed: np.zeros((4, 4, 3), np.uint8)},
+        command="n2d2py small.ini -export CPP",
+    )
+    write_report(measured, tmp_path)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    words = " ".join(parsed(text).text)
+    for expected in (
+        "1.00 KiB", "1,024 bytes", "3.43 KiB", "3,512 bytes", "512 bytes", "linker and compiler, cc 1.0", "64.5 µs",
+        "50% of the machine's limit", "50 inferences, 1 thread, a machine", "75.0%, mostly its weights", "over 7 stimuli",
+        "n2d2py small.ini -export CPP",
+    ):  # fmt: skip
+        assert expected in words, expected
+    assert text.count(f'alt="stimulus {missed}"') == 2  # at the head and with the scores
+    found = json.loads((tmp_path / "summary.json").read_text())
+    assert found["memory"]["ram"] == 1024 and found["memory"]["flash"] == 3512 and found["latency"]["median_us"] == 64.5
+    assert [row["layer"] for row in found["table"]] == names and found["table"][0]["median_us"] == 10.0
 
 
 def test_hostile_names_are_escaped(tmp_path):
@@ -130,7 +184,7 @@ def test_hostile_names_are_escaped(tmp_path):
     graph = builder.done(builder.fc("</text><b>", builder.conv("a<b/c", builder.input, 3), 4))
     write_report(networks.report_data(graph), tmp_path)
     page = parsed((tmp_path / "report.html").read_text(encoding="utf-8"))
-    assert page.tags.count("script") == 1 and "b" in page.tags
+    assert page.tags.count("script") == 1 and "b" not in page.tags
     ElementTree.parse(tmp_path / "graph" / "network.svg")
     assert (tmp_path / "calibration" / "outputs_histogram" / "a_b_c.dat").is_file()
 
@@ -151,7 +205,7 @@ def test_a_float_export_without_data_has_a_page(tmp_path):
     write_report(data, tmp_path)
     page = parsed((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert "#calibration" not in page.links and "#memory" not in page.links and "#layers" in page.links
-    assert "not run" in page.text and "float32, 6 layers" in page.text
+    assert "not run: add -test" in page.text and "float32" in page.text and "6 layers" in page.text
 
 
 def test_a_difference_of_the_compiled_export_is_shown_first(tmp_path):

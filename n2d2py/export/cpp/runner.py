@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import platform
 import re
 import shutil
 import tempfile
@@ -19,7 +21,8 @@ from n2d2py.export.cpp.build import start
 from n2d2py.export.cpp.library import Export
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import channels, height, width
-from n2d2py.runtime.runner import Runner
+from n2d2py.runtime.latency import Latency, read_profile
+from n2d2py.runtime.runner import AT_MOST, Runner
 
 __all__ = ["CompiledExport"]
 
@@ -100,9 +103,45 @@ class CompiledExport(Runner):
 
     def sizes(self) -> dict[str, int]:
         """What `make size` prints: arena and constants by the linker, code by section, the stack of one inference."""
+        if _cached():
+            # A compiler cache gives objects back without their call graphs: with those of the others the stack would
+            # depend on what the cache holds. Frames alone give the same bound every time.
+            for graph in self.folder.rglob("build/**/*.ci"):
+                graph.unlink()
         printed = self._command("make", "-s", "size", what="measuring the export")
-        return {name.strip(): int(size) for name, size in re.findall(r"^(.{24}) +(\d+)", printed, re.MULTILINE)}
+        rows = re.findall(r"^(.{24}) +(\d+)(.*)$", printed, re.MULTILINE)
+        return {name.strip() + (AT_MOST if note.endswith(AT_MOST) else ""): int(size) for name, size, note in rows}
+
+    def built_with(self) -> str:
+        """The compiler, as it names itself."""
+        return self._command(os.environ.get("CXX") or "g++", "--version", what="asking the compiler").splitlines()[0]
+
+    def latency(self, inferences: int) -> Latency | None:
+        """What `run_export -bench` and `-profile` print: the whole inference alone, then with a clock between layers."""
+        program, count = str(self.folder / "bin" / "run_export"), str(inferences)
+        whole = json.loads(self._command(program, "-bench", count, what="timing the export").splitlines()[-1])
+        layers, limits = read_profile(self._command(program, "-profile", count, what="timing the layers"))
+        return Latency(
+            whole["median_us"], whole["min_us"], whole["threads"], inferences, _processor(), layers, *(limits or (None, None))
+        )
 
     def network(self) -> Export:
         """The project's library, loaded."""
         return Export(self.folder / "lib" / f"lib{self._namespace}.so", self._namespace)
+
+
+def _processor() -> str:
+    """The name of this machine's processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.processor() or platform.machine()
+
+
+def _cached() -> bool:
+    """Whether the compiler is called through ccache."""
+    words = (os.environ.get("CXX") or "g++").split()
+    program = shutil.which(words[0]) if words else None
+    return program is not None and Path(program).resolve().name == "ccache" and not os.environ.get("CCACHE_DISABLE")

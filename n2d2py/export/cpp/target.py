@@ -34,6 +34,7 @@ class CppTarget(Target[Project]):
     """
 
     name = "CPP"
+    aliases = ("C", "C_HLS", "CPP_OpenCL", "CPP_Cuda", "CPP_cuDNN", "CPP_TensorRT")
     parameters = PARAMETERS
     layer_parameters = LAYER_PARAMETERS
     adds_residuals = True

@@ -1,0 +1,76 @@
+"""RAM and flash of an export: measured by the linker where it was built, else as far as it was planned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from n2d2py.runtime import AT_MOST
+
+__all__ = ["Footprint"]
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Bytes of the memory of an inference and of what is stored; None for what is not known.
+
+    Attributes:
+        arena: of the activations, as planned.
+        stack: deepest stack of an inference.
+        constants: weights, biases, tables.
+        code: of the network, its read-only and initialized data included.
+        source: who says so, for people.
+        stack_bound: whether `stack` is a bound only.
+    """
+
+    arena: int | None = None
+    stack: int | None = None
+    constants: int | None = None
+    code: int | None = None
+    source: str = ""
+    stack_bound: bool = False
+
+    @staticmethod
+    def of_build(sizes: Mapping[str, int], compiler: str) -> Footprint:
+        """From the sections of a build, named as `make size` names them."""
+        code = [size for name, size in sizes.items() if name.startswith("code")]
+        return Footprint(
+            sizes.get("arena"),
+            sizes.get("stack", sizes.get(f"stack{AT_MOST}")),
+            sizes.get("constants"),
+            sum(code) if code else None,
+            f"linker and compiler, {compiler}" if compiler else "linker and compiler",
+            f"stack{AT_MOST}" in sizes,
+        )
+
+    @property
+    def ram(self) -> int | None:
+        """arena + stack; None where one is not known."""
+        return None if self.arena is None or self.stack is None else self.arena + self.stack
+
+    @property
+    def flash(self) -> int | None:
+        """code + constants; None where one is not known."""
+        return None if self.code is None or self.constants is None else self.code + self.constants
+
+    def line(self) -> str:
+        """Both on a line of at most 80 columns: "ROM 79.0 KiB (code 16.8 + data 62.2), RAM 48.8 KiB (arena 4.8 + stack 44.0)"."""
+        stack = "stack <=" if self.stack_bound else "stack"
+        flash = _sum("ROM", self.flash, {"code": self.code, "data": self.constants})
+        ram = _sum("RAM", self.ram, {"arena": self.arena, stack: self.stack})
+        return ", ".join(text for text in (flash, ram) if text)
+
+
+def _sum(name: str, total: int | None, parts: Mapping[str, int | None]) -> str:
+    """A figure and what it is made of, in one unit; without a total its parts alone, "" for nothing."""
+    known = {part: size for part, size in parts.items() if size is not None}
+    largest = max((total or 0, *known.values()))
+    unit, size = next((unit for unit in (("MiB", 2**20), ("KiB", 2**10)) if largest >= unit[1]), ("B", 1))
+
+    def short(value: int) -> str:
+        return f"{value / size:.2f}" if unit == "MiB" else f"{value / size:.1f}" if unit == "KiB" else str(value)
+
+    terms = " + ".join(f"{part} {short(value)}" for part, value in known.items())
+    if total is None:
+        return f"{name} {terms} {unit}" if terms else ""
+    return f"{name} {short(total)} {unit} ({terms})"

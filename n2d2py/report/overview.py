@@ -1,0 +1,182 @@
+"""The head of the page: figures with their sources, the layers that take the time and those that cost accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from n2d2py.report.data import ReportData
+from n2d2py.report.layers import LayerRow, layer_times, totals
+from n2d2py.report.summary import SCORE_LABELS, footprint
+from n2d2py.report.text import decimal, grouped, short_bytes, short_count
+from n2d2py.targets import Score
+
+__all__ = ["Bar", "Piece", "Tile", "latency_bars", "loss_bars", "tiles"]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a figure: its name, its value as text, its share in percent, and its colour by number."""
+
+    name: str
+    value: str
+    share: float = 0.0
+    hue: int = 0
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A figure: what it is made of, who says so; `alarm` when it needs attention."""
+
+    name: str
+    value: str
+    note: str = ""
+    source: str = ""
+    parts: tuple[Piece, ...] = ()
+    alarm: bool = False
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A layer in a ranking: number of its row, text beside the bar, length and mark on it in percent of the width."""
+
+    row: int
+    layer: str
+    text: str
+    length: float
+    mark: float | None = None
+
+
+def tiles(data: ReportData, rows: Sequence[LayerRow]) -> list[Tile]:
+    """The figures in the order of the page."""
+    sums = totals(rows)
+    memory = footprint(data, rows)
+    return [
+        _score(data),
+        _bytes(
+            "RAM",
+            memory.ram,
+            {"arena": memory.arena, "stack, at most" if memory.stack_bound else "stack": memory.stack},
+            memory.source,
+        ),
+        _bytes("flash", memory.flash, {"code": memory.code, "constants": memory.constants}, memory.source),
+        _latency(data),
+        Tile(
+            "work",
+            short_count(sums.macs),
+            "multiply-accumulates of an inference",
+            "the typed network",
+            (
+                Piece("MACs", grouped(sums.macs)),
+                Piece("parameters", grouped(sums.parameters)),
+                Piece("layers", grouped(sums.layers)),
+            ),
+        ),
+        *_identity(data),
+    ]
+
+
+def _score(data: ReportData) -> Tile:
+    found = [(label, score) for label in SCORE_LABELS if (score := data.score(label)) is not None]
+    if not found:
+        return Tile("score", "–", "not run: add -test", "")
+    deployed, score = found[-1]
+    parts = tuple(Piece(label, _score_text(one)) for label, one in found)
+    if score.errors is not None:
+        auc = f", AUC {score.auc:.4f}" if score.auc is not None else ""
+        return Tile(
+            "mean squared error", decimal(score.mse, 5) or "–", f"{score.stimuli} stimuli{auc}", f"{deployed}, -test", parts
+        )
+    if score.top1 is None:
+        return Tile("score", "–", f"{score.stimuli} stimuli without labels", f"{deployed}, -test", parts)
+    note = f"{score.correct} of {score.count}" + (f", top-{score.top_n} {score.topn:.2f}%" if score.topn is not None else "")
+    return Tile("score", f"{score.top1:.2f}%", note, f"{deployed}, -test", parts)
+
+
+def _score_text(score: Score) -> str:
+    return decimal(score.mse, 5) or "–" if score.errors is not None else "–" if score.top1 is None else f"{score.top1:.2f}%"
+
+
+def _bytes(name: str, total: int | None, parts: dict[str, int | None], source: str) -> Tile:
+    known = {key: size for key, size in parts.items() if size is not None}
+    value = short_bytes(total) if total is not None else f"≥ {short_bytes(sum(known.values()))}" if known else "–"
+    missing = [key for key, size in parts.items() if size is None]
+    whole = max(1, sum(known.values()))
+    return Tile(
+        name,
+        value,
+        f"{grouped(total)} bytes" if total is not None else f"{' and '.join(missing)} not measured: add -test",
+        source,
+        tuple(
+            Piece(key, f"{grouped(size)} bytes", 100 * size / whole, hue)
+            for hue, (key, size) in enumerate(parts.items())
+            if size is not None
+        ),
+    )
+
+
+def _latency(data: ReportData) -> Tile:
+    time = data.latency
+    if time is None:
+        return Tile("latency", "–", "not measured: add -latency", "")
+    bound = "" if time.bound is None else f", {time.bound:.0f}% of the machine's limit"
+    return Tile(
+        "latency",
+        short_time(time.median_us),
+        f"median; least {short_time(time.least_us)}{bound}",
+        f"{time.inferences} inferences, {time.threads} thread{'s' if time.threads > 1 else ''}, {time.source}",
+    )
+
+
+def short_time(microseconds: float) -> str:
+    """A duration with three digits, in us or ms."""
+    return f"{microseconds / 1000:.3g} ms" if microseconds >= 1000 else f"{microseconds:.3g} µs"
+
+
+def _identity(data: ReportData) -> list[Tile]:
+    tested = [c for c in data.comparisons if c.identical is not None]
+    if not tested:
+        return []
+    wrong = [c.layer for c in tested if not c.identical]
+    return [
+        Tile(
+            "compiled = simulated",
+            "no" if wrong else "yes",
+            f"first difference in {wrong[0]}" if wrong else f"all {len(tested)} layers",
+            "-compare, every value of every layer",
+            alarm=bool(wrong),
+        )
+    ]
+
+
+def latency_bars(data: ReportData, rows: Sequence[LayerRow]) -> list[Bar]:
+    """The layers by their time, the longest first; the mark is where the machine's limit would be."""
+    times = layer_times(data, rows)
+    total = sum(time.median_us for time in times.values()) or 1.0
+    longest = max((time.median_us for time in times.values()), default=0.0) or 1.0
+    found = []
+    for row, time in sorted(times.items(), key=lambda one: -one[1].median_us):
+        length = 100 * time.median_us / longest
+        limit = "" if time.limit is None else f", {time.limit:.0f}% of the limit"
+        text = f"{short_time(time.median_us)}, {100 * time.median_us / total:.0f}%{limit}"
+        found.append(
+            Bar(row, rows[row].name, text, length, None if time.limit is None else length * min(time.limit, 100.0) / 100)
+        )
+    return found
+
+
+def loss_bars(data: ReportData, rows: Sequence[LayerRow]) -> list[Bar]:
+    """The layers by what their integers cost, the worst first."""
+    numbers = {row.name: k for k, row in enumerate(rows)}
+    total = sum(loss.power for loss in data.losses) or 1.0
+    most = max((loss.power for loss in data.losses), default=0.0) or 1.0
+    return [
+        Bar(
+            numbers[loss.layer],
+            loss.layer,
+            f"{100 * loss.power / total:.1f}%, mostly its {loss.cause}",
+            100 * loss.power / most,
+        )
+        for loss in data.losses
+        if loss.layer in numbers
+    ]

@@ -1,0 +1,34 @@
+"""What was measured of a built export: bytes by the linker, time by its own clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from n2d2py import log
+from n2d2py.report import Footprint
+from n2d2py.runtime import Latency, Runner
+
+__all__ = ["Built", "measured"]
+
+
+@dataclass(frozen=True)
+class Built:
+    """Bytes of a build by what they are for, what built it, and its time where that was asked for."""
+
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    compiler: str = ""
+    latency: Latency | None = None
+
+
+def measured(run: Runner, inferences: int) -> Built:
+    """Measures a build, its time over `inferences` (0: not at all), and says in a line each what came of it."""
+    sizes = run.sizes()
+    latency = run.latency(inferences) if inferences else None
+    if sizes:
+        log.notice("%s", Footprint.of_build(sizes, "").line())
+    if latency is not None:
+        bound = "" if latency.bound is None else f", {latency.bound:.0f} % of the machine's limit"
+        threads = f"{latency.threads} thread{'s' if latency.threads > 1 else ''}"
+        log.notice("latency: %.4g us median, %.4g us least, %s%s", latency.median_us, latency.least_us, threads, bound)
+    return Built(sizes, run.built_with() if sizes else "", latency)
