@@ -23,6 +23,7 @@ class McuTarget(CppTarget):
     """The C++ project with boards, startup code and test vectors, for cores without an operating system."""
 
     name = "CPP_MCU"
+    aliases = ("CPP_STM32",)
     parameters = PARAMETERS
     layer_parameters = Schema("export parameters of a layer of CPP_MCU", ())
     quantization = QuantDefaults(rescaling="Fixed-point-p32")
