@@ -258,8 +258,9 @@ class Instructions:
         tag, macro: the struct of n2d2 and the macro that are made for it.
         header: what binds its kernels to the operators, beside the Python file (docs/dispatch.md).
         when: the condition of the preprocessor under which it is compiled for.
-        has: the kernels that it has: "convolution", "depthwise", "fullyConnected", "winograd", "floats", "runs", "tables".
-        title, text, extends, signed, speed, tiles, flags, present, family, probe: as in the table.
+        has: the kernels that it has: "convolution", "depthwise", "fullyConnected", "winograd", "floats", "runs", "tables",
+            "lanes", "pairs of taps".
+        title, text, extends, signed, speed, tiles, flags, present, family, probe, microcontroller: as in the table.
     """
 
     name = ""
@@ -278,6 +279,7 @@ class Instructions:
     present = ""
     family = ""
     probe: Any = None
+    microcontroller: bool = False
 
 
 # ---- declaring ------------------------------------------------------------------------------------

@@ -21,15 +21,21 @@ def need_core(name: str) -> None:
     need("make", f"{one.prefix}g++", board(one.board).emulator.split()[0])
 
 
-def export_for_boards(network: Path, out: Path, *words: str, parameters: str = "", kind: str = "CPP_MCU") -> Path:
+def export_for_boards(network: Path, out: Path, *words: str, parameters: str = "", calibrate: bool = True) -> Path:
     """The folder of an 8-bit export of a network with random weights, or with those of the file beside it."""
     out.mkdir(parents=True, exist_ok=True)
     (out / "params.ini").write_text(parameters)
     weights = network.with_suffix(".npz")
-    common = ["-seed", "1", "-w", str(weights) if weights.is_file() else "/dev/null", "-calib", "4", "-quality", "fast"]
-    arguments = ["-export", kind, "-nbbits", "8", "-export-parameters", str(out / "params.ini"), "-o", str(out), "-quiet"]
+    common = [
+        "-seed",
+        "1",
+        "-w",
+        str(weights) if weights.is_file() else "/dev/null",
+        *(["-calib", "4", "-quality", "fast"] if calibrate else []),
+    ]
+    arguments = ["-export", "CPP_MCU", "-nbbits", "8", "-export-parameters", str(out / "params.ini"), "-o", str(out), "-quiet"]
     assert main([str(network), *common, *arguments, *words]) == 0
-    return out / f"export_{kind}_int8"
+    return out / "export_CPP_MCU_int8"
 
 
 def compiled(folder: Path, name: str, *words: str) -> subprocess.CompletedProcess[str]:

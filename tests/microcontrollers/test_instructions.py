@@ -1,0 +1,67 @@
+"""Instructions of one inference on a Cortex-M4 against numbers that were measured: they may not grow by more than a hundredth."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from support.board_export import export_for_boards, make, need_core, tool
+
+ROOT = Path(__file__).resolve().parents[2]
+SHARED = Path(os.environ["N2D2_DATA"]) if "N2D2_DATA" in os.environ else ROOT.parent / "shared" / "data"
+COMPILER = "12.2"
+MEASURED = {
+    ("resnet8", "-O2"): 12_737_241,
+    ("resnet8", "-Os"): 12_826_049,
+    ("vww_96", "-O2"): 10_013_610,
+    ("vww_96", "-Os"): 10_171_078,
+    ("kws_dscnn", "-O2"): 3_267_358,
+    ("kws_dscnn", "-Os"): 3_279_578,
+}
+"""By GCC 12.2. The networks are MLPerf Tiny's, quantized already."""
+
+
+def counted(folder: Path, option: str) -> int:
+    said = make(folder, "cortex-m4", "-s", "count", f"OPT={option}")
+    (found,) = re.findall(r"^inference +(\d+)$", said, re.MULTILINE)
+    return int(found)
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    made: dict[str, Path] = {}
+
+    def of(network: str) -> Path:
+        if network not in made:
+            out = tmp_path_factory.mktemp(network)
+            text = (ROOT / "tests" / "networks" / f"{network}.ini").read_text()
+            text = text.replace("${N2D2_DATA}", str(SHARED)).replace("${N2D2_MODELS}", str(SHARED / "models"))
+            (out / f"{network}.ini").write_text(text.replace(f"{network}.onnx", f"{network}_qdq.onnx"))
+            made[network] = export_for_boards(out / f"{network}.ini", out, "-db-export", "3", calibrate=False)
+        return made[network]
+
+    return of
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SHARED.is_dir(), reason="real models and data are not in ../shared/data")
+@pytest.mark.parametrize("network, option", MEASURED)
+def test_networks(network, option, exported):
+    need_core("cortex-m4")
+    if not tool("cortex-m4", "gcc", "-dumpfullversion").startswith(COMPILER):
+        pytest.skip(f"the numbers are those of GCC {COMPILER}")
+    found = counted(exported(network), option)
+    assert found <= 1.01 * MEASURED[network, option], f"{found:,} instructions"
+
+
+def test_the_size_of_code_matters_little(small):
+    """-Os costs at most a twentieth in the DSP kernels, whatever the portable ones lose."""
+    need_core("cortex-m4")
+    counts = {}
+    for option in ("-O2", "-Os"):
+        said = make(small, "cortex-m4", "-s", "count", f"OPT={option}")
+        counts[option] = {name: int(count) for name, count in re.findall(r"^(\S+) +(\d+)$", said, re.MULTILINE)}
+    for layer in ("a", "b", "c", "dw", "left"):
+        assert counts["-Os"][layer] <= 1.05 * counts["-O2"][layer], layer
