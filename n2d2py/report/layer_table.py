@@ -10,7 +10,7 @@ from n2d2py.report.data import ReportData
 from n2d2py.report.layers import LayerRow, layer_times, totals
 from n2d2py.report.text import decimal, grouped
 
-__all__ = ["Cell", "Column", "LayerTable", "layer_table"]
+__all__ = ["Cell", "Column", "FigureTable", "layer_table"]
 
 _WEAK = 15.0
 """SQNR in dB below which a figure is marked."""
@@ -42,14 +42,14 @@ class Column:
 
 
 @dataclass(frozen=True)
-class LayerTable:
+class FigureTable:
     """The columns; the name of each layer is not among them."""
 
     names: list[str]
     columns: list[Column]
 
 
-def layer_table(data: ReportData, rows: Sequence[LayerRow]) -> LayerTable:
+def layer_table(data: ReportData, rows: Sequence[LayerRow]) -> FigureTable:
     """The table; columns that nothing was measured for are left out."""
     sums, times = totals(rows), layer_times(data, rows)
     took = sum(time.median_us for time in times.values()) or 1.0
@@ -74,7 +74,7 @@ def layer_table(data: ReportData, rows: Sequence[LayerRow]) -> LayerTable:
         return grouped(int(value))
 
     numbers = range(len(rows))
-    return LayerTable(
+    return FigureTable(
         [row.name for row in rows],
         [
             *texts("type", "operator", lambda row: row.type, 2),
