@@ -55,7 +55,8 @@ class WeightedQuantizer(Quantizer):
         return _file_weights(node)
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
-        """The zero point z of the output is in b_q too, as round(z / factor): an error of at most half a unit of the sum."""
+        """With a Floating-point rescale the zero point z of the output is in b_q too, as round(z / factor): an error of at most half
+        a unit of the sum."""
         options, x = types.options, types.inputs[0]
         per_output = options.per_output or self.per_output
         bits = types.weight_bits or options.bits
@@ -137,7 +138,10 @@ class WeightedQuantizer(Quantizer):
 
 
 def _zeros(rescale: Rescale, zero_point: int, outputs: int, limit: int) -> np.ndarray:
-    """What a zero point is in units of the accumulators (O); zeros where one of them is beyond `limit`."""
+    """What a zero point is in units of the accumulators (O); zeros where one of them is beyond `limit`, and in fixed point, whose
+    rounding takes the zero point at no cost."""
+    if not isinstance(rescale, FloatRescale):
+        return np.zeros(outputs, np.int64)
     with np.errstate(divide="ignore", invalid="ignore"):
         real = np.rint(zero_point / np.broadcast_to(rescale.effective(), outputs))
     return real.astype(np.int64) if np.all(real <= limit) else np.zeros(outputs, np.int64)

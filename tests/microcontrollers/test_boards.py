@@ -8,7 +8,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
+from onnx import numpy_helper, parser
 from support.board_export import CORE_NAMES, compiled, export_for_boards, library, make, need_core, tool
 from support.export_build import need
 
@@ -150,3 +153,29 @@ def test_cmake_builds_and_tests(small, tmp_path):
         assert done.returncode == 0, done.stdout[-2000:]
     done = subprocess.run(["ctest", "--test-dir", str(build), "-V"], stdout=subprocess.PIPE, text=True)
     assert done.returncode == 0 and "layers: identical" in done.stdout
+
+
+@pytest.mark.parametrize("mode", ["Fixed-point-p32", "Floating-point"])
+def test_activations_with_zero_points(mode, tmp_path):
+    """SiLU behind a dense and a depthwise convolution: the kernels of lanes read, pad with and write zero points."""
+    need_core("cortex-m4")
+    generator = np.random.default_rng(3)
+    shapes = {"w0": (8, 3, 3, 3), "w1": (8, 1, 3, 3), "w2": (12, 8, 1, 1)}
+    weights = [
+        numpy_helper.from_array(generator.normal(0, 0.6, shape).astype(np.float32), name) for name, shape in shapes.items()
+    ]
+    model = parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
+        silu (float[1,3,12,12] x) => (float[1,12,12,12] y) {
+            a = Conv <pads = [1,1,1,1]> (x, w0)  s = Sigmoid (a)  b = Mul (a, s)
+            c = Conv <pads = [1,1,1,1], group = 8> (b, w1)  t = Sigmoid (c)  d = Mul (c, t)
+            y = Conv (d, w2)
+        }""")
+    model.graph.initializer.extend(weights)
+    onnx.save(model, tmp_path / "silu.onnx")
+    words = ("-compare", "2", "-db-export", "2", "-act-rescaling-mode", mode)
+    folder = export_for_boards(tmp_path / "silu.onnx", tmp_path / "out", *words)
+    graph = read_graph(folder / GRAPH_FILE)
+    assert sum(bool(tensor.type.zero_point) for tensor in graph.tensors.values()) >= 2
+    assert any(node.zero_in_bias for node in graph.nodes) == (mode == "Floating-point")
+    compared = json.loads((folder / "statistics" / "summary.json").read_text())["compare"]
+    assert compared and all(one["identical"] for one in compared.values())

@@ -117,7 +117,7 @@ def lane_facts(layer: Layer) -> dict[str, int]:
     least, most = layer.node.clamp or (output.qmin, output.qmax)
     return {
         "Lanes": 1,
-        "LaneZero": output.zero_point + high,
+        "LaneZero": (0 if layer.node.zero_in_bias else output.zero_point) + high,
         "LaneSigned": int(output.signed),
         "LaneLow": int(least) + high,
         "LaneHigh": int(most) + high,
