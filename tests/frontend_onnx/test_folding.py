@@ -35,6 +35,13 @@ def test_constant_weights_are_computed(model, check):
     assert [node.op.kind for node in graph.nodes] == ["Fc"]
 
 
+@pytest.mark.parametrize("align", [0, 1])
+def test_grids_of_space_are_made_by_their_definition(model, check, align):
+    """It gives Range lists of one value, where the rules of shapes want single values."""
+    body = f"g = AffineGrid<align_corners = {align}>(x, size)\n y = Flatten(g)"
+    check(model("float[1,3,4] x => float[1,P] y", body, opset=20, size=np.array([1, 1, 2, 3, 4], np.int64)))
+
+
 def test_initializers_listed_as_inputs(model, check):
     built = model("float[N,7] x, float[7,5] w => float[N,5] y", "y = MatMul(x, w)", w=(7, 5))
     built.ir_version = 3

@@ -34,13 +34,33 @@ def product(a: Arrays, left: Value, right: Value, result: str | None = None) -> 
     return a.reshape(made, dims)
 
 
+def _guard_stimuli(a: Arrays) -> None:
+    """The operands of a MatMul or Gemm: the batch axis of each must stay the first of the result, and of its length.
+
+    Raises:
+        Unsupported: where stimuli of a batch of free size would be summed, moved or repeated.
+    """
+    values = [a.value(0), a.value(1)]
+    rank = max(len(value.dims) for value in values)
+    for index, (value, other) in enumerate(zip(values, reversed(values), strict=True)):
+        if len(value.dims) == 2:
+            is_summed = index == 1 or bool(a.node.attribute("transA", 0))
+            a.builder.guard_batch(a.node, index, 0, "sums or moves", allowed=not is_summed and rank == 2)
+        else:
+            a.builder.guard_batch(a.node, index, 0, "moves", allowed=len(value.dims) == rank)
+            repeats = len(other.dims) == rank and other.dims[0] != 1
+            a.builder.guard_batch(a.node, index, 0, "repeats", allowed=not repeats)
+
+
 @onnx_array("MatMul")
 def _matmul(a: Arrays) -> None:
+    _guard_stimuli(a)
     a.bind(product(a, a.value(0), a.value(1)))
 
 
 @onnx_array("Gemm")
 def _gemm(a: Arrays) -> None:
+    _guard_stimuli(a)
     left, right = (
         a.transpose(a.value(index), (1, 0)) if a.node.attribute(name, 0) else a.value(index)
         for index, name in ((0, "transA"), (1, "transB"))
@@ -73,6 +93,9 @@ def _einsum(a: Arrays) -> None:
         raise Unsupported("its equation has other operands, or of other ranks, than it has inputs")
     if len(set(result)) != len(result) or not set(result) <= set(terms) - {","}:
         raise Unsupported("its equation has letters in its result that no operand has, or twice")
+    for index, name in enumerate(names):
+        verb = "moves" if name[:1] and name[0] in result else "sums"
+        a.builder.guard_batch(a.node, index, 0, verb, allowed=name[:1] == result[:1])
     if len(values) == 1:
         gone = [index for index, c in enumerate(names[0]) if c not in result]
         kept = [c for c in names[0] if c in result]

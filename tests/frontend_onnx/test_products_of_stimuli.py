@@ -1,0 +1,63 @@
+"""Products of matrices over a batch of free size: each stimulus keeps its place, or the import says that it would not."""
+
+from __future__ import annotations
+
+from math import prod
+
+import pytest
+
+from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.frontend.onnx.importer import import_onnx
+
+MIXED = {
+    "Gemm that transposes its input": ("float[N,4] x", "y = Gemm <transA = 1> (x, w)", {"w": (1, 3)}, "sums or moves"),
+    "Gemm of weights with the input": ("float[N,4] x", "y = Gemm (w, x)", {"w": (3, 1)}, "sums or moves"),
+    "Gemm of weights with the transposed input": (
+        "float[N,4] x",
+        "y = Gemm <transB = 1> (w, x)",
+        {"w": (3, 4)},
+        "sums or moves",
+    ),
+    "weights on the left": ("float[N,4] x", "y = MatMul (w, x)", {"w": (3, 1)}, "sums or moves"),
+    "a vector on the left": ("float[N,4] x", "y = MatMul (w, x)", {"w": (1,)}, "sums or moves"),
+    "an input with another": ("float[N,1] x, float[N,4] z", "y = MatMul (x, z)", {}, "sums or moves"),
+    "weights of more axes on the right": ("float[N,4] x", "y = MatMul (x, w)", {"w": (2, 4, 3)}, "sums or moves"),
+    "weights of more axes on the left": ("float[N,5,6] x", "y = MatMul (w, x)", {"w": (2, 2, 3, 5)}, "moves"),
+    "weights that repeat": ("float[N,5,6] x", "y = MatMul (w, x)", {"w": (2, 3, 5)}, "repeats"),
+    "weights that repeat on the right": ("float[N,5,6] x", "y = MatMul (x, w)", {"w": (2, 6, 3)}, "repeats"),
+    "inputs of other ranks": ("float[N,5,6] x, float[N,2,3,5] z", "y = MatMul (z, x)", {}, "moves"),
+    "Einsum over the stimuli": ("float[N,4] x", 'y = Einsum <equation = "ab->b"> (x)', {}, "sums"),
+    "Einsum that moves them": ("float[N,4] x", 'y = Einsum <equation = "ab->ba"> (x)', {}, "moves"),
+    "Einsum of two, summed": ("float[N,4] x", 'y = Einsum <equation = "ab,ac->bc"> (x, w)', {"w": (1, 3)}, "sums"),
+    "Einsum of two, moved": ("float[N,4] x", 'y = Einsum <equation = "ab,cb->ca"> (x, w)', {"w": (3, 4)}, "moves"),
+}
+KEPT = {
+    "the input on the left": ("float[N,5,6] x", "y = MatMul (x, w)", {"w": (6, 3)}),
+    "weights on the left": ("float[N,5,6] x", "y = MatMul (w, x)", {"w": (3, 5)}),
+    "weights on the left, with an axis of length 1": ("float[N,5,6] x", "y = MatMul (w, x)", {"w": (1, 3, 5)}),
+    "two inputs": ("float[N,5,6] x, float[N,6,2] z", "y = MatMul (x, z)", {}),
+    "Einsum": ("float[N,5,6] x", 'y = Einsum <equation = "abc,bd->adc"> (x, w)', {"w": (5, 2)}),
+    "Einsum of two inputs": ("float[N,5,6] x, float[N,6,2] z", 'y = Einsum <equation = "abc,acd->abd"> (x, z)', {}),
+}
+
+
+@pytest.mark.parametrize("case", MIXED)
+def test_stimuli_are_not_mixed(model, case):
+    inputs, body, weights, verb = MIXED[case]
+    with pytest.raises((N2D2Error, ErrorList), match=f"E310.*it {verb} the batch axis; export the model with batch 1"):
+        import_onnx(model(f"{inputs} => float[P,Q] y", body, **weights))
+
+
+@pytest.mark.parametrize("case", KEPT)
+def test_stimuli_keep_their_place(model, check, case):
+    inputs, body, weights = KEPT[case]
+    check(model(f"{inputs} => float[N,P,Q] y", body, **weights), batch=3)
+
+
+@pytest.mark.parametrize(
+    "body, weights",
+    [("y = Gemm <transA = 1> (x, w)", {"w": (1, 3)}), ("y = Gemm (w, x)", {"w": (3, 1)}), ("y = MatMul (w, x)", {"w": (3, 1)})],
+)
+def test_a_batch_of_one_is_taken(model, body, weights):
+    graph = import_onnx(model("float[1,4] x => float[P,Q] y", body, **weights))
+    assert prod(graph.shape(graph.outputs[0])) == 12
