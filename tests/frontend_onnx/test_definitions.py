@@ -22,7 +22,7 @@ def test_affine_grid(size, attributes):
         f"<int64[{len(size)}] size = {{{','.join(map(str, size))}}}> {{ y = AffineGrid {attributes} (theta, size) }}"
     )
     theta = np.random.default_rng(0).normal(size=(count, axes, axes + 1)).astype(np.float32)
-    (wanted,) = ReferenceEvaluator(model).run(None, {"theta": theta})
+    wanted = np.asarray(ReferenceEvaluator(model).run(None, {"theta": theta})[0])
     graph = import_onnx(model)
     (name,) = graph.inputs
     found = run_graph(graph, {name: theta.reshape(graph.shape(name))})[graph.outputs[0]]

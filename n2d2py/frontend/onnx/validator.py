@@ -122,6 +122,10 @@ class Validator:
             element = TensorProto.DataType.Value(kind.upper())
             if name in tensors.constants:
                 array = tensors.constants[name]
+                if (
+                    node.op_type == "Range" and array.size == 1
+                ):  # as in ONNX's own definition of AffineGrid, and in ONNX Runtime
+                    array = array.reshape(())
                 types[name] = helper.make_tensor_type_proto(element, array.shape)
                 if array.size <= _SHAPING and kind != "string":
                     data[name] = numpy_helper.from_array(
