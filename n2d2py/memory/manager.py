@@ -151,8 +151,9 @@ class Share:
             begin = output.line_offset(y)
             first = self.dead(y)
             live = [(source.start + first * line, source.start + before * line)] if first < before else []
-            if source.form.count > before:
-                live.append(((max(first, before) - before) * line, (source.form.count - before) * line))
+            wrapped = max(first, before)
+            if source.form.count > wrapped:
+                live.append(((wrapped - before) * line, (source.form.count - before) * line))
             if _meet([(begin, begin + output.form.line)], live):
                 return False
         return True

@@ -51,7 +51,7 @@ class RemoveReshape(Pass):
     def _restatement(graph: Graph, node: Node) -> Match:
         """(C, 1, 1) <-> (C): whether the layers behind it can do with the other form."""
         before, after = graph.shape(node.inputs[0]), graph.shape(node.output)
-        if before[1] != after[1] or max((*before[2:], *after[2:]), default=1) > 1:
+        if max((*before[2:], *after[2:]), default=1) > 1:
             text = " to ".join("x".join(map(str, shape[1:])) for shape in (before, after))
             return Match.no(f"it changes {text}, which its readers tell apart")
         trial = graph.copy()

@@ -23,6 +23,7 @@ def expand_functions(model: OnnxModel) -> None:
             return
         from onnx import inliner
 
+        _spell_defaults([node for node in model.proto.graph.node if _is_expandable(node, model.opset)], model.opset)
         try:
             model.proto = inliner.inline_selected_functions(
                 model.proto, [("", name) for name in found], inline_schema_functions=True
@@ -31,6 +32,15 @@ def expand_functions(model: OnnxModel) -> None:
             log.detail("%s: %s cannot be expanded: %s", model.path, ", ".join(found), str(error).splitlines()[0])
             return
         log.detail("%s: %s replaced by their definitions", model.path, ", ".join(found))
+
+
+def _spell_defaults(nodes: list[onnx.NodeProto], opset: int) -> None:
+    """Writes attributes that a node leaves at their defaults: where a definition refers to one, inlining leaves nothing in its place."""
+    for node in nodes:
+        given = {attribute.name for attribute in node.attribute}
+        for name, attribute in onnx.defs.get_schema(node.op_type, opset, "").attributes.items():
+            if name not in given and attribute.default_value.type != onnx.AttributeProto.UNDEFINED:
+                node.attribute.append(attribute.default_value)
 
 
 def _is_expandable(node: onnx.NodeProto, opset: int) -> bool:
