@@ -36,6 +36,7 @@ COVERING = (
     ("Fixed-point", "None", "MSE", "OptimizeMaxHoleMaxLifetimeFirst", "-no-cle -wt-reduce-range"),
     ("Fixed-point16", "KL-Divergence", "KL-Divergence", "None", "-act-rescale-per-output 0 -wt-reduce-range"),
     ("Fixed-point32", "Quantile", "None", "align16.ini", "-act-quantile-value 0.99"),
+    ("Fixed-point-p32", "MSE", "None", "default.ini", ""),
     ("Single-shift", "MSE", "MSE", "low_memory.ini", "-act-rescale-per-output 0 -no-unsigned"),
     ("Double-shift", "None", "None", "no_reuse.ini", "-wt-reduce-range"),
     ("Floating-point", "Quantile", "None", "default.ini", "-act-rescale-per-output 0"),

@@ -24,6 +24,7 @@ from n2d2py.operators.arrays.reduce import ArrayCumSum, ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
 from n2d2py.operators.base import operator_kinds
 from n2d2py.operators.batchnorm import BatchNorm
+from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.convert import Convert
@@ -64,6 +65,8 @@ OPS = [
     Padding((1, -1, 0, 2)),
     Reshape((3, 4)),
     Transpose((0, 2, 1)),
+    FromChannelsLast(3),
+    ToChannelsLast(),
     Dropout(),
     Identity(),
     Deconv((2, 2), (1, 0, 1, 0), (1, 2), 2),

@@ -41,7 +41,11 @@ VALUES = {
 }
 """A value for every parameter that is not its default."""
 REFUSED = {("nvdla", "NVDLAPrecision"), ("nvdla", "NVDLACalibration")}
-UNUSED = {("nvdla", "NVDLAFallback"), ("float", "FuseResidualAdd"), ("int8", "PackWeights"), ("float", "PackWeights")}
+UNUSED = {
+    ("nvdla", "NVDLAFallback"),
+    ("float", "FuseResidualAdd"),
+    *((target, "PackWeights") for target in ("int8", "float", "mcu")),
+}
 """Those that matter to other networks or precisions only: no layer of this one runs on the CPU, adds bytes, or has weights of few bits."""
 
 
