@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
-from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +19,10 @@ __all__ = ["known_parameters", "load_params", "parameters_help", "parameters_pag
 def known_parameters(*more: Target[Any]) -> Schema:
     """The parameters of the targets of this package and of `more` ones; where names are equal, that of the last of `more`, else
     of the first."""
-    schemas = [target.parameters for target in (*reversed(built_in_targets()), *more)]
-    return GENERAL.extended(*reduce(add, schemas).keys)
+    keys = {key.name: key for target in reversed(built_in_targets()) for key in target.parameters.keys}
+    keys.update({key.name: key for target in more for key in target.parameters.keys})
+    names = dict.fromkeys(key.name for target in (*built_in_targets(), *more) for key in target.parameters.keys)
+    return GENERAL.extended(*(keys[name] for name in names))
 
 
 def load_params(path: Path | str | None, target: str | None = None) -> Params:

@@ -18,7 +18,7 @@ from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import Access, View, memory_access
 from n2d2py.operators.base import Op, register
 from n2d2py.quant.contract import quantizer
-from n2d2py.quant.forming import MovingAnything
+from n2d2py.quant.forming import Moving
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["FromChannelsLast", "ToChannelsLast"]
@@ -83,7 +83,7 @@ def _view(node: QuantNode, graph: QuantGraph) -> Access:
     return View()
 
 
-quantizer("FromChannelsLast", "ToChannelsLast")(MovingAnything)
+quantizer("FromChannelsLast", "ToChannelsLast")(Moving)
 
 
 @cpp("FromChannelsLast", "ToChannelsLast")

@@ -80,7 +80,7 @@ def test_the_parameters_overrule_the_ini(tmp_path):
         tmp_path, "[sum]\nQuantBits=8\n", sum="QuantBits=16", average="Quantize=0", maps="QuantBits=16\nQuantWeightBits=16"
     )
     found = types(folder)
-    assert (found["sum"], found["average"], found["maps"]) == ("int8", "float32", "uint16")
+    assert (found["sum"], found["average"], found["maps"]) == ("uint8", "float32", "uint16")  # the sum has a zero point
     assert_each_layer_is_simulated(folder)
 
 

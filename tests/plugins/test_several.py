@@ -123,7 +123,7 @@ Input=pool
 Type=SoftClip
 Limit=0.25
 """)
-    assert main(["-plugin", str(HERE / "several"), str(tmp_path / "net.ini"), "-describe", "-quiet"]) == 0
+    assert main(["-plugin", str(HERE / "several"), str(tmp_path / "net.ini"), "-describe", "json", "-quiet"]) == 0
     text = capsys.readouterr().out
     assert "L2Pool" in text and "[\n" in text
     (tmp_path / "bad.ini").write_text((tmp_path / "net.ini").read_text().replace("PoolDims=3 2", "PoolDim=3 2"))

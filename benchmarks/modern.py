@@ -1,0 +1,71 @@
+"""Measures how near integers come to floating point on networks with SiLU, attention and detection heads, as a Markdown table.
+
+    N2D2_DATA=FOLDER python benchmarks/modern.py [NETWORK ...]
+
+FOLDER/modern has a folder for each network: an ONNX file, calib.npy (stimuli that calibrate), eval.npz (x: those that are
+measured). SQNR of all outputs against ONNX Runtime on the float file, and the share of outputs whose largest channel is the
+same; of yolo the share of detections (objectness above 0.5) that is found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+import onnxruntime
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+from exports import machine  # noqa: E402
+
+import n2d2py  # noqa: E402
+from n2d2py.quant.simulator import quantize_inputs, simulate_all  # noqa: E402
+
+WAYS = {
+    "8 bits": {},
+    "8 bits, -no-zero-points": {"zero_points": False},
+    "8 bits, -no-bias-correction": {"correct_bias": False},
+    "16 bits": {"bits": 16},
+}
+
+
+def measure(folder: Path, way: dict) -> str:
+    """One cell: SQNR, agreement, detections."""
+    (file,) = folder.glob("*.onnx")
+    stimuli, given = np.load(folder / "eval.npz")["x"][:100], np.load(folder / "calib.npy")
+    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    real = np.asarray(session.run(None, {session.get_inputs()[0].name: stimuli})[0])
+    net = n2d2py.load(file)
+    calibrated = n2d2py.calibrate(net, given, options=n2d2py.CalibrationOptions(stimuli=-1))
+    graph = n2d2py.quantize(net, calibrated, options=n2d2py.QuantizationOptions(**way)).graph
+    stored = simulate_all(graph, quantize_inputs(graph, [stimuli]), 25)[graph.outputs[0]]
+    found = graph.type(graph.outputs[0]).dequantize(stored).reshape(real.shape)
+    decibels = 10 * np.log10(np.square(real).sum() / np.square(found - real).sum())
+    text = f"{decibels:.1f} dB, {100 * (found.argmax(1) == real.argmax(1)).mean():.4g} %"
+    if folder.name == "yolo":
+        there, seen = real[:, 4] > 0.5, found[:, 4] > 0.5
+        text += f", {100 * (there & seen).sum() / there.sum():.1f} % of detections, {(seen & ~there).sum()} false"
+    return text
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("networks", nargs="*")
+    chosen = parser.parse_args().networks
+    folder = Path(os.environ.get("N2D2_DATA", ROOT.parent / "shared" / "data")) / "modern"
+    names = chosen or sorted(path.name for path in folder.iterdir() if path.is_dir())
+    print(f"| network | {' | '.join(WAYS)} |\n|---|{'---:|' * len(WAYS)}")
+    for name in names:
+        print(f"| {name} | {' | '.join(measure(folder / name, way) for way in WAYS.values())} |", flush=True)
+    print(f"\n{machine()}")
+
+
+if __name__ == "__main__":
+    main()
