@@ -13,7 +13,7 @@ from support import memory_networks as networks
 from support.memory_graphs import random_problem
 
 from n2d2py.memory.picture import draw_plan
-from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, Scratch, Step
+from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, Scratch, ScheduleStep
 from n2d2py.memory.planning import plan_memory
 from n2d2py.memory.problem import MemoryProblem
 
@@ -167,7 +167,7 @@ def tower(count: int, clock: str = "op", ring: int | None = None) -> tuple[Memor
         pixel, rows = tensor.channels, ring if index else None
         planes[name] = Plane(at, pixel, pixel, 4, 4, index - 1, index, ring_rows=rows)
         at = planes[name].intervals()[-1][1]
-    steps = tuple(Step(op.name, index) for index, op in enumerate(problem.ops))
+    steps = tuple(ScheduleStep(op.name, index) for index, op in enumerate(problem.ops))
     return problem, MemoryPlan("Drawn", at, planes, steps, options={"Clock": clock})
 
 
@@ -200,7 +200,7 @@ def test_a_clock_is_as_wide_as_its_operators_with_code(drawing):
     """Three operators of one clock, one of which is a view: two columns."""
     problem, plan = tower(4)
     names = [op.name for op in problem.ops]
-    steps = tuple(Step(name, clock) for name, clock in zip(names, (0, 0, 0, 1), strict=True))
+    steps = tuple(ScheduleStep(name, clock) for name, clock in zip(names, (0, 0, 0, 1), strict=True))
     plan = replace(plan, schedule=steps, ops={names[1]: OpPlan(view=True), names[3]: OpPlan(scratch=Scratch(3, 40))})
     found = drawing(problem, plan)
     assert [list(found.axes.get_xticks()), found.axes.get_xlim()[1]] == [[1, 3, 4], 5]

@@ -11,7 +11,7 @@ import pytest
 from n2d2py.arithmetic import FLOAT32, FloatRescale, NumType
 from n2d2py.export.cpp.identifiers import Identifiers
 from n2d2py.export.cpp.layer import layer_code
-from n2d2py.export.cpp.parts import Config
+from n2d2py.export.cpp.parts import LayerConfig
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Aligned
 from n2d2py.memory.from_graph import memory_problem
@@ -29,8 +29,8 @@ def lowered(op, shapes, output, kind, **fields) -> tuple[dict, dict, dict[str, n
     graph.tensors["y"] = QuantTensor("y", output, kind)
     graph.nodes = [QuantNode("y", op, names, ["y"], **fields)]
     code = layer_code(graph.nodes[0], graph, plan_memory(memory_problem(graph)), Identifiers(graph))
-    config = next(struct for struct in code.structs if isinstance(struct, Config))
-    functions = {struct.name: struct.functions for struct in code.structs if not isinstance(struct, Config)}
+    config = next(struct for struct in code.structs if isinstance(struct, LayerConfig))
+    functions = {struct.name: struct.functions for struct in code.structs if not isinstance(struct, LayerConfig)}
     return {**config.types, **config.constants}, functions, {array.name: array.values for array in code.arrays}
 
 

@@ -13,7 +13,7 @@ from n2d2py.data.stimuli import Stimuli
 from n2d2py.quant.compare import Accumulator, first_difference
 from n2d2py.quant.level_counts import LevelCounts
 from n2d2py.quant.quantize import float_graph
-from n2d2py.quant.worst import _picture
+from n2d2py.quant.worst import stimulus_picture
 from n2d2py.stages.compare import compare_stage
 
 
@@ -184,8 +184,8 @@ def test_figures_of_nan_are_nan():
 def test_which_stimuli_are_pictures(shape, shown):
     """Grey or three colours, from the darkest value to the brightest."""
     x = np.random.default_rng(0).normal(size=shape)
-    found = _picture(x)
+    found = stimulus_picture(x)
     assert (None if found is None else found.shape) == shown
     if found is not None:
         assert found.dtype == np.uint8 and (found.min(), found.max()) == (0, 255)
-        assert _picture(np.ones(shape)).max() == 0
+        assert stimulus_picture(np.ones(shape)).max() == 0
