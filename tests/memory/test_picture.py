@@ -13,7 +13,7 @@ from support import memory_networks as networks
 from support.memory_graphs import random_problem
 
 from n2d2py.memory.picture import draw_plan
-from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, Scratch, ScheduleStep
+from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, ScheduleStep, Scratch
 from n2d2py.memory.planning import plan_memory
 from n2d2py.memory.problem import MemoryProblem
 
