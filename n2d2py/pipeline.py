@@ -215,6 +215,8 @@ def compare_export(run: ExportRun, stimuli: int) -> Comparison:
 def _project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOptions) -> ExportJob:
     """Plans the memory and asks the target whether it takes the network."""
     network, target = quantized.network, _target(options)
+    if options.export.target in target.aliases:
+        log.notice("-export %s: this export is %s here", options.export.target, target.name)
     memory = plan_stage(quantized.graph, network.params, target.adds_residuals) if target.needs_plan else None
     graph = memory.graph if memory else quantized.graph
     chosen, positions = exported_stimuli(tested, options.export.stimuli)

@@ -157,7 +157,8 @@ class Target(Generic[ResultT]):
 
     Attributes:
         name: as in `-export NAME` and in the folder's name.
-        aliases: names of N2D2's exports that this one stands in for; who asks for one of them is told so.
+        aliases: names of N2D2's exports that are this one; they are taken with a notice.
+        stands_in_for: names of N2D2's exports that there are none of; the error names this one as the nearest.
         parameters: the export parameters that it reads. Others that are given are warned of.
         layer_parameters: the parameters of single layers that it reads, besides those of the precision.
         quantization: what its integers are like.
@@ -168,6 +169,7 @@ class Target(Generic[ResultT]):
 
     name: str = ""
     aliases: tuple[str, ...] = ()
+    stands_in_for: tuple[str, ...] = ()
     parameters: Schema = Schema("export parameters", ())
     layer_parameters: Schema = Schema("export parameters of a layer", ())
     quantization: QuantDefaults = QuantDefaults()

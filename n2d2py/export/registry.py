@@ -37,18 +37,18 @@ def target_names() -> tuple[str, ...]:
 
 
 def find_target(name: str) -> Target[Any]:
-    """The target of that name.
+    """The target of that name, or the one that N2D2 calls so.
 
     Raises:
         N2D2Error: E700 for an unknown name, with the known ones; E714 when two packages claim the name
             or one cannot be loaded.
     """
-    known = _targets.get(name) or _found.get(name)
+    known = _targets.get(name) or _found.get(name) or next((t for t in built_in_targets() if name in t.aliases), None)
     if known is not None:
         return known
     entries = _entries()
     if name not in entries:
-        stand_in = next((target.name for target in built_in_targets() if name in target.aliases), None)
+        stand_in = next((target.name for target in built_in_targets() if name in target.stands_in_for), None)
         close = stand_in or nearest(name, target_names())
         raise N2D2Error(
             "E700",

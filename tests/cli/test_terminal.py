@@ -150,11 +150,19 @@ def test_options_of_n2d2_that_only_fuse_or_test_change_nothing(capsys):
 
 
 def test_an_export_of_n2d2_names_the_one_that_stands_in_for_it():
-    stand_ins = {alias: target.name for target in built_in_targets() for alias in target.aliases}
-    assert stand_ins["C"] == "CPP" and not set(stand_ins) & set(target_names())
-    for alias, name in stand_ins.items():
+    stand_ins = {other: target.name for target in built_in_targets() for other in target.stands_in_for}
+    assert stand_ins["CPP_TensorRT"] == "CPP" and not set(stand_ins) & set(target_names())
+    for other, name in stand_ins.items():
         with pytest.raises(N2D2Error, match=rf"E700.*nearest here is {name}; known: .*{name}"):
-            find_target(alias)
+            find_target(other)
+
+
+def test_an_export_by_the_name_that_n2d2_gives_it(tmp_path, capfd):
+    found = {alias: find_target(alias).name for target in built_in_targets() for alias in target.aliases}
+    assert found == {"C": "CPP", "CPP_STM32": "CPP_MCU"}
+    assert main([*LENET, "-export", "C", "-calib", "4", "-db-export", "0", "-o", str(tmp_path)]) == 0
+    assert capfd.readouterr().err.count("-export C: this export is CPP here") == 1
+    assert (tmp_path / "export_CPP_int8").is_dir()
 
 
 def completed(line: str, folder: Path) -> list[str]:

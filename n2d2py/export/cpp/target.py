@@ -34,7 +34,8 @@ class CppTarget(Target[Project]):
     """
 
     name = "CPP"
-    aliases = ("C", "C_HLS", "CPP_OpenCL", "CPP_Cuda", "CPP_cuDNN", "CPP_TensorRT")
+    aliases = ("C",)
+    stands_in_for = ("C_HLS", "CPP_OpenCL", "CPP_Cuda", "CPP_cuDNN", "CPP_TensorRT")
     parameters = PARAMETERS
     layer_parameters = LAYER_PARAMETERS
     adds_residuals = True

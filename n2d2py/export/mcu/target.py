@@ -24,6 +24,7 @@ class McuTarget(CppTarget):
 
     name = "CPP_MCU"
     aliases = ("CPP_STM32",)
+    stands_in_for = ()
     parameters = PARAMETERS
     layer_parameters = Schema("export parameters of a layer of CPP_MCU", ())
     quantization = QuantDefaults(rescaling="Fixed-point-p32")
