@@ -229,6 +229,15 @@ def test_the_notice_names_what_is_real(capsys):
     assert "in floating point: s, t\n" in capsys.readouterr().err
 
 
+def test_many_layers_are_counted_with_their_share_of_the_work(capsys):
+    log.setup(verbose=True)
+    chain = [(f"s{k}", Softmax(), f"s{k - 1}" if k else "x") for k in range(7)]
+    insert_conversions(network(*chain, ("y", Activation(Tanh()), "s6")))
+    said = capsys.readouterr().err
+    assert "in floating point: 7 of 8 layers, " in said and " % of the multiply-accumulates (7 Softmax); -verbose" in said
+    assert "in floating point: s0, s1, s2, s3, s4, s5, s6\n" in said
+
+
 def refused(*layers, **options) -> N2D2Error:
     with pytest.raises(N2D2Error) as caught:
         insert_conversions(network(*layers, **options))
