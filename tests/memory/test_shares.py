@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from n2d2py.memory.access import Overlay
-from n2d2py.memory.manager import Geometry, Share, Space, SpacePlane
+from n2d2py.memory.manager import PlaneLayout, Share, Space, SpacePlane
 
 
 def drawn(rng: random.Random) -> Share:
@@ -17,7 +17,7 @@ def drawn(rng: random.Random) -> Share:
     length, count = rng.randint(1, 4), rng.randint(1, 4)
     size = rng.randint(4, 60)
     forms = [
-        Geometry(channels * width, channels * width + rng.choice((0, 0, 1)) * width, length, count, width)
+        PlaneLayout(channels * width, channels * width + rng.choice((0, 0, 1)) * width, length, count, width)
         for width in (element, rng.choice((element, 1, 2)))
     ]
     space = Space(size, 0, 2)
@@ -73,7 +73,7 @@ def test_what_is_refused_is_what_would_be_lost(element):
 
 def windows(rng: random.Random) -> Share:
     """A window operator: line y of the output is stored when some leading lines of the input are dead."""
-    forms = [Geometry(size, size, rng.randint(1, 4), rng.randint(1, 5)) for size in (rng.randint(1, 3), rng.randint(1, 3))]
+    forms = [PlaneLayout(size, size, rng.randint(1, 4), rng.randint(1, 5)) for size in (rng.randint(1, 3), rng.randint(1, 3))]
     size = rng.randint(4, 60)
     space = Space(size, 0, 2)
     dead = sorted(rng.randint(0, forms[0].count) for _ in range(forms[1].count))
@@ -103,8 +103,8 @@ def test_windows_are_safe_exactly_where_no_living_line_is_hit():
 
 def test_a_plane_of_one_line_never_wraps():
     """It starts at the first byte of the space where it has no room behind its start."""
-    for form in (Geometry(2, 2, 5, 1), Geometry(2, 2, 5, 3, whole=True)):
+    for form in (PlaneLayout(2, 2, 5, 1), PlaneLayout(2, 2, 5, 3, whole=True)):
         plane = SpacePlane(Space(40, 0, 1), form, 39, 0, 1)
         assert plane.limit == 0 and plane.intervals == [(0, form.bytes)] and plane.end == form.bytes
-    wrapped = SpacePlane(Space(40, 0, 1), Geometry(2, 2, 5, 3), 25, 0, 1)
+    wrapped = SpacePlane(Space(40, 0, 1), PlaneLayout(2, 2, 5, 3), 25, 0, 1)
     assert wrapped.limit == 10 and wrapped.intervals == [(25, 35), (0, 20)] and wrapped.end == 20

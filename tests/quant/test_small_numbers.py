@@ -10,7 +10,7 @@ import pytest
 
 from n2d2py.quant.thresholds import mse_threshold
 from n2d2py.quant.widths import _is_spoiled
-from n2d2py.quant.worst import _picture
+from n2d2py.quant.worst import stimulus_picture
 
 
 @pytest.mark.parametrize("ratio", [0.9999, 1.0001])
@@ -23,8 +23,8 @@ def test_35_decibels_of_127_steps_spoil_an_input(ratio):
 
 @pytest.mark.parametrize(("height", "width"), [(3000, 4), (4, 3000), (700, 20), (20, 20)])
 def test_large_pictures_are_thinned_by_their_longer_side(height, width):
-    found = _picture(np.random.default_rng(0).normal(size=(1, height, width)))
-    tall = _picture(np.random.default_rng(0).normal(size=(1, width, height)))
+    found = stimulus_picture(np.random.default_rng(0).normal(size=(1, height, width)))
+    tall = stimulus_picture(np.random.default_rng(0).normal(size=(1, width, height)))
     assert found is not None and tall is not None
     assert found.shape == tall.shape[::-1] and max(found.shape) <= max(height, width)
     every = -(-max(height, width) // max(found.shape))
