@@ -45,10 +45,10 @@ class MatMulToConv(Pass):
             return None
         if graph.kind(node.output) or any(isinstance(other.op, Quantize) for other in graph.nodes):
             return Match.no("it computes in integers of the file")
-        if prod(op.right[:-2]) != 1 or op.left[-2] * prod(op.left[:-2]) == 1:
-            return Match.no(
-                "it has a matrix for each of several products" if prod(op.right[:-2]) != 1 else "it has a single row"
-            )
+        if prod(op.right[:-2]) != 1:
+            return Match.no("it has a matrix for each of several products")
+        if prod(op.left[:-1]) == 1:
+            return Match.no("it has a single row")
         added = graph.sole_consumer(node.output)
         bias = None if added is None or node.output in graph.outputs else _bias(added, op.right[-1])
         weights = node.params["operand1"].reshape(op.right[-2:])
@@ -71,7 +71,7 @@ class MatMulToConv(Pass):
         node.inputs, node.outputs = [image], [result]
         views = (
             Node(image, FromChannelsLast(depth), [source], [image], location=node.location, helper=True),
-            Node(f"{result}_view", ToChannelsLast(), [result], [output], location=node.location, helper=True),
+            Node(graph.fresh_name(f"{result}_view"), ToChannelsLast(), [result], [output], location=node.location, helper=True),
         )
         graph.nodes[at : at + 1] = [views[0], node, views[1]]
         return f"product of {rows} rows turned into a Conv of 1x1" + (

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -35,7 +36,7 @@ _ROUNDS = 3
 class Counts:
     """The values of a tensor, counted: `x` (K) real numbers, `p` (K) how often each occurs; extremes `low` <= 0 <= `high`.
 
-    `readers`: the functions of single values that read the tensor; empty where others do. `at` are their results for `x`.
+    `readers`: the functions of single values that read the tensor; empty where others do.
     """
 
     x: np.ndarray
@@ -56,13 +57,19 @@ class Counts:
         low, high = min(histogram.minimum, 0.0), max(histogram.maximum, 0.0)
         return Counts(np.clip(x[used], low, high), p[used], low, high, tuple(readers))
 
+    @cached_property
+    def _results(self) -> list[np.ndarray]:
+        """What each reader gives for `x`: the same for every type that is tried."""
+        with np.errstate(all="ignore"):
+            return [function(self.x) for function in self.readers]
+
     def error(self, kind: NumType) -> float:
         """Sum of the squared errors that integers of this type make, at the tensor or at the functions that read it."""
         held = np.clip(np.rint(self.x / kind.scale), kind.qmin - kind.zero_point, kind.qmax - kind.zero_point) * kind.scale
         if not self.readers:
             return float(np.dot(self.p, np.square(self.x - held)))
         with np.errstate(all="ignore"):
-            lost = sum(np.square(np.nan_to_num(f(self.x) - f(held))) for f in self.readers)
+            lost = sum(np.square(np.nan_to_num(y - f(held))) for f, y in zip(self.readers, self._results, strict=True))
         return float(np.dot(self.p, lost))
 
 
