@@ -74,6 +74,7 @@ class ExportRequest:
         options: the options of the run that shape the export, for the manifest and the README.
         hashes: digest by name of each input of the run (network, weights, data), for the manifest.
         pixels: how a picture of bytes becomes the input, where the data are such pictures and that is known.
+        classes: names of the classes by label; may be empty.
     """
 
     graph: QuantGraph
@@ -86,6 +87,7 @@ class ExportRequest:
     options: Mapping[str, Any] = field(default_factory=dict)
     hashes: Mapping[str, str] = field(default_factory=dict)
     pixels: PixelMap | None = None
+    classes: tuple[str, ...] = ()
 
     @property
     def memory_plan(self) -> MemoryPlan:

@@ -16,7 +16,11 @@ GROUP = "n2d2py.exports"
 """Entry points of other packages: the name of a target, and its class or an instance."""
 
 _targets: Registry[Target[Any]] = Registry(
-    "the export", "n2d2py.export.cpp.target", "n2d2py.export.mcu.target", "n2d2py.export.nvdla.target"
+    "the export",
+    "n2d2py.export.cpp.target",
+    "n2d2py.export.mcu.target",
+    "n2d2py.export.nvdla.target",
+    "n2d2py.export.onnx.target",
 )
 _found: Registry[Target[Any]] = Registry("the installed export")
 

@@ -19,7 +19,7 @@ from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import channels, height, width
 
-__all__ = ["StoredStimuli", "hwc", "write_stimuli"]
+__all__ = ["StoredStimuli", "array_files", "hwc", "write_stimuli"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,3 +103,8 @@ def _payload(values: np.ndarray, labels: list[np.ndarray]) -> bytes:
     return pixels.astype(pixels.dtype.newbyteorder("<"), copy=False).tobytes() + b"".join(
         label.astype("<i4").tobytes() for label in labels
     )
+
+
+def array_files(inputs: int) -> list[str]:
+    """Names of NumPy files with the stored values of each input: stimuli.npy, or stimuli0.npy, stimuli1.npy, ..."""
+    return ["stimuli.npy"] if inputs == 1 else [f"stimuli{i}.npy" for i in range(inputs)]

@@ -166,7 +166,7 @@ def first_difference(expected: np.ndarray, found: np.ndarray, kind: NumType, sla
     """The first element that differs, None when none does; floats may differ by 1e-4 of the largest finite magnitude.
 
     Equal infinities are equal, and NaN is equal to NaN only. Masked elements of `found`, which the export does not compute, are
-    left out. `slack` is the share of the range by which values may differ: behind layers in floating point, and on targets
+    left out. `slack` is the share of the range by which values may differ, integers by one at least: behind layers in floating point, and on targets
     with arithmetic of their own.
     """
     missing, found = np.ma.getmaskarray(found), np.ma.getdata(found)
@@ -177,7 +177,7 @@ def first_difference(expected: np.ndarray, found: np.ndarray, kind: NumType, sla
             near = np.abs(expected.astype(np.float64) - found) <= tolerance
         wrong = ~(near & finite | (expected == found) | (np.isnan(expected) & np.isnan(found)))
     elif slack:
-        wrong = np.abs(expected.astype(np.int64) - found) > slack * (kind.qmax - kind.qmin)
+        wrong = np.abs(expected.astype(np.int64) - found) > max(1, slack * (kind.qmax - kind.qmin))
     else:
         wrong = expected != found
     wrong &= ~missing

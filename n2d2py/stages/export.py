@@ -103,6 +103,7 @@ def export_request(
         options=recorded,
         hashes=network.hashes(),
         pixels=network.data.pixels,
+        classes=tuple(network.data.classes),
         layer_parameters={name: params.layer(name) for name in params.layer_names()},
     )
 

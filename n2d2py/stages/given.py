@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from n2d2py import log
 from n2d2py.data.given import GivenData
 from n2d2py.data.given_labels import labelled_data, read_class_names
@@ -42,11 +44,14 @@ class Told:
         input_range: of Image.NominalPixelRange.
         bgr: of Image.BitmapPixelFormat.
         names: of the classes, from the dictionary `names` that YOLO's exporters write.
+        factors, offsets: what a byte is multiplied by, and what is added, for each channel (n2d2py.factors, n2d2py.offsets).
     """
 
     input_range: tuple[float, float] | None = None
     bgr: bool | None = None
     names: tuple[str, ...] = ()
+    factors: tuple[float, ...] = ()
+    offsets: tuple[float, ...] = ()
 
 
 def told_by(metadata: Mapping[str, str]) -> Told:
@@ -57,7 +62,22 @@ def told_by(metadata: Mapping[str, str]) -> Told:
         _RANGES.get(lower.get("image.nominalpixelrange", "").lower()),
         pixels.startswith("bgr") if pixels else None,
         _names(lower.get("names", "")),
+        *_formula(lower.get("n2d2py.factors", ""), lower.get("n2d2py.offsets", "")),
     )
+
+
+def _formula(factors: str, offsets: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The numbers of two lists of the same length; empty for anything else."""
+    found = []
+    for text in (factors, offsets):
+        try:
+            found.append(tuple(float(value) for value in ast.literal_eval(text)))
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+            return (), ()
+    known = (
+        len(found[0]) == len(found[1]) and all(0 < value < np.inf for value in found[0]) and bool(np.isfinite(found[1]).all())
+    )
+    return (found[0], found[1]) if known else ((), ())
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -97,6 +117,11 @@ def preprocessing(options: LoadOptions, shape: tuple[int, ...], told: Told, netw
     if declared is None and not by_formula and told.input_range is not None:
         declared = told.input_range
         taken.append(f"values {declared[0]:g}..{declared[1]:g} (Image.NominalPixelRange)")
+    scale, mean, std = options.scale, options.mean, options.std
+    if options.input_range is None and not by_formula and len(told.factors) == shape[0] and declared is None:
+        scale, std = 1.0, tuple(1 / factor for factor in told.factors)
+        mean = tuple(-offset / factor for factor, offset in zip(told.factors, told.offsets, strict=True))
+        taken.append("values by n2d2py.factors and n2d2py.offsets")
     bgr = options.bgr
     pictures = isinstance(options.data, (str, Path)) and Path(options.data).is_dir()
     if not bgr and told.bgr and pictures and shape[:1] == (3,):
@@ -109,9 +134,7 @@ def preprocessing(options: LoadOptions, shape: tuple[int, ...], told: Told, netw
     crop = options.crop
     if crop is None and options.resize is not None and len(options.resize) == 1 and len(shape) == 3:
         crop = (shape[2], shape[1])
-    return Preprocessing(
-        declared or (0.0, 1.0), options.scale, options.mean, options.std, options.resize, crop, bgr, options.layout, declared
-    )
+    return Preprocessing(declared or (0.0, 1.0), scale, mean, std, options.resize, crop, bgr, options.layout, declared)
 
 
 def input_text(how: Preprocessing, shape: tuple[int, ...], given: GivenData, reals: bool, count: str) -> str:

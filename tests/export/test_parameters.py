@@ -12,7 +12,7 @@ from n2d2py.export import find_target
 from n2d2py.export.parameters import known_parameters
 
 HERE = Path(__file__).parent
-TARGETS = {"int8": ("CPP", "8"), "float": ("CPP", "-32"), "mcu": ("CPP_MCU", "8"), "nvdla": ("NVDLA", "8")}
+TARGETS = {"int8": ("CPP", "8"), "float": ("CPP", "-32"), "mcu": ("CPP_MCU", "8"), "nvdla": ("NVDLA", "8"), "onnx": ("ONNX", "8")}
 VALUES = {
     "IncludeInputInBuffer": "0",
     "IncludeOutputInBuffer": "0",
@@ -38,12 +38,17 @@ VALUES = {
     "NVDLAFirmware": "0.11",
     "NVDLACalibration": "table.json",
     "NVDLAFallback": "1",
+    "Opset": "18",
+    "IntegerIO": "1",
+    "ExactRange": "1",
+    "Int4Weights": "1",
 }
 """A value for every parameter that is not its default."""
 REFUSED = {("nvdla", "NVDLAPrecision"), ("nvdla", "NVDLACalibration")}
 UNUSED = {
     ("nvdla", "NVDLAFallback"),
     ("float", "FuseResidualAdd"),
+    ("onnx", "Int4Weights"),
     *((target, "PackWeights") for target in ("int8", "float", "mcu")),
 }
 """Those that matter to other networks or precisions only: no layer of this one runs on the CPU, adds bytes, or has weights of few bits."""
@@ -88,7 +93,7 @@ def test_all_parameters_are_tried():
     assert set(VALUES) == {key.name for key in known_parameters().keys}
 
 
-@pytest.mark.parametrize("target", ["int8", "mcu", "nvdla", pytest.param("float", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("target", ["int8", "mcu", "nvdla", "onnx", pytest.param("float", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", VALUES)
 def test_a_parameter_has_an_effect_or_is_warned_of(name, target, tmp_path, default, capsys):
     status = export(tmp_path / "out", target, f"{name}={VALUES[name]}\n")

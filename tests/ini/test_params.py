@@ -36,6 +36,10 @@ DEFAULTS = {
     "NVDLAFirmware": "0.12",
     "NVDLACalibration": "",
     "NVDLAFallback": False,
+    "Opset": 0,
+    "IntegerIO": False,
+    "ExactRange": False,
+    "Int4Weights": False,
 }
 
 

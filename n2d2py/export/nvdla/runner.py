@@ -12,7 +12,8 @@ import numpy as np
 from n2d2py import log
 from n2d2py.concurrency import ordered_map
 from n2d2py.errors import InternalError
-from n2d2py.export.nvdla.files import LAYERS, LOADABLE, stimuli_files
+from n2d2py.export.nvdla.files import LAYERS, LOADABLE
+from n2d2py.export.stimuli import array_files
 from n2d2py.graph import QuantGraph
 from n2d2py.nvdla import Program, read_loadable
 from n2d2py.nvdla.config import config
@@ -86,7 +87,7 @@ class LoadableRunner(Runner):
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
         """Outputs in the types of `graph`."""
-        inputs = [np.load(self._folder / name, allow_pickle=False)[:count] for name in stimuli_files(len(graph.inputs))]
+        inputs = [np.load(self._folder / name, allow_pickle=False)[:count] for name in array_files(len(graph.inputs))]
         tensors = _described(self.program.outputs)
         found: dict[str, list[np.ndarray]] = {name: [] for name in graph.outputs}
         for done in log.progress(

@@ -13,7 +13,7 @@ from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.export.base import ExportRequest, Prepared, QuantDefaults, Target, no_layers
 from n2d2py.export.nvdla.emit import Compiled, emit
-from n2d2py.export.nvdla.files import CALIBRATION, LAYERS, LOADABLE, stimuli_files
+from n2d2py.export.nvdla.files import CALIBRATION, LAYERS, LOADABLE
 from n2d2py.export.nvdla.hardware import Lowered
 from n2d2py.export.nvdla.lower import lower
 from n2d2py.export.nvdla.parameters import PARAMETERS
@@ -21,6 +21,7 @@ from n2d2py.export.nvdla.readme import layers_json, readme
 from n2d2py.export.nvdla.runner import LoadableRunner
 from n2d2py.export.nvdla.scales import calibration_json, given_scales
 from n2d2py.export.registry import register
+from n2d2py.export.stimuli import array_files
 from n2d2py.files import write_text
 from n2d2py.nvdla import Program, write_loadable
 from n2d2py.nvdla.check import violations
@@ -135,7 +136,7 @@ class NvdlaTarget(Target[NvdlaExport]):
         if lowered.precision == INT8:
             write_text(folder / CALIBRATION, json.dumps(calibration_json(lowered), indent=1) + "\n")
         if request.stimuli.count:
-            for name, inputs in zip(stimuli_files(len(request.stimuli.inputs)), request.stimuli.inputs, strict=True):
+            for name, inputs in zip(array_files(len(request.stimuli.inputs)), request.stimuli.inputs, strict=True):
                 np.save(folder / name, inputs.astype(np.int8 if lowered.precision == INT8 else np.float16))
         write_text(folder / "README.md", readme(request, lowered, compiled, made.abi))
 

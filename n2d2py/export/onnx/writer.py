@@ -1,0 +1,193 @@
+"""The ONNX model being written: integers between operators on real numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+from n2d2py.arithmetic import NumType
+from n2d2py.graph import Graph, QuantGraph, QuantNode
+from n2d2py.graph.graph import Tensor
+from n2d2py.reference.contract import OnnxWriter
+
+__all__ = ["Choices", "QdqWriter"]
+
+_INT4 = 7
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the export parameters of the same names ask for."""
+
+    integer_io: bool
+    exact_range: bool
+    pack_weights: bool
+
+
+class QdqWriter(OnnxWriter):
+    """Writes layers on real numbers, and the integers between them.
+
+    Attributes:
+        read: by tensor of the network, the name of its real numbers for layers that read them.
+        stored: by tensor of integers, the name of these in the model.
+        wide: whether some integers have 4 or 16 bits.
+    """
+
+    def __init__(self, graph: QuantGraph, choices: Choices):
+        self.quant, self.choices = graph, choices
+        super().__init__(_real_graph(graph))
+        self.read: dict[str, str] = {}
+        self.stored: dict[str, str] = {}
+        self.wide = False
+
+    def ports(self, inputs: bool) -> list[onnx.ValueInfoProto]:
+        """The inputs or the outputs of the model, with a free batch."""
+        found = []
+        for name in self.quant.inputs if inputs else self.quant.outputs:
+            kind = self.quant.type(name)
+            if kind.plain:
+                tensor = self.graph.tensors[name]
+                element = self.element(np.dtype(tensor.kind or kind.dtype))
+            elif kind.is_float or not self.choices.integer_io:
+                element = self.element(kind.dtype if kind.is_float else np.dtype(np.float32))
+            else:
+                element = self.element(kind.dtype)
+            found.append(helper.make_tensor_value_info(name, element, ["N", *self.quant.shape(name)[1:]]))
+        return found
+
+    def name_nodes(self, layer: str, first: int) -> None:
+        """Names the nodes of a layer, which are those from position `first` on."""
+        for number, node in enumerate(self.nodes[first:]):
+            node.name = f"{layer}/{node.op_type}" if number == 0 else f"{layer}/{node.op_type}_{number}"
+
+    def input(self, name: str) -> None:
+        """Writes what turns an input of the model into what layers read."""
+        kind = self.quant.type(name)
+        if kind.is_float or kind.plain:
+            self.read[name] = name
+        elif self.choices.integer_io:
+            self._note(name, kind, name)
+            self.read[name] = self.alias(name, self.fresh(f"{name}_dequantized"))
+            self._dequantize(name, kind, self.read[name])
+        else:
+            self.read[name] = self.alias(name, self.fresh(f"{name}_dequantized"))
+            self._quantize(self._limited(name, kind, kind.qmin, kind.qmax), name, kind, self.read[name], kind.qmin)
+
+    def is_real(self, name: str) -> bool:
+        """Whether a tensor has numbers that are not quantized: real ones, positions, truth values."""
+        kind = self.quant.type(name)
+        return kind.is_float or kind.plain
+
+    def result(self, node: QuantNode, name: str, real: str) -> None:
+        """Limits and integers of a result."""
+        kind = self.quant.type(name)
+        low, high = node.clamp or (kind.qmin, kind.qmax)
+        limited, output = self._limited(real, kind, low, high), name in self.quant.outputs
+        if output and kind.bits > 8 and not self.choices.integer_io and not self.quant.consumers(name):
+            self.emit("Identity", [limited], name)  # real numbers as they are: the integers would only be coarser
+            return
+        integer = output and self.choices.integer_io
+        self.read[name] = self.alias(name, self.fresh(f"{name}_dequantized")) if integer else name
+        self._quantize(limited, name, kind, self.read[name], low, integer)
+
+    def _limited(self, real: str, kind: NumType, low: int, high: int) -> str:
+        """The real numbers within the integers `low` to `high`, where QuantizeLinear does not limit them to these anyway."""
+        least, most = _full_range(kind)
+        below = low > least and not (low == -most and not (self.choices.exact_range and kind.bits > 8))
+        if not below and high == most:
+            return real
+        if below and low == kind.zero_point and high == most:
+            return self.emit("Relu", [real])
+        limits = (np.float32(limit - kind.zero_point) * np.float32(kind.scale) for limit in (low, high))
+        return self.emit("Clip", [real, *(self.constant(limit) for limit in limits)])
+
+    def _quantize(self, real: str, name: str, kind: NumType, output: str, low: int, integer: bool = False) -> None:
+        """Writes the integers of `real` and the real numbers that they stand for."""
+        scale, zero = self._grid(kind)
+        stored = name if integer else self.fresh(f"{name}_quantized")
+        least, most = _full_range(kind)
+        if self.choices.exact_range and kind.bits == 8 and low > least and low == -most:
+            free = self.emit("QuantizeLinear", [real, scale, zero])
+            limits = [self.exact(np.array(limit, kind.dtype)) for limit in (low, most)]
+            self.emit("Clip", [free, *limits], stored)
+        else:
+            self.emit("QuantizeLinear", [real, scale, zero], stored)
+        self._note(name, kind, stored)
+        self.emit("DequantizeLinear", [stored, scale, zero], output)
+
+    def _dequantize(self, stored: str, kind: NumType, output: str) -> None:
+        self.emit("DequantizeLinear", [stored, *self._grid(kind)], output)
+
+    def _note(self, name: str, kind: NumType, stored: str) -> None:
+        self.stored[name] = stored
+        self.wide |= kind.bits > 8
+
+    def _grid(self, kind: NumType) -> tuple[str, str]:
+        return self.exact(np.array(kind.scale, np.float32), "scale"), self.exact(
+            np.array(kind.zero_point, kind.dtype), "zero_point"
+        )
+
+    def alias(self, name: str, other: str) -> str:
+        """Makes `other` known with the shape of the tensor `name`."""
+        if other not in self.graph.tensors:
+            self.graph.tensors[other] = replace(self.graph.tensors[name], name=other)
+        return other
+
+    def weights(self, name: str, integers: np.ndarray, scales: np.ndarray, axis: int) -> str:
+        """The real weights: integers and their scale, one or one for each position of the axis."""
+        if self.choices.pack_weights and integers.dtype == np.int8 and np.abs(integers).max(initial=0) <= _INT4:
+            stored, element = self._int4(name, integers), TensorProto.INT4
+            self.wide = True
+        else:
+            stored, element = (
+                self.exact(np.ascontiguousarray(integers), f"{name}_weights_quantized"),
+                self.element(integers.dtype),
+            )
+            self.wide |= integers.dtype == np.int16
+        return self._dequantized_constant(stored, element, scales, axis, f"{name}_weights")
+
+    def bias(self, name: str, integers: np.ndarray, fractions: np.ndarray | None, scales: np.ndarray) -> str:
+        """The real bias: integers of 32 bits and their scale, real numbers where they do not fit."""
+        if fractions is None and np.abs(integers).max(initial=0) < 2**31:
+            stored = self.exact(integers.astype(np.int32), f"{name}_bias_quantized")
+            return self._dequantized_constant(stored, TensorProto.INT32, scales, 0, f"{name}_bias")
+        real = (integers + (0 if fractions is None else fractions)) * scales
+        return self.constant(np.broadcast_to(real, len(integers)).astype(np.float32), f"{name}_bias")
+
+    def _dequantized_constant(self, stored: str, element: int, scales: np.ndarray, axis: int, stem: str) -> str:
+        """Real numbers of stored ones of the ONNX type `element`; zero points are written, as some runtimes ask for them."""
+        scales = scales.astype(np.float32)
+        single = len(scales) == 1
+        zeros = self.fresh("zero_point")
+        self.initializers.append(helper.make_tensor(zeros, element, () if single else scales.shape, [0] * len(scales)))
+        scale = self.exact(scales[0] if single else scales, "scale")
+        return self.emit("DequantizeLinear", [stored, scale, zeros], self.fresh(stem), **({} if single else {"axis": axis}))
+
+    def _int4(self, name: str, integers: np.ndarray) -> str:
+        stored = self.fresh(f"{name}_weights_quantized")
+        self.initializers.append(
+            helper.make_tensor(stored, TensorProto.INT4, integers.shape, integers.reshape(-1).astype(int).tolist())
+        )
+        return stored
+
+
+def _real_graph(graph: QuantGraph) -> Graph:
+    """The tensors of a typed network without its layers: what emitters ask for shapes and kinds."""
+    real = Graph(graph.name)
+    kinds = {name: graph.type(name).name if graph.type(name).plain else "" for name in graph.tensors}
+    for node in graph.nodes:  # truth values and bytes have one type there
+        given = node.op.output_kinds([kinds[name] for name in node.inputs], node)
+        kinds.update({name: kind for name, kind in zip(node.outputs, given, strict=True) if kind})
+    for name in graph.tensors:
+        real.tensors[name] = Tensor(name, graph.shape(name), kinds[name])
+    real.inputs, real.outputs = list(graph.inputs), list(graph.outputs)
+    return real
+
+
+def _full_range(kind: NumType) -> tuple[int, int]:
+    """What QuantizeLinear limits its results to."""
+    limits = np.iinfo(kind.dtype)
+    return int(limits.min), int(limits.max)

@@ -1,0 +1,302 @@
+"""The export ONNX: ONNX Runtime computes the integers of the tool, layer by layer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import numpy_helper
+
+from n2d2py.cli import main
+from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.export import ExportRequest, find_target
+from n2d2py.export.onnx.model import write_model
+from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.frontend.onnx.model import load_onnx
+from n2d2py.graph import Graph, Node, QuantGraph
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.functions import FUNCTIONS, Clip
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.resize import Resize
+from n2d2py.quant.calibration import quantize
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.quantize import float_graph
+from n2d2py.quant.simulator import quantize_inputs, run_node, simulate
+from n2d2py.quant.statistics import collect
+from n2d2py.reference.engine import FloatEngine
+from n2d2py.stages.given import told_by
+from tests.support import branched_networks
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _params(rng, *shape: int) -> dict[str, np.ndarray]:
+    fan = max(1, int(np.prod(shape[1:])))
+    return {
+        "weights": (rng.normal(size=shape) / np.sqrt(fan)).astype(np.float32),
+        "bias": rng.normal(size=shape[0]).astype(np.float32) / 4,
+    }
+
+
+def _many() -> Graph:
+    """A layer of every kind whose form in the model is the target's own, and some of the others."""
+    rng, graph = np.random.default_rng(7), Graph("many")
+    graph.add_input("x", (1, 2, 8, 8))
+
+    def add(name: str, op, inputs: list[str], params=None, activation=None) -> str:
+        graph.add(Node(name, op, inputs, [name], params or {}, activation))
+        return name
+
+    a = add("a", Conv(pads=(1, 1, 1, 1)), ["x"], _params(rng, 6, 2, 3, 3), Clip(0.0))
+    b = add("b", Conv(pads=(0, 1, 1, 0), groups=6), [a], _params(rng, 6, 1, 2, 2))
+    silu = add("silu", Activation(FUNCTIONS["Swish"]()), [b])
+    six = add("six", Conv(groups=2), [silu], _params(rng, 6, 3, 1, 1), Clip(0.0, 0.5))
+    gain = add("gain", Affine(), [six], _params(rng, 6))
+    total = add("sum", ElemWise("Sum"), [gain, silu], None, Clip(0.0))
+    up = add("up", Resize((15, 12), "Nearest"), [total])
+    twice = add("twice", Resize((16, 16), "Nearest"), [total])
+    soft = add("soft", Resize((12, 20), "Bilinear", "HalfPixel"), [total])
+    wide = add("wide", Deconv(stride=(2, 2)), [total], _params(rng, 4, 6, 2, 2))
+    lanes = add("lanes", Deconv(stride=(2, 2), groups=6), [total], _params(rng, 6, 1, 2, 2))
+    groups = add("groups", Deconv(stride=(2, 2), groups=2), [total], _params(rng, 4, 3, 2, 2))
+    joined = add("joined", Concat(), [twice, wide, lanes, groups])
+    pools = [
+        add(f"pool_{name}", Pool("Average", (2, 2), (2, 2)) if name == "joined" else Pool("Max", (3, 3), (2, 2)), [name])
+        for name in (up, soft, joined)
+    ]
+    scores = [add(f"fc_{name}", Fc(), [name], _params(rng, 5, int(np.prod(graph.shape(name))))) for name in pools]
+    graph.outputs = [add("scores", ElemWise("Sum"), scores)]
+    graph.verify()
+    return graph
+
+
+@cache
+def _many_typed(**options) -> QuantGraph:
+    return _typed(_many(), **options)
+
+
+def _typed(graph: Graph, **options) -> QuantGraph:
+    """The graph quantized with symmetric inputs in [-1, 1]."""
+    stimuli = branched_networks.data(24)
+    found = quantize(graph, collect(graph, [stimuli]).histograms, QuantOptions(**options), {"x": (-1.0, 1.0)}, [stimuli])
+    return found[0]
+
+
+def _session(model: onnx.ModelProto, optimized: bool = True) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    if not optimized:  # what the nodes say, one after the other
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    options.add_session_config_entry("session.x64quantprecision", "1")
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def _steps(typed: QuantGraph, parameters: dict, x: np.ndarray) -> dict[str, np.ndarray]:
+    """By tensor, how many steps ONNX Runtime is off what Python computes from ONNX Runtime's inputs of the layer."""
+    made = write_model(typed, parameters, {})
+    model = onnx.ModelProto()
+    model.CopyFrom(made.model)
+    known = {value.name for value in model.graph.output}
+    taps = {name: made.stored.get(name, name) for node in typed.nodes for name in node.outputs}
+    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in taps.values() if name not in known)
+    (stored,) = quantize_inputs(typed, [x])
+    kind = typed.type("x")
+    found = dict(
+        zip(
+            taps,
+            _session(model, optimized=False).run(list(taps.values()), {"x": stored if parameters.get("IntegerIO") else x}),
+            strict=True,
+        )
+    )
+    values, steps = {"x": stored}, {}
+    assert kind.dtype == stored.dtype
+    for node in typed.nodes:
+        expected = run_node(typed, node, [values[name] for name in node.inputs])
+        for name, one in zip(node.outputs, expected, strict=True):
+            seen, tensor = found[name], typed.type(name)
+            if seen.dtype.kind == "f" and not tensor.is_float:
+                seen = tensor.quantize(seen)
+            values[name] = np.clip(seen, tensor.qmin, tensor.qmax).astype(tensor.dtype).reshape(one.shape)
+            steps[name] = np.abs(values[name].astype(np.float64) - one)
+    return steps
+
+
+WAYS = {
+    "as it comes": {},
+    "symmetric": {"zero_points": False, "unsigned": False},
+    "a scale for each layer": {"per_output": False},
+    "fixed point": {"rescaling": "Fixed-point32"},
+    "shifts": {"rescaling": "Double-shift"},
+    "16 bits": {"bits": 16},
+    "8 bits everywhere": {"input_bits": 8, "output_bits": 8},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("parameters", [{}, {"IntegerIO": True}, {"ExactRange": True}], ids=str)
+def test_every_layer_is_within_a_step(way, parameters):
+    typed = _many_typed(**WAYS[way])
+    steps = _steps(typed, parameters, 3 * branched_networks.data(6, 5).clip(-0.3, 0.3))
+    for name, off in steps.items():
+        limit = 1 if typed.type(name).bits == 8 else 16  # bilinear weights have 11 bits
+        assert off.max() <= limit, (name, off.max())
+        if "ExactRange" in parameters and typed.type(name).bits == 8:  # else -128 stands for -127 where values saturate
+            assert (off > 0).mean() < 0.1, name
+
+
+def test_weights_and_biases_are_integers():
+    made = write_model(_many_typed(), {}, {})
+    assert made.weighted == 9
+    stored = {one.name: one.data_type for one in made.model.graph.initializer if one.name.endswith("_quantized")}
+    assert sum(kind == onnx.TensorProto.INT8 for kind in stored.values()) == 8, (
+        "a grouped Deconv has scales that ONNX cannot say"
+    )
+    assert sum(kind == onnx.TensorProto.INT32 for kind in stored.values()) == 9
+
+
+def test_resizes_are_nodes_where_their_positions_are_the_same():
+    nodes = [node for node in write_model(_many_typed(), {}, {}).model.graph.node if node.op_type in ("Resize", "Gather")]
+    assert {node.name.split("/")[0] for node in nodes if node.op_type == "Resize"} >= {"twice", "soft"}
+
+
+def test_inputs_and_outputs_may_be_integers():
+    typed = _many_typed(output_bits=8)
+    session = _session(write_model(typed, {"IntegerIO": True}, {}).model)
+    assert session.get_inputs()[0].type == f"tensor({typed.type('x').name})"
+    assert session.get_outputs()[0].type == f"tensor({typed.type('scores').name})"
+
+
+def test_the_exact_range_has_no_128():
+    """Inputs far beyond the calibrated range."""
+    typed = _many_typed(zero_points=False, unsigned=False)
+    x = 50 * branched_networks.data(8, 2)
+
+    def least(parameters: dict) -> int:
+        made = write_model(typed, parameters, {})
+        made.model.graph.output.append(onnx.ValueInfoProto(name=made.stored["b"]))
+        return int(_session(made.model).run([made.stored["b"]], {"x": x})[0].min())
+
+    assert least({}) == -128
+    assert least({"ExactRange": True}) == -127
+
+
+@pytest.mark.parametrize("opset", [13, 15, 16, 18, 20, 21, 23])
+def test_versions_of_the_operators_give_the_same(opset):
+    typed, x = _many_typed(input_bits=8, output_bits=8), branched_networks.data(4, 8)
+    made = write_model(typed, {"Opset": opset}, {})
+    assert made.model.opset_import[0].version == opset
+    expected = _session(write_model(typed, {}, {}).model).run(None, {"x": x})[0]
+    assert np.abs(_session(made.model).run(None, {"x": x})[0] - expected).max() <= 1.01 * typed.type("scores").scale
+
+
+@pytest.mark.parametrize(
+    ("opset", "bits", "text"), [(12, 8, "no QuantizeLinear by channel"), (17, 16, "no integers of 4 or 16")]
+)
+def test_versions_that_lack_something_are_refused(opset, bits, text):
+    with pytest.raises(N2D2Error, match=f"E705.*{text}"):
+        write_model(_many_typed(bits=bits), {"Opset": opset}, {})
+
+
+def test_weights_of_four_bits_are_packed():
+    typed = _typed(_many())
+    for node in typed.nodes:
+        if "weights" in node.params and node.op.kind == "Conv":
+            node.form = replace(node.form, weights=np.clip(node.form.weights, -7, 7))
+    packed = write_model(typed, {"Int4Weights": True}, {}).model
+    assert sum(one.data_type == onnx.TensorProto.INT4 for one in packed.graph.initializer) >= 3
+    x = branched_networks.data(4, 8)
+    found, expected = (_session(one).run(None, {"x": x})[0] for one in (packed, write_model(typed, {}, {}).model))
+    assert np.abs(found - expected).max() <= 8 * typed.type("scores").scale
+
+
+def test_what_it_writes_is_imported_with_the_same_weights(tmp_path):
+    """And the same scales of the tensors: the integers of the weighted layers are the same."""
+    typed = _typed(branched_networks.network(), input_bits=8, output_bits=8)
+    path = tmp_path / "net.onnx"
+    path.write_bytes(write_model(typed, {"ExactRange": True}, {}).model.SerializeToString())
+    graph = import_onnx(load_onnx(path))
+    kinds = [node.op.type for node in graph.nodes if node.op.kind == "Quantize"]
+    assert {(kind.bits, np.float32(kind.scale)) for kind in kinds} == {
+        (one.type.bits, np.float32(one.type.scale)) for one in typed.tensors.values()
+    }
+    x = branched_networks.data(4, 3)
+    result = FloatEngine(graph).run(x)
+    stored = simulate(typed, quantize_inputs(typed, [x]))
+    for name in typed.outputs:
+        off = np.abs(typed.type(name).quantize(result[name]).astype(int) - stored[name])
+        assert off.max() <= 1 and (off > 0).mean() < 0.02, name
+
+
+def test_real_numbers_are_written_as_they_are():
+    graph, x = _many(), branched_networks.data(4, 3)
+    typed = float_graph(graph, -32)
+    made = write_model(typed, {}, {})
+    assert not made.stored and "QuantizeLinear" not in {node.op_type for node in made.model.graph.node}
+    np.testing.assert_allclose(_session(made.model).run(None, {"x": x})[0], FloatEngine(graph).run(x)["scores"], atol=1e-4)
+
+
+def test_layers_without_form_are_listed_all_at_once(monkeypatch):
+    from n2d2py.reference import contract
+
+    monkeypatch.setattr(contract, "EMITTERS", {key: contract.EMITTERS[key] for key in ("Activation", "ElemWise", "Concat")})
+    with pytest.raises(ErrorList) as caught:
+        write_model(_many_typed(), {}, {})
+    assert [error.code for error in caught.value.errors] == ["E701"] * 4
+    prepared = find_target("ONNX").prepare(ExportRequest(_many_typed()))
+    assert len(prepared.problems) == 4
+
+
+def test_the_command_line_exports_and_compares(tmp_path, capsys):
+    words = [
+        str(ROOT / "models/LeNet.ini"),
+        "-seed",
+        "1",
+        "-w",
+        str(ROOT / "models/LeNet.npz"),
+        "-export",
+        "ONNX",
+        "-nbbits",
+        "8",
+    ]
+    words += ["-calib", "50", "-db-export", "60", "-test", "-compare", "8", "-o", str(tmp_path)]
+    assert main(words) == 0
+    text = capsys.readouterr().out
+    assert "ONNX Runtime" in text and "layer by layer" in text
+    folder = tmp_path / "export_ONNX_int8"
+    model = onnx.load(folder / "LeNet.onnx")
+    onnx.checker.check_model(model, full_check=True)
+    first = (folder / "LeNet.onnx").read_bytes()
+    assert main([*words, "-force"]) == 0
+    assert (folder / "LeNet.onnx").read_bytes() == first
+
+
+def test_metadata_are_those_that_the_import_reads(tmp_path):
+    from n2d2py.export.onnx.target import _metadata
+    from n2d2py.graph.inputs import PixelMap
+
+    request = ExportRequest(_typed(branched_networks.network()), classes=("cat", "dog"))
+    told = told_by(_metadata(replace(request, pixels=PixelMap((1 / 255,) * 3, (0.0,) * 3, (2, 1, 0)))))
+    assert (told.names, told.input_range, told.bgr) == (("cat", "dog"), (0.0, 1.0), True)
+    told = told_by(_metadata(replace(request, pixels=PixelMap((0.5, 1.0, 2.0), (-3.0, 0.0, 1.0), (0, 1, 2)))))
+    assert (told.input_range, told.factors, told.offsets, told.bgr) == (None, (0.5, 1.0, 2.0), (-3.0, 0.0, 1.0), False)
+    assert told_by({"n2d2py.factors": "[1.0]", "n2d2py.offsets": "[0.0, 1.0]"}).factors == ()
+
+
+def test_int4_initializers_hold_the_weights():
+    typed = _typed(branched_networks.network())
+    node = typed.nodes[0]
+    node.form = replace(node.form, weights=np.clip(node.form.weights, -7, 7))
+    model = write_model(typed, {"Int4Weights": True}, {}).model
+    stored = next(one for one in model.graph.initializer if one.data_type == onnx.TensorProto.INT4)
+    np.testing.assert_array_equal(numpy_helper.to_array(stored).astype(np.int8), node.form.weights)
