@@ -210,6 +210,7 @@ CODES: dict[str, tuple[str, str]] = {
     "E716": ("a network beyond the limits of NVDLA's firmware or runtime", "use a larger configuration"),
     "E717": ("a loadable that the checker refuses: a defect", "report it"),
     "E718": ("a calibration table that cannot be read, or does not fit the network", "correct it"),
+    "E721": ("a package that the export needs is not installed", "install it with the extra that is named"),
     "E730": ("the figures of an export cannot be read", "give a folder that this version wrote"),
     "E719": (
         "an export that is of another network, or has files that were edited or added since it was written",

@@ -21,6 +21,7 @@ _targets: Registry[Target[Any]] = Registry(
     "n2d2py.export.mcu.target",
     "n2d2py.export.nvdla.target",
     "n2d2py.export.onnx.target",
+    "n2d2py.export.tflite.target",
 )
 _found: Registry[Target[Any]] = Registry("the installed export")
 

@@ -37,16 +37,9 @@ from n2d2py.quant.statistics import collect
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.stages.given import told_by
 from tests.support import branched_networks
+from tests.support.layer_params import real_params
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def _params(rng, *shape: int) -> dict[str, np.ndarray]:
-    fan = max(1, int(np.prod(shape[1:])))
-    return {
-        "weights": (rng.normal(size=shape) / np.sqrt(fan)).astype(np.float32),
-        "bias": rng.normal(size=shape[0]).astype(np.float32) / 4,
-    }
 
 
 def _many() -> Graph:
@@ -58,24 +51,24 @@ def _many() -> Graph:
         graph.add(Node(name, op, inputs, [name], params or {}, activation))
         return name
 
-    a = add("a", Conv(pads=(1, 1, 1, 1)), ["x"], _params(rng, 6, 2, 3, 3), Clip(0.0))
-    b = add("b", Conv(pads=(0, 1, 1, 0), groups=6), [a], _params(rng, 6, 1, 2, 2))
+    a = add("a", Conv(pads=(1, 1, 1, 1)), ["x"], real_params(rng, 6, 2, 3, 3), Clip(0.0))
+    b = add("b", Conv(pads=(0, 1, 1, 0), groups=6), [a], real_params(rng, 6, 1, 2, 2))
     silu = add("silu", Activation(FUNCTIONS["Swish"]()), [b])
-    six = add("six", Conv(groups=2), [silu], _params(rng, 6, 3, 1, 1), Clip(0.0, 0.5))
-    gain = add("gain", Affine(), [six], _params(rng, 6))
+    six = add("six", Conv(groups=2), [silu], real_params(rng, 6, 3, 1, 1), Clip(0.0, 0.5))
+    gain = add("gain", Affine(), [six], real_params(rng, 6))
     total = add("sum", ElemWise("Sum"), [gain, silu], None, Clip(0.0))
     up = add("up", Resize((15, 12), "Nearest"), [total])
     twice = add("twice", Resize((16, 16), "Nearest"), [total])
     soft = add("soft", Resize((12, 20), "Bilinear", "HalfPixel"), [total])
-    wide = add("wide", Deconv(stride=(2, 2)), [total], _params(rng, 4, 6, 2, 2))
-    lanes = add("lanes", Deconv(stride=(2, 2), groups=6), [total], _params(rng, 6, 1, 2, 2))
-    groups = add("groups", Deconv(stride=(2, 2), groups=2), [total], _params(rng, 4, 3, 2, 2))
+    wide = add("wide", Deconv(stride=(2, 2)), [total], real_params(rng, 4, 6, 2, 2))
+    lanes = add("lanes", Deconv(stride=(2, 2), groups=6), [total], real_params(rng, 6, 1, 2, 2))
+    groups = add("groups", Deconv(stride=(2, 2), groups=2), [total], real_params(rng, 4, 3, 2, 2))
     joined = add("joined", Concat(), [twice, wide, lanes, groups])
     pools = [
         add(f"pool_{name}", Pool("Average", (2, 2), (2, 2)) if name == "joined" else Pool("Max", (3, 3), (2, 2)), [name])
         for name in (up, soft, joined)
     ]
-    scores = [add(f"fc_{name}", Fc(), [name], _params(rng, 5, int(np.prod(graph.shape(name))))) for name in pools]
+    scores = [add(f"fc_{name}", Fc(), [name], real_params(rng, 5, int(np.prod(graph.shape(name))))) for name in pools]
     graph.outputs = [add("scores", ElemWise("Sum"), scores)]
     graph.verify()
     return graph

@@ -12,7 +12,13 @@ from n2d2py.export import find_target
 from n2d2py.export.parameters import known_parameters
 
 HERE = Path(__file__).parent
-TARGETS = {"int8": ("CPP", "8"), "float": ("CPP", "-32"), "mcu": ("CPP_MCU", "8"), "nvdla": ("NVDLA", "8"), "onnx": ("ONNX", "8")}
+TARGETS = {
+    "int8": ("CPP", "8"),
+    "float": ("CPP", "-32"),
+    "mcu": ("CPP_MCU", "8"),
+    "nvdla": ("NVDLA", "8"),
+    "onnx": ("ONNX", "8"),
+}
 VALUES = {
     "IncludeInputInBuffer": "0",
     "IncludeOutputInBuffer": "0",
@@ -42,6 +48,7 @@ VALUES = {
     "IntegerIO": "1",
     "ExactRange": "1",
     "Int4Weights": "1",
+    "ModelArray": "0",
 }
 """A value for every parameter that is not its default."""
 REFUSED = {("nvdla", "NVDLAPrecision"), ("nvdla", "NVDLACalibration")}

@@ -40,6 +40,7 @@ DEFAULTS = {
     "IntegerIO": False,
     "ExactRange": False,
     "Int4Weights": False,
+    "ModelArray": True,
 }
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
-from n2d2py.arithmetic import FractionRescale
 from n2d2py.export.onnx.writer import QdqWriter
+from n2d2py.export.real_weights import real_weights
 from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.forms import Weighted
 from n2d2py.reference.contract import NoOnnxForm
@@ -17,31 +16,6 @@ __all__ = ["OTHERS", "WEIGHTED", "Lowering", "real_params"]
 
 Lowering = Callable[[QdqWriter, QuantNode, list[str], str], None]
 """Writes the nodes of a layer on the real numbers of its inputs, so that the result has the given name."""
-
-
-@dataclass(frozen=True)
-class RealWeights:
-    """Weights, bias and scales of a weighted layer: a real weight is `weights * scales`, the bias `(bias + fractions) * steps`."""
-
-    weights: np.ndarray
-    scales: np.ndarray
-    bias: np.ndarray
-    fractions: np.ndarray | None
-    steps: np.ndarray
-
-
-def real_weights(graph: QuantGraph, node: QuantNode, zero_point_in_bias: bool) -> RealWeights:
-    """What the integers of a layer stand for: its bias without the zero points that the tool added to it."""
-    form, x, y = node.form_as(Weighted), graph.type(node.inputs[0]), graph.type(node.output)
-    factors = node.rescaling.effective()
-    bias = form.bias.astype(np.int64)
-    if x.zero_point and zero_point_in_bias:
-        bias = bias + x.zero_point * form.weights.reshape(len(bias), -1).sum(axis=1, dtype=np.int64)
-    if node.zero_in_bias:
-        bias = bias - np.rint(y.zero_point / np.broadcast_to(factors, len(bias))).astype(np.int64)
-    steps = factors * y.scale
-    fractions = node.rescale.fractions.astype(np.float64) if isinstance(node.rescale, FractionRescale) else None
-    return RealWeights(form.weights, steps / x.scale, bias, fractions, steps)
 
 
 def real_params(graph: QuantGraph, node: QuantNode) -> dict[str, np.ndarray]:

@@ -1,0 +1,113 @@
+"""The parts of a .tflite file: tensors, buffers, operators, by the schema that the package ai-edge-litert brings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from n2d2py.arithmetic import NumType
+from n2d2py.errors import N2D2Error
+
+__all__ = ["ModelFile", "int8_grid", "need_schema"]
+
+_VERSIONS = {"CONV_2D": 3, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 4, "RESHAPE": 1, "TRANSPOSE_CONV": 3, "HARD_SWISH": 1}
+"""The version of an operator that has integers of 8 bits and scales by channel (op_version.cc of LiteRT); of others: 2."""
+
+
+def need_schema() -> Any:
+    """The module of the schema.
+
+    Raises:
+        N2D2Error: E721 without the package that brings it.
+    """
+    try:
+        from ai_edge_litert import schema_py_generated
+    except ImportError:
+        raise N2D2Error(
+            "E721",
+            "the package ai-edge-litert, which has the schema of .tflite files, is not installed",
+            remedy="pip install n2d2py[litert]",
+        ) from None
+    return schema_py_generated
+
+
+def int8_grid(kind: NumType) -> tuple[np.float32, int]:
+    """(scale, zero point) of int8 for the integers of a type of 8 bits: unsigned ones less 128."""
+    return np.float32(kind.scale), kind.zero_point - (0 if kind.signed else 128)
+
+
+class ModelFile:
+    """A model being written. Tensors are known by their index."""
+
+    def __init__(self, schema: Any):
+        self.schema = schema
+        self.codes: list[str] = []
+        self._operators: list[Any] = []
+        self._tensors: list[Any] = []
+        self._buffers: list[Any] = [schema.BufferT()]
+
+    def tensor(
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        dtype: str | np.dtype,
+        grid: tuple[np.ndarray | np.float32, int] | None = None,
+        values: np.ndarray | None = None,
+        axis: int = 0,
+    ) -> int:
+        """Adds a tensor in the file's order of axes; `grid`: scale (one, or one for each index of `axis`) and zero point."""
+        tensor = self.schema.TensorT()
+        tensor.name, tensor.shape = name, np.array(shape, np.int32)
+        tensor.type = getattr(self.schema.TensorType, np.dtype(dtype).name.upper())
+        if grid is not None:
+            numbers = self.schema.QuantizationParametersT()
+            numbers.scale = np.atleast_1d(np.asarray(grid[0], np.float32))
+            numbers.zeroPoint = np.full(numbers.scale.shape, grid[1], np.int64)
+            numbers.quantizedDimension = axis
+            tensor.quantization = numbers
+        if values is not None:
+            buffer = self.schema.BufferT()
+            buffer.data = np.frombuffer(np.ascontiguousarray(values, dtype).tobytes(), np.uint8)
+            tensor.buffer = len(self._buffers)
+            self._buffers.append(buffer)
+        self._tensors.append(tensor)
+        return len(self._tensors) - 1
+
+    def constant(self, name: str, values: np.ndarray) -> int:
+        """Adds a constant without scale, of int32."""
+        return self.tensor(name, values.shape, np.int32, values=values)
+
+    def operator(self, code: str, inputs: list[int], output: int, options: str = "", **fields: Any) -> None:
+        """Adds an operator; `options`: the name of its table of options."""
+        if code not in self.codes:
+            self.codes.append(code)
+        operator = self.schema.OperatorT()
+        operator.opcodeIndex = self.codes.index(code)
+        operator.inputs, operator.outputs = np.array(inputs, np.int32), np.array([output], np.int32)
+        if options:
+            operator.builtinOptionsType = getattr(self.schema.BuiltinOptions, options)
+            operator.builtinOptions = getattr(self.schema, options + "T")()
+            for key, value in fields.items():
+                setattr(operator.builtinOptions, key, value)
+        self._operators.append(operator)
+
+    def packed(self, name: str, inputs: list[int], outputs: list[int]) -> bytes:
+        """The bytes of the file."""
+        import flatbuffers
+
+        schema = self.schema
+        model, graph = schema.ModelT(), schema.SubGraphT()
+        graph.name, graph.tensors, graph.operators = name, self._tensors, self._operators
+        graph.inputs, graph.outputs = np.array(inputs, np.int32), np.array(outputs, np.int32)
+        model.version, model.subgraphs, model.buffers, model.operatorCodes = 3, [graph], self._buffers, []
+        model.description = "n2d2py"
+        for code in self.codes:
+            entry = schema.OperatorCodeT()
+            number = getattr(schema.BuiltinOperator, code)
+            entry.builtinCode, entry.deprecatedBuiltinCode = number, min(number, 127)
+            entry.version = _VERSIONS.get(code, 2)
+            model.operatorCodes.append(entry)
+        builder = flatbuffers.Builder(1 << 20)
+        builder.Finish(model.Pack(builder), b"TFL3")
+        return bytes(builder.Output())

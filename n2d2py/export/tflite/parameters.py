@@ -1,0 +1,17 @@
+"""The export parameters of TFLite."""
+
+from __future__ import annotations
+
+from n2d2py.ini.schema import Key, Kind, Schema
+
+__all__ = ["PARAMETERS"]
+
+PARAMETERS = Schema(
+    "export parameters of TFLite",
+    (
+        Key(
+            "IntegerIO", Kind.BOOL, False, "inputs and outputs are the stored integers; 0: real numbers, quantized in the model"
+        ),
+        Key("ModelArray", Kind.BOOL, True, "the file as an array of C too, and the operators that TFLite Micro must resolve"),
+    ),
+)

@@ -1,0 +1,221 @@
+"""The export TFLite: LiteRT computes the integers of the tool, layer by layer."""
+
+from __future__ import annotations
+
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from n2d2py.cli import main
+from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.export import ExportRequest, StoredStimuli, find_target
+from n2d2py.export.tflite.readme import array_header, array_source
+from n2d2py.graph import Graph, Node, QuantGraph
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.functions import FUNCTIONS, Clip, Gelu, HardSwish, LeakyRectifier, Tanh
+from n2d2py.operators.lrn import LRN
+from n2d2py.operators.padding import Padding
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.resize import Resize
+from n2d2py.operators.softmax import Softmax
+from n2d2py.quant.calibration import quantize
+from n2d2py.quant.float_fallback import insert_conversions
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.simulator import quantize_inputs, run_node
+from n2d2py.quant.statistics import collect
+from tests.support import branched_networks
+from tests.support.layer_params import real_params
+
+ROOT = Path(__file__).resolve().parents[2]
+WAYS = {
+    "as it comes": {},
+    "symmetric": {"zero_points": False, "unsigned": False},
+    "a scale for each layer": {"per_output": False},
+    "fixed point": {"rescaling": "Fixed-point32"},
+}
+
+
+def _single(name: str, op, shape: tuple[int, ...] = (1, 2, 8, 8), params=None, activation=None) -> Graph:
+    """x - op - y."""
+    graph = Graph(name)
+    graph.add_input("x", (1, 2, 8, 8))
+    rng, tensor = np.random.default_rng(3), "x"
+    if shape[1] != 2:
+        graph.add(Node("first", Conv(), ["x"], ["first"], real_params(rng, shape[1], 2, 1, 1)))
+        tensor = "first"
+    graph.add(Node("y", op, [tensor], ["y"], real_params(rng, *params) if params else {}, activation))
+    graph.outputs = ["y"]
+    graph.verify()
+    return graph
+
+
+def _binary(name: str, op, activation=None, other: tuple[int, int] = (8, 8)) -> Graph:
+    """x - a, b - op - y."""
+    graph, rng = Graph(name), np.random.default_rng(3)
+    graph.add_input("x", (1, 2, 8, 8))
+    graph.add(Node("a", Conv(), ["x"], ["a"], real_params(rng, 4, 2, 1, 1), Clip(0.0)))
+    graph.add(Node("b", Conv(pads=(1, 1, 1, 1)), ["x"], ["b"], real_params(rng, 4, 2, 3, 3)))
+    second = "b"
+    if other == (1, 1):
+        graph.add(Node("mean", Pool("Average", (8, 8)), ["b"], ["mean"]))
+        second = "mean"
+    graph.add(Node("y", op, ["a", second], ["y"], {}, activation))
+    graph.outputs = ["y"]
+    graph.verify()
+    return graph
+
+
+def _six() -> Graph:
+    graph = _single("six", Conv(stride=(2, 2), pads=(0, 0, 1, 1)), params=(8, 2, 3, 3), activation=Clip(0.0, 6.0))
+    graph.nodes[0].params["weights"] *= 30
+    return graph
+
+
+NETWORKS = {
+    "conv": lambda: _single("conv", Conv(pads=(1, 1, 1, 1)), params=(8, 2, 3, 3), activation=Clip(0.0)),
+    "padded": lambda: _single("padded", Conv(stride=(2, 2), pads=(1, 1, 1, 1)), params=(8, 2, 3, 3)),
+    "dilated": lambda: _single("dilated", Conv(dilation=(2, 2), pads=(2, 2, 2, 2)), params=(8, 2, 3, 3)),
+    "six": _six,
+    "depthwise": lambda: _single("depthwise", Conv(groups=4, pads=(1, 1, 1, 1)), (1, 4, 8, 8), (4, 1, 3, 3)),
+    "multiplied": lambda: _single("multiplied", Conv(groups=4, stride=(2, 2)), (1, 4, 8, 8), (12, 1, 3, 3)),
+    "grouped": lambda: _single("grouped", Conv(groups=2), (1, 4, 8, 8), (6, 2, 3, 3)),
+    "fc": lambda: _single("fc", Fc(), params=(10, 128)),
+    "affine": lambda: _single("affine", Affine(), (1, 4, 8, 8), (4,)),
+    "max": lambda: _single("max", Pool("Max", (3, 3), (2, 2), (1, 1, 0, 0)), (1, 4, 8, 8)),
+    "mean": lambda: _single("mean", Pool("Average", (2, 2), (2, 2)), (1, 4, 8, 8)),
+    "framed mean": lambda: _single("framed", Pool("Average", (3, 3), (2, 2), (1, 1, 1, 1)), (1, 4, 8, 8)),
+    "inner mean": lambda: _single("inner", Pool("Average", (3, 3), (1, 1), (1, 1, 1, 1), False), (1, 4, 8, 8)),
+    "global": lambda: _single("global", Pool("Average", (8, 8)), (1, 4, 8, 8)),
+    "up": lambda: _single("up", Resize((16, 24), "Nearest"), (1, 4, 8, 8)),
+    "bilinear": lambda: _single("bilinear", Resize((16, 12), "Bilinear", "HalfPixel"), (1, 4, 8, 8)),
+    "corners": lambda: _single("corners", Resize((15, 15), "Bilinear", "AlignCorners"), (1, 4, 8, 8)),
+    "deconv": lambda: _single("deconv", Deconv(stride=(2, 2)), (1, 4, 8, 8), (6, 4, 3, 3)),
+    "cropped": lambda: _single("cropped", Deconv(stride=(2, 2), pads=(1, 1, 0, 1)), (1, 4, 8, 8), (6, 4, 4, 4)),
+    "frame": lambda: _single("frame", Padding((1, 0, 2, 1)), (1, 4, 8, 8)),
+    "flat": lambda: _single("flat", Reshape((256,)), (1, 4, 8, 8)),
+    "softmax": lambda: _single("softmax", Softmax(), (1, 4, 8, 8)),
+    "logistic": lambda: _single("logistic", Activation(FUNCTIONS["Logistic"]()), (1, 4, 8, 8)),
+    "swish": lambda: _single("swish", Activation(FUNCTIONS["Swish"]()), (1, 4, 8, 8)),
+    "tanh": lambda: _single("tanh", Activation(Tanh()), (1, 4, 8, 8)),
+    "hard swish": lambda: _single("hard", Activation(HardSwish()), (1, 4, 8, 8)),
+    "leaky": lambda: _single("leaky", Activation(LeakyRectifier(0.1)), (1, 4, 8, 8)),
+    "gelu": lambda: _single("gelu", Activation(Gelu()), (1, 4, 8, 8)),
+    "sum": lambda: _binary("sum", ElemWise("Sum"), Clip(0.0)),
+    "product": lambda: _binary("product", ElemWise("Prod"), None, (1, 1)),
+    "largest": lambda: _binary("largest", ElemWise("Max")),
+    "joined": lambda: _binary("joined", Concat()),
+}
+COARSER = {"swish": 2, "hard swish": 2, "logistic": 2, "tanh": 2, "softmax": 2, "inner mean": 2, "gelu": 2}
+"""Steps of layers whose TFLite operators have a grid of their own, or round more than once."""
+
+
+@cache
+def _typed(network: str, way: str = "as it comes") -> QuantGraph:
+    graph, stimuli = insert_conversions(NETWORKS[network]()), branched_networks.data(24)
+    options = QuantOptions(input_bits=8, output_bits=8, mixed=False, wide_joins=False, **WAYS[way])
+    return quantize(graph, collect(graph, [stimuli]).histograms, options, {"x": (-1.0, 1.0)}, [stimuli])[0]
+
+
+def _written(typed: QuantGraph, folder: Path, **parameters) -> tuple[Path, dict]:
+    target = find_target("TFLite")
+    x = branched_networks.data(4, 5)
+    stimuli = StoredStimuli(tuple(quantize_inputs(typed, [x])), (np.zeros((4, 1), np.int32),))
+    prepared = target.prepare(ExportRequest(typed, stimuli, parameters=parameters))
+    prepared.check()
+    target.write(prepared, folder)
+    return folder, target.details(prepared)
+
+
+@pytest.mark.parametrize("integer_io", [False, True])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("network", NETWORKS)
+def test_every_layer_is_within_a_step(network, way, integer_io, tmp_path):
+    pytest.importorskip("ai_edge_litert")
+    typed = _typed(network, way)
+    runner = find_target("TFLite").runner(*_written(typed, tmp_path, IntegerIO=integer_io))
+    (stored,) = quantize_inputs(typed, [branched_networks.data(4, 5)])
+    found, values = runner.network().layers(stored), {"x": stored}
+    for node in typed.nodes:
+        (expected,) = run_node(typed, node, [values[name] for name in node.inputs])
+        kind = typed.type(node.output)
+        if kind.is_float:  # probabilities come in 256 steps
+            assert np.abs(found[node.output].reshape(expected.shape) - expected).max() <= 1 / 256
+            values[node.output] = expected
+            continue
+        values[node.output] = kind.quantize(found[node.output]).reshape(expected.shape)
+        off = np.abs(values[node.output].astype(int) - expected)
+        assert off.max() <= COARSER.get(network, 1), (node.name, off.max())
+        assert (off > 0).mean() < (0.5 if network in COARSER else 0.2), node.name
+    results = runner.outputs(typed, 4)["y"]
+    limit = 1 / 256 if typed.type("y").is_float else 2
+    assert np.abs(results.astype(float) - values["y"]).max() <= limit  # other kernels than those that keep all tensors
+
+
+def test_what_tflite_lacks_is_listed_all_at_once():
+    pytest.importorskip("ai_edge_litert")
+    graph, stimuli = _single("many", LRN(3), (1, 4, 8, 8)), branched_networks.data(8)
+    graph.outputs = ["z"]
+    graph.add(Node("z", ElemWise("Sum", shifts=(1.0,)), ["y"], ["z"]))
+    typed = quantize(graph, collect(graph, [stimuli]).histograms, QuantOptions(), {"x": (-1.0, 1.0)}, [stimuli])[0]
+    with pytest.raises(ErrorList) as caught:
+        find_target("TFLite").prepare(ExportRequest(typed)).check()
+    assert {error.code for error in caught.value.errors} == {"E701"} and len(caught.value.errors) >= 2
+
+
+def test_without_the_package_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "ai_edge_litert", None)
+    with pytest.raises(N2D2Error, match=r"E721.*n2d2py\[litert\]"):
+        find_target("TFLite").prepare(ExportRequest(_typed("conv"))).check()
+
+
+@pytest.mark.parametrize("bits", ["16", "-32"])
+def test_other_numbers_than_int8_are_refused(bits, tmp_path, capsys):
+    words = [str(ROOT / "models/LeNet.ini"), "-w", "/dev/null", "-export", "TFLite", "-nbbits", bits, "-calib", "4"]
+    assert main([*words, "-db-export", "0", "-o", str(tmp_path)]) == 1
+    assert f"E705: the export TFLite has integers of 8 bits, not -nbbits {bits}" in capsys.readouterr().err.replace(
+        "LeNet: ", ""
+    )
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_line_exports_and_compares(tmp_path, capsys):
+    pytest.importorskip("ai_edge_litert")
+    words = [
+        str(ROOT / "models/LeNet.ini"),
+        "-seed",
+        "1",
+        "-w",
+        str(ROOT / "models/LeNet.npz"),
+        "-export",
+        "TFLite",
+        "-nbbits",
+        "8",
+    ]
+    assert main([*words, "-calib", "50", "-db-export", "60", "-test", "-compare", "8", "-o", str(tmp_path)]) == 0
+    assert "layer by layer" in capsys.readouterr().out
+    folder = tmp_path / "export_TFLite_int8"
+    first = (folder / "LeNet.tflite").read_bytes()
+    assert first[4:8] == b"TFL3"
+    header = (folder / "model_operators.h").read_text()
+    assert "AddConv2D()" in header and "AddFullyConnected()" in header and "AddQuantize()" in header
+
+
+def test_the_array_is_the_file(tmp_path):
+    data = bytes(range(256)) * 3 + b"end"
+    (tmp_path / "model_data.h").write_text(array_header())
+    (tmp_path / "model_data.c").write_text(array_source(data))
+    (tmp_path / "main.c").write_text(
+        '#include <stdio.h>\n#include "model_data.h"\nint main(void) { fwrite(model_data, 1, model_data_len, stdout); return 0; }\n'
+    )
+    subprocess.run(["cc", "-Wall", "-Werror", "model_data.c", "main.c", "-o", "main"], cwd=tmp_path, check=True)
+    assert subprocess.run([tmp_path / "main"], capture_output=True, check=True).stdout == data
