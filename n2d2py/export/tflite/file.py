@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
@@ -22,14 +24,10 @@ def need_schema() -> Any:
         N2D2Error: E721 without the package that brings it.
     """
     try:
-        from ai_edge_litert import schema_py_generated
+        return import_module("ai_edge_litert.schema_py_generated")
     except ImportError:
-        raise N2D2Error(
-            "E721",
-            "the package ai-edge-litert, which has the schema of .tflite files, is not installed",
-            remedy="pip install n2d2py[litert]",
-        ) from None
-    return schema_py_generated
+        what = "the package ai-edge-litert, which has the schema of .tflite files, is not installed"
+        raise N2D2Error("E721", what, remedy="pip install n2d2py[litert]") from None
 
 
 def int8_grid(kind: NumType) -> tuple[np.float32, int]:
@@ -51,7 +49,7 @@ class ModelFile:
         self,
         name: str,
         shape: tuple[int, ...],
-        dtype: str | np.dtype,
+        dtype: DTypeLike,
         grid: tuple[np.ndarray | np.float32, int] | None = None,
         values: np.ndarray | None = None,
         axis: int = 0,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +35,7 @@ class LiteRtRunner(Runner):
     @classmethod
     def missing(cls, details: Mapping[str, Any]) -> str:
         """What this machine lacks."""
-        try:
-            import ai_edge_litert.interpreter  # noqa: F401
-        except ImportError:
-            return "no ai-edge-litert"
-        return ""
+        return "" if find_spec("ai_edge_litert") else "no ai-edge-litert"
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
         """Stored outputs in the types of `graph`."""
@@ -50,8 +48,8 @@ class LiteRtRunner(Runner):
             for values, port in zip(found, ports, strict=True):
                 values.append(interpreter.get_tensor(port["index"])[0].copy())
         return {
-            name: _stored(np.stack(values), graph.type(name)).reshape(count, *graph.shape(name)[1:])
-            for name, values in zip(graph.outputs, found, strict=True)
+            name: _stored(np.stack(values), graph.type(name), port["quantization"]).reshape(count, *graph.shape(name)[1:])
+            for name, values, port in zip(graph.outputs, found, ports, strict=True)
         }
 
     def network(self) -> Any:
@@ -89,10 +87,10 @@ class _Layers:
 
 
 def _interpreter(path: Path, keep: bool = False) -> Any:
-    from ai_edge_litert.interpreter import Interpreter, OpResolverType
-
-    kernels = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES if keep else OpResolverType.AUTO
-    interpreter = Interpreter(
+    litert = import_module("ai_edge_litert.interpreter")
+    kinds = litert.OpResolverType
+    kernels = kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES if keep else kinds.AUTO
+    interpreter = litert.Interpreter(
         model_path=str(path), num_threads=1, experimental_preserve_all_tensors=keep, experimental_op_resolver_type=kernels
     )
     interpreter.allocate_tensors()
@@ -112,9 +110,11 @@ def _shifted(values: np.ndarray, kind: NumType) -> np.ndarray:
     return (values.astype(np.int16) - (0 if kind.signed else 128)).astype(np.int8)
 
 
-def _stored(values: np.ndarray, kind: NumType) -> np.ndarray:
-    """Stored values (N, C, H, W) of real ones or of int8, channels last."""
+def _stored(values: np.ndarray, kind: NumType, grid: tuple[float, int]) -> np.ndarray:
+    """Stored values (N, C, H, W) of real ones, or of int8 in a grid, channels last."""
     values = values.transpose(0, 3, 1, 2) if values.ndim == 4 else values
-    if values.dtype.kind == "f":
-        return kind.quantize(values)
+    if values.dtype.kind == "f" or kind.is_float:
+        return kind.quantize(
+            values if values.dtype.kind == "f" else (values.astype(np.float32) - grid[1]) * np.float32(grid[0])
+        )
     return np.clip(values.astype(np.int16) + (0 if kind.signed else 128), kind.qmin, kind.qmax).astype(kind.dtype)
