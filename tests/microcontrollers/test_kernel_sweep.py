@@ -1,4 +1,4 @@
-"""Kernels of the DSP extension against Python's integers: many layers, each with an input of its own, in one program."""
+"""Kernels of the DSP extension and of MVE against Python's integers: many layers, each with an input of its own, in one program."""
 
 from __future__ import annotations
 
@@ -145,40 +145,100 @@ def depthwise(seed: int, count: int) -> Layers:
     return layers
 
 
+CORES = ("cortex-m4", "cortex-m55")
+LANES, PAIRS = "dot products of vectors; two weights a lane", "two taps a word"
 SLOW = [pytest.param(seed, option, marks=pytest.mark.slow) for seed in (2, 3) for option in ("-O2", "-Os")]
 
 
+@pytest.mark.parametrize("core", CORES)
 @pytest.mark.parametrize("seed, option", [(1, "-O2"), *SLOW])
-def test_convolutions(seed, option, tmp_path):
-    need_core("cortex-m4")
+def test_convolutions(seed, option, core, tmp_path):
+    need_core(core)
     kernels = convolutions(seed, 40).export(tmp_path / "export")
-    assert {kernel.split(" bytes")[0] for kernel in kernels.values()} == {"two weights a lane"}
-    assert "40 layers: identical" in make(tmp_path / "export", "cortex-m4", "test", f"OPT={option}")
+    assert {kernel.split(" bytes")[0] for kernel in kernels.values()} == {LANES}
+    assert "40 layers: identical" in make(tmp_path / "export", core, "test", f"OPT={option}")
 
 
+@pytest.mark.parametrize("option", ["-O2", pytest.param("-O0", marks=pytest.mark.slow)])
+def test_channels_of_whole_vectors(option, tmp_path):
+    """Channels around multiples of 16, windows around multiples of eight vectors, pixels that are no multiple of four."""
+    need_core("cortex-m55")
+    layers = Layers(6)
+    shapes = [
+        (16, 1, 4),
+        (32, 1, 3),
+        (64, 1, 2),
+        (128, 1, 7),
+        (144, 1, 2),
+        (16, 3, 5),
+        (48, 3, 2),
+        (15, 1, 1),
+        (17, 3, 3),
+        (160, 2, 6),
+    ]
+    for number, (channels, kernel, outputs) in enumerate([*shapes, *shapes]):
+        kinds = (KINDS[number % 5], KINDS[number // 2 % 5])
+        weights = layers.random(outputs, channels, kernel, kernel, low=-128)
+        pads = [int(p) for p in layers.rng.integers(0, kernel, 4)]
+        size = (int(layers.rng.integers(kernel, 7)), int(layers.rng.integers(kernel, 7)))
+        clamp = (5, 99) if number % 6 == 3 else None
+        layers.conv(size, channels, weights, layers.rng.integers(1, 3, 2).tolist(), pads, kinds=kinds, clamp=clamp)
+    kernels = layers.export(tmp_path / "export")
+    assert all(kernel.startswith("dot products of vectors") for kernel in kernels.values())
+    assert "20 layers: identical" in make(tmp_path / "export", "cortex-m55", "test", f"OPT={option}")
+
+
+@pytest.mark.parametrize("core", CORES)
 @pytest.mark.parametrize("seed, option", [(1, "-O2"), *SLOW])
-def test_depthwise(seed, option, tmp_path):
-    need_core("cortex-m4")
+def test_depthwise(seed, option, core, tmp_path):
+    need_core(core)
     kernels = depthwise(seed, 30).export(tmp_path / "export")
-    assert {kernel.split(" bytes")[0] for kernel in kernels.values()} == {"two taps a word"}
-    assert "30 layers: identical" in make(tmp_path / "export", "cortex-m4", "test", f"OPT={option}")
+    names = {kernel.split(" bytes")[0] for kernel in kernels.values()}
+    assert names == {PAIRS, f"vectors of channels; {PAIRS}"}
+    assert "30 layers: identical" in make(tmp_path / "export", core, "test", f"OPT={option}")
 
 
-def test_fully_connected(tmp_path):
-    need_core("cortex-m4")
+@pytest.mark.parametrize("option", ["-O2", pytest.param("-O0", marks=pytest.mark.slow)])
+def test_channels_of_vectors(option, tmp_path):
+    """3 x 3 of any number of channels: tails, two pixels of eight channels, strides, padding, all number types."""
+    need_core("cortex-m55")
+    layers = Layers(7)
+    channels = [1, 3, 8, 8, 8, 8, 15, 16, 17, 24, 40]
+    for number, count in enumerate([*channels, *channels]):
+        kinds = (KINDS[number % 5], KINDS[number // 3 % 5])
+        weights = layers.random(count, 1, 3, 3, low=-127)
+        if number % 5 == 1:
+            weights[:] = layers.rng.choice([-127, 127])
+        stride = (int(layers.rng.integers(1, 4)), 1 + number // 2 % 2)
+        pads = [int(p) for p in layers.rng.integers(0, 3, 4)]
+        size = (int(layers.rng.integers(3, 8)), int(layers.rng.integers(3, 9)))
+        layers.conv(size, count, weights, stride, pads, (1, 1), kinds, (5, 99) if number % 6 == 3 else None, count)
+    weights = layers.random(8, 1, 3, 3)
+    weights[5, 0, 0, 2] = weights[5, 0, 0, 1] = -128  # two taps whose products leave 16 bits together
+    layers.conv((5, 5), 8, weights, kinds=(FULL, FULL), groups=8)
+    kernels = list(layers.export(tmp_path / "export").values())
+    assert all(kernel.startswith("vectors of channels") for kernel in kernels[:-1])
+    assert kernels[-1].startswith(PAIRS) and "two weights of -128 may leave 16 bits" in kernels[-1]
+    assert "23 layers: identical" in make(tmp_path / "export", "cortex-m55", "test", f"OPT={option}")
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_fully_connected(core, tmp_path):
+    need_core(core)
     layers = Layers(5)
     for number in range(20):
         shape = (int(layers.rng.integers(1, 20)), int(layers.rng.integers(1, 4)), int(layers.rng.integers(1, 4)))
         kinds = (KINDS[number % 5], KINDS[number // 2 % 5])
         layers.fc(shape, layers.random(int(layers.rng.integers(1, 14)), int(np.prod(shape))), kinds)
     kernels = layers.export(tmp_path / "export")
-    assert {kernel.split(" bytes")[0] for kernel in kernels.values()} == {"two weights a lane"}
-    assert "20 layers: identical" in make(tmp_path / "export", "cortex-m4", "test")
+    assert {kernel.split(" bytes")[0] for kernel in kernels.values()} == {LANES}
+    assert "20 layers: identical" in make(tmp_path / "export", core, "test")
 
 
-def test_lanes_at_their_bound(tmp_path):
-    """Sums of output B below 2^23 are exact; one weight more, and the layer has the portable kernel."""
-    need_core("cortex-m4")
+@pytest.mark.parametrize("core", CORES)
+def test_lanes_at_their_bound(core, tmp_path):
+    """Sums of output B below 2^23 are exact; one weight more, and the layer has no lanes."""
+    need_core(core)
     layers = Layers(4)
     for channels in (256, 258, 262):
         weights = np.full((4, channels, 1, 1), 127)
@@ -192,8 +252,8 @@ def test_lanes_at_their_bound(tmp_path):
     weights[0], weights[1] = 5, -128
     layers.conv((2, 2), 8, weights, kinds=(KINDS[0], FULL))
     kernels = list(layers.export(tmp_path / "export").values())
-    assert kernels[0].startswith("two weights") and kernels[1].startswith("two weights")
-    assert kernels[2] == "portable no two weights a lane: a sum may reach 2^23"
-    assert kernels[4] == "portable no two weights a lane: a weight of -128 shares its lane with a negative one"
-    assert kernels[5].startswith("two weights")
-    assert "6 layers: identical" in make(tmp_path / "export", "cortex-m4", "test")
+    assert all(kernels[layer].startswith(LANES) for layer in (0, 1, 5))
+    proved = "dot products of vectors bytes, sums that are proved; no two weights a lane"
+    assert kernels[2] == f"{proved}: a sum may reach 2^23"
+    assert kernels[4] == f"{proved}: a weight of -128 shares its lane with a negative one"
+    assert "6 layers: identical" in make(tmp_path / "export", core, "test")
