@@ -4,7 +4,7 @@
 // q = clamp(zero + ((sum * m + 2^31) >> 32)) is VRMULH, a saturating narrowing to 16 bits, VQADD, VMAX and VMIN.
 //
 // Inputs are copied to windows or lines before they are multiplied, unsigned ones 128 lower (VEOR); the bias makes up for that. Loops
-// whose last turn is no whole vector are predicated by their number of elements (WLSTP, LETP), so nothing beyond is read or written.
+// whose last turn is no whole vector are predicated by their number of elements (DLSTP, LETP), so nothing beyond is read or written.
 #ifndef N2D2_MCU_MVE_HPP
 #define N2D2_MCU_MVE_HPP
 
@@ -33,22 +33,76 @@ constexpr std::uint32_t turnOf() {
     return std::numeric_limits<T>::is_signed ? 0u : 0x80808080u;
 }
 
-// Copies `count` bytes, the 16 of a vector to every 64th address: a part of a window of four pixels. Returns where the next are due.
+// Copies runs of `count` bytes, which begin at the pointers of [from, end): the 16 bytes of a vector to every 64th address, a part of a
+// window of four pixels. `count` is a multiple of 16, or there is one run.
 template <int = 0>
-N2D2_MCU_FAST unsigned char* spread(const unsigned char* from, unsigned char* to, int count, std::uint32_t turn) {
+N2D2_MCU_FAST void spread(const unsigned char* const* from, const unsigned char* const* end, unsigned char* to, int count,
+                          std::uint32_t turn) {
+    const unsigned char* run;
     __asm__ volatile(
-        "vdup.32  q1, %[turn]\n\t"
-        "wlstp.8  lr, %[count], 2f\n"
+        "vdup.32  q1, %[turn]\n"
         "1:\n\t"
-        "vldrb.8  q0, [%[from]], #16\n\t"
+        "ldr      %[run], [%[from]], #4\n\t"
+        "dlstp.8  lr, %[count]\n"
+        "2:\n\t"
+        "vldrb.8  q0, [%[run]], #16\n\t"
         "veor     q0, q0, q1\n\t"
         "vstrb.8  q0, [%[to]], #64\n\t"
-        "letp     lr, 1b\n"
-        "2:"
-        : [from] "+r"(from), [to] "+r"(to)
+        "letp     lr, 2b\n\t"
+        "cmp      %[from], %[end]\n\t"
+        "bne      1b"
+        : [from] "+r"(from), [to] "+r"(to), [run] "=&r"(run)
+        : [end] "r"(end), [count] "r"(count), [turn] "r"(turn)
+        : "lr", "q0", "q1", "memory", "cc");
+}
+
+// The same of four pixels, a run of each.
+template <int = 0>
+N2D2_MCU_FAST void spreadFour(const unsigned char* const* from, unsigned char* to, int count, std::uint32_t turn) {
+    const unsigned char *a = from[0], *b = from[1], *c = from[2], *d = from[3];
+    __asm__ volatile(
+        "vdup.32  q1, %[turn]\n\t"
+        "dlstp.8  lr, %[count]\n"
+        "1:\n\t"
+        "vldrb.8  q0, [%[a]], #16\n\t"
+        "veor     q0, q0, q1\n\t"
+        "vldrb.8  q2, [%[b]], #16\n\t"
+        "vstrb.8  q0, [%[to]]\n\t"
+        "veor     q2, q2, q1\n\t"
+        "vldrb.8  q0, [%[c]], #16\n\t"
+        "vstrb.8  q2, [%[to], #16]\n\t"
+        "veor     q0, q0, q1\n\t"
+        "vldrb.8  q2, [%[d]], #16\n\t"
+        "vstrb.8  q0, [%[to], #32]\n\t"
+        "veor     q2, q2, q1\n\t"
+        "vstrb.8  q2, [%[to], #48]\n\t"
+        "adds     %[to], %[to], #64\n\t"
+        "letp     lr, 1b"
+        : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [to] "+r"(to)
         : [count] "r"(count), [turn] "r"(turn)
-        : "lr", "q0", "q1", "memory");
-    return to;
+        : "lr", "q0", "q1", "q2", "memory", "cc");
+}
+
+// Copies runs of `count` bytes, one behind the other.
+template <int = 0>
+N2D2_MCU_FAST void join(const unsigned char* const* from, const unsigned char* const* end, unsigned char* to, int count) {
+    const unsigned char* run;
+    unsigned char* at;
+    __asm__ volatile(
+        "1:\n\t"
+        "ldr      %[run], [%[from]], #4\n\t"
+        "mov      %[at], %[to]\n\t"
+        "add      %[to], %[to], %[count]\n\t"
+        "dlstp.8  lr, %[count]\n"
+        "2:\n\t"
+        "vldrb.8  q0, [%[run]], #16\n\t"
+        "vstrb.8  q0, [%[at]], #16\n\t"
+        "letp     lr, 2b\n\t"
+        "cmp      %[from], %[end]\n\t"
+        "bne      1b"
+        : [from] "+r"(from), [to] "+r"(to), [run] "=&r"(run), [at] "=&r"(at)
+        : [end] "r"(end), [count] "r"(count)
+        : "lr", "q0", "memory", "cc");
 }
 
 // Copies `count` bytes.
@@ -77,7 +131,7 @@ struct Work {
     unsigned char* out;            // 16: of one of the pixels
     std::int32_t skip;             // 20: bytes of code before the first product of the last turn that is not whole, odd
     Results results;               // 24
-    std::uint16_t places[8];       // 36: pixels 0, 2, 0, 2, 1, 3, 1, 3 from `out`, the second of each for output B
+    std::uint32_t places[4];       // 36: pixels 0, 2, 0, 2, 1, 3, 1, 3 from `out`, 16 bits each, the second for output B
 };
 
 enum : int { Turn = 8, StepBytes = 56 };  // vectors of inputs in a turn of the loop of `four`, bytes of code for one

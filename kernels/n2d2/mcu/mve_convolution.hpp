@@ -11,70 +11,43 @@
 namespace n2d2 {
 namespace mve {
 
-// The window of one pixel, whose channels are whole vectors. `padded`: a run of kernelWidth * channels zero points.
-template <int = 0>
-N2D2_MCU_FAST void gather(const lanes::Shape& s, const unsigned char* in, int y, int x, const unsigned char* padded,
-                          unsigned char* window, std::uint32_t turn) {
-    const int left = x * s.strideWidth - s.padLeft, run = s.kernelWidth * s.channels;
-    const bool inside = s.packed && left >= 0 && left + s.kernelWidth <= s.in.width;
-    int from = y * s.strideHeight - s.padTop;
-    for (int u = 0; u < s.kernelHeight; ++u, from += s.dilationHeight) {
-        if (from < 0 || from >= s.in.height) {
-            window = spread(padded, window, run, turn);
-            continue;
-        }
-        const unsigned char* const line = in + s.in.at(from);
-        if (inside) {
-            window = spread(line + left * s.channels, window, run, turn);
-            continue;
-        }
-        for (int v = 0; v < s.kernelWidth; ++v) {
-            const int column = left + v * s.dilationWidth;
-            const bool there = column >= 0 && column < s.in.width;
-            window = spread(there ? line + column * s.in.stride : padded, window, s.channels, turn);
-        }
-    }
-}
-
-// The same for any number of channels, one byte behind the other.
-template <int = 0>
-N2D2_MCU_FAST void gatherBytes(const lanes::Shape& s, const unsigned char* in, int y, int x, const unsigned char* padded,
-                               unsigned char* window) {
-    const int left = x * s.strideWidth - s.padLeft, run = s.kernelWidth * s.channels;
-    const bool inside = s.packed && left >= 0 && left + s.kernelWidth <= s.in.width;
-    int from = y * s.strideHeight - s.padTop;
-    for (int u = 0; u < s.kernelHeight; ++u, from += s.dilationHeight, window += run) {
-        if (from < 0 || from >= s.in.height) {
-            copy(padded, window, run, 0);
-            continue;
-        }
-        const unsigned char* const line = in + s.in.at(from);
-        if (inside) {
-            copy(line + left * s.channels, window, run, 0);
-            continue;
-        }
-        for (int v = 0; v < s.kernelWidth; ++v) {
-            const int column = left + v * s.dilationWidth;
-            const bool there = column >= 0 && column < s.in.width;
-            copy(there ? line + column * s.in.stride : padded, window + v * s.channels, s.channels, 0);
-        }
-    }
-}
-
 // Where things lie that a layer needs while it runs.
 struct Buffers {
     unsigned char* window;   // 4 * inputs bytes, these a multiple of 16
     unsigned char* bytes;    // inputs, of layers whose channels are no multiple of 16
     unsigned char* padded;   // kernelWidth * channels
     unsigned char* results;  // four pixels of outputs, rounded up to two, or null where results are stored where they belong
+    const unsigned char** rows;  // kernelHeight
+    const unsigned char** runs;  // kernelHeight * kernelWidth
 };
+
+// Where the runs of a window begin whose first column is `left`, a tap or a line of taps each; returns the end of the list.
+N2D2_INLINE const unsigned char** taps(const lanes::Shape& s, const Buffers& buffers, int left, bool inside) {
+    const unsigned char** runs = buffers.runs;
+    const int at = left * s.in.stride;
+    for (int u = 0; u < s.kernelHeight; ++u) {
+        const unsigned char* const row = buffers.rows[u];
+        if (inside) {
+            *runs++ = row ? row + at : buffers.padded;
+            continue;
+        }
+        int column = left;
+        for (int v = 0; v < s.kernelWidth; ++v, column += s.dilationWidth)
+            *runs++ = row && column >= 0 && column < s.in.width ? row + column * s.in.stride : buffers.padded;
+    }
+    return runs;
+}
 
 template <int = 0>
 N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, const unsigned char* in, unsigned char* out,
                                const signed char* stream, const Buffers& buffers, std::uint32_t turn, int begin, int end) {
     const int pixels = s.out.width, count = (end - begin) * pixels, step = s.reverse ? -1 : 1;
     const int pairs = (s.outputs + 1) / 2, used = s.kernelHeight * s.kernelWidth * s.channels;
+    const int line = s.kernelWidth * s.channels, last = s.packed ? s.in.width - s.kernelWidth : -1;
+    const int next = step * s.out.stride, move = step * s.strideWidth;
+    const int leftmost = s.reverse ? (pixels - 1) * s.strideWidth - s.padLeft : -s.padLeft;
     const bool vectors = s.channels % Bytes == 0;
+    const unsigned char *sources[4], *const bytes = buffers.bytes;
     Work work;
     work.window = buffers.window;
     work.end = buffers.window + 4 * s.inputs;
@@ -82,43 +55,66 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, con
     work.streamEnd = stream + pairs * (2 * s.inputs + 2 * Bytes);
     work.skip = skipOf(s.inputs / Bytes);
     work.results = stored;
-    std::memset(buffers.padded, s.padding, static_cast<std::size_t>(s.kernelWidth * s.channels));
-    int y = s.reverse ? s.out.height - 1 - begin : begin, x = s.reverse ? pixels - 1 : 0;
+    std::memset(buffers.padded, s.padding, static_cast<std::size_t>(line));
+    int y = s.reverse ? s.out.height - begin : begin - 1, x = 0, left = leftmost,
+        run = s.channels;  // x: pixels that a line has left
+    const unsigned char* const* runs = buffers.runs;
+    const unsigned char* source = nullptr;
+    unsigned char *to = nullptr, *place = nullptr;
     for (int i = 0; i < count; i += 4) {
-        unsigned char *place[4], *first = nullptr;
-        for (int j = 0; j < 4; ++j) {  // the last one again where fewer are left
-            unsigned char* const window = buffers.window + j * Bytes;
-            if (s.point && vectors) {
-                spread(in + s.in.at(y * s.strideHeight) + x * s.strideWidth * s.in.stride, window, s.channels, turn);
-            } else if (vectors) {
-                gather(s, in, y, x, buffers.padded, window, turn);
-            } else if (s.point) {
-                spread(in + s.in.at(y * s.strideHeight) + x * s.strideWidth * s.in.stride, window, s.channels, turn);
-            } else {
-                gatherBytes(s, in, y, x, buffers.padded, buffers.bytes);
-                spread(buffers.bytes, window, used, turn);
-            }
-            place[j] = out + s.out.at(y) + x * s.out.stride;
-            first = j == 0 || place[j] < first ? place[j] : first;
-            if (i + j + 1 < count) {
-                x += step;
-                if (x < 0 || x == pixels) {
-                    x = s.reverse ? pixels - 1 : 0;
-                    y += step;
-                }
-            }
-        }
-        work.out = buffers.results ? buffers.results : first;
+        unsigned char *places[4], *first = buffers.results;
         for (int j = 0; j < 4; ++j) {
-            const std::ptrdiff_t from = buffers.results ? 2 * pairs * j : place[j] - first;
-            const int at = 4 * (j & 1) + (j >> 1);
-            work.places[at] = static_cast<std::uint16_t>(from);
-            work.places[at + 2] = static_cast<std::uint16_t>(from + 1);
+            if (i + j < count) {  // else the last one again
+                if (x == 0) {
+                    x = pixels;
+                    y += step;
+                    left = leftmost;
+                    to = out + s.out.at(y) + (s.reverse ? (pixels - 1) * s.out.stride : 0);
+                    int from = y * s.strideHeight - s.padTop;
+                    for (int u = 0; u < s.kernelHeight; ++u, from += s.dilationHeight)
+                        buffers.rows[u] = from < 0 || from >= s.in.height ? nullptr : in + s.in.at(from);
+                }
+                if (s.point) {
+                    source = buffers.rows[0] + left * s.in.stride;
+                } else {
+                    const bool inside = left >= 0 && left <= last;
+                    run = inside ? line : s.channels;
+                    runs = taps(s, buffers, left, inside);
+                    if (!vectors)
+                        join(buffers.runs, runs, buffers.bytes, run);
+                }
+                place = to;
+                to += next;
+                left += move;
+                --x;
+            }
+            sources[j] = source;
+            places[j] = place;
+            unsigned char* const window = buffers.window + j * Bytes;
+            if (!s.point && vectors)
+                spread(buffers.runs, runs, window, run, turn);
+            else if (!s.point)
+                spread(&bytes, &bytes + 1, window, used, turn);
         }
+        if (s.point)
+            spreadFour(sources, buffers.window, s.channels, turn);
+        std::uint32_t at[4];
+        if (!buffers.results) {  // lines that wrap are not in order
+            first = places[0] < places[3] ? places[0] : places[3];
+            first = places[1] < first ? places[1] : first;
+            first = places[2] < first ? places[2] : first;
+        }
+        for (int j = 0; j < 4; ++j)
+            at[j] = static_cast<std::uint32_t>(buffers.results ? 2 * pairs * j : places[j] - first);
+        work.out = first;
+        work.places[0] = at[0] | at[2] << 16;
+        work.places[1] = work.places[0] + 0x00010001u;
+        work.places[2] = at[1] | at[3] << 16;
+        work.places[3] = work.places[2] + 0x00010001u;
         four(&work);
         if (buffers.results)
             for (int j = 0; j < 4 && i + j < count; ++j)
-                std::memcpy(place[j], buffers.results + 2 * pairs * j, static_cast<std::size_t>(s.outputs));
+                std::memcpy(places[j], buffers.results + 2 * pairs * j, static_cast<std::size_t>(s.outputs));
     }
 }
 
@@ -158,7 +154,8 @@ struct MveConvolution<Cfg, typename Exists<Cfg::Vectors>::Type> {
         static constexpr lanes::Shape shape = lanes::shapeOf<Cfg>(K);
         static constexpr mve::Results stored = mve::resultsOf<Cfg>();
         unsigned char window[4 * K], bytes[C % mve::Bytes ? K : 1], padded[Run], results[Apart ? 4 * (O + O % 2) : 1];
-        const mve::Buffers buffers = {window, bytes, padded, Apart ? results : nullptr};
+        const unsigned char *lines[Cfg::KernelHeight], *runs[Cfg::KernelHeight * Cfg::KernelWidth];
+        const mve::Buffers buffers = {window, bytes, padded, Apart ? results : nullptr, lines, runs};
         mve::convolution(shape, stored, in, out, reinterpret_cast<const signed char*>(weights), buffers,
                          mve::turnOf<typename Input::Type>(), rows.begin, rows.end);
     }
