@@ -26,4 +26,31 @@ struct FullyConnected<Cfg, Native> : MveFullyConnected<Cfg> {};
 }  // namespace n2d2
 #endif
 
+#if defined(N2D2_BIND_RUNS)
+#undef N2D2_BIND_RUNS
+#include "n2d2/mcu/mve_run.hpp"
+namespace n2d2 {
+template <class Epilogue, bool Varying>
+struct EpilogueRun<Epilogue, Varying, Native> : mve::Run<Epilogue, Varying> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_ELEMWISE)
+#undef N2D2_BIND_ELEMWISE
+#include "n2d2/mcu/mve_elemwise.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Elemwise<Cfg, Native> : MveElemwise<Cfg> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_POOL)
+#undef N2D2_BIND_POOL
+#include "n2d2/mcu/mve_pool.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct PoolAverage<Cfg, Native> : MvePoolAverage<Cfg> {};
+}  // namespace n2d2
+#endif
+
 #include "n2d2/isa/dsp.hpp"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from n2d2py.errors import InternalError
 from n2d2py.export.cpp.isa import InstructionSet
 from n2d2py.export.cpp.packing import Storage
-from n2d2py.export.cpp.parts import PORTABLE, Array, Call, Constants, LayerConfig
+from n2d2py.export.cpp.parts import NATIVE, PORTABLE, Array, Call, Constants, LayerConfig, chosen
 from n2d2py.export.cpp.text import comment
 from n2d2py.export.cpp.winograd import Winograd
 from n2d2py.graph import QuantTensor
@@ -164,10 +164,13 @@ class LayerCode:
         found = [(vectors, self.no_vectors, names & set(self.vectors)), (lanes, self.no_lanes, names & set(self.lanes))]
         reasons = ["bytes, sums that are proved", *(f"no {kernel}: {problem}" for kernel, problem, _ in found if problem)]
         kernel, reason = "; ".join(kernel for kernel, _, sets in found if sets), "; ".join(reasons)
+        code = self
         if not kernel:
             kernel, reason = self.kernel, self.reason
+            if names - set(left):  # some have the portable kernel
+                code = self.configured(lambda one: replace(one, isa=chosen(left, PORTABLE)) if one.isa == NATIVE else one)
         arrays = tuple(map(kept, self.arrays))
-        return replace(self, arrays=arrays, sets=left, winograd=None, kernel=kernel, reason=reason)
+        return replace(code, arrays=arrays, sets=left, winograd=None, kernel=kernel, reason=reason)
 
     def portable(self) -> LayerCode:
         """The same layer with the portable kernel only."""

@@ -252,7 +252,7 @@ _TABLE = (
         "Cortex-M with the vector extension: M55, M85",
         "defined(__ARM_FEATURE_MVE) && defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)",
         extends="dsp",
-        has=frozenset((LANES, PAIRS, DOTS, TAPS)),
+        has=frozenset((LANES, PAIRS, DOTS, TAPS, RUNS)),
         speed=4,
         microcontroller=True,
     ),

@@ -6,18 +6,17 @@ products, exact while the sum of B is below 2^23.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from n2d2py.arithmetic import FixedPointRescale, NumType
-from n2d2py.export.cpp.isa import LANES, PAIRS, having, instruction_sets
+from n2d2py.export.cpp.isa import LANES, PAIRS, having
 from n2d2py.export.cpp.layer import Layer
-from n2d2py.export.cpp.parts import NATIVE, LayerForm
+from n2d2py.export.cpp.parts import LayerForm, chosen
 from n2d2py.export.cpp.variants import Selection
 
-__all__ = ["chosen", "lane_facts", "lane_stream", "lanes", "pair_stream", "pairs", "unfit"]
+__all__ = ["lane_facts", "lane_stream", "lanes", "pair_stream", "pairs", "unfit"]
 
 _OUTPUTS = 4
 _INPUTS = 8
@@ -147,13 +146,6 @@ def pairs(layer: Layer, selection: Selection, weights: np.ndarray) -> Selection:
         return replace(selection, lanes_problem=problem)
     stream = pair_stream(rows, layer.values("bias").astype(np.int64), rescale.multipliers)
     return _with_stream(selection, stream, PAIRS)
-
-
-def chosen(names: Sequence[str], otherwise: str) -> str:
-    """The type of a config's Isa: the native set where the code is compiled for one of `names`, else `otherwise`."""
-    for row in (one for one in instruction_sets() if one.name in names):
-        otherwise = f"n2d2::Choose<n2d2::{row.tag}, {NATIVE}, {otherwise}>::Isa"
-    return otherwise
 
 
 def _with_stream(selection: Selection, stream: np.ndarray, kernel: str) -> Selection:

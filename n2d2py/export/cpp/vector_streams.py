@@ -12,9 +12,9 @@ import numpy as np
 
 from n2d2py.arithmetic import FixedPointRescale
 from n2d2py.export.cpp.isa import DOTS, TAPS, having
-from n2d2py.export.cpp.lanes import chosen, unfit
+from n2d2py.export.cpp.lanes import unfit
 from n2d2py.export.cpp.layer import Layer
-from n2d2py.export.cpp.parts import LayerForm
+from n2d2py.export.cpp.parts import LayerForm, chosen
 from n2d2py.export.cpp.variants import Selection
 
 __all__ = ["channel_stream", "dots", "one_stream", "pair_of_outputs_stream", "taps", "vector_facts"]
