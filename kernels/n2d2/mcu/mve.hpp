@@ -33,26 +33,32 @@ constexpr std::uint32_t turnOf() {
     return std::numeric_limits<T>::is_signed ? 0u : 0x80808080u;
 }
 
-// Copies runs of `count` bytes, which begin at the pointers of [from, end): the 16 bytes of a vector to every 64th address, a part of a
-// window of four pixels. `count` is a multiple of 16, or there is one run.
+// A piece of a window: `from` + `step` * where the window is.
+struct Piece {
+    const unsigned char* from;
+    std::int32_t step;
+};
+
+// Copies `runs` pieces of `count` bytes for a window that is at `at`: the 16 bytes of a vector to every 64th address, a part of a window of
+// four pixels. `count` is a multiple of 16, or there is one.
 template <int = 0>
-N2D2_MCU_FAST void spread(const unsigned char* const* from, const unsigned char* const* end, unsigned char* to, int count,
-                          std::uint32_t turn) {
+N2D2_MCU_FAST void spread(const Piece* from, int runs, unsigned char* to, int count, std::uint32_t turn, int at) {
     const unsigned char* run;
     __asm__ volatile(
         "vdup.32  q1, %[turn]\n"
         "1:\n\t"
-        "ldr      %[run], [%[from]], #4\n\t"
+        "ldrd     %[run], lr, [%[from]], #8\n\t"
+        "mla      %[run], lr, %[at], %[run]\n\t"
         "dlstp.8  lr, %[count]\n"
         "2:\n\t"
         "vldrb.8  q0, [%[run]], #16\n\t"
         "veor     q0, q0, q1\n\t"
         "vstrb.8  q0, [%[to]], #64\n\t"
         "letp     lr, 2b\n\t"
-        "cmp      %[from], %[end]\n\t"
+        "subs     %[runs], %[runs], #1\n\t"
         "bne      1b"
-        : [from] "+r"(from), [to] "+r"(to), [run] "=&r"(run)
-        : [end] "r"(end), [count] "r"(count), [turn] "r"(turn)
+        : [from] "+r"(from), [to] "+r"(to), [run] "=&r"(run), [runs] "+r"(runs)
+        : [count] "r"(count), [turn] "r"(turn), [at] "r"(at)
         : "lr", "q0", "q1", "memory", "cc");
 }
 
@@ -83,25 +89,26 @@ N2D2_MCU_FAST void spreadFour(const unsigned char* const* from, unsigned char* t
         : "lr", "q0", "q1", "q2", "memory", "cc");
 }
 
-// Copies runs of `count` bytes, one behind the other.
+// Copies such pieces as they are, to every `pitch`-th address.
 template <int = 0>
-N2D2_MCU_FAST void join(const unsigned char* const* from, const unsigned char* const* end, unsigned char* to, int count) {
+N2D2_MCU_FAST void join(const Piece* from, int runs, unsigned char* to, int count, int pitch, int at) {
     const unsigned char* run;
-    unsigned char* at;
+    unsigned char* place;
     __asm__ volatile(
         "1:\n\t"
-        "ldr      %[run], [%[from]], #4\n\t"
-        "mov      %[at], %[to]\n\t"
-        "add      %[to], %[to], %[count]\n\t"
+        "ldrd     %[run], lr, [%[from]], #8\n\t"
+        "mov      %[place], %[to]\n\t"
+        "mla      %[run], lr, %[at], %[run]\n\t"
+        "add      %[to], %[to], %[pitch]\n\t"
         "dlstp.8  lr, %[count]\n"
         "2:\n\t"
         "vldrb.8  q0, [%[run]], #16\n\t"
-        "vstrb.8  q0, [%[at]], #16\n\t"
+        "vstrb.8  q0, [%[place]], #16\n\t"
         "letp     lr, 2b\n\t"
-        "cmp      %[from], %[end]\n\t"
+        "subs     %[runs], %[runs], #1\n\t"
         "bne      1b"
-        : [from] "+r"(from), [to] "+r"(to), [run] "=&r"(run), [at] "=&r"(at)
-        : [end] "r"(end), [count] "r"(count)
+        : [from] "+r"(from), [to] "+r"(to), [run] "=&r"(run), [runs] "+r"(runs), [place] "=&r"(place)
+        : [count] "r"(count), [at] "r"(at), [pitch] "r"(pitch)
         : "lr", "q0", "memory", "cc");
 }
 

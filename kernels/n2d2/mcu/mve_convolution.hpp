@@ -17,25 +17,38 @@ struct Buffers {
     unsigned char* bytes;    // inputs, of layers whose channels are no multiple of 16
     unsigned char* padded;   // kernelWidth * channels
     unsigned char* results;  // four pixels of outputs, rounded up to two, or null where results are stored where they belong
-    const unsigned char** rows;  // kernelHeight
-    const unsigned char** runs;  // kernelHeight * kernelWidth
+    Piece* lines;            // kernelHeight
+    Piece* taps;             // kernelHeight * kernelWidth
 };
 
-// Where the runs of a window begin whose first column is `left`, a tap or a line of taps each; returns the end of the list.
-N2D2_INLINE const unsigned char** taps(const lanes::Shape& s, const Buffers& buffers, int left, bool inside) {
-    const unsigned char** runs = buffers.runs;
-    const int at = left * s.in.stride;
+// Each tap as a piece, for windows that are partly outside.
+N2D2_INLINE void place(const lanes::Shape& s, const Buffers& buffers, int left) {
+    Piece* to = buffers.taps;
     for (int u = 0; u < s.kernelHeight; ++u) {
-        const unsigned char* const row = buffers.rows[u];
-        if (inside) {
-            *runs++ = row ? row + at : buffers.padded;
-            continue;
-        }
+        const Piece row = buffers.lines[u];
         int column = left;
-        for (int v = 0; v < s.kernelWidth; ++v, column += s.dilationWidth)
-            *runs++ = row && column >= 0 && column < s.in.width ? row + column * s.in.stride : buffers.padded;
+        for (int v = 0; v < s.kernelWidth; ++v, column += s.dilationWidth, ++to) {
+            const bool there = row.step && column >= 0 && column < s.in.width;
+            to->from = there ? row.from + column * row.step : buffers.padded;
+            to->step = 0;
+        }
     }
-    return runs;
+}
+
+// The window of a pixel whose channels are no vectors, one byte behind the other.
+N2D2_INLINE void joinBytes(const lanes::Shape& s, const Buffers& buffers, int left, int used) {
+    const int line = s.kernelWidth * s.channels;
+    const int begin = left > 0 ? left : 0, end = left + s.kernelWidth < s.in.width ? left + s.kernelWidth : s.in.width;
+    if (!s.packed) {
+        place(s, buffers, left);
+        join(buffers.taps, s.kernelHeight * s.kernelWidth, buffers.bytes, s.channels, s.channels, 0);
+        return;
+    }
+    if (end - begin < s.kernelWidth)
+        std::memset(buffers.bytes, s.padding, static_cast<std::size_t>(used));
+    if (end > begin)
+        join(buffers.lines, s.kernelHeight, buffers.bytes + (begin - left) * s.channels, (end - begin) * s.channels, line,
+             begin);
 }
 
 template <int = 0>
@@ -46,8 +59,10 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, con
     const int line = s.kernelWidth * s.channels, last = s.packed ? s.in.width - s.kernelWidth : -1;
     const int next = step * s.out.stride, move = step * s.strideWidth;
     const int leftmost = s.reverse ? (pixels - 1) * s.strideWidth - s.padLeft : -s.padLeft;
-    const bool vectors = s.channels % Bytes == 0;
-    const unsigned char *sources[4], *const bytes = buffers.bytes;
+    const bool vectors = s.channels % Bytes == 0, point = s.point;
+    const std::int32_t stride = s.in.stride;
+    const unsigned char* sources[4];
+    const Piece bytes = {buffers.bytes, 0};
     Work work;
     work.window = buffers.window;
     work.end = buffers.window + 4 * s.inputs;
@@ -56,9 +71,8 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, con
     work.skip = skipOf(s.inputs / Bytes);
     work.results = stored;
     std::memset(buffers.padded, s.padding, static_cast<std::size_t>(line));
-    int y = s.reverse ? s.out.height - begin : begin - 1, x = 0, left = leftmost,
-        run = s.channels;  // x: pixels that a line has left
-    const unsigned char* const* runs = buffers.runs;
+    int y = s.reverse ? s.out.height - begin : begin - 1, x = 0;  // x: pixels that a line has left
+    int left = leftmost, at = 0;
     const unsigned char* source = nullptr;
     unsigned char *to = nullptr, *place = nullptr;
     for (int i = 0; i < count; i += 4) {
@@ -72,17 +86,16 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, con
                     to = out + s.out.at(y) + (s.reverse ? (pixels - 1) * s.out.stride : 0);
                     int from = y * s.strideHeight - s.padTop;
                     for (int u = 0; u < s.kernelHeight; ++u, from += s.dilationHeight)
-                        buffers.rows[u] = from < 0 || from >= s.in.height ? nullptr : in + s.in.at(from);
+                        buffers.lines[u] =
+                            from < 0 || from >= s.in.height ? Piece{buffers.padded, 0} : Piece{in + s.in.at(from), stride};
                 }
-                if (s.point) {
-                    source = buffers.rows[0] + left * s.in.stride;
-                } else {
-                    const bool inside = left >= 0 && left <= last;
-                    run = inside ? line : s.channels;
-                    runs = taps(s, buffers, left, inside);
-                    if (!vectors)
-                        join(buffers.runs, runs, buffers.bytes, run);
-                }
+                at = left;
+                if (point)
+                    source = buffers.lines[0].from + at * stride;
+                else if (!vectors)
+                    joinBytes(s, buffers, at, used);
+                else if (at < 0 || at > last)
+                    mve::place(s, buffers, at);
                 place = to;
                 to += next;
                 left += move;
@@ -91,25 +104,29 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, con
             sources[j] = source;
             places[j] = place;
             unsigned char* const window = buffers.window + j * Bytes;
-            if (!s.point && vectors)
-                spread(buffers.runs, runs, window, run, turn);
-            else if (!s.point)
-                spread(&bytes, &bytes + 1, window, used, turn);
+            if (point)
+                continue;
+            if (!vectors)
+                spread(&bytes, 1, window, used, turn, 0);
+            else if (at < 0 || at > last)
+                spread(buffers.taps, s.kernelHeight * s.kernelWidth, window, s.channels, turn, 0);
+            else
+                spread(buffers.lines, s.kernelHeight, window, line, turn, at);
         }
-        if (s.point)
+        if (point)
             spreadFour(sources, buffers.window, s.channels, turn);
-        std::uint32_t at[4];
+        std::uint32_t from[4];
         if (!buffers.results) {  // lines that wrap are not in order
             first = places[0] < places[3] ? places[0] : places[3];
             first = places[1] < first ? places[1] : first;
             first = places[2] < first ? places[2] : first;
         }
         for (int j = 0; j < 4; ++j)
-            at[j] = static_cast<std::uint32_t>(buffers.results ? 2 * pairs * j : places[j] - first);
+            from[j] = static_cast<std::uint32_t>(buffers.results ? 2 * pairs * j : places[j] - first);
         work.out = first;
-        work.places[0] = at[0] | at[2] << 16;
+        work.places[0] = from[0] | from[2] << 16;
         work.places[1] = work.places[0] + 0x00010001u;
-        work.places[2] = at[1] | at[3] << 16;
+        work.places[2] = from[1] | from[3] << 16;
         work.places[3] = work.places[2] + 0x00010001u;
         four(&work);
         if (buffers.results)
@@ -154,8 +171,8 @@ struct MveConvolution<Cfg, typename Exists<Cfg::Vectors>::Type> {
         static constexpr lanes::Shape shape = lanes::shapeOf<Cfg>(K);
         static constexpr mve::Results stored = mve::resultsOf<Cfg>();
         unsigned char window[4 * K], bytes[C % mve::Bytes ? K : 1], padded[Run], results[Apart ? 4 * (O + O % 2) : 1];
-        const unsigned char *lines[Cfg::KernelHeight], *runs[Cfg::KernelHeight * Cfg::KernelWidth];
-        const mve::Buffers buffers = {window, bytes, padded, Apart ? results : nullptr, lines, runs};
+        mve::Piece lines[Cfg::KernelHeight], taps[Cfg::KernelHeight * Cfg::KernelWidth];
+        const mve::Buffers buffers = {window, bytes, padded, Apart ? results : nullptr, lines, taps};
         mve::convolution(shape, stored, in, out, reinterpret_cast<const signed char*>(weights), buffers,
                          mve::turnOf<typename Input::Type>(), rows.begin, rows.end);
     }

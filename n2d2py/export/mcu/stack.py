@@ -27,7 +27,7 @@ def _window(layer: LayerView) -> int:
     if not node.op.is_depthwise(node):
         return dense
     columns = (width(layer.graph.shape(node.output)) - 1) * node.op.stride[1] + weights.shape[3]
-    return max(dense, weights.shape[2] * columns * 16)  # lines of 16 channels
+    return max(dense, weights.shape[2] * columns * 16, 1536)  # lines of 16 channels, or of all where that is little
 
 
 def stack_bytes(layers: Iterable[LayerView]) -> int:
