@@ -14,9 +14,12 @@ from support.export_networks import request, separate_plan
 from n2d2py.arithmetic import FixedPointRescale, NumType
 from n2d2py.export import ExportFolder, StoredStimuli, find_target
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
-from n2d2py.graph.forms import Weighted
+from n2d2py.graph.forms import Aligned, Form, Rescaled, Weighted
+from n2d2py.operators.base import Op
 from n2d2py.operators.conv import Conv
+from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
+from n2d2py.operators.pool import Pool
 
 FULL = NumType(8, full=True, scale=0.05, zero_point=-7)
 KINDS = (
@@ -79,6 +82,24 @@ class Layers:
         params = node.params
         self.graph.nodes[-1] = replace(node, op=Fc(), form=Weighted(params["weights"][:, :, 0, 0], params["bias"]))
         self.graph.tensors[node.output] = QuantTensor(node.output, (1, len(weights)), kinds[1])
+
+    def other(
+        self, op: Op, form: Form, shape: Sequence[int], kinds: Sequence[NumType], bound: int, factors: Sequence[float]
+    ) -> None:
+        """A layer without weights, whose inputs have one shape; the last of `kinds` is that of its output."""
+        number = len(self.graph.nodes)
+        name, sources = f"layer{number}", [f"x{number}_{i}" for i in range(len(kinds) - 1)]
+        node = QuantNode(name, op, sources, [name], form)
+        node.bound = bound
+        node.rescale = FixedPointRescale(np.rint(np.minimum(factors, 0.499) * 2**32).astype(np.int64), 32, 31)
+        node.clamp = (5, 99) if number % 4 == 3 else (kinds[-1].qmin, kinds[-1].qmax)
+        self.graph.inputs += sources
+        for source, kind in zip(sources, kinds, strict=False):
+            self.graph.tensors[source] = QuantTensor(source, (1, *shape), kind)
+        made = op.output_shapes([(1, *shape)] * len(sources), node)[0]
+        self.graph.tensors[name] = QuantTensor(name, made, kinds[-1])
+        self.graph.nodes.append(node)
+        self.graph.outputs.append(name)
 
     def random(self, outputs: int, *shape: int, low: int = -127, high: int = 127) -> np.ndarray:
         return self.rng.integers(low, high, (outputs, *shape), endpoint=True)
@@ -257,3 +278,31 @@ def test_lanes_at_their_bound(core, tmp_path):
     assert kernels[2] == f"{proved}: a sum may reach 2^23"
     assert kernels[4] == f"{proved}: a weight of -128 shares its lane with a negative one"
     assert "6 layers: identical" in make(tmp_path / "export", core, "test")
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_sums_and_pools(core, tmp_path):
+    """Sums of two and three tensors and average pools: odd sizes, channels of any number, all number types, 16 bits."""
+    need_core(core)
+    layers, wide = Layers(8), NumType(16, scale=0.001)
+    rng = layers.rng
+    for number in range(12):
+        shape = [int(size) for size in (rng.choice([1, 3, 4, 8, 20]), rng.integers(1, 6), rng.integers(1, 6))]
+        count = 3 if number % 6 == 5 else 2
+        kinds = [KINDS[(number * (1 + i % 2)) % 5] for i in range(count)] + [wide if number == 7 else KINDS[number // 2 % 5]]
+        multipliers = rng.integers(-16384, 16384, count)
+        bound = int(np.abs(multipliers).sum()) * 256 + 5000
+        form = Aligned(multipliers.astype(np.int32), np.array([int(rng.integers(-5000, 5000))], np.int32))
+        layers.other(ElemWise("Sum"), form, shape, kinds, bound, [300 / bound])
+    for number in range(12):
+        channels, size = int(rng.choice([1, 4, 6, 8, 64, 68])), [int(rng.integers(3, 8)), int(rng.integers(3, 8))]
+        kernel = (size[0], size[1]) if number % 2 else (2 + number % 3 // 2, 3)
+        pads, counted = (0, 0, 0, 0) if number % 4 < 2 or number % 2 else (1, 1, 0, 1), number % 3 > 0
+        op = Pool("Average", kernel, (1, 1 + number % 2), pads, counted)
+        counts = [kernel[0] * kernel[1]] if counted or not any(pads) else range(1, kernel[0] * kernel[1] + 1)
+        kinds = (wide if number == 8 else KINDS[number % 5], KINDS[number // 3 % 5])
+        bound = kernel[0] * kernel[1] * (65536 if number == 8 else 512)
+        layers.other(op, Rescaled(), [channels, *size], kinds, bound, [0.8 / count for count in counts])
+    kernels = layers.export(tmp_path / "export")
+    assert {kernel.split(" the compiler")[0] for kernel in kernels.values()} == {"vectors of sums"}
+    assert "24 layers: identical" in make(tmp_path / "export", core, "test")

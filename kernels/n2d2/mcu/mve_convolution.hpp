@@ -51,18 +51,38 @@ N2D2_INLINE void joinBytes(const lanes::Shape& s, const Buffers& buffers, int le
              begin);
 }
 
+// Gathers the window whose first column is `at`, one of four.
+N2D2_INLINE void gather(const lanes::Shape& s, const Buffers& buffers, int at, unsigned char* window, std::uint32_t turn) {
+    const int line = s.kernelWidth * s.channels;
+    if (s.channels % Bytes != 0) {
+        const Piece bytes = {buffers.bytes, 0};
+        joinBytes(s, buffers, at, s.kernelHeight * line);
+        spread(&bytes, 1, window, s.kernelHeight * line, turn, 0);
+    } else if (s.packed && at >= 0 && at + s.kernelWidth <= s.in.width) {
+        spread(buffers.lines, s.kernelHeight, window, line, turn, at);
+    } else {
+        place(s, buffers, at);
+        spread(buffers.taps, s.kernelHeight * s.kernelWidth, window, s.channels, turn, 0);
+    }
+}
+
+// For `four`: where the results of its pixels lie, from the first address.
+N2D2_INLINE void setPlaces(Work& work, std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t d) {
+    work.places[0] = a | c << 16;
+    work.places[1] = work.places[0] + 0x00010001u;
+    work.places[2] = b | d << 16;
+    work.places[3] = work.places[2] + 0x00010001u;
+}
+
 template <int = 0>
 N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, const unsigned char* in, unsigned char* out,
                                const signed char* stream, const Buffers& buffers, std::uint32_t turn, int begin, int end) {
-    const int pixels = s.out.width, count = (end - begin) * pixels, step = s.reverse ? -1 : 1;
-    const int pairs = (s.outputs + 1) / 2, used = s.kernelHeight * s.kernelWidth * s.channels;
-    const int line = s.kernelWidth * s.channels, last = s.packed ? s.in.width - s.kernelWidth : -1;
-    const int next = step * s.out.stride, move = step * s.strideWidth;
-    const int leftmost = s.reverse ? (pixels - 1) * s.strideWidth - s.padLeft : -s.padLeft;
-    const bool vectors = s.channels % Bytes == 0, point = s.point;
-    const std::int32_t stride = s.in.stride;
+    const int pixels = s.out.width, step = s.reverse ? -1 : 1, pairs = (s.outputs + 1) / 2;
+    const int next = step * s.out.stride, move = step * s.strideWidth, ahead = next < 0 ? 3 * next : 0;
+    const int first = s.reverse ? pixels - 1 : 0;
+    const bool point = s.point;
+    const std::int32_t stride = s.in.stride, channels = s.channels;
     const unsigned char* sources[4];
-    const Piece bytes = {buffers.bytes, 0};
     Work work;
     work.window = buffers.window;
     work.end = buffers.window + 4 * s.inputs;
@@ -70,68 +90,86 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, con
     work.streamEnd = stream + pairs * (2 * s.inputs + 2 * Bytes);
     work.skip = skipOf(s.inputs / Bytes);
     work.results = stored;
-    std::memset(buffers.padded, s.padding, static_cast<std::size_t>(line));
-    int y = s.reverse ? s.out.height - begin : begin - 1, x = 0;  // x: pixels that a line has left
-    int left = leftmost, at = 0;
-    const unsigned char* source = nullptr;
-    unsigned char *to = nullptr, *place = nullptr;
-    for (int i = 0; i < count; i += 4) {
-        unsigned char *places[4], *first = buffers.results;
+    std::memset(buffers.padded, s.padding, static_cast<std::size_t>(s.kernelWidth * channels));
+    // Places of pixels in the order of addresses: all those of a line.
+    Work row = work;
+    setPlaces(row, static_cast<std::uint32_t>(-ahead), static_cast<std::uint32_t>(next - ahead),
+              static_cast<std::uint32_t>(2 * next - ahead), static_cast<std::uint32_t>(3 * next - ahead));
+    int count = (end - begin) * pixels, left = 0, x = 0;  // x: pixels that the line has left
+    int y = s.reverse ? s.out.height - begin : begin - 1;
+    unsigned char* to = nullptr;
+    while (count > 0) {
+        if (x >= 4 && !buffers.results) {
+            if (point) {
+                const unsigned char* const source = buffers.lines[0].from + left * stride;
+                const int apart = move * stride;
+                sources[0] = source;
+                sources[1] = source + apart;
+                sources[2] = source + 2 * apart;
+                sources[3] = source + 3 * apart;
+                spreadFour(sources, buffers.window, channels, turn);
+            } else {
+                for (int j = 0; j < 4; ++j)
+                    gather(s, buffers, left + j * move, buffers.window + j * Bytes, turn);
+            }
+            row.out = to + ahead;
+            four(&row);
+            to += 4 * next;
+            left += 4 * move;
+            x -= 4;
+            count -= 4;
+            continue;
+        }
+        unsigned char* places[4];
+        int at = left;
         for (int j = 0; j < 4; ++j) {
-            if (i + j < count) {  // else the last one again
+            if (j < count) {  // else the last one again
                 if (x == 0) {
                     x = pixels;
                     y += step;
-                    left = leftmost;
-                    to = out + s.out.at(y) + (s.reverse ? (pixels - 1) * s.out.stride : 0);
+                    left = first * s.strideWidth - s.padLeft;
+                    to = out + s.out.at(y) + first * s.out.stride;
                     int from = y * s.strideHeight - s.padTop;
                     for (int u = 0; u < s.kernelHeight; ++u, from += s.dilationHeight)
                         buffers.lines[u] =
                             from < 0 || from >= s.in.height ? Piece{buffers.padded, 0} : Piece{in + s.in.at(from), stride};
+                    if (j == 0 && x >= 4 && !buffers.results)
+                        break;
                 }
                 at = left;
-                if (point)
-                    source = buffers.lines[0].from + at * stride;
-                else if (!vectors)
-                    joinBytes(s, buffers, at, used);
-                else if (at < 0 || at > last)
-                    mve::place(s, buffers, at);
-                place = to;
+                places[j] = to;
+                sources[j] = point ? buffers.lines[0].from + at * stride : nullptr;
                 to += next;
                 left += move;
                 --x;
+            } else {
+                places[j] = places[j - 1];
+                sources[j] = sources[j - 1];
             }
-            sources[j] = source;
-            places[j] = place;
-            unsigned char* const window = buffers.window + j * Bytes;
-            if (point)
-                continue;
-            if (!vectors)
-                spread(&bytes, 1, window, used, turn, 0);
-            else if (at < 0 || at > last)
-                spread(buffers.taps, s.kernelHeight * s.kernelWidth, window, s.channels, turn, 0);
-            else
-                spread(buffers.lines, s.kernelHeight, window, line, turn, at);
+            if (!point)
+                gather(s, buffers, at, buffers.window + j * Bytes, turn);
         }
+        if (x == pixels)
+            continue;  // a line with room for four
         if (point)
-            spreadFour(sources, buffers.window, s.channels, turn);
-        std::uint32_t from[4];
-        if (!buffers.results) {  // lines that wrap are not in order
-            first = places[0] < places[3] ? places[0] : places[3];
-            first = places[1] < first ? places[1] : first;
-            first = places[2] < first ? places[2] : first;
+            spreadFour(sources, buffers.window, channels, turn);
+        if (buffers.results) {
+            const std::uint32_t each = static_cast<std::uint32_t>(2 * pairs);
+            work.out = buffers.results;
+            setPlaces(work, 0, each, 2 * each, 3 * each);
+        } else {
+            unsigned char* low = places[0] < places[3] ? places[0] : places[3];  // lines that wrap are not in order
+            low = places[1] < low ? places[1] : low;
+            low = places[2] < low ? places[2] : low;
+            work.out = low;
+            setPlaces(work, static_cast<std::uint32_t>(places[0] - low), static_cast<std::uint32_t>(places[1] - low),
+                      static_cast<std::uint32_t>(places[2] - low), static_cast<std::uint32_t>(places[3] - low));
         }
-        for (int j = 0; j < 4; ++j)
-            from[j] = static_cast<std::uint32_t>(buffers.results ? 2 * pairs * j : places[j] - first);
-        work.out = first;
-        work.places[0] = from[0] | from[2] << 16;
-        work.places[1] = work.places[0] + 0x00010001u;
-        work.places[2] = from[1] | from[3] << 16;
-        work.places[3] = work.places[2] + 0x00010001u;
         four(&work);
         if (buffers.results)
-            for (int j = 0; j < 4 && i + j < count; ++j)
+            for (int j = 0; j < 4 && j < count; ++j)
                 std::memcpy(places[j], buffers.results + 2 * pairs * j, static_cast<std::size_t>(s.outputs));
+        count -= 4;
     }
 }
 
