@@ -19,8 +19,15 @@ MEASURED = {
     ("cortex-m4", "vww_96", "-Os"): 10_171_078,
     ("cortex-m4", "kws_dscnn", "-O2"): 3_267_358,
     ("cortex-m4", "kws_dscnn", "-Os"): 3_279_578,
+    ("cortex-m55", "resnet8", "-O2"): 2_239_956,
+    ("cortex-m55", "resnet8", "-Os"): 2_233_121,
+    ("cortex-m55", "vww_96", "-O2"): 2_536_563,
+    ("cortex-m55", "vww_96", "-Os"): 2_545_262,
+    ("cortex-m55", "kws_dscnn", "-O2"): 809_082,
+    ("cortex-m55", "kws_dscnn", "-Os"): 810_934,
+    ("cortex-m55", "ad_autoencoder", "-O2"): 50_103,
 }
-"""By GCC 12.2. The networks are MLPerf Tiny's, quantized already."""
+"""By GCC 12.2. The networks are MLPerf Tiny's, quantized already but for ad_autoencoder."""
 
 
 def counted(folder: Path, core: str, option: str) -> int:
@@ -38,8 +45,10 @@ def exported(tmp_path_factory):
             out = tmp_path_factory.mktemp(network)
             text = (ROOT / "tests" / "networks" / f"{network}.ini").read_text()
             text = text.replace("${N2D2_DATA}", str(SHARED)).replace("${N2D2_MODELS}", str(SHARED / "models"))
-            (out / f"{network}.ini").write_text(text.replace(f"{network}.onnx", f"{network}_qdq.onnx"))
-            made[network] = export_for_boards(out / f"{network}.ini", out, "-db-export", "3", calibrate=False)
+            quantized = (SHARED / "models" / f"{network}_qdq.onnx").is_file()
+            model = f"{network}_qdq.onnx" if quantized else f"{network}.onnx"
+            (out / f"{network}.ini").write_text(text.replace(f"{network}.onnx", model))
+            made[network] = export_for_boards(out / f"{network}.ini", out, "-db-export", "3", calibrate=not quantized)
         return made[network]
 
     return of
@@ -56,12 +65,13 @@ def test_networks(core, network, option, exported):
     assert found <= 1.01 * MEASURED[core, network, option], f"{found:,} instructions"
 
 
-def test_the_size_of_code_matters_little(small):
-    """-Os costs at most a twentieth in the DSP kernels, whatever the portable ones lose."""
-    need_core("cortex-m4")
+@pytest.mark.parametrize("core", ["cortex-m4", pytest.param("cortex-m55", marks=pytest.mark.slow)])
+def test_the_size_of_code_matters_little(small, core):
+    """-Os costs at most a twentieth in the kernels of DSP and MVE, whatever the portable ones lose."""
+    need_core(core)
     counts = {}
     for option in ("-O2", "-Os"):
-        said = make(small, "cortex-m4", "-s", "count", f"OPT={option}")
+        said = make(small, core, "-s", "count", f"OPT={option}")
         counts[option] = {name: int(count) for name, count in re.findall(r"^(\S+) +(\d+)$", said, re.MULTILINE)}
     for layer in ("a", "b", "c", "dw", "left"):
         assert counts["-Os"][layer] <= 1.05 * counts["-O2"][layer], layer

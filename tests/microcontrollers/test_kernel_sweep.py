@@ -256,7 +256,7 @@ def test_fully_connected(core, tmp_path):
     assert "20 layers: identical" in make(tmp_path / "export", core, "test")
 
 
-@pytest.mark.parametrize("core", CORES)
+@pytest.mark.parametrize("core", ["cortex-m4", pytest.param("cortex-m55", marks=pytest.mark.slow)])
 def test_lanes_at_their_bound(core, tmp_path):
     """Sums of output B below 2^23 are exact; one weight more, and the layer has no lanes."""
     need_core(core)
@@ -280,7 +280,7 @@ def test_lanes_at_their_bound(core, tmp_path):
     assert "6 layers: identical" in make(tmp_path / "export", core, "test")
 
 
-@pytest.mark.parametrize("core", CORES)
+@pytest.mark.parametrize("core", ["cortex-m55", pytest.param("cortex-m4", marks=pytest.mark.slow)])
 def test_sums_and_pools(core, tmp_path):
     """Sums of two and three tensors and average pools: odd sizes, channels of any number, all number types, 16 bits."""
     need_core(core)
