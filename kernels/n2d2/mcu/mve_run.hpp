@@ -8,7 +8,7 @@
 namespace n2d2 {
 namespace mve {
 
-// out[i] = clamp(zero + ((sums[i] * multiplier + 2^31) >> 32)), with the multipliers one behind the other or `step` 0.
+// out[i] = clamp(zero + ((sums[i] * multiplier + 2^31) >> 32)), with a multiplier for each sum or one for all.
 template <int = 0>
 N2D2_MCU_FAST void requantize(const std::int32_t* sums, const std::int32_t* multipliers, bool varying, const Results& stored,
                               int count, unsigned char* out) {
