@@ -17,6 +17,8 @@
 #include "n2d2/isa/neondot.hpp"
 #elif N2D2_NEON
 #include "n2d2/isa/neon.hpp"
+#elif N2D2_MVE
+#include "n2d2/isa/mve.hpp"
 #elif N2D2_DSP
 #include "n2d2/isa/dsp.hpp"
 #endif

@@ -144,6 +144,13 @@ struct Elemwise {
     }
 };
 
+}  // namespace n2d2
+
+#define N2D2_BIND_ELEMWISE
+#include "n2d2/bindings.hpp"
+
+namespace n2d2 {
+
 // in: the bases of the operands, in order.
 template <class Cfg, class... Lines>
 N2D2_INLINE void elemwise(const unsigned char* const* in, unsigned char* out, const Lines&... rows) {

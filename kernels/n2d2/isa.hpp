@@ -6,7 +6,8 @@
 //   n2d2::Sse41       sse4        x86-64 with SSE4.1
 //   n2d2::NeonDot     neondot     ARMv8.2 with the dot product instructions
 //   n2d2::Neon        neon        ARM with NEON, little-endian
-//   n2d2::Dsp         dsp         Cortex-M with the DSP extension: M4, M7, M33, M55
+//   n2d2::Mve         mve         Cortex-M with the vector extension: M55, M85
+//   n2d2::Dsp         dsp         Cortex-M with the DSP extension: M4, M7, M33
 //   n2d2::Portable    portable    everything else, and everything with -DN2D2_ISA_PORTABLE
 //
 // `Native` names it; the first one that the compiler may use is taken. Its macro is 1, and that of the set which it extends, all others
@@ -75,6 +76,15 @@
 #define N2D2_PANELS 1
 #define N2D2_FLOAT_VECTORS 1
 #define N2D2_TILES(X) X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(2, 1, 24576) X(3, 1, 24576)
+#elif defined(__ARM_FEATURE_MVE) && defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)
+#define N2D2_MVE 1
+#define N2D2_DSP 1
+#define N2D2_ISA_NAME "mve"
+#define N2D2_ISA_TAG Mve
+#define N2D2_ISA_SPEED 4
+#define N2D2_PANELS 0
+#define N2D2_FLOAT_VECTORS 0
+#define N2D2_TILES(X) X(0, 0, 0)
 #elif defined(__ARM_FEATURE_DSP) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && !defined(__ARM_BIG_ENDIAN)
 #define N2D2_DSP 1
 #define N2D2_ISA_NAME "dsp"
@@ -112,6 +122,9 @@
 #if !defined(N2D2_NEON)
 #define N2D2_NEON 0
 #endif
+#if !defined(N2D2_MVE)
+#define N2D2_MVE 0
+#endif
 #if !defined(N2D2_DSP)
 #define N2D2_DSP 0
 #endif
@@ -124,6 +137,7 @@ struct Avx2 {};
 struct Sse41 {};
 struct NeonDot {};
 struct Neon {};
+struct Mve {};
 struct Dsp {};
 struct RealVectors {};
 

@@ -177,6 +177,13 @@ struct PoolAverage {
     struct Last<true, Any> : PortableRun<Epilogue, false> {};
 };
 
+}  // namespace n2d2
+
+#define N2D2_BIND_POOL
+#include "n2d2/bindings.hpp"
+
+namespace n2d2 {
+
 template <class Cfg, class Reducer>
 struct PoolLines {
     typedef typename Cfg::Input Input;

@@ -67,6 +67,7 @@ FLOORS = (
         "n2d2py.export.cpp.selection",
         "n2d2py.export.cpp.text",
         "n2d2py.export.cpp.variants",
+        "n2d2py.export.cpp.vector_streams",
         "n2d2py.export.cpp.winograd",
     ),
     ("n2d2py.operators",),

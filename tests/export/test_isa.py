@@ -26,6 +26,8 @@ BOUND = {
     isa.TABLES: "LOOKUP",
     isa.LANES: "CONVOLUTION",
     isa.PAIRS: "DEPTHWISE",
+    isa.DOTS: "CONVOLUTION",
+    isa.TAPS: "DEPTHWISE",
 }
 """What a set has, by the mark of the operator that its header binds."""
 
@@ -79,11 +81,11 @@ def test_implementations_name_sets_of_the_table():
 
 
 def test_nothing_else_names_an_instruction_set():
-    """Python and templates take names, tags, macros and flags from the table."""
+    """Python and templates take names, tags, macros and flags from the table; __ARM_FEATURE_... is a name of the compiler."""
     words = "|".join(
         {*(row.name for row in isa.instruction_sets()), "avx512", "sse41", *(row.tag for row in isa.instruction_sets())}
     )
-    named = re.compile(rf"(?<![a-z])({words})(?![a-z])|-m(avx|sse4|fpu=neon)", re.IGNORECASE)
+    named = re.compile(rf"(?<![a-z])(?<!__arm_feature_)({words})(?![a-z])|-m(avx|sse4|fpu=neon)", re.IGNORECASE)
     places = [*(ROOT / "n2d2py").rglob("*.py"), *(ROOT / "export_templates").rglob("*.j2")]
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"

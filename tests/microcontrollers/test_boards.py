@@ -136,7 +136,7 @@ def test_networks_of_the_repository(network, name, tmp_path):
     assert "layers: identical" in make(folder, name, "test")
 
 
-@pytest.mark.parametrize("name", ["cortex-m4"])
+@pytest.mark.parametrize("name", ["cortex-m4", pytest.param("cortex-m55", marks=pytest.mark.slow)])
 def test_lines_that_arrive_one_by_one(name, tmp_path):
     need_core(name)
     folder = export_for_boards(SMALL, tmp_path, parameters="StreamInput=1\n")

@@ -1,4 +1,4 @@
-"""Instructions of one inference on a Cortex-M4 against numbers that were measured: they may not grow by more than a hundredth."""
+"""Instructions of one inference on a Cortex-M4 and a Cortex-M55 against numbers that were measured: they may not grow by more than a hundredth."""
 
 from __future__ import annotations
 
@@ -13,18 +13,25 @@ ROOT = Path(__file__).resolve().parents[2]
 SHARED = Path(os.environ["N2D2_DATA"]) if "N2D2_DATA" in os.environ else ROOT.parent / "shared" / "data"
 COMPILER = "12.2"
 MEASURED = {
-    ("resnet8", "-O2"): 12_737_241,
-    ("resnet8", "-Os"): 12_826_049,
-    ("vww_96", "-O2"): 10_013_610,
-    ("vww_96", "-Os"): 10_171_078,
-    ("kws_dscnn", "-O2"): 3_267_358,
-    ("kws_dscnn", "-Os"): 3_279_578,
+    ("cortex-m4", "resnet8", "-O2"): 12_737_241,
+    ("cortex-m4", "resnet8", "-Os"): 12_826_049,
+    ("cortex-m4", "vww_96", "-O2"): 10_013_610,
+    ("cortex-m4", "vww_96", "-Os"): 10_171_078,
+    ("cortex-m4", "kws_dscnn", "-O2"): 3_267_358,
+    ("cortex-m4", "kws_dscnn", "-Os"): 3_279_578,
+    ("cortex-m55", "resnet8", "-O2"): 2_239_956,
+    ("cortex-m55", "resnet8", "-Os"): 2_233_121,
+    ("cortex-m55", "vww_96", "-O2"): 2_536_563,
+    ("cortex-m55", "vww_96", "-Os"): 2_545_262,
+    ("cortex-m55", "kws_dscnn", "-O2"): 809_082,
+    ("cortex-m55", "kws_dscnn", "-Os"): 810_934,
+    ("cortex-m55", "ad_autoencoder", "-O2"): 50_103,
 }
-"""By GCC 12.2. The networks are MLPerf Tiny's, quantized already."""
+"""By GCC 12.2. The networks are MLPerf Tiny's, quantized already but for ad_autoencoder."""
 
 
-def counted(folder: Path, option: str) -> int:
-    said = make(folder, "cortex-m4", "-s", "count", f"OPT={option}")
+def counted(folder: Path, core: str, option: str) -> int:
+    said = make(folder, core, "-s", "count", f"OPT={option}")
     (found,) = re.findall(r"^inference +(\d+)$", said, re.MULTILINE)
     return int(found)
 
@@ -38,8 +45,10 @@ def exported(tmp_path_factory):
             out = tmp_path_factory.mktemp(network)
             text = (ROOT / "tests" / "networks" / f"{network}.ini").read_text()
             text = text.replace("${N2D2_DATA}", str(SHARED)).replace("${N2D2_MODELS}", str(SHARED / "models"))
-            (out / f"{network}.ini").write_text(text.replace(f"{network}.onnx", f"{network}_qdq.onnx"))
-            made[network] = export_for_boards(out / f"{network}.ini", out, "-db-export", "3", calibrate=False)
+            quantized = (SHARED / "models" / f"{network}_qdq.onnx").is_file()
+            model = f"{network}_qdq.onnx" if quantized else f"{network}.onnx"
+            (out / f"{network}.ini").write_text(text.replace(f"{network}.onnx", model))
+            made[network] = export_for_boards(out / f"{network}.ini", out, "-db-export", "3", calibrate=not quantized)
         return made[network]
 
     return of
@@ -47,21 +56,22 @@ def exported(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not SHARED.is_dir(), reason="real models and data are not in ../shared/data")
-@pytest.mark.parametrize("network, option", MEASURED)
-def test_networks(network, option, exported):
-    need_core("cortex-m4")
-    if not tool("cortex-m4", "gcc", "-dumpfullversion").startswith(COMPILER):
+@pytest.mark.parametrize("core, network, option", MEASURED)
+def test_networks(core, network, option, exported):
+    need_core(core)
+    if not tool(core, "gcc", "-dumpfullversion").startswith(COMPILER):
         pytest.skip(f"the numbers are those of GCC {COMPILER}")
-    found = counted(exported(network), option)
-    assert found <= 1.01 * MEASURED[network, option], f"{found:,} instructions"
+    found = counted(exported(network), core, option)
+    assert found <= 1.01 * MEASURED[core, network, option], f"{found:,} instructions"
 
 
-def test_the_size_of_code_matters_little(small):
-    """-Os costs at most a twentieth in the DSP kernels, whatever the portable ones lose."""
-    need_core("cortex-m4")
+@pytest.mark.parametrize("core", ["cortex-m4", pytest.param("cortex-m55", marks=pytest.mark.slow)])
+def test_the_size_of_code_matters_little(small, core):
+    """-Os costs at most a twentieth in the kernels of DSP and MVE, whatever the portable ones lose."""
+    need_core(core)
     counts = {}
     for option in ("-O2", "-Os"):
-        said = make(small, "cortex-m4", "-s", "count", f"OPT={option}")
+        said = make(small, core, "-s", "count", f"OPT={option}")
         counts[option] = {name: int(count) for name, count in re.findall(r"^(\S+) +(\d+)$", said, re.MULTILINE)}
     for layer in ("a", "b", "c", "dw", "left"):
         assert counts["-Os"][layer] <= 1.05 * counts["-O2"][layer], layer

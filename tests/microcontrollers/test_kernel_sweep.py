@@ -1,4 +1,4 @@
-"""Kernels of the DSP extension against Python's integers: many layers, each with an input of its own, in one program."""
+"""Kernels of the DSP extension and of MVE against Python's integers: many layers, each with an input of its own, in one program."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ from support.export_networks import request, separate_plan
 from n2d2py.arithmetic import FixedPointRescale, NumType
 from n2d2py.export import ExportFolder, StoredStimuli, find_target
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
-from n2d2py.graph.forms import Weighted
+from n2d2py.graph.forms import Aligned, Form, Rescaled, Weighted
+from n2d2py.operators.base import Op
 from n2d2py.operators.conv import Conv
+from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
+from n2d2py.operators.pool import Pool
 
 FULL = NumType(8, full=True, scale=0.05, zero_point=-7)
 KINDS = (
@@ -79,6 +82,24 @@ class Layers:
         params = node.params
         self.graph.nodes[-1] = replace(node, op=Fc(), form=Weighted(params["weights"][:, :, 0, 0], params["bias"]))
         self.graph.tensors[node.output] = QuantTensor(node.output, (1, len(weights)), kinds[1])
+
+    def other(
+        self, op: Op, form: Form, shape: Sequence[int], kinds: Sequence[NumType], bound: int, factors: Sequence[float]
+    ) -> None:
+        """A layer without weights, whose inputs have one shape; the last of `kinds` is that of its output."""
+        number = len(self.graph.nodes)
+        name, sources = f"layer{number}", [f"x{number}_{i}" for i in range(len(kinds) - 1)]
+        node = QuantNode(name, op, sources, [name], form)
+        node.bound = bound
+        node.rescale = FixedPointRescale(np.rint(np.minimum(factors, 0.499) * 2**32).astype(np.int64), 32, 31)
+        node.clamp = (5, 99) if number % 4 == 3 else (kinds[-1].qmin, kinds[-1].qmax)
+        self.graph.inputs += sources
+        for source, kind in zip(sources, kinds, strict=False):
+            self.graph.tensors[source] = QuantTensor(source, (1, *shape), kind)
+        made = op.output_shapes([(1, *shape)] * len(sources), node)[0]
+        self.graph.tensors[name] = QuantTensor(name, made, kinds[-1])
+        self.graph.nodes.append(node)
+        self.graph.outputs.append(name)
 
     def random(self, outputs: int, *shape: int, low: int = -127, high: int = 127) -> np.ndarray:
         return self.rng.integers(low, high, (outputs, *shape), endpoint=True)
@@ -145,40 +166,100 @@ def depthwise(seed: int, count: int) -> Layers:
     return layers
 
 
+CORES = ("cortex-m4", "cortex-m55")
+LANES, PAIRS = "dot products of vectors; two weights a lane", "two taps a word"
 SLOW = [pytest.param(seed, option, marks=pytest.mark.slow) for seed in (2, 3) for option in ("-O2", "-Os")]
 
 
+@pytest.mark.parametrize("core", CORES)
 @pytest.mark.parametrize("seed, option", [(1, "-O2"), *SLOW])
-def test_convolutions(seed, option, tmp_path):
-    need_core("cortex-m4")
+def test_convolutions(seed, option, core, tmp_path):
+    need_core(core)
     kernels = convolutions(seed, 40).export(tmp_path / "export")
-    assert {kernel.split(" bytes")[0] for kernel in kernels.values()} == {"two weights a lane"}
-    assert "40 layers: identical" in make(tmp_path / "export", "cortex-m4", "test", f"OPT={option}")
+    assert {kernel.split(" bytes")[0] for kernel in kernels.values()} == {LANES}
+    assert "40 layers: identical" in make(tmp_path / "export", core, "test", f"OPT={option}")
 
 
+@pytest.mark.parametrize("option", ["-O2", pytest.param("-O0", marks=pytest.mark.slow)])
+def test_channels_of_whole_vectors(option, tmp_path):
+    """Channels around multiples of 16, windows around multiples of eight vectors, pixels that are no multiple of four."""
+    need_core("cortex-m55")
+    layers = Layers(6)
+    shapes = [
+        (16, 1, 4),
+        (32, 1, 3),
+        (64, 1, 2),
+        (128, 1, 7),
+        (144, 1, 2),
+        (16, 3, 5),
+        (48, 3, 2),
+        (15, 1, 1),
+        (17, 3, 3),
+        (160, 2, 6),
+    ]
+    for number, (channels, kernel, outputs) in enumerate([*shapes, *shapes]):
+        kinds = (KINDS[number % 5], KINDS[number // 2 % 5])
+        weights = layers.random(outputs, channels, kernel, kernel, low=-128)
+        pads = [int(p) for p in layers.rng.integers(0, kernel, 4)]
+        size = (int(layers.rng.integers(kernel, 7)), int(layers.rng.integers(kernel, 7)))
+        clamp = (5, 99) if number % 6 == 3 else None
+        layers.conv(size, channels, weights, layers.rng.integers(1, 3, 2).tolist(), pads, kinds=kinds, clamp=clamp)
+    kernels = layers.export(tmp_path / "export")
+    assert all(kernel.startswith("dot products of vectors") for kernel in kernels.values())
+    assert "20 layers: identical" in make(tmp_path / "export", "cortex-m55", "test", f"OPT={option}")
+
+
+@pytest.mark.parametrize("core", CORES)
 @pytest.mark.parametrize("seed, option", [(1, "-O2"), *SLOW])
-def test_depthwise(seed, option, tmp_path):
-    need_core("cortex-m4")
+def test_depthwise(seed, option, core, tmp_path):
+    need_core(core)
     kernels = depthwise(seed, 30).export(tmp_path / "export")
-    assert {kernel.split(" bytes")[0] for kernel in kernels.values()} == {"two taps a word"}
-    assert "30 layers: identical" in make(tmp_path / "export", "cortex-m4", "test", f"OPT={option}")
+    names = {kernel.split(" bytes")[0] for kernel in kernels.values()}
+    assert names == {PAIRS, f"vectors of channels; {PAIRS}"}
+    assert "30 layers: identical" in make(tmp_path / "export", core, "test", f"OPT={option}")
 
 
-def test_fully_connected(tmp_path):
-    need_core("cortex-m4")
+@pytest.mark.parametrize("option", ["-O2", pytest.param("-O0", marks=pytest.mark.slow)])
+def test_channels_of_vectors(option, tmp_path):
+    """3 x 3 of any number of channels: tails, two pixels of eight channels, strides, padding, all number types."""
+    need_core("cortex-m55")
+    layers = Layers(7)
+    channels = [1, 3, 8, 8, 8, 8, 15, 16, 17, 24, 40]
+    for number, count in enumerate([*channels, *channels]):
+        kinds = (KINDS[number % 5], KINDS[number // 3 % 5])
+        weights = layers.random(count, 1, 3, 3, low=-127)
+        if number % 5 == 1:
+            weights[:] = layers.rng.choice([-127, 127])
+        stride = (int(layers.rng.integers(1, 4)), 1 + number // 2 % 2)
+        pads = [int(p) for p in layers.rng.integers(0, 3, 4)]
+        size = (int(layers.rng.integers(3, 8)), int(layers.rng.integers(3, 9)))
+        layers.conv(size, count, weights, stride, pads, (1, 1), kinds, (5, 99) if number % 6 == 3 else None, count)
+    weights = layers.random(8, 1, 3, 3)
+    weights[5, 0, 0, 2] = weights[5, 0, 0, 1] = -128  # two taps whose products leave 16 bits together
+    layers.conv((5, 5), 8, weights, kinds=(FULL, FULL), groups=8)
+    kernels = list(layers.export(tmp_path / "export").values())
+    assert all(kernel.startswith("vectors of channels") for kernel in kernels[:-1])
+    assert kernels[-1].startswith(PAIRS) and "two weights of -128 may leave 16 bits" in kernels[-1]
+    assert "23 layers: identical" in make(tmp_path / "export", "cortex-m55", "test", f"OPT={option}")
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_fully_connected(core, tmp_path):
+    need_core(core)
     layers = Layers(5)
     for number in range(20):
         shape = (int(layers.rng.integers(1, 20)), int(layers.rng.integers(1, 4)), int(layers.rng.integers(1, 4)))
         kinds = (KINDS[number % 5], KINDS[number // 2 % 5])
         layers.fc(shape, layers.random(int(layers.rng.integers(1, 14)), int(np.prod(shape))), kinds)
     kernels = layers.export(tmp_path / "export")
-    assert {kernel.split(" bytes")[0] for kernel in kernels.values()} == {"two weights a lane"}
-    assert "20 layers: identical" in make(tmp_path / "export", "cortex-m4", "test")
+    assert {kernel.split(" bytes")[0] for kernel in kernels.values()} == {LANES}
+    assert "20 layers: identical" in make(tmp_path / "export", core, "test")
 
 
-def test_lanes_at_their_bound(tmp_path):
-    """Sums of output B below 2^23 are exact; one weight more, and the layer has the portable kernel."""
-    need_core("cortex-m4")
+@pytest.mark.parametrize("core", ["cortex-m4", pytest.param("cortex-m55", marks=pytest.mark.slow)])
+def test_lanes_at_their_bound(core, tmp_path):
+    """Sums of output B below 2^23 are exact; one weight more, and the layer has no lanes."""
+    need_core(core)
     layers = Layers(4)
     for channels in (256, 258, 262):
         weights = np.full((4, channels, 1, 1), 127)
@@ -192,8 +273,36 @@ def test_lanes_at_their_bound(tmp_path):
     weights[0], weights[1] = 5, -128
     layers.conv((2, 2), 8, weights, kinds=(KINDS[0], FULL))
     kernels = list(layers.export(tmp_path / "export").values())
-    assert kernels[0].startswith("two weights") and kernels[1].startswith("two weights")
-    assert kernels[2] == "portable no two weights a lane: a sum may reach 2^23"
-    assert kernels[4] == "portable no two weights a lane: a weight of -128 shares its lane with a negative one"
-    assert kernels[5].startswith("two weights")
-    assert "6 layers: identical" in make(tmp_path / "export", "cortex-m4", "test")
+    assert all(kernels[layer].startswith(LANES) for layer in (0, 1, 5))
+    proved = "dot products of vectors bytes, sums that are proved; no two weights a lane"
+    assert kernels[2] == f"{proved}: a sum may reach 2^23"
+    assert kernels[4] == f"{proved}: a weight of -128 shares its lane with a negative one"
+    assert "6 layers: identical" in make(tmp_path / "export", core, "test")
+
+
+@pytest.mark.parametrize("core", ["cortex-m55", pytest.param("cortex-m4", marks=pytest.mark.slow)])
+def test_sums_and_pools(core, tmp_path):
+    """Sums of two and three tensors and average pools: odd sizes, channels of any number, all number types, 16 bits."""
+    need_core(core)
+    layers, wide = Layers(8), NumType(16, scale=0.001)
+    rng = layers.rng
+    for number in range(12):
+        shape = [int(size) for size in (rng.choice([1, 3, 4, 8, 20]), rng.integers(1, 6), rng.integers(1, 6))]
+        count = 3 if number % 6 == 5 else 2
+        kinds = [KINDS[(number * (1 + i % 2)) % 5] for i in range(count)] + [wide if number == 7 else KINDS[number // 2 % 5]]
+        multipliers = rng.integers(-16384, 16384, count)
+        bound = int(np.abs(multipliers).sum()) * 256 + 5000
+        form = Aligned(multipliers.astype(np.int32), np.array([int(rng.integers(-5000, 5000))], np.int32))
+        layers.other(ElemWise("Sum"), form, shape, kinds, bound, [300 / bound])
+    for number in range(12):
+        channels, size = int(rng.choice([1, 4, 6, 8, 64, 68])), [int(rng.integers(3, 8)), int(rng.integers(3, 8))]
+        kernel = (size[0], size[1]) if number % 2 else (2 + number % 3 // 2, 3)
+        pads, counted = (0, 0, 0, 0) if number % 4 < 2 or number % 2 else (1, 1, 0, 1), number % 3 > 0
+        op = Pool("Average", kernel, (1, 1 + number % 2), pads, counted)
+        counts = [kernel[0] * kernel[1]] if counted or not any(pads) else range(1, kernel[0] * kernel[1] + 1)
+        kinds = (wide if number == 8 else KINDS[number % 5], KINDS[number // 3 % 5])
+        bound = kernel[0] * kernel[1] * (65536 if number == 8 else 512)
+        layers.other(op, Rescaled(), [channels, *size], kinds, bound, [0.8 / count for count in counts])
+    kernels = layers.export(tmp_path / "export")
+    assert {kernel.split(" the compiler")[0] for kernel in kernels.values()} == {"vectors of sums"}
+    assert "24 layers: identical" in make(tmp_path / "export", core, "test")

@@ -8,18 +8,21 @@ from dataclasses import dataclass, replace
 from n2d2py.errors import InternalError
 from n2d2py.export.cpp.isa import InstructionSet
 from n2d2py.export.cpp.packing import Storage
-from n2d2py.export.cpp.parts import PORTABLE, Array, Call, Constants, LayerConfig
+from n2d2py.export.cpp.parts import NATIVE, PORTABLE, Array, Call, Constants, LayerConfig, chosen
 from n2d2py.export.cpp.text import comment
 from n2d2py.export.cpp.winograd import Winograd
 from n2d2py.graph import QuantTensor
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.memory.plan import Plane
 
-__all__ = ["LANE_KERNEL", "PAIR_KERNEL", "LayerCode", "plane_struct"]
+__all__ = ["DOT_KERNEL", "LANE_KERNEL", "PAIR_KERNEL", "TAP_KERNEL", "LayerCode", "plane_struct"]
 
 LANE_KERNEL = "two weights a lane"
 PAIR_KERNEL = "two taps a word"
 """The kernels of `lanes.py`, by name."""
+DOT_KERNEL = "dot products of vectors"
+TAP_KERNEL = "vectors of channels"
+"""Those of `vector_streams.py`."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ class LayerCode:
         winograd: its Winograd form, which some instruction sets may use in place of `calls`.
         sum: the layer whose sum `calls` do too; "" for none.
         lanes: the sets that have the kernel of `lanes.py` for it; `no_lanes`: what ruled that one out.
+        vectors: the sets that have the kernel of `vector_streams.py` for it; `no_vectors`: what ruled that one out.
         storage: how its weights are packed; None for whole bytes.
     """
 
@@ -60,6 +64,8 @@ class LayerCode:
     sum: str = ""
     lanes: tuple[str, ...] = ()
     no_lanes: str = ""
+    vectors: tuple[str, ...] = ()
+    no_vectors: str = ""
     storage: Storage | None = None
 
     @property
@@ -145,26 +151,32 @@ class LayerCode:
     def only(self, sets: Sequence[InstructionSet]) -> LayerCode:
         """The same layer without what is for other instruction sets."""
         names = {row.name for row in sets}
-        left = tuple(name for name in (*self.lanes, *self.sets) if name in names)
-        kernel = PAIR_KERNEL if self.headers[0] == "n2d2/depthwise.hpp" else LANE_KERNEL
+        left = tuple(dict.fromkeys(name for name in (*self.vectors, *self.lanes, *self.sets) if name in names))
+        depthwise = self.headers[0] == "n2d2/depthwise.hpp"
+        vectors, lanes = (TAP_KERNEL, PAIR_KERNEL) if depthwise else (DOT_KERNEL, LANE_KERNEL)
         if not left:
-            reason = f"no {kernel}: {self.no_lanes}" if self.no_lanes else "there is no other kernel for it"
+            reason = f"no {lanes}: {self.no_lanes}" if self.no_lanes else "there is no other kernel for it"
             return replace(self.portable(), reason=reason)
 
         def kept(array: Array) -> Array:
             return replace(array, forms=tuple(form for form in array.forms if names & set(form.sets)))
 
-        reason = "bytes, sums that are proved"
-        if not names & set(self.lanes):
+        found = [(vectors, self.no_vectors, names & set(self.vectors)), (lanes, self.no_lanes, names & set(self.lanes))]
+        reasons = ["bytes, sums that are proved", *(f"no {kernel}: {problem}" for kernel, problem, _ in found if problem)]
+        kernel, reason = "; ".join(kernel for kernel, _, sets in found if sets), "; ".join(reasons)
+        code = self
+        if not kernel:
             kernel, reason = self.kernel, self.reason
+            if names - set(left):  # some have the portable kernel
+                code = self.configured(lambda one: replace(one, isa=chosen(left, PORTABLE)) if one.isa == NATIVE else one)
         arrays = tuple(map(kept, self.arrays))
-        return replace(self, arrays=arrays, sets=left, winograd=None, kernel=kernel, reason=reason)
+        return replace(code, arrays=arrays, sets=left, winograd=None, kernel=kernel, reason=reason)
 
     def portable(self) -> LayerCode:
         """The same layer with the portable kernel only."""
         code = self.configured(lambda config: replace(config, isa=PORTABLE))
         arrays = tuple(replace(array, forms=()) for array in self.arrays)
-        return replace(code, kernel="", sets=(), reason="SIMD=none", winograd=None, arrays=arrays, lanes=())
+        return replace(code, kernel="", sets=(), reason="SIMD=none", winograd=None, arrays=arrays, lanes=(), vectors=())
 
 
 def plane_struct(tensor: str, quant: QuantTensor, plane: Plane, identifier: str) -> str:

@@ -17,6 +17,7 @@ from n2d2py.errors import InternalError
 __all__ = [
     "CONVOLUTION",
     "DEPTHWISE",
+    "DOTS",
     "FAMILIES",
     "FLOATS",
     "FULLY_CONNECTED",
@@ -26,6 +27,7 @@ __all__ = [
     "PORTABLE",
     "RUNS",
     "TABLES",
+    "TAPS",
     "TARGETS",
     "WINOGRAD",
     "Family",
@@ -47,9 +49,11 @@ CONVOLUTION, DEPTHWISE, FULLY_CONNECTED = "convolution", "depthwise", "fullyConn
 """Kernels on panels of weights (`variants.py`)."""
 LANES, PAIRS = "lanes", "pairs of taps"
 """Convolutions that multiply the weights of two outputs at once, and depthwise ones of two taps (`lanes.py`)."""
+DOTS, TAPS = "dot products", "taps of vectors"
+"""Convolutions that multiply and add across vectors, and depthwise ones whose vectors hold channels (`vector_streams.py`)."""
 WINOGRAD, FLOATS, RUNS, TABLES = "winograd", "floats", "runs", "tables"
 """The Winograd form of a convolution; vectors of float32; the epilogue of runs of sums; tables of 256 bytes in registers."""
-KERNELS = (CONVOLUTION, DEPTHWISE, FULLY_CONNECTED, LANES, PAIRS, WINOGRAD, FLOATS, RUNS, TABLES)
+KERNELS = (CONVOLUTION, DEPTHWISE, FULLY_CONNECTED, LANES, PAIRS, DOTS, TAPS, WINOGRAD, FLOATS, RUNS, TABLES)
 """What a set may have."""
 
 _PANELS = frozenset((CONVOLUTION, DEPTHWISE, FULLY_CONNECTED))
@@ -240,12 +244,25 @@ _TABLE = (
         tiles=_FEW_REGISTERS,
     ),
     InstructionSet(
+        "mve",
+        "MVE (Helium)",
+        "Mve",
+        "N2D2_MVE",
+        "n2d2/isa/mve.hpp",
+        "Cortex-M with the vector extension: M55, M85",
+        "defined(__ARM_FEATURE_MVE) && defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)",
+        extends="dsp",
+        has=frozenset((LANES, PAIRS, DOTS, TAPS, RUNS)),
+        speed=4,
+        microcontroller=True,
+    ),
+    InstructionSet(
         "dsp",
         "DSP extension",
         "Dsp",
         "N2D2_DSP",
         "n2d2/isa/dsp.hpp",
-        "Cortex-M with the DSP extension: M4, M7, M33, M55",
+        "Cortex-M with the DSP extension: M4, M7, M33",
         "defined(__ARM_FEATURE_DSP) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && !defined(__ARM_BIG_ENDIAN)",
         has=frozenset((LANES, PAIRS)),
         speed=2,

@@ -11,12 +11,12 @@ from dataclasses import replace
 import numpy as np
 
 from n2d2py.arithmetic import FixedPointRescale, NumType
-from n2d2py.export.cpp.isa import LANES, PAIRS, having, instruction_sets
+from n2d2py.export.cpp.isa import LANES, PAIRS, having
 from n2d2py.export.cpp.layer import Layer
-from n2d2py.export.cpp.parts import NATIVE, LayerForm
+from n2d2py.export.cpp.parts import LayerForm, chosen
 from n2d2py.export.cpp.variants import Selection
 
-__all__ = ["lane_facts", "lane_stream", "lanes", "pair_stream", "pairs"]
+__all__ = ["lane_facts", "lane_stream", "lanes", "pair_stream", "pairs", "unfit"]
 
 _OUTPUTS = 4
 _INPUTS = 8
@@ -69,8 +69,8 @@ def _without_dead(weights: np.ndarray, bias: np.ndarray, rescale: FixedPointResc
     return bias, multipliers
 
 
-def _unfit(layer: Layer, weights: np.ndarray) -> str:
-    """What rules a layer with weights (O, K) out for both kernels, as a clause; "" where they are exact."""
+def unfit(layer: Layer, weights: np.ndarray) -> str:
+    """What rules a layer with weights (O, K) out for the kernels of microcontrollers, as a clause; "" where they are exact."""
     rescale, kind, output = layer.node.rescale, layer.inputs[0], layer.output
     if kind.bits != 8 or output.bits != 8 or kind.is_float or output.is_float:
         return "its tensors are no bytes"
@@ -86,7 +86,7 @@ def _unfit(layer: Layer, weights: np.ndarray) -> str:
 def _no_lanes(layer: Layer, weights: np.ndarray, groups: int) -> str:
     """What rules the lanes of a dense layer out."""
     rescale, kind = layer.node.rescale, layer.inputs[0]
-    if problem := _unfit(layer, weights):
+    if problem := unfit(layer, weights):
         return problem
     if groups != 1 or not isinstance(rescale, FixedPointRescale):
         return "it has groups"
@@ -112,11 +112,10 @@ def pair_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray) 
 
 
 def lane_facts(layer: Layer) -> dict[str, int]:
-    """The enumerators of a config that has a stream: how the results are rounded and stored, signed ones 128 higher."""
+    """Enumerators of a config that has a stream: how the results are rounded and stored, signed ones 128 higher."""
     output, high = layer.output, 128 if layer.output.signed else 0
     least, most = layer.node.clamp or (output.qmin, output.qmax)
     return {
-        "Lanes": 1,
         "LaneZero": (0 if layer.node.zero_in_bias else output.zero_point) + high,
         "LaneSigned": int(output.signed),
         "LaneLow": int(least) + high,
@@ -140,7 +139,7 @@ def pairs(layer: Layer, selection: Selection, weights: np.ndarray) -> Selection:
     rows, rescale = weights.reshape(len(weights), -1), layer.node.rescale
     if not layer.integer:
         return selection
-    problem = _unfit(layer, rows)
+    problem = unfit(layer, rows)
     if not problem and (len(rows) % 4 or layer.input_shape[1] != len(rows)):
         problem = "its channels are no multiple of four" if len(rows) % 4 else "a channel has several outputs"
     if problem or not isinstance(rescale, FixedPointRescale):
@@ -151,8 +150,5 @@ def pairs(layer: Layer, selection: Selection, weights: np.ndarray) -> Selection:
 
 def _with_stream(selection: Selection, stream: np.ndarray, kernel: str) -> Selection:
     names = having(kernel)
-    isa = selection.isa
-    if not selection.kernel:  # other sets have nothing for this layer
-        for row in (one for one in instruction_sets() if one.name in names):
-            isa = f"n2d2::Choose<n2d2::{row.tag}, {NATIVE}, {isa}>::Isa"
+    isa = selection.isa if selection.kernel else chosen(names, selection.isa)  # else other sets have nothing for this layer
     return replace(selection, isa=isa, lanes=LayerForm(names, stream))

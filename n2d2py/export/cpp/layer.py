@@ -282,6 +282,8 @@ class Layer:
             self.node.residual.layer if self.node.residual else "",
             chosen.lanes.sets if chosen.lanes else (),
             chosen.lanes_problem,
+            chosen.vectors.sets if chosen.vectors else (),
+            chosen.vectors_problem,
             chosen.storage,
         )
 

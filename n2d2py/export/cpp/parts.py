@@ -14,7 +14,7 @@ import numpy as np
 
 from n2d2py.errors import InternalError
 from n2d2py.export.cpp.environment import templates
-from n2d2py.export.cpp.isa import condition
+from n2d2py.export.cpp.isa import condition, instruction_sets
 from n2d2py.export.cpp.text import comment, float_literal
 
 __all__ = [
@@ -29,10 +29,20 @@ __all__ = [
     "LayerConfig",
     "LayerForm",
     "Needs",
+    "chosen",
 ]
 
 PORTABLE, NATIVE, REAL_NATIVE = "n2d2::Portable", "n2d2::Native", "n2d2::RealNative"
 """The instruction sets of a config: portable C++, or what the project is compiled for."""
+
+
+def chosen(names: Iterable[str], otherwise: str) -> str:
+    """The type of a config's Isa: the native set where the code is compiled for one of `names`, else `otherwise`."""
+    wanted = set(names)
+    for row in (one for one in instruction_sets() if one.name in wanted):
+        otherwise = f"n2d2::Choose<n2d2::{row.tag}, {NATIVE}, {otherwise}>::Isa"
+    return otherwise
+
 
 _DTYPES = {
     "std::int8_t": "i1",

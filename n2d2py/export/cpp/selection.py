@@ -13,9 +13,10 @@ from n2d2py.export.cpp.layer import Layer
 from n2d2py.export.cpp.packing import Storage, storage_of
 from n2d2py.export.cpp.parts import NATIVE, REAL_NATIVE, Array, Expression
 from n2d2py.export.cpp.variants import HALF, OUTPUTS, TABLE, VECTORS, KernelFacts, Selection, choose
+from n2d2py.export.cpp.vector_streams import dots, taps, vector_facts
 from n2d2py.export.cpp.winograd import Winograd, WinogradFacts, impossible, unprofitable
 
-__all__ = ["Packed", "pack", "select_kernel", "table", "two_a_lane", "two_taps", "vectors", "winograd"]
+__all__ = ["Packed", "depthwise_for_cores", "for_cores", "pack", "select_kernel", "table", "vectors", "winograd"]
 
 
 _LARGEST_RUN = 4608
@@ -99,16 +100,17 @@ def winograd(layer: Layer, selection: Selection, weights: np.ndarray, geometry: 
     return replace(selection, winograd=form, reason=reason)
 
 
-def two_a_lane(layer: Layer, selection: Selection, weights: np.ndarray, groups: int = 1) -> Selection:
-    """`selection` with the kernel that multiplies two outputs at once too, where that is exact; `weights` are (O, ...)."""
+def for_cores(layer: Layer, selection: Selection, weights: np.ndarray, groups: int = 1, *, single: bool = False) -> Selection:
+    """`selection` with the dense kernels of microcontrollers too, where they are exact; `weights` are (O, ...), `single`: the input is
+    one pixel."""
     if selection.storage is not None:
         return replace(selection, lanes_problem="its weights are packed")
-    return lanes(layer, selection, weights, groups)
+    return dots(layer, lanes(layer, selection, weights, groups), weights, groups, single)
 
 
-def two_taps(layer: Layer, selection: Selection, weights: np.ndarray) -> Selection:
-    """`selection` with the depthwise kernel that multiplies two taps at once too; `weights` are (C, KH, KW)."""
-    return pairs(layer, selection, weights)
+def depthwise_for_cores(layer: Layer, selection: Selection, weights: np.ndarray) -> Selection:
+    """`selection` with the depthwise kernels of microcontrollers too; `weights` are (C, KH, KW)."""
+    return taps(layer, pairs(layer, selection, weights), weights, layer.op.stride, layer.op.dilation, layer.op.pads)
 
 
 def _weight_type(layer: Layer, values: np.ndarray) -> str:
@@ -125,7 +127,7 @@ class Packed:
     Attributes:
         types: the typedefs of their elements, Weight and Sum.
         facts: the enumerators FullWeights and ByteSums, what products of bytes in 16 bits depend on, those of packed weights and those
-            of the lanes.
+            of the streams.
         arguments: weights and bias as arguments of a call.
     """
 
@@ -148,7 +150,7 @@ def pack(layer: Layer, selection: Selection, weights: np.ndarray, suffix: str = 
     if storage is not None:
         stored, kind = storage.rows(weights), "std::uint8_t"
         packed = None if packed is None else storage.run(packed)
-    stream = () if selection.lanes is None else (selection.lanes,)
+    stream = tuple(form for form in (selection.vectors, selection.lanes) if form is not None)
     array = layer.array("weights" + suffix, stored, kind, (*selection.forms(packed), *stream))
     forms = () if panels is None else selection.forms(panels.bias, panels.signed_bias)
     bias = layer.array("bias" + suffix, layer.values("bias"), sum_type, forms)
@@ -160,7 +162,9 @@ def pack(layer: Layer, selection: Selection, weights: np.ndarray, suffix: str = 
             "FullWeights": full,
             "ByteSums": selection.byte_sums,
             **({} if storage is None else storage.facts),
-            **(lane_facts(layer) if selection.lanes else {}),
+            **({"Lanes": 1} if selection.lanes else {}),
+            **({"Vectors": 1} if selection.vectors else {}),
+            **({**lane_facts(layer), **vector_facts(layer)} if stream else {}),
         },
         (Expression.of(f"reinterpret_cast<const {HALF}*>({array})", array) if ctype == HALF else array, bias),
     )

@@ -134,6 +134,7 @@ class Selection:
         byte_sums: how many products of bytes may be summed in 16 bits (`byte_sums`).
         winograd: the Winograd form beside it.
         lanes: the stream that takes the place of the weights (`lanes.py`); `lanes_problem` says why there is none.
+        vectors: that of the sets with vectors (`vector_streams.py`); `vectors_problem` says why there is none.
         storage: how its weights are packed; None for a byte or more each.
     """
 
@@ -147,6 +148,8 @@ class Selection:
     winograd: Winograd | None = None
     lanes: LayerForm | None = None
     lanes_problem: str = ""
+    vectors: LayerForm | None = None
+    vectors_problem: str = ""
     storage: Storage | None = None
 
     def forms(self, panels: np.ndarray | None, signed: np.ndarray | None = None) -> tuple[LayerForm, ...]:

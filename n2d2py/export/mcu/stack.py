@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from n2d2py.export.cpp.view import LayerView
+from n2d2py.graph.shapes import width
 
 __all__ = ["stack_bytes"]
 
@@ -13,13 +14,20 @@ _FRAMES = 2048
 
 
 def _window(layer: LayerView) -> int:
-    """Bytes of the windows that a layer gathers: of two pixels, 16 bits for an element at least."""
+    """Bytes of the windows and lines that a layer gathers, of the kernels that take the most."""
     if layer.code is None or layer.operation not in ("Conv", "Fc"):
         return 0
-    weights, size = layer.node.params["weights"], max(2, layer.graph.type(layer.node.inputs[0]).bytes)
+    node, weights = layer.node, layer.node.params["weights"]
+    size, outputs = max(2, layer.graph.type(node.inputs[0]).bytes), len(weights)
+    inputs = -(-weights[0].size // 16) * 16
     if layer.operation == "Fc":  # the input gathered, and spread to 16 bits; the outputs
-        return (1 + size) * weights[0].size + len(weights)
-    return 2 * size * weights[0].size + 2 * weights[0].size * (weights.shape[1] % 4 > 0) + 2 * len(weights)
+        return (1 + size) * inputs + outputs
+    # Two pixels of 16 bits or four of bytes; the bytes of two; a line of the kernel in zero points; results.
+    dense = 2 * size * inputs + 2 * inputs * (weights.shape[1] % 16 > 0) + inputs + 4 * (outputs + 1)
+    if not node.op.is_depthwise(node):
+        return dense
+    columns = (width(layer.graph.shape(node.output)) - 1) * node.op.stride[1] + weights.shape[3]
+    return max(dense, weights.shape[2] * columns * 16, 1536)  # lines of 16 channels, or of all where that is little
 
 
 def stack_bytes(layers: Iterable[LayerView]) -> int:

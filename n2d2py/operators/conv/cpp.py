@@ -5,7 +5,7 @@ from __future__ import annotations
 from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.epilogue import epilogue
 from n2d2py.export.cpp.layer import Layer, cpp, window
-from n2d2py.export.cpp.selection import pack, select_kernel, two_a_lane, two_taps, winograd
+from n2d2py.export.cpp.selection import depthwise_for_cores, for_cores, pack, select_kernel, winograd
 from n2d2py.export.cpp.winograd import WinogradFacts
 
 __all__ = ["lower"]
@@ -18,13 +18,13 @@ def lower(layer: Layer) -> LayerCode:
     lines, pixels = layer.output_shape[2:]
     if op.is_depthwise(layer.node):
         kernel, values = "depthwise", weights[:, 0].transpose(1, 2, 0)
-        selection = two_taps(layer, select_kernel(layer, kernel, weights[:, 0], op.groups), weights[:, 0])
+        selection = depthwise_for_cores(layer, select_kernel(layer, kernel, weights[:, 0], op.groups), weights[:, 0])
     else:
         kernel, values = "convolution", weights.transpose(0, 2, 3, 1)
         geometry = WinogradFacts(op.stride, op.dilation, op.groups, kind.bits, (lines, pixels), layer.streamed, layer.serial)
         selection = select_kernel(layer, kernel, values, op.groups, packable=True)
         selection = winograd(layer, selection, values, geometry)
-        selection = two_a_lane(layer, selection, values, op.groups)
+        selection = for_cores(layer, selection, values, op.groups)
     packed = pack(layer, selection, values)
     config = layer.config(
         f"{kernel} {weights.shape[2]} x {weights.shape[3]}",

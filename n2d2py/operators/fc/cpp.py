@@ -5,7 +5,7 @@ from __future__ import annotations
 from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.epilogue import epilogue
 from n2d2py.export.cpp.layer import Layer, cpp
-from n2d2py.export.cpp.selection import pack, select_kernel, two_a_lane
+from n2d2py.export.cpp.selection import for_cores, pack, select_kernel
 from n2d2py.graph.shapes import channels, height, width
 
 __all__ = ["lower"]
@@ -17,7 +17,7 @@ def lower(layer: Layer) -> LayerCode:
     shape, weights = layer.apart().input_shape, layer.values("weights")
     cube = weights.reshape(len(weights), channels(shape), height(shape), width(shape)).transpose(0, 2, 3, 1)
     rows = cube.reshape(len(weights), -1)
-    selection = two_a_lane(layer, select_kernel(layer, "fullyConnected", rows, packable=True), rows)
+    selection = for_cores(layer, select_kernel(layer, "fullyConnected", rows, packable=True), rows, single=True)
     packed = pack(layer, selection, cube)
     config = layer.config(
         f"fully connected, {weights.shape[1]} to {weights.shape[0]}",

@@ -1,0 +1,393 @@
+// Products of signed bytes for MVE (Helium): dense layers by VMLADAVA, four pixels and two outputs or one pixel and four outputs at a
+// time; depthwise ones by VMULL, 16 channels at a time. n2d2py/export/cpp/vector_streams.py makes the streams of constants that they read.
+//
+// q = clamp(zero + ((sum * m + 2^31) >> 32)) is VRMULH, a saturating narrowing to 16 bits, VQADD, VMAX and VMIN.
+//
+// Inputs are copied to windows or lines before they are multiplied, unsigned ones 128 lower (VEOR); the bias makes up for that. Loops
+// whose last turn is no whole vector are predicated by their number of elements (DLSTP, LETP), so nothing beyond is read or written.
+#ifndef N2D2_MCU_MVE_HPP
+#define N2D2_MCU_MVE_HPP
+
+#include <cstring>
+
+#include "n2d2/mcu/lane_shape.hpp"
+
+namespace n2d2 {
+namespace mve {
+
+enum : int { Bytes = 16 };  // of a vector
+
+// How results are stored.
+struct Results {
+    std::int32_t zero, low, high;
+};
+
+template <class Cfg>
+constexpr Results resultsOf() {
+    return Results{Cfg::VectorZero, Cfg::VectorLow, Cfg::VectorHigh};
+}
+
+// Bytes turned while they are copied: unsigned ones become 128 less, as signed ones.
+template <class T>
+constexpr std::uint32_t turnOf() {
+    return std::numeric_limits<T>::is_signed ? 0u : 0x80808080u;
+}
+
+// A piece of a window: `from` + `step` * where the window is.
+struct Piece {
+    const unsigned char* from;
+    std::int32_t step;
+};
+
+// Copies `runs` pieces of `count` bytes for a window that is at `at`: the 16 bytes of a vector to every 64th address, a part of a window of
+// four pixels. `count` is a multiple of 16, or there is one.
+template <int = 0>
+N2D2_MCU_FAST void spread(const Piece* from, int runs, unsigned char* to, int count, std::uint32_t turn, int at) {
+    const unsigned char* run;
+    __asm__ volatile(
+        "vdup.32  q1, %[turn]\n"
+        "1:\n\t"
+        "ldrd     %[run], lr, [%[from]], #8\n\t"
+        "mla      %[run], lr, %[at], %[run]\n\t"
+        "dlstp.8  lr, %[count]\n"
+        "2:\n\t"
+        "vldrb.8  q0, [%[run]], #16\n\t"
+        "veor     q0, q0, q1\n\t"
+        "vstrb.8  q0, [%[to]], #64\n\t"
+        "letp     lr, 2b\n\t"
+        "subs     %[runs], %[runs], #1\n\t"
+        "bne      1b"
+        : [from] "+r"(from), [to] "+r"(to), [run] "=&r"(run), [runs] "+r"(runs)
+        : [count] "r"(count), [turn] "r"(turn), [at] "r"(at)
+        : "lr", "q0", "q1", "memory", "cc");
+}
+
+// The same of four pixels, a run of each.
+template <int = 0>
+N2D2_MCU_FAST void spreadFour(const unsigned char* const* from, unsigned char* to, int count, std::uint32_t turn) {
+    const unsigned char *a = from[0], *b = from[1], *c = from[2], *d = from[3];
+    __asm__ volatile(
+        "vdup.32  q1, %[turn]\n\t"
+        "dlstp.8  lr, %[count]\n"
+        "1:\n\t"
+        "vldrb.8  q0, [%[a]], #16\n\t"
+        "veor     q0, q0, q1\n\t"
+        "vldrb.8  q2, [%[b]], #16\n\t"
+        "vstrb.8  q0, [%[to]]\n\t"
+        "veor     q2, q2, q1\n\t"
+        "vldrb.8  q0, [%[c]], #16\n\t"
+        "vstrb.8  q2, [%[to], #16]\n\t"
+        "veor     q0, q0, q1\n\t"
+        "vldrb.8  q2, [%[d]], #16\n\t"
+        "vstrb.8  q0, [%[to], #32]\n\t"
+        "veor     q2, q2, q1\n\t"
+        "vstrb.8  q2, [%[to], #48]\n\t"
+        "adds     %[to], %[to], #64\n\t"
+        "letp     lr, 1b"
+        : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [to] "+r"(to)
+        : [count] "r"(count), [turn] "r"(turn)
+        : "lr", "q0", "q1", "q2", "memory", "cc");
+}
+
+// Copies such pieces as they are, to every `pitch`-th address.
+template <int = 0>
+N2D2_MCU_FAST void join(const Piece* from, int runs, unsigned char* to, int count, int pitch, int at) {
+    const unsigned char* run;
+    unsigned char* place;
+    __asm__ volatile(
+        "1:\n\t"
+        "ldrd     %[run], lr, [%[from]], #8\n\t"
+        "mov      %[place], %[to]\n\t"
+        "mla      %[run], lr, %[at], %[run]\n\t"
+        "add      %[to], %[to], %[pitch]\n\t"
+        "dlstp.8  lr, %[count]\n"
+        "2:\n\t"
+        "vldrb.8  q0, [%[run]], #16\n\t"
+        "vstrb.8  q0, [%[place]], #16\n\t"
+        "letp     lr, 2b\n\t"
+        "subs     %[runs], %[runs], #1\n\t"
+        "bne      1b"
+        : [from] "+r"(from), [to] "+r"(to), [run] "=&r"(run), [runs] "+r"(runs), [place] "=&r"(place)
+        : [count] "r"(count), [at] "r"(at), [pitch] "r"(pitch)
+        : "lr", "q0", "memory", "cc");
+}
+
+// Copies `count` bytes.
+template <int = 0>
+N2D2_MCU_FAST void copy(const unsigned char* from, unsigned char* to, int count, std::uint32_t turn) {
+    __asm__ volatile(
+        "vdup.32  q1, %[turn]\n\t"
+        "wlstp.8  lr, %[count], 2f\n"
+        "1:\n\t"
+        "vldrb.8  q0, [%[from]], #16\n\t"
+        "veor     q0, q0, q1\n\t"
+        "vstrb.8  q0, [%[to]], #16\n\t"
+        "letp     lr, 1b\n"
+        "2:"
+        : [from] "+r"(from), [to] "+r"(to)
+        : [count] "r"(count), [turn] "r"(turn)
+        : "lr", "q0", "q1", "memory");
+}
+
+// What `four` works on; it knows the offsets.
+struct Work {
+    const unsigned char* window;   // 0: 16 bytes of each pixel, and so on
+    const unsigned char* end;      // 4: of the window
+    const signed char* stream;     // 8
+    const signed char* streamEnd;  // 12
+    unsigned char* out;            // 16: of one of the pixels
+    std::int32_t skip;             // 20: bytes of code before the first product of the last turn that is not whole, odd
+    Results results;               // 24
+    std::uint32_t places[4];       // 36: pixels 0, 2, 0, 2, 1, 3, 1, 3 from `out`, 16 bits each, the second for output B
+};
+
+enum : int { Turn = 8, StepBytes = 56 };  // vectors of inputs in a turn of the loop of `four`, bytes of code for one
+
+// For windows of `vectors` times 16 inputs: the first one is outside of the loop, which is entered in the middle.
+inline std::int32_t skipOf(int vectors) {
+    const int rest = vectors - 1;
+    return StepBytes * (rest > 0 ? (Turn - rest % Turn) % Turn : int(Turn)) + 1;
+}
+
+// clang-format off
+// Sums of output A are r0, r4, r8, r12, those of output B r2, r6, r10, lr.
+#define N2D2_MVE_STEP(multiply)       \
+    "vldrb.8 q0, [r3], #16\n\t"       \
+    "vldrb.8 q2, [r1], #16\n\t"       \
+    multiply " r0, q0, q2\n\t"        \
+    "vldrb.8 q1, [r3], #16\n\t"       \
+    multiply " r2, q1, q2\n\t"        \
+    "vldrb.8 q3, [r1], #16\n\t"       \
+    multiply " r4, q0, q3\n\t"        \
+    "vldrb.8 q2, [r1], #16\n\t"       \
+    multiply " r6, q1, q3\n\t"        \
+    "vldrb.8 q3, [r1], #16\n\t"       \
+    multiply " r8, q0, q2\n\t"        \
+    multiply " r10, q1, q2\n\t"       \
+    multiply " r12, q0, q3\n\t"       \
+    multiply " lr, q1, q3\n\t"
+
+#define N2D2_MVE_FOUR_STEPS                                                 \
+    N2D2_MVE_STEP("vmladava.s8") N2D2_MVE_STEP("vmladava.s8")               \
+    N2D2_MVE_STEP("vmladava.s8") N2D2_MVE_STEP("vmladava.s8")
+
+// All outputs of four pixels, two at a time. A template, so that a program has it once wherever it is included.
+template <int = 0>
+__attribute__((naked, noinline)) void four(Work*) {
+    __asm__ volatile(
+        ".syntax unified\n\t"
+        "push    {r4-r11, lr}\n\t"
+        "vpush   {d8-d15}\n\t"
+        "sub     sp, sp, #12\n\t"
+        "ldrd    r11, r5, [r0, #0]\n\t"
+        "ldrd    r3, r2, [r0, #8]\n\t"
+        "str     r2, [sp, #0]\n\t"
+        "ldrd    r9, r2, [r0, #16]\n\t"
+        "adr.w   r7, 2f\n\t"
+        "add     r7, r7, r2\n\t"
+        "ldrd    r1, r2, [r0, #24]\n\t"
+        "vdup.16 q6, r1\n\t"
+        "vdup.16 q4, r2\n\t"
+        "ldr     r1, [r0, #32]\n\t"
+        "vdup.16 q5, r1\n\t"
+        "add     r0, r0, #36\n\t"
+        "vldrw.32 q7, [r0]\n"
+    "1:\n\t"
+        "mov     r1, r11\n\t"
+        N2D2_MVE_STEP("vmladav.s8")
+        "bx      r7\n\t"
+        ".balign 4\n"
+    "2:\n\t"
+        N2D2_MVE_FOUR_STEPS
+        N2D2_MVE_FOUR_STEPS
+        "cmp     r1, r5\n\t"
+        "bne.w   2b\n\t"
+        "vmov    q0[2], q0[0], r0, r4\n\t"
+        "vmov    q0[3], q0[1], r2, r6\n\t"
+        "vldrw.32 q2, [r3], #16\n\t"
+        "vldrw.32 q3, [r3], #16\n\t"
+        "vmov    q1[2], q1[0], r8, r12\n\t"
+        "vadd.i32 q0, q0, q2\n\t"
+        "vmov    q1[3], q1[1], r10, lr\n\t"
+        "vrmulh.s32 q0, q0, q3\n\t"
+        "vadd.i32 q1, q1, q2\n\t"
+        "ldr     r0, [sp, #0]\n\t"
+        "vrmulh.s32 q1, q1, q3\n\t"
+        "vqmovnb.s32 q0, q0\n\t"
+        "vqmovnt.s32 q0, q1\n\t"
+        "vqadd.s16 q0, q0, q6\n\t"
+        "vmax.s16 q0, q0, q4\n\t"
+        "vmin.s16 q0, q0, q5\n\t"
+        "vstrb.16 q0, [r9, q7]\n\t"
+        "adds    r9, r9, #2\n\t"
+        "cmp     r3, r0\n\t"
+        "bne.w   1b\n\t"
+        "add     sp, sp, #12\n\t"
+        "vpop    {d8-d15}\n\t"
+        "pop     {r4-r11, pc}\n\t");
+}
+// clang-format on
+
+// What `one` works on.
+struct Single {
+    const unsigned char* window;  // 0
+    const signed char* stream;    // 4
+    std::int32_t vectors;         // 8: of the window
+    std::int32_t outputs;         // 12
+    unsigned char* out;           // 16
+    Results results;              // 20
+};
+
+// All outputs of one pixel, four at a time.
+template <int = 0>
+__attribute__((naked, noinline)) void one(Single*) {
+    __asm__ volatile(
+        ".syntax unified\n\t"
+        "push    {r4-r11, lr}\n\t"
+        "ldrd    r9, r1, [r0, #0]\n\t"
+        "ldrd    r7, r5, [r0, #8]\n\t"
+        "ldrd    r3, r12, [r0, #16]\n\t"
+        "ldrd    r10, r11, [r0, #24]\n"
+        "1:\n\t"
+        "ldm     r1!, {r0, r2, r4, r6}\n\t"
+        "mov     r8, r9\n\t"
+        "dls     lr, r7\n"
+        "2:\n\t"
+        "vldrb.8 q0, [r8], #16\n\t"
+        "vldrb.8 q1, [r1], #16\n\t"
+        "vmladava.s8 r0, q0, q1\n\t"
+        "vldrb.8 q2, [r1], #16\n\t"
+        "vmladava.s8 r2, q0, q2\n\t"
+        "vldrb.8 q3, [r1], #16\n\t"
+        "vmladava.s8 r4, q0, q3\n\t"
+        "vldrb.8 q1, [r1], #16\n\t"
+        "vmladava.s8 r6, q0, q1\n\t"
+        "le      lr, 2b\n\t"
+        "vmov    q0[2], q0[0], r0, r4\n\t"
+        "vmov    q0[3], q0[1], r2, r6\n\t"
+        "vldrw.32 q1, [r1], #16\n\t"
+        "vrmulh.s32 q0, q0, q1\n\t"
+        "vdup.32 q2, r10\n\t"
+        "vdup.32 q3, r11\n\t"
+        "vadd.i32 q0, q0, r12\n\t"
+        "vctp.32 r5\n\t"
+        "vmax.s32 q0, q0, q2\n\t"
+        "vmin.s32 q0, q0, q3\n\t"
+        "vpst\n\t"
+        "vstrbt.32 q0, [r3], #4\n\t"
+        "subs    r5, r5, #4\n\t"
+        "bgt.w   1b\n\t"
+        "pop     {r4-r11, pc}\n\t");
+}
+
+// What `pixels` works on.
+struct Line {
+    const unsigned char* rows[3];  // 0: pixels of 16 bytes, or of 8, from the leftmost tap of the first pixel on
+    const signed char* stream;     // 12: of the 16 channels
+    unsigned char* out;            // 16
+    std::int32_t stride;           // 20: from one result to the next
+    std::int32_t count;            // 24: of results
+    std::int32_t bytes;            // 28: of each that are stored
+    Results results;               // 32
+};
+
+// clang-format off
+#define N2D2_MVE_WIDEN            \
+    "vmovlb.s16 q0, q2\n\t"       \
+    "vmovlt.s16 q1, q2\n\t"       \
+    "vadd.i32 q4, q4, q0\n\t"     \
+    "vmovlb.s16 q0, q3\n\t"       \
+    "vadd.i32 q5, q5, q1\n\t"     \
+    "vmovlt.s16 q1, q3\n\t"       \
+    "vadd.i32 q6, q6, q0\n\t"     \
+    "vadd.i32 q7, q7, q1\n\t"
+
+// Two taps, whose products fit into 16 bits together. Their inputs are at `first` and `second`; `last` also moves the pointer.
+#define N2D2_MVE_TAPS(first, weights, second, last, others)  \
+    "vldrb.8 q0, " first "\n\t"                              \
+    "vldrw.32 q1, [r3, #" weights "]\n\t"                    \
+    "vmullb.s8 q2, q0, q1\n\t"                               \
+    "vmullt.s8 q3, q0, q1\n\t"                               \
+    "vldrb.8 q0, " second "\n\t"                             \
+    "vldrw.32 q1, [r3, #" others "]\n\t"                     \
+    "vmullb.s8 q0, q0, q1\n\t"                               \
+    "vadd.i16 q2, q2, q0\n\t"                                \
+    "vldrb.8 q0, " last "\n\t"                               \
+    "vmullt.s8 q0, q0, q1\n\t"                               \
+    "vadd.i16 q3, q3, q0\n\t"                                \
+    N2D2_MVE_WIDEN
+
+// `count` results of 16 channels, or of 8 of two pixels; taps are `tap` bytes apart, pixels `move`.
+#define N2D2_MVE_PIXELS(name, tap, tap2, move)                                                   \
+    template <int = 0>                                                                           \
+    __attribute__((naked, noinline)) void name(Line*) {                                          \
+        __asm__ volatile(                                                                        \
+            ".syntax unified\n\t"                                                                \
+            "push    {r4-r11, lr}\n\t"                                                           \
+            "vpush   {d8-d15}\n\t"                                                               \
+            "sub     sp, sp, #36\n\t"                                                            \
+            "ldr     r1, [r0, #36]\n\t"                                                          \
+            "vdup.16 q0, r1\n\t"                                                                 \
+            "vstrw.32 q0, [sp]\n\t"                                                              \
+            "ldr     r1, [r0, #40]\n\t"                                                          \
+            "vdup.16 q0, r1\n\t"                                                                 \
+            "vstrw.32 q0, [sp, #16]\n\t"                                                         \
+            "ldrd    r1, r8, [r0, #28]\n\t"                                                      \
+            "vctp.8  r1\n\t"                                                                     \
+            "ldrd    r7, r2, [r0, #20]\n\t"                                                      \
+            "dls     lr, r2\n\t"                                                                 \
+            "ldrd    r3, r6, [r0, #12]\n\t"                                                      \
+            "ldm     r0, {r0, r1, r2}\n"                                                         \
+            "1:\n\t"                                                                             \
+            "vldrw.32 q4, [r3]\n\t"                                                              \
+            "vldrw.32 q5, [r3, #16]\n\t"                                                         \
+            "vldrw.32 q6, [r3, #32]\n\t"                                                         \
+            "vldrw.32 q7, [r3, #48]\n\t"                                                         \
+            N2D2_MVE_TAPS("[r0, #" tap2 "]", "64", "[r0, #" tap "]", "[r0, #" tap "]", "80")     \
+            N2D2_MVE_TAPS("[r0], #" move, "96", "[r1, #" tap2 "]", "[r1, #" tap2 "]", "112")     \
+            N2D2_MVE_TAPS("[r1, #" tap "]", "128", "[r1]", "[r1], #" move, "144")                \
+            N2D2_MVE_TAPS("[r2, #" tap2 "]", "160", "[r2, #" tap "]", "[r2, #" tap "]", "176")   \
+            "vldrb.8 q0, [r2], #" move "\n\t"                                                    \
+            "vldrw.32 q1, [r3, #192]\n\t"                                                        \
+            "vmullb.s8 q2, q0, q1\n\t"                                                           \
+            "vmullt.s8 q3, q0, q1\n\t"                                                           \
+            N2D2_MVE_WIDEN                                                                       \
+            "vldrw.32 q0, [r3, #208]\n\t"                                                        \
+            "vldrw.32 q1, [r3, #224]\n\t"                                                        \
+            "vrmulh.s32 q4, q4, q0\n\t"                                                          \
+            "vldrw.32 q2, [r3, #240]\n\t"                                                        \
+            "vrmulh.s32 q5, q5, q1\n\t"                                                          \
+            "vldrw.32 q3, [r3, #256]\n\t"                                                        \
+            "vrmulh.s32 q6, q6, q2\n\t"                                                          \
+            "vqmovnb.s32 q4, q4\n\t"                                                             \
+            "vrmulh.s32 q7, q7, q3\n\t"                                                          \
+            "vqmovnt.s32 q4, q5\n\t"                                                             \
+            "vqmovnb.s32 q6, q6\n\t"                                                             \
+            "vqadd.s16 q4, q4, r8\n\t"                                                           \
+            "vqmovnt.s32 q6, q7\n\t"                                                             \
+            "vldrw.32 q0, [sp]\n\t"                                                              \
+            "vqadd.s16 q6, q6, r8\n\t"                                                           \
+            "vldrw.32 q1, [sp, #16]\n\t"                                                         \
+            "vmax.s16 q4, q4, q0\n\t"                                                            \
+            "vmax.s16 q6, q6, q0\n\t"                                                            \
+            "vmin.s16 q4, q4, q1\n\t"                                                            \
+            "vmin.s16 q6, q6, q1\n\t"                                                            \
+            "vmovnt.i16 q4, q6\n\t"                                                              \
+            "vpst\n\t"                                                                           \
+            "vstrbt.8 q4, [r6]\n\t"                                                              \
+            "add     r6, r6, r7\n\t"                                                             \
+            "le      lr, 1b\n\t"                                                                 \
+            "add     sp, sp, #36\n\t"                                                            \
+            "vpop    {d8-d15}\n\t"                                                               \
+            "pop     {r4-r11, pc}\n\t");                                                         \
+    }
+
+N2D2_MVE_PIXELS(pixels, "16", "32", "16")
+N2D2_MVE_PIXELS(everyOther, "16", "32", "32")
+N2D2_MVE_PIXELS(twoPixels, "8", "16", "16")
+// clang-format on
+
+}  // namespace mve
+}  // namespace n2d2
+
+#endif  // N2D2_MCU_MVE_HPP

@@ -1,0 +1,46 @@
+// Fully connected layer by MVE (mve.hpp): its input is one pixel.
+#ifndef N2D2_MCU_MVE_FULLYCONNECTED_HPP
+#define N2D2_MCU_MVE_FULLYCONNECTED_HPP
+
+#include "n2d2/mcu/lane_fullyconnected.hpp"
+#include "n2d2/mcu/mve.hpp"
+
+namespace n2d2 {
+
+// A layer whose constants are a stream for vectors (Cfg::Vectors); the others have what the DSP extension has.
+template <class Cfg, class Found = void>
+struct MveFullyConnected : LaneFullyConnected<Cfg> {};
+
+template <class Cfg>
+struct MveFullyConnected<Cfg, typename Exists<Cfg::Vectors>::Type> {
+    typedef typename Cfg::Input Input;
+    typedef typename Cfg::Output Output;
+    enum : int {
+        C = Input::Channels,
+        Pixels = int(Input::Height) * int(Input::Width),
+        K = (Pixels * C + mve::Bytes - 1) / mve::Bytes * mve::Bytes,
+        O = Output::Channels,
+        Whole = PlaneTraits<Input>::Whole
+    };
+
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
+                                const typename Cfg::Sum*) {
+        constexpr std::uint32_t turn = mve::turnOf<typename Input::Type>();
+        unsigned char window[K];
+        if (Whole) {
+            mve::copy(reinterpret_cast<const unsigned char*>(line<Input>(in, 0)), window, Pixels * C, turn);
+        } else {
+            for (int i = 0; i < Pixels; ++i)
+                mve::copy(reinterpret_cast<const unsigned char*>(line<Input>(in, i / Input::Width)) +
+                              i % Input::Width * Input::Stride,
+                          window + i * C, C, turn);
+        }
+        mve::Single work = {window, reinterpret_cast<const signed char*>(weights),          K / mve::Bytes,
+                            O,      reinterpret_cast<unsigned char*>(line<Output>(out, 0)), mve::resultsOf<Cfg>()};
+        mve::one(&work);
+    }
+};
+
+}  // namespace n2d2
+
+#endif  // N2D2_MCU_MVE_FULLYCONNECTED_HPP
