@@ -10,6 +10,7 @@ from n2d2py.export.cpp.isa import InstructionSet, instruction_sets
 from n2d2py.export.cpp.project import Project
 from n2d2py.export.mcu.boards import BOARDS, CORES, DEFAULT_CORE, Board, board, core
 from n2d2py.export.mcu.stack import stack_bytes
+from n2d2py.export.mcu.steady import varying_layers
 from n2d2py.export.mcu.vectors import write_vectors
 from n2d2py.graph.shapes import channels, width
 
@@ -90,4 +91,5 @@ class McuProject(Project):
             "exact": int(not self.graph.is_mixed and all(not kind.is_float for _, kind in shapes)),
             "line_bytes": max(width(shape) * channels(shape) * kind.bytes for shape, kind in shapes),
             "stack_bytes": stack_bytes(self.layers),
+            "varying": varying_layers(self.graph),
         }
