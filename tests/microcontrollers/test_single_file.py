@@ -26,7 +26,7 @@ def single(tmp_path_factory) -> Path:
     written = export_for_boards(Path(__file__).parent / "small.ini", folder / "out", parameters="SingleFile=1\n")
     written.rename(folder / "export")
     (folder / "alone").mkdir()
-    (folder / "export" / "single" / "small.hpp").rename(folder / "alone" / "small.hpp")
+    (folder / "export" / "src" / "small.hpp").rename(folder / "alone" / "small.hpp")
     (folder / "alone" / "one.cpp").write_text('#define small_IMPLEMENTATION\n#include "small.hpp"\n')
     return folder
 

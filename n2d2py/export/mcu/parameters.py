@@ -33,7 +33,8 @@ PARAMETERS = Schema(
         "SingleFile",
         Kind.BOOL,
         False,
-        "also writes single/<namespace>.hpp: interface, kernels, constants and network in one C++11 file, for any project",
+        "also writes src/<namespace>.hpp: interface, kernels, constants and network in one C++11 file, for any project; and what makes the "
+        "folder a library of Arduino and a CMSIS pack",
     ),
     name="export parameters of CPP_MCU",
 )

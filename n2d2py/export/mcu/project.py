@@ -47,8 +47,7 @@ class McuProject(Project):
         super().write(folder)
         if self._single_file:
             text = single_file(folder, self.namespace, self._common["kernel_namespace"], _FREESTANDING)
-            (folder / "single").mkdir()
-            write_text(folder / "single" / f"{self.namespace}.hpp", text)
+            write_text(folder / "src" / f"{self.namespace}.hpp", text)
 
     @property
     def _single_file(self) -> bool:
@@ -64,12 +63,25 @@ class McuProject(Project):
             "boards/test.c",
             "boards/count.c",
         ]
+        packages = [
+            ("packages/library.json", "library.json"),
+            ("packages/module.yml", "zephyr/module.yml"),
+            ("packages/zephyr.cmake", "zephyr/CMakeLists.txt"),
+            ("packages/Kconfig", "zephyr/Kconfig"),
+        ]
+        if self._single_file:
+            packages += [
+                ("packages/network.cpp", f"src/{self.namespace}.cpp"),
+                ("packages/library.properties", "library.properties"),
+                ("packages/pack.pdsc", f"n2d2py.{self.namespace}.pdsc"),
+            ]
         once += [f"dnn/include/{stem}.hpp" for stem in ("env", "mem_info", "transfer", "forward", "threads", "guard")]
         once += [f"dnn/src/{stem}.cpp" for stem in ("forward", "trace", "arena", "info", "quantize")]
         interface = [(f"include/interface.{suffix}", f"include/{self.namespace}.{suffix}") for suffix in ("h", "hpp")]
         return [
             *((name, name) for name in once),
             *interface,
+            *packages,
             *((f"freestanding/{name}", f"kernels/freestanding/{name}") for name in _FREESTANDING),
         ]
 
