@@ -26,6 +26,7 @@ KINDS = (
     FULL,
     NumType(8, full=True, scale=0.05, zero_point=-128),
 )
+WIDE = (NumType(16, scale=1 / 512), NumType(16, signed=False, scale=1 / 512))
 
 
 class Layers:
@@ -60,7 +61,7 @@ class Layers:
         )
         node.bound = int((255 * reach + np.abs(bias)).max())
         spread = np.sqrt(np.maximum(reach, 1) * 127.0) * 60
-        factors = rng.uniform(0.5, 2, len(weights)) * 127 / spread
+        factors = rng.uniform(0.5, 2, len(weights)) * (127 if output.bits == 8 else 30000) / spread
         node.rescale = FixedPointRescale(np.rint(np.minimum(factors, 0.499) * 2**32).astype(np.int64), 32, 31)
         node.clamp = clamp or (output.qmin, output.qmax)
         self.graph.inputs.append(source)
@@ -167,13 +168,14 @@ def test_depthwise(seed, option, tmp_path):
 def test_fully_connected(tmp_path):
     need_core("cortex-m4")
     layers = Layers(5)
-    for number in range(20):
+    for number in range(26):
         shape = (int(layers.rng.integers(1, 20)), int(layers.rng.integers(1, 4)), int(layers.rng.integers(1, 4)))
-        kinds = (KINDS[number % 5], KINDS[number // 2 % 5])
-        layers.fc(shape, layers.random(int(layers.rng.integers(1, 14)), int(np.prod(shape))), kinds)
+        kinds = (KINDS[number % 5], KINDS[number // 2 % 5] if number < 20 else WIDE[number % 2])
+        outputs = int(layers.rng.integers(1, 14)) if number < 20 else int(layers.rng.integers(50, 140))  # in turns of 64
+        layers.fc(shape, layers.random(outputs, int(np.prod(shape))), kinds)
     kernels = layers.export(tmp_path / "export")
     assert {kernel.split(" bytes")[0] for kernel in kernels.values()} == {"two weights a lane"}
-    assert "20 layers: identical" in make(tmp_path / "export", "cortex-m4", "test")
+    assert "26 layers: identical" in make(tmp_path / "export", "cortex-m4", "test")
 
 
 def test_lanes_at_their_bound(tmp_path):

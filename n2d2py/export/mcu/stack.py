@@ -18,7 +18,7 @@ def _window(layer: LayerView) -> int:
         return 0
     weights, size = layer.node.params["weights"], max(2, layer.graph.type(layer.node.inputs[0]).bytes)
     if layer.operation == "Fc":  # the input gathered, and spread to 16 bits; the outputs
-        return (1 + size) * weights[0].size + len(weights)
+        return (1 + size) * weights[0].size + (len(weights) if layer.graph.type(layer.node.output).bytes == 1 else 256)
     return 2 * size * weights[0].size + 2 * weights[0].size * (weights.shape[1] % 4 > 0) + 2 * len(weights)
 
 
