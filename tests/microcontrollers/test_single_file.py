@@ -59,7 +59,7 @@ def test_on_this_machine(single):
     np.testing.assert_array_equal(found, results(export / "project.so", stimuli))
 
 
-@pytest.mark.parametrize("name", ["cortex-m4", "rv32imc"])
+@pytest.mark.parametrize("name", ["cortex-m4", pytest.param("rv32imc", marks=pytest.mark.slow)])
 def test_on_a_board(single, name):
     """With a compiler that has a C++ library, and with one that has none."""
     need_core(name)
@@ -76,6 +76,7 @@ def test_on_a_board(single, name):
     assert f"3 vectors, {layers} layers: identical" in make(single / "export", name, f"PROGRAM=build/{name}.elf", "run")
 
 
+@pytest.mark.slow
 def test_two_networks_in_one_source_file(single):
     need("g++")
     alone = single / "alone"
