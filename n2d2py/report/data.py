@@ -47,6 +47,7 @@ class ReportData:
         calibrated: the typed network before a rewrite made `qgraph` of it; None where none did.
         built: bytes of the built export; None where it was not built.
         latency: its time; None where it was not timed.
+        instructions: as `Runner.instructions`; None where they were not counted.
         losses: what each layer costs in integers, the worst first, over `losses_stimuli`.
         pictures: bytes (H, W) or (H, W, 3) of misclassified stimuli, by their number.
         command: the command line that gives these results again.
@@ -71,6 +72,7 @@ class ReportData:
     calibrated: QuantGraph | None = None
     built: Footprint | None = None
     latency: Latency | None = None
+    instructions: tuple[str, int, bool] | None = None
     losses: Sequence[LayerLoss] = ()
     losses_stimuli: int = 0
     pictures: Mapping[int, np.ndarray] = field(default_factory=dict)

@@ -117,6 +117,10 @@ def _bytes(name: str, total: int | None, parts: dict[str, int | None], source: s
 
 def _latency(data: ReportData) -> Tile:
     time = data.latency
+    if time is None and data.instructions is not None:
+        core, count, bound = data.instructions
+        said = "the same for every input" if bound else "of the first stimulus; other data may take others"
+        return Tile("instructions", grouped(count), f"an inference on {core}", said)
     if time is None:
         return Tile("latency", "–", "not measured: add -latency", "")
     bound = "" if time.bound is None else f", {time.bound:.0f}% of the machine's limit"

@@ -34,7 +34,7 @@ def summary(data: ReportData, rows: Sequence[LayerRow]) -> dict[str, Any]:
 
     `scores` holds top-1 percent by label, null where not run or not labelled; `mse` the same for
     auto-encoders, only when there is one. An SQNR without any error is null, and a figure that is not finite.
-    `memory` has RAM and flash with their parts, null where not measured; `latency` only when it was timed; `table` a
+    `memory` has RAM and flash with their parts, null where not measured; `latency` only when it was timed, `instructions` when they were counted; `table` a
     record for each layer.
     """
     sums = totals(rows)
@@ -80,6 +80,8 @@ def summary(data: ReportData, rows: Sequence[LayerRow]) -> dict[str, Any]:
             "limit_percent": time.bound,
             "source": time.source,
         }
+    if data.instructions is not None:
+        result["instructions"] = dict(zip(("processor", "count", "every_input"), data.instructions, strict=True))
     result["table"] = _layers(data, rows)
     return result
 

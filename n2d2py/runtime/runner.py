@@ -62,6 +62,10 @@ class Runner:
         """
         return {}
 
+    def instructions(self) -> tuple[str, int, bool] | None:
+        """A processor, the instructions that one inference takes on it, and whether every input takes as many; None if not counted."""
+        return None
+
     def built_with(self) -> str:
         """What built it, for people, such as the first line of `g++ --version`; empty where nothing did."""
         return ""

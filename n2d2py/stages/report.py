@@ -70,6 +70,7 @@ def report_stage(
         quantized.graph,
         built=Footprint.of_build(built.sizes, built.compiler) if built.sizes else None,
         latency=built.latency,
+        instructions=built.instructions,
         losses=checked.sensitivity.losses,
         losses_stimuli=checked.sensitivity.stimuli,
         pictures=_missed_pictures(scores, tested),

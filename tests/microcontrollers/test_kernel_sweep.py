@@ -29,6 +29,7 @@ KINDS = (
     FULL,
     NumType(8, full=True, scale=0.05, zero_point=-128),
 )
+WIDE = (NumType(16, scale=1 / 512), NumType(16, signed=False, scale=1 / 512))
 
 
 class Layers:
@@ -63,7 +64,7 @@ class Layers:
         )
         node.bound = int((255 * reach + np.abs(bias)).max())
         spread = np.sqrt(np.maximum(reach, 1) * 127.0) * 60
-        factors = rng.uniform(0.5, 2, len(weights)) * 127 / spread
+        factors = rng.uniform(0.5, 2, len(weights)) * (127 if output.bits == 8 else 30000) / spread
         node.rescale = FixedPointRescale(np.rint(np.minimum(factors, 0.499) * 2**32).astype(np.int64), 32, 31)
         node.clamp = clamp or (output.qmin, output.qmax)
         self.graph.inputs.append(source)
@@ -247,13 +248,14 @@ def test_channels_of_vectors(option, tmp_path):
 def test_fully_connected(core, tmp_path):
     need_core(core)
     layers = Layers(5)
-    for number in range(20):
+    for number in range(26):
         shape = (int(layers.rng.integers(1, 20)), int(layers.rng.integers(1, 4)), int(layers.rng.integers(1, 4)))
-        kinds = (KINDS[number % 5], KINDS[number // 2 % 5])
-        layers.fc(shape, layers.random(int(layers.rng.integers(1, 14)), int(np.prod(shape))), kinds)
+        kinds = (KINDS[number % 5], KINDS[number // 2 % 5] if number < 20 else WIDE[number % 2])
+        outputs = int(layers.rng.integers(1, 14)) if number < 20 else int(layers.rng.integers(50, 140))  # in turns of 64
+        layers.fc(shape, layers.random(outputs, int(np.prod(shape))), kinds)
     kernels = layers.export(tmp_path / "export")
     assert {kernel.split(" bytes")[0] for kernel in kernels.values()} == {LANES}
-    assert "20 layers: identical" in make(tmp_path / "export", core, "test")
+    assert "26 layers: identical" in make(tmp_path / "export", core, "test")
 
 
 @pytest.mark.parametrize("core", ["cortex-m4", pytest.param("cortex-m55", marks=pytest.mark.slow)])

@@ -10,12 +10,16 @@ namespace lanes {
 struct Vector {
     std::int32_t inputs, outputs, zero;
     std::uint32_t mask, low, room;
+    std::int32_t least, most;
 };
 
-// `window`: half as many words as inputs, rounded up to 8 of these. `results`: the outputs, rounded up to four.
-template <bool Signed>
-N2D2_MCU_FAST void fullyConnected(const Vector& v, const unsigned char* in, unsigned char* out, const std::uint32_t* stream,
-                                  std::uint32_t* window, unsigned char* results) {
+enum : int { WideBlocks = 16 };  // of four outputs of 16 bits, which are computed before they are stored
+
+// `window`: half as many words as inputs, rounded up to 8 of these. `results`: the outputs as bytes, rounded up to four; for outputs of 16
+// bits 4 * WideBlocks words.
+template <bool Signed, class T>
+N2D2_MCU_FAST void fullyConnected(const Vector& v, const unsigned char* in, T* out, const std::uint32_t* stream,
+                                  std::uint32_t* window, std::uint32_t* results) {
     const int whole = v.inputs / 4, rest = v.inputs % 4;
     std::uint32_t* end = spread<Signed>(in, whole, window);
     if (rest > 0) {
@@ -31,15 +35,26 @@ N2D2_MCU_FAST void fullyConnected(const Vector& v, const unsigned char* in, unsi
     work.stream = stream;
     work.end = end;
     work.blocks = (v.outputs + 3) / 4;
-    work.first = results;
-    work.second = results;
+    work.first = reinterpret_cast<unsigned char*>(results);
+    work.second = work.first;
     work.zero = v.zero;
     work.mask = v.mask;
     work.low = v.low;
     work.room = v.room;
-    alone(&work);
-    for (int o = 0; o < v.outputs; ++o)
-        out[o] = results[o];
+    if (sizeof(T) == 1) {
+        alone(&work);
+        std::memcpy(out, results, static_cast<std::size_t>(v.outputs));
+        return;
+    }
+    const int blocks = work.blocks;
+    for (int block = 0; block < blocks; block += WideBlocks) {
+        work.blocks = least<int>(blocks - block, WideBlocks);
+        work.stream = stream + block * ((v.inputs + 7) / 8 * 8 + 8);
+        aloneWords(&work);
+        const int count = least<int>(v.outputs - 4 * block, 4 * work.blocks);
+        for (int o = 0; o < count; ++o)
+            *out++ = static_cast<T>(least(largest(static_cast<std::int32_t>(results[o]), v.least), v.most));
+    }
 }
 
 }  // namespace lanes
@@ -57,7 +72,8 @@ struct LaneFullyConnected<Cfg, typename Exists<Cfg::Lanes>::Type> {
         Pixels = int(Input::Height) * int(Input::Width),
         K = Pixels * C,
         O = Output::Channels,
-        Whole = PlaneTraits<Input>::Whole
+        Whole = PlaneTraits<Input>::Whole,
+        Wide = sizeof(typename Output::Type) > 1
     };
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
@@ -67,9 +83,11 @@ struct LaneFullyConnected<Cfg, typename Exists<Cfg::Lanes>::Type> {
                                                 Cfg::LaneZero,
                                                 Cfg::LaneSigned ? 0x80808080u : 0u,
                                                 0x01010101u * static_cast<std::uint32_t>(Cfg::LaneLow),
-                                                0x01010101u * static_cast<std::uint32_t>(255 - Cfg::LaneHigh)};
+                                                0x01010101u * static_cast<std::uint32_t>(255 - Cfg::LaneHigh),
+                                                Cfg::LaneLow,
+                                                Cfg::LaneHigh};
         std::uint32_t window[(K + 7) / 8 * 4];
-        std::uint32_t results[(O + 3) / 4];
+        std::uint32_t results[Wide ? 4 * lanes::WideBlocks : (O + 3) / 4];
         std::uint32_t gathered[Whole ? 1 : (K + 3) / 4];
         const unsigned char* from = reinterpret_cast<const unsigned char*>(line<Input>(in, 0));
         if (!Whole) {
@@ -80,8 +98,7 @@ struct LaneFullyConnected<Cfg, typename Exists<Cfg::Lanes>::Type> {
             from = reinterpret_cast<const unsigned char*>(gathered);
         }
         lanes::fullyConnected<std::numeric_limits<typename Input::Type>::is_signed>(
-            shape, from, reinterpret_cast<unsigned char*>(line<Output>(out, 0)),
-            reinterpret_cast<const std::uint32_t*>(weights), window, reinterpret_cast<unsigned char*>(results));
+            shape, from, line<Output>(out, 0), reinterpret_cast<const std::uint32_t*>(weights), window, results);
     }
 };
 

@@ -156,8 +156,29 @@ __attribute__((naked, noinline)) void two(Work*) {
     "smlad  r4, r2, r12, r4\n\t"      \
     "smlad  r8, r2, lr, r8\n\t"
 
-// All outputs of one pixel: the first of a window of two (one), the only one (alone).
-#define N2D2_LANES_ONE(name, bytes)                     \
+// Four results as bytes.
+#define N2D2_LANES_BYTES                                \
+            "ldr    r12, [sp, #0]\n\t"                  \
+            "usat   r4, #8, r4\n\t"                     \
+            "usat   r6, #8, r6\n\t"                     \
+            "usat   r8, #8, r8\n\t"                     \
+            "usat   r10, #8, r10\n\t"                   \
+            "orr    r4, r4, r6, lsl #8\n\t"             \
+            "orr    r8, r8, r10, lsl #8\n\t"            \
+            "orr    r4, r4, r8, lsl #16\n\t"            \
+            "ldrd   r6, r8, [sp, #8]\n\t"               \
+            "uqsub8 r4, r4, r6\n\t"                     \
+            "uadd8  r4, r4, r6\n\t"                     \
+            "uqadd8 r4, r4, r8\n\t"                     \
+            "usub8  r4, r4, r8\n\t"                     \
+            "eor    r4, r4, r12\n\t"                    \
+            "str    r4, [r11], #4\n\t"
+
+// Four results as words, not clamped.
+#define N2D2_LANES_WORDS "stm    r11!, {r4, r6, r8, r10}\n\t"
+
+// All outputs of one pixel: the first of a window of two (one), the only one (alone), and that in words (aloneWords).
+#define N2D2_LANES_ONE(name, bytes, stored)             \
     template <int = 0>                                  \
     __attribute__((naked, noinline)) void name(Work*) { \
         __asm__ volatile(                               \
@@ -193,29 +214,16 @@ __attribute__((naked, noinline)) void two(Work*) {
             "asr    r10, r10, #8\n\t"                   \
             "smmlar r8, r8, r0, r7\n\t"                 \
             "smmlar r10, r10, r12, r7\n\t"              \
-            "ldr    r12, [sp, #0]\n\t"                  \
-            "usat   r4, #8, r4\n\t"                     \
-            "usat   r6, #8, r6\n\t"                     \
-            "usat   r8, #8, r8\n\t"                     \
-            "usat   r10, #8, r10\n\t"                   \
-            "orr    r4, r4, r6, lsl #8\n\t"             \
-            "orr    r8, r8, r10, lsl #8\n\t"            \
-            "orr    r4, r4, r8, lsl #16\n\t"            \
-            "ldrd   r6, r8, [sp, #8]\n\t"               \
-            "uqsub8 r4, r4, r6\n\t"                     \
-            "uadd8  r4, r4, r6\n\t"                     \
-            "uqadd8 r4, r4, r8\n\t"                     \
-            "usub8  r4, r4, r8\n\t"                     \
-            "eor    r4, r4, r12\n\t"                    \
-            "str    r4, [r11], #4\n\t"                  \
+            stored                                      \
             "subs   r9, r9, #1\n\t"                     \
             "bne    1b\n\t"                             \
             "add    sp, sp, #16\n\t"                    \
             "pop    {r4-r11, pc}\n\t");                 \
     }
 
-N2D2_LANES_ONE(one, 8)
-N2D2_LANES_ONE(alone, 4)
+N2D2_LANES_ONE(one, 8, N2D2_LANES_BYTES)
+N2D2_LANES_ONE(alone, 4, N2D2_LANES_BYTES)
+N2D2_LANES_ONE(aloneWords, 4, N2D2_LANES_WORDS)
 // clang-format on
 
 // Spreads `quads` times four bytes of two pixels to words of a window; returns its end.

@@ -64,15 +64,18 @@ def _without_dead(weights: np.ndarray, bias: np.ndarray, rescale: FixedPointResc
     dead = ~weights.any(axis=1)
     multipliers = np.broadcast_to(rescale.multipliers, len(weights)).copy()
     result = (bias * multipliers + (1 << (_SHIFT - 1))) >> _SHIFT
-    bias = np.where(dead, 4 * np.clip(result, -1024, 1024), bias)  # beyond the range of bytes it is clamped anyway
+    bias = np.where(dead, 4 * np.clip(result, -(1 << 17), 1 << 17), bias)  # beyond the range of 16 bits it is clamped anyway
     multipliers[dead] = 1 << (_SHIFT - 2)
     return bias, multipliers
 
 
-def unfit(layer: Layer, weights: np.ndarray) -> str:
-    """What rules a layer with weights (O, K) out for the kernels of microcontrollers, as a clause; "" where they are exact."""
+def unfit(layer: Layer, weights: np.ndarray, widest: int = 8) -> str:
+    """What rules a layer with weights (O, K) out for the kernels of microcontrollers, as a clause; "" where they are exact.
+
+    `widest`: bits of an output that its kernel stores.
+    """
     rescale, kind, output = layer.node.rescale, layer.inputs[0], layer.output
-    if kind.bits != 8 or output.bits != 8 or kind.is_float or output.is_float:
+    if kind.bits != 8 or output.bits not in (8, widest) or kind.is_float or output.is_float:
         return "its tensors are no bytes"
     if layer.node.residual is not None:
         return "it does the sum of another layer"
@@ -86,7 +89,7 @@ def unfit(layer: Layer, weights: np.ndarray) -> str:
 def _no_lanes(layer: Layer, weights: np.ndarray, groups: int) -> str:
     """What rules the lanes of a dense layer out."""
     rescale, kind = layer.node.rescale, layer.inputs[0]
-    if problem := unfit(layer, weights):
+    if problem := unfit(layer, weights, 16 if layer.node.op.kind == "Fc" else 8):
         return problem
     if groups != 1 or not isinstance(rescale, FixedPointRescale):
         return "it has groups"
@@ -112,8 +115,8 @@ def pair_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray) 
 
 
 def lane_facts(layer: Layer) -> dict[str, int]:
-    """Enumerators of a config that has a stream: how the results are rounded and stored, signed ones 128 higher."""
-    output, high = layer.output, 128 if layer.output.signed else 0
+    """The enumerators of a config that has a stream: how the results are rounded and stored, signed bytes 128 higher."""
+    output, high = layer.output, 128 if layer.output.signed and layer.output.bits == 8 else 0
     least, most = layer.node.clamp or (output.qmin, output.qmax)
     return {
         "LaneZero": (0 if layer.node.zero_in_bias else output.zero_point) + high,

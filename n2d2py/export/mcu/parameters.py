@@ -29,5 +29,12 @@ PARAMETERS = Schema(
         tuple(core.name for core in CORES),
     ),
     Key("TestVectors", Kind.UINT, 3, "inputs in test/vectors, each with the results of all layers", minimum=1, maximum=999),
+    Key(
+        "SingleFile",
+        Kind.BOOL,
+        False,
+        "also writes src/<namespace>.hpp: interface, kernels, constants and network in one C++11 file, for any project; and what makes the "
+        "folder a library of Arduino and a CMSIS pack",
+    ),
     name="export parameters of CPP_MCU",
 )

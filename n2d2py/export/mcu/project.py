@@ -9,8 +9,11 @@ from typing import Any
 from n2d2py.export.cpp.isa import InstructionSet, instruction_sets
 from n2d2py.export.cpp.project import Project
 from n2d2py.export.mcu.boards import BOARDS, CORES, DEFAULT_CORE, Board, board, core
+from n2d2py.export.mcu.single import single_file
 from n2d2py.export.mcu.stack import stack_bytes
+from n2d2py.export.mcu.steady import varying_layers
 from n2d2py.export.mcu.vectors import write_vectors
+from n2d2py.files import write_text
 from n2d2py.graph.shapes import channels, width
 
 __all__ = ["McuProject"]
@@ -39,6 +42,17 @@ class McuProject(Project):
         """That of the largest element, at least a word."""
         return max(4, *(tensor.type.bytes for tensor in self.graph.tensors.values()))
 
+    def write(self, folder: Path) -> None:
+        """As for CPP, and the same in one file where that is asked for."""
+        super().write(folder)
+        if self._single_file:
+            text = single_file(folder, self.namespace, self._common["kernel_namespace"], _FREESTANDING)
+            write_text(folder / "src" / f"{self.namespace}.hpp", text)
+
+    @property
+    def _single_file(self) -> bool:
+        return bool(self.request.parameters.get("SingleFile", False))
+
     def _files(self) -> list[tuple[str, str]]:
         once = [
             "Makefile",
@@ -49,12 +63,25 @@ class McuProject(Project):
             "boards/test.c",
             "boards/count.c",
         ]
+        packages = [
+            ("packages/library.json", "library.json"),
+            ("packages/module.yml", "zephyr/module.yml"),
+            ("packages/zephyr.cmake", "zephyr/CMakeLists.txt"),
+            ("packages/Kconfig", "zephyr/Kconfig"),
+        ]
+        if self._single_file:
+            packages += [
+                ("packages/network.cpp", f"src/{self.namespace}.cpp"),
+                ("packages/library.properties", "library.properties"),
+                ("packages/pack.pdsc", f"n2d2py.{self.namespace}.pdsc"),
+            ]
         once += [f"dnn/include/{stem}.hpp" for stem in ("env", "mem_info", "transfer", "forward", "threads", "guard")]
         once += [f"dnn/src/{stem}.cpp" for stem in ("forward", "trace", "arena", "info", "quantize")]
         interface = [(f"include/interface.{suffix}", f"include/{self.namespace}.{suffix}") for suffix in ("h", "hpp")]
         return [
             *((name, name) for name in once),
             *interface,
+            *packages,
             *((f"freestanding/{name}", f"kernels/freestanding/{name}") for name in _FREESTANDING),
         ]
 
@@ -90,4 +117,6 @@ class McuProject(Project):
             "exact": int(not self.graph.is_mixed and all(not kind.is_float for _, kind in shapes)),
             "line_bytes": max(width(shape) * channels(shape) * kind.bytes for shape, kind in shapes),
             "stack_bytes": stack_bytes(self.layers),
+            "single_file": self._single_file,
+            "varying": varying_layers(self.graph),
         }

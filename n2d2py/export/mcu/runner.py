@@ -125,6 +125,19 @@ class BoardExport(Runner):
             for name, values in zip(network.graph.outputs, results, strict=True)
         }
 
+    def instructions(self) -> tuple[str, int, bool] | None:
+        """The core, the instructions of one inference of vector 0, counted in QEMU, and whether that is so for every input.
+
+        None without a compiler of this machine, which the plugin of QEMU needs.
+        """
+        one = core(self._details["core"])
+        status, printed = run_make(self.folder, "-s", "count")
+        found = re.search(r"^inference +(\d+)$", printed, re.MULTILINE)
+        if status or found is None:
+            log.detail("instructions are not counted: %s", printed.strip().rpartition("\n")[2])
+            return None
+        return one.name, int(found[1]), one.steady and not self._details["varying_time"]
+
     def sizes(self) -> dict[str, int]:
         """What `make size` prints: the arena, constants and code by section, the stack of one inference."""
         printed = run_make(self.folder, "-s", "size")[1]

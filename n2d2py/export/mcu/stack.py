@@ -21,7 +21,7 @@ def _window(layer: LayerView) -> int:
     size, outputs = max(2, layer.graph.type(node.inputs[0]).bytes), len(weights)
     inputs = -(-weights[0].size // 16) * 16
     if layer.operation == "Fc":  # the input gathered, and spread to 16 bits; the outputs
-        return (1 + size) * inputs + outputs
+        return (1 + size) * inputs + (outputs if layer.graph.type(node.output).bytes == 1 else 256)
     # Two pixels of 16 bits or four of bytes; the bytes of two; a line of the kernel in zero points; results.
     dense = 2 * size * inputs + 2 * inputs * (weights.shape[1] % 16 > 0) + inputs + 4 * (outputs + 1)
     if not node.op.is_depthwise(node):

@@ -13,6 +13,7 @@ from n2d2py.export.mcu.boards import DEFAULT_CORE
 from n2d2py.export.mcu.parameters import PARAMETERS
 from n2d2py.export.mcu.project import McuProject
 from n2d2py.export.mcu.runner import BoardExport
+from n2d2py.export.mcu.steady import varying_layers
 from n2d2py.export.registry import register
 from n2d2py.ini.schema import Schema
 
@@ -37,12 +38,13 @@ class McuTarget(CppTarget):
         return super().overruled({**parameters, "RuntimeDispatch": False})
 
     def details(self, prepared: Prepared[Project]) -> dict[str, Any]:
-        """What the runner needs: the core, the layers in the order in which they run."""
+        """What the runner needs: the core, the layers in the order in which they run; the layers whose time the data change."""
         request = prepared.request
         return {
             **super().details(prepared),
             "core": request.parameters.get("Core", DEFAULT_CORE),
             "layers": list(request.memory_plan.order),
+            "varying_time": varying_layers(request.graph),
             "arena_bytes": max(1, request.memory_plan.arena_bytes),
         }
 

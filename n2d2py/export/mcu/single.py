@@ -1,0 +1,151 @@
+"""A whole export as one header: interface, kernels, constants and network, for any project.
+
+A file is put in the place of the line that includes it, and once for each condition under which it is needed; its guard stays.
+What no compiler of a microcontroller reads, such as kernels on panels of weights, is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+__all__ = ["single_file"]
+
+_QUOTED = re.compile(r'\s*#\s*include\s+"([^"]+)"')
+_SYSTEM = re.compile(r"\s*#\s*include\s+<([^>]+)>")
+_DIRECTIVE = re.compile(r"\s*#\s*(ifdef|ifndef|if|else|elif|endif)\b\s*(.*)")
+_GUARD = re.compile(r"#ifndef (\w+_HPP|\w+_H)\n#define \1\b")
+_BIND = re.compile(r"defined\(N2D2_BIND_(\w+)\)$")
+_MARK = re.compile(r"#define N2D2_BIND_(\w+)$")
+_MACRO = re.compile(r"^\s*#\s*define\s+(N2D2_\w+)", re.MULTILINE)
+_VALUE = re.compile(r"^#define (N2D2_\w+) (\d+)$", re.MULTILINE)
+
+
+class _Inliner:
+    """Puts the files of an export together; `text` grows.
+
+    A condition is known where it asks for a macro that kernels/n2d2/isa.hpp defines as 0 for all cores, or for the mark of
+    kernels/n2d2/bindings.hpp.
+    """
+
+    def __init__(self, folder: Path, own: Sequence[str]):
+        self._own = set(own)
+        self._places = [folder / name for name in ("include", "dnn/include", "kernels")]
+        values: dict[str, set[str]] = {}
+        for name, value in _VALUE.findall((folder / "kernels/n2d2/isa.hpp").read_text(encoding="utf-8")):
+            values.setdefault(name, set()).add(value)
+        self._never = {name for name, found in values.items() if found == {"0"}}
+        self._mark = ""
+        self._under: list[str] = []
+        self._seen: dict[Path, list[set[str]]] = {}
+        self.text: list[str] = []
+
+    def _found(self, name: str, beside: Path) -> Path:
+        for place in (beside, *self._places):
+            if (place / name).is_file():
+                return (place / name).resolve()
+        raise FileNotFoundError(f"{name}, included in {beside}")
+
+    def _known(self, word: str, condition: str) -> bool | None:
+        bound = _BIND.match(condition)
+        if word == "if" and bound:
+            return bound[1] == self._mark
+        return False if word == "if" and condition in self._never else None
+
+    def add(self, path: Path) -> None:
+        path = path.resolve()
+        if any(conditions <= {*self._under, ""} for conditions in self._seen.get(path, ())):
+            return
+        text = path.read_text(encoding="utf-8")
+        guard = _GUARD.search(text)
+        opened = text[: guard.start()].count("\n") if guard else -1
+        if guard:  # bindings.hpp and what it includes have none: they are put in each time
+            self._seen.setdefault(path, []).append(set(self._under))
+        outer, skipped = len(self._under), 0
+        for number, line in enumerate(text.splitlines()):
+            directive = _DIRECTIVE.match(line)
+            if directive and number != opened:
+                word, condition = directive[1], directive[2]
+                if skipped:
+                    skipped += word.startswith("if") - (word == "endif")
+                    continue
+                if word.startswith("if"):
+                    if self._known(word, condition) is False:
+                        skipped = 1
+                        continue
+                    bound = self._known(word, condition)
+                    self._under.append(line if not bound else "")
+                elif len(self._under) > outer:
+                    self._under.pop()
+                    if word != "endif":
+                        self._under.append(f"{path}:{number}")
+            if skipped:
+                continue
+            mark, quoted, system = _MARK.match(line), _QUOTED.match(line), _SYSTEM.match(line)
+            if mark:
+                self._mark = mark[1]
+            if quoted:
+                self.add(self._found(quoted[1], path.parent))
+            elif not (system and system[1] in self._own):
+                self.text.append(line)
+
+
+def _inlined(folder: Path, names: Sequence[str], own: Sequence[str]) -> str:
+    inliner = _Inliner(folder, own)
+    for name in names:
+        inliner.add(folder / name)
+    return "\n".join(inliner.text).strip("\n")
+
+
+def single_file(folder: Path, namespace: str, kernels: str, freestanding: Sequence[str]) -> str:
+    """The C++11 text of the export in `folder`.
+
+    Args:
+        namespace: of the network; `kernels`: that of its kernels.
+        freestanding: headers of the C++ library that it includes, which lie in `kernels/freestanding` too.
+    """
+    sources = [
+        str(path.relative_to(folder))
+        for part in ("dnn/parameters", "dnn/src")
+        for path in sorted((folder / part).glob("*.cpp"))
+    ]
+    interface = _inlined(folder, [f"include/{namespace}.hpp"], freestanding)
+    body = _inlined(folder, [f"include/{namespace}.hpp", *sources], freestanding).removeprefix(interface).strip("\n")
+    own = "\n".join(
+        (folder / "kernels" / "freestanding" / name).read_text(encoding="utf-8").strip("\n") for name in freestanding
+    )
+    own = re.sub(r"^\s*#\s*include\s+<(" + "|".join(freestanding) + r")>\n", "", own, flags=re.MULTILINE)
+    macros = "\n".join(f"#undef {name}" for name in sorted(set(_MACRO.findall(body))))
+    system = "\n".join(f"#include <{name}>" for name in freestanding)
+    return f"""// The network of the namespace {namespace} in one file: C++11, no other file is needed.
+//
+//   #include "{namespace}.hpp"           where it is called
+//
+//   #define {namespace}_IMPLEMENTATION   in one source file
+//   #include "{namespace}.hpp"
+//
+// The code is for the core that the compiler is told (-mcpu=...); results are the same on all. Several networks may be in one program, and
+// in one source file.
+#if defined(__has_include)
+#if !__has_include(<cstdint>)
+#define N2D2_NO_LIBRARY 1  // a compiler without a C++ library
+#endif
+#endif
+#if defined(N2D2_NO_LIBRARY)
+{own}
+#undef N2D2_NO_LIBRARY
+#else
+{system}
+#endif
+
+{interface}
+
+#if defined({namespace}_IMPLEMENTATION) && !defined({namespace}_IMPLEMENTED)
+#define {namespace}_IMPLEMENTED
+#define n2d2 {kernels}
+{body}
+#undef n2d2
+{macros}
+#endif  // {namespace}_IMPLEMENTATION
+"""

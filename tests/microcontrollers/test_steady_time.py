@@ -1,0 +1,135 @@
+"""An inference takes the same instructions for every input: counted for random and extreme ones in QEMU."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper, parser
+from support.board_export import export_for_boards, make, need_core
+
+from n2d2py.export.mcu.boards import CORES, board, core
+from n2d2py.export.mcu.steady import varying_layers
+from n2d2py.export.stimuli import hwc
+from n2d2py.graph import QuantGraph
+from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
+
+INPUTS = 50
+STEADY = [pytest.param(one.name, marks=() if one.name == "cortex-m4" else pytest.mark.slow) for one in CORES if one.steady]
+
+LAYERS = """<ir_version: 8, opset_import: ["" : 17]>
+layers (float[1,8,10,10] x) => (float[1,7,10,10] y, float[1,6,20,20] u, float[1,8,1,1] g, float[1,10] f,
+        float[1,8,20,20] r, float[1,8,20,20] rl, float[1,8,14,14] p, float[1,2,20,20] d, float[1,8,10,10] tr, float[1,4,10,10] sl) {
+    a = Conv <pads=[1,1,1,1]> (x, w0)  s = Sigmoid (a)  b = Mul (a, s)
+    c = Conv <pads=[1,1,1,1], group=8> (b, w1)  t = Tanh (c)  h = HardSwish (c)  e = Add (t, h)
+    l = LeakyRelu <alpha=0.1> (e)
+    pm = MaxPool <kernel_shape=[3,3], pads=[1,1,1,1]> (l)
+    pa = AveragePool <kernel_shape=[3,3], pads=[1,1,1,1]> (l)
+    cc = Concat <axis=1> (pm, pa)  v = Conv (cc, w5)  g = GlobalAveragePool (pa)
+    u = ConvTranspose <strides=[2,2]> (pa, w3)  y = Conv <pads=[1,1,1,1]> (v, w4)
+    mx = Max (e, c)  mn = Min (mx, pa)  ab = Abs (mn)  fl = Flatten (ab)  f = Gemm <transB=1> (fl, wf)
+    r = Resize <mode="nearest"> (l, , scales)  rl = Resize <mode="linear"> (l, , scales)  p = Pad (l, pads)
+    d = DepthToSpace <blocksize=2> (l)  tr = Transpose <perm=[0,1,3,2]> (l)  sl = Slice (l, first, stop, axis)
+}"""
+
+
+def layers_model(path: Path, text: str = LAYERS) -> Path:
+    """A network of a layer of each kind."""
+    generator = np.random.default_rng(3)
+    shapes = {
+        "w0": (8, 8, 3, 3),
+        "w1": (8, 1, 3, 3),
+        "w3": (8, 6, 2, 2),
+        "w4": (7, 6, 3, 3),
+        "w5": (6, 16, 1, 1),
+        "wf": (10, 800),
+    }
+    model = parser.parse_model(text)
+    constants = {name: generator.normal(0, 0.5, shape).astype(np.float32) for name, shape in shapes.items()}
+    constants["scales"] = np.array([1, 1, 2, 2], np.float32)
+    integers = {"pads": [0, 0, 2, 2, 0, 0, 2, 2], "first": [0], "stop": [4], "axis": [1]}
+    constants.update({name: np.array(values, np.int64) for name, values in integers.items()})
+    used = {name for node in model.graph.node for name in node.input}
+    model.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items() if name in used)
+    onnx.save(model, path)
+    return path
+
+
+def stimuli(graph: QuantGraph, count: int) -> bytes:
+    """The first ones are the least, the largest and the zero value everywhere, and both ends at random; the others random."""
+    rng, rows = np.random.default_rng(1), []
+    for index in range(count):
+        for name in graph.inputs:
+            kind, shape = graph.type(name), tuple(graph.shape(name)[1:])
+            extremes = [
+                np.full(shape, kind.qmin),
+                np.full(shape, kind.qmax),
+                np.full(shape, kind.zero_point),
+                np.where(rng.random(shape) < 0.5, kind.qmin, kind.qmax),
+            ]
+            values = extremes[index] if index < len(extremes) else rng.integers(kind.qmin, kind.qmax, shape, endpoint=True)
+            rows.append(hwc(values.astype(kind.dtype)).tobytes())
+    return b"".join(rows)
+
+
+def counted(folder: Path, name: str, words: Sequence[str] = (), count: int = INPUTS) -> list[int]:
+    """Instructions of an inference for each stimulus."""
+    (folder / "all.bin").write_bytes(stimuli(read_graph(folder / GRAPH_FILE), count))
+    make(folder, name, *words, "all", "build/count.so")
+    arguments = f"enable=on,target=native,arg=test,arg=counts,arg=all.bin,arg={count}"
+    command = [*board(core(name).board).emulator.split(), "-nographic", "-monitor", "none", "-serial", "none"]
+    command += ["-kernel", f"build/{name}/test.elf", "-semihosting-config", arguments]
+    command += ["-plugin", "build/count.so,out=build/all"]
+    subprocess.run(command, cwd=folder, check=True, stdin=subprocess.DEVNULL)
+    found = [int(line) for line in (folder / "build" / "all").read_text().split()]
+    assert len(found) == count
+    return found
+
+
+@pytest.mark.parametrize("name", STEADY)
+@pytest.mark.parametrize("option", ["-O2", pytest.param("-Os", marks=pytest.mark.slow)])
+def test_every_input_takes_the_same_instructions(small, name, option):
+    need_core(name)
+    assert varying_layers(read_graph(small / GRAPH_FILE)) == {}
+    assert len(set(counted(small, name, (f"OPT={option}",)))) == 1
+
+
+MODES = [
+    pytest.param("Fixed-point-p32", "8"),
+    pytest.param("Fixed-point16", "8", marks=pytest.mark.slow),
+    pytest.param("Double-shift", "8", marks=pytest.mark.slow),
+    pytest.param("Fixed-point-p32", "16", marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize("mode, bits", MODES)
+def test_a_layer_of_each_kind(mode, bits, tmp_path):
+    need_core("cortex-m4")
+    model = layers_model(tmp_path / "layers.onnx")
+    folder = export_for_boards(model, tmp_path / "out", "-act-rescaling-mode", mode, "-nbbits", bits)
+    folder = folder.with_name(f"export_CPP_MCU_int{bits}")
+    assert varying_layers(read_graph(folder / GRAPH_FILE)) == {}
+    assert "takes the same instructions for every input" in (folder / "README.md").read_text()
+    assert len(set(counted(folder, "cortex-m4"))) == 1
+
+
+def test_layers_that_vary_are_named(tmp_path):
+    """The largest index is searched: that is named, and the counts do differ."""
+    need_core("cortex-m4")
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    vary (float[1,8,10,10] x) => (int64[1,1] am) {
+        fl = Flatten (x)  f = Gemm <transB=1> (fl, wf)  am = ArgMax <axis=1> (f)
+    }"""
+    model = layers_model(tmp_path / "vary.onnx", text)
+    folder = export_for_boards(model, tmp_path / "out", "-test", "-db-export", "3")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["details"]["varying_time"] == {"am": "the time of ArrayReduce was not counted"}
+    assert "`am` (the time of ArrayReduce was not counted)" in (folder / "README.md").read_text()
+    summary = json.loads((folder / "statistics" / "summary.json").read_text())
+    assert summary["instructions"]["processor"] == "cortex-m4" and summary["instructions"]["every_input"] is False
+    assert len(set(counted(folder, "cortex-m4", count=12))) > 1
