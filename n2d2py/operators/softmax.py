@@ -36,6 +36,7 @@ class Softmax(Op):
     group_size: int = 0
     log: bool = False
     kind: ClassVar[str] = "Softmax"
+    same_bits: ClassVar[bool] = True
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         return [inputs[0]]

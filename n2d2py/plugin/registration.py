@@ -22,7 +22,7 @@ from n2d2py.export.cpp.parts import Call, Expression
 from n2d2py.frontend.ini.contract import LAYER_TYPES, LayerContext, ini, layer_types
 from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.keys import ACTIVATED, NB_OUTPUTS, read_activation
-from n2d2py.frontend.onnx.contract import ARRAY_CONVERTERS, CONVERTERS, Unsupported, find_converter, onnx
+from n2d2py.frontend.onnx.contract import ARRAY_CONVERTERS, CONVERTERS, IMAGE_CONVERTERS, Unsupported, find_converter, onnx
 from n2d2py.graph import Node
 from n2d2py.graph.forms import Custom
 from n2d2py.graph.quant import QuantNode
@@ -179,6 +179,7 @@ def registries() -> list[Registry[Any]]:
         LAYER_TYPES,
         CONVERTERS,
         ARRAY_CONVERTERS,
+        IMAGE_CONVERTERS,
         EMITTERS,
         QUANTIZERS,
         MEMORY_ACCESSES,
