@@ -21,7 +21,13 @@ FLOORS = (
         "n2d2py.version",
     ),
     ("n2d2py.resources", "n2d2py.figures", "n2d2py.ini", "n2d2py.arithmetic"),
-    ("n2d2py.graph", "n2d2py.operators.base", "n2d2py.operators.functions", "n2d2py.operators.windows"),
+    (
+        "n2d2py.graph",
+        "n2d2py.operators.base",
+        "n2d2py.operators.functions",
+        "n2d2py.operators.windows",
+        "n2d2py.targets.target",
+    ),
     (  # contracts: what the facets of an operator are declared with; they know no operator
         "n2d2py.frontend.ini.contract",
         "n2d2py.frontend.ini.convolution",
