@@ -491,27 +491,11 @@ OPTIONS: tuple[Option, ...] = (
     Option("v", "flag", False, "print the version", _OUT),
 )
 
-TRAINING = (
-    "learn",
-    "learn-epoch",
-    "learn-stdp",
-    "log-epoch",
-    "valid-metric",
-    "stop-valid",
-    "find-lr",
-    "ws",
-    "finetuning",
-    "pruning",
-    "pruning-threshold",
-    "testAdv",
-    "present-time",
-    "ts",
-    "l",
-    "check",
-    "dev",
-    "multidev",
-    "dynamic-allocation",
-    "bench",
+TRAINING = tuple(
+    """
+    learn learn-epoch learn-stdp log-epoch valid-metric stop-valid find-lr ws finetuning pruning pruning-threshold testAdv
+    present-time ts l check dev multidev dynamic-allocation bench
+    """.split()
 )
 """Options of N2D2 that train, or that need what only training has."""
 

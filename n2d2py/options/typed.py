@@ -135,25 +135,12 @@ def _calibrates_on_given(a: Arguments) -> bool:
     return bool(wanted and a.nbbits in (8, 16) and (a.export or a.calibOnly))
 
 
-_OF_INTEGERS = (
-    "act-clipping-mode",
-    "act-quantile-value",
-    "wt-clipping-mode",
-    "act-rescaling-mode",
-    "act-rescale-per-output",
-    "quality",
-    "wt-rounding",
-    "wt-reduce-range",
-    "no-bias-correction",
-    "input-bits",
-    "output-bits",
-    "mixed-precision",
-    "no-mixed-precision",
-    "sequential-calibration",
-    "no-unsigned",
-    "no-zero-points",
-    "no-cle",
-    "calib-reload",
+_OF_INTEGERS = tuple(
+    """
+    act-clipping-mode act-quantile-value wt-clipping-mode act-rescaling-mode act-rescale-per-output quality wt-rounding
+    wt-reduce-range no-bias-correction input-bits output-bits mixed-precision no-mixed-precision sequential-calibration
+    no-unsigned no-zero-points no-cle calib-reload
+    """.split()
 )
 
 

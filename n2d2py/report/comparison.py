@@ -59,20 +59,10 @@ def comparison_csv(comparisons: Sequence[LayerComparison]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(
-        [
-            "layer",
-            "tensor",
-            "sqnr_db",
-            "cosine",
-            "max_error",
-            "saturated_percent",
-            "identical",
-            "alone_sqnr_db",
-            "alone_max_error",
-            "unused_percent",
-            "worst_stimulus",
-            "worst_sqnr_db",
-        ]
+        """
+            layer tensor sqnr_db cosine max_error saturated_percent identical alone_sqnr_db alone_max_error unused_percent
+            worst_stimulus worst_sqnr_db
+            """.split()
     )
     for c in comparisons:
         writer.writerow(

@@ -41,18 +41,10 @@ def sensitivity_csv(losses: Sequence[LayerLoss]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(
-        [
-            "layer",
-            "operator",
-            "share_percent",
-            "mean_error",
-            "mean_square_error",
-            "agreement_percent",
-            "cause",
-            "clipped_percent",
-            "bits",
-            "weight_bits",
-        ]
+        """
+            layer operator share_percent mean_error mean_square_error agreement_percent cause clipped_percent bits
+            weight_bits
+            """.split()
     )
     total = _share(losses)
     for loss in losses:

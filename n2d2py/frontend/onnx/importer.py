@@ -43,24 +43,11 @@ __all__ = ["import_onnx"]
 _OTHER = {"float16": "half", "bfloat16": "bfloat16", "float64": "double"}
 """Element types of weights that are not kept."""
 
-_ON_INTEGERS = (
-    "DequantizeLinear",
-    "Clip",
-    "MaxPool",
-    "GlobalMaxPool",
-    "Reshape",
-    "Flatten",
-    "Squeeze",
-    "Unsqueeze",
-    "Transpose",
-    "Concat",
-    "Split",
-    "Slice",
-    "Gather",
-    "Identity",
-    "Dropout",
-    "DepthToSpace",
-    "SpaceToDepth",
+_ON_INTEGERS = tuple(
+    """
+    DequantizeLinear Clip MaxPool GlobalMaxPool Reshape Flatten Squeeze Unsqueeze Transpose Concat Split Slice Gather
+    Identity Dropout DepthToSpace SpaceToDepth
+    """.split()
 )
 """Operators that may read integers: they only move values, so that what they give stands for the same numbers."""
 
