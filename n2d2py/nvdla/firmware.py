@@ -310,29 +310,16 @@ def _abi(name: str, firmware: tuple[int, int, int], new: bool) -> Abi:
         surfaces.append(_packed(*((cube_name, cube) for cube_name in CUBES[engine]), *extra))
     if new:
         common = (("op_type", "u1"), ("reserved0", "u1", (3,)), ("input_scale_factor", "<f4"), ("output_scale_factor", "<f4"))
-        buffer = (
-            ("address", "<i2"),
-            ("offset", "<u4"),
-            ("size", "<u4"),
-            ("format", "<u2"),
-            ("width", "<u2"),
-            ("height", "<u2"),
-            ("channel", "<u2"),
-            ("line_stride", "<u4"),
-            ("surf_stride", "<u4"),
-        )
     else:
         common = (("op_type", "u1"),)
-        buffer = (
-            ("address", "<i2"),
-            ("size", "<u4"),
-            ("format", "<u2"),
-            ("width", "<u2"),
-            ("height", "<u2"),
-            ("channel", "<u2"),
-            ("line_stride", "<u4"),
-            ("surf_stride", "<u4"),
-        )
+    buffer = (
+        ("address", "<i2"),
+        *((("offset", "<u4"),) if new else ()),
+        ("size", "<u4"),
+        *((name, "<u2") for name in ("format", "width", "height", "channel")),
+        ("line_stride", "<u4"),
+        ("surf_stride", "<u4"),
+    )
     power = (("power", "<f4"), ("scale", "<f4"), ("shift", "<f4"))
     return Abi(
         name,

@@ -111,6 +111,12 @@ def parse_loadable(data: bytes, name: str = "loadable") -> Loadable:
     return found
 
 
+def unreadable(path: Path | str, error: OSError) -> N2D2Error:
+    """E902: a file that the system does not let us read."""
+    what = f"the file cannot be read: {error.strerror or error}"
+    return N2D2Error("E902", what, where=str(path), remedy="check the path and its permissions")
+
+
 def read_loadable(path: Path | str) -> Loadable:
     """The loadable in a file.
 
@@ -120,12 +126,7 @@ def read_loadable(path: Path | str) -> Loadable:
     try:
         data = read_regular(Path(path))
     except OSError as error:
-        raise N2D2Error(
-            "E902",
-            f"the file cannot be read: {error.strerror or error}",
-            where=str(path),
-            remedy="check the path and its permissions",
-        ) from None
+        raise unreadable(path, error) from None
     return parse_loadable(data, str(path))
 
 

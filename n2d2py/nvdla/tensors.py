@@ -10,6 +10,7 @@ import numpy as np
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.files import DamagedArray, open_picture, read_npy, read_regular
 from n2d2py.nvdla.firmware import BYTES, FP16, INT8, INT16
+from n2d2py.nvdla.loadable import unreadable
 from n2d2py.nvdla.model.formats import as_array, as_bytes, strided
 from n2d2py.nvdla.model.image import FEATURE, ORDERS
 from n2d2py.nvdla.tables import TensorDesc
@@ -195,12 +196,7 @@ def read_input(path: Path, tensor: TensorDesc | None, mean: float = 0.0, normali
             return tensor_bytes(tensor, _stored(path, tensor))
         pixels = _picture(path, tensor)
     except OSError as error:
-        raise N2D2Error(
-            "E902",
-            f"the file cannot be read: {error.strerror or error}",
-            where=str(path),
-            remedy="check the path and its permissions",
-        ) from None
+        raise unreadable(path, error) from None
     if precision_of(tensor) == INT8:
         pixels = np.floor(pixels.astype(np.float64) * 127 / 255 + 0.5)
     elif precision_of(tensor) == FP16:

@@ -39,12 +39,14 @@ class Op:
             its number type (max pooling, padding, resizing, layout changes).
         nonnegative: no output is below zero, whatever the inputs.
         mixes_types: `run_integer` also takes and gives floating-point tensors.
+        same_bits: its kernel gives the same bits on every machine in floating point too, where it may stay in a network of integers.
     """
 
     kind: ClassVar[str] = ""
     moves_values: ClassVar[bool] = False
     nonnegative: ClassVar[bool] = False
     mixes_types: ClassVar[bool] = False
+    same_bits: ClassVar[bool] = False
 
     def output_shapes(self, inputs: list[Shape], node: OpNode) -> list[Shape]:
         """Shapes of the outputs for inputs of these shapes.

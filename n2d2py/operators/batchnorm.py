@@ -54,7 +54,7 @@ class BatchNorm(Op):
 _ROLES = ("scale", "bias", "mean", "variance")
 
 
-@onnx("BatchNormalization")
+@onnx("BatchNormalization", images=True)
 def _from_onnx(node: OnnxNode, builder: Builder) -> None:
     params = {role: node.constant(index, role) for index, role in enumerate(_ROLES, 1)}
     channels = node.require_rank(2, 3, 4)[1]

@@ -107,8 +107,8 @@ def _blocks(kind: type[DepthToSpace] | type[SpaceToDepth]):
     return convert
 
 
-onnx("DepthToSpace")(_blocks(DepthToSpace))
-onnx("SpaceToDepth")(_blocks(SpaceToDepth))
+onnx("DepthToSpace", images=True)(_blocks(DepthToSpace))
+onnx("SpaceToDepth", images=True)(_blocks(SpaceToDepth))
 
 
 @onnx_emitter("DepthToSpace", "SpaceToDepth")

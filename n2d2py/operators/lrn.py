@@ -49,6 +49,7 @@ class LRN(Op):
     beta: float = 0.75
     k: float = 2.0
     kind: ClassVar[str] = "LRN"
+    same_bits: ClassVar[bool] = True
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         return [inputs[0]]
@@ -68,7 +69,7 @@ class LRN(Op):
         return [(x / power(base, np.float64(self.beta))).astype(inputs[0].dtype)]
 
 
-@onnx("LRN")
+@onnx("LRN", images=True)
 def _from_onnx(node: OnnxNode, builder: Builder) -> None:
     size, alpha, beta, bias = _settings(node)
     builder.layer(node, LRN(window_within(size, channels(node.shape())), alpha / size, beta, bias), [node.tensor()])

@@ -33,6 +33,7 @@ class Normalize(Op):
 
     norm: str
     kind: ClassVar[str] = "Normalize"
+    same_bits: ClassVar[bool] = True
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         return [inputs[0]]

@@ -1,4 +1,10 @@
-"""Max pooling plus a second input, in one pass over memory; floating point, or 32-bit integers as they are."""
+"""Max pooling plus a second input, in one pass over memory; floating point, or 32-bit integers as they are.
+
+    ElemWise Sum(Pool Max(x), y)  =>  PoolSum(x, y), for floating-point exports
+
+One pass over memory reads the image and what is added, and stores the result: the pooled image is never stored. In integers
+the sum rescales both inputs, and the pool keeps its own pass.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +18,7 @@ from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.epilogue import epilogue
 from n2d2py.export.cpp.layer import Layer, cpp, window
 from n2d2py.graph import Node, QuantGraph, QuantNode
+from n2d2py.graph.chains import chain
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import Access, Whole, memory_access
 from n2d2py.operators.base import Op, register
@@ -64,6 +71,20 @@ class PoolSum(Op):
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         """Sums modulo 2^32, as in C++."""
         return self.run(inputs, node)
+
+
+@chain("fuse-pool-sum", "sums merged into the max pool before", ("Pool", "ElemWise"), integer=False, last=True)
+def _becomes(pool: Node, total: Node) -> Op | str:
+    if pool.op.mode != "Max":
+        return "it is no max pool"
+    weights, shifts = total.op.coefficients(len(total.inputs))
+    if total.op.operation != "Sum" or any(w != 1 for w in weights) or any(shifts):
+        return f"{total.name} is no plain sum"
+    if len(total.inputs) != 2 or total.inputs[0] == total.inputs[1]:
+        return f"{total.name} does not add one other tensor"
+    if min(pool.op.pads) < 0:
+        return "it crops"
+    return PoolSum(pool.op.kernel, pool.op.stride, pool.op.pads)
 
 
 @onnx_emitter("PoolSum")

@@ -13,7 +13,7 @@ from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.epilogue import epilogue
 from n2d2py.export.cpp.layer import Layer, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.inputs import WINDOW_KEYS
+from n2d2py.frontend.ini.inputs import WINDOW_KEYS, require_channels
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph import Node
@@ -36,6 +36,7 @@ class Softmax(Op):
     group_size: int = 0
     log: bool = False
     kind: ClassVar[str] = "Softmax"
+    same_bits: ClassVar[bool] = True
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         return [inputs[0]]
@@ -94,14 +95,7 @@ _SCHEMA = LAYER.extended(
 @ini("Softmax", _SCHEMA)
 def _from_ini(context: LayerContext) -> None:
     tensor = context.joined()
-    count, size = channels(context.graph.shape(tensor)), context.values["GroupSize"]
-    if context.values["NbOutputs"] != count:
-        raise context.fail(
-            "E216",
-            f"NbOutputs={context.values['NbOutputs']}, but the input has {count} channels",
-            f"set NbOutputs to {count}",
-            "NbOutputs",
-        )
+    count, size = require_channels(context, tensor), context.values["GroupSize"]
     if size and count % size:
         raise context.fail(
             "E218",

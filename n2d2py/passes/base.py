@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from n2d2py import log
 from n2d2py.errors import InternalError
 from n2d2py.graph import Graph, Node, Tensor
 
-__all__ = ["Entry", "FuseReport", "Match", "Pass", "drop", "recompute_shapes", "shapes_known"]
-
-Check = Callable[[Graph], None]
-"""Raises InternalError when a graph lacks a property."""
-
-
-def shapes_known(graph: Graph) -> None:
-    """Checks that order, names and shapes of the graph are consistent."""
-    graph.verify()
+__all__ = ["Entry", "FuseReport", "Match", "Pass", "drop", "recompute_shapes"]
 
 
 @dataclass(frozen=True)
@@ -102,13 +94,10 @@ class Pass:
     Attributes:
         name: short name for reports.
         summary: what one rewrite does, for the summary line.
-        requires, ensures: properties of the graph before and after.
     """
 
     name: str = ""
     summary: str = ""
-    requires: ClassVar[tuple[Check, ...]] = (shapes_known,)
-    ensures: ClassVar[tuple[Check, ...]] = (shapes_known,)
 
     def match(self, graph: Graph, node: Node) -> Match | None:
         """The pattern at `node`: a Match, a Match.no, or None when the node is of another kind."""
@@ -125,10 +114,9 @@ class Pass:
         """Applies the rewrite until no node matches; returns whether anything changed.
 
         Raises:
-            InternalError: when a required or ensured property does not hold.
+            InternalError: when order, names and shapes of the graph are not consistent before or after.
         """
-        for check in self.requires:
-            check(graph)
+        graph.verify()
         report.summaries[self.name] = self.summary
         changed, refusals = False, {}
         while True:
@@ -148,8 +136,7 @@ class Pass:
             if not progress:
                 break
         report.refuse(self.name, refusals.values())
-        for check in self.ensures:
-            check(graph)
+        graph.verify()
         return changed
 
 

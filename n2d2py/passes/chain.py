@@ -1,32 +1,26 @@
-"""A chain of layers, given by their kinds, that becomes one layer: the pass behind the recipes of plug-ins.
+"""A chain of layers, given by their kinds, that becomes one layer: the pass behind what operators and plug-ins declare.
 
 a -> b -> c  =>  one layer, where each result of the chain has one reader and is no output of the network
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from n2d2py.graph import Graph, Node
+from n2d2py.graph.chains import Chain
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.base import Op
 from n2d2py.passes.base import Match, Pass
 
 __all__ = ["ChainPass"]
 
-Becomes = Callable[..., "Op | tuple[Op, dict[str, np.ndarray]] | str"]
-"""From the nodes of a chain to the operator (and its constants) in their place, or the reason why there is none."""
-
 
 class ChainPass(Pass):
-    """The chain of `kinds`, first to last, replaced by what `becomes` makes of its nodes."""
+    """A declared chain, replaced by the one layer that it becomes."""
 
-    def __init__(self, name: str, summary: str, kinds: Sequence[str], becomes: Becomes):
-        self.name, self.summary = name, summary
-        self._kinds, self._becomes = tuple(kinds), becomes
+    def __init__(self, chain: Chain):
+        self.name, self.summary = chain.name, chain.summary
+        self._kinds, self._becomes = chain.kinds, chain.becomes
 
     def match(self, graph: Graph, node: Node) -> Match | None:
         if _kind(node) != self._kinds[0]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from n2d2py.errors import InternalError
 from n2d2py.graph import Graph
+from n2d2py.graph.chains import CHAINS
 from n2d2py.passes.base import FuseReport, Pass
+from n2d2py.passes.chain import ChainPass
 from n2d2py.passes.conv_to_fc import ConvToFc
 from n2d2py.passes.drop_softmax import DropSoftmax
 from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, SplitActivation
@@ -12,7 +14,6 @@ from n2d2py.passes.fuse_affine import FuseAffine, FuseAffineForward
 from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseBatchNorm
 from n2d2py.passes.fuse_gate import FuseGate
 from n2d2py.passes.fuse_padding import FusePadding
-from n2d2py.passes.fuse_pool_sum import FusePoolSum
 from n2d2py.passes.lift_channels import LiftChannels, MergeTake
 from n2d2py.passes.matmul_to_conv import MatMulToConv
 from n2d2py.passes.move_transpose import MoveTranspose, TransposeIntoFc
@@ -20,23 +21,21 @@ from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize, MergeQuan
 from n2d2py.passes.remove_identity import RemoveIdentity
 from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
 
-__all__ = ["fuse", "passes", "register_pass"]
+__all__ = ["fuse", "passes"]
 
 _ROUNDS = 20
 
-_MORE: list[Pass] = []
 
-
-def register_pass(rewrite: Pass) -> None:
-    """Adds a rewrite, such as the recipe of a plug-in, that runs before those of this package."""
-    _MORE.append(rewrite)
+def _chains(*, integer: bool, last: bool) -> list[Pass]:
+    """The rewrites that operators and the recipes of plug-ins declare."""
+    return [ChainPass(one) for one in CHAINS.values() if one.last == last and one.integer in (None, integer)]
 
 
 def passes(*, integer: bool) -> list[Pass]:
     """The rewrites in the order in which they run; some only for integer exports."""
     order: list[Pass] = [
         RemoveIdentity(),
-        *_MORE,
+        *_chains(integer=integer, last=False),
         MergeQuantize(),
         HoistQuantize(),
         ClipBeforeQuantize(),
@@ -55,7 +54,9 @@ def passes(*, integer: bool) -> list[Pass]:
         FuseActivation(),
         ConvToFc(),
     ]
-    return order + [FuseGate(), MatMulToConv(), DropSoftmax(), SplitActivation()] if integer else order + [FusePoolSum()]
+    if integer:
+        order += [FuseGate(), MatMulToConv(), DropSoftmax(), SplitActivation()]
+    return order + _chains(integer=integer, last=True)
 
 
 def fuse(graph: Graph, *, integer: bool) -> tuple[Graph, FuseReport]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -22,8 +21,9 @@ from n2d2py.export.cpp.parts import Call, Expression
 from n2d2py.frontend.ini.contract import LAYER_TYPES, LayerContext, ini, layer_types
 from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.keys import ACTIVATED, NB_OUTPUTS, read_activation
-from n2d2py.frontend.onnx.contract import ARRAY_CONVERTERS, CONVERTERS, Unsupported, find_converter, onnx
+from n2d2py.frontend.onnx.contract import ARRAY_CONVERTERS, CONVERTERS, IMAGE_CONVERTERS, Unsupported, find_converter, onnx
 from n2d2py.graph import Node
+from n2d2py.graph.chains import CHAINS, chain
 from n2d2py.graph.forms import Custom
 from n2d2py.graph.quant import QuantNode
 from n2d2py.ini.schema import REQUIRED, Key, Kind
@@ -31,8 +31,6 @@ from n2d2py.memory.access import MEMORY_ACCESSES, Access, Pointwise, Whole, Wind
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.base import OPERATORS, operator_kinds, register
 from n2d2py.operators.functions import FUNCTIONS, ONNX_FUNCTIONS
-from n2d2py.passes import register_pass
-from n2d2py.passes.chain import ChainPass
 from n2d2py.plugin.declare import ACCESSES, Declared, Operator, attribute_type, camel, failed, incomplete, place_of
 from n2d2py.plugin.integers import Facts
 from n2d2py.quant.contract import QUANTIZERS, LayerTypes, Quantizer, quantizer, refusal
@@ -179,16 +177,18 @@ def registries() -> list[Registry[Any]]:
         LAYER_TYPES,
         CONVERTERS,
         ARRAY_CONVERTERS,
+        IMAGE_CONVERTERS,
         EMITTERS,
         QUANTIZERS,
         MEMORY_ACCESSES,
         LAYERS,
+        CHAINS,
     ]
 
 
 def lists() -> list[Any]:
     """The other dictionaries and lists that `enter` changes."""
-    return [layer._OVERRIDES, headers._PLUGINS, isa._MORE, sys.modules["n2d2py.passes.fuse"]._MORE]
+    return [layer._OVERRIDES, headers._PLUGINS, isa._MORE]
 
 
 # ---- entering -----------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def enter(declared: Declared, folder: Path) -> None:
     """Registers a checked declaration everywhere."""
     made = declared.made
     if declared.what == "recipe":
-        register_pass(_recipe_pass(made()))
+        chain(made.name, f"chains {' - '.join(made.chain)} replaced", made.chain)(made().becomes)
         return
     header = plugin_header(folder, made.header)
     if declared.what == "instructions":
@@ -227,10 +227,6 @@ def _enter_names(made: Any, as_op: Callable[[Any], Any]) -> None:
         onnx(made.onnx)(_converter(made, as_op))
     if made.ini:
         _enter_section(made, as_op)
-
-
-def _recipe_pass(made: Any) -> ChainPass:
-    return ChainPass(f"{made.name}", f"chains {' - '.join(made.chain)} replaced", made.chain, made.becomes)
 
 
 # ---- ONNX and INI -------------------------------------------------------------------------------

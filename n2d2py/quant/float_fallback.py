@@ -30,8 +30,6 @@ __all__ = ["float_layers", "float_tensors", "insert_conversions"]
 
 _EXACT = {"Logistic": "Sigmoid", "Exp": "Exp", "Log": "Log", "Erf": "Erf", "Softplus": "Softplus", "Sqrt": "Sqrt", "Abs": "Abs"}
 """Activation functions that are computed as maps of arrays there."""
-_SAME_BITS = ("Softmax", "LRN", "Normalize")
-"""Layers of images without integer form whose kernels give the same bits everywhere."""
 _NAMED = 6
 """Layers in floating point that are named one by one."""
 _ORDERED = ("ArgMax", "ArgMin", "ArgMaxLast", "ArgMinLast")
@@ -194,7 +192,7 @@ def _tell(graph: Graph, nodes: Sequence[Node]) -> None:
 
 def _check(node: Node) -> None:
     reason = refused(node)
-    if reason is not None and not isinstance(node.op, ArrayOp) and node.op.kind not in _SAME_BITS:
+    if reason is not None and not isinstance(node.op, ArrayOp) and not node.op.same_bits:
         raise refusal(node, reason)
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from itertools import pairwise
 
 from n2d2py.quant.compare import LayerComparison
 from n2d2py.quant.worst import StimulusComparison
-from n2d2py.report.text import decimal, shorten
+from n2d2py.report.text import csv_text, decimal, shorten
 from n2d2py.targets import text_table
 
 __all__ = ["comparison_csv", "comparison_text", "identical_word", "levels_csv", "worst_csv", "worst_text"]
@@ -56,27 +54,14 @@ def comparison_text(comparisons: Sequence[LayerComparison], width: int | None = 
 def comparison_csv(comparisons: Sequence[LayerComparison]) -> str:
     """The same with full precision; `identical` is 1, 0 or empty, `worst_stimulus` the position of a compared
     stimulus, counted from 0."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(
-        [
-            "layer",
-            "tensor",
-            "sqnr_db",
-            "cosine",
-            "max_error",
-            "saturated_percent",
-            "identical",
-            "alone_sqnr_db",
-            "alone_max_error",
-            "unused_percent",
-            "worst_stimulus",
-            "worst_sqnr_db",
-        ]
-    )
-    for c in comparisons:
-        writer.writerow(
-            [
+    header = """
+        layer tensor sqnr_db cosine max_error saturated_percent identical alone_sqnr_db alone_max_error unused_percent
+        worst_stimulus worst_sqnr_db
+        """.split()
+    return csv_text(
+        header,
+        (
+            (
                 c.layer,
                 c.tensor,
                 f"{c.sqnr_db:.9g}",
@@ -89,25 +74,24 @@ def comparison_csv(comparisons: Sequence[LayerComparison]) -> str:
                 f"{100 * c.unused:.9g}",
                 "" if c.worst is None else c.worst,
                 decimal(c.worst_db, 9),
-            ]
-        )
-    return text.getvalue()
+            )
+            for c in comparisons
+        ),
+    )
 
 
 def levels_csv(comparisons: Sequence[LayerComparison]) -> str:
     """Float and stored values of every integer layer over the same steps: the ends of each bin, and both counts."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["layer", "from", "to", "float_count", "integer_count"])
-    for c in comparisons:
-        if c.levels is not None:
-            edges = c.levels.edges
-            writer.writerows(
-                [c.layer, f"{low:.9g}", f"{high:.9g}", int(real), int(stored)]
-                for (low, high), real, stored in zip(pairwise(edges), c.levels.real, c.levels.stored, strict=True)
-                if real or stored
-            )
-    return text.getvalue()
+    return csv_text(
+        ["layer", "from", "to", "float_count", "integer_count"],
+        (
+            (c.layer, f"{low:.9g}", f"{high:.9g}", int(real), int(stored))
+            for c in comparisons
+            if c.levels is not None
+            for (low, high), real, stored in zip(pairwise(c.levels.edges), c.levels.real, c.levels.stored, strict=True)
+            if real or stored
+        ),
+    )
 
 
 def worst_text(stimuli: Sequence[StimulusComparison]) -> str:
@@ -127,9 +111,7 @@ def _classes(stimulus: StimulusComparison) -> str:
 
 def worst_csv(stimuli: Sequence[StimulusComparison]) -> str:
     """All that are kept, with full precision; top-1 of floating point and of integers, label -1 for none."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["position", "name", "mean_error", "sqnr_db", "float_top1", "integer_top1", "label"])
-    for s in stimuli:
-        writer.writerow([s.position, s.name, f"{s.error:.9g}", f"{s.sqnr_db:.9g}", s.expected, s.found, s.label])
-    return text.getvalue()
+    return csv_text(
+        ["position", "name", "mean_error", "sqnr_db", "float_top1", "integer_top1", "label"],
+        ((s.position, s.name, f"{s.error:.9g}", f"{s.sqnr_db:.9g}", s.expected, s.found, s.label) for s in stimuli),
+    )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 
@@ -17,7 +15,7 @@ from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.pool import Pool
 from n2d2py.report.data import ReportData
-from n2d2py.report.text import decimal, grouped
+from n2d2py.report.text import csv_text, decimal, grouped
 from n2d2py.runtime import LayerTime
 from n2d2py.targets import text_table
 
@@ -185,12 +183,10 @@ def totals(rows: Sequence[LayerRow]) -> Totals:
 
 def layers_csv(rows: Sequence[LayerRow]) -> str:
     """All columns, one line per layer, no totals."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([f.name for f in fields(LayerRow)])
-    for row in rows:
-        writer.writerow([decimal(v, 9) if isinstance(v, float) or v is None else v for v in asdict(row).values()])
-    return text.getvalue()
+    return csv_text(
+        [f.name for f in fields(LayerRow)],
+        ([decimal(v, 9) if isinstance(v, float) or v is None else v for v in asdict(row).values()] for row in rows),
+    )
 
 
 def layers_text(rows: Sequence[LayerRow]) -> str:

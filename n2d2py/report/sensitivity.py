@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 
 from n2d2py.quant.sensitivity import LayerLoss
+from n2d2py.report.text import csv_text
 from n2d2py.targets import text_table
 
 __all__ = ["sensitivity_advice", "sensitivity_csv", "sensitivity_text"]
@@ -38,26 +37,14 @@ def sensitivity_text(losses: Sequence[LayerLoss]) -> str:
 
 def sensitivity_csv(losses: Sequence[LayerLoss]) -> str:
     """The same with full precision."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(
-        [
-            "layer",
-            "operator",
-            "share_percent",
-            "mean_error",
-            "mean_square_error",
-            "agreement_percent",
-            "cause",
-            "clipped_percent",
-            "bits",
-            "weight_bits",
-        ]
-    )
+    header = """
+        layer operator share_percent mean_error mean_square_error agreement_percent cause clipped_percent bits weight_bits
+        """.split()
     total = _share(losses)
-    for loss in losses:
-        writer.writerow(
-            [
+    return csv_text(
+        header,
+        (
+            (
                 loss.layer,
                 loss.operator,
                 f"{100 * loss.power / total:.6g}",
@@ -68,9 +55,10 @@ def sensitivity_csv(losses: Sequence[LayerLoss]) -> str:
                 f"{100 * loss.saturated:.6g}",
                 loss.bits,
                 loss.weight_bits,
-            ]
-        )
-    return text.getvalue()
+            )
+            for loss in losses
+        ),
+    )
 
 
 def sensitivity_advice(losses: Sequence[LayerLoss], quality: str) -> str:

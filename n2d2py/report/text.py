@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from n2d2py.files import plain_file_name
 
-__all__ = ["decimal", "file_stems", "grouped", "short_bytes", "short_count", "shorten"]
+__all__ = ["csv_text", "decimal", "file_stems", "grouped", "short_bytes", "short_count", "shorten"]
+
+
+def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """A table as comma-separated values, lines ended by LF."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([header, *rows])
+    return text.getvalue()
 
 
 def file_stems(names: Iterable[str]) -> dict[str, str]:

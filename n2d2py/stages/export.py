@@ -13,7 +13,6 @@ from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.export import ExportRequest, KernelChoice, Prepared, ScoredOutput, StoredStimuli, Target
 from n2d2py.export.weights import WEIGHTS_FOLDER, write_weights
-from n2d2py.frontend.ini.targets import ScoreTarget
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import Shape, channels, height, width
 from n2d2py.quant.simulator import quantize_inputs
@@ -22,6 +21,7 @@ from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.memory import PlannedNetwork
 from n2d2py.stages.score import expected_labels
 from n2d2py.targets.pixels import fitted_labels
+from n2d2py.targets.target import ScoreTarget
 
 __all__ = ["export_folder_name", "export_request", "export_stage", "exported_stimuli", "stored_stimuli"]
 

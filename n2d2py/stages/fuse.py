@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from n2d2py import log
-from n2d2py.frontend.ini.targets import ScoreTarget
 from n2d2py.graph import Graph
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes import FuseReport, fuse
 from n2d2py.quant.prequantized import without_rounding
 from n2d2py.stages.load import LoadedNetwork
+from n2d2py.targets.target import ScoreTarget
 
 __all__ = ["fuse_stage"]
 

@@ -24,7 +24,7 @@ from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import Location, N2D2Error, readable
 from n2d2py.export import load_params
 from n2d2py.frontend.ini.network import build_graph, further_inputs
-from n2d2py.frontend.ini.targets import ScoreTarget, read_targets
+from n2d2py.frontend.ini.targets import read_targets
 from n2d2py.frontend.ini.trained import has_quantized_training, refuse_quantized_training
 from n2d2py.frontend.ini.weights import open_weights
 from n2d2py.graph import Graph
@@ -47,6 +47,7 @@ from n2d2py.stages.given import (
 )
 from n2d2py.stages.options import Data, Labels, LoadOptions
 from n2d2py.stages.precision import with_layer_precisions
+from n2d2py.targets.target import ScoreTarget
 
 __all__ = ["DataSet", "LoadedNetwork", "load_stage", "with_data"]
 

@@ -1,6 +1,6 @@
 """The options of the stages, typed: a frozen object for each, and all of them together for a run.
 
-A text such as `-nbbits` in a message is the name of the option on the command line; `n2d2py/options.py` says which field it is.
+A text such as `-nbbits` in a message is the name of the option on the command line; `n2d2py/options/table.py` says which field it is.
 """
 
 from __future__ import annotations

@@ -72,24 +72,12 @@ def quantize_stage(
     return QuantizedNetwork(network, report, graph, observed.graph, chosen, observed, types, quality)
 
 
-_WITHOUT_EFFECT = (
-    "calib",
-    "calib-reload",
-    "act-clipping-mode",
-    "act-quantile-value",
-    "wt-clipping-mode",
-    "act-rescale-per-output",
-    "quality",
-    "wt-rounding",
-    "no-bias-correction",
-    "input-bits",
-    "output-bits",
-    "no-unsigned",
-    "no-cle",
-    "mixed-precision",
-    "no-mixed-precision",
-    "sequential-calibration",
-    "wt-reduce-range",
+_WITHOUT_EFFECT = tuple(
+    """
+    calib calib-reload act-clipping-mode act-quantile-value wt-clipping-mode act-rescale-per-output quality wt-rounding
+    no-bias-correction input-bits output-bits no-unsigned no-cle mixed-precision no-mixed-precision sequential-calibration
+    wt-reduce-range
+    """.split()
 )
 """Options that choose integers, which a quantized network brings."""
 

@@ -13,7 +13,6 @@ from n2d2py.concurrency import ordered_map
 from n2d2py.data.stimuli import Batch, Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.export import StoredStimuli
-from n2d2py.frontend.ini.targets import ScoreTarget
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.graph.shapes import channels
 from n2d2py.quant.compare import first_difference
@@ -25,6 +24,7 @@ from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.options import ScoreOptions
 from n2d2py.stages.plausible import warn_of_score
 from n2d2py.targets import Score, Scorer, write_target_files
+from n2d2py.targets.target import ScoreTarget
 
 __all__ = ["Scores", "compiled_scores", "expected_labels", "score_stage", "scored_stimuli", "simulated_name"]
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from n2d2py.arithmetic import FLOAT64, NumType
 from n2d2py.errors import InternalError, Location, N2D2Error
-from n2d2py.frontend.ini.targets import ScoreTarget
 from n2d2py.targets.pixels import Pixels, Shown, count_pixels, fitted_labels
 from n2d2py.targets.score import Score
 from n2d2py.targets.stored import StoredTensors
+from n2d2py.targets.target import ScoreTarget
 
 __all__ = ["Scorer"]
 

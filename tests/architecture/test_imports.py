@@ -21,7 +21,13 @@ FLOORS = (
         "n2d2py.version",
     ),
     ("n2d2py.resources", "n2d2py.figures", "n2d2py.ini", "n2d2py.arithmetic"),
-    ("n2d2py.graph", "n2d2py.operators.base", "n2d2py.operators.functions", "n2d2py.operators.windows"),
+    (
+        "n2d2py.graph",
+        "n2d2py.operators.base",
+        "n2d2py.operators.functions",
+        "n2d2py.operators.windows",
+        "n2d2py.targets.target",
+    ),
     (  # contracts: what the facets of an operator are declared with; they know no operator
         "n2d2py.frontend.ini.contract",
         "n2d2py.frontend.ini.convolution",
@@ -80,7 +86,7 @@ FLOORS = (
     ("n2d2py.plugin",),
     ("n2d2py.stages",),
     ("n2d2py.options", "n2d2py.pipeline", "n2d2py.plots"),
-    ("n2d2py.completion",),
+    ("n2d2py.completion", "n2d2py.results"),
     ("n2d2py.api",),
     ("n2d2py.commands",),
     ("n2d2py", "n2d2py.__main__", "n2d2py.cli", "n2d2py.docs"),

@@ -33,7 +33,7 @@ PARTS = {
     "E124": {"data", "frontend", "ini"},
     "E504": {"operators", "quant"},
     "E508": {"quant", "stages"},
-    "E509": {"api", "pipeline", "stages"},
+    "E509": {"pipeline", "results", "stages"},
     "E510": {"operators", "quant"},
     "W102": {"ini", "stages"},
 }

@@ -12,11 +12,12 @@ import pytest
 from n2d2py import log
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.frontend.ini.network import build_graph
-from n2d2py.frontend.ini.targets import ScoreTarget, read_targets
+from n2d2py.frontend.ini.targets import read_targets
 from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.graph import Graph
 from n2d2py.ini import Document, load_document
 from n2d2py.reference.executor import run_graph
+from n2d2py.targets.target import ScoreTarget
 
 
 @dataclass

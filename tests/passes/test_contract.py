@@ -1,4 +1,4 @@
-"""The contract of a pass: what it requires and ensures is checked around it."""
+"""The contract of a pass: the graph is checked before and after it."""
 
 from __future__ import annotations
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import pytest
 
+from n2d2py.graph.chains import CHAINS
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip, Tanh
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.pool_sum import PoolSum
+from n2d2py.passes.chain import ChainPass
 from n2d2py.passes.fuse import fuse
-from n2d2py.passes.fuse_pool_sum import FusePoolSum
 
 MAX = Pool("Max", (2, 3), (1, 2), (0, 1, 1, 0))
 SUM = ElemWise("Sum")
+
+
+def fuse_pool_sum() -> ChainPass:
+    return ChainPass(CHAINS["fuse-pool-sum"])
 
 
 def pooled(build, pool=MAX, total=SUM, inputs=("p", "t"), activation=None, first=None):
@@ -27,7 +32,7 @@ def pooled(build, pool=MAX, total=SUM, inputs=("p", "t"), activation=None, first
 
 @pytest.mark.parametrize("inputs", [("p", "t"), ("t", "p")])
 def test_a_pool_and_a_sum_are_one_layer(build, run, inputs):
-    after, report = run(pooled(build, inputs=inputs, activation=Clip(0.0)).done("s"), FusePoolSum())
+    after, report = run(pooled(build, inputs=inputs, activation=Clip(0.0)).done("s"), fuse_pool_sum())
     node = after.node("s")
     assert [each.name for each in after.nodes] == ["t", "s"]
     assert node.op == PoolSum((2, 3), (1, 2), (0, 1, 1, 0)) and node.inputs == ["x", "t"]
@@ -50,7 +55,7 @@ def test_a_pool_and_a_sum_are_one_layer(build, run, inputs):
     ],
 )
 def test_what_is_no_such_sum_stays(build, run, changes, reason):
-    after, report = run(pooled(build, **changes).done("s", "t"), FusePoolSum())
+    after, report = run(pooled(build, **changes).done("s", "t"), fuse_pool_sum())
     assert [each.name for each in after.nodes] == ["t", "p", "s"]
     assert ("p", reason) in [(each.layer, each.text) for each in report.refused]
 
@@ -60,7 +65,7 @@ def test_a_pool_that_is_read_twice_or_is_an_output_stays(build, run, outputs):
     b = pooled(build)
     if "q" in outputs:
         b.layer("q", Activation(Tanh()), "p")
-    after, report = run(b.done(*outputs), FusePoolSum())
+    after, report = run(b.done(*outputs), fuse_pool_sum())
     assert "p" in [each.name for each in after.nodes] and not report.counts
     readers = "s (ElemWise), q (Tanh)" if "q" in outputs else "s (ElemWise)"
     assert f"the result of p is read by {readers}, not by a ElemWise alone" in [each.text for each in report.refused]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 
 from n2d2py.cli import main
@@ -110,11 +111,10 @@ def plugin(folder, row: str = ROW, header: str = HEADER):
     return folder / "mine"
 
 
-def network(folder):
-    import numpy as np
+def network(folder, text: str = NETWORK):
     import onnx
 
-    model = onnx.parser.parse_model(NETWORK)
+    model = onnx.parser.parse_model(text)
     random = np.random.default_rng(1)
     for value in list(model.graph.value_info):
         if value.name.startswith("w"):
@@ -171,6 +171,50 @@ def test_export_build_and_compare(tmp_path, monkeypatch, capsys):
         ["nm", "-C", "build/dnn/src/layers_1.o"], cwd=folder, text=True, capture_output=True, check=True
     ).stdout
     assert "toy::Tile<" in used
+
+
+BEND = """from n2d2py.plugin import Function, function
+@function
+class Bend(Function):
+    onnx, ini, header, call = "toy::Bend", "Bend", "bend.hpp", "toy::Bend"
+    def compute(self, x):
+        return x / (1 + x * x)
+"""
+
+BEND_HEADER = """#ifndef TOY_BEND
+#define TOY_BEND
+namespace toy {
+template <class T, class Parameters>
+struct Bend {
+    static T apply(T x) { return x / (T(1) + x * x); }
+};
+}  // namespace toy
+#endif
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None or shutil.which("make") is None, reason="g++ and make are not installed")
+@pytest.mark.parametrize("bits", ["8", "-32"])
+def test_an_instruction_set_and_a_function_of_one_file_each_are_compared(tmp_path, monkeypatch, capsys, bits):
+    """Nothing else says anything of them: the network goes through import, integers, C++ and -compare."""
+    monkeypatch.setenv("CXXFLAGS", "-DTOY_MACHINE -Wall -Wextra -Wpedantic -Wconversion -Werror")
+    monkeypatch.setenv("OPT", "-O1")
+    monkeypatch.setenv("ARCH", " ")
+    bent = NETWORK.replace("d = Relu (c)", "d = toy.Bend (c)").replace('["" : 17]', '["" : 17, "toy" : 1]')
+    assert bent.count("toy") == 2
+    folder = plugin(tmp_path)
+    (folder / "bend.py").write_text(BEND)
+    (folder / "bend.hpp").write_text(BEND_HEADER)
+    with isolated():
+        words = [network(tmp_path, bent), "-plugin", folder, "-export", "CPP", "-nbbits", bits, "-compare", "4", "-o", tmp_path]
+        words += ["-calib", "8"] if bits == "8" else ["-calib-data", tmp_path / "x.npy"]
+        np.save(tmp_path / "x.npy", np.random.default_rng(2).normal(size=(4, 3, 9, 7)).astype(np.float32))
+        assert main([str(word) for word in (*words, "-quiet", "-db-export", "4")]) == 0
+    assert "compiled values " + ("identical" if bits == "8" else "equal") in capsys.readouterr().out
+    written = tmp_path / ("export_CPP_int8" if bits == "8" else "export_CPP_float32")
+    code = "".join(path.read_text() for path in written.rglob("*.?pp"))
+    assert ("toy::Bend<" in code) == (bits == "-32") and "N2D2_TOY" in code
 
 
 @pytest.mark.slow

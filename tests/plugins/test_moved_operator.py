@@ -138,3 +138,21 @@ net (float[1, 8, 6, 5] x) => (float[1, 2, 12, 10] y) { y = DepthToSpace<blocksiz
     assert done.returncode == 0, done.stdout + done.stderr
     assert "the quantizer of DepthToSpace" in done.stdout + done.stderr
     assert "n2d2::depthToSpace<" in "".join(path.read_text() for path in (folder / "whole").rglob("*.?pp"))
+
+
+def test_an_operator_that_a_rewrite_makes_is_exported_and_compared(folder):
+    shutil.move(folder / "package" / "n2d2py" / "operators" / "pool_sum.py", folder / "mine" / "pool_sum.py")
+    model = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["" : 17]>
+net (float[1, 4, 7, 6] a, float[1, 4, 3, 3] b) => (float[1, 4, 3, 3] y) {
+    pooled = MaxPool<kernel_shape=[3, 2], strides=[2, 2]>(a)
+    y = Add(pooled, b)
+}""")
+    onnx.save(model, folder / "sum.onnx")
+    random = np.random.default_rng(1)
+    shapes = {"a": (4, 4, 7, 6), "b": (4, 4, 3, 3)}
+    np.savez(folder / "ab.npz", **{name: random.normal(size=shape).astype(np.float32) for name, shape in shapes.items()})
+    done = compare(folder, "sum.onnx", "-calib-data", "ab.npz", "-nbbits", "-32", "-o", "sum")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "the chain fuse-pool-sum" in done.stdout + done.stderr
+    assert "n2d2::poolSum<" in "".join(path.read_text() for path in (folder / "sum").rglob("*.?pp"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.frontend.ini.targets import ScoreTarget
 from n2d2py.graph import Graph, Node
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.planning import plan_memory
@@ -24,6 +23,7 @@ from n2d2py.quant.types import calibrated_tensors
 from n2d2py.quant.worst import StimulusComparison
 from n2d2py.report import ReportData
 from n2d2py.targets import Scorer
+from n2d2py.targets.target import ScoreTarget
 
 
 class Builder:

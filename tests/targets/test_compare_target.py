@@ -7,9 +7,9 @@ import pytest
 
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.ini.targets import ScoreTarget
 from n2d2py.targets import Scorer
 from n2d2py.targets.stored import StoredTensors
+from n2d2py.targets.target import ScoreTarget
 
 VALUES = np.random.default_rng(0).normal(size=(4, 3, 2, 5)).astype(np.float32)
 

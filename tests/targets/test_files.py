@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.frontend.ini.targets import ScoreTarget
 from n2d2py.targets import Scorer, ScoreRow, agreement, score_lines, score_table, target_folder_name, write_target_files
+from n2d2py.targets.target import ScoreTarget
 
 OUTPUTS = np.array([[1.0, 5.0], [7.0, 3.0], [0.0, 1.0], [2.0, 1.0]])
 LABELS = np.array([1, 1, 0, 0])

@@ -7,9 +7,9 @@ import pytest
 
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.ini.targets import ScoreTarget
 from n2d2py.targets import Scorer, class_metrics
 from n2d2py.targets.metrics import area_under_roc
+from n2d2py.targets.target import ScoreTarget
 
 OUTPUTS = np.array([[1, 5, 2], [7, 7, 3], [0, 1, 9], [4, 4, 4], [3, 8, 6]], np.int8)
 LABELS = np.array([1, 1, 0, 2, -1])

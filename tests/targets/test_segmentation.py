@@ -11,9 +11,9 @@ from PIL import Image
 from n2d2py.arithmetic import NumType
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.ini.targets import ScoreTarget
 from n2d2py.targets import Scorer, ScoreRow, class_metrics, score_lines, score_table, write_target_files
 from n2d2py.targets.pixels import count_pixels, fitted_labels
+from n2d2py.targets.target import ScoreTarget
 
 
 def scored(outputs, labels, **options):

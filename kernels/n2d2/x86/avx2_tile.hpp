@@ -199,10 +199,8 @@ struct Tile {
     }
 };
 
-struct Microkernel : SplitMicrokernel<avx2::Vec, 6, 2> {  // 12 sums of eight outputs, two weight vectors, a word, a product
-    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
-    struct Tile : avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
-};
+// 12 sums of eight outputs, two weight vectors, a word, a product.
+struct Microkernel : SplitMicrokernel<avx2::Vec, avx2::Tile, 6, 2> {};
 
 }  // namespace avx2
 }  // namespace n2d2

@@ -73,13 +73,15 @@ struct SplitWindow<In, Words, Vec, true> : Halfwords<In, Words> {};
 
 }  // namespace bytes
 
-// Such windows, and tiles of Pixels pixels of a panel of outputs, or of one pixel of Single panels.
-template <class AnyVec, int Pixels, int Single>
+// Such windows, and tiles (AnyTile) of Pixels pixels of a panel of outputs, or of one pixel of Single panels.
+template <class AnyVec, template <class, int, int, int, int, class> class AnyTile, int Pixels, int Single>
 struct SplitMicrokernel {
     typedef AnyVec Vec;
 
     template <class In, int Words>
     struct Windows : bytes::SplitWindow<In, Words, Vec> {};
+    template <class In, int TilePixels, int Panels, int Words, int LastOutputs, class Epilogue>
+    struct Tile : AnyTile<In, TilePixels, Panels, Words, LastOutputs, Epilogue> {};
 
     static N2D2_INLINE constexpr int tilePixels(int) { return Pixels; }
     static N2D2_INLINE constexpr int tilePanels(int) { return 1; }

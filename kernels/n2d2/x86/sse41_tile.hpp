@@ -104,10 +104,8 @@ struct Tile {
     }
 };
 
-struct Microkernel : SplitMicrokernel<sse41::Vec, 2, 2> {  // 8 sums of four outputs, four weight vectors, a word, a product
-    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
-    struct Tile : sse41::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
-};
+// 8 sums of four outputs, four weight vectors, a word, a product.
+struct Microkernel : SplitMicrokernel<sse41::Vec, sse41::Tile, 2, 2> {};
 
 }  // namespace sse41
 }  // namespace n2d2

@@ -165,26 +165,11 @@ Loader = Callable[[Values, Context], Database]
 _SUFFIX = "_Database"
 _TYPES: dict[str, tuple[Schema, Loader]] = {}
 _UNSUPPORTED = frozenset(
-    (
-        "Actitracker_Database",
-        "AER_Database",
-        "CaltechPedestrian_Database",
-        "CelebA_Database",
-        "Cityscapes_Database",
-        "CKP_Database",
-        "CompositeDatabase",
-        "Daimler_Database",
-        "DOTA_Database",
-        "FDDB_Database",
-        "GTSDB_DIR_Database",
-        "IDX_Database",
-        "IMDBWIKI_Database",
-        "KITTI_Database",
-        "KITTI_Object_Database",
-        "KITTI_Road_Database",
-        "LITISRouen_Database",
-        "N_MNIST_Database",
-    )
+    """
+    Actitracker_Database AER_Database CaltechPedestrian_Database CelebA_Database Cityscapes_Database CKP_Database
+    CompositeDatabase Daimler_Database DOTA_Database FDDB_Database GTSDB_DIR_Database IDX_Database IMDBWIKI_Database
+    KITTI_Database KITTI_Object_Database KITTI_Road_Database LITISRouen_Database N_MNIST_Database
+    """.split()
 )
 """Types of N2D2 that are known and not read here."""
 

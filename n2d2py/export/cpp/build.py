@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, ClassVar
 
 from n2d2py import log
 from n2d2py.concurrency import cores
 from n2d2py.errors import N2D2Error
+from n2d2py.runtime.runner import Runner
 
-__all__ = ["build_error", "build_library", "need_make", "run_make", "start"]
+__all__ = ["BuiltCopy", "build_error", "build_library", "need_make", "run_make", "start"]
 
 _LOG = "build/make.log"
 _SOURCES = ("Makefile", "manifest.json", "include", "dnn", "kernels")
@@ -101,6 +104,54 @@ def build_error(output: str, *, remedy: str) -> N2D2Error:
         )
     first = next((line for line in lines if "error" in line.lower()), "make failed")
     return N2D2Error("E802", f"the export cannot be built: {first}", remedy=remedy)
+
+
+class BuiltCopy(Runner):
+    """A copy of a written export that `build` makes a program of; removed at the end.
+
+    Attributes:
+        folder: the copy, while it is entered.
+        details: facts of the export that are for its manifest.
+        needed: what has to work, as in "g++ (or set CXX)".
+    """
+
+    label = "compiled"
+    needed: ClassVar[str] = ""
+
+    def __init__(self, folder: Path, details: Mapping[str, Any]):
+        self._source, self.details = folder, details
+
+    def build(self) -> None:
+        """Makes the program in `folder`.
+
+        Raises:
+            N2D2Error: E810 when that fails.
+        """
+        raise NotImplementedError
+
+    def __enter__(self):
+        self._temporary = tempfile.TemporaryDirectory(prefix="n2d2py-")
+        self.folder = Path(self._temporary.name) / "export"
+        shutil.copytree(self._source, self.folder)
+        try:
+            self.build()
+        except BaseException:
+            self._temporary.cleanup()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._temporary.cleanup()
+
+    def failed(self, what: str, printed: Sequence[str], otherwise: str) -> N2D2Error:
+        """E810 with the first of the printed lines that tells why, else the last one, else `otherwise`."""
+        lines = [line for line in printed if "error" in line.lower()]
+        reason = (lines or [*printed[-1:], otherwise])[0]
+        return N2D2Error(
+            "E810",
+            f"the compiled export failed: {what}: {reason}",
+            remedy=f"install a working {self.needed}, or leave out -test and -compare",
+        )
 
 
 @contextmanager

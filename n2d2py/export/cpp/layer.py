@@ -1,9 +1,9 @@
 """The contract of the C++ form of an operator: a layer to look at, and a function that returns its code.
 
-    @cpp("LRN")
+    @cpp("Mean")
     def lower(layer: Layer) -> LayerCode:
-        config = layer.config("response normalisation", {**layer.planes, "Epilogue": epilogue(layer)}, {"Window": layer.op.size})
-        return layer.code("normalize", layer.call("lrn", config))
+        config = layer.config("mean of a window", {**layer.planes, "Epilogue": epilogue(layer)}, {"Window": layer.op.size})
+        return layer.code("mean", layer.call("mean", config))
 
 Such a function assembles: `selection` chooses a kernel and packs its constants, `epilogue` gives the type that stores a result.
 All of them are functions of the layer. What a call, its configs and their types need is found by the way (`parts.Needs`).

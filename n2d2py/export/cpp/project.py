@@ -34,21 +34,7 @@ __all__ = ["ARENA_ALIGNMENT", "Project", "namespace_of"]
 API_VERSION = 2
 """Of the C interface; the version of the library as a package."""
 ARENA_ALIGNMENT = 64
-_OWN_FILES = (
-    "dispatch",
-    "variant",
-    "env",
-    "mem_info",
-    "transfer",
-    "forward",
-    "threads",
-    "network",
-    "trace",
-    "arena",
-    "info",
-    "quantize",
-    "guard",
-)
+_OWN_FILES = tuple("dispatch variant env mem_info transfer forward threads network trace arena info quantize guard".split())
 """Stems of the files of `dnn` that belong to no layer."""
 _GROUP = 8
 """Layers of a source file."""

@@ -7,7 +7,6 @@ import os
 import platform
 import re
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,21 +16,21 @@ import numpy as np
 from n2d2py import log
 from n2d2py.concurrency import cores
 from n2d2py.errors import N2D2Error
-from n2d2py.export.cpp.build import start
+from n2d2py.export.cpp.build import BuiltCopy, start
 from n2d2py.export.cpp.library import Export
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.runtime.latency import Latency, read_profile
-from n2d2py.runtime.runner import AT_MOST, Runner
+from n2d2py.runtime.runner import AT_MOST
 
 __all__ = ["CompiledExport"]
 
 
-class CompiledExport(Runner):
+class CompiledExport(BuiltCopy):
     """A built copy of a written C++ export; removed at the end."""
 
-    label = "compiled"
     remedy = "install g++ and make"
+    needed = "g++ (or set CXX)"
 
     @classmethod
     def missing(cls, details: Mapping[str, Any]) -> str:
@@ -39,24 +38,9 @@ class CompiledExport(Runner):
         found = shutil.which("make") is not None and shutil.which(os.environ.get("CXX") or "g++") is not None
         return "" if found else "no C++ compiler or make"
 
-    def __init__(self, folder: Path, details: Mapping[str, Any]):
-        self._source, self._namespace = folder, details["namespace"]
-
-    def __enter__(self) -> CompiledExport:
-        self._temporary = tempfile.TemporaryDirectory(prefix="n2d2py-")
-        self.folder = Path(self._temporary.name) / "export"
-        shutil.copytree(self._source, self.folder)
-        try:
-            self._command(
-                "make", f"-j{cores()}", "all", "lib", what="building the export", steps=len(list(self.folder.rglob("*.cpp")))
-            )
-        except BaseException:
-            self._temporary.cleanup()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._temporary.cleanup()
+    def build(self) -> None:
+        steps = len(list(self.folder.rglob("*.cpp")))
+        self._command("make", f"-j{cores()}", "all", "lib", what="building the export", steps=steps)
 
     def _command(self, *words: str, what: str = "running the export", steps: int | None = None) -> str:
         """Runs a command in the project, with a bar over the lines that it prints.
@@ -67,13 +51,7 @@ class CompiledExport(Runner):
         with start(words, self.folder) as process:
             printed = [line.strip() for line in log.progress(process.stdout or (), what, total=steps, unit="file")]
         if process.returncode:
-            lines = [line for line in printed if "error" in line.lower()]
-            reason = (lines or printed[-1:] or [f"exit status {process.returncode}"])[0]
-            raise N2D2Error(
-                "E810",
-                f"the compiled export failed: {' '.join(words)}: {reason}",
-                remedy="install a working g++ (or set CXX), or leave out -test and -compare",
-            )
+            raise self.failed(" ".join(words), printed, f"exit status {process.returncode}")
         return "\n".join(printed)
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
@@ -127,7 +105,7 @@ class CompiledExport(Runner):
 
     def network(self) -> Export:
         """The project's library, loaded."""
-        return Export(self.folder / "lib" / f"lib{self._namespace}.so", self._namespace)
+        return Export(self.folder / "lib" / f"lib{self.details['namespace']}.so", self.details["namespace"])
 
 
 def _processor() -> str:

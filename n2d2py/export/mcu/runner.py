@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,22 +12,21 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
-from n2d2py.export.cpp.build import run_make, start
+from n2d2py.export.cpp.build import BuiltCopy, run_make, start
 from n2d2py.export.mcu.boards import board, core
 from n2d2py.export.stimuli import hwc
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.runtime.base import LayerInfo, Network, NetworkInfo, TensorInfo
 from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
-from n2d2py.runtime.runner import Runner
 
 __all__ = ["BoardExport", "BoardNetwork"]
 
 
-class BoardExport(Runner):
+class BoardExport(BuiltCopy):
     """A copy of a written export, built for its core; removed at the end."""
 
-    label = "compiled"
+    needed = "compiler and QEMU"
     remedy = (
         "install the compiler, make and QEMU (Debian: gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm; for RISC-V "
         "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf qemu-system-misc)"
@@ -43,35 +41,14 @@ class BoardExport(Runner):
                 return f"no {program}"
         return ""
 
-    def __init__(self, folder: Path, details: Mapping[str, Any]):
-        self._source, self._details = folder, details
+    def build(self) -> None:
+        log.notice("building the export for %s", self.details["core"])
+        status, printed = run_make(self.folder, "all")
+        if status:
+            raise self._failed("make", printed)
 
-    def __enter__(self) -> BoardExport:
-        self._temporary = tempfile.TemporaryDirectory(prefix="n2d2py-")
-        self.folder = Path(self._temporary.name) / "export"
-        shutil.copytree(self._source, self.folder)
-        try:
-            log.notice("building the export for %s", self._details["core"])
-            status, printed = run_make(self.folder, "all")
-            if status:
-                raise self._failed("make", printed)
-        except BaseException:
-            self._temporary.cleanup()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._temporary.cleanup()
-
-    @staticmethod
-    def _failed(what: str, printed: str) -> N2D2Error:
-        lines = [line.strip() for line in printed.splitlines() if line.strip()]
-        reason = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "no message")
-        return N2D2Error(
-            "E810",
-            f"the compiled export failed: {what}: {reason}",
-            remedy="install a working compiler and QEMU, or leave out -test and -compare",
-        )
+    def _failed(self, what: str, printed: str) -> N2D2Error:
+        return self.failed(what, [line.strip() for line in printed.splitlines() if line.strip()], "no message")
 
     def run(self, *words: str) -> str:
         """What the test program prints when it gets `words`.
@@ -79,7 +56,7 @@ class BoardExport(Runner):
         Raises:
             N2D2Error: E810 when it fails.
         """
-        one = core(self._details["core"])
+        one = core(self.details["core"])
         emulator = board(one.board).emulator.split()
         arguments = ",".join(["enable=on,target=native,arg=test", *(f"arg={word}" for word in words)])
         command = [
@@ -145,7 +122,7 @@ class BoardExport(Runner):
 
     def network(self) -> BoardNetwork:
         """The network that the board runs."""
-        return BoardNetwork(self, read_graph(self.folder / GRAPH_FILE), self._details)
+        return BoardNetwork(self, read_graph(self.folder / GRAPH_FILE), self.details)
 
 
 def _stored_stimuli(folder: Path, graph: QuantGraph, count: int) -> list[np.ndarray]:

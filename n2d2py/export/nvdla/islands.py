@@ -9,26 +9,11 @@ import numpy as np
 
 from n2d2py.errors import N2D2Error
 from n2d2py.export.nvdla.arithmetic import Post
-from n2d2py.export.nvdla.lowering import HardwareTensor, Lowering, lowering, refuse
+from n2d2py.export.nvdla.lowering import HardwareTensor, Lowering, is_in_bytes, lowering, refuse
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.operators.functions import Clip
 
 __all__ = ["in_floating_point", "island_problem", "island_scales"]
-
-_ON_HARDWARE = (
-    "Convert",
-    "LRN",
-    "Softmax",
-    "Pool",
-    "Concat",
-    "Reshape",
-    "Identity",
-    "Dropout",
-    "Resize",
-    "ArrayMap",
-    "Activation",
-)
-"""Kinds that the accelerator has in int8 whatever the network computes them in."""
 
 _OF_GIVEN_SCALE = ("Concat", "Softmax")
 """Kinds whose scale must come from behind them; others keep that of their input, or know one that holds all their values."""
@@ -68,7 +53,7 @@ def island_problem(state: Lowering, node: QuantNode) -> N2D2Error | None:
     if not in_floating_point(state.graph, node):
         return None
     limiting = isinstance(node.op.function, Clip) if node.op.kind == "Activation" else True
-    if node.op.kind not in _ON_HARDWARE or node.activation is not None or not limiting:
+    if not is_in_bytes(node.op.kind) or node.activation is not None or not limiting:
         return refuse(node, "it stays in floating point in an int8 network", "export with -nbbits -32 for nv_full")
     if node.op.kind in _OF_GIVEN_SCALE and any(
         state.graph.type(name).is_float and name not in state.scales for name in node.outputs
@@ -77,7 +62,7 @@ def island_problem(state: Lowering, node: QuantNode) -> N2D2Error | None:
     return None
 
 
-@lowering("Convert")
+@lowering("Convert", in_bytes=True)
 def _convert(state: Lowering, node: QuantNode) -> None:
     """Bytes stay bytes; only another scale, or a place that the result must have, takes an operation."""
     value = state.values[node.inputs[0]]

@@ -18,8 +18,9 @@ from n2d2py.graph.shapes import Shape
 from n2d2py.nvdla.config import HardwareConfig
 from n2d2py.nvdla.firmware import INT8, SDP
 from n2d2py.operators.functions import Clip, FunctionRow, LeakyRectifier
+from n2d2py.registry import Registry
 
-__all__ = ["HardwareTensor", "Lowering", "chw", "divide", "flat", "int8_table", "lowering", "refuse", "rule_of"]
+__all__ = ["HardwareTensor", "Lowering", "chw", "divide", "flat", "int8_table", "is_in_bytes", "lowering", "refuse", "rule_of"]
 
 
 @dataclass(frozen=True)
@@ -31,17 +32,21 @@ class HardwareTensor:
 
 
 Rule = Callable[["Lowering", QuantNode], None]
-_RULES: dict[str, Rule] = {}
+_RULES: Registry[Rule] = Registry("the lowering of")
+_IN_BYTES: Registry[Rule] = Registry("the lowering to bytes of")
 
 
-def lowering(*kinds: str) -> Callable[[Rule], Rule]:
-    """Registers the lowering of operator kinds; a second one for a kind is an InternalError."""
+def lowering(*kinds: str, in_bytes: bool = False) -> Callable[[Rule], Rule]:
+    """Registers the lowering of operator kinds; a second one for a kind is an InternalError.
+
+    `in_bytes`: the accelerator has them in int8 whatever the network computes them in.
+    """
 
     def register(rule: Rule) -> Rule:
         for kind in kinds:
-            if kind in _RULES:
-                raise InternalError(f"two lowerings for {kind}")
-            _RULES[kind] = rule
+            _RULES.add(kind, rule)
+            if in_bytes:
+                _IN_BYTES.add(kind, rule)
         return rule
 
     return register
@@ -50,6 +55,11 @@ def lowering(*kinds: str) -> Callable[[Rule], Rule]:
 def rule_of(kind: str) -> Rule | None:
     """The lowering of an operator kind; None where the accelerator has no such operation."""
     return _RULES.get(kind)
+
+
+def is_in_bytes(kind: str) -> bool:
+    """Whether the accelerator has an operator kind in int8 whatever the network computes it in."""
+    return kind in _IN_BYTES
 
 
 def refuse(

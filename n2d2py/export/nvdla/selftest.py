@@ -8,8 +8,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.export.nvdla.emit import emit
 from n2d2py.export.nvdla.lower import lower
-from n2d2py.graph import Graph, Node
+from n2d2py.export.nvdla.small_networks import RELU, SIZE, SelfTest, SmallNetwork, self_test, self_tests
 from n2d2py.nvdla import Program, write_loadable
 from n2d2py.nvdla.check import check_program
 from n2d2py.nvdla.config import HardwareConfig, config
@@ -27,14 +25,9 @@ from n2d2py.nvdla.firmware import FP16, INT8
 from n2d2py.nvdla.model import run_program
 from n2d2py.nvdla.tensors import dimg, raw_text, tensor_array, tensor_bytes
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.base import Op
 from n2d2py.operators.concat import Concat
-from n2d2py.operators.conv import Conv
-from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import Clip, FunctionRow, Logistic
-from n2d2py.operators.lrn import LRN
+from n2d2py.operators.functions import Clip, Logistic
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.softmax import Softmax
@@ -49,129 +42,70 @@ __all__ = ["FIRMWARES", "add_command", "write_self_test"]
 FIRMWARES = {"0.12": "v12", "0.11": "v10"}
 """Structures by firmware."""
 PICTURE = "input.pgm"
-SIZE = 16
-_RELU = Clip(0.0)
 
 
-class _Net:
-    """A network of layers with random parameters, the same ones each time.
-
-    `white` is the value of a white pixel; what the layers behind the first convolution read is about 1.
-    """
-
-    def __init__(self, name: str, white: float) -> None:
-        self.graph, self.white, self._random = Graph(name), white, np.random.default_rng(1)
-        self.graph.add_input("input", (1, 1, SIZE, SIZE))
-
-    def add(
-        self,
-        name: str,
-        op: Op,
-        *inputs: str,
-        activation: FunctionRow | None = None,
-        params: dict[str, np.ndarray] | None = None,
-    ) -> str:
-        self.graph.add(Node(name, op, list(inputs), [name], params or {}, activation))
-        return name
-
-    def _weights(self, *shape: int) -> dict[str, np.ndarray]:
-        weights = self._random.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))
-        bias = self._random.standard_normal(shape[0]) * 0.1
-        return {"weights": weights.astype(np.float32), "bias": bias.astype(np.float32)}
-
-    def conv(self, name: str, source: str, outputs: int, kernel: int = 3, pad: int = 1) -> str:
-        params = self._weights(outputs, self.graph.shape(source)[1], kernel, kernel)
-        if source == "input":
-            params["weights"] /= np.float32(self.white)
-        return self.add(name, Conv(pads=(pad, pad, pad, pad)), source, activation=_RELU, params=params)
-
-    def deconv(self, name: str, source: str, outputs: int) -> str:
-        params = self._weights(outputs, self.graph.shape(source)[1], 4, 4)
-        return self.add(name, Deconv((2, 2), (1, 1, 1, 1)), source, params=params)
-
-    def fc(self, name: str, source: str, outputs: int) -> str:
-        return self.add(name, Fc(), source, params=self._weights(outputs, int(np.prod(self.graph.shape(source)[1:]))))
-
-
-def _copy(net: _Net) -> str:
+@self_test("01_copy", "PDP alone: memory, one operation, its interrupt; the output is the input")
+def _copy(net: SmallNetwork) -> str:
     return net.add("pool", Pool("Max", (1, 1)), "input")
 
 
-def _relu(net: _Net) -> str:
+@self_test("02_relu", "SDP alone, from memory to memory")
+def _relu(net: SmallNetwork) -> str:
     return net.add("relu", Activation(Clip(0.0, 0.5 * net.white)), "input")
 
 
-def _pool(net: _Net) -> str:
+@self_test("03_pool", "PDP with windows and padding")
+def _pool(net: SmallNetwork) -> str:
     return net.add("pool", Pool("Max", (3, 3), (2, 2), (1, 1, 1, 1)), "input")
 
 
-def _conv(net: _Net) -> str:
+@self_test("04_conv", "CONV and SDP on the fly, pixel input, weights, biases")
+def _conv(net: SmallNetwork) -> str:
     return net.conv("conv", "input", 8)
 
 
-def _convs(net: _Net) -> str:
+@self_test("05_convs", "two convolutions: what the first leaves in the convolution buffer")
+def _convs(net: SmallNetwork) -> str:
     return net.conv("conv2", net.conv("conv1", "input", 8), 12)
 
 
-def _sum(net: _Net) -> str:
+@self_test("07_sum", "a second operand of the SDP from memory")
+def _sum(net: SmallNetwork) -> str:
     a = net.conv("conv1", "input", 8)
-    return net.add("sum", ElemWise("Sum"), net.conv("conv2", a, 8), a, activation=_RELU)
+    return net.add("sum", ElemWise("Sum"), net.conv("conv2", a, 8), a, activation=RELU)
 
 
-def _concat(net: _Net) -> str:
+@self_test("08_concat", "results side by side in one cube")
+def _concat(net: SmallNetwork) -> str:
     parts = [net.conv("conv1", "input", 32), net.conv("conv2", "input", 12)]
     return net.conv("conv3", net.add("concat", Concat(), *parts), 8, kernel=1, pad=0)
 
 
-def _lrn(net: _Net) -> str:
-    return net.conv("conv2", net.add("lrn", LRN(5, 0.5, 0.75, 1.0), net.conv("conv1", "input", 32)), 8)
-
-
-def _resize(net: _Net) -> str:
+@self_test("09_resize", "strides of cubes that are not packed")
+def _resize(net: SmallNetwork) -> str:
     return net.add("resize", Resize((2 * SIZE, 2 * SIZE)), net.conv("conv", "input", 12))
 
 
-def _sigmoid(net: _Net) -> str:
+@self_test("11_sigmoid", "the SDP's look-up table", "has_y")
+def _sigmoid(net: SmallNetwork) -> str:
     return net.add("sigmoid", Activation(Logistic()), net.conv("conv", "input", 8))
 
 
-def _deconv(net: _Net) -> str:
+@self_test("12_deconv", "a transposed convolution; RUBIK where there is one")
+def _deconv(net: SmallNetwork) -> str:
     return net.deconv("deconv", net.conv("conv", "input", 8), 8)
 
 
-def _network(net: _Net) -> str:
+@self_test("06_network", "CONV, SDP and PDP in turns, fully connected layers: dependencies")
+def _network(net: SmallNetwork) -> str:
     a = net.add("pool1", Pool("Max", (2, 2), (2, 2)), net.conv("conv1", "input", 6))
     b = net.add("pool2", Pool("Max", (2, 2), (2, 2)), net.conv("conv2", a, 16))
     return net.fc("fc2", net.fc("fc1", b, 40), 10)
 
 
-def _softmax(net: _Net) -> str:
+@self_test("13_softmax", "a second task, on the CPU of the runtime (EMU)")
+def _softmax(net: SmallNetwork) -> str:
     return net.add("softmax", Softmax(), _network(net))
-
-
-@dataclass(frozen=True)
-class _Case:
-    name: str
-    build: Callable[[_Net], str]
-    shows: str
-    needs: str = ""
-
-
-_CASES = (
-    _Case("01_copy", _copy, "PDP alone: memory, one operation, its interrupt; the output is the input"),
-    _Case("02_relu", _relu, "SDP alone, from memory to memory"),
-    _Case("03_pool", _pool, "PDP with windows and padding"),
-    _Case("04_conv", _conv, "CONV and SDP on the fly, pixel input, weights, biases"),
-    _Case("05_convs", _convs, "two convolutions: what the first leaves in the convolution buffer"),
-    _Case("06_network", _network, "CONV, SDP and PDP in turns, fully connected layers: dependencies"),
-    _Case("07_sum", _sum, "a second operand of the SDP from memory"),
-    _Case("08_concat", _concat, "results side by side in one cube"),
-    _Case("09_resize", _resize, "strides of cubes that are not packed"),
-    _Case("10_lrn", _lrn, "CDP with its look-up table"),
-    _Case("11_sigmoid", _sigmoid, "the SDP's look-up table", "has_y"),
-    _Case("12_deconv", _deconv, "a transposed convolution; RUBIK where there is one"),
-    _Case("13_softmax", _softmax, "a second task, on the CPU of the runtime (EMU)"),
-)
 
 
 def _picture() -> np.ndarray:
@@ -187,8 +121,8 @@ def _stored(pixels: np.ndarray, precision: int) -> np.ndarray:
     return np.floor(pixels * (127 / 255) + 0.5) if precision == INT8 else pixels.astype(np.float32)
 
 
-def _compiled(case: _Case, one: HardwareConfig, precision: int, samples: np.ndarray, abi: str) -> tuple[bytes, Program]:
-    net = _Net(case.name, 255.0 if precision == FP16 else 1.0)
+def _compiled(case: SelfTest, one: HardwareConfig, precision: int, samples: np.ndarray, abi: str) -> tuple[bytes, Program]:
+    net = SmallNetwork(case.name, 255.0 if precision == FP16 else 1.0)
     net.graph.outputs = [case.build(net)]
     if precision == FP16:
         typed = float_graph(net.graph, -32)
@@ -220,7 +154,7 @@ def write_self_test(folder: Path, configuration: str, firmware: str = "0.12", pr
     pixels = _picture()
     values = _stored(pixels, precision)
     samples = (values if precision == FP16 else values / 127)[None, None].astype(np.float32)
-    cases = [case for case in _CASES if not case.needs or getattr(one, case.needs)]
+    cases = [case for case in self_tests() if not case.needs or getattr(one, case.needs)]
     if precision == INT8 and FIRMWARES[firmware] == "v10":  # its CPU operations have fp16 only
         cases = [case for case in cases if case.build is not _softmax]
     files: dict[str, bytes] = {PICTURE: b"P5\n%d %d\n255\n" % (SIZE, SIZE) + pixels.tobytes()}

@@ -23,10 +23,9 @@ __all__ = [
     "CONVOLUTION_CONFIG",
     "REMAP",
     "ConvolutionAttributes",
-    "outputs_remap",
-    "placed",
     "read_geometry",
     "read_parameters",
+    "remapped",
 ]
 
 CONVOLUTION = with_trained_weights(ACTIVATED).extended(
@@ -122,12 +121,7 @@ def read_parameters(context: LayerContext, kernel: tuple[int, int]) -> tuple[dic
         )
     weights = _weights(context, outputs, count, kernel, mapping, groups)
     bias = None if values["NoBias"] else context.parameter("biases", (outputs,))
-    remap = outputs_remap(context, outputs)
-    if remap is not None and context.weights is not None:
-        weights, bias = placed(weights, remap), bias if bias is None else placed(bias, remap)
-        if context.weight_scales is not None and context.weight_scales.size > 1:
-            context.weight_scales = placed(context.weight_scales, remap)
-    return {"weights": weights, "bias": bias}, groups or 1
+    return remapped(context, weights, bias), groups or 1
 
 
 def _weights(
@@ -149,7 +143,7 @@ def _weights(
     return stored[:, :, ::-1, ::-1] if values["WeightsExportFlip"] else stored
 
 
-def outputs_remap(context: LayerContext, outputs: int) -> np.ndarray | None:
+def _outputs_remap(context: LayerContext, outputs: int) -> np.ndarray | None:
     """For each stored output the output that it is, from OutputsRemap; None when the order is kept.
 
     "1:4,0:4,3:4,2:4" stands for 1, 5, 9, ... then 0, 4, 8, ... and so on.
@@ -180,7 +174,17 @@ def outputs_remap(context: LayerContext, outputs: int) -> np.ndarray | None:
     return np.array(order)
 
 
-def placed(stored: np.ndarray, remap: np.ndarray) -> np.ndarray:
+def remapped(context: LayerContext, weights: np.ndarray, bias: np.ndarray | None) -> dict[str, np.ndarray | None]:
+    """Weights and bias as they are stored, in the order of the layer's outputs; so are the scales of the weights."""
+    remap = _outputs_remap(context, context.values["NbOutputs"])
+    if remap is not None and context.weights is not None:
+        weights, bias = _placed(weights, remap), bias if bias is None else _placed(bias, remap)
+        if context.weight_scales is not None and context.weight_scales.size > 1:
+            context.weight_scales = _placed(context.weight_scales, remap)
+    return {"weights": weights, "bias": bias}
+
+
+def _placed(stored: np.ndarray, remap: np.ndarray) -> np.ndarray:
     """Stored outputs (O, ...) in the order of the layer."""
     result = np.empty_like(stored)
     result[remap] = stored

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from n2d2py import log
-from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
+from n2d2py.errors import ErrorList, N2D2Error, nearest
 from n2d2py.graph import Graph
 from n2d2py.ini.document import Document, wildcard_match
 from n2d2py.ini.ignored import TRAINING, Ignored
 from n2d2py.ini.paths import resolve_path
 from n2d2py.ini.schema import Key, Kind, Schema, Values
 from n2d2py.ini.section import Section
+from n2d2py.targets.target import ScoreTarget
 
-__all__ = ["TARGET", "ScoreTarget", "read_targets"]
+__all__ = ["TARGET", "read_targets"]
 
 TARGET = Schema(
     "Target",
@@ -106,33 +106,6 @@ TARGET = Schema(
 
 
 _COMPARED = Ignored("", "keys of TargetCompare in other targets", "is for TargetCompare", "remove them, or set its Type")
-
-
-@dataclass(frozen=True)
-class ScoreTarget:
-    """One scored output.
-
-    Attributes:
-        name: section name, such as "fc.Target"; names its folder of results.
-        tensor: graph tensor whose values are scored.
-        top_n: how many of the best outputs may hold the label.
-        mapping: path of a LabelsMapping file, or "".
-        as_data: the expected output is the input.
-        kind: N2D2's type; whoever scores refuses those that it does not know.
-        hue: LabelsHueOffset.
-        stored: what a TargetCompare compares with: folder, file pattern, order of axes, axes exchanged.
-    """
-
-    name: str
-    tensor: str
-    top_n: int = 1
-    mapping: str = ""
-    as_data: bool = False
-    binary_threshold: float = 0.5
-    location: Location | None = None
-    kind: str = "TargetScore"
-    hue: float = 0.0
-    stored: tuple[Path, str, str, bool] | None = None
 
 
 def _layers(name: str, graph: Graph) -> dict[str, str]:

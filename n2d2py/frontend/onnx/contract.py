@@ -1,8 +1,8 @@
 """What the import of an ONNX operator is declared with: a function of its node that adds layers to the Graph.
 
-    @onnx("LRN")
+    @onnx("Elu")
     def _from_onnx(node: OnnxNode, builder: Builder) -> None:
-        builder.layer(node, LRN(int(node.attribute("size"))), [node.tensor()])
+        builder.layer(node, Elu(node.attribute("alpha", 1.0)), [node.tensor()])
 
 Plug-ins and the operators of this package say it alike.
 """
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ARRAY_CONVERTERS",
     "CONVERTERS",
+    "IMAGE_CONVERTERS",
     "Builder",
     "Converter",
     "OnnxNode",
@@ -211,10 +212,14 @@ CONVERTERS: Registry[Converter] = Registry("the converter of the ONNX operator",
 """The converters to layers of images and vectors, by operator; those of other domains as "domain::Operator"."""
 ARRAY_CONVERTERS: Registry[Converter] = Registry("the converter to arrays of the ONNX operator", "n2d2py.operators.catalog")
 """The converters of what those do not take."""
+IMAGE_CONVERTERS: Registry[Converter] = Registry("the converter to images of the ONNX operator", "n2d2py.operators.catalog")
+"""Those of CONVERTERS whose layers of images are worth a change of order in memory."""
 
 
-def onnx(*operators: str) -> Callable[[Converter], Converter]:
+def onnx(*operators: str, images: bool = False) -> Callable[[Converter], Converter]:
     """Decorator: makes a converter responsible for ONNX operators, "Operator" or "domain::Operator".
+
+    With `images` it also takes what is there as an array only: its layers are worth a change of order in memory.
 
     Raises:
         InternalError: when another converter has one of them.
@@ -223,6 +228,8 @@ def onnx(*operators: str) -> Callable[[Converter], Converter]:
     def declare(converter: Converter) -> Converter:
         for operator in operators:
             CONVERTERS.add(operator.removeprefix("ai.onnx::"), converter)
+            if images:
+                IMAGE_CONVERTERS.add(operator, converter)
         return converter
 
     return declare

@@ -17,7 +17,15 @@ import onnx
 from n2d2py import log
 from n2d2py.errors import ErrorList, InternalError, N2D2Error, readable
 from n2d2py.frontend.onnx import folding, qoperators, weight_scales
-from n2d2py.frontend.onnx.contract import Builder, Converter, OnnxNode, Unsupported, find_array_converter, find_converter
+from n2d2py.frontend.onnx.contract import (
+    IMAGE_CONVERTERS,
+    Builder,
+    Converter,
+    OnnxNode,
+    Unsupported,
+    find_array_converter,
+    find_converter,
+)
 from n2d2py.frontend.onnx.expansion import expand_functions
 from n2d2py.frontend.onnx.initial import set_initial_values
 from n2d2py.frontend.onnx.inputs_outputs import add_inputs, set_outputs
@@ -32,44 +40,14 @@ from n2d2py.operators.functions import ONNX_FUNCTIONS
 
 __all__ = ["import_onnx"]
 
-_IMAGE_LAYERS = (
-    "Conv",
-    "ConvTranspose",
-    "MaxPool",
-    "AveragePool",
-    "GlobalMaxPool",
-    "GlobalAveragePool",
-    "BatchNormalization",
-    "Gemm",
-    "MatMul",
-    "Resize",
-    "Upsample",
-    "DepthToSpace",
-    "SpaceToDepth",
-    "LRN",
-)
-"""Operators whose layers of images are worth a change of order in memory."""
 _OTHER = {"float16": "half", "bfloat16": "bfloat16", "float64": "double"}
 """Element types of weights that are not kept."""
 
-_ON_INTEGERS = (
-    "DequantizeLinear",
-    "Clip",
-    "MaxPool",
-    "GlobalMaxPool",
-    "Reshape",
-    "Flatten",
-    "Squeeze",
-    "Unsqueeze",
-    "Transpose",
-    "Concat",
-    "Split",
-    "Slice",
-    "Gather",
-    "Identity",
-    "Dropout",
-    "DepthToSpace",
-    "SpaceToDepth",
+_ON_INTEGERS = tuple(
+    """
+    DequantizeLinear Clip MaxPool GlobalMaxPool Reshape Flatten Squeeze Unsqueeze Transpose Concat Split Slice Gather
+    Identity Dropout DepthToSpace SpaceToDepth
+    """.split()
 )
 """Operators that may read integers: they only move values, so that what they give stands for the same numbers."""
 
@@ -286,7 +264,7 @@ class _Walk:
     def _prefers_arrays(self, proto: onnx.NodeProto) -> bool:
         """Whether a data input is there as an array only, and the operator no layer of images."""
         builder = self.builder
-        return proto.op_type not in _IMAGE_LAYERS and any(
+        return proto.op_type not in IMAGE_CONVERTERS and any(
             name in builder.arrays and name not in builder.names for name in proto.input
         )
 

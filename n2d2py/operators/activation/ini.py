@@ -7,7 +7,6 @@ from dataclasses import replace
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS, require_channels
 from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, LAYER, NB_OUTPUTS, read_activation
-from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.functions import Clip, FunctionRow, Step
@@ -22,14 +21,7 @@ _SCHEMA = ACTIVATED.extended(
 @ini("Activation", _SCHEMA)
 def _build(context: LayerContext) -> None:
     tensor = context.joined()
-    count = channels(context.graph.shape(tensor))
-    if context.values["NbOutputs"] != count:
-        raise context.fail(
-            "E216",
-            f"NbOutputs={context.values['NbOutputs']}, but the input has {count} channels",
-            f"set NbOutputs to {count}",
-            "NbOutputs",
-        )
+    require_channels(context, tensor)
     function = read_activation(context.values)
     context.add(Identity() if function is None else Activation(function), [tensor])
 

@@ -7,7 +7,7 @@ from n2d2py.frontend.onnx.windows import image_size, pair, read_pads, windowed_l
 from n2d2py.operators.conv import Conv
 
 
-@onnx("Conv")
+@onnx("Conv", images=True)
 def _conv(node: OnnxNode, builder: Builder) -> None:
     weights = node.constant(1, "weights")
     if weights.ndim != len(node.shape()) or weights.ndim not in (3, 4):

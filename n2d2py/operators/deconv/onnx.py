@@ -7,7 +7,7 @@ from n2d2py.frontend.onnx.windows import image_size, pair, windowed_layer
 from n2d2py.operators.deconv import Deconv
 
 
-@onnx("ConvTranspose")
+@onnx("ConvTranspose", images=True)
 def _deconv(node: OnnxNode, builder: Builder) -> None:
     weights = node.constant(1, "weights")
     if weights.ndim != len(node.shape()) or weights.ndim not in (3, 4):

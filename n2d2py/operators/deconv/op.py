@@ -11,7 +11,8 @@ import numpy as np
 from n2d2py.arithmetic import exact_float
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.base import Op, OpNode, register, require_rank
+from n2d2py.operators.base import OpNode, register
+from n2d2py.operators.grouped import GroupedKernel
 from n2d2py.operators.windows import Pads
 
 __all__ = ["Deconv", "spread_extent"]
@@ -39,7 +40,7 @@ def spread_extent(
 
 @register
 @dataclass(frozen=True)
-class Deconv(Op):
+class Deconv(GroupedKernel):
     """y[o, i*s - p + u*d, j*s - p + v*d] = bias[o] + sum of w[o, c, u, v] * x[g(c), i, j].
 
     The sum runs over all i, j, u, v that lead to the position, and over the input channels c of the
@@ -55,31 +56,11 @@ class Deconv(Op):
         groups: 1 dense, C depthwise.
     """
 
-    stride: tuple[int, int] = (1, 1)
-    pads: Pads = (0, 0, 0, 0)
-    dilation: tuple[int, int] = (1, 1)
-    groups: int = 1
     kind: ClassVar[str] = "Deconv"
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
-        shape, weights = inputs[0], node.params["weights"]
-        require_rank(shape, 4, node, "Deconv")
-        outputs, per_group, kh, kw = weights.shape
-        if per_group * self.groups != shape[1] or outputs % self.groups:
-            raise N2D2Error(
-                "E202",
-                f"Deconv '{node.name}': weights for {outputs} outputs and {per_group} channels "
-                f"in each of {self.groups} groups do not fit an input of {shape[1]} channels",
-                where=node.location,
-                remedy="check NbOutputs, the groups and the layer before it",
-            )
-        extent = tuple((k - 1) * d + 1 for k, d in zip((kh, kw), self.dilation, strict=True))
-        return [(shape[0], outputs, *spread_extent(shape[2:], extent, self.stride, self.pads, node))]
-
-    def is_depthwise(self, node) -> bool:
-        """Whether each output reads one channel of its own."""
-        outputs, per_group = node.params["weights"].shape[:2]
-        return per_group == 1 and outputs == self.groups
+        outputs, extent = self.outputs_and_extent(inputs[0], node)
+        return [(inputs[0][0], outputs, *spread_extent(inputs[0][2:], extent, self.stride, self.pads, node))]
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:
         return int(np.prod(node.params["weights"].shape)) * inputs[0][2] * inputs[0][3]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from n2d2py.frontend.ini.contract import LayerContext, ini
-from n2d2py.frontend.ini.convolution import REMAP, outputs_remap, placed
+from n2d2py.frontend.ini.convolution import REMAP, remapped
 from n2d2py.frontend.ini.fillers import filler_keys
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS
 from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
@@ -55,9 +55,4 @@ def _build(context: LayerContext) -> None:
     if by_input:
         weights = weights.reshape(count, outputs).T.copy()
     bias = None if values["NoBias"] else context.parameter("biases", (outputs,))
-    remap = outputs_remap(context, outputs)
-    if remap is not None and context.weights is not None:
-        weights, bias = placed(weights, remap), bias if bias is None else placed(bias, remap)
-        if context.weight_scales is not None and context.weight_scales.size > 1:
-            context.weight_scales = placed(context.weight_scales, remap)
-    context.add(Fc(), [_flattened(context)], {"weights": weights, "bias": bias}, read_activation(values))
+    context.add(Fc(), [_flattened(context)], remapped(context, weights, bias), read_activation(values))

@@ -18,7 +18,7 @@ def _weights(node: OnnxNode) -> np.ndarray:
     return weights
 
 
-@onnx("Gemm")
+@onnx("Gemm", images=True)
 def _gemm(node: OnnxNode, builder: Builder) -> None:
     weights = _weights(node)
     if node.attribute("transA", 0):
@@ -36,7 +36,7 @@ def _gemm(node: OnnxNode, builder: Builder) -> None:
     _add(node, builder, weights, bias)
 
 
-@onnx("MatMul")
+@onnx("MatMul", images=True)
 def _matmul(node: OnnxNode, builder: Builder) -> None:
     _add(node, builder, _weights(node).T, None)
 

@@ -43,7 +43,7 @@ def _global(mode: str):
     return convert
 
 
-onnx("MaxPool")(_windowed("Max"))
-onnx("AveragePool")(_windowed("Average"))
-onnx("GlobalMaxPool")(_global("Max"))
-onnx("GlobalAveragePool")(_global("Average"))
+onnx("MaxPool", images=True)(_windowed("Max"))
+onnx("AveragePool", images=True)(_windowed("Average"))
+onnx("GlobalMaxPool", images=True)(_global("Max"))
+onnx("GlobalAveragePool", images=True)(_global("Average"))

@@ -29,7 +29,7 @@ class _Axis(NamedTuple):
     scale: Fraction
 
 
-@onnx("Resize")
+@onnx("Resize", images=True)
 def _resize(node: OnnxNode, builder: Builder) -> None:
     old = node.opset < 11
     _check(node)
@@ -40,7 +40,7 @@ def _resize(node: OnnxNode, builder: Builder) -> None:
     )
 
 
-@onnx("Upsample")
+@onnx("Upsample", images=True)
 def _upsample(node: OnnxNode, builder: Builder) -> None:
     _convert(node, builder, _axes(node, None, 1), "asymmetric", "floor")
 

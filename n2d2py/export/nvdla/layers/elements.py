@@ -39,7 +39,7 @@ def _constant(node: QuantNode, shape: tuple[int, int, int]) -> np.ndarray | None
     return np.broadcast_to(constant.reshape(op.shapes[op.slots.index(-1)]), op.dims).reshape(shape)
 
 
-@lowering("ArrayMap")
+@lowering("ArrayMap", in_bytes=True)
 def _map(state: Lowering, node: QuantNode) -> None:
     value, op = state.values[node.inputs[0]], node.op
     constant = _constant(node, value.region.shape)

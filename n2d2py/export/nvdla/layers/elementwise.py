@@ -84,7 +84,7 @@ def _affine(state: Lowering, node: QuantNode) -> None:
     state.from_memory(node, tensor, value.region, post)
 
 
-@lowering("Activation")
+@lowering("Activation", in_bytes=True)
 def _activation(state: Lowering, node: QuantNode) -> None:
     value, function = state.values[node.inputs[0]], node.op.function
     scale = state.scale_or(node.output, value.scale)

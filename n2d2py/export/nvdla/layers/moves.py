@@ -54,7 +54,7 @@ def _scale_fits(state: Lowering, node: QuantNode, producer: QuantNode, name: str
     return False
 
 
-@lowering("Concat")
+@lowering("Concat", in_bytes=True)
 def _concat(state: Lowering, node: QuantNode) -> None:
     """Inputs that are not in their place are copied: by the SDP, or by a convolution where they begin inside an atom."""
     result = state.slots.get(node.output)
@@ -99,7 +99,7 @@ def shifted(state: Lowering, value: HardwareTensor, result: Region, at: int, sca
     return chains
 
 
-@lowering("Reshape", "Identity", "Dropout")
+@lowering("Reshape", "Identity", "Dropout", in_bytes=True)
 def _reshape(state: Lowering, node: QuantNode) -> None:
     """Nothing to do where the order in memory stays, or where only fully connected layers read the result."""
     if between_reshapes(state, node):
@@ -127,7 +127,7 @@ def _reshape(state: Lowering, node: QuantNode) -> None:
     state.values[node.output] = value
 
 
-@lowering("Softmax")
+@lowering("Softmax", in_bytes=True)
 def _softmax(state: Lowering, node: QuantNode) -> None:
     """At the end of the network, over the channels of one position: on the CPU, by NVIDIA's emulator."""
     value = state.values[node.inputs[0]]

@@ -7,10 +7,12 @@ import numpy as np
 from n2d2py.export.nvdla.arithmetic import fixed_point
 from n2d2py.export.nvdla.hardware import HwOp
 from n2d2py.export.nvdla.lowering import Lowering, lowering, refuse
+from n2d2py.export.nvdla.small_networks import SmallNetwork, self_test
 from n2d2py.export.nvdla.tables import integer_normalization_table, normalization_table
 from n2d2py.graph import QuantNode
 from n2d2py.nvdla import firmware
 from n2d2py.nvdla.firmware import CDP
+from n2d2py.operators.base import make_operator
 
 __all__: list[str] = []
 
@@ -18,7 +20,7 @@ _COMPUTED = ("Conv", "Fc", "Deconv", "Affine")
 """Kinds whose own constants are 0 behind the last channel."""
 
 
-@lowering("LRN")
+@lowering("LRN", in_bytes=True)
 def _lrn(state: Lowering, node: QuantNode) -> None:
     op, value = node.op, state.values[node.inputs[0]]
     if op.size not in (3, 5, 7, 9) or node.activation is not None or op.k <= 0 or op.alpha < 0:
@@ -63,3 +65,8 @@ def _zero_behind(state: Lowering, tensor: str) -> bool:
     if node.clamp is not None and not node.clamp[0] <= 0 <= node.clamp[1]:
         return False
     return node.op.kind in _COMPUTED or all(_zero_behind(state, name) for name in node.inputs)
+
+
+@self_test("10_lrn", "CDP with its look-up table")
+def _self_test(net: SmallNetwork) -> str:
+    return net.conv("conv2", net.add("lrn", make_operator("LRN", 5, 0.5, 0.75, 1.0), net.conv("conv1", "input", 32)), 8)

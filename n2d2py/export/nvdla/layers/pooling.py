@@ -24,7 +24,7 @@ LARGEST_WEIGHTS = 1 << 20
 """Bytes of weights that an average may take."""
 
 
-@lowering("Pool")
+@lowering("Pool", in_bytes=True)
 def _pool(state: Lowering, node: QuantNode) -> None:
     op, value = node.op, state.values[node.inputs[0]]
     if op.mode not in ("Max", "Average"):

@@ -14,7 +14,7 @@ from n2d2py.graph import QuantNode
 __all__: list[str] = []
 
 
-@lowering("Resize")
+@lowering("Resize", in_bytes=True)
 def _resize(state: Lowering, node: QuantNode) -> None:
     op, value = node.op, state.values[node.inputs[0]]
     if op.mode != "Nearest":

@@ -42,20 +42,19 @@ def _gather_elements(a: Arrays) -> None:
     a.bind(a.add(op, [x, indices], indices.dims, label="gathered"))
 
 
+def _from_the_front(a: Arrays, indices: Value, size: int) -> Value:
+    """Indices into an axis of `size`, those from the end counted from the front."""
+    negative = a.map("Less", indices, a.const(0, indices), result="bool")
+    return a.map("Where", negative, a.map("Add", indices, a.const(size, indices)), indices, result=indices.kind)
+
+
 def _linear(a: Arrays, indices: Value, dims: tuple[int, ...]) -> Value:
     """Tuples of indices (..., K) as one index into an array of dimensions `dims`."""
     steps = strides(dims)
     total = None
     for position, (size, step) in enumerate(zip(dims, steps, strict=True)):
         part = a.axes(indices, {len(indices.dims) - 1: [position]})
-        wrapped = a.map(
-            "Where",
-            a.map("Less", part, a.const(0, part), result="bool"),
-            a.map("Add", part, a.const(size, part)),
-            part,
-            result=part.kind,
-        )
-        part = a.map("Mul", wrapped, a.const(step, part))
+        part = a.map("Mul", _from_the_front(a, part, size), a.const(step, part))
         total = part if total is None else a.map("Add", total, part)
     if total is None:
         raise InternalError(f"{a.node.name} has indices of no axis")
@@ -107,13 +106,7 @@ def _scatter_elements(a: Arrays) -> None:
     size, region = x.dims[axis], tuple(indices.dims[i] for i in order)
     places = np.arange(prod(outer.dims[:-1])).reshape(outer.dims[:-1])[tuple(slice(0, n) for n in region)]
     line = a.transpose(indices, [*order, axis])
-    line = a.map(
-        "Where",
-        a.map("Less", line, a.const(0, line), result="bool"),
-        a.map("Add", line, a.const(size, line)),
-        line,
-        result=line.kind,
-    )
+    line = _from_the_front(a, line, size)
     line = a.map("Add", line, a.const(places[..., None] * size, line))
     values = a.transpose(updates, [*order, axis])
     flat = [a.reshape(v, (v.size,)) for v in (outer, line, values)]

@@ -7,53 +7,10 @@ import numpy as np
 from n2d2py.graph import Node
 from n2d2py.operators.arrays.base import kind_dtype
 from n2d2py.operators.arrays.emitting import flat, operands
+from n2d2py.operators.arrays.map.op import COMPARISONS, SAME_AS_ONNX
 from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
-_SAME = (
-    "Add",
-    "Sub",
-    "Mul",
-    "Div",
-    "Pow",
-    "Max",
-    "Min",
-    "Equal",
-    "Less",
-    "Greater",
-    "LessOrEqual",
-    "GreaterOrEqual",
-    "And",
-    "Or",
-    "Xor",
-    "Not",
-    "Where",
-    "Neg",
-    "Abs",
-    "Sign",
-    "Floor",
-    "Ceil",
-    "Round",
-    "Sqrt",
-    "Reciprocal",
-    "Exp",
-    "Log",
-    "Erf",
-    "Sigmoid",
-    "Tanh",
-    "Softplus",
-    "IsNaN",
-    "Sin",
-    "Cos",
-    "Tan",
-    "Asin",
-    "Acos",
-    "Atan",
-    "Sinh",
-    "Cosh",
-    "Asinh",
-    "Acosh",
-    "Atanh",
-)
+_SAME = (*SAME_AS_ONNX, *COMPARISONS, "Div", "Pow", "Max", "Min", "Where", "IsNaN")
 """Functions that ONNX has under the same name."""
 _ON_TRUTH = ("And", "Or", "Xor", "Not")
 

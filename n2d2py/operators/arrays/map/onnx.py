@@ -6,6 +6,7 @@ import numpy as np
 
 from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import element_dtype, element_name
+from n2d2py.operators.arrays.map.op import COMPARISONS, SAME_AS_ONNX
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 
 _REALS = ("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16")
@@ -171,38 +172,9 @@ def _gelu(a: Arrays) -> None:
     a.bind(a.map("Mul", half, a.map("Add", gate, a.const(1.0, x))))
 
 
-for _name in (
-    "Add",
-    "Sub",
-    "Mul",
-    "Neg",
-    "Abs",
-    "Sign",
-    "Floor",
-    "Ceil",
-    "Round",
-    "Sqrt",
-    "Reciprocal",
-    "Exp",
-    "Log",
-    "Erf",
-    "Sigmoid",
-    "Tanh",
-    "Softplus",
-    "Sin",
-    "Cos",
-    "Tan",
-    "Asin",
-    "Acos",
-    "Atan",
-    "Sinh",
-    "Cosh",
-    "Asinh",
-    "Acosh",
-    "Atanh",
-):
+for _name in SAME_AS_ONNX:
     onnx_array(_name)(_map(_name))
-for _name in ("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or", "Xor", "Not"):
+for _name in COMPARISONS:
     onnx_array(_name)(_map(_name, "bool"))
 for _name, _function in (("BitwiseAnd", "BitAnd"), ("BitwiseOr", "BitOr"), ("BitwiseXor", "BitXor"), ("BitwiseNot", "BitNot")):
     onnx_array(_name)(_map(_function))

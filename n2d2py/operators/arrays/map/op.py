@@ -16,7 +16,7 @@ from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp, kind_dtype
 from n2d2py.operators.base import register
 
-__all__ = ["MAP_FUNCTIONS", "ArrayMap"]
+__all__ = ["COMPARISONS", "MAP_FUNCTIONS", "SAME_AS_ONNX", "ArrayMap"]
 
 
 def _divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -132,6 +132,15 @@ MAP_FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
     "Atanh": _same(exact.atanh),
 }
 """Function -> what it computes of its operands."""
+SAME_AS_ONNX = tuple(
+    """
+    Add Sub Mul Neg Abs Sign Floor Ceil Round Sqrt Reciprocal Exp Log Erf Sigmoid Tanh Softplus Sin Cos Tan Asin Acos Atan
+    Sinh Cosh Asinh Acosh Atanh
+    """.split()
+)
+"""Functions that ONNX has under the same name; the result is of the kind of the operands."""
+COMPARISONS = ("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or", "Xor", "Not")
+"""Such functions whose result is a truth value."""
 
 
 @register

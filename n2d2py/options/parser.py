@@ -1,0 +1,135 @@
+"""Words of a command line become values by option."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from n2d2py.errors import N2D2Error, nearest
+from n2d2py.options.table import FUSED, IGNORED, OPTIONS, TRAINING, Option
+
+__all__ = ["Arguments", "parse_arguments", "refuse"]
+
+_NUMBER = re.compile(r"-?[0-9]+")
+
+
+@dataclass
+class Arguments:
+    """Parsed options by key (name with `-` as `_`), the network's path, "" when absent, options without a meaning, and those of
+    `FUSED`."""
+
+    network: str
+    values: dict[str, Any]
+    given: frozenset[str]
+    ignored: tuple[str, ...] = ()
+    fused: tuple[str, ...] = ()
+
+    def __getattr__(self, key: str) -> Any:
+        try:
+            return self.__dict__["values"][key]
+        except KeyError:
+            raise AttributeError(key) from None
+
+
+def _error(code: str, what: str, remedy: str) -> N2D2Error:
+    return N2D2Error(code, what, remedy=remedy)
+
+
+def _convert(option: Option, text: str) -> Any:
+    if option.kind == "text":
+        refuse(option, text)
+        return text
+    try:
+        value = float(text) if option.kind == "float" else int(text)
+    except ValueError:
+        kind = "a number" if option.kind == "float" else "an integer"
+        raise _error("E003", f"-{option.name} needs {kind}, not '{text}'", f"give -{option.name} {option.metavar}") from None
+    refuse(option, value)
+    return value
+
+
+def refuse(option: Option, value: Any) -> None:
+    """Raises E004 for a mode that there is not, E003 for a number that is too small."""
+    if option.choices and value not in option.choices:
+        like = nearest(str(value), option.choices)
+        remedy = f"did you mean {like}?" if like else f"give one of {', '.join(option.choices)}"
+        raise _error("E004", f"-{option.name} {value}: no such mode", remedy)
+    if option.minimum is not None and value < option.minimum:
+        raise _error("E003", f"-{option.name} {value} is too small", f"give {option.minimum:g} or more")
+
+
+def parse_arguments(words: Sequence[str]) -> Arguments:
+    """Parses a command line; options may stand before or after the network.
+
+    Raises:
+        N2D2Error: E002 unknown option, E003 and E004 a wrong value, E005 an option of training,
+            E006 not exactly one network.
+    """
+    table = {option.name: option for option in OPTIONS}
+    values = {option.key: option.default for option in OPTIONS}
+    given: set[str] = set()
+    networks: list[str] = []
+    ignored: list[str] = []
+    fused: list[str] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("-") or word == "-":
+            networks.append(word)
+            continue
+        name, joined, value = (word[2:] if word.startswith("--") else word[1:]).partition("=")
+        if joined:
+            word = word.partition("=")[0]
+            if name in table and table[name].kind == "flag":
+                raise _error("E003", f"-{name} takes no value, but ={value} follows it", f"write -{name} alone")
+            rest.insert(0, value)
+        if name in ("help", "version"):
+            name = name[0]
+        if name in IGNORED:
+            ignored.append(name)
+            if IGNORED[name] and rest and _NUMBER.fullmatch(rest[0]):
+                rest.pop(0)
+            continue
+        if name in FUSED:
+            modes, _why = FUSED[name]
+            if modes and (not rest or rest[0] not in modes):
+                raise _error("E004", f"-{name} {' '.join(rest[:1])}: no such mode", f"give one of {', '.join(modes)}")
+            fused.append(f"{name} {rest.pop(0)}" if modes else name)
+            continue
+        if name in TRAINING:
+            raise _error(
+                "E005",
+                f"-{name} belongs to N2D2's training and bench tools, which n2d2py does not have",
+                "train elsewhere, then give the weights with -w or an ONNX file",
+            )
+        if name not in table:
+            like = nearest(name, table)
+            raise _error("E002", f"unknown option {word}", f"did you mean -{like}?" if like else "see n2d2py -h")
+        option = table[name]
+        given.add(option.key)
+        if option.kind == "flag":
+            values[option.key] = True
+            if rest and _NUMBER.fullmatch(rest[0]):
+                raise _error("E003", f"-{option.name} takes no value, but {rest[0]} follows it", f"write -{option.name} alone")
+        elif option.kind == "optional-int":
+            values[option.key] = _convert(option, rest.pop(0)) if rest and rest[0].isdigit() else option.omitted
+        elif option.kind == "optional-text":
+            if joined and rest[0] not in option.choices:
+                refuse(option, rest[0])
+            values[option.key] = rest.pop(0) if rest and rest[0] in option.choices else option.choices[0]
+        elif not rest or (not joined and rest[0].lstrip("-") in table and rest[0].startswith("-")):
+            raise _error(
+                "E003",
+                f"-{option.name} needs a value" + (f", not the option {rest[0]}" if rest else ""),
+                f"give -{option.name} {option.metavar}",
+            )
+        else:
+            value = _convert(option, rest.pop(0))
+            values[option.key] = (*values[option.key], value) if option.repeated else value
+    if len(networks) > 1:
+        raise _error("E006", f"more than one network: {', '.join(networks)}", "give one INI or ONNX file")
+    if not networks and not (values["h"] or values["v"] or values["completion"]):
+        raise _error("E006", "no network", "give an INI or ONNX file; see n2d2py -h")
+    return Arguments(networks[0] if networks else "", values, frozenset(given), tuple(ignored), tuple(fused))

@@ -1,0 +1,271 @@
+"""Values by option become the typed options of the stages, and back: what options mean together, and what a manifest records."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from math import isfinite
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from n2d2py import log
+from n2d2py.errors import N2D2Error
+from n2d2py.options.parser import Arguments, parse_arguments, refuse
+from n2d2py.options.table import DATA, EXPORT, FUSED, OPTIONS, QUANT, RUN, Option
+from n2d2py.stages.options import GIVEN_STIMULI, SYNTHETIC_STIMULI, LoadOptions, RunOptions, check_options
+
+__all__ = ["checked", "read_command", "recorded", "run_options"]
+
+
+def recorded(options: RunOptions) -> dict[str, Any]:
+    """The options that decide what is exported, by their names, for the manifest; of paths only the last part."""
+    return {
+        option.name: _without_folder(option, _value(option, options))
+        for option in OPTIONS
+        if option.group in (DATA, QUANT, EXPORT, RUN) and option.field
+    }
+
+
+def checked(options: RunOptions) -> RunOptions:
+    """The options of a run that no command line gave, with what was asked for and what is recorded.
+
+    Raises:
+        N2D2Error: E003, E004, E506 for values that an option cannot have, E007 for two that exclude each other.
+    """
+    plain, given = RunOptions(), set()
+    for option in OPTIONS:
+        if not option.field:
+            continue
+        value = _without_folder(option, _value(option, options))
+        if value != _without_folder(option, _value(option, plain)):
+            given.add(option.name)
+            if value != option.default:
+                refuse(option, value)
+    check_options(options)
+    return replace(options, given=frozenset(given), recorded=recorded(options))
+
+
+def _value(option: Option, options: RunOptions) -> Any:
+    """The value on the command line that gives an option's field what it is."""
+    value: Any = attrgetter(option.field)(options)
+    if option.kind == "flag":
+        return value is option.sets
+    if value is None:
+        return option.default
+    if option.kind == "int":
+        return int(value)
+    if option.name == "input-range":
+        return f"{value[0]:g}:{value[1]:g}"
+    if option.group == DATA and isinstance(value, tuple) and option.metavar != "FILE":
+        return ("x" if option.metavar == "SIZE" else ",").join(f"{one:.9g}" for one in value) or option.default
+    return value
+
+
+def _without_folder(option: Option, value: Any) -> Any:
+    """The value of an option as it is in every folder; files are told apart by their digests."""
+    if option.repeated:
+        return [Path(one).name for one in value]
+    if option.metavar not in ("PATH", "FILE") or value is None:
+        return value
+    if not isinstance(value, (str, Path)):
+        return "data"
+    return Path(value).name if str(value) != "/dev/null" else "/dev/null"
+
+
+def run_options(arguments: Arguments) -> RunOptions:
+    """The typed options of a command line, checked together.
+
+    Raises:
+        N2D2Error: E003 values out of range, E007 options that contradict each other, E506 an unknown precision.
+    """
+    _check_together(arguments)
+    if arguments.seed == 0:
+        drawn = time.time_ns() % (2**31 - 1) + 1
+        log.notice("seed %d, drawn from the time: -seed %d gives the same again", drawn, drawn)
+        arguments = replace(arguments, values={**arguments.values, "seed": drawn})
+    if _calibrates_on_given(arguments):
+        arguments = replace(arguments, values={**arguments.values, "calib": GIVEN_STIMULI})
+    parts: dict[str, dict[str, Any]] = {}
+    for option in OPTIONS:
+        part, _, name = option.field.rpartition(".")
+        if option.field and (option.key in arguments.given or option.name == "calib"):
+            parts.setdefault(part, {})[name] = _field_value(option, arguments.values[option.key])
+    whole = parts.pop("", {})
+    given = frozenset(option.name for option in OPTIONS if option.key in arguments.given)
+    options = replace(RunOptions(), **{part: replace(getattr(RunOptions(), part), **parts[part]) for part in parts}, **whole)
+    options = replace(options, given=given, load=_loading(arguments, options))
+    check_options(options)
+    _warn_without_effect(arguments)
+    return replace(options, recorded=recorded(options), command=_command(arguments))
+
+
+_PLACES = ("o", "force", "quiet", "verbose", "completion", "h", "v")
+"""Options that change neither what is computed nor what is written into an export."""
+
+
+def _command(a: Arguments) -> str:
+    """A command line that gives the same again, for a shell in the network's folder."""
+    home = Path(a.network).resolve().parent
+    words = ["n2d2py", Path(a.network).name]
+    for option in OPTIONS:
+        if option.key not in a.given or option.name in _PLACES:
+            continue
+        for value in a.values[option.key] if option.repeated else (a.values[option.key],):
+            words += [f"-{option.name}"] + ([] if option.kind == "flag" else [_from(home, option, value)])
+    return shlex.join(words)
+
+
+def _from(home: Path, option: Option, value: Any) -> str:
+    """A value as text; paths lead from `home` where both are part of one tree, other than the root."""
+    path = Path(str(value)).absolute()
+    if option.metavar not in ("PATH", "FILE", "DIR") or not path.exists() or str(value) == os.devnull:
+        return str(value)
+    relative = os.path.relpath(path.resolve(), home)
+    return str(path) if len(Path(os.path.commonpath([path.resolve(), home])).parts) < 2 else relative
+
+
+def _calibrates_on_given(a: Arguments) -> bool:
+    """Whether the given data calibrate although no number says so."""
+    wanted = a.calib_data and "calib" not in a.given and not a.calib_reload
+    return bool(wanted and a.nbbits in (8, 16) and (a.export or a.calibOnly))
+
+
+_OF_INTEGERS = tuple(
+    """
+    act-clipping-mode act-quantile-value wt-clipping-mode act-rescaling-mode act-rescale-per-output quality wt-rounding
+    wt-reduce-range no-bias-correction input-bits output-bits mixed-precision no-mixed-precision sequential-calibration
+    no-unsigned no-zero-points no-cle calib-reload
+    """.split()
+)
+
+
+def _warn_without_effect(a: Arguments) -> None:
+    """Says which of the given options have no effect beside the others."""
+    lost = {
+        "a log that N2D2 keeps of its training": a.ignored,
+        "integers are chosen with -nbbits 8 and 16 only": _OF_INTEGERS if a.nbbits not in (8, 16) else (),
+        "that is for -act-clipping-mode Quantile": ("act-quantile-value",) if a.act_clipping_mode != "Quantile" else (),
+        "that is for -test": () if a.test else ("nb-test", "test-index", "log-json"),
+        "that is for -tune": () if a.tune else ("tune-command",),
+        "that is for -export": () if a.export or a.memory_report else ("db-export", "export-parameters"),
+        "that is for INI files": ("w-ignore",) if a.network.endswith(".onnx") else (),
+    }
+    for name in a.fused:
+        log.notice("-%s changes nothing: %s", name, FUSED[name.split()[0]][1])
+    for why, names in lost.items():
+        given = [f"-{name}" for name in names if name in a.ignored or name.replace("-", "_") in a.given]
+        if given:
+            log.warning("W011", f"{', '.join(given)} without effect: {why}", remedy="leave it out")
+
+
+def _check_together(a: Arguments) -> None:
+    """Raises E003 and E007 for what single options cannot know, and the stages need not."""
+    if "testQAT" in a.fused and not a.test:
+        raise N2D2Error("E007", "-testQAT alone tests nothing here", remedy="add -test, which runs the integers of an export")
+    if a.act_rescale_per_output not in (0, 1):
+        raise N2D2Error("E003", f"-act-rescale-per-output {a.act_rescale_per_output} is neither 0 nor 1", remedy="give 0 or 1")
+    if a.calibOnly and a.nbbits not in (8, 16):
+        raise N2D2Error("E007", "-calibOnly has no meaning for floating point", remedy="use -nbbits 8 or 16")
+    for name, count in (("compare", a.compare), ("latency", a.latency)):
+        if count and not a.export:
+            raise N2D2Error("E007", f"-{name} needs an export", remedy=f"add -export {_an_export()}")
+    if a.sensitivity and not (a.export and a.nbbits in (8, 16)):
+        raise N2D2Error(
+            "E007", "-sensitivity needs an integer export", remedy=f"add -export {_an_export()} and -nbbits 8 or 16"
+        )
+    if a.pre_samples >= 0 and not a.network.endswith(".ini"):
+        raise N2D2Error("E007", "-pre-samples needs the pipeline of an INI", remedy="leave it out for an ONNX file")
+    if a.input_range is not None and not a.calib_data and a.network.endswith(".ini"):
+        raise N2D2Error("E007", "-input-range belongs to -calib-data", remedy="add -calib-data PATH")
+    alone = [
+        option.name for option in OPTIONS if option.group == DATA and option.key in a.given and option.name != "class-names"
+    ]
+    if alone and not a.calib_data:
+        raise N2D2Error("E007", f"-{alone[0]} belongs to -calib-data", remedy="add -calib-data PATH")
+    if a.w not in (None, "/dev/null") and a.network.endswith(".onnx"):
+        raise N2D2Error(
+            "E007",
+            f"-w {a.w} has no effect on an ONNX file",
+            remedy="leave it out: the file holds its weights, or name it in an INI",
+        )
+
+
+def _an_export() -> str:
+    """The name of an export, for a remedy."""
+    from n2d2py.export import target_names  # late: the help needs no export
+
+    return target_names()[0]
+
+
+def read_command(words: Sequence[str]) -> tuple[Path, RunOptions]:
+    """The network's file and the typed options of a command line.
+
+    Raises:
+        N2D2Error: as `parse_arguments` and `run_options`.
+    """
+    arguments = parse_arguments(words)
+    return Path(arguments.network), run_options(arguments)
+
+
+def _field_value(option: Option, value: Any) -> Any:
+    if option.kind == "flag":
+        return option.sets
+    if option.name == "input-range":
+        return _range(value)
+    if option.name in ("scale", "mean", "std"):
+        numbers = _numbers(option, value)
+        return numbers[0] if option.name == "scale" else numbers
+    if option.name in ("resize", "crop"):
+        return _size(option, value)
+    if option.name == "act-rescale-per-output":
+        return bool(value)
+    return Path(value) if option.name == "o" else value
+
+
+def _range(text: str) -> tuple[float, float]:
+    low, _colon, high = text.partition(":")
+    try:
+        return float(low), float(high)
+    except ValueError:
+        raise N2D2Error("E003", f"-input-range {text} is not LOW:HIGH", remedy="give two numbers, such as -1:1") from None
+
+
+def _numbers(option: Option, text: str) -> tuple[float, ...]:
+    """Numbers with commas between them; a fraction is one, such as 1/255."""
+    parts: list[list[str]] = []
+    try:
+        parts = [part.split("/") for part in text.split(",")]
+        numbers = tuple(float(part[0]) / (float(part[1]) if len(part) == 2 else 1.0) for part in parts)
+    except (ValueError, ZeroDivisionError):
+        numbers = ()
+    if (
+        not numbers
+        or not all(map(isfinite, numbers))
+        or max(map(len, parts)) > 2
+        or (option.name == "scale" and len(numbers) > 1)
+    ):
+        raise N2D2Error("E003", f"-{option.name} {text} is no number", remedy=f"give -{option.name} {option.metavar}")
+    return numbers
+
+
+def _size(option: Option, text: str) -> tuple[int, ...]:
+    if not re.fullmatch(r"[0-9]+(x[0-9]+)?", text):
+        raise N2D2Error("E003", f"-{option.name} {text} is no size", remedy="give N or WIDTHxHEIGHT, in pixels")
+    return tuple(int(part) for part in text.split("x"))
+
+
+def _loading(a: Arguments, options: RunOptions) -> LoadOptions:
+    """What is read of the network and its data, by what the command does with them."""
+    extent = "structure" if a.describe else "shapes" if a.memory_report else "all"
+    wanted = a.test or a.calib or a.calib_reload or a.compare or a.sensitivity or a.calibOnly or a.log_outputs
+    read_data = extent == "all" and bool(wanted or a.pre_samples >= 0 or (a.export is not None and a.db_export != 0))
+    calibrates = options.quantization.integer and bool(a.export or a.calibOnly)
+    count = 0 if a.calib_reload else a.calib if a.calib > 0 else SYNTHETIC_STIMULI
+    return replace(
+        options.load, target=a.export or None, extent=extent, read_data=read_data, synthetic=count if calibrates else None
+    )

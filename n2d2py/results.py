@@ -1,0 +1,409 @@
+"""What the functions of the API give: a network after each step, scores and comparisons, which show themselves as tables."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from n2d2py import pipeline
+from n2d2py.errors import N2D2Error
+from n2d2py.export import target_names
+from n2d2py.graph import Graph, QuantGraph
+from n2d2py.graph.describe import layer_macs, layer_params
+from n2d2py.quant.compare import LayerComparison
+from n2d2py.report import comparison_text
+from n2d2py.report.layers import layer_rows
+from n2d2py.stages.calibrate import Calibration
+from n2d2py.stages.compare import refuse_differences
+from n2d2py.stages.load import LoadedNetwork
+from n2d2py.stages.options import RunOptions, ScoreOptions
+from n2d2py.stages.quantize import QuantizedNetwork
+from n2d2py.stages.score import scored_stimuli
+from n2d2py.stages.values import LayerValues, layer_values, one_stimulus
+from n2d2py.targets import Score, ScoreRow, score_table, text_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "CalibratedModel",
+    "ComparedExport",
+    "ExportedModel",
+    "LayerTable",
+    "MemoryFigures",
+    "Model",
+    "QuantizedModel",
+    "ScoreTable",
+]
+
+_LAYERS = ("layer", "operator", "output", "type", "parameters", "MACs")
+
+
+class _Shown:
+    """Shows itself as a title and a table, as text and in notebooks."""
+
+    def _title(self) -> str:
+        raise NotImplementedError
+
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        header, rows = self._table()
+        return f"{self._title()}\n{text_table(header, rows)}" if rows else self._title()
+
+    def _repr_html_(self) -> str:
+        def line(cells: tuple[str, ...], tag: str) -> str:
+            return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+        header, rows = self._table()
+        table = line(header, "th") + "".join(line(row, "td") for row in rows)
+        return f"<p>{html.escape(self._title())}</p><table>{table}</table>"
+
+
+@dataclass(frozen=True, repr=False)
+class LayerTable(_Shown, Mapping[str, LayerValues]):
+    """The values of every layer for one stimulus, by name: inputs first, then layers in execution order."""
+
+    values_by_name: Mapping[str, LayerValues]
+
+    def __getitem__(self, name: str) -> LayerValues:
+        return self.values_by_name[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values_by_name)
+
+    def __len__(self) -> int:
+        return len(self.values_by_name)
+
+    def _title(self) -> str:
+        return f"{len(self)} inputs and layers"
+
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        return ("layer", "shape", "float", "type", "integers", "largest error"), [
+            (one.name, "x".join(map(str, one.float.shape)), _extremes(one.float), *_integer_cells(one)) for one in self.values()
+        ]
+
+
+def _extremes(values: np.ndarray) -> str:
+    return f"{values.min():.4g} .. {values.max():.4g}" if values.size else ""
+
+
+def _integer_cells(one: LayerValues) -> tuple[str, str, str]:
+    if one.integer is None or one.type is None or one.dequantized is None:
+        return "", "", ""
+    error = np.abs(one.dequantized - one.float).max(initial=0.0)
+    return one.type.name, _extremes(one.integer), f"{error:.3g}"
+
+
+@dataclass(frozen=True, repr=False)
+class Model(_Shown):
+    """A float network with its data.
+
+    Attributes:
+        network: graph, targets, data and files.
+        options: those that it was loaded with.
+    """
+
+    network: LoadedNetwork
+    options: RunOptions
+
+    @property
+    def graph(self) -> Graph:
+        """The float graph; shapes are (N, C, H, W) or (N, F) with N = 1."""
+        return self.network.graph
+
+    def layers(self, stimulus: int | np.ndarray = 0) -> LayerTable:
+        """The real values of every layer for one stimulus: one of the test set by its position, or an array.
+
+        Args:
+            stimulus: a position from 0, or real values (C, H, W).
+
+        Raises:
+            N2D2Error: E509 no stimuli, E513 a position beyond them, E414 an array of another shape.
+        """
+        return LayerTable(layer_values(self.graph, None, _stimulus(self.network, self.graph, stimulus)))
+
+    def _title(self) -> str:
+        return _graph_title(self.graph)
+
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        return _LAYERS, _float_rows(self.graph)
+
+
+@dataclass(frozen=True, repr=False)
+class CalibratedModel(_Shown):
+    """A fused float network with the statistics of its tensors."""
+
+    calibration: Calibration
+    options: RunOptions
+
+    @property
+    def graph(self) -> Graph:
+        """The fused float graph."""
+        return self.calibration.network.graph
+
+    def _title(self) -> str:
+        observed = self.calibration.observed
+        how = "comes quantized" if observed is None else f"calibrated on {observed.statistics.stimuli} stimuli"
+        return f"{_graph_title(self.graph)}, {how}"
+
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        return _LAYERS, _float_rows(self.graph)
+
+
+@dataclass(frozen=True, repr=False)
+class QuantizedModel(_Shown):
+    """A network with a number type on every edge."""
+
+    quantized: QuantizedNetwork
+    options: RunOptions
+
+    @property
+    def target(self) -> str:
+        """The export that it was loaded and quantized for."""
+        return self.options.load.target or target_names()[0]
+
+    @property
+    def graph(self) -> QuantGraph:
+        """The typed graph."""
+        return self.quantized.graph
+
+    def layers(self, stimulus: int | np.ndarray = 0) -> LayerTable:
+        """The values of every layer for one stimulus, real ones of the float network and the integers; as `Model.layers`."""
+        real = self.quantized.float_graph
+        return LayerTable(layer_values(real, self.graph, _stimulus(self.quantized.network, real, stimulus)))
+
+    def plot_histograms(self, layers: Sequence[str] = (), columns: int = 3) -> Figure:
+        """The calibrated values of layers (all without names) with the range that their integers hold.
+
+        Raises:
+            N2D2Error: E516 a layer, or a network, that was not calibrated; E454 without matplotlib.
+        """
+        from n2d2py.plots import histogram_figure
+
+        return histogram_figure(self.quantized, layers, columns)
+
+    def _title(self) -> str:
+        kind = "int" if self.graph.bits > 0 else "float"
+        return f"{_graph_title(self.quantized.network.graph)}, {kind}{abs(self.graph.bits)}"
+
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        rows = layer_rows(self.graph)
+        return _LAYERS, [
+            (
+                row.name,
+                row.type,
+                _dims(self.graph.shape(node.outputs[0])),
+                row.output_type,
+                f"{row.parameters:,}",
+                f"{row.macs:,}",
+            )
+            for row, node in zip(rows, self.graph.nodes, strict=True)
+        ]
+
+
+@dataclass(frozen=True, repr=False)
+class ScoreTable(_Shown):
+    """Scores by target and by what computed them: "float", "simulated int8", "compiled"."""
+
+    rows: dict[str, dict[str, Score]]
+
+    @property
+    def float(self) -> Score | None:
+        """The score of the float network on its first target; None where it was not computed."""
+        return self._find("float")
+
+    @property
+    def simulated(self) -> Score | None:
+        """That of the typed network, computed in Python."""
+        return self._find("simulated")
+
+    @property
+    def compiled(self) -> Score | None:
+        """That of the built export, on the stimuli that it holds."""
+        return next((score for label, score in self._first() if label.split()[0] not in ("float", "simulated")), None)
+
+    def plot_confusion(self, kind: str = "simulated") -> Figure:
+        """The confusion matrix of the first target: of "float", "simulated" or "compiled", else of what there is.
+
+        Raises:
+            N2D2Error: E509 without scores, E454 without matplotlib.
+        """
+        from n2d2py.plots import confusion_figure
+
+        found = {"float": self.float, "compiled": self.compiled}.get(kind, self.simulated) or self.float
+        if found is None:
+            raise N2D2Error("E509", "there are no scores", remedy="give labels, or score the network")
+        return confusion_figure(found)
+
+    def _first(self) -> list[tuple[str, Score]]:
+        return list(next(iter(self.rows.values()), {}).items())
+
+    def _find(self, kind: str) -> Score | None:
+        return next((score for label, score in self._first() if label.split()[0] == kind), None)
+
+    def __repr__(self) -> str:
+        return "".join(
+            f"{target}:\n" + score_table([ScoreRow(label, score) for label, score in rows.items()])
+            for target, rows in self.rows.items()
+        )
+
+    def _title(self) -> str:
+        return ", ".join(self.rows) or "no scores"
+
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        found = [(target, label, score) for target, rows in self.rows.items() for label, score in rows.items()]
+        return ("target", "computed", "stimuli", "top-1"), [
+            (target, label, str(score.stimuli), "" if score.top1 is None else f"{score.top1:.2f} %")
+            for target, label, score in found
+        ]
+
+
+@dataclass(frozen=True)
+class MemoryFigures:
+    """The static memory of an export, in bytes.
+
+    Attributes:
+        arena: of all tensors and scratch together, as planned.
+        tensors: sum of the sizes of all tensors, without sharing.
+        bound: a plan of this kind cannot be smaller; None where that is not known.
+        strategy: the memory mode or strategy of the plan.
+    """
+
+    arena: int
+    tensors: int
+    bound: int | None
+    strategy: str
+
+
+@dataclass(frozen=True, repr=False)
+class ExportedModel(_Shown):
+    """A written export.
+
+    Attributes:
+        folder: the project.
+        report: its report.html.
+        scores: float and simulated over the tested stimuli, compiled over those that the project holds; empty without labels.
+        memory: None for targets that place memory themselves.
+        model: what was exported.
+    """
+
+    folder: Path
+    report: Path
+    scores: ScoreTable
+    memory: MemoryFigures | None
+    model: QuantizedModel
+    run: pipeline.ExportRun
+
+    def plot_memory(self) -> Figure:
+        """The memory map: address against time, a rectangle for each buffer.
+
+        Raises:
+            N2D2Error: E605 a target that places memory itself, or no matplotlib.
+        """
+        from n2d2py.plots import plan_figure
+
+        planned = self.run.project.memory
+        if planned is None:
+            raise N2D2Error("E605", "this target places memory itself", remedy="see its report")
+        return plan_figure(planned.problem, planned.plan)
+
+    def _title(self) -> str:
+        arena = f", arena {self.memory.arena:,} bytes" if self.memory else ""
+        return f"{self.folder}: {self.model._title()}{arena}"
+
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        return self.scores._table()
+
+
+@dataclass(frozen=True, repr=False)
+class ComparedExport(_Shown):
+    """Every layer of an export: float against integers, and Python's integers against the compiled ones.
+
+    Attributes:
+        layers: in execution order.
+        summary: one line: whether all layers agree.
+    """
+
+    layers: list[LayerComparison]
+    summary: str
+
+    @property
+    def identical(self) -> bool:
+        """Whether the compiled values of all layers were compared and none differs."""
+        return any(layer.identical is not None for layer in self.layers) and all(
+            layer.difference is None for layer in self.layers
+        )
+
+    def plot(self) -> Figure:
+        """The error of every layer as SQNR in dB.
+
+        Raises:
+            N2D2Error: E454 without matplotlib.
+        """
+        from n2d2py.plots import error_figure
+
+        return error_figure(self.layers)
+
+    def check(self) -> None:
+        """Raises E812 where the compiled values of a layer are not those of Python."""
+        refuse_differences(self.layers)
+
+    def __repr__(self) -> str:
+        return comparison_text(self.layers) + self.summary
+
+    def _title(self) -> str:
+        return self.summary
+
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        compiled = {None: "not compared", True: "identical", False: "differs"}
+        return ("layer", "SQNR", "alone", "largest error", "saturated", "compiled"), [
+            (
+                one.layer,
+                f"{one.sqnr_db:.1f} dB",
+                "" if one.alone_db is None else f"{one.alone_db:.1f} dB",
+                f"{one.max_error:.3g}",
+                f"{100 * one.saturated:.2f} %",
+                compiled[one.identical],
+            )
+            for one in self.layers
+        ]
+
+
+def _stimulus(network: LoadedNetwork, graph: Graph, chosen: int | np.ndarray) -> np.ndarray:
+    """The real values of a stimulus of the test set, else of the one that calibrates, or the given ones."""
+    return one_stimulus(graph, scored_stimuli(network, ScoreOptions()), chosen, str(network.files[0]))
+
+
+def _graph_title(graph: Graph) -> str:
+    count = sum(not node.helper for node in graph.nodes)
+    return f"{graph.name}: {count} layers, inputs {_shapes(graph, graph.inputs)}, outputs {_shapes(graph, graph.outputs)}"
+
+
+def _shapes(graph: Graph, names: list[str]) -> str:
+    return ", ".join(f"{name} {_dims(graph.shape(name))}" for name in names)
+
+
+def _dims(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape[1:]))
+
+
+def _float_rows(graph: Graph) -> list[tuple[str, ...]]:
+    return [
+        (
+            node.name,
+            node.op.kind,
+            _dims(graph.shape(node.outputs[0])),
+            graph.kind(node.outputs[0]) or "float32",
+            f"{layer_params(node):,}",
+            f"{layer_macs(graph, node):,}",
+        )
+        for node in graph.nodes
+        if not node.helper
+    ]
