@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from n2d2py.errors import InternalError
 from n2d2py.graph import Graph
+from n2d2py.passes.array_sums import ArraySums
 from n2d2py.passes.base import FuseReport, Pass
 from n2d2py.passes.conv_to_fc import ConvToFc
 from n2d2py.passes.drop_softmax import DropSoftmax
@@ -11,11 +12,13 @@ from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, Split
 from n2d2py.passes.fuse_affine import FuseAffine, FuseAffineForward
 from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseBatchNorm
 from n2d2py.passes.fuse_gate import FuseGate
+from n2d2py.passes.fuse_norm import FuseNorm
 from n2d2py.passes.fuse_padding import FusePadding
 from n2d2py.passes.fuse_pool_sum import FusePoolSum
 from n2d2py.passes.lift_channels import LiftChannels, MergeTake
 from n2d2py.passes.matmul_to_conv import MatMulToConv
 from n2d2py.passes.move_transpose import MoveTranspose, TransposeIntoFc
+from n2d2py.passes.product_views import ProductOperand, ProductResult
 from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize, MergeQuantize
 from n2d2py.passes.remove_identity import RemoveIdentity
 from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
@@ -55,7 +58,10 @@ def passes(*, integer: bool) -> list[Pass]:
         FuseActivation(),
         ConvToFc(),
     ]
-    return order + [FuseGate(), MatMulToConv(), DropSoftmax(), SplitActivation()] if integer else order + [FusePoolSum()]
+    if not integer:
+        return [*order, FusePoolSum()]
+    arrays = [FuseGate(), MatMulToConv(), ProductOperand(), ProductResult(), FuseNorm(), ArraySums()]
+    return [*order, *arrays, DropSoftmax(), SplitActivation()]
 
 
 def fuse(graph: Graph, *, integer: bool) -> tuple[Graph, FuseReport]:
