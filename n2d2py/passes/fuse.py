@@ -22,6 +22,7 @@ from n2d2py.passes.product_views import ProductOperand, ProductResult
 from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize, MergeQuantize
 from n2d2py.passes.remove_identity import RemoveIdentity
 from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
+from n2d2py.passes.spelled_norm import SpelledNorm
 
 __all__ = ["fuse", "passes", "register_pass"]
 
@@ -60,7 +61,7 @@ def passes(*, integer: bool) -> list[Pass]:
     ]
     if not integer:
         return [*order, FusePoolSum()]
-    arrays = [FuseGate(), MatMulToConv(), ProductOperand(), ProductResult(), FuseNorm(), ArraySums()]
+    arrays = [FuseGate(), MatMulToConv(), ProductOperand(), ProductResult(), SpelledNorm(), FuseNorm(), ArraySums()]
     return [*order, *arrays, DropSoftmax(), SplitActivation()]
 
 
