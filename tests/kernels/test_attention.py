@@ -11,7 +11,8 @@ from support.kernel_sweep import SLOW_BUILDS, need
 
 def every_case(seed: int, every: int = 1) -> list[harness.Case]:
     """All layers."""
-    return [*cases.products(seed, every), *cases.softmaxes(seed, every), *cases.norms(seed, every)]
+    kinds = (cases.products, cases.softmaxes, cases.norms, cases.sums)
+    return [case for made in kinds for case in made(seed, every)]
 
 
 def test_portable(tmp_path):

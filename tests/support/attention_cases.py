@@ -10,6 +10,8 @@ import numpy as np
 from n2d2py.arithmetic import RESCALING_MODES, NumType
 from n2d2py.graph import Node
 from n2d2py.graph.forms import Rescaled
+from n2d2py.operators.add_constants import AddConstants
+from n2d2py.operators.arrays.concat import ArrayConcat
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
 from n2d2py.quant.contract import LayerTypes, quantize_layer
@@ -17,7 +19,7 @@ from n2d2py.quant.options import QuantOptions
 from support.kernel_cases import S8, S16, U8, U16, Sweep
 from support.kernel_harness import Case
 
-__all__ = ["norms", "products", "softmaxes"]
+__all__ = ["norms", "products", "softmaxes", "sums"]
 
 SHIFTED = (NumType(8, False, zero_point=77), NumType(8, zero_point=-9, full=True), NumType(8, False, zero_point=255))
 KINDS = (
@@ -79,14 +81,27 @@ def products(seed: int, every: int = 1) -> list[Case]:
     return made[::every]
 
 
+def sums(seed: int, every: int = 1) -> list[Case]:
+    """Constants added, and constants joined with rescaled arrays."""
+    sweep, made, modes = Sweep(seed), [], cycle(RESCALING_MODES)
+    kinds = ((S8, S16), (S16, S16), (SHIFTED[0], S8), (U8, SHIFTED[1]), (U16, S8))
+    for size, (x, y) in zip((1, 63, 64, 65, 300, 17, 128), cycle(kinds)):
+        x, y = x.with_scale(0.01), y.with_scale(3 / y.qmax)
+        values = {"constants": sweep.rng.normal(0, 1, size).astype(np.float32)}
+        made.append(formed(sweep, AddConstants(), x, y, next(modes), sweep.stored((size,), x), values))
+        op = ArrayConcat(2, (3, size, 5), (-1, 0, -1))
+        parts = {f"operand{i}": sweep.rng.normal(0, 1, (2, op.lengths[i])).astype(np.float32) for i in (0, 2)}
+        made.append(formed(sweep, op, x, y, next(modes), sweep.stored((2 * size,), x), parts))
+    return made[::every]
+
+
 def formed(sweep: Sweep, op, x: NumType, y: NumType, mode: str, stored: np.ndarray, params: dict | None = None) -> Case:
     """A layer of one input with the integers that the quantizer gives it."""
     node = quantize_layer(Node("layer", op, ["x"], ["y"], params or {}), LayerTypes([x], y, QuantOptions(rescaling=mode)))
     own = {"form": node.form, "rescale": node.rescale, "clamp": node.clamp, "bound": node.bound}
-    shape = (1, op.output_size())
-    graph = sweep.graph(op, {"x": (shape, x)}, (shape, y), **own)
+    graph = sweep.graph(op, {"x": ((1, stored.size), x)}, (op.output_shapes([(1, stored.size)], node)[0], y), **own)
     title = f"{op} {x.name} {x.zero_point} {x.scale:.3g} to {y.name} {y.zero_point} {mode}"
-    return sweep.case(title, graph, {"x": stored.reshape(shape).astype(x.dtype)}, "apart")
+    return sweep.case(title, graph, {"x": stored.reshape(1, -1).astype(x.dtype)}, "apart")
 
 
 def softmaxes(seed: int, every: int = 1) -> list[Case]:
