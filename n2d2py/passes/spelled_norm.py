@@ -44,7 +44,7 @@ class SpelledNorm(Pass):
         for x, root in (node.inputs, node.inputs[::-1])[: 1 if divides else 2]:
             below = graph.producer(root)
             if not divides:
-                below = graph.producer(below.inputs[0]) if _map(below, "Reciprocal") else None
+                below = graph.producer(below.inputs[0]) if below is not None and _map(below, "Reciprocal") else None
             found = _lines(graph, x, below, node.op.dims)
             if found is not None:
                 return Match(found)
