@@ -1,6 +1,6 @@
 // Matrix products, convolutions and pools of arrays, sums in double (of integers in 64 bits) in one order.
 //
-//   arrayMatMul  out[...][m][n] = sum over k of a[...][m][k] * b[...][k][n], leading axes broadcast (the loop Axes)
+//   arrayMatMul  out[...][m][n] = scale * sum over k of a[...][m][k] * b[...][k][n], leading axes broadcast (the loop Axes)
 //   arrayConvPool   windows over (Batch, Channels, D, H, W): convolution with weights (Outputs, Channels / Groups, kernel),
 //                 maximum, its position, average, p-norm. What lies outside the input is left out.
 #ifndef N2D2_ARRAY_MATMUL_HPP
@@ -17,31 +17,39 @@ N2D2_INLINE W productOf(W a, W b) {
     return std::is_same<T, double>::value ? static_cast<W>(rounded(static_cast<double>(wideTimes(a, b)))) : wideTimes(a, b);
 }
 
-template <int M, int K, int N, class A, class B, class R>
+// A sum times a factor, which those of integers do not have.
+N2D2_INLINE double scaledSum(double total, double scale) { return rounded(total * scale); }
+N2D2_INLINE std::int64_t scaledSum(std::int64_t total, double) { return total; }
+
+// The steps of the axes of a product of matrices: LM, LK of the left one, RK, RN of the right one, OM, ON of the result.
+template <int M, int K, int N, long LM, long LK, long RK, long RN, long OM, long ON, class A, class B, class R>
 struct ProductBody {
     typedef typename WideType<R>::Type W;
     const A* a;
     const B* b;
+    double scale;
     R* out;
-    N2D2_INLINE void operator()(long i, long j, long, long o) const {
+    N2D2_INLINE void operator()(long i, long j, long o, long) const {
         const A* const left = a + i;
         const B* const right = b + j;
-        R* const to = out + o * M * N;
+        R* const to = out + o;
+        const double factor = scale;
         constexpr bool parallel = static_cast<long>(M) * K * N >= N2D2_PARALLEL_WORK && M > 1;
         Loop<parallel>::run(M, [=](int m) N2D2_INLINE_LAMBDA {
             for (long n = 0; n < N; ++n) {
                 W total = W(0);
                 for (long k = 0; k < K; ++k)
-                    total = widePlus(total, productOf<R>(static_cast<W>(left[m * K + k]), static_cast<W>(right[k * N + n])));
-                to[m * N + n] = static_cast<R>(total);
+                    total = widePlus(
+                        total, productOf<R>(static_cast<W>(left[m * LM + k * LK]), static_cast<W>(right[k * RK + n * RN])));
+                to[m * OM + n * ON] = static_cast<R>(scaledSum(total, factor));
             }
         });
     }
 };
 
-template <class Axes, int M, int K, int N, class A, class B, class R>
-N2D2_INLINE void arrayMatMul(const A* a, const B* b, R* out) {
-    const ProductBody<M, K, N, A, B, R> body = {a, b, out};
+template <class Axes, int M, int K, int N, long LM, long LK, long RK, long RN, long OM, long ON, class A, class B, class R>
+N2D2_INLINE void arrayMatMul(const A* a, const B* b, double scale, R* out) {
+    const ProductBody<M, K, N, LM, LK, RK, RN, OM, ON, A, B, R> body = {a, b, scale, out};
     Axes::run(body, 0, 0, 0, 0);
 }
 

@@ -2,6 +2,7 @@
 //
 //   arrayIndexSelect     out[o] = in at the position of the loop Axes; fill() where a TakeAxis says so
 //   arrayConcat     Outer times Length elements of one operand, into lines of Line elements, First from their start
+//   arrayConcatRescaled   the same of Epilogue(element - Zero)
 //   arrayGather   out[o][j][i] = in[o][index of j][i], or with Each in[o][index of (o, j, i)][i]
 //   arrayScatter  out[index of j][i] = combined with update[j][i], in order
 //
@@ -10,6 +11,7 @@
 #define N2D2_ARRAY_MOVE_HPP
 
 #include "n2d2/array.hpp"
+#include "n2d2/output.hpp"
 
 namespace n2d2 {
 
@@ -37,6 +39,13 @@ N2D2_INLINE void arrayConcat(const T* in, T* out) {
     for (long o = 0; o < Outer; ++o)
         for (long i = 0; i < Length; ++i)
             out[o * Line + First + i] = in[o * Length + i];
+}
+
+template <class Epilogue, int Zero, int Outer, int Length, int Line, int First, class T>
+N2D2_INLINE void arrayConcatRescaled(const T* in, typename Epilogue::Type* out) {
+    for (long o = 0; o < Outer; ++o)
+        for (long i = 0; i < Length; ++i)
+            out[o * Line + First + i] = Epilogue::apply(static_cast<std::int32_t>(in[o * Length + i]) - Zero, 0);
 }
 
 template <int Size, class I>

@@ -1,7 +1,7 @@
 // Softmax and normalisation of lines of an array, sums in double from the first element to the last.
 //
 //   arraySoftmax      exp(x - largest) / sum along the middle axis of (Outer, Size, Inner), or its logarithm
-//   arrayNorm         (x - mean) / sqrt(variance + epsilon) of Outer lines of Inner elements; Part 1: the mean, Part 2:
+//   arrayNorm         (x - mean) / sqrt(variance + epsilon) of Outer lines of Inner elements, Affine: times gains plus shifts; Part 1: the mean, Part 2:
 //                     1 / sqrt(variance + epsilon) alone
 //   arrayInterpolate  out[o][j][i] = sum over t of weights[j][t] * in[o][positions[j][t]][i]
 #ifndef N2D2_ARRAY_NORM_HPP
@@ -60,8 +60,17 @@ N2D2_INLINE double differenceSquared(T x, double mean) {
 }
 
 // Count lines together: their sums wait for each other's additions, not for their own.
-template <int Count, int Inner, bool Centred, int Part, class T>
-N2D2_INLINE void normalizedLines(const T* x, double epsilon, T* out) {
+// x * gain + shift, both rounded to T: a sum of two floats is rounded in double without effect on that to float.
+template <bool Affine, class T>
+N2D2_INLINE T affineOf(T x, const T* gains, const T* shifts, long i) {
+    if (!Affine)
+        return x;
+    const T scaled = static_cast<T>(rounded(static_cast<double>(x) * static_cast<double>(gains[i])));
+    return static_cast<T>(static_cast<double>(scaled) + static_cast<double>(shifts[i]));
+}
+
+template <int Count, int Inner, bool Centred, int Part, bool Affine, class T>
+N2D2_INLINE void normalizedLines(const T* x, double epsilon, const T* gains, const T* shifts, T* out) {
     double mean[Count] = {}, squares[Count] = {}, inverse[Count];
     if (Centred) {
         for (long i = 0; i < Inner; ++i)
@@ -82,17 +91,19 @@ N2D2_INLINE void normalizedLines(const T* x, double epsilon, T* out) {
     }
     for (int l = 0; l < Count; ++l)
         for (long i = 0; i < Inner; ++i)
-            out[l * Inner + i] = static_cast<T>(
-                static_cast<double>(static_cast<T>(static_cast<double>(x[l * Inner + i]) - mean[l])) * inverse[l]);
+            out[l * Inner + i] = affineOf<Affine>(
+                static_cast<T>(static_cast<double>(static_cast<T>(static_cast<double>(x[l * Inner + i]) - mean[l])) *
+                               inverse[l]),
+                gains, shifts, i);
 }
 
-template <int Outer, int Inner, bool Centred, int Part, class T>
-N2D2_INLINE void arrayNorm(const T* in, double epsilon, T* out) {
+template <int Outer, int Inner, bool Centred, int Part, bool Affine, class T>
+N2D2_INLINE void arrayNorm(const T* in, double epsilon, const T* gains, const T* shifts, T* out) {
     constexpr int together = 8, whole = Outer / together * together, pitch = Part != 0 ? 1 : Inner;
     for (long o = 0; o < whole; o += together)
-        normalizedLines<together, Inner, Centred, Part>(in + o * Inner, epsilon, out + o * pitch);
+        normalizedLines<together, Inner, Centred, Part, Affine>(in + o * Inner, epsilon, gains, shifts, out + o * pitch);
     for (long o = whole; o < Outer; ++o)
-        normalizedLines<1, Inner, Centred, Part>(in + o * Inner, epsilon, out + o * pitch);
+        normalizedLines<1, Inner, Centred, Part, Affine>(in + o * Inner, epsilon, gains, shifts, out + o * pitch);
 }
 
 template <int Outer, int Size, int Inner, int Lines, int Taps, class T, class W>

@@ -13,11 +13,14 @@ __all__ = [
     "Aligned",
     "Custom",
     "Dequantized",
+    "Exponentials",
     "Form",
     "Interpolated",
     "Moved",
+    "Normalized",
     "Real",
     "Rescaled",
+    "Shifted",
     "Table",
     "Weighted",
     "form_of",
@@ -93,6 +96,45 @@ class Interpolated(Form):
 
 
 @dataclass(frozen=True, eq=False)
+class Exponentials(Form):
+    """The powers of a softmax, in 2^-15, and what their sum divides: arithmetic/attention.py.
+
+    fine: (256), int32, exp of 0 to -255 steps of the input; coarse: of multiples of 256 steps, (256), or (1) for bytes;
+    numerator: (1), int64, 2^32 / scale of the output.
+    """
+
+    fine: np.ndarray
+    coarse: np.ndarray
+    numerator: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Normalized(Form):
+    """acc = gains * (elements of a line less their mean, over their deviation) + offsets: arithmetic/attention.py.
+
+    gains: (elements of a line), int16; offsets: the same, int32, or int64 where the bound of the accumulator needs it; epsilon: (1),
+    int64, what is added to the squared deviation; fraction: (1), int32, bits behind the point of what is multiplied by the gains.
+    """
+
+    gains: np.ndarray
+    offsets: np.ndarray
+    epsilon: np.ndarray
+    fraction: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Shifted(Form):
+    """acc = multiplier * (q - zero point) + constant_multiplier * stored, element by element.
+
+    multiplier, constant_multiplier: (1), int32, or int64 where the bound of the accumulator needs it; stored: (elements), int8.
+    """
+
+    multiplier: np.ndarray
+    constant_multiplier: np.ndarray
+    stored: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
 class _Named(Form):
     """Constants whose roles the operator names."""
 
@@ -105,7 +147,7 @@ class _Named(Form):
 
 @dataclass(frozen=True, eq=False)
 class Custom(_Named):
-    """The sums that a plug-in's operator makes of integers; `by_role`: whole numbers, in the order of its kernel."""
+    """Integers of an operator that names them itself: the sums of a plug-in's, in the order of its kernel; constants that are joined."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +159,8 @@ class Real(_Named):
 
 
 _FORMS: dict[frozenset[str], type[Form]] = {
-    frozenset(each.name for each in fields(form)): form for form in (Weighted, Aligned, Dequantized, Table, Interpolated)
+    frozenset(each.name for each in fields(form)): form
+    for form in (Weighted, Aligned, Dequantized, Table, Interpolated, Exponentials, Normalized, Shifted)
 }
 """The forms by the roles of their constants, for files alone."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from n2d2py.errors import InternalError
 from n2d2py.graph import Graph
 from n2d2py.graph.chains import CHAINS
+from n2d2py.passes.array_sums import ArraySums
 from n2d2py.passes.base import FuseReport, Pass
 from n2d2py.passes.chain import ChainPass
 from n2d2py.passes.conv_to_fc import ConvToFc
@@ -13,13 +14,16 @@ from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, Split
 from n2d2py.passes.fuse_affine import FuseAffine, FuseAffineForward
 from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseBatchNorm
 from n2d2py.passes.fuse_gate import FuseGate
+from n2d2py.passes.fuse_norm import FuseNorm
 from n2d2py.passes.fuse_padding import FusePadding
 from n2d2py.passes.lift_channels import LiftChannels, MergeTake
 from n2d2py.passes.matmul_to_conv import MatMulToConv
 from n2d2py.passes.move_transpose import MoveTranspose, TransposeIntoFc
+from n2d2py.passes.product_views import ProductOperand, ProductResult
 from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize, MergeQuantize
 from n2d2py.passes.remove_identity import RemoveIdentity
 from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
+from n2d2py.passes.spelled_norm import SpelledNorm
 
 __all__ = ["fuse", "passes"]
 
@@ -55,7 +59,8 @@ def passes(*, integer: bool) -> list[Pass]:
         ConvToFc(),
     ]
     if integer:
-        order += [FuseGate(), MatMulToConv(), DropSoftmax(), SplitActivation()]
+        order += [FuseGate(), MatMulToConv(), ProductOperand(), ProductResult(), SpelledNorm(), FuseNorm(), ArraySums()]
+        order += [DropSoftmax(), SplitActivation()]
     return order + _chains(integer=integer, last=True)
 
 

@@ -26,11 +26,13 @@ __all__ = ["MatMulToConv", "Product"]
 
 @dataclass(frozen=True)
 class Product:
-    """Weights (K, N) of a product, and the layer that adds a constant (N) to its rows, if any."""
+    """Weights (K, N) of a product, and the layers that add a constant `bias` (N) to its rows and multiply them by `gain`, if any."""
 
     weights: np.ndarray
     added: Node | None
     bias: np.ndarray | None
+    scaled: Node | None
+    gain: np.ndarray | None
 
 
 class MatMulToConv(Pass):
@@ -49,24 +51,28 @@ class MatMulToConv(Pass):
             return Match.no("it has a matrix for each of several products")
         if prod(op.left[:-1]) == 1:
             return Match.no("it has a single row")
-        added = graph.sole_consumer(node.output)
-        bias = None if added is None or node.output in graph.outputs else _bias(added, op.right[-1])
         weights = node.params["operand1"].reshape(op.right[-2:])
-        return Match(Product(weights, added if bias is not None else None, bias))
+        added, bias = _behind(graph, node, "Add", op.right[-1])
+        scaled, gain = _behind(graph, added or node, "Mul", op.right[-1])
+        return Match(Product(weights, added, bias, scaled, gain))
 
     def rewrite(self, graph: Graph, node: Node, found: Product) -> str:
         depth, width = found.weights.shape
-        if found.added is not None:
-            graph.absorb(node, found.added)
+        for behind in (found.added, found.scaled):
+            if behind is not None:
+                graph.absorb(node, behind)
         at, (source,), output = graph.nodes.index(node), node.inputs, node.output
         rows = graph.shape(output)[1] // width
         image, result = (graph.fresh_name(f"{output}_{what}") for what in ("rows", "pixels"))
         graph.tensors[image] = Tensor(image, (1, depth, 1, rows))
         graph.tensors[result] = Tensor(result, (1, width, 1, rows))
         node.op = Conv()
+        weights, bias = found.weights, np.zeros(width) if found.bias is None else found.bias
+        if found.gain is not None:
+            weights, bias = (weights * found.gain).astype(weights.dtype), bias * found.gain
         node.params = {
-            "weights": np.ascontiguousarray(found.weights.T.reshape(width, depth, 1, 1)),
-            "bias": np.zeros(width, found.weights.dtype) if found.bias is None else found.bias.astype(found.weights.dtype),
+            "weights": np.ascontiguousarray(weights.T.reshape(width, depth, 1, 1)),
+            "bias": bias.astype(weights.dtype),
         }
         node.inputs, node.outputs = [image], [result]
         views = (
@@ -74,17 +80,26 @@ class MatMulToConv(Pass):
             Node(graph.fresh_name(f"{result}_view"), ToChannelsLast(), [result], [output], location=node.location, helper=True),
         )
         graph.nodes[at : at + 1] = [views[0], node, views[1]]
-        return f"product of {rows} rows turned into a Conv of 1x1" + (
-            f", with {found.added.name} as bias" if found.added else ""
+        return (
+            f"product of {rows} rows turned into a Conv of 1x1"
+            + (f", with {found.added.name} as bias" if found.added else "")
+            + (f", times the gains of {found.scaled.name}" if found.scaled else "")
         )
 
 
-def _bias(added: Node, width: int) -> np.ndarray | None:
-    """The constant (N) that a layer adds to every row, None where it does something else."""
-    op = added.op
-    if not isinstance(op, ArrayMap) or op.function != "Add" or op.result or sorted(op.slots) != [-1, 0] or added.activation:
+def _behind(graph: Graph, node: Node, function: str, width: int) -> tuple[Node, np.ndarray] | tuple[None, None]:
+    """The layer that combines the rows of `node` alone with a constant, and that constant (N); two None where there is none."""
+    reader = graph.sole_consumer(node.output)
+    constant = None if reader is None or node.output in graph.outputs else _constant(reader, function, width)
+    return (None, None) if reader is None or constant is None else (reader, constant)
+
+
+def _constant(layer: Node, function: str, width: int) -> np.ndarray | None:
+    """The constant (N) that a layer combines with every row, None where it does something else."""
+    op = layer.op
+    if not isinstance(op, ArrayMap) or op.function != function or op.result or sorted(op.slots) != [-1, 0] or layer.activation:
         return None
     index = op.slots.index(-1)
-    constant, shape = added.params[f"operand{index}"], op.shapes[index]
+    constant, shape = layer.params[f"operand{index}"], op.shapes[index]
     alone = prod(shape) == width and shape[-1:] == (width,) and op.dims[-1] == width
     return constant.reshape(-1) if alone and op.shapes[1 - index] == op.dims else None

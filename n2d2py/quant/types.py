@@ -10,6 +10,7 @@ import numpy as np
 from n2d2py.arithmetic import FLOAT32, NumType, plain_type
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
+from n2d2py.operators.arrays.norm import ArraySoftmax
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.deconv import Deconv
@@ -76,6 +77,7 @@ def nonnegative_tensors(graph: Graph, inputs: set[str]) -> set[str]:
             )
         if (
             node.op.nonnegative
+            or _is_shared(node)
             or (activation is not None and activation.nonnegative)
             or (preserves and all_known and activation is None)
             or (preserves and all_known and activation is not None and activation.is_clamp)
@@ -127,6 +129,11 @@ def _clipped_reach(producer: Node | None) -> float:
     return max(abs(activation.low), abs(activation.high)) if isinstance(activation, Clip) else np.inf
 
 
+def _is_shared(producer: Node | None) -> bool:
+    """Whether a tensor holds shares of 1. The largest of them decide what is attended to, though most are small: none is clipped."""
+    return producer is not None and isinstance(producer.op, ArraySoftmax) and not producer.op.log
+
+
 def _least_error_type(histogram: Histogram, symmetric: NumType, readers: Sequence[Node], options: QuantOptions) -> NumType:
     """The type of 8 bits of the least error, for a tensor whose range the statistics give: with a zero point, or without."""
     if options.act_clipping != "MSE" or symmetric.bits != 8:
@@ -172,22 +179,28 @@ def choose_types(
             continue
         signed = name not in positive or any(node.op.fill < 0 for node in padding.get(name, ()))
         known = ranges.get(name)
-        kind = NumType(width(graph, name, source, final, histograms, known, options), signed)
+        bits = width(graph, name, source, final, histograms, known, options)
+        # pairs of signed integers of 16 bits are multiplied at once
+        kind = NumType(bits, signed or (bits == 16 and options.bits == 8 and _is_shared(producer)))
         histogram = histograms[_measured(graph, name)]
         edge = name in final or name in graph.inputs
         if known is not None:
             threshold = max(abs(known[0]), abs(known[1]))
         elif kind.bits == 16:
             threshold = _HEADROOM * histogram.largest or 1.0
+            threshold = min(threshold, 1.0) if _is_shared(producer) else threshold
         else:
-            threshold = activation_threshold(histogram, "None" if edge else options.act_clipping, kind.qmax, options.quantile)
+            clipping = "None" if edge or _is_shared(producer) else options.act_clipping
+            threshold = activation_threshold(histogram, clipping, kind.qmax, options.quantile)
         threshold = min(threshold, _clipped_reach(producer))
         threshold, beyond = with_fills(threshold, padding.get(name, ()))
         coarse += beyond
         types[name] = kind.with_scale(threshold / kind.qmax)
         if (
             known is None
-            and not (edge or padding.get(name) or (producer and isinstance(producer.activation, ChannelClip)))
+            and not (
+                edge or _is_shared(producer) or padding.get(name) or (producer and isinstance(producer.activation, ChannelClip))
+            )
             and histogram.largest
         ):
             types[name] = _least_error_type(histogram, types[name], readers.get(name, ()), options)

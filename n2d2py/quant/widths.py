@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from n2d2py.graph import Graph
+from n2d2py.graph import Graph, Node
 from n2d2py.graph.shapes import elements
+from n2d2py.operators.add_constants import AddConstants
+from n2d2py.operators.arrays.concat import ArrayConcat
+from n2d2py.operators.arrays.matmul import ArrayMatMul
+from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
 from n2d2py.operators.conv import Conv
+from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.options import QuantOptions
@@ -28,7 +33,9 @@ def width(
 ) -> int:
     """Bits of a tensor: what its layers ask for, else those of the network, for inputs and outputs what options say.
 
-    16 bits at an edge are taken only where weighted layers alone read the values.
+    16 bits at an edge are taken only where weighted layers alone read the values. Inside, the tensors that only normalisations and
+    softmaxes read, or sums whose results they read, have 16 bits: no weights multiply these, and their errors add up from block to
+    block of a transformer.
     """
     holders = [tensor for tensor, origin in source.items() if origin == name]
     asked = asked_bits(graph, holders)
@@ -37,12 +44,45 @@ def width(
     if name in options.wide:
         return 16
     readers = [node for tensor in holders for node in graph.consumers(tensor) if not node.op.moves_values]
+    if options.bits == 8 and options.wide_joins and (_is_stream(graph, name, set()) or _are_shares(graph, name)):
+        return 16
     if options.bits == 8 and name in graph.inputs and readers and all(isinstance(n.op, (Conv, Fc)) for n in readers):
         if options.input_bits == 16 or (options.input_bits == 0 and known is None and _is_spoiled(histograms[name])):
             return 16
     if options.bits == 8 and name in final and name not in graph.inputs and not readers:
         return options.output_bits or (16 if _is_scores(graph, name) else 8)
     return options.bits
+
+
+def _are_shares(graph: Graph, name: str) -> bool:
+    """Whether a tensor holds the shares of a softmax, of which products of two activations make sums."""
+    producer, readers = graph.producer(name), graph.consumers(name)
+    shared = producer is not None and isinstance(producer.op, ArraySoftmax) and name not in graph.outputs
+    return shared and bool(readers) and all(isinstance(node.op, ArrayMatMul) for node in readers)
+
+
+_NORMALISED = (ArrayNorm, ArraySoftmax)
+_SUMS = (AddConstants, ArrayConcat, ElemWise)
+
+
+def _is_stream(graph: Graph, name: str, seen: set[str]) -> bool:
+    """Whether a tensor that no weighted layer makes is read by normalisations and softmaxes alone, or by sums such as these."""
+    if name in seen:
+        return True
+    seen.add(name)
+    producer = graph.producer(name)
+    if producer is None or not (isinstance(producer.op, (*_SUMS, ArrayMatMul, Conv)) or producer.op.moves_values):
+        return False
+    readers = graph.consumers(name)
+    return name not in graph.outputs and bool(readers) and all(_keeps(graph, node, seen) for node in readers)
+
+
+def _keeps(graph: Graph, node: Node, seen: set[str]) -> bool:
+    if isinstance(node.op, _NORMALISED):
+        return True
+    plain = not (isinstance(node.op, ElemWise) and node.op.operation != "Sum")
+    follows = (isinstance(node.op, _SUMS) or node.op.moves_values) and plain and node.activation is None
+    return follows and _is_stream(graph, node.output, seen)
 
 
 def _is_scores(graph: Graph, name: str) -> bool:

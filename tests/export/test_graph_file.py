@@ -9,8 +9,23 @@ from support.export_networks import chain, random_inputs, residual
 from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType, ShiftRescale, StepRescale
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, forms
-from n2d2py.graph.forms import Aligned, Custom, Dequantized, Form, Interpolated, Moved, Real, Rescaled, Table, Weighted
+from n2d2py.graph.forms import (
+    Aligned,
+    Custom,
+    Dequantized,
+    Exponentials,
+    Form,
+    Interpolated,
+    Moved,
+    Normalized,
+    Real,
+    Rescaled,
+    Shifted,
+    Table,
+    Weighted,
+)
 from n2d2py.operators.activation import Activation
+from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.concat import ArrayConcat
 from n2d2py.operators.arrays.conv_pool import ArrayConvPool
@@ -54,6 +69,7 @@ OPS = [
     Pool("Average", (2, 3), (1, 2), (1, 0, 0, 1), False),
     BatchNorm(1e-3),
     Affine(),
+    AddConstants(),
     ElemWise("Sum", (0.5, 2.0), (1.0, -1.0)),
     Activation(Clip(-1.0, 6.0)),
     Activation(LeakyRectifier(0.1)),
@@ -85,6 +101,7 @@ OPS = [
     ArrayNorm(2, 3, 1e-5),
     ArraySoftmax(2, 3, 4, True),
     ArrayMatMul((2, 3, 4), (2, 4, 5)),
+    ArrayMatMul((2, 3, 4), (2, 4, 5), scale=0.125, views=((24, 0, 12, 4, 1), (), (30, 0, 5, 10, 1))),
     ArrayReduce("Sum", (2, 3), (1,)),
     ArrayCumSum(1, 4, 2, reverse=True),
     ArrayTopK(1, 4, 2, 3, False),
@@ -149,6 +166,13 @@ FORMS = [
     (Dequantized(np.array([0.5, 0.1], np.float32)), StepRescale(np.float32(0.1)), (0, 255)),
     (Table(np.arange(256, dtype=np.uint8)), None, (0, 255)),
     (Interpolated(np.arange(257, dtype=np.int32)), None, (0, 255)),
+    (Exponentials(np.arange(256, dtype=np.int32), np.ones(1, np.int32), np.array([2**40])), None, (0, 255)),
+    (
+        Normalized(np.array([3, -5], np.int16), np.array([2**40, 7]), np.array([2**50]), np.array([12], np.int32)),
+        FloatRescale(np.ones(1)),
+        (0, 255),
+    ),
+    (Shifted(np.array([3], np.int32), np.array([7], np.int32), np.array([-4, 5], np.int8)), FloatRescale(np.ones(1)), (0, 255)),
     (Custom({"second": np.array([1]), "first": np.array([2], np.int16)}), FloatRescale(np.ones(1)), (0, 255)),
     (Real({"weights": np.array([0.5], np.float16), "bias": np.array([0.25], np.float32)}), None, None),
     (Real(), None, None),

@@ -332,7 +332,11 @@ class Arrays:
         m, k, n = (int(v) for v in self.rng.integers(1, 8, 3))
         batch = self.dims(lead, 3) if lead else ()
         a, b = ((*(1 if self.rng.integers(3) == 0 else v for v in batch), *tail) for tail in ((m, k), (k, n)))
-        op = ArrayMatMul(a, b, (0, -1) if self.rng.integers(3) == 0 else (0, 1), result_kind(result))
+        scale, views = (0.3, ()) if result in REALS else (1.0, ())
+        if self.rng.integers(2):  # the right matrices are transposed
+            steps = [prod(b[axis + 1 :]) for axis in range(len(batch))]
+            views = ((), (prod(b), 0, *steps, 1, k), ())
+        op = ArrayMatMul(a, b, (0, -1) if self.rng.integers(3) == 0 else (0, 1), result_kind(result), scale, views)
         return self.case(
             op,
             [self.values(prod(a), left), self.values(prod(b), right)],
@@ -398,15 +402,17 @@ class Arrays:
                 )
             for centred, part in ((True, ""), (False, ""), (True, "mean"), (True, "inverse"))[:: share if share < 4 else 2]:
                 outer, inner = int(self.rng.integers(1, 6)), int(self.rng.integers(1, 40))
-                made.append(
-                    self.case(
+                for affine in (False, True)[: 1 if part else 2]:
+                    case = self.case(
                         ArrayNorm(outer, inner, 1e-5, centred, part),
                         [self.values(outer * inner, kind)],
                         [element(kind)],
                         element(kind),
-                        f"{kind} {centred} {part}",
+                        f"{kind} {centred} {part} {affine}",
                     )
-                )
+                    if affine:
+                        case.node.form = Real({role: self.rng.normal(size=inner) for role in ("gain", "shift")})
+                    made.append(case)
             for taps in (1, 2, 4):
                 outer, size, inner, lines = (int(n) for n in self.rng.integers(1, 7, 4))
                 positions = self.rng.integers(0, size, (lines, taps)).tolist()

@@ -92,3 +92,13 @@ template <>
 struct MultiplyPeak<Native> : Pairs256Peak {};
 }  // namespace n2d2
 #endif
+
+#if defined(N2D2_BIND_PRODUCT)
+#undef N2D2_BIND_PRODUCT
+#include "n2d2/panels/panel_product.hpp"
+#include "n2d2/x86/avx2.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Product<Cfg, Native> : PanelProduct<Cfg, avx2::Vec, 6> {};
+}  // namespace n2d2
+#endif

@@ -62,3 +62,13 @@ template <>
 struct MultiplyPeak<Native> : Dot512Peak {};
 }  // namespace n2d2
 #endif
+
+#if defined(N2D2_BIND_PRODUCT)
+#undef N2D2_BIND_PRODUCT
+#include "n2d2/panels/panel_product.hpp"
+#include "n2d2/x86/avx512.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Product<Cfg, Native> : PanelProduct<Cfg, avx512::Vec, 12> {};
+}  // namespace n2d2
+#endif

@@ -61,3 +61,13 @@ struct ResidualSum<Epilogue, Native> : VectorResidual<sse41::Vec, Epilogue> {};
 #include "n2d2/x86/float128.hpp"
 #endif
 #endif
+
+#if defined(N2D2_BIND_PRODUCT)
+#undef N2D2_BIND_PRODUCT
+#include "n2d2/panels/panel_product.hpp"
+#include "n2d2/x86/sse41.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Product<Cfg, Native> : PanelProduct<Cfg, sse41::Vec, 3> {};
+}  // namespace n2d2
+#endif

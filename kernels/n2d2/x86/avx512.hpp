@@ -300,7 +300,9 @@ struct Vec {
     static N2D2_INLINE Ints some(const void* from, const void*) {
         return Count < 16 ? _mm512_maskz_loadu_epi32(first16(Count), from) : load(from);
     }
+    static N2D2_INLINE Ints zero() { return _mm512_setzero_si512(); }
     static N2D2_INLINE Ints spread(std::int32_t x) { return _mm512_set1_epi32(x); }
+    static N2D2_INLINE void pin(Ints&) {}  // one instruction multiplies and adds
     static N2D2_INLINE Ints addPairs(Ints sums, Ints a, Ints b) {
         dotPairs(sums, a, b);
         return sums;

@@ -25,6 +25,7 @@ __all__ = [
     "LANES",
     "PAIRS",
     "PORTABLE",
+    "PRODUCT",
     "RUNS",
     "TABLES",
     "TAPS",
@@ -53,7 +54,9 @@ DOTS, TAPS = "dot products", "taps of vectors"
 """Convolutions that multiply and add across vectors, and depthwise ones whose vectors hold channels (`vector_streams.py`)."""
 WINOGRAD, FLOATS, RUNS, TABLES = "winograd", "floats", "runs", "tables"
 """The Winograd form of a convolution; vectors of float32; the epilogue of runs of sums; tables of 256 bytes in registers."""
-KERNELS = (CONVOLUTION, DEPTHWISE, FULLY_CONNECTED, LANES, PAIRS, DOTS, TAPS, WINOGRAD, FLOATS, RUNS, TABLES)
+PRODUCT = "product"
+"""Matrix products of two activations."""
+KERNELS = (CONVOLUTION, DEPTHWISE, FULLY_CONNECTED, LANES, PAIRS, DOTS, TAPS, WINOGRAD, FLOATS, RUNS, TABLES, PRODUCT)
 """What a set may have."""
 
 _PANELS = frozenset((CONVOLUTION, DEPTHWISE, FULLY_CONNECTED))
@@ -164,7 +167,7 @@ _TABLE = (
         "x86 with AVX-512 F, BW, DQ, VL and VNNI",
         "defined(N2D2_EMULATED_AVX512VNNI) || \\\n    (defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && "
         "defined(__AVX512VL__) && defined(__AVX512VNNI__))",
-        has=_PANELS | {FLOATS, RUNS},
+        has=_PANELS | {FLOATS, RUNS, PRODUCT},
         speed=16,
         tiles=((0, 0, 0), (6, 4, 8192), (6, 4, 65536), (8, 3, 24576), (12, 2, 24576), (12, 2, 65536), (24, 1, 24576)),
         flags=("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni", "-mf16c"),
@@ -181,7 +184,7 @@ _TABLE = (
         "x86-64 with AVX2 and AVX-VNNI",
         "defined(__AVX2__) && defined(__x86_64__) && (defined(__AVXVNNI__) || defined(N2D2_EMULATED_AVXVNNI))",
         extends="avx2",
-        has=_PANELS | {FLOATS, RUNS, TABLES},
+        has=_PANELS | {FLOATS, RUNS, TABLES, PRODUCT},
         speed=16,
         tiles=((0, 0, 0), (6, 1, 8192), (6, 1, 65536), (5, 1, 24576), (4, 1, 24576), (3, 2, 24576), (3, 2, 65536)),
         flags=("-mavx2", "-mf16c", "-mavxvnni"),
@@ -197,7 +200,7 @@ _TABLE = (
         "n2d2/isa/avx2.hpp",
         "x86-64 with AVX2",
         "defined(__AVX2__) && defined(__x86_64__)",
-        has=_PANELS | {WINOGRAD, FLOATS, RUNS, TABLES},
+        has=_PANELS | {WINOGRAD, FLOATS, RUNS, TABLES, PRODUCT},
         tiles=((0, 0, 0), (6, 1, 8192), (6, 1, 65536), (5, 1, 24576), (4, 1, 24576), (3, 2, 24576), (3, 2, 65536), (0, 0, 0)),
         flags=("-mavx2", "-mf16c"),  # every processor with AVX2 has F16C
         present='supports("avx2")',
@@ -211,7 +214,7 @@ _TABLE = (
         "n2d2/isa/sse4.hpp",
         "x86-64 with SSE4.1",
         "defined(__SSE4_1__) && defined(__x86_64__)",
-        has=_PANELS | {WINOGRAD, FLOATS},
+        has=_PANELS | {WINOGRAD, FLOATS, PRODUCT},
         speed=4,
         tiles=((0, 0, 0), (2, 1, 8192), (2, 1, 65536), (3, 1, 24576), (1, 2, 24576)),
         flags=("-msse4.1",),

@@ -9,11 +9,13 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.epilogue import epilogue
 from n2d2py.export.cpp.layer import Layer, cpp
 from n2d2py.export.cpp.parts import Call
 from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value
-from n2d2py.graph import Node
+from n2d2py.graph import Node, QuantNode
+from n2d2py.graph.forms import Custom
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import flat, operands
@@ -21,6 +23,8 @@ from n2d2py.operators.arrays.lowering import output_pointer, pointers
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import register
 from n2d2py.operators.concat import Concat
+from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
+from n2d2py.quant.forming import peak, rescaled
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 __all__ = ["ArrayConcat"]
@@ -44,12 +48,27 @@ class ArrayConcat(ArrayOp):
         return self.outer * sum(self.lengths)
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        return self.typed(self._joined(inputs, node), inputs)
+
+    def _joined(self, inputs: list[np.ndarray], node) -> np.ndarray:
         count = len(inputs[0])
         parts = [
             np.broadcast_to(x, (count, x.shape[1])).reshape(count, self.outer, length)
             for x, length in zip(self.operands(inputs, node), self.lengths, strict=True)
         ]
-        return self.typed(np.concatenate(parts, axis=2), inputs)
+        return np.concatenate(parts, axis=2)
+
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        """Inputs of another type are rescaled, each by its factor; constants are stored in the type of the output."""
+        if node.rescale is None:
+            return super().run_integer(inputs, node, graph)
+        kind, (low, high) = graph.type(node.output), node.limits
+        parts = []
+        for index, (name, x) in enumerate(zip(node.inputs, inputs, strict=True)):
+            centred = x.astype(np.int64) - graph.type(name).zero_point
+            rescaled = node.rescale.only(index).apply(centred, low - kind.zero_point, high - kind.zero_point)
+            parts.append((rescaled + kind.zero_point).astype(kind.dtype))
+        return [self._joined(parts, node).reshape(len(inputs[0]), -1)]
 
 
 def join(a: Arrays, values: list[Value], axis: int) -> Value:
@@ -98,11 +117,32 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
 memory_access("ArrayConcat")(whole)
 
 
+@quantizer("ArrayConcat")
+class ArrayConcatQuantizer(Quantizer):
+    """Each input is rescaled by s_i / s_y; constants are quantized."""
+
+    def refuses(self, node: Node) -> str | None:
+        op = node.op
+        if op.result or any(node.params[f"operand{i}"].dtype.kind != "f" for i, slot in enumerate(op.slots) if slot < 0):
+            return "arrays of integers joined"
+        return None if -1 in op.slots else "arrays joined along an axis that is not the first"
+
+    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+        factors = np.array([kind.scale / types.output.scale for kind in types.inputs])
+        constants = {role: types.output.quantize(values.astype(np.float64)) for role, values in node.params.items()}
+        return rescaled(node, types, factors, max(map(peak, types.inputs)), Custom(constants))
+
+
 @cpp("ArrayConcat")
 def _lower(layer: Layer) -> LayerCode:
     """The C++ of a concatenation."""
-    op, calls, first = layer.op, [], 0
-    for operand, length in zip(pointers(layer), op.lengths, strict=True):
-        calls.append(Call("n2d2::arrayConcat", (op.outer, length, sum(op.lengths), first), (operand, output_pointer(layer))))
+    op, calls, first, total = layer.op, [], 0, sum(layer.op.lengths)
+    for slot, operand, length in zip(op.slots, pointers(layer), op.lengths, strict=True):
+        sizes, ends = (op.outer, length, total, first), (operand, output_pointer(layer))
+        if slot < 0 or layer.node.rescale is None:
+            calls.append(Call("n2d2::arrayConcat", sizes, ends))
+        else:
+            stored = epilogue(layer, only=slot)
+            calls.append(Call("n2d2::arrayConcatRescaled", (stored, layer.inputs[slot].zero_point, *sizes), ends))
         first += length
     return layer.code("array_move", *calls)

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from n2d2py.arithmetic import exact_float
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
@@ -15,44 +16,101 @@ from n2d2py.operators.base import register
 
 __all__ = ["ArrayMatMul"]
 
+View = tuple[int, ...]
+"""(size, first, step of each axis): where the elements of an operand lie in a vector of `size` elements; () for row-major."""
+
 
 @register
 @dataclass(frozen=True)
 class ArrayMatMul(ArrayOp):
-    """left @ right: (..., M, K) times (..., K, N) with broadcast leading axes of one rank.
+    """scale * (left @ right): (..., M, K) times (..., K, N) with broadcast leading axes of one rank.
 
     Sums are made in float64 (integers: int64) in the order of K.
+
+    Attributes:
+        scale: 1 for integers of a fixed type.
+        views: for left, right and the result, a `View` of the vector that holds it; () where all are row-major. The view of the
+            result names each of its elements once.
     """
 
     left: tuple[int, ...]
     right: tuple[int, ...]
     slots: tuple[int, ...] = (0, 1)
     result: str = ""
+    scale: float = 1.0
+    views: tuple[View, ...] = ()
     kind: ClassVar[str] = "ArrayMatMul"
 
     def operand_sizes(self) -> tuple[int, ...]:
-        return prod(self.left), prod(self.right)
+        left, right, _ = self.placed()
+        return left[0], right[0]
 
     @property
     def batch(self) -> tuple[int, ...]:
         """The leading axes of the result."""
         return tuple(max(a, b) for a, b in zip(self.left[:-2], self.right[:-2], strict=True))
 
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """The dimensions of the result."""
+        return (*self.batch, self.left[-2], self.right[-1])
+
+    def placed(self) -> tuple[View, View, View]:
+        """The views of left, right and the result, all of them spelled out."""
+        given = self.views or ((), (), ())
+        left, right, result = (
+            view or (prod(dims), 0, *(prod(dims[axis + 1 :]) for axis in range(len(dims))))
+            for view, dims in zip(given, (self.left, self.right, self.dims), strict=True)
+        )
+        return left, right, result
+
     def output_size(self) -> int:
-        return prod(self.batch) * self.left[-2] * self.right[-1]
+        return prod(self.dims)
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:
         return self.output_size() * self.left[-1]
 
+    def _matrices(self, inputs: list[np.ndarray], node) -> tuple[np.ndarray, np.ndarray]:
+        left, right, _ = self.placed()
+        a, b = self.operands(inputs, node)
+        return a[:, positions(left, self.left)], b[:, positions(right, self.right)]
+
+    def _stored(self, values: np.ndarray) -> np.ndarray:
+        """The elements (N, dims) in the order of the vector that holds the result."""
+        flat = np.empty((len(values), self.output_size()), values.dtype)
+        flat[:, positions(self.placed()[2], self.dims).reshape(-1)] = values.reshape(len(values), -1)
+        return flat
+
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        a, b = (x.reshape(-1, *dims) for x, dims in zip(self.operands(inputs, node), (self.left, self.right), strict=True))
+        a, b = self._matrices(inputs, node)
         wide = np.float64 if a.dtype.kind == "f" else np.int64
         a, b = a.astype(wide), b.astype(wide)
         count = max(len(a), len(b))
-        total = np.zeros((count, *self.batch, self.left[-2], self.right[-1]), wide)
+        total = np.zeros((count, *self.dims), wide)
         for k in range(self.left[-1]):
             total += a[..., :, k, None] * b[..., k, None, :]
-        return self.typed(total, inputs)
+        if wide is np.float64:
+            total *= self.scale
+        return self.typed(self._stored(total), inputs)
+
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        """acc = sum over k of (left - zero point) * (right - zero point), rescaled; integers of a fixed type as they are."""
+        if node.rescale is None:
+            return super().run_integer(inputs, node, graph)
+        exact = exact_float(node.bound)
+        a, b = (
+            x.astype(np.int64) - graph.type(name).zero_point
+            for x, name in zip(self._matrices(inputs, node), node.inputs, strict=True)
+        )
+        return [self._stored(node.requantize(np.matmul(a.astype(exact), b.astype(exact)), graph.type(node.output)))]
+
+
+def positions(view: View, dims: tuple[int, ...]) -> np.ndarray:
+    """Where each element of an array of `dims` lies."""
+    found = np.full((1,) * len(dims), view[1], np.int64)
+    for axis, (size, step) in enumerate(zip(dims, view[2:], strict=True)):
+        found = found + (np.arange(size) * step).reshape([-1 if i == axis else 1 for i in range(len(dims))])
+    return found
 
 
 memory_access("ArrayMatMul")(whole)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.epilogue import epilogue
 from n2d2py.export.cpp.layer import Layer, cpp
+from n2d2py.export.cpp.parts import Argument, Expression
+from n2d2py.export.cpp.selection import vectors
 from n2d2py.operators.arrays.lowering import kernel_call
 
 __all__: list[str] = []
@@ -13,13 +16,56 @@ __all__: list[str] = []
 def _lower_softmax(layer: Layer) -> LayerCode:
     """The C++ of a softmax."""
     op = layer.op
-    return kernel_call(layer, "array_norm", "arraySoftmax", (op.outer, op.size, op.inner, bool(op.log)))
+    if not layer.has("fine"):
+        return kernel_call(layer, "array_norm", "arraySoftmax", (op.outer, op.size, op.inner, bool(op.log)))
+    layer, (low, high) = layer.apart(), layer.node.limits
+    if layer.node.rescale is None:
+        inverse = layer.array("numerator", layer.values("numerator"), "std::int64_t")
+        share = Expression.of(f"n2d2::FixedShare<{inverse}>", inverse)
+    else:
+        inverse = layer.array("factor", layer.node.rescale.effective(), "float")
+        share = Expression.of(f"n2d2::FloatShare<{inverse}>", inverse)
+    sizes = {
+        "Outer": op.outer,
+        "Size": op.size,
+        "Inner": op.inner,
+        "Low": low,
+        "High": high,
+        "OutZero": layer.output.zero_point,
+    }
+    config = layer.config(f"softmax of {op.size} integers", {**layer.planes, "Share": share}, sizes)
+    tables = tuple(layer.array(role, layer.values(role), "std::int32_t") for role in ("fine", "coarse"))
+    return layer.code("integer_softmax", layer.call("integerSoftmax", config, constants=tables))
 
 
 @cpp("ArrayNorm")
 def _lower_norm(layer: Layer) -> LayerCode:
     """The C++ of a normalisation."""
     op = layer.op
+    if layer.has("epsilon"):
+        return _integer_norm(layer.apart())
     part = ("", "mean", "inverse").index(op.part)
-    operands = (f"n2d2::elements<{layer.input_planes[0]}>(in0)", repr(op.epsilon))
-    return kernel_call(layer, "array_norm", "arrayNorm", (op.outer, op.inner, bool(op.centred), part), operands)
+    operands: list[Argument] = [f"n2d2::elements<{layer.input_planes[0]}>(in0)", repr(op.epsilon)]
+    for role in ("gain", "shift"):
+        if layer.has(role):
+            operands.append(layer.array(role, layer.values(role).astype(layer.output.dtype), layer.output.cpp))
+        else:
+            operands.append(f"static_cast<const {layer.output.cpp}*>(nullptr)")
+    sizes = (op.outer, op.inner, bool(op.centred), part, layer.has("gain"))
+    return kernel_call(layer, "array_norm", "arrayNorm", sizes, operands)
+
+
+def _integer_norm(layer: Layer) -> LayerCode:
+    op, selection, total = layer.op, vectors(layer), layer.sum_type()
+    sizes = {
+        "Outer": op.outer,
+        "Size": op.inner,
+        "Centred": op.centred,
+        "InputZero": layer.inputs[0].zero_point,
+        "Fraction": int(layer.values("fraction")[0]),
+    }
+    types = {**layer.planes, "Sum": total, "Epilogue": epilogue(layer, selection)}
+    config = layer.config(f"normalisation of {op.inner} integers", types, sizes, selection)
+    arrays = (("gains", "std::int16_t"), ("offsets", total), ("epsilon", "std::int64_t"))
+    constants = tuple(layer.array(role, layer.values(role), ctype) for role, ctype in arrays)
+    return layer.code("integer_norm", layer.call("integerNorm", config, constants=constants), selection=selection)

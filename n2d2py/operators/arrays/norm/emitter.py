@@ -22,5 +22,6 @@ def _norm(writer: OnnxWriter, node: Node, output: str) -> None:
     if op.part or not op.centred:
         raise NoOnnxForm("a normalisation without mean has no ONNX form")
     x = shaped(writer, node.inputs[0], (op.outer, op.inner))
-    ones = typed(writer, np.ones(op.inner), "")
-    flat(writer, writer.emit("LayerNormalization", [x, ones], axis=-1, epsilon=op.epsilon), output)
+    gains = [typed(writer, node.params.get("gain", np.ones(op.inner)), "")]
+    gains += [typed(writer, node.params["shift"], "")] if "shift" in node.params else []
+    flat(writer, writer.emit("LayerNormalization", [x, *gains], axis=-1, epsilon=op.epsilon), output)

@@ -7,8 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from n2d2py.arithmetic import FloatRescale
 from n2d2py.arithmetic import functions as exact
+from n2d2py.arithmetic.attention import normalized, powers_of, shares
 from n2d2py.arithmetic.functions import sequential_sum
+from n2d2py.graph.forms import Exponentials, Normalized
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
@@ -22,7 +25,8 @@ __all__ = ["ArrayNorm", "ArraySoftmax"]
 class ArrayNorm(ArrayOp):
     """(x - mean) / sqrt(variance + epsilon) of each of `outer` lines of `inner` elements; mean 0 with not `centred`.
 
-    `part`: "" for that, "mean" or "inverse" for the line's mean or 1 / sqrt(variance + epsilon) alone.
+    `part`: "" for that, "mean" or "inverse" for the line's mean or 1 / sqrt(variance + epsilon) alone. Parameters "gain" and
+    "shift" (inner), both or neither: the result times gain plus shift, each rounded to the type of x.
     """
 
     outer: int
@@ -51,7 +55,20 @@ class ArrayNorm(ArrayOp):
         inverse = 1.0 / np.sqrt(variance + self.epsilon)
         if self.part:
             return self.typed(mean if self.part == "mean" else inverse, inputs)
-        return self.typed(away.astype(np.float64) * inverse[..., None], inputs)
+        result = (away.astype(np.float64) * inverse[..., None]).astype(x.dtype)
+        if "gain" in node.params:
+            result = result * node.params["gain"].astype(x.dtype) + node.params["shift"].astype(x.dtype)
+        return self.typed(result, inputs)
+
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        """As `arithmetic/attention.py` says."""
+        if node.rescale is None:
+            return super().run_integer(inputs, node, graph)
+        form, kind = node.form_as(Normalized), graph.type(node.inputs[0])
+        away = inputs[0].reshape(-1, self.outer, self.inner).astype(np.int64) - kind.zero_point
+        lines = normalized(away, self.centred, int(form.epsilon[0]), int(form.fraction[0]))
+        acc = lines * form.gains.astype(np.int64) + form.offsets.astype(np.int64)
+        return [node.requantize(acc, graph.type(node.output)).reshape(len(inputs[0]), -1)]
 
 
 @register
@@ -83,6 +100,17 @@ class ArraySoftmax(ArrayOp):
             total = sequential_sum(powers)[..., None]
             values = shifted - exact.log(total) if self.log else powers / total
         return self.typed(np.moveaxis(values, 3, 2), inputs)
+
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        """As `arithmetic/attention.py` says."""
+        if not isinstance(node.form, Exponentials):
+            return super().run_integer(inputs, node, graph)
+        form, kind = node.form, graph.type(node.output)
+        x = np.moveaxis(inputs[0].reshape(-1, self.outer, self.size, self.inner), 2, 3)
+        factor = node.rescale.factors[0] if isinstance(node.rescale, FloatRescale) else None
+        low, high = (limit - kind.zero_point for limit in node.limits)
+        found = shares(powers_of(x, form.fine, form.coarse), factor, int(form.numerator[0]), low, high) + kind.zero_point
+        return [np.moveaxis(found, 3, 2).astype(kind.dtype).reshape(len(inputs[0]), -1)]
 
 
 memory_access("ArrayNorm", "ArraySoftmax")(whole)

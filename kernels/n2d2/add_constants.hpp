@@ -1,0 +1,52 @@
+// A constant for each element of a vector, added:
+//
+//   addConstants  out[i] = in[i] + constants[i]
+//   addShifted    out[i] = Epilogue(weight * (in[i] - zero) + constantWeight * constants[i]), integers
+//
+// Config: planes Input, Output, of one pixel; for integers types Sum, Terms (with these numbers), Epilogue, Isa.
+// The output lies apart from the input.
+#ifndef N2D2_ADD_CONSTANTS_HPP
+#define N2D2_ADD_CONSTANTS_HPP
+
+#include "n2d2/array.hpp"
+#include "n2d2/pointwise.hpp"
+
+namespace n2d2 {
+
+template <class Cfg, class T>
+N2D2_INLINE void addConstants(const unsigned char* in, unsigned char* out, const T* constants) {
+    const typename Cfg::Input::Type* const from = elements<typename Cfg::Input>(in);
+    typename Cfg::Output::Type* const to = elements<typename Cfg::Output>(out);
+    for (long i = 0; i < Cfg::Output::Channels; ++i)
+        to[i] = from[i] + constants[i];
+}
+
+template <class Cfg>
+struct ShiftedSums {
+    typedef typename Cfg::Sum Sum;
+    template <int Count>
+    static N2D2_INLINE void run(const typename Cfg::Input::Type* in, const std::int8_t* constants,
+                                typename Cfg::Output::Type* out) {
+        alignas(64) Sum sums[Count];
+        for (int i = 0; i < Count; ++i)
+            sums[i] = Cfg::Terms::weight() * (static_cast<Sum>(in[i]) - Cfg::Terms::zero()) +
+                      Cfg::Terms::constantWeight() * static_cast<Sum>(constants[i]);
+        EpilogueRun<typename Cfg::Epilogue, false, typename Cfg::Isa>::template run<Count>(sums, 0, out);
+    }
+};
+
+template <class Cfg>
+N2D2_INLINE void addShifted(const unsigned char* in, unsigned char* out, const std::int8_t* constants) {
+    constexpr int size = Cfg::Output::Channels, piece = size < 64 ? size : 64, last = size % piece;
+    const typename Cfg::Input::Type* const from = elements<typename Cfg::Input>(in);
+    typename Cfg::Output::Type* const to = elements<typename Cfg::Output>(out);
+    int i = 0;
+    for (; i + piece <= size; i += piece)
+        ShiftedSums<Cfg>::template run<piece>(from + i, constants + i, to + i);
+    if (last > 0)
+        ShiftedSums<Cfg>::template run<(last > 0 ? last : 1)>(from + i, constants + i, to + i);
+}
+
+}  // namespace n2d2
+
+#endif  // N2D2_ADD_CONSTANTS_HPP

@@ -1,0 +1,113 @@
+// Normalisation of lines of integers (n2d2py/arithmetic/attention.py), of n elements d = q - InputZero:
+//
+//   a = n d - sum of d, v = n * sum of d^2 - (sum of d)^2 + Epsilon     without mean (Centred 0) the sum of d counts as 0
+//   t = a / sqrt(v) with Fraction bits behind the point, by an integer square root and a reciprocal
+//   out = Epilogue(gains[i] * t + offsets[i])
+//
+// Config: planes Input, Output, of one pixel; types Sum, Epilogue, Isa; enum Outer, Size, Centred, InputZero, Fraction.
+// The output lies apart from the input.
+#ifndef N2D2_INTEGER_NORM_HPP
+#define N2D2_INTEGER_NORM_HPP
+
+#include <cmath>
+
+#include "n2d2/array.hpp"
+#include "n2d2/pointwise.hpp"
+
+namespace n2d2 {
+
+// floor(sqrt(x)) of 0 <= x < 2^62.
+N2D2_INLINE std::uint64_t integerRoot(std::uint64_t x) {
+#if defined(__x86_64__) || defined(__aarch64__)
+    std::uint64_t root = static_cast<std::uint64_t>(std::sqrt(static_cast<double>(x)));
+    root -= root * root > x;
+    root += (root + 1) * (root + 1) <= x;
+    return root;
+#else
+    std::uint64_t root = 0;
+    for (std::uint64_t bit = std::uint64_t(1) << 60; bit != 0; bit >>= 2) {
+        const bool fits = x >= root + bit;
+        x -= fits ? root + bit : 0;
+        root = (root >> 1) + (fits ? bit : 0);
+    }
+    return root;
+#endif
+}
+
+N2D2_INLINE int bitsOf(std::uint64_t x) {
+#if defined(__GNUC__)
+    return 64 - __builtin_clzll(x);
+#else
+    int bits = 0;
+    for (; x != 0; x >>= 1)
+        ++bits;
+    return bits;
+#endif
+}
+
+template <class Cfg>
+struct IntegerNorm {
+    typedef typename Cfg::Input::Type In;
+    typedef typename Cfg::Output::Type Out;
+    typedef typename Cfg::Sum Sum;
+    typedef typename Choice<sizeof(In) == 1, std::int32_t, std::int64_t>::Type Squares;
+    enum : int { Size = Cfg::Size, Piece = Size < 64 ? Size : 64, Last = Size % Piece };
+
+    // Count elements of a line from element `first` on.
+    template <int Count>
+    static N2D2_INLINE void some(const In* in, std::int32_t total, std::int64_t inverse, int shift, const std::int16_t* gains,
+                                 const Sum* offsets, Out* out) {
+        // products get 2^62, so that the shift needs no sign
+        constexpr std::uint64_t up = std::uint64_t(1) << 62;
+        const std::uint64_t half = up + (std::uint64_t(1) << (shift - 1));
+        const std::uint32_t down = static_cast<std::uint32_t>(up >> shift);
+        alignas(64) Sum sums[Count];
+        for (int i = 0; i < Count; ++i) {
+            const std::int32_t away = int(Size) * (static_cast<std::int32_t>(in[i]) - int(Cfg::InputZero)) - total;
+            const std::uint64_t product = static_cast<std::uint64_t>(away * inverse) + half;
+            const std::int32_t t = static_cast<std::int32_t>(static_cast<std::uint32_t>(product >> shift) - down);
+            sums[i] = static_cast<Sum>(t) * gains[i] + offsets[i];
+        }
+        EpilogueRun<typename Cfg::Epilogue, false, typename Cfg::Isa>::template run<Count>(sums, 0, out);
+    }
+
+    static N2D2_INLINE void line(const In* in, std::int64_t epsilon, const std::int16_t* gains, const Sum* offsets, Out* out) {
+        constexpr int size = Size, piece = Piece, last = Last;
+        std::int32_t total = 0;
+        Squares squares = 0;
+        for (int i = 0; i < size; ++i) {
+            const std::int32_t d = static_cast<std::int32_t>(in[i]) - int(Cfg::InputZero);
+            total += d;
+            squares += static_cast<Squares>(d) * d;
+        }
+        if (!bool(Cfg::Centred))
+            total = 0;
+        const std::uint64_t v = static_cast<std::uint64_t>(squares * static_cast<std::int64_t>(size) -
+                                                           static_cast<std::int64_t>(total) * total + epsilon);
+        const int k = (62 - bitsOf(v)) / 2;
+        const std::int64_t inverse = static_cast<std::int64_t>((std::uint64_t(1) << 61) / integerRoot(v << (2 * k)));
+        const int shift = 61 - k - int(Cfg::Fraction);
+        int i = 0;
+        for (; i + piece <= size; i += piece)
+            some<piece>(in + i, total, inverse, shift, gains + i, offsets + i, out + i);
+        if (last > 0)
+            some<(last > 0 ? last : 1)>(in + i, total, inverse, shift, gains + i, offsets + i, out + i);
+    }
+};
+
+template <class Cfg>
+N2D2_INLINE void integerNorm(const unsigned char* in, unsigned char* out, const std::int16_t* gains,
+                             const typename Cfg::Sum* offsets, const std::int64_t* epsilon) {
+    constexpr int lines = Cfg::Outer, size = Cfg::Size;
+    constexpr bool parallel = static_cast<long>(lines) * size * 4 >= N2D2_PARALLEL_WORK && lines > 1;
+    const typename Cfg::Input::Type* const from = elements<typename Cfg::Input>(in);
+    typename Cfg::Output::Type* const to = elements<typename Cfg::Output>(out);
+    Loop<parallel>::run(lines, [=](int i) N2D2_INLINE_LAMBDA {
+        IntegerNorm<Cfg>::line(from + static_cast<long>(i) * size, epsilon[0], gains, offsets,
+                               to + static_cast<long>(i) * size);
+    });
+}
+
+}  // namespace n2d2
+
+#endif  // N2D2_INTEGER_NORM_HPP

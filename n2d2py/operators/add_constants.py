@@ -1,0 +1,91 @@
+"""A constant for each element, added: embeddings of positions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.arithmetic import NumType
+from n2d2py.export.cpp.code import LayerCode
+from n2d2py.export.cpp.epilogue import epilogue
+from n2d2py.export.cpp.layer import Layer, cpp
+from n2d2py.export.cpp.selection import vectors
+from n2d2py.graph import Node, QuantNode, forms
+from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import memory_access, whole
+from n2d2py.operators.base import Op, register
+from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
+from n2d2py.quant.forming import common_multipliers, peak, rescaled
+from n2d2py.reference.contract import OnnxWriter, onnx_emitter
+
+__all__ = ["AddConstants"]
+
+
+@register
+@dataclass(frozen=True)
+class AddConstants(Op):
+    """y[i] = x[i] + constants[i] of a vector. Parameter "constants" (N)."""
+
+    kind: ClassVar[str] = "AddConstants"
+
+    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
+        return [inputs[0]]
+
+    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
+        return int(np.prod(output))
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        return [inputs[0] + node.params["constants"].astype(inputs[0].dtype)]
+
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        """acc = multiplier * (q - zero point) + constant_multiplier * stored, rescaled."""
+        form = node.form_as(forms.Shifted)
+        acc = int(form.multiplier[0]) * (inputs[0].astype(np.int64) - graph.type(node.inputs[0]).zero_point)
+        acc = acc + int(form.constant_multiplier[0]) * form.stored.astype(np.int64)
+        return [node.requantize(acc, graph.type(node.output))]
+
+
+@onnx_emitter("AddConstants")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    writer.emit("Add", [node.inputs[0], writer.exact(node.params["constants"].reshape(1, -1))], output)
+
+
+memory_access("AddConstants")(whole)
+
+
+@quantizer("AddConstants")
+class AddConstantsQuantizer(Quantizer):
+    """The constants in 8 bits, and multipliers of 14 bits, 22 where a tensor has 16, whose unit is a power of two."""
+
+    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+        x, step = types.inputs[0], types.output.scale
+        constants = node.params["constants"].astype(np.float64)
+        kind = NumType(8)
+        kind = kind.with_scale(float(np.abs(constants).max(initial=0)) / kind.qmax or x.scale)
+        (multiplier, other), unit = common_multipliers(np.array([x.scale, kind.scale]) / step, 22 if types.wide else 14)
+        bound = abs(multiplier) * peak(x) + abs(other) * kind.qmax
+        wide = np.int32 if bound < 2**31 else np.int64
+        form = forms.Shifted(np.array([multiplier], wide), np.array([other], wide), kind.quantize(constants))
+        return rescaled(node, types, np.array([unit]), bound, form)
+
+
+@cpp("AddConstants")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of added constants, in floating point or in integers."""
+    if not layer.integer:
+        constants = layer.array("constants", layer.values("constants").astype(layer.output.dtype), layer.output.cpp)
+        config = layer.config("constants added", layer.planes, {})
+        return layer.code("add_constants", layer.call("addConstants", config, constants=(constants,)))
+    layer, selection, total = layer.apart(), vectors(layer), layer.sum_type()
+    functions = {
+        "weight": int(layer.values("multiplier")[0]),
+        "constantWeight": int(layer.values("constant_multiplier")[0]),
+        "zero": layer.inputs[0].zero_point,
+    }
+    factors = layer.constants("factors_of_terms", total, functions)
+    types = {**layer.planes, "Sum": total, "Terms": factors, "Epilogue": epilogue(layer, selection)}
+    config = layer.config("constants added", types, {}, selection)
+    stored = layer.array("constants", layer.values("stored"), "std::int8_t")
+    return layer.code("add_constants", layer.call("addShifted", config, constants=(stored,)), selection=selection)

@@ -1,0 +1,122 @@
+"""Products of two activations read and write where the data lie: what only moves or scales their matrices disappears.
+
+ArrayMatMul(ArrayIndexSelect(x), y)   =>  ArrayMatMul(x, y) with a view of x, where the order is one of steps
+ArrayIndexSelect(ArrayMatMul(x, y))   =>  ArrayMatMul with a view of its result
+ArrayMatMul(c * x, y), c * (x y)      =>  ArrayMatMul(x, y) times c, c a number above 0
+
+So heads of attention need no transposition, and their temperature is part of the rescale.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from n2d2py.graph import Graph, Node
+from n2d2py.operators.arrays.index_select import ArrayIndexSelect
+from n2d2py.operators.arrays.map.op import scale_and_shift
+from n2d2py.operators.arrays.matmul import ArrayMatMul
+from n2d2py.operators.arrays.matmul.op import positions
+from n2d2py.passes.base import Match, Pass
+
+__all__ = ["ProductOperand", "ProductResult"]
+
+
+def steps_of_order(places: np.ndarray, size: int) -> tuple[int, ...] | None:
+    """The view (size, first, steps) of an array whose elements lie at `places`; None where they follow no steps."""
+    first = int(places.reshape(-1)[0])
+    steps = []
+    for axis, length in enumerate(places.shape):
+        corner = tuple(1 if i == axis else 0 for i in range(places.ndim))
+        steps.append(int(places[corner]) - first if length > 1 else 0)
+    view = (size, first, *steps)
+    return view if min(steps) >= 0 and np.array_equal(positions(view, places.shape), places) else None
+
+
+def _moves(node: Node | None) -> bool:
+    """Whether a layer only changes the order of elements, or repeats or leaves out some."""
+    return (
+        node is not None
+        and isinstance(node.op, ArrayIndexSelect)
+        and node.activation is None
+        and not node.op.positions()[1].any()
+    )
+
+
+@dataclass(frozen=True)
+class Operand:
+    """What operand `index` of a product becomes: another tensor in a view, times a factor."""
+
+    index: int
+    source: str
+    view: tuple[int, ...]
+    factor: float
+    what: str
+
+
+class ProductOperand(Pass):
+    """What moves or scales an operand of a product is taken in."""
+
+    name = "product-operand"
+    summary = "layers that move or scale operands taken into products of two arrays"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        op = node.op
+        if not isinstance(op, ArrayMatMul) or op.slots != (0, 1) or op.result:
+            return None
+        for index, dims in enumerate((op.left, op.right)):
+            producer = graph.producer(node.inputs[index])
+            if producer is None:
+                continue
+            view = op.placed()[index]
+            scaled = scale_and_shift(producer)
+            if scaled is not None and scaled[0] > 0 and scaled[1] == 0:
+                return Match(Operand(index, producer.inputs[0], view, scaled[0], f"the factor of {producer.name}"))
+            if _moves(producer):
+                places = producer.op.positions()[0][positions(view, dims)]
+                taken = steps_of_order(places, producer.op.size)
+                if taken is not None:
+                    return Match(Operand(index, producer.inputs[0], taken, 1.0, f"the order of {producer.name}"))
+        return None
+
+    def rewrite(self, graph: Graph, node: Node, found: Operand) -> str:
+        views = list(node.op.placed())
+        views[found.index] = found.view
+        node.op = replace(node.op, scale=node.op.scale * found.factor, views=tuple(views))
+        node.inputs = [found.source if index == found.index else name for index, name in enumerate(node.inputs)]
+        graph.prune()
+        return f"it takes in {found.what}"
+
+
+class ProductResult(Pass):
+    """What moves or scales the result of a product is taken in."""
+
+    name = "product-result"
+    summary = "layers that move or scale results taken into products of two arrays"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        op = node.op
+        if not isinstance(op, ArrayMatMul) or op.slots != (0, 1) or op.result or node.activation is not None:
+            return None
+        reader = graph.sole_consumer(node.output)
+        if reader is None or node.output in graph.outputs:
+            return None
+        scaled = scale_and_shift(reader)
+        if scaled is not None and scaled[0] > 0 and scaled[1] == 0:
+            return Match((reader, replace(op, scale=op.scale * scaled[0])))
+        if not _moves(reader) or reader.op.output_size() != op.output_size():
+            return None
+        order = reader.op.positions()[0]
+        if len(np.unique(order)) != len(order):
+            return None
+        views = op.placed()
+        back = np.argsort(order)  # where each element of the result goes
+        view = steps_of_order(back[positions(views[2], op.dims)], op.output_size())
+        return None if view is None else Match((reader, replace(op, views=(*views[:2], view))))
+
+    def rewrite(self, graph: Graph, node: Node, found: tuple[Node, ArrayMatMul]) -> str:
+        reader, op = found
+        graph.absorb(node, reader)
+        node.op = op
+        return f"it does what {reader.name} did"
