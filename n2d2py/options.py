@@ -390,6 +390,17 @@ OPTIONS: tuple[Option, ...] = (
         field="quantization.rounding",
     ),
     Option(
+        "wt-bits",
+        "int",
+        0,
+        "width of the weights of convolutions and fully connected layers, 2 to 8; 0: that of -nbbits; those of 4 and 2 bits share "
+        "bytes with others (PackWeights)",
+        _QUANT,
+        "N",
+        minimum=0,
+        field="quantization.weight_bits",
+    ),
+    Option(
         "wt-reduce-range",
         "flag",
         False,
@@ -687,6 +698,7 @@ _OF_INTEGERS = (
     "act-rescale-per-output",
     "quality",
     "wt-rounding",
+    "wt-bits",
     "wt-reduce-range",
     "no-bias-correction",
     "input-bits",

@@ -72,11 +72,11 @@ class LayerwiseRun:
         ]
         self._count = sum(len(x) for x in batches)
 
-    def moments(self, node: Node) -> Moments:
-        """Moments of the inputs of the next layer."""
+    def moments(self, node: Node, thorough: bool = False) -> Moments:
+        """Moments of the inputs of the next layer; `thorough` takes more positions."""
         name = node.inputs[0]
         kind = self._quantized.type(name)
-        parts = ordered_map(lambda part: observe(node, part.stored[name], kind, self._count), self._parts)
+        parts = ordered_map(lambda part: observe(node, part.stored[name], part.real[name], kind, self._count, thorough), self._parts)
         result = next(parts)
         for part in parts:
             result.merge(part)

@@ -123,6 +123,7 @@ class QuantizationOptions:
     Attributes:
         bits: 8 or 16 for integers, 32 for plain ones, -32 or -64 for floating point, -16 for that with weights in half
             precision.
+        weight_bits: width of weights, 2 to 8; 0: as `bits`.
         act_clipping, quantile: how ranges of activations are chosen; the share of values that "Quantile" keeps, in (0, 1].
         wt_clipping: how ranges of weights are chosen.
         rescaling: arithmetic that maps accumulators to outputs; None: that of the target, else Floating-point.
@@ -137,6 +138,7 @@ class QuantizationOptions:
     """
 
     bits: int = 8
+    weight_bits: int = 0
     act_clipping: str = "MSE"
     quantile: float = 0.9999
     wt_clipping: str = "None"
@@ -241,6 +243,8 @@ def check_options(options: RunOptions) -> None:
             f"-nbbits {chosen.bits} is not supported",
             remedy="use 8 or 16 for integers, -32 or -64 for floating point, -16 for that with weights in half precision",
         )
+    if chosen.weight_bits not in (0, 2, 3, 4, 5, 6, 7, 8):
+        raise N2D2Error("E003", f"-wt-bits {chosen.weight_bits} is not supported", remedy="give 2 to 8, or 0 for that of -nbbits")
     if not 0 < chosen.quantile <= 1:
         raise N2D2Error(
             "E003", f"-act-quantile-value {chosen.quantile} is not a share", remedy="give a number above 0 and at most 1"
@@ -285,6 +289,7 @@ def quant_options(calibration: CalibrationOptions, chosen: QuantizationOptions, 
     rounding = chosen.rounding or ("nearest" if fast else "adaptive")
     return QuantOptions(
         chosen.bits,
+        chosen.weight_bits,
         chosen.act_clipping,
         chosen.quantile,
         chosen.wt_clipping,

@@ -81,6 +81,7 @@ _WITHOUT_EFFECT = (
     "act-rescale-per-output",
     "quality",
     "wt-rounding",
+    "wt-bits",
     "no-bias-correction",
     "input-bits",
     "output-bits",
