@@ -19,7 +19,7 @@ from n2d2py.quant.rounding import CompensatedRounding, Remembered
 from n2d2py.quant.sequential import refinable_tensors, refined_type
 from n2d2py.quant.types import TensorTypes
 
-__all__ = ["Corrected", "correct"]
+__all__ = ["Corrected", "alternatives", "correct"]
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,29 @@ def correct(graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], opt
             break
         run.forget()
     return Corrected(types, layers)
+
+
+def alternatives(
+    graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], options: QuantOptions, widths: Mapping[str, Sequence[int]]
+) -> dict[str, dict[int, QuantNode]]:
+    """Forms of layers by name and by the bits of their weights, those of `widths`, the largest first.
+
+    Each is formed on the inputs that layers of the largest width before it give.
+    """
+    run = LayerwiseRun(graph, typed_graph(graph, types, options), samples)
+    found: dict[str, dict[int, QuantNode]] = {}
+    for node in graph.nodes:
+        layer = layer_types(graph, node, types, options)
+        if layer is not None and node.name in widths:
+            if options.adaptive_rounding and has_moments(node):
+                rounding = CompensatedRounding(run.moments(node, True), True)
+                layer = replace(layer, rounding=rounding, ranging=rounding.magnitudes)
+            found[node.name] = {bits: quantize_layer(node, replace(layer, weight_bits=bits)) for bits in widths[node.name]}
+            run.advance(node, next(iter(found[node.name].values())))
+        else:
+            run.advance(node, form_layer(node, layer))
+        run.forget()
+    return found
 
 
 def _advanced(node: Node, typed: QuantNode, run: LayerwiseRun) -> QuantNode:

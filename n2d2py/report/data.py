@@ -16,6 +16,7 @@ from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.sensitivity import LayerLoss
 from n2d2py.quant.worst import StimulusComparison
+from n2d2py.report.bits import BitSearch
 from n2d2py.report.footprint import Footprint
 from n2d2py.runtime import Latency
 from n2d2py.targets import Score
@@ -48,6 +49,7 @@ class ReportData:
         built: bytes of the built export; None where it was not built.
         latency: its time; None where it was not timed.
         losses: what each layer costs in integers, the worst first, over `losses_stimuli`.
+        search: how bits were chosen under a budget; None without.
         pictures: bytes (H, W) or (H, W, 3) of misclassified stimuli, by their number.
         command: the command line that gives these results again.
     """
@@ -73,6 +75,7 @@ class ReportData:
     latency: Latency | None = None
     losses: Sequence[LayerLoss] = ()
     losses_stimuli: int = 0
+    search: BitSearch | None = None
     pictures: Mapping[int, np.ndarray] = field(default_factory=dict)
     command: str = ""
 

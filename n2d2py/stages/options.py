@@ -124,6 +124,8 @@ class QuantizationOptions:
         bits: 8 or 16 for integers, 32 for plain ones, -32 or -64 for floating point, -16 for that with weights in half
             precision.
         weight_bits: width of weights, 2 to 8; 0: as `bits`.
+        flash_budget: bytes that the constants of the export may have; bits of weights are chosen for it. 0: any.
+        ram_budget: bytes that the arena may have; bits of activations and the plan are chosen for it. 0: any.
         act_clipping, quantile: how ranges of activations are chosen; the share of values that "Quantile" keeps, in (0, 1].
         wt_clipping: how ranges of weights are chosen.
         rescaling: arithmetic that maps accumulators to outputs; None: that of the target, else Floating-point.
@@ -139,6 +141,8 @@ class QuantizationOptions:
 
     bits: int = 8
     weight_bits: int = 0
+    flash_budget: int = 0
+    ram_budget: int = 0
     act_clipping: str = "MSE"
     quantile: float = 0.9999
     wt_clipping: str = "None"
@@ -245,6 +249,8 @@ def check_options(options: RunOptions) -> None:
         )
     if chosen.weight_bits not in (0, 2, 3, 4, 5, 6, 7, 8):
         raise N2D2Error("E003", f"-wt-bits {chosen.weight_bits} is not supported", remedy="give 2 to 8, or 0 for that of -nbbits")
+    if chosen.weight_bits and chosen.flash_budget:
+        raise N2D2Error("E007", "-wt-bits and -flash-budget exclude each other", remedy="give one of them")
     if not 0 < chosen.quantile <= 1:
         raise N2D2Error(
             "E003", f"-act-quantile-value {chosen.quantile} is not a share", remedy="give a number above 0 and at most 1"

@@ -14,6 +14,8 @@ from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.prequantized import quantize_prequantized
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.types import TensorTypes
+from n2d2py.report.bits import BitSearch
+from n2d2py.stages.budget import fit_budgets
 from n2d2py.stages.calibrate import Calibration
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import LoadedNetwork
@@ -34,6 +36,7 @@ class QuantizedNetwork:
         options: the options of the integers, None in floating point.
         observed, types: what the types were chosen from; None in floating point and for networks that come quantized.
         quality: the quality that was asked for.
+        search: how bits were chosen under `-flash-budget`; None without.
     """
 
     network: LoadedNetwork
@@ -44,6 +47,7 @@ class QuantizedNetwork:
     observed: Observed | None = None
     types: TensorTypes | None = None
     quality: str = "default"
+    search: BitSearch | None = None
 
 
 def quantize_stage(
@@ -54,7 +58,7 @@ def quantize_stage(
     `given` are the names of options that were asked for: W503 warns of those without effect on a network that comes quantized.
 
     Raises:
-        N2D2Error: E51x, all layers without integer arithmetic together; E506 for another width than that of the file.
+        N2D2Error: E51x, all layers without integer arithmetic together; E520, E521 budgets that cannot be met; E506 for another width than that of the file.
     """
     if isinstance(calibrated, LoadedNetwork):
         network, report = fuse_stage(calibrated, integer=False, rounding=False)
@@ -68,8 +72,12 @@ def quantize_stage(
         return QuantizedNetwork(network, report, graph, real, chosen, quality=quality)
     if not observed.samples and (chosen.needs_samples or chosen.mixed):
         log.notice("without calibration stimuli, weights are rounded to the nearest and biases are not corrected")
+    search = None
+    if options.flash_budget or options.ram_budget:
+        fitted = fit_budgets(network, observed, chosen, options)
+        network, observed, chosen, search = fitted.network, fitted.observed, fitted.options, fitted.search
     graph, types = quantize_observed(observed, chosen)
-    return QuantizedNetwork(network, report, graph, observed.graph, chosen, observed, types, quality)
+    return QuantizedNetwork(network, report, graph, observed.graph, chosen, observed, types, quality, search)
 
 
 _WITHOUT_EFFECT = (
@@ -82,6 +90,8 @@ _WITHOUT_EFFECT = (
     "quality",
     "wt-rounding",
     "wt-bits",
+    "flash-budget",
+    "ram-budget",
     "no-bias-correction",
     "input-bits",
     "output-bits",

@@ -72,6 +72,7 @@ def report_stage(
         latency=built.latency,
         losses=checked.sensitivity.losses,
         losses_stimuli=checked.sensitivity.stimuli,
+        search=quantized.search,
         pictures=_missed_pictures(scores, tested),
         command=options.command,
     )

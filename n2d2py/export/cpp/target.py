@@ -101,6 +101,14 @@ class CppTarget(Target[Project]):
         }
         return {"namespace": namespace_of(prepared.request), **({"packed_weights": packed} if packed else {})}
 
+    def constant_bytes(self, prepared: Prepared[Project]) -> dict[str, int]:
+        """Bytes of the arrays of each layer in the order of the portable kernels, those of few bits packed."""
+        return {
+            layer.node.name: sum(array.bytes for array in layer.code.arrays)
+            for layer in prepared.result.layers
+            if layer.code is not None
+        }
+
     def write(self, prepared: Prepared[Project], folder: Path) -> list[KernelChoice]:
         """Writes the project without manifest and statistics; returns the kernel of each layer."""
         project = prepared.result
