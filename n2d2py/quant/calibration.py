@@ -25,7 +25,6 @@ from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.joins import warn_of_coarse_joins
 from n2d2py.quant.mixed import tensors_to_widen
-from n2d2py.quant.narrow import narrowed
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import form_integers
 from n2d2py.quant.statistics import Statistics, collect
@@ -86,8 +85,6 @@ def quantize_observed(observed: Observed, options: QuantOptions) -> tuple[QuantG
     Raises:
         N2D2Error: E51x, all layers without integer arithmetic together.
     """
-    if options.weight_bits:
-        observed = replace(observed, graph=narrowed(observed.graph, options.weight_bits))
     types = choose(observed, options)
     corrected = correct(observed.graph, types, observed.samples, options)
     return form_integers(observed.graph, corrected.types, options, corrected.layers), corrected.types

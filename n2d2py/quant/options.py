@@ -16,7 +16,6 @@ class QuantOptions:
 
     Attributes:
         bits: width of weights and activations, 8 or 16.
-        weight_bits: `-wt-bits`; width of weights, 2 to 8; 0 for that of `bits`.
         act_clipping, quantile: `-act-clipping-mode`, `-act-quantile-value`.
         wt_clipping: `-wt-clipping-mode`.
         rescaling: `-act-rescaling-mode`.
@@ -37,7 +36,6 @@ class QuantOptions:
     """
 
     bits: int = 8
-    weight_bits: int = 0
     act_clipping: str = "MSE"
     quantile: float = 0.9999
     wt_clipping: str = "None"

@@ -62,6 +62,8 @@ def fit_budgets(network: LoadedNetwork, observed: Observed, options: QuantOption
             "-flash-budget needs stimuli, to measure what few bits cost",
             remedy="add a [database], or give -calib-data FOLDER|FILE.npy|FILE.npz",
         )
+    if target.parameters.key("Winograd") is not None and not network.params.given("Winograd"):
+        network = replace(network, params=network.params.over({"Winograd": False}))
     return _Search(network, observed, options, target).fitted(asked.flash_budget)
 
 

@@ -295,7 +295,6 @@ def quant_options(calibration: CalibrationOptions, chosen: QuantizationOptions, 
     rounding = chosen.rounding or ("nearest" if fast else "adaptive")
     return QuantOptions(
         chosen.bits,
-        chosen.weight_bits,
         chosen.act_clipping,
         chosen.quantile,
         chosen.wt_clipping,

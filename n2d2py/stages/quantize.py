@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.passes import FuseReport
 from n2d2py.quant.calibration import Observed, quantize_observed
+from n2d2py.quant.narrow import narrowed
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.prequantized import quantize_prequantized
 from n2d2py.quant.quantize import float_graph
@@ -76,6 +77,13 @@ def quantize_stage(
     if options.flash_budget or options.ram_budget:
         fitted = fit_budgets(network, observed, chosen, options)
         network, observed, chosen, search = fitted.network, fitted.observed, fitted.options, fitted.search
+    if options.weight_bits:
+        observed = replace(observed, graph=narrowed(observed.graph, options.weight_bits))
+        bits = [width for node in observed.graph.nodes if (width := observed.graph.precision(node).weight_bits)]
+        log.notice(
+            "-wt-bits: %d of %d layers with weights", bits.count(options.weight_bits),
+            sum("weights" in node.params for node in observed.graph.nodes),
+        )
     graph, types = quantize_observed(observed, chosen)
     return QuantizedNetwork(network, report, graph, observed.graph, chosen, observed, types, quality, search)
 
