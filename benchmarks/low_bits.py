@@ -88,7 +88,7 @@ def measure(name: str, bits: list[int], ways: list[str]) -> None:
     """Prints the lines of one network."""
     given, x, labels = NETWORKS[name]()
     net = n2d2py.load(DATA / "models" / f"{name}.onnx")
-    calibrated = n2d2py.calibrate(net, given, options=n2d2py.CalibrationOptions(stimuli=-1))
+    calibrated = n2d2py.calibrate(net, given, options=n2d2py.CalibrationOptions(stimuli=-1, thorough=True))
     engine = FloatEngine(net.graph)
     real = _in_batches(lambda part: engine.run(part)[net.graph.outputs[0]], x)
     print(f"| {name} | float | | {100 * (real.argmax(1) == labels).mean():.1f} | | | |", flush=True)

@@ -675,6 +675,8 @@ def run_options(arguments: Arguments) -> RunOptions:
     whole = parts.pop("", {})
     given = frozenset(option.name for option in OPTIONS if option.key in arguments.given)
     options = replace(RunOptions(), **{part: replace(getattr(RunOptions(), part), **parts[part]) for part in parts}, **whole)
+    if options.quantization.narrow:
+        options = replace(options, calibration=replace(options.calibration, thorough=True))
     options = replace(options, given=given, load=_loading(arguments, options))
     check_options(options)
     _warn_without_effect(arguments)

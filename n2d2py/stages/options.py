@@ -107,6 +107,7 @@ class CalibrationOptions:
         equalize: whether ranges of neighbouring layers are equalized.
         per_output: a weight scale for each output channel; False: one for each layer.
         quality: "fast", "default" or "best": corrections of the integers, and the stimuli for them.
+        thorough: as many stimuli for the corrections as "best" takes: weights of few bits are worth it.
     """
 
     stimuli: int = GIVEN_STIMULI
@@ -114,6 +115,7 @@ class CalibrationOptions:
     equalize: bool = True
     per_output: bool = True
     quality: str = "default"
+    thorough: bool = False
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,11 @@ class QuantizationOptions:
     sequential: bool = False
     unsigned: bool = True
     zero_points: bool = True
+
+    @property
+    def narrow(self) -> bool:
+        """Whether weights of fewer than 8 bits are asked for."""
+        return 0 < self.weight_bits < 8 or self.flash_budget > 0
 
     @property
     def integer(self) -> bool:
