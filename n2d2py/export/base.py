@@ -198,7 +198,8 @@ class Target(Generic[ResultT]):
     def constant_bytes(self, prepared: Prepared[ResultT]) -> dict[str, int]:
         """Bytes of the constants of each layer, by its name."""
         return {
-            node.name: sum(int(np.asarray(array).nbytes) for array in node.params.values()) for node in prepared.request.graph.nodes
+            node.name: sum(int(np.asarray(array).nbytes) for array in node.params.values())
+            for node in prepared.request.graph.nodes
         }
 
     def manifest(self, prepared: Prepared[ResultT]) -> Manifest:

@@ -76,7 +76,9 @@ class LayerwiseRun:
         """Moments of the inputs of the next layer; `thorough` takes more positions."""
         name = node.inputs[0]
         kind = self._quantized.type(name)
-        parts = ordered_map(lambda part: observe(node, part.stored[name], part.real[name], kind, self._count, thorough), self._parts)
+        parts = ordered_map(
+            lambda part: observe(node, part.stored[name], part.real[name], kind, self._count, thorough), self._parts
+        )
         result = next(parts)
         for part in parts:
             result.merge(part)

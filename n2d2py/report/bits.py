@@ -7,6 +7,7 @@ import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from n2d2py.report.svg import Svg
 from n2d2py.targets import text_table
@@ -66,7 +67,14 @@ def _counts(choice: BitChoice) -> str:
 def bits_text(search: BitSearch) -> str:
     """The measured choices by their bytes."""
     rows = [
-        [one.name or "front", f"{one.bytes:,}", _counts(one), f"{one.error:.4g}", f"{one.sqnr_db:.1f}", f"{100 * one.agreement:.0f}"]
+        [
+            one.name or "front",
+            f"{one.bytes:,}",
+            _counts(one),
+            f"{one.error:.4g}",
+            f"{one.sqnr_db:.1f}",
+            f"{100 * one.agreement:.0f}",
+        ]
         for one in _ordered(search)
     ]
     return text_table(["weights", "bytes", "layers by bits", "predicted", "SQNR dB", "agreement %"], rows)
@@ -112,7 +120,7 @@ def draw_front(search: BitSearch, standalone: bool = True) -> str:
         svg.line(_LEFT, y, width, y, "axis")
         svg.text(_LEFT - 5, y + 3.5, f"1e{decade}", "tick", anchor="end")
     line = [place(size, error) for size, error in search.front[:: max(1, len(search.front) // 400)]]
-    for (x1, y1), (x2, y2) in zip(line, line[1:], strict=False):
+    for (x1, y1), (x2, y2) in pairwise(line):
         svg.line(x1, y1, x2, y2, "candidate c1")
     if search.budget <= most:
         x = place(search.budget, 1.0)[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -77,7 +77,7 @@ def _fit_memory(
     small = replace(options, mixed=False, input_bits=8, output_bits=8, wide_joins=False)
     wide = replace(options, mixed=True)
     able = options.bits == 8 and asked.mixed is None and target.quantization.mixed and bool(observed.samples)
-    ways = list(dict.fromkeys([*([wide] if able else []), options, *([small] if options.bits == 8 else [])]))
+    ways = [*([wide] if able else []), options, *([small] if options.bits == 8 and small != options else [])]
     typed = {way: _plain(observed, way) for way in ways}
     sizes = []
     for params in (network.params, network.params.over({"MemoryBudget": budget})):

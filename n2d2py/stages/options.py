@@ -255,7 +255,9 @@ def check_options(options: RunOptions) -> None:
             remedy="use 8 or 16 for integers, -32 or -64 for floating point, -16 for that with weights in half precision",
         )
     if chosen.weight_bits not in (0, 2, 3, 4, 5, 6, 7, 8):
-        raise N2D2Error("E003", f"-wt-bits {chosen.weight_bits} is not supported", remedy="give 2 to 8, or 0 for that of -nbbits")
+        raise N2D2Error(
+            "E003", f"-wt-bits {chosen.weight_bits} is not supported", remedy="give 2 to 8, or 0 for that of -nbbits"
+        )
     if chosen.weight_bits and chosen.flash_budget:
         raise N2D2Error("E007", "-wt-bits and -flash-budget exclude each other", remedy="give one of them")
     if not 0 < chosen.quantile <= 1:

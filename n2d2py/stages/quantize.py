@@ -81,7 +81,8 @@ def quantize_stage(
         observed = replace(observed, graph=narrowed(observed.graph, options.weight_bits))
         bits = [width for node in observed.graph.nodes if (width := observed.graph.precision(node).weight_bits)]
         log.notice(
-            "-wt-bits: %d of %d layers with weights", bits.count(options.weight_bits),
+            "-wt-bits: %d of %d layers with weights",
+            bits.count(options.weight_bits),
             sum("weights" in node.params for node in observed.graph.nodes),
         )
     graph, types = quantize_observed(observed, chosen)

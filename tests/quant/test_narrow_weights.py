@@ -133,7 +133,11 @@ def test_the_front_is_that_of_all_choices():
     }
     found = front(choices, 17)
     every = [
-        (17 + sum(one.bytes for one in way), sum(one.error for one in way), {n: o.bits for n, o in zip(choices, way, strict=True)})
+        (
+            17 + sum(one.bytes for one in way),
+            sum(one.error for one in way),
+            {n: o.bits for n, o in zip(choices, way, strict=True)},
+        )
         for way in product(*choices.values())
     ]
     for budget in range(0, 20000, 37):
@@ -157,9 +161,16 @@ def _model(folder):
             names.append(f"{node.name}_{key}")
             constants.append(numpy_helper.from_array(values, names[-1]))
         if isinstance(node.op, Fc):
-            nodes += [helper.make_node("Flatten", [tensor], ["flat"]), helper.make_node("Gemm", ["flat", *names], ["y"], "y", transB=1)]
+            nodes += [
+                helper.make_node("Flatten", [tensor], ["flat"]),
+                helper.make_node("Gemm", ["flat", *names], ["y"], "y", transB=1),
+            ]
         else:
-            nodes.append(helper.make_node("Conv", [tensor, *names], [node.name], node.name, group=node.op.groups, pads=list(node.op.pads)))
+            nodes.append(
+                helper.make_node(
+                    "Conv", [tensor, *names], [node.name], node.name, group=node.op.groups, pads=list(node.op.pads)
+                )
+            )
             nodes.append(helper.make_node("Relu", [node.name], [tensor := f"{node.name}_relu"]))
     made = helper.make_graph(
         nodes,
