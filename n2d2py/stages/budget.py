@@ -31,7 +31,9 @@ __all__ = ["Fitted", "fit_budgets"]
 _WIDTHS = (16, 8, 4, 2)
 _STIMULI = 16
 """Stimuli on which single layers are rounded, and choices are measured."""
-_MEASURED = 4
+_HELD_OUT = 4
+"""One batch of so many measures, the others round: on those that round, few bits seem to cost nothing in layers of few positions."""
+_MEASURED = 3
 """Choices of the front that are measured, besides the taken one and 4 bits for all."""
 
 
@@ -113,18 +115,26 @@ def _plain(observed: Observed, options: QuantOptions) -> QuantGraph:
     return form_integers(observed.graph, choose(observed, options), options, {})
 
 
+def _with_widths(observed: Observed, widths: Mapping[str, int]) -> Observed:
+    return replace(observed, graph=with_weight_bits(observed.graph, dict(widths)))
+
+
 class _Search:
     """The front of one network, and what its choices are worth."""
 
     def __init__(self, network: LoadedNetwork, observed: Observed, options: QuantOptions, target: Target):
-        self._network, self._observed, self._options, self._target = network, observed, options, target
+        self._network, self._options, self._target, self._whole = network, options, target, observed
+        held, rest = observed.samples[_HELD_OUT - 1 :: _HELD_OUT], list(observed.samples)
+        if held:
+            rest = [batch for place, batch in enumerate(observed.samples) if place % _HELD_OUT != _HELD_OUT - 1]
+        self._observed = replace(observed, samples=rest)
         graph = observed.graph
         self._types = choose(observed, options)
         widths = [bits for bits in _WIDTHS if bits <= options.bits]
         able = [node for node in graph.nodes if "weights" in node.params and graph.precision(node).weight_bits is None]
         able = [node for node in able if can_be_narrow(graph, node)]
-        self._forms = alternatives(graph, self._types, observed.samples, options, {node.name: widths for node in able})
-        stimuli = np.concatenate(observed.samples)
+        self._forms = alternatives(graph, self._types, rest, options, {node.name: widths for node in able})
+        stimuli = np.concatenate(held or rest)
         self._stimuli = stimuli[np.unique(np.linspace(0, len(stimuli) - 1, _STIMULI).round().astype(np.int64))]
         self._real = FloatEngine(graph).run(self._stimuli)[graph.outputs[0]]
         sizes = {bits: self._sizes({name: forms[bits] for name, forms in self._forms.items()}) for bits in widths}
@@ -136,7 +146,6 @@ class _Search:
         first = sizes[widths[0]]
         fixed = sum(size for name, size in first.items() if name not in choices)
         self._front: Front = front(choices, fixed)
-        self._uniform = {bits: sum(size.values()) for bits, size in sizes.items()}
         self._errors = {bits: sum(one[bits] for one in errors.values()) for bits in widths}
 
     def fitted(self, budget: int) -> Fitted:
@@ -144,7 +153,7 @@ class _Search:
         place = self._front.within(budget)
         while place is not None:
             widths = self._front.widths(place)
-            observed, graph = self._quantized(widths)
+            graph = self._quantized(widths)
             size = sum(self._bytes(graph).values())
             if size <= budget:
                 break
@@ -165,29 +174,25 @@ class _Search:
             [(int(b), float(e)) for b, e in zip(self._front.bytes, self._front.errors, strict=True)],
             {name: node.params["weights"].size for name, node in ((n, self._observed.graph.node(n)) for n in widths)},
         )
-        return Fitted(self._network, observed, self._options, search)
+        return Fitted(self._network, _with_widths(self._whole, widths), self._options, search)
 
     def _others(self, taken: int) -> list[BitChoice]:
-        """Measured choices for comparison: all layers of one width, and some of the front."""
+        """Measured choices for comparison: 4 bits for all layers, and some of the front."""
         found = []
-        for bits in self._uniform:
-            if bits in (4, 8):
-                widths = dict.fromkeys(self._forms, bits)
-                _, graph = self._quantized(widths)
-                size = sum(self._bytes(graph).values())
-                found.append(self._measured(f"all {bits} bits", widths, self._errors[bits], graph, size))
+        widths = dict.fromkeys(self._forms, 4)
+        graph = self._quantized(widths)
+        found.append(self._measured("all 4 bits", widths, self._errors[4], graph, sum(self._bytes(graph).values())))
         wanted = np.geomspace(self._front.bytes[0], self._front.bytes[-1], _MEASURED)
         places = {int(np.searchsorted(self._front.bytes, size, side="right")) - 1 for size in wanted} - {taken}
         for place in sorted(places):
             widths = self._front.widths(place)
-            _, graph = self._quantized(widths)
+            graph = self._quantized(widths)
             size = sum(self._bytes(graph).values())
             found.append(self._measured("", widths, float(self._front.errors[place]), graph, size))
         return found
 
-    def _quantized(self, widths: Mapping[str, int]) -> tuple[Observed, QuantGraph]:
-        observed = replace(self._observed, graph=with_weight_bits(self._observed.graph, dict(widths)))
-        return observed, quantize_observed(observed, self._options)[0]
+    def _quantized(self, widths: Mapping[str, int]) -> QuantGraph:
+        return quantize_observed(_with_widths(self._observed, widths), self._options)[0]
 
     def _measured(self, name: str, widths: Mapping[str, int], error: float, graph: QuantGraph, size: int) -> BitChoice:
         output = graph.outputs[0]
