@@ -1,9 +1,10 @@
 """Measures weights of few bits without training, on the shared networks, as a Markdown table.
 
-    N2D2_DATA=FOLDER python benchmarks/low_bits.py [-nearest] [-bits 8,4,3,2] [NETWORK ...]
+    N2D2_DATA=FOLDER python benchmarks/low_bits.py [-nearest] [-thorough] [-bits 8,4,3,2] [NETWORK ...]
 
 Top-1 of the float network and of the simulated integers (8-bit activations), agreement of the two, SQNR of the outputs. Stimuli that
-calibrate are not measured. With -nearest weights are rounded to the nearest too, for comparison.
+calibrate are not measured. With -nearest weights are rounded to the nearest too, for comparison; with -thorough up to
+256 stimuli round them in place of 64, as with the command.
 """
 
 from __future__ import annotations
@@ -84,11 +85,11 @@ def _in_batches(run: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.nd
     return np.concatenate([run(x[start : start + 25]).reshape(-1) for start in range(0, len(x), 25)]).reshape(len(x), -1)
 
 
-def measure(name: str, bits: list[int], ways: list[str]) -> None:
+def measure(name: str, bits: list[int], ways: list[str], thorough: bool = False) -> None:
     """Prints the lines of one network."""
     given, x, labels = NETWORKS[name]()
     net = n2d2py.load(DATA / "models" / f"{name}.onnx")
-    calibrated = n2d2py.calibrate(net, given, options=n2d2py.CalibrationOptions(stimuli=-1, thorough=True))
+    calibrated = n2d2py.calibrate(net, given, options=n2d2py.CalibrationOptions(stimuli=-1, thorough=thorough))
     engine = FloatEngine(net.graph)
     real = _in_batches(lambda part: engine.run(part)[net.graph.outputs[0]], x)
     print(f"| {name} | float | | {100 * (real.argmax(1) == labels).mean():.1f} | | | |", flush=True)
@@ -111,11 +112,12 @@ def main() -> None:
     parser.add_argument("networks", nargs="*")
     parser.add_argument("-bits", default="8,4,3,2")
     parser.add_argument("-nearest", action="store_true")
+    parser.add_argument("-thorough", action="store_true")
     chosen = parser.parse_args()
     ways = (["nearest"] if chosen.nearest else []) + ["adaptive"]
     print("| network | | rounding | top-1 | agreement | SQNR dB | s |\n|---|---|---|---:|---:|---:|---:|")
     for name in chosen.networks or NETWORKS:
-        measure(name, [int(bits) for bits in chosen.bits.split(",")], ways)
+        measure(name, [int(bits) for bits in chosen.bits.split(",")], ways, chosen.thorough)
 
 
 if __name__ == "__main__":
