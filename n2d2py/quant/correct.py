@@ -72,7 +72,7 @@ def alternatives(
         layer = layer_types(graph, node, types, options)
         if layer is not None and node.name in widths:
             if options.adaptive_rounding and has_moments(node):
-                rounding = CompensatedRounding(run.moments(node, True), True)
+                rounding = CompensatedRounding(run.moments(node, True))
                 layer = replace(layer, rounding=rounding, ranging=rounding.magnitudes)
             found[node.name] = {bits: quantize_layer(node, replace(layer, weight_bits=bits)) for bits in widths[node.name]}
             run.advance(node, next(iter(found[node.name].values())))
@@ -88,11 +88,11 @@ def _advanced(node: Node, typed: QuantNode, run: LayerwiseRun) -> QuantNode:
 
 
 def _corrected(node: Node, layer: LayerTypes, run: LayerwiseRun, narrow: bool) -> QuantNode:
-    """The integer form of the next layer of the run, with the corrections that the options ask for; `narrow` as in
-    `CompensatedRounding`."""
+    """The integer form of the next layer of the run, with the corrections that the options ask for; `narrow`: the network
+    has weights of few bits."""
     options = layer.options
     if options.adaptive_rounding and has_moments(node):
-        rounding = CompensatedRounding(run.moments(node, narrow), narrow)
+        rounding = CompensatedRounding(run.moments(node, narrow))
         layer = replace(layer, rounding=Remembered(rounding), ranging=rounding.magnitudes)
     typed = quantize_layer(node, layer)
     error = run.advance(node, typed)

@@ -30,18 +30,20 @@ class Moments:
 
     Attributes:
         square: sums of products of two inputs (G, K, K).
-        drift: sums of products of what an input of the float network is more (rows), and an input (columns) (G, K, K).
+        drift: sums of products of what an input of the float network is more (rows), and an input (columns) (G, K, K); None where that was
+            not asked for.
     """
 
     count: int
     square: np.ndarray
-    drift: np.ndarray
+    drift: np.ndarray | None = None
 
     def merge(self, other: Moments) -> None:
         """Adds the sums of other positions."""
         self.count += other.count
         self.square = self.square + other.square
-        self.drift = self.drift + other.drift
+        if self.drift is not None and other.drift is not None:
+            self.drift = self.drift + other.drift
 
 
 def has_moments(node: Node) -> bool:
@@ -49,16 +51,19 @@ def has_moments(node: Node) -> bool:
     return isinstance(node.op, (Conv, Fc))
 
 
-def observe(node: Node, stored: np.ndarray, real: np.ndarray, kind: NumType, stimuli: int, thorough: bool = False) -> Moments:
+def observe(node: Node, stored: np.ndarray, kind: NumType, stimuli: int, real: np.ndarray | None = None) -> Moments:
     """The moments over a batch of stored inputs (n, ...) of number type `kind`, in steps of its scale; `real` are the same in the float
-    network.
+    network, for `drift`.
 
-    At most a fixed number of positions is taken from all `stimuli` together, at even distances; `thorough` takes more of them.
+    At most a fixed number of positions is taken from all `stimuli` together, at even distances; more of them with `real`.
     """
-    times = _THOROUGH if thorough else 1
+    times = 1 if real is None else _THOROUGH
     columns = _columns(node, stored, kind.zero_point, stimuli, times).astype(np.float32) - np.float32(kind.zero_point)
+    square = np.matmul(columns.transpose(0, 2, 1), columns).astype(np.float64)
+    if real is None:
+        return Moments(columns.shape[1], square)
     exact = _columns(node, real, 0, stimuli, times).astype(np.float32) / np.float32(kind.scale)
-    square, drift = (np.matmul(each.transpose(0, 2, 1), columns).astype(np.float64) for each in (columns, exact - columns))
+    drift = np.matmul((exact - columns).transpose(0, 2, 1), columns).astype(np.float64)
     return Moments(columns.shape[1], square, drift)
 
 

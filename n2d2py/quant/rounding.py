@@ -29,9 +29,9 @@ _WIDE = 1024
 class CompensatedRounding:
     """Rounds the weights of one layer together, by the moments of its inputs."""
 
-    def __init__(self, moments: Moments, narrow: bool = False):
-        """`narrow`: the network has weights of few bits, and its integers drift so far from the float network that each layer
-        makes up for what the layers before it did to its inputs.
+    def __init__(self, moments: Moments):
+        """Moments with a drift are those of a network with weights of few bits: its integers drift so far from the float network
+        that each layer makes up for what the layers before it did to its inputs.
         """
         hessian = moments.square / moments.count
         size = hessian.shape[-1]
@@ -43,7 +43,7 @@ class CompensatedRounding:
         hessian[:, np.arange(size), np.arange(size)] += shrink * diagonal + damping
         self._hessian = hessian
         self._shift: np.ndarray | None = None
-        if narrow:
+        if moments.drift is not None:
             drift = moments.drift / moments.count * (1 - shrink)
             self._shift = np.linalg.solve(hessian, drift.transpose(0, 2, 1)).transpose(0, 2, 1)
 
