@@ -145,6 +145,7 @@ def _print_export(run: ExportRun) -> None:
         N2D2Error: E812 where compiled values are not those of Python.
     """
     from n2d2py.report import comparison_text, worst_text
+    from n2d2py.report.bits import bits_text
     from n2d2py.stages.compare import refuse_differences, summary
     from n2d2py.stages.report import print_scores
 
@@ -156,6 +157,8 @@ def _print_export(run: ExportRun) -> None:
         print(worst_text(checked.compared.stimuli), end="")
         print(summary(checked.compared.layers, options.quantization.bits, run.slack))
     print(checked.sensitivity.text, end="")
+    if run.project.quantized.search is not None:
+        print(bits_text(run.project.quantized.search), end="")
     log.notice("written: %s (report: %s)", run.folder, run.folder / "statistics" / "report.html")
     refuse_differences(checked.compared.layers)
 

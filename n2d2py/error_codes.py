@@ -185,6 +185,8 @@ CODES: dict[str, tuple[str, str]] = {
         "quantize all of it, or calibrate the floating-point network",
     ),
     "E516": ("the histogram of a layer that was not calibrated", "give one of those listed, or calibrate the network"),
+    "E520": ("a flash budget below what the fewest bits take", "allow more bytes, or use a smaller network"),
+    "E521": ("a RAM budget that no activations and no plan meet", "allow more bytes, or make the input smaller"),
     "E601": ("an unknown memory strategy", "use one of those listed"),
     "E602": ("a malformed memory graph", "correct it"),
     "E603": ("a setting of the memory planner that has no meaning", "use one of those listed"),

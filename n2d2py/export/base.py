@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
 from n2d2py.errors import ErrorList, InternalError, N2D2Error
 from n2d2py.export.stimuli import StoredStimuli
 from n2d2py.export.writer import Manifest
@@ -194,6 +196,13 @@ class Target(Generic[ResultT]):
     def details(self, prepared: Prepared[ResultT]) -> dict[str, Any]:
         """What readers of the manifest, and the runner, need to know of this export; plain JSON values."""
         return {}
+
+    def constant_bytes(self, prepared: Prepared[ResultT]) -> dict[str, int]:
+        """Bytes of the constants of each layer, by its name."""
+        return {
+            node.name: sum(int(np.asarray(array).nbytes) for array in node.params.values())
+            for node in prepared.request.graph.nodes
+        }
 
     def manifest(self, prepared: Prepared[ResultT]) -> Manifest:
         """The manifest of the export, for ExportFolder."""

@@ -15,7 +15,7 @@ class Precision:
 
     Attributes:
         bits: width of the integers that the layer reads and writes, 8 or 16.
-        weight_bits: width of its weights, 8 or 16.
+        weight_bits: width of its weights, 2 to 8 or 16.
         quantize: False for a layer that stays in floating point.
     """
 

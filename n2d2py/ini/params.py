@@ -143,6 +143,10 @@ class Params:
         """Where the parameter is given; None for a default."""
         return self._places.get(name)
 
+    def over(self, values: dict[str, Any]) -> Params:
+        """The same with other values of some export parameters."""
+        return Params(self.schema, {**self._values, **values}, self._layers, self._places, self.foreign)
+
     def as_dict(self) -> dict[str, Any]:
         """All export parameters by name, in the order of the documentation."""
         return dict(self._values)

@@ -373,6 +373,39 @@ OPTIONS: tuple[Option, ...] = (
         field="quantization.rounding",
     ),
     Option(
+        "wt-bits",
+        "int",
+        0,
+        "width of the weights of convolutions and fully connected layers, 2 to 8; 0: that of -nbbits; those of 4 and 2 bits share "
+        "bytes with others (PackWeights)",
+        _QUANT,
+        "N",
+        minimum=0,
+        field="quantization.weight_bits",
+    ),
+    Option(
+        "flash-budget",
+        "int",
+        0,
+        "bytes that the weights, biases and tables of the export may take: each layer gets the bits of its weights, 2, 4 or 8, with "
+        "the least error of the outputs; the choices are in statistics/bits",
+        _QUANT,
+        "BYTES",
+        minimum=0,
+        field="quantization.flash_budget",
+    ),
+    Option(
+        "ram-budget",
+        "int",
+        0,
+        "bytes that the activations may take: they get 16 bits where most is lost, as far as that fits, and the fastest mode of "
+        "the memory that fits",
+        _QUANT,
+        "BYTES",
+        minimum=0,
+        field="quantization.ram_budget",
+    ),
+    Option(
         "wt-reduce-range",
         "flag",
         False,

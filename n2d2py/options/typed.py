@@ -98,6 +98,8 @@ def run_options(arguments: Arguments) -> RunOptions:
     whole = parts.pop("", {})
     given = frozenset(option.name for option in OPTIONS if option.key in arguments.given)
     options = replace(RunOptions(), **{part: replace(getattr(RunOptions(), part), **parts[part]) for part in parts}, **whole)
+    if options.quantization.narrow:
+        options = replace(options, calibration=replace(options.calibration, thorough=True))
     options = replace(options, given=given, load=_loading(arguments, options))
     check_options(options)
     _warn_without_effect(arguments)
@@ -138,8 +140,8 @@ def _calibrates_on_given(a: Arguments) -> bool:
 _OF_INTEGERS = tuple(
     """
     act-clipping-mode act-quantile-value wt-clipping-mode act-rescaling-mode act-rescale-per-output quality wt-rounding
-    wt-reduce-range no-bias-correction input-bits output-bits mixed-precision no-mixed-precision sequential-calibration
-    no-unsigned no-zero-points no-cle calib-reload
+    wt-bits flash-budget ram-budget wt-reduce-range no-bias-correction input-bits output-bits mixed-precision
+    no-mixed-precision sequential-calibration no-unsigned no-zero-points no-cle calib-reload
     """.split()
 )
 

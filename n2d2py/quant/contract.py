@@ -15,7 +15,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.shapes import Shape
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.weights import Rounding, round_nearest
+from n2d2py.quant.weights import Ranging, Rounding, range_nearest, round_nearest
 from n2d2py.registry import Registry
 
 __all__ = [
@@ -33,7 +33,8 @@ __all__ = [
 
 @dataclass(frozen=True)
 class LayerTypes:
-    """What a quantizer may use: number types of the layer's inputs and of its output, options, rounding of weights.
+    """What a quantizer may use: number types of the layer's inputs and of its output, options, rounding of weights, ranges of weights of
+    fewer than 8 bits.
 
     `weight_bits` is the width of the layer's weights; None for that of the network. `input_shape` is the shape of the first input.
     """
@@ -42,6 +43,7 @@ class LayerTypes:
     output: NumType
     options: QuantOptions
     rounding: Rounding = round_nearest
+    ranging: Ranging = range_nearest
     weight_bits: int | None = None
     input_shape: Shape | None = None
 

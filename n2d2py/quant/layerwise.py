@@ -72,11 +72,13 @@ class LayerwiseRun:
         ]
         self._count = sum(len(x) for x in batches)
 
-    def moments(self, node: Node) -> Moments:
-        """Moments of the inputs of the next layer."""
+    def moments(self, node: Node, thorough: bool = False) -> Moments:
+        """Moments of the inputs of the next layer; `thorough`: of more positions, and beside the float network."""
         name = node.inputs[0]
         kind = self._quantized.type(name)
-        parts = ordered_map(lambda part: observe(node, part.stored[name], kind, self._count), self._parts)
+        parts = ordered_map(
+            lambda part: observe(node, part.stored[name], kind, self._count, part.real[name] if thorough else None), self._parts
+        )
         result = next(parts)
         for part in parts:
             result.merge(part)

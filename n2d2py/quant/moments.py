@@ -18,6 +18,8 @@ __all__ = ["Moments", "has_moments", "observe"]
 _MIN_COLUMNS = 4096
 _MAX_COLUMNS = 16384
 _COLUMNS_PER_INPUT = 8
+_THOROUGH = 4
+"""Factor on these for weights of few bits."""
 
 
 @dataclass
@@ -28,15 +30,20 @@ class Moments:
 
     Attributes:
         square: sums of products of two inputs (G, K, K).
+        drift: sums of products of what an input of the float network is more (rows), and an input (columns) (G, K, K); None where that was
+            not asked for.
     """
 
     count: int
     square: np.ndarray
+    drift: np.ndarray | None = None
 
     def merge(self, other: Moments) -> None:
         """Adds the sums of other positions."""
         self.count += other.count
         self.square = self.square + other.square
+        if self.drift is not None and other.drift is not None:
+            self.drift = self.drift + other.drift
 
 
 def has_moments(node: Node) -> bool:
@@ -44,16 +51,23 @@ def has_moments(node: Node) -> bool:
     return isinstance(node.op, (Conv, Fc))
 
 
-def observe(node: Node, stored: np.ndarray, kind: NumType, stimuli: int) -> Moments:
-    """The moments over a batch of stored inputs (n, ...) of number type `kind`, in steps of its scale.
+def observe(node: Node, stored: np.ndarray, kind: NumType, stimuli: int, real: np.ndarray | None = None) -> Moments:
+    """The moments over a batch of stored inputs (n, ...) of number type `kind`, in steps of its scale; `real` are the same in the float
+    network, for `drift`.
 
-    At most a fixed number of positions is taken from all `stimuli` together, at even distances.
+    At most a fixed number of positions is taken from all `stimuli` together, at even distances; more of them with `real`.
     """
-    columns = _columns(node, stored, kind.zero_point, stimuli).astype(np.float32) - np.float32(kind.zero_point)
-    return Moments(columns.shape[1], np.matmul(columns.transpose(0, 2, 1), columns).astype(np.float64))
+    times = 1 if real is None else _THOROUGH
+    columns = _columns(node, stored, kind.zero_point, stimuli, times).astype(np.float32) - np.float32(kind.zero_point)
+    square = np.matmul(columns.transpose(0, 2, 1), columns).astype(np.float64)
+    if real is None:
+        return Moments(columns.shape[1], square)
+    exact = _columns(node, real, 0, stimuli, times).astype(np.float32) / np.float32(kind.scale)
+    drift = np.matmul((exact - columns).transpose(0, 2, 1), columns).astype(np.float64)
+    return Moments(columns.shape[1], square, drift)
 
 
-def _columns(node: Node, x: np.ndarray, fill: int, stimuli: int) -> np.ndarray:
+def _columns(node: Node, x: np.ndarray, fill: int, stimuli: int, times: int) -> np.ndarray:
     """Sampled inputs of the layer's sums (G, P, K)."""
     if isinstance(node.op, Fc):
         return x.reshape(1, len(x), -1)
@@ -61,7 +75,7 @@ def _columns(node: Node, x: np.ndarray, fill: int, stimuli: int) -> np.ndarray:
     windows = sliding_windows(pad(x, op.pads, fill), weights.shape[2:], op.stride, op.dilation)
     n, _, lines, columns = windows.shape[:4]
     inputs = int(np.prod(weights.shape[1:]))
-    wanted = min(max(_COLUMNS_PER_INPUT * inputs, _MIN_COLUMNS), _MAX_COLUMNS)
+    wanted = times * min(max(_COLUMNS_PER_INPUT * inputs, _MIN_COLUMNS), _MAX_COLUMNS)
     chosen = _positions(lines * columns, wanted, stimuli)
     picked = windows[:, :, chosen // columns, chosen % columns]
     return picked.transpose(0, 2, 1, 3, 4).reshape(n * len(chosen), op.groups, inputs).transpose(1, 0, 2)

@@ -43,8 +43,8 @@ class LayerLoss:
         """What to write into the layer's section; "" where only a wider range helps."""
         if self.cause == "clipping":
             return ""
-        if self.cause == "weights" and self.weight_bits == 8:
-            return "QuantWeightBits=16"
+        if self.cause == "weights" and 0 < self.weight_bits <= 8:
+            return f"QuantWeightBits={16 if self.weight_bits == 8 else 8}"
         return "QuantBits=16" if self.bits == 8 else "Quantize=0"
 
 
@@ -64,7 +64,7 @@ def layer_losses(graph: Graph, quantized: QuantGraph, stimuli: np.ndarray) -> li
         for node in log.progress(nodes, f"layers one by one {index + 1}/{len(batches)}", total=len(nodes), unit="layer"):
             tail = Tail(graph, [node.output])
             sums[node.name].add(graph, quantized, node, real, tail)
-    return sorted((sums[node.name].result(quantized, node) for node in nodes), key=lambda loss: -loss.power)
+    return sorted((sums[node.name].result(graph, quantized, node) for node in nodes), key=lambda loss: -loss.power)
 
 
 class _Sums:
@@ -93,7 +93,7 @@ class _Sums:
         for part, power in _parts(graph, quantized, node, real, restored).items():
             self.parts[part] += power
 
-    def result(self, quantized: QuantGraph, node: QuantNode) -> LayerLoss:
+    def result(self, graph: Graph, quantized: QuantGraph, node: QuantNode) -> LayerLoss:
         weights = node.params.get("weights")
         return LayerLoss(
             node.name,
@@ -104,7 +104,7 @@ class _Sums:
             max(self.parts, key=lambda part: self.parts[part]),
             self.clipped / self.stored,
             min(quantized.type(name).bits for name in (*node.inputs, node.output)),
-            0 if weights is None else 8 * weights.dtype.itemsize,
+            0 if weights is None else graph.precision(graph.node(node.name)).weight_bits or 8 * weights.dtype.itemsize,
         )
 
 

@@ -60,7 +60,7 @@ class WeightedQuantizer(Quantizer):
         options, x = types.options, types.inputs[0]
         per_output = options.per_output or self.per_output
         bits = types.weight_bits or options.bits
-        limit, order = 2**31 - 1 if bits == 8 else _WIDE_SUMS, self._reduced_order(node, types, bits)
+        limit, order = 2**31 - 1 if bits <= 8 else _WIDE_SUMS, self._reduced_order(node, types, bits)
         quantize = partial(
             quantize_weights,
             node.params["weights"],
@@ -71,9 +71,10 @@ class WeightedQuantizer(Quantizer):
             per_output=per_output,
             clipping=options.wt_clipping,
             rounding=types.rounding,
+            ranging=types.ranging,
         )
         result = quantize(limit=limit, reduced_order=order)
-        if result.widened and x.bits > 8 and bits == 8:
+        if result.widened and x.bits > 8 and bits <= 8:
             free = quantize(limit=_WIDE_SUMS, reduced_order=order)
             if np.max(result.scales / free.scales) > _COARSER:
                 limit, result = _WIDE_SUMS, free
@@ -131,7 +132,7 @@ class WeightedQuantizer(Quantizer):
 
     def _reduced_order(self, node: Node, types: LayerTypes, bits: int) -> np.ndarray | None:
         """The order of an output's weights in the kernels that multiply bytes, for a layer that `-wt-reduce-range` concerns."""
-        if not types.options.reduce_range or bits != 8 or types.inputs[0].bits != 8:
+        if not types.options.reduce_range or bits > 8 or types.inputs[0].bits != 8:
             return None
         shape = self.weight_shape(node, types)
         return None if shape is None else np.arange(np.prod(shape)).reshape(shape).transpose(1, 2, 0).reshape(-1)

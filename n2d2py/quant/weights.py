@@ -11,13 +11,19 @@ from n2d2py.arithmetic import PLACE_LIMIT, largest_place
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.thresholds import kl_threshold
 
-__all__ = ["QuantizedWeights", "Rounding", "quantize_weights", "round_nearest"]
+__all__ = ["QuantizedWeights", "Ranging", "Rounding", "quantize_weights", "range_nearest", "round_nearest"]
 
 MAX_ACCUMULATOR = 2**31 - 1
+
+_NARROW = 8
+"""Weights of fewer bits have few steps: what is clipped costs less than what a coarser step would."""
 
 
 Rounding = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
 """(weights (O, K), scales (O), levels) -> integers (O, K) in +-levels."""
+
+Ranging = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
+"""(weights (O, K), largest magnitudes (O), levels) -> magnitudes (O) that +-levels stand for."""
 
 
 def round_nearest(rows: np.ndarray, scales: np.ndarray, levels: int) -> np.ndarray:
@@ -54,6 +60,11 @@ def _clip_magnitudes(rows: np.ndarray, mode: str, levels: int) -> np.ndarray:
             return largest
         counts, edges = histogram.magnitudes()
         return np.minimum(largest, kl_threshold(counts, edges, levels))
+    return range_nearest(rows, largest, levels)
+
+
+def range_nearest(rows: np.ndarray, largest: np.ndarray, levels: int) -> np.ndarray:
+    """The magnitudes (O), at least half of the largest, with the least square error of weights (O, K) rounded to the nearest."""
     best, best_error = largest.copy(), np.full(len(rows), np.inf)
     for ratio in np.linspace(1.0, 0.5, 51):
         step = np.maximum(largest * ratio / levels, 1e-300)[:, None]
@@ -102,12 +113,13 @@ def quantize_weights(
     limit: int = MAX_ACCUMULATOR,
     gain: np.ndarray | None = None,
     rounding: Rounding = round_nearest,
+    ranging: Ranging = range_nearest,
     reduced_order: np.ndarray | None = None,
     scales: np.ndarray | None = None,
 ) -> QuantizedWeights:
     """Quantizes weights (O, ...) and bias (O) of a layer whose input integers are at most `input_peak`.
 
-    w_q = round(gain * w / s_w), s_w = max|w| / (2^(bits-1) - 1) per output (or for the layer);
+    w_q = round(gain * w / s_w), s_w = max|w| / (2^(bits-1) - 1) per output (or for the layer), with less than max|w| by `ranging` below 8 bits;
     b_q = round(gain * b / (input_scale * s_w)). A scale is enlarged where the accumulator could
     otherwise pass `limit`; `gain` (O) carries what a shift rescale cannot represent. With `reduced_order`, the place of each
     weight of an output in the kernel's order, scales are enlarged until products of bytes fit 16 bits. `scales` are those to
@@ -116,7 +128,8 @@ def quantize_weights(
     rows = weights.reshape(len(weights), -1).astype(np.float64)
     bias = bias.astype(np.float64)
     levels = 2 ** (bits - 1) - 1
-    magnitude = _clip_magnitudes(rows, clipping, levels)
+    narrow = bits < _NARROW and clipping == "None"
+    magnitude = ranging(rows, np.abs(rows).max(axis=1), levels) if narrow else _clip_magnitudes(rows, clipping, levels)
     if not per_output:
         magnitude = np.full(len(rows), magnitude.max())
     if scales is None:
@@ -146,7 +159,7 @@ def quantize_weights(
             break
         growth = _growth(excess, per_output)
         scales, reduced = scales * growth, reduced * growth
-    dtype = np.int8 if bits == 8 else np.int16
+    dtype = np.int8 if bits <= 8 else np.int16
     return QuantizedWeights(
         quantized.reshape(weights.shape).astype(dtype),
         quantized_bias.astype(np.int64),

@@ -16,6 +16,7 @@ from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.sensitivity import LayerLoss
 from n2d2py.quant.worst import StimulusComparison
+from n2d2py.report.bits import BitSearch
 from n2d2py.report.footprint import Footprint
 from n2d2py.runtime import Latency
 from n2d2py.targets import Score
@@ -49,6 +50,7 @@ class ReportData:
         latency: its time; None where it was not timed.
         instructions: as `Runner.instructions`; None where they were not counted.
         losses: what each layer costs in integers, the worst first, over `losses_stimuli`.
+        search: how bits were chosen under a budget; None without.
         pictures: bytes (H, W) or (H, W, 3) of misclassified stimuli, by their number.
         command: the command line that gives these results again.
     """
@@ -75,6 +77,7 @@ class ReportData:
     instructions: tuple[str, int, bool] | None = None
     losses: Sequence[LayerLoss] = ()
     losses_stimuli: int = 0
+    search: BitSearch | None = None
     pictures: Mapping[int, np.ndarray] = field(default_factory=dict)
     command: str = ""
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from n2d2py.quant.thresholds import CLIPPING_MODES
+from n2d2py.report.bits import bits_text, draw_front
 from n2d2py.report.calibration import TensorRange
 from n2d2py.report.comparison import identical_word
 from n2d2py.report.comparison_plot import draw_levels, draw_sqnr, inline_picture
@@ -51,6 +52,8 @@ def report_page(data: ReportData, rows: list[LayerRow], ranges: list[TensorRange
         tiles=tiles(data, rows),
         times=latency_bars(data, rows),
         losses=loss_bars(data, rows),
+        front=draw_front(data.search, standalone=False) if data.search else "",
+        bits=bits_text(data.search) if data.search else "",
         layers=layer_table(data, rows),
         precision=_precision(data.qgraph.bits),
         targets=_targets(data),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from n2d2py.files import write_text
 from n2d2py.memory.files import write_memory_files
+from n2d2py.report.bits import bits_csv, bits_text, draw_front
 from n2d2py.report.calibration import tensor_ranges, write_calibration
 from n2d2py.report.comparison import comparison_csv, comparison_text, levels_csv, worst_csv, worst_text
 from n2d2py.report.data import ReportData
@@ -22,7 +23,7 @@ def write_report(data: ReportData, folder: Path) -> None:
     """Writes all files of a report into `folder` (the export's `statistics`); equal data give equal bytes.
 
     layers.csv, layers.txt, summary.json, report.html; calibration/ (ranges and histograms); memory/ with a
-    plan; graph/network.svg and graph.json; compare.txt, compare.csv, compare_levels.csv and compare_stimuli.csv with
+    plan; bits/ with a search for bits; graph/network.svg and graph.json; compare.txt, compare.csv, compare_levels.csv and compare_stimuli.csv with
     comparisons.
     """
     rows = layer_rows(data.qgraph, data.kernels)
@@ -35,6 +36,10 @@ def write_report(data: ReportData, folder: Path) -> None:
         write_memory_files(folder / "memory", data.problem, data.plan)
     write_text(folder / "graph" / "network.svg", draw_network(data.qgraph) + "\n")
     write_text(folder / "graph" / "graph.json", json.dumps(data.qgraph.dump(), indent=1) + "\n")
+    if data.search is not None:
+        write_text(folder / "bits" / "front.txt", bits_text(data.search))
+        write_text(folder / "bits" / "front.csv", bits_csv(data.search))
+        write_text(folder / "bits" / "front.svg", draw_front(data.search) + "\n")
     if data.comparisons:
         write_text(
             folder / "compare.txt",

@@ -113,7 +113,7 @@ def _ranges(graph: Graph, network: LoadedNetwork) -> dict[str, tuple[float, floa
 def _collected(network: LoadedNetwork, options: CalibrationOptions, graph: Graph) -> Observed:
     """Statistics of a prepared graph over the calibration stimuli."""
     stimuli = _calibration_stimuli(network, options)
-    samples = _samples(graph, stimuli, options.quality)
+    samples = _samples(graph, stimuli, options)
     size = batch_size(graph)
     batches = log.progress(
         (x for x, _, _ in stimuli.batches(size)), "calibrating", total=-(-len(stimuli) // size), unit="batch"
@@ -136,14 +136,15 @@ def _reloaded(network: LoadedNetwork, options: CalibrationOptions, graph: Graph)
     if stimuli is not None:
         stimuli = stimuli.spread(statistics.stimuli)
         statistics.check_data(path, (x for x, _, _ in stimuli.batches(SAMPLE_BATCH)))
-        samples = _samples(graph, stimuli, options.quality)
+        samples = _samples(graph, stimuli, options)
     log.notice("calibration: statistics of %d stimuli reloaded", statistics.stimuli)
     return observed_before(graph, statistics, samples, _ranges(graph, network))
 
 
-def _samples(graph: Graph, calibrated: Stimuli, quality: str) -> list[np.ndarray]:
+def _samples(graph: Graph, calibrated: Stimuli, options: CalibrationOptions) -> list[np.ndarray]:
     """Batches for the corrections: as many of the calibrated stimuli as fit into memory together, at even distances."""
-    chosen = calibrated.spread(min(len(calibrated), sample_count(graph), _MOST_SAMPLES[quality]))
+    most = _MOST_SAMPLES["best" if options.thorough else options.quality]
+    chosen = calibrated.spread(min(len(calibrated), sample_count(graph), most))
     batches = log.progress(
         (x for x, _, _ in chosen.batches(SAMPLE_BATCH)), "reading samples", total=-(-len(chosen) // SAMPLE_BATCH), unit="batch"
     )

@@ -21,7 +21,7 @@ from n2d2py.memory.stream import StreamPlanner
 from n2d2py.memory.sums import residual_sums
 from n2d2py.passes.integer.residual_add import addable, fuse_residual_adds
 
-__all__ = ["WITH_SUMS", "PlannedNetwork", "plan_by_params", "plan_stage", "settings_by_params", "smaller_plan"]
+__all__ = ["WITH_SUMS", "PlannedNetwork", "plan_by_params", "plan_stage", "planned", "settings_by_params", "smaller_plan"]
 
 WITH_SUMS = ("OptimizeOverlap", "OptimizeReorder", "OptimizeOptimal")
 """Strategies that can lay a sum over its operand without a layer of its own."""
@@ -39,6 +39,20 @@ class PlannedNetwork:
 
 
 def plan_stage(graph: QuantGraph, params: Params, adds_residuals: bool = False) -> PlannedNetwork:
+    """As `planned`, and says what it found."""
+    found = planned(graph, params, adds_residuals)
+    plan = found.plan
+    log.notice(
+        "arena: %s bytes for %s of tensors (%s%s), checked",
+        f"{plan.arena_bytes:,}",
+        f"{found.problem.tensor_bytes:,}",
+        plan.options.get("MemoryMode", plan.strategy),
+        _bound_text(plan),
+    )
+    return found
+
+
+def planned(graph: QuantGraph, params: Params, adds_residuals: bool = False) -> PlannedNetwork:
     """Plans the arena of a typed network by the export parameters; `adds_residuals`: the export's convolutions can do sums, and the
     network becomes one with such convolutions where that needs no more memory.
 
@@ -55,13 +69,6 @@ def plan_stage(graph: QuantGraph, params: Params, adds_residuals: bool = False) 
     else:
         plan = _plan(problem, params)
     refuse_violations(check_plan(problem, plan))
-    log.notice(
-        "arena: %s bytes for %s of tensors (%s%s), checked",
-        f"{plan.arena_bytes:,}",
-        f"{problem.tensor_bytes:,}",
-        plan.options.get("MemoryMode", plan.strategy),
-        _bound_text(plan),
-    )
     return PlannedNetwork(graph, problem, plan)
 
 

@@ -107,6 +107,7 @@ class CalibrationOptions:
         equalize: whether ranges of neighbouring layers are equalized.
         per_output: a weight scale for each output channel; False: one for each layer.
         quality: "fast", "default" or "best": corrections of the integers, and the stimuli for them.
+        thorough: as many stimuli for the corrections as "best" takes: weights of few bits are worth it.
     """
 
     stimuli: int = GIVEN_STIMULI
@@ -114,6 +115,7 @@ class CalibrationOptions:
     equalize: bool = True
     per_output: bool = True
     quality: str = "default"
+    thorough: bool = False
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,9 @@ class QuantizationOptions:
     Attributes:
         bits: 8 or 16 for integers, 32 for plain ones, -32 or -64 for floating point, -16 for that with weights in half
             precision.
+        weight_bits: width of weights, 2 to 8; 0: as `bits`.
+        flash_budget: bytes that the constants of the export may have; bits of weights are chosen for it. 0: any.
+        ram_budget: bytes that the arena may have; bits of activations and the plan are chosen for it. 0: any.
         act_clipping, quantile: how ranges of activations are chosen; the share of values that "Quantile" keeps, in (0, 1].
         wt_clipping: how ranges of weights are chosen.
         rescaling: arithmetic that maps accumulators to outputs; None: that of the target, else Floating-point.
@@ -137,6 +142,9 @@ class QuantizationOptions:
     """
 
     bits: int = 8
+    weight_bits: int = 0
+    flash_budget: int = 0
+    ram_budget: int = 0
     act_clipping: str = "MSE"
     quantile: float = 0.9999
     wt_clipping: str = "None"
@@ -150,6 +158,11 @@ class QuantizationOptions:
     sequential: bool = False
     unsigned: bool = True
     zero_points: bool = True
+
+    @property
+    def narrow(self) -> bool:
+        """Whether weights of fewer than 8 bits are asked for."""
+        return 0 < self.weight_bits < 8 or self.flash_budget > 0
 
     @property
     def integer(self) -> bool:
@@ -241,6 +254,12 @@ def check_options(options: RunOptions) -> None:
             f"-nbbits {chosen.bits} is not supported",
             remedy="use 8 or 16 for integers, -32 or -64 for floating point, -16 for that with weights in half precision",
         )
+    if chosen.weight_bits not in (0, 2, 3, 4, 5, 6, 7, 8):
+        raise N2D2Error(
+            "E003", f"-wt-bits {chosen.weight_bits} is not supported", remedy="give 2 to 8, or 0 for that of -nbbits"
+        )
+    if chosen.weight_bits and chosen.flash_budget:
+        raise N2D2Error("E007", "-wt-bits and -flash-budget exclude each other", remedy="give one of them")
     if not 0 < chosen.quantile <= 1:
         raise N2D2Error(
             "E003", f"-act-quantile-value {chosen.quantile} is not a share", remedy="give a number above 0 and at most 1"

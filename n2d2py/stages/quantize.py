@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.passes import FuseReport
 from n2d2py.quant.calibration import Observed, quantize_observed
+from n2d2py.quant.narrow import narrowed
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.prequantized import quantize_prequantized
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.types import TensorTypes
+from n2d2py.report.bits import BitSearch
+from n2d2py.stages.budget import fit_budgets
 from n2d2py.stages.calibrate import Calibration
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import LoadedNetwork
@@ -34,6 +37,7 @@ class QuantizedNetwork:
         options: the options of the integers, None in floating point.
         observed, types: what the types were chosen from; None in floating point and for networks that come quantized.
         quality: the quality that was asked for.
+        search: how bits were chosen under `-flash-budget`; None without.
     """
 
     network: LoadedNetwork
@@ -44,6 +48,7 @@ class QuantizedNetwork:
     observed: Observed | None = None
     types: TensorTypes | None = None
     quality: str = "default"
+    search: BitSearch | None = None
 
 
 def quantize_stage(
@@ -54,7 +59,7 @@ def quantize_stage(
     `given` are the names of options that were asked for: W503 warns of those without effect on a network that comes quantized.
 
     Raises:
-        N2D2Error: E51x, all layers without integer arithmetic together; E506 for another width than that of the file.
+        N2D2Error: E51x, all layers without integer arithmetic together; E520, E521 budgets that cannot be met; E506 for another width than that of the file.
     """
     if isinstance(calibrated, LoadedNetwork):
         network, report = fuse_stage(calibrated, integer=False, rounding=False)
@@ -68,13 +73,25 @@ def quantize_stage(
         return QuantizedNetwork(network, report, graph, real, chosen, quality=quality)
     if not observed.samples and (chosen.needs_samples or chosen.mixed):
         log.notice("without calibration stimuli, weights are rounded to the nearest and biases are not corrected")
+    search = None
+    if options.flash_budget or options.ram_budget:
+        fitted = fit_budgets(network, observed, chosen, options)
+        network, observed, chosen, search = fitted.network, fitted.observed, fitted.options, fitted.search
+    if options.weight_bits:
+        observed = replace(observed, graph=narrowed(observed.graph, options.weight_bits))
+        bits = [width for node in observed.graph.nodes if (width := observed.graph.precision(node).weight_bits)]
+        log.notice(
+            "-wt-bits: %d of %d layers with weights",
+            bits.count(options.weight_bits),
+            sum("weights" in node.params for node in observed.graph.nodes),
+        )
     graph, types = quantize_observed(observed, chosen)
-    return QuantizedNetwork(network, report, graph, observed.graph, chosen, observed, types, quality)
+    return QuantizedNetwork(network, report, graph, observed.graph, chosen, observed, types, quality, search)
 
 
 _WITHOUT_EFFECT = tuple(
     """
-    calib calib-reload act-clipping-mode act-quantile-value wt-clipping-mode act-rescale-per-output quality wt-rounding
+    calib calib-reload act-clipping-mode act-quantile-value wt-clipping-mode act-rescale-per-output quality wt-rounding wt-bits flash-budget ram-budget
     no-bias-correction input-bits output-bits no-unsigned no-cle mixed-precision no-mixed-precision sequential-calibration
     wt-reduce-range
     """.split()

@@ -73,6 +73,7 @@ def report_stage(
         instructions=built.instructions,
         losses=checked.sensitivity.losses,
         losses_stimuli=checked.sensitivity.stimuli,
+        search=quantized.search,
         pictures=_missed_pictures(scores, tested),
         command=options.command,
     )

@@ -43,6 +43,12 @@ PARAMETERS = MEMORY_PARAMETERS.extended(
         "weights of 1, 2 and 4 bits are stored 8, 4 and 2 to a byte, and unpacked before they are multiplied; 0: a byte each",
     ),
     Key(
+        "Winograd",
+        Kind.BOOL,
+        True,
+        "3 x 3 convolutions of bytes in Winograd's form where that is faster; 0: in no layer, as their weights then take 16/9 of the memory",
+    ),
+    Key(
         "SIMD",
         Kind.ENUM,
         "auto",

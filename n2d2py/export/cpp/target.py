@@ -9,10 +9,12 @@ from typing import Any
 
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.export.base import ExportRequest, KernelChoice, Prepared, Target, no_layers
+from n2d2py.export.cpp.arrays import is_string
 from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.identifiers import Identifiers, namespace_name
 from n2d2py.export.cpp.layer import layer_code
 from n2d2py.export.cpp.parameters import LAYER_PARAMETERS, PARAMETERS, WEIGHTS_FORMATS
+from n2d2py.export.cpp.parts import Array
 from n2d2py.export.cpp.project import Project, namespace_of
 from n2d2py.export.cpp.runner import CompiledExport
 from n2d2py.export.cpp.tiles import tile_constants, winograd_choices
@@ -24,6 +26,10 @@ from n2d2py.memory.parameters import N2D2_STRATEGIES
 from n2d2py.memory.plan import MemoryPlan
 
 __all__ = ["CppTarget"]
+
+
+_ALIGNMENT = 64
+"""Of every constant array."""
 
 
 class CppTarget(Target[Project]):
@@ -63,10 +69,12 @@ class CppTarget(Target[Project]):
         codes: dict[str, LayerCode] = {}
         if not found:
             identifiers, packs = Identifiers(graph), bool(request.parameters.get("PackWeights", True))
+            winograd = bool(request.parameters.get("Winograd", True))
             for node in graph.nodes:
                 try:
                     if node.name not in plan.views:
-                        code = codes[node.name] = layer_code(node, graph, plan, identifiers, packs)
+                        code = layer_code(node, graph, plan, identifiers, packs)
+                        code = codes[node.name] = code if winograd else replace(code, winograd=None)
                         found += _form_problems(code, request.layer_parameters.get(node.name, {}).get("Tile", ""))
                 except N2D2Error as problem:
                     found.append(problem)
@@ -100,6 +108,15 @@ class CppTarget(Target[Project]):
             if layer.code is not None and layer.code.storage is not None
         }
         return {"namespace": namespace_of(prepared.request), **({"packed_weights": packed} if packed else {})}
+
+    def constant_bytes(self, prepared: Prepared[Project]) -> dict[str, int]:
+        """Bytes of the sections of each layer's arrays, for the instruction set that needs most; weights of few bits are packed."""
+        weights_format = prepared.request.parameters.get("WeightsFormat", "auto")
+        return {
+            layer.node.name: sum(_section_bytes(array, weights_format) for array in layer.code.constants)
+            for layer in prepared.result.layers
+            if layer.code is not None
+        }
 
     def write(self, prepared: Prepared[Project], folder: Path) -> list[KernelChoice]:
         """Writes the project without manifest and statistics; returns the kernel of each layer."""
@@ -135,6 +152,13 @@ def _chosen(layer: LayerView) -> KernelChoice:
     if code.storage is None:
         return choice
     return replace(choice, weight_bits=code.storage.bits, weight_bytes=code.weight_bytes)
+
+
+def _section_bytes(array: Array, weights_format: str) -> int:
+    """Bytes of an array with what fills up its alignment; a string ends with a zero."""
+    forms = [array.values, *(form.values for form in array.forms)]
+    size = max(values.nbytes + is_string(values, weights_format) * values.itemsize for values in forms)
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
 def _check_consistent(request: ExportRequest, plan: MemoryPlan) -> None:

@@ -1,0 +1,106 @@
+"""Bits of the weights of each layer: what each width costs at the outputs, and the best choice for every number of bytes.
+
+Each layer has its weights rounded alone, while everything else is floating point; squares of independent errors add up, so the best
+choices are the front of a knapsack problem (dynamic programming over the layers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.graph import Graph, QuantGraph, QuantNode
+from n2d2py.quant.isolation import Tail, isolated, slices
+from n2d2py.reference.engine import FloatEngine
+
+__all__ = ["Front", "WidthChoice", "front", "width_errors"]
+
+_STATES = 20_000
+"""Choices that are kept while layers are added."""
+
+
+@dataclass(frozen=True)
+class WidthChoice:
+    """A width of a layer's weights: its bytes, and the mean square of what it changes at the outputs."""
+
+    bits: int
+    bytes: int
+    error: float
+
+
+def width_errors(
+    graph: Graph, typed: QuantGraph, forms: Mapping[str, Mapping[int, QuantNode]], stimuli: np.ndarray
+) -> dict[str, dict[int, float]]:
+    """Mean square of what each form of a layer, by its name and bits, changes at the outputs when it alone has integers.
+
+    `typed` has the types of the tensors. A constant error of an output channel is left out: the bias takes it up.
+    """
+    engine = FloatEngine(graph, taps=list(graph.tensors))
+    sums = {name: dict.fromkeys(by_bits, 0.0) for name, by_bits in forms.items()}
+    batches, count = slices(graph, stimuli), 0
+    for index, batch in enumerate(batches):
+        real = engine.run(batch)
+        count += sum(real[name].size for name in graph.outputs)
+        for name in log.progress(forms, f"widths of layers {index + 1}/{len(batches)}", total=len(forms), unit="layer"):
+            output = graph.node(name).output
+            tail = Tail(graph, [output])
+            for bits, node in forms[name].items():
+                restored = typed.type(output).dequantize(isolated(typed, node, real))
+                axes = (0, *range(2, restored.ndim))
+                restored = restored - (restored - real[output]).mean(axis=axes, keepdims=True, dtype=np.float64)
+                found = tail.outputs({**real, output: restored.astype(np.float32)})
+                sums[name][bits] += sum(
+                    float(np.square(values - real[each], dtype=np.float64).sum()) for each, values in found.items()
+                )
+    return {name: {bits: total / max(count, 1) for bits, total in by_bits.items()} for name, by_bits in sums.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Front:
+    """The choices that no other beats in bytes and in error.
+
+    Attributes:
+        bytes, errors: of each choice (N), bytes growing, errors falling.
+    """
+
+    bytes: np.ndarray
+    errors: np.ndarray
+    _choices: tuple[tuple[str, Sequence[WidthChoice]], ...]
+    _links: tuple[tuple[np.ndarray, np.ndarray], ...]
+
+    def widths(self, place: int) -> dict[str, int]:
+        """Bits by layer of the choice at a place."""
+        found = {}
+        for (name, choices), (before, chosen) in zip(reversed(self._choices), reversed(self._links), strict=True):
+            found[name] = choices[chosen[place]].bits
+            place = int(before[place])
+        return {name: found[name] for name, _ in self._choices}
+
+    def within(self, budget: int) -> int | None:
+        """The place of the best choice of at most `budget` bytes; None where there is none."""
+        place = int(np.searchsorted(self.bytes, budget, side="right")) - 1
+        return None if place < 0 else place
+
+
+def front(choices: Mapping[str, Sequence[WidthChoice]], fixed: int) -> Front:
+    """All best choices of a width for each layer; `fixed` are the bytes besides."""
+    sizes, errors = np.array([fixed], np.int64), np.zeros(1)
+    links = []
+    for options in choices.values():
+        some = len(options)
+        every = (sizes[:, None] + np.array([one.bytes for one in options])).reshape(-1)
+        lost = (errors[:, None] + np.array([one.error for one in options])).reshape(-1)
+        order = np.lexsort((lost, every))
+        least = np.minimum.accumulate(lost[order])
+        kept = order[np.concatenate([[True], least[1:] < least[:-1]])]
+        if len(kept) > _STATES:  # of sizes that are nearly the same the best, and the smallest of all
+            near = (every[kept] - every[kept[0]]) * _STATES // (every[kept[-1]] - every[kept[0]] + 1)
+            last = np.concatenate([near[1:] != near[:-1], [True]])
+            last[0] = True
+            kept = kept[last]
+        links.append((kept // some, kept % some))
+        sizes, errors = every[kept], lost[kept]
+    return Front(sizes, errors, tuple(choices.items()), tuple(links))

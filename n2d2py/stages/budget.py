@@ -1,0 +1,218 @@
+"""Bits under a budget: `-ram-budget` chooses the activations and the plan of the memory, `-flash-budget` the weights of each layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.errors import N2D2Error
+from n2d2py.export import StoredStimuli, Target, find_target, target_names
+from n2d2py.graph import Graph, QuantGraph, QuantNode
+from n2d2py.ini.params import Params
+from n2d2py.quant.bit_search import Front, WidthChoice, front, width_errors
+from n2d2py.quant.calibration import Observed, choose, quantize_observed
+from n2d2py.quant.correct import alternatives
+from n2d2py.quant.narrow import can_be_narrow, with_weight_bits
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.quantize import form_integers, typed_graph
+from n2d2py.quant.simulator import quantize_inputs, simulate_all
+from n2d2py.reference.engine import FloatEngine
+from n2d2py.report.bits import BitChoice, BitSearch
+from n2d2py.stages.export import export_request
+from n2d2py.stages.load import LoadedNetwork
+from n2d2py.stages.memory import planned
+from n2d2py.stages.options import QuantizationOptions
+
+__all__ = ["Fitted", "fit_budgets"]
+
+_WIDTHS = (16, 8, 4, 2)
+_STIMULI = 16
+"""Stimuli on which single layers are rounded, and choices are measured."""
+_HELD_OUT = 4
+"""One batch of so many measures, the others round: on those that round, few bits seem to cost nothing in layers of few positions."""
+_MEASURED = 3
+"""Choices of the front that are measured, besides the taken one and 4 bits for all."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What fits the budgets: the network with its export parameters, its layers with widths, options of the types, the search."""
+
+    network: LoadedNetwork
+    observed: Observed
+    options: QuantOptions
+    search: BitSearch | None = None
+
+
+def fit_budgets(network: LoadedNetwork, observed: Observed, options: QuantOptions, asked: QuantizationOptions) -> Fitted:
+    """Chooses bits of activations and weights, and the mode of the memory, so that the export stays within what was asked for.
+
+    Raises:
+        N2D2Error: E520 constants, E521 a memory that no choice makes small enough; E508 without stimuli; what the target refuses.
+    """
+    target = find_target(network.options.target or target_names()[0])
+    if asked.ram_budget:
+        network, options = _fit_memory(network, observed, options, asked, target)
+    if not asked.flash_budget:
+        return Fitted(network, observed, options)
+    if not observed.samples:
+        raise N2D2Error(
+            "E508",
+            "-flash-budget needs stimuli, to measure what few bits cost",
+            remedy="add a [database], or give -calib-data FOLDER|FILE.npy|FILE.npz",
+        )
+    if target.parameters.key("Winograd") is not None and not network.params.given("Winograd"):
+        network = replace(network, params=network.params.over({"Winograd": False}))
+    return _Search(network, observed, options, target).fitted(asked.flash_budget)
+
+
+def _fit_memory(
+    network: LoadedNetwork, observed: Observed, options: QuantOptions, asked: QuantizationOptions, target: Target
+) -> tuple[LoadedNetwork, QuantOptions]:
+    """The most accurate activations whose memory fits; where none do, the fastest mode of the memory that makes them fit."""
+    budget = asked.ram_budget
+    if not target.needs_plan:
+        raise N2D2Error("E521", f"-ram-budget: {target.name} places its memory itself", remedy="leave it out")
+    small = replace(options, mixed=False, input_bits=8, output_bits=8, wide_joins=False)
+    wide = replace(options, mixed=True)
+    able = options.bits == 8 and asked.mixed is None and target.quantization.mixed and bool(observed.samples)
+    ways = [*([wide] if able else []), options, *([small] if options.bits == 8 and small != options else [])]
+    typed = {way: _plain(observed, way) for way in ways}
+    sizes = []
+    for params in (network.params, network.params.over({"MemoryBudget": budget})):
+        for way in ways if params is network.params else ways[-2:]:
+            try:
+                plan = planned(typed[way], params, target.adds_residuals).plan
+            except N2D2Error as error:
+                if error.code != "E607":
+                    raise
+                smallest = planned(typed[way], network.params.over({"MemoryBudget": 0}), target.adds_residuals).plan
+                sizes.append(smallest.arena_bytes)
+                continue
+            sizes.append(plan.arena_bytes)
+            if plan.arena_bytes <= budget:
+                bits = [tensor.type.bits for tensor in typed[way].tensors.values()]
+                log.notice(
+                    "-ram-budget: %s of %s bytes, %d of %d tensors in 16 bits",
+                    f"{plan.arena_bytes:,}",
+                    f"{budget:,}",
+                    sum(one == 16 for one in bits),
+                    len(bits),
+                )
+                return replace(network, params=params), way
+    raise N2D2Error(
+        "E521",
+        f"-ram-budget {budget} cannot be met: the smallest arena that was found has {min(sizes):,} bytes",
+        remedy=f"allow {min(sizes)} bytes, see -memory-report, or make the input smaller",
+    )
+
+
+def _plain(observed: Observed, options: QuantOptions) -> QuantGraph:
+    """The network with its types, without corrections of its integers."""
+    return form_integers(observed.graph, choose(observed, options), options, {})
+
+
+def _with_widths(observed: Observed, widths: Mapping[str, int]) -> Observed:
+    return replace(observed, graph=with_weight_bits(observed.graph, dict(widths)))
+
+
+class _Search:
+    """The front of one network, and what its choices are worth."""
+
+    def __init__(self, network: LoadedNetwork, observed: Observed, options: QuantOptions, target: Target):
+        self._network, self._options, self._target, self._whole = network, options, target, observed
+        held, rest = observed.samples[_HELD_OUT - 1 :: _HELD_OUT], list(observed.samples)
+        if held:
+            rest = [batch for place, batch in enumerate(observed.samples) if place % _HELD_OUT != _HELD_OUT - 1]
+        self._observed = replace(observed, samples=rest)
+        graph = observed.graph
+        self._types = choose(observed, options)
+        widths = [bits for bits in _WIDTHS if bits <= options.bits]
+        able = [node for node in graph.nodes if "weights" in node.params and graph.precision(node).weight_bits is None]
+        able = [node for node in able if can_be_narrow(graph, node)]
+        self._forms = alternatives(graph, self._types, rest, options, {node.name: widths for node in able})
+        stimuli = np.concatenate(held or rest)
+        self._stimuli = stimuli[np.unique(np.linspace(0, len(stimuli) - 1, _STIMULI).round().astype(np.int64))]
+        self._real = FloatEngine(graph).run(self._stimuli)[graph.outputs[0]]
+        sizes = {bits: self._sizes({name: forms[bits] for name, forms in self._forms.items()}) for bits in widths}
+        errors = width_errors(graph, typed_graph(graph, self._types, options), self._forms, self._stimuli)
+        choices = {
+            name: [WidthChoice(bits, sizes[bits].get(name, 0), errors[name][bits]) for bits in forms]
+            for name, forms in self._forms.items()
+        }
+        first = sizes[widths[0]]
+        fixed = sum(size for name, size in first.items() if name not in choices)
+        self._front: Front = front(choices, fixed)
+        self._errors = {bits: sum(one[bits] for one in errors.values()) for bits in widths}
+
+    def fitted(self, budget: int) -> Fitted:
+        """The best choice whose export has at most `budget` bytes of constants."""
+        place = self._front.within(budget)
+        while place is not None:
+            widths = self._front.widths(place)
+            graph = self._quantized(widths)
+            size = sum(self._bytes(graph).values())
+            if size <= budget:
+                break
+            place = place - 1 if place else None
+        else:
+            least = int(self._front.bytes[0])
+            raise N2D2Error(
+                "E520",
+                f"-flash-budget {budget} cannot be met: with all weights in their fewest bits the constants have {least:,} bytes",
+                remedy=f"allow {least} bytes, or use a smaller network",
+            )
+        taken = self._measured("taken", widths, float(self._front.errors[place]), graph, size)
+        log.notice("-flash-budget: %s of %s bytes of constants", f"{size:,}", f"{budget:,}")
+        search = BitSearch(
+            budget,
+            taken,
+            [taken, *self._others(place)],
+            [(int(b), float(e)) for b, e in zip(self._front.bytes, self._front.errors, strict=True)],
+            {name: node.params["weights"].size for name, node in ((n, self._observed.graph.node(n)) for n in widths)},
+        )
+        return Fitted(self._network, _with_widths(self._whole, widths), self._options, search)
+
+    def _others(self, taken: int) -> list[BitChoice]:
+        """Measured choices for comparison: 4 bits for all layers, and some of the front."""
+        found = []
+        widths = dict.fromkeys(self._forms, 4)
+        graph = self._quantized(widths)
+        found.append(self._measured("all 4 bits", widths, self._errors[4], graph, sum(self._bytes(graph).values())))
+        wanted = np.geomspace(self._front.bytes[0], self._front.bytes[-1], _MEASURED)
+        places = {int(np.searchsorted(self._front.bytes, size, side="right")) - 1 for size in wanted} - {taken}
+        for place in sorted(places):
+            widths = self._front.widths(place)
+            graph = self._quantized(widths)
+            size = sum(self._bytes(graph).values())
+            found.append(self._measured("", widths, float(self._front.errors[place]), graph, size))
+        return found
+
+    def _quantized(self, widths: Mapping[str, int]) -> QuantGraph:
+        return quantize_observed(_with_widths(self._observed, widths), self._options)[0]
+
+    def _measured(self, name: str, widths: Mapping[str, int], error: float, graph: QuantGraph, size: int) -> BitChoice:
+        output = graph.outputs[0]
+        stored = simulate_all(graph, quantize_inputs(graph, [self._stimuli]), 4)[output]
+        found = graph.type(output).dequantize(stored)
+        noise, signal = np.square(found - self._real, dtype=np.float64).sum(), np.square(self._real, dtype=np.float64).sum()
+        decibels = 10 * float(np.log10(max(signal, 1e-30) / max(noise, 1e-30)))
+        flat = [each.reshape(len(each), -1).argmax(axis=1) for each in (found, self._real)]
+        return BitChoice(name, dict(widths), size, error, decibels, float(np.mean(flat[0] == flat[1])))
+
+    def _sizes(self, forms: Mapping[str, QuantNode]) -> dict[str, int]:
+        """Bytes of constants by layer of the network with these forms."""
+        graph: Graph = self._observed.graph
+        return self._bytes(form_integers(graph, self._types, self._options, forms))
+
+    def _bytes(self, graph: QuantGraph) -> dict[str, int]:
+        """Bytes of constants by layer in the export of a typed network."""
+        params: Params = self._network.params
+        memory = planned(graph, params, self._target.adds_residuals) if self._target.needs_plan else None
+        request = export_request(self._network, memory.graph if memory else graph, memory, StoredStimuli(), {})
+        prepared = self._target.prepare(request)
+        prepared.check()
+        return self._target.constant_bytes(prepared)

@@ -1,0 +1,235 @@
+"""Weights of fewer than 8 bits without training: rounding, ranges, which layers, and the search for bits under a budget."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from itertools import product
+
+import numpy as np
+import pytest
+from support.e2e_run import needs_compiler
+
+import n2d2py
+from n2d2py.errors import N2D2Error
+from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.functions import Clip
+from n2d2py.quant.bit_search import WidthChoice, front
+from n2d2py.quant.calibration import quantize
+from n2d2py.quant.narrow import narrowed, with_weight_bits
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.rounding import descend, round_compensated
+from n2d2py.quant.simulator import quantize_inputs, simulate
+from n2d2py.quant.statistics import collect
+from n2d2py.quant.weights import quantize_weights
+from n2d2py.reference.engine import FloatEngine
+
+
+def _covariance(size: int, seed: int) -> np.ndarray:
+    rows = np.random.default_rng(seed).normal(size=(4 * size, size)) @ np.random.default_rng(seed + 1).normal(size=(size, size))
+    return (rows.T @ rows / len(rows))[None]
+
+
+def _cost(target: np.ndarray, found: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    error = target - found
+    return np.einsum("gok,gkl,gol->go", error, covariance, error)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_descent_ends_where_no_single_weight_can_be_better(seed):
+    covariance, levels = _covariance(40, seed), 3
+    target = np.random.default_rng(seed).uniform(-4, 4, (1, 6, 40))
+    start = np.clip(np.rint(target), -levels, levels)
+    found = start
+    for _ in range(20):
+        found = descend(target, found, covariance, levels)
+    assert np.abs(found).max() <= levels and np.array_equal(found, np.rint(found))
+    assert (_cost(target, found, covariance) < _cost(target, start, covariance)).all()
+    for k, step in product(range(40), (-1, 1)):
+        other = found.copy()
+        other[:, :, k] = np.clip(other[:, :, k] + step, -levels, levels)
+        assert (_cost(target, other, covariance) >= _cost(target, found, covariance) - 1e-9).all()
+
+
+def test_descent_improves_what_compensation_found():
+    covariance = _covariance(60, 3)
+    target = np.random.default_rng(4).uniform(-1.5, 1.5, (1, 32, 60))
+    first = round_compensated(target, covariance, 1)
+    second = descend(target, first, covariance, 1)
+    before, after = (_cost(target, each, covariance) for each in (first, second))
+    assert (after <= before + 1e-9).all() and after.sum() < 0.98 * before.sum()
+
+
+@pytest.mark.parametrize("bits", range(2, 8))
+def test_weights_stay_within_their_bits(bits):
+    weights = np.random.default_rng(bits).standard_t(3, (5, 4, 3, 3))
+    found = quantize_weights(weights, np.zeros(5), 0.01, 255, bits=bits, per_output=True)
+    top = 2 ** (bits - 1) - 1
+    assert found.weights.dtype == np.int8 and np.abs(found.weights).max() == top
+    largest = np.abs(weights).reshape(5, -1).max(axis=1) / top
+    error = np.square(found.weights * found.scales.reshape(-1, 1, 1, 1) - weights).sum()
+    plain = np.clip(np.rint(weights / largest.reshape(-1, 1, 1, 1)), -top, top) * largest.reshape(-1, 1, 1, 1)
+    assert error < np.square(plain - weights).sum(), "a clipped range must be better than the whole one here"
+
+
+def _network(seed: int = 0) -> Graph:
+    """3x3, depthwise, 1x1 twice, Fc."""
+    generator = np.random.default_rng(seed)
+    graph = Graph("net")
+    graph.inputs, graph.outputs = ["x"], ["y"]
+    shapes = {"x": (1, 3, 4, 4), "a": (1, 16, 4, 4), "b": (1, 16, 4, 4), "c": (1, 32, 4, 4), "d": (1, 32, 4, 4), "y": (1, 5)}
+    graph.tensors = {name: Tensor(name, shape) for name, shape in shapes.items()}
+
+    def params(*shape):
+        weights = generator.normal(size=shape) / np.sqrt(np.prod(shape[1:]))
+        return {"weights": 2 * weights.astype(np.float32), "bias": generator.normal(size=shape[0]).astype(np.float32) * 0.1}
+
+    relu, pads = Clip(0.0, np.inf), (1, 1, 1, 1)
+    graph.nodes = [
+        Node("a", Conv(pads=pads), ["x"], ["a"], params(16, 3, 3, 3), relu),
+        Node("b", Conv(pads=pads, groups=16), ["a"], ["b"], params(16, 1, 3, 3), relu),
+        Node("c", Conv(), ["b"], ["c"], params(32, 16, 1, 1), relu),
+        Node("d", Conv(pads=pads), ["c"], ["d"], params(32, 32, 3, 3), relu),
+        Node("y", Fc(), ["d"], ["y"], params(5, 512)),
+    ]
+    graph.verify()
+    return graph
+
+
+def _widths(graph: Graph) -> dict[str, int | None]:
+    return {node.name: graph.precision(node).weight_bits for node in graph.nodes}
+
+
+def test_first_depthwise_and_small_layers_keep_their_width():
+    assert _widths(narrowed(_network(), 4)) == {"a": None, "b": None, "c": None, "d": 4, "y": 4}
+    assert set(_widths(narrowed(_network(), 8)).values()) == {8}
+    own = with_weight_bits(_network(), {"d": 3, "b": 2})
+    assert _widths(narrowed(own, 4)) == {"a": None, "b": 2, "c": None, "d": 3, "y": 4}
+
+
+def _snr(bits: int, options: QuantOptions) -> float:
+    graph = narrowed(_network(), bits)
+    samples = [np.random.default_rng(seed).uniform(-1, 1, (8, 3, 4, 4)).astype(np.float32) for seed in range(8)]
+    typed, _ = quantize(graph, collect(graph, samples).histograms, options, {"x": (-1.0, 1.0)}, samples)
+    if bits < 8:
+        assert np.abs(next(node for node in typed.nodes if node.name == "d").params["weights"]).max() <= 2 ** (bits - 1) - 1
+    x = np.random.default_rng(99).uniform(-1, 1, (64, 3, 4, 4)).astype(np.float32)
+    real = FloatEngine(graph).run(x)["y"]
+    found = typed.type("y").dequantize(simulate(typed, quantize_inputs(typed, [x]))["y"])
+    return 10 * float(np.log10(np.square(real).sum() / np.square(found - real).sum()))
+
+
+@pytest.mark.parametrize("bits", [4, 2])
+def test_adaptive_rounding_is_better_than_nearest(bits):
+    nearest = _snr(bits, QuantOptions(output_bits=16, correct_bias=True))
+    adaptive = _snr(bits, QuantOptions(output_bits=16, correct_bias=True, adaptive_rounding=True))
+    assert adaptive > nearest + 1.0, f"{adaptive:.1f} dB, nearest {nearest:.1f} dB"
+
+
+def test_the_front_is_that_of_all_choices():
+    generator = np.random.default_rng(7)
+    choices = {
+        name: [WidthChoice(bits, 10 * bits * int(size), float(error) / 4**bits) for bits in (8, 4, 2)]
+        for name, size, error in zip("abcdef", generator.integers(1, 50, 6), generator.uniform(1, 100, 6), strict=True)
+    }
+    found = front(choices, 17)
+    every = [
+        (
+            17 + sum(one.bytes for one in way),
+            sum(one.error for one in way),
+            {n: o.bits for n, o in zip(choices, way, strict=True)},
+        )
+        for way in product(*choices.values())
+    ]
+    for budget in range(0, 20000, 37):
+        fitting = [one for one in every if one[0] <= budget]
+        place = found.within(budget)
+        assert (place is None) == (not fitting)
+        if place is not None:
+            size, error = int(found.bytes[place]), float(found.errors[place])
+            assert error == pytest.approx(min(one[1] for one in fitting))
+            assert size <= budget and (size, found.widths(place)) in [(one[0], one[2]) for one in every]
+
+
+def _model(folder):
+    """A small network as ONNX, with its data."""
+    from onnx import TensorProto, helper, numpy_helper, save
+
+    constants, nodes, tensor, graph = [], [], "x", _network()
+    for node in graph.nodes:
+        names = []
+        for key, values in node.params.items():
+            names.append(f"{node.name}_{key}")
+            constants.append(numpy_helper.from_array(values, names[-1]))
+        if isinstance(node.op, Fc):
+            nodes += [
+                helper.make_node("Flatten", [tensor], ["flat"]),
+                helper.make_node("Gemm", ["flat", *names], ["y"], "y", transB=1),
+            ]
+        else:
+            nodes.append(
+                helper.make_node(
+                    "Conv", [tensor, *names], [node.name], node.name, group=node.op.groups, pads=list(node.op.pads)
+                )
+            )
+            nodes.append(helper.make_node("Relu", [node.name], [tensor := f"{node.name}_relu"]))
+    made = helper.make_graph(
+        nodes,
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 4, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 5])],
+        constants,
+    )
+    save(helper.make_model(made, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), folder / "net.onnx")
+    return folder / "net.onnx", np.random.default_rng(1).uniform(-1, 1, (24, 3, 4, 4)).astype(np.float32)
+
+
+def _taken(folder) -> int:
+    """The bytes of the choice that was exported."""
+    lines = (folder / "statistics" / "bits" / "front.txt").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("taken")).split()[1].replace(",", ""))
+
+
+def _export(tmp_path, test: bool):
+    path, x = _model(tmp_path)
+    options = n2d2py.QuantizationOptions(flash_budget=8_000, ram_budget=100_000)
+    return n2d2py.export(path, data=x, labels=np.arange(24) % 5, folder=tmp_path, quantization=options, test=test)
+
+
+def test_a_budget_is_used(tmp_path):
+    _export(tmp_path, False)
+    folder = tmp_path / "export_CPP_int8"
+    assert 6_800 < _taken(folder) <= 8_000, "the bits are chosen so that the budget is used"
+    packed = json.loads((folder / "manifest.json").read_text())["details"]["packed_weights"]
+    assert packed and all(one["bytes"] < one["bytes_unpacked"] and one["bits"] in (2, 4) for one in packed.values())
+    assert (folder / "statistics" / "bits" / "front.svg").read_text().startswith("<svg")
+    assert "Bits of weights" in (folder / "statistics" / "report.html").read_text()
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_a_budget_is_met_by_the_linker(tmp_path):
+    result = _export(tmp_path, True)
+    folder = tmp_path / "export_CPP_int8"
+    made = subprocess.run(["make", "-s", "size"], cwd=folder, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert int(next(line.split()[1] for line in made if line.startswith("constants"))) <= _taken(folder)
+    n2d2py.compare(result, 8).check()
+
+
+@pytest.mark.parametrize(
+    "options, code",
+    [
+        ({"flash_budget": 2000}, "E520"),
+        ({"ram_budget": 100}, "E521"),
+        ({"flash_budget": 20000, "weight_bits": 4}, "E007"),
+        ({"weight_bits": 1}, "E003"),
+    ],
+)
+def test_what_cannot_be_is_refused(tmp_path, options, code):
+    path, x = _model(tmp_path)
+    with pytest.raises(N2D2Error) as error:
+        n2d2py.export(path, data=x, folder=tmp_path, quantization=n2d2py.QuantizationOptions(**options))
+    assert error.value.code == code
+    assert not (tmp_path / "export_CPP_int8").exists()
