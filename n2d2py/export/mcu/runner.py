@@ -107,13 +107,13 @@ class BoardExport(BuiltCopy):
 
         None without a compiler of this machine, which the plugin of QEMU needs.
         """
-        one = core(self._details["core"])
+        one = core(self.details["core"])
         status, printed = run_make(self.folder, "-s", "count")
         found = re.search(r"^inference +(\d+)$", printed, re.MULTILINE)
         if status or found is None:
             log.detail("instructions are not counted: %s", printed.strip().rpartition("\n")[2])
             return None
-        return one.name, int(found[1]), one.steady and not self._details["varying_time"]
+        return one.name, int(found[1]), one.steady and not self.details["varying_time"]
 
     def sizes(self) -> dict[str, int]:
         """What `make size` prints: the arena, constants and code by section, the stack of one inference."""
