@@ -24,8 +24,6 @@ from n2d2py.version import __version__
 if TYPE_CHECKING:
     from n2d2py.pipeline import ExportRun
 
-__all__ = ["main", "run"]
-
 _COMMAND_LINE = ("E002", "E003", "E004", "E005", "E006", "E007")
 """Codes of a wrong command line."""
 

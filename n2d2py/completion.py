@@ -9,8 +9,6 @@ from n2d2py.export import target_names
 from n2d2py.export.presets import preset_names
 from n2d2py.options import OPTIONS, Option
 
-__all__ = ["completion"]
-
 _FILES = {"FILE": "-f", "PATH": "-f", "DIR": "-d"}
 """What bash completes for a value of that kind: `compgen -f` files and folders, `-d` folders."""
 

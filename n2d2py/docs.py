@@ -19,8 +19,6 @@ from n2d2py.frontend.ini.targets import TARGET
 from n2d2py.ini.docs import schema_page
 from n2d2py.options import options_page
 
-__all__ = ["main", "pages", "write_pages"]
-
 
 def pages() -> dict[str, str]:
     """File name -> text of every generated page."""

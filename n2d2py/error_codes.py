@@ -5,8 +5,6 @@ A code means one kind of problem; its message tells the particular one. Tests co
 
 from __future__ import annotations
 
-__all__ = ["CODES", "FAMILIES", "errors_page"]
-
 FAMILIES = {
     "0": "Command line and environment",
     "1": "INI",

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
 
-__all__ = ["ErrorList", "InternalError", "Location", "N2D2Error", "listed", "nearest", "readable"]
-
 
 def readable(text: str) -> str:
     """`text` with an escape for each character that cannot be shown: controls, bytes of names that are not UTF-8."""

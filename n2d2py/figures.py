@@ -11,8 +11,6 @@ from n2d2py.errors import N2D2Error
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["new_figure"]
-
 
 def new_figure(width: float, height: float, *, code: str = "E454", what: str = "the picture", **more: Any) -> Figure:
     """An empty figure of this size in inches, 100 dots per inch; `more` goes to `matplotlib.figure.Figure`.

@@ -19,19 +19,6 @@ from typing import ClassVar, TypeVar
 
 from n2d2py.errors import ErrorList, Location, N2D2Error
 
-__all__ = [
-    "detail",
-    "notice",
-    "progress",
-    "raise_on_strict",
-    "report_error",
-    "setup",
-    "terminal_width",
-    "warning",
-    "warnings_seen",
-    "wrapped",
-]
-
 NOTICE = 25
 _logger = logging.getLogger("n2d2py")
 _warnings: list[N2D2Error] = []

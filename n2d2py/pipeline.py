@@ -43,19 +43,6 @@ from n2d2py.stages.report import Checked, report_stage
 from n2d2py.stages.score import Scores, compiled_scores, score_stage, scored_stimuli
 from n2d2py.stages.sensitivity import sensitivity_stage
 
-__all__ = [
-    "ExportRun",
-    "calibrate_only",
-    "compare_export",
-    "export_network",
-    "export_quantized",
-    "load_network",
-    "memory_table",
-    "reloading",
-    "score_float",
-    "tested_stimuli",
-]
-
 
 @dataclass(frozen=True)
 class ExportJob:

@@ -8,8 +8,6 @@ from typing import Generic, TypeVar
 
 from n2d2py.errors import InternalError
 
-__all__ = ["Duplicate", "Registry"]
-
 T = TypeVar("T")
 
 

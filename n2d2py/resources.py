@@ -14,8 +14,6 @@ from pathlib import Path
 
 from n2d2py.errors import N2D2Error
 
-__all__ = ["folder"]
-
 
 def _candidates() -> list[Path]:
     """The folders that may hold the top-level folders, best first."""

@@ -30,17 +30,6 @@ from n2d2py.targets import Score, ScoreRow, score_table, text_table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "CalibratedModel",
-    "ComparedExport",
-    "ExportedModel",
-    "LayerTable",
-    "MemoryFigures",
-    "Model",
-    "QuantizedModel",
-    "ScoreTable",
-]
-
 _LAYERS = ("layer", "operator", "output", "type", "parameters", "MACs")
 
 

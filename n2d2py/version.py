@@ -2,6 +2,4 @@
 
 from __future__ import annotations
 
-__all__ = ["__version__"]
-
 __version__ = "0.2.0"

@@ -24,8 +24,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["LONGEST_LINE", "ONE", "exponentials", "inverse_roots", "normalized", "powers_of", "shares"]
-
 ONE = 2**15
 """What 1 is among the powers."""
 LONGEST_LINE = 2**14

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["PLACE_LIMIT", "largest_place"]
-
 PLACE_LIMIT = 128
 """What the weights of one sign of a place may add up to."""
 

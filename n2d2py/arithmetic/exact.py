@@ -11,8 +11,6 @@ import numpy as np
 
 from n2d2py.errors import InternalError
 
-__all__ = ["conv_sums", "exact_float", "matmul_sums", "sliding_windows"]
-
 
 def exact_float(bound: int) -> np.dtype:
     """The narrowest floating-point type that holds every integer up to `bound` in magnitude.

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["FRACTION", "INPUTS", "SEGMENTS", "fit_knots", "interpolate", "nearest_defined"]
-
 INPUTS = 2**16
 FRACTION = 13
 _REACH = 2**18 - 1

@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-__all__ = ["FLOAT32", "FLOAT64", "NumType", "plain_type"]
-
 
 @dataclass(frozen=True)
 class NumType:

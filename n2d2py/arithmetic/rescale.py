@@ -27,17 +27,6 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-__all__ = [
-    "RESCALING_MODES",
-    "FixedPointRescale",
-    "FloatRescale",
-    "FractionRescale",
-    "Rescale",
-    "ShiftRescale",
-    "StepRescale",
-    "make_rescale",
-]
-
 RESCALING_MODES = (
     "Floating-point",
     "Fixed-point",

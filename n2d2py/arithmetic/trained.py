@@ -19,8 +19,6 @@ from math import sqrt
 
 import numpy as np
 
-__all__ = ["GRIDS", "RANGES", "bits_of", "lsq_weights", "normalized", "read_grid", "sat_gain", "sat_weights"]
-
 RANGES = (1, 3, 7, 15, 31, 63, 127, 255)
 GRIDS = ("odd", "symmetric", "full")
 GRID_TOLERANCE = 1e-4

@@ -18,8 +18,6 @@ from pathlib import Path
 
 from n2d2py.commands.chosen import build_tools_missing, networks, parameter_files, run_tool, split_options, weights_of
 
-__all__ = ["main"]
-
 _TITLES: tuple[str, ...] = ("model", "params", "bits", "arena B", "weights B", "float %", "simulated %", "compiled %")
 
 

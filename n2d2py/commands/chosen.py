@@ -13,8 +13,6 @@ from n2d2py import resources
 from n2d2py.errors import N2D2Error
 from n2d2py.export.presets import parameters_file, preset_names
 
-__all__ = ["build_tools_missing", "networks", "parameter_files", "run_tool", "split_options", "weights_of"]
-
 
 def split_options(words: list[str]) -> tuple[list[str], list[str]]:
     """The words of the command, and those behind `--`."""

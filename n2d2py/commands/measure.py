@@ -10,8 +10,6 @@ from pathlib import Path
 
 from n2d2py.concurrency import cores
 
-__all__ = ["MOMENT", "bench", "machine"]
-
 MOMENT = 0.15
 """Seconds of one turn of a measurement."""
 

@@ -25,8 +25,6 @@ from pathlib import Path
 from n2d2py.commands.chosen import build_tools_missing, networks, parameter_files, run_tool, split_options, weights_of
 from n2d2py.commands.measure import MOMENT, bench, machine
 
-__all__ = ["main"]
-
 
 @dataclass(frozen=True)
 class Row:

@@ -9,8 +9,6 @@ import numpy as np
 from n2d2py.errors import N2D2Error
 from n2d2py.files import DamagedArray, map_npy, map_npz
 
-__all__ = ["check_type", "open_npy", "open_npz", "plain"]
-
 _TYPES = (np.uint8, np.int8, np.uint16, np.int16, np.int32, np.float32)
 
 

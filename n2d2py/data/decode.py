@@ -17,8 +17,6 @@ from n2d2py.data.sound import read_wav
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.files import open_picture
 
-__all__ = ["PICTURES", "as_image", "picture_size", "read_picture", "read_stimulus", "readable_extensions", "register_reader"]
-
 PICTURES = (".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm", ".tif", ".tiff", ".webp")
 
 _PLAIN_MODES = {

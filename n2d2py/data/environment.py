@@ -10,8 +10,6 @@ from n2d2py.errors import Location, N2D2Error
 from n2d2py.ini import Document, Key, Kind, Schema, Values
 from n2d2py.ini.ignored import CACHES, SPIKING, Ignored
 
-__all__ = ["Environment", "Levels", "provider_schemas", "read_environment"]
-
 NAMES = ("cenv", "env", "sp")
 
 _SPIKES = SPIKING.of("StimulusType", "DiscardedLateStimuli", "Period*")

@@ -10,8 +10,6 @@ import numpy as np
 
 from n2d2py.data.arrays import open_npy, open_npz
 
-__all__ = ["GivenData", "given_data"]
-
 
 @dataclass(frozen=True)
 class GivenData:

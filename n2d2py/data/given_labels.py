@@ -18,8 +18,6 @@ from n2d2py.data.given import GivenData, given_data
 from n2d2py.data.text import name_and_label, read_lines
 from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
 
-__all__ = ["labelled_data", "read_class_names"]
-
 _NAMES = ("file", "filename", "file_name", "path", "name", "image", "id")
 _LABELS = ("label", "class", "target", "category", "y")
 

@@ -18,8 +18,6 @@ from n2d2py.data.text import read_lines
 from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
 from n2d2py.ini import wildcard_match
 
-__all__ = ["LabelsMapping", "read_labels_mapping"]
-
 IGNORED = -1
 _UNMAPPED = -2
 

@@ -15,8 +15,6 @@ from n2d2py.data.decode import read_stimulus
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.files import read_regular
 
-__all__ = ["read_matrix", "write_matrix"]
-
 _DEPTHS = ("u1", "i1", "<u2", "<i2", "<i4", "<f4", "<f8")
 _HEADER = struct.Struct("<iii")
 

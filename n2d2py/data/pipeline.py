@@ -16,8 +16,6 @@ from n2d2py.data.environment import Levels
 from n2d2py.data.transformations import Inapplicable, Range, Transformation
 from n2d2py.errors import Location, N2D2Error
 
-__all__ = ["Pipeline", "PipelineStep", "TracePoint", "integer_range", "normalize_integers", "size_text"]
-
 
 @dataclass(frozen=True)
 class PipelineStep:

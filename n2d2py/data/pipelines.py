@@ -22,8 +22,6 @@ from n2d2py.errors import ErrorList, N2D2Error, nearest
 from n2d2py.ini import Document, Key, Kind, Schema, Section, Values
 from n2d2py.ini.ignored import COVERED, Ignored
 
-__all__ = ["STIMULI_DATA", "Pipelines", "read_pipelines"]
-
 INFERENCE = ("Validation", "Test")
 
 STIMULI_DATA = Schema(

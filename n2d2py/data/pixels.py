@@ -9,8 +9,6 @@ import numpy as np
 from n2d2py.errors import N2D2Error
 from n2d2py.graph.inputs import PixelMap
 
-__all__ = ["find_pixels"]
-
 _GRAY = (0.299, 0.587, 0.114)
 """Shares of red, green and blue in a gray value."""
 

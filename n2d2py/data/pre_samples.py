@@ -12,8 +12,6 @@ from n2d2py.data.provider import StimuliProvider
 from n2d2py.data.transformations.color import ColorSpace
 from n2d2py.errors import N2D2Error
 
-__all__ = ["write_pre_samples"]
-
 
 def write_pre_samples(provider: StimuliProvider, position: int, folder: Path, set_name: str = "Test") -> list[Path]:
     """Writes `<position>_<step>_<name>.png` or `.npy` for each point of a stimulus's way.

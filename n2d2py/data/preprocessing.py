@@ -15,8 +15,6 @@ import numpy as np
 from n2d2py.data.transformations import Range
 from n2d2py.errors import N2D2Error
 
-__all__ = ["Preprocessing", "centre_crop", "resize_antialiased", "shorter_side"]
-
 Size = tuple[int, ...]
 """(N,) or (width, height)."""
 

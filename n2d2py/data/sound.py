@@ -15,8 +15,6 @@ import numpy as np
 from n2d2py.errors import N2D2Error
 from n2d2py.files import read_regular
 
-__all__ = ["read_wav"]
-
 _PCM, _REAL, _EXTENSIBLE = 1, 3, 0xFFFE
 _FORMAT = struct.Struct("<HHIIHH")
 

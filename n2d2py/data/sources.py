@@ -30,8 +30,6 @@ from n2d2py.data.transformations.color import ColorSpace, gray
 from n2d2py.data.transformations.resize import resize_bilinear
 from n2d2py.errors import N2D2Error
 
-__all__ = ["open_source", "source_database", "synthetic"]
-
 _RGB, _BGR = ColorSpace("RGB"), ColorSpace("BGR")
 
 

@@ -11,8 +11,6 @@ from n2d2py.data.database.base import FileItems, Items
 from n2d2py.data.statistics import ImageStatistics
 from n2d2py.files import DamagedArray, read_npz
 
-__all__ = ["key_of", "load_statistics", "save_statistics"]
-
 SMALLEST = 1000
 """Stimuli from which on the statistics are kept."""
 

@@ -11,8 +11,6 @@ import numpy as np
 
 from n2d2py.errors import InternalError
 
-__all__ = ["Batch", "Stimuli", "default_workers"]
-
 Batch = tuple[np.ndarray, np.ndarray, list[str]]
 
 _CHUNK = 8

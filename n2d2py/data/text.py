@@ -8,8 +8,6 @@ from pathlib import Path
 from n2d2py.errors import N2D2Error
 from n2d2py.files import read_regular
 
-__all__ = ["label_ids", "name_and_label", "read_lines"]
-
 
 def read_lines(path: Path, comment: str | None = None) -> Iterator[tuple[int, str]]:
     """The non-empty lines, stripped, with their numbers from 1; what follows `comment` is dropped.

@@ -19,8 +19,6 @@ from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.runtime.runner import Runner
 
-__all__ = ["ExportRequest", "KernelChoice", "Prepared", "QuantDefaults", "ScoredOutput", "Target", "no_layers"]
-
 ResultT = TypeVar("ResultT")
 
 

@@ -13,8 +13,6 @@ from n2d2py.ini.docs import schema_page, schema_text
 from n2d2py.ini.params import GENERAL, LAYER_PARAMETERS, Params, read_params
 from n2d2py.ini.schema import Schema
 
-__all__ = ["known_parameters", "load_params", "parameters_help", "parameters_page"]
-
 
 def known_parameters(*more: Target[Any]) -> Schema:
     """The parameters of the targets of this package and of `more` ones; where names are equal, that of the last of `more`, else

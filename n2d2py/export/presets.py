@@ -7,8 +7,6 @@ from pathlib import Path
 from n2d2py import resources
 from n2d2py.errors import Location, N2D2Error, nearest
 
-__all__ = ["parameters_file", "preset_names"]
-
 
 def preset_names() -> list[str]:
     """The names of the presets, sorted.

@@ -10,8 +10,6 @@ from n2d2py.arithmetic import FractionRescale
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.forms import Weighted
 
-__all__ = ["RealWeights", "real_weights"]
-
 
 @dataclass(frozen=True)
 class RealWeights:

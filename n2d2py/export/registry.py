@@ -10,8 +10,6 @@ from n2d2py.errors import N2D2Error, nearest
 from n2d2py.export.base import Target
 from n2d2py.registry import Registry
 
-__all__ = ["GROUP", "built_in_targets", "find_target", "installed_targets", "register", "target_names"]
-
 GROUP = "n2d2py.exports"
 """Entry points of other packages: the name of a target, and its class or an instance."""
 

@@ -14,8 +14,6 @@ from typing import Any
 
 from n2d2py.errors import N2D2Error
 
-__all__ = ["MANIFEST", "TOOL", "digest", "read_manifest", "refuse_replacement"]
-
 MANIFEST = "manifest.json"
 TOOL = "n2d2py"
 

@@ -19,8 +19,6 @@ from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import channels, height, width
 
-__all__ = ["StoredStimuli", "array_files", "hwc", "write_stimuli"]
-
 
 @dataclass(frozen=True, eq=False)
 class StoredStimuli:

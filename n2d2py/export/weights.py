@@ -9,8 +9,6 @@ import numpy as np
 from n2d2py.files import file_names
 from n2d2py.graph import QuantGraph
 
-__all__ = ["WEIGHTS_FOLDER", "write_weights"]
-
 WEIGHTS_FOLDER = "weights_export"
 
 _NAMES = {"weights": "weights", "bias": "biases", "scale": "scales", "mean": "means", "variance": "variances"}

@@ -24,8 +24,6 @@ from n2d2py.export.replacement import MANIFEST, TOOL, digest, refuse_replacement
 from n2d2py.files import write_text
 from n2d2py.version import __version__
 
-__all__ = ["ExportFolder", "Manifest"]
-
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 

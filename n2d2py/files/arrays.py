@@ -18,8 +18,6 @@ import numpy as np
 
 from n2d2py.files.regular import open_regular
 
-__all__ = ["MAX_BYTES", "DamagedArray", "map_npy", "map_npz", "read_npy", "read_npz"]
-
 MAX_BYTES = 1 << 31
 """Bytes that arrays of one file may take in memory."""
 

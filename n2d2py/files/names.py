@@ -7,8 +7,6 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-__all__ = ["file_names", "marked_file_name", "plain_file_name"]
-
 _REFUSED = re.compile(r'[\\/:*?"<>|\s\x00-\x1f\x7f\ud800-\udfff]')
 _DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 """What Windows takes for a device, whatever the ending."""

@@ -13,8 +13,6 @@ from n2d2py.files.regular import open_regular
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["FORMATS", "MAX_PIXELS", "open_picture", "plain_text"]
-
 FORMATS = ("BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
 """Pillow's names of the formats that are decoded; it knows others, whose decoders nobody needs here."""
 MAX_PIXELS = 1 << 26

@@ -13,8 +13,6 @@ from typing import Any
 
 from n2d2py.registry import Registry
 
-__all__ = ["CHAINS", "Becomes", "Chain", "chain"]
-
 Becomes = Callable[..., Any]
 """From the nodes of a chain to the operator (or it and its constants) in their place, or the reason why there is none."""
 

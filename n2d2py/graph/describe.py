@@ -9,8 +9,6 @@ from n2d2py.graph.node import Node
 from n2d2py.graph.quant import QuantGraph, QuantNode
 from n2d2py.graph.shapes import n2d2_dims
 
-__all__ = ["describe", "layer_macs", "layer_params"]
-
 
 def layer_macs(graph: Graph | QuantGraph, node: Node | QuantNode) -> int:
     """Multiply-accumulates of one layer for one stimulus."""

@@ -9,23 +9,6 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-__all__ = [
-    "Aligned",
-    "Custom",
-    "Dequantized",
-    "Exponentials",
-    "Form",
-    "Interpolated",
-    "Moved",
-    "Normalized",
-    "Real",
-    "Rescaled",
-    "Shifted",
-    "Table",
-    "Weighted",
-    "form_of",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Form:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from n2d2py.graph.graph import Graph
     from n2d2py.graph.quant import QuantGraph
 
-__all__ = ["PixelMap", "split_inputs", "stimulus_shape"]
-
 
 @dataclass(frozen=True)
 class PixelMap:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from n2d2py.graph.node import Node
 
-__all__ = ["Links"]
-
 
 class Links:
     """Producer and readers of every tensor.

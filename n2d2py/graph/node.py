@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from n2d2py.operators.base import Op
     from n2d2py.operators.functions import FunctionRow
 
-__all__ = ["Node"]
-
 OpT = TypeVar("OpT", bound="Op")
 
 

@@ -11,8 +11,6 @@ import numpy as np
 from n2d2py.graph.graph import Graph
 from n2d2py.graph.node import Node
 
-__all__ = ["not_numbers"]
-
 
 def not_numbers(graph: Graph) -> Iterator[tuple[Node, str]]:
     """(layer, name of the constant or of the setting) for all that hold a NaN; infinities are numbers here."""

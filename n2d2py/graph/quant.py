@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from n2d2py.operators.base import Op
     from n2d2py.operators.functions import FunctionRow
 
-__all__ = ["QuantGraph", "QuantNode", "QuantTensor", "ResidualAdd"]
-
 OpT = TypeVar("OpT", bound="Op")
 FormT = TypeVar("FormT", bound=Form)
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from math import prod
 
-__all__ = ["MAX_ELEMENTS", "MAX_PAD", "MAX_STEP", "MAX_TENSOR", "Shape", "channels", "elements", "height", "n2d2_dims", "width"]
-
 Shape = tuple[int, ...]
 
 MAX_ELEMENTS = 1 << 28

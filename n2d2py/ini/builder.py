@@ -16,8 +16,6 @@ from n2d2py.ini.document import Document
 from n2d2py.ini.inclusion import Inclusions
 from n2d2py.ini.section import Section
 
-__all__ = ["load_document"]
-
 MAX_ERRORS = 20
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.ini.section import Section, Siblings
 
-__all__ = ["MergedSection", "is_config_key", "merge_config"]
-
 _KEY = "ConfigSection"
 
 

@@ -9,8 +9,6 @@ from typing import Any
 from n2d2py.ini.kinds import kind_text
 from n2d2py.ini.schema import REQUIRED, Key, Schema
 
-__all__ = ["schema_page", "schema_text"]
-
 
 def schema_page(schemas: Iterable[Schema], title: str = "Sections and keys") -> str:
     """A Markdown page: for each schema its description and a table of keys, kinds and defaults."""

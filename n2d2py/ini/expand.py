@@ -15,8 +15,6 @@ from n2d2py.errors import Location, N2D2Error, nearest
 from n2d2py.ini.expression import ExpressionError, evaluate
 from n2d2py.ini.paths import environment
 
-__all__ = ["Expandable", "References", "expand_property", "expand_text"]
-
 MAX_STEPS = 10_000
 MAX_CHARACTERS = 4 << 20
 MAX_DEPTH = 200

@@ -14,8 +14,6 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["FUNCTIONS", "ExpressionError", "evaluate"]
-
 MAX_CHARACTERS = 2000
 MAX_NESTING = 64
 MAX_DEPTH = 200

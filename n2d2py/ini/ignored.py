@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error
 
-__all__ = ["CACHES", "COVERED", "ON_LABELS", "SPIKING", "TRAINING", "Ignored", "IgnoredKeys", "covered"]
-
 _SHOWN = 6
 """Names that a message lists of many."""
 

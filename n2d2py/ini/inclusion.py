@@ -19,8 +19,6 @@ from n2d2py.ini.paths import below_models
 from n2d2py.ini.section import Section
 from n2d2py.ini.template import Parameter, Renderer
 
-__all__ = ["Inclusions"]
-
 MAX_INCLUSIONS = 1000
 MAX_NESTING = 16
 _RESERVED = ("SECTION_NAME", "SECTION_FILE_NAME")

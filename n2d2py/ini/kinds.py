@@ -13,8 +13,6 @@ from n2d2py import log
 from n2d2py.errors import Location, N2D2Error, nearest
 from n2d2py.ini.section import shorten
 
-__all__ = ["Kind", "Remark", "Unreadable", "convert", "kind_text"]
-
 
 class Kind(Enum):
     """How a value is written; the text is how messages and the documentation name it."""

@@ -17,8 +17,6 @@ from pathlib import Path
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error
 
-__all__ = ["Assignment", "Header", "SourceLine", "join_lines", "parse_line", "read_lines", "strip_comment", "unquote"]
-
 MAX_BYTES = 64 << 20
 _COMMENT_OR_QUOTE = re.compile(r'[;#"]')
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")

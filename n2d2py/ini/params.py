@@ -18,8 +18,6 @@ from n2d2py.ini.kinds import Unreadable
 from n2d2py.ini.precision import PRECISION_KEYS
 from n2d2py.ini.schema import Key, Schema
 
-__all__ = ["GENERAL", "LAYER_PARAMETERS", "Params", "read_params"]
-
 GENERAL = Schema(
     "export parameters",
     (),

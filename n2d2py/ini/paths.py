@@ -7,8 +7,6 @@ from pathlib import Path
 
 from n2d2py import resources
 
-__all__ = ["below_models", "environment", "resolve_path"]
-
 
 def environment(name: str) -> str | None:
     """The value of the environment variable `name`, or None.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from n2d2py.ini.schema import Key, Kind
 
-__all__ = ["PRECISION_KEYS"]
-
 PRECISION_KEYS = (
     Key(
         "QuantBits",

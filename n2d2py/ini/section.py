@@ -12,8 +12,6 @@ from n2d2py.errors import Location, N2D2Error, nearest
 from n2d2py.ini.expand import References, expand_property
 from n2d2py.ini.ignored import IgnoredKeys
 
-__all__ = ["Property", "Section", "Siblings"]
-
 
 @dataclass(frozen=True)
 class Property:

@@ -15,8 +15,6 @@ from pathlib import Path
 from n2d2py.errors import Location, N2D2Error, nearest
 from n2d2py.ini.lexer import SourceLine, read_lines
 
-__all__ = ["Parameter", "Renderer"]
-
 MAX_STEPS = 100_000
 MAX_CHARACTERS = 8 << 20
 MAX_LINES = 100_000

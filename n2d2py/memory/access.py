@@ -18,27 +18,6 @@ from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.registry import Registry
 
-__all__ = [
-    "MEMORY_ACCESSES",
-    "Access",
-    "Arrival",
-    "Concatenated",
-    "LineTable",
-    "Overlay",
-    "Pointwise",
-    "PoolWindow",
-    "Ranges",
-    "TensorSpec",
-    "Upsample",
-    "View",
-    "Whole",
-    "Window",
-    "memory_access",
-    "pointwise",
-    "same_order",
-    "whole",
-]
-
 
 class Overlay(Enum):
     """How the output of an operator may lie over an input that dies at it."""

@@ -15,8 +15,6 @@ from n2d2py.memory.manager import PlaneLayout
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
 from n2d2py.memory.settings import Settings
 
-__all__ = ["Buffer", "Buffers", "concats_in_place", "dense"]
-
 
 @dataclass(eq=False)
 class Buffer:

@@ -31,8 +31,6 @@ from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.replay import Replay
 
-__all__ = ["check_map", "check_plan", "refuse_violations"]
-
 _FORM = {"offset", "size", "stride", "length", "count"}
 _OPTIONAL = {"limit", "wrap_offset", "alloc", "release", "external", "ring_rows"}
 _STEP = {"op", "clock", "view", "scratch", "loop", "unit", "rows", "in_rows", "commit"}

@@ -16,8 +16,6 @@ from n2d2py.memory.overlap import Reach, reach
 from n2d2py.memory.problem import OpSpec
 from n2d2py.memory.rows import Rows, streamable
 
-__all__ = ["Cutter", "Segment"]
-
 LONGEST = 60
 """Operators of a segment at the most."""
 

@@ -15,8 +15,6 @@ from n2d2py.memory.picture import draw_plan
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 
-__all__ = ["json_text", "write_memory_files"]
-
 
 def write_memory_files(folder: Path, problem: MemoryProblem, plan: MemoryPlan, *, picture: bool = True) -> None:
     """Writes memory_graph.json, memory_map.json, memory_mapping.log and memory_mapping.png into

@@ -35,8 +35,6 @@ from n2d2py.memory.access import (
 from n2d2py.memory.plan import MemoryPlan, Plane
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 
-__all__ = ["graph_json", "in_known_terms", "map_json", "read_graph", "read_op"]
-
 _WINDOW = ("kh", "kw", "sh", "sw", "pads")
 _NEEDS = {
     "conv": _WINDOW,

@@ -8,8 +8,6 @@ from n2d2py.graph.shapes import channels, height, width
 from n2d2py.memory.access import MEMORY_ACCESSES, TensorSpec
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 
-__all__ = ["memory_problem"]
-
 
 def memory_problem(graph: QuantGraph) -> MemoryProblem:
     """Tensors (vectors as 1 x 1 x C) and operators of a typed network, in its order."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from n2d2py.memory.plan import MemoryPlan, Plane
 from n2d2py.memory.problem import MemoryProblem
 
-__all__ = ["mapping_text"]
-
 
 def mapping_text(problem: MemoryProblem, plan: MemoryPlan) -> str:
     """The log: one block per tensor in the order of execution, one line per plane, then the arena.

@@ -15,8 +15,6 @@ from dataclasses import dataclass, field, replace
 
 from n2d2py.memory.access import Overlay
 
-__all__ = ["Manager", "PlaneLayout", "Share", "Space", "SpacePlane"]
-
 
 @dataclass(frozen=True)
 class PlaneLayout:

@@ -14,8 +14,6 @@ from n2d2py.memory.search import OverlapPlanner
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.stream import StreamPlanner
 
-__all__ = ["MODES", "budget_curve", "listed", "peak_layers", "plan_mode"]
-
 MODES = ("Speed", "Balanced", "Small", "Minimum")
 """From the fastest to the smallest: no output over an input; exact overlap; row streaming; the smallest plan known."""
 

@@ -10,8 +10,6 @@ from n2d2py.memory.relax import relax
 from n2d2py.memory.search import best_packing, improve
 from n2d2py.memory.settings import Settings
 
-__all__ = ["OptimalPlanner", "solve"]
-
 _EFFORT = 10.0
 """The solver's own deterministic measure of time, roughly seconds: it stops at the same point everywhere."""
 

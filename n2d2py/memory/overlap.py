@@ -19,8 +19,6 @@ from n2d2py.memory.access import Overlay
 from n2d2py.memory.manager import PlaneLayout
 from n2d2py.memory.problem import OpSpec, TensorSpec
 
-__all__ = ["Reach", "line_reads", "reach"]
-
 
 @dataclass(frozen=True)
 class Reach:

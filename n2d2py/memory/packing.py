@@ -16,8 +16,6 @@ from n2d2py.memory.overlap import Reach, reach
 from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, ScheduleStep, Scratch
 from n2d2py.memory.problem import OpSpec
 
-__all__ = ["Block", "Packing", "Pair", "Placement"]
-
 _TABLE = 1000
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from n2d2py.ini.schema import Key, Kind, Schema
 
-__all__ = ["MEMORY_PARAMETERS", "N2D2_STRATEGIES", "STRATEGIES"]
-
 STRATEGIES = (
     "None",
     "OptimizeMaxLifetimeMinSizeFirst",

@@ -13,8 +13,6 @@ from n2d2py.memory.problem import MemoryProblem
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw_plan", "plan_figure"]
-
 _NAMED = 16
 _COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#76b7b2", "#edc948", "#b07aa1", "#9c755f", "#bab0ac")
 _WRAPPED, _RING = "///", "..."

@@ -9,8 +9,6 @@ from collections.abc import Callable
 
 from n2d2py.memory.manager import Space
 
-__all__ = ["ORDERS", "place_online", "place_sorted"]
-
 
 def _largest_hole(space: Space) -> int:
     """Over the births in the space: the most bytes that the planes born together leave unused."""

@@ -12,8 +12,6 @@ from typing import Any
 
 from n2d2py.memory.problem import MemoryProblem
 
-__all__ = ["MemoryPlan", "OpPlan", "Plane", "ScheduleStep", "Scratch"]
-
 
 @dataclass(frozen=True)
 class Plane:

@@ -8,8 +8,6 @@ from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strategies import DEFAULT_STRATEGY, planner
 
-__all__ = ["plan_memory"]
-
 
 def plan_memory(
     problem: MemoryProblem,

@@ -17,8 +17,6 @@ from itertools import combinations
 
 from n2d2py.memory.packing import Packing, Pair, Placement
 
-__all__ = ["overlap_cost", "relax"]
-
 _WORK = 20_000
 """Random moves times blocks after which nothing better is expected: about a third of a second of one core."""
 

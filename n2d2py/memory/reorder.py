@@ -13,8 +13,6 @@ from n2d2py.memory.relax import relax
 from n2d2py.memory.search import best_packing, improve
 from n2d2py.memory.settings import Settings
 
-__all__ = ["ReorderPlanner", "best_order"]
-
 _STATES = 200_000
 """Sets of executed operators that are looked at before the given order is kept."""
 

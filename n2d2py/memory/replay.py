@@ -11,8 +11,6 @@ from n2d2py.memory.replay_lines import POINTWISE, WINDOWS, LineReplay
 from n2d2py.memory.stamps import Stamps
 from n2d2py.memory.taps import last_user, taps_along
 
-__all__ = ["Replay"]
-
 _NEVER_READ = -1
 _ALWAYS_READ = np.iinfo(np.int32).max - 1
 _NEVER_STORED = np.iinfo(np.int32).max

@@ -10,8 +10,6 @@ from n2d2py.memory.case import Case
 from n2d2py.memory.stamps import Stamps
 from n2d2py.memory.taps import is_global, last_user, taps_along
 
-__all__ = ["POINTWISE", "WINDOWS", "LineReplay"]
-
 POINTWISE = ("add", "ew")
 WINDOWS = ("conv", "pool", "upsample", "window", "concat")
 

@@ -15,8 +15,6 @@ import numpy as np
 from n2d2py.memory.access import Arrival, Overlay
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 
-__all__ = ["Rows", "streamable"]
-
 _NONE = np.iinfo(np.int64).max
 
 

@@ -16,8 +16,6 @@ from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.relax import relax
 from n2d2py.memory.settings import Settings
 
-__all__ = ["OverlapPlanner", "best_packing", "improve"]
-
 _WORK = 150_000
 """Random moves times blocks: about two seconds of one core."""
 

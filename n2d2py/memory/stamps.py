@@ -8,8 +8,6 @@ import numpy as np
 
 from n2d2py.memory.case import Case
 
-__all__ = ["Stamps"]
-
 
 class Stamps:
     """What each byte of the arena holds; stores put stamps, comparisons add faults to the case."""

@@ -18,8 +18,6 @@ from n2d2py.memory.search import OverlapPlanner
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.stream import StreamPlanner
 
-__all__ = ["DEFAULT_STRATEGY", "AutoPlanner", "N2D2Planner", "Planner", "planner", "register", "strategies"]
-
 DEFAULT_STRATEGY = "OptimizeOverlap"
 
 

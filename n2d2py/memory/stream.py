@@ -18,8 +18,6 @@ from n2d2py.memory.relax import relax
 from n2d2py.memory.search import improve
 from n2d2py.memory.settings import Settings
 
-__all__ = ["StreamPlanner"]
-
 
 class StreamPlanner:
     """The plan with line buffers; `stream_input`: the network inputs arrive line by line when asked for. As few layers

@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from n2d2py.memory.access import Pointwise, PoolWindow, Window
 from n2d2py.memory.problem import MemoryProblem
 
-__all__ = ["ResidualSum", "residual_sums", "with_sums"]
-
 Fits = Callable[[str, str], bool]
 """Whether the arithmetic of a convolution, by name, and of a sum can be that of one layer."""
 

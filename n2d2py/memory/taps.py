@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["is_global", "last_user", "taps_along"]
-
 Taps = Callable[[int], np.ndarray]
 """The input positions inside the window of an output position."""
 

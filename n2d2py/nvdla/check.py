@@ -20,8 +20,6 @@ from n2d2py.nvdla.model.scheduler import Scheduler
 from n2d2py.nvdla.operation_checks import operation_violations
 from n2d2py.nvdla.program import DlaTask, EmuTask, Operation, Program
 
-__all__ = ["check_program", "notes", "violations"]
-
 MOST_ADDRESSES = 6144
 SRAM = 1
 _LARGEST = 8192

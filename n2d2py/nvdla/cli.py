@@ -23,8 +23,6 @@ from n2d2py.nvdla.program import EmuTask, Program
 from n2d2py.nvdla.tensors import dimg, raw_text, read_input, tensor_array
 from n2d2py.version import __version__
 
-__all__ = ["main"]
-
 EXACT_PRODUCTS = 50_000_000
 """fp16 products up to which `run` follows the multipliers by itself: about half a minute."""
 

@@ -9,8 +9,6 @@ from n2d2py.nvdla import firmware
 from n2d2py.nvdla.firmware import BYTES, CONV, FP16, INT8, INT16
 from n2d2py.nvdla.program import Operation, Program
 
-__all__ = ["CONFIGS", "HardwareConfig", "config", "config_of", "entries_per_slice", "precisions_of", "widest_pool"]
-
 
 @dataclass(frozen=True)
 class HardwareConfig:

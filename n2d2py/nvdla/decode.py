@@ -13,8 +13,6 @@ from n2d2py.nvdla.firmware import ABIS, BDMA, EXTENSION, Abi
 from n2d2py.nvdla.tables import DLA, EMU, FLAG_ALLOC, FLAG_INPUT, FLAG_OUTPUT, FLAG_SET, Loadable
 from n2d2py.nvdla.tasks import DlaTask, EmuOperation, EmuTask, Operation
 
-__all__ = ["LARGEST_MEMORY", "Decoder", "detect_abi", "memories_of", "submitted"]
-
 LARGEST_MEMORY = 1 << 31
 """Bytes; a memory beyond it is taken for a damaged file."""
 

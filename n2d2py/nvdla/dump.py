@@ -12,8 +12,6 @@ from n2d2py.nvdla.firmware import ENGINES, EVENTS, to_plain
 from n2d2py.nvdla.program import DlaTask, EmuOperation, EmuTask, Operation, Program
 from n2d2py.nvdla.tables import NAMES
 
-__all__ = ["dump", "dump_text"]
-
 _EMU_KINDS = {0: "POWER", 1: "SOFTMAX", 2: "LOG"}
 
 

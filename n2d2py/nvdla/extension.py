@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Extension", "Port", "pack_extension", "unpack_extension"]
-
 MAGIC = b"N2DX"
 VERSION = 1
 _TYPES = ("float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool")

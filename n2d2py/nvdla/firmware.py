@@ -11,38 +11,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "ABIS",
-    "BDMA",
-    "BYTES",
-    "CDP",
-    "COMMON",
-    "COMPLETED",
-    "CONV",
-    "CUBES",
-    "EMU_SLOT",
-    "ENABLED",
-    "ENGINES",
-    "EVENTS",
-    "EXTENSION",
-    "FP16",
-    "INT8",
-    "INT16",
-    "LUT",
-    "NETWORK",
-    "OPERATIONS",
-    "OPERATION_SIZE",
-    "PDP",
-    "PROGRAMMED",
-    "RUBIK",
-    "SDP",
-    "SURFACE_SIZE",
-    "Abi",
-    "descriptor",
-    "has_field",
-    "to_plain",
-]
-
 BDMA, CONV, SDP, PDP, CDP, RUBIK = range(6)
 ENGINES = ("BDMA", "CONV", "SDP", "PDP", "CDP", "RUBIK")
 COMPLETED, PROGRAMMED, ENABLED, WEIGHTS_DONE, DATA_DONE = 1, 2, 3, 4, 5

@@ -9,8 +9,6 @@ from __future__ import annotations
 from n2d2py.nvdla.firmware import BDMA, BYTES, COMPLETED, CONV, CUBES, SDP
 from n2d2py.nvdla.program import DlaTask, Operation, Program
 
-__all__ = ["hazards"]
-
 Span = tuple[int, int, int]
 """(memory, first byte, byte behind the last)."""
 

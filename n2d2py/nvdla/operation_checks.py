@@ -10,8 +10,6 @@ from n2d2py.nvdla.model.image import FEATURE, ORDERS
 from n2d2py.nvdla.model.sdp import BOTH, processing_precision
 from n2d2py.nvdla.program import DlaTask, Operation
 
-__all__ = ["operation_violations"]
-
 FLY = 2
 
 

@@ -9,26 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = [
-    "DLA",
-    "EMU",
-    "FLAG_ALLOC",
-    "FLAG_INPUT",
-    "FLAG_OUTPUT",
-    "FLAG_SET",
-    "IDENTIFIER",
-    "NAMES",
-    "Address",
-    "Blob",
-    "Event",
-    "Loadable",
-    "Memory",
-    "Reloc",
-    "Submit",
-    "Task",
-    "TensorDesc",
-]
-
 IDENTIFIER = b"NVDA"
 """File identifier at byte 4; absent in files of NVIDIA's unit tests."""
 

@@ -10,8 +10,6 @@ import numpy as np
 from n2d2py.nvdla import firmware
 from n2d2py.nvdla.extension import Extension
 
-__all__ = ["DlaTask", "EmuOperation", "EmuTask", "Operation"]
-
 
 @dataclass(frozen=True)
 class Operation:

@@ -15,8 +15,6 @@ from n2d2py.nvdla.model.formats import as_array, as_bytes, strided
 from n2d2py.nvdla.model.image import FEATURE, ORDERS
 from n2d2py.nvdla.tables import TensorDesc
 
-__all__ = ["dimg", "pgm_pixels", "precision_of", "raw_text", "read_input", "tensor_array", "tensor_bytes"]
-
 FEATURE_X8 = 37
 _PRECISIONS = {2: FP16, 3: INT16, 4: INT8}
 _FORMATS = {"v10": {INT8: 40, INT16: 41, FP16: 42}, "v12": {INT8: 40, INT16: 42, FP16: 43}}

@@ -20,8 +20,6 @@ from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
 from n2d2py.quant.forming import common_multipliers, peak, rescaled
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
-__all__ = ["AddConstants"]
-
 
 @register
 @dataclass(frozen=True)

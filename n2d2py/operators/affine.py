@@ -24,8 +24,6 @@ from n2d2py.quant.contract import quantizer
 from n2d2py.quant.weighted import WeightedQuantizer
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
-__all__ = ["Affine", "gain_and_shift"]
-
 
 @register
 @dataclass(frozen=True)

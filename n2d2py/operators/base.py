@@ -10,8 +10,6 @@ from n2d2py.errors import Location, N2D2Error
 from n2d2py.graph.shapes import Shape
 from n2d2py.registry import Registry
 
-__all__ = ["OPERATORS", "Op", "OpNode", "make_operator", "operator_kinds", "register", "require_rank"]
-
 
 class OpNode(Protocol):
     """What an operator sees of the layer that it is in: a Node of a Graph, or a QuantNode of a QuantGraph."""

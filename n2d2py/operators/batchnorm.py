@@ -18,8 +18,6 @@ from n2d2py.operators.affine import gain_and_shift
 from n2d2py.operators.base import Op, register
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
-__all__ = ["BatchNorm"]
-
 
 @register
 @dataclass(frozen=True)

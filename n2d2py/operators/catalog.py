@@ -7,7 +7,5 @@ from pkgutil import walk_packages
 
 from n2d2py import operators
 
-__all__: list[str] = []
-
 for _module in walk_packages(operators.__path__, operators.__name__ + "."):
     import_module(_module.name)

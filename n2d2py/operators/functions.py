@@ -16,37 +16,6 @@ import numpy as np
 
 from n2d2py.registry import Registry
 
-__all__ = [
-    "FUNCTIONS",
-    "ONNX_FUNCTIONS",
-    "Abs",
-    "ChannelClip",
-    "Clip",
-    "Elu",
-    "Erf",
-    "Exp",
-    "FunctionRow",
-    "Functor",
-    "Gelu",
-    "GeluTanh",
-    "HardSigmoid",
-    "HardSwish",
-    "LeakyRectifier",
-    "Log",
-    "Logistic",
-    "OnnxEmitter",
-    "OnnxSource",
-    "Softplus",
-    "Sqrt",
-    "Step",
-    "Swish",
-    "Tanh",
-    "from_onnx",
-    "function",
-    "ini_functions",
-    "rectifier",
-]
-
 
 class OnnxSource(Protocol):
     """What a function reads of an ONNX node."""

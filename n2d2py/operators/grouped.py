@@ -9,8 +9,6 @@ from n2d2py.graph.shapes import Shape
 from n2d2py.operators.base import Op, OpNode, require_rank
 from n2d2py.operators.windows import Pads
 
-__all__ = ["GroupedKernel"]
-
 
 @dataclass(frozen=True)
 class GroupedKernel(Op):

@@ -23,8 +23,6 @@ from n2d2py.quant.contract import quantizer
 from n2d2py.quant.forming import Moving, MovingAnything
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
-__all__ = ["Dropout", "Identity"]
-
 
 @register
 @dataclass(frozen=True)

@@ -26,8 +26,6 @@ from n2d2py.quant.contract import quantizer
 from n2d2py.quant.forming import Moving
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
-__all__ = ["IndexSelect", "take"]
-
 
 @register
 @dataclass(frozen=True)

@@ -24,9 +24,6 @@ from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import Op, register
 from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
-__all__ = ["LRN"]
-
-
 SMALLEST_K = 1e-12
 """With less the sum of squares alone divides, which may be 0."""
 

@@ -20,8 +20,6 @@ from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.base import Op, register
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
-__all__ = ["SMALLEST_NORM", "Normalize"]
-
 SMALLEST_NORM = 1e-12
 """What is divided by at least, so that a position of zeros stays zero."""
 

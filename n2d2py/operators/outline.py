@@ -12,8 +12,6 @@ from n2d2py.ini.ignored import covered
 from n2d2py.ini.schema import Key, Kind, Schema
 from n2d2py.operators.base import Op
 
-__all__ = ["Outline"]
-
 
 @dataclass(frozen=True)
 class Outline(Op):

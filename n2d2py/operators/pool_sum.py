@@ -28,8 +28,6 @@ from n2d2py.operators.windows import Pads
 from n2d2py.quant.contract import Quantizer, quantizer
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
-__all__ = ["PoolSum"]
-
 
 @register
 @dataclass(frozen=True)

@@ -25,8 +25,6 @@ from n2d2py.quant.contract import quantizer
 from n2d2py.quant.forming import MovingAnything
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
-__all__ = ["Reshape"]
-
 
 @register
 @dataclass(frozen=True)

@@ -25,8 +25,6 @@ from n2d2py.operators.base import Op, register
 from n2d2py.operators.transpose import Transpose, channels_first
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
-__all__ = ["Softmax"]
-
 
 @register
 @dataclass(frozen=True)

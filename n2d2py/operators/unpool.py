@@ -29,8 +29,6 @@ from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
 from n2d2py.quant.forming import moved
 from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
-__all__ = ["Unpool"]
-
 
 @register
 @dataclass(frozen=True)

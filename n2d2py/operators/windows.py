@@ -9,8 +9,6 @@ import numpy as np
 from n2d2py.errors import N2D2Error
 from n2d2py.operators.base import OpNode
 
-__all__ = ["Pads", "output_extent", "pad"]
-
 Pads = tuple[int, int, int, int]
 """(top, left, bottom, right); negative values crop."""
 

@@ -21,8 +21,6 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.quantize import Quantize
 from n2d2py.passes.base import Match, Pass
 
-__all__ = ["ArraySums", "Replacement"]
-
 
 @dataclass(frozen=True)
 class Replacement:

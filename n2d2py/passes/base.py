@@ -10,8 +10,6 @@ from n2d2py import log
 from n2d2py.errors import InternalError
 from n2d2py.graph import Graph, Node, Tensor
 
-__all__ = ["Entry", "FuseReport", "Match", "Pass", "drop", "recompute_shapes"]
-
 
 @dataclass(frozen=True)
 class Match:

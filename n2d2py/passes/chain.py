@@ -12,8 +12,6 @@ from n2d2py.graph.chains import Chain
 from n2d2py.operators.activation import Activation
 from n2d2py.passes.base import Match, Pass
 
-__all__ = ["ChainPass"]
-
 
 class ChainPass(Pass):
     """A declared chain, replaced by the one layer that it becomes."""

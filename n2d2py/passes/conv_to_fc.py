@@ -12,8 +12,6 @@ from n2d2py.operators.reshape import Reshape
 from n2d2py.passes.base import Match, Pass
 from n2d2py.passes.linear import like
 
-__all__ = ["ConvToFc"]
-
 
 class ConvToFc(Pass):
     """Conv over its whole input, then Reshape to (C) => Fc."""

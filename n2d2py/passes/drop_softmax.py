@@ -8,8 +8,6 @@ from n2d2py.operators.quantize import Quantize
 from n2d2py.operators.softmax import Softmax
 from n2d2py.passes.base import Match, Pass, drop
 
-__all__ = ["DropSoftmax"]
-
 
 class DropSoftmax(Pass):
     """Softmax(x) at a network output => x. The outputs are then logits, in the same order.

@@ -25,8 +25,6 @@ from n2d2py.passes.remove_identity import RemoveIdentity
 from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
 from n2d2py.passes.spelled_norm import SpelledNorm
 
-__all__ = ["fuse", "passes"]
-
 _ROUNDS = 20
 
 

@@ -26,8 +26,6 @@ from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.transpose import Transpose
 from n2d2py.passes.base import Match, Pass, drop
 
-__all__ = ["FuseActivation", "RemoveUnlimited", "SplitActivation", "compose"]
-
 
 def compose(first: Clip, second: Clip) -> Clip:
     """The clamp that equals second(first(x))."""

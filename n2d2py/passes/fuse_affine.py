@@ -19,8 +19,6 @@ from n2d2py.passes.base import Match, Pass, drop
 from n2d2py.passes.fuse_batchnorm import linear_producer
 from n2d2py.passes.linear import gain_and_shift, like, scale_inputs, scale_outputs
 
-__all__ = ["FuseAffine", "FuseAffineForward"]
-
 
 class FuseAffine(Pass):
     """Conv, Deconv, Fc or Affine, then Affine => one layer; an Affine that changes nothing disappears."""

@@ -19,8 +19,6 @@ from n2d2py.operators.fc import Fc
 from n2d2py.passes.base import Match, Pass
 from n2d2py.passes.linear import gain_and_shift, like, scale_outputs
 
-__all__ = ["BatchNormToAffine", "FuseBatchNorm", "linear_producer"]
-
 
 def linear_producer(graph: Graph, node: Node, kinds: tuple[type, ...]) -> Node | str:
     """The producer of the node's first input if it is of `kinds`, linear and read by nobody else.

@@ -18,8 +18,6 @@ from n2d2py.operators.elemwise.idioms import gated
 from n2d2py.operators.functions import FunctionRow
 from n2d2py.passes.base import Match, Pass
 
-__all__ = ["FuseGate", "Gate"]
-
 
 @dataclass(frozen=True)
 class Gate:

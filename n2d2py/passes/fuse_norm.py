@@ -14,8 +14,6 @@ from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.norm import ArrayNorm
 from n2d2py.passes.base import Match, Pass
 
-__all__ = ["FuseNorm"]
-
 
 def _of_lines(node: Node | None, function: str, size: int) -> np.ndarray | None:
     """The constant of `size` elements that a layer combines with every line of its input; None for any other layer."""

@@ -21,8 +21,6 @@ from n2d2py.operators.windows import Pads
 from n2d2py.passes.base import Match, Pass, drop
 from n2d2py.passes.ranges import is_nonnegative
 
-__all__ = ["FusePadding"]
-
 
 def _sum(a: Pads, b: Pads) -> Pads:
     top, left, bottom, right = (p + q for p, q in zip(a, b, strict=True))

@@ -20,8 +20,6 @@ from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.reshape import Reshape
 from n2d2py.passes.base import Match, Pass
 
-__all__ = ["LiftChannels", "MergeTake"]
-
 
 def _image_behind(graph: Graph, tensor: str) -> str | None:
     """The image whose elements the vector `tensor` holds in order; None where it is none, or of one pixel."""

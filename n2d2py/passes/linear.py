@@ -11,8 +11,6 @@ from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 
-__all__ = ["gain_and_shift", "like", "scale_inputs", "scale_outputs"]
-
 _TINY = 1e-12
 _LEAST_GAIN = 1e-30
 """A gain below it makes numbers of float32 without precision; nothing is left of what it multiplies."""

@@ -21,8 +21,6 @@ from n2d2py.operators.conv import Conv
 from n2d2py.operators.quantize import Quantize
 from n2d2py.passes.base import Match, Pass
 
-__all__ = ["MatMulToConv", "Product"]
-
 
 @dataclass(frozen=True)
 class Product:

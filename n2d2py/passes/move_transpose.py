@@ -17,8 +17,6 @@ from n2d2py.operators.transpose import Transpose
 from n2d2py.passes.base import Match, Pass, recompute_shapes
 from n2d2py.passes.linear import like
 
-__all__ = ["MoveTranspose", "TransposeIntoFc"]
-
 
 class MoveTranspose(Pass):
     """Transpose, element-wise layers, Transpose => element-wise layers, one Transpose."""

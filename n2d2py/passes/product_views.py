@@ -20,8 +20,6 @@ from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.matmul.op import positions
 from n2d2py.passes.base import Match, Pass
 
-__all__ = ["ProductOperand", "ProductResult"]
-
 
 def steps_of_order(places: np.ndarray, size: int) -> tuple[int, ...] | None:
     """The view (size, first, steps) of an array whose elements lie at `places`; None where they follow no steps."""

@@ -20,8 +20,6 @@ from n2d2py.operators.functions import Clip
 from n2d2py.operators.quantize import Quantize, grid_of, moved_from
 from n2d2py.passes.base import Match, Pass, drop
 
-__all__ = ["ClipBeforeQuantize", "HoistQuantize", "MergeQuantize"]
-
 
 class MergeQuantize(Pass):
     """A Quantize that changes nothing, or that another one of the same tensor does too, disappears."""

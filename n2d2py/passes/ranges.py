@@ -9,8 +9,6 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.softmax import Softmax
 
-__all__ = ["is_nonnegative"]
-
 
 def is_nonnegative(graph: Graph, tensor: str) -> bool:
     """Whether no input of the network can make a value of `tensor` negative, as far as the layers tell."""

@@ -6,8 +6,6 @@ from n2d2py.graph import Graph, Node
 from n2d2py.operators.identity import Identity
 from n2d2py.passes.base import Match, Pass, drop
 
-__all__ = ["RemoveIdentity"]
-
 
 class RemoveIdentity(Pass):
     """y = Identity(x) or Dropout(x) => x. One that joins a network output and an input or another output stays."""

@@ -16,8 +16,6 @@ from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.transpose import Transpose
 from n2d2py.passes.base import Match, Pass, drop, recompute_shapes
 
-__all__ = ["MergeTranspose", "RemoveReshape"]
-
 
 def _producer(graph: Graph, node: Node, kind: type) -> Node | None:
     """The producer of the node's input if it is of `kind` and carries no activation."""

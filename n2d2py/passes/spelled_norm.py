@@ -20,8 +20,6 @@ from n2d2py.operators.arrays.norm import ArrayNorm
 from n2d2py.operators.arrays.reduce import ArrayReduce
 from n2d2py.passes.base import Match, Pass
 
-__all__ = ["Lines", "SpelledNorm"]
-
 
 @dataclass(frozen=True)
 class Lines:

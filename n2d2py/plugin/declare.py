@@ -15,26 +15,6 @@ from n2d2py.operators.base import Op
 from n2d2py.operators.functions import FunctionRow, Functor, OnnxEmitter
 from n2d2py.plugin.integers import Facts, Integers
 
-__all__ = [
-    "Declared",
-    "Function",
-    "Instructions",
-    "Kernel",
-    "Operator",
-    "Recipe",
-    "attribute",
-    "attribute_type",
-    "camel",
-    "finish",
-    "function",
-    "instructions",
-    "kernel",
-    "operator",
-    "place_of",
-    "recipe",
-    "start",
-]
-
 ACCESSES = ("whole", "pointwise", "window")
 SCALARS = (int, float, bool, str)
 

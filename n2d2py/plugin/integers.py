@@ -10,8 +10,6 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.quant.forming import common_multipliers, peak
 
-__all__ = ["Facts", "Integers"]
-
 
 @dataclass(frozen=True)
 class Integers:

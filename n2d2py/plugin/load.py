@@ -17,8 +17,6 @@ from n2d2py.plugin import declare
 from n2d2py.plugin.registration import check, enter, lists, registries
 from n2d2py.registry import Duplicate
 
-__all__ = ["GROUP", "isolated", "load_plugin", "load_plugins"]
-
 GROUP = "n2d2py.plugins"
 _loaded: set[Path] = set()
 

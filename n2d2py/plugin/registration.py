@@ -38,8 +38,6 @@ from n2d2py.quant.forming import moved, summed
 from n2d2py.reference.contract import EMITTERS
 from n2d2py.registry import Registry
 
-__all__ = ["PluginQuantizer", "check", "enter", "lists", "registries"]
-
 _KINDS = {
     (int, False): Kind.INT,
     (float, False): Kind.FLOAT,

@@ -8,8 +8,6 @@ from pathlib import Path
 from n2d2py import log, resources
 from n2d2py.errors import N2D2Error
 
-__all__ = ["write_skeleton"]
-
 _NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
 
 

@@ -26,8 +26,6 @@ from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.statistics import collect
 from n2d2py.runtime import load_simulator
 
-__all__ = ["check_graph", "check_layer"]
-
 
 def check_layer(
     op: Op | FunctionRow,

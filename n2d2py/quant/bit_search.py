@@ -16,8 +16,6 @@ from n2d2py.graph import Graph, QuantGraph, QuantNode
 from n2d2py.quant.isolation import Tail, isolated, slices
 from n2d2py.reference.engine import FloatEngine
 
-__all__ = ["Front", "WidthChoice", "front", "width_errors"]
-
 _STATES = 20_000
 """Choices that are kept while layers are added."""
 

@@ -30,8 +30,6 @@ from n2d2py.quant.quantize import form_integers
 from n2d2py.quant.statistics import Statistics, collect
 from n2d2py.quant.types import TensorTypes, choose_types
 
-__all__ = ["Observed", "calibrate", "observe", "observed_before", "prepare", "quantize", "quantize_observed"]
-
 Range = tuple[float, float]
 
 

@@ -25,8 +25,6 @@ from n2d2py.operators.functions import ChannelClip, Clip
 from n2d2py.quant.equalize import scale_inputs, takes_channels
 from n2d2py.reference.engine import FloatEngine
 
-__all__ = ["channel_factors", "scale_channels"]
-
 _EXPONENTS = (0.0, 0.25, 0.5)
 """Below 1, so that values larger than those of the samples keep some room."""
 _LARGEST = 256.0

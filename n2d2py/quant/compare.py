@@ -9,8 +9,6 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.quant.level_counts import LevelCounts
 
-__all__ = ["Accumulator", "Difference", "LayerComparison", "decibels", "first_difference"]
-
 
 @dataclass(frozen=True)
 class Difference:

@@ -18,18 +18,6 @@ from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.weights import Ranging, Rounding, range_nearest, round_nearest
 from n2d2py.registry import Registry
 
-__all__ = [
-    "QUANTIZERS",
-    "LayerTypes",
-    "Quantizer",
-    "computes_plain",
-    "prequantize_layer",
-    "quantize_layer",
-    "quantizer",
-    "refusal",
-    "refused",
-]
-
 
 @dataclass(frozen=True)
 class LayerTypes:

@@ -19,8 +19,6 @@ from n2d2py.quant.rounding import CompensatedRounding, Remembered
 from n2d2py.quant.sequential import refinable_tensors, refined_type
 from n2d2py.quant.types import TensorTypes
 
-__all__ = ["Corrected", "alternatives", "correct"]
-
 
 @dataclass(frozen=True)
 class Corrected:

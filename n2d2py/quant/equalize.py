@@ -19,8 +19,6 @@ from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip
 
-__all__ = ["equalize", "scale_inputs", "takes_channels"]
-
 _ROUNDS = 50
 _CLOSE = 1e-3
 

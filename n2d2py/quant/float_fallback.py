@@ -26,8 +26,6 @@ from n2d2py.operators.functions import Clip
 from n2d2py.operators.pool import Pool
 from n2d2py.quant.contract import refusal, refused
 
-__all__ = ["float_layers", "float_tensors", "insert_conversions"]
-
 _EXACT = {"Logistic": "Sigmoid", "Exp": "Exp", "Log": "Log", "Erf": "Erf", "Softplus": "Softplus", "Sqrt": "Sqrt", "Abs": "Abs"}
 """Activation functions that are computed as maps of arrays there."""
 _NAMED = 6

@@ -15,21 +15,6 @@ from n2d2py.operators.functions import ChannelClip, Clip
 from n2d2py.quant.contract import LayerTypes, Quantizer
 from n2d2py.quant.options import QuantOptions
 
-__all__ = [
-    "Moving",
-    "MovingAnything",
-    "activation_clamp",
-    "common_multipliers",
-    "file_clamp",
-    "file_rescale",
-    "formed",
-    "moved",
-    "peak",
-    "rescale_of",
-    "rescaled",
-    "summed",
-]
-
 
 def activation_clamp(node: Node, output: NumType) -> tuple[int, int]:
     """Inclusive integer range of the output: the type's range cut by a clamping activation.

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-__all__ = ["BINS", "Histogram"]
-
 BINS = 16384
 """Bins over [0, limit]; a power of two, so that doubling the limit merges pairs of bins."""
 

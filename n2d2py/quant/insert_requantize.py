@@ -18,8 +18,6 @@ from n2d2py.operators.pool import Pool
 from n2d2py.operators.quantize import Quantize
 from n2d2py.operators.resize import Resize
 
-__all__ = ["complete", "real_range"]
-
 _UNKNOWN = NumType(8)
 
 

@@ -11,8 +11,6 @@ from n2d2py.graph.shapes import elements
 from n2d2py.quant.simulator import run_node
 from n2d2py.reference.engine import FloatEngine
 
-__all__ = ["Tail", "isolated", "slices"]
-
 _ELEMENTS = 60_000_000
 """Values of all tensors that a batch may hold at once."""
 

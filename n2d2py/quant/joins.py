@@ -24,8 +24,6 @@ from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.ranges import ZERO_POINT_GAIN, interval_type
 from n2d2py.quant.widths import asked_bits
 
-__all__ = ["CoarseJoin", "fill_values", "type_concats", "warn_of_coarse_joins", "with_fills"]
-
 _JOIN_RATIO = 0.5
 """A concat input whose range is at least this share of the widest shares the output's scale."""
 

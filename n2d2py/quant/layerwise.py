@@ -14,8 +14,6 @@ from n2d2py.graph.shapes import elements
 from n2d2py.quant.moments import Moments, observe
 from n2d2py.quant.simulator import quantize_inputs, run_node
 
-__all__ = ["SAMPLE_BATCH", "LayerwiseRun", "sample_count"]
-
 SAMPLE_BATCH = 4
 """Stimuli that one thread works on at a time."""
 

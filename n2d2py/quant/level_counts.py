@@ -8,8 +8,6 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 
-__all__ = ["LevelCounts"]
-
 _MOST_BINS = 128
 
 

@@ -16,8 +16,6 @@ from n2d2py.quant.isolation import Tail, slices
 from n2d2py.quant.types import TensorTypes, shared_tensors
 from n2d2py.reference.engine import FloatEngine
 
-__all__ = ["rounding_costs", "tensors_to_widen", "wide_tensors"]
-
 _SAMPLES = 16
 """Stimuli on which single tensors are rounded."""
 

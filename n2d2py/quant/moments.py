@@ -13,8 +13,6 @@ from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.windows import pad
 
-__all__ = ["Moments", "has_moments", "observe"]
-
 _MIN_COLUMNS = 4096
 _MAX_COLUMNS = 16384
 _COLUMNS_PER_INPUT = 8

@@ -6,8 +6,6 @@ from n2d2py.graph import Graph, Node, Precision
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 
-__all__ = ["SPARED", "can_be_narrow", "has_narrow", "narrowed", "with_weight_bits"]
-
 SPARED = 0.05
 """Share of the weights, at most, in the smallest layers, which keep the width of the network."""
 

@@ -18,8 +18,6 @@ from n2d2py.quant.contract import LayerTypes, prequantize_layer
 from n2d2py.quant.insert_requantize import complete
 from n2d2py.quant.options import QuantOptions
 
-__all__ = ["quantize_prequantized", "without_rounding"]
-
 
 def quantize_prequantized(graph: Graph, options: QuantOptions) -> tuple[QuantGraph, Graph]:
     """The integer network of a fused graph with Quantize layers, and the float graph with one behind every layer.

@@ -16,8 +16,6 @@ from n2d2py.quant.contract import LayerTypes, computes_plain, quantize_layer
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.types import TensorTypes
 
-__all__ = ["float_graph", "form_integers", "form_layer", "layer_types", "typed_graph"]
-
 HALF_LAYERS = ("Conv", "Fc", "Deconv")
 """Operators whose kernels take weights in binary16."""
 

@@ -17,8 +17,6 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.quant.histogram import BINS, Histogram
 
-__all__ = ["ZERO_POINT_GAIN", "Counts", "interval_type", "least_error_interval", "least_error_reach"]
-
 Function = Callable[[np.ndarray], np.ndarray]
 
 ZERO_POINT_GAIN = 0.8

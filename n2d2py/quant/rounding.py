@@ -15,8 +15,6 @@ import numpy as np
 from n2d2py.quant.moments import Moments
 from n2d2py.quant.weights import Rounding
 
-__all__ = ["CompensatedRounding", "round_compensated"]
-
 _DAMPING = 0.01
 _BLOCK = 32
 _SWEEPS = 4

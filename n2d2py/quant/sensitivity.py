@@ -11,8 +11,6 @@ from n2d2py.graph import Graph, QuantGraph, QuantNode
 from n2d2py.quant.isolation import Tail, isolated, slices
 from n2d2py.reference.engine import FloatEngine
 
-__all__ = ["LayerLoss", "layer_losses"]
-
 
 @dataclass(frozen=True)
 class LayerLoss:

@@ -17,8 +17,6 @@ from n2d2py.operators.functions import ChannelClip
 from n2d2py.operators.pool import Pool
 from n2d2py.quant.types import TensorTypes, shared_tensors
 
-__all__ = ["refinable_tensors", "refined_type"]
-
 _FACTORS = np.geomspace(0.6, 1.25, 24)
 """Ranges that are tried, as shares of the first one."""
 _MOST_VALUES = 400_000

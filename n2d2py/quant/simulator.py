@@ -10,8 +10,6 @@ from n2d2py.concurrency import ordered_map
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.inputs import split_inputs
 
-__all__ = ["quantize_inputs", "run_node", "simulate", "simulate_all"]
-
 
 def quantize_inputs(graph: QuantGraph, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The stored values of real inputs (N, C, H, W), by the number types of the network's inputs.

@@ -19,8 +19,6 @@ from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.types import calibrated_tensors
 from n2d2py.reference.engine import FloatEngine
 
-__all__ = ["Statistics", "batch_size", "collect", "network_key"]
-
 _BATCH_ELEMENTS = 16_000_000
 """Elements of all tensors that a batch may hold at once (64 MB of float32)."""
 

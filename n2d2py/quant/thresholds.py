@@ -10,15 +10,6 @@ import numpy as np
 from n2d2py.errors import InternalError
 from n2d2py.quant.histogram import BINS, Histogram
 
-__all__ = [
-    "CLIPPING_MODES",
-    "WEIGHT_CLIPPING_MODES",
-    "activation_threshold",
-    "kl_threshold",
-    "mse_threshold",
-    "quantile_threshold",
-]
-
 CLIPPING_MODES = ("None", "MSE", "KL-Divergence", "Quantile")
 WEIGHT_CLIPPING_MODES = ("None", "MSE", "KL-Divergence")
 _COARSE = 96

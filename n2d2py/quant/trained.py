@@ -16,8 +16,6 @@ from n2d2py.operators.concat import Concat
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.quantize import Quantize, grid_of, moved_from
 
-__all__ = ["complete_trained", "unmeasured_inputs"]
-
 Range = tuple[float, float]
 
 

@@ -25,8 +25,6 @@ from n2d2py.quant.ranges import ZERO_POINT_GAIN, Counts, least_error_interval, l
 from n2d2py.quant.thresholds import activation_threshold
 from n2d2py.quant.widths import width
 
-__all__ = ["TensorTypes", "calibrated_tensors", "choose_types", "nonnegative_tensors", "shared_tensors"]
-
 _HEADROOM = 2.0
 """Range of a tensor of 16 bits, as a multiple of the largest value seen: a bit spent on values that calibration did not see."""
 

@@ -17,8 +17,6 @@ from n2d2py.quant.contract import LayerTypes, Quantizer
 from n2d2py.quant.forming import activation_clamp, file_clamp, file_rescale, formed, peak, rescale_of
 from n2d2py.quant.weights import quantize_weights
 
-__all__ = ["WeightedQuantizer"]
-
 _WIDE_SUMS = 2**52
 """Limit of 64-bit accumulators, exact in double precision."""
 _COARSER = 1.1

@@ -11,8 +11,6 @@ from n2d2py.arithmetic import PLACE_LIMIT, largest_place
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.thresholds import kl_threshold
 
-__all__ = ["QuantizedWeights", "Ranging", "Rounding", "quantize_weights", "range_nearest", "round_nearest"]
-
 MAX_ACCUMULATOR = 2**31 - 1
 
 _NARROW = 8

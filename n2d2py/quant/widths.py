@@ -16,8 +16,6 @@ from n2d2py.operators.fc import Fc
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.options import QuantOptions
 
-__all__ = ["asked_bits", "width"]
-
 _INPUT_SQNR = 35.0
 """Decibels that the 8-bit integers of an input must keep; images do not come here, their bytes are exact."""
 

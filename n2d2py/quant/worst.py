@@ -9,8 +9,6 @@ import numpy as np
 from n2d2py.graph import QuantGraph
 from n2d2py.quant.compare import decibels
 
-__all__ = ["StimulusComparison", "WorstStimuli", "stimulus_picture"]
-
 _KEPT = 12
 _LARGEST_PICTURE = 256
 

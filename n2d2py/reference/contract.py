@@ -23,8 +23,6 @@ from n2d2py.registry import Registry
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto
 
-__all__ = ["EMITTERS", "Emitter", "NoOnnxForm", "OnnxWriter", "onnx_emitter"]
-
 
 class NoOnnxForm(Exception):
     """A layer cannot be written in ONNX; the text says which one and why."""

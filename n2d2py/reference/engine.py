@@ -17,8 +17,6 @@ from n2d2py.reference.contract import NoOnnxForm
 from n2d2py.reference.executor import run_graph
 from n2d2py.reference.to_onnx import to_onnx
 
-__all__ = ["EXACT_PRODUCTS", "FloatEngine", "OnnxFileEngine", "original_engine"]
-
 Batch = np.ndarray | Mapping[str, np.ndarray]
 """A batch of the only input (several side by side as vectors: graph/inputs.py), or one for each input by name."""
 

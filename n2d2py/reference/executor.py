@@ -8,8 +8,6 @@ import numpy as np
 
 from n2d2py.graph import Graph
 
-__all__ = ["run_graph"]
-
 
 def run_graph(graph: Graph, inputs: Mapping[str, np.ndarray], keep: Collection[str] = ()) -> dict[str, np.ndarray]:
     """The network's outputs and the tensors named in `keep`, in the floating-point type of the inputs.

@@ -11,8 +11,6 @@ from onnx import TensorProto, helper
 from n2d2py.graph import Graph
 from n2d2py.reference.contract import OnnxWriter
 
-__all__ = ["to_onnx"]
-
 OPSET = 17
 IR_VERSION = 8
 

@@ -12,8 +12,6 @@ from itertools import pairwise
 from n2d2py.report.svg import Svg
 from n2d2py.targets import text_table
 
-__all__ = ["BitChoice", "BitSearch", "bits_csv", "bits_text", "draw_front"]
-
 
 @dataclass(frozen=True)
 class BitChoice:

@@ -16,8 +16,6 @@ from n2d2py.report.data import ReportData
 from n2d2py.report.histogram_plot import HistogramPlot, draw_histogram
 from n2d2py.report.text import file_stems
 
-__all__ = ["TensorRange", "folded", "tensor_ranges", "write_calibration"]
-
 _SHOWN_BINS = 128
 """Largest number of bins shown on each side of zero."""
 

@@ -15,8 +15,6 @@ from n2d2py.report.side_by_side import SummarizedRun, figures, page
 from n2d2py.targets import text_table
 from n2d2py.version import __version__
 
-__all__ = ["main"]
-
 
 def main(words: Sequence[str] | None = None) -> int:
     """Runs the command line `words` (sys.argv without the program by default); the exit status: 0, 1 or 2 as n2d2py's."""

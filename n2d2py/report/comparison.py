@@ -10,8 +10,6 @@ from n2d2py.quant.worst import StimulusComparison
 from n2d2py.report.text import csv_text, decimal, shorten
 from n2d2py.targets import text_table
 
-__all__ = ["comparison_csv", "comparison_text", "identical_word", "levels_csv", "worst_csv", "worst_text"]
-
 _WORST_SHOWN = 5
 
 

@@ -13,8 +13,6 @@ from n2d2py.quant.compare import LayerComparison
 from n2d2py.quant.level_counts import LevelCounts
 from n2d2py.report.svg import Svg, number
 
-__all__ = ["draw_levels", "draw_sqnr", "inline_picture"]
-
 _WIDTH, _HEIGHT = 1100.0, 190.0
 _LEFT, _TOP, _BOTTOM = 38.0, 10.0, 14.0
 _WEAK = 15.0

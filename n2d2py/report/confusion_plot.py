@@ -7,8 +7,6 @@ import numpy as np
 from n2d2py.report.svg import Svg
 from n2d2py.report.text import shorten
 
-__all__ = ["draw_confusion_svg", "frequent_confusions"]
-
 _NUMBERED = 20
 _NAMED = 60
 

@@ -21,8 +21,6 @@ from n2d2py.report.footprint import Footprint
 from n2d2py.runtime import Latency
 from n2d2py.targets import Score
 
-__all__ = ["ReportData"]
-
 
 @dataclass(frozen=True)
 class ReportData:

@@ -8,8 +8,6 @@ from typing import Any
 from n2d2py.report.text import grouped
 from n2d2py.targets import text_table
 
-__all__ = ["describe_text"]
-
 
 def describe_text(described: Mapping[str, Any], width: int | None = None) -> str:
     """The table of what `graph.describe` gives, without a last line break; names are shortened to a `width`.

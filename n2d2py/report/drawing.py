@@ -13,8 +13,6 @@ from n2d2py.report.layout import Item, Layout, lay_out
 from n2d2py.report.svg import Svg, number
 from n2d2py.report.text import grouped, shorten
 
-__all__ = ["draw_network"]
-
 _BOX = (212.0, 46.0)
 _END = (212.0, 34.0)
 _LANE = 5.0

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from n2d2py.runtime import AT_MOST
 
-__all__ = ["Footprint"]
-
 
 @dataclass(frozen=True)
 class Footprint:

@@ -9,8 +9,6 @@ import numpy as np
 from n2d2py.report.svg import Svg, number
 from n2d2py.report.text import shorten
 
-__all__ = ["CANDIDATE_CLASSES", "HistogramPlot", "draw_histogram"]
-
 CANDIDATE_CLASSES = {"None": "c0", "MSE": "c1", "KL-Divergence": "c2", "Quantile": "c3"}
 """Style class of each clipping mode, for pictures and legends."""
 

@@ -10,8 +10,6 @@ from n2d2py.report.data import ReportData
 from n2d2py.report.layers import LayerRow, layer_times, totals
 from n2d2py.report.text import decimal, grouped
 
-__all__ = ["Cell", "Column", "FigureTable", "layer_table"]
-
 _WEAK = 15.0
 """SQNR in dB below which a figure is marked."""
 

@@ -19,18 +19,6 @@ from n2d2py.report.text import csv_text, decimal, grouped
 from n2d2py.runtime import LayerTime
 from n2d2py.targets import text_table
 
-__all__ = [
-    "LayerRow",
-    "Totals",
-    "layer_rows",
-    "layer_times",
-    "layer_type",
-    "layers_csv",
-    "layers_text",
-    "stored_parameters",
-    "totals",
-]
-
 
 @dataclass(frozen=True)
 class LayerRow:

@@ -12,8 +12,6 @@ from itertools import pairwise
 
 import numpy as np
 
-__all__ = ["Item", "Layout", "lay_out"]
-
 _BEND_WIDTH = 14.0
 _SWEEPS = 10
 _STIFF = 1e4

@@ -10,8 +10,6 @@ from n2d2py.memory.problem import MemoryProblem
 from n2d2py.report.svg import Svg
 from n2d2py.report.text import grouped, short_bytes, shorten
 
-__all__ = ["draw_memory"]
-
 _WIDTH, _HEIGHT = 1400.0, 430.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, 10.0, 10.0, 34.0
 _HUES = 8

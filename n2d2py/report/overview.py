@@ -11,8 +11,6 @@ from n2d2py.report.summary import SCORE_LABELS, footprint
 from n2d2py.report.text import decimal, grouped, short_bytes, short_count
 from n2d2py.targets import Score
 
-__all__ = ["Bar", "Piece", "Tile", "latency_bars", "loss_bars", "tiles"]
-
 
 @dataclass(frozen=True)
 class Piece:

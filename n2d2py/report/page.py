@@ -24,8 +24,6 @@ from n2d2py.report.overview import latency_bars, loss_bars, tiles
 from n2d2py.report.template import rendered
 from n2d2py.targets import Miss, Score, ScoreRow, class_metrics, score_columns, score_lines
 
-__all__ = ["MISSES_SHOWN", "report_page"]
-
 MISSES_SHOWN = 48
 """Misclassified stimuli of a target that the page shows."""
 

@@ -8,8 +8,6 @@ from n2d2py.quant.sensitivity import LayerLoss
 from n2d2py.report.text import csv_text
 from n2d2py.targets import text_table
 
-__all__ = ["sensitivity_advice", "sensitivity_csv", "sensitivity_text"]
-
 
 def _share(losses: Sequence[LayerLoss]) -> float:
     return sum(loss.power for loss in losses) or 1.0

@@ -10,8 +10,6 @@ from n2d2py.report.overview import short_time
 from n2d2py.report.template import rendered
 from n2d2py.report.text import decimal, grouped, short_bytes, short_count
 
-__all__ = ["Figure", "SummarizedRun", "figures", "page"]
-
 _LAYER_FIGURES = (
     ("time µs", "median_us", "less", 2),
     ("flash bytes", "parameter_bytes", "less", 0),

@@ -12,8 +12,6 @@ from n2d2py.report.footprint import Footprint
 from n2d2py.report.layers import LayerRow, layer_times, totals
 from n2d2py.targets import agreement
 
-__all__ = ["SCORE_LABELS", "footprint", "summary"]
-
 SCORE_LABELS = ("float", "simulated", "compiled")
 
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
 
-__all__ = ["STYLE", "Svg", "number"]
-
 STYLE = """
 svg{font-family:system-ui,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
 .bars{fill:#5b7fb5}.kept{fill:#5b7fb5;opacity:.13}.axis{stroke:#8a94a3;stroke-width:1}

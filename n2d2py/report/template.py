@@ -12,8 +12,6 @@ from n2d2py.report.comparison_plot import inline_picture
 from n2d2py.report.text import decimal, grouped, short_bytes, short_count
 from n2d2py.resources import folder
 
-__all__ = ["rendered"]
-
 
 def rendered(name: str, **values: Any) -> str:
     """The page of a template in export_templates/report.

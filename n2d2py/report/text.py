@@ -10,8 +10,6 @@ from typing import Any
 
 from n2d2py.files import plain_file_name
 
-__all__ = ["csv_text", "decimal", "file_stems", "grouped", "short_bytes", "short_count", "shorten"]
-
 
 def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     """A table as comma-separated values, lines ended by LF."""

@@ -16,8 +16,6 @@ from n2d2py.report.layers import layer_rows, layers_csv, layers_text
 from n2d2py.report.page import report_page
 from n2d2py.report.summary import summary
 
-__all__ = ["write_report"]
-
 
 def write_report(data: ReportData, folder: Path) -> None:
     """Writes all files of a report into `folder` (the export's `statistics`); equal data give equal bytes.

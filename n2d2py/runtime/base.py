@@ -10,8 +10,6 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
 
-__all__ = ["ArrayError", "LayerInfo", "Network", "NetworkInfo", "TensorInfo"]
-
 
 class ArrayError(N2D2Error, ValueError):
     """An array that does not fit the network (E804)."""

@@ -23,8 +23,6 @@ from n2d2py.graph.forms import form_of
 from n2d2py.operators.base import Op, operator_kinds
 from n2d2py.operators.functions import FUNCTIONS, FunctionRow
 
-__all__ = ["GRAPH_FILE", "read_graph", "write_graph"]
-
 GRAPH_FILE = "simulator/network.npz"
 _FORMAT = 2
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["Latency", "LayerTime", "read_profile"]
-
 _ROW = re.compile(r"(?P<title>\S.*?) +(?P<kind>\S+) +(?P<median>[\d.]+) +[\d.]+% +(?P<least>[\d.]+)(?P<rest>(?: +[\d.]+%?)*)")
 _LIMIT = re.compile(r"limit: share of what ([\d.]+) G multiply-accumulates/s, or reading ([\d.]+) GB/s")
 

@@ -13,8 +13,6 @@ from n2d2py.graph import QuantGraph
 from n2d2py.runtime.base import Network
 from n2d2py.runtime.latency import Latency
 
-__all__ = ["AT_MOST", "Runner"]
-
 AT_MOST = ", at most"
 """Behind the name of a size that is a bound."""
 

@@ -11,8 +11,6 @@ from n2d2py.quant.simulator import simulate
 from n2d2py.runtime.base import LayerInfo, Network, NetworkInfo, TensorInfo
 from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
 
-__all__ = ["Simulator", "load_simulator"]
-
 
 class Simulator(Network):
     """A QuantGraph behind the interface of a compiled export."""

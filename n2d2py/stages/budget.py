@@ -26,8 +26,6 @@ from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.memory import planned
 from n2d2py.stages.options import QuantizationOptions
 
-__all__ = ["Fitted", "fit_budgets"]
-
 _WIDTHS = (16, 8, 4, 2)
 _STIMULI = 16
 """Stimuli on which single layers are rounded, and choices are measured."""

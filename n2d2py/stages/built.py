@@ -9,8 +9,6 @@ from n2d2py import log
 from n2d2py.report import Footprint
 from n2d2py.runtime import Latency, Runner
 
-__all__ = ["Built", "measured"]
-
 _EVERY = {True: "for every input", False: "for the first stimulus; other data may take others"}
 
 

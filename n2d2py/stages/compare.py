@@ -20,8 +20,6 @@ from n2d2py.quant.worst import StimulusComparison, WorstStimuli
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.runtime import Network
 
-__all__ = ["Comparison", "compare_stage", "refuse_differences", "summary"]
-
 
 @dataclass(frozen=True)
 class Comparison:

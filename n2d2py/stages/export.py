@@ -23,8 +23,6 @@ from n2d2py.stages.score import expected_labels
 from n2d2py.targets.pixels import fitted_labels
 from n2d2py.targets.target import ScoreTarget
 
-__all__ = ["export_folder_name", "export_request", "export_stage", "exported_stimuli", "stored_stimuli"]
-
 
 def export_folder_name(kind: str, bits: int) -> str:
     """The kind and the precision, as in export_KIND_int8 or export_KIND_float32."""

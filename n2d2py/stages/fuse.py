@@ -12,8 +12,6 @@ from n2d2py.quant.prequantized import without_rounding
 from n2d2py.stages.load import LoadedNetwork
 from n2d2py.targets.target import ScoreTarget
 
-__all__ = ["fuse_stage"]
-
 
 def fuse_stage(network: LoadedNetwork, *, integer: bool, rounding: bool = True) -> tuple[LoadedNetwork, FuseReport]:
     """The network with a fused graph; targets follow the tensors that now carry their results.

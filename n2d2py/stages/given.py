@@ -16,17 +16,6 @@ from n2d2py.data.preprocessing import Preprocessing
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.stages.options import LoadOptions
 
-__all__ = [
-    "Told",
-    "class_names",
-    "given_labelled",
-    "input_text",
-    "preprocessing",
-    "refuse_for_ini",
-    "refuse_for_several",
-    "told_by",
-]
-
 _RANGES = {
     "nominalrange_0_255": (0.0, 255.0),
     "nominalrange_16_235": (16.0, 235.0),

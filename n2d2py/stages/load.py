@@ -49,8 +49,6 @@ from n2d2py.stages.options import Data, Labels, LoadOptions
 from n2d2py.stages.precision import with_layer_precisions
 from n2d2py.targets.target import ScoreTarget
 
-__all__ = ["DataSet", "LoadedNetwork", "load_stage", "with_data"]
-
 
 @dataclass(frozen=True)
 class DataSet:

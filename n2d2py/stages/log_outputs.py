@@ -15,8 +15,6 @@ from n2d2py.graph.inputs import split_inputs
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.reference.engine import FloatEngine
 
-__all__ = ["matrix_text", "write_outputs"]
-
 
 def matrix_text(values: np.ndarray) -> str:
     """(C, H, W) as one matrix per channel with a blank line between; a vector as a near-square matrix padded with 0."""

@@ -21,8 +21,6 @@ from n2d2py.memory.stream import StreamPlanner
 from n2d2py.memory.sums import residual_sums
 from n2d2py.passes.integer.residual_add import addable, fuse_residual_adds
 
-__all__ = ["WITH_SUMS", "PlannedNetwork", "plan_by_params", "plan_stage", "planned", "settings_by_params", "smaller_plan"]
-
 WITH_SUMS = ("OptimizeOverlap", "OptimizeReorder", "OptimizeOptimal")
 """Strategies that can lay a sum over its operand without a layer of its own."""
 _WHOLE = MODES[:2]

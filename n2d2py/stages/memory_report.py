@@ -25,8 +25,6 @@ from n2d2py.quant.prequantized import quantize_prequantized
 from n2d2py.quant.quantize import float_graph
 from n2d2py.stages.memory import WITH_SUMS, plan_by_params, settings_by_params, smaller_plan
 
-__all__ = ["memory_report", "report_problem"]
-
 
 def report_problem(graph: Graph, bits: int) -> MemoryProblem:
     """The memory problem of a fused network whose tensors all have elements of |bits| bits; that of its own types

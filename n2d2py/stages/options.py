@@ -18,22 +18,6 @@ from n2d2py.quant.options import QuantOptions
 if TYPE_CHECKING:
     from n2d2py.export import QuantDefaults
 
-__all__ = [
-    "GIVEN_STIMULI",
-    "SYNTHETIC_STIMULI",
-    "CalibrationOptions",
-    "Data",
-    "ExportOptions",
-    "Labels",
-    "LoadOptions",
-    "QuantizationOptions",
-    "RunOptions",
-    "ScoreOptions",
-    "check_options",
-    "keeps_channels",
-    "quant_options",
-]
-
 GIVEN_STIMULI = 128
 """Stimuli of given data that calibrate where their number is not said."""
 

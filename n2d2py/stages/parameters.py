@@ -11,8 +11,6 @@ from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
 from n2d2py.ini.precision import PRECISION_KEYS
 
-__all__ = ["warn_without_effect"]
-
 
 def warn_without_effect(params: Params, target: Target[Any], graph: QuantGraph) -> None:
     """Warns W109 for each export parameter, and each parameter of a layer, that has no effect on the export, W102 for keys of

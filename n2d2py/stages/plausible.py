@@ -7,8 +7,6 @@ import numpy as np
 from n2d2py import log
 from n2d2py.targets import Score
 
-__all__ = ["warn_of_score"]
-
 _FEWEST = 20
 """Labelled stimuli below which nothing can be said."""
 

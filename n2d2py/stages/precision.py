@@ -5,8 +5,6 @@ from __future__ import annotations
 from n2d2py.graph import Graph, Precision
 from n2d2py.ini.params import Params
 
-__all__ = ["with_layer_precisions"]
-
 
 def with_layer_precisions(graph: Graph, params: Params) -> Graph:
     """A copy of the graph that knows the precisions of the `[layer]` sections of the export parameters.

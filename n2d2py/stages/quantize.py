@@ -22,8 +22,6 @@ from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.options import QuantizationOptions, quant_options
 
-__all__ = ["QuantizedNetwork", "quantize_stage"]
-
 
 @dataclass(frozen=True)
 class QuantizedNetwork:

@@ -22,8 +22,6 @@ from n2d2py.stages.score import Scores
 from n2d2py.stages.sensitivity import Sensitivity
 from n2d2py.targets import ScoreRow, score_lines, score_table
 
-__all__ = ["Checked", "print_scores", "report_stage"]
-
 _MISSED_PIXELS = 96
 """Pixels of the longer side of a misclassified stimulus in the report."""
 

@@ -26,8 +26,6 @@ from n2d2py.stages.plausible import warn_of_score
 from n2d2py.targets import Score, Scorer, write_target_files
 from n2d2py.targets.target import ScoreTarget
 
-__all__ = ["Scores", "compiled_scores", "expected_labels", "score_stage", "scored_stimuli", "simulated_name"]
-
 _SLACK = 0.02
 """Share of the range by which integers behind layers in floating point may differ: sums are rounded in another order."""
 

@@ -14,8 +14,6 @@ from n2d2py.report import sensitivity_advice, sensitivity_csv, sensitivity_text
 from n2d2py.stages.quantize import QuantizedNetwork
 from n2d2py.stages.score import Scores
 
-__all__ = ["Sensitivity", "sensitivity_stage"]
-
 
 @dataclass(frozen=True)
 class Sensitivity:

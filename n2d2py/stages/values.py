@@ -15,8 +15,6 @@ from n2d2py.graph.inputs import split_inputs, stimulus_shape
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.reference.engine import FloatEngine
 
-__all__ = ["LayerValues", "layer_values", "one_stimulus"]
-
 
 @dataclass(frozen=True)
 class LayerValues:

@@ -15,8 +15,6 @@ from n2d2py.targets.pictures import draw_class_scores, draw_confusion, draw_curv
 from n2d2py.targets.score import Score
 from n2d2py.targets.table import score_lines
 
-__all__ = ["target_folder_name", "write_target_files"]
-
 _PICTURE_CLASSES = 200
 
 

@@ -6,8 +6,6 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 
-__all__ = ["Metrics", "area_under_roc", "class_metrics", "mean_metrics"]
-
 
 @dataclass(frozen=True)
 class Metrics:

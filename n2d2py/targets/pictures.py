@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["confusion_figure", "draw_class_scores", "draw_confusion", "draw_curve", "palette", "write_segmentation"]
-
 _NUMBERED_CLASSES = 20
 _NAMED_CLASSES = 50
 _NO_LABEL = (0, 0, 0)

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Pixels", "Shown", "count_pixels", "fitted_labels"]
-
 
 @dataclass(frozen=True, eq=False)
 class Shown:

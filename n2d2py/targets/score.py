@@ -10,8 +10,6 @@ import numpy as np
 from n2d2py.targets.metrics import Metrics, area_under_roc, mean_metrics
 from n2d2py.targets.pixels import Pixels
 
-__all__ = ["Miss", "Score", "agreement", "common"]
-
 
 @dataclass(frozen=True)
 class Miss:

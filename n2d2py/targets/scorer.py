@@ -13,8 +13,6 @@ from n2d2py.targets.score import Score
 from n2d2py.targets.stored import StoredTensors
 from n2d2py.targets.target import ScoreTarget
 
-__all__ = ["Scorer"]
-
 SHOWN = 10
 """Stimuli whose segmentation is kept, to be drawn."""
 

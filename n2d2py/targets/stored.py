@@ -11,8 +11,6 @@ from n2d2py.errors import Location, N2D2Error
 from n2d2py.files import read_npy
 from n2d2py.ini import wildcard_match
 
-__all__ = ["StoredTensors"]
-
 _AXES = "NCHW"
 
 

@@ -9,8 +9,6 @@ import numpy as np
 
 from n2d2py.targets.score import Score, agreement, common
 
-__all__ = ["ScoreRow", "score_columns", "score_lines", "score_table", "text_table"]
-
 
 @dataclass(frozen=True)
 class ScoreRow:

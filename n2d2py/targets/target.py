@@ -7,8 +7,6 @@ from pathlib import Path
 
 from n2d2py.errors import Location
 
-__all__ = ["ScoreTarget"]
-
 
 @dataclass(frozen=True)
 class ScoreTarget:

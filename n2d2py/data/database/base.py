@@ -18,24 +18,6 @@ from n2d2py.errors import InternalError, Location, N2D2Error, nearest
 from n2d2py.ini import Document, Key, Kind, Schema, Section, Values, resolve_path
 from n2d2py.ini.ignored import CACHES, Ignored
 
-__all__ = [
-    "COMMON_KEYS",
-    "PARTITION_KEYS",
-    "ArrayItems",
-    "Context",
-    "Database",
-    "FileItems",
-    "Items",
-    "JoinedItems",
-    "LabelMaps",
-    "data_path",
-    "database_schemas",
-    "load",
-    "partition_of",
-    "partitioned",
-    "register",
-]
-
 
 class Items(Protocol):
     """A list of stimuli that are read on demand, from several threads."""

@@ -8,8 +8,6 @@ from n2d2py.data.database.partition import Partition
 from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
 from n2d2py.ini.ignored import Ignored
 
-__all__: list[str] = []
-
 
 def _register(type_name: str, default: str, clutter: str, others: tuple[str, ...]) -> None:
     @register(

@@ -12,8 +12,6 @@ from n2d2py.data.text import read_lines
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import Key, Kind, Schema, Values
 
-__all__ = ["cifar_database"]
-
 _PIXELS = 3 * 32 * 32
 _TO_BGR = (2, 1, 0)
 _KEYS = (

@@ -28,8 +28,6 @@ from n2d2py.data.decode import read_stimulus, readable_extensions
 from n2d2py.errors import Location, N2D2Error, readable
 from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
 
-__all__ = ["Listing", "directory_database", "list_directory"]
-
 _SCHEMA = Schema(
     "DIR_Database",
     (

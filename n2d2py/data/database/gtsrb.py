@@ -14,8 +14,6 @@ from n2d2py.data.text import read_lines
 from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.ini import Key, Kind, Schema, Values
 
-__all__ = ["gtsrb_database"]
-
 _TRAINING, _TEST = "Final_Training/Images", "Final_Test/Images"
 _TABLE = "GT-final_test.csv"
 _CORNERS = ("Roi.X1", "Roi.Y1", "Roi.X2", "Roi.Y2")

@@ -16,8 +16,6 @@ from n2d2py.files import open_regular
 from n2d2py.files.arrays import MAX_BYTES
 from n2d2py.ini import Key, Kind, Schema, Values
 
-__all__ = ["idx_database", "read_idx"]
-
 _FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 _FASHION = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 _UNSIGNED_BYTE = 8

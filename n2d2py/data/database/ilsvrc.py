@@ -15,8 +15,6 @@ from n2d2py.data.text import name_and_label, read_lines
 from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.ini import Key, Kind, Schema, Values
 
-__all__ = ["ilsvrc_database"]
-
 
 def ilsvrc_database(
     folder: Path,

@@ -12,8 +12,6 @@ from n2d2py.data.text import label_ids, name_and_label, read_lines
 from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
 
-__all__ = ["listed_database"]
-
 
 def listed_database(
     folder: Path,

@@ -23,8 +23,6 @@ from n2d2py.data.given import GivenData
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
 
-__all__ = ["TARGETS", "label_ids", "numpy_database", "read_arrays"]
-
 _STIMULI = ("x", "X", "images", "image", "data", "inputs", "input", "x_test")
 TARGETS = ("y", "Y", "targets", "target", "label", "y_test", "labels")
 """What labels are called in .npz files; numbers under "labels" are labels, texts their names."""

@@ -10,8 +10,6 @@ import numpy as np
 
 from n2d2py.errors import Location, N2D2Error
 
-__all__ = ["SETS", "Partition", "listing_order", "partition"]
-
 SETS = ("Learn", "Validation", "Test")
 
 

@@ -12,8 +12,6 @@ from n2d2py.data.database.partition import Partition
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import Key, Kind, Schema, Values
 
-__all__ = ["RandomItems", "random_bytes", "random_database"]
-
 
 def random_bytes(shape: tuple[int, ...], seed: int, index: int) -> np.ndarray:
     """Uniform bytes that depend on the seed and the index alone."""

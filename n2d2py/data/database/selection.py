@@ -9,8 +9,6 @@ from n2d2py.data.database.base import Database
 from n2d2py.errors import Location, N2D2Error, nearest
 from n2d2py.ini import Key, Kind, Schema, Section
 
-__all__ = ["FILTER_ROIS", "SORT_AND_DROP", "filter_labels", "sort_and_drop_labels"]
-
 FILTER_ROIS = Schema(
     "database.filterROIs",
     (

@@ -14,8 +14,6 @@ from n2d2py.data.decode import PICTURES, picture_size
 from n2d2py.data.transformations import APPLY_TO
 from n2d2py.ini import Key, Kind, Schema, Section
 
-__all__ = ["SLICING", "SlicedItems", "slice_database", "tiles"]
-
 SLICING = Schema(
     "database.slicing",
     (

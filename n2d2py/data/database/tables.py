@@ -24,8 +24,6 @@ from n2d2py.data.text import label_ids, read_lines
 from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
 
-__all__ = ["csv_database", "read_table"]
-
 _SEPARATORS = ",;\t"
 
 

@@ -11,20 +11,6 @@ from n2d2py.errors import InternalError, N2D2Error, nearest
 from n2d2py.ini import Key, Kind, Schema, Section, Values
 from n2d2py.ini.ignored import COVERED
 
-__all__ = [
-    "APPLY_TO",
-    "COMMON",
-    "Inapplicable",
-    "Range",
-    "Transformation",
-    "UnsupportedTransformation",
-    "applies_to",
-    "read_transformation",
-    "register",
-    "register_unsupported",
-    "transformation_schemas",
-]
-
 Range = tuple[float, float]
 
 APPLY_TO = {

@@ -7,8 +7,6 @@ import numpy as np
 from n2d2py.data.transformations.base import Inapplicable
 from n2d2py.ini import Key, Kind
 
-__all__ = ["BORDERS", "BORDER_KEYS", "add_border", "crop_or_pad"]
-
 BORDERS = ("ConstantBorder", "ReplicateBorder", "ReflectBorder", "WrapBorder", "MinusOneReflectBorder", "MeanBorder")
 BORDER_KEYS = (
     Key("BorderType", Kind.ENUM, "MinusOneReflectBorder", "What is beyond the image.", BORDERS),

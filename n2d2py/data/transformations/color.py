@@ -24,8 +24,6 @@ from n2d2py.data.transformations.colorspaces import (
 )
 from n2d2py.ini import Key, Kind, Schema, Values
 
-__all__ = ["ChannelExtraction", "ColorSpace", "gray"]
-
 _SPACES = {
     "HSV": (hsv, hsv_to_bgr),
     "HLS": (hls, hls_to_bgr),

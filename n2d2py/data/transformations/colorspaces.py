@@ -14,8 +14,6 @@ import numpy as np
 
 from n2d2py.data.transformations.base import Inapplicable
 
-__all__ = ["bgr", "hls", "hls_to_bgr", "hsv", "hsv_to_bgr", "lab", "lab_to_bgr", "luv", "luv_to_bgr", "ycrcb", "ycrcb_to_bgr"]
-
 _TO_XYZ = np.array([[0.412453, 0.357580, 0.180423], [0.212671, 0.715160, 0.072169], [0.019334, 0.119193, 0.950227]])
 _FROM_XYZ = np.array([[3.240479, -1.53715, -0.498535], [-0.969256, 1.875991, 0.041556], [0.055648, -0.204043, 1.057311]])
 _WHITE = np.array([0.950456, 1.0, 1.088754])

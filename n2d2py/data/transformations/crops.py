@@ -12,8 +12,6 @@ from n2d2py.data.transformations.color import gray
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import Key, Kind, Schema, Values
 
-__all__ = ["CentroidCrop", "StripeRemove", "Trim"]
-
 
 @register
 @dataclass(frozen=True)

@@ -12,8 +12,6 @@ from n2d2py.data.transformations.borders import add_border
 from n2d2py.data.transformations.colorspaces import lab, lab_to_bgr
 from n2d2py.ini import Key, Kind, Schema, Values
 
-__all__ = ["Equalize", "clahe", "equalize"]
-
 
 def equalize(plane: np.ndarray) -> np.ndarray:
     """Bytes (H, W) with a histogram as flat as a map of levels can make it."""

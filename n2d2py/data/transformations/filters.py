@@ -14,8 +14,6 @@ from n2d2py.errors import N2D2Error
 from n2d2py.ini import Key, Kind, Schema, Values
 from n2d2py.ini.ignored import ON_LABELS, Ignored
 
-__all__ = ["Filter", "GradientFilter", "WallisFilter", "correlate"]
-
 _KERNELS = ("*", "Gaussian", "LoG", "LaplacianOfGaussian", "DoG", "DifferenceOfGaussian", "Gabor")
 _SIGMA = float(np.sqrt(2.0))
 

@@ -13,8 +13,6 @@ from n2d2py.data.transformations.resize import resize_bilinear
 from n2d2py.ini import Key, Kind, Schema, Values
 from n2d2py.ini.ignored import TRAINING
 
-__all__ = ["Flip", "PadCrop", "RescaleTransformation", "ReshapeTransformation", "SliceExtraction"]
-
 MAX_SIDE = 65535
 """Pixels of a side that a transformation may ask for."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["difference_of_gaussians", "gabor", "gaussian", "laplacian_of_gaussian"]
-
 
 def _grid(width: int, height: int) -> tuple[np.ndarray, np.ndarray]:
     """x and y of each element, from the centre."""

@@ -11,8 +11,6 @@ from n2d2py.data.transformations.base import Inapplicable, Transformation, regis
 from n2d2py.errors import nearest
 from n2d2py.ini import Key, Kind, Schema, Values
 
-__all__ = ["ExpandLabel", "LabelFilter"]
-
 _NONE = -1
 
 

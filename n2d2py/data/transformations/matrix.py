@@ -13,8 +13,6 @@ from n2d2py.data.transformations.base import Inapplicable, Range, Transformation
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.ini import Key, Kind, Schema, Values, resolve_path
 
-__all__ = ["AffineTransformation"]
-
 _OPERATORS = {"Plus": np.add, "Minus": np.subtract, "Multiplies": np.multiply, "Divides": np.divide}
 
 

@@ -13,8 +13,6 @@ from n2d2py.data.transformations.base import Range, Transformation, UnsupportedT
 from n2d2py.ini import Key, Kind, Schema, Values
 from n2d2py.ini.ignored import ON_LABELS
 
-__all__ = ["MorphologicalReconstruction", "Morphology", "dilate", "element", "erode"]
-
 _OPERATIONS = ("Erode", "Dilate", "Opening", "Closing", "Gradient", "TopHat", "BlackHat")
 _RECONSTRUCTIONS = ("ReconstructionByErosion", "ReconstructionByDilation", "OpeningByReconstruction", "ClosingByReconstruction")
 _SHAPES = ("Rectangular", "Elliptic", "Cross")

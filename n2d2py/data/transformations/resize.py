@@ -12,8 +12,6 @@ from functools import lru_cache
 
 import numpy as np
 
-__all__ = ["resize_bilinear"]
-
 _ONE = 2048
 
 

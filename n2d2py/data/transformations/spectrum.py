@@ -16,8 +16,6 @@ from n2d2py.data.transformations.base import Inapplicable, Range, Transformation
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import Key, Kind, Schema, Values
 
-__all__ = ["DCT", "DFT", "WINDOWS", "Apodization", "MagnitudePhase", "fast_size", "window"]
-
 WINDOWS = ("Rectangular", "Hann", "Hamming", "Cosine", "Gaussian", "Blackman", "Kaiser")
 _PARAMETERS = {"Gaussian": ("Sigma", 0.4), "Blackman": ("Alpha", 0.16), "Kaiser": ("Beta", 5.0)}
 

@@ -6,8 +6,6 @@ from n2d2py.data.transformations.base import register_unsupported
 from n2d2py.ini import Schema
 from n2d2py.ini.ignored import covered
 
-__all__: list[str] = []
-
 _RANDOM = "draws at random"
 _CLOSED = "is not part of the public N2D2"
 

@@ -11,8 +11,6 @@ from n2d2py.data.transformations.base import Inapplicable, Range, Transformation
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import Key, Kind, Schema, Values
 
-__all__ = ["NormalizeTransformation", "RangeAffine", "RangeClipping", "Threshold"]
-
 _OPERATORS = {"Plus": np.add, "Minus": np.subtract, "Multiplies": np.multiply, "Divides": np.divide}
 _THRESHOLDS = ("Binary", "BinaryInverted", "Truncate", "ToZero", "ToZeroInverted")
 _TINY = float(np.finfo(np.float64).eps)

@@ -8,8 +8,6 @@ import numpy as np
 
 from n2d2py.export.cpp.text import float_literal
 
-__all__ = ["LARGE", "initializer", "is_string"]
-
 LARGE = 65536
 """Elements above which 8-bit arrays are written as string literals by WeightsFormat=auto."""
 _COLUMNS = 100

@@ -16,8 +16,6 @@ from n2d2py.concurrency import cores
 from n2d2py.errors import N2D2Error
 from n2d2py.runtime.runner import Runner
 
-__all__ = ["BuiltCopy", "build_error", "build_library", "need_make", "run_make", "start"]
-
 _LOG = "build/make.log"
 _SOURCES = ("Makefile", "manifest.json", "include", "dnn", "kernels")
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from n2d2py.arithmetic import PLACE_LIMIT, NumType, largest_place
 
-__all__ = ["byte_sums", "explained"]
-
 
 def byte_sums(weights: np.ndarray, inputs: NumType) -> int:
     """How many words' products of a place 16 bits hold: 2, 1, or 0 where not even those of one word.

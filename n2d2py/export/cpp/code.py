@@ -15,8 +15,6 @@ from n2d2py.graph import QuantTensor
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.memory.plan import Plane
 
-__all__ = ["DOT_KERNEL", "LANE_KERNEL", "PAIR_KERNEL", "TAP_KERNEL", "LayerCode", "plane_struct"]
-
 LANE_KERNEL = "two weights a lane"
 PAIR_KERNEL = "two taps a word"
 """The kernels of `lanes.py`, by name."""

@@ -7,8 +7,6 @@ from n2d2py.export.cpp.epilogue import epilogue, moving_epilogue
 from n2d2py.export.cpp.layer import Layer
 from n2d2py.graph.shapes import Shape
 
-__all__ = ["copy", "image_axes", "move", "normalisation"]
-
 _AXES = {2: (0,), 3: (0, 2), 4: (0, 1, 2)}
 
 

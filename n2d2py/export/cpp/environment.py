@@ -8,8 +8,6 @@ import jinja2
 
 from n2d2py import resources
 
-__all__ = ["templates"]
-
 
 @cache
 def templates(*folders: str) -> jinja2.Environment:

@@ -11,8 +11,6 @@ from n2d2py.export.cpp.parts import Array, Expression
 from n2d2py.export.cpp.variants import Selection
 from n2d2py.graph import ResidualAdd
 
-__all__ = ["converting_epilogue", "epilogue", "moving_epilogue"]
-
 
 def epilogue(layer: Layer, selection: Selection | None = None, centred: bool = True, only: int | None = None) -> Expression:
     """The type that turns an accumulator into an element of the output, with the constants in the order of the selected kernel.

@@ -10,8 +10,6 @@ from n2d2py.errors import InternalError
 from n2d2py.export.cpp.isa import InstructionSet
 from n2d2py.export.cpp.isa_headers import ISA_HEADERS, isa_header
 
-__all__ = ["copy_headers", "needed_headers", "plugin_header"]
-
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"((?:n2d2|plugins)/[^"]+)"', re.MULTILINE)
 
 _BESIDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)

@@ -13,8 +13,6 @@ from collections.abc import Iterable
 from n2d2py.export.cpp.library_names import is_library_name
 from n2d2py.graph import QuantGraph
 
-__all__ = ["KEYWORDS", "Identifiers", "namespace_name", "sanitise"]
-
 MAX_LENGTH = 64
 KEYWORDS = frozenset(
     """

@@ -14,38 +14,6 @@ from dataclasses import dataclass
 
 from n2d2py.errors import InternalError
 
-__all__ = [
-    "CONVOLUTION",
-    "DEPTHWISE",
-    "DOTS",
-    "FAMILIES",
-    "FLOATS",
-    "FULLY_CONNECTED",
-    "KERNELS",
-    "LANES",
-    "PAIRS",
-    "PORTABLE",
-    "PRODUCT",
-    "RUNS",
-    "TABLES",
-    "TAPS",
-    "TARGETS",
-    "WINOGRAD",
-    "Family",
-    "InstructionSet",
-    "Probe",
-    "Processor",
-    "condition",
-    "dispatched",
-    "exactly",
-    "having",
-    "instruction_sets",
-    "reads_panels",
-    "register_instruction_set",
-    "tagged",
-    "tags",
-]
-
 CONVOLUTION, DEPTHWISE, FULLY_CONNECTED = "convolution", "depthwise", "fullyConnected"
 """Kernels on panels of weights (`variants.py`)."""
 LANES, PAIRS = "lanes", "pairs of taps"

@@ -20,8 +20,6 @@ from n2d2py.export.cpp.isa import (
     tags,
 )
 
-__all__ = ["ISA_HEADERS", "isa_header", "isa_page", "write_isa_headers"]
-
 ISA_HEADERS = ("n2d2/isa.hpp", "n2d2/bindings.hpp")
 """Headers that are rendered from the table, below `kernels/`."""
 

@@ -16,8 +16,6 @@ from n2d2py.export.cpp.layer import Layer
 from n2d2py.export.cpp.parts import LayerForm, chosen
 from n2d2py.export.cpp.variants import Selection
 
-__all__ = ["lane_facts", "lane_stream", "lanes", "pair_stream", "pairs", "unfit"]
-
 _OUTPUTS = 4
 _INPUTS = 8
 _LIMIT = 2**23

@@ -29,8 +29,6 @@ from n2d2py.graph.shapes import Shape
 from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane
 from n2d2py.registry import Registry
 
-__all__ = ["LAYERS", "Layer", "cpp", "layer_code", "layer_kinds", "override_kernel", "same_place", "window"]
-
 
 def window(
     kernel: Sequence[int], stride: Sequence[int], pads: Sequence[int], dilation: Sequence[int] | None = None

@@ -18,8 +18,6 @@ from n2d2py.export.cpp.build import build_library
 from n2d2py.export.replacement import read_manifest
 from n2d2py.runtime.base import LayerInfo, Network, NetworkInfo, TensorInfo
 
-__all__ = ["Export", "load_export"]
-
 API_VERSION = 2
 
 

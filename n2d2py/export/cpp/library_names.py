@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["is_library_name"]
-
 _FUNCTIONS = frozenset(
     """
     abort abs access acct alarm alloca asctime asprintf atexit atof atoi atol atoll basename bcmp bcopy brk bsearch btowc bzero

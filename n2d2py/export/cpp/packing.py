@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Storage", "storage_of"]
-
 _BITS = (1, 2, 4)
 
 

@@ -9,8 +9,6 @@ from n2d2py.ini.kinds import Unreadable
 from n2d2py.ini.schema import Key, Kind, Schema
 from n2d2py.memory.parameters import MEMORY_PARAMETERS
 
-__all__ = ["LAYER_PARAMETERS", "PARAMETERS", "WEIGHTS_FORMATS"]
-
 WEIGHTS_FORMATS = ("auto", "text", "string")
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

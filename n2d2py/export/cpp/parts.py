@@ -17,21 +17,6 @@ from n2d2py.export.cpp.environment import templates
 from n2d2py.export.cpp.isa import condition, instruction_sets
 from n2d2py.export.cpp.text import comment, float_literal
 
-__all__ = [
-    "NATIVE",
-    "PORTABLE",
-    "REAL_NATIVE",
-    "Argument",
-    "Array",
-    "Call",
-    "Constants",
-    "Expression",
-    "LayerConfig",
-    "LayerForm",
-    "Needs",
-    "chosen",
-]
-
 PORTABLE, NATIVE, REAL_NATIVE = "n2d2::Portable", "n2d2::Native", "n2d2::RealNative"
 """The instruction sets of a config: portable C++, or what the project is compiled for."""
 

@@ -29,8 +29,6 @@ from n2d2py.graph.shapes import channels, height, width
 from n2d2py.runtime.graph_file import GRAPH_FILE, write_graph
 from n2d2py.version import __version__
 
-__all__ = ["ARENA_ALIGNMENT", "Project", "namespace_of"]
-
 API_VERSION = 2
 """Of the C interface; the version of the library as a package."""
 ARENA_ALIGNMENT = 64

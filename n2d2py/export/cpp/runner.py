@@ -23,8 +23,6 @@ from n2d2py.graph.shapes import channels, height, width
 from n2d2py.runtime.latency import Latency, read_profile
 from n2d2py.runtime.runner import AT_MOST
 
-__all__ = ["CompiledExport"]
-
 
 class CompiledExport(BuiltCopy):
     """A built copy of a written C++ export; removed at the end."""

@@ -11,8 +11,6 @@ from n2d2py.export.cpp.arrays import initializer
 from n2d2py.export.cpp.view import LayerView, PortView
 from n2d2py.memory.plan import MemoryPlan, ScheduleStep
 
-__all__ = ["Part", "Turn", "parts", "used_ranges"]
-
 _TURNS, _LINES, _SKIP = 63, 4, 63
 """A turn is a byte: six bits say whose it is, two how many lines it makes, less one. `_SKIP` is nobody's: the next turn
 leaves out so many lines first."""

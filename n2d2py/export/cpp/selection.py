@@ -16,9 +16,6 @@ from n2d2py.export.cpp.variants import HALF, OUTPUTS, TABLE, VECTORS, KernelFact
 from n2d2py.export.cpp.vector_streams import dots, taps, vector_facts
 from n2d2py.export.cpp.winograd import Winograd, WinogradFacts, impossible, unprofitable
 
-__all__ = ["Packed", "depthwise_for_cores", "for_cores", "pack", "select_kernel", "table", "vectors", "winograd"]
-
-
 _LARGEST_RUN = 4608
 """Weights of an output that are unpacked at a time, at most: those of 512 channels by 3 x 3. SIMD kernels unpack up to 64 outputs (128
 of a fully connected layer) on the stack."""

@@ -25,9 +25,6 @@ from n2d2py.graph.shapes import height, width
 from n2d2py.memory.parameters import N2D2_STRATEGIES
 from n2d2py.memory.plan import MemoryPlan
 
-__all__ = ["CppTarget"]
-
-
 _ALIGNMENT = 64
 """Of every constant array."""
 

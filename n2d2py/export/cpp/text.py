@@ -7,8 +7,6 @@ from collections.abc import Iterable
 
 import numpy as np
 
-__all__ = ["comment", "file_stems", "float_literal", "literal"]
-
 
 def literal(text: str) -> str:
     """A C string literal of the UTF-8 bytes of `text`."""

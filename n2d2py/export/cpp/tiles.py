@@ -11,8 +11,6 @@ import re
 
 from n2d2py.export.cpp.isa import exactly, instruction_sets
 
-__all__ = ["tile_constants", "winograd_choices"]
-
 _TILE = re.compile(r"(\w+):(\d{1,2})x(\d):(\d{1,6})")
 _FORM = re.compile(r"(\w+):(winograd|direct)")
 _CONSTANTS = ("TilePixels", "TilePanels", "WindowBytes")

@@ -15,8 +15,6 @@ from n2d2py.errors import N2D2Error
 from n2d2py.export.cpp.build import build_error, need_make, run_make
 from n2d2py.files import write_text
 
-__all__ = ["TUNED_FILE", "best_tiles", "tune_export", "tuned_text", "with_tiles"]
-
 TUNED_FILE = "statistics/tuned.ini"
 _GAIN = 0.97
 """A tile is kept when a layer takes at most this share of its time with the tile of the kernel."""

@@ -21,21 +21,6 @@ from n2d2py.export.cpp.packing import Storage
 from n2d2py.export.cpp.parts import PORTABLE, LayerForm
 from n2d2py.export.cpp.winograd import Winograd
 
-__all__ = [
-    "IMPLEMENTATIONS",
-    "TABLE",
-    "VECTORS",
-    "Implementation",
-    "KernelFacts",
-    "Panels",
-    "Selection",
-    "choose",
-    "depthwise_order",
-    "packed_depthwise",
-    "packed_floats",
-    "packed_matrix",
-]
-
 _FLOAT_PANELS = "panels of 16 outputs in floating point"
 TABLE = "table in registers"
 """The kernel of functions of bytes, by name."""

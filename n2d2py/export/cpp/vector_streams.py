@@ -17,8 +17,6 @@ from n2d2py.export.cpp.layer import Layer
 from n2d2py.export.cpp.parts import LayerForm, chosen
 from n2d2py.export.cpp.variants import Selection
 
-__all__ = ["channel_stream", "dots", "one_stream", "pair_of_outputs_stream", "taps", "vector_facts"]
-
 _BYTES = 16
 """Of a vector."""
 _TAPS = (2, 1, 0, 5, 4, 3, 8, 7, 6)

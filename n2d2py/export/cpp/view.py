@@ -16,8 +16,6 @@ from n2d2py.graph.describe import layer_macs
 from n2d2py.graph.shapes import Shape, channels, elements, height, width
 from n2d2py.memory.plan import Plane
 
-__all__ = ["ArrayView", "LayerView", "PortView", "port_views"]
-
 
 def _initializer(name: str, operation: str, shape: Shape, kind: NumType) -> str:
     """The `tensor` struct of the C interface."""

@@ -9,8 +9,6 @@ import numpy as np
 from n2d2py.export.cpp.isa import condition
 from n2d2py.export.cpp.parts import Array, Call
 
-__all__ = ["Winograd", "WinogradFacts", "impossible", "transformed", "unprofitable"]
-
 _MATRIX = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.int64)
 """Twice Winograd's G: integers."""
 _LANES = 16

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["BOARDS", "CORES", "DEFAULT_CORE", "Board", "Core", "board", "core"]
-
 
 @dataclass(frozen=True)
 class Board:

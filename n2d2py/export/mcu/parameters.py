@@ -8,8 +8,6 @@ from n2d2py.export.cpp.parameters import PARAMETERS as CPP_PARAMETERS
 from n2d2py.export.mcu.boards import CORES, DEFAULT_CORE
 from n2d2py.ini.schema import Key, Kind, Schema
 
-__all__ = ["PARAMETERS"]
-
 _DEFAULTS = {"BufferAlignment": 4}
 """What is better for a microcontroller where CPP has another default."""
 _WITHOUT = ("OpenMP", "RuntimeDispatch", "FuseResidualAdd")

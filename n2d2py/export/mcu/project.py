@@ -16,8 +16,6 @@ from n2d2py.export.mcu.vectors import write_vectors
 from n2d2py.files import write_text
 from n2d2py.graph.shapes import channels, width
 
-__all__ = ["McuProject"]
-
 _FREESTANDING = ("climits", "cmath", "cstddef", "cstdint", "cstring", "limits", "type_traits")
 
 

@@ -20,8 +20,6 @@ from n2d2py.graph.shapes import channels, height, width
 from n2d2py.runtime.base import LayerInfo, Network, NetworkInfo, TensorInfo
 from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
 
-__all__ = ["BoardExport", "BoardNetwork"]
-
 
 class BoardExport(BuiltCopy):
     """A copy of a written export, built for its core; removed at the end."""

@@ -10,8 +10,6 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["single_file"]
-
 _QUOTED = re.compile(r'\s*#\s*include\s+"([^"]+)"')
 _SYSTEM = re.compile(r"\s*#\s*include\s+<([^>]+)>")
 _DIRECTIVE = re.compile(r"\s*#\s*(ifdef|ifndef|if|else|elif|endif)\b\s*(.*)")

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from n2d2py.export.cpp.view import LayerView
 from n2d2py.graph.shapes import width
 
-__all__ = ["stack_bytes"]
-
 _FRAMES = 2048
 """The frames of calls, registers, sums: measured on all cores with GCC, see tests/export_mcu."""
 

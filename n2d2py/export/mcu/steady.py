@@ -11,8 +11,6 @@ from n2d2py.arithmetic import FixedPointRescale, Rescale, ShiftRescale
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.forms import Aligned, Interpolated, Moved, Rescaled, Table, Weighted
 
-__all__ = ["varying_layers"]
-
 _FORMS = (Aligned, Interpolated, Moved, Rescaled, Table, Weighted)
 _KINDS = frozenset(
     {

@@ -17,8 +17,6 @@ from n2d2py.export.mcu.steady import varying_layers
 from n2d2py.export.registry import register
 from n2d2py.ini.schema import Schema
 
-__all__ = ["McuTarget"]
-
 
 class McuTarget(CppTarget):
     """The C++ project with boards, startup code and test vectors, for cores without an operating system."""

@@ -12,8 +12,6 @@ from n2d2py.export.stimuli import hwc
 from n2d2py.graph import QuantGraph
 from n2d2py.quant.simulator import simulate
 
-__all__ = ["VECTORS", "vector_bytes", "write_vectors"]
-
 VECTORS = Path("test") / "vectors"
 _SEED = 1
 

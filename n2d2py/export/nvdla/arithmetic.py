@@ -15,8 +15,6 @@ from n2d2py.export.nvdla.hardware import ConstantBlob, Region
 from n2d2py.nvdla import firmware
 from n2d2py.nvdla.firmware import INT8, INT16
 
-__all__ = ["Post", "SdpPlan", "fixed_point", "half_bits", "one_pass", "plan_sdp", "single_bits"]
-
 MUL, ADD, BOTH = 1, 2, 3
 MAX, MIN, SUM = range(3)
 RELU, LUT, PRELU = 1, 2, 3

@@ -17,8 +17,6 @@ from n2d2py.nvdla import Loadable
 from n2d2py.nvdla.firmware import ABIS, INT8
 from n2d2py.nvdla.tables import Address, Blob, Event, Memory, Submit, Task, TensorDesc
 
-__all__ = ["Compiled", "emit"]
-
 PAGE = 4096
 MOST_ADDRESSES = 6144
 """Addresses that NVIDIA's runtime takes for a task."""

@@ -10,8 +10,6 @@ from n2d2py.nvdla import firmware
 from n2d2py.nvdla.extension import pack_extension
 from n2d2py.nvdla.firmware import CUBES, EXTENSION, INT8, Abi
 
-__all__ = ["DlaWork", "EmuWork", "Pools"]
-
 POOL_ALIGNMENT = 256
 _SOFTMAX = 1
 

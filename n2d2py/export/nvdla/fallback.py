@@ -15,8 +15,6 @@ from n2d2py.nvdla.extension import Extension, Port
 from n2d2py.operators.base import operator_kinds
 from n2d2py.operators.functions import FunctionRow
 
-__all__ = ["fall_back"]
-
 _WITHOUT_CONSTANTS = (Moved, Rescaled, Table)
 """Forms of layers that have no constants in floating point."""
 

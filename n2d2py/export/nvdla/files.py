@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["CALIBRATION", "LAYERS", "LOADABLE"]
-
 LOADABLE = "out.nvdla"
 LAYERS = "layers.json"
 CALIBRATION = "calibration.json"

@@ -10,8 +10,6 @@ import numpy as np
 from n2d2py.export.nvdla.arithmetic import Post
 from n2d2py.export.nvdla.hardware import Region
 
-__all__ = ["blocks"]
-
 
 def blocks(
     source: Region, result: Region, weights: np.ndarray, groups: int, lanes: int, post: Post

@@ -16,9 +16,6 @@ from n2d2py.nvdla.config import HardwareConfig
 from n2d2py.nvdla.extension import Extension
 from n2d2py.nvdla.firmware import BYTES
 
-__all__ = ["ConstantBlob", "EmuLayer", "HardwareBuffer", "HwLayer", "HwOp", "Lowered", "Region", "SubRegion"]
-
-
 PIXEL_LINE = 32
 """Bytes that the lines of an image are a multiple of."""
 

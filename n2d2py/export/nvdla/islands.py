@@ -13,8 +13,6 @@ from n2d2py.export.nvdla.lowering import HardwareTensor, Lowering, is_in_bytes, 
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.operators.functions import Clip
 
-__all__ = ["in_floating_point", "island_problem", "island_scales"]
-
 _OF_GIVEN_SCALE = ("Concat", "Softmax")
 """Kinds whose scale must come from behind them; others keep that of their input, or know one that holds all their values."""
 

@@ -13,8 +13,6 @@ from n2d2py.graph import QuantGraph
 from n2d2py.graph.forms import Table
 from n2d2py.nvdla.config import HardwareConfig
 
-__all__ = ["lower"]
-
 
 def lower(
     graph: QuantGraph, config: HardwareConfig, precision: int, scales: dict[str, float] | None = None, fallback: bool = False

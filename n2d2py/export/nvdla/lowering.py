@@ -20,8 +20,6 @@ from n2d2py.nvdla.firmware import INT8, SDP
 from n2d2py.operators.functions import Clip, FunctionRow, LeakyRectifier
 from n2d2py.registry import Registry
 
-__all__ = ["HardwareTensor", "Lowering", "chw", "divide", "flat", "int8_table", "is_in_bytes", "lowering", "refuse", "rule_of"]
-
 
 @dataclass(frozen=True)
 class HardwareTensor:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from n2d2py.ini.schema import Key, Kind, Schema
 from n2d2py.nvdla.config import CONFIGS
 
-__all__ = ["PARAMETERS"]
-
 PARAMETERS = Schema(
     "export parameters of NVDLA",
     (

@@ -12,8 +12,6 @@ import numpy as np
 from n2d2py.graph import QuantGraph
 from n2d2py.nvdla.config import HardwareConfig
 
-__all__ = ["R8", "ConvolutionWindow", "entries_of_pixels", "extended", "holds_pixels", "read_pixels"]
-
 R8 = 0
 """The pixel format of one byte."""
 

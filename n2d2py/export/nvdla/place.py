@@ -6,8 +6,6 @@ import numpy as np
 
 from n2d2py.export.nvdla.hardware import EmuLayer, HardwareBuffer, HwLayer, Lowered, Region
 
-__all__ = ["PoolPlacement", "place"]
-
 ALIGNMENT = 256
 """Bytes that the offset of a buffer is a multiple of."""
 

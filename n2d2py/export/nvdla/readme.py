@@ -9,8 +9,6 @@ from n2d2py.export.nvdla.emit import Compiled
 from n2d2py.export.nvdla.hardware import EmuLayer, HwLayer, HwOp, Lowered, Region, SubRegion
 from n2d2py.nvdla.firmware import ENGINES, INT8
 
-__all__ = ["layers_json", "readme"]
-
 
 def layers_json(lowered: Lowered, compiled: Compiled) -> dict[str, Any]:
     """The hardware layers by operation number: which network layer they are, where and in which scale the result lies."""

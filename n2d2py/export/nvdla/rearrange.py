@@ -15,8 +15,6 @@ from n2d2py.export.nvdla.arithmetic import Post
 from n2d2py.export.nvdla.hardware import HwOp, Region, SubRegion
 from n2d2py.export.nvdla.lowering import Lowering
 
-__all__ = ["Steps", "copy", "gather", "steps_of"]
-
 LARGEST = 8192
 """Channels of a cube."""
 

@@ -22,8 +22,6 @@ from n2d2py.nvdla.tables import TensorDesc
 from n2d2py.nvdla.tensors import tensor_array, tensor_bytes
 from n2d2py.runtime.runner import Runner
 
-__all__ = ["LoadableRunner"]
-
 
 class _Network:
     """The loadable as a network on stored values of a typed graph."""

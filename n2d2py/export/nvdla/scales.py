@@ -10,8 +10,6 @@ from n2d2py.export.nvdla.hardware import Lowered
 from n2d2py.files import read_regular
 from n2d2py.graph import QuantGraph
 
-__all__ = ["calibration_json", "given_scales"]
-
 _LARGEST = 3.4e38
 """Scales are stored as float32."""
 

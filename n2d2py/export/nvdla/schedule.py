@@ -15,8 +15,6 @@ from n2d2py.export.nvdla.hardware import HwLayer, HwOp, Region, SubRegion
 from n2d2py.nvdla import firmware
 from n2d2py.nvdla.firmware import COMPLETED, CONV, ENABLED, PROGRAMMED, SDP
 
-__all__ = ["dependency_graph"]
-
 
 def dependency_graph(layers: list[HwLayer]) -> tuple[np.ndarray, list[int]]:
     """(common descriptors, first operation of each engine) of all operations in order."""

@@ -37,8 +37,6 @@ from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.statistics import collect
 
-__all__ = ["FIRMWARES", "add_command", "write_self_test"]
-
 FIRMWARES = {"0.12": "v12", "0.11": "v10"}
 """Structures by firmware."""
 PICTURE = "input.pgm"

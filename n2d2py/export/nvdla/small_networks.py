@@ -15,8 +15,6 @@ from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip, FunctionRow
 from n2d2py.registry import Registry
 
-__all__ = ["RELU", "SIZE", "SelfTest", "SmallNetwork", "self_test", "self_tests"]
-
 SIZE = 16
 """Lines and columns of the picture that they read."""
 RELU = Clip(0.0)

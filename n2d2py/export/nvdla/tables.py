@@ -9,8 +9,6 @@ import numpy as np
 from n2d2py.export.nvdla.arithmetic import single_bits
 from n2d2py.nvdla import firmware
 
-__all__ = ["RANGE", "function_table", "integer_normalization_table", "integer_table", "normalization_table"]
-
 RANGE = 8.0
 """fp16 functions are tabulated from -RANGE to RANGE."""
 

@@ -28,8 +28,6 @@ from n2d2py.nvdla.check import violations
 from n2d2py.nvdla.config import CONFIGS, HardwareConfig
 from n2d2py.nvdla.firmware import FP16, INT8
 
-__all__ = ["NvdlaExport", "NvdlaTarget", "hardware_of"]
-
 _ABI = {"0.11": "v10", "0.12": "v12"}
 
 

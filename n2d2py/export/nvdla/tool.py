@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from n2d2py.export.nvdla.selftest import add_command
 from n2d2py.nvdla import cli
 
-__all__ = ["main"]
-
 
 def main(words: Sequence[str] | None = None) -> int:
     """Runs the command line `words`; the exit status: 0, 1 for an error, 2 for a wrong command line."""

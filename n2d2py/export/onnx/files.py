@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from n2d2py.files.names import file_names
 
-__all__ = ["model_file"]
-
 
 def model_file(network: str) -> str:
     """The name of the model's file."""

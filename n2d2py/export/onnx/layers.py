@@ -12,8 +12,6 @@ from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.forms import Weighted
 from n2d2py.reference.contract import NoOnnxForm
 
-__all__ = ["OTHERS", "WEIGHTED", "Lowering", "real_params"]
-
 Lowering = Callable[[QdqWriter, QuantNode, list[str], str], None]
 """Writes the nodes of a layer on the real numbers of its inputs, so that the result has the given name."""
 

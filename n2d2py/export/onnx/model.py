@@ -21,8 +21,6 @@ from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.forms import Custom, Weighted
 from n2d2py.reference.contract import NoOnnxForm
 
-__all__ = ["QdqModel", "write_model"]
-
 _WIDE_OPSET = 21
 """The first whose QuantizeLinear has integers of 16 and 4 bits."""
 _OPSET = 17

@@ -5,8 +5,6 @@ from __future__ import annotations
 from n2d2py.export.base import ExportRequest
 from n2d2py.export.onnx.model import QdqModel
 
-__all__ = ["readme"]
-
 
 def readme(request: ExportRequest, made: QdqModel, file: str) -> str:
     """Its text: what the model holds, how to run it, and where its results may differ."""

@@ -15,8 +15,6 @@ from n2d2py.graph import QuantGraph
 from n2d2py.reference.engine import EXACT_PRODUCTS
 from n2d2py.runtime.runner import Runner
 
-__all__ = ["OnnxRunner"]
-
 _BATCH = 25
 _ONE_STEP = 1.5 / 255
 """Real numbers are rounded in other places than the tool's integers: a layer may be off by a step of 8 bits."""

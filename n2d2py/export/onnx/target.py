@@ -20,8 +20,6 @@ from n2d2py.export.registry import register
 from n2d2py.export.stimuli import array_files
 from n2d2py.files import write_text
 
-__all__ = ["OnnxTarget"]
-
 _INLINE = 1 << 30
 """Bytes of a model above which its constants are in a file beside it; protobuf ends at 2 GiB."""
 

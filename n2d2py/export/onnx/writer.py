@@ -13,8 +13,6 @@ from n2d2py.graph import Graph, QuantGraph, QuantNode
 from n2d2py.graph.graph import Tensor
 from n2d2py.reference.contract import OnnxWriter
 
-__all__ = ["Choices", "QdqWriter"]
-
 _INT4 = 7
 
 

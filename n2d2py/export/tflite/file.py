@@ -11,8 +11,6 @@ from numpy.typing import DTypeLike
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
 
-__all__ = ["ModelFile", "int8_grid", "need_schema"]
-
 _VERSIONS = {"CONV_2D": 3, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 4, "RESHAPE": 1, "TRANSPOSE_CONV": 3, "HARD_SWISH": 1}
 """The version of an operator that has integers of 8 bits and scales by channel (op_version.cc of LiteRT); of others: 2."""
 

@@ -14,8 +14,6 @@ from n2d2py.operators.convert import Convert
 from n2d2py.operators.functions import FUNCTIONS, Clip, Gelu, GeluTanh, HardSwish, LeakyRectifier, Tanh
 from n2d2py.operators.softmax import Softmax
 
-__all__ = ["LOWERINGS", "Layers", "NoTfliteForm", "channels_last"]
-
 _PROBABILITIES = (np.float32(1 / 256), -128)
 """The grid that SOFTMAX and LOGISTIC demand of their int8 results."""
 _SIGNED_UNITS = (np.float32(1 / 128), 0)

@@ -12,8 +12,6 @@ from n2d2py.export.tflite.file import ModelFile, int8_grid, need_schema
 from n2d2py.export.tflite.layers import Layers, NoTfliteForm, channels_last
 from n2d2py.graph import QuantGraph
 
-__all__ = ["TfliteModel", "write_model"]
-
 
 @dataclass(frozen=True)
 class TfliteModel:

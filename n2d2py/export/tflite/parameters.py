@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from n2d2py.ini.schema import Key, Kind, Schema
 
-__all__ = ["PARAMETERS"]
-
 PARAMETERS = Schema(
     "export parameters of TFLite",
     (

@@ -7,8 +7,6 @@ from n2d2py.export.tflite.file import int8_grid
 from n2d2py.export.tflite.layers import channels_last
 from n2d2py.export.tflite.model import TfliteModel
 
-__all__ = ["array_header", "array_source", "readme", "resolver"]
-
 _PER_LINE = 16
 _RESOLVED = {
     "CONV_2D": "Conv2D",

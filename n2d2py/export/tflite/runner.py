@@ -16,8 +16,6 @@ from n2d2py.export.stimuli import array_files
 from n2d2py.graph import QuantGraph
 from n2d2py.runtime.runner import Runner
 
-__all__ = ["LiteRtRunner"]
-
 _STEPS = 1.5 / 255
 """LiteRT rescales by fixed point of its own: a layer may be off by a step."""
 

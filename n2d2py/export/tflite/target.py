@@ -19,8 +19,6 @@ from n2d2py.export.tflite.runner import LiteRtRunner
 from n2d2py.files import write_text
 from n2d2py.files.names import file_names
 
-__all__ = ["TfliteTarget"]
-
 
 def _file(network: str) -> str:
     name = network or "network"

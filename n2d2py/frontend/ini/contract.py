@@ -28,8 +28,6 @@ from n2d2py.operators.base import Op, make_operator
 from n2d2py.operators.functions import FunctionRow
 from n2d2py.registry import Registry
 
-__all__ = ["LAYER_TYPES", "LayerContext", "LayerType", "ini", "layer_types"]
-
 
 @dataclass
 class LayerContext:

@@ -18,16 +18,6 @@ from n2d2py.ini.ignored import Ignored
 from n2d2py.ini.schema import Key, Kind, Schema
 from n2d2py.operators.windows import Pads
 
-__all__ = [
-    "CONVOLUTION",
-    "CONVOLUTION_CONFIG",
-    "REMAP",
-    "ConvolutionAttributes",
-    "read_geometry",
-    "read_parameters",
-    "remapped",
-]
-
 CONVOLUTION = with_trained_weights(ACTIVATED).extended(
     NB_OUTPUTS,
     *window_keys("Kernel", None, size=True),

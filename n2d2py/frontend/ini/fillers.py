@@ -10,8 +10,6 @@ import numpy as np
 
 from n2d2py.ini.schema import Key, Kind, Values
 
-__all__ = ["fill", "filler_keys"]
-
 _TYPES = ("ConstantFiller", "NormalFiller", "UniformFiller", "HeFiller", "XavierFiller")
 
 _BLOCK = 1 << 20

@@ -7,8 +7,6 @@ from n2d2py.graph.shapes import channels, height, width
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.base import make_operator
 
-__all__ = ["WINDOW_KEYS", "as_images", "crop_inputs", "require_channels"]
-
 WINDOW_KEYS = (
     Key("InputOffsetX", Kind.UINT, 0, "left edge of the part of the inputs that is read"),
     Key("InputOffsetY", Kind.UINT, 0, "top edge of that part"),

@@ -8,8 +8,6 @@ from n2d2py.frontend.ini.contract import LayerContext
 from n2d2py.graph import Node, Tensor
 from n2d2py.operators.batchnorm import BatchNorm
 
-__all__ = ["insert_batchnorm"]
-
 _INITIAL = {"scales": 1.0, "biases": 0.0, "means": 0.0, "variances": 1.0}
 _ROLES = {"scales": "scale", "biases": "bias", "means": "mean", "variances": "variance"}
 

@@ -12,18 +12,6 @@ from n2d2py.ini.precision import PRECISION_KEYS
 from n2d2py.ini.schema import Key, Kind, Schema, Values
 from n2d2py.operators.functions import Clip, FunctionRow, Tanh, ini_functions, rectifier
 
-__all__ = [
-    "ACTIVATED",
-    "CONFIGURATION",
-    "FLOATS",
-    "LAYER",
-    "NB_OUTPUTS",
-    "THIRD_AXIS",
-    "read_activation",
-    "read_window",
-    "window_keys",
-]
-
 PARAMETERS_OF_TRAINING = (
     *TRAINING.of("Solvers*", "WeightsSolver*", "BiasSolver*", "ScaleSolver*", "BackPropagate"),
     Ignored(

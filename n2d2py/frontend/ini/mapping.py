@@ -9,8 +9,6 @@ import numpy as np
 from n2d2py.errors import N2D2Error
 from n2d2py.ini.schema import Key, Kind, Values
 
-__all__ = ["MAPPING_KEYS", "as_groups", "read_mapping"]
-
 MAPPING_KEYS = (
     Key("Mapping.NbGroups", Kind.UINT, None, "number of groups of channels", minimum=1),
     Key("Mapping.ChannelsPerGroup", Kind.UINT, None, "input channels of a group; 1 for depthwise", minimum=1),

@@ -22,8 +22,6 @@ from n2d2py.ini.schema import Key, Kind, Schema, Values
 from n2d2py.ini.section import Section
 from n2d2py.operators.quantize import grid_of
 
-__all__ = ["GLOBALS", "INPUT_SECTION", "PROVIDERS", "build_graph", "further_inputs"]
-
 PROVIDERS = ("cenv", "env", "sp")
 """Section names of the stimuli provider; the first one that is there counts."""
 

@@ -15,8 +15,6 @@ from n2d2py.ini.precision import PRECISION_KEYS
 from n2d2py.ini.schema import Key, Kind, Schema
 from n2d2py.ini.section import Section
 
-__all__ = ["ONNX_LAYER", "ONNX_SECTION", "attach_section"]
-
 ONNX_SECTION = Schema(
     "ONNX",
     (

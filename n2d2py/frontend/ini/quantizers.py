@@ -19,8 +19,6 @@ from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.ini.schema import Values
 from n2d2py.operators.base import make_operator
 
-__all__ = ["TrainedWeights", "quantize_output", "trained_weights"]
-
 _STORED = ("quant_weights", "quant_weights_quant")
 """What N2D2 calls the weights behind the quantizer, without and with ApplyScaling."""
 _WEIGHT_STEP = "QWeight_LSQ_StepSize"

@@ -14,8 +14,6 @@ from n2d2py.ini.schema import Key, Kind, Schema, Values
 from n2d2py.ini.section import Section
 from n2d2py.targets.target import ScoreTarget
 
-__all__ = ["TARGET", "read_targets"]
-
 TARGET = Schema(
     "Target",
     (

@@ -16,17 +16,6 @@ from n2d2py.ini.kinds import Unreadable
 from n2d2py.ini.schema import Key, Kind, Schema
 from n2d2py.ini.section import Section
 
-__all__ = [
-    "QUANTIZED_ACTIVATION",
-    "QUANTIZED_ELSEWHERE",
-    "QUANTIZED_TRAINING",
-    "check_trained_keys",
-    "has_quantized_training",
-    "refuse_quantized_training",
-    "with_trained_activation",
-    "with_trained_weights",
-]
-
 _QAT = Ignored(
     "",
     "keys of training with quantization",

@@ -12,8 +12,6 @@ from n2d2py import log
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.files import DamagedArray, marked_file_name, plain_file_name, read_npy, read_npz
 
-__all__ = ["WeightStore", "open_weights"]
-
 ROLES = {"weights": "weights", "biases": "bias", "scales": "scale", "means": "mean", "variances": "variance"}
 """Name in the files -> role of a parameter in the graph."""
 _LONGEST_NAME = 230

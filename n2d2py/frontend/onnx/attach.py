@@ -14,8 +14,6 @@ from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel, load_onnx
 from n2d2py.graph import Graph
 from n2d2py.graph.shapes import Shape
 
-__all__ = ["attach_onnx"]
-
 
 def attach_onnx(
     graph: Graph,

@@ -9,8 +9,6 @@ from n2d2py.frontend.onnx.contract import find_array_converter, find_converter
 from n2d2py.frontend.onnx.folding import SHAPE_ARITHMETIC
 from n2d2py.frontend.onnx.model import OnnxModel
 
-__all__ = ["expand_functions"]
-
 _ROUNDS = 4
 """Definitions refer to other operators with definitions."""
 

@@ -13,8 +13,6 @@ from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.files import open_regular
 from n2d2py.graph.shapes import MAX_ELEMENTS
 
-__all__ = ["load_external_data", "refuse_external_data"]
-
 _PACKED: dict[int, int] = {TensorProto.INT4: 4, TensorProto.UINT4: 4}
 
 

@@ -11,8 +11,6 @@ from onnx import helper
 
 from n2d2py.frontend.onnx.unsupported import Unsupported
 
-__all__ = ["SHAPE_ARITHMETIC", "SHAPE_READERS", "evaluate", "is_foldable", "room_of"]
-
 SHAPE_READERS = ("Shape", "Size")
 """Operators whose result depends on the shape of their input only."""
 SHAPE_ARITHMETIC = (

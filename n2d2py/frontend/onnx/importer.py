@@ -38,8 +38,6 @@ from n2d2py.graph.not_numbers import not_numbers
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.functions import ONNX_FUNCTIONS
 
-__all__ = ["import_onnx"]
-
 _OTHER = {"float16": "half", "bfloat16": "bfloat16", "float64": "double"}
 """Element types of weights that are not kept."""
 

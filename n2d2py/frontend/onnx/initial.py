@@ -9,8 +9,6 @@ from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 
-__all__ = ["set_initial_values"]
-
 _NEUTRAL = {"bias": 0.0, "mean": 0.0, "scale": 1.0, "variance": 1.0}
 
 

@@ -19,8 +19,6 @@ from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.transpose import Transpose
 
-__all__ = ["add_inputs", "set_outputs"]
-
 
 def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
     """Declares the model's inputs: images, sequences and vectors in their shape, others as arrays.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import onnx
 
-__all__ = ["nhwc_inputs"]
-
 _ELEMENTWISE = ("Add", "Sub", "Mul", "Div", "Cast", "Identity", "Clip", "Relu", "QuantizeLinear", "DequantizeLinear")
 
 

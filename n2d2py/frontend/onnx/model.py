@@ -18,8 +18,6 @@ from n2d2py.frontend.onnx.external import load_external_data, refuse_external_da
 from n2d2py.frontend.onnx.skeleton import skeleton
 from n2d2py.frontend.onnx.validation import TOLERATED, check_bounds, check_structure, check_texts
 
-__all__ = ["MAX_OPSET", "MIN_OPSET", "OnnxInput", "OnnxModel", "load_onnx", "to_array"]
-
 MIN_OPSET = 7
 """The first opset with today's broadcasting rules."""
 MAX_OPSET = 28

@@ -10,8 +10,6 @@ from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.model import OnnxModel
 from n2d2py.frontend.onnx.unsupported import Unsupported
 
-__all__ = ["Preflight"]
-
 _REMEDIES = {
     "ArgMax": "let the model end with the scores",
     "TopK": "export it with a number of elements that is known, or let the model end with the scores",

@@ -12,8 +12,6 @@ from onnx import helper
 
 from n2d2py.frontend.onnx.unsupported import Unsupported
 
-__all__ = ["EXPANDED", "expand", "has_plain_integers", "is_qoperator"]
-
 
 @dataclass(frozen=True)
 class _Form:

@@ -7,8 +7,6 @@ from typing import Any
 import onnx
 from onnx import helper
 
-__all__ = ["skeleton"]
-
 _HEAVY = 1 << 16
 """Bytes of a constant that no shape is made of."""
 

@@ -20,18 +20,6 @@ if TYPE_CHECKING:
 
     from n2d2py.frontend.onnx.model import OnnxModel
 
-__all__ = [
-    "Tensors",
-    "Value",
-    "check_lines",
-    "check_size",
-    "constant_kind",
-    "element_dtype",
-    "element_name",
-    "strides",
-    "tensors_read",
-]
-
 _LONGEST = 1 << 22
 """Positions along one axis."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["Unsupported"]
-
 
 class Unsupported(Exception):
     """Why a node cannot be imported: `reason` and `remedy` are clauses, the same for every node they hit."""

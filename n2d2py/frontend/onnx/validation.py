@@ -17,8 +17,6 @@ from onnx import TensorProto
 
 from n2d2py.errors import ErrorList, Location, N2D2Error
 
-__all__ = ["TOLERATED", "check_bounds", "check_structure", "check_texts", "definition_version", "misfit_error"]
-
 TOLERATED = (
     "No Op registered",
     "No opset import for domain",

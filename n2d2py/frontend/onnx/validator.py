@@ -16,8 +16,6 @@ from n2d2py.frontend.onnx.validation import definition_version, misfit_error
 from n2d2py.graph.graph import check_size
 from n2d2py.graph.shapes import MAX_TENSOR, Shape
 
-__all__ = ["Validator"]
-
 _Parameter = tuple[str, "onnx.defs.OpSchema.FormalParameter"]
 """An input that is given, and its declaration."""
 _SHAPING = 1 << 12

@@ -11,8 +11,6 @@ from n2d2py.graph.shapes import MAX_PAD, MAX_STEP, height, width
 from n2d2py.operators.base import Op, make_operator
 from n2d2py.operators.windows import Pads
 
-__all__ = ["ceil_excess", "image_size", "pair", "read_pads", "windowed_layer"]
-
 
 def image_size(node: OnnxNode) -> tuple[int, int]:
     """(height, width) of input 0, which has one line below rank 4."""

@@ -17,8 +17,6 @@ from n2d2py.errors import N2D2Error
 from n2d2py.nvdla.config import HardwareConfig
 from n2d2py.nvdla.model.cbuf_use import BufferUse
 
-__all__ = ["ConvolutionBuffer", "Reading"]
-
 TRANSACTION = 8
 """Atoms that the loader asks memory for at once."""
 

@@ -9,8 +9,6 @@ from n2d2py.nvdla.firmware import BYTES, FP16
 from n2d2py.nvdla.model.image import FEATURE
 from n2d2py.nvdla.program import Operation
 
-__all__ = ["BufferUse", "buffer_use"]
-
 
 @dataclass(frozen=True)
 class BufferUse:

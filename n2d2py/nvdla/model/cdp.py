@@ -19,8 +19,6 @@ from n2d2py.nvdla.model.lut import CDP_WIDTHS, Answer, half_slope, look_up, look
 from n2d2py.nvdla.model.machine import Machine
 from n2d2py.nvdla.program import DlaTask, Operation
 
-__all__ = ["cdp"]
-
 
 def cdp(machine: Machine, task: DlaTask, operation: Operation) -> np.ndarray:
     """The result (C, H, W)."""

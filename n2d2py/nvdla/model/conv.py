@@ -22,8 +22,6 @@ from n2d2py.nvdla.model.multiplier import accumulate
 from n2d2py.nvdla.model.window import ConvolutionShape
 from n2d2py.nvdla.program import DlaTask, Operation
 
-__all__ = ["convolve", "pack_weights", "unpack_weights"]
-
 ROWS = {0: 1, 1: 2, 2: 4}
 """Kernel rows that are multiplied together, by the field post_extension."""
 

@@ -11,8 +11,6 @@ from n2d2py.nvdla.model.formats import DTYPES, as_array, as_bytes, strided, writ
 from n2d2py.nvdla.model.machine import Machine
 from n2d2py.nvdla.program import EmuOperation, EmuTask
 
-__all__ = ["FORMATS", "emulate"]
-
 POWER, SOFTMAX = 0, 1
 FORMATS = {0: (INT8, 32), 1: (INT8, 8), 3: (FP16, 32)}
 """Precision and atom by format number; older files use other numbers, all for fp16."""

@@ -10,8 +10,6 @@ import numpy as np
 
 from n2d2py.nvdla.config import HardwareConfig
 
-__all__ = ["feature_entries", "feature_lines", "image_entries", "image_lines"]
-
 
 def _together(config: HardwareConfig, atoms: int) -> tuple[int, int, int, int]:
     """(atoms of an entry, full entries of a pixel, atoms that remain, pixels that share an entry for them)."""

@@ -13,8 +13,6 @@ from n2d2py.nvdla.firmware import INT8
 from n2d2py.operators.base import operator_kinds
 from n2d2py.operators.functions import FUNCTIONS
 
-__all__ = ["run_extension", "stored"]
-
 
 def _value(value: Any) -> Any:
     """An attribute from its JSON form: lists are tuples, functions have a kind, numbers that JSON lacks are words."""

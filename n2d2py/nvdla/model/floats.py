@@ -8,26 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = [
-    "LARGEST17",
-    "add",
-    "bits_to_half",
-    "bits_to_single",
-    "fp17",
-    "fp17_add",
-    "fp17_multiply",
-    "fp17_to_half",
-    "half_to_fp17",
-    "half_to_single",
-    "maximum",
-    "minimum",
-    "multiply",
-    "relu",
-    "single_to_fp17",
-    "single_to_half",
-    "unequal",
-]
-
 Numbers = np.ndarray | np.floating
 """An array, or one number of its type."""
 

@@ -11,8 +11,6 @@ import numpy as np
 from n2d2py.errors import N2D2Error
 from n2d2py.nvdla.firmware import BYTES, FP16, INT8, INT16
 
-__all__ = ["DTYPES", "as_array", "as_bytes", "read_feature", "read_vector", "strided", "write_feature"]
-
 DTYPES = {INT8: np.dtype("<i1"), INT16: np.dtype("<i2"), FP16: np.dtype("<f2")}
 """Type of an element by precision."""
 

@@ -10,8 +10,6 @@ from n2d2py.nvdla.model.formats import strided
 from n2d2py.nvdla.model.integers import convert
 from n2d2py.nvdla.program import Operation
 
-__all__ = ["FEATURE", "ORDERS", "pixels"]
-
 FEATURE = 36
 """The data format of feature cubes; those below are pixels."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["convert", "saturate", "shift_right", "shift_signed"]
-
 
 def saturate(x: np.ndarray, bits: int) -> np.ndarray:
     """`x` cut to `bits` signed bits."""

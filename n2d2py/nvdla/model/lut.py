@@ -14,8 +14,6 @@ import numpy as np
 from n2d2py.nvdla.model import floats
 from n2d2py.nvdla.model.integers import saturate, shift_signed
 
-__all__ = ["CDP_WIDTHS", "SDP_WIDTHS", "Answer", "Widths", "half_slope", "look_up", "lookup_integers", "lookup_sdp_floats"]
-
 
 @dataclass
 class Answer:

@@ -13,8 +13,6 @@ from n2d2py.nvdla.model.cbuf import ConvolutionBuffer
 from n2d2py.nvdla.model.formats import read_feature, write_feature
 from n2d2py.nvdla.program import DlaTask, Operation
 
-__all__ = ["Machine"]
-
 
 @dataclass
 class Machine:

@@ -10,8 +10,6 @@ from n2d2py.nvdla.model.formats import DTYPES, strided
 from n2d2py.nvdla.model.machine import Machine
 from n2d2py.nvdla.program import DlaTask, Operation
 
-__all__ = ["bdma", "rubik"]
-
 CONTRACT, SPLIT, MERGE = range(3)
 
 

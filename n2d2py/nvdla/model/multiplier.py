@@ -11,8 +11,6 @@ import numpy as np
 
 from n2d2py.nvdla.model.window import ConvolutionShape
 
-__all__ = ["accumulate"]
-
 _BLOCK = 1 << 19
 """Products that are formed at once in exact mode."""
 

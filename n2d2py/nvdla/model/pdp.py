@@ -12,8 +12,6 @@ from n2d2py.nvdla.model.integers import shift_right
 from n2d2py.nvdla.model.machine import Machine
 from n2d2py.nvdla.program import DlaTask, Operation
 
-__all__ = ["RECIPROCALS", "pdp"]
-
 AVERAGE, MAXIMUM, MINIMUM = range(3)
 RECIPROCALS = (0x10000, 0x8000, 0x5555, 0x4000, 0x3333, 0x2AAA, 0x2492, 0x2000)
 """65536 / k, cut, for kernels 1 to 8."""

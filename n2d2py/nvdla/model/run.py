@@ -20,8 +20,6 @@ from n2d2py.nvdla.model.sdp import sdp
 from n2d2py.nvdla.program import DlaTask, EmuTask, Operation, Program
 from n2d2py.nvdla.tables import FLAG_SET
 
-__all__ = ["Run", "half_products", "run_program"]
-
 
 @dataclass
 class Run:

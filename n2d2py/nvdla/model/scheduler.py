@@ -13,8 +13,6 @@ from n2d2py.errors import N2D2Error
 from n2d2py.nvdla.firmware import COMPLETED, ENABLED, ENGINES, EVENTS, PROGRAMMED, has_field
 from n2d2py.nvdla.program import DlaTask, Operation
 
-__all__ = ["Scheduler"]
-
 HARDWARE = 2
 """Memory type of a cube that is passed on inside of the hardware."""
 

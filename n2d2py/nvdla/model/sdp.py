@@ -19,8 +19,6 @@ from n2d2py.nvdla.model.lut import SDP_WIDTHS, lookup_integers, lookup_sdp_float
 from n2d2py.nvdla.model.machine import Machine
 from n2d2py.nvdla.program import DlaTask, Operation
 
-__all__ = ["processing_precision", "sdp"]
-
 MUL, ADD, BOTH = 1, 2, 3
 MAX, MIN, SUM, EQL = range(4)
 RELU, LUT, PRELU = 1, 2, 3

@@ -13,8 +13,6 @@ from n2d2py.export.cpp.common import copy
 from n2d2py.export.cpp.layer import Layer, cpp
 from n2d2py.export.cpp.selection import table
 
-__all__ = ["lower"]
-
 
 def _complete(values: np.ndarray, kind: NumType) -> np.ndarray:
     """One entry for each value that the input's storage can hold: those beyond its range get their neighbour's."""

@@ -16,8 +16,6 @@ from n2d2py.operators.functions import Clip
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantize_layer, quantizer
 from n2d2py.quant.forming import activation_clamp, formed
 
-__all__ = ["ActivationQuantizer"]
-
 
 @quantizer("Activation")
 class ActivationQuantizer(Quantizer):

@@ -14,8 +14,6 @@ from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.functions import FunctionRow
 
-__all__ = ["Activation"]
-
 
 @register
 @dataclass(frozen=True)

@@ -10,8 +10,6 @@ from n2d2py.errors import N2D2Error
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.base import Op
 
-__all__ = ["ArrayOp", "kind_dtype"]
-
 
 def kind_dtype(kind: str, real: np.dtype | type = np.float32) -> np.dtype:
     """The NumPy type of the elements of a tensor kind; `real` for the real numbers (kind "")."""

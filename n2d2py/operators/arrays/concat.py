@@ -27,8 +27,6 @@ from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
 from n2d2py.quant.forming import peak, rescaled
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
-__all__ = ["ArrayConcat"]
-
 
 @register
 @dataclass(frozen=True)

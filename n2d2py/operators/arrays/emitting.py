@@ -8,8 +8,6 @@ from n2d2py.graph import Node
 from n2d2py.operators.arrays.base import kind_dtype
 from n2d2py.reference.contract import OnnxWriter
 
-__all__ = ["flat", "operands", "shaped", "typed"]
-
 
 def typed(writer: OnnxWriter, values: np.ndarray, kind: str) -> str:
     """An initializer of a tensor kind."""

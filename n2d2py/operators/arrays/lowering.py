@@ -11,8 +11,6 @@ from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.layer import Layer
 from n2d2py.export.cpp.parts import Argument, Call
 
-__all__ = ["broadcast_steps", "kernel_call", "loops", "output_pointer", "pointers", "steps_of"]
-
 _CTYPES = {
     "bool": "std::uint8_t",
     "float32": "float",

@@ -22,8 +22,6 @@ from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import register
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
-__all__ = ["ArrayTopK"]
-
 
 @register
 @dataclass(frozen=True)

@@ -16,8 +16,6 @@ from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.map.op import MAP_FUNCTIONS, ArrayMap
 from n2d2py.operators.base import Op
 
-__all__ = ["Arrays", "onnx_array"]
-
 
 class Arrays:
     """Adds operators on arrays for one ONNX node."""

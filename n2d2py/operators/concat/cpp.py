@@ -9,8 +9,6 @@ from n2d2py.export.cpp.parts import Call
 from n2d2py.export.cpp.selection import vectors
 from n2d2py.graph.shapes import channels
 
-__all__ = ["lower"]
-
 
 @cpp("Concat")
 def lower(layer: Layer) -> LayerCode:

@@ -8,8 +8,6 @@ from n2d2py.graph import Node, QuantNode
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
 from n2d2py.quant.forming import moved, peak, rescaled
 
-__all__ = ["ConcatQuantizer"]
-
 
 @quantizer("Concat")
 class ConcatQuantizer(Quantizer):

@@ -12,8 +12,6 @@ from n2d2py.graph.forms import Moved
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.base import Op, register
 
-__all__ = ["Concat"]
-
 
 @register
 @dataclass(frozen=True)

@@ -8,8 +8,6 @@ from n2d2py.export.cpp.layer import Layer, cpp, window
 from n2d2py.export.cpp.selection import depthwise_for_cores, for_cores, pack, select_kernel, winograd
 from n2d2py.export.cpp.winograd import WinogradFacts
 
-__all__ = ["lower"]
-
 
 @cpp("Conv")
 def lower(layer: Layer) -> LayerCode:

@@ -13,8 +13,6 @@ from n2d2py.operators.base import register
 from n2d2py.operators.grouped import GroupedKernel
 from n2d2py.operators.windows import output_extent, pad
 
-__all__ = ["Conv"]
-
 
 @register
 @dataclass(frozen=True)

@@ -10,8 +10,6 @@ from n2d2py.export.cpp.layer import Layer, cpp, window
 from n2d2py.export.cpp.parts import Call
 from n2d2py.export.cpp.selection import pack, select_kernel
 
-__all__ = ["lower"]
-
 
 @cpp("Deconv")
 def lower(layer: Layer) -> LayerCode:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from n2d2py.quant.contract import quantizer
 from n2d2py.quant.weighted import WeightedQuantizer
 
-__all__ = ["DeconvQuantizer"]
-
 
 @quantizer("Deconv")
 class DeconvQuantizer(WeightedQuantizer):

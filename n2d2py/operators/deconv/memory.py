@@ -5,8 +5,6 @@ from __future__ import annotations
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.memory.access import Access, LineTable, Ranges, memory_access
 
-__all__: list[str] = []
-
 
 @memory_access("Deconv")
 def _deconv(node: QuantNode, graph: QuantGraph) -> Access:

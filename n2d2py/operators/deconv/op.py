@@ -15,8 +15,6 @@ from n2d2py.operators.base import OpNode, register
 from n2d2py.operators.grouped import GroupedKernel
 from n2d2py.operators.windows import Pads
 
-__all__ = ["Deconv", "spread_extent"]
-
 
 def spread_extent(
     size: Sequence[int], extent: Sequence[int], stride: Sequence[int], pads: Pads, node: OpNode

@@ -9,8 +9,6 @@ from n2d2py.export.cpp.layer import Layer, cpp
 from n2d2py.export.cpp.parts import Call, Expression
 from n2d2py.export.cpp.selection import vectors
 
-__all__ = ["lower"]
-
 _TERMS = {
     "Sum": "SumTerms",
     "AbsSum": "AbsSumTerms",

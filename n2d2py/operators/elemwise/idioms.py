@@ -19,8 +19,6 @@ from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.map import scale_and_shift
 from n2d2py.operators.functions import FUNCTIONS, Clip, Erf, FunctionRow, Gelu, HardSigmoid, HardSwish
 
-__all__ = ["gated", "merged_gain"]
-
 
 def gated(graph: Graph, a: str, b: str) -> tuple[str, FunctionRow, float] | None:
     """(x, f, g) where the product of the tensors a and b is g * f(x) for one of the known functions, else None."""

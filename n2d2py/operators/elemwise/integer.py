@@ -10,8 +10,6 @@ from n2d2py.graph.forms import Aligned, Dequantized
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantize_layer, quantizer, refusal
 from n2d2py.quant.forming import common_multipliers, file_clamp, formed, peak, rescaled
 
-__all__ = ["ElemWiseQuantizer", "dequantized"]
-
 
 @quantizer("ElemWise")
 class ElemWiseQuantizer(Quantizer):

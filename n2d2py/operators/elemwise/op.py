@@ -15,8 +15,6 @@ from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, pointwise
 from n2d2py.operators.base import Op, register
 
-__all__ = ["ElemWise"]
-
 
 @register
 @dataclass(frozen=True)

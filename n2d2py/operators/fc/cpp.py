@@ -8,8 +8,6 @@ from n2d2py.export.cpp.layer import Layer, cpp
 from n2d2py.export.cpp.selection import for_cores, pack, select_kernel
 from n2d2py.graph.shapes import channels, height, width
 
-__all__ = ["lower"]
-
 
 @cpp("Fc")
 def lower(layer: Layer) -> LayerCode:

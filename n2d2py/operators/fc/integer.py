@@ -6,8 +6,6 @@ from n2d2py.graph import Node
 from n2d2py.quant.contract import LayerTypes, quantizer
 from n2d2py.quant.weighted import WeightedQuantizer
 
-__all__ = ["FcQuantizer"]
-
 
 @quantizer("Fc")
 class FcQuantizer(WeightedQuantizer):

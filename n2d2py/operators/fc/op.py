@@ -13,8 +13,6 @@ from n2d2py.graph.shapes import Shape, elements
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.base import Op, register
 
-__all__ = ["Fc"]
-
 
 @register
 @dataclass(frozen=True)

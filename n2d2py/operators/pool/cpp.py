@@ -8,8 +8,6 @@ from n2d2py.export.cpp.layer import Layer, cpp, window
 from n2d2py.export.cpp.parts import Expression
 from n2d2py.export.cpp.selection import vectors
 
-__all__ = ["lower"]
-
 
 @cpp("Pool")
 def lower(layer: Layer) -> LayerCode:

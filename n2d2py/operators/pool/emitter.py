@@ -7,8 +7,6 @@ import numpy as np
 from n2d2py.graph import Node
 from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
-__all__ = ["emit_pool"]
-
 _LOWEST = float(np.finfo(np.float32).min)
 
 

@@ -10,8 +10,6 @@ from n2d2py.graph.forms import Dequantized, Rescaled
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
 from n2d2py.quant.forming import file_clamp, file_rescale, formed, moved, peak, rescaled
 
-__all__ = ["PoolQuantizer"]
-
 
 @quantizer("Pool")
 class PoolQuantizer(Quantizer):

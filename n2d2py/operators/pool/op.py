@@ -15,8 +15,6 @@ from n2d2py.graph.shapes import Shape
 from n2d2py.operators.base import Op, register, require_rank
 from n2d2py.operators.windows import Pads, output_extent, pad
 
-__all__ = ["Pool"]
-
 
 @register
 @dataclass(frozen=True)

@@ -15,8 +15,6 @@ from n2d2py.operators.concat import Concat
 from n2d2py.operators.identity import Dropout, Identity
 from n2d2py.operators.resize import Resize
 
-__all__ = ["Quantize", "grid_of", "is_quantized", "moved_from"]
-
 
 @register
 @dataclass(frozen=True)

@@ -13,8 +13,6 @@ from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.operators.quantize.onnx import limits_of
 from n2d2py.operators.quantize.op import Quantize
 
-__all__: list[str] = []
-
 _DOMAINS = ("qonnx.custom_op.general", "onnx.brevitas")
 _MOST_BITS = 16
 """Of activations; constants may have 32."""

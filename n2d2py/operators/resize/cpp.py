@@ -10,8 +10,6 @@ from n2d2py.export.cpp.layer import Layer, cpp
 from n2d2py.export.cpp.parts import Call, Expression
 from n2d2py.export.cpp.selection import vectors
 
-__all__ = ["lower"]
-
 
 @cpp("Resize")
 def lower(layer: Layer) -> LayerCode:

@@ -9,8 +9,6 @@ from n2d2py.operators.resize.op import WEIGHT_BITS
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
 from n2d2py.quant.forming import moved, rescaled
 
-__all__ = ["ResizeQuantizer"]
-
 
 @quantizer("Resize")
 class ResizeQuantizer(Quantizer):

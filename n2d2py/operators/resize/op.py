@@ -10,8 +10,6 @@ import numpy as np
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.base import Op, register, require_rank
 
-__all__ = ["WEIGHT_BITS", "Resize"]
-
 WEIGHT_BITS = 11
 """Fraction bits of an interpolation weight in integer networks, as in OpenCV."""
 

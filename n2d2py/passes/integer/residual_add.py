@@ -15,8 +15,6 @@ from n2d2py.arithmetic import FixedPointRescale, FloatRescale, ShiftRescale
 from n2d2py.graph import QuantGraph, QuantNode, ResidualAdd
 from n2d2py.graph.forms import Aligned
 
-__all__ = ["addable", "fuse_residual_adds"]
-
 _BOUND = 2**30
 """What the sum and its offset with the zero points stay below, so that every order of adding them fits into 32 bits."""
 

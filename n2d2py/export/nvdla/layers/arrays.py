@@ -8,8 +8,6 @@ from n2d2py.export.nvdla.layers.index_select import choose
 from n2d2py.export.nvdla.lowering import Lowering, chw
 from n2d2py.graph import QuantNode
 
-__all__ = ["between_reshapes"]
-
 
 def between_reshapes(state: Lowering, node: QuantNode) -> bool:
     """Compiles a reshape to a vector, the layer behind it and the reshape back; False where it is none of these."""

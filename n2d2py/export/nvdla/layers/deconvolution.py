@@ -21,8 +21,6 @@ from n2d2py.graph import QuantNode
 from n2d2py.nvdla import firmware
 from n2d2py.nvdla.firmware import RUBIK
 
-__all__: list[str] = []
-
 
 @lowering("Deconv")
 def _deconv(state: Lowering, node: QuantNode) -> None:

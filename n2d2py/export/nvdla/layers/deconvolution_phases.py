@@ -17,8 +17,6 @@ from n2d2py.export.nvdla.lowering import HardwareTensor, Lowering, chw
 from n2d2py.export.nvdla.rearrange import Steps, copy
 from n2d2py.graph import QuantNode
 
-__all__ = ["phase_chains"]
-
 
 def phase_chains(state: Lowering, node: QuantNode, value: HardwareTensor, post: Post, result: Region) -> list[list[HwOp]]:
     """The operations of a transposed convolution of any stride, dilation and padding, with `post` of the sums.

@@ -12,8 +12,6 @@ from n2d2py.export.nvdla.arithmetic import Post
 from n2d2py.export.nvdla.lowering import Lowering, chw, lowering, refuse
 from n2d2py.graph import QuantNode
 
-__all__ = ["reads_in_place"]
-
 _IN_PLACE = ("Convert", "Activation", "Identity", "Dropout")
 
 

@@ -11,8 +11,6 @@ from n2d2py.export.nvdla.convolution import ConvolutionWindow
 from n2d2py.export.nvdla.lowering import HardwareTensor, Lowering, lowering, refuse
 from n2d2py.graph import QuantNode
 
-__all__ = ["choose"]
-
 LARGEST_STEP = 8
 """Stride of a convolution."""
 

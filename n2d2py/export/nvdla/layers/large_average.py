@@ -17,8 +17,6 @@ from n2d2py.export.nvdla.hardware import HwOp, Region
 from n2d2py.export.nvdla.lowering import HardwareTensor, Lowering
 from n2d2py.graph import QuantNode
 
-__all__ = ["average_in_blocks", "is_one_large_window"]
-
 BLOCK = 8
 """Lines and columns of a block: the largest stride of a convolution."""
 _UNIT = 64

@@ -12,8 +12,6 @@ from n2d2py.export.nvdla.layers.elements import reads_in_place
 from n2d2py.export.nvdla.lowering import HardwareTensor, Lowering, lowering, refuse
 from n2d2py.graph import QuantNode
 
-__all__ = ["plan_concatenations", "shifted"]
-
 _FREE_SCALE = ("Conv", "Fc", "Affine", "ElemWise")
 """Kinds whose result can be given any scale."""
 

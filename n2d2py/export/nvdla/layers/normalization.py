@@ -14,8 +14,6 @@ from n2d2py.nvdla import firmware
 from n2d2py.nvdla.firmware import CDP
 from n2d2py.operators.base import make_operator
 
-__all__: list[str] = []
-
 _COMPUTED = ("Conv", "Fc", "Deconv", "Affine")
 """Kinds whose own constants are 0 behind the last channel."""
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["LARGEST_KERNEL", "LARGEST_PAD", "LARGEST_STRIDE", "Axis", "factors", "maximum_stages"]
-
 LARGEST_KERNEL, LARGEST_STRIDE, LARGEST_PAD = 8, 8, 7
 
 

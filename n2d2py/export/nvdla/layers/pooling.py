@@ -256,6 +256,3 @@ def _average_by_convolution(state: Lowering, node: QuantNode) -> None:
     post = Post(np.array([value.scale / count]), None, scale)
     post = state.activated(node, post, None if state.integer else node.activation, node.clamp)
     state.convolve(node, node.output, value.region, ones, ConvolutionWindow(_stride(state, node), op.pads), c, post)
-
-
-__all__: list[str] = []

@@ -11,8 +11,6 @@ from n2d2py.export.nvdla.lowering import Lowering, lowering, refuse
 from n2d2py.export.nvdla.rearrange import gather
 from n2d2py.graph import QuantNode
 
-__all__: list[str] = []
-
 
 @lowering("Resize", in_bytes=True)
 def _resize(state: Lowering, node: QuantNode) -> None:

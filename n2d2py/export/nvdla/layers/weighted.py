@@ -14,8 +14,6 @@ from n2d2py.graph import QuantNode
 from n2d2py.graph.forms import Table
 from n2d2py.operators.functions import Clip, LeakyRectifier
 
-__all__ = ["fold_followers"]
-
 
 @lowering("Conv")
 def _conv(state: Lowering, node: QuantNode) -> None:

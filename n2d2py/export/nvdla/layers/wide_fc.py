@@ -19,8 +19,6 @@ from n2d2py.export.nvdla.layers.moves import shifted
 from n2d2py.export.nvdla.lowering import HardwareTensor, Lowering, refuse
 from n2d2py.graph import QuantNode
 
-__all__ = ["Pieces", "pieces", "summed_maps", "wide_chains"]
-
 LARGEST_KERNEL = 32
 MOST_CHANNELS = 8192
 _WIDER = 8

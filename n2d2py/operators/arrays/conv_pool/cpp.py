@@ -7,8 +7,6 @@ from n2d2py.export.cpp.layer import Layer, cpp
 from n2d2py.export.cpp.parts import Call
 from n2d2py.operators.arrays.lowering import output_pointer, pointers
 
-__all__: list[str] = []
-
 
 @cpp("ArrayConvPool")
 def _lower(layer: Layer) -> LayerCode:

@@ -10,8 +10,6 @@ from n2d2py.graph.shapes import MAX_PAD, MAX_STEP
 from n2d2py.operators.arrays.conv_pool import ArrayConvPool
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 
-__all__ = ["convolved"]
-
 
 def _three(values: Sequence[int], fill: int = 1) -> tuple[int, int, int]:
     return (*(fill,) * (3 - len(values)), *map(int, values))  # type: ignore[return-value]

@@ -14,8 +14,6 @@ from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.base import register
 
-__all__ = ["ArrayConvPool"]
-
 Triple = tuple[int, int, int]
 
 

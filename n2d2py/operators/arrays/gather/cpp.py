@@ -6,8 +6,6 @@ from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.layer import Layer, cpp
 from n2d2py.operators.arrays.lowering import kernel_call, pointers
 
-__all__: list[str] = []
-
 
 @cpp("ArrayGather")
 def _lower_gather(layer: Layer) -> LayerCode:

@@ -9,8 +9,6 @@ from n2d2py.export.cpp.layer import Layer, cpp
 from n2d2py.export.cpp.parts import Array, Constants, Expression
 from n2d2py.operators.arrays.lowering import loops
 
-__all__: list[str] = []
-
 
 @cpp("ArrayIndexSelect")
 def _lower(layer: Layer) -> LayerCode:

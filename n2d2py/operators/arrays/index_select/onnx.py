@@ -10,8 +10,6 @@ from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value, check_lines
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 
-__all__ = ["gather_constant"]
-
 
 @onnx_array("Reshape")
 def _reshape(a: Arrays) -> None:

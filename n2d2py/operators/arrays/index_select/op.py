@@ -15,8 +15,6 @@ from n2d2py.operators.base import register
 from n2d2py.quant.contract import quantizer
 from n2d2py.quant.forming import Moving
 
-__all__ = ["ArrayIndexSelect"]
-
 
 @register
 @dataclass(frozen=True)

@@ -8,8 +8,6 @@ from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.layer import Layer, cpp
 from n2d2py.operators.arrays.lowering import kernel_call
 
-__all__: list[str] = []
-
 
 @cpp("ArrayInterpolate")
 def _lower(layer: Layer) -> LayerCode:

@@ -12,8 +12,6 @@ from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.base import register
 
-__all__ = ["ArrayInterpolate"]
-
 
 @register
 @dataclass(frozen=True)

@@ -6,8 +6,6 @@ from n2d2py.export.cpp.code import LayerCode
 from n2d2py.export.cpp.layer import Layer, cpp
 from n2d2py.operators.arrays.lowering import broadcast_steps, loops, pointers
 
-__all__: list[str] = []
-
 
 @cpp("ArrayMap")
 def _lower(layer: Layer) -> LayerCode:

@@ -16,8 +16,6 @@ from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp, kind_dtype
 from n2d2py.operators.base import register
 
-__all__ = ["COMPARISONS", "MAP_FUNCTIONS", "SAME_AS_ONNX", "ArrayMap"]
-
 
 def _divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Quotients; those of integers are cut towards zero, and 0 where the divisor is."""

@@ -11,8 +11,6 @@ from n2d2py.export.cpp.text import float_literal
 from n2d2py.export.cpp.variants import Selection
 from n2d2py.operators.arrays.lowering import loops, output_pointer, pointers
 
-__all__: list[str] = []
-
 
 @cpp("ArrayMatMul")
 def _lower(layer: Layer) -> LayerCode:

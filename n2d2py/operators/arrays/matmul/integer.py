@@ -8,8 +8,6 @@ from n2d2py.graph import Node, QuantNode
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer, refusal
 from n2d2py.quant.forming import peak, rescaled
 
-__all__ = ["MatMulQuantizer"]
-
 
 @quantizer("ArrayMatMul")
 class MatMulQuantizer(Quantizer):

@@ -10,8 +10,6 @@ from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.reduce.onnx import reduced
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 
-__all__ = ["product"]
-
 
 def product(a: Arrays, left: Value, right: Value, result: str | None = None) -> Value:
     """left @ right by the rules of numpy.matmul; of the kind `result`, that of `left` if not given."""

@@ -14,8 +14,6 @@ from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.base import register
 
-__all__ = ["ArrayMatMul"]
-
 View = tuple[int, ...]
 """(size, first, step of each axis): where the elements of an operand lie in a vector of `size` elements; () for row-major."""
 

@@ -9,8 +9,6 @@ from n2d2py.export.cpp.parts import Argument, Expression
 from n2d2py.export.cpp.selection import vectors
 from n2d2py.operators.arrays.lowering import kernel_call
 
-__all__: list[str] = []
-
 
 @cpp("ArraySoftmax")
 def _lower_softmax(layer: Layer) -> LayerCode:

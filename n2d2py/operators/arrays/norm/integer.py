@@ -13,8 +13,6 @@ from n2d2py.graph.forms import Exponentials, Normalized
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer, refusal
 from n2d2py.quant.forming import activation_clamp, common_multipliers, formed, rescaled
 
-__all__ = ["NormQuantizer", "SoftmaxQuantizer"]
-
 _GAIN_BITS = 14
 _FRACTION, _WIDE_FRACTION = 12, 16
 """Bits behind the point of a normalised element, for results of 8 and of 16 bits."""

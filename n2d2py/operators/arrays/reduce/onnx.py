@@ -8,8 +8,6 @@ from n2d2py.frontend.onnx.tensors import Value
 from n2d2py.operators.arrays.reduce import ArrayCumSum, ArrayReduce
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 
-__all__ = ["reduced"]
-
 
 def reduced(a: Arrays, function: str, x: Value, axes: list[int], keep: bool = True, result: str | None = None) -> Value:
     """`function` over `axes`."""

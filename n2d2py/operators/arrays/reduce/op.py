@@ -15,8 +15,6 @@ from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.base import register
 
-__all__ = ["REDUCTIONS", "ArrayCumSum", "ArrayReduce"]
-
 
 def _last(function):
     return lambda x: x.shape[-1] - 1 - function(x[..., ::-1], axis=-1)
