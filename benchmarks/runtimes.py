@@ -33,7 +33,7 @@ from exports import machine  # noqa: E402
 
 import n2d2py  # noqa: E402
 from n2d2py import log  # noqa: E402
-from n2d2py.export.onnx.model import QdqModel, write_model  # noqa: E402
+from n2d2py.exports.onnx.model import QdqModel, write_model  # noqa: E402
 from n2d2py.graph import QuantGraph  # noqa: E402
 from n2d2py.quant.simulator import quantize_inputs, run_node, simulate_all  # noqa: E402
 

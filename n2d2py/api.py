@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from n2d2py import log, pipeline
-from n2d2py.export import find_target, target_names
+from n2d2py.exports import find_target, target_names
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.options import checked
 from n2d2py.plugin.load import load_plugins

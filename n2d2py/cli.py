@@ -45,7 +45,7 @@ def main(words: Sequence[str] | None = None) -> int:
         if arguments.h or arguments.v:
             print(help_text() if arguments.h else f"n2d2py {__version__}")
             if arguments.h and arguments.export:
-                from n2d2py.export.parameters import parameters_help
+                from n2d2py.exports.parameters import parameters_help
 
                 print(parameters_help(arguments.export))
         elif arguments.completion:

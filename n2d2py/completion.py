@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 
 from n2d2py.errors import N2D2Error
-from n2d2py.export import target_names
-from n2d2py.export.presets import preset_names
+from n2d2py.exports import target_names
+from n2d2py.exports.presets import preset_names
 from n2d2py.options import OPTIONS, Option
 
 _FILES = {"FILE": "-f", "PATH": "-f", "DIR": "-d"}

@@ -10,8 +10,8 @@ from pathlib import Path
 from n2d2py import resources
 from n2d2py.data import database_schemas, provider_schemas, transformation_schemas
 from n2d2py.error_codes import errors_page
-from n2d2py.export.cpp.isa_headers import isa_page, write_isa_headers
-from n2d2py.export.parameters import parameters_page
+from n2d2py.exports.cpp.isa_headers import isa_page, write_isa_headers
+from n2d2py.exports.parameters import parameters_page
 from n2d2py.frontend.ini.contract import layer_types
 from n2d2py.frontend.ini.network import GLOBALS, INPUT_SECTION
 from n2d2py.frontend.ini.onnx_section import ONNX_LAYER, ONNX_SECTION

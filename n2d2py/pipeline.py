@@ -13,7 +13,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
-from n2d2py.export import (
+from n2d2py.exports import (
     ExportFolder,
     KernelChoice,
     Manifest,

@@ -12,7 +12,7 @@ import numpy as np
 
 from n2d2py import pipeline
 from n2d2py.errors import N2D2Error
-from n2d2py.export import target_names
+from n2d2py.exports import target_names
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.graph.describe import layer_macs, layer_params
 from n2d2py.quant.compare import LayerComparison

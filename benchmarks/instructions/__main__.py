@@ -24,7 +24,7 @@ from support import kernel_cases as cases  # noqa: E402
 from support import kernel_harness as harness  # noqa: E402
 from support.kernel_cases import S8, U8  # noqa: E402
 
-from n2d2py.export.cpp import isa  # noqa: E402
+from n2d2py.exports.cpp import isa  # noqa: E402
 
 TARGETS = {
     one.name: ([f"{one.prefix}g++", *one.flags], [one.emulator[0], "-cpu", "max"])

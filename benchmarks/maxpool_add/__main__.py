@@ -86,7 +86,7 @@ def library(project: Path, options: list[str]):
     """The library of the export, built with variables of its Makefile."""
     import subprocess
 
-    from n2d2py.export.cpp.library import _Library
+    from n2d2py.exports.cpp.library import _Library
 
     subprocess.run(["make", "-s", "-j2", *options, "lib"], cwd=project, check=True)
     return _Library(next((project / "lib").glob("*.so")), "MaxPoolAdd")

@@ -4,7 +4,7 @@
 // guard: the header of the set takes the mark away and specialises the operator for `Native`. Where it does not, the portable kernel
 // stays. docs/dispatch.md has the rules.
 //
-// Written by `python -m n2d2py.docs` from the table in n2d2py/export/cpp/isa.py.
+// Written by `python -m n2d2py.docs` from the table in n2d2py/exports/cpp/isa.py.
 #if N2D2_AVX512VNNI
 #include "n2d2/isa/avx512vnni.hpp"
 #elif N2D2_AVXVNNI

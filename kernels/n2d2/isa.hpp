@@ -19,7 +19,7 @@
 //   N2D2_ISA_SPEED      multiply-accumulates that take as long as one of portable code, for the choice of threads
 //   N2D2_TILES          what -DN2D2_TUNE tries (tuning.hpp): tiles that the registers hold, with few and with many windows
 //
-// Written by `python -m n2d2py.docs` from the table in n2d2py/export/cpp/isa.py.
+// Written by `python -m n2d2py.docs` from the table in n2d2py/exports/cpp/isa.py.
 #ifndef N2D2_ISA_HPP
 #define N2D2_ISA_HPP
 

@@ -11,8 +11,8 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.errors import InternalError
-from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import Access, View, memory_access

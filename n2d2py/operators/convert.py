@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.arithmetic import make_rescale
-from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.epilogue import converting_epilogue
-from n2d2py.export.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.epilogue import converting_epilogue
+from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.forms import Real, Rescaled
 from n2d2py.graph.shapes import Shape

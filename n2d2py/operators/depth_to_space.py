@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.errors import N2D2Error
-from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.epilogue import moving_epilogue
-from n2d2py.export.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.epilogue import moving_epilogue
+from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape

@@ -9,9 +9,9 @@ import numpy as np
 
 from n2d2py.arithmetic.functions import power
 from n2d2py.errors import InternalError
-from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.common import normalisation
-from n2d2py.export.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.common import normalisation
+from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, NB_OUTPUTS

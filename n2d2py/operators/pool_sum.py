@@ -14,9 +14,9 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.epilogue import epilogue
-from n2d2py.export.cpp.layer import Layer, cpp, window
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.epilogue import epilogue
+from n2d2py.exports.cpp.layer import Layer, cpp, window
 from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.chains import chain
 from n2d2py.graph.shapes import Shape

@@ -9,9 +9,9 @@ import numpy as np
 
 from n2d2py.arithmetic.exact import sliding_windows
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.epilogue import moving_epilogue
-from n2d2py.export.cpp.layer import Layer, cpp, window
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.epilogue import moving_epilogue
+from n2d2py.exports.cpp.layer import Layer, cpp, window
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import as_images
 from n2d2py.frontend.ini.keys import ACTIVATED, NB_OUTPUTS, THIRD_AXIS, read_activation, read_window, window_keys

@@ -197,7 +197,7 @@ def _check_together(a: Arguments) -> None:
 
 def _an_export() -> str:
     """The name of an export, for a remedy."""
-    from n2d2py.export import target_names  # late: the help needs no export
+    from n2d2py.exports import target_names  # late: the help needs no export
 
     return target_names()[0]
 

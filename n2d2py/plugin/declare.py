@@ -231,7 +231,7 @@ class Kernel:
 
 
 class Instructions:
-    """An instruction set: a row of the table (`n2d2py.export.cpp.isa.InstructionSet`), before the built-in ones.
+    """An instruction set: a row of the table (`n2d2py.exports.cpp.isa.InstructionSet`), before the built-in ones.
 
     Attributes:
         name: as the environment variable N2D2_ISA spells it.

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from n2d2py.errors import N2D2Error, nearest
-from n2d2py.export.cpp import headers, isa, layer
-from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.epilogue import epilogue, moving_epilogue
-from n2d2py.export.cpp.headers import plugin_header
-from n2d2py.export.cpp.isa import FAMILIES, KERNELS, PORTABLE, InstructionSet, instruction_sets, register_instruction_set, tags
-from n2d2py.export.cpp.layer import LAYERS, Layer, cpp, layer_kinds, override_kernel
-from n2d2py.export.cpp.parts import Call, Expression
+from n2d2py.exports.cpp import headers, isa, layer
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.epilogue import epilogue, moving_epilogue
+from n2d2py.exports.cpp.headers import plugin_header
+from n2d2py.exports.cpp.isa import FAMILIES, KERNELS, PORTABLE, InstructionSet, instruction_sets, register_instruction_set, tags
+from n2d2py.exports.cpp.layer import LAYERS, Layer, cpp, layer_kinds, override_kernel
+from n2d2py.exports.cpp.parts import Call, Expression
 from n2d2py.frontend.ini.contract import LAYER_TYPES, LayerContext, ini, layer_types
 from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.keys import ACTIVATED, NB_OUTPUTS, read_activation

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py.export import ExportFolder, ExportRequest, find_target
-from n2d2py.export.cpp.library import load_export
+from n2d2py.exports import ExportFolder, ExportRequest, find_target
+from n2d2py.exports.cpp.library import load_export
 from n2d2py.graph import Graph, Node, QuantGraph
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.checker import check_plan, refuse_violations

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from n2d2py.export import KernelChoice
+from n2d2py.exports import KernelChoice
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 
-from n2d2py.export import KernelChoice
+from n2d2py.exports import KernelChoice
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.forms import Aligned
 from n2d2py.graph.shapes import n2d2_dims

@@ -9,7 +9,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
-from n2d2py.export import StoredStimuli, Target, find_target, target_names
+from n2d2py.exports import StoredStimuli, Target, find_target, target_names
 from n2d2py.graph import Graph, QuantGraph, QuantNode
 from n2d2py.ini.params import Params
 from n2d2py.quant.bit_search import Front, WidthChoice, front, width_errors

@@ -11,8 +11,8 @@ import numpy as np
 from n2d2py import log
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
-from n2d2py.export import ExportRequest, KernelChoice, Prepared, ScoredOutput, StoredStimuli, Target
-from n2d2py.export.weights import WEIGHTS_FOLDER, write_weights
+from n2d2py.exports import ExportRequest, KernelChoice, Prepared, ScoredOutput, StoredStimuli, Target
+from n2d2py.exports.weights import WEIGHTS_FOLDER, write_weights
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import Shape, channels, height, width
 from n2d2py.quant.simulator import quantize_inputs

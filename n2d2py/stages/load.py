@@ -22,7 +22,7 @@ from n2d2py.data.several import open_several
 from n2d2py.data.sources import open_source, source_database, synthetic
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import Location, N2D2Error, readable
-from n2d2py.export import load_params
+from n2d2py.exports import load_params
 from n2d2py.frontend.ini.network import build_graph, further_inputs
 from n2d2py.frontend.ini.targets import read_targets
 from n2d2py.frontend.ini.trained import has_quantized_training, refuse_quantized_training

@@ -16,7 +16,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.quant.options import QuantOptions
 
 if TYPE_CHECKING:
-    from n2d2py.export import QuantDefaults
+    from n2d2py.exports import QuantDefaults
 
 GIVEN_STIMULI = 128
 """Stimuli of given data that calibrate where their number is not said."""
@@ -276,7 +276,7 @@ def keeps_channels(options: CalibrationOptions, target: str | None) -> bool:
 
 
 def _limits(target: str | None) -> QuantDefaults:
-    from n2d2py.export import QuantDefaults, find_target  # late: the help needs no export
+    from n2d2py.exports import QuantDefaults, find_target  # late: the help needs no export
 
     return QuantDefaults() if target is None else find_target(target).quantization
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from n2d2py import log
 from n2d2py.errors import nearest
-from n2d2py.export import Target
+from n2d2py.exports import Target
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
 from n2d2py.ini.precision import PRECISION_KEYS

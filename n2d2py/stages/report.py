@@ -10,7 +10,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import Location, N2D2Error
-from n2d2py.export import KernelChoice
+from n2d2py.exports import KernelChoice
 from n2d2py.quant.worst import stimulus_picture
 from n2d2py.report import MISSES_SHOWN, Footprint, ReportData, write_report
 from n2d2py.stages.built import Built

@@ -12,7 +12,7 @@ from n2d2py import log
 from n2d2py.concurrency import ordered_map
 from n2d2py.data.stimuli import Batch, Stimuli
 from n2d2py.errors import N2D2Error
-from n2d2py.export import StoredStimuli
+from n2d2py.exports import StoredStimuli
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.graph.shapes import channels
 from n2d2py.quant.compare import first_difference

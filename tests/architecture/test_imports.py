@@ -58,30 +58,30 @@ FLOORS = (
         "n2d2py.memory.access",
         "n2d2py.memory.problem",
         "n2d2py.memory.plan",
-        "n2d2py.export.cpp.byte_sums",
-        "n2d2py.export.cpp.code",
-        "n2d2py.export.cpp.common",
-        "n2d2py.export.cpp.environment",
-        "n2d2py.export.cpp.epilogue",
-        "n2d2py.export.cpp.identifiers",
-        "n2d2py.export.cpp.isa",
-        "n2d2py.export.cpp.lanes",
-        "n2d2py.export.cpp.layer",
-        "n2d2py.export.cpp.library_names",
-        "n2d2py.export.cpp.packing",
-        "n2d2py.export.cpp.parts",
-        "n2d2py.export.cpp.selection",
-        "n2d2py.export.cpp.text",
-        "n2d2py.export.cpp.variants",
-        "n2d2py.export.cpp.vector_streams",
-        "n2d2py.export.cpp.winograd",
+        "n2d2py.exports.cpp.byte_sums",
+        "n2d2py.exports.cpp.code",
+        "n2d2py.exports.cpp.common",
+        "n2d2py.exports.cpp.environment",
+        "n2d2py.exports.cpp.epilogue",
+        "n2d2py.exports.cpp.identifiers",
+        "n2d2py.exports.cpp.isa",
+        "n2d2py.exports.cpp.lanes",
+        "n2d2py.exports.cpp.layer",
+        "n2d2py.exports.cpp.library_names",
+        "n2d2py.exports.cpp.packing",
+        "n2d2py.exports.cpp.parts",
+        "n2d2py.exports.cpp.selection",
+        "n2d2py.exports.cpp.text",
+        "n2d2py.exports.cpp.variants",
+        "n2d2py.exports.cpp.vector_streams",
+        "n2d2py.exports.cpp.winograd",
     ),
     ("n2d2py.operators",),
     ("n2d2py.frontend", "n2d2py.data", "n2d2py.passes", "n2d2py.reference", "n2d2py.nvdla"),
     ("n2d2py.quant", "n2d2py.targets"),
     ("n2d2py.memory",),
     ("n2d2py.runtime",),
-    ("n2d2py.export",),
+    ("n2d2py.exports",),
     ("n2d2py.report",),
     ("n2d2py.plugin",),
     ("n2d2py.stages",),
@@ -247,7 +247,7 @@ def test_an_exporter_knows_no_frontend_and_no_data():
     wrong = [
         f"{one.file}:{one.line} {one.module}"
         for one in IMPORTS
-        if home(one.file) in ("export", "memory", "quant") and room(one.module) in ("frontend", "data", "passes")
+        if home(one.file) in ("exports", "memory", "quant") and room(one.module) in ("frontend", "data", "passes")
     ]
     assert wrong == []
 
@@ -259,7 +259,7 @@ def test_the_contract_of_quantizers_knows_no_operator(file):
 
 
 def test_only_targets_know_their_names():
-    from n2d2py.export import target_names
+    from n2d2py.exports import target_names
 
     rooms = ("ini", "quant", "memory", "runtime", "report", "stages", "pipeline", "options", "cli")
     names = set(target_names()) - {"ONNX", "TFLite"}  # formats that are read too
@@ -284,5 +284,5 @@ def test_help_loads_no_heavy_library_and_no_stage():
     done = subprocess.run([sys.executable, "-c", code], cwd=PACKAGE.parent, text=True, capture_output=True, check=True)
     loaded = done.stdout.splitlines()[-1].split()
     assert [name for name in LATE if name in loaded] == []
-    working = {"data", "export", "frontend", "graph", "memory", "operators", "passes", "reference", "report", "runtime"}
+    working = {"data", "exports", "frontend", "graph", "memory", "operators", "passes", "reference", "report", "runtime"}
     assert [name for name in loaded if room(name) in working] == []

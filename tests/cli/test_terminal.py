@@ -19,8 +19,8 @@ from n2d2py import log
 from n2d2py.cli import main
 from n2d2py.completion import completion, presets
 from n2d2py.errors import N2D2Error
-from n2d2py.export import find_target, target_names
-from n2d2py.export.registry import built_in_targets
+from n2d2py.exports import find_target, target_names
+from n2d2py.exports.registry import built_in_targets
 from n2d2py.options import parse_arguments, run_options
 
 ROOT = Path(n2d2py.__file__).resolve().parents[1]

@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from n2d2py.cli import main
-from n2d2py.export.cpp.library import Export
+from n2d2py.exports.cpp.library import Export
 
 pytestmark = pytest.mark.skipif(not all(map(shutil.which, ("g++", "make"))), reason="g++ and make are not installed")
 

@@ -15,7 +15,7 @@ PACKAGE = Path(n2d2py.__file__).parent
 CODE = re.compile(r"[EW]\d{3}")
 PARTS = {
     "E007": {"options", "pipeline", "stages"},
-    "E122": {"export", "frontend", "ini"},
+    "E122": {"exports", "frontend", "ini"},
     "E216": {"frontend", "operators"},
     "E229": {"frontend", "operators"},
     "E208": {"frontend", "operators"},
@@ -23,7 +23,7 @@ PARTS = {
     "E210": {"frontend", "operators"},
     "E003": {"options", "stages"},
     "E012": {"cli", "report"},
-    "E101": {"export", "ini", "stages"},
+    "E101": {"exports", "ini", "stages"},
     "E301": {"frontend"},
     "E401": {"data", "stages"},
     "E414": {"data", "stages"},
@@ -82,7 +82,7 @@ def test_codes_are_in_the_families_of_their_modules():
         "reference": "3",
         "quant": "5",
         "memory": "6",
-        "export": "78",
+        "exports": "78",
         "runtime": "8",
         "plugin": "05",
     }

@@ -15,7 +15,7 @@ from support.error_cases import EXPORT, messages, snapshot
 import n2d2py
 from n2d2py import pipeline
 from n2d2py.cli import main
-from n2d2py.export import read_manifest, writer
+from n2d2py.exports import read_manifest, writer
 
 ROOT = Path(n2d2py.__file__).resolve().parents[1]
 WORDS = ["net.ini", *EXPORT.split()]

@@ -13,7 +13,7 @@ import pytest
 from support.export_networks import chain, random_inputs, request, separate_plan, write_export
 
 from n2d2py.errors import ErrorList, InternalError, N2D2Error
-from n2d2py.export import ExportRequest, ScoredOutput, StoredStimuli, find_target
+from n2d2py.exports import ExportRequest, ScoredOutput, StoredStimuli, find_target
 from n2d2py.graph import QuantGraph
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.operators.base import Op

@@ -12,7 +12,7 @@ import pytest
 from support.export_build import make, need, run_export
 from support.export_networks import S8, Builder, chain, random_inputs, request, write_export
 
-from n2d2py.export import ScoredOutput, StoredStimuli
+from n2d2py.exports import ScoredOutput, StoredStimuli
 from n2d2py.operators.conv import Conv
 from n2d2py.quant.simulator import simulate
 

@@ -12,7 +12,7 @@ from support.export_build import compare_outputs, make, need, run_export
 from support.export_networks import S8, U8, Builder, chain, random_inputs, request, residual, separate_plan, write_export
 
 from n2d2py.arithmetic import FloatRescale
-from n2d2py.export import StoredStimuli
+from n2d2py.exports import StoredStimuli
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Aligned
 from n2d2py.memory.from_graph import memory_problem

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from n2d2py.errors import InternalError
-from n2d2py.export.cpp.arrays import LARGE, initializer, is_string
-from n2d2py.export.cpp.headers import copy_headers, needed_headers
-from n2d2py.export.cpp.text import comment, file_stems, literal
+from n2d2py.exports.cpp.arrays import LARGE, initializer, is_string
+from n2d2py.exports.cpp.headers import copy_headers, needed_headers
+from n2d2py.exports.cpp.text import comment, file_stems, literal
 
 
 def compiled_bytes(arrays: list[tuple[str, np.ndarray, bool]], folder, compiler: str) -> bytes:

@@ -13,7 +13,7 @@ from support.export_build import need
 from support.export_networks import chain, request, write_export
 
 from n2d2py.cli import main
-from n2d2py.export.cpp.isa import TARGETS
+from n2d2py.exports.cpp.isa import TARGETS
 from n2d2py.quant.simulator import simulate
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")

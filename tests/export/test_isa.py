@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from support.export_networks import chain, request, write_export
 
-from n2d2py.export.cpp import isa
-from n2d2py.export.cpp.headers import needed_headers
-from n2d2py.export.cpp.isa_headers import ISA_HEADERS, isa_header
-from n2d2py.export.cpp.variants import IMPLEMENTATIONS
+from n2d2py.exports.cpp import isa
+from n2d2py.exports.cpp.headers import needed_headers
+from n2d2py.exports.cpp.isa_headers import ISA_HEADERS, isa_header
+from n2d2py.exports.cpp.variants import IMPLEMENTATIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "kernels"
@@ -90,7 +90,7 @@ def test_nothing_else_names_an_instruction_set():
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in places
-        if path != ROOT / "n2d2py" / "export" / "cpp" / "isa.py"
+        if path != ROOT / "n2d2py" / "exports" / "cpp" / "isa.py"
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if named.search(line)
     ]

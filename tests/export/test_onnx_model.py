@@ -14,8 +14,8 @@ from onnx import numpy_helper
 
 from n2d2py.cli import main
 from n2d2py.errors import ErrorList, N2D2Error
-from n2d2py.export import ExportRequest, find_target
-from n2d2py.export.onnx.model import write_model
+from n2d2py.exports import ExportRequest, find_target
+from n2d2py.exports.onnx.model import write_model
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.model import load_onnx
 from n2d2py.graph import Graph, Node, QuantGraph
@@ -275,7 +275,7 @@ def test_the_command_line_exports_and_compares(tmp_path, capsys):
 
 
 def test_metadata_are_those_that_the_import_reads(tmp_path):
-    from n2d2py.export.onnx.target import _metadata
+    from n2d2py.exports.onnx.target import _metadata
     from n2d2py.graph.inputs import PixelMap
 
     request = ExportRequest(_typed(branched_networks.network()), classes=("cat", "dog"))

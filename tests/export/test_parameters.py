@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from n2d2py.cli import main
-from n2d2py.export import find_target
-from n2d2py.export.parameters import known_parameters
+from n2d2py.exports import find_target
+from n2d2py.exports.parameters import known_parameters
 
 HERE = Path(__file__).parent
 TARGETS = {

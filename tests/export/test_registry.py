@@ -9,7 +9,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.export import Target, find_target, register, registry, target_names
+from n2d2py.exports import Target, find_target, register, registry, target_names
 from n2d2py.registry import Registry
 
 

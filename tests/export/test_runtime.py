@@ -17,8 +17,8 @@ from support.export_networks import S8, U8, chain, random_inputs, request, resid
 
 import n2d2py
 from n2d2py.errors import N2D2Error
-from n2d2py.export.cpp import library
-from n2d2py.export.cpp.library import Export
+from n2d2py.exports.cpp import library
+from n2d2py.exports.cpp.library import Export
 from n2d2py.quant.simulator import simulate
 from n2d2py.runtime import ArrayError, Simulator
 

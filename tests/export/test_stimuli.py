@@ -7,7 +7,7 @@ import pytest
 
 from n2d2py.arithmetic import FLOAT32, NumType
 from n2d2py.errors import InternalError
-from n2d2py.export import StoredStimuli, write_stimuli
+from n2d2py.exports import StoredStimuli, write_stimuli
 from n2d2py.graph import QuantGraph, QuantTensor
 
 S8 = NumType(8)

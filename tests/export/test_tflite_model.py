@@ -12,8 +12,8 @@ import pytest
 
 from n2d2py.cli import main
 from n2d2py.errors import ErrorList, N2D2Error
-from n2d2py.export import ExportRequest, StoredStimuli, find_target
-from n2d2py.export.tflite.readme import array_header, array_source
+from n2d2py.exports import ExportRequest, StoredStimuli, find_target
+from n2d2py.exports.tflite.readme import array_header, array_source
 from n2d2py.graph import Graph, Node, QuantGraph
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine

@@ -12,9 +12,9 @@ from support.export_networks import chain, random_inputs, request, residual, wri
 
 import n2d2py
 from n2d2py.errors import N2D2Error
-from n2d2py.export.cpp import tune
-from n2d2py.export.cpp.tiles import tile_constants
-from n2d2py.export.parameters import load_params
+from n2d2py.exports.cpp import tune
+from n2d2py.exports.cpp.tiles import tile_constants
+from n2d2py.exports.parameters import load_params
 from n2d2py.quant.simulator import simulate
 
 MEASURED = {"isa": "avx2", "tiles": [[0, 0, 0], [6, 1, 8192], [3, 2, 24576]], "us": [[10.0, 9.9, 12.0], [8.0, 6.0, 4.0]]}

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from n2d2py.errors import N2D2Error
-from n2d2py.export import ExportFolder, Manifest, read_manifest
+from n2d2py.exports import ExportFolder, Manifest, read_manifest
 
 MANIFEST = Manifest("CPP", "net", {"nbbits": 8}, {"OpenMP": True}, {"net.onnx": "00ff"}, {"namespace": "net"})
 
@@ -102,7 +102,7 @@ def test_a_swap_that_fails_puts_the_previous_export_back(tmp_path, monkeypatch):
             raise OSError(errno.EIO, "broken", str(source))
         rename(source, target)
 
-    monkeypatch.setattr("n2d2py.export.writer.os.rename", failing)
+    monkeypatch.setattr("n2d2py.exports.writer.os.rename", failing)
     with pytest.raises(N2D2Error, match="E712: .*cannot be written: broken"):
         write(tmp_path / "out", "2")
     assert everything(tmp_path) == before
@@ -256,7 +256,7 @@ def test_ctrl_c_leaves_the_previous_export(tmp_path):
     before = everything(tmp_path)
     code = textwrap.dedent("""
         import sys, time
-        from n2d2py.export import ExportFolder, Manifest
+        from n2d2py.exports import ExportFolder, Manifest
         with ExportFolder(sys.argv[1], Manifest("CPP", "net")) as folder:
             (folder / "half").write_text("x")
             print("ready", flush=True)
@@ -284,7 +284,7 @@ def test_ctrl_c_during_the_swap_comes_after_it(tmp_path, monkeypatch):
         signal.raise_signal(signal.SIGINT)
         rename(source, target)
 
-    monkeypatch.setattr("n2d2py.export.writer.os.rename", interrupted)
+    monkeypatch.setattr("n2d2py.exports.writer.os.rename", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write(tmp_path / "out", "2")
     assert (tmp_path / "out" / "sub" / "a.txt").read_text() == "2"

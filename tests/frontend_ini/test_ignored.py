@@ -12,7 +12,7 @@ from onnx import helper, numpy_helper
 from n2d2py import log
 from n2d2py.data import database_schemas, provider_schemas, transformation_schemas
 from n2d2py.errors import ErrorList, N2D2Error
-from n2d2py.export.parameters import known_parameters, load_params
+from n2d2py.exports.parameters import known_parameters, load_params
 from n2d2py.frontend.ini.contract import layer_types
 from n2d2py.frontend.ini.network import GLOBALS, INPUT_SECTION
 from n2d2py.frontend.ini.onnx_section import ONNX_LAYER, ONNX_SECTION

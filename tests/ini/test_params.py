@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from n2d2py.errors import ErrorList, N2D2Error
-from n2d2py.export import load_params
-from n2d2py.export.parameters import known_parameters
+from n2d2py.exports import load_params
+from n2d2py.exports.parameters import known_parameters
 from n2d2py.ini import Params
 
 DEFAULTS = {

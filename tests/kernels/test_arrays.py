@@ -7,7 +7,7 @@ from support import array_cases
 from support import kernel_harness as harness
 from support.kernel_sweep import SLOW_BUILDS, need
 
-from n2d2py.export.cpp.layer import layer_kinds
+from n2d2py.exports.cpp.layer import layer_kinds
 from n2d2py.memory.access import MEMORY_ACCESSES
 from n2d2py.operators.arrays.map.op import MAP_FUNCTIONS
 from n2d2py.operators.arrays.reduce.op import REDUCTIONS

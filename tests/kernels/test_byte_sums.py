@@ -14,9 +14,9 @@ from support.kernel_simd import SANITIZERS, dense_cases, full_cases, need_isa
 from support.kernel_sweep import need
 
 from n2d2py.arithmetic import FLOAT32, PLACE_LIMIT, largest_place
-from n2d2py.export.cpp.byte_sums import byte_sums
-from n2d2py.export.cpp.identifiers import Identifiers
-from n2d2py.export.cpp.layer import layer_code
+from n2d2py.exports.cpp.byte_sums import byte_sums
+from n2d2py.exports.cpp.identifiers import Identifiers
+from n2d2py.exports.cpp.layer import layer_code
 
 ISAS = ("avx2", "sse4")
 

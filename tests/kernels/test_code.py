@@ -9,11 +9,11 @@ from support import kernel_harness as harness
 from support.kernel_layouts import plane
 
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.export.cpp.code import plane_struct
-from n2d2py.export.cpp.identifiers import Identifiers, sanitise
-from n2d2py.export.cpp.layer import cpp, layer_code
-from n2d2py.export.cpp.parts import Array
-from n2d2py.export.cpp.text import float_literal
+from n2d2py.exports.cpp.code import plane_struct
+from n2d2py.exports.cpp.identifiers import Identifiers, sanitise
+from n2d2py.exports.cpp.layer import cpp, layer_code
+from n2d2py.exports.cpp.parts import Array
+from n2d2py.exports.cpp.text import float_literal
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.memory.plan import MemoryPlan, Plane
 from n2d2py.operators.batchnorm import BatchNorm

@@ -14,8 +14,8 @@ from support.kernel_overlaps import over, overlapping_cases
 from support.kernel_simd import ISAS, need_isa
 from support.kernel_sweep import need
 
-from n2d2py.export.cpp.layer import layer_code
-from n2d2py.export.cpp.tiles import tile_constants
+from n2d2py.exports.cpp.layer import layer_code
+from n2d2py.exports.cpp.tiles import tile_constants
 
 WORST = ("-O1", "-DN2D2_SHARES_BACKWARDS", "-DN2D2_PARALLEL_WORK=0")
 

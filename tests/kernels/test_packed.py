@@ -12,9 +12,9 @@ from support.kernel_simd import EMULATED, ISAS, SANITIZERS, dense_cases, line_ca
 from support.kernel_sweep import need
 
 from n2d2py.arithmetic import NumType
-from n2d2py.export.cpp.identifiers import Identifiers
-from n2d2py.export.cpp.layer import layer_code
-from n2d2py.export.cpp.packing import Storage, storage_of
+from n2d2py.exports.cpp.identifiers import Identifiers
+from n2d2py.exports.cpp.layer import layer_code
+from n2d2py.exports.cpp.packing import Storage, storage_of
 
 KINDS = {
     "binary": (np.array([-1, 1]), Storage(1, 2, 0, -1)),

@@ -18,9 +18,9 @@ from support.kernel_sweep import need
 from support.kernel_winograd import FORCED, SETS
 
 from n2d2py.arithmetic import RESCALING_MODES, NumType, make_rescale
-from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.identifiers import Identifiers
-from n2d2py.export.cpp.layer import layer_code
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.identifiers import Identifiers
+from n2d2py.exports.cpp.layer import layer_code
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Aligned
 from n2d2py.memory.plan import OpPlan

@@ -16,10 +16,10 @@ from support.kernel_overlaps import overlapping_cases
 from support.kernel_simd import EMULATED, ISAS, SANITIZERS, dense_cases, full_cases, line_cases, need_isa, simd_cases
 from support.kernel_sweep import need, sweep_cases
 
-from n2d2py.export.cpp import variants
-from n2d2py.export.cpp.identifiers import Identifiers
-from n2d2py.export.cpp.layer import layer_code
-from n2d2py.export.cpp.tiles import tile_constants
+from n2d2py.exports.cpp import variants
+from n2d2py.exports.cpp.identifiers import Identifiers
+from n2d2py.exports.cpp.layer import layer_code
+from n2d2py.exports.cpp.tiles import tile_constants
 
 EMULATED_AVXVNNI = ("-DN2D2_EMULATED_AVXVNNI", "-isystem", str(Path(__file__).parent / "emulated_avxvnni"))
 """The AVX-VNNI kernels on a machine with AVX2, in the same way."""

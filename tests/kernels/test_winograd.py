@@ -17,11 +17,11 @@ from support.kernel_sweep import need
 from support.kernel_winograd import FORCED, SETS
 
 from n2d2py.arithmetic import NumType
-from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.identifiers import Identifiers
-from n2d2py.export.cpp.layer import layer_code
-from n2d2py.export.cpp.tiles import tile_constants, winograd_choices
-from n2d2py.export.cpp.winograd import WinogradFacts, impossible, transformed, unprofitable
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.identifiers import Identifiers
+from n2d2py.exports.cpp.layer import layer_code
+from n2d2py.exports.cpp.tiles import tile_constants, winograd_choices
+from n2d2py.exports.cpp.winograd import WinogradFacts, impossible, transformed, unprofitable
 
 KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8), (U8, S16), (S8, U16), (U8, NumType(32)))
 X86 = ("avx2", "sse4")

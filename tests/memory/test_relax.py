@@ -10,7 +10,7 @@ from support.memory_execute import run
 from support.memory_graphs import random_problem
 from support.memory_networks import Net
 
-from n2d2py.export.cpp.layer import same_place
+from n2d2py.exports.cpp.layer import same_place
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.planning import plan_memory
 from n2d2py.memory.relax import overlap_cost, relax

@@ -10,7 +10,7 @@ from support import memory_networks as networks
 from support.memory_execute import run
 from support.memory_networks import Net
 
-from n2d2py.export import load_params
+from n2d2py.exports import load_params
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.modes import plan_mode
 from n2d2py.memory.planning import plan_memory

@@ -12,7 +12,7 @@ from support.board_export import make, need_core
 from support.export_networks import request, separate_plan
 
 from n2d2py.arithmetic import FixedPointRescale, NumType
-from n2d2py.export import ExportFolder, StoredStimuli, find_target
+from n2d2py.exports import ExportFolder, StoredStimuli, find_target
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Aligned, Form, Rescaled, Weighted
 from n2d2py.operators.base import Op

@@ -11,7 +11,7 @@ import pytest
 from support.board_export import export_for_boards, need_core
 from support.export_build import need
 
-from n2d2py.export.mcu.boards import core
+from n2d2py.exports.mcu.boards import core
 
 ARM = core("cortex-m4")
 

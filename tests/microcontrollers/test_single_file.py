@@ -11,7 +11,7 @@ import pytest
 from support.board_export import export_for_boards, make, need_core
 from support.export_build import need
 
-from n2d2py.export.mcu.boards import core
+from n2d2py.exports.mcu.boards import core
 from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
 
 WARNINGS = ["-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-fno-exceptions", "-fno-rtti"]

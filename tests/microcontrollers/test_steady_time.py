@@ -13,9 +13,9 @@ import pytest
 from onnx import numpy_helper, parser
 from support.board_export import export_for_boards, make, need_core
 
-from n2d2py.export.mcu.boards import CORES, board, core
-from n2d2py.export.mcu.steady import varying_layers
-from n2d2py.export.stimuli import hwc
+from n2d2py.exports.mcu.boards import CORES, board, core
+from n2d2py.exports.mcu.steady import varying_layers
+from n2d2py.exports.stimuli import hwc
 from n2d2py.graph import QuantGraph
 from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
 

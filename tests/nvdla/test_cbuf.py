@@ -11,8 +11,8 @@ from support.nvdla_files import SHARED, needs_shared
 from support.nvdla_networks import RELU, Concat, Net, compiled, typed
 
 from n2d2py.errors import N2D2Error
-from n2d2py.export.nvdla.emit import emit
-from n2d2py.export.nvdla.lower import lower
+from n2d2py.exports.nvdla.emit import emit
+from n2d2py.exports.nvdla.lower import lower
 from n2d2py.nvdla import Program, parse_loadable, read_loadable, write_loadable
 from n2d2py.nvdla.check import notes, violations
 from n2d2py.nvdla.cli import main

@@ -8,8 +8,8 @@ from support.nvdla_changes import SMALL, change, loadable, of_op, of_surface
 from support.nvdla_files import given, needs_shared, small_relu
 from support.nvdla_networks import Net, typed
 
-from n2d2py.export.nvdla.emit import emit
-from n2d2py.export.nvdla.lower import lower
+from n2d2py.exports.nvdla.emit import emit
+from n2d2py.exports.nvdla.lower import lower
 from n2d2py.nvdla import Program, firmware, parse_loadable, read_loadable, write_loadable
 from n2d2py.nvdla.check import violations
 from n2d2py.nvdla.cli import main

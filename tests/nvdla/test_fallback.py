@@ -9,9 +9,9 @@ import pytest
 from support.nvdla_networks import RELU, Activation, Concat, ElemWise, Net, Pool, cosine, expected, run, typed
 
 from n2d2py.errors import N2D2Error
-from n2d2py.export.nvdla.emit import emit
-from n2d2py.export.nvdla.lower import lower
-from n2d2py.export.nvdla.place import place
+from n2d2py.exports.nvdla.emit import emit
+from n2d2py.exports.nvdla.lower import lower
+from n2d2py.exports.nvdla.place import place
 from n2d2py.nvdla import Program, parse_loadable, write_loadable
 from n2d2py.nvdla.check import violations
 from n2d2py.nvdla.cli import main

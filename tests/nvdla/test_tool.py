@@ -11,9 +11,9 @@ import pytest
 from support.nvdla_networks import RELU, Net, typed
 from support.nvdla_steps import samples
 
-from n2d2py.export.nvdla.emit import emit
-from n2d2py.export.nvdla.lower import lower
-from n2d2py.export.nvdla.tool import main
+from n2d2py.exports.nvdla.emit import emit
+from n2d2py.exports.nvdla.lower import lower
+from n2d2py.exports.nvdla.tool import main
 from n2d2py.nvdla import Program, read_loadable, write_loadable
 from n2d2py.nvdla.check import violations
 from n2d2py.nvdla.config import CONFIGS

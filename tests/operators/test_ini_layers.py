@@ -383,7 +383,7 @@ def test_weights_of_an_onnx_layer_come_from_the_store_where_it_has_them(tmp_path
 
 
 def test_exported_weights_are_read_back_as_they_are(tmp_path):
-    from n2d2py.export.weights import write_weights
+    from n2d2py.exports.weights import write_weights
     from n2d2py.graph import QuantGraph, QuantNode
     from n2d2py.graph.forms import Weighted
     from n2d2py.operators.conv import Conv

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from n2d2py.arithmetic import FLOAT32, FloatRescale, NumType
-from n2d2py.export.cpp.identifiers import Identifiers
-from n2d2py.export.cpp.layer import layer_code
-from n2d2py.export.cpp.parts import LayerConfig
+from n2d2py.exports.cpp.identifiers import Identifiers
+from n2d2py.exports.cpp.layer import layer_code
+from n2d2py.exports.cpp.parts import LayerConfig
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Aligned
 from n2d2py.memory.from_graph import memory_problem

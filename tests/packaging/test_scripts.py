@@ -92,9 +92,9 @@ def ready(checkout: Path) -> Path:
     for name in ("commands", "errors.py", "resources.py", "concurrency.py"):
         copy = shutil.copytree if (ROOT / "n2d2py" / name).is_dir() else shutil.copy
         copy(ROOT / "n2d2py" / name, checkout / "n2d2py" / name)
-    (checkout / "n2d2py" / "export").mkdir()
-    (checkout / "n2d2py" / "export" / "__init__.py").write_text("")
-    shutil.copy(ROOT / "n2d2py" / "export" / "presets.py", checkout / "n2d2py" / "export")
+    (checkout / "n2d2py" / "exports").mkdir()
+    (checkout / "n2d2py" / "exports" / "__init__.py").write_text("")
+    shutil.copy(ROOT / "n2d2py" / "exports" / "presets.py", checkout / "n2d2py" / "exports")
     (checkout / "n2d2py" / "__main__.py").write_text(TOOL)
     for folder, names in {"models": ("LeNet.ini", "LeNet.npz", "MobileNet.ini"), "params": ("a.ini", "b.ini")}.items():
         (checkout / folder).mkdir()

@@ -13,8 +13,8 @@ import pytest
 from PIL import Image
 
 from n2d2py import log
-from n2d2py.export import load_params
-from n2d2py.export.parameters import known_parameters
+from n2d2py.exports import load_params
+from n2d2py.exports.parameters import known_parameters
 from n2d2py.ini import load_document
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,7 +10,7 @@ import pytest
 
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
-from n2d2py.export.cpp.isa import condition, having, instruction_sets
+from n2d2py.exports.cpp.isa import condition, having, instruction_sets
 from n2d2py.plugin.load import isolated, load_plugin
 
 ROW = """from n2d2py.plugin import Instructions, instructions

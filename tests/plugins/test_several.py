@@ -10,9 +10,9 @@ import pytest
 
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
-from n2d2py.export.cpp.headers import needed_headers
-from n2d2py.export.cpp.identifiers import Identifiers
-from n2d2py.export.cpp.layer import layer_code
+from n2d2py.exports.cpp.headers import needed_headers
+from n2d2py.exports.cpp.identifiers import Identifiers
+from n2d2py.exports.cpp.layer import layer_code
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph, Node
 from n2d2py.memory.from_graph import memory_problem

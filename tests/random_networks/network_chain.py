@@ -16,8 +16,8 @@ from network_generator import Layer, Spec
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
-from n2d2py.export import ExportFolder, find_target
-from n2d2py.export.cpp.library import Export
+from n2d2py.exports import ExportFolder, find_target
+from n2d2py.exports.cpp.library import Export
 from n2d2py.graph import Graph, Node, QuantGraph
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network

@@ -12,7 +12,7 @@ import pytest
 from support import report_networks as networks
 
 from n2d2py.arithmetic import NumType
-from n2d2py.export import KernelChoice
+from n2d2py.exports import KernelChoice
 from n2d2py.quant.compare import Difference, LayerComparison
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.level_counts import LevelCounts

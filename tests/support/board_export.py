@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from n2d2py.cli import main
-from n2d2py.export.mcu.boards import CORES, board, core
+from n2d2py.exports.mcu.boards import CORES, board, core
 from support.export_build import need
 
 __all__ = ["CORE_NAMES", "compiled", "export_for_boards", "library", "make", "need_core", "tool"]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.export import StoredStimuli
-from n2d2py.export.cpp.library import Export
+from n2d2py.exports import StoredStimuli
+from n2d2py.exports.cpp.library import Export
 from n2d2py.graph import Graph, Node, QuantGraph
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.identity import Dropout, Identity

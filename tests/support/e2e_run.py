@@ -14,7 +14,7 @@ import pytest
 
 import n2d2py
 from n2d2py.cli import main
-from n2d2py.export.cpp.library import Export
+from n2d2py.exports.cpp.library import Export
 from n2d2py.runtime import Network
 
 ROOT = Path(__file__).resolve().parents[2]

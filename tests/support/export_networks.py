@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.arithmetic import FLOAT32, FixedPointRescale, FloatRescale, NumType
-from n2d2py.export import ExportFolder, ExportRequest, ScoredOutput, StoredStimuli, find_target
+from n2d2py.exports import ExportFolder, ExportRequest, ScoredOutput, StoredStimuli, find_target
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Aligned, Moved, Real, Rescaled, Weighted
 from n2d2py.graph.shapes import channels, height, width

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.export.cpp.arrays import initializer
-from n2d2py.export.cpp.code import plane_struct
-from n2d2py.export.cpp.identifiers import Identifiers
-from n2d2py.export.cpp.layer import layer_code
-from n2d2py.export.cpp.parts import Array
+from n2d2py.exports.cpp.arrays import initializer
+from n2d2py.exports.cpp.code import plane_struct
+from n2d2py.exports.cpp.identifiers import Identifiers
+from n2d2py.exports.cpp.layer import layer_code
+from n2d2py.exports.cpp.parts import Array
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.arithmetic import FixedPointRescale, FloatRescale, Rescale
-from n2d2py.export.cpp.parts import Array
+from n2d2py.exports.cpp.parts import Array
 
 CLAMPS = {
     "std::uint8_t": (0, 255),

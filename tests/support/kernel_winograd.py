@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from n2d2py.export.cpp.isa import WINOGRAD, having
+from n2d2py.exports.cpp.isa import WINOGRAD, having
 
 SETS = having(WINOGRAD)
 

@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from n2d2py.export.nvdla.emit import emit
-from n2d2py.export.nvdla.lower import lower
+from n2d2py.exports.nvdla.emit import emit
+from n2d2py.exports.nvdla.lower import lower
 from n2d2py.nvdla import firmware, parse_loadable, write_loadable
 from n2d2py.nvdla.config import CONFIGS
 from n2d2py.nvdla.firmware import ABIS, INT8

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.export.base import ExportRequest
-from n2d2py.export.nvdla.emit import emit
-from n2d2py.export.nvdla.lower import lower
+from n2d2py.exports.base import ExportRequest
+from n2d2py.exports.nvdla.emit import emit
+from n2d2py.exports.nvdla.lower import lower
 from n2d2py.graph import Graph, Node
 from n2d2py.nvdla import Program, parse_loadable, write_loadable
 from n2d2py.nvdla.check import notes, violations

@@ -8,10 +8,10 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import InternalError
-from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.common import copy
-from n2d2py.export.cpp.layer import Layer, cpp
-from n2d2py.export.cpp.selection import table
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.common import copy
+from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.selection import table
 
 
 def _complete(values: np.ndarray, kind: NumType) -> np.ndarray:

@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.epilogue import epilogue
-from n2d2py.export.cpp.layer import Layer, cpp
-from n2d2py.export.cpp.parts import Call
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.epilogue import epilogue
+from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.parts import Call
 from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value
 from n2d2py.graph import Node, QuantNode

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.epilogue import epilogue, moving_epilogue
-from n2d2py.export.cpp.layer import Layer, cpp
-from n2d2py.export.cpp.parts import Call
-from n2d2py.export.cpp.selection import vectors
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.epilogue import epilogue, moving_epilogue
+from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.parts import Call
+from n2d2py.exports.cpp.selection import vectors
 from n2d2py.graph.shapes import channels
 
 

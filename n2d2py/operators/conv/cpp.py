@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.epilogue import epilogue
-from n2d2py.export.cpp.layer import Layer, cpp, window
-from n2d2py.export.cpp.selection import depthwise_for_cores, for_cores, pack, select_kernel, winograd
-from n2d2py.export.cpp.winograd import WinogradFacts
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.epilogue import epilogue
+from n2d2py.exports.cpp.layer import Layer, cpp, window
+from n2d2py.exports.cpp.selection import depthwise_for_cores, for_cores, pack, select_kernel, winograd
+from n2d2py.exports.cpp.winograd import WinogradFacts
 
 
 @cpp("Conv")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.epilogue import epilogue
-from n2d2py.export.cpp.layer import Layer, cpp, window
-from n2d2py.export.cpp.parts import Call
-from n2d2py.export.cpp.selection import pack, select_kernel
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.epilogue import epilogue
+from n2d2py.exports.cpp.layer import Layer, cpp, window
+from n2d2py.exports.cpp.parts import Call
+from n2d2py.exports.cpp.selection import pack, select_kernel
 
 
 @cpp("Deconv")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.epilogue import epilogue
-from n2d2py.export.cpp.layer import Layer, cpp
-from n2d2py.export.cpp.selection import for_cores, pack, select_kernel
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.epilogue import epilogue
+from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.selection import for_cores, pack, select_kernel
 from n2d2py.graph.shapes import channels, height, width
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from n2d2py.arithmetic import FixedPointRescale
 from n2d2py.errors import N2D2Error
-from n2d2py.export import ExportRequest, Prepared, QuantDefaults, Target
+from n2d2py.exports import ExportRequest, Prepared, QuantDefaults, Target
 from n2d2py.graph.forms import Weighted
 from n2d2py.ini import Key, Kind, Schema
 from toy_target.runner import ToyRunner

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.layer import Layer, cpp
-from n2d2py.export.cpp.parts import Array, Constants, Expression
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.parts import Array, Constants, Expression
 from n2d2py.operators.arrays.lowering import loops
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.epilogue import epilogue
-from n2d2py.export.cpp.isa import PRODUCT, having
-from n2d2py.export.cpp.layer import Layer, cpp
-from n2d2py.export.cpp.parts import NATIVE, Call, Expression
-from n2d2py.export.cpp.text import float_literal
-from n2d2py.export.cpp.variants import Selection
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.epilogue import epilogue
+from n2d2py.exports.cpp.isa import PRODUCT, having
+from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.parts import NATIVE, Call, Expression
+from n2d2py.exports.cpp.text import float_literal
+from n2d2py.exports.cpp.variants import Selection
 from n2d2py.operators.arrays.lowering import loops, output_pointer, pointers
 
 

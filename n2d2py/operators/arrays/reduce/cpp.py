@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from n2d2py.export.cpp.code import LayerCode
-from n2d2py.export.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.operators.arrays.lowering import kernel_call, loops, steps_of
 
 

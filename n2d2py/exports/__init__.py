@@ -1,0 +1,30 @@
+"""The exports: what turns a planned network into a project of a target. One room per target.
+
+`find_target(name)` finds one, `ExportRequest` is what it is given, `ExportFolder` writes whole or not at all.
+"""
+
+from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefaults, ScoredOutput, Target
+from n2d2py.exports.parameters import load_params
+from n2d2py.exports.registry import find_target, register, target_names
+from n2d2py.exports.replacement import read_manifest, refuse_replacement
+from n2d2py.exports.stimuli import StoredStimuli, write_stimuli
+from n2d2py.exports.writer import ExportFolder, Manifest
+
+__all__ = [
+    "ExportFolder",
+    "ExportRequest",
+    "KernelChoice",
+    "Manifest",
+    "Prepared",
+    "QuantDefaults",
+    "ScoredOutput",
+    "StoredStimuli",
+    "Target",
+    "find_target",
+    "load_params",
+    "read_manifest",
+    "refuse_replacement",
+    "register",
+    "target_names",
+    "write_stimuli",
+]

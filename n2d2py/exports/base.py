@@ -1,0 +1,243 @@
+"""The contract of a target: what an export is given, what it prepares, writes and runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from n2d2py.errors import ErrorList, InternalError, N2D2Error
+from n2d2py.exports.stimuli import StoredStimuli
+from n2d2py.exports.writer import Manifest
+from n2d2py.graph import QuantGraph
+from n2d2py.graph.inputs import PixelMap
+from n2d2py.ini.schema import Schema
+from n2d2py.memory.plan import MemoryPlan
+from n2d2py.memory.problem import MemoryProblem
+from n2d2py.runtime.runner import Runner
+
+ResultT = TypeVar("ResultT")
+
+
+@dataclass(frozen=True)
+class ScoredOutput:
+    """How an output of the network is scored against the labels of the stimuli.
+
+    Attributes:
+        output: tensor name of the output.
+        top_n: a label is found when it is among the `top_n` largest channels.
+        threshold: for an output of one channel: the real value above which the label is 1.
+    """
+
+    output: str
+    top_n: int = 1
+    threshold: float = 0.5
+
+
+@dataclass(frozen=True)
+class KernelChoice:
+    """What runs a layer, for the report.
+
+    Attributes:
+        layer: its name.
+        kernel: the implementation; "portable" for the one that runs everywhere, "none" for a layer without code.
+        sets: the instruction sets that it is for; elsewhere the portable one runs. Empty for every one.
+        reason: why this one: what the layer has, or what ruled out the better ones.
+        tiles: whether it works in tiles whose size can be chosen.
+        weight_bits: bits that a weight takes where several are packed into a byte; 0 for whole bytes.
+        weight_bytes: bytes of the weights as they are packed.
+    """
+
+    layer: str
+    kernel: str
+    sets: tuple[str, ...] = ()
+    reason: str = ""
+    tiles: bool = False
+    weight_bits: int = 0
+    weight_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class ExportRequest:
+    """Everything an export may use; plain data that no export changes.
+
+    Attributes:
+        graph: the typed network.
+        stimuli: what the project is tested with; may hold none.
+        targets: the scored outputs, in the order of the labels of the stimuli.
+        problem, plan: the static memory, in HWC; None for targets that place memory themselves.
+        parameters: export parameters by name (`-export-parameters`); absent ones have their default.
+        layer_parameters: raw parameters of single layers, by layer name.
+        options: the options of the run that shape the export, for the manifest and the README.
+        hashes: digest by name of each input of the run (network, weights, data), for the manifest.
+        pixels: how a picture of bytes becomes the input, where the data are such pictures and that is known.
+        classes: names of the classes by label; may be empty.
+    """
+
+    graph: QuantGraph
+    stimuli: StoredStimuli = StoredStimuli()
+    targets: tuple[ScoredOutput, ...] = ()
+    problem: MemoryProblem | None = None
+    plan: MemoryPlan | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    layer_parameters: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    hashes: Mapping[str, str] = field(default_factory=dict)
+    pixels: PixelMap | None = None
+    classes: tuple[str, ...] = ()
+
+    @property
+    def memory_plan(self) -> MemoryPlan:
+        """`plan`, of a target that needs one."""
+        if self.plan is None:
+            raise InternalError("the export was asked for without a memory plan")
+        return self.plan
+
+
+@dataclass(frozen=True)
+class QuantDefaults:
+    """What the integers of a target are like where the command line does not say otherwise, and what it cannot have.
+
+    Attributes:
+        unsigned: whether tensors without negative values may be unsigned, and others have a zero point; False: all are
+            signed and symmetric.
+        per_output: whether weights may have a scale for each output channel; False: one scale for each layer.
+        rescaling: mode of the rescaling, as in `-act-rescaling-mode`; "" for that of the tool.
+        input_bits, output_bits: width of the network's inputs and outputs; 0: the tool chooses.
+        mixed: whether single tensors may have 16 bits in an 8-bit network, for less rounding.
+        wide_joins: whether a concatenation of ranges that differ much may have 16 bits.
+        reduce_range: whether weights are kept so small that products of bytes fit 16 bits.
+    """
+
+    unsigned: bool = True
+    per_output: bool = True
+    rescaling: str = ""
+    input_bits: int = 0
+    output_bits: int = 0
+    mixed: bool = True
+    wide_joins: bool = True
+    reduce_range: bool = False
+
+
+@dataclass(frozen=True)
+class Prepared(Generic[ResultT]):
+    """What a target has made of a request: a result that can be written, or all reasons why there is none.
+
+    Attributes:
+        problems: one error for each layer, type or parameter that the target cannot take.
+        content: what the target's `write` prints; its type is the target's own.
+    """
+
+    request: ExportRequest
+    problems: Sequence[N2D2Error] = ()
+    content: ResultT | None = None
+
+    def check(self) -> None:
+        """Raises the problems, all together."""
+        ErrorList.raise_if(list(self.problems))
+
+    @property
+    def result(self) -> ResultT:
+        """The content.
+
+        Raises:
+            ErrorList: the problems, all together.
+        """
+        self.check()
+        if self.content is None:
+            raise InternalError("an export was prepared with neither a result nor a problem")
+        return self.content
+
+
+class Target(Generic[ResultT]):
+    """All that the tool knows of a target; one folder holds the class and what it uses.
+
+    `prepare` does the work and finds all problems; `write` prints what it made.
+
+    Attributes:
+        name: as in `-export NAME` and in the folder's name.
+        aliases: names of N2D2's exports that are this one; they are taken with a notice.
+        stands_in_for: names of N2D2's exports that there are none of; the error names this one as the nearest.
+        parameters: the export parameters that it reads. Others that are given are warned of.
+        layer_parameters: the parameters of single layers that it reads, besides those of the precision.
+        quantization: what its integers are like.
+        needs_plan: whether requests must come with `problem` and `plan`.
+        adds_residuals: whether its convolutions can do a sum too (`QuantNode.residual`).
+        runner: runs a written export for `-test` and `-compare`; None for a target that cannot run on this machine.
+    """
+
+    name: str = ""
+    aliases: tuple[str, ...] = ()
+    stands_in_for: tuple[str, ...] = ()
+    parameters: Schema = Schema("export parameters", ())
+    layer_parameters: Schema = Schema("export parameters of a layer", ())
+    quantization: QuantDefaults = QuantDefaults()
+    needs_plan: bool = True
+    adds_residuals: bool = False
+    runner: type[Runner] | None = None
+
+    def overruled(self, parameters: Mapping[str, Any]) -> dict[str, str]:
+        """Of the parameters that it reads, those that others leave without effect, each with the reason."""
+        return {}
+
+    def prepare(self, request: ExportRequest) -> Prepared[ResultT]:
+        """Does all work that can fail because of the network or the parameters; writes nothing.
+
+        Raises:
+            InternalError: for a request that makes no sense, such as one without a memory plan that the target needs.
+        """
+        raise NotImplementedError
+
+    def details(self, prepared: Prepared[ResultT]) -> dict[str, Any]:
+        """What readers of the manifest, and the runner, need to know of this export; plain JSON values."""
+        return {}
+
+    def constant_bytes(self, prepared: Prepared[ResultT]) -> dict[str, int]:
+        """Bytes of the constants of each layer, by its name."""
+        return {
+            node.name: sum(int(np.asarray(array).nbytes) for array in node.params.values())
+            for node in prepared.request.graph.nodes
+        }
+
+    def manifest(self, prepared: Prepared[ResultT]) -> Manifest:
+        """The manifest of the export, for ExportFolder."""
+        request = prepared.request
+        return Manifest(
+            self.name, request.graph.name, request.options, request.parameters, request.hashes, self.details(prepared)
+        )
+
+    def write(self, prepared: Prepared[ResultT], folder: Path) -> list[KernelChoice] | None:
+        """Writes the project into an existing folder, without its manifest.
+
+        Returns what runs each layer, for the report; None where there is no choice.
+
+        Raises:
+            ErrorList: the problems of what was prepared; nothing is written.
+        """
+        raise NotImplementedError
+
+    def check_tunable(self, parameters: Mapping[str, Any]) -> None:
+        """Raises E808 where `-tune` has nothing to measure."""
+        raise N2D2Error(
+            "E808",
+            f"-tune does not fit: the export {self.name} has no tiles",
+            remedy="leave out -tune, or tune an export for one instruction set",
+        )
+
+    def tune(
+        self, prepared: Prepared[ResultT], folder: Path, kernels: Sequence[KernelChoice], rounds: int, command: str
+    ) -> ExportRequest:
+        """The request with the best of what `-tune` measures of the export in `folder`."""
+        raise NotImplementedError
+
+
+def no_layers(graph: QuantGraph) -> N2D2Error:
+    """E704, for a network of which nothing is left to export."""
+    return N2D2Error(
+        "E704",
+        f"the network '{graph.name}' has no layer to export",
+        remedy="check that an output depends on an input through a layer",
+    )

@@ -1,0 +1,206 @@
+"""The C++ of one layer: its configs, its constant arrays, its calls; and of one plane."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from n2d2py.errors import InternalError
+from n2d2py.exports.cpp.isa import InstructionSet
+from n2d2py.exports.cpp.packing import Storage
+from n2d2py.exports.cpp.parts import NATIVE, PORTABLE, Array, Call, Constants, LayerConfig, chosen
+from n2d2py.exports.cpp.text import comment
+from n2d2py.exports.cpp.winograd import Winograd
+from n2d2py.graph import QuantTensor
+from n2d2py.graph.shapes import channels, height, width
+from n2d2py.memory.plan import Plane
+
+LANE_KERNEL = "two weights a lane"
+PAIR_KERNEL = "two taps a word"
+"""The kernels of `lanes.py`, by name."""
+DOT_KERNEL = "dot products of vectors"
+TAP_KERNEL = "vectors of channels"
+"""Those of `vector_streams.py`."""
+
+
+@dataclass(frozen=True)
+class LayerCode:
+    """What the project generator writes for one layer.
+
+    Attributes:
+        layer, identifier: the layer's name and its C identifier.
+        headers: kernel headers to include, such as "n2d2/convolution.hpp".
+        structs: what the layer is made with, inside the network's namespace, after the planes and the
+            declarations of `arrays`: the configs of its kernels, and the constants that these name.
+        calls: statements over the names in0, in1, ... (const unsigned char*) and out (unsigned char*).
+        arrays: the constant data.
+        serial: the output lies over an input, so lines are stored in order.
+        streamed: `calls` make the lines [first, stop) of the output, or takes those of the input where it `accumulates`.
+        kernel: the implementation beside the portable one, by name; "" without one.
+        sets: the instruction sets that `kernel` is for, by their names at run time; the portable one runs elsewhere.
+        reason: why this kernel: what the layer has, or what ruled the better ones out.
+        winograd: its Winograd form, which some instruction sets may use in place of `calls`.
+        sum: the layer whose sum `calls` do too; "" for none.
+        lanes: the sets that have the kernel of `lanes.py` for it; `no_lanes`: what ruled that one out.
+        vectors: the sets that have the kernel of `vector_streams.py` for it; `no_vectors`: what ruled that one out.
+        storage: how its weights are packed; None for whole bytes.
+    """
+
+    layer: str
+    identifier: str
+    headers: tuple[str, ...]
+    structs: tuple[LayerConfig | Constants, ...]
+    calls: tuple[Call, ...]
+    arrays: tuple[Array, ...]
+    serial: bool
+    kernel: str = ""
+    sets: tuple[str, ...] = ()
+    reason: str = ""
+    streamed: bool = False
+    accumulates: bool = False
+    winograd: Winograd | None = None
+    sum: str = ""
+    lanes: tuple[str, ...] = ()
+    no_lanes: str = ""
+    vectors: tuple[str, ...] = ()
+    no_vectors: str = ""
+    storage: Storage | None = None
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of the weights in the order of the portable kernel."""
+        return sum(array.bytes for array in self.arrays if array.name == f"{self.identifier}_weights")
+
+    @property
+    def config(self) -> str:
+        """`structs` in C++."""
+        return "\n".join(each.text for each in self.structs)
+
+    @property
+    def call(self) -> str:
+        """`calls` in C++."""
+        return "\n".join(map(str, self.calls))
+
+    def configured(self, change: Callable[[LayerConfig], LayerConfig]) -> LayerCode:
+        """The same layer with other configs."""
+        return replace(self, structs=tuple(change(each) if isinstance(each, LayerConfig) else each for each in self.structs))
+
+    @property
+    def statement(self) -> str:
+        """`calls`, or that of the Winograd form where the instruction set uses it. With -DN2D2_TUNE both are timed."""
+        if not (self.winograd and self.winograd.sets):
+            return self.call
+        where, call = self.winograd.where, self.winograd.call(self.calls[0])
+        return (
+            f"#if ({where}) && defined(N2D2_TUNE)\nif (n2d2::tuneTile == 0)\n    {call}\nelse\n    {self.call}\n"
+            f"#elif {where}\n{call}\n#else\n{self.call}\n#endif"
+        )
+
+    @property
+    def constants(self) -> tuple[Array, ...]:
+        """`arrays`, and the weights of the Winograd form, each where it is used."""
+        if not (self.winograd and self.winograd.sets):
+            return self.arrays
+        direct = f"!({self.winograd.where}) || defined(N2D2_TUNE)"
+        return (
+            *(replace(array, where=direct) if array.name == self.winograd.direct else array for array in self.arrays),
+            self.winograd.array(),
+        )
+
+    @property
+    def added_bytes(self) -> int:
+        """Bytes of constants that the Winograd form adds where it is used."""
+        if not (self.winograd and self.winograd.sets):
+            return 0
+        return self.winograd.bytes - next(array.bytes for array in self.arrays if array.name == self.winograd.direct)
+
+    @property
+    def added(self) -> str:
+        """`added_bytes` as a C++ expression."""
+        return f"({self.winograd.where} ? {self.added_bytes} : 0)" if self.winograd and self.winograd.sets else "0"
+
+    @property
+    def tiles(self) -> bool:
+        """Whether it is made of products of panels, in tiles that the parameter `Tile` chooses."""
+        return bool(self.kernel) and self.headers[0] in ("n2d2/convolution.hpp", "n2d2/phases.hpp")
+
+    @property
+    def winograd_sets(self) -> tuple[str, ...]:
+        """The instruction sets that use its Winograd form."""
+        return self.winograd.sets if self.winograd else ()
+
+    @property
+    def implementation(self) -> str:
+        """The kernels beside the portable one, by name."""
+        used = self.winograd_sets
+        return f"Winograd ({', '.join(used)}), else {self.kernel}" if used else self.kernel
+
+    def choosing(self, choices: Mapping[str, bool]) -> LayerCode:
+        """The same layer with the Winograd form, where it has one, for exactly those of the given instruction sets that are True."""
+        if self.winograd is None:
+            return self
+        sets = tuple(one for one in self.winograd.possible if choices.get(one, one in self.winograd.sets))
+        return replace(self, winograd=replace(self.winograd, sets=sets))
+
+    def tiled(self, constants: Mapping[str, str]) -> LayerCode:
+        """The same layer with tiles that were measured (`tiles.tile_constants`); others than convolutions stay."""
+        return self.configured(lambda config: config.tiled(constants))
+
+    def only(self, sets: Sequence[InstructionSet]) -> LayerCode:
+        """The same layer without what is for other instruction sets."""
+        names = {row.name for row in sets}
+        left = tuple(dict.fromkeys(name for name in (*self.vectors, *self.lanes, *self.sets) if name in names))
+        depthwise = self.headers[0] == "n2d2/depthwise.hpp"
+        vectors, lanes = (TAP_KERNEL, PAIR_KERNEL) if depthwise else (DOT_KERNEL, LANE_KERNEL)
+        if not left:
+            reason = f"no {lanes}: {self.no_lanes}" if self.no_lanes else "there is no other kernel for it"
+            return replace(self.portable(), reason=reason)
+
+        def kept(array: Array) -> Array:
+            return replace(array, forms=tuple(form for form in array.forms if names & set(form.sets)))
+
+        found = [(vectors, self.no_vectors, names & set(self.vectors)), (lanes, self.no_lanes, names & set(self.lanes))]
+        reasons = ["bytes, sums that are proved", *(f"no {kernel}: {problem}" for kernel, problem, _ in found if problem)]
+        kernel, reason = "; ".join(kernel for kernel, _, sets in found if sets), "; ".join(reasons)
+        code = self
+        if not kernel:
+            kernel, reason = self.kernel, self.reason
+            if names - set(left):  # some have the portable kernel
+                code = self.configured(lambda one: replace(one, isa=chosen(left, PORTABLE)) if one.isa == NATIVE else one)
+        arrays = tuple(map(kept, self.arrays))
+        return replace(code, arrays=arrays, sets=left, winograd=None, kernel=kernel, reason=reason)
+
+    def portable(self) -> LayerCode:
+        """The same layer with the portable kernel only."""
+        code = self.configured(lambda config: replace(config, isa=PORTABLE))
+        arrays = tuple(replace(array, forms=()) for array in self.arrays)
+        return replace(code, kernel="", sets=(), reason="SIMD=none", winograd=None, arrays=arrays, lanes=(), vectors=())
+
+
+def plane_struct(tensor: str, quant: QuantTensor, plane: Plane, identifier: str) -> str:
+    """The struct `<identifier>_plane` that tells the kernels where the tensor called `tensor` lies.
+
+    Raises:
+        InternalError: when plane and tensor disagree.
+    """
+    size = quant.type.bytes
+    c, h, w = channels(quant.shape), height(quant.shape), width(quant.shape)
+    wanted = (c * size, w, h)
+    if (plane.size, plane.length, plane.count) != wanted or plane.stride % size:
+        raise InternalError(
+            f"{tensor}: a plane of {plane.count} x {plane.length} pixels of {plane.size} bytes every "
+            f"{plane.stride} is not the tensor of {h} x {w} x {c} elements of {size} bytes"
+        )
+    lines, wrap = plane.lines_before_wrap, plane.wrap_offset
+    if plane.ring_rows is not None and plane.ring_rows < h:
+        lines, wrap = plane.ring_rows, plane.offset
+    return (
+        f"// {comment(tensor)}: {h} x {w} x {c}\n"
+        f"struct {identifier}_plane {{\n"
+        f"    typedef {quant.type.cpp} Type;\n"
+        f"    enum : int {{ Height = {h}, Width = {w}, Channels = {c}, Stride = {plane.stride // size}, "
+        f"Lines = {lines} }};\n"
+        f"    enum : long {{ Offset = {plane.offset}, "
+        f"WrapOffset = {wrap if lines < h else plane.offset} }};\n"
+        f"}};\n"
+    )

@@ -1,0 +1,46 @@
+"""C++ forms that several operators share: values that move, normalisations over channels."""
+
+from __future__ import annotations
+
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.epilogue import epilogue, moving_epilogue
+from n2d2py.exports.cpp.layer import Layer
+from n2d2py.graph.shapes import Shape
+
+_AXES = {2: (0,), 3: (0, 2), 4: (0, 1, 2)}
+
+
+def move(layer: Layer, kernel: str, constants: dict[str, int]) -> LayerCode:
+    """The call of a kernel that moves values."""
+    config = layer.config(kernel, {**layer.planes, "Epilogue": moving_epilogue(layer)}, constants)
+    return layer.code(kernel, layer.call(kernel, config))
+
+
+def image_axes(layer: Layer, shape: Shape) -> tuple[int, ...]:
+    """Which of channel (0), line (1), column (2) each axis after the batch is.
+
+    Raises:
+        N2D2Error: E703 for more than three of them.
+    """
+    if len(shape) not in _AXES:
+        raise layer.beyond_axes(shape)
+    return _AXES[len(shape)]
+
+
+def copy(layer: Layer) -> LayerCode:
+    """The C++ of an identity, or of an activation function in floating point."""
+    layer = layer.pointwise()
+    return move(layer, "copy", {"Serial": layer.serial})
+
+
+def normalisation(layer: Layer, kernel: str, title: str, parameters: dict[str, float], constants: dict[str, int]) -> LayerCode:
+    """The call of a kernel of floating point with `parameters` of its own.
+
+    Raises:
+        N2D2Error: E702 in an integer network.
+    """
+    if layer.integer:
+        raise layer.no_integers("remove the layer, or export with -nbbits -32")
+    values = layer.apart().constants("parameters", "double", parameters)
+    config = layer.config(title, {**layer.planes, "Parameters": values, "Epilogue": epilogue(layer)}, constants)
+    return layer.code("normalize", layer.call(kernel, config))

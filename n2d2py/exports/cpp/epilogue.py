@@ -1,0 +1,120 @@
+"""The C++ types that turn an accumulator, or a stored input, into an element of the output."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py.arithmetic import FixedPointRescale, FloatRescale, FractionRescale, NumType, Rescale, ShiftRescale, StepRescale
+from n2d2py.errors import InternalError
+from n2d2py.exports.cpp.layer import Layer
+from n2d2py.exports.cpp.parts import Array, Expression
+from n2d2py.exports.cpp.variants import Selection
+from n2d2py.graph import ResidualAdd
+
+
+def epilogue(layer: Layer, selection: Selection | None = None, centred: bool = True, only: int | None = None) -> Expression:
+    """The type that turns an accumulator into an element of the output, with the constants in the order of the selected kernel.
+
+    `centred`: the accumulator stands for real numbers, so that the output's zero point is added. `only`: with the constants of
+    one of several inputs.
+    """
+    if not layer.integer:
+        real = layer.output.cpp
+        activation = _activation(layer, real)
+        return Expression.of(f"n2d2::Activated<{real}, {activation} >", activation)
+    node = layer.node
+    if node.rescale is None:
+        raise InternalError(f"{layer.name} has no rescale")
+    rescale, suffix = (node.rescale, "") if only is None else (node.rescale.only(only), str(only))
+    factor = _rescale(layer, selection or layer.portable, rescale, node.bound, suffix)
+    kind = layer.output if node.residual is None else node.residual.type
+    stored = _requantized(kind, factor, _clamp(layer), centred and not node.zero_in_bias)
+    return stored if node.residual is None else _added(layer, node.residual, stored)
+
+
+def _requantized(kind: NumType, factor: Expression, limits: tuple[int, int], centred: bool = True) -> Expression:
+    zero = f", {kind.zero_point}" if centred and kind.zero_point else ""
+    return Expression.of(f"n2d2::Requantized<{kind.cpp}, {factor}, {limits[0]}, {limits[1]}{zero}>", factor)
+
+
+def _added(layer: Layer, added: ResidualAdd, stored: Expression) -> Expression:
+    """`stored`, and the sum of what it gives and the bytes at the place where that is stored."""
+    old = layer.inputs[-1]
+    functions = {"weight": added.multiplier, "oldWeight": added.residual_multiplier, "offset": added.stored_offset(old)}
+    operand = layer.constants("sum", "std::int32_t", functions, {"Old": old.cpp})
+    last = _requantized(layer.output, _rescale(layer, layer.portable, added.rescale, added.bound, "_sum"), added.clamp)
+    return Expression.of(f"n2d2::Added<{stored}, {operand}, {last} >", stored, operand, last)
+
+
+def converting_epilogue(layer: Layer) -> Expression:
+    """The type that turns a stored input into a stored output of another number type."""
+    source, target = layer.inputs[0], layer.output
+    if target.is_float:
+        scale = layer.constants("scale", target.cpp, {"scale": source.scale})
+        return Expression.of(f"n2d2::Restored<{target.cpp}, {scale}, {source.zero_point}>", scale)
+    low, high = _clamp(layer)
+    factor = _rescale(layer, layer.portable, layer.node.rescaling, layer.node.bound)
+    zeros = f"{source.zero_point}, {target.zero_point}"
+    return Expression.of(f"n2d2::Converted<{target.cpp}, {factor}, {low}, {high}, {zeros}>", factor)
+
+
+def moving_epilogue(layer: Layer, clamped: bool = False) -> Expression:
+    """The type for layers that move values: activation in floating point, the value (clamped) in integers."""
+    if not layer.integer:
+        return epilogue(layer)
+    if any((kind.bits, kind.signed) != (layer.output.bits, layer.output.signed) for kind in layer.inputs):
+        raise InternalError(f"{layer.name} moves values, but its tensors have different types")
+    kind, limits = layer.output.cpp, _clamp(layer)
+    everything = (layer.output.qmin, layer.output.qmax)
+    if not clamped or (limits == everything and (layer.output.full or not layer.output.signed)):
+        return Expression(f"n2d2::Moved<{kind}>")
+    return Expression(f"n2d2::Clamped<{kind}, {limits[0]}, {limits[1]}>")
+
+
+def _clamp(layer: Layer) -> tuple[int, int]:
+    low, high = layer.node.clamp or (layer.output.qmin, layer.output.qmax)
+    return int(low), int(high)
+
+
+def _rescale(layer: Layer, selection: Selection, rescale: Rescale, bound: int, suffix: str = "") -> Expression:
+    def per_output(role: str, values: np.ndarray, ctype: str) -> Array:
+        return layer.array(role + suffix, values, ctype, selection.per_output(values))
+
+    def made(*arguments: Array | Expression | int, bounded: bool = False) -> Expression:
+        text = ", ".join([*map(str, arguments), *(["true"] if bounded else [])])
+        return Expression.of(f"n2d2::{type(rescale).__name__}<{text}>", *arguments)
+
+    if isinstance(rescale, FloatRescale):
+        bounded = 0 < bound * float(np.max(np.abs(rescale.factors))) < 2**30
+        return made(per_output("factors", rescale.factors, "float"), rescale.count, bounded=bounded)
+    if isinstance(rescale, FractionRescale):
+        factors, fractions = rescale.factors, rescale.fractions
+        return made(per_output("factors", factors, "float"), per_output("fractions", fractions, "float"), rescale.count)
+    if isinstance(rescale, StepRescale):
+        bounded = _real_reach(layer) / float(rescale.step) < 2**21
+        return made(layer.constants("step", "float", {"step": rescale.step}), bounded=bounded)
+    if isinstance(rescale, FixedPointRescale):
+        return made(per_output("multipliers", rescale.multipliers, "std::int32_t"), rescale.count, rescale.shift)
+    if isinstance(rescale, ShiftRescale):
+        multipliers = per_output("multipliers", rescale.multipliers, "std::int64_t")
+        return made(multipliers, per_output("shifts", rescale.second, "std::uint8_t"), rescale.count)
+    raise InternalError(f"{layer.name}: no C++ form of {type(rescale).__name__}")
+
+
+def _real_reach(layer: Layer) -> float:
+    """What the magnitude of the real numbers of a layer with "scales" stays below."""
+    ends = [max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin) for kind in layer.inputs]
+    reaches = np.abs(layer.values("scales").astype(np.float64)) * ends
+    return float(max(reaches.sum(), reaches.prod()))
+
+
+def _activation(layer: Layer, kind: str) -> Expression:
+    function = layer.node.activation
+    if function is None:
+        return Expression(f"n2d2::Linear<{kind}>")
+    functor = function.functor()
+    values = None if functor.parameters is None else layer.constants("activation", kind, functor.parameters)
+    flags = [str(flag).lower() for flag in functor.flags]
+    arguments = ", ".join([kind, *([] if values is None else [str(values)]), *flags])
+    headers = (functor.header,) if functor.header else ()
+    return Expression(f"{functor.template}<{arguments}>", () if values is None else values.structs, headers=headers)

@@ -1,0 +1,90 @@
+"""Which kernel headers a project needs: those its layers name and what these include."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from n2d2py.errors import InternalError
+from n2d2py.exports.cpp.isa import InstructionSet
+from n2d2py.exports.cpp.isa_headers import ISA_HEADERS, isa_header
+
+_INCLUDE = re.compile(r'^\s*#\s*include\s+"((?:n2d2|plugins)/[^"]+)"', re.MULTILINE)
+
+_BESIDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+_MARK = re.compile(r"^#define N2D2_BIND_(\w+)$", re.MULTILINE)
+_PART = re.compile(r"#if defined\(N2D2_BIND_(\w+)\)$")
+_PLUGINS: dict[str, Path] = {}
+
+
+def plugin_header(folder: Path, name: str) -> str:
+    """How an export includes the header `name` of a plug-in's folder: "plugins/<folder>/<name>"."""
+    prefix, number = f"plugins/{folder.name}", 1
+    while _PLUGINS.setdefault(prefix, folder) != folder:
+        number += 1
+        prefix = f"plugins/{folder.name}_{number}"
+    return f"{prefix}/{name}"
+
+
+def _source(header: str, kernels: Path) -> Path:
+    for prefix, folder in _PLUGINS.items():
+        if header.startswith(f"{prefix}/"):
+            return folder / header[len(prefix) + 1 :]
+    return kernels / header
+
+
+def _text(header: str, kernels: Path, sets: Sequence[InstructionSet] | None = None) -> str:
+    if header in ISA_HEADERS:
+        return isa_header(header, sets)
+    source = _source(header, kernels)
+    if not source.is_file():
+        raise InternalError(f"the kernel header {header} does not exist")
+    return source.read_text(encoding="utf-8")
+
+
+def _active(text: str, marks: set[str]) -> str:
+    """`text` without the parts for operators that are not among `marks`, in the header of an instruction set."""
+    kept, depth = [], 0
+    for line in text.splitlines():
+        part = _PART.match(line)
+        if depth or (part and part[1] not in marks):
+            depth += line.startswith("#if") - line.startswith("#endif")
+        else:
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def _included(header: str, text: str, kernels: Path, marks: set[str]) -> list[str]:
+    """What a header includes: kernel headers, and those beside it where it is a plug-in's. Of the header of an instruction set, the parts
+    for the operators `marks` (`kernels/n2d2/bindings.hpp`).
+    """
+    text = _active(text, marks)
+    found = _INCLUDE.findall(text)
+    if header.startswith("plugins/"):
+        source = _source(header, kernels)
+        beside = [name for name in _BESIDE.findall(text) if (source.parent / name).is_file()]
+        found += [f"{header.rpartition('/')[0]}/{name}" for name in beside]
+    return found
+
+
+def needed_headers(first: Iterable[str], kernels: Path, sets: Sequence[InstructionSet] | None = None) -> list[str]:
+    """Paths such as "n2d2/convolution.hpp" below `kernels`, transitively, sorted; of the instruction sets (`sets`, else
+    all), what the operators in use need.
+    """
+    texts: dict[str, str] = {}
+    marks: set[str] = set()
+    waiting = set(first)
+    while waiting:
+        for header in waiting:
+            texts[header] = _text(header, kernels, sets)
+            marks.update(_MARK.findall(texts[header]))
+        waiting = {name for header, text in texts.items() for name in _included(header, text, kernels, marks)} - texts.keys()
+    return sorted(texts)
+
+
+def copy_headers(first: Iterable[str], kernels: Path, target: Path, sets: Sequence[InstructionSet] | None = None) -> None:
+    """Copies the needed headers into the folder `target`."""
+    for header in needed_headers(first, kernels, sets):
+        (target / header).parent.mkdir(parents=True, exist_ok=True)
+        (target / header).write_text(_text(header, kernels, sets), encoding="utf-8", newline="\n")

@@ -1,0 +1,374 @@
+"""The contract of the C++ form of an operator: a layer to look at, and a function that returns its code.
+
+    @cpp("Mean")
+    def lower(layer: Layer) -> LayerCode:
+        config = layer.config("mean of a window", {**layer.planes, "Epilogue": epilogue(layer)}, {"Window": layer.op.size})
+        return layer.code("mean", layer.call("mean", config))
+
+Such a function assembles: `selection` chooses a kernel and packs its constants, `epilogue` gives the type that stores a result.
+All of them are functions of the layer. What a call, its configs and their types need is found by the way (`parts.Needs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from n2d2py.arithmetic import NumType
+from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.identifiers import Identifiers
+from n2d2py.exports.cpp.isa import tagged
+from n2d2py.exports.cpp.parts import Argument, Array, Call, Constants, Expression, LayerConfig, LayerForm, Needs
+from n2d2py.exports.cpp.variants import Selection
+from n2d2py.graph import QuantGraph, QuantNode
+from n2d2py.graph.shapes import Shape
+from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane
+from n2d2py.registry import Registry
+
+
+def window(
+    kernel: Sequence[int], stride: Sequence[int], pads: Sequence[int], dilation: Sequence[int] | None = None
+) -> dict[str, int]:
+    """The enumerators of a config that say how a window moves; `pads` begin with top and left."""
+    sizes = {"Kernel": kernel, "Stride": stride, **({} if dilation is None else {"Dilation": dilation})}
+    moves = {f"{name}{axis}": each[at] for name, each in sizes.items() for at, axis in enumerate(("Height", "Width"))}
+    return {**moves, "PadTop": pads[0], "PadLeft": pads[1]}
+
+
+def _overlap(a: Plane, b: Plane) -> bool:
+    return any(begin < other_end and other < end for begin, end in a.intervals() for other, other_end in b.intervals())
+
+
+def same_place(a: Plane, b: Plane) -> bool:
+    """Whether element i of both is at the same address, for every i."""
+    return a.limit is b.limit is a.ring_rows is b.ring_rows is None and (
+        (a.offset, a.size, a.stride, a.length, a.count) == (b.offset, b.size, b.stride, b.length, b.count)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """A node in its graph, with the types, names and storage of its tensors. It never changes.
+
+    Attributes:
+        identifier: C identifier of the layer.
+        inputs, output: the types of the tensors.
+        over: the planes of the inputs that the output overlaps; `place` is that of the output.
+        serial: whether the output overlaps an input, so that lines are stored in order.
+        backwards: whether that order is from the last line, or element, to the first.
+        run: how the layer runs, by the plan of the memory.
+        packs: whether weights of few bits are packed.
+    """
+
+    node: QuantNode
+    graph: QuantGraph
+    identifiers: Identifiers
+    identifier: str
+    inputs: tuple[NumType, ...]
+    output: NumType
+    over: tuple[Plane, ...]
+    place: Plane
+    serial: bool
+    backwards: bool
+    run: OpPlan = OpPlan()
+    packs: bool = True
+
+    @staticmethod
+    def of(node: QuantNode, graph: QuantGraph, plan: MemoryPlan, identifiers: Identifiers, packs: bool = True) -> Layer:
+        """The layer of a node; `plan` says where every tensor of it lies and how it runs.
+
+        Raises:
+            InternalError: when it mixes integers and floating point and its operator does not.
+        """
+        inputs, output = tuple(graph.type(name) for name in node.inputs), graph.type(node.output)
+        place, run = plan.planes[node.output], plan.op(node.name)
+        apart = [plan.planes[name] for name in node.inputs if name != run.aliases]
+        over = tuple(one for one in apart if _overlap(one, place))
+        if not (graph.is_integer(node) or node.op.mixes_types or all(kind.is_float for kind in [*inputs, output])):
+            raise InternalError(f"{node.name} mixes integer and floating-point tensors")
+        return Layer(
+            node,
+            graph,
+            identifiers,
+            identifiers.layer(node.name),
+            inputs,
+            output,
+            over,
+            place,
+            bool(over),
+            bool(over) and run.backwards,
+            run,
+            packs,
+        )
+
+    # ---- what it is -------------------------------------------------------------------------
+    @property
+    def name(self) -> str:
+        """Name of the node."""
+        return self.node.name
+
+    @property
+    def op(self) -> Any:
+        """Operator of the node."""
+        return self.node.op
+
+    @property
+    def integer(self) -> bool:
+        """Whether the layer computes in integers."""
+        return self.graph.is_integer(self.node)
+
+    @property
+    def input_shape(self) -> Shape:
+        """Shape of the first input."""
+        return self.graph.shape(self.node.inputs[0])
+
+    @property
+    def output_shape(self) -> Shape:
+        """Shape of the output."""
+        return self.graph.shape(self.node.output)
+
+    def values(self, role: str) -> np.ndarray:
+        """A constant of the node: "weights", "bias", "table", ..."""
+        return self.node.params[role]
+
+    def has(self, role: str) -> bool:
+        """Whether the node has such a constant."""
+        return role in self.node.params
+
+    def sum_type(self, bound: int = 0) -> str:
+        """C++ type of the accumulator, for sums up to the larger of `bound` and the node's."""
+        if not self.integer:
+            return self.output.cpp
+        return "std::int32_t" if max(bound, self.node.bound) < 2**31 else "std::int64_t"
+
+    # ---- where it is ------------------------------------------------------------------------
+    @property
+    def input_planes(self) -> tuple[str, ...]:
+        """Names of the planes of the inputs."""
+        return tuple(map(self.identifiers.plane, self.node.inputs))
+
+    @property
+    def output_plane(self) -> str:
+        """Name of the output's plane."""
+        return self.identifiers.plane(self.node.output)
+
+    @property
+    def planes(self) -> dict[str, str]:
+        """The typedefs Input, of the first input, and Output."""
+        return {"Input": self.input_planes[0], "Output": self.output_plane}
+
+    @property
+    def bases(self) -> tuple[str, ...]:
+        """The pointers in0, in1, ... that the planes of the inputs are relative to."""
+        return tuple(f"in{index}" for index in range(len(self.node.inputs)))
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the layer makes some lines at a time."""
+        return self.run.streamed
+
+    @property
+    def external(self) -> bool:
+        """Whether the output lies with the caller."""
+        return self.place.external
+
+    @property
+    def partial(self) -> int | None:
+        """Where it keeps partial results, when it takes some lines of its input at a time."""
+        return self.run.partial
+
+    @property
+    def whole_output(self) -> bool:
+        """Whether the lines of the output follow each other in memory."""
+        return self.place.limit is None and self.place.ring_rows is None
+
+    def pointwise(self) -> Layer:
+        """The same layer, computed element by element: its lines need no order where each is stored over its own operands."""
+        return replace(self, serial=False, backwards=False) if all(same_place(one, self.place) for one in self.over) else self
+
+    def apart(self) -> Layer:
+        """The same layer, which needs its whole input.
+
+        Raises:
+            InternalError: when its output overlaps it.
+        """
+        if self.serial:
+            raise InternalError(f"{self.name}: the output of a {self.op.kind} lies over its input")
+        return self
+
+    def beyond_axes(self, shape: Shape) -> N2D2Error:
+        """The error for a tensor of `shape`, which has too many axes."""
+        return N2D2Error(
+            "E703",
+            f"layer '{self.name}': {self.op.kind} of a tensor of rank {len(shape)} ({'x'.join(map(str, shape))})",
+            where=self.node.location,
+            remedy="the C++ export holds tensors of at most channels, height and width",
+        )
+
+    def no_integers(self, remedy: str) -> N2D2Error:
+        """The error for a layer that has no integer form."""
+        where = self.node.location
+        return N2D2Error("E702", f"layer '{self.name}': {self.op.kind} has no integer form", where=where, remedy=remedy)
+
+    # ---- its C++ ----------------------------------------------------------------------------
+    @property
+    def portable(self) -> Selection:
+        """The portable kernel alone, for an operator that has no other."""
+        return Selection(f"there is no other kernel for {self.op.kind}" if self.integer else "floating point")
+
+    def array(self, role: str, values: np.ndarray, ctype: str, forms: tuple[LayerForm, ...] = ()) -> Array:
+        """The array `role` of the layer, with the flattened `values`."""
+        return Array(f"{self.identifier}_{role}", ctype, np.ascontiguousarray(values).reshape(-1), forms)
+
+    def constants(
+        self, role: str, ctype: str, functions: Mapping[str, object], types: Mapping[str, str] | None = None
+    ) -> Expression:
+        """The struct `role` of the layer, of constant functions of type `ctype`."""
+        struct = Constants(f"{self.identifier}_{role}", ctype, functions, types or {})
+        return Expression(struct.name, (struct,))
+
+    def config(
+        self,
+        description: str,
+        types: Mapping[str, str | Expression],
+        constants: Mapping[str, int],
+        selection: Selection | None = None,
+        suffix: str = "config",
+    ) -> LayerConfig:
+        """A config of the layer. `constants` are completed with the direction of the lines wherever they have an order."""
+        if "Serial" in constants:
+            order = {"Serial": self.serial or self.streamed, "Reverse": self.backwards, "Streamed": self.streamed}
+            constants = {**constants, **order}
+        return LayerConfig(
+            f"{self.identifier}_{suffix}",
+            f"{self.name}: {description}",
+            types,
+            {key: int(value) for key, value in constants.items()},
+            (selection or self.portable).isa,
+        )
+
+    def call(self, function: str, *template: Argument, inputs: tuple[Argument, ...] = ("in0",), constants: tuple = ()) -> Call:
+        """The call of a kernel of namespace n2d2 with its `template` arguments, inputs, output and `constants`."""
+        return Call(f"n2d2::{function}", template, (*inputs, "out", *constants))
+
+    def code(self, header: str, *calls: Call, selection: Selection | None = None) -> LayerCode:
+        """The layer, run by `calls` of what is in the kernel header `header`.
+
+        The calls of a layer that runs by lines get a last argument that says which.
+        """
+        chosen = selection or self.portable
+        needs = Needs.of(part for call in calls for part in call.parts)
+        first = header if header.startswith("plugins/") else f"n2d2/{header}.hpp"
+        return LayerCode(
+            self.name,
+            self.identifier,
+            (first, *needs.headers, *(["n2d2/winograd.hpp"] if chosen.winograd else [])),
+            needs.structs,
+            tuple(call.named(self.streamed) for call in calls),
+            needs.arrays,
+            self.serial,
+            chosen.kernel,
+            chosen.sets,
+            chosen.reason,
+            self.streamed,
+            self.partial is not None,
+            chosen.winograd,
+            self.node.residual.layer if self.node.residual else "",
+            chosen.lanes.sets if chosen.lanes else (),
+            chosen.lanes_problem,
+            chosen.vectors.sets if chosen.vectors else (),
+            chosen.vectors_problem,
+            chosen.storage,
+        )
+
+
+LayerFunction = Callable[[Layer], LayerCode]
+F = TypeVar("F", bound=LayerFunction)
+LAYERS: Registry[LayerFunction] = Registry("the C++ layer of", "n2d2py.operators.catalog")
+"""The C++ forms by operator kind."""
+
+
+def cpp(*kinds: str) -> Callable[[F], F]:
+    """Declares a function as the C++ form of operator kinds.
+
+    Raises:
+        InternalError: when one has a form already.
+    """
+
+    def declare(function: F) -> F:
+        for kind in kinds:
+            LAYERS.add(kind, function)
+        return function
+
+    return declare
+
+
+def layer_kinds() -> tuple[str, ...]:
+    """The operator kinds that have a C++ form."""
+    return tuple(LAYERS)
+
+
+def layer_code(node: QuantNode, graph: QuantGraph, plan: MemoryPlan, identifiers: Identifiers, packs: bool = True) -> LayerCode:
+    """The C++ of one layer; `plan` says where every tensor of the layer lies and how it runs. `packs`: weights of few bits are packed,
+    but where a plug-in's kernel might read them.
+
+    Raises:
+        N2D2Error: E701 when the C++ export has no kernel for the operator.
+    """
+    function = LAYERS.get(node.op.kind)
+    if function is None:
+        raise N2D2Error(
+            "E701",
+            f"layer '{node.name}': the C++ export has no kernel for {node.op.kind}",
+            where=node.location,
+            remedy="remove the layer, or fuse it with -fuse",
+        )
+    packs = packs and not any(override.kind == node.op.kind for override in _OVERRIDES)
+    code = function(Layer.of(node, graph, plan, identifiers, packs))
+    for override in _OVERRIDES:
+        if override.kind == node.op.kind:
+            code = override.applied(code, node)
+    return code
+
+
+@dataclass(frozen=True)
+class _Override:
+    """A plug-in's kernel for layers of an operator `kind`: the one for `tag`, of `header`, where the compiler's target is `isa`."""
+
+    kind: str
+    isa: str
+    header: str
+    tag: str
+    fits: Callable[[QuantNode], bool | str]
+
+    def applied(self, code: LayerCode, node: QuantNode) -> LayerCode:
+        """The layer with this kernel where it fits, else with the reason why not."""
+        answer = "it runs line by line" if code.streamed else f"it does the sum of {code.sum}" if code.sum else self.fits(node)
+        if answer is not True:
+            reason = answer if isinstance(answer, str) and answer else "the plug-in says that it does not fit"
+            return replace(code, reason="; ".join(filter(None, (code.reason, f"no {self.tag}: {reason}"))))
+        code = code.configured(lambda config: replace(config, special=(*config.special, (self.isa, self.tag))))
+        others = f", elsewhere {code.kernel}" if self.isa and code.kernel else ""
+        return replace(
+            code,
+            headers=(*code.headers, self.header),
+            kernel=f"{self.tag}{others}",
+            sets=tuple(dict.fromkeys((tagged(self.isa).name, *code.sets))) if self.isa else ("all",),
+            reason="a plug-in's kernel fits",
+            winograd=None,
+        )
+
+
+_OVERRIDES: list[_Override] = []
+
+
+def override_kernel(kind: str, isa: str, header: str, tag: str, fits: Callable[[QuantNode], bool | str]) -> None:
+    """Lets layers of an operator kind that fit use the kernel for `tag`, of `header`, where the compiler's target is
+    `isa` (its tag; "" for every one). Layers that run line by line or do a sum keep the kernels of the project. `fits` returns
+    whether, or the reason why not, for the report.
+    """
+    _OVERRIDES.append(_Override(kind, isa, header, tag, fits))

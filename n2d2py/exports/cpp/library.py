@@ -1,0 +1,208 @@
+"""A compiled export, called through its C interface with ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import tempfile
+from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_double, c_int, c_size_t, c_void_p
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from n2d2py.arithmetic import NumType
+from n2d2py.errors import N2D2Error
+from n2d2py.exports.cpp.build import build_library
+from n2d2py.exports.replacement import read_manifest
+from n2d2py.runtime.base import LayerInfo, Network, NetworkInfo, TensorInfo
+
+API_VERSION = 2
+
+
+class _Tensor(Structure):
+    """`<name>_tensor` of the C interface."""
+
+    _fields_ = [
+        ("name", c_char_p),
+        ("operation", c_char_p),
+        ("type", c_char_p),
+        ("element_bytes", c_int),
+        ("rank", c_int),
+        ("height", c_int),
+        ("width", c_int),
+        ("channels", c_int),
+        ("scale", c_double),
+        ("zero_point", c_int),
+        ("low", c_int),
+        ("high", c_int),
+    ]
+
+
+_CALLBACK = CFUNCTYPE(None, c_void_p, c_int, c_void_p, c_int, c_int)
+_FUNCTIONS = {
+    "api_version": (c_int, []),
+    "name": (c_char_p, []),
+    "arena_bytes": (c_size_t, []),
+    "arena_alignment": (c_size_t, []),
+    "input_count": (c_int, []),
+    "output_count": (c_int, []),
+    "layer_count": (c_int, []),
+    "input": (POINTER(_Tensor), [c_int]),
+    "output": (POINTER(_Tensor), [c_int]),
+    "layer": (POINTER(_Tensor), [c_int]),
+    "forward_raw": (None, [POINTER(c_void_p), POINTER(c_void_p), c_void_p]),
+    "forward_traced": (None, [POINTER(c_void_p), POINTER(c_void_p), c_void_p, _CALLBACK, c_void_p]),
+    "copy_layer": (None, [c_int, c_void_p, c_int, c_int, c_void_p]),
+}
+
+
+class _Library:
+    """The functions of the C interface without their prefix."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name)  # functions are attributes of the object
+
+    def __init__(self, path: Path, prefix: str):
+        library = _load_copy(path)
+        try:
+            for name, (result, arguments) in _FUNCTIONS.items():
+                function = getattr(library, f"{prefix}_{name}")
+                function.restype, function.argtypes = result, arguments
+                setattr(self, name, function)
+        except AttributeError as error:
+            raise N2D2Error("E803", f"{path} lacks a function: {error}", remedy="export again") from error
+        if self.api_version() != API_VERSION:
+            raise N2D2Error(
+                "E803",
+                f"{path} has interface {self.api_version()}, not {API_VERSION}",
+                remedy="export again with this version of n2d2py",
+            )
+
+
+def _load_copy(path: Path) -> ctypes.CDLL:
+    """Loads a copy under a name of its own: a library that was built again is another one to the loader."""
+    handle, name = tempfile.mkstemp(prefix=path.stem, suffix=path.suffix)
+    os.close(handle)
+    try:
+        shutil.copyfile(path, name)
+        return ctypes.CDLL(name)
+    except OSError as error:
+        raise N2D2Error("E803", f"{path} cannot be loaded: {error}", remedy="run make clean in the export") from error
+    finally:
+        os.unlink(name)
+
+
+class Export(Network):
+    """The compiled project in a folder. Each call has its own arena, so threads may share the object."""
+
+    def __init__(self, library: Path, prefix: str):
+        self._library = _Library(library, prefix)
+        lib = self._library
+        self.info = NetworkInfo(
+            lib.name().decode(),
+            tuple(_tensor(lib.input(i)) for i in range(lib.input_count())),
+            tuple(_tensor(lib.output(i)) for i in range(lib.output_count())),
+            tuple(_layer(lib.layer(i)) for i in range(lib.layer_count())),
+            lib.arena_bytes(),
+        )
+
+    def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
+        def forward(sources, results, arena, index):
+            self._library.forward_raw(sources, results, arena)
+
+        return self._each(inputs, forward)
+
+    def _run_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
+        taps = [_hwc_batch(len(inputs[0]), info) for info in self.info.layers]
+        made = [np.zeros(info.shape[2] if len(info.shape) == 4 else 1, bool) for info in self.info.layers]
+
+        def forward(sources, results, arena, index):
+            @_CALLBACK
+            def copy(user, layer, base, first, stop):
+                made[layer][first:stop] = True
+                self._library.copy_layer(layer, base, first, stop, taps[layer][index].ctypes.data)
+
+            self._library.forward_traced(sources, results, arena, copy, None)
+
+        self._each(inputs, forward)
+        return {
+            info.name: _without_lines(_nchw(values, info), ~lines)
+            for info, values, lines in zip(self.info.layers, taps, made, strict=True)
+            if lines.any()
+        }
+
+    def _each(self, inputs: list[np.ndarray], forward) -> list[np.ndarray]:
+        """Calls forward(sources, results, arena, index) for each stimulus; returns the outputs."""
+        sources = [_to_hwc(x) for x in inputs]
+        results = [_hwc_batch(len(inputs[0]), info) for info in self.info.outputs]
+        alignment = self._library.arena_alignment()
+        memory = np.empty(self.info.arena_bytes + alignment, np.uint8)
+        arena = c_void_p(memory.ctypes.data + -memory.ctypes.data % alignment)
+        for index in range(len(inputs[0])):
+            forward(_pointers(sources, index), _pointers(results, index), arena, index)
+        return [_nchw(values, info) for values, info in zip(results, self.info.outputs, strict=True)]
+
+
+def load_export(path: Path | str) -> Export:
+    """The compiled export in folder `path`; its library is built first when it is missing or stale.
+
+    Raises:
+        N2D2Error: E805 when `path` is no C++ export; E801, E802, E807 when it cannot be built; E803 when the
+            library cannot be loaded.
+    """
+    folder = Path(path).resolve()
+    manifest = read_manifest(folder)
+    if manifest is None or "namespace" not in manifest.get("details", {}):
+        raise N2D2Error("E805", f"{path} is not a C++ export", remedy="give the folder that -export CPP wrote")
+    prefix = manifest["details"]["namespace"]
+    library = folder / "lib" / f"lib{prefix}.so"
+    build_library(folder, library)
+    return Export(library, prefix)
+
+
+def _tensor(pointer) -> TensorInfo:
+    raw = pointer.contents
+    text = raw.type.decode()
+    bits, is_float = 8 * raw.element_bytes, text.startswith("float")
+    kind = NumType(
+        bits,
+        signed=not text.startswith("u"),
+        is_float=is_float,
+        scale=raw.scale,
+        zero_point=raw.zero_point,
+        full=not is_float and raw.low == -(1 << (bits - 1)),
+        plain=not is_float and raw.low == raw.high == 0,
+    )
+    shape = {2: (1, raw.channels), 3: (1, raw.channels, raw.width), 4: (1, raw.channels, raw.height, raw.width)}[raw.rank]
+    return TensorInfo(raw.name.decode(), shape, kind)
+
+
+def _layer(pointer) -> LayerInfo:
+    result = _tensor(pointer)
+    return LayerInfo(result.name, result.shape, result.type, pointer.contents.operation.decode())
+
+
+def _to_hwc(x: np.ndarray) -> np.ndarray:
+    """(N, C, ...) as contiguous (N, ..., C)."""
+    return np.ascontiguousarray(np.moveaxis(x, 1, -1))
+
+
+def _hwc_batch(count: int, info: TensorInfo) -> np.ndarray:
+    return np.zeros((count, *info.shape[2:], info.shape[1]), info.dtype)
+
+
+def _nchw(values: np.ndarray, info: TensorInfo) -> np.ndarray:
+    """(N, ..., C) as contiguous (N, C, ...)."""
+    return np.ascontiguousarray(np.moveaxis(values, -1, 1))
+
+
+def _without_lines(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """(N, C, H, W) with the lines masked for which `missing` (H,) is true; as it is when there are none."""
+    return np.ma.masked_array(values, np.broadcast_to(missing[:, None], values.shape)) if missing.any() else values
+
+
+def _pointers(arrays: list[np.ndarray], index: int):
+    """The addresses of stimulus `index` in each array, as void*[]."""
+    return (c_void_p * len(arrays))(*(x.ctypes.data + index * x.strides[0] for x in arrays))

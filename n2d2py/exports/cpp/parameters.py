@@ -1,0 +1,77 @@
+"""The export parameters of the C++ export."""
+
+from __future__ import annotations
+
+import re
+
+from n2d2py.exports.cpp.identifiers import KEYWORDS
+from n2d2py.ini.kinds import Unreadable
+from n2d2py.ini.schema import Key, Kind, Schema
+from n2d2py.memory.parameters import MEMORY_PARAMETERS
+
+WEIGHTS_FORMATS = ("auto", "text", "string")
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _check_namespace(text: str) -> None:
+    reserved = text in KEYWORDS or "__" in text or re.match(r"_[A-Z]", text)
+    if text and (reserved or _IDENTIFIER.fullmatch(text) is None):
+        raise Unreadable(
+            f"Namespace={text[:40]} is not a C++ identifier",
+            "use letters, digits and _, not a digit first, no C++ keyword",
+            "E122",
+        )
+
+
+PARAMETERS = MEMORY_PARAMETERS.extended(
+    Key("OpenMP", Kind.BOOL, True, "build the project with OpenMP"),
+    Key("Namespace", Kind.STRING, "", "C++ namespace of the network; empty: the network's name", check=_check_namespace),
+    Key(
+        "WeightsFormat",
+        Kind.ENUM,
+        "auto",
+        "how weights are written: numbers (text), string literals that compile faster, or by size",
+        WEIGHTS_FORMATS,
+    ),
+    Key(
+        "PackWeights",
+        Kind.BOOL,
+        True,
+        "weights of 1, 2 and 4 bits are stored 8, 4 and 2 to a byte, and unpacked before they are multiplied; 0: a byte each",
+    ),
+    Key(
+        "Winograd",
+        Kind.BOOL,
+        True,
+        "3 x 3 convolutions of bytes in Winograd's form where that is faster; 0: in no layer, as their weights then take 16/9 of the memory",
+    ),
+    Key(
+        "SIMD",
+        Kind.ENUM,
+        "auto",
+        "auto: constants also in the order of the SIMD kernels, which are compiled where the compiler's target has "
+        "them; none: portable kernels only",
+        ("auto", "none"),
+    ),
+    Key(
+        "RuntimeDispatch",
+        Kind.BOOL,
+        False,
+        "the binary holds the layers for the instruction sets of its kind of processor (docs/dispatch.md) and chooses at "
+        "start; the environment variable N2D2_ISA names one; weights are held in two orders",
+    ),
+    name="export parameters of CPP",
+)
+
+LAYER_PARAMETERS = Schema(
+    "export parameters of a layer of CPP",
+    (
+        Key(
+            "Tile",
+            Kind.STRING,
+            "",
+            "tile of a convolution with SIMD kernels by instruction set, as `-tune` writes it; for other layers it is refused (E705)",
+        ),
+    ),
+)

@@ -1,0 +1,248 @@
+"""What the C++ of a layer is made of, as data until it is printed: arrays, structs, calls.
+
+An `Expression` is a type or a value with the arrays, structs and headers that it needs. Those who use it in a config or in a call
+need not know them: `needs` finds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from n2d2py.errors import InternalError
+from n2d2py.exports.cpp.environment import templates
+from n2d2py.exports.cpp.isa import condition, instruction_sets
+from n2d2py.exports.cpp.text import comment, float_literal
+
+PORTABLE, NATIVE, REAL_NATIVE = "n2d2::Portable", "n2d2::Native", "n2d2::RealNative"
+"""The instruction sets of a config: portable C++, or what the project is compiled for."""
+
+
+def chosen(names: Iterable[str], otherwise: str) -> str:
+    """The type of a config's Isa: the native set where the code is compiled for one of `names`, else `otherwise`."""
+    wanted = set(names)
+    for row in (one for one in instruction_sets() if one.name in wanted):
+        otherwise = f"n2d2::Choose<n2d2::{row.tag}, {NATIVE}, {otherwise}>::Isa"
+    return otherwise
+
+
+_DTYPES = {
+    "std::int8_t": "i1",
+    "std::uint8_t": "u1",
+    "std::int16_t": "i2",
+    "std::uint16_t": "u2",
+    "std::int32_t": "i4",
+    "std::int64_t": "i8",
+    "std::uint32_t": "u4",
+    "std::uint64_t": "u8",
+    "float": "f4",
+    "double": "f8",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class LayerForm:
+    """What takes the place of an array's values where the code is compiled for one of some instruction sets."""
+
+    sets: tuple[str, ...]
+    values: np.ndarray
+
+    @property
+    def where(self) -> str:
+        """The condition of the preprocessor."""
+        return condition(self.sets)
+
+
+@dataclass(frozen=True, eq=False)
+class Array:
+    """Constant data of a layer: a global array `name` of `ctype`, `values` flat and in final order.
+
+    The first of `forms` that holds takes the place of `values`. `where` is the condition of the preprocessor under which the array is
+    compiled, "" for always.
+    """
+
+    name: str
+    ctype: str
+    values: np.ndarray
+    forms: tuple[LayerForm, ...] = ()
+    where: str = ""
+
+    def __post_init__(self) -> None:
+        if self.ctype not in _DTYPES:
+            raise InternalError(f"array {self.name}: unknown element type {self.ctype}")
+        object.__setattr__(self, "values", self._stored(self.values))
+        forms = [replace(form, values=self._stored(form.values)) for form in self.forms if form.sets]
+        while forms and np.array_equal(forms[-1].values, self.values):
+            forms.pop()
+        object.__setattr__(self, "forms", tuple(forms))
+
+    def _stored(self, values: np.ndarray) -> np.ndarray:
+        if values.ndim != 1 or not values.size:
+            raise InternalError(f"array {self.name}: {values.shape} is not one dimension of elements")
+        dtype = np.dtype(_DTYPES[self.ctype])
+        stored = values.astype(dtype)
+        if dtype.kind != "f" and not np.array_equal(stored, values):
+            raise InternalError(f"array {self.name}: its values do not fit {self.ctype}")
+        return stored
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the array in the exported project."""
+        return self.values.nbytes
+
+
+@dataclass(frozen=True)
+class Constants:
+    """A struct of functions of `type`, constant expressions where `constexpr`, and of typedefs."""
+
+    name: str
+    type: str
+    functions: Mapping[str, object]
+    types: Mapping[str, str] = field(default_factory=dict)
+    constexpr: bool = True
+
+    @property
+    def text(self) -> str:
+        """The struct in C++."""
+        literal = (lambda value: float_literal(value, self.type)) if self.type in ("float", "double") else str
+        functions = {key: literal(value) for key, value in self.functions.items()}
+        template = templates().get_template("layers/constants.hpp.j2")
+        result = f"constexpr {self.type}" if self.constexpr else self.type
+        return template.render(name=self.name, type=result, types=self.types, functions=functions)
+
+
+@dataclass(frozen=True)
+class LayerConfig:
+    """What a kernel's template takes.
+
+    Attributes:
+        name: of the struct; `description` stands above it.
+        types, constants: its typedefs and its enumerators, in order.
+        isa: the instruction set of its kernel.
+        special: (tag of an instruction set, kernel) of plug-ins, the last one first in effect; "" for every set.
+    """
+
+    name: str
+    description: str
+    types: Mapping[str, str | Expression]
+    constants: Mapping[str, int | str]
+    isa: str = PORTABLE
+    special: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        return self.name
+
+    def tiled(self, constants: Mapping[str, str]) -> LayerConfig:
+        """The same with the constants of a tile in front, where it is that of a convolution."""
+        is_convolution = next(iter(self.constants), "") == "KernelHeight"
+        return replace(self, constants={**constants, **self.constants}) if is_convolution else self
+
+    @property
+    def text(self) -> str:
+        """The struct in C++."""
+        isa = self.isa
+        for tag, kernel in self.special:
+            isa = f"n2d2::Choose<n2d2::{tag}, {kernel}, {isa}>::Isa" if tag else kernel
+        return (
+            templates()
+            .get_template("layers/config.hpp.j2")
+            .render(
+                name=self.name,
+                description=comment(self.description),
+                types={**self.types, "Isa": isa},
+                constants=self.constants,
+            )
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Expression:
+    """A type or a value in C++, with the headers, arrays and structs that it needs."""
+
+    text: str
+    structs: tuple[Constants, ...] = ()
+    arrays: tuple[Array, ...] = ()
+    headers: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(text: str, *parts: Argument | Constants) -> Expression:
+        """`text`, which needs `parts`, the first ones first."""
+        needs = Needs.of(parts)
+        structs = tuple(each for each in needs.structs if isinstance(each, Constants))
+        return Expression(text, structs, needs.arrays, needs.headers)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Argument: TypeAlias = "str | bool | int | Array | LayerConfig | Expression"
+
+
+def _spelled(argument: Argument) -> str:
+    return str(argument).lower() if isinstance(argument, bool) else str(argument)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a kernel: `declared` stands in front of it, `rows` asks for its last argument, the lines that it makes."""
+
+    function: str
+    template: tuple[Argument, ...]
+    arguments: tuple[Argument, ...]
+    declared: tuple[Argument, ...] = ()
+    rows: bool = False
+
+    def __str__(self) -> str:
+        arguments = [*map(_spelled, self.arguments), *(["n2d2::Rows(first, stop)"] if self.rows else [])]
+        call = f"{self.function}<{', '.join(map(_spelled, self.template))}>({', '.join(arguments)});"
+        return "\n".join([*map(str, self.declared), call])
+
+    @property
+    def parts(self) -> tuple[Argument, ...]:
+        """What it is made of, in the order in which it is defined."""
+        return (*self.arguments, *self.template, *self.declared)
+
+    def named(self, rows: bool) -> Call:
+        """The same with names in place of what they stand for."""
+        template, arguments, declared = (tuple(map(_spelled, each)) for each in (self.template, self.arguments, self.declared))
+        return Call(self.function, template, arguments, declared, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Needs:
+    """The definitions that parts of a text need, each once, in order."""
+
+    structs: tuple[LayerConfig | Constants, ...] = ()
+    arrays: tuple[Array, ...] = ()
+    headers: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(parts: Iterable[Argument | Constants]) -> Needs:
+        """What `parts` need; a config needs its types, and has their names afterwards."""
+        structs: dict[str, LayerConfig | Constants] = {}
+        arrays: dict[str, Array] = {}
+        headers: dict[str, None] = {}
+
+        def visit(part: Argument | Constants) -> None:
+            if isinstance(part, Array):
+                arrays.setdefault(part.name, part)
+            elif isinstance(part, Constants):
+                structs.setdefault(part.name, part)
+            elif isinstance(part, LayerConfig):
+                for each in part.types.values():
+                    visit(each)
+                structs.setdefault(part.name, replace(part, types={key: str(each) for key, each in part.types.items()}))
+            elif isinstance(part, Expression):
+                for each in (*part.structs, *part.arrays):
+                    visit(each)
+                headers.update(dict.fromkeys(part.headers))
+
+        for part in parts:
+            visit(part)
+        return Needs(tuple(structs.values()), tuple(arrays.values()), tuple(headers))

@@ -1,0 +1,375 @@
+"""The files of the C++ project, from templates (`export_templates/cpp`), kernels and the code of each layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from n2d2py import resources
+from n2d2py.exports.base import ExportRequest
+from n2d2py.exports.cpp.code import LayerCode, plane_struct
+from n2d2py.exports.cpp.environment import templates
+from n2d2py.exports.cpp.headers import copy_headers
+from n2d2py.exports.cpp.identifiers import Identifiers, namespace_name, sanitise
+from n2d2py.exports.cpp.isa import FAMILIES, PORTABLE, TARGETS, InstructionSet, dispatched, instruction_sets
+from n2d2py.exports.cpp.schedule import Part, parts, used_ranges
+from n2d2py.exports.cpp.text import comment, file_stems, literal
+from n2d2py.exports.cpp.tiles import tile_constants, winograd_choices
+from n2d2py.exports.cpp.view import ArrayView, LayerView, PortView, port_views
+from n2d2py.exports.stimuli import write_stimuli
+from n2d2py.files import write_text
+from n2d2py.graph import QuantNode
+from n2d2py.graph.inputs import PixelMap
+from n2d2py.graph.shapes import channels, height, width
+from n2d2py.runtime.graph_file import GRAPH_FILE, write_graph
+from n2d2py.version import __version__
+
+API_VERSION = 2
+"""Of the C interface; the version of the library as a package."""
+ARENA_ALIGNMENT = 64
+_OWN_FILES = tuple("dispatch variant env mem_info transfer forward threads network trace arena info quantize guard".split())
+"""Stems of the files of `dnn` that belong to no layer."""
+_GROUP = 8
+"""Layers of a source file."""
+
+
+def namespace_of(request: ExportRequest) -> str:
+    """The namespace and name prefix: the parameter Namespace, else the network's name made an identifier."""
+    return request.parameters.get("Namespace") or namespace_name(request.graph.name)
+
+
+def _groups(layers: list[LayerView]) -> list[list[LayerView]]:
+    """The layers of each source file: at most _GROUP that follow each other, and two files for a small network."""
+    count = max(-(-len(layers) // _GROUP), min(2, len(layers)))
+    cuts = [i * len(layers) // count for i in range(count + 1)] if count else [0]
+    return [layers[begin:end] for begin, end in pairwise(cuts)]
+
+
+class Project:
+    """Turns a request and the code of its layers by name into files; layers without code are views.
+
+    Attributes:
+        folders: where its templates are, below `export_templates`, the first ones first.
+        constant_alignment: bytes to which constants are aligned.
+    """
+
+    folders: tuple[str, ...] = ("cpp",)
+    constant_alignment = 64
+
+    def __init__(self, request: ExportRequest, codes: Mapping[str, LayerCode]):
+        self._codes = codes
+        self.request, self.graph, self.plan = request, request.graph, request.memory_plan
+        self.namespace = namespace_of(request)
+        self.identifiers = Identifiers(self.graph)
+        self.weights_format = request.parameters.get("WeightsFormat", "auto")
+
+    def write(self, folder: Path) -> None:
+        """Writes everything but the manifest."""
+        for template, target in self._files():
+            self._render(template, folder / target, {})
+        self._write_targets(folder)
+        for layer in self.layers:
+            if layer.code is not None:
+                self._write_layer(layer, layer.code, folder)
+        for number, group in enumerate(_groups([layer for layer in self.layers if layer.has_code]), 1):
+            self._render("dnn/src/layers.cpp", folder / f"dnn/src/layers_{number}.cpp", {"group": group})
+        headers = [header for layer in self.layers if layer.code for header in layer.code.headers]
+        headers += ["n2d2/plane.hpp", "n2d2/peak.hpp", "n2d2/tuning.hpp"]
+        copy_headers(headers, resources.folder("kernels"), folder / "kernels", self.sets)
+        self._write_stimuli(folder)
+        write_graph(self.graph, folder / GRAPH_FILE)
+
+    def _write_targets(self, folder: Path) -> None:
+        """What there is for each processor to build for."""
+        for machine in TARGETS:
+            self._render("cmake/target.cmake", folder / f"cmake/{machine.name}.cmake", {"target": machine})
+
+    def _write_stimuli(self, folder: Path) -> None:
+        stems = [sanitise(name) for name in self.graph.inputs]
+        write_stimuli(self.request.stimuli, self.graph, stems, folder)
+
+    def _files(self) -> list[tuple[str, str]]:
+        """(template, file) for all that is written once."""
+        once = ["Makefile", "CMakeLists.txt", "README.md", "main.cpp", "dnn/stack.awk"]
+        once += [
+            f"dnn/include/{stem}.hpp"
+            for stem in (
+                "env",
+                "mem_info",
+                "transfer",
+                "forward",
+                "threads",
+                "guard",
+                *(("dispatch",) if self.dispatch else ()),
+            )
+        ]
+        once += [
+            f"dnn/src/{stem}.cpp"
+            for stem in (*(("dispatch", "variant") if self.dispatch else ()), "forward", "trace", "arena", "info", "quantize")
+        ]
+        once += [f"run/{stem}.hpp" for stem in ("stimuli", "inference", "score", "times", "profile", "tune", "dump")]
+        if self.picture:
+            once += [f"examples/{name}" for name in ("camera.h", "camera.c", "camera.cpp", "netpbm.h")]
+        if self.namespace.lower() != "network":  # whose interface has this name already
+            once.append("include/network.hpp")
+        interface = [(f"include/interface.{suffix}", f"include/{self.namespace}.{suffix}") for suffix in ("h", "hpp")]
+        return [(name, name) for name in once] + interface
+
+    @property
+    def sets(self) -> tuple[InstructionSet, ...]:
+        """The instruction sets whose kernels it may hold."""
+        return instruction_sets()
+
+    @property
+    def arena_alignment(self) -> int:
+        """Bytes to which the arena is aligned."""
+        return ARENA_ALIGNMENT
+
+    @property
+    def dispatch(self) -> bool:
+        """Whether the binary holds the layers for several instruction sets."""
+        return bool(self.request.parameters.get("RuntimeDispatch", False))
+
+    @property
+    def picture(self) -> bool:
+        """Whether the network takes one picture, gray or of three colours."""
+        shape, kind = self.graph.shape(self.graph.inputs[0]), self.graph.type(self.graph.inputs[0])
+        return len(self.graph.inputs) == 1 and len(shape) == 4 and channels(shape) in (1, 3) and not kind.plain
+
+    def _pixels(self) -> dict[str, Any]:
+        """What the examples say of bytes: the data's way where it is known, else 0 to 1."""
+        count = channels(self.graph.shape(self.graph.inputs[0]))
+        known = self.request.pixels or PixelMap((1 / 255,) * count, (0.0,) * count, tuple(range(count)))
+        origin = "As the test data." if self.request.pixels else "THIS IS ASSUMED: 0 to 1. The training says what is right."
+        factors, offsets = ([f"{np.float32(one):.9e}f" for one in values] for values in (known.factors, known.offsets))
+        return {
+            "factors": factors,
+            "offsets": offsets,
+            "order": known.order,
+            "origin": origin,
+            "assumed": not self.request.pixels,
+        }
+
+    def _write_layer(self, layer: LayerView, code: LayerCode, folder: Path) -> None:
+        arrays = [ArrayView.of(array, self.weights_format) for array in code.constants]
+        values = {"layer": layer, "arrays": arrays, "headers": code.headers, "config": code.config.strip("\n")}
+        self._render("dnn/include/layer.hpp", folder / f"dnn/include/{layer.stem}.hpp", values)
+        if arrays:
+            self._render("dnn/parameters/layer.cpp", folder / f"dnn/parameters/{layer.stem}.cpp", values)
+
+    def _render(self, template: str, path: Path, values: dict[str, Any]) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = templates(*self.folders).get_template(f"{template}.j2").render({**self._common, **values})
+        write_text(path, text)
+
+    @cached_property
+    def inputs(self) -> list[PortView]:
+        """The network's inputs."""
+        return self._ports("input", self.graph.inputs)
+
+    @cached_property
+    def outputs(self) -> list[PortView]:
+        """The network's outputs."""
+        return self._ports("output", self.graph.outputs)
+
+    def _ports(self, role: str, names: list[str]) -> list[PortView]:
+        structs = [self.identifiers.plane(name) for name in names]
+        return port_views(role, names, self.graph, self.plan.planes, structs)
+
+    @cached_property
+    def layers(self) -> list[LayerView]:
+        """The layers in the order of the plan."""
+        nodes = {node.name: node for node in self.graph.nodes}
+        scheduled = [nodes[name] for name in self.plan.order]
+        identifiers = {node.name: self.identifiers.layer(node.name) for node in scheduled}
+        stems = file_stems(identifiers.values(), _OWN_FILES)
+        return [self._layer(node, identifiers[node.name], stems[identifiers[node.name]]) for node in scheduled]
+
+    def _layer(self, node: QuantNode, identifier: str, stem: str) -> LayerView:
+        code = self._codes.get(node.name)
+        if code is not None:
+            code = code if self.request.parameters.get("SIMD", "auto") == "auto" else code.portable()
+            code = code if self.sets == instruction_sets() else code.only(self.sets)
+            if tile := self.request.layer_parameters.get(node.name, {}).get("Tile"):
+                code = code.tiled(tile_constants(tile)).choosing(winograd_choices(tile))
+        return LayerView(
+            node,
+            self.graph,
+            code,
+            identifier,
+            stem,
+            tuple(self._base(name) for name in node.inputs if name != self.plan.op(node.name).aliases),
+            self._base(node.output),
+            self.identifiers.plane(node.output),
+            skipped=self._skipped(node),
+        )
+
+    def _skipped(self, node: QuantNode) -> int:
+        """The lines of a layer's output that the schedule leaves out."""
+        made = [
+            stop - first for first, stop in (step.rows for step in self.plan.schedule if step.op == node.name and step.rows)
+        ]
+        return height(self.graph.shape(node.output)) - sum(made) if made else 0
+
+    def _base(self, tensor: str) -> str:
+        """The pointer in `execute` that the plane of `tensor` is relative to."""
+        origin = self._origin(tensor)
+        for port in (*self.inputs, *self.outputs):
+            if port.external and self._origin(port.name) == origin:
+                return port.base
+        return "arena"
+
+    @cached_property
+    def _views(self) -> dict[str, str]:
+        """Output of each layer that is a view -> its input."""
+        names = set(self.plan.views)
+        return {node.output: node.inputs[0] for node in self.graph.nodes if node.name in names}
+
+    def _origin(self, tensor: str) -> str:
+        """The tensor with the caller that this one is a view of; itself otherwise."""
+        views = self._views
+        while tensor in views and self.plan.planes[tensor].external and self.plan.planes[views[tensor]].external:
+            tensor = views[tensor]
+        return tensor
+
+    @cached_property
+    def _common(self) -> dict[str, Any]:
+        """What every template sees."""
+        ports = [*self.inputs, *self.outputs]
+        arguments = ", ".join(port.variable for port in ports)
+        sequence = parts(self.plan, self.layers, self.inputs)
+        constants = sum(array.bytes for layer in self.layers if layer.code for array in layer.code.arrays)
+        transformed = [layer.code for layer in self.layers if layer.code and layer.code.added_bytes]
+        return {
+            "ns": self.namespace,
+            "guard": self.namespace,
+            "api": f"{self.namespace}_API",
+            "api_version": API_VERSION,
+            "kernel_namespace": f"n2d2_{self.namespace}",
+            "dispatch": self.dispatch,
+            "variants": dispatched(),
+            "families": FAMILIES,
+            "processors": TARGETS,
+            "isa_names": ", ".join(f'"{row.name}"' for row in (PORTABLE, *reversed(self.sets))),
+            "version": __version__,
+            "network": comment(self.graph.name),
+            "network_literal": literal(self.graph.name),
+            "network_c": literal(comment(self.graph.name))[1:-1],
+            "inputs": self.inputs,
+            "outputs": self.outputs,
+            "layers": self.layers,
+            "planes": self._planes(),
+            "parts": sequence,
+            "guarded": [self._guarded(part) for part in sequence],
+            "stream_input": self.stream_input,
+            "arena_inputs": [port for port in self.inputs if port.in_one_piece and not self.stream_input],
+            "arena_bytes": max(1, self.plan.arena_bytes),
+            "arena_alignment": self.arena_alignment,
+            "constant_alignment": self.constant_alignment,
+            "constant_attributes": "",
+            "stack_bytes": 0,
+            "constant_bytes": constants,
+            "added_bytes": "".join(f" + {code.added}" for code in transformed),
+            "constants_of_sets": {
+                one: constants + sum(code.added_bytes for code in transformed if one in code.winograd_sets)
+                for one in dict.fromkeys(one for code in transformed for one in code.winograd_sets)
+            },
+            "picture": self.picture,
+            "pixels": self._pixels(),
+            "openmp": int(bool(self.request.parameters.get("OpenMP", True))),
+            "parameters": ", ".join(
+                [f"const {p.typedef}* {p.variable}" for p in self.inputs] + [f"{p.typedef}* {p.variable}" for p in self.outputs]
+            ),
+            "sources": ", ".join(f"const {p.typedef}* {p.variable}" for p in self.inputs),
+            "source_arguments": ", ".join(p.variable for p in self.inputs),
+            "results": ", ".join(f"{p.typedef}* {p.variable}" for p in self.outputs),
+            "result_arguments": ", ".join(p.variable for p in self.outputs),
+            "arguments": arguments,
+            "raw_arguments": ", ".join(self._raw()),
+            "raw_sources": self._raw()[0],
+            "raw_results": self._raw()[1],
+            "prologue": self._prologue(),
+            "epilogue": self._epilogue(),
+            "targets": self._targets(),
+            "options": dict(self.request.options),
+        }
+
+    def _planes(self) -> list[str]:
+        """The plane structs of all tensors of the plan, in the order of the graph."""
+        return [
+            plane_struct(name, tensor, self.plan.planes[name], self.identifiers.tensor(name)).rstrip("\n")
+            for name, tensor in self.graph.tensors.items()
+            if name in self.plan.planes
+        ]
+
+    def _raw(self) -> tuple[str, str]:
+        """The inputs and the outputs of `forward` from the pointers of the C interface."""
+        scope = f"{self.namespace}::"
+        return (
+            ", ".join(f"static_cast<const {scope}{p.typedef}*>(inputs[{i}])" for i, p in enumerate(self.inputs)),
+            ", ".join(f"static_cast<{scope}{p.typedef}*>(outputs[{i}])" for i, p in enumerate(self.outputs)),
+        )
+
+    def _guarded(self, part: Part) -> dict[str, Any]:
+        """The bytes in use while a part of the schedule runs, for the build that checks them."""
+        ranges = used_ranges(self.plan, part.clock) or [(0, 0)]
+        names = ", ".join(turn.view.node.name for turn in part.turns if isinstance(turn.view, LayerView)) or "the input"
+        return {
+            "layers": literal(names),
+            "ranges": len(ranges),
+            "numbers": ", ".join(str(number) for each in ranges for number in each),
+        }
+
+    @property
+    def stream_input(self) -> bool:
+        """Whether the inputs arrive line by line."""
+        return any(step.arrives for step in self.plan.schedule)
+
+    def _prologue(self) -> list[str]:
+        """Pointers to the tensors that stay with the caller; copies of the inputs that do not."""
+        lines = []
+        for port in self.inputs if not self.stream_input else ():
+            if port.external:
+                lines.append(
+                    f"const unsigned char* const {port.base} = reinterpret_cast<const unsigned char*>({port.variable});"
+                )
+            else:
+                lines.append(f"toPlane<{port.plane}>({port.variable}, arena);")
+        lines += [
+            f"unsigned char* const {port.base} = reinterpret_cast<unsigned char*>({port.variable});"
+            for port in self.outputs
+            if self._straight(port)
+        ]
+        return lines
+
+    def _epilogue(self) -> list[str]:
+        """Copies of the outputs that lie elsewhere than in the caller's buffer."""
+        return [
+            f"fromPlane<{port.plane}>({self._base(port.name)}, {port.variable});"
+            for port in self.outputs
+            if not self._straight(port)
+        ]
+
+    def _straight(self, port: PortView) -> bool:
+        """Whether a layer writes the output straight into the caller's buffer."""
+        same = [other for other in self.outputs if self._origin(other.name) == self._origin(port.name)]
+        return port.external and self._origin(port.name) not in self.graph.inputs and same[0] is port
+
+    def _targets(self) -> list[dict[str, Any]]:
+        rows = []
+        for target in self.request.targets:
+            shape = self.graph.shape(target.output)
+            rows.append(
+                {
+                    "output": self.graph.outputs.index(target.output),
+                    "top_n": target.top_n,
+                    "threshold": repr(float(target.threshold)),
+                    "labels": height(shape) * width(shape),
+                }
+            )
+        return rows

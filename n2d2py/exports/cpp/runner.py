@@ -1,0 +1,123 @@
+"""The compiled export, built and run by the tool in a copy of the project, so that the export itself stays as written."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.concurrency import cores
+from n2d2py.errors import N2D2Error
+from n2d2py.exports.cpp.build import BuiltCopy, start
+from n2d2py.exports.cpp.library import Export
+from n2d2py.graph import QuantGraph
+from n2d2py.graph.shapes import channels, height, width
+from n2d2py.runtime.latency import Latency, read_profile
+from n2d2py.runtime.runner import AT_MOST
+
+
+class CompiledExport(BuiltCopy):
+    """A built copy of a written C++ export; removed at the end."""
+
+    remedy = "install g++ and make"
+    needed = "g++ (or set CXX)"
+
+    @classmethod
+    def missing(cls, details: Mapping[str, Any]) -> str:
+        """make and a C++ compiler ($CXX, else g++) are needed."""
+        found = shutil.which("make") is not None and shutil.which(os.environ.get("CXX") or "g++") is not None
+        return "" if found else "no C++ compiler or make"
+
+    def build(self) -> None:
+        steps = len(list(self.folder.rglob("*.cpp")))
+        self._command("make", f"-j{cores()}", "all", "lib", what="building the export", steps=steps)
+
+    def _command(self, *words: str, what: str = "running the export", steps: int | None = None) -> str:
+        """Runs a command in the project, with a bar over the lines that it prints.
+
+        Raises:
+            N2D2Error: E810 with the first line that tells why when it fails.
+        """
+        with start(words, self.folder) as process:
+            printed = [line.strip() for line in log.progress(process.stdout or (), what, total=steps, unit="file")]
+        if process.returncode:
+            raise self.failed(" ".join(words), printed, f"exit status {process.returncode}")
+        return "\n".join(printed)
+
+    def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
+        """Stored outputs (count, C, H, W) by tensor of bin/run_export over all exported stimuli."""
+        file = self.folder / "outputs.bin"
+        printed = self._command(str(self.folder / "bin" / "run_export"), "-outputs", str(file), steps=count)
+        log.detail("%s", printed.splitlines()[-1] if printed else "run_export printed nothing")
+        fields = [
+            (
+                f"o{i}",
+                graph.type(name).dtype.newbyteorder("<"),
+                (height(graph.shape(name)), width(graph.shape(name)), channels(graph.shape(name))),
+            )
+            for i, name in enumerate(graph.outputs)
+        ]
+        rows = np.fromfile(file, np.dtype(fields))
+        if len(rows) != count:
+            raise N2D2Error(
+                "E811",
+                f"the compiled export wrote {len(rows)} results for {count} stimuli",
+                remedy="this is a defect of n2d2py; report it",
+            )
+        return {
+            name: np.moveaxis(rows[f"o{i}"], 3, 1).reshape(count, *graph.shape(name)[1:])
+            for i, name in enumerate(graph.outputs)
+        }
+
+    def sizes(self) -> dict[str, int]:
+        """What `make size` prints: arena and constants by the linker, code by section, the stack of one inference."""
+        if _cached():
+            # A compiler cache gives objects back without their call graphs: with those of the others the stack would
+            # depend on what the cache holds. Frames alone give the same bound every time.
+            for graph in self.folder.rglob("build/**/*.ci"):
+                graph.unlink()
+        printed = self._command("make", "-s", "size", what="measuring the export")
+        rows = re.findall(r"^(.{24}) +(\d+)(.*)$", printed, re.MULTILINE)
+        return {name.strip() + (AT_MOST if note.endswith(AT_MOST) else ""): int(size) for name, size, note in rows}
+
+    def built_with(self) -> str:
+        """The compiler, as it names itself."""
+        return self._command(os.environ.get("CXX") or "g++", "--version", what="asking the compiler").splitlines()[0]
+
+    def latency(self, inferences: int) -> Latency | None:
+        """What `run_export -bench` and `-profile` print: the whole inference alone, then with a clock between layers."""
+        program, count = str(self.folder / "bin" / "run_export"), str(inferences)
+        whole = json.loads(self._command(program, "-bench", count, what="timing the export").splitlines()[-1])
+        layers, limits = read_profile(self._command(program, "-profile", count, what="timing the layers"))
+        return Latency(
+            whole["median_us"], whole["min_us"], whole["threads"], inferences, _processor(), layers, *(limits or (None, None))
+        )
+
+    def network(self) -> Export:
+        """The project's library, loaded."""
+        return Export(self.folder / "lib" / f"lib{self.details['namespace']}.so", self.details["namespace"])
+
+
+def _processor() -> str:
+    """The name of this machine's processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.processor() or platform.machine()
+
+
+def _cached() -> bool:
+    """Whether the compiler is called through ccache."""
+    words = (os.environ.get("CXX") or "g++").split()
+    program = shutil.which(words[0]) if words else None
+    return program is not None and Path(program).resolve().name == "ccache" and not os.environ.get("CCACHE_DISABLE")

@@ -1,0 +1,113 @@
+"""The order of the calls in `forward`: layers one after the other, and segments whose layers take turns line by line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from n2d2py.errors import InternalError
+from n2d2py.exports.cpp.arrays import initializer
+from n2d2py.exports.cpp.view import LayerView, PortView
+from n2d2py.memory.plan import MemoryPlan, ScheduleStep
+
+_TURNS, _LINES, _SKIP = 63, 4, 63
+"""A turn is a byte: six bits say whose it is, two how many lines it makes, less one. `_SKIP` is nobody's: the next turn
+leaves out so many lines first."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A layer, or an input whose lines arrive, with its index among the layers or inputs of the network."""
+
+    view: LayerView | PortView
+    index: int
+    arrives: bool
+
+    @property
+    def lines(self) -> int:
+        """How many lines it makes, or takes when it accumulates."""
+        return self.view.lines if isinstance(self.view, LayerView) else self.view.height
+
+
+@dataclass
+class Part:
+    """A part of the schedule: one turn that runs as a whole, or several in `order`."""
+
+    number: int
+    clock: int
+    turns: list[Turn] = field(default_factory=list)
+    order: list[int] = field(default_factory=list)
+    made: list[int] = field(default_factory=list)
+    """For each turn the line after the last one that it made."""
+    skips: bool = False
+    """Whether a turn leaves out lines that nobody reads."""
+
+    @property
+    def by_lines(self) -> bool:
+        """Whether the turns alternate."""
+        return bool(self.order)
+
+    @property
+    def guarded(self) -> bool:
+        """Whether it has code that touches the arena."""
+        return self.by_lines or not isinstance(self.turns[0].view, LayerView) or self.turns[0].view.has_code
+
+    @property
+    def initializer(self) -> str:
+        """The C++ initialiser of the order."""
+        return initializer(np.array(self.order, np.uint8), False)
+
+    def add(self, turn: Turn, lines: tuple[int, int]) -> None:
+        """The next are the lines [first, stop) of `turn`; those between its last ones and these are left out."""
+        known = [t.view for t in self.turns]
+        if turn.view not in known:
+            self.turns.append(turn)
+            self.made.append(0)
+            known.append(turn.view)
+        number = known.index(turn.view)
+        if number >= _TURNS:
+            raise InternalError(f"a segment of more than {_TURNS} layers")
+        skipped = lines[0] - self.made[number]
+        self.skips |= skipped > 0
+        self._append(_SKIP, skipped)
+        self._append(number, lines[1] - lines[0])
+        self.made[number] = lines[1]
+
+    def _append(self, number: int, count: int) -> None:
+        while count > 0:
+            lines = min(count, _LINES)
+            self.order.append(number | (lines - 1) << 6)
+            count -= lines
+
+
+def parts(plan: MemoryPlan, layers: list[LayerView], inputs: list[PortView]) -> list[Part]:
+    """The parts in order; steps by lines that follow each other at one clock are one part."""
+    views = {layer.node.name: Turn(layer, i, False) for i, layer in enumerate(layers)}
+    arriving = {port.name: Turn(port, i, True) for i, port in enumerate(inputs)}
+    made: list[Part] = []
+    last: ScheduleStep | None = None
+    for step in plan.schedule:
+        turn = (arriving if step.arrives else views)[step.op]
+        if step.lines is None:
+            made.append(Part(len(made), step.clock, [turn]))
+        else:
+            if last is None or last.lines is None or last.clock != step.clock:
+                made.append(Part(len(made), step.clock))
+            made[-1].add(turn, step.lines)
+        last = step
+    return made
+
+
+def used_ranges(plan: MemoryPlan, clock: int) -> list[tuple[int, int]]:
+    """The bytes [begin, end) of the arena that are in use at a clock, in ascending order and apart."""
+    parts = [part for plane in plan.planes.values() if plane.alloc <= clock <= plane.release for part in plane.intervals()]
+    scratch = {step.op: plan.scratch[step.op] for step in plan.schedule if step.clock == clock and step.op in plan.scratch}
+    parts += [(each.offset, each.offset + each.size) for each in scratch.values()]
+    merged: list[tuple[int, int]] = []
+    for begin, end in sorted(parts):
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((begin, end))
+    return merged

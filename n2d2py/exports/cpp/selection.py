@@ -1,0 +1,167 @@
+"""The kernel of a layer beside the portable one, and its constants in that kernel's order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from n2d2py.exports.cpp.byte_sums import byte_sums, explained
+from n2d2py.exports.cpp.isa import RUNS, TABLES, WINOGRAD, having
+from n2d2py.exports.cpp.lanes import lane_facts, lanes, pairs
+from n2d2py.exports.cpp.layer import Layer
+from n2d2py.exports.cpp.packing import Storage, storage_of
+from n2d2py.exports.cpp.parts import NATIVE, REAL_NATIVE, Array, Expression
+from n2d2py.exports.cpp.variants import HALF, OUTPUTS, TABLE, VECTORS, KernelFacts, Selection, choose
+from n2d2py.exports.cpp.vector_streams import dots, taps, vector_facts
+from n2d2py.exports.cpp.winograd import Winograd, WinogradFacts, impossible, unprofitable
+
+_LARGEST_RUN = 4608
+"""Weights of an output that are unpacked at a time, at most: those of 512 channels by 3 x 3. SIMD kernels unpack up to 64 outputs (128
+of a fully connected layer) on the stack."""
+
+
+def _storage(layer: Layer, weights: np.ndarray, groups: int) -> Storage | None:
+    """How the weights of a dense layer are packed."""
+    if not (layer.packs and layer.integer and weights[0].size <= _LARGEST_RUN):
+        return None
+    if groups > 1 and len(weights) // groups % OUTPUTS:
+        return None  # panels of its groups would not begin at bytes
+    return storage_of(weights)
+
+
+def select_kernel(layer: Layer, kernel: str, weights: np.ndarray, groups: int = 1, *, packable: bool = False) -> Selection:
+    """The implementation of `kernel` beside the portable one, and its panels.
+
+    `weights` are (O, positions..., inputs of an output) for a dense kernel and (C, KH, KW) for a depthwise one; `packable`: the
+    kernel unpacks those of few bits.
+    """
+    dense = kernel != "depthwise"
+    storage = _storage(layer, weights, groups) if packable and dense else None
+    inputs = weights.shape[-1] if dense else 1
+    facts = KernelFacts(
+        kernel,
+        layer.inputs[0],
+        layer.output,
+        _weight_type(layer, weights),
+        layer.sum_type(),
+        groups,
+        len(weights) // groups,
+        inputs,
+        weights[0].size // inputs,
+    )
+    found, reason = choose(facts)
+    if found is None:
+        return Selection(reason, storage=storage)
+    reason = f"{facts.input.name} inputs, " + ("int8 weights, int32 sums" if layer.integer else "sums in one order")
+    sums = 0
+    if layer.integer and dense and facts.input.bits == 8:
+        sums = byte_sums(weights.reshape(len(weights), -1), facts.input)
+        reason += f"; {explained(sums)}"
+    isa = NATIVE if layer.integer else REAL_NATIVE
+    panels = found.pack(weights, layer.values("bias"), facts)
+    if storage is not None:
+        reason += f"; weights of {storage.bits} bits, unpacked before they are multiplied"
+    return Selection(reason, found.name, found.sets, isa, found.signed_sets, panels, sums, storage=storage)
+
+
+def vectors(layer: Layer) -> Selection:
+    """The kernel of the instruction set for a layer whose constants have the same order in all."""
+    if not layer.integer:
+        return layer.portable
+    return Selection("the compiler makes the sums, registers the epilogue", VECTORS, having(RUNS), NATIVE)
+
+
+def table(layer: Layer) -> Selection:
+    """The kernel of the instruction set for a table from bytes to bytes."""
+    if not layer.inputs[0].bits == layer.output.bits == 8:
+        return layer.portable
+    return Selection(
+        "bytes to bytes: 256 entries in registers", TABLE, having(TABLES), NATIVE if layer.integer else REAL_NATIVE
+    )
+
+
+def winograd(layer: Layer, selection: Selection, weights: np.ndarray, geometry: WinogradFacts) -> Selection:
+    """`selection` with the Winograd form too where that is exact, used where it pays; `weights` are (O, 3, 3, C)."""
+    if not (layer.integer and selection.panels and weights.shape[1:3] == (3, 3)):
+        return selection
+    problem, form = impossible(weights, geometry), None
+    if selection.storage is not None:
+        problem = "its weights are packed"
+    if not problem:
+        problem = unprofitable(weights, geometry)
+        name, possible = layer.identifier, having(WINOGRAD)
+        used = () if problem else possible
+        form = Winograd(f"{name}_transformed", f"{name}_weights", weights, used, possible, layer.streamed)
+    reason = f"{selection.reason}; no Winograd: {problem}" if problem else selection.reason
+    return replace(selection, winograd=form, reason=reason)
+
+
+def for_cores(layer: Layer, selection: Selection, weights: np.ndarray, groups: int = 1, *, single: bool = False) -> Selection:
+    """`selection` with the dense kernels of microcontrollers too, where they are exact; `weights` are (O, ...), `single`: the input is
+    one pixel."""
+    if selection.storage is not None:
+        return replace(selection, lanes_problem="its weights are packed")
+    return dots(layer, lanes(layer, selection, weights, groups), weights, groups, single)
+
+
+def depthwise_for_cores(layer: Layer, selection: Selection, weights: np.ndarray) -> Selection:
+    """`selection` with the depthwise kernels of microcontrollers too; `weights` are (C, KH, KW)."""
+    return taps(layer, pairs(layer, selection, weights), weights, layer.op.stride, layer.op.dilation, layer.op.pads)
+
+
+def _weight_type(layer: Layer, values: np.ndarray) -> str:
+    if not layer.integer:
+        return HALF if values.dtype == np.float16 else layer.output.cpp
+    low, high = int(values.min(initial=0)), int(values.max(initial=0))
+    return next(f"std::int{bits}_t" for bits in (8, 16, 32, 64) if -(2 ** (bits - 1)) <= low <= high < 2 ** (bits - 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """Weights and bias as arrays.
+
+    Attributes:
+        types: the typedefs of their elements, Weight and Sum.
+        facts: the enumerators FullWeights and ByteSums, what products of bytes in 16 bits depend on, those of packed weights and those
+            of the streams.
+        arguments: weights and bias as arguments of a call.
+    """
+
+    types: dict[str, str]
+    facts: dict[str, int]
+    arguments: tuple[Array | Expression, Array]
+
+
+def pack(layer: Layer, selection: Selection, weights: np.ndarray, suffix: str = "") -> Packed:
+    """`weights`, in the order of the portable kernel, and the layer's bias, with the forms of the selected kernel.
+
+    Integers are stored in the narrowest of int8, int16, int32 that holds them, halves by their bits, the bias as the accumulator.
+    """
+    panels, sum_type = selection.panels, layer.sum_type()
+    ctype, stored, packed = _weight_type(layer, weights), weights, panels and panels.weights
+    if ctype == HALF:
+        stored = np.ascontiguousarray(weights).view(np.uint16)
+        packed = None if packed is None else packed.astype(np.float16).view(np.uint16)
+    storage, kind = selection.storage, "std::uint16_t" if ctype == HALF else ctype
+    if storage is not None:
+        stored, kind = storage.rows(weights), "std::uint8_t"
+        packed = None if packed is None else storage.run(packed)
+    stream = tuple(form for form in (selection.vectors, selection.lanes) if form is not None)
+    array = layer.array("weights" + suffix, stored, kind, (*selection.forms(packed), *stream))
+    forms = () if panels is None else selection.forms(panels.bias, panels.signed_bias)
+    bias = layer.array("bias" + suffix, layer.values("bias"), sum_type, forms)
+    # Products of two bytes in 16 bits do not stand weights of -128.
+    full = layer.integer and int(layer.values("weights").min(initial=0)) <= -128
+    return Packed(
+        {"Weight": ctype, "Sum": sum_type},
+        {
+            "FullWeights": full,
+            "ByteSums": selection.byte_sums,
+            **({} if storage is None else storage.facts),
+            **({"Lanes": 1} if selection.lanes else {}),
+            **({"Vectors": 1} if selection.vectors else {}),
+            **({**lane_facts(layer), **vector_facts(layer)} if stream else {}),
+        },
+        (Expression.of(f"reinterpret_cast<const {HALF}*>({array})", array) if ctype == HALF else array, bias),
+    )

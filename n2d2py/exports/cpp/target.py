@@ -1,0 +1,241 @@
+"""The C++ export as `-export CPP` finds it: what it refuses, what it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, Target, no_layers
+from n2d2py.exports.cpp.arrays import is_string
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.identifiers import Identifiers, namespace_name
+from n2d2py.exports.cpp.layer import layer_code
+from n2d2py.exports.cpp.parameters import LAYER_PARAMETERS, PARAMETERS, WEIGHTS_FORMATS
+from n2d2py.exports.cpp.parts import Array
+from n2d2py.exports.cpp.project import Project, namespace_of
+from n2d2py.exports.cpp.runner import CompiledExport
+from n2d2py.exports.cpp.tiles import tile_constants, winograd_choices
+from n2d2py.exports.cpp.tune import tune_export, with_tiles
+from n2d2py.exports.cpp.view import LayerView
+from n2d2py.exports.registry import register
+from n2d2py.graph.shapes import height, width
+from n2d2py.memory.parameters import N2D2_STRATEGIES
+from n2d2py.memory.plan import MemoryPlan
+
+_ALIGNMENT = 64
+"""Of every constant array."""
+
+
+class CppTarget(Target[Project]):
+    """A standalone C++11 project with templated kernels and a static arena.
+
+    Attributes:
+        project: what writes its files.
+    """
+
+    name = "CPP"
+    aliases = ("C",)
+    stands_in_for = ("C_HLS", "CPP_OpenCL", "CPP_Cuda", "CPP_cuDNN", "CPP_TensorRT")
+    parameters = PARAMETERS
+    layer_parameters = LAYER_PARAMETERS
+    adds_residuals = True
+    runner = CompiledExport
+    project: type[Project] = Project
+
+    def prepare(self, request: ExportRequest) -> Prepared[Project]:
+        """E701 and E703 for layers and tensors, E704 for a network without layers, E705 for parameters.
+
+        Raises:
+            InternalError: where graph, plan, scored outputs and stimuli do not fit each other.
+        """
+        graph, plan = request.graph, request.memory_plan
+        if not graph.nodes:
+            return Prepared(request, [no_layers(graph)])
+        found = [
+            N2D2Error(
+                "E703",
+                f"the tensor '{tensor.name}' has rank {len(tensor.shape)} ({'x'.join(map(str, tensor.shape))})",
+                remedy="the C++ export holds tensors of at most channels, height and width",
+            )
+            for tensor in graph.tensors.values()
+            if not 2 <= len(tensor.shape) <= 4
+        ]
+        codes: dict[str, LayerCode] = {}
+        if not found:
+            identifiers, packs = Identifiers(graph), bool(request.parameters.get("PackWeights", True))
+            winograd = bool(request.parameters.get("Winograd", True))
+            for node in graph.nodes:
+                try:
+                    if node.name not in plan.views:
+                        code = layer_code(node, graph, plan, identifiers, packs)
+                        code = codes[node.name] = code if winograd else replace(code, winograd=None)
+                        found += _form_problems(code, request.layer_parameters.get(node.name, {}).get("Tile", ""))
+                except N2D2Error as problem:
+                    found.append(problem)
+        found += _tile_problems(request, codes) + _parameter_problems(request)
+        if found:
+            return Prepared(request, found)
+        _check_consistent(request, plan)
+        return Prepared(request, (), self.project(request, codes))
+
+    def overruled(self, parameters: Mapping[str, Any]) -> dict[str, str]:
+        """RuntimeDispatch without SIMD, an input that stays with the caller and arrives by lines, BufferAlignment with the
+        strategies of N2D2."""
+        found, strategy = {}, parameters["MemoryManagerStrategy"]
+        if parameters["RuntimeDispatch"] and parameters["SIMD"] == "none":
+            found["RuntimeDispatch"] = "SIMD=none leaves the same portable kernels for every instruction set"
+        if parameters["StreamInput"] and not parameters["IncludeInputInBuffer"]:
+            found["IncludeInputInBuffer"] = "with StreamInput=1 the lines of the input are in the static memory"
+        if strategy in N2D2_STRATEGIES:
+            found["BufferAlignment"] = f"MemoryManagerStrategy={strategy} packs buffers as N2D2 does"
+        return found
+
+    def details(self, prepared: Prepared[Project]) -> dict[str, Any]:
+        """The namespace, which names the library too; by layer the bits and bytes of packed weights, and the bytes that they had."""
+        packed = {
+            layer.node.name: {
+                "bits": layer.code.storage.bits,
+                "bytes": layer.code.weight_bytes,
+                "bytes_unpacked": int(layer.node.params["weights"].nbytes),
+            }
+            for layer in (prepared.result.layers if prepared.result else ())
+            if layer.code is not None and layer.code.storage is not None
+        }
+        return {"namespace": namespace_of(prepared.request), **({"packed_weights": packed} if packed else {})}
+
+    def constant_bytes(self, prepared: Prepared[Project]) -> dict[str, int]:
+        """Bytes of the sections of each layer's arrays, for the instruction set that needs most; weights of few bits are packed."""
+        weights_format = prepared.request.parameters.get("WeightsFormat", "auto")
+        return {
+            layer.node.name: sum(_section_bytes(array, weights_format) for array in layer.code.constants)
+            for layer in prepared.result.layers
+            if layer.code is not None
+        }
+
+    def write(self, prepared: Prepared[Project], folder: Path) -> list[KernelChoice]:
+        """Writes the project without manifest and statistics; returns the kernel of each layer."""
+        project = prepared.result
+        project.write(folder)
+        return [_chosen(layer) for layer in project.layers]
+
+    def check_tunable(self, parameters: Mapping[str, Any]) -> None:
+        """An export for one instruction set has tiles to choose."""
+        if parameters["RuntimeDispatch"]:
+            raise N2D2Error(
+                "E808",
+                "-tune does not fit: RuntimeDispatch holds several instruction sets",
+                remedy="leave out -tune, or tune an export for one instruction set",
+            )
+
+    def tune(
+        self, prepared: Prepared[Project], folder: Path, kernels: Sequence[KernelChoice], rounds: int, command: str
+    ) -> ExportRequest:
+        """The request with the best tile of each of the layers that work in tiles."""
+        request, tiled = prepared.request, {choice.layer for choice in kernels if choice.tiles}
+        tiles = tune_export(folder, list(request.memory_plan.order), tiled, rounds, command)
+        return replace(request, layer_parameters=with_tiles(request.layer_parameters, tiles))
+
+
+def _chosen(layer: LayerView) -> KernelChoice:
+    code = layer.code
+    if code is None:
+        return KernelChoice(layer.node.name, "none", reason="its output is a view of its input")
+    reason = f"{code.reason}; {code.sum} is in its epilogue" if code.sum else code.reason
+    sets = code.sets if code.kernel else ()
+    choice = KernelChoice(layer.node.name, code.implementation or "portable", sets, reason, code.tiles)
+    if code.storage is None:
+        return choice
+    return replace(choice, weight_bits=code.storage.bits, weight_bytes=code.weight_bytes)
+
+
+def _section_bytes(array: Array, weights_format: str) -> int:
+    """Bytes of an array with what fills up its alignment; a string ends with a zero."""
+    forms = [array.values, *(form.values for form in array.forms)]
+    size = max(values.nbytes + is_string(values, weights_format) * values.itemsize for values in forms)
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
+
+
+def _check_consistent(request: ExportRequest, plan: MemoryPlan) -> None:
+    """Raises InternalError where graph, plan, scored outputs and stimuli do not fit each other."""
+    graph = request.graph
+    request.stimuli.check(graph)
+    if sorted(plan.order) != sorted(node.name for node in graph.nodes):
+        raise InternalError("the memory plan schedules other layers than the network has")
+    if request.stimuli.inputs and len(request.stimuli.labels) != len(request.targets):
+        raise InternalError(f"{len(request.stimuli.labels)} arrays of labels for {len(request.targets)} targets")
+    for target in request.targets:
+        if target.output not in graph.outputs:
+            raise InternalError(f"the score of {target.output}, which is no output")
+    for target, labels in zip(request.targets if request.stimuli.inputs else (), request.stimuli.labels, strict=True):
+        shape = graph.shape(target.output)
+        if labels[:1].size != height(shape) * width(shape):
+            raise InternalError(f"{labels[:1].size} labels of a stimulus for {target.output} of shape {shape}")
+
+
+def _form_problems(code: LayerCode, tile: str) -> list[N2D2Error]:
+    """E705 for a layer that a parameter asks to have a Winograd form, and that has none."""
+    if code.winograd is not None or not any(winograd_choices(tile).values()):
+        return []
+    return [
+        N2D2Error(
+            "E705",
+            f"Tile={tile[:60]} of [{code.layer}]: the layer has no Winograd form ({code.reason})",
+            remedy="remove it; the form is for 3 x 3 convolutions of bytes with stride 1",
+        )
+    ]
+
+
+def _tile_problems(request: ExportRequest, codes: Mapping[str, LayerCode]) -> list[N2D2Error]:
+    """E705 for a Tile of a layer that does not work in tiles, or that is a part of another one."""
+    asked = {layer: values["Tile"] for layer, values in request.layer_parameters.items() if "Tile" in values}
+    found = []
+    for node in request.graph.nodes:
+        for layer in {node.name, *node.source} & set(asked):
+            if layer != node.name:
+                why = f"it is a part of the layer '{node.name}', which can have one"
+            elif node.name in request.memory_plan.views:
+                why = "nothing runs for the layer"
+            elif node.name not in codes:
+                continue  # that is another problem
+            else:
+                code = codes[node.name]
+                code = code if request.parameters.get("SIMD", "auto") == "auto" else code.portable()
+                why = "" if code.tiles else f"the layer does not work in tiles ({code.reason})"
+            if why:
+                remedy = "remove it; tiles are for convolutions and the phases of transposed ones, by SIMD kernels"
+                found.append(N2D2Error("E705", f"Tile={asked[layer][:60]} of [{layer}]: {why}", remedy=remedy))
+    return found
+
+
+def _parameter_problems(request: ExportRequest) -> list[N2D2Error]:
+    found = []
+    namespace, weights = namespace_of(request), request.parameters.get("WeightsFormat", "auto")
+    if namespace_name(namespace) != namespace:
+        found.append(
+            N2D2Error(
+                "E705",
+                f"Namespace={namespace} cannot name a C++ namespace",
+                remedy=f"use letters, digits and single underscores, such as {namespace_name(namespace)}",
+            )
+        )
+    for layer, parameters in request.layer_parameters.items():
+        try:
+            if "Tile" in parameters:
+                tile_constants(parameters["Tile"])
+        except ValueError as problem:
+            found.append(
+                N2D2Error(
+                    "E705",
+                    f"Tile={parameters['Tile'][:60]} of [{layer}]: {problem}",
+                    remedy="copy what -tune wrote, or remove it",
+                )
+            )
+    if weights not in WEIGHTS_FORMATS:
+        found.append(N2D2Error("E705", f"WeightsFormat={weights} is unknown", remedy=f"known: {', '.join(WEIGHTS_FORMATS)}"))
+    return found
+
+
+register(CppTarget())

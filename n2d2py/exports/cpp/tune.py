@@ -1,0 +1,109 @@
+"""Times the tiles of every convolution of a C++ export in one build that holds them all, and keeps the best."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from n2d2py import log
+from n2d2py.errors import N2D2Error
+from n2d2py.exports.cpp.build import build_error, need_make, run_make
+from n2d2py.files import write_text
+
+TUNED_FILE = "statistics/tuned.ini"
+_GAIN = 0.97
+"""A tile is kept when a layer takes at most this share of its time with the tile of the kernel."""
+
+
+def tune_export(folder: Path, layers: list[str], tiled: Collection[str], rounds: int, command: str) -> dict[str, str]:
+    """The parameter `Tile` of each layer of the export in `folder` that gains by one; `layers` in the order of the export, `tiled`
+    those that work in tiles.
+
+    The file TUNED_FILE is written into the folder.
+
+    Raises:
+        N2D2Error: E801, E802 when the export cannot be built, E808 when the program or `command` fails.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        copy = Path(name) / folder.name
+        shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("build", "bin", "lib", "statistics"))
+        _build(copy)
+        measured = _run(copy, rounds, command)
+    tiles, before, after = best_tiles(measured, layers, tiled)
+    log.notice(
+        "tune (%s): %d of %d layers have another tile; the least times of all layers add up to %.1f us, %.1f us before",
+        measured["isa"],
+        len(tiles),
+        len(layers),
+        after,
+        before,
+    )
+    path = folder / TUNED_FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, tuned_text(tiles))
+    return tiles
+
+
+def best_tiles(measured: Mapping, layers: list[str], tiled: Collection[str]) -> tuple[dict[str, str], float, float]:
+    """Tile of each layer that gains, microseconds of all layers without and with them, of what run_export -tune printed."""
+    tiles: dict[str, str] = {}
+    before = after = 0.0
+    for layer, times in zip(layers, measured["us"], strict=True):
+        best = min(range(len(times)), key=lambda i: (times[i], i))
+        before += times[0]
+        if best and layer in tiled and times[best] <= _GAIN * times[0]:
+            pixels, panels, size = measured["tiles"][best]
+            tiles[layer] = f"{measured['isa']}:" + (f"{pixels}x{panels}:{size}" if pixels else "direct")
+            after += times[best]
+        else:
+            after += times[0]
+    return tiles, before, after
+
+
+def tuned_text(tiles: Mapping[str, str]) -> str:
+    """The sections of a file of export parameters."""
+    head = "; Tiles measured by -tune. Copy these sections into the file of -export-parameters.\n"
+    return head + "".join(f"\n[{layer}]\nTile={tile}\n" for layer, tile in tiles.items())
+
+
+def with_tiles(parameters: Mapping[str, Mapping[str, str]], tiles: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """The parameters of the layers with new tiles beside those of other instruction sets."""
+    merged = {layer: dict(values) for layer, values in parameters.items()}
+    for layer, tile in tiles.items():
+        values = merged.setdefault(layer, {})
+        kept = [old for old in values.get("Tile", "").split() if old.split(":")[0] != tile.split(":")[0]]
+        values["Tile"] = " ".join([*kept, tile])
+    return merged
+
+
+def _build(folder: Path) -> None:
+    need_make()
+    log.notice("building every tile for -tune")
+    status, printed = run_make(folder, "CXXFLAGS=-DN2D2_TUNE")
+    if status:
+        raise build_error(printed, remedy="check TARGET, ARCH and CXX in the environment")
+
+
+def _run(folder: Path, rounds: int, command: str) -> dict:
+    binary = folder / "bin" / "run_export"
+    words = [word.replace("{binary}", str(binary)).replace("{folder}", str(folder)) for word in shlex.split(command)]
+    if str(binary) not in " ".join(words):
+        words.append(str(binary))
+    words += ["-tune", str(rounds)]
+    try:
+        done = subprocess.run(words, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+        measured = json.loads(done.stdout)
+        if done.returncode or not all(key in measured for key in ("isa", "tiles", "us")):
+            raise ValueError(f"exit status {done.returncode}")
+    except (OSError, ValueError) as problem:
+        raise N2D2Error(
+            "E808",
+            f"the tiles cannot be timed with '{' '.join(words)}': {problem}",
+            remedy="-tune-command must run {binary} with what follows it, and print what it prints",
+        ) from problem
+    return measured

@@ -1,0 +1,317 @@
+"""Implementations of a kernel beside the portable one: what each needs, and its order of the constants.
+
+SIMD kernels multiply groups of four inputs with 16 outputs at once, so their weights lie in panels. A layer
+that has them is exported with both orders, one of which is compiled (`kernels/n2d2/isa.hpp`); the C++
+specialisations for an instruction set read the panels and take any layer that has them. Which sets have them: `isa.py`.
+
+Adding one: its needs, a function that packs, and a line in `IMPLEMENTATIONS`. A need is a function of the facts that
+returns what rules the layer out, as a clause for the report, or "" where it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from n2d2py.arithmetic import NumType
+from n2d2py.exports.cpp.isa import CONVOLUTION, DEPTHWISE, FLOATS, FULLY_CONNECTED, having
+from n2d2py.exports.cpp.packing import Storage
+from n2d2py.exports.cpp.parts import PORTABLE, LayerForm
+from n2d2py.exports.cpp.winograd import Winograd
+
+_FLOAT_PANELS = "panels of 16 outputs in floating point"
+TABLE = "table in registers"
+"""The kernel of functions of bytes, by name."""
+VECTORS = "vectors of sums"
+"""The kernel of layers whose constants have one order in all instruction sets, by name."""
+
+HALF = "n2d2::Half"
+"""The type of weights that are stored in binary16."""
+OUTPUTS = 16
+"""Outputs of a panel: 32-bit sums of one 512-bit register."""
+QUAD = 4
+"""Products of bytes that one instruction adds to a sum; half as many of 16-bit integers."""
+
+
+@dataclass(frozen=True)
+class KernelFacts:
+    """What a choice may depend on; `outputs` and `inputs` are those of one group, `taps` the kernel's positions."""
+
+    kernel: str
+    input: NumType
+    output: NumType
+    weight_type: str
+    sum_type: str
+    groups: int
+    outputs: int
+    inputs: int
+    taps: int
+
+
+@dataclass(frozen=True, eq=False)
+class Panels:
+    """Constants in the order of SIMD kernels.
+
+    Attributes:
+        weights: int8, or float32, flat.
+        bias: float32, or int32 with what the moving of inputs by half their range adds taken out; modulo 2^32.
+        signed_bias: the same for the sets that multiply bytes as signed ones, unsigned ones - 128; None where it does not matter.
+        order: position -> output, for all constants per output; None when it is the identity.
+    """
+
+    weights: np.ndarray
+    bias: np.ndarray
+    order: np.ndarray | None = None
+    signed_bias: np.ndarray | None = None
+
+    def sorted(self, values: np.ndarray) -> np.ndarray:
+        """Constants per output in the order of the kernel."""
+        return values if self.order is None or len(values) != len(self.order) else values[self.order]
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """One order of constants, with the layers that it is for.
+
+    Attributes:
+        kernel: the C++ function.
+        name: for reports.
+        which: what an instruction set has that it is written for (`isa.InstructionSet.has`).
+        needs: what a layer must have, in the order of the report.
+        pack: (weights (O, inputs of an output in the kernel's order), bias, facts) -> Panels.
+        real: whether it is for floating point; the others are for integers.
+    """
+
+    kernel: str
+    name: str
+    which: str
+    needs: tuple[Callable[[KernelFacts], str], ...]
+    pack: Callable[[np.ndarray, np.ndarray, KernelFacts], Panels]
+    real: bool = False
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """The instruction sets that it is written for, best first."""
+        return having(self.which)
+
+    @property
+    def signed_sets(self) -> tuple[str, ...]:
+        """Those of them that multiply signed bytes."""
+        return having(self.which, signed=True)
+
+    def ruled_out(self, facts: KernelFacts) -> str:
+        """The first need that a layer does not meet; "" where it can use this implementation."""
+        return next((reason for need in self.needs if (reason := need(facts))), "")
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The kernel of a layer, or of a part of one, beside the portable one, and its constants.
+
+    Attributes:
+        reason: why this kernel, for the report.
+        kernel, sets: its name, and the instruction sets that it is for; "" without one.
+        isa: the instruction set of its config.
+        signed_sets: those of `sets` that multiply signed bytes.
+        panels: its constants; None where they have one order in all instruction sets.
+        byte_sums: how many products of bytes may be summed in 16 bits (`byte_sums`).
+        winograd: the Winograd form beside it.
+        lanes: the stream that takes the place of the weights (`lanes.py`); `lanes_problem` says why there is none.
+        vectors: that of the sets with vectors (`vector_streams.py`); `vectors_problem` says why there is none.
+        storage: how its weights are packed; None for a byte or more each.
+    """
+
+    reason: str
+    kernel: str = ""
+    sets: tuple[str, ...] = ()
+    isa: str = PORTABLE
+    signed_sets: tuple[str, ...] = ()
+    panels: Panels | None = None
+    byte_sums: int = 0
+    winograd: Winograd | None = None
+    lanes: LayerForm | None = None
+    lanes_problem: str = ""
+    vectors: LayerForm | None = None
+    vectors_problem: str = ""
+    storage: Storage | None = None
+
+    def forms(self, panels: np.ndarray | None, signed: np.ndarray | None = None) -> tuple[LayerForm, ...]:
+        """The forms of an array: `panels` for the sets of the kernel, `signed` for those of them that multiply signed bytes."""
+        if panels is None:
+            return ()
+        return (*(() if signed is None else (LayerForm(self.signed_sets, signed),)), LayerForm(self.sets, panels))
+
+    def per_output(self, values: np.ndarray) -> tuple[LayerForm, ...]:
+        """The forms of an array of constants per output."""
+        return () if self.panels is None else self.forms(self.panels.sorted(np.asarray(values).reshape(-1)))
+
+
+# ---- needs: the dot product instructions multiply inputs of 8 or 16 bits with 8-bit weights, to 32-bit sums ----
+def _inputs_of(*bits: int) -> Callable[[KernelFacts], str]:
+    wanted = " or ".join(map(str, bits))
+    return lambda f: (
+        ""
+        if f.input.bits in bits and not f.input.is_float
+        else (f"its inputs are {f.input.name}; it takes integers of {wanted} bits")
+    )
+
+
+def _byte_weights(f: KernelFacts) -> str:
+    return "" if f.weight_type == "std::int8_t" else f"its weights are {_plain(f.weight_type)}; it takes int8"
+
+
+def _word_sums(f: KernelFacts) -> str:
+    return "" if f.sum_type == "std::int32_t" else f"its sums are {_plain(f.sum_type)}; it takes int32"
+
+
+def _depth(f: KernelFacts) -> str:
+    count = f.inputs * f.taps
+    return "" if count >= QUAD else f"an output has {count} inputs; it takes {QUAD} and more"
+
+
+def _wide_groups(f: KernelFacts) -> str:
+    return "" if f.groups == 1 or f.outputs >= 8 else f"its groups have {f.outputs} outputs; it takes 8 and more"
+
+
+def _floats_only(f: KernelFacts) -> str:
+    return "" if f.weight_type in ("float", HALF) else f"its weights are {_plain(f.weight_type)}; it takes float"
+
+
+def _whole_groups(f: KernelFacts) -> str:
+    return (
+        ""
+        if f.groups == 1 or f.outputs % OUTPUTS == 0
+        else f"its groups have {f.outputs} outputs; it takes multiples of {OUTPUTS}"
+    )
+
+
+def _no_multiplier(f: KernelFacts) -> str:
+    return "" if f.outputs == 1 else f"a channel has {f.outputs} outputs; it takes one"
+
+
+def _plain(ctype: str) -> str:
+    return ctype.removeprefix("std::").removesuffix("_t")
+
+
+def _moved_bias(weights: np.ndarray, bias: np.ndarray, facts: KernelFacts) -> np.ndarray:
+    """The bias for signed bytes stored + 128 and for unsigned 16-bit inputs stored - 32768."""
+    shift = {(8, True): 128, (16, False): -32768}.get((facts.input.bits, facts.input.signed), 0)
+    bias = bias.astype(np.int64) - shift * weights.reshape(len(weights), -1).astype(np.int64).sum(axis=1)
+    return (bias & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+
+
+def _signed_bias(weights: np.ndarray, bias: np.ndarray, facts: KernelFacts) -> np.ndarray | None:
+    """The bias for unsigned bytes multiplied as signed ones, 128 less; as it is for signed ones."""
+    if facts.input.bits != 8:
+        return None
+    shift = 0 if facts.input.signed else 128
+    moved = bias.astype(np.int64) + shift * weights.reshape(len(weights), -1).astype(np.int64).sum(axis=1)
+    return (moved & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+
+
+def packed_matrix(weights: np.ndarray, outputs: int, each: int = QUAD) -> np.ndarray:
+    """(groups * outputs, K) -> per group and per 16 of its outputs: [ceil(K / each)][outputs of the panel][each], flat.
+
+    K is filled up with zeros; the last panel of a group has only the outputs that are left.
+    """
+    rows, inputs = weights.shape
+    padded = np.zeros((rows, -(-inputs // each) * each), np.int8)
+    padded[:, :inputs] = weights
+    panels = []
+    for group in range(0, rows, outputs):
+        for first in range(group, group + outputs, OUTPUTS):
+            panel = padded[first : min(first + OUTPUTS, group + outputs)]
+            panels.append(panel.reshape(len(panel), -1, each).transpose(1, 0, 2).reshape(-1))
+    return np.concatenate(panels)
+
+
+def _matrix(weights: np.ndarray, bias: np.ndarray, facts: KernelFacts) -> Panels:
+    packed = packed_matrix(weights.reshape(len(weights), -1), facts.outputs, QUAD * 8 // facts.input.bits)
+    return Panels(packed, _moved_bias(weights, bias, facts), signed_bias=_signed_bias(weights, bias, facts))
+
+
+def _as_they_are(weights: np.ndarray, bias: np.ndarray, facts: KernelFacts) -> Panels:
+    """Constants in the order of the portable kernel, (KH, KW, C)."""
+    return Panels(weights.transpose(1, 2, 0).reshape(-1), bias)
+
+
+def packed_floats(weights: np.ndarray) -> np.ndarray:
+    """(outputs, K) float32 -> per 16 outputs: [K][16], flat; the outputs are filled up with zeros."""
+    padded = np.zeros((-(-len(weights) // OUTPUTS) * OUTPUTS, weights.shape[1]), np.float32)
+    padded[: len(weights)] = weights
+    return np.ascontiguousarray(padded.reshape(-1, OUTPUTS, weights.shape[1]).transpose(0, 2, 1)).reshape(-1)
+
+
+def _floats(weights: np.ndarray, bias: np.ndarray, facts: KernelFacts) -> Panels:
+    padded = np.zeros(-(-len(bias) // OUTPUTS) * OUTPUTS, np.float32)
+    padded[: len(bias)] = bias
+    return Panels(packed_floats(weights.reshape(len(weights), -1)), padded)
+
+
+def depthwise_order(channels: int) -> np.ndarray:
+    """Position -> channel: each 64 channels as the unpack instructions leave them, the others in order.
+
+    Register j of four holds, in its 128-bit part l, the channels 16 l + 4 j to 16 l + 4 j + 3.
+    """
+    order = np.arange(channels)
+    whole = channels // 64 * 64
+    order[:whole] = order[:whole].reshape(-1, 4, 4, 4).transpose(0, 2, 1, 3).reshape(-1)
+    return order
+
+
+def packed_depthwise(weights: np.ndarray) -> np.ndarray:
+    """(C, KH, KW) -> per 16 positions of `depthwise_order`: [ceil(KH / 4)][KW][channels of the panel][4 lines], flat.
+
+    Lines beyond KH are zeros; the last panel has only the channels that are left.
+    """
+    channels, lines, columns = weights.shape
+    padded = np.zeros((channels, -(-lines // QUAD) * QUAD, columns), np.int8)
+    padded[:, :lines] = weights[depthwise_order(channels)]
+    quads = padded.reshape(channels, -1, QUAD, columns).transpose(1, 3, 0, 2)
+    return np.concatenate([quads[:, :, first : first + OUTPUTS].reshape(-1) for first in range(0, channels, OUTPUTS)])
+
+
+def _depthwise(weights: np.ndarray, bias: np.ndarray, facts: KernelFacts) -> Panels:
+    order, signed = depthwise_order(len(weights)), _signed_bias(weights, bias, facts)
+    moved = _moved_bias(weights, bias, facts)[order]
+    return Panels(packed_depthwise(weights), moved, order, None if signed is None else signed[order])
+
+
+IMPLEMENTATIONS: tuple[Implementation, ...] = (
+    Implementation(
+        "convolution",
+        "panels of 16 outputs",
+        CONVOLUTION,
+        (_inputs_of(8, 16), _byte_weights, _word_sums, _wide_groups, _depth),
+        _matrix,
+    ),
+    Implementation(
+        "depthwise", "lines by four", DEPTHWISE, (_inputs_of(8), _byte_weights, _word_sums, _no_multiplier), _depthwise
+    ),
+    Implementation(
+        "fullyConnected",
+        "panels of 16 outputs",
+        FULLY_CONNECTED,
+        (_inputs_of(8, 16), _byte_weights, _word_sums, _depth),
+        _matrix,
+    ),
+    Implementation("convolution", _FLOAT_PANELS, FLOATS, (_floats_only, _whole_groups), _floats, True),
+    Implementation(
+        "depthwise", "vectors of channels in floating point", FLOATS, (_floats_only, _no_multiplier), _as_they_are, True
+    ),
+    Implementation("fullyConnected", _FLOAT_PANELS, FLOATS, (_floats_only,), _floats, True),
+)
+
+
+def choose(facts: KernelFacts) -> tuple[Implementation | None, str]:
+    """The first implementation that fits, None for the portable kernel alone; and what ruled out those before."""
+    ruled_out = []
+    for one in IMPLEMENTATIONS:
+        if one.kernel == facts.kernel and one.real == (facts.weight_type in ("float", "double", HALF)):
+            reason = one.ruled_out(facts)
+            if not reason:
+                return one, "; ".join(ruled_out)
+            ruled_out.append(f"no {one.name}: {reason}")
+    return None, "; ".join(ruled_out)

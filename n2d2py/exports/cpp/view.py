@@ -1,0 +1,341 @@
+"""What the templates of the C++ project see of a network: one view per tensor, array and layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from n2d2py.arithmetic import NumType
+from n2d2py.exports.cpp.arrays import initializer, is_string
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.isa import dispatched
+from n2d2py.exports.cpp.parts import Array, LayerForm
+from n2d2py.exports.cpp.text import comment, literal
+from n2d2py.graph import QuantGraph, QuantNode
+from n2d2py.graph.describe import layer_macs
+from n2d2py.graph.shapes import Shape, channels, elements, height, width
+from n2d2py.memory.plan import Plane
+
+
+def _initializer(name: str, operation: str, shape: Shape, kind: NumType) -> str:
+    """The `tensor` struct of the C interface."""
+    low, high = (0, 0) if kind.is_float or kind.plain else (kind.qmin, kind.qmax)
+    return (
+        f"{{{literal(name)}, {literal(operation)}, {literal(kind.name)}, {kind.bytes}, {len(shape)}, "
+        f"{height(shape)}, {width(shape)}, {channels(shape)}, {kind.scale!r}, {kind.zero_point}, {low}, {high}}}"
+    )
+
+
+def _describe(name: str, shape: Shape, kind: NumType) -> str:
+    return f"{comment(name)}: {height(shape)} x {width(shape)} x {channels(shape)}, {kind.name}"
+
+
+@dataclass(frozen=True)
+class PortView:
+    """An input or an output of the network.
+
+    Attributes:
+        role: "input" or "output".
+        struct, typedef, variable: its names in the public interface.
+        plane: name of its plane struct; `memory` is the plane itself.
+    """
+
+    role: str
+    name: str
+    shape: Shape
+    type: NumType
+    struct: str
+    typedef: str
+    variable: str
+    plane: str
+    memory: Plane
+
+    @property
+    def label(self) -> str:
+        return comment(self.name)
+
+    @property
+    def height(self) -> int:
+        return height(self.shape)
+
+    @property
+    def width(self) -> int:
+        return width(self.shape)
+
+    @property
+    def channels(self) -> int:
+        return channels(self.shape)
+
+    @property
+    def elements(self) -> int:
+        return elements(self.shape)
+
+    @property
+    def type_name(self) -> str:
+        return self.type.name
+
+    @property
+    def ctype(self) -> str:
+        return self.type.cpp
+
+    @property
+    def c_type(self) -> str:
+        """Its type in C."""
+        return self.type.cpp.removeprefix("std::")
+
+    @property
+    def real(self) -> str:
+        """C++ type of the real numbers that it stands for."""
+        return "double" if self.type.is_float and self.type.bits == 64 else "float"
+
+    @property
+    def is_float(self) -> bool:
+        return self.type.is_float
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its integers stand for themselves."""
+        return self.type.plain
+
+    @property
+    def scale_text(self) -> str:
+        return repr(float(self.type.scale))
+
+    @property
+    def zero_point(self) -> int:
+        return self.type.zero_point
+
+    @property
+    def low(self) -> int:
+        return self.type.qmin
+
+    @property
+    def high(self) -> int:
+        return self.type.qmax
+
+    @property
+    def offset(self) -> int:
+        return self.memory.offset
+
+    @property
+    def external(self) -> bool:
+        """Whether it stays in the caller's buffer."""
+        return self.memory.external
+
+    @property
+    def in_one_piece(self) -> bool:
+        """Whether it lies in the arena exactly as the caller's buffer would."""
+        return not self.external and self.memory.contiguous and self.memory.stride == self.memory.size
+
+    @property
+    def base(self) -> str:
+        """The pointer in `execute` that its plane is relative to."""
+        return f"{self.variable}_base" if self.external else "arena"
+
+    @property
+    def initializer(self) -> str:
+        return _initializer(self.name, "", self.shape, self.type)
+
+
+def port_views(
+    role: str, names: Sequence[str], graph: QuantGraph, planes: dict[str, Plane], structs: Sequence[str]
+) -> list[PortView]:
+    """The inputs or outputs; their names are numbered when there are several."""
+    views = []
+    for index, (name, plane) in enumerate(zip(names, structs, strict=True)):
+        number = str(index) if len(names) > 1 else ""
+        views.append(
+            PortView(
+                role,
+                name,
+                graph.shape(name),
+                graph.type(name),
+                f"{role.capitalize()}{number}",
+                f"{role}{number}_t",
+                f"{role}{number}",
+                plane,
+                planes[name],
+            )
+        )
+    return views
+
+
+@dataclass(frozen=True)
+class FormView:
+    """A form of a constant array; `dispatched`: one of its sets is chosen when a program starts."""
+
+    where: str
+    length: int
+    text: str
+    dispatched: bool
+
+    @staticmethod
+    def of(form: LayerForm, weights_format: str) -> FormView:
+        """The text of `form` by the export parameter WeightsFormat."""
+        as_string = is_string(form.values, weights_format)
+        return FormView(
+            form.where,
+            form.values.size + as_string,
+            initializer(form.values, as_string),
+            any(row.name in form.sets for row in dispatched()),
+        )
+
+
+@dataclass(frozen=True)
+class ArrayView:
+    """A constant array; `length` counts the zero that ends a string literal.
+
+    `forms` are those for instruction sets, where these are others; `where` as in `Array`.
+    """
+
+    name: str
+    ctype: str
+    length: int
+    is_string: bool
+    text: str
+    forms: tuple[FormView, ...] = ()
+    where: str = ""
+
+    @staticmethod
+    def of(array: Array, weights_format: str) -> ArrayView:
+        """The text of `array` by the export parameter WeightsFormat."""
+        as_string = is_string(array.values, weights_format)
+        return ArrayView(
+            array.name,
+            array.ctype,
+            array.values.size + as_string,
+            as_string,
+            initializer(array.values, as_string),
+            tuple(FormView.of(form, weights_format) for form in array.forms),
+            array.where,
+        )
+
+    @property
+    def chosen(self) -> FormView | None:
+        """The form beside the portable one in a binary that chooses its instruction set when it starts."""
+        return next((form for form in self.forms if form.dispatched), None)
+
+
+@dataclass(frozen=True)
+class LayerView:
+    """A layer in its place in the schedule.
+
+    Attributes:
+        code: its C++, or None where its result is in place without code.
+        stem: name of its files without ending.
+        bases: for each input, the pointer in `execute` that its plane is relative to.
+        base: that of the output.
+        plane: the plane struct of the output.
+        skipped: lines of the output that are not made, as no layer reads them.
+    """
+
+    node: QuantNode
+    graph: QuantGraph
+    code: LayerCode | None
+    identifier: str
+    stem: str
+    bases: tuple[str, ...]
+    base: str
+    plane: str
+    skipped: int = 0
+
+    @property
+    def name(self) -> str:
+        return comment(self.node.name)
+
+    @property
+    def title(self) -> str:
+        """C++ literal of its name, with that of the sum that it does."""
+        return literal("+".join([self.node.name, self.sum] if self.sum else [self.node.name]))
+
+    @property
+    def sum(self) -> str:
+        """The layer whose sum it does too; "" for none."""
+        return self.node.residual.layer if self.node.residual else ""
+
+    @property
+    def operation(self) -> str:
+        return self.node.op.kind
+
+    @property
+    def has_code(self) -> bool:
+        return self.code is not None
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of the lines that are made; 0 where the result is in place without code."""
+        return int(layer_macs(self.graph, self.node)) * self._made // self._height if self.code else 0
+
+    @property
+    def _height(self) -> int:
+        return height(self.graph.shape(self.node.output))
+
+    @property
+    def _made(self) -> int:
+        """Lines of the output that are made."""
+        return self._height - self.skipped
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that the layer has to read and write once: constants, inputs and output."""
+        if self.code is None:
+            return 0
+        read = sum(self._bytes(name) for name in self.node.inputs)
+        written = self._bytes(self.node.output) * self._made // self._height
+        return read + written + sum(array.bytes for array in self.code.arrays)
+
+    def _bytes(self, tensor: str) -> int:
+        return elements(self.graph.shape(tensor)) * self.graph.type(tensor).bytes
+
+    @property
+    def work(self) -> str:
+        """Multiply-accumulates, bytes, and the multiplications that the kernel of the instruction set makes, as C++ expressions."""
+        size, multiplied = f"{self.bytes}.0", f"{self.macs}.0"
+        if self.code is not None and (form := self.code.winograd) and form.sets:
+            size = f"{size} + {self.code.added}"
+            columns = width(self.graph.shape(self.node.output))
+            multiplied = f"{form.where} ? {form.products((self._made, columns))}.0 : {multiplied}"
+        return f"{self.macs}.0, {size}, {multiplied}"
+
+    @property
+    def arguments(self) -> str:
+        return ", ".join((*self.bases, self.base))
+
+    @property
+    def streamed(self) -> bool:
+        """Whether its function makes some lines at a time."""
+        return self.code is not None and self.code.streamed
+
+    @property
+    def accumulates(self) -> bool:
+        """Whether the lines are those of its input."""
+        return self.code is not None and self.code.accumulates
+
+    @property
+    def lines(self) -> int:
+        """How many lines it makes, or takes when it accumulates."""
+        return height(self.graph.shape(self.node.inputs[0] if self.accumulates else self.node.output))
+
+    @property
+    def prototype(self) -> str:
+        bases = [f"const unsigned char* in{i}" for i in range(len(self.bases))]
+        return ", ".join([*bases, "unsigned char* out", *(["int first, int stop"] if self.streamed else [])])
+
+    @property
+    def source_text(self) -> str:
+        merged = [name for name in self.node.source if name != self.node.name]
+        return f", with {comment(', '.join(merged))}" if merged else ""
+
+    @property
+    def input_text(self) -> str:
+        return "; ".join(_describe(name, self.graph.shape(name), self.graph.type(name)) for name in self.node.inputs)
+
+    @property
+    def output_text(self) -> str:
+        name = self.node.output
+        return _describe(name, self.graph.shape(name), self.graph.type(name))
+
+    @property
+    def initializer(self) -> str:
+        name = self.node.output
+        return _initializer(self.node.name, self.operation, self.graph.shape(name), self.graph.type(name))

@@ -1,0 +1,122 @@
+"""Winograd's F(2 x 2, 3 x 3) in integers (`kernels/n2d2/winograd.hpp`): where it is exact, where it pays, its weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from n2d2py.exports.cpp.isa import condition
+from n2d2py.exports.cpp.parts import Array, Call
+
+_MATRIX = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.int64)
+"""Twice Winograd's G: integers."""
+_LANES = 16
+_BUFFER = 262144
+"""Bytes of transformed inputs that a block may take of the stack."""
+
+
+@dataclass(frozen=True)
+class WinogradFacts:
+    """What a choice depends on beside the weights; `size` is (lines, pixels of a line) of the output."""
+
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int
+    bits: int
+    size: tuple[int, int]
+    streamed: bool
+    serial: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Winograd:
+    """The Winograd form of a layer beside its direct one.
+
+    Attributes:
+        name: that of its weights; `direct` is the array of the direct form in whose place they are.
+        weights: (O, 3, 3, C), as they are.
+        sets: the instruction sets that use it; `possible` those that could. Those with a dot product of bytes are faster without.
+        streamed: whether it runs line by line.
+    """
+
+    name: str
+    direct: str
+    weights: np.ndarray
+    sets: tuple[str, ...]
+    possible: tuple[str, ...]
+    streamed: bool = False
+
+    @property
+    def where(self) -> str:
+        """The condition of the preprocessor under which it is used."""
+        return condition(self.sets)
+
+    def call(self, direct: Call) -> Call:
+        """The call that runs it, of that of the direct form."""
+        arguments = tuple(self.name if one == self.direct else one for one in direct.arguments)
+        return replace(direct, function="n2d2::winograd", arguments=arguments)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the transformed weights."""
+        outputs, channels = len(self.weights), self.weights.shape[-1]
+        return 16 * 2 * (-(-outputs // 8) * 8) * (-(-channels // 2) * 2)
+
+    def products(self, size: tuple[int, int]) -> int:
+        """Multiplications for an output of `size` lines and pixels: 16 for four pixels instead of 36, of single lines 12 for two."""
+        rows = 12 * size[0] if self.streamed else 16 * -(-size[0] // 2)
+        return rows * -(-size[1] // 2) * len(self.weights) * self.weights.shape[-1]
+
+    def array(self) -> Array:
+        """The transformed weights."""
+        return Array(self.name, "std::int8_t", transformed(self.weights), where=self.where)
+
+
+def impossible(weights: np.ndarray, geometry: WinogradFacts) -> str:
+    """What rules it out for 8-bit weights (O, 3, 3, C), as a clause for the report; "" where it is exact."""
+    if tuple(geometry.stride) != (1, 1) or tuple(geometry.dilation) != (1, 1):
+        return "it takes windows that lie side by side: stride 1, dilation 1"
+    if geometry.groups != 1:
+        return f"it has {geometry.groups} groups; it takes one"
+    if geometry.bits != 8:
+        return f"its inputs have {geometry.bits} bits; it takes 8"
+    if geometry.serial and not geometry.streamed and (geometry.size[1] + 1) // 2 * 32 * _depth(weights) > _BUFFER:
+        return f"a pair of its lines needs more than {_BUFFER // 1024} KB of stack"
+    # Inputs are bytes from 0 to 255 (signed ones + 128), on ARM from -128 to 127. Four times a sum has to fit into 32 bits; all before is
+    # modulo 2^32.
+    rows = weights.reshape(len(weights), -1).astype(np.int64)
+    sides = np.maximum(rows, 0).sum(axis=1), np.maximum(-rows, 0).sum(axis=1)
+    reach = 4 * max(255 * int(np.maximum(*sides).max()), 128 * int(np.add(*sides).max()))
+    return "" if reach < 2**31 else "four times its sums may exceed 32 bits"
+
+
+def unprofitable(weights: np.ndarray, geometry: WinogradFacts) -> str:
+    """Why the direct kernel is faster, as a clause for the report; "" where Winograd is."""
+    outputs, channels = len(weights), weights.shape[-1]
+    if channels < 4 or outputs < 8:
+        return f"{channels} inputs and {outputs} outputs are too few to pay for the transforms"
+    pixels = geometry.size[0] * geometry.size[1]
+    if pixels < 12:
+        return f"{pixels} pixels are too few"
+    if pixels < 100 and outputs * channels > 65536:
+        return f"{pixels} pixels are too few for {32 * outputs * channels / 2**20:.1f} MB of transformed weights"
+    return ""
+
+
+def _depth(weights: np.ndarray) -> int:
+    return -(-weights.shape[-1] // _LANES) * _LANES
+
+
+def transformed(weights: np.ndarray) -> np.ndarray:
+    """(O, 3, 3, C) -> (2 G) w (2 G)' as bytes, low byte first, in the order of `kernels/n2d2/winograd.hpp`: [panel][16 positions]
+    [pair of channels][output][channel of the pair], the outputs of the last panel filled up to a multiple of 8.
+    """
+    outputs, channels = len(weights), weights.shape[-1]
+    padded = np.zeros((-(-outputs // 8) * 8, 3, 3, -(-channels // 2) * 2), np.int64)
+    padded[:outputs, :, :, :channels] = weights
+    all_positions = np.einsum("iu,ouvc,jv->ijoc", _MATRIX, padded, _MATRIX, optimize=True).astype("<i2")
+    pairs = all_positions.reshape(16, len(padded), -1, 2).transpose(0, 2, 1, 3)  # position, pair, output, channel of the pair
+    return np.concatenate(
+        [np.ascontiguousarray(pairs[:, :, first : first + 16]).reshape(-1).view(np.int8) for first in range(0, len(padded), 16)]
+    )

@@ -1,0 +1,120 @@
+"""The files of an export for microcontrollers: those of the C++ export, boards, and vectors to test them with."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from n2d2py.exports.cpp.isa import InstructionSet, instruction_sets
+from n2d2py.exports.cpp.project import Project
+from n2d2py.exports.mcu.boards import BOARDS, CORES, DEFAULT_CORE, Board, board, core
+from n2d2py.exports.mcu.single import single_file
+from n2d2py.exports.mcu.stack import stack_bytes
+from n2d2py.exports.mcu.steady import varying_layers
+from n2d2py.exports.mcu.vectors import write_vectors
+from n2d2py.files import write_text
+from n2d2py.graph.shapes import channels, width
+
+_FREESTANDING = ("climits", "cmath", "cstddef", "cstdint", "cstring", "limits", "type_traits")
+
+
+class McuProject(Project):
+    """A project for microcontrollers."""
+
+    folders = ("mcu", "cpp")
+    constant_alignment = 4
+
+    @property
+    def sets(self) -> tuple[InstructionSet, ...]:
+        """Those of microcontrollers."""
+        return tuple(row for row in instruction_sets() if row.microcontroller)
+
+    @property
+    def dispatch(self) -> bool:
+        """One instruction set, that of the core."""
+        return False
+
+    @property
+    def arena_alignment(self) -> int:
+        """That of the largest element, at least a word."""
+        return max(4, *(tensor.type.bytes for tensor in self.graph.tensors.values()))
+
+    def write(self, folder: Path) -> None:
+        """As for CPP, and the same in one file where that is asked for."""
+        super().write(folder)
+        if self._single_file:
+            text = single_file(folder, self.namespace, self._common["kernel_namespace"], _FREESTANDING)
+            write_text(folder / "src" / f"{self.namespace}.hpp", text)
+
+    @property
+    def _single_file(self) -> bool:
+        return bool(self.request.parameters.get("SingleFile", False))
+
+    def _files(self) -> list[tuple[str, str]]:
+        once = [
+            "Makefile",
+            "CMakeLists.txt",
+            "README.md",
+            "dnn/stack.awk",
+            "boards/semihosting.h",
+            "boards/test.c",
+            "boards/count.c",
+        ]
+        packages = [
+            ("packages/library.json", "library.json"),
+            ("packages/module.yml", "zephyr/module.yml"),
+            ("packages/zephyr.cmake", "zephyr/CMakeLists.txt"),
+            ("packages/Kconfig", "zephyr/Kconfig"),
+        ]
+        if self._single_file:
+            packages += [
+                ("packages/network.cpp", f"src/{self.namespace}.cpp"),
+                ("packages/library.properties", "library.properties"),
+                ("packages/pack.pdsc", f"n2d2py.{self.namespace}.pdsc"),
+            ]
+        once += [f"dnn/include/{stem}.hpp" for stem in ("env", "mem_info", "transfer", "forward", "threads", "guard")]
+        once += [f"dnn/src/{stem}.cpp" for stem in ("forward", "trace", "arena", "info", "quantize")]
+        interface = [(f"include/interface.{suffix}", f"include/{self.namespace}.{suffix}") for suffix in ("h", "hpp")]
+        return [
+            *((name, name) for name in once),
+            *interface,
+            *packages,
+            *((f"freestanding/{name}", f"kernels/freestanding/{name}") for name in _FREESTANDING),
+        ]
+
+    def _write_targets(self, folder: Path) -> None:
+        for one in CORES:
+            values = {"core": one, "board": board(one.board)}
+            self._render("cmake/core.cmake", folder / f"cmake/{one.name}.cmake", values)
+        for one in BOARDS:
+            self._write_board(one, folder / "boards" / one.name)
+
+    def _write_board(self, one: Board, folder: Path) -> None:
+        for template, file in (("boards/board.ld", "board.ld"), ("boards/startup.c", "startup.c")):
+            self._render(template, folder / file, {"board": one})
+
+    def _write_stimuli(self, folder: Path) -> None:
+        super()._write_stimuli(folder)
+        write_vectors(self.request, self.vectors, folder)
+
+    @property
+    def vectors(self) -> int:
+        """How many vectors there are."""
+        return int(self.request.parameters.get("TestVectors", 3))
+
+    @cached_property
+    def _common(self) -> dict[str, Any]:
+        shapes = [(self.graph.shape(node.output), self.graph.type(node.output)) for node in self.graph.nodes]
+        return {
+            **super()._common,
+            "core": core(self.request.parameters.get("Core", DEFAULT_CORE)),
+            "cores": CORES,
+            "boards": BOARDS,
+            "vectors": self.vectors,
+            "exact": int(not self.graph.is_mixed and all(not kind.is_float for _, kind in shapes)),
+            "line_bytes": max(width(shape) * channels(shape) * kind.bytes for shape, kind in shapes),
+            "stack_bytes": stack_bytes(self.layers),
+            "single_file": self._single_file,
+            "varying": varying_layers(self.graph),
+        }

@@ -1,0 +1,191 @@
+"""An export for microcontrollers, built by the tool and run on a board in QEMU."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.errors import N2D2Error
+from n2d2py.exports.cpp.build import BuiltCopy, run_make, start
+from n2d2py.exports.mcu.boards import board, core
+from n2d2py.exports.stimuli import hwc
+from n2d2py.graph import QuantGraph
+from n2d2py.graph.shapes import channels, height, width
+from n2d2py.runtime.base import LayerInfo, Network, NetworkInfo, TensorInfo
+from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
+
+
+class BoardExport(BuiltCopy):
+    """A copy of a written export, built for its core; removed at the end."""
+
+    needed = "compiler and QEMU"
+    remedy = (
+        "install the compiler, make and QEMU (Debian: gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm; for RISC-V "
+        "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf qemu-system-misc)"
+    )
+
+    @classmethod
+    def missing(cls, details: Mapping[str, Any]) -> str:
+        """make, the core's compiler and the QEMU of its board are needed."""
+        one = core(details["core"])
+        for program in ("make", f"{one.prefix}g++", board(one.board).emulator.split()[0]):
+            if shutil.which(program) is None:
+                return f"no {program}"
+        return ""
+
+    def build(self) -> None:
+        log.notice("building the export for %s", self.details["core"])
+        status, printed = run_make(self.folder, "all")
+        if status:
+            raise self._failed("make", printed)
+
+    def _failed(self, what: str, printed: str) -> N2D2Error:
+        return self.failed(what, [line.strip() for line in printed.splitlines() if line.strip()], "no message")
+
+    def run(self, *words: str) -> str:
+        """What the test program prints when it gets `words`.
+
+        Raises:
+            N2D2Error: E810 when it fails.
+        """
+        one = core(self.details["core"])
+        emulator = board(one.board).emulator.split()
+        arguments = ",".join(["enable=on,target=native,arg=test", *(f"arg={word}" for word in words)])
+        command = [
+            *emulator,
+            *("-nographic", "-monitor", "none", "-serial", "none"),
+            *("-kernel", f"build/{one.name}/test.elf", "-semihosting-config", arguments),
+        ]
+        with start(command, self.folder) as process:
+            printed = process.communicate()[0]
+        if process.returncode:
+            raise self._failed(f"{emulator[0]} (status {process.returncode})", printed)
+        return printed
+
+    def run_stimuli(self, mode: str, inputs: list[np.ndarray], row: np.dtype) -> np.ndarray:
+        """One `row` for each stimulus of the stored `inputs`, as the mode `outputs` or `layers` of the test program writes it.
+
+        Raises:
+            N2D2Error: E810 when the program fails, E811 when it wrote another number of results.
+        """
+        count = len(inputs[0])
+        with (self.folder / "stimuli.bin").open("wb") as file:
+            for index in range(count):
+                for values in inputs:
+                    pixels = hwc(values[index])
+                    file.write(pixels.astype(pixels.dtype.newbyteorder("<"), copy=False).tobytes())
+        self.run(mode, "stimuli.bin", "results.bin", str(count))
+        rows = np.fromfile(self.folder / "results.bin", row)
+        if len(rows) != count:
+            raise N2D2Error(
+                "E811",
+                f"the compiled export wrote {len(rows)} results for {count} stimuli",
+                remedy="this is a defect of n2d2py; report it",
+            )
+        return rows
+
+    def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
+        """Stored outputs (count, C, H, W) by tensor over all exported stimuli."""
+        network = self.network()
+        stimuli = _stored_stimuli(self.folder, network.graph, count)
+        results = network._run(stimuli)
+        return {
+            name: values.reshape(count, *graph.shape(name)[1:])
+            for name, values in zip(network.graph.outputs, results, strict=True)
+        }
+
+    def instructions(self) -> tuple[str, int, bool] | None:
+        """The core, the instructions of one inference of vector 0, counted in QEMU, and whether that is so for every input.
+
+        None without a compiler of this machine, which the plugin of QEMU needs.
+        """
+        one = core(self.details["core"])
+        status, printed = run_make(self.folder, "-s", "count")
+        found = re.search(r"^inference +(\d+)$", printed, re.MULTILINE)
+        if status or found is None:
+            log.detail("instructions are not counted: %s", printed.strip().rpartition("\n")[2])
+            return None
+        return one.name, int(found[1]), one.steady and not self.details["varying_time"]
+
+    def sizes(self) -> dict[str, int]:
+        """What `make size` prints: the arena, constants and code by section, the stack of one inference."""
+        printed = run_make(self.folder, "-s", "size")[1]
+        return {name.strip(): int(size) for name, size in re.findall(r"^(.{24}) +(\d+)", printed, re.MULTILINE)}
+
+    def network(self) -> BoardNetwork:
+        """The network that the board runs."""
+        return BoardNetwork(self, read_graph(self.folder / GRAPH_FILE), self.details)
+
+
+def _stored_stimuli(folder: Path, graph: QuantGraph, count: int) -> list[np.ndarray]:
+    """The stored inputs of the export's stimuli, from its files."""
+    lines = (folder / "stimuli.list").read_text(encoding="utf-8").splitlines()[:count]
+    found: list[np.ndarray] = []
+    for position, name in enumerate(graph.inputs):
+        shape, kind = graph.shape(name), graph.type(name).dtype.newbyteorder("<")
+        pixels = (height(shape), width(shape), channels(shape))
+        values = []
+        for line in lines:
+            data = (folder / line.split(" ")[position]).read_bytes()
+            begin = 0
+            for _ in range(3):
+                begin = data.index(b"\n", begin) + 1
+            values.append(np.frombuffer(data, kind, int(np.prod(pixels)), begin).reshape(pixels))
+        found.append(np.moveaxis(np.stack(values), 3, 1).reshape(count, *shape[1:]))
+    return found
+
+
+class BoardNetwork(Network):
+    """A network on a board: every call starts QEMU."""
+
+    def __init__(self, export: BoardExport, graph: QuantGraph, details: Mapping[str, Any]):
+        self._export, self.graph = export, graph
+        nodes = {node.name: node for node in graph.nodes}
+
+        def ports(names: list[str]) -> tuple[TensorInfo, ...]:
+            return tuple(TensorInfo(name, tuple(graph.shape(name)), graph.type(name)) for name in names)
+
+        layers = tuple(
+            LayerInfo(name, tuple(graph.shape(nodes[name].output)), graph.type(nodes[name].output), nodes[name].op.kind)
+            for name in details["layers"]
+        )
+        self.info = NetworkInfo(graph.name, ports(graph.inputs), ports(graph.outputs), layers, details["arena_bytes"])
+
+    def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
+        row = np.dtype([(f"o{i}", info.dtype.newbyteorder("<"), _hwc(info)) for i, info in enumerate(self.info.outputs)])
+        rows = self._export.run_stimuli("outputs", inputs, row)
+        return [_nchw(rows[f"o{i}"], info) for i, info in enumerate(self.info.outputs)]
+
+    def _run_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
+        fields = []
+        for i, info in enumerate(self.info.layers):
+            lines, pixels, planes = _hwc(info)
+            line = np.dtype([("made", "u1"), ("values", info.dtype.newbyteorder("<"), (pixels, planes))])
+            fields.append((f"l{i}", line, (lines,)))
+        rows = self._export.run_stimuli("layers", inputs, np.dtype([*fields, ("end", "u1")]))
+        results = {}
+        for i, info in enumerate(self.info.layers):
+            made = np.all(rows[f"l{i}"]["made"], axis=0)
+            if not made.any():
+                continue
+            values = _nchw(rows[f"l{i}"]["values"], info)
+            if not made.all():
+                values = np.ma.masked_array(values, np.broadcast_to(~made[:, None], values.shape))
+            results[info.name] = values
+        return results
+
+
+def _hwc(info: TensorInfo) -> tuple[int, int, int]:
+    return height(info.shape), width(info.shape), channels(info.shape)
+
+
+def _nchw(values: np.ndarray, info: TensorInfo) -> np.ndarray:
+    """(N, H, W, C) as contiguous (N, C, ...) of the tensor's rank, in the byte order of this machine."""
+    moved = np.moveaxis(values, 3, 1).reshape(len(values), *info.shape[1:])
+    return np.ascontiguousarray(moved.astype(info.dtype, copy=False))

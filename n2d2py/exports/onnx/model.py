@@ -1,0 +1,152 @@
+"""A typed network as an ONNX model: real operators between DequantizeLinear and QuantizeLinear (QDQ).
+
+Every tensor of integers T becomes three: the real result of its layer, `T_quantized` (QuantizeLinear) and T itself, which is
+dequantized again (DequantizeLinear). Runtimes fuse DequantizeLinear, operator and QuantizeLinear to their integer kernels. The
+weights are stored as integers with the scales for which the factors of the layer are those of the tool: s_w = factor s_y / s_x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import onnx
+import onnx.version_converter
+from onnx import helper
+
+from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.exports.onnx.layers import OTHERS, WEIGHTED, real_params
+from n2d2py.exports.onnx.writer import Choices, QdqWriter
+from n2d2py.graph import Node, QuantGraph, QuantNode
+from n2d2py.graph.forms import Custom, Weighted
+from n2d2py.reference.contract import NoOnnxForm
+
+_WIDE_OPSET = 21
+"""The first whose QuantizeLinear has integers of 16 and 4 bits."""
+_OPSET = 17
+"""What the emitters of the operators write."""
+_IR_VERSIONS = {13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11}
+"""The first IR version of a release of ONNX with each version of the operators (docs/Versioning.md of ONNX)."""
+
+
+@dataclass(frozen=True)
+class QdqModel:
+    """A model and where its integers are.
+
+    Attributes:
+        stored: for each tensor of integers that the model quantizes, the name of these integers in it.
+        weighted: layers whose weights are integers.
+    """
+
+    model: onnx.ModelProto
+    stored: Mapping[str, str]
+    weighted: int
+
+
+def write_model(graph: QuantGraph, parameters: Mapping[str, object], metadata: Mapping[str, str]) -> QdqModel:
+    """The model of a typed network; `metadata` are its properties.
+
+    Raises:
+        ErrorList: E701 for every layer that ONNX cannot say; E705 for a version of the operators that lacks something.
+    """
+    choices = Choices(
+        bool(parameters.get("IntegerIO")), bool(parameters.get("ExactRange")), bool(parameters.get("Int4Weights"))
+    )
+    writer = QdqWriter(graph, choices)
+    weighted = _write_layers(writer)
+    opset = _opset(int(str(parameters.get("Opset") or 0)), writer.wide)
+    made = helper.make_graph(
+        writer.nodes, graph.name or "network", writer.ports(True), writer.ports(False), writer.initializers
+    )
+    model = _model(made, opset)
+    helper.set_model_props(model, dict(metadata))
+    return QdqModel(model, writer.stored, weighted)
+
+
+def _write_layers(writer: QdqWriter) -> int:
+    """Writes everything; returns the number of layers whose weights are integers.
+
+    Raises:
+        ErrorList: E701 for every layer without ONNX form.
+    """
+    problems: list[N2D2Error] = []
+    weighted = 0
+    for name in writer.quant.inputs:
+        writer.input(name)
+    for node in writer.quant.nodes:
+        first = len(writer.nodes)
+        try:
+            weighted += _write_layer(writer, node)
+        except NoOnnxForm as reason:
+            where = node.location or writer.quant.name
+            problems.append(
+                N2D2Error("E701", f"{reason}", where=where, remedy="export it with -export CPP, or replace the layer")
+            )
+            writer.read.update({name: name for name in node.outputs})
+        writer.name_nodes(node.name, first)
+    ErrorList.raise_if(problems)
+    return weighted
+
+
+def _write_layer(writer: QdqWriter, node: QuantNode) -> bool:
+    """A layer on the real numbers of its inputs, and the integers of its outputs; whether its weights are integers."""
+    if isinstance(node.form, Custom):
+        raise NoOnnxForm(f"the layer {node.name} ({node.op.kind}) computes in integers of its own")
+    inputs = [writer.read[name] for name in node.inputs]
+    results = [writer.alias(name, name if writer.is_real(name) else writer.fresh(f"{name}_real")) for name in node.outputs]
+    lowering = OTHERS.get(node.op.kind) if node.activation is None else None
+    integers = isinstance(node.form, Weighted) and node.op.kind in WEIGHTED
+    if integers:
+        lowering = WEIGHTED[node.op.kind]
+    if lowering is not None:
+        lowering(writer, node, inputs, results[0])
+    else:
+        writer.write(Node(node.name, node.op, inputs, results, real_params(writer.quant, node), node.activation))
+    for name, result in zip(node.outputs, results, strict=True):
+        writer.read[name] = result
+        if not writer.is_real(name):
+            writer.result(node, name, result)
+    return integers
+
+
+def _opset(asked: int, wide: bool) -> int:
+    """The version of the operators.
+
+    Raises:
+        N2D2Error: E705 for one that lacks what the model needs.
+    """
+    if asked and not min(_IR_VERSIONS) <= asked:
+        raise N2D2Error(
+            "E705", f"Opset={asked} has no QuantizeLinear by channel", remedy=f"use {min(_IR_VERSIONS)} to 23, or 0"
+        )
+    if asked and wide and asked < _WIDE_OPSET:
+        raise N2D2Error(
+            "E705",
+            f"Opset={asked} has no integers of 4 or 16 bits",
+            remedy=f"use Opset={_WIDE_OPSET}, or -nbbits 8 with -input-bits 8 -output-bits 8 and without Int4Weights",
+        )
+    return asked or (_WIDE_OPSET if wide else _OPSET)
+
+
+def _model(made: onnx.GraphProto, opset: int) -> onnx.ModelProto:
+    """The model, in the version of the operators that was asked for, checked.
+
+    Raises:
+        N2D2Error: E705 for a version that lacks an operator or a form of it.
+    """
+    written = min(opset, _OPSET)  # operators of fewer types before; the checker sees what an older version lacks
+    model = helper.make_model(
+        made, opset_imports=[helper.make_opsetid("", written)], ir_version=_IR_VERSIONS[opset], producer_name="n2d2py"
+    )
+    try:
+        if opset > written:
+            model = onnx.version_converter.convert_version(model, opset)
+            model.ir_version = _IR_VERSIONS[opset]
+        onnx.checker.check_model(model, full_check=True)
+    except (RuntimeError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        raise N2D2Error(
+            "E705",
+            f"the network cannot be written with version {opset} of the ONNX operators ({' '.join(str(error).split())[:120]})",
+            remedy=f"use Opset={_WIDE_OPSET}, or 0",
+        ) from None
+    return model

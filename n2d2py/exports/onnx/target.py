@@ -1,0 +1,97 @@
+"""The export ONNX as `-export ONNX` finds it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, no_layers
+from n2d2py.exports.onnx.files import model_file
+from n2d2py.exports.onnx.model import QdqModel, write_model
+from n2d2py.exports.onnx.parameters import PARAMETERS
+from n2d2py.exports.onnx.readme import readme
+from n2d2py.exports.onnx.runner import OnnxRunner
+from n2d2py.exports.registry import register
+from n2d2py.exports.stimuli import array_files
+from n2d2py.files import write_text
+
+_INLINE = 1 << 30
+"""Bytes of a model above which its constants are in a file beside it; protobuf ends at 2 GiB."""
+
+
+class OnnxTarget(Target[QdqModel]):
+    """The network as an ONNX model: QDQ with the integers of the tool, or real numbers with `-nbbits -32`."""
+
+    name = "ONNX"
+    parameters = PARAMETERS
+    quantization = QuantDefaults()
+    needs_plan = False
+    runner = OnnxRunner
+
+    def prepare(self, request: ExportRequest) -> Prepared[QdqModel]:
+        """E704 without layers, E701 layers that ONNX cannot say, E705 parameters."""
+        if not request.graph.nodes:
+            return Prepared(request, [no_layers(request.graph)])
+        try:
+            return Prepared(request, (), write_model(request.graph, request.parameters, _metadata(request)))
+        except ErrorList as problems:
+            return Prepared(request, problems.errors)
+        except N2D2Error as problem:
+            return Prepared(request, [problem])
+
+    def details(self, prepared: Prepared[QdqModel]) -> dict[str, Any]:
+        """What the runner needs: the file, the integers of each tensor, and their types."""
+        graph, made = prepared.request.graph, prepared.result
+        produced = [name for node in graph.nodes for name in node.outputs]
+        return {
+            "file": model_file(graph.name),
+            "integers": graph.bits > 0,
+            "integer_io": bool(prepared.request.parameters.get("IntegerIO")),
+            "inputs": list(graph.inputs),
+            "tensors": {name: made.stored.get(name, name) for name in produced},
+            "types": {name: asdict(graph.type(name)) for name in [*graph.inputs, *produced]},
+        }
+
+    def write(self, prepared: Prepared[QdqModel], folder: Path) -> None:
+        """Writes the model, the stimuli and a README."""
+        request, made = prepared.request, prepared.result
+        path = folder / model_file(request.graph.name)
+        if made.model.ByteSize() > _INLINE:
+            onnx.save_model(made.model, path, save_as_external_data=True, location=f"{path.name}.data")
+        else:
+            path.write_bytes(made.model.SerializeToString(deterministic=True))
+        if request.stimuli.count:
+            for name, values in zip(array_files(len(request.stimuli.inputs)), request.stimuli.inputs, strict=True):
+                np.save(folder / name, values)
+        write_text(folder / "README.md", readme(request, made, path.name))
+
+
+def _metadata(request: ExportRequest) -> dict[str, str]:
+    """Class names and preprocessing, in the keys that this tool, YOLO's exporters and the ONNX specification have."""
+    found = {}
+    if request.classes:
+        found["names"] = repr(dict(enumerate(request.classes)))
+    pixels = request.pixels
+    if pixels is not None:
+        known = {
+            (1.0, 0.0): "NominalRange_0_255",
+            (round(1 / 255, 9), 0.0): "Normalized_0_1",
+            (round(2 / 255, 9), -1.0): "Normalized_1_1",
+        }
+        ways = {(round(factor, 9), round(offset, 9)) for factor, offset in zip(pixels.factors, pixels.offsets, strict=True)}
+        if len(ways) == 1 and (text := known.get(ways.pop())):
+            found["Image.NominalPixelRange"] = text
+        else:
+            found["n2d2py.factors"] = repr(list(pixels.factors))
+            found["n2d2py.offsets"] = repr(list(pixels.offsets))
+        if len(pixels.order) == 3:
+            found["Image.BitmapPixelFormat"] = "Bgr8" if pixels.order[0] == 2 else "Rgb8"
+    return found
+
+
+register(OnnxTarget())

@@ -1,0 +1,57 @@
+"""The export parameters of all targets together: read for one of them, and documented."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from n2d2py.exports.base import Target
+from n2d2py.exports.presets import parameters_file
+from n2d2py.exports.registry import built_in_targets, find_target, installed_targets
+from n2d2py.ini.docs import schema_page, schema_text
+from n2d2py.ini.params import GENERAL, LAYER_PARAMETERS, Params, read_params
+from n2d2py.ini.schema import Schema
+
+
+def known_parameters(*more: Target[Any]) -> Schema:
+    """The parameters of the targets of this package and of `more` ones; where names are equal, that of the last of `more`, else
+    of the first."""
+    keys = {key.name: key for target in reversed(built_in_targets()) for key in target.parameters.keys}
+    keys.update({key.name: key for target in more for key in target.parameters.keys})
+    names = dict.fromkeys(key.name for target in (*built_in_targets(), *more) for key in target.parameters.keys)
+    return GENERAL.extended(*(keys[name] for name in names))
+
+
+def load_params(path: Path | str | None, target: str | None = None) -> Params:
+    """The export parameters of a file or a preset (`parameters_file`), for the export of that name; all defaults for None.
+
+    Raises:
+        N2D2Error: E101, E102 unreadable file, E103 to E106 and E121 malformed text, E109 or E122
+            a wrong value, E700 an unknown target; an ErrorList for several. Unknown keys are warnings (W102).
+    """
+    asked = [find_target(target)] if target is not None else []
+    schema = known_parameters(*asked)
+    layers = LAYER_PARAMETERS.extended(*(key for one in asked for key in one.layer_parameters.keys))
+    return read_params(
+        None if path is None else parameters_file(path), schema, layers, lambda: known_parameters(*installed_targets())
+    )
+
+
+def parameters_page() -> str:
+    """The documentation page of the parameters of this package's targets, Markdown."""
+    return schema_page(_schemas(built_in_targets()), "Export parameters")
+
+
+def parameters_help(target: str) -> str:
+    """What `-h` says of the parameters of a target.
+
+    Raises:
+        N2D2Error: E700, E714 as `find_target`.
+    """
+    return schema_text(schema for schema in _schemas([find_target(target)]) if schema.keys)
+
+
+def _schemas(targets: Sequence[Target[Any]]) -> list[Schema]:
+    of_layers = [target.layer_parameters for target in targets if target.layer_parameters.keys]
+    return [GENERAL, *(target.parameters for target in targets), LAYER_PARAMETERS, *of_layers]

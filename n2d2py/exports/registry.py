@@ -1,0 +1,104 @@
+"""Finding a target by its name: those of this package, and those of installed ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from n2d2py.errors import N2D2Error, nearest
+from n2d2py.exports.base import Target
+from n2d2py.registry import Registry
+
+GROUP = "n2d2py.exports"
+"""Entry points of other packages: the name of a target, and its class or an instance."""
+
+_targets: Registry[Target[Any]] = Registry(
+    "the export",
+    "n2d2py.exports.cpp.target",
+    "n2d2py.exports.mcu.target",
+    "n2d2py.exports.nvdla.target",
+    "n2d2py.exports.onnx.target",
+    "n2d2py.exports.tflite.target",
+)
+_found: Registry[Target[Any]] = Registry("the installed export")
+
+
+def register(new: Target[Any]) -> None:
+    """Makes a target known under its name; raises InternalError when the name is taken."""
+    _targets.add(new.name, new)
+
+
+def built_in_targets() -> list[Target[Any]]:
+    """The targets that are registered by import, those of this package, sorted by name."""
+    return [_targets[name] for name in sorted(_targets)]
+
+
+def target_names() -> tuple[str, ...]:
+    """The names of all targets: those of this package, then those of installed ones, each sorted."""
+    return (*sorted(_targets), *sorted(_entries()))
+
+
+def find_target(name: str) -> Target[Any]:
+    """The target of that name, or the one that N2D2 calls so.
+
+    Raises:
+        N2D2Error: E700 for an unknown name, with the known ones; E714 when two packages claim the name
+            or one cannot be loaded.
+    """
+    known = _targets.get(name) or _found.get(name) or next((t for t in built_in_targets() if name in t.aliases), None)
+    if known is not None:
+        return known
+    entries = _entries()
+    if name not in entries:
+        stand_in = next((target.name for target in built_in_targets() if name in target.stands_in_for), None)
+        close = stand_in or nearest(name, target_names())
+        raise N2D2Error(
+            "E700",
+            f"the export '{name}' is unknown",
+            where="-export",
+            remedy=(f"the nearest here is {close}; " if stand_in else f"did you mean {close}? " if close else "")
+            + f"known: {', '.join(target_names())}",
+        )
+    if len(entries[name]) > 1:
+        raise N2D2Error(
+            "E714",
+            f"the export '{name}' is provided by {' and '.join(sorted(entry.value for entry in entries[name]))}",
+            remedy="uninstall one of the packages",
+        )
+    return _found.add(name, _load(entries[name][0]))
+
+
+def installed_targets() -> Iterator[Target[Any]]:
+    """The targets of installed packages; those that cannot be loaded are left out."""
+    for name in sorted(_entries()):
+        try:
+            yield find_target(name)
+        except N2D2Error:
+            continue
+
+
+def _entries() -> dict[str, list[EntryPoint]]:
+    """Entry points by name, each value once; names of this package are not theirs to take."""
+    found: dict[str, list[EntryPoint]] = {}
+    for entry in entry_points(group=GROUP):
+        if entry.name not in _targets and entry.value not in [other.value for other in found.get(entry.name, [])]:
+            found.setdefault(entry.name, []).append(entry)
+    return found
+
+
+def _load(entry: EntryPoint) -> Target[Any]:
+    try:
+        loaded = entry.load()
+    except Exception as error:  # whatever a foreign module raises while it is imported
+        raise N2D2Error(
+            "E714",
+            f"the plugin {entry.value} of the export '{entry.name}' cannot be loaded: {type(error).__name__}: {error}",
+            remedy="repair or uninstall its package",
+        ) from error
+    made = loaded() if isinstance(loaded, type) else loaded
+    if not isinstance(made, Target) or made.name != entry.name:
+        raise N2D2Error(
+            "E714", f"the plugin {entry.value} is not a Target named '{entry.name}'", remedy="repair or uninstall its package"
+        )
+    return made

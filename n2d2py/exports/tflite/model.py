@@ -1,0 +1,71 @@
+"""A typed network as the bytes of a .tflite file: int8, weights with a scale for each output channel, channels last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.exports.tflite.file import ModelFile, int8_grid, need_schema
+from n2d2py.exports.tflite.layers import Layers, NoTfliteForm, channels_last
+from n2d2py.graph import QuantGraph
+
+
+@dataclass(frozen=True)
+class TfliteModel:
+    """The file, and where the tensors of the network are in it.
+
+    Attributes:
+        codes: the operators that it uses, in the order in which they are first used.
+        index: for each tensor of the network, that of the file.
+    """
+
+    data: bytes
+    codes: tuple[str, ...]
+    index: Mapping[str, int]
+
+
+def write_model(graph: QuantGraph, integer_io: bool = False) -> TfliteModel:
+    """The model of a typed network; inputs and outputs are float32, or int8 with `integer_io`.
+
+    Raises:
+        ErrorList: E701 for every layer that TFLite cannot express.
+        N2D2Error: E721 without the package that has the schema.
+    """
+    file = ModelFile(need_schema())
+    layers, problems = Layers(graph, file), []
+    inputs: list[int] = []
+    for name in graph.inputs:
+        kind, shape = graph.type(name), channels_last(graph.shape(name))
+        if kind.is_float or kind.plain or kind.bits != 8:
+            problems.append(_refused(f"the input '{name}' is {kind.name}", graph.name))
+            layers.index[name] = -1
+            continue
+        if integer_io:
+            inputs.append(layers.declare(name))
+            continue
+        inputs.append(file.tensor(name, shape, np.float32))
+        layers.index[name] = file.tensor(f"{name}/quantized", shape, np.int8, int8_grid(kind))
+        file.operator("QUANTIZE", [inputs[-1]], layers.index[name], "QuantizeOptions")
+    for node in graph.nodes:
+        try:
+            layers.write(node)
+        except NoTfliteForm as reason:
+            problems.append(_refused(f"layer '{node.name}': {reason}", node.location or graph.name))
+            layers.index.update(dict.fromkeys(node.outputs, -1))
+    ErrorList.raise_if(problems)
+    outputs = [layers.index[name] for name in graph.outputs]
+    if not integer_io:
+        for number, name in enumerate(graph.outputs):
+            real = file.tensor(f"{name}/real", channels_last(graph.shape(name)), np.float32)
+            file.operator("DEQUANTIZE", [outputs[number]], real, "DequantizeOptions")
+            outputs[number] = real
+    return TfliteModel(file.packed(graph.name, inputs, outputs), tuple(file.codes), dict(layers.index))
+
+
+def _refused(what: str, where) -> N2D2Error:
+    return N2D2Error(
+        "E701", f"{what}, which TFLite does not have", where=where, remedy="export it with -export CPP, or replace the layer"
+    )

@@ -1,0 +1,97 @@
+"""The texts beside a .tflite file: README, the file as an array of C, the operators for TFLite Micro."""
+
+from __future__ import annotations
+
+from n2d2py.exports.base import ExportRequest
+from n2d2py.exports.tflite.file import int8_grid
+from n2d2py.exports.tflite.layers import channels_last
+from n2d2py.exports.tflite.model import TfliteModel
+
+_PER_LINE = 16
+_RESOLVED = {
+    "CONV_2D": "Conv2D",
+    "DEPTHWISE_CONV_2D": "DepthwiseConv2D",
+    "MAX_POOL_2D": "MaxPool2D",
+    "AVERAGE_POOL_2D": "AveragePool2D",
+}
+"""Operators whose function of MicroMutableOpResolver is not their name in other letters."""
+
+
+def _function(code: str) -> str:
+    return _RESOLVED.get(code) or "".join(part.capitalize() for part in code.split("_"))
+
+
+def resolver(made: TfliteModel) -> str:
+    """A header that registers the operators of the model with TFLite Micro."""
+    lines = [
+        "// The operators that the model uses, for TFLite Micro.",
+        "#pragma once",
+        "",
+        '#include "tensorflow/lite/micro/micro_mutable_op_resolver.h"',
+        "",
+        f"using ModelOpResolver = tflite::MicroMutableOpResolver<{len(made.codes)}>;",
+        "",
+        "inline TfLiteStatus register_operators(ModelOpResolver& resolver) {",
+        *(f"  TF_LITE_ENSURE_STATUS(resolver.Add{_function(code)}());" for code in made.codes),
+        "  return kTfLiteOk;",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def array_header() -> str:
+    """The declaration of the array."""
+    return (
+        '// The .tflite file as an array.\n#pragma once\n\n#ifdef __cplusplus\nextern "C" {\n#endif\n'
+        "extern const unsigned char model_data[];\nextern const unsigned int model_data_len;\n"
+        "#ifdef __cplusplus\n}\n#endif\n"
+    )
+
+
+def array_source(data: bytes) -> str:
+    """The array, aligned as TFLite Micro asks for."""
+    rows = [", ".join(f"0x{byte:02x}" for byte in data[start : start + _PER_LINE]) for start in range(0, len(data), _PER_LINE)]
+    return (
+        '#include "model_data.h"\n\n#if defined(__GNUC__) || defined(__clang__)\n__attribute__((aligned(16)))\n#endif\n'
+        "const unsigned char model_data[] = {\n  "
+        + ",\n  ".join(rows)
+        + f"\n}};\nconst unsigned int model_data_len = {len(data)};\n"
+    )
+
+
+def readme(request: ExportRequest, made: TfliteModel, file: str) -> str:
+    """Its text: what the model holds, how to run it, where its results may differ."""
+    graph, integer_io = request.graph, bool(request.parameters.get("IntegerIO"))
+    lines = [
+        f"# {graph.name}: TFLite model",
+        "",
+        f"`{file}`: {len(made.data):,} bytes, int8, {len(made.codes)} kinds of operators: {', '.join(made.codes)}.",
+        "",
+        "| | name | shape | numbers |",
+        "|---|---|---|---|",
+    ]
+    for kind, names in (("input", graph.inputs), ("output", graph.outputs)):
+        for name in names:
+            scale, zero = int8_grid(graph.type(name))
+            text = f"int8, real = {scale:.9g} (q - {zero})" if integer_io else "float32"
+            lines.append(f"| {kind} | `{name}` | {channels_last(graph.shape(name))} | {text} |")
+    lines += [
+        "",
+        "```python",
+        "from ai_edge_litert.interpreter import Interpreter",
+        "",
+        f'interpreter = Interpreter(model_path="{file}")',
+        "interpreter.allocate_tensors()",
+        'interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)',
+        "interpreter.invoke()",
+        'y = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])',
+        "```",
+        "",
+        "Images have their channels last. LiteRT rescales sums by fixed point of its own: a result may be a step off.",
+    ]
+    if request.parameters.get("ModelArray", True):
+        lines += [
+            "",
+            "For TFLite Micro: `model_data.c` and `model_data.h` are the file as an array, `model_operators.h` registers its operators.",
+        ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,118 @@
+"""Running a .tflite file in LiteRT, with the kernels that its users get."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.arithmetic import NumType
+from n2d2py.exports.stimuli import array_files
+from n2d2py.graph import QuantGraph
+from n2d2py.runtime.runner import Runner
+
+_STEPS = 1.5 / 255
+"""LiteRT rescales by fixed point of its own: a layer may be off by a step."""
+
+
+class LiteRtRunner(Runner):
+    """The model in LiteRT's interpreter."""
+
+    label = "LiteRT"
+    remedy = "pip install n2d2py[litert]"
+    slack = _STEPS
+
+    def __init__(self, folder: Path, details: Mapping[str, Any]):
+        self._folder, self._details = folder, details
+
+    @classmethod
+    def missing(cls, details: Mapping[str, Any]) -> str:
+        """What this machine lacks."""
+        return "" if find_spec("ai_edge_litert") else "no ai-edge-litert"
+
+    def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
+        """Stored outputs in the types of `graph`."""
+        inputs = [np.load(self._folder / name, allow_pickle=False)[:count] for name in array_files(len(graph.inputs))]
+        interpreter = _interpreter(self._folder / self._details["file"])
+        ports = interpreter.get_output_details()
+        found: list[list[np.ndarray]] = [[] for _ in ports]
+        for sample in log.progress(zip(*inputs, strict=True), "running the model", total=count, unit="stimulus"):
+            _run(interpreter, [graph.type(name) for name in graph.inputs], sample)
+            for values, port in zip(found, ports, strict=True):
+                values.append(interpreter.get_tensor(port["index"])[0].copy())
+        return {
+            name: _stored(np.stack(values), graph.type(name), port["quantization"]).reshape(count, *graph.shape(name)[1:])
+            for name, values, port in zip(graph.outputs, found, ports, strict=True)
+        }
+
+    def network(self) -> Any:
+        """What -compare asks for the layers."""
+        return _Layers(self._folder, self._details)
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes of the file."""
+        return {"model": (self._folder / self._details["file"]).stat().st_size}
+
+
+class _Layers:
+    """The model with all its tensors kept."""
+
+    def __init__(self, folder: Path, details: Mapping[str, Any]):
+        self._details = details
+        self._interpreter = _interpreter(folder / details["file"], keep=True)
+        self._grids = {one["index"]: one["quantization"] for one in self._interpreter.get_tensor_details()}
+
+    def layers(self, *inputs: np.ndarray) -> dict[str, np.ndarray]:
+        """Real results by tensor, (N, C, H, W), for stored inputs."""
+        types = {name: NumType(**kind) for name, kind in self._details["types"].items()}
+        found: dict[str, list[np.ndarray]] = {}
+        for sample in zip(*inputs, strict=True):
+            _run(self._interpreter, [types[name] for name in self._details["inputs"]], sample)
+            for name, index in self._details["tensors"].items():
+                found.setdefault(name, []).append(self._real(index))
+        return {name: np.stack(values) for name, values in found.items()}
+
+    def _real(self, index: int) -> np.ndarray:
+        """The real numbers of a tensor (C, H, W), by the grid that the file gives it."""
+        values, (scale, zero) = self._interpreter.get_tensor(index)[0], self._grids[index]
+        real = (values.astype(np.float32) - zero) * np.float32(scale) if values.dtype == np.int8 else values.copy()
+        return real.transpose(2, 0, 1) if real.ndim == 3 else real
+
+
+def _interpreter(path: Path, keep: bool = False) -> Any:
+    litert = import_module("ai_edge_litert.interpreter")
+    kinds = litert.OpResolverType
+    kernels = kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES if keep else kinds.AUTO
+    interpreter = litert.Interpreter(
+        model_path=str(path), num_threads=1, experimental_preserve_all_tensors=keep, experimental_op_resolver_type=kernels
+    )
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+def _run(interpreter: Any, types: list[NumType], sample: tuple[np.ndarray, ...]) -> None:
+    for port, kind, values in zip(interpreter.get_input_details(), types, sample, strict=True):
+        given = kind.dequantize(values) if port["dtype"] == np.float32 else _shifted(values, kind)
+        given = given[None]
+        interpreter.set_tensor(port["index"], given.transpose(0, 2, 3, 1) if given.ndim == 4 else given)
+    interpreter.invoke()
+
+
+def _shifted(values: np.ndarray, kind: NumType) -> np.ndarray:
+    """Stored values as int8."""
+    return (values.astype(np.int16) - (0 if kind.signed else 128)).astype(np.int8)
+
+
+def _stored(values: np.ndarray, kind: NumType, grid: tuple[float, int]) -> np.ndarray:
+    """Stored values (N, C, H, W) of real ones, or of int8 in a grid, channels last."""
+    values = values.transpose(0, 3, 1, 2) if values.ndim == 4 else values
+    if values.dtype.kind == "f" or kind.is_float:
+        return kind.quantize(
+            values if values.dtype.kind == "f" else (values.astype(np.float32) - grid[1]) * np.float32(grid[0])
+        )
+    return np.clip(values.astype(np.int16) + (0 if kind.signed else 128), kind.qmin, kind.qmax).astype(kind.dtype)

@@ -1,0 +1,195 @@
+"""Writing an export whole or not at all, and the manifest that says what it was made from.
+
+Everything is written into a folder beside the final one, which is exchanged by renaming when all is done. Until
+then the previous export stays as it is, whatever happens.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from n2d2py.errors import N2D2Error
+from n2d2py.exports.replacement import MANIFEST, TOOL, digest, refuse_replacement
+from n2d2py.files import write_text
+from n2d2py.version import __version__
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What an export was made from; the digests of its files are added when it is finished.
+
+    Attributes:
+        export: name of the export.
+        network: name of the network.
+        options, parameters: those of the run, plain JSON values.
+        inputs: digest by name of each input.
+        details: facts of the target that readers of the export need, plain JSON values.
+        command: the command line that gives the same again, from the folder of the network; "" where there is none.
+    """
+
+    export: str
+    network: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
+    command: str = ""
+
+    def text(self, folder: Path) -> str:
+        """The JSON text, with the SHA-256 of every file in `folder`."""
+        files = {
+            path.relative_to(folder).as_posix(): digest(path)
+            for path in folder.rglob("*")
+            if path.is_file() and path != folder / MANIFEST
+        }
+        data = {
+            "tool": TOOL,
+            "version": __version__,
+            "export": self.export,
+            "network": self.network,
+            **({"command": self.command} if self.command else {}),
+            "options": dict(self.options),
+            "parameters": dict(self.parameters),
+            "inputs": dict(self.inputs),
+            "details": dict(self.details),
+            "files": dict(sorted(files.items())),
+        }
+        return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+
+class ExportFolder:
+    """``with ExportFolder(path, manifest) as folder:`` a new folder that replaces `path` on success.
+
+    `folder` is empty and lies beside `path`. On any exception, Ctrl-C included, it is removed and `path` is
+    left as it was. `force` replaces an export of another network, and one with files that were edited or added.
+
+    Raises:
+        N2D2Error: E711 when `path` is a file or a folder that is no export of this tool; E712 when the place
+            cannot be written; E713 when the disk or the quota is full; E719 when files of an export would be lost.
+    """
+
+    def __init__(self, path: Path | str, manifest: Manifest, force: bool = False):
+        self._shown = str(path)
+        self._path = Path(path).resolve()
+        self._manifest, self._force = manifest, force
+        self._partial = self._path.parent / f".{self._path.name}.partial-{os.getpid()}"
+        self._old = self._path.parent / f".{self._path.name}.old-{os.getpid()}"
+
+    def __enter__(self) -> Path:
+        with self._explained():
+            self._remove_leftovers()
+            refuse_replacement(self._path, self._manifest.network, self._force, self._shown)
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._partial.mkdir()
+        return self._partial
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            if error is None:
+                with self._explained():
+                    self._finish()
+            elif isinstance(error, OSError):
+                with self._explained():
+                    raise error
+        finally:
+            shutil.rmtree(self._partial, ignore_errors=True)
+            if self._path.exists():
+                shutil.rmtree(self._old, ignore_errors=True)
+
+    def _finish(self) -> None:
+        text = self._manifest.text(self._partial)
+        write_text(self._partial / MANIFEST, text)
+        self._swap()
+
+    def _remove_leftovers(self) -> None:
+        """Removes what killed runs left here; puts back a previous export that one had moved aside."""
+        for path in self._path.parent.glob(f".{self._path.name}.*-*"):
+            stem, _, pid = path.name.rpartition("-")
+            if not pid.isdigit() or (int(pid) != os.getpid() and _alive(int(pid))):
+                continue
+            if stem.endswith(".old") and not self._path.exists():
+                os.rename(path, self._path)
+            elif stem.endswith((".old", ".partial")):
+                shutil.rmtree(path)
+
+    def _swap(self) -> None:
+        with _uninterrupted():
+            present = self._path.exists()
+            if present:
+                os.rename(self._path, self._old)
+            try:
+                os.rename(self._partial, self._path)
+            except OSError:
+                if present:
+                    os.rename(self._old, self._path)
+                raise
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turns the failures of writing into E712 and E713; other exceptions pass."""
+        try:
+            yield
+        except OSError as reason:
+            if reason.errno in _FULL:
+                raise N2D2Error(
+                    "E713",
+                    f"no space is left to write {self._shown}: {reason.strerror}",
+                    remedy="free some space, or choose another place with -o",
+                ) from reason
+            if self._is_ours(reason):
+                raise self._unwritable(reason) from reason
+            raise
+
+    def _is_ours(self, reason: OSError) -> bool:
+        """Whether the failure is about the place of the export, not about something that was read."""
+        if reason.filename is None:
+            return False
+        path = Path(os.path.abspath(os.fsdecode(reason.filename)))
+        inside = any(place == path or place in path.parents for place in (self._partial, self._old, self._path))
+        return inside or path in self._path.parents
+
+    def _unwritable(self, reason: OSError) -> N2D2Error:
+        return N2D2Error(
+            "E712",
+            f"{self._shown} cannot be written: {reason.strerror}",
+            remedy="choose another place with -o, or change its permissions",
+        )
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C within is delivered afterwards (main thread; elsewhere it never arrives)."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pending: list[int] = []
+    previous = signal.signal(signal.SIGINT, lambda number, frame: pending.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous if previous is not None else signal.SIG_DFL)
+        if pending:
+            signal.raise_signal(signal.SIGINT)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
