@@ -3,8 +3,9 @@
     N2D2_DATA=FOLDER N2D2_MODELS=FOLDER/models python benchmarks/runtimes.py [-calib N] [-test N] [NET.ini | NAME ...]
 
 NET.ini: by default all of tests/networks with an ONNX file. NAME: a network of FOLDER/modern (benchmarks/modern.py), by default all.
-The export ONNX runs in ONNX Runtime as users get it, all its optimizations on. Its own quantizer: QDQ, uint8 activations, int8 weights
-by output channel, MinMax, on the same stimuli (benchmarks/accuracy.py).
+The export ONNX runs in ONNX Runtime as users get it, all its optimizations on, the export TFLite in LiteRT (where ai-edge-litert is
+installed). ONNX Runtime's own quantizer: QDQ, uint8 activations, int8 weights by output channel, MinMax, on the same stimuli
+(benchmarks/accuracy.py).
 
 Layers: share of the elements of all layers that are the same integers as in the simulator, and within one step, each layer computed
 from the runtime's inputs of it. Top-1 as simulated: the share of stimuli whose largest output is that of the simulator.
@@ -17,7 +18,9 @@ import argparse
 import logging
 import os
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -33,70 +36,62 @@ from exports import machine  # noqa: E402
 
 import n2d2py  # noqa: E402
 from n2d2py import log  # noqa: E402
-from n2d2py.exports.onnx.model import QdqModel, write_model  # noqa: E402
+from n2d2py.errors import N2D2Error  # noqa: E402
+from n2d2py.exports import ExportRequest, StoredStimuli, find_target  # noqa: E402
 from n2d2py.graph import QuantGraph  # noqa: E402
 from n2d2py.quant.simulator import quantize_inputs, run_node, simulate_all  # noqa: E402
+from n2d2py.runtime.runner import Runner  # noqa: E402
 
 BATCH = 10
 COMPARED = 20
 """Stimuli of which every layer is compared."""
 
 
-def session(model: bytes) -> onnxruntime.InferenceSession:
-    """ONNX Runtime as the README of an export says."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    options.add_session_config_entry("session.x64quantprecision", "1")
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-
-
-def layers(graph: QuantGraph, made: QdqModel, x: np.ndarray) -> tuple[float, float]:
-    """(share of equal integers, share within one step) of all layers of integers."""
-    import onnx
-
-    model = onnx.ModelProto.FromString(made.model.SerializeToString())
-    known = {value.name for value in model.graph.output}
-    taps = {name: made.stored.get(name, name) for node in graph.nodes for name in node.outputs}
-    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in set(taps.values()) - known)
-    run, same, near, count = session(model.SerializeToString()), 0, 0, 0
-    for start in range(0, len(x), BATCH):
-        part = x[start : start + BATCH]
-        stored = quantize_inputs(graph, [part])
-        values = dict(zip(graph.inputs, stored, strict=True))
-        feed = {name: graph.type(name).dequantize(one) for name, one in values.items()}
-        found = dict(zip(taps, run.run(list(taps.values()), feed), strict=True))
-        for node in graph.nodes:
-            for name, expected in zip(node.outputs, run_node(graph, node, [values[one] for one in node.inputs]), strict=True):
-                kind, seen = graph.type(name), found[name]
-                values[name] = expected
-                if kind.is_float or kind.plain or name not in made.stored:
-                    continue
-                seen = np.clip(seen, kind.qmin, kind.qmax).astype(kind.dtype).reshape(expected.shape)
-                off = np.abs(seen.astype(np.int64) - expected)
-                same, near, count = same + int((off == 0).sum()), near + int((off <= 1).sum()), count + off.size
-                values[name] = seen
+def layers(graph: QuantGraph, run: Runner, x: np.ndarray) -> tuple[float, float]:
+    """(share of equal integers, share within one step) of all layers of integers, each from the runtime's inputs of it."""
+    stored = quantize_inputs(graph, [x])
+    values = dict(zip(graph.inputs, stored, strict=True))
+    found = run.network().layers(*stored)
+    same, near, count = 0, 0, 0
+    for node in graph.nodes:
+        for name, expected in zip(node.outputs, run_node(graph, node, [values[one] for one in node.inputs]), strict=True):
+            kind, values[name] = graph.type(name), expected
+            if kind.is_float or kind.plain or name not in found:
+                continue
+            values[name] = kind.quantize(found[name]).reshape(expected.shape)
+            off = np.abs(values[name].astype(np.int64) - expected)
+            same, near, count = same + int((off == 0).sum()), near + int((off <= 1).sum()), count + off.size
     return same / max(count, 1), near / max(count, 1)
 
 
 def cells(
-    name: str, graph: QuantGraph, x: np.ndarray, real: np.ndarray, own: np.ndarray | None, labels: np.ndarray | None
+    name: str,
+    target: str,
+    graph: QuantGraph,
+    x: np.ndarray,
+    real: np.ndarray,
+    own: np.ndarray | None,
+    labels: np.ndarray | None,
 ) -> list[str]:
     """One line of the table; `own`: the outputs of the runtime's own quantization."""
-    made = write_model(graph, {}, {})
-    run, output = session(made.model.SerializeToString()), graph.outputs[0]
-    feeds = [quantize_inputs(graph, [x[start : start + BATCH]]) for start in range(0, len(x), BATCH)]
-    parts = [
-        run.run([output], {one: graph.type(one).dequantize(v) for one, v in zip(graph.inputs, feed, strict=True)})[0]
-        for feed in feeds
-    ]
-    found = np.concatenate(parts).reshape(len(x), -1)
+    export, output = find_target(target), graph.outputs[0]
+    stored = quantize_inputs(graph, [x])
+    prepared = export.prepare(ExportRequest(graph, StoredStimuli(tuple(stored), (np.zeros((len(x), 1), np.int32),))))
+    try:
+        prepared.check()
+    except N2D2Error as error:
+        return [name, target, str(len(x)), f"{error.code}: {error.what[:60]}", *["-"] * 7]
     kind = graph.type(output)
-    simulated = kind.dequantize(simulate_all(graph, quantize_inputs(graph, [x]), BATCH)[output]).reshape(len(x), -1)
-    same, near = layers(graph, made, x[:COMPARED])
+    with tempfile.TemporaryDirectory() as folder:
+        export.write(prepared, Path(folder))
+        assert export.runner is not None
+        with export.runner(Path(folder), export.details(prepared)) as run:
+            found = kind.dequantize(run.outputs(graph, len(x))[output]).reshape(len(x), -1)
+            same, near = layers(graph, run, x[:COMPARED])
+    simulated = kind.dequantize(simulate_all(graph, stored, BATCH)[output]).reshape(len(x), -1)
 
     def top(values: np.ndarray) -> np.ndarray:
-        shape = graph.shape(output)
-        return values.reshape(len(values), shape[1], -1).argmax(axis=1)
+        return values.reshape(len(values), graph.shape(output)[1], -1).argmax(axis=1)
 
     def of(values: np.ndarray | None) -> list[str]:
         if values is None:
@@ -105,38 +100,39 @@ def cells(
 
     score = "-"
     if labels is not None:
+        three = (real, found, own)
         score = " / ".join(
-            f"{100 * np.mean(values.argmax(axis=1) == labels):.1f}" for values in (real, found, own) if values is not None
+            "-" if values is None else f"{100 * np.mean(values.argmax(axis=1) == labels):.1f}" for values in three
         )
     shares = [f"{100 * same:.2f}", f"{100 * near:.3f}", f"{100 * np.mean(top(found) == top(simulated)):.2f}"]
-    return [name, str(len(x)), *shares, score, *of(found), *of(own)]
+    return [name, target, str(len(x)), *shares, score, *of(found), *of(own)]
 
 
-def of_case(case: Case, calib: int) -> list[str]:
-    """A line for a network of an INI."""
-    net = n2d2py.load(case.path)
-    calibrated = n2d2py.calibrate(net, options=n2d2py.CalibrationOptions(stimuli=calib))
-    graph = n2d2py.quantize(net, calibrated).graph
-    classes = case.real.shape[1] > 1 and (case.labels >= 0).all() and case.real[0].size != case.inputs[0].size
-    return cells(case.path.stem, graph, case.inputs, case.real, theirs(case, "MinMax"), case.labels if classes else None)
+def lines(case: Case, calib: int, given: np.ndarray | None, labels: np.ndarray | None) -> Iterator[list[str]]:
+    """The lines of a network: one for each runtime."""
+    for target in ("ONNX", "TFLite"):
+        if target == "TFLite" and find_spec("ai_edge_litert") is None:
+            continue
+        net = n2d2py.load(case.path, target)
+        options = n2d2py.CalibrationOptions(stimuli=calib if given is None else -1)
+        calibrated = (
+            n2d2py.calibrate(net, given, options=options) if given is not None else n2d2py.calibrate(net, options=options)
+        )
+        own = theirs(case, "MinMax") if target == "ONNX" else None
+        yield cells(case.path.stem, target, n2d2py.quantize(net, calibrated).graph, case.inputs, case.real, own, labels)
 
 
-def of_modern(folder: Path, count: int) -> list[str]:
-    """A line for a network of the folder `modern`."""
+def of_modern(folder: Path, count: int) -> Iterator[list[str]]:
+    """The lines of a network of the folder `modern`."""
     (file,) = folder.glob("*.onnx")
     x, given = np.load(folder / "eval.npz")["x"], np.load(folder / "calib.npy")
     x = x if count < 0 else x[:count]
-    float_run = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
-    real = np.concatenate(
-        [
-            np.asarray(float_run.run(None, {float_run.get_inputs()[0].name: x[start : start + BATCH]})[0])
-            for start in range(0, len(x), BATCH)
-        ]
-    ).reshape(len(x), -1)
-    net = n2d2py.load(file)
-    calibrated = n2d2py.calibrate(net, given, options=n2d2py.CalibrationOptions(stimuli=-1))
-    case = Case(file, file, given, x, np.full(len(x), -1), real)
-    return cells(folder.name, n2d2py.quantize(net, calibrated).graph, x, real, theirs(case, "MinMax"), None)
+    run = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    name = run.get_inputs()[0].name
+    parts = [np.asarray(run.run(None, {name: x[start : start + BATCH]})[0]) for start in range(0, len(x), BATCH)]
+    real = np.concatenate(parts).reshape(len(x), -1)
+    for line in lines(Case(file, file, given, x, np.full(len(x), -1), real), -1, given, None):
+        yield [folder.name, *line[1:]]
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -154,18 +150,20 @@ def main(words: Sequence[str] | None = None) -> None:
         *sorted(path.name for path in data.iterdir() if path.is_dir()),
     ]
     print(f"Machine: {machine()}. {arguments.calib} calibration stimuli. ONNX Runtime {onnxruntime.__version__}.\n")
-    header = ["network", "stimuli", "layers equal %", "within a step %", "top-1 as simulated %"]
+    header = ["network", "export", "stimuli", "layers equal %", "within a step %", "top-1 as simulated %"]
     header += ["score %: float / ours / its own", "agreement %, ours", "error", "agreement %, its own", "error"]
-    print("| " + " | ".join(header) + " |\n|---" + "|---:" * (len(header) - 1) + "|")
+    print("| " + " | ".join(header) + " |\n|---|---" + "|---:" * (len(header) - 2) + "|")
     for name in names:
         if name.endswith(".ini"):
             case = prepare(Path(name).resolve(), arguments.calib, arguments.test)
             if case.model is None:
                 continue
-            line = of_case(case, arguments.calib)
+            classes = case.real.shape[1] > 1 and (case.labels >= 0).all() and case.real[0].size != case.inputs[0].size
+            found = lines(case, arguments.calib, None, case.labels if classes else None)
         else:
-            line = of_modern(data / name, arguments.test)
-        print("| " + " | ".join(line) + " |", flush=True)
+            found = of_modern(data / name, arguments.test)
+        for line in found:
+            print("| " + " | ".join(line) + " |", flush=True)
 
 
 if __name__ == "__main__":
