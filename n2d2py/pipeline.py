@@ -157,6 +157,7 @@ def calibrate_only(network: LoadedNetwork, options: RunOptions) -> Path:
             "E007", "-calibOnly, but the network is quantized already", remedy=f"export it with -export {target_names()[0]}"
         )
     quantized = quantize_stage(calibrate_stage(network, options.calibration), options.quantization, options.given)
+    log.raise_on_strict()
     manifest = Manifest(
         "calibration",
         network.graph.name,
@@ -179,7 +180,9 @@ def export_network(network: LoadedNetwork, options: RunOptions) -> ExportRun:
     tested = tested_stimuli(network, options)
     integer = options.quantization.integer
     calibrated = calibrate_stage(network, options.calibration) if integer else network
-    return export_quantized(quantize_stage(calibrated, options.quantization, options.given), tested, options)
+    quantized = quantize_stage(calibrated, options.quantization, options.given)
+    log.raise_on_strict()
+    return export_quantized(quantized, tested, options)
 
 
 def export_quantized(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOptions) -> ExportRun:
