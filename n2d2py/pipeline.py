@@ -229,6 +229,8 @@ def _project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOp
     prepared = target.prepare(request)
     prepared.check()
     manifest = replace(target.manifest(prepared), command=options.command)
+    if quantized.types is not None and quantized.types.biases is not None:
+        manifest = replace(manifest, details={**manifest.details, "bias_correction": quantized.types.biases.as_dict()})
     return ExportJob(quantized, options, tested, stored, positions, memory, target, prepared, manifest)
 
 

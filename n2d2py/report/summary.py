@@ -72,6 +72,8 @@ def summary(data: ReportData, rows: Sequence[LayerRow]) -> dict[str, Any]:
         }
         for c in data.comparisons
     }
+    if data.biases is not None:
+        result["bias_correction"] = data.biases.as_dict()
     memory = footprint(data, rows)
     result["memory"] = {**asdict(memory), "ram": memory.ram, "flash": memory.flash}
     if data.latency is not None:
