@@ -185,6 +185,10 @@ CODES: dict[str, tuple[str, str]] = {
     "E516": ("the histogram of a layer that was not calibrated", "give one of those listed, or calibrate the network"),
     "E520": ("a flash budget below what the fewest bits take", "allow more bytes, or use a smaller network"),
     "E521": ("a RAM budget that no activations and no plan meet", "allow more bytes, or make the input smaller"),
+    "E522": (
+        "layers of an integer network that would compute in floating point, under -strict",
+        "set Quantize=0 where it is meant, or leave -strict out",
+    ),
     "E601": ("an unknown memory strategy", "use one of those listed"),
     "E602": ("a malformed memory graph", "correct it"),
     "E603": ("a setting of the memory planner that has no meaning", "use one of those listed"),
@@ -283,6 +287,10 @@ CODES: dict[str, tuple[str, str]] = {
     "W504": ("integers that score much less than floating point", "change the precision of the layers that are named"),
     "W505": ("a Concat in integers whose inputs have very different ranges", "set QuantBits=16 or Quantize=0 for it"),
     "W506": ("padding with a constant far beyond the range of the tensor", "pad with a value near it, or set Quantize=0"),
+    "W507": (
+        "layers of an integer network that compute in floating point without having been asked to",
+        "see the table; Quantize=0 says that it is meant",
+    ),
     "W701": ("NVDLA layers that run on the CPU as extension operations", "run the loadable with `n2d2py-nvdla`"),
     "W702": ("a loadable that leaves weights in the convolution buffer", "compile it again before it runs more than once"),
     "W801": ("no compiler: the compiled export is not tested", "install g++ and make"),

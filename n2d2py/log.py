@@ -92,9 +92,11 @@ def detail(text: str, *args: object) -> None:
     _logger.debug(text, *args)
 
 
-def warning(code: str, what: str, *, where: Location | str | None = None, remedy: str | None = None) -> None:
-    """Something that is probably not meant; an error under -strict. `code` is such as "W104"."""
-    problem = N2D2Error(code, what, where=where, remedy=remedy)
+def warning(
+    code: str, what: str, *, where: Location | str | None = None, remedy: str | None = None, strict: str | None = None
+) -> None:
+    """Something that is probably not meant; an error under -strict, with the code `strict` if it has one. `code` is such as "W104"."""
+    problem = N2D2Error(strict if _strict and strict else code, what, where=where, remedy=remedy)
     _warnings.append(problem)
     if not _strict:
         _logger.warning("%s", problem.line())

@@ -144,6 +144,7 @@ def calibrate_only(network: LoadedNetwork, options: RunOptions) -> Path:
             "E007", "-calibOnly, but the network is quantized already", remedy=f"export it with -export {target_names()[0]}"
         )
     quantized = quantize_stage(calibrate_stage(network, options.calibration), options.quantization, options.given)
+    log.raise_on_strict()
     manifest = Manifest(
         "calibration",
         network.graph.name,
@@ -166,7 +167,9 @@ def export_network(network: LoadedNetwork, options: RunOptions) -> ExportRun:
     tested = tested_stimuli(network, options)
     integer = options.quantization.integer
     calibrated = calibrate_stage(network, options.calibration) if integer else network
-    return export_quantized(quantize_stage(calibrated, options.quantization, options.given), tested, options)
+    quantized = quantize_stage(calibrated, options.quantization, options.given)
+    log.raise_on_strict()
+    return export_quantized(quantized, tested, options)
 
 
 def export_quantized(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOptions) -> ExportRun:
@@ -213,6 +216,8 @@ def _project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOp
     prepared = target.prepare(request)
     prepared.check()
     manifest = replace(target.manifest(prepared), command=options.command)
+    if quantized.types is not None and quantized.types.biases is not None:
+        manifest = replace(manifest, details={**manifest.details, "bias_correction": quantized.types.biases.as_dict()})
     return ExportJob(quantized, options, tested, stored, positions, memory, target, prepared, manifest)
 
 

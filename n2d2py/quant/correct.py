@@ -7,10 +7,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, QuantNode
 from n2d2py.quant.contract import LayerTypes, quantize_layer
-from n2d2py.quant.layerwise import LayerwiseRun
+from n2d2py.quant.corrections import BiasCorrections
+from n2d2py.quant.held_back import HeldBack, gain, split
+from n2d2py.quant.layerwise import LayerwiseRun, expected_error
 from n2d2py.quant.moments import has_moments
 from n2d2py.quant.narrow import has_narrow
 from n2d2py.quant.options import QuantOptions
@@ -18,6 +21,9 @@ from n2d2py.quant.quantize import form_layer, layer_types, typed_graph
 from n2d2py.quant.rounding import CompensatedRounding, Remembered
 from n2d2py.quant.sequential import refinable_tensors, refined_type
 from n2d2py.quant.types import TensorTypes
+
+_ENOUGH = 64
+"""Stimuli that correct; with fewer, those that were held back correct too once it is known what to keep."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,28 @@ def correct(graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], opt
     """
     if not samples or not options.needs_samples:
         return Corrected(types)
+    if not options.correct_bias:
+        return _pass(graph, types, samples, options, None)
+    fitted, held = split(samples)
+    biases = _Biases(HeldBack(graph, typed_graph(graph, types, options), held))
+    result = _pass(graph, types, fitted, options, biases)
+    found = biases.result()
+    if held and sum(len(batch) for batch in fitted) < _ENOUGH:
+        log.detail("corrected again on all %d stimuli", sum(len(batch) for batch in samples))
+        again = _Biases(HeldBack(graph, typed_graph(graph, types, options), []), frozenset(found.shifts))
+        result = _pass(graph, types, samples, options, again)
+        found = replace(found, shifts=again.shifts)
+    elif not found.used:
+        result = Corrected(result.types, {**result.layers, **biases.plain})
+    log.notice("%s", found.line())
+    log.detail("biases corrected: %s; not: %s", ", ".join(found.kept), ", ".join(found.dropped))
+    return Corrected(replace(result.types, biases=found), result.layers)
+
+
+def _pass(
+    graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], options: QuantOptions, biases: _Biases | None
+) -> Corrected:
+    """One way of the samples through the network, layer after layer; `biases` takes what was corrected, None corrects none."""
     types = TensorTypes(dict(types.types), dict(types.thresholds), types.coarse)
     typed = typed_graph(graph, types, options)
     run = LayerwiseRun(graph, typed, samples)
@@ -50,11 +78,42 @@ def correct(graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], opt
             types.thresholds[node.output] = kind.reach
         layer = layer_types(graph, node, types, options)
         try:
-            layers[node.name] = _corrected(node, layer, run, narrow) if layer else _advanced(node, form_layer(node, None), run)
+            layers[node.name] = (
+                _corrected(node, layer, run, biases, narrow) if layer else _advanced(node, form_layer(node, None), run, biases)
+            )
         except N2D2Error:
             break
         run.forget()
+        if biases is not None:
+            biases.held.finish(node)
     return Corrected(types, layers)
+
+
+class _Biases:
+    """The corrections of biases so far, and the layers as they are without."""
+
+    def __init__(self, held: HeldBack, only: frozenset[str] | None = None):
+        """`only`: the layers that may be corrected, where that is known."""
+        self.held, self.only = held, only
+        self.plain: dict[str, QuantNode] = {}
+        self.shifts: dict[str, np.ndarray] = {}
+        self._dropped: list[str] = []
+
+    def add(self, node: Node, plain: QuantNode, shift: np.ndarray, better: bool) -> None:
+        """A layer whose bias can be corrected."""
+        self.plain[node.name] = plain
+        if better and shift.any():
+            self.shifts[node.name] = shift
+        else:
+            self._dropped.append(node.name)
+
+    def result(self) -> BiasCorrections:
+        """What holds at the outputs of the network."""
+        corrected, plain = self.held.errors()
+        worse = self.held.stimuli > 0 and corrected >= plain
+        return BiasCorrections(
+            self.held.stimuli, tuple(self.shifts), tuple(self._dropped), corrected, plain, {} if worse else self.shifts
+        )
 
 
 def alternatives(
@@ -80,12 +139,14 @@ def alternatives(
     return found
 
 
-def _advanced(node: Node, typed: QuantNode, run: LayerwiseRun) -> QuantNode:
+def _advanced(node: Node, typed: QuantNode, run: LayerwiseRun, biases: _Biases | None) -> QuantNode:
     run.advance(node, typed)
+    if biases is not None:
+        biases.held.advance(node, typed)
     return typed
 
 
-def _corrected(node: Node, layer: LayerTypes, run: LayerwiseRun, narrow: bool) -> QuantNode:
+def _corrected(node: Node, layer: LayerTypes, run: LayerwiseRun, biases: _Biases | None, narrow: bool) -> QuantNode:
     """The integer form of the next layer of the run, with the corrections that the options ask for; `narrow`: the network
     has weights of few bits."""
     options = layer.options
@@ -93,9 +154,20 @@ def _corrected(node: Node, layer: LayerTypes, run: LayerwiseRun, narrow: bool) -
         rounding = CompensatedRounding(run.moments(node, narrow))
         layer = replace(layer, rounding=Remembered(rounding), ranging=rounding.magnitudes)
     typed = quantize_layer(node, layer)
-    error = run.advance(node, typed)
-    if options.correct_bias and error is not None:
-        bias = node.params["bias"] + error
-        typed = quantize_layer(replace(node, params={**node.params, "bias": bias}), layer)
-        run.redo(typed)
-    return typed
+    found = run.advance(node, typed)
+    if biases is None:
+        return typed
+
+    judged = biases.held.advance(node, typed)
+    if found is None or judged is None:
+        return typed
+    error = expected_error(*(np.concatenate(values) for values in zip(*found, strict=True)))
+    allowed = biases.only is None or node.name in biases.only
+    better = allowed and (not judged or gain(error, judged) > 0)
+    biases.add(node, typed, error, better)
+    if not better or not error.any():
+        return typed
+    corrected = quantize_layer(replace(node, params={**node.params, "bias": node.params["bias"] + error}), layer)
+    run.redo(corrected)
+    biases.held.correct(corrected)
+    return corrected

@@ -8,12 +8,7 @@ form are those of `arithmetic/functions.py`, so that every export gives the same
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-
-from n2d2py import log
 from n2d2py.graph import Graph, Node
-from n2d2py.graph.describe import layer_macs
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.map import ArrayMap
@@ -28,8 +23,6 @@ from n2d2py.quant.contract import refusal, refused
 
 _EXACT = {"Logistic": "Sigmoid", "Exp": "Exp", "Log": "Log", "Erf": "Erf", "Softplus": "Softplus", "Sqrt": "Sqrt", "Abs": "Abs"}
 """Activation functions that are computed as maps of arrays there."""
-_NAMED = 6
-"""Layers in floating point that are named one by one."""
 _ORDERED = ("ArgMax", "ArgMin", "ArgMaxLast", "ArgMinLast")
 
 
@@ -163,29 +156,8 @@ def insert_conversions(graph: Graph) -> Graph:
             if (name, wants) not in converted:
                 converted[name, wants] = _convert(result, node, name, wants)
             node.inputs = [*node.inputs[:position], converted[name, wants], *node.inputs[position + 1 :]]
-    _tell(graph, [node for node in graph.nodes if node.name in chosen])
     result.verify()
     return result
-
-
-def _tell(graph: Graph, nodes: Sequence[Node]) -> None:
-    """Which layers are in floating point: by name where they are few, else how many of each operator and their share of the work."""
-    names = ", ".join(node.name for node in nodes)
-    if len(nodes) <= _NAMED:
-        log.notice("in floating point: %s", names)
-        return
-    chosen = {node.name for node in nodes}
-    macs = {node.name: layer_macs(graph, node) for node in graph.nodes}
-    share = 100 * sum(macs[name] for name in chosen) / max(sum(macs.values()), 1)
-    kinds = Counter(node.op.kind for node in nodes).most_common()
-    log.notice(
-        "in floating point: %d of %d layers, %.1f %% of the multiply-accumulates (%s); -verbose names them",
-        len(nodes),
-        len(graph.nodes),
-        share,
-        ", ".join(f"{count} {kind}" for kind, count in kinds),
-    )
-    log.detail("in floating point: %s", names)
 
 
 def _check(node: Node) -> None:

@@ -70,6 +70,16 @@ class LayerwiseRun:
         ]
         self._count = sum(len(x) for x in batches)
 
+    def beside(self) -> LayerwiseRun:
+        """Another way of the same stimuli through the integers, before the first layer; it has its real values from this one.
+
+        `redo` takes it on behind each `advance` of this one, `forget` as this one.
+        """
+        other = LayerwiseRun(self._graph, self._quantized, [])
+        other._parts = [_Part(part.real, dict(part.stored)) for part in self._parts]
+        other._count = self._count
+        return other
+
     def moments(self, node: Node, thorough: bool = False) -> Moments:
         """Moments of the inputs of the next layer; `thorough`: of more positions, and beside the float network."""
         name = node.inputs[0]
@@ -94,11 +104,10 @@ class LayerwiseRun:
 
         return list(ordered_map(run, self._parts))
 
-    def advance(self, node: Node, typed: QuantNode) -> np.ndarray | None:
-        """Computes the outputs of the next layer; of a layer with a bias, the error of each output channel (C) to expect.
+    def advance(self, node: Node, typed: QuantNode) -> list[tuple[np.ndarray, np.ndarray]] | None:
+        """Computes the outputs of the next layer; of a layer with a bias, by batch the sums of its errors and their numbers.
 
-        It is the mean over values that neither the activation nor the integers clip, times 1 - v / mean^2, not below 0: v is
-        the variance of the mean as the stimuli differ, so that few stimuli, or such that disagree, correct less.
+        Both are (n, C), over values that neither the activation nor the integers clip: see `expected_error`.
         """
         biased = "bias" in node.params and typed.clamp is not None
 
@@ -111,15 +120,20 @@ class LayerwiseRun:
             return self._errors(part, node, typed) if biased else None
 
         found = list(ordered_map(run, self._parts))
-        if not biased:
-            return None
-        sums, counts = zip(*found, strict=True)
-        return expected_error(np.concatenate(sums), np.concatenate(counts))
+        return [one for one in found if one is not None] if biased else None
 
     def redo(self, typed: QuantNode) -> None:
         """Computes the integers of the layer just advanced over once more, from another form of it."""
         for _ in ordered_map(lambda part: self._run_integers(part, typed), self._parts):
             pass
+
+    def squares(self, name: str) -> tuple[float, float]:
+        """Of a live tensor: sum of the squares of its errors, and of its real values."""
+        kind, sums = self._quantized.type(name), np.zeros(2)
+        for part in self._parts:
+            real = part.real[name].astype(np.float64)
+            sums += np.square(kind.dequantize(part.stored[name]) - real).sum(), np.square(real).sum()
+        return float(sums[0]), float(sums[1])
 
     def forget(self) -> None:
         """Frees what no layer behind the one just advanced over reads."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from n2d2py import log
-from n2d2py.graph import Graph, QuantGraph, QuantNode
+from n2d2py.graph import Graph, Node, QuantGraph, QuantNode
 from n2d2py.quant.isolation import Tail, isolated, slices
 from n2d2py.reference.engine import FloatEngine
 
@@ -20,7 +21,7 @@ class LayerLoss:
         error: mean |output - float output| over the outputs of the network, in their units.
         power: mean of the square of the same, by which layers are ranked; of independent errors it adds up.
         agreement: share of stimuli whose largest output stays the same, 0..1.
-        cause: "inputs", "weights", "output" or "clipping": what gives most of the error of the layer's own output,
+        cause: "inputs", "weights", "bias correction", "output" or "clipping": what gives most of the error of the layer's own output,
             "output" being its rounding alone.
         saturated: share of its output that is clipped, 0..1.
         bits, weight_bits: width of the narrowest tensor that it reads or writes, and of its weights (0 without any).
@@ -38,18 +39,21 @@ class LayerLoss:
 
     @property
     def remedy(self) -> str:
-        """What to write into the layer's section; "" where only a wider range helps."""
-        if self.cause == "clipping":
+        """What to write into the layer's section; "" where only a wider range helps, or an option for all layers."""
+        if self.cause in ("clipping", "bias correction"):
             return ""
         if self.cause == "weights" and 0 < self.weight_bits <= 8:
             return f"QuantWeightBits={16 if self.weight_bits == 8 else 8}"
         return "QuantBits=16" if self.bits == 8 else "Quantize=0"
 
 
-def layer_losses(graph: Graph, quantized: QuantGraph, stimuli: np.ndarray) -> list[LayerLoss]:
+def layer_losses(
+    graph: Graph, quantized: QuantGraph, stimuli: np.ndarray, shifts: Mapping[str, np.ndarray] | None = None
+) -> list[LayerLoss]:
     """The losses of all integer layers that compute, the worst first; `graph` is the float network of `quantized`.
 
-    `stimuli` (N, C, H, W) are those of the input, or vectors of all inputs (graph/inputs.py).
+    `stimuli` (N, C, H, W) are those of the input, or vectors of all inputs (graph/inputs.py). `shifts`: by layer, what a correction
+    added to its bias (C): it makes up for the layers before, and is an error where they are floating point.
     """
     nodes = [
         node for node in quantized.nodes if quantized.is_integer(node) and not node.op.moves_values and node.op.kind != "Concat"
@@ -61,8 +65,11 @@ def layer_losses(graph: Graph, quantized: QuantGraph, stimuli: np.ndarray) -> li
         real = engine.run(batch)
         for node in log.progress(nodes, f"layers one by one {index + 1}/{len(batches)}", total=len(nodes), unit="layer"):
             tail = Tail(graph, [node.output])
-            sums[node.name].add(graph, quantized, node, real, tail)
+            sums[node.name].add(graph, quantized, node, real, tail, (shifts or {}).get(node.name))
     return sorted((sums[node.name].result(graph, quantized, node) for node in nodes), key=lambda loss: -loss.power)
+
+
+_CAUSES = ("inputs", "weights", "bias correction", "output", "clipping")
 
 
 class _Sums:
@@ -71,9 +78,17 @@ class _Sums:
     def __init__(self) -> None:
         self.error = self.power = 0.0
         self.count = self.same = self.stimuli = self.clipped = self.stored = 0
-        self.parts: dict[str, float] = dict.fromkeys(("inputs", "weights", "output", "clipping"), 0.0)
+        self.parts: dict[str, float] = dict.fromkeys(_CAUSES, 0.0)
 
-    def add(self, graph: Graph, quantized: QuantGraph, node: QuantNode, real: dict[str, np.ndarray], tail: Tail) -> None:
+    def add(
+        self,
+        graph: Graph,
+        quantized: QuantGraph,
+        node: QuantNode,
+        real: dict[str, np.ndarray],
+        tail: Tail,
+        shift: np.ndarray | None,
+    ) -> None:
         kind = quantized.type(node.output)
         stored = isolated(quantized, node, real)
         restored = kind.dequantize(stored)
@@ -88,7 +103,7 @@ class _Sums:
         self.stimuli += len(stored)
         self.clipped += int(np.count_nonzero(np.abs(real[node.output]) > kind.scale * (kind.qmax + 0.5)))
         self.stored += stored.size
-        for part, power in _parts(graph, quantized, node, real, restored).items():
+        for part, power in _parts(graph, quantized, node, real, restored, shift).items():
             self.parts[part] += power
 
     def result(self, graph: Graph, quantized: QuantGraph, node: QuantNode) -> LayerLoss:
@@ -107,10 +122,15 @@ class _Sums:
 
 
 def _parts(
-    graph: Graph, quantized: QuantGraph, node: QuantNode, real: dict[str, np.ndarray], restored: np.ndarray
+    graph: Graph,
+    quantized: QuantGraph,
+    node: QuantNode,
+    real: dict[str, np.ndarray],
+    restored: np.ndarray,
+    shift: np.ndarray | None,
 ) -> dict[str, float]:
-    """Power of the error of the layer's output from rounding its inputs, rounding and clipping its output, and (the
-    rest) rounding its weights."""
+    """Power of the error of the layer's output from rounding its inputs, rounding and clipping its output, the
+    correction of its bias, and (the rest) rounding its weights."""
     source, exact = graph.node(node.name), real[node.output]
     inputs = [kind.dequantize(kind.quantize(real[name])) for name in node.inputs for kind in [quantized.type(name)]]
     values = source.op.run(inputs, source)[0]
@@ -123,6 +143,15 @@ def _parts(
         "output": float(lost[~beyond].sum()),
         "clipping": float(lost[beyond].sum()),
     }
+    if shift is not None:
+        parts["bias correction"] = _shifted(source, inputs, values, shift)
     total = float(np.square(restored - exact, dtype=np.float64).sum())
     weighted = "weights" in node.params
     return {**parts, "weights": max(0.0, total - sum(parts.values())) if weighted else 0.0}
+
+
+def _shifted(source: Node, inputs: list[np.ndarray], values: np.ndarray, shift: np.ndarray) -> float:
+    """Power of what a change of a layer's bias changes of its output `values`, behind its activation."""
+    found = source.op.run(inputs, replace(source, params={**source.params, "bias": source.params["bias"] + shift}))[0]
+    found = source.activation(found) if source.activation is not None else found
+    return float(np.square(found - values, dtype=np.float64).sum())

@@ -17,6 +17,7 @@ from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import ChannelClip, Clip
 from n2d2py.operators.pool import Pool
+from n2d2py.quant.corrections import BiasCorrections
 from n2d2py.quant.float_fallback import float_tensors
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.joins import CoarseJoin, fill_values, type_concats, with_fills
@@ -33,12 +34,14 @@ _HEADROOM = 2.0
 class TensorTypes:
     """types: number type of each tensor; thresholds: largest real magnitude that the calibrated ones hold.
 
-    `coarse` are the Concats and the fill values whose integers are too coarse for what they hold.
+    `coarse` are the Concats and the fill values whose integers are too coarse for what they hold; `biases` says which biases were
+    corrected and why, None where none should be.
     """
 
     types: dict[str, NumType]
     thresholds: dict[str, float]
     coarse: tuple[CoarseJoin, ...] = ()
+    biases: BiasCorrections | None = None
 
 
 def _moves(node) -> bool:

@@ -12,6 +12,7 @@ from n2d2py.graph import Graph, QuantGraph
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.quant.compare import LayerComparison
+from n2d2py.quant.corrections import BiasCorrections
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.sensitivity import LayerLoss
@@ -50,6 +51,7 @@ class ReportData:
         losses: what each layer costs in integers, the worst first, over `losses_stimuli`.
         search: how bits were chosen under a budget; None without.
         pictures: bytes (H, W) or (H, W, 3) of misclassified stimuli, by their number.
+        biases: what was found of the corrections of biases; None where none should be made.
         command: the command line that gives these results again.
     """
 
@@ -78,6 +80,7 @@ class ReportData:
     search: BitSearch | None = None
     pictures: Mapping[int, np.ndarray] = field(default_factory=dict)
     command: str = ""
+    biases: BiasCorrections | None = None
 
     @property
     def typed(self) -> QuantGraph:

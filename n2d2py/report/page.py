@@ -17,6 +17,7 @@ from n2d2py.report.confusion_plot import draw_confusion_svg, frequent_confusions
 from n2d2py.report.data import ReportData
 from n2d2py.report.drawing import draw_network
 from n2d2py.report.histogram_plot import CANDIDATE_CLASSES, HistogramPlot, draw_histogram
+from n2d2py.report.in_float import float_layers_in, float_shares
 from n2d2py.report.layer_table import layer_table
 from n2d2py.report.layers import LayerRow, totals
 from n2d2py.report.memory_plot import draw_memory
@@ -42,10 +43,13 @@ class Missed:
 
 def report_page(data: ReportData, rows: list[LayerRow], ranges: list[TensorRange]) -> str:
     """The text of the page."""
+    in_float = float_layers_in(data.qgraph, data.graph)
     page = rendered(
         "report.html.j2",
         data=data,
         rows=rows,
+        in_float=in_float,
+        in_float_shares=float_shares(in_float),
         totals=totals(rows),
         tiles=tiles(data, rows),
         times=latency_bars(data, rows),

@@ -75,6 +75,8 @@ def sensitivity_advice(losses: Sequence[LayerLoss], quality: str) -> str:
     options = [] if quality == "best" else ["-quality best"]
     if any(loss.saturated > 1e-3 for loss in losses):
         options.append("-act-clipping-mode None")
+    if any(loss.cause == "bias correction" for loss in losses):
+        options.append("-no-bias-correction")
     lines.append(
         f"{'or' if remedies else 'To try,'} for all layers: " + ", ".join([*options, "more stimuli with -calib", "-nbbits 16"])
     )

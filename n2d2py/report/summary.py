@@ -9,6 +9,7 @@ from typing import Any
 
 from n2d2py.report.data import ReportData
 from n2d2py.report.footprint import Footprint
+from n2d2py.report.in_float import float_layers_in, float_shares
 from n2d2py.report.layers import LayerRow, layer_times, totals
 from n2d2py.targets import agreement
 
@@ -33,10 +34,12 @@ def summary(data: ReportData, rows: Sequence[LayerRow]) -> dict[str, Any]:
     `scores` holds top-1 percent by label, null where not run or not labelled; `mse` the same for
     auto-encoders, only when there is one. An SQNR without any error is null, and a figure that is not finite.
     `memory` has RAM and flash with their parts, null where not measured; `latency` only when it was timed, `instructions` when they were counted; `table` a
-    record for each layer.
+    record for each layer. `in_float`: the layers that stay in floating point, and their shares.
     """
     sums = totals(rows)
     others = [label for label, _ in data.scores if label not in SCORE_LABELS]  # of targets with a runner of their own
+    in_float = float_layers_in(data.qgraph, data.graph)
+    macs, size = float_shares(in_float)
     scores = {label: data.score(label) for label in dict.fromkeys((*SCORE_LABELS, *others))}
     result: dict[str, Any] = {
         "network": data.network,
@@ -47,6 +50,7 @@ def summary(data: ReportData, rows: Sequence[LayerRow]) -> dict[str, Any]:
         "parameters": sums.parameters,
         "macs": sums.macs,
         "layers": sums.layers,
+        "in_float": {"layers": [one.layer for one in in_float], "macs_percent": 100 * macs, "bytes_percent": 100 * size},
         "scores": {label: score.top1 if score is not None else None for label, score in scores.items()},
     }
     base = scores["float"]
@@ -66,6 +70,8 @@ def summary(data: ReportData, rows: Sequence[LayerRow]) -> dict[str, Any]:
         }
         for c in data.comparisons
     }
+    if data.biases is not None:
+        result["bias_correction"] = data.biases.as_dict()
     memory = footprint(data, rows)
     result["memory"] = {**asdict(memory), "ram": memory.ram, "flash": memory.flash}
     if data.latency is not None:

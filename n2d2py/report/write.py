@@ -12,6 +12,7 @@ from n2d2py.report.calibration import tensor_ranges, write_calibration
 from n2d2py.report.comparison import comparison_csv, comparison_text, levels_csv, worst_csv, worst_text
 from n2d2py.report.data import ReportData
 from n2d2py.report.drawing import draw_network
+from n2d2py.report.in_float import float_layers_csv, float_layers_in, float_layers_text
 from n2d2py.report.layers import layer_rows, layers_csv, layers_text
 from n2d2py.report.page import report_page
 from n2d2py.report.summary import summary
@@ -20,7 +21,7 @@ from n2d2py.report.summary import summary
 def write_report(data: ReportData, folder: Path) -> None:
     """Writes all files of a report into `folder` (the export's `statistics`); equal data give equal bytes.
 
-    layers.csv, layers.txt, summary.json, report.html; calibration/ (ranges and histograms); memory/ with a
+    layers.csv, layers.txt, float_layers.csv and .txt where an integer network has such, summary.json, report.html; calibration/ (ranges and histograms); memory/ with a
     plan; bits/ with a search for bits; graph/network.svg and graph.json; compare.txt, compare.csv, compare_levels.csv and compare_stimuli.csv with
     comparisons.
     """
@@ -28,6 +29,10 @@ def write_report(data: ReportData, folder: Path) -> None:
     ranges = tensor_ranges(data)
     write_text(folder / "layers.csv", layers_csv(rows))
     write_text(folder / "layers.txt", layers_text(rows))
+    in_float = float_layers_in(data.qgraph, data.graph)
+    if in_float:
+        write_text(folder / "float_layers.csv", float_layers_csv(in_float))
+        write_text(folder / "float_layers.txt", float_layers_text(in_float))
     write_text(folder / "summary.json", json.dumps(summary(data, rows), indent=1, allow_nan=False) + "\n")
     write_calibration(folder / "calibration", data, ranges)
     if data.problem is not None and data.plan is not None:

@@ -22,7 +22,7 @@ from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.options import CalibrationOptions, keeps_channels
 
-_MOST_SAMPLES = {"fast": 32, "default": 64, "best": 256}
+_MOST_SAMPLES = {"fast": 32, "default": 96, "best": 288}
 """Stimuli for the corrections by quality; more of them cost time and change little."""
 
 STATISTICS_FILE = "statistics/calibration/statistics.npz"

@@ -15,6 +15,7 @@ from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.prequantized import quantize_prequantized
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.types import TensorTypes
+from n2d2py.report import float_layers_in, float_layers_text, float_shares
 from n2d2py.report.bits import BitSearch
 from n2d2py.stages.budget import fit_budgets
 from n2d2py.stages.calibrate import Calibration
@@ -68,6 +69,7 @@ def quantize_stage(
     if observed is None:
         check_prequantized(options.bits, [name for name in given if name != "calib" or not network.trained_quantized])
         graph, real = quantize_prequantized(network.graph, chosen)
+        tell_in_float(graph, real)
         return QuantizedNetwork(network, report, graph, real, chosen, quality=quality)
     if not observed.samples and (chosen.needs_samples or chosen.mixed):
         log.notice("without calibration stimuli, weights are rounded to the nearest and biases are not corrected")
@@ -84,7 +86,33 @@ def quantize_stage(
             sum("weights" in node.params for node in observed.graph.nodes),
         )
     graph, types = quantize_observed(observed, chosen)
+    tell_in_float(graph, observed.graph)
     return QuantizedNetwork(network, report, graph, observed.graph, chosen, observed, types, quality, search)
+
+
+_NAMED = 3
+"""Layers in floating point that the warning names."""
+_SHOWN = 12
+"""Layers in floating point that the table on the terminal has."""
+
+
+def tell_in_float(graph: QuantGraph, real: Graph) -> None:
+    """The table of what computes in floating point; W507 where it was not asked for, under -strict the error E522."""
+    found = float_layers_in(graph, real)
+    if not found:
+        return
+    log.notice("%s", float_layers_text(found, _SHOWN).rstrip("\n"))
+    silent = [one for one in found if not one.asked]
+    if silent:
+        macs, size = float_shares(silent)
+        log.warning(
+            "W507",
+            f"{len(silent)} of {len(graph.nodes)} layers compute in floating point without Quantize=0 "
+            f"({100 * macs:.1f} % of the multiply-accumulates, {100 * size:.1f} % of the bytes): "
+            f"{', '.join(one.layer for one in silent[:_NAMED])}{', ...' if len(silent) > _NAMED else ''}",
+            remedy="statistics/float_layers.txt has the reasons; Quantize=0 for a layer says that it is meant",
+            strict="E522",
+        )
 
 
 _WITHOUT_EFFECT = tuple(

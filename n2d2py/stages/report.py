@@ -74,6 +74,7 @@ def report_stage(
         search=quantized.search,
         pictures=_missed_pictures(scores, tested),
         command=options.command,
+        biases=types.biases if types else None,
     )
     write_report(data, folder / "statistics")
 

@@ -43,7 +43,8 @@ def sensitivity_stage(
         return Sensitivity()
     chosen = stimuli.spread(asked or _STIMULI)
     inputs = np.concatenate([x for x, _, _ in chosen.batches(16)])
-    losses = layer_losses(quantized.float_graph, quantized.graph, inputs)
+    biases = quantized.types.biases
+    losses = layer_losses(quantized.float_graph, quantized.graph, inputs, biases.shifts if biases else None)
     (folder / "statistics").mkdir(parents=True, exist_ok=True)
     (folder / "statistics" / "sensitivity.csv").write_text(sensitivity_csv(losses))
     text = sensitivity_text(losses) if asked else ""

@@ -66,7 +66,7 @@ def test_the_target_runs_from_end_to_end(place):
     folder = place / "export_TOY_int8"
     program, manifest = (json.loads((folder / name).read_text()) for name in ("toy.json", "manifest.json"))
     assert program["note"] == "hello" and [layer["unit"] for layer in program["layers"]] == [2, 0]
-    assert manifest["export"] == "TOY" and manifest["details"] == {"order": "inputs"}
+    assert manifest["export"] == "TOY" and manifest["details"]["order"] == "inputs"
     assert manifest["parameters"]["ToyLanes"] == 16
     # Its integers: signed bytes at both ends, one multiplier of 15 bits for each layer.
     with np.load(folder / "toy.npz") as file:

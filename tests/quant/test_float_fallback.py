@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, Precision
 from n2d2py.operators.activation import Activation
@@ -221,21 +220,6 @@ def test_conversions_stand_at_the_borders():
 def test_names_that_are_taken():
     graph = network(("x_float", Activation(Tanh()), "z"), ("s", Softmax(), "x"), ("x_float_", Activation(Tanh()), "s"))
     assert [node.name for node in insert_conversions(graph).nodes if isinstance(node.op, Convert)] == ["x_float__", "s_integer"]
-
-
-def test_the_notice_names_what_is_real(capsys):
-    log.setup()
-    insert_conversions(network(("s", Softmax(), "x"), ("y", Activation(Tanh()), "s"), ("t", Softmax(), "y")))
-    assert "in floating point: s, t\n" in capsys.readouterr().err
-
-
-def test_many_layers_are_counted_with_their_share_of_the_work(capsys):
-    log.setup(verbose=True)
-    chain = [(f"s{k}", Softmax(), f"s{k - 1}" if k else "x") for k in range(7)]
-    insert_conversions(network(*chain, ("y", Activation(Tanh()), "s6")))
-    said = capsys.readouterr().err
-    assert "in floating point: 7 of 8 layers, " in said and " % of the multiply-accumulates (7 Softmax); -verbose" in said
-    assert "in floating point: s0, s1, s2, s3, s4, s5, s6\n" in said
 
 
 def refused(*layers, **options) -> N2D2Error:

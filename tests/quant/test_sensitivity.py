@@ -124,3 +124,17 @@ def test_clipping_is_told_from_rounding():
     layer.rescale = type(layer.rescale)(layer.rescale.factors * 8)
     loss = next(loss for loss in layer_losses(graph, typed, data(8)) if loss.layer == "b")
     assert loss.cause == "clipping" and loss.remedy == "" and loss.saturated > 0.05
+
+
+def test_a_corrected_bias_is_told_from_rounded_weights():
+    """What a correction adds to a bias is an error of the layer alone: neither its weights nor its activations are to blame."""
+    graph, real = network(), network()
+    node, shift = graph.node("b"), np.full(6, 0.5, np.float32)
+    node.params = {**node.params, "bias": node.params["bias"] + shift}
+    _, typed, _ = quantized(graph)
+    found = {
+        known: next(loss for loss in layer_losses(real, typed, data(8), shifts) if loss.layer == "b")
+        for known, shifts in ((False, None), (True, {"b": shift}))
+    }
+    assert found[False].cause == "weights" and found[True].cause == "bias correction"
+    assert found[True].remedy == "" and found[True].power == found[False].power

@@ -1,0 +1,101 @@
+"""What an integer network computes in floating point all the same: which layers, why, and how much of the work and bytes."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from n2d2py.graph import Graph, QuantGraph
+from n2d2py.operators.convert import Convert
+from n2d2py.quant.contract import refused
+from n2d2py.report.layers import layer_rows, totals
+from n2d2py.targets import text_table
+
+__all__ = ["FloatLayer", "float_layers_csv", "float_layers_in", "float_layers_text", "float_shares"]
+
+
+@dataclass(frozen=True)
+class FloatLayer:
+    """A layer in floating point inside of an integer network.
+
+    Attributes:
+        reason: why it has no integers.
+        asked: whether the user asked for it (`Quantize=0`).
+        macs: share of the multiply-accumulates of the network, 0..1.
+        bytes: share of the bytes of all constants and layer outputs, 0..1.
+    """
+
+    layer: str
+    operator: str
+    reason: str
+    asked: bool
+    macs: float
+    bytes: float
+
+
+def float_layers_in(graph: QuantGraph, real: Graph) -> list[FloatLayer]:
+    """The layers of an integer network that read or write floating point, in the order of execution; none in a float network.
+
+    Conversions at their borders are no layers of the network. `real` is the float network of the same layers.
+    """
+    if not graph.is_mixed:
+        return []
+    sources = {node.name: node for node in real.nodes}
+    rows = layer_rows(graph)
+    work = max(totals(rows).macs, 1)
+    size = max(sum(row.parameter_bytes + row.activation_bytes for row in rows), 1)
+    found = []
+    for node, row in zip(graph.nodes, rows, strict=True):
+        if graph.is_integer(node) or isinstance(node.op, Convert):
+            continue
+        source = sources.get(node.name)
+        asked = source is not None and real.precision(source).quantize is False
+        reason = None if source is None or asked else refused(source)
+        why = "Quantize=0" if asked else _formless(row.type, reason) if reason else "its neighbours are in floating point"
+        share = (row.parameter_bytes + row.activation_bytes) / size
+        found.append(FloatLayer(node.name, row.type, why, asked, row.macs / work, share))
+    return found
+
+
+def _formless(operator: str, reason: str) -> str:
+    return "no integer form" if reason == operator else f"{reason}: no integer form"
+
+
+def float_shares(layers: Sequence[FloatLayer]) -> tuple[float, float]:
+    """Shares of the multiply-accumulates and of the bytes, 0..1."""
+    return sum(one.macs for one in layers), sum(one.bytes for one in layers)
+
+
+def _cells(one: FloatLayer) -> list[str]:
+    return [one.layer, one.operator, one.reason, f"{100 * one.macs:.2f}", f"{100 * one.bytes:.2f}"]
+
+
+_HEADER = ["layer in floating point", "operator", "reason", "MACs %", "bytes %"]
+
+
+def float_layers_text(layers: Sequence[FloatLayer], most: int | None = None) -> str:
+    """A line for each, then the sums; with `most`, only so many, those of the most work and bytes."""
+    shown = list(layers)
+    if most is not None and len(layers) > most:
+        first = sorted(range(len(layers)), key=lambda k: (-layers[k].macs - layers[k].bytes, k))[:most]
+        shown = [layers[k] for k in sorted(first)]
+    rows = [_cells(one) for one in shown]
+    if len(shown) < len(layers):
+        macs, size = (a - b for a, b in zip(float_shares(layers), float_shares(shown), strict=True))
+        rows.append([f"{len(layers) - len(shown)} more", "", "", f"{100 * macs:.2f}", f"{100 * size:.2f}"])
+    macs, size = float_shares(layers)
+    rows.append(["all", f"{len(layers)} layers", "", f"{100 * macs:.2f}", f"{100 * size:.2f}"])
+    return text_table(_HEADER, rows, left=3)
+
+
+def float_layers_csv(layers: Sequence[FloatLayer]) -> str:
+    """One line for each, without sums."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["layer", "operator", "reason", "asked", "macs_percent", "bytes_percent"])
+    for one in layers:
+        shares = (f"{100 * share:.6g}" for share in (one.macs, one.bytes))
+        writer.writerow([one.layer, one.operator, one.reason, int(one.asked), *shares])
+    return text.getvalue()
