@@ -63,6 +63,7 @@ class Option:
 
 
 _RUN, _DATA, _QUANT, _EXPORT, _OUT = "Run", "Data of an ONNX file", "Quantization", "Export", "Output"
+_LEARN = "Training"
 
 OPTIONS: tuple[Option, ...] = (
     Option(
@@ -91,6 +92,46 @@ OPTIONS: tuple[Option, ...] = (
         "layers whose weights are missing keep their initial values",
         _RUN,
         field="load.ignore_missing",
+    ),
+    Option(
+        "learn-epoch",
+        "int",
+        0,
+        "train the network of an INI: learn the Learn set N times, then go on with the best weights; needs PyTorch "
+        "(pip install n2d2py[train])",
+        _LEARN,
+        "N",
+        minimum=1,
+        field="training.epochs",
+    ),
+    Option("learn", "int", 0, "train on N stimuli, in place of -learn-epoch", _LEARN, "N", minimum=1, field="training.stimuli"),
+    Option(
+        "stop-valid",
+        "int",
+        0,
+        "end the training after N epochs without a better validation; 0: never",
+        _LEARN,
+        "N",
+        minimum=0,
+        field="training.patience",
+    ),
+    Option(
+        "learn-resume",
+        "flag",
+        False,
+        "go on with an interrupted training, from training/checkpoint.pt in the output folder",
+        _LEARN,
+        field="training.resume",
+    ),
+    Option(
+        "dev",
+        "int",
+        -1,
+        "number of the CUDA device that trains; -1: the processor",
+        _LEARN,
+        "N",
+        minimum=-1,
+        field="training.device",
     ),
     Option("test", "flag", False, "score the network on the test set: float, simulated and compiled", _RUN, field="score.test"),
     Option("nb-test", "int", -1, "number of test stimuli; -1 for all", _RUN, "N", minimum=-1, field="score.stimuli"),
@@ -509,12 +550,9 @@ OPTIONS: tuple[Option, ...] = (
 )
 
 _TRAINING = (
-    "learn",
-    "learn-epoch",
     "learn-stdp",
     "log-epoch",
     "valid-metric",
-    "stop-valid",
     "find-lr",
     "ws",
     "finetuning",
@@ -525,7 +563,6 @@ _TRAINING = (
     "ts",
     "l",
     "check",
-    "dev",
     "multidev",
     "dynamic-allocation",
     "bench",
@@ -710,6 +747,7 @@ def _warn_without_effect(a: Arguments) -> None:
         "that is for -test": () if a.test else ("nb-test", "test-index", "log-json"),
         "that is for -tune": () if a.tune else ("tune-command",),
         "that is for -export": () if a.export or a.memory_report else ("db-export", "export-parameters"),
+        "that is for -learn and -learn-epoch": () if a.learn or a.learn_epoch else ("stop-valid", "learn-resume", "dev"),
         "that is for INI files": ("w-ignore",) if a.network.endswith(".onnx") else (),
     }
     for name in a.fused:
@@ -726,6 +764,11 @@ def _check_together(a: Arguments) -> None:
         raise N2D2Error("E007", "-testQAT alone tests nothing here", remedy="add -test, which runs the integers of an export")
     if a.act_rescale_per_output not in (0, 1):
         raise N2D2Error("E003", f"-act-rescale-per-output {a.act_rescale_per_output} is neither 0 nor 1", remedy="give 0 or 1")
+    if a.learn and a.learn_epoch:
+        raise N2D2Error("E007", "-learn and -learn-epoch both say how long is trained", remedy="leave out one of them")
+    if (a.learn or a.learn_epoch) and (a.describe or a.memory_report or a.calib_reload):
+        other = "describe" if a.describe else "memory-report" if a.memory_report else "calib-reload"
+        raise N2D2Error("E007", f"-{other} has no meaning with a training", remedy="train first, then run it alone")
     if a.calibOnly and a.nbbits not in (8, 16):
         raise N2D2Error("E007", "-calibOnly has no meaning for floating point", remedy="use -nbbits 8 or 16")
     for name, count in (("compare", a.compare), ("latency", a.latency)):
@@ -896,8 +939,8 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
         if name in _TRAINING:
             raise _error(
                 "E005",
-                f"-{name} belongs to N2D2's training and bench tools, which n2d2py does not have",
-                "train elsewhere, then give the weights with -w or an ONNX file",
+                f"-{name} belongs to N2D2's tools of training and benches that n2d2py does not have",
+                "leave it out; -learn-epoch N trains a network",
             )
         if name not in table:
             like = nearest(name, table)
@@ -975,7 +1018,7 @@ def options_page() -> str:
             lines.append(f"| `{_signature(option)}` | {default} | {doc} |".replace("|  |", "| |"))
     lines += [
         "",
-        "Options of N2D2 for training ("
+        "Other options of N2D2 for training ("
         + ", ".join(f"`-{name}`" for name in _TRAINING)
         + ") are refused; "
         + ", ".join(f"`-{name}`" for name in _FUSED)

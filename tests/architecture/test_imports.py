@@ -30,6 +30,7 @@ FLOORS = (
         "n2d2py.frontend.ini.keys",
         "n2d2py.frontend.ini.mapping",
         "n2d2py.frontend.ini.quantizers",
+        "n2d2py.frontend.ini.recipes",
         "n2d2py.frontend.ini.trained",
         "n2d2py.frontend.ini.weights",
         "n2d2py.frontend.onnx.contract",
@@ -77,6 +78,7 @@ FLOORS = (
     ("n2d2py.export",),
     ("n2d2py.report",),
     ("n2d2py.plugin",),
+    ("n2d2py.training",),
     ("n2d2py.stages",),
     ("n2d2py.options", "n2d2py.pipeline", "n2d2py.plots"),
     ("n2d2py.completion",),
@@ -96,7 +98,7 @@ ONNX_ONLY = {
     "onnxscript": ("frontend/onnx/",),
     "onnxruntime": ("reference/", "frontend/onnx/folding.py"),
 }
-LATE = ("matplotlib", "PIL", "onnx", "onnxruntime", "onnxscript", "jinja2")
+LATE = ("matplotlib", "PIL", "torch", "onnx", "onnxruntime", "onnxscript", "jinja2")
 """Heavy libraries: `n2d2py -h` starts without them."""
 
 

@@ -28,8 +28,8 @@ TARGET = Schema(
         ),
         Key("TopN", Kind.UINT, 1, "labels kept of each stimulus; 5 gives top-1 and top-5", minimum=1),
         Key("LabelsMapping", Kind.PATH, "", "file of lines 'label output'"),
-        Key("TargetValue", Kind.FLOAT, 1.0, "training", ignored=TRAINING),
-        Key("DefaultValue", Kind.FLOAT, 0.0, "training", ignored=TRAINING),
+        Key("TargetValue", Kind.FLOAT, 1.0, "training: what the right output learns", ignored=TRAINING),
+        Key("DefaultValue", Kind.FLOAT, 0.0, "training: what the other outputs learn", ignored=TRAINING),
         Key("DataAsTarget", Kind.BOOL, False, "the input itself is the expected output (auto-encoders)"),
         Key("BinaryThreshold", Kind.FLOAT, 0.5, "decision threshold of a single output"),
         Key(
@@ -120,6 +120,7 @@ class ScoreTarget:
         as_data: the expected output is the input.
         kind: N2D2's type; whoever scores refuses those that it does not know.
         hue: LabelsHueOffset.
+        high, low: TargetValue and DefaultValue, which training wants of the right output and of the others.
         stored: what a TargetCompare compares with: folder, file pattern, order of axes, axes exchanged.
     """
 
@@ -133,6 +134,8 @@ class ScoreTarget:
     kind: str = "TargetScore"
     hue: float = 0.0
     stored: tuple[Path, str, str, bool] | None = None
+    high: float = 1.0
+    low: float = 0.0
 
 
 def _layers(name: str, graph: Graph) -> dict[str, str]:
@@ -164,6 +167,8 @@ def _target(name: str, tensor: str, section: Section, values: Values | None, doc
         "TargetScore" if kind == "Target" else kind,
         values["LabelsHueOffset"],
         stored,
+        values["TargetValue"],
+        values["DefaultValue"],
     )
 
 

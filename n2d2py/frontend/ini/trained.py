@@ -20,6 +20,7 @@ __all__ = [
     "QUANTIZED_ACTIVATION",
     "QUANTIZED_ELSEWHERE",
     "QUANTIZED_TRAINING",
+    "QUANTIZER_SOLVERS",
     "check_trained_keys",
     "has_quantized_training",
     "refuse_quantized_training",
@@ -55,11 +56,9 @@ def _positive(value: float) -> None:
         raise Unreadable(f"{value:g} is not above 0", "give a positive number", "E122")
 
 
-_SOLVERS = TRAINING.of(
-    "QWeightSolver*",
-    "QWeight.Solver*",
-    "QActSolver*",
-    "QAct.Solver*",
+QUANTIZER_SOLVERS = TRAINING.of("QWeightSolver*", "QWeight.Solver*", "QActSolver*", "QAct.Solver*")
+"""Solvers of quantizers, in the section of a layer or in its ConfigSection."""
+_SOLVERS = QUANTIZER_SOLVERS + TRAINING.of(
     "QWeight.Pruning*",
     "QWeight.Threshold",
     "QWeight.Delta",
