@@ -70,13 +70,13 @@ class LsqWeights(nn.Module):
 
     def __init__(self, steps: int, step: Tensor):
         super().__init__()
-        self.half = 2 ** (bits_of(steps) - 1)
+        self.reach = 2 ** (bits_of(steps) - 1)
         self.step = nn.Parameter(step)
 
     def forward(self, weights: Tensor) -> Tensor:
         each = self.step.reshape(-1, *(1,) * (weights.dim() - 1)).double()
-        gain = 1 / sqrt(weights.numel() / self.step.numel() * max(self.half - 1, 1))
-        return _Lsq.apply(weights.double(), each, -self.half, self.half - 1, gain).float()  # type: ignore[union-attr]
+        gain = 1 / sqrt(weights.numel() / self.step.numel() * max(self.reach - 1, 1))
+        return _Lsq.apply(weights.double(), each, -self.reach, self.reach - 1, gain).float()  # type: ignore[union-attr]
 
     def arrays(self) -> dict[str, Tensor]:
         """What is stored of it, by the names of N2D2's files."""
