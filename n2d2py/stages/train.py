@@ -24,7 +24,7 @@ from n2d2py.stages.score import expected_labels
 if TYPE_CHECKING:
     from n2d2py.training.loop import Goal
 
-__all__ = ["is_first_process", "train_stage"]
+__all__ = ["is_first_process", "not_trained", "require_torch", "train_stage"]
 
 
 def train_stage(path: Path, options: RunOptions) -> RunOptions:
@@ -36,9 +36,8 @@ def train_stage(path: Path, options: RunOptions) -> RunOptions:
         N2D2Error: E430 without PyTorch, E431 what cannot be trained, E432 a loss that is not finite, and what loading raises.
     """
     if path.suffix != ".ini":
-        raise N2D2Error("E431", "only networks of INI files are trained", where=str(path), remedy="name the file in an INI")
-    if find_spec("torch") is None:
-        raise N2D2Error("E430", "training needs PyTorch, which is not installed", remedy="pip install n2d2py[train]")
+        raise not_trained(path)
+    require_torch()
     from n2d2py.training.loop import Schedule, train
     from n2d2py.training.module import build_module
 
@@ -67,6 +66,17 @@ def train_stage(path: Path, options: RunOptions) -> RunOptions:
     if validation is not None:
         log.notice("best validation in epoch %d: %s", progress.best_epoch, best)
     return replace(options, load=replace(options.load, weights=str(best), training="done"))
+
+
+def require_torch() -> None:
+    """Raises E430 where PyTorch is not installed."""
+    if find_spec("torch") is None:
+        raise N2D2Error("E430", "training needs PyTorch, which is not installed", remedy="pip install n2d2py[train]")
+
+
+def not_trained(path: Path) -> N2D2Error:
+    """The error for a file that is no INI."""
+    return N2D2Error("E431", "only networks of INI files are trained", where=str(path), remedy="name the file in an INI")
 
 
 def is_first_process() -> bool:

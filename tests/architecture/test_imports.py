@@ -82,7 +82,7 @@ FLOORS = (
     ("n2d2py.stages",),
     ("n2d2py.options", "n2d2py.pipeline", "n2d2py.plots"),
     ("n2d2py.completion",),
-    ("n2d2py.api",),
+    ("n2d2py.api", "n2d2py.torch"),
     ("n2d2py.commands",),
     ("n2d2py", "n2d2py.__main__", "n2d2py.cli", "n2d2py.docs"),
 )

@@ -143,10 +143,38 @@ def test_without_pytorch(tmp_path, capsys, monkeypatch):
 
 
 @needs_torch
+def test_a_module_of_an_own_loop_and_back(tmp_path, capsys):
+    """Any loop may train the module; its folder gives the outputs of the module in inference."""
+    import torch
+
+    from n2d2py.torch import from_ini, to_weights
+
+    ini = small(tmp_path)
+    module = from_ini(ini)
+    optimizer = torch.optim.Adam(module.parameters(), lr=0.01)
+    x, labels = torch.rand(64, 1, 8, 8), torch.arange(64) % 10
+    losses = []
+    for _ in range(30):
+        loss = torch.nn.functional.nll_loss(module(x)["softmax"].clamp(min=1e-9).log(), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        module.bound()
+        losses.append(float(loss.detach()))
+    assert losses[-1] < 0.8 * losses[0]
+    again = from_ini(ini, to_weights(module, tmp_path / "weights"))
+    with torch.no_grad():
+        assert torch.equal(again.eval()(x)["softmax"], module.eval()(x)["softmax"])
+    status, text = run(capsys, ini, "-w", tmp_path / "weights", "-test", "-o", tmp_path / "out")
+    assert status == 0, text
+
+
+@needs_torch
+@pytest.mark.slow
 def test_several_processes(tmp_path):
     """The loop under torchrun: two processes that share each batch; the first one writes and tests."""
     words = ["-m", "n2d2py", str(small(tmp_path)), "-learn-epoch", "2", "-test", "-o", str(tmp_path / "out")]
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--master_port=29617"]
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
     done = subprocess.run([*launcher, *words], cwd=ROOT, text=True, capture_output=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     score = re.findall(r"Final recognition rate: ([0-9.]+)%", done.stdout)
