@@ -86,7 +86,7 @@ def test_digits_from_training_to_the_compiled_export(tmp_path, capsys):
     status, text = run(capsys, NETWORK, "-learn-epoch", "8", "-export", "CPP", "-nbbits", "8", "-test", "-o", tmp_path)
     assert status == 0, text
     scores = {row[0]: float(row[1]) for row in re.findall(r"^(float|simulated int8|compiled) +510 +([0-9.]+)%", text, re.M)}
-    assert scores["compiled"] == scores["simulated int8"] >= 92
+    assert scores["compiled"] == scores["simulated int8"] >= 88
     assert abs(scores["float"] - scores["simulated int8"]) <= 0.4
     assert "W108" not in text, "solver keys have an effect here"
 
