@@ -111,6 +111,7 @@ def run(arguments: Arguments) -> None:
     from n2d2py.plugin.skeleton import write_skeleton
     from n2d2py.report import describe_text
     from n2d2py.stages.report import print_scores
+    from n2d2py.stages.train import is_first_process
 
     path = Path(arguments.network)
     if arguments.new_operator:
@@ -118,6 +119,10 @@ def run(arguments: Arguments) -> None:
         return
     load_plugins(list(arguments.plugin))
     options = run_options(arguments)
+    if options.training.wanted:
+        options = pipeline.train_network(path, options)
+        if not is_first_process():
+            return
     network = pipeline.load_network(path, options)
     if arguments.calib_reload:
         options = pipeline.reloading(network, options)
@@ -132,7 +137,7 @@ def run(arguments: Arguments) -> None:
         log.notice("written: %s", pipeline.calibrate_only(network, options))
     elif arguments.test or arguments.log_outputs:
         print_scores(pipeline.score_float(network, options))
-    elif arguments.pre_samples < 0:
+    elif arguments.pre_samples < 0 and not options.training.wanted:
         log.notice("nothing to do: add -test, -export TYPE or -describe")
 
 

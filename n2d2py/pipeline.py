@@ -42,6 +42,7 @@ from n2d2py.stages.quantize import QuantizedNetwork, check_prequantized, quantiz
 from n2d2py.stages.report import Checked, report_stage
 from n2d2py.stages.score import Scores, compiled_scores, score_stage, scored_stimuli
 from n2d2py.stages.sensitivity import sensitivity_stage
+from n2d2py.stages.train import train_stage
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,13 @@ class ExportRun:
     project: ExportJob
     checked: Checked
     slack: float = 0.0
+
+
+def train_network(path: Path, options: RunOptions) -> RunOptions:
+    """Trains the network in a file; the options for what comes after it, with the best weights."""
+    trained = train_stage(path, options)
+    log.raise_on_strict()
+    return trained
 
 
 def load_network(path: Path, options: RunOptions) -> LoadedNetwork:

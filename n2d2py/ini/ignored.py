@@ -5,6 +5,7 @@ No list of such keys is silent. Values with which N2D2 does what is done here an
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from n2d2py import log
@@ -79,6 +80,12 @@ class IgnoredKeys:
         """Notes that the key `name`, written at `where`, has no effect."""
         if entry.kind:
             self._met.setdefault(entry.kind, []).append((entry, name, where))
+
+    def strike(self, kind: str, computed: Callable[[str], bool]) -> None:
+        """Forgets the keys of a kind that have an effect after all."""
+        self._met[kind] = [each for each in self._met.get(kind, []) if not computed(each[1])]
+        if not self._met[kind]:
+            del self._met[kind]
 
     def warn(self) -> None:
         """One warning for each kind of key."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from n2d2py.options.table import FUSED, IGNORED, OPTIONS, TRAINING, Option
 from n2d2py.version import __version__
 
+__all__ = ["help_text", "options_page"]
+
 
 def _signature(option: Option) -> str:
     value = {"flag": "", "optional-int": f" [{option.metavar}]", "optional-text": f" [{option.metavar}]"}.get(
@@ -51,7 +53,7 @@ def options_page() -> str:
             lines.append(f"| `{_signature(option)}` | {default} | {doc} |".replace("|  |", "| |"))
     lines += [
         "",
-        "Options of N2D2 for training ("
+        "Other options of N2D2 for training ("
         + ", ".join(f"`-{name}`" for name in TRAINING)
         + ") are refused; "
         + ", ".join(f"`-{name}`" for name in FUSED)

@@ -10,6 +10,8 @@ from typing import Any
 from n2d2py.errors import N2D2Error, nearest
 from n2d2py.options.table import FUSED, IGNORED, OPTIONS, TRAINING, Option
 
+__all__ = ["Arguments", "parse_arguments", "refuse"]
+
 _NUMBER = re.compile(r"-?[0-9]+")
 
 
@@ -99,8 +101,8 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
         if name in TRAINING:
             raise _error(
                 "E005",
-                f"-{name} belongs to N2D2's training and bench tools, which n2d2py does not have",
-                "train elsewhere, then give the weights with -w or an ONNX file",
+                f"-{name} belongs to N2D2's tools of training and benches that n2d2py does not have",
+                "leave it out; -learn-epoch N trains a network",
             )
         if name not in table:
             like = nearest(name, table)

@@ -9,6 +9,8 @@ from n2d2py.arithmetic import RESCALING_MODES
 from n2d2py.quant.options import QUALITIES
 from n2d2py.quant.thresholds import CLIPPING_MODES, WEIGHT_CLIPPING_MODES
 
+__all__ = ["DATA", "EXPORT", "FUSED", "IGNORED", "OPTIONS", "OUT", "QUANT", "RUN", "TRAINING", "Option"]
+
 
 @dataclass(frozen=True)
 class Option:
@@ -44,6 +46,7 @@ RUN, DATA, QUANT, EXPORT, OUT = _RUN, _DATA, _QUANT, _EXPORT, _OUT = (
     "Export",
     "Output",
 )
+_LEARN = "Training"
 
 OPTIONS: tuple[Option, ...] = (
     Option(
@@ -72,6 +75,46 @@ OPTIONS: tuple[Option, ...] = (
         "layers whose weights are missing keep their initial values",
         _RUN,
         field="load.ignore_missing",
+    ),
+    Option(
+        "learn-epoch",
+        "int",
+        0,
+        "train the network of an INI: learn the Learn set N times, then go on with the best weights; needs PyTorch "
+        "(pip install n2d2py[train])",
+        _LEARN,
+        "N",
+        minimum=1,
+        field="training.epochs",
+    ),
+    Option("learn", "int", 0, "train on N stimuli, in place of -learn-epoch", _LEARN, "N", minimum=1, field="training.stimuli"),
+    Option(
+        "stop-valid",
+        "int",
+        0,
+        "end the training after N epochs without a better validation; 0: never",
+        _LEARN,
+        "N",
+        minimum=0,
+        field="training.patience",
+    ),
+    Option(
+        "learn-resume",
+        "flag",
+        False,
+        "go on with an interrupted training, from training/checkpoint.pt in the output folder",
+        _LEARN,
+        field="training.resume",
+    ),
+    Option(
+        "dev",
+        "int",
+        -1,
+        "number of the CUDA device that trains; -1: the processor",
+        _LEARN,
+        "N",
+        minimum=-1,
+        field="training.device",
     ),
     Option("test", "flag", False, "score the network on the test set: float, simulated and compiled", _RUN, field="score.test"),
     Option("nb-test", "int", -1, "number of test stimuli; -1 for all", _RUN, "N", minimum=-1, field="score.stimuli"),
@@ -524,8 +567,8 @@ OPTIONS: tuple[Option, ...] = (
 
 TRAINING = tuple(
     """
-    learn learn-epoch learn-stdp log-epoch valid-metric stop-valid find-lr ws finetuning pruning pruning-threshold testAdv
-    present-time ts l check dev multidev dynamic-allocation bench
+    learn-stdp log-epoch valid-metric find-lr ws finetuning pruning pruning-threshold testAdv present-time ts l check
+    multidev dynamic-allocation bench
     """.split()
 )
 """Options of N2D2 that train, or that need what only training has."""

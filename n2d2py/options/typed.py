@@ -19,6 +19,8 @@ from n2d2py.options.parser import Arguments, parse_arguments, refuse
 from n2d2py.options.table import DATA, EXPORT, FUSED, OPTIONS, QUANT, RUN, Option
 from n2d2py.stages.options import GIVEN_STIMULI, SYNTHETIC_STIMULI, LoadOptions, RunOptions, check_options
 
+__all__ = ["checked", "read_command", "recorded", "run_options"]
+
 
 def recorded(options: RunOptions) -> dict[str, Any]:
     """The options that decide what is exported, by their names, for the manifest; of paths only the last part."""
@@ -153,6 +155,7 @@ def _warn_without_effect(a: Arguments) -> None:
         "that is for -test": () if a.test else ("nb-test", "test-index", "log-json"),
         "that is for -tune": () if a.tune else ("tune-command",),
         "that is for -export": () if a.export or a.memory_report else ("db-export", "export-parameters"),
+        "that is for -learn and -learn-epoch": () if a.learn or a.learn_epoch else ("stop-valid", "learn-resume", "dev"),
         "that is for INI files": ("w-ignore",) if a.network.endswith(".onnx") else (),
     }
     for name in a.fused:
@@ -169,6 +172,11 @@ def _check_together(a: Arguments) -> None:
         raise N2D2Error("E007", "-testQAT alone tests nothing here", remedy="add -test, which runs the integers of an export")
     if a.act_rescale_per_output not in (0, 1):
         raise N2D2Error("E003", f"-act-rescale-per-output {a.act_rescale_per_output} is neither 0 nor 1", remedy="give 0 or 1")
+    if a.learn and a.learn_epoch:
+        raise N2D2Error("E007", "-learn and -learn-epoch both say how long is trained", remedy="leave out one of them")
+    if (a.learn or a.learn_epoch) and (a.describe or a.memory_report or a.calib_reload):
+        other = "describe" if a.describe else "memory-report" if a.memory_report else "calib-reload"
+        raise N2D2Error("E007", f"-{other} has no meaning with a training", remedy="train first, then run it alone")
     if a.calibOnly and a.nbbits not in (8, 16):
         raise N2D2Error("E007", "-calibOnly has no meaning for floating point", remedy="use -nbbits 8 or 16")
     for name, count in (("compare", a.compare), ("latency", a.latency)):

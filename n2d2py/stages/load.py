@@ -24,9 +24,10 @@ from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import Location, N2D2Error, readable
 from n2d2py.exports import load_params
 from n2d2py.frontend.ini.network import build_graph, further_inputs
+from n2d2py.frontend.ini.recipes import computed_keys
 from n2d2py.frontend.ini.targets import read_targets
 from n2d2py.frontend.ini.trained import has_quantized_training, refuse_quantized_training
-from n2d2py.frontend.ini.weights import open_weights
+from n2d2py.frontend.ini.weights import WeightStore, open_weights
 from n2d2py.graph import Graph
 from n2d2py.graph.inputs import PixelMap, stimulus_shape
 from n2d2py.graph.shapes import channels
@@ -81,7 +82,8 @@ class DataSet:
 class LoadedNetwork:
     """What the load stage gives: the float graph, what is scored, the data, and the files it came from.
 
-    `told`: what the metadata of an ONNX file say of its data.
+    `told`: what the metadata of an ONNX file say of its data. `weights`: where the weights of an INI came from; with the
+    recipes of its layers where it is to be trained, by batches of `batch_size`.
     """
 
     graph: Graph
@@ -94,6 +96,8 @@ class LoadedNetwork:
     document: Document | None = None
     mappings: dict[str, LabelsMapping] = field(default_factory=dict)
     told: Told = Told()
+    weights: WeightStore | None = None
+    batch_size: int = 1
 
     @property
     def trained_quantized(self) -> bool:
@@ -178,8 +182,10 @@ def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) ->
             ignore_missing=options.ignore_missing,
         )
     )
+    if weights is not None and options.training == "now":
+        weights.recipes = {}
     graph = build_graph(document, (1, *shape), weights, options.seed)
-    if weights is not None and weights.initial and options.weights is None:
+    if weights is not None and weights.initial and options.weights is None and not options.training:
         log.warning(
             "W420",
             f"no weights are given: {len(dict.fromkeys(weights.initial))} layers keep their random initial values",
@@ -203,10 +209,15 @@ def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) ->
         for target in targets
         if target.mapping and provider is not None
     }
+    if options.training:
+        computed_keys(document.ignored)
     document.ignored.warn()
     if provider is not None:
         document.notice_unused()
-    return LoadedNetwork(graph, targets, data, params, options, folder, files, document, mappings)
+    batch = provider.batch_size if provider is not None else 1
+    return LoadedNetwork(
+        graph, targets, data, params, options, folder, files, document, mappings, weights=weights, batch_size=batch
+    )
 
 
 def graph_files(document: Document) -> list[Path]:

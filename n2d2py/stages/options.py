@@ -56,6 +56,8 @@ class LoadOptions:
         read_data: whether data are opened.
         synthetic: stimuli of noise where an ONNX file comes without data; 0: as many as a reloaded calibration had;
             None: none.
+        training: "now" for the network as it is trained: real weights, and how each layer learns; "done" for one whose keys of
+            training had their effect.
     """
 
     seed: int = 1
@@ -79,6 +81,31 @@ class LoadOptions:
     extent: Literal["all", "shapes", "structure"] = "all"
     read_data: bool = True
     synthetic: int | None = None
+    training: Literal["", "now", "done"] = ""
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How a network is trained.
+
+    Attributes:
+        stimuli: how many are learned, in place of `epochs`; 0: none.
+        epochs: times that the Learn set is learned.
+        patience: epochs without a better validation after which training ends; 0: it goes on.
+        device: number of the CUDA device; -1: the processor.
+        resume: whether an interrupted training goes on.
+    """
+
+    stimuli: int = 0
+    epochs: int = 0
+    patience: int = 0
+    device: int = -1
+    resume: bool = False
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the network is trained."""
+        return bool(self.stimuli or self.epochs)
 
 
 @dataclass(frozen=True)
@@ -213,6 +240,7 @@ class RunOptions:
     """
 
     load: LoadOptions = LoadOptions()
+    training: TrainingOptions = TrainingOptions()
     calibration: CalibrationOptions = CalibrationOptions()
     quantization: QuantizationOptions = QuantizationOptions()
     score: ScoreOptions = ScoreOptions()

@@ -20,6 +20,7 @@ class ScoreTarget:
         as_data: the expected output is the input.
         kind: N2D2's type; whoever scores refuses those that it does not know.
         hue: LabelsHueOffset.
+        high, low: TargetValue and DefaultValue, which training wants of the right output and of the others.
         stored: what a TargetCompare compares with: folder, file pattern, order of axes, axes exchanged.
     """
 
@@ -33,3 +34,5 @@ class ScoreTarget:
     kind: str = "TargetScore"
     hue: float = 0.0
     stored: tuple[Path, str, str, bool] | None = None
+    high: float = 1.0
+    low: float = 0.0

@@ -36,6 +36,7 @@ FLOORS = (
         "n2d2py.frontend.ini.keys",
         "n2d2py.frontend.ini.mapping",
         "n2d2py.frontend.ini.quantizers",
+        "n2d2py.frontend.ini.recipes",
         "n2d2py.frontend.ini.trained",
         "n2d2py.frontend.ini.weights",
         "n2d2py.frontend.onnx.contract",
@@ -84,10 +85,11 @@ FLOORS = (
     ("n2d2py.exports",),
     ("n2d2py.report",),
     ("n2d2py.plugin",),
+    ("n2d2py.training",),
     ("n2d2py.stages",),
     ("n2d2py.options", "n2d2py.pipeline", "n2d2py.plots"),
     ("n2d2py.completion", "n2d2py.results"),
-    ("n2d2py.api",),
+    ("n2d2py.api", "n2d2py.torch"),
     ("n2d2py.commands",),
     ("n2d2py", "n2d2py.__main__", "n2d2py.cli", "n2d2py.docs"),
 )
@@ -103,7 +105,7 @@ ONNX_ONLY = {
     "onnxscript": ("frontend/onnx/",),
     "onnxruntime": ("export/onnx/", "reference/", "frontend/onnx/folding.py"),
 }
-LATE = ("matplotlib", "PIL", "onnx", "onnxruntime", "onnxscript", "jinja2")
+LATE = ("matplotlib", "PIL", "torch", "onnx", "onnxruntime", "onnxscript", "jinja2")
 """Heavy libraries: `n2d2py -h` starts without them."""
 
 

@@ -23,6 +23,7 @@ TABLE = [
             "softmax": [1, 1, 10],
         },
     ),
+    ("LeNet_QAT", {}, 11, None, {"conv2": [10, 10, 16], "bn3": [1, 1, 120], "fc2": [1, 1, 10]}),
     ("LeNet_mapping", {}, 8, None, {"conv2": [10, 10, 16], "conv3": [1, 1, 120], "fc2": [1, 1, 10]}),
     (
         "MobileNet_v1",

@@ -129,7 +129,8 @@ class LayerContext:
             default = fill(self.values, role, shape, seed=self.seed, name=self.name)
         if name == "weights":
             self.rows = (prod(shape[1:]),) * shape[0] if rows is None else tuple(rows)
-        if name == "weights" and "QWeight" in self.values and self.values["QWeight"]:
+        trains = self.weights.recipes is not None
+        if name == "weights" and not trains and "QWeight" in self.values and self.values["QWeight"]:
             found, self.weight_scales = trained_weights(self.values, self.weights, self.name, default, self.rows, order)
             return found
         return self.weights.load(self.name, name, default, self.values.section.location, self.rows, order)

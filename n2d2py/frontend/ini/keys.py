@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.ini.trained import QUANTIZED_ACTIVATION, QUANTIZED_ELSEWHERE, QUANTIZED_TRAINING, with_trained_activation
+from n2d2py.frontend.ini.trained import (
+    QUANTIZED_ACTIVATION,
+    QUANTIZED_ELSEWHERE,
+    QUANTIZED_TRAINING,
+    QUANTIZER_SOLVERS,
+    with_trained_activation,
+)
 from n2d2py.ini.ignored import COVERED, SPIKING, TRAINING, Ignored
 from n2d2py.ini.precision import PRECISION_KEYS
 from n2d2py.ini.schema import Key, Kind, Schema, Values
@@ -92,7 +98,9 @@ THIRD_AXIS = tuple(
     for pattern in ("KernelDepth", "PoolDepth", "StrideZ", "PaddingZ", "DilationZ", "SubSampleZ")
 )
 
-CONFIGURATION = Schema("layer configuration", (), accepted=(*PARAMETERS_OF_TRAINING, *QUANTIZED_ELSEWHERE, *_SPIKING))
+CONFIGURATION = Schema(
+    "layer configuration", (), accepted=(*PARAMETERS_OF_TRAINING, *QUANTIZER_SOLVERS, *QUANTIZED_ELSEWHERE, *_SPIKING)
+)
 
 
 _OF_FUNCTIONS = {

@@ -12,6 +12,7 @@ from n2d2py.frontend.ini.inserted import insert_batchnorm
 from n2d2py.frontend.ini.keys import FLOATS
 from n2d2py.frontend.ini.onnx_section import attach_section
 from n2d2py.frontend.ini.quantizers import quantize_output
+from n2d2py.frontend.ini.recipes import read_recipe
 from n2d2py.frontend.ini.trained import check_trained_keys
 from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.graph import Graph, Precision
@@ -288,7 +289,9 @@ def _build_layer(
     layer_type.build(context)
     if kind == "Conv" and layer.batchnorm:
         insert_batchnorm(context)
-    if weights is not None and "QAct" in values and values["QAct"]:
+    if weights is not None and weights.recipes is not None:
+        weights.recipes[section.name] = read_recipe(values, context.rows, model)
+    elif weights is not None and "QAct" in values and values["QAct"]:
         quantize_output(graph, values, weights, section.name)
     if weights is not None and kind == "Softmax":
         _warn_of_cut_logits(graph, section, parents)

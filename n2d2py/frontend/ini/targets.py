@@ -26,8 +26,8 @@ TARGET = Schema(
         ),
         Key("TopN", Kind.UINT, 1, "labels kept of each stimulus; 5 gives top-1 and top-5", minimum=1),
         Key("LabelsMapping", Kind.PATH, "", "file of lines 'label output'"),
-        Key("TargetValue", Kind.FLOAT, 1.0, "training", ignored=TRAINING),
-        Key("DefaultValue", Kind.FLOAT, 0.0, "training", ignored=TRAINING),
+        Key("TargetValue", Kind.FLOAT, 1.0, "training: what the right output learns", ignored=TRAINING),
+        Key("DefaultValue", Kind.FLOAT, 0.0, "training: what the other outputs learn", ignored=TRAINING),
         Key("DataAsTarget", Kind.BOOL, False, "the input itself is the expected output (auto-encoders)"),
         Key("BinaryThreshold", Kind.FLOAT, 0.5, "decision threshold of a single output"),
         Key(
@@ -135,6 +135,8 @@ def _target(name: str, tensor: str, section: Section, values: Values | None, doc
         "TargetScore" if kind == "Target" else kind,
         values["LabelsHueOffset"],
         stored,
+        values["TargetValue"],
+        values["DefaultValue"],
     )
 
 

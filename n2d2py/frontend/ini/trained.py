@@ -44,11 +44,9 @@ def _positive(value: float) -> None:
         raise Unreadable(f"{value:g} is not above 0", "give a positive number", "E122")
 
 
-_SOLVERS = TRAINING.of(
-    "QWeightSolver*",
-    "QWeight.Solver*",
-    "QActSolver*",
-    "QAct.Solver*",
+QUANTIZER_SOLVERS = TRAINING.of("QWeightSolver*", "QWeight.Solver*", "QActSolver*", "QAct.Solver*")
+"""Solvers of quantizers, in the section of a layer or in its ConfigSection."""
+_SOLVERS = QUANTIZER_SOLVERS + TRAINING.of(
     "QWeight.Pruning*",
     "QWeight.Threshold",
     "QWeight.Delta",

@@ -11,6 +11,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.files import DamagedArray, marked_file_name, plain_file_name, read_npy, read_npz
+from n2d2py.frontend.ini.recipes import LayerRecipe
 
 ROLES = {"weights": "weights", "biases": "bias", "scales": "scale", "means": "mean", "variances": "variance"}
 """Name in the files -> role of a parameter in the graph."""
@@ -23,12 +24,14 @@ class WeightStore:
 
     `initial` collects the layers that kept initial values. `path` is a folder, an .npz file, or None for nothing.
     With `ignore_missing` an absent array is a notice and the layer keeps its initial values; else it is E421.
+    `recipes` collects how the layers are trained; where it is not None, they are built with their real weights, without quantizers.
     """
 
     def __init__(self, path: Path | None, *, ignore_missing: bool = False):
         self.path = path
         self.ignore_missing = ignore_missing
         self.initial: list[str] = []
+        self.recipes: dict[str, LayerRecipe] | None = None
         self._arrays: dict[str, np.ndarray] = {}
         if path is not None and path.is_file():
             self._arrays = _read_npz(path)

@@ -1,0 +1,209 @@
+"""How the layers of an INI are trained: their solvers, and the keys of their quantizers.
+
+Keys of a solver stand in the section of a layer or in its ConfigSection, as `WeightsSolver.LearningRate`; those of `Solvers.` hold for
+all parameters of the layer, more exact ones go before them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from fnmatch import fnmatchcase
+from typing import Any
+
+from n2d2py import log
+from n2d2py.errors import N2D2Error, nearest
+from n2d2py.ini.config import MergedSection, merge_config
+from n2d2py.ini.ignored import TRAINING, Ignored, IgnoredKeys
+from n2d2py.ini.kinds import Kind, Unreadable
+from n2d2py.ini.schema import Key, Values
+from n2d2py.ini.section import Section
+
+__all__ = ["LayerRecipe", "SolverSettings", "computed_keys", "read_recipe"]
+
+POLICIES = ("None", "StepDecay", "ExponentialDecay", "InvTDecay", "PolyDecay", "InvDecay", "CosineDecay")
+
+_SGD = (
+    Key("LearningRate", Kind.FLOAT, 0.01, minimum=0),
+    Key("Momentum", Kind.FLOAT, 0.0, minimum=0, maximum=1),
+    Key("PolyakMomentum", Kind.BOOL, True),
+    Key("Decay", Kind.FLOAT, 0.0, minimum=0),
+    Key("MinDecay", Kind.FLOAT, 0.0, minimum=0),
+    Key("Power", Kind.FLOAT, 0.0),
+    Key("IterationSize", Kind.UINT, 1, minimum=1),
+    Key("MaxIterations", Kind.UINT, 0),
+    Key("WarmUpDuration", Kind.UINT, 0),
+    Key("WarmUpLRFrac", Kind.FLOAT, 0.25, minimum=0, maximum=1),
+    Key("LearningRatePolicy", Kind.ENUM, "None", "", POLICIES),
+    Key("LearningRateStepSize", Kind.UINT, 1, minimum=1),
+    Key("LearningRateDecay", Kind.FLOAT, 0.1, minimum=0),
+    Key("Clamping", Kind.STRING, ""),
+)
+_ADAM = (
+    Key("LearningRate", Kind.FLOAT, 0.001, minimum=0),
+    Key("Beta1", Kind.FLOAT, 0.9, minimum=0, maximum=1),
+    Key("Beta2", Kind.FLOAT, 0.999, minimum=0, maximum=1),
+    Key("Epsilon", Kind.FLOAT, 1e-8, minimum=0),
+    Key("Clamping", Kind.STRING, ""),
+)
+_SOLVERS = {"SGD": _SGD, "Adam": _ADAM}
+
+_PREFIXES = {
+    "weights": ("Solvers", "WeightsSolver"),
+    "bias": ("Solvers", "BiasSolver"),
+    "scale": ("Solvers", "ScaleSolver"),
+    "QWeight": ("QWeightSolver", "QWeight.Solver"),
+    "QAct": ("QActSolver", "QAct.Solver"),
+}
+"""Role of a parameter -> the names that its solver has in an INI, the more exact one last."""
+
+_OTHER_SOLVER = Ignored("", "keys of another solver", "belongs to another type of solver", "remove them, or name that solver")
+_COMPUTED = (
+    *(f"{prefix}*" for names in _PREFIXES.values() for prefix in names),
+    "QWeight.*InitStepSize",
+    "QAct.*InitStepSize",
+    "MovingAverageMomentum",
+    "WithLoss",
+    "TargetValue",
+    "DefaultValue",
+    "BatchSize",
+)
+
+
+@dataclass(frozen=True)
+class SolverSettings:
+    """A solver of N2D2, SGD or Adam (`kind`), with its keys; counts are of stimuli, but for `iteration_size`, of batches.
+
+    Attributes:
+        decay: of the weights; `min_decay`: CosineDecay, the least share of the rate.
+        clamping: (lowest, largest) value of the parameter, or None.
+    """
+
+    kind: str = "SGD"
+    learning_rate: float = 0.01
+    momentum: float = 0.0
+    polyak_momentum: bool = True
+    decay: float = 0.0
+    min_decay: float = 0.0
+    power: float = 0.0
+    iteration_size: int = 1
+    max_iterations: int = 0
+    warm_up_duration: int = 0
+    warm_up_lr_frac: float = 0.25
+    learning_rate_policy: str = "None"
+    learning_rate_step_size: int = 1
+    learning_rate_decay: float = 0.1
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+    clamping: tuple[float, float] | None = None
+
+
+_FIELDS = {field.name.replace("_", ""): field.name for field in fields(SolverSettings)}
+
+
+@dataclass(frozen=True)
+class LayerRecipe:
+    """How a layer is trained.
+
+    Attributes:
+        values: of its section.
+        rows: how many weights each output has where they are stored; empty for a layer without weights.
+        solvers: by role: weights, bias, scale, QWeight, QAct.
+    """
+
+    values: Values
+    rows: tuple[int, ...]
+    solvers: dict[str, SolverSettings]
+
+
+def read_recipe(values: Values, rows: tuple[int, ...], model: str) -> LayerRecipe:
+    """The recipe of the layer in a section.
+
+    Raises:
+        N2D2Error: E109, E122 values of a solver that cannot be read, E124 what is not trained here.
+    """
+    section = values.section
+    if "QWeight" in values and (values["QWeight"] == "Prune" or values["QWeight.QuantMode"] == "Asymmetric"):
+        key = "QWeight" if values["QWeight"] == "Prune" else "QWeight.QuantMode"
+        raise N2D2Error(
+            "E124",
+            f"{key}={values[key]} is not supported: the result would differ",
+            where=values.where(key),
+            remedy="use SAT or LSQ with symmetric weights",
+        )
+    for key, plain in (("WeightsExportFormat", ("OCHW", "OC")), ("WeightsExportFlip", (False,)), ("OutputsRemap", ("",))):
+        if key in values and values[key] not in plain:
+            raise N2D2Error(
+                "E124",
+                f"{key}={values[key]} is not supported in training: weights are stored output by output",
+                where=values.where(key),
+                remedy="remove it",
+            )
+    merged = merge_config(section, section.document, model)
+    return LayerRecipe(values, rows, {role: _solver(merged, section, names) for role, names in _PREFIXES.items()})
+
+
+def computed_keys(ignored: IgnoredKeys) -> None:
+    """Strikes the keys that training computes off the list of those without effect."""
+    ignored.strike(TRAINING.kind, lambda name: any(fnmatchcase(name, pattern) for pattern in _COMPUTED))
+
+
+def _solver(merged: MergedSection, section: Section | MergedSection, prefixes: tuple[str, ...]) -> SolverSettings:
+    kind, given = "SGD", {}
+    for prefix in prefixes:
+        for source in (merged, section):
+            for name in source.keys():
+                if name == prefix:
+                    kind = _type(name, source)
+                elif name.startswith(prefix + "."):
+                    given[name.removeprefix(prefix + ".")] = name, source
+    keys = {key.name: key for key in _SOLVERS[kind]}
+    found: dict[str, Any] = {"kind": kind, "learning_rate": keys["LearningRate"].default}
+    for bare, (name, source) in given.items():
+        where = source.where(name)
+        if bare in keys:
+            try:
+                found[_FIELDS[bare.lower()]] = keys[bare].read(name, source.text(name))[0]
+            except Unreadable as problem:
+                raise problem.error(where) from None
+        elif any(bare == key.name for known in _SOLVERS.values() for key in known):
+            section.document.ignored.add(_OTHER_SOLVER, name, where)
+        elif section.document.first_time((where.file, where.line, name, "solver")):
+            like = nearest(bare, list(keys))
+            log.warning(
+                "W102",
+                f"unknown key '{name}' for the solver {kind}; it is ignored",
+                where=where,
+                remedy=f"did you mean '{like}'?" if like else "remove it or check its spelling",
+            )
+    if clamping := found.get("clamping"):
+        found["clamping"] = _range(clamping, *given["Clamping"])
+    else:
+        found["clamping"] = None
+    return SolverSettings(**found)
+
+
+def _type(name: str, source: Section | MergedSection) -> str:
+    # N2D2 names the classes of its solvers after where they run: SGDSolver_Frame and the like
+    text = source.text(name).split("_")[0].removesuffix("Solver")
+    if text not in _SOLVERS:
+        raise N2D2Error(
+            "E122",
+            f"{name}={source.text(name)} is no solver",
+            where=source.where(name),
+            remedy=f"give one of {', '.join(_SOLVERS)}",
+        )
+    return text
+
+
+def _range(text: str, name: str, source: Section | MergedSection) -> tuple[float, float]:
+    low, _colon, high = text.partition(":")
+    try:
+        found = float(low), float(high)
+        if not found[0] < found[1]:
+            raise ValueError
+    except ValueError:
+        raise N2D2Error(
+            "E122", f"{name}={text} is no range", where=source.where(name), remedy="give LOW:HIGH, such as -1.0:1.0"
+        ) from None
+    return found

@@ -1,0 +1,170 @@
+"""Stage train: the network of an INI learns; its weights are folders from which all other stages go on."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.data.transformations import applies_to
+from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.operators.functions import Logistic
+from n2d2py.operators.softmax import Softmax
+from n2d2py.stages.load import LoadedNetwork, load_stage
+from n2d2py.stages.options import RunOptions
+from n2d2py.stages.score import expected_labels
+from n2d2py.targets.target import ScoreTarget
+
+if TYPE_CHECKING:
+    from n2d2py.training.loop import Goal
+
+__all__ = ["is_first_process", "not_trained", "require_torch", "train_stage"]
+
+
+def train_stage(path: Path, options: RunOptions) -> RunOptions:
+    """Trains the network in an INI; the options with which the rest of the run reads its best weights.
+
+    Writes the folders weights, weights_validation (where there is a Validation set) and training into the output folder.
+
+    Raises:
+        N2D2Error: E430 without PyTorch, E431 what cannot be trained, E432 a loss that is not finite, and what loading raises.
+    """
+    if path.suffix != ".ini":
+        raise not_trained(path)
+    require_torch()
+    from n2d2py.training.loop import Schedule, train
+    from n2d2py.training.module import build_module
+
+    chosen = options.training
+    weights = "/dev/null" if options.load.weights is None else options.load.weights
+    # steps and clipping values may be missing: a training with quantizers goes on from one without them
+    loading = replace(options.load, training="now", weights=weights, read_data=True, target=None, pre_samples=-1, extent="all")
+    network = load_stage(path, loading, options.folder)
+    learn, validation = network.data.get("Learn"), network.data.get("Validation")
+    if learn is None:
+        raise N2D2Error("E431", "there are no stimuli to learn", where=str(path), remedy="add a [database] with a Learn set")
+    _warn_of_left_out(network)
+    goals = _goals(network)
+    store = network.weights
+    assert store is not None and store.recipes is not None
+    _warn_of_alpha(network)
+    module = build_module(network.graph, store.recipes, store)
+    total = chosen.stimuli or chosen.epochs * len(learn)
+    device = "cpu" if chosen.device < 0 else f"cuda:{chosen.device}"
+    _check_device(device)
+    schedule = Schedule(total, network.batch_size, options.load.seed, chosen.patience, device, chosen.resume)
+    log.notice("training: %d stimuli of %d, batches of %d", total, len(learn), network.batch_size)
+    options.folder.mkdir(parents=True, exist_ok=True)
+    progress = train(module, store.recipes, goals, learn, validation, schedule, options.folder)
+    best = options.folder / ("weights" if validation is None else "weights_validation")
+    if validation is not None:
+        log.notice("best validation in epoch %d: %s", progress.best_epoch, best)
+    return replace(options, load=replace(options.load, weights=str(best), training="done"))
+
+
+def require_torch() -> None:
+    """Raises E430 where PyTorch is not installed."""
+    if find_spec("torch") is None:
+        raise N2D2Error("E430", "training needs PyTorch, which is not installed", remedy="pip install n2d2py[train]")
+
+
+def not_trained(path: Path) -> N2D2Error:
+    """The error for a file that is no INI."""
+    return N2D2Error("E431", "only networks of INI files are trained", where=str(path), remedy="name the file in an INI")
+
+
+def is_first_process() -> bool:
+    """Whether this process goes on after a training: torchrun starts several."""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
+def _check_device(device: str) -> None:
+    import torch  # pyright: ignore[reportMissingImports]
+
+    if device != "cpu" and not torch.cuda.is_available():
+        raise N2D2Error("E431", f"there is no device {device}", remedy="leave out -dev, or give -dev -1 for the processor")
+
+
+def _goals(network: LoadedNetwork) -> list[Goal]:
+    errors, goals = [], []
+    for target in network.targets:
+        try:
+            goals.append(_goal(network, target))
+        except N2D2Error as error:
+            errors.append(error)
+    ErrorList.raise_if(errors)
+    if not goals:
+        raise N2D2Error(
+            "E431", "there is no target to learn", where=str(network.files[0]), remedy="add a section [<layer>.Target]"
+        )
+    return goals
+
+
+def _goal(network: LoadedNetwork, target: ScoreTarget) -> Goal:
+    from n2d2py.training.loop import Goal
+
+    learn = network.data.get("Learn")
+    if learn is not None and learn.label_map is not None:
+        raise N2D2Error(
+            "E431",
+            f"target '{target.name}': pixel-wise labels are not trained",
+            where=target.location,
+            remedy="train elsewhere, then give the weights with -w or an ONNX file",
+        )
+    graph = network.graph
+    node = graph.producer(target.tensor)
+    expected = partial(_expected, network, target)
+    if target.as_data:
+        return Goal(target.tensor, "squares", 1.0, 0.0, expected, is_input=True)
+    if node is not None and isinstance(node.op, Softmax):
+        return Goal(node.inputs[0], "cross entropy", 1.0, 0.0, expected)
+    logistic = node is not None and isinstance(node.activation, Logistic)
+    return Goal(target.tensor, "logistic" if logistic else "squares", target.high, target.low, expected)
+
+
+def _expected(network: LoadedNetwork, target: ScoreTarget, labels: np.ndarray) -> np.ndarray:
+    found = np.asarray(expected_labels(network, target.name, labels), np.int64)
+    if len(found) and found.min() < 0:
+        raise N2D2Error(
+            "E431",
+            f"target '{target.name}': stimuli without a label cannot be learned",
+            where=target.location,
+            remedy="give every stimulus of the Learn set a label",
+        )
+    return found
+
+
+def _warn_of_left_out(network: LoadedNetwork) -> None:
+    """Warns of transformations that only learning has: they are not computed."""
+    document = network.document
+    sections = [] if document is None else document.sections
+    for section in sections:
+        if "Transformation" in section.name.partition(".")[2] and section.has("Type") and applies_to(section) == ("Learn",):
+            log.warning(
+                "W430",
+                f"[{section.name}] Type={section.text('Type')} has no effect: the stimuli are learned as validation has them",
+                where=section.location,
+                remedy="remove it, or make the variants beforehand and learn them",
+            )
+
+
+def _warn_of_alpha(network: LoadedNetwork) -> None:
+    """Warns where SAT starts from the default clipping value: N2D2's code and documentation name two of them."""
+    store = network.weights
+    for name, recipe in ((store.recipes or {}) if store is not None else {}).items():
+        values = recipe.values
+        if store is None or "QAct" not in values or values["QAct"] != "SAT" or values.given("QAct.Alpha"):
+            continue
+        if not store.has(name, "QAct_SAT_Alpha"):
+            log.warning(
+                "W431",
+                f"layer '{name}': QAct.Alpha is not given; training starts from {values['QAct.Alpha']:g}",
+                where=values.where("QAct"),
+                remedy="give QAct.Alpha, about the largest output of the layer",
+            )

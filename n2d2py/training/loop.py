@@ -1,0 +1,340 @@
+"""The loop of a training: batches, losses, solvers, validation, checkpoints; one process or several under torchrun."""
+
+# PyTorch is an extra: pyright runs without it too, and then takes n2d2py/torch.py for it
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, distributed, nn
+from torch.nn import functional
+from torch.nn.parallel import DistributedDataParallel
+
+from n2d2py import log
+from n2d2py.data.stimuli import Stimuli
+from n2d2py.errors import N2D2Error
+from n2d2py.frontend.ini.recipes import LayerRecipe, SolverSettings
+from n2d2py.training.folder import write_weights
+from n2d2py.training.module import GraphModule
+from n2d2py.training.rates import learning_rate
+
+_HELD = 1 << 30
+"""Bytes of stimuli up to which they are read once and held."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What an output learns.
+
+    Attributes:
+        tensor: of the graph that the loss reads.
+        loss: "cross entropy" of logits, "logistic" of a logit for each output, "squares" of the distance to targets.
+        high, low: of "squares": the targets of the right output and of the others.
+        expected: the right outputs of labels.
+        is_input: the input itself is the target.
+    """
+
+    tensor: str
+    loss: str
+    high: float
+    low: float
+    expected: Callable[[np.ndarray], np.ndarray]
+    is_input: bool = False
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long is learned, and from which seed.
+
+    Attributes:
+        stimuli: in all.
+        batch: stimuli of a step, over all processes.
+        patience: epochs without a better validation after which it ends; 0: never.
+    """
+
+    stimuli: int
+    batch: int
+    seed: int = 1
+    patience: int = 0
+    device: str = "cpu"
+    resume: bool = False
+
+
+@dataclass
+class Progress:
+    """Where a training is: stimuli learned, epochs ended, the best validation and its epoch."""
+
+    seen: int = 0
+    epoch: int = 0
+    best: float = -float("inf")
+    best_epoch: int = 0
+    history: list[tuple[int, float, float]] = field(default_factory=list)
+
+
+class _Solvers:
+    """The optimizers of all parameters: one of PyTorch's for each type, a group for each layer's settings."""
+
+    def __init__(self, module: GraphModule, recipes: Mapping[str, LayerRecipe]):
+        groups: dict[SolverSettings, list[nn.Parameter]] = {}
+        for name, entries in module.roles().items():
+            for role, parameter in entries:
+                solver = recipes[name].solvers[role] if name in recipes else SolverSettings()
+                groups.setdefault(solver, []).append(parameter)
+        sizes = {solver.iteration_size for solver in groups if solver.kind == "SGD"} or {1}
+        if len(sizes) > 1:
+            raise N2D2Error(
+                "E431",
+                f"the layers have different IterationSize: {', '.join(map(str, sorted(sizes)))}",
+                remedy="give all solvers the same: gradients are summed up for the whole network",
+            )
+        self.accumulated = sizes.pop()
+        self.groups = groups
+        self.optimizers: list[torch.optim.Optimizer] = []
+        self.settings: list[list[SolverSettings]] = []
+        for kind, make in (("SGD", _sgd), ("Adam", _adam)):
+            chosen = [solver for solver in groups if solver.kind == kind]
+            if chosen:
+                self.optimizers.append(make([{"params": groups[solver], **_arguments(solver)} for solver in chosen]))
+                self.settings.append(chosen)
+
+    def step(self, seen: int, total: int) -> None:
+        """A step of all at the rates after `seen` of `total` stimuli."""
+        for optimizer, settings in zip(self.optimizers, self.settings, strict=True):
+            for group, solver in zip(optimizer.param_groups, settings, strict=True):
+                group["lr"] = learning_rate(solver, seen, total)
+            optimizer.step()
+            optimizer.zero_grad()
+        with torch.no_grad():
+            for solver, parameters in self.groups.items():
+                if solver.clamping is not None:
+                    for parameter in parameters:
+                        parameter.clamp_(*solver.clamping)
+
+    def state(self) -> list[dict[str, Any]]:
+        """For a checkpoint."""
+        return [optimizer.state_dict() for optimizer in self.optimizers]
+
+    def load(self, state: list[dict[str, Any]]) -> None:
+        """Takes over the state of a checkpoint."""
+        for optimizer, each in zip(self.optimizers, state, strict=True):
+            optimizer.load_state_dict(each)
+
+
+def _sgd(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+    return torch.optim.SGD(groups, lr=0.01)
+
+
+def _adam(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+    return torch.optim.Adam(groups, lr=0.001)
+
+
+def _arguments(solver: SolverSettings) -> dict[str, Any]:
+    if solver.kind == "Adam":
+        return {"lr": solver.learning_rate, "betas": (solver.beta1, solver.beta2), "eps": solver.epsilon}
+    nesterov = not solver.polyak_momentum and solver.momentum > 0
+    return {"lr": solver.learning_rate, "momentum": solver.momentum, "weight_decay": solver.decay, "nesterov": nesterov}
+
+
+@contextmanager
+def _processes(device: str) -> Iterator[tuple[int, int]]:
+    """(rank, number) of the processes that torchrun started; (0, 1) without it."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield 0, 1
+        return
+    distributed.init_process_group("gloo" if device == "cpu" else "nccl")
+    try:
+        yield distributed.get_rank(), distributed.get_world_size()
+    finally:
+        distributed.destroy_process_group()
+
+
+def train(
+    module: GraphModule,
+    recipes: Mapping[str, LayerRecipe],
+    goals: list[Goal],
+    learn: Stimuli,
+    validation: Stimuli | None,
+    schedule: Schedule,
+    folder: Path,
+) -> Progress:
+    """Trains a module; writes `weights` (of the last epoch), `weights_validation` (of the best) and a checkpoint into `folder`.
+
+    Every process of torchrun calls it; the first one writes. The same seed on the same kind of machine gives the same weights.
+
+    Raises:
+        N2D2Error: E431 settings that cannot be trained, E432 a loss that is not finite, E433 a checkpoint that does not fit.
+    """
+    with _processes(schedule.device) as (rank, count):
+        torch.manual_seed(schedule.seed)
+        module.to(schedule.device)
+        solvers, progress = _Solvers(module, recipes), Progress()
+        checkpoint = folder / "training" / "checkpoint.pt"
+        if schedule.resume:
+            _restore(checkpoint, module, solvers, progress)
+        wrapped: nn.Module = DistributedDataParallel(module) if count > 1 else module
+        source, checked = _Source(learn), None if validation is None else _Source(validation)
+        epochs = ceil(schedule.stimuli / len(learn))
+        while progress.seen < schedule.stimuli:
+            loss = _epoch(wrapped, solvers, goals, source, schedule, progress, rank, count)
+            module.bound()
+            score = float("nan") if checked is None else _score(module, goals, checked, schedule)
+            progress.epoch += 1
+            progress.history.append((progress.epoch, loss, score))
+            text = f"epoch {progress.epoch} of {epochs}: loss {loss:.4f}"
+            log.notice("%s", text if checked is None else f"{text}, validation {_score_text(goals, score)}")
+            better = score > progress.best
+            if better:
+                progress.best, progress.best_epoch = score, progress.epoch
+            if rank == 0:
+                write_weights(folder / "weights", module.arrays())
+                if better:
+                    write_weights(folder / "weights_validation", module.arrays())
+                _save(checkpoint, module, solvers, progress)
+            if schedule.patience and checked is not None and progress.epoch - progress.best_epoch >= schedule.patience:
+                log.notice("%d epochs without a better validation: training ends", schedule.patience)
+                break
+        if count > 1:
+            distributed.barrier()
+    return progress
+
+
+class _Source:
+    """Stimuli by positions; read once where they fit into memory."""
+
+    def __init__(self, stimuli: Stimuli):
+        self.stimuli = stimuli
+        self._held: np.ndarray | None = None
+        if len(stimuli) * int(np.prod(stimuli.shape)) * 4 <= _HELD:
+            batches = log.progress(stimuli.batches(256), "reading", total=-(-len(stimuli) // 256), unit="batch")
+            self._held = np.concatenate([x for x, _, _ in batches])
+
+    def batches(self, positions: np.ndarray, size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(x, labels) at these positions, `size` at a time."""
+        if self._held is None:
+            for x, labels, _ in self.stimuli.take(positions).batches(size):
+                yield x, labels
+            return
+        for start in range(0, len(positions), size):
+            chosen = positions[start : start + size]
+            yield self._held[chosen], self.stimuli.labels[chosen]
+
+
+def _epoch(
+    module: nn.Module,
+    solvers: _Solvers,
+    goals: list[Goal],
+    source: _Source,
+    schedule: Schedule,
+    progress: Progress,
+    rank: int,
+    count: int,
+) -> float:
+    """Learns the set once, or what is left of the wanted stimuli; the mean loss."""
+    module.train()
+    order = np.random.Generator(np.random.PCG64([schedule.seed, progress.epoch])).permutation(len(source.stimuli))
+    order = order[: schedule.stimuli - progress.seen]
+    # every process takes as many of each batch: a part that does not divide is left out
+    batches = [order[start : start + schedule.batch] for start in range(0, len(order), schedule.batch)]
+    parts = [batch[: len(batch) // count * count][rank::count] for batch in batches if len(batch) >= count]
+    single = [part for part in parts if len(part) > 1] or parts  # statistics of one stimulus are none
+    bare = module.module if isinstance(module, DistributedDataParallel) else module
+    total, steps = 0.0, 0
+    for part in log.progress(single, "learning", total=len(single), unit="batch"):
+        ((x, labels),) = source.batches(part, len(part))
+        inputs = torch.from_numpy(np.ascontiguousarray(x)).to(schedule.device)
+        outputs = module(inputs, tuple(goal.tensor for goal in goals))
+        loss = torch.stack([_loss(goal, outputs[goal.tensor], labels, inputs) for goal in goals]).sum()
+        value = float(loss.detach())
+        if not np.isfinite(value):
+            raise N2D2Error(
+                "E432",
+                f"the loss is {value} after {progress.seen} stimuli",
+                remedy="lower LearningRate, or give a warm-up (WarmUpDuration)",
+            )
+        (loss / solvers.accumulated).backward()
+        steps += 1
+        total += value
+        progress.seen += len(part) * count
+        if steps % solvers.accumulated == 0:
+            solvers.step(progress.seen, schedule.stimuli)
+            bare.bound()  # type: ignore[operator]
+    progress.seen += len(order) - count * sum(len(part) for part in single)
+    return total / max(steps, 1)
+
+
+def _loss(goal: Goal, outputs: Tensor, labels: np.ndarray, inputs: Tensor) -> Tensor:
+    """The loss of a batch, the mean over its stimuli."""
+    if goal.is_input:
+        return 0.5 * ((outputs.flatten(1) - inputs.flatten(1)) ** 2).sum(1).mean()
+    outputs = outputs.flatten(1)
+    right = torch.from_numpy(goal.expected(labels)).to(outputs.device)
+    if goal.loss == "cross entropy":
+        return functional.cross_entropy(outputs, right)
+    if outputs.shape[1] == 1:
+        known = right.to(outputs.dtype)[:, None]
+    else:
+        known = functional.one_hot(right, outputs.shape[1]).to(outputs.dtype)
+    if goal.loss == "logistic":
+        return functional.binary_cross_entropy(outputs, known, reduction="none").sum(1).mean()
+    return 0.5 * ((outputs - (goal.low + (goal.high - goal.low) * known)) ** 2).sum(1).mean()
+
+
+@torch.no_grad()
+def _score(module: GraphModule, goals: list[Goal], source: _Source, schedule: Schedule) -> float:
+    """Share of right labels of the first target, or minus its loss where it has no classes."""
+    module.eval()
+    goal, found = goals[0], 0.0
+    for x, labels in source.batches(np.arange(len(source.stimuli)), 256):
+        inputs = torch.from_numpy(np.ascontiguousarray(x)).to(schedule.device)
+        outputs = module(inputs, (goal.tensor,))[goal.tensor]
+        if goal.is_input:
+            found -= float(_loss(goal, outputs, labels, inputs)) * len(x)
+            continue
+        flat = outputs.flatten(1)
+        guess = flat.argmax(1) if flat.shape[1] > 1 else (flat[:, 0] > 0.5).long()
+        found += float((guess.cpu().numpy() == goal.expected(labels)).sum())
+    return found / len(source.stimuli)
+
+
+def _score_text(goals: list[Goal], score: float) -> str:
+    return f"loss {-score:.4f}" if goals[0].is_input else f"{100 * score:.2f}%"
+
+
+def _save(path: Path, module: GraphModule, solvers: _Solvers, progress: Progress) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_suffix(".new")
+    state = {
+        "module": module.state_dict(),
+        "solvers": solvers.state(),
+        "progress": vars(progress),
+        "random": torch.get_rng_state(),
+    }
+    torch.save(state, beside)
+    beside.replace(path)
+
+
+def _restore(path: Path, module: GraphModule, solvers: _Solvers, progress: Progress) -> None:
+    if not path.is_file():
+        raise N2D2Error("E433", "there is no checkpoint to go on from", where=str(path), remedy="leave out -learn-resume")
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+        module.load_state_dict(state["module"])
+        solvers.load(state["solvers"])
+        torch.set_rng_state(state["random"])
+    except Exception as error:  # PyTorch raises many kinds for a damaged file
+        raise N2D2Error(
+            "E433",
+            f"the checkpoint does not fit the network ({type(error).__name__})",
+            where=str(path),
+            remedy="train again without -learn-resume",
+        ) from None
+    for name, value in state["progress"].items():
+        setattr(progress, name, value)

@@ -1,0 +1,333 @@
+"""A Graph as a PyTorch module: a layer for each node, quantizers where its recipe has them."""
+
+# PyTorch is an extra: pyright runs without it too, and then takes n2d2py/torch.py for it
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial, reduce
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from n2d2py.arithmetic.trained import bits_of
+from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.frontend.ini.recipes import LayerRecipe
+from n2d2py.frontend.ini.weights import WeightStore
+from n2d2py.graph import Graph, Node
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.batchnorm import BatchNorm
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.functions import Clip, FunctionRow, LeakyRectifier, Logistic, Softplus, Swish, Tanh
+from n2d2py.operators.identity import Dropout, Identity
+from n2d2py.operators.padding import Padding
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.softmax import Softmax
+from n2d2py.operators.transpose import Transpose
+from n2d2py.training.quantizers import LsqActivation, LsqWeights, SatActivation, SatWeights
+
+_GRIDS = {"Default": "odd", "Integer": "odd", "Symmetric": "symmetric", "FullRange": "full"}
+
+Function = Callable[[Tensor], Tensor]
+
+
+class GraphModule(nn.Module):
+    """The layers of a graph; `forward` gives the tensors that are asked for, by name, for one input (N, C, H, W)."""
+
+    def __init__(self, graph: Graph, layers: Mapping[str, nn.Module], quantizers: Mapping[str, nn.Module]):
+        super().__init__()
+        self.graph = graph
+        self.names = list(layers)
+        self.layers = nn.ModuleList(layers.values())
+        self.quantized = list(quantizers)
+        self.quantizers = nn.ModuleList(quantizers.values())
+
+    def forward(self, x: Tensor, wanted: Iterable[str] | None = None) -> dict[str, Tensor]:
+        """`wanted`: names of tensors, by default the outputs of the graph; with QAct they are those behind the quantizer."""
+        names = list(self.graph.outputs if wanted is None else wanted)
+        values = {self.graph.inputs[0]: x}
+        quantizers = dict(zip(self.quantized, self.quantizers, strict=True))
+        for node, layer in zip(self.graph.nodes, self.layers, strict=True):
+            found = layer(*(values[name] for name in node.inputs))
+            if node.name in quantizers:
+                found = quantizers[node.name](found)
+            values[node.output] = found
+        return {name: values[name] for name in names}
+
+    def arrays(self) -> dict[str, dict[str, np.ndarray]]:
+        """What is stored of each layer, by its name and those of N2D2's files."""
+        found: dict[str, dict[str, Tensor]] = {}
+        for name, layer in zip(self.names, self.layers, strict=True):
+            if isinstance(layer, (_Weighted, _Normalized)):
+                found[name] = layer.arrays()
+        for name, quantizer in zip(self.quantized, self.quantizers, strict=True):
+            found.setdefault(name, {}).update(quantizer.arrays())  # type: ignore[operator]
+        return {name: {role: _numpy(each) for role, each in arrays.items()} for name, arrays in found.items()}
+
+    def bound(self) -> None:
+        """Keeps steps and clipping values positive; after each step of a solver."""
+        for module in self.modules():
+            if isinstance(module, (LsqWeights, LsqActivation, SatActivation)):
+                module.bound()
+
+    def roles(self) -> dict[str, list[tuple[str, nn.Parameter]]]:
+        """The (role, parameter) of each layer, the roles as in `LayerRecipe.solvers`."""
+        found: dict[str, list[tuple[str, nn.Parameter]]] = {}
+        for name, layer in zip(self.names, self.layers, strict=True):
+            if isinstance(layer, (_Weighted, _Normalized)):
+                found[name] = layer.roles()
+        for name, quantizer in zip(self.quantized, self.quantizers, strict=True):
+            found.setdefault(name, []).extend(("QAct", each) for each in quantizer.parameters())
+        return found
+
+
+def build_module(graph: Graph, recipes: Mapping[str, LayerRecipe], store: WeightStore) -> GraphModule:
+    """The module of a graph that was built with its real weights; `store` has what quantizers start from.
+
+    Raises:
+        N2D2Error: E431, all layers that cannot be trained together; E425 a stored step or alpha that is not positive.
+    """
+    errors: list[N2D2Error] = []
+    layers: dict[str, nn.Module] = {}
+    quantizers: dict[str, nn.Module] = {}
+    for node in graph.nodes:
+        recipe = recipes.get(node.name)
+        try:
+            layers[node.name] = _layer(node, recipe, store)
+            if recipe is not None and "QAct" in recipe.values and recipe.values["QAct"]:
+                quantizers[node.name] = _activation_quantizer(node, recipe, store)
+        except N2D2Error as error:
+            errors.append(error)
+    ErrorList.raise_if(errors)
+    return GraphModule(graph, layers, quantizers)
+
+
+def _untrained(node: Node, what: str) -> N2D2Error:
+    return N2D2Error(
+        "E431",
+        f"layer '{node.name}' cannot be trained: {what}",
+        where=node.location,
+        remedy="train elsewhere, then give the weights with -w or an ONNX file",
+    )
+
+
+def _numpy(tensor: Tensor) -> np.ndarray:
+    return tensor.detach().cpu().numpy().astype(np.float32)
+
+
+def _function(node: Node) -> Function | None:
+    row = node.activation
+    if row is None:
+        return None
+    found = _of_row(row)
+    if found is None:
+        raise _untrained(node, f"its activation {row.kind} has no gradient here")
+    return found
+
+
+def _of_row(row: FunctionRow) -> Function | None:
+    if isinstance(row, Clip):
+        return partial(torch.clamp, min=row.low, max=row.high)
+    if isinstance(row, LeakyRectifier):
+        return lambda x: functional.leaky_relu(x, row.slope).clamp(max=row.high)
+    if isinstance(row, Tanh):
+        return lambda x: torch.tanh(row.alpha * x)
+    plain: dict[type[FunctionRow], Function] = {Logistic: torch.sigmoid, Softplus: functional.softplus, Swish: functional.silu}
+    return plain.get(type(row))
+
+
+class _Plain(nn.Module):
+    """A layer without parameters."""
+
+    def __init__(self, compute: Callable[..., Tensor], activation: Function | None):
+        super().__init__()
+        self.compute, self.activation = compute, activation
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        found = self.compute(*inputs)
+        return found if self.activation is None else self.activation(found)
+
+
+class _Weighted(nn.Module):
+    """A convolution or a fully connected layer."""
+
+    def __init__(self, node: Node, quantizer: nn.Module | None, activation: Function | None):
+        super().__init__()
+        self.op, self.activation, self.quantizer = node.op, activation, quantizer
+        self.weight = nn.Parameter(_tensor(node.params["weights"]))
+        self.bias = None if node.unbiased else nn.Parameter(_tensor(node.params["bias"]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        weight = self.weight if self.quantizer is None else self.quantizer(self.weight)
+        if isinstance(self.op, Conv):
+            top, left, bottom, right = self.op.pads
+            if any(self.op.pads):
+                x = functional.pad(x, (left, right, top, bottom))
+            found = functional.conv2d(x, weight, self.bias, self.op.stride, 0, self.op.dilation, self.op.groups)
+        else:
+            found = functional.linear(x.flatten(1), weight, self.bias)
+        return found if self.activation is None else self.activation(found)
+
+    def arrays(self) -> dict[str, Tensor]:
+        """What is stored of it."""
+        found: dict[str, Tensor] = {"weights": self.weight}
+        if self.bias is not None:
+            found["biases"] = self.bias
+        if self.quantizer is not None:
+            found.update(self.quantizer.arrays())  # type: ignore[operator]
+        return found
+
+    def roles(self) -> list[tuple[str, nn.Parameter]]:
+        """Its parameters with their roles."""
+        found = [("weights", self.weight)]
+        if self.bias is not None:
+            found.append(("bias", self.bias))
+        if self.quantizer is not None:
+            found += [("QWeight", each) for each in self.quantizer.parameters()]
+        return found
+
+
+class _Normalized(nn.Module):
+    """A batch normalization; its statistics are moving averages, `momentum` the share of the new batch."""
+
+    mean: Tensor
+    variance: Tensor
+
+    def __init__(self, node: Node[BatchNorm], momentum: float, activation: Function | None):
+        super().__init__()
+        self.epsilon, self.momentum, self.activation = node.op.epsilon, momentum, activation
+        self.scale, self.bias = (nn.Parameter(_tensor(node.params[role])) for role in ("scale", "bias"))
+        for role in ("mean", "variance"):
+            self.register_buffer(role, _tensor(node.params[role]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        found = functional.batch_norm(
+            x, self.mean, self.variance, self.scale, self.bias, self.training, self.momentum, self.epsilon
+        )
+        return found if self.activation is None else self.activation(found)
+
+    def arrays(self) -> dict[str, Tensor]:
+        """What is stored of it."""
+        return {"scales": self.scale, "biases": self.bias, "means": self.mean, "variances": self.variance}
+
+    def roles(self) -> list[tuple[str, nn.Parameter]]:
+        """Its parameters with their roles."""
+        return [("scale", self.scale), ("bias", self.bias)]
+
+
+def _tensor(array: np.ndarray) -> Tensor:
+    return torch.from_numpy(np.array(array, np.float32))
+
+
+def _layer(node: Node, recipe: LayerRecipe | None, store: WeightStore) -> nn.Module:
+    op, activation = node.op, _function(node)
+    if isinstance(op, (Conv, Fc)):
+        if recipe is None:
+            raise _untrained(node, "it is no section of the INI")
+        if sum(recipe.rows) != node.params["weights"].size:
+            raise _untrained(node, "its Mapping is irregular")
+        return _Weighted(node, _weight_quantizer(node, recipe, store), activation)
+    if isinstance(op, BatchNorm):
+        momentum = recipe.values["MovingAverageMomentum"] if recipe is not None else 0.1
+        return _Normalized(node, momentum, activation)
+    if isinstance(op, Affine) or node.params:
+        raise _untrained(node, f"{op.kind} learns nothing here")
+    return _Plain(_computed(node), activation)
+
+
+def _computed(node: Node) -> Callable[..., Tensor]:
+    op = node.op
+    if isinstance(op, Dropout):
+        return nn.Dropout(op.ratio)
+    if isinstance(op, Identity):
+        return lambda x: x
+    if isinstance(op, Pool):
+        return partial(_pooled, op)
+    if isinstance(op, Concat):
+        return lambda *inputs: torch.cat(inputs, 1)
+    if isinstance(op, Reshape):
+        return lambda x: x.reshape(len(x), *op.dims)
+    if isinstance(op, Transpose):
+        return lambda x: x.permute(op.perm)
+    if isinstance(op, Padding):
+        top, left, bottom, right = op.pads
+        return lambda x: functional.pad(x, (left, right, top, bottom))
+    if isinstance(op, Softmax) and not op.group_size:
+        return partial(torch.log_softmax if op.log else torch.softmax, dim=1)
+    if isinstance(op, ElemWise) and op.operation in ("Sum", "Prod", "Max"):
+        return partial(_combined, op)
+    raise _untrained(node, f"{op.kind} has no gradient here")
+
+
+def _pooled(op: Pool, x: Tensor) -> Tensor:
+    top, left, bottom, right = op.pads
+    if op.mode == "Max":
+        if any(op.pads):
+            x = functional.pad(x, (left, right, top, bottom), value=float("-inf"))
+        return functional.max_pool2d(x, op.kernel, op.stride)
+    counts = torch.from_numpy(op.window_counts(x.shape[2:]).astype(np.float32)).to(x.device)
+    if any(op.pads):
+        x = functional.pad(x, (left, right, top, bottom))
+    return functional.avg_pool2d(x, op.kernel, op.stride, divisor_override=1) / counts
+
+
+def _combined(op: ElemWise, *inputs: Tensor) -> Tensor:
+    weights, shifts = op.coefficients(len(inputs))
+    if op.operation == "Sum":
+        terms = (weight * x + shift for weight, shift, x in zip(weights, shifts, inputs, strict=True))
+        return reduce(torch.add, terms)
+    return reduce(torch.mul if op.operation == "Prod" else torch.maximum, inputs)
+
+
+def _weight_quantizer(node: Node, recipe: LayerRecipe, store: WeightStore) -> nn.Module | None:
+    values, weights = recipe.values, node.params["weights"]
+    kind = values["QWeight"]
+    if not kind:
+        return None
+    steps = values["QWeight.Range"]
+    if kind == "SAT":
+        outputs = values["NbOutputs"] if values["QWeight.ApplyScaling"] else 0
+        grid = _GRIDS[values["QWeight.QuantMode"]]
+        return SatWeights(steps, grid, values["QWeight.ApplyQuantization"], outputs)
+    if bits_of(steps) < 2:
+        raise N2D2Error(
+            "E124",
+            "QWeight=LSQ with QWeight.Range=1: its integers would be -1 and 0",
+            where=values.where("QWeight.Range"),
+            remedy="use SAT, whose binary weights are -1 and 1, or a QWeight.Range of 3 or more",
+        )
+    count = len(weights) if values["QWeight.PerChannel"] else 1
+    first = 2 * np.abs(weights.reshape(count, -1)).mean(axis=1) / np.sqrt(2 ** (bits_of(steps) - 1) - 1)
+    wanted = values["QWeight.SetOptInitStepSize"] and values["QWeight.StepOptInitStepSize"]
+    initial = np.where(first > 0, first, 1.0) if wanted else np.full(count, values["QWeight.StepSize"])
+    return LsqWeights(steps, _tensor(_stored(store, node, "QWeight_LSQ_StepSize", initial)))
+
+
+def _activation_quantizer(node: Node, recipe: LayerRecipe, store: WeightStore) -> nn.Module:
+    values = recipe.values
+    steps = values["QAct.Range"]
+    if values["QAct"] == "SAT":
+        return SatActivation(steps, float(_stored(store, node, "QAct_SAT_Alpha", np.array([values["QAct.Alpha"]]))[0]))
+    role = "QAct_LSQ_StepSize"
+    first = values["QAct.SetOptInitStepSize"] and values["QAct.StepOptInitStepSize"] and not store.has(node.name, role)
+    return LsqActivation(steps, float(_stored(store, node, role, np.array([values["QAct.StepSize"]]))[0]), first)
+
+
+def _stored(store: WeightStore, node: Node, role: str, initial: np.ndarray) -> np.ndarray:
+    """The stored step or alpha, or the first one: weights of a training without quantizers have none."""
+    initial = np.asarray(initial, np.float32)
+    found = store.load(node.name, role, initial, node.location) if store.has(node.name, role) else initial
+    if not (found > 0).all():
+        raise N2D2Error(
+            "E425",
+            f"'{node.name}_{role}' is {float(found.min()):g}, not above 0",
+            where=node.location,
+            remedy="check the training of the layer",
+        )
+    return found

@@ -1,0 +1,184 @@
+"""The quantizers of training as PyTorch modules: forward as `n2d2py.arithmetic.trained`, backward straight through the rounding.
+
+Sources of the gradients: LSQ, Esser et al., "Learned Step Size Quantization" (2019); SAT, Jin et al., "Towards Efficient Training
+for Neural Network Quantization" (2019), with DoReFa's weights and, for the clipping value, calibrated gradients (CG-PACT).
+"""
+
+# PyTorch is an extra: pyright runs without it too, and then takes n2d2py/torch.py for it
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from n2d2py.arithmetic.trained import bits_of
+
+LEAST = 1e-6
+"""Steps and clipping values are kept above it."""
+
+
+class _Lsq(torch.autograd.Function):
+    """y = s clamp(round(x / s), low, high); dy/ds times `gain`. The steps are one, or broadcast against x."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, step: Tensor, low: int, high: int, gain: float) -> Tensor:
+        quotient = x / step
+        rounded = torch.clamp(torch.round(quotient), low, high)
+        ctx.save_for_backward(quotient, rounded, step)
+        ctx.limits, ctx.gain = (low, high), gain
+        return rounded * step
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (gradient,) = gradients
+        quotient, rounded, step = ctx.saved_tensors
+        low, high = ctx.limits
+        inside = (quotient >= low) & (quotient <= high)
+        slope = torch.where(inside, rounded - quotient, rounded)
+        of_step = (gradient * slope).sum_to_size(step.shape) * ctx.gain
+        return gradient * inside, of_step, None, None, None
+
+
+class _Clipped(torch.autograd.Function):
+    """SAT: y = s clamp(round(x / s), 0, steps) with s = alpha / steps; dy/dalpha counts the error of the rounding inside."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, alpha: Tensor, steps: int) -> Tensor:
+        step = alpha / steps
+        quotient = x / step
+        rounded = torch.clamp(torch.round(quotient), 0, steps)
+        ctx.save_for_backward(quotient, rounded, alpha)
+        ctx.steps = steps
+        return rounded * step
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (gradient,) = gradients
+        quotient, rounded, alpha = ctx.saved_tensors
+        inside = (quotient >= 0) & (quotient <= ctx.steps)
+        slope = torch.where(inside, rounded - quotient, rounded) / ctx.steps
+        return gradient * inside, (gradient * slope).sum_to_size(alpha.shape), None
+
+
+class LsqWeights(nn.Module):
+    """Weights (O, ...) on -2^(b-1) .. 2^(b-1) - 1 times `step`, (1) or (O)."""
+
+    def __init__(self, steps: int, step: Tensor):
+        super().__init__()
+        self.reach = 2 ** (bits_of(steps) - 1)
+        self.step = nn.Parameter(step)
+
+    def forward(self, weights: Tensor) -> Tensor:
+        each = self.step.reshape(-1, *(1,) * (weights.dim() - 1)).double()
+        gain = 1 / sqrt(weights.numel() / self.step.numel() * max(self.reach - 1, 1))
+        return _Lsq.apply(weights.double(), each, -self.reach, self.reach - 1, gain).float()  # type: ignore[union-attr]
+
+    def arrays(self) -> dict[str, Tensor]:
+        """What is stored of it, by the names of N2D2's files."""
+        return {"QWeight_LSQ_StepSize": self.step}
+
+    @torch.no_grad()
+    def bound(self) -> None:
+        """Keeps the step positive."""
+        self.step.clamp_(min=LEAST)
+
+
+class SatWeights(nn.Module):
+    """tanh(w) / max |tanh(w)| on a grid of `n2d2py.arithmetic.trained`; real numbers in -1 .. 1 unless `quantizes`.
+
+    `outputs`: ApplyScaling=1 divides by sqrt(outputs * variance of the result), 0: it does not.
+    """
+
+    def __init__(self, steps: int, grid: str, quantizes: bool, outputs: int):
+        super().__init__()
+        self.steps, self.grid, self.quantizes, self.outputs = steps, grid, quantizes, outputs
+
+    def forward(self, weights: Tensor) -> Tensor:
+        bent = torch.tanh(weights.double())
+        largest = bent.detach().abs().max()
+        real = bent / largest if largest > 0 else bent
+        if not self.quantizes:
+            return real.float()
+        with torch.no_grad():
+            integers, scale = self._integers(real)
+            if self.outputs and (variance := float((integers * scale).var(unbiased=False))) > 0:
+                scale *= 1 / sqrt(self.outputs * variance)
+            stored = float(torch.tensor(scale, dtype=torch.float32))
+        gain = stored / self._scale
+        return (gain * real + (integers * stored - gain * real).detach()).float()
+
+    @property
+    def _scale(self) -> float:
+        if self.steps == 1:
+            return 1.0
+        top = {"odd": self.steps, "symmetric": (self.steps - 1) // 2, "full": 2 ** (bits_of(self.steps) - 1)}[self.grid]
+        return 1.0 / top
+
+    def _integers(self, real: Tensor) -> tuple[Tensor, float]:
+        scale = self._scale
+        top = round(1 / scale)
+        if self.steps == 1:
+            return torch.where(real >= 0, 1.0, -1.0).double(), scale
+        if self.grid == "odd":
+            return 2 * torch.round((real + 1) / 2 * self.steps) - self.steps, scale
+        return torch.clamp(torch.round(real * top), -top, top - 1 if self.grid == "full" else top), scale
+
+    def arrays(self) -> dict[str, Tensor]:
+        """Nothing is stored of it."""
+        return {}
+
+    def bound(self) -> None:
+        """It has no parameter."""
+
+
+class LsqActivation(nn.Module):
+    """Outputs on 0 .. steps times `step`; with `first`, the first batch sets the step."""
+
+    def __init__(self, steps: int, step: float, first: bool):
+        super().__init__()
+        self.steps = steps
+        self.step = nn.Parameter(torch.tensor([step]))
+        self.waits: Tensor
+        self.register_buffer("waits", torch.tensor(first))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training and bool(self.waits):
+            with torch.no_grad():
+                found = 2 * float(x.clamp(min=0).mean()) / sqrt(self.steps)
+                self.step.fill_(found if found > LEAST else 1.0)
+                self.waits.fill_(False)
+        gain = 1 / sqrt(x[0].numel() * self.steps)
+        return _Lsq.apply(x, self.step, 0, self.steps, gain)  # type: ignore[return-value]
+
+    def arrays(self) -> dict[str, Tensor]:
+        """What is stored of it, by the names of N2D2's files."""
+        return {"QAct_LSQ_StepSize": self.step}
+
+    @torch.no_grad()
+    def bound(self) -> None:
+        """Keeps the step positive."""
+        self.step.clamp_(min=LEAST)
+
+
+class SatActivation(nn.Module):
+    """Outputs on 0 .. steps times alpha / steps."""
+
+    def __init__(self, steps: int, alpha: float):
+        super().__init__()
+        self.steps = steps
+        self.alpha = nn.Parameter(torch.tensor([alpha]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _Clipped.apply(x, self.alpha, self.steps)  # type: ignore[return-value]
+
+    def arrays(self) -> dict[str, Tensor]:
+        """What is stored of it, by the names of N2D2's files."""
+        return {"QAct_SAT_Alpha": self.alpha}
+
+    @torch.no_grad()
+    def bound(self) -> None:
+        """Keeps alpha positive."""
+        self.alpha.clamp_(min=LEAST)

@@ -1,0 +1,209 @@
+"""From -learn-epoch to the compiled export, rates of solvers, folders of weights, checkpoints, errors."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.e2e_run import needs_compiler
+
+from n2d2py import cli
+from n2d2py.frontend.ini.recipes import SolverSettings
+from n2d2py.training.folder import write_weights
+from n2d2py.training.rates import learning_rate
+
+ROOT = Path(__file__).resolve().parents[2]
+NETWORK = ROOT / "models" / "LeNet_QAT.ini"
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+
+SMALL = """[database]
+Type=MNIST_IDX_Database
+DataPath={data}
+Validation=0.2
+[sp]
+SizeX=8
+SizeY=8
+NbChannels=1
+BatchSize=32
+[conv1]
+Input=sp
+Type=Conv
+KernelSize=3
+NbOutputs=6
+WeightsFiller=HeFiller
+QWeight=LSQ
+QWeight.Range=15
+QAct=SAT
+QAct.Range=15
+QAct.Alpha=2.0
+ConfigSection=common
+[fc]
+Input=conv1
+Type=Fc
+NbOutputs=10
+QWeight=SAT
+QWeight.Range=255
+QWeight.ApplyScaling=1
+ConfigSection=common
+[softmax]
+Input=fc
+Type=Softmax
+NbOutputs=10
+WithLoss=1
+[softmax.Target]
+[common]
+Solvers.LearningRate=0.1
+Solvers.Momentum=0.9
+Solvers.LearningRatePolicy=CosineDecay
+QWeightSolver.LearningRate=0.01
+QActSolver.LearningRate=0.01
+{more}
+"""
+
+
+def small(folder: Path, more: str = "") -> Path:
+    path = folder / "net.ini"
+    path.write_text(SMALL.format(data=ROOT / "models" / "data" / "digits", more=more))
+    return path
+
+
+def run(capsys, *words: str | Path) -> tuple[int, str]:
+    status = cli.main([str(word) for word in words])
+    seen = capsys.readouterr()
+    return status, seen.out + seen.err
+
+
+@needs_torch
+@needs_compiler
+def test_digits_from_training_to_the_compiled_export(tmp_path, capsys):
+    status, text = run(capsys, NETWORK, "-learn-epoch", "8", "-export", "CPP", "-nbbits", "8", "-test", "-o", tmp_path)
+    assert status == 0, text
+    scores = {row[0]: float(row[1]) for row in re.findall(r"^(float|simulated int8|compiled) +510 +([0-9.]+)%", text, re.M)}
+    assert scores["compiled"] == scores["simulated int8"] >= 88
+    assert abs(scores["float"] - scores["simulated int8"]) <= 0.4
+    assert "W108" not in text, "solver keys have an effect here"
+
+
+@needs_torch
+def test_weights_are_the_same_twice_and_read_again(tmp_path, capsys):
+    for name in ("a", "b"):
+        status, text = run(capsys, small(tmp_path), "-learn-epoch", "2", "-test", "-o", tmp_path / name)
+        assert status == 0, text
+    files = sorted(path.name for path in (tmp_path / "a" / "weights").iterdir())
+    assert {"conv1_weights.syntxt", "conv1_QWeight_LSQ_StepSize.syntxt", "conv1_QAct_SAT_Alpha.syntxt"} <= set(files)
+    for path in (tmp_path / "a" / "weights_validation").glob("*.syntxt"):
+        assert path.read_text() == (tmp_path / "b" / "weights_validation" / path.name).read_text()
+    score = re.search(r"rate: ([0-9.]+)%", text)
+    assert score is not None and float(score[1]) > 75
+    status, again = run(capsys, small(tmp_path), "-w", tmp_path / "a" / "weights_validation", "-test", "-o", tmp_path / "c")
+    assert status == 0 and f"rate: {score[1]}%" in again
+
+
+@needs_torch
+def test_an_interrupted_training_goes_on(tmp_path, capsys):
+    """Two epochs at once, and one by one: a constant rate does not know how long the training is."""
+    ini = small(tmp_path, "Solvers.LearningRatePolicy=None")
+    assert run(capsys, ini, "-learn-epoch", "2", "-o", tmp_path / "whole")[0] == 0
+    assert run(capsys, ini, "-learn-epoch", "1", "-o", tmp_path / "parts")[0] == 0
+    assert run(capsys, ini, "-learn-epoch", "2", "-learn-resume", "-o", tmp_path / "parts")[0] == 0
+    for path in (tmp_path / "whole" / "weights").glob("*.syntxt"):
+        assert path.read_text() == (tmp_path / "parts" / "weights" / path.name).read_text(), path.name
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    "more, words, code",
+    [
+        ("", ["-learn-resume"], "E433"),
+        ("Solvers.LearningRate=1e38", [], "E432"),
+        ("Solvers.LearningRatePolicy=Cosine", [], "E122"),
+        ("Solvers=RMSprop", [], "E122"),
+        ("Solvers.Clamping=1:0", [], "E122"),
+        ("Solvers.LearningRat=1", ["-strict"], "W102"),
+        ("Solvers.Beta1=0.5", ["-strict"], "W108"),
+    ],
+)
+def test_what_cannot_be_trained(more, words, code, tmp_path, capsys):
+    status, text = run(capsys, small(tmp_path, more), "-learn", "160", *words, "-o", tmp_path / "out")
+    assert status == 1 and f"N2D2-{code}" in text and "Traceback" not in text, text
+
+
+def test_without_pytorch(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("n2d2py.stages.train.find_spec", lambda name: None)
+    status, text = run(capsys, small(tmp_path), "-learn-epoch", "1", "-o", tmp_path / "out")
+    assert status == 1 and "N2D2-E430" in text and "pip install n2d2py[train]" in text
+    assert not (tmp_path / "out").exists()
+
+
+@needs_torch
+def test_a_module_of_an_own_loop_and_back(tmp_path, capsys):
+    """Any loop may train the module; its folder gives the outputs of the module in inference."""
+    import torch
+
+    from n2d2py.torch import from_ini, to_weights
+
+    ini = small(tmp_path)
+    module = from_ini(ini)
+    optimizer = torch.optim.Adam(module.parameters(), lr=0.01)
+    x, labels = torch.rand(64, 1, 8, 8), torch.arange(64) % 10
+    losses = []
+    for _ in range(30):
+        loss = torch.nn.functional.nll_loss(module(x)["softmax"].clamp(min=1e-9).log(), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        module.bound()
+        losses.append(float(loss.detach()))
+    assert losses[-1] < 0.8 * losses[0]
+    again = from_ini(ini, to_weights(module, tmp_path / "weights"))
+    with torch.no_grad():
+        assert torch.equal(again.eval()(x)["softmax"], module.eval()(x)["softmax"])
+    status, text = run(capsys, ini, "-w", tmp_path / "weights", "-test", "-o", tmp_path / "out")
+    assert status == 0, text
+
+
+@needs_torch
+@pytest.mark.slow
+def test_several_processes(tmp_path):
+    """The loop under torchrun: two processes that share each batch; the first one writes and tests."""
+    words = ["-m", "n2d2py", str(small(tmp_path)), "-learn-epoch", "2", "-test", "-o", str(tmp_path / "out")]
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+    done = subprocess.run([*launcher, *words], cwd=ROOT, text=True, capture_output=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    score = re.findall(r"Final recognition rate: ([0-9.]+)%", done.stdout)
+    assert len(score) == 1 and float(score[0]) > 75
+
+
+def test_rates_of_the_policies():
+    base = SolverSettings(learning_rate=2.0, learning_rate_step_size=10, learning_rate_decay=0.5, power=2.0, min_decay=0.1)
+
+    def rate(policy: str, seen: int, **more) -> float:
+        return learning_rate(replace(base, learning_rate_policy=policy, **more), seen, 100)
+
+    assert [rate("StepDecay", n) for n in (0, 9, 10, 25)] == [2, 2, 1, 0.5]
+    assert rate("ExponentialDecay", 20) == pytest.approx(2 * np.exp(-1))
+    assert rate("InvTDecay", 20) == pytest.approx(1)
+    assert rate("InvDecay", 2) == pytest.approx(0.5)
+    assert [rate("PolyDecay", n) for n in (0, 50, 200)] == [2, 0.5, 0]
+    assert [rate("CosineDecay", n) for n in (0, 50, 100)] == [2, pytest.approx(1), pytest.approx(0.2)]
+    assert rate("CosineDecay", 50, max_iterations=50) == pytest.approx(0.2)
+    assert [rate("None", n, warm_up_duration=10) for n in (0, 5, 10)] == [0.5, 1.25, 2]
+
+
+def test_a_folder_of_weights_is_replaced_whole(tmp_path):
+    values = np.random.default_rng(0).normal(size=(3, 2, 1, 1)).astype(np.float32)
+    write_weights(tmp_path / "weights", {"old": {"weights": values}})
+    write_weights(tmp_path / "weights", {"a/b": {"weights": values, "biases": values[:, 0, 0, 0]}})
+    assert [path.name for path in tmp_path.iterdir()] == ["weights"]
+    names = sorted(path.name for path in (tmp_path / "weights").iterdir())
+    assert names == ["a_b_biases.syntxt", "a_b_weights.syntxt", "weights.npz"]
+    text = (tmp_path / "weights" / "a_b_weights.syntxt").read_text().split()
+    assert np.array_equal(np.array(text, np.float32), values.reshape(-1))
+    shutil.rmtree(tmp_path / "weights")
