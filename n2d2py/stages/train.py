@@ -87,7 +87,7 @@ def is_first_process() -> bool:
 def _check_device(device: str) -> None:
     import torch  # pyright: ignore[reportMissingImports]
 
-    if device != "cpu" and not torch.cuda.is_available():
+    if device != "cpu" and not torch.cuda.is_available():  # pyright: ignore[reportAttributeAccessIssue]
         raise N2D2Error("E431", f"there is no device {device}", remedy="leave out -dev, or give -dev -1 for the processor")
 
 
