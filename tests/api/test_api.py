@@ -203,7 +203,15 @@ def test_every_option_of_the_command_is_a_field():
         "v",
     }
     assert {option.name for option in OPTIONS if not option.field} == command_only
-    derived = {"load.target", "load.training", "load.extent", "load.read_data", "load.synthetic", "calibration.reload"}
+    derived = {
+        "calibration.thorough",
+        "load.target",
+        "load.training",
+        "load.extent",
+        "load.read_data",
+        "load.synthetic",
+        "calibration.reload",
+    }
     assert names(RunOptions()) - {option.field for option in OPTIONS} == derived | {"given", "recorded", "command"}
 
 

@@ -101,9 +101,9 @@ TOGETHER = {"n2d2py.errors", "n2d2py.log", "n2d2py.registry", "n2d2py.ini", "n2d
 """Entries that see those of their floor: ini finds models/; log prints errors."""
 
 ONNX_ONLY = {
-    "onnx": ("export/onnx/", "frontend/onnx/", "reference/"),
+    "onnx": ("exports/onnx/", "frontend/onnx/", "reference/"),
     "onnxscript": ("frontend/onnx/",),
-    "onnxruntime": ("export/onnx/", "reference/", "frontend/onnx/folding.py"),
+    "onnxruntime": ("exports/onnx/", "reference/", "frontend/onnx/folding.py"),
 }
 LATE = ("matplotlib", "PIL", "torch", "onnx", "onnxruntime", "onnxscript", "jinja2")
 """Heavy libraries: `n2d2py -h` starts without them."""
