@@ -28,6 +28,7 @@ BOUND = {
     isa.PAIRS: "DEPTHWISE",
     isa.DOTS: "CONVOLUTION",
     isa.TAPS: "DEPTHWISE",
+    isa.PRODUCT: "PRODUCT",
 }
 """What a set has, by the mark of the operator that its header binds."""
 
