@@ -13,6 +13,7 @@ _RESOLVED = {
     "DEPTHWISE_CONV_2D": "DepthwiseConv2D",
     "MAX_POOL_2D": "MaxPool2D",
     "AVERAGE_POOL_2D": "AveragePool2D",
+    "PADV2": "PadV2",
 }
 """Operators whose function of MicroMutableOpResolver is not their name in other letters."""
 
