@@ -10,7 +10,7 @@ from n2d2py.ini.schema import Key, Kind, Schema
 
 _DEFAULTS = {"BufferAlignment": 4}
 """What is better for a microcontroller where CPP has another default."""
-_WITHOUT = ("OpenMP", "RuntimeDispatch", "FuseResidualAdd")
+_WITHOUT = ("OpenMP", "RuntimeDispatch", "FuseResidualAdd", "Winograd")
 """What there is no use for."""
 
 PARAMETERS = Schema(
