@@ -107,7 +107,13 @@ def preprocessing(options: LoadOptions, shape: tuple[int, ...], told: Told, netw
         declared = told.input_range
         taken.append(f"values {declared[0]:g}..{declared[1]:g} (Image.NominalPixelRange)")
     scale, mean, std = options.scale, options.mean, options.std
-    if options.input_range is None and not by_formula and len(told.factors) == shape[0] and declared is None:
+    if (
+        options.input_range is None
+        and not by_formula
+        and told.factors
+        and shape[:1] == (len(told.factors),)
+        and declared is None
+    ):
         scale, std = 1.0, tuple(1 / factor for factor in told.factors)
         mean = tuple(-offset / factor for factor, offset in zip(told.factors, told.offsets, strict=True))
         taken.append("values by n2d2py.factors and n2d2py.offsets")
