@@ -297,3 +297,20 @@ def test_a_part_that_is_read_elsewhere_stays(model, check):
 def test_a_gate_of_another_tensor_is_a_product(model, check):
     graph = check(model("float[N,3,5] x, float[N,3,5] z => float[N,3,5] y", "s = Sigmoid(z)\n y = Mul(x, s)"), batch=2)
     assert kinds(graph) == ["Activation", "ElemWise"]
+
+
+@pytest.mark.parametrize(
+    "body, shapes",
+    [
+        ("p = MatMul(a, b)\n y = Add(p, x)", {"a": (1, 4), "b": (4, 3)}),
+        ("y = Gemm<alpha = 0.5, beta = 2.0, transA = 1>(a, b, x)", {"a": (4, 1), "b": (4, 3)}),
+        ("p = Conv<kernel_shape = [2, 2]>(a, b)\n r = Reshape(p, s)\n y = Add(r, x)", {"a": (1, 2, 2, 4), "b": (1, 2, 2, 2)}),
+        ("low = ReduceMin<axes = [0, 1], keepdims = 0>(x)\n p = Clip(a, low)\n y = Add(p, x)", {"a": (1, 3)}),
+        ("p = Relu(a)\n y = Add(p, x)", {"a": (1, 3)}),
+    ],
+)
+def test_parts_of_constants_alone_are_computed_at_once(model, check, body, shapes):
+    graph = check(
+        model("float[1,3] x => float[1,3] y", body, **shapes, **({"s": np.array([1, 3])} if "Reshape" in body else {}))
+    )
+    assert not set(kinds(graph)) & {"ArrayMatMul", "ArrayConvPool", "Fc", "Conv"}

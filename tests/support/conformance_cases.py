@@ -22,7 +22,7 @@ from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph
 from n2d2py.reference.executor import run_graph
 
-__all__ = ["EXCLUDED", "LISTED", "Case", "Outcome", "load_cases", "run_case", "share_of"]
+__all__ = ["EXCLUDED", "LISTED", "Case", "Outcome", "compare", "fed", "load_cases", "run_case", "share_of", "variants"]
 
 LISTED = (
     "Conv",
@@ -210,7 +210,7 @@ def share_of(case: Case, shares: int) -> int:
     return sha256(case.name.encode()).digest()[0] % shares
 
 
-def _variants(case: Case) -> Iterator[onnx.ModelProto]:
+def variants(case: Case) -> Iterator[onnx.ModelProto]:
     """The model with all inputs at run time, then with all but one constant."""
     names = list(case.inputs)
     for dynamic in (names, *([name] for name in names if len(names) > 1)):
@@ -228,19 +228,19 @@ def _variants(case: Case) -> Iterator[onnx.ModelProto]:
 def run_case(case: Case) -> Outcome:
     """The first variant that is imported decides; refused when none is."""
     reason = ""
-    for model in _variants(case):
+    for model in variants(case):
         try:
             graph = import_onnx(model)
         except (N2D2Error, ErrorList) as refusal:
             reason = reason or str(refusal).splitlines()[0]
             continue
-        feeds = {name: _fed(case.inputs[name], graph, name) for name in graph.inputs}
+        feeds = {name: fed(case.inputs[name], graph, name) for name in graph.inputs}
         difference = compare(case, list(run_graph(graph, feeds).values()))
         return Outcome("wrong" if difference else "passed", difference, graph, feeds)
     return Outcome("refused", reason)
 
 
-def _fed(values: np.ndarray, graph: Graph, name: str) -> np.ndarray:
+def fed(values: np.ndarray, graph: Graph, name: str) -> np.ndarray:
     """The input as the graph takes it: one stimulus where the sizes agree, else stimuli side by side."""
     shape = graph.shape(name)
     if values.size == np.prod(shape):

@@ -51,9 +51,13 @@ class Arrays:
 
     # ---- layers ---------------------------------------------------------------------------
     def add(self, op: Op, inputs: Sequence[Value], dims: Shape, label: str = "") -> Value:
-        """A layer whose operands are `inputs`, constants as its parameters; `op` has the slots that fit them."""
+        """A layer whose operands are `inputs`, constants as its parameters; `op` has the slots that fit them.
+
+        Of constants alone it is computed at once.
+        """
         builder = self.builder
         check_size(dims)
+        dims = tuple(int(d) for d in dims)
         params = {
             f"operand{index}": self._parameter(value.constant)
             for index, value in enumerate(inputs)
@@ -62,8 +66,13 @@ class Arrays:
         name = builder.fresh(f"{self.node.name}_{label or op.kind.lower()}")
         tensors = [value.tensor for value in inputs if value.tensor is not None]
         node = Node(name, op, tensors, [name], params, location=builder.model.place(self.node.name))
+        if not tensors:
+            operands = [params[f"operand{index}"].reshape(1, -1) for index in range(len(inputs))]
+            known = replace(op, slots=tuple(range(len(inputs))))  # pyright: ignore[reportArgumentType]  operators are dataclasses
+            (made,) = known.run(operands, node)
+            return Value(dims, constant_kind(made), None, made.reshape(dims))
         builder.graph.add(node)
-        return Value(tuple(int(d) for d in dims), builder.graph.kind(name), name)
+        return Value(dims, builder.graph.kind(name), name)
 
     def _parameter(self, array: np.ndarray) -> np.ndarray:
         if array.dtype.kind == "f" or array.dtype.name == "bfloat16":
