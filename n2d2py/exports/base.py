@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -134,6 +134,16 @@ class Prepared(Generic[ResultT]):
     request: ExportRequest
     problems: Sequence[N2D2Error] = ()
     content: ResultT | None = None
+
+    @classmethod
+    def of(cls, request: ExportRequest, make: Callable[[], ResultT]) -> Prepared[ResultT]:
+        """What `make` returns, or the errors that it raises."""
+        try:
+            return cls(request, (), make())
+        except ErrorList as problems:
+            return cls(request, problems.errors)
+        except N2D2Error as problem:
+            return cls(request, [problem])
 
     def check(self) -> None:
         """Raises the problems, all together."""

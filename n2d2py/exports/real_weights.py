@@ -9,11 +9,20 @@ import numpy as np
 from n2d2py.arithmetic import FractionRescale
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.forms import Weighted
+from n2d2py.quant.contract import QUANTIZERS
+from n2d2py.quant.weighted import WeightedQuantizer, zero_point_terms
 
 
 @dataclass(frozen=True)
 class RealWeights:
-    """Weights, bias and scales of a weighted layer: a real weight is `weights * scales`, the bias `(bias + fractions) * steps`."""
+    """Weights, bias and scales of a weighted layer: a real weight is `weights * scales`, the bias `(bias + fractions) * steps`.
+
+    Attributes:
+        weights: integers (O, ...).
+        scales, steps: (O) or (1), float64.
+        bias: (O), int64, without the zero points that the tool added to it.
+        fractions: (O), of a bias that is no integer; None else.
+    """
 
     weights: np.ndarray
     scales: np.ndarray
@@ -21,16 +30,31 @@ class RealWeights:
     fractions: np.ndarray | None
     steps: np.ndarray
 
+    @property
+    def whole_bias(self) -> np.ndarray:
+        """The bias in whole steps, (O), int64."""
+        return self.bias if self.fractions is None else self.bias + np.rint(self.fractions).astype(np.int64)
 
-def real_weights(graph: QuantGraph, node: QuantNode, zero_point_in_bias: bool) -> RealWeights:
-    """What the integers of a layer stand for: its bias without the zero points that the tool added to it."""
+    @property
+    def real_weights(self) -> np.ndarray:
+        """(O, ...), float32."""
+        return (self.weights * self.scales.reshape(-1, *(1,) * (self.weights.ndim - 1))).astype(np.float32)
+
+    @property
+    def real_bias(self) -> np.ndarray:
+        """(O), float32."""
+        return ((self.bias + (0 if self.fractions is None else self.fractions)) * self.steps).astype(np.float32)
+
+
+def real_weights(graph: QuantGraph, node: QuantNode) -> RealWeights:
+    """What the integers of a layer of the form `Weighted` stand for."""
     form, x, y = node.form_as(Weighted), graph.type(node.inputs[0]), graph.type(node.output)
-    factors = node.rescaling.effective()
+    quantizer, factors = QUANTIZERS[node.op.kind], node.rescaling.effective()
     bias = form.bias.astype(np.int64)
-    if x.zero_point and zero_point_in_bias:
+    if x.zero_point and isinstance(quantizer, WeightedQuantizer) and quantizer.zero_point_in_bias:
         bias = bias + x.zero_point * form.weights.reshape(len(bias), -1).sum(axis=1, dtype=np.int64)
     if node.zero_in_bias:
-        bias = bias - np.rint(y.zero_point / np.broadcast_to(factors, len(bias))).astype(np.int64)
+        bias = bias - zero_point_terms(node.rescaling, y.zero_point, len(bias), 2**31)
     steps = factors * y.scale
     fractions = node.rescale.fractions.astype(np.float64) if isinstance(node.rescale, FractionRescale) else None
     return RealWeights(form.weights, steps / x.scale, bias, fractions, steps)

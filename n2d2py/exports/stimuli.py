@@ -103,6 +103,17 @@ def _payload(values: np.ndarray, labels: list[np.ndarray]) -> bytes:
     )
 
 
-def array_files(inputs: int) -> list[str]:
-    """Names of NumPy files with the stored values of each input: stimuli.npy, or stimuli0.npy, stimuli1.npy, ..."""
+def _array_files(inputs: int) -> list[str]:
+    """stimuli.npy, or stimuli0.npy, stimuli1.npy, ..."""
     return ["stimuli.npy"] if inputs == 1 else [f"stimuli{i}.npy" for i in range(inputs)]
+
+
+def write_arrays(stimuli: StoredStimuli, folder: Path, dtype: np.dtype | type | None = None) -> None:
+    """Writes the stored values of each input as a NumPy file, in the type `dtype` or as they are."""
+    for name, values in zip(_array_files(len(stimuli.inputs)), stimuli.inputs, strict=True):
+        np.save(folder / name, values if dtype is None else values.astype(dtype))
+
+
+def read_arrays(folder: Path, inputs: int, count: int) -> list[np.ndarray]:
+    """The first `count` stored values of each input, as `write_arrays` wrote them."""
+    return [np.load(folder / name, allow_pickle=False)[:count] for name in _array_files(inputs)]

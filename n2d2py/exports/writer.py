@@ -22,6 +22,7 @@ from typing import Any
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.replacement import MANIFEST, TOOL, digest, refuse_replacement
 from n2d2py.files import write_text
+from n2d2py.files.names import file_names
 from n2d2py.version import __version__
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -193,3 +194,9 @@ def _alive(pid: int) -> bool:
     except OSError:
         return True
     return True
+
+
+def model_file(network: str, ending: str) -> str:
+    """The name of the file of an export that is a single model."""
+    name = network or "network"
+    return f"{file_names([name])[name]}.{ending}"

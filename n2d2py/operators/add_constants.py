@@ -12,7 +12,7 @@ from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
 from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.exports.cpp.selection import vectors
-from n2d2py.graph import Node, QuantNode, forms
+from n2d2py.graph import Node, QuantGraph, QuantNode, forms
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.base import Op, register
@@ -67,6 +67,11 @@ class AddConstantsQuantizer(Quantizer):
         wide = np.int32 if bound < 2**31 else np.int64
         form = forms.Shifted(np.array([multiplier], wide), np.array([other], wide), kind.quantize(constants))
         return rescaled(node, types, np.array([unit]), bound, form)
+
+    def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
+        """The constants in 8 bits."""
+        form, step = node.form_as(forms.Shifted), node.rescaling.effective()[0] * graph.type(node.output).scale
+        return {"constants": (form.stored * (form.constant_multiplier[0] * step)).astype(np.float32)}
 
 
 @cpp("AddConstants")

@@ -10,9 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
+import numpy as np
+
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
-from n2d2py.graph import Node, QuantNode
+from n2d2py.graph import Node, QuantGraph, QuantNode
+from n2d2py.graph.forms import Aligned, Dequantized, Exponentials, Interpolated, Moved, Rescaled, Table
 from n2d2py.graph.shapes import Shape
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.weights import Ranging, Rounding, range_nearest, round_nearest
@@ -73,6 +76,16 @@ class Quantizer:
         """
         return quantize_layer(node, types)
 
+    def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray] | None:
+        """The constants, by role, with which the operator computes on real numbers what the integers of a layer stand for.
+
+        None where the integers do not say it.
+        """
+        return {} if isinstance(node.form, _WITHOUT_REAL_CONSTANTS) else None
+
+
+_WITHOUT_REAL_CONSTANTS = (Moved, Rescaled, Aligned, Dequantized, Table, Interpolated, Exponentials)
+"""Forms whose constants follow from the operator and from the types of its tensors."""
 
 QUANTIZERS: Registry[Quantizer] = Registry("the quantizer of", "n2d2py.operators.catalog")
 """The quantizers by operator kind."""

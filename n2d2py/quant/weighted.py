@@ -93,7 +93,7 @@ class WeightedQuantizer(Quantizer):
         if x.zero_point and self.zero_point_in_bias:
             sums = result.weights.reshape(len(bias), -1).sum(axis=1, dtype=np.int64)
             bias = bias - x.zero_point * sums
-        zeros = _zeros(rescale, types.output.zero_point, len(bias), 2**31 - 1 - result.bound)
+        zeros = zero_point_terms(rescale, types.output.zero_point, len(bias), 2**31 - 1 - result.bound)
         bound = result.bound + int(zeros.max(initial=0))
         form = _form(result.weights, bias + zeros, bound)
         made = formed(node, form, activation_clamp(node, types.output), rescale, bound)
@@ -136,7 +136,7 @@ class WeightedQuantizer(Quantizer):
         return None if shape is None else np.arange(np.prod(shape)).reshape(shape).transpose(1, 2, 0).reshape(-1)
 
 
-def _zeros(rescale: Rescale, zero_point: int, outputs: int, limit: int) -> np.ndarray:
+def zero_point_terms(rescale: Rescale, zero_point: int, outputs: int, limit: int) -> np.ndarray:
     """What a zero point is in units of the accumulators (O); zeros where one of them is beyond `limit`, and in fixed point, whose
     rounding takes the zero point at no cost."""
     if not isinstance(rescale, FloatRescale):

@@ -86,6 +86,18 @@ class OnnxWriter:
         """An initializer (C) that broadcasts over the positions of a tensor of `shape`."""
         return self.constant(np.asarray(values, np.float32).reshape(-1, *(1,) * (len(shape) - 2)))
 
+    def weights(self, node: Node, ordered: Callable[[np.ndarray], np.ndarray] | None = None, axis: int | None = 0) -> str:
+        """The weights (O, ...) of a layer, which `ordered` puts into ONNX's order.
+
+        `axis`: where the outputs lie there; None: along no single axis. A writer that keeps integers has scales along it.
+        """
+        values = node.params["weights"]
+        return self.constant(values if ordered is None else ordered(values), f"{node.name}_weights")
+
+    def bias(self, node: Node) -> str:
+        """The bias (O) of a layer."""
+        return self.constant(node.params["bias"], f"{node.name}_bias")
+
     def pad(self, x: str, pads: Pads, fill: float = 0.0, output: str | None = None) -> str:
         """Writes `fill` around the images of x, or a crop; returns the tensor."""
         top, left, bottom, right = pads

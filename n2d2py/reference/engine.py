@@ -62,18 +62,7 @@ class OnnxFileEngine:
     """
 
     def __init__(self, path: str | Path, *, threads: int = 2):
-        runtime = _runtime()
-        if runtime is None:
-            raise N2D2Error("E320", "onnxruntime is not installed", where=Location(str(path)), remedy="pip install onnxruntime")
-        try:
-            self._session = runtime.InferenceSession(str(path), _options(runtime, threads), providers=["CPUExecutionProvider"])
-        except Exception as error:  # ONNX Runtime has no common base class for its errors
-            raise N2D2Error(
-                "E321",
-                f"ONNX Runtime cannot run this file ({_first_line(error)})",
-                where=Location(str(path)),
-                remedy="check it with onnx.checker",
-            ) from None
+        self._session = open_session(str(path), path, threads)
         self.inputs = [value.name for value in self._session.get_inputs()]
         self.outputs = [value.name for value in self._session.get_outputs()]
         first = self._session.get_inputs()[0]
@@ -102,7 +91,27 @@ def original_engine(path: str | Path, *, threads: int = 2) -> OnnxFileEngine:
     return OnnxFileEngine(path, threads=threads)
 
 
-EXACT_PRODUCTS = ("session.x64quantprecision", "1")
+def open_session(model: str | bytes, path: str | Path, threads: int = 0) -> Any:
+    """ONNX Runtime on a model, its path or its bytes; `path` is where it came from, `threads` 0 leaves their number to ONNX Runtime.
+
+    Raises:
+        N2D2Error: E320 without ONNX Runtime, E321 when it refuses the model.
+    """
+    runtime = _runtime()
+    if runtime is None:
+        raise N2D2Error("E320", "onnxruntime is not installed", where=Location(str(path)), remedy="pip install onnxruntime")
+    try:
+        return runtime.InferenceSession(model, _options(runtime, threads), providers=["CPUExecutionProvider"])
+    except Exception as error:  # ONNX Runtime has no common base class for its errors
+        raise N2D2Error(
+            "E321",
+            f"ONNX Runtime cannot run this file ({_first_line(error)})",
+            where=Location(str(path)),
+            remedy="check it with onnx.checker",
+        ) from None
+
+
+_EXACT_PRODUCTS = ("session.x64quantprecision", "1")
 """An entry of a session: without it ONNX Runtime saturates sums of two products of bytes on x86 machines without VNNI
 (https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html)."""
 
@@ -134,7 +143,7 @@ def _options(runtime: Any, threads: int) -> Any:
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.add_session_config_entry(*EXACT_PRODUCTS)
+    options.add_session_config_entry(*_EXACT_PRODUCTS)
     return options
 
 

@@ -19,8 +19,11 @@ from n2d2py.exports.onnx.model import write_model
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.model import load_onnx
 from n2d2py.graph import Graph, Node, QuantGraph
+from n2d2py.graph.forms import Custom
 from n2d2py.operators.activation import Activation
+from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.affine import Affine
+from n2d2py.operators.arrays.norm.op import ArrayNorm
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
@@ -148,6 +151,30 @@ def test_every_layer_is_within_a_step(way, parameters):
             assert (off > 0).mean() < 0.1, name
 
 
+def test_constants_of_other_forms_are_those_of_the_integers():
+    """Of a normalisation, of added constants."""
+    random, graph = np.random.default_rng(2), Graph("lines")
+    graph.add_input("x", (1, 24))
+    constants = {"constants": random.normal(size=24).astype(np.float32)}
+    graph.add(Node("moved", AddConstants(), ["x"], ["moved"], constants))
+    gains = {"gain": random.uniform(0.5, 3, 12).astype(np.float32), "shift": random.normal(size=12).astype(np.float32)}
+    graph.add(Node("norm", ArrayNorm(2, 12, 1e-5), ["moved"], ["norm"], gains))
+    graph.outputs = ["norm"]
+    x = random.uniform(-1, 1, (40, 24)).astype(np.float32)
+    options = QuantOptions(input_bits=8, output_bits=8)
+    typed = quantize(graph, collect(graph, [x]).histograms, options, {"x": (-1.0, 1.0)}, [x])[0]
+    assert [type(node.form).__name__ for node in typed.nodes] == ["Shifted", "Normalized"]
+    for name, off in _steps(typed, {}, x[:8]).items():
+        assert off.max() <= 1 and (off > 0).mean() < 0.2, name
+
+
+def test_integers_that_say_no_real_constants_are_refused():
+    typed = _typed(_many())
+    typed.nodes[-1].form = Custom({"own": np.ones(1, np.int32)})
+    with pytest.raises(N2D2Error, match=r"E701.*scores \(ElemWise\) computes in integers of its own"):
+        write_model(typed, {}, {})
+
+
 def test_weights_and_biases_are_integers():
     made = write_model(_many_typed(), {}, {})
     assert made.weighted == 9
@@ -242,7 +269,11 @@ def test_real_numbers_are_written_as_they_are():
 def test_layers_without_form_are_listed_all_at_once(monkeypatch):
     from n2d2py.reference import contract
 
-    monkeypatch.setattr(contract, "EMITTERS", {key: contract.EMITTERS[key] for key in ("Activation", "ElemWise", "Concat")})
+    monkeypatch.setattr(
+        contract,
+        "EMITTERS",
+        {key: contract.EMITTERS[key] for key in ("Activation", "Concat", "Conv", "Deconv", "ElemWise", "Fc")},
+    )
     with pytest.raises(ErrorList) as caught:
         write_model(_many_typed(), {}, {})
     assert [error.code for error in caught.value.errors] == ["E701"] * 4

@@ -13,7 +13,7 @@ from n2d2py import log
 from n2d2py.concurrency import ordered_map
 from n2d2py.errors import InternalError
 from n2d2py.exports.nvdla.files import LAYERS, LOADABLE
-from n2d2py.exports.stimuli import array_files
+from n2d2py.exports.stimuli import read_arrays
 from n2d2py.graph import QuantGraph
 from n2d2py.nvdla import Program, read_loadable
 from n2d2py.nvdla.config import config
@@ -85,7 +85,7 @@ class LoadableRunner(Runner):
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
         """Outputs in the types of `graph`."""
-        inputs = [np.load(self._folder / name, allow_pickle=False)[:count] for name in array_files(len(graph.inputs))]
+        inputs = read_arrays(self._folder, len(graph.inputs), count)
         tensors = _described(self.program.outputs)
         found: dict[str, list[np.ndarray]] = {name: [] for name in graph.outputs}
         for done in log.progress(

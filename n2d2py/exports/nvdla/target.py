@@ -21,7 +21,7 @@ from n2d2py.exports.nvdla.readme import layers_json, readme
 from n2d2py.exports.nvdla.runner import LoadableRunner
 from n2d2py.exports.nvdla.scales import calibration_json, given_scales
 from n2d2py.exports.registry import register
-from n2d2py.exports.stimuli import array_files
+from n2d2py.exports.stimuli import write_arrays
 from n2d2py.files import write_text
 from n2d2py.nvdla import Program, write_loadable
 from n2d2py.nvdla.check import violations
@@ -134,8 +134,7 @@ class NvdlaTarget(Target[NvdlaExport]):
         if lowered.precision == INT8:
             write_text(folder / CALIBRATION, json.dumps(calibration_json(lowered), indent=1) + "\n")
         if request.stimuli.count:
-            for name, inputs in zip(array_files(len(request.stimuli.inputs)), request.stimuli.inputs, strict=True):
-                np.save(folder / name, inputs.astype(np.int8 if lowered.precision == INT8 else np.float16))
+            write_arrays(request.stimuli, folder, np.int8 if lowered.precision == INT8 else np.float16)
         write_text(folder / "README.md", readme(request, lowered, compiled, made.abi))
 
 

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import onnx
 import onnx.version_converter
 from onnx import helper
 
 from n2d2py.errors import ErrorList, N2D2Error
-from n2d2py.exports.onnx.layers import OTHERS, WEIGHTED, real_params
+from n2d2py.exports.onnx.layers import LOWERINGS, real_params
 from n2d2py.exports.onnx.writer import Choices, QdqWriter
+from n2d2py.exports.real_weights import real_weights
 from n2d2py.graph import Node, QuantGraph, QuantNode
-from n2d2py.graph.forms import Custom, Weighted
+from n2d2py.graph.forms import Weighted
 from n2d2py.reference.contract import NoOnnxForm
 
 _WIDE_OPSET = 21
@@ -35,7 +37,7 @@ class QdqModel:
 
     Attributes:
         stored: for each tensor of integers that the model quantizes, the name of these integers in it.
-        weighted: layers whose weights are integers.
+        weighted: layers whose constants are integers, of some the bias alone.
     """
 
     model: onnx.ModelProto
@@ -43,7 +45,7 @@ class QdqModel:
     weighted: int
 
 
-def write_model(graph: QuantGraph, parameters: Mapping[str, object], metadata: Mapping[str, str]) -> QdqModel:
+def write_model(graph: QuantGraph, parameters: Mapping[str, Any], metadata: Mapping[str, str]) -> QdqModel:
     """The model of a typed network; `metadata` are its properties.
 
     Raises:
@@ -53,30 +55,29 @@ def write_model(graph: QuantGraph, parameters: Mapping[str, object], metadata: M
         bool(parameters.get("IntegerIO")), bool(parameters.get("ExactRange")), bool(parameters.get("Int4Weights"))
     )
     writer = QdqWriter(graph, choices)
-    weighted = _write_layers(writer)
-    opset = _opset(int(str(parameters.get("Opset") or 0)), writer.wide)
+    _write_layers(writer)
+    opset = _opset(parameters.get("Opset", 0), writer.wide)
     made = helper.make_graph(
         writer.nodes, graph.name or "network", writer.ports(True), writer.ports(False), writer.initializers
     )
     model = _model(made, opset)
     helper.set_model_props(model, dict(metadata))
-    return QdqModel(model, writer.stored, weighted)
+    return QdqModel(model, writer.stored, writer.weighted)
 
 
-def _write_layers(writer: QdqWriter) -> int:
-    """Writes everything; returns the number of layers whose weights are integers.
+def _write_layers(writer: QdqWriter) -> None:
+    """Writes everything.
 
     Raises:
         ErrorList: E701 for every layer without ONNX form.
     """
     problems: list[N2D2Error] = []
-    weighted = 0
     for name in writer.quant.inputs:
         writer.input(name)
     for node in writer.quant.nodes:
         first = len(writer.nodes)
         try:
-            weighted += _write_layer(writer, node)
+            _write_layer(writer, node)
         except NoOnnxForm as reason:
             where = node.location or writer.quant.name
             problems.append(
@@ -85,28 +86,23 @@ def _write_layers(writer: QdqWriter) -> int:
             writer.read.update({name: name for name in node.outputs})
         writer.name_nodes(node.name, first)
     ErrorList.raise_if(problems)
-    return weighted
 
 
-def _write_layer(writer: QdqWriter, node: QuantNode) -> bool:
-    """A layer on the real numbers of its inputs, and the integers of its outputs; whether its weights are integers."""
-    if isinstance(node.form, Custom):
-        raise NoOnnxForm(f"the layer {node.name} ({node.op.kind}) computes in integers of its own")
+def _write_layer(writer: QdqWriter, node: QuantNode) -> None:
+    """A layer on the real numbers of its inputs, and the integers of its outputs."""
     inputs = [writer.read[name] for name in node.inputs]
     results = [writer.alias(name, name if writer.is_real(name) else writer.fresh(f"{name}_real")) for name in node.outputs]
-    lowering = OTHERS.get(node.op.kind) if node.activation is None else None
-    integers = isinstance(node.form, Weighted) and node.op.kind in WEIGHTED
-    if integers:
-        lowering = WEIGHTED[node.op.kind]
-    if lowering is not None:
+    lowering = LOWERINGS.get(node.op.kind)
+    if lowering is not None and node.activation is None:
         lowering(writer, node, inputs, results[0])
     else:
-        writer.write(Node(node.name, node.op, inputs, results, real_params(writer.quant, node), node.activation))
+        weighted = real_weights(writer.quant, node) if isinstance(node.form, Weighted) else None
+        params = real_params(writer.quant, node, weighted)
+        writer.layer(Node(node.name, node.op, inputs, results, params, node.activation), weighted)
     for name, result in zip(node.outputs, results, strict=True):
         writer.read[name] = result
         if not writer.is_real(name):
             writer.result(node, name, result)
-    return integers
 
 
 def _opset(asked: int, wide: bool) -> int:

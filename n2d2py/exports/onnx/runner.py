@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.arithmetic import NumType
-from n2d2py.exports.stimuli import array_files
+from n2d2py.exports.stimuli import read_arrays
 from n2d2py.graph import QuantGraph
-from n2d2py.reference.engine import EXACT_PRODUCTS
+from n2d2py.reference.engine import open_session
 from n2d2py.runtime.runner import Runner
 
 _BATCH = 25
@@ -36,22 +37,18 @@ class OnnxRunner(Runner):
     @classmethod
     def missing(cls, details: Mapping[str, Any]) -> str:
         """What this machine lacks."""
-        try:
-            import onnxruntime  # noqa: F401
-        except ImportError:
-            return "no onnxruntime"
-        return ""
+        return "" if find_spec("onnxruntime") else "no onnxruntime"
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
         """Stored outputs in the types of `graph`."""
-        names = array_files(len(graph.inputs))
-        inputs = [np.load(self._folder / name, allow_pickle=False)[:count] for name in names]
-        session = _session(str(self._folder / self._details["file"]))
+        inputs = read_arrays(self._folder, len(graph.inputs), count)
+        path = self._folder / self._details["file"]
+        session = open_session(str(path), path)
         found: list[list[np.ndarray]] = []
         starts = range(0, count, _BATCH)
         for start in log.progress(starts, "running the model", total=len(starts), unit="batch"):
             batch = [x[start : start + _BATCH] for x in inputs]
-            found.append(_run(session, graph, batch, list(graph.outputs), self._details["integer_io"]))
+            found.append(session.run(list(graph.outputs), _fed(self._details, batch)))
         joined = [np.concatenate(parts) for parts in zip(*found, strict=True)]
         return {
             name: _stored(values, graph.type(name)).reshape(count, *graph.shape(name)[1:])
@@ -75,43 +72,30 @@ class _Layers:
 
         self._details = details
         model = onnx.load(folder / details["file"])
-        known = {value.name for value in model.graph.output}
-        self._taps = {
-            tensor: stored for tensor, stored in details["tensors"].items() if stored not in {i.name for i in model.graph.input}
-        }
+        known, inputs = ({value.name for value in ports} for ports in (model.graph.output, model.graph.input))
+        self._taps = {tensor: stored for tensor, stored in details["tensors"].items() if stored not in inputs}
         for name in dict.fromkeys(self._taps.values()):
             if name not in known:
                 model.graph.output.append(onnx.ValueInfoProto(name=name))
-        self._session = _session(model.SerializeToString())
+        self._session = open_session(model.SerializeToString(), folder / details["file"])
 
     def layers(self, *inputs: np.ndarray) -> dict[str, np.ndarray]:
         """Real results by tensor, (N, ...), for stored inputs."""
         types = {name: NumType(**kind) for name, kind in self._details["types"].items()}
         names = list(dict.fromkeys(self._taps.values()))
-        feed = {
-            name: x if self._details["integer_io"] else types[name].dequantize(x)
-            for name, x in zip(self._details["inputs"], inputs, strict=True)
-        }
-        found = dict(zip(names, self._session.run(names, feed), strict=True))
+        found = dict(zip(names, self._session.run(names, _fed(self._details, inputs)), strict=True))
         return {
             tensor: types[tensor].dequantize(values) if (values := found[stored]).dtype.kind in "iu" else values
             for tensor, stored in self._taps.items()
         }
 
 
-def _session(model: str | bytes) -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    options.add_session_config_entry(*EXACT_PRODUCTS)
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-
-
-def _run(session: Any, graph: QuantGraph, batch: Sequence[np.ndarray], names: list[str], integers: bool) -> list[np.ndarray]:
-    feed = {name: x if integers else graph.type(name).dequantize(x) for name, x in zip(graph.inputs, batch, strict=True)}
-    return session.run(names, feed)
+def _fed(details: Mapping[str, Any], inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    """What the inputs of the model get for stored values."""
+    return {
+        name: x if details["integer_io"] else NumType(**details["types"][name]).dequantize(x)
+        for name, x in zip(details["inputs"], inputs, strict=True)
+    }
 
 
 def _stored(values: np.ndarray, kind: NumType) -> np.ndarray:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 
-from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, no_layers
-from n2d2py.exports.onnx.files import model_file
 from n2d2py.exports.onnx.model import QdqModel, write_model
 from n2d2py.exports.onnx.parameters import PARAMETERS
 from n2d2py.exports.onnx.readme import readme
 from n2d2py.exports.onnx.runner import OnnxRunner
 from n2d2py.exports.registry import register
-from n2d2py.exports.stimuli import array_files
+from n2d2py.exports.stimuli import write_arrays
+from n2d2py.exports.writer import model_file
 from n2d2py.files import write_text
 
 _INLINE = 1 << 30
@@ -37,19 +36,15 @@ class OnnxTarget(Target[QdqModel]):
         """E704 without layers, E701 layers that ONNX cannot say, E705 parameters."""
         if not request.graph.nodes:
             return Prepared(request, [no_layers(request.graph)])
-        try:
-            return Prepared(request, (), write_model(request.graph, request.parameters, _metadata(request)))
-        except ErrorList as problems:
-            return Prepared(request, problems.errors)
-        except N2D2Error as problem:
-            return Prepared(request, [problem])
+        made = partial(write_model, request.graph, request.parameters, _metadata(request))
+        return Prepared.of(request, made)
 
     def details(self, prepared: Prepared[QdqModel]) -> dict[str, Any]:
         """What the runner needs: the file, the integers of each tensor, and their types."""
         graph, made = prepared.request.graph, prepared.result
         produced = [name for node in graph.nodes for name in node.outputs]
         return {
-            "file": model_file(graph.name),
+            "file": model_file(graph.name, "onnx"),
             "integers": graph.bits > 0,
             "integer_io": bool(prepared.request.parameters.get("IntegerIO")),
             "inputs": list(graph.inputs),
@@ -60,14 +55,13 @@ class OnnxTarget(Target[QdqModel]):
     def write(self, prepared: Prepared[QdqModel], folder: Path) -> None:
         """Writes the model, the stimuli and a README."""
         request, made = prepared.request, prepared.result
-        path = folder / model_file(request.graph.name)
+        path = folder / model_file(request.graph.name, "onnx")
         if made.model.ByteSize() > _INLINE:
             onnx.save_model(made.model, path, save_as_external_data=True, location=f"{path.name}.data")
         else:
             path.write_bytes(made.model.SerializeToString(deterministic=True))
         if request.stimuli.count:
-            for name, values in zip(array_files(len(request.stimuli.inputs)), request.stimuli.inputs, strict=True):
-                np.save(folder / name, values)
+            write_arrays(request.stimuli, folder)
         write_text(folder / "README.md", readme(request, made, path.name))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,7 +10,8 @@ import onnx
 from onnx import TensorProto, helper
 
 from n2d2py.arithmetic import NumType
-from n2d2py.graph import Graph, QuantGraph, QuantNode
+from n2d2py.exports.real_weights import RealWeights
+from n2d2py.graph import Graph, Node, QuantGraph, QuantNode
 from n2d2py.graph.graph import Tensor
 from n2d2py.reference.contract import OnnxWriter
 
@@ -22,7 +24,7 @@ class Choices:
 
     integer_io: bool
     exact_range: bool
-    pack_weights: bool
+    int4_weights: bool
 
 
 class QdqWriter(OnnxWriter):
@@ -32,6 +34,7 @@ class QdqWriter(OnnxWriter):
         read: by tensor of the network, the name of its real numbers for layers that read them.
         stored: by tensor of integers, the name of these in the model.
         wide: whether some integers have 4 or 16 bits.
+        weighted: layers whose constants are integers, of some the bias alone.
     """
 
     def __init__(self, graph: QuantGraph, choices: Choices):
@@ -40,6 +43,8 @@ class QdqWriter(OnnxWriter):
         self.read: dict[str, str] = {}
         self.stored: dict[str, str] = {}
         self.wide = False
+        self.weighted = 0
+        self._constants: RealWeights | None = None
 
     def ports(self, inputs: bool) -> list[onnx.ValueInfoProto]:
         """The inputs or the outputs of the model, with a free batch."""
@@ -64,7 +69,7 @@ class QdqWriter(OnnxWriter):
     def input(self, name: str) -> None:
         """Writes what turns an input of the model into what layers read."""
         kind = self.quant.type(name)
-        if kind.is_float or kind.plain:
+        if self.is_real(name) or self.stays_real(name):
             self.read[name] = name
         elif self.choices.integer_io:
             self._note(name, kind, name)
@@ -79,22 +84,31 @@ class QdqWriter(OnnxWriter):
         kind = self.quant.type(name)
         return kind.is_float or kind.plain
 
+    def stays_real(self, name: str) -> bool:
+        """Whether a tensor of 16 bits is left as the real numbers that it stands for: in a network of 8 bits, where such tensors only keep
+        from rounding, and where nobody reads it. Integers that leave the model are none of these."""
+        outside = name in self.quant.inputs or name in self.quant.outputs
+        if self.is_real(name) or self.quant.type(name).bits == 8 or (outside and self.choices.integer_io):
+            return False
+        return self.quant.bits == 8 or (name in self.quant.outputs and not self.quant.consumers(name))
+
     def result(self, node: QuantNode, name: str, real: str) -> None:
         """Limits and integers of a result."""
         kind = self.quant.type(name)
         low, high = node.clamp or (kind.qmin, kind.qmax)
-        limited, output = self._limited(real, kind, low, high), name in self.quant.outputs
-        if output and kind.bits > 8 and not self.choices.integer_io and not self.quant.consumers(name):
-            self.emit("Identity", [limited], name)  # real numbers as they are: the integers would only be coarser
+        limited = self._limited(real, kind, low, high)
+        if self.stays_real(name):
+            self.read[name] = self.emit("Identity", [limited], name)
             return
-        integer = output and self.choices.integer_io
+        integer = name in self.quant.outputs and self.choices.integer_io
         self.read[name] = self.alias(name, self.fresh(f"{name}_dequantized")) if integer else name
         self._quantize(limited, name, kind, self.read[name], low, integer)
 
     def _limited(self, real: str, kind: NumType, low: int, high: int) -> str:
         """The real numbers within the integers `low` to `high`, where QuantizeLinear does not limit them to these anyway."""
         least, most = _full_range(kind)
-        below = low > least and not (low == -most and not (self.choices.exact_range and kind.bits > 8))
+        spared = low == -most and (kind.bits == 8 or not self.choices.exact_range)  # -128 for -127: `_quantize`, or nothing
+        below = low > least and not spared
         if not below and high == most:
             return real
         if below and low == kind.zero_point and high == most:
@@ -106,8 +120,8 @@ class QdqWriter(OnnxWriter):
         """Writes the integers of `real` and the real numbers that they stand for."""
         scale, zero = self._grid(kind)
         stored = name if integer else self.fresh(f"{name}_quantized")
-        least, most = _full_range(kind)
-        if self.choices.exact_range and kind.bits == 8 and low > least and low == -most:
+        most = _full_range(kind)[1]
+        if self.choices.exact_range and kind.bits == 8 and low == -most:
             free = self.emit("QuantizeLinear", [real, scale, zero])
             limits = [self.exact(np.array(limit, kind.dtype)) for limit in (low, most)]
             self.emit("Clip", [free, *limits], stored)
@@ -134,9 +148,22 @@ class QdqWriter(OnnxWriter):
             self.graph.tensors[other] = replace(self.graph.tensors[name], name=other)
         return other
 
-    def weights(self, name: str, integers: np.ndarray, scales: np.ndarray, axis: int) -> str:
-        """The real weights: integers and their scale, one or one for each position of the axis."""
-        if self.choices.pack_weights and integers.dtype == np.int8 and np.abs(integers).max(initial=0) <= _INT4:
+    def layer(self, node: Node, constants: RealWeights | None) -> None:
+        """Writes a layer by its emitter; `constants`: what its weights and bias are, if they are integers.
+
+        Raises:
+            NoOnnxForm: as `write`.
+        """
+        self._constants = constants
+        self.write(node)
+
+    def weights(self, node: Node, ordered: Callable[[np.ndarray], np.ndarray] | None = None, axis: int | None = 0) -> str:
+        """Integers and their scale, one or one for each position of the axis; real numbers where they have no axis."""
+        real = self._constants
+        if real is None or (axis is None and len(real.scales) > 1):
+            return super().weights(node, ordered, axis)
+        name, integers = node.name, real.weights if ordered is None else ordered(real.weights)
+        if self.choices.int4_weights and integers.dtype == np.int8 and np.abs(integers).max(initial=0) <= _INT4:
             stored, element = self._int4(name, integers), TensorProto.INT4
             self.wide = True
         else:
@@ -145,15 +172,18 @@ class QdqWriter(OnnxWriter):
                 self.element(integers.dtype),
             )
             self.wide |= integers.dtype == np.int16
-        return self._dequantized_constant(stored, element, scales, axis, f"{name}_weights")
+        return self._dequantized_constant(stored, element, real.scales, axis or 0, f"{name}_weights")
 
-    def bias(self, name: str, integers: np.ndarray, fractions: np.ndarray | None, scales: np.ndarray) -> str:
-        """The real bias: integers of 32 bits and their scale, real numbers where they do not fit."""
-        if fractions is None and np.abs(integers).max(initial=0) < 2**31:
-            stored = self.exact(integers.astype(np.int32), f"{name}_bias_quantized")
-            return self._dequantized_constant(stored, TensorProto.INT32, scales, 0, f"{name}_bias")
-        real = (integers + (0 if fractions is None else fractions)) * scales
-        return self.constant(np.broadcast_to(real, len(integers)).astype(np.float32), f"{name}_bias")
+    def bias(self, node: Node) -> str:
+        """Integers of 32 bits and their scale, real numbers where they do not fit."""
+        real = self._constants
+        if real is None:
+            return super().bias(node)
+        self.weighted += 1
+        if real.fractions is not None or np.abs(real.bias).max(initial=0) >= 2**31:
+            return super().bias(node)
+        stored = self.exact(real.bias.astype(np.int32), f"{node.name}_bias_quantized")
+        return self._dequantized_constant(stored, TensorProto.INT32, real.steps, 0, f"{node.name}_bias")
 
     def _dequantized_constant(self, stored: str, element: int, scales: np.ndarray, axis: int, stem: str) -> str:
         """Real numbers of stored ones of the ONNX type `element`; zero points are written, as some runtimes ask for them."""

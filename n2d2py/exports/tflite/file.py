@@ -28,8 +28,14 @@ def need_schema() -> Any:
         raise N2D2Error("E721", what, remedy="pip install n2d2py[litert]") from None
 
 
+PROBABILITIES = (np.float32(1 / 256), -128)
+"""The grid that SOFTMAX and LOGISTIC demand of their int8 results."""
+
+
 def int8_grid(kind: NumType) -> tuple[np.float32, int]:
-    """(scale, zero point) of int8 for the integers of a type of 8 bits: unsigned ones less 128."""
+    """(scale, zero point) of int8 for the integers of a type of 8 bits: unsigned ones less 128; for real numbers, those of a Softmax."""
+    if kind.is_float:
+        return PROBABILITIES
     return np.float32(kind.scale), kind.zero_point - (0 if kind.signed else 128)
 
 

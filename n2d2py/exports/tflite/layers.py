@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from n2d2py.exports.real_weights import real_weights
-from n2d2py.exports.tflite.file import ModelFile, int8_grid
+from n2d2py.exports.tflite.file import PROBABILITIES, ModelFile, int8_grid
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.functions import FUNCTIONS, Clip, Gelu, GeluTanh, HardSwish, LeakyRectifier, Tanh
 from n2d2py.operators.softmax import Softmax
 
-_PROBABILITIES = (np.float32(1 / 256), -128)
-"""The grid that SOFTMAX and LOGISTIC demand of their int8 results."""
 _SIGNED_UNITS = (np.float32(1 / 128), 0)
-"""That of TANH."""
+"""The grid that TANH demands of its int8 results."""
 
 
 class NoTfliteForm(Exception):
@@ -95,6 +95,16 @@ class Layers:
         else:
             self.file.operator("QUANTIZE", [index], self.declare(name), "QuantizeOptions")
 
+    def in_demanded_grid(
+        self, node: QuantNode, code: str, grid: tuple[np.float32, int], inputs: list[int], options: str = "", **fields: Any
+    ) -> None:
+        """Writes the operator of a layer, whose result has the grid that the operator demands, behind it that of the tensor."""
+        name = node.output
+        here = grid == int8_grid(self.graph.type(name))
+        found = self.declare(name) if here else self.added(f"{name}/{code.lower()}", self.graph.shape(name), grid)
+        self.file.operator(code, inputs, found, options, **fields)
+        self.finish(node, found, grid)
+
     def activation(self, node: QuantNode) -> int:
         """The fused activation that the limits of a layer ask for, beyond those of int8.
 
@@ -169,13 +179,8 @@ class Layers:
 Lowering = Callable[[Layers, QuantNode], None]
 
 
-def _rounded_bias(real) -> np.ndarray:
-    """The bias in steps of the sum; fractions, of imported networks, are rounded."""
-    return real.bias if real.fractions is None else real.bias + np.rint(real.fractions).astype(np.int64)
-
-
 def _conv(layers: Layers, node: QuantNode) -> None:
-    op, real = node.op, real_weights(layers.graph, node, True)
+    op, real = node.op, real_weights(layers.graph, node)
     outputs, each, kh, kw = real.weights.shape
     inputs = layers.graph.shape(node.inputs[0])[1]
     depthwise = op.groups == inputs and each == 1 and op.groups > 1
@@ -191,7 +196,7 @@ def _conv(layers: Layers, node: QuantNode) -> None:
     }
     if depthwise:  # output c * multiplier + m reads channel c, in both orders
         values = real.weights[:, 0].transpose(1, 2, 0)[None]
-        constants = [layers.weights(node, values, real.scales, 3), layers.bias(node, _rounded_bias(real), real.steps)]
+        constants = [layers.weights(node, values, real.scales, 3), layers.bias(node, real.whole_bias, real.steps)]
         layers.file.operator(
             "DEPTHWISE_CONV_2D",
             [index, *constants],
@@ -202,16 +207,16 @@ def _conv(layers: Layers, node: QuantNode) -> None:
         )
         return
     values = real.weights.transpose(0, 2, 3, 1)
-    constants = [layers.weights(node, values, real.scales, 0), layers.bias(node, _rounded_bias(real), real.steps)]
+    constants = [layers.weights(node, values, real.scales, 0), layers.bias(node, real.whole_bias, real.steps)]
     layers.file.operator("CONV_2D", [index, *constants], layers.declare(node.output), "Conv2DOptions", **fields)
 
 
 def _fc(layers: Layers, node: QuantNode) -> None:
-    real, shape = real_weights(layers.graph, node, True), layers.graph.shape(node.inputs[0])
+    real, shape = real_weights(layers.graph, node), layers.graph.shape(node.inputs[0])
     values = real.weights.reshape(len(real.bias), -1)
     if len(shape) == 4:
         values = values.reshape(-1, *shape[1:]).transpose(0, 2, 3, 1).reshape(len(values), -1)
-    constants = [layers.weights(node, values, real.scales, 0), layers.bias(node, _rounded_bias(real), real.steps)]
+    constants = [layers.weights(node, values, real.scales, 0), layers.bias(node, real.whole_bias, real.steps)]
     layers.file.operator(
         "FULLY_CONNECTED",
         [*layers.sources(node), *constants],
@@ -223,11 +228,11 @@ def _fc(layers: Layers, node: QuantNode) -> None:
 
 def _affine(layers: Layers, node: QuantNode) -> None:
     """A depthwise convolution of 1x1, of images."""
-    real, shape = real_weights(layers.graph, node, True), layers.graph.shape(node.inputs[0])
+    real, shape = real_weights(layers.graph, node), layers.graph.shape(node.inputs[0])
     if len(shape) != 4:
         raise NoTfliteForm("it scales the elements of a vector")
     values = real.weights.reshape(1, 1, 1, -1)
-    _depthwise(layers, node, layers.index[node.inputs[0]], values, real.scales, _rounded_bias(real), real.steps, (1, 1))
+    _depthwise(layers, node, layers.index[node.inputs[0]], values, real.scales, real.whole_bias, real.steps, (1, 1))
 
 
 def _depthwise(layers: Layers, node: QuantNode, index: int, values, scales, bias, steps, stride) -> None:
@@ -319,26 +324,20 @@ def _concat(layers: Layers, node: QuantNode) -> None:
 
 def _function(layers: Layers, node: QuantNode) -> None:
     """A function of single values, in the grid that TFLite demands of it; then in that of the result."""
-    function, shape, (source,) = node.op.function, layers.graph.shape(node.output), layers.sources(node)
-    wanted = int8_grid(layers.graph.type(node.output))
-
-    def made(code: str, grid: tuple, inputs: list[int], options: str = "", **fields) -> None:
-        found = layers.declare(node.output) if grid == wanted else layers.added(f"{node.output}/{code.lower()}", shape, grid)
-        layers.file.operator(code, inputs, found, options, **fields)
-        layers.finish(node, found, grid)
-
+    function, (source,) = node.op.function, layers.sources(node)
+    wanted, made = int8_grid(layers.graph.type(node.output)), partial(layers.in_demanded_grid, node)
     if isinstance(function, Clip):
         if layers.activation(node) != layers.file.schema.ActivationFunctionType.NONE:
             raise NoTfliteForm("its limits are not those of its integers")
         made("QUANTIZE", wanted, [source], "QuantizeOptions")
     elif function == FUNCTIONS["Logistic"]():
-        made("LOGISTIC", _PROBABILITIES, [source])
+        made("LOGISTIC", PROBABILITIES, [source])
     elif function == Tanh():
         made("TANH", _SIGNED_UNITS, [source])
     elif function == HardSwish():
         made("HARD_SWISH", wanted, [source], "HardSwishOptions")
     elif function == FUNCTIONS["Swish"]():
-        gate = layers.added(f"{node.output}/logistic", shape, _PROBABILITIES)
+        gate = layers.added(f"{node.output}/logistic", layers.graph.shape(node.output), PROBABILITIES)
         layers.file.operator("LOGISTIC", [source], gate)
         made("MUL", wanted, [source, gate], "MulOptions")
     elif isinstance(function, LeakyRectifier) and function == LeakyRectifier(function.slope):
@@ -351,17 +350,9 @@ def _function(layers: Layers, node: QuantNode) -> None:
 
 def _softmax(layers: Layers, node: QuantNode) -> None:
     """Over the channels."""
-    shape = layers.graph.shape(node.output)
     if node.op.log or node.op.group_size:
         raise NoTfliteForm("a Softmax of groups, or its logarithm")
-    kind = layers.graph.type(node.output)
-    here = not kind.is_float and int8_grid(kind) == _PROBABILITIES
-    found = layers.declare(node.output) if here else layers.added(f"{node.output}/softmax", shape, _PROBABILITIES)
-    layers.file.operator("SOFTMAX", layers.sources(node), found, "SoftmaxOptions", beta=1.0)
-    if kind.is_float:
-        layers.index[node.output] = found
-    else:
-        layers.finish(node, found, _PROBABILITIES)
+    layers.in_demanded_grid(node, "SOFTMAX", PROBABILITIES, layers.sources(node), "SoftmaxOptions", beta=1.0)
 
 
 def _resize(layers: Layers, node: QuantNode) -> None:
@@ -388,7 +379,7 @@ def _resize(layers: Layers, node: QuantNode) -> None:
 
 def _deconv(layers: Layers, node: QuantNode) -> None:
     """Uncropped, then a slice where pads crop it."""
-    op, real, file = node.op, real_weights(layers.graph, node, False), layers.file
+    op, real, file = node.op, real_weights(layers.graph, node), layers.file
     outputs, _, kh, kw = real.weights.shape
     if op.groups != 1 or op.dilation != (1, 1):
         raise NoTfliteForm("a transposed convolution of groups, or a dilated one")
@@ -404,7 +395,7 @@ def _deconv(layers: Layers, node: QuantNode) -> None:
     weights = layers.weights(node, values, real.scales, 0)
     file.operator(
         "TRANSPOSE_CONV",
-        [target, weights, layers.index[node.inputs[0]], layers.bias(node, _rounded_bias(real), real.steps)],
+        [target, weights, layers.index[node.inputs[0]], layers.bias(node, real.whole_bias, real.steps)],
         made,
         "TransposeConvOptions",
         padding=file.schema.Padding.VALID,

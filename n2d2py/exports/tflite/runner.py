@@ -12,7 +12,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.arithmetic import NumType
-from n2d2py.exports.stimuli import array_files
+from n2d2py.exports.stimuli import read_arrays
 from n2d2py.graph import QuantGraph
 from n2d2py.runtime.runner import Runner
 
@@ -37,7 +37,7 @@ class LiteRtRunner(Runner):
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
         """Stored outputs in the types of `graph`."""
-        inputs = [np.load(self._folder / name, allow_pickle=False)[:count] for name in array_files(len(graph.inputs))]
+        inputs = read_arrays(self._folder, len(graph.inputs), count)
         interpreter = _interpreter(self._folder / self._details["file"])
         ports = interpreter.get_output_details()
         found: list[list[np.ndarray]] = [[] for _ in ports]
@@ -79,8 +79,8 @@ class _Layers:
 
     def _real(self, index: int) -> np.ndarray:
         """The real numbers of a tensor (C, H, W), by the grid that the file gives it."""
-        values, (scale, zero) = self._interpreter.get_tensor(index)[0], self._grids[index]
-        real = (values.astype(np.float32) - zero) * np.float32(scale) if values.dtype == np.int8 else values.copy()
+        values, grid = self._interpreter.get_tensor(index)[0], self._grids[index]
+        real = _real(values, grid) if values.dtype == np.int8 else values.copy()
         return real.transpose(2, 0, 1) if real.ndim == 3 else real
 
 
@@ -103,6 +103,11 @@ def _run(interpreter: Any, types: list[NumType], sample: tuple[np.ndarray, ...])
     interpreter.invoke()
 
 
+def _real(values: np.ndarray, grid: tuple[float, int]) -> np.ndarray:
+    """What int8 of a grid (scale, zero point) stand for."""
+    return (values.astype(np.float32) - grid[1]) * np.float32(grid[0])
+
+
 def _shifted(values: np.ndarray, kind: NumType) -> np.ndarray:
     """Stored values as int8."""
     return (values.astype(np.int16) - (0 if kind.signed else 128)).astype(np.int8)
@@ -111,8 +116,8 @@ def _shifted(values: np.ndarray, kind: NumType) -> np.ndarray:
 def _stored(values: np.ndarray, kind: NumType, grid: tuple[float, int]) -> np.ndarray:
     """Stored values (N, C, H, W) of real ones, or of int8 in a grid, channels last."""
     values = values.transpose(0, 3, 1, 2) if values.ndim == 4 else values
-    if values.dtype.kind == "f" or kind.is_float:
-        return kind.quantize(
-            values if values.dtype.kind == "f" else (values.astype(np.float32) - grid[1]) * np.float32(grid[0])
-        )
+    if kind.is_float and values.dtype.kind != "f":
+        values = _real(values, grid)
+    if values.dtype.kind == "f":
+        return kind.quantize(values)
     return np.clip(values.astype(np.int16) + (0 if kind.signed else 128), kind.qmin, kind.qmax).astype(kind.dtype)

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, no_layers
 from n2d2py.exports.registry import register
-from n2d2py.exports.stimuli import array_files
+from n2d2py.exports.stimuli import write_arrays
 from n2d2py.exports.tflite.model import TfliteModel, write_model
 from n2d2py.exports.tflite.parameters import PARAMETERS
 from n2d2py.exports.tflite.readme import array_header, array_source, readme, resolver
 from n2d2py.exports.tflite.runner import LiteRtRunner
+from n2d2py.exports.writer import model_file
 from n2d2py.files import write_text
-from n2d2py.files.names import file_names
-
-
-def _file(network: str) -> str:
-    name = network or "network"
-    return f"{file_names([name])[name]}.tflite"
 
 
 class TfliteTarget(Target[TfliteModel]):
@@ -41,19 +35,14 @@ class TfliteTarget(Target[TfliteModel]):
         if request.graph.bits != 8:
             text = f"the export TFLite has integers of 8 bits, not -nbbits {request.graph.bits}"
             return Prepared(request, [N2D2Error("E705", text, remedy="use -nbbits 8")])
-        try:
-            return Prepared(request, (), write_model(request.graph, bool(request.parameters.get("IntegerIO"))))
-        except ErrorList as problems:
-            return Prepared(request, problems.errors)
-        except N2D2Error as problem:
-            return Prepared(request, [problem])
+        return Prepared.of(request, partial(write_model, request.graph, bool(request.parameters.get("IntegerIO"))))
 
     def details(self, prepared: Prepared[TfliteModel]) -> dict[str, Any]:
         """What the runner needs: the file, and its tensors with their types."""
         graph, made = prepared.request.graph, prepared.result
         produced = [name for node in graph.nodes for name in node.outputs]
         return {
-            "file": _file(graph.name),
+            "file": model_file(graph.name, "tflite"),
             "inputs": list(graph.inputs),
             "operators": list(made.codes),
             "tensors": {name: made.index[name] for name in produced},
@@ -63,15 +52,14 @@ class TfliteTarget(Target[TfliteModel]):
     def write(self, prepared: Prepared[TfliteModel], folder: Path) -> None:
         """Writes the model, its array of C, the stimuli and a README."""
         request, made = prepared.request, prepared.result
-        path = folder / _file(request.graph.name)
+        path = folder / model_file(request.graph.name, "tflite")
         path.write_bytes(made.data)
         if request.parameters.get("ModelArray", True):
             write_text(folder / "model_data.h", array_header())
             write_text(folder / "model_data.c", array_source(made.data))
             write_text(folder / "model_operators.h", resolver(made))
         if request.stimuli.count:
-            for name, values in zip(array_files(len(request.stimuli.inputs)), request.stimuli.inputs, strict=True):
-                np.save(folder / name, values)
+            write_arrays(request.stimuli, folder)
         write_text(folder / "README.md", readme(request, made, path.name))
 
 

@@ -14,7 +14,7 @@ from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.exports.cpp.parts import Call
 from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value
-from n2d2py.graph import Node, QuantNode
+from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.forms import Custom
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
@@ -129,6 +129,10 @@ class ArrayConcatQuantizer(Quantizer):
         factors = np.array([kind.scale / types.output.scale for kind in types.inputs])
         constants = {role: types.output.quantize(values.astype(np.float64)) for role, values in node.params.items()}
         return rescaled(node, types, factors, max(map(peak, types.inputs)), Custom(constants))
+
+    def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
+        """Constants are stored in the type of the output."""
+        return {role: graph.type(node.output).dequantize(values) for role, values in node.params.items()}
 
 
 @cpp("ArrayConcat")

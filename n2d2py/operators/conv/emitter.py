@@ -10,12 +10,11 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     op = node.op
     x, pads = writer.padded(node.inputs[0], op.pads, None)
-    weights = node.params["weights"]
     writer.emit(
         "Conv",
-        [x, writer.constant(weights, f"{node.name}_weights"), writer.constant(node.params["bias"], f"{node.name}_bias")],
+        [x, writer.weights(node), writer.bias(node)],
         output,
-        kernel_shape=list(weights.shape[2:]),
+        kernel_shape=list(node.params["weights"].shape[2:]),
         strides=list(op.stride),
         pads=pads,
         dilations=list(op.dilation),

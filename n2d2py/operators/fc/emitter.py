@@ -11,13 +11,4 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     x = node.inputs[0]
     if len(writer.graph.shape(x)) > 2:
         x = writer.emit("Flatten", [x], axis=1)
-    writer.emit(
-        "Gemm",
-        [
-            x,
-            writer.constant(node.params["weights"], f"{node.name}_weights"),
-            writer.constant(node.params["bias"], f"{node.name}_bias"),
-        ],
-        output,
-        transB=1,
-    )
+    writer.emit("Gemm", [x, writer.weights(node), writer.bias(node)], output, transB=1)

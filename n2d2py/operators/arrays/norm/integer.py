@@ -8,7 +8,7 @@ import numpy as np
 
 from n2d2py.arithmetic import make_rescale
 from n2d2py.arithmetic.attention import LONGEST_LINE, exponentials
-from n2d2py.graph import Node, QuantNode
+from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.forms import Exponentials, Normalized
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer, refusal
 from n2d2py.quant.forming import activation_clamp, common_multipliers, formed, rescaled
@@ -71,6 +71,12 @@ class NormQuantizer(Quantizer):
             np.array([fraction], np.int32),
         )
         return rescaled(node, types, np.array([unit]), bound, form)
+
+    def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
+        """Gains of 14 bits and offsets in their unit."""
+        form, step = node.form_as(Normalized), node.rescaling.effective()[0] * graph.type(node.output).scale
+        gains = form.gains * (step * 2.0 ** int(form.fraction[0]))
+        return {"gain": gains.astype(np.float32), "shift": (form.offsets * step).astype(np.float32)}
 
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
         """Refused: other runtimes round a normalisation in floating point."""
