@@ -23,7 +23,7 @@ def codes(text: str, *options: str, **files: str) -> list[str]:
     start = time.process_time()
     with pytest.raises(N2D2Error) as caught:
         load_network(*read_command([str(path), *(options or ["-describe"])]))
-    assert time.process_time() - start < 10  # far from what the input would cost unbounded
+    assert time.process_time() - start < 10  # far below what the input would cost unbounded
     error = caught.value
     return [one.code for one in (error.errors if isinstance(error, ErrorList) else [error])]
 

@@ -145,8 +145,9 @@ def _spiking(model: str, where: Location) -> N2D2Error:
 
 def _collect(document: Document) -> list[_Layer]:
     layers = []
+    inputs = {section.name for section in further_inputs(document)}
     for section in document.sections:
-        if section.has("Input") and ".Target" not in section.name and section not in further_inputs(document):
+        if section.has("Input") and ".Target" not in section.name and section.name not in inputs:
             names = [name.strip() for name in section.text("Input").split(",")]
             layers.append(_Layer(section, [name for name in names if name]))
     return layers
