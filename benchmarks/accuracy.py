@@ -34,6 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from exports import machine  # noqa: E402
+from static_quantization import write_static  # noqa: E402
 
 from n2d2py import log  # noqa: E402
 from n2d2py.options import read_command  # noqa: E402
@@ -127,43 +128,13 @@ def ours(case: Case, calib: int, words: list[str]) -> np.ndarray:
 
 def theirs(case: Case, method: str) -> np.ndarray:
     """Outputs (n, C) of ONNX Runtime's quantization of the same file."""
-    from onnxruntime import quantization as q
-    from onnxruntime.quantization.shape_inference import quant_pre_process
-
     kind, percentile = METHODS[method]
-    engine = original_engine(case.model)
-
-    class Reader(q.CalibrationDataReader):
-        def __init__(self) -> None:
-            self.set_range(0, len(case.calibration))
-
-        def __len__(self) -> int:
-            return len(case.calibration)
-
-        def set_range(self, start_index: int, end_index: int) -> None:
-            self._rest = iter(range(start_index, end_index))
-
-        def get_next(self) -> dict[str, np.ndarray] | None:
-            index = next(self._rest, None)
-            return None if index is None else {engine.inputs[0]: case.calibration[index : index + 1]}
-
     count = len(case.calibration)
     stride = max(n for n in range(1, min(count, 25) + 1) if count % n == 0)
     options = {"CalibStridedMinMax": stride} | ({"CalibPercentile": percentile} if percentile else {})
     with tempfile.TemporaryDirectory() as name:
-        prepared, quantized = Path(name) / "prepared.onnx", Path(name) / "quantized.onnx"
-        quant_pre_process(str(case.model), str(prepared), skip_symbolic_shape=True)
-        q.quantize_static(
-            str(prepared),
-            str(quantized),
-            Reader(),
-            quant_format=q.QuantFormat.QDQ,
-            per_channel=True,
-            activation_type=q.QuantType.QUInt8,
-            weight_type=q.QuantType.QInt8,
-            calibrate_method=q.CalibrationMethod[kind],
-            extra_options=options,
-        )
+        quantized = Path(name) / "quantized.onnx"
+        write_static(case.model, quantized, case.calibration, kind, **options)
         run = original_engine(quantized)
         return _in_batches(lambda x: run.run(x)[run.outputs[0]], case.inputs, 16)
 

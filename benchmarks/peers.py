@@ -40,6 +40,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 import accuracy  # noqa: E402
 from exports import machine  # noqa: E402
+from static_quantization import write_static  # noqa: E402
 
 import n2d2py  # noqa: E402
 from n2d2py import log  # noqa: E402
@@ -112,33 +113,9 @@ def run_onnx(file: Path, x: np.ndarray) -> np.ndarray:
 
 def onnxruntime_outputs(network: Network, method: str) -> np.ndarray:
     """Of ONNX Runtime's static quantization."""
-    import onnx
-    from onnxruntime import quantization as q
-    from onnxruntime.quantization.shape_inference import quant_pre_process
-
-    name = onnx.load(network.file, load_external_data=False).graph.input[0].name
-
-    class Reader(q.CalibrationDataReader):
-        def __init__(self) -> None:
-            self._rest = iter(network.calibration)
-
-        def get_next(self) -> dict[str, np.ndarray] | None:
-            one = next(self._rest, None)
-            return None if one is None else {name: one[None]}
-
     with tempfile.TemporaryDirectory() as folder:
-        prepared, quantized = Path(folder) / "prepared.onnx", Path(folder) / "quantized.onnx"
-        quant_pre_process(str(network.file), str(prepared), skip_symbolic_shape=True)
-        q.quantize_static(
-            str(prepared),
-            str(quantized),
-            Reader(),
-            quant_format=q.QuantFormat.QDQ,
-            per_channel=True,
-            activation_type=q.QuantType.QUInt8,
-            weight_type=q.QuantType.QInt8,
-            calibrate_method=q.CalibrationMethod[method],
-        )
+        quantized = Path(folder) / "quantized.onnx"
+        write_static(network.file, quantized, network.calibration, method)
         return run_onnx(quantized, network.inputs)
 
 

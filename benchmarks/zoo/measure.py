@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from static_quantization import write_static
 
 import n2d2py
 from n2d2py import log
@@ -185,32 +186,13 @@ def _correlation(real: list[np.ndarray], got: list[np.ndarray]) -> float:
 
 def _theirs(path: Path, folder: Path, x: np.ndarray) -> float:
     made = folder / "quantized.onnx"
-    static_twin(path, made, folder, x.shape[-1])
+    static_twin(path, made, x.shape[-1])
     return _correlation(_lines(original_engine(path).run(x)), _lines(original_engine(made).run(x)))
 
 
-def static_twin(path: Path, made: Path, folder: Path, size: int) -> None:
-    """Writes what onnxruntime.quantization makes of `path` with the stimuli of the calibration (`folder`: for its files)."""
-    from onnxruntime import quantization as q
-
-    name = original_engine(path).inputs[0]
-    stimuli = iter([{name: one[None]} for one in images(CALIBRATED, size, 2)])
-
-    class Reader(q.CalibrationDataReader):
-        def get_next(self) -> dict[str, np.ndarray] | None:
-            return next(stimuli, None)
-
-    prepared = folder / "prepared.onnx"
-    q.quant_pre_process(str(path), str(prepared), skip_symbolic_shape=True)
-    q.quantize_static(
-        str(prepared),
-        str(made),
-        Reader(),
-        quant_format=q.QuantFormat.QDQ,
-        per_channel=True,
-        activation_type=q.QuantType.QInt8,
-        weight_type=q.QuantType.QInt8,
-    )
+def static_twin(path: Path, made: Path, size: int) -> None:
+    """Writes what onnxruntime.quantization makes of `path` with the stimuli of the calibration."""
+    write_static(path, made, images(CALIBRATED, size, 2), activations="QInt8")
 
 
 def _integers(path: Path, folder: Path, x: np.ndarray, row: Row, with_cpp: bool) -> None:

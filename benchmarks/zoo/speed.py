@@ -243,7 +243,7 @@ def _one(network: str, size: int, folder: Path, arguments: argparse.Namespace) -
         print(f"  {layer.us:9.1f} us {layer.macs:6.1f} GMAC/s {layer.bytes:5.1f} GB/s  {layer.kind}: {layer.name}")
     twin = folder / "twin.onnx"
     if not twin.is_file():
-        static_twin(folder / f"{network}.onnx", twin, folder, size)
+        static_twin(folder / f"{network}.onnx", twin, size)
     speed.peers = rows(network, built, twin, arguments.peers, arguments.threads, arguments.rounds)
     if arguments.peer_kinds:
         for kind, us in peer_kinds(arguments.peers, twin, arguments.threads).items():
