@@ -18,8 +18,6 @@ from n2d2py.training.folder import write_weights
 if TYPE_CHECKING:
     from n2d2py.training.module import GraphModule
 
-__all__ = ["from_ini", "to_weights"]
-
 
 def from_ini(path: str | Path, weights: str | Path = "/dev/null", seed: int = 1) -> GraphModule:
     """The network of an INI as a module: called with x (N, C, H, W) it gives its outputs by name, or the tensors asked for.

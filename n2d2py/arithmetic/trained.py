@@ -30,6 +30,15 @@ def bits_of(steps: int) -> int:
     return steps.bit_length()
 
 
+def lsq_first_steps(weights: np.ndarray, count: int, steps: int) -> np.ndarray:
+    """2 mean |w| / sqrt(largest integer) of LSQ (https://arxiv.org/abs/1902.08153), (count); 1 where all weights are 0.
+
+    weights: (O, ...); `count`: O, or 1 for all together; `steps`: of a quantizer of at least two bits.
+    """
+    first = 2 * np.abs(weights).reshape(count, -1).mean(axis=1) / np.sqrt(2 ** (bits_of(steps) - 1) - 1)
+    return np.where(first > 0, first, 1.0)
+
+
 def _top(steps: int, grid: str) -> int:
     """The integer that 1 is on a grid."""
     if steps == 1:

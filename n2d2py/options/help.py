@@ -5,8 +5,6 @@ from __future__ import annotations
 from n2d2py.options.table import FUSED, IGNORED, OPTIONS, TRAINING, Option
 from n2d2py.version import __version__
 
-__all__ = ["help_text", "options_page"]
-
 
 def _signature(option: Option) -> str:
     value = {"flag": "", "optional-int": f" [{option.metavar}]", "optional-text": f" [{option.metavar}]"}.get(

@@ -10,8 +10,6 @@ from typing import Any
 from n2d2py.errors import N2D2Error, nearest
 from n2d2py.options.table import FUSED, IGNORED, OPTIONS, TRAINING, Option
 
-__all__ = ["Arguments", "parse_arguments", "refuse"]
-
 _NUMBER = re.compile(r"-?[0-9]+")
 
 

@@ -9,8 +9,6 @@ from n2d2py.arithmetic import RESCALING_MODES
 from n2d2py.quant.options import QUALITIES
 from n2d2py.quant.thresholds import CLIPPING_MODES, WEIGHT_CLIPPING_MODES
 
-__all__ = ["DATA", "EXPORT", "FUSED", "IGNORED", "OPTIONS", "OUT", "QUANT", "RUN", "TRAINING", "Option"]
-
 
 @dataclass(frozen=True)
 class Option:

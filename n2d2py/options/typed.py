@@ -19,8 +19,6 @@ from n2d2py.options.parser import Arguments, parse_arguments, refuse
 from n2d2py.options.table import DATA, EXPORT, FUSED, OPTIONS, QUANT, RUN, Option
 from n2d2py.stages.options import GIVEN_STIMULI, SYNTHETIC_STIMULI, LoadOptions, RunOptions, check_options
 
-__all__ = ["checked", "read_command", "recorded", "run_options"]
-
 
 def recorded(options: RunOptions) -> dict[str, Any]:
     """The options that decide what is exported, by their names, for the manifest; of paths only the last part."""

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["BiasCorrections"]
-
 
 @dataclass(frozen=True)
 class BiasCorrections:

@@ -14,8 +14,6 @@ import numpy as np
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode
 from n2d2py.quant.layerwise import SAMPLE_BATCH, LayerwiseRun
 
-__all__ = ["HeldBack", "gain", "split"]
-
 _EVERY = 3
 """One stimulus of so many is held back."""
 _MOST = 32

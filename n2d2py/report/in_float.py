@@ -13,8 +13,6 @@ from n2d2py.quant.contract import refused
 from n2d2py.report.layers import layer_rows, totals
 from n2d2py.targets import text_table
 
-__all__ = ["FloatLayer", "float_layers_csv", "float_layers_in", "float_layers_text", "float_shares"]
-
 
 @dataclass(frozen=True)
 class FloatLayer:

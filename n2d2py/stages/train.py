@@ -24,8 +24,6 @@ from n2d2py.targets.target import ScoreTarget
 if TYPE_CHECKING:
     from n2d2py.training.loop import Goal
 
-__all__ = ["is_first_process", "not_trained", "require_torch", "train_stage"]
-
 
 def train_stage(path: Path, options: RunOptions) -> RunOptions:
     """Trains the network in an INI; the options with which the rest of the run reads its best weights.

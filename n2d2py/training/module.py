@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from n2d2py.arithmetic.trained import bits_of
+from n2d2py.arithmetic.trained import lsq_first_steps
 from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.frontend.ini.quantizers import refuse_binary_lsq
 from n2d2py.frontend.ini.recipes import LayerRecipe
 from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.graph import Graph, Node
@@ -295,17 +296,10 @@ def _weight_quantizer(node: Node, recipe: LayerRecipe, store: WeightStore) -> nn
         outputs = values["NbOutputs"] if values["QWeight.ApplyScaling"] else 0
         grid = _GRIDS[values["QWeight.QuantMode"]]
         return SatWeights(steps, grid, values["QWeight.ApplyQuantization"], outputs)
-    if bits_of(steps) < 2:
-        raise N2D2Error(
-            "E124",
-            "QWeight=LSQ with QWeight.Range=1: its integers would be -1 and 0",
-            where=values.where("QWeight.Range"),
-            remedy="use SAT, whose binary weights are -1 and 1, or a QWeight.Range of 3 or more",
-        )
+    refuse_binary_lsq(values)
     count = len(weights) if values["QWeight.PerChannel"] else 1
-    first = 2 * np.abs(weights.reshape(count, -1)).mean(axis=1) / np.sqrt(2 ** (bits_of(steps) - 1) - 1)
     wanted = values["QWeight.SetOptInitStepSize"] and values["QWeight.StepOptInitStepSize"]
-    initial = np.where(first > 0, first, 1.0) if wanted else np.full(count, values["QWeight.StepSize"])
+    initial = lsq_first_steps(weights, count, steps) if wanted else np.full(count, values["QWeight.StepSize"])
     return LsqWeights(steps, _tensor(_stored(store, node, "QWeight_LSQ_StepSize", initial)))
 
 

@@ -11,6 +11,8 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import numpy_helper
+from support import branched_networks
+from support.layer_params import real_params
 
 from n2d2py.cli import main
 from n2d2py.errors import ErrorList, N2D2Error
@@ -39,8 +41,6 @@ from n2d2py.quant.simulator import quantize_inputs, run_node, simulate
 from n2d2py.quant.statistics import collect
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.stages.given import told_by
-from tests.support import branched_networks
-from tests.support.layer_params import real_params
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import branched_networks
+from support.layer_params import real_params
 
 from n2d2py.cli import main
 from n2d2py.errors import ErrorList, N2D2Error
@@ -34,8 +36,6 @@ from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, run_node
 from n2d2py.quant.statistics import collect
-from tests.support import branched_networks
-from tests.support.layer_params import real_params
 
 ROOT = Path(__file__).resolve().parents[2]
 WAYS = {

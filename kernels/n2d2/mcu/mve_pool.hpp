@@ -7,38 +7,31 @@
 namespace n2d2 {
 namespace mve {
 
+// `load`: of four bytes to words.
+#define N2D2_MVE_ADD_PIXELS(load)                                    \
+    __asm__ volatile(                                                \
+        "vldrw.32  q0, [%[sums]]\n\t"                                \
+        "wls       lr, %[count], 2f\n"                               \
+        "1:\n\t" load                                                \
+        " q1, [%[from]]\n\t"                                         \
+        "add       %[from], %[from], %[stride]\n\t"                  \
+        "vadd.i32  q0, q0, q1\n\t"                                   \
+        "le        lr, 1b\n"                                         \
+        "2:\n\t"                                                     \
+        "vstrw.32  q0, [%[sums]]"                                    \
+        : [from] "+r"(from)                                          \
+        : [stride] "r"(stride), [count] "r"(count), [sums] "r"(sums) \
+        : "lr", "q0", "q1", "memory")
+
 // Adds the four channels of `count` pixels, `stride` bytes apart, to `sums`.
 template <bool Signed>
 N2D2_MCU_FAST void addPixels(const unsigned char* from, int stride, int count, std::int32_t* sums) {
     if (Signed)
-        __asm__ volatile(
-            "vldrw.32  q0, [%[sums]]\n\t"
-            "wls       lr, %[count], 2f\n"
-            "1:\n\t"
-            "vldrb.s32 q1, [%[from]]\n\t"
-            "add       %[from], %[from], %[stride]\n\t"
-            "vadd.i32  q0, q0, q1\n\t"
-            "le        lr, 1b\n"
-            "2:\n\t"
-            "vstrw.32  q0, [%[sums]]"
-            : [from] "+r"(from)
-            : [stride] "r"(stride), [count] "r"(count), [sums] "r"(sums)
-            : "lr", "q0", "q1", "memory");
+        N2D2_MVE_ADD_PIXELS("vldrb.s32");
     else
-        __asm__ volatile(
-            "vldrw.32  q0, [%[sums]]\n\t"
-            "wls       lr, %[count], 2f\n"
-            "1:\n\t"
-            "vldrb.u32 q1, [%[from]]\n\t"
-            "add       %[from], %[from], %[stride]\n\t"
-            "vadd.i32  q0, q0, q1\n\t"
-            "le        lr, 1b\n"
-            "2:\n\t"
-            "vstrw.32  q0, [%[sums]]"
-            : [from] "+r"(from)
-            : [stride] "r"(stride), [count] "r"(count), [sums] "r"(sums)
-            : "lr", "q0", "q1", "memory");
+        N2D2_MVE_ADD_PIXELS("vldrb.u32");
 }
+#undef N2D2_MVE_ADD_PIXELS
 
 }  // namespace mve
 

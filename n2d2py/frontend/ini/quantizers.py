@@ -12,7 +12,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.arithmetic import NumType
-from n2d2py.arithmetic.trained import bits_of, lsq_weights, normalized, read_grid, sat_gain, sat_weights
+from n2d2py.arithmetic.trained import bits_of, lsq_first_steps, lsq_weights, normalized, read_grid, sat_gain, sat_weights
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.graph import Graph, Node, Tensor
@@ -123,22 +123,25 @@ def _compare(name: str, integers: np.ndarray, stored: np.ndarray, steps: int, gr
         log.notice("%s", text)
 
 
-def _lsq_step(values: Values, store: WeightStore, name: str, real: np.ndarray) -> np.ndarray:
-    """(1), or with QWeight.PerChannel (O): the stored step, that of the INI, or without any stored weights LSQ's first one."""
-    steps, outputs = values["QWeight.Range"], len(real)
-    if bits_of(steps) < 2:
+def refuse_binary_lsq(values: Values) -> None:
+    """Raises E124 for LSQ weights of one bit."""
+    if bits_of(values["QWeight.Range"]) < 2:
         raise N2D2Error(
             "E124",
             "QWeight=LSQ with QWeight.Range=1: its integers would be -1 and 0",
             where=values.where("QWeight.Range"),
             remedy="use SAT, whose binary weights are -1 and 1, or a QWeight.Range of 3 or more",
         )
+
+
+def _lsq_step(values: Values, store: WeightStore, name: str, real: np.ndarray) -> np.ndarray:
+    """(1), or with QWeight.PerChannel (O): the stored step, that of the INI, or without any stored weights LSQ's first one."""
+    steps, outputs = values["QWeight.Range"], len(real)
+    refuse_binary_lsq(values)
     count = outputs if values["QWeight.PerChannel"] else 1
     if values.given("QWeight.StepSize") and not store.has(name, _WEIGHT_STEP):
         return np.full(count, values["QWeight.StepSize"], np.float32)
-    rows = np.abs(real.astype(np.float64)).reshape(count, -1).mean(axis=1)
-    first = 2 * rows / np.sqrt(2 ** (bits_of(steps) - 1) - 1)
-    initial = np.where(first > 0, first, 1.0).astype(np.float32)
+    initial = lsq_first_steps(real.astype(np.float64), count, steps).astype(np.float32)
     return _checked(store.load(name, _WEIGHT_STEP, initial, values.section.location), name, _WEIGHT_STEP, values)
 
 

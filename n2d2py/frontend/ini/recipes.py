@@ -18,8 +18,6 @@ from n2d2py.ini.kinds import Kind, Unreadable
 from n2d2py.ini.schema import Key, Values
 from n2d2py.ini.section import Section
 
-__all__ = ["LayerRecipe", "SolverSettings", "computed_keys", "read_recipe"]
-
 POLICIES = ("None", "StepDecay", "ExponentialDecay", "InvTDecay", "PolyDecay", "InvDecay", "CosineDecay")
 
 _SGD = (
