@@ -31,6 +31,7 @@ from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.softmax import Softmax
+from n2d2py.operators.transpose import Transpose
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.options import QuantOptions
@@ -104,6 +105,8 @@ NETWORKS = {
     "cropped": lambda: _single("cropped", Deconv(stride=(2, 2), pads=(1, 1, 0, 1)), (1, 4, 8, 8), (6, 4, 4, 4)),
     "frame": lambda: _single("frame", Padding((1, 0, 2, 1)), (1, 4, 8, 8)),
     "flat": lambda: _single("flat", Reshape((256,)), (1, 4, 8, 8)),
+    "turned": lambda: _single("turned", Transpose((0, 2, 3, 1)), (1, 4, 8, 8)),
+    "swapped": lambda: _single("swapped", Transpose((0, 3, 1, 2)), (1, 4, 8, 8)),
     "softmax": lambda: _single("softmax", Softmax(), (1, 4, 8, 8)),
     "logistic": lambda: _single("logistic", Activation(FUNCTIONS["Logistic"]()), (1, 4, 8, 8)),
     "swish": lambda: _single("swish", Activation(FUNCTIONS["Swish"]()), (1, 4, 8, 8)),

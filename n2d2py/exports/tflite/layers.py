@@ -432,6 +432,17 @@ def _reshape(layers: Layers, node: QuantNode) -> None:
     layers.finish(node, made, grid)
 
 
+def _transpose(layers: Layers, node: QuantNode) -> None:
+    """The permutation of the network's axes, as one of the file's axes."""
+    file, rank = layers.file, len(node.op.perm)
+    axes = channels_last(tuple(range(rank)))
+    perm = np.array([axes.index(node.op.perm[axis]) for axis in axes], np.int32)
+    grid = int8_grid(layers.graph.type(node.inputs[0]))
+    made = layers.added(node.output, layers.graph.shape(node.output), grid)
+    file.operator("TRANSPOSE", [*layers.sources(node), file.constant(f"{node.name}/perm", perm)], made, "TransposeOptions")
+    layers.finish(node, made, grid)
+
+
 def _padding(layers: Layers, node: QuantNode) -> None:
     op = node.op
     if min(op.pads) < 0 or getattr(op, "fill", 0):
@@ -467,5 +478,6 @@ LOWERINGS: dict[str, Lowering] = {
     "Reshape": _reshape,
     "Resize": _resize,
     "Softmax": _softmax,
+    "Transpose": _transpose,
 }
 """How layers are written, by operator kind."""
