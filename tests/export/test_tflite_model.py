@@ -25,6 +25,7 @@ from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import FUNCTIONS, Clip, Gelu, HardSwish, LeakyRectifier, Tanh
+from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.pool import Pool
@@ -107,6 +108,8 @@ NETWORKS = {
     "flat": lambda: _single("flat", Reshape((256,)), (1, 4, 8, 8)),
     "turned": lambda: _single("turned", Transpose((0, 2, 3, 1)), (1, 4, 8, 8)),
     "swapped": lambda: _single("swapped", Transpose((0, 3, 1, 2)), (1, 4, 8, 8)),
+    "slice": lambda: _single("slice", IndexSelect(((1, 2), None, (0, 3, 6))), (1, 4, 8, 8)),
+    "picked": lambda: _single("picked", IndexSelect(((3, 0), None, (0, 1, 5, 5))), (1, 4, 8, 8)),
     "softmax": lambda: _single("softmax", Softmax(), (1, 4, 8, 8)),
     "logistic": lambda: _single("logistic", Activation(FUNCTIONS["Logistic"]()), (1, 4, 8, 8)),
     "swish": lambda: _single("swish", Activation(FUNCTIONS["Swish"]()), (1, 4, 8, 8)),

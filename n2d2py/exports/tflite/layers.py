@@ -443,6 +443,39 @@ def _transpose(layers: Layers, node: QuantNode) -> None:
     layers.finish(node, made, grid)
 
 
+def _select(layers: Layers, node: QuantNode) -> None:
+    """A slice with steps where the positions of every axis are evenly spaced, else a GATHER for each axis of which some are taken."""
+    file, (index,), grid = layers.file, layers.sources(node), int8_grid(layers.graph.type(node.inputs[0]))
+    shape, rank = list(layers.graph.shape(node.inputs[0])), len(node.op.indices) + 1
+    taken = [None, *node.op.indices]
+    order = channels_last(tuple(range(rank)))
+    whole = [np.arange(size) if one is None else np.array(one) for one, size in zip(taken, shape, strict=True)]
+    steps = [_step(one) for one in whole]
+    if all(steps):
+        ends = [int(one[-1]) + 1 for one in whole]
+        bounds = zip(("begin", "end", "steps"), ([int(one[0]) for one in whole], ends, steps), strict=True)
+        limits = [file.constant(f"{node.name}/{name}", np.array(values)[list(order)]) for name, values in bounds]
+        made = layers.added(node.output, layers.graph.shape(node.output), grid)
+        masks = dict.fromkeys(("beginMask", "endMask", "ellipsisMask", "newAxisMask", "shrinkAxisMask"), 0)
+        file.operator("STRIDED_SLICE", [index, *limits], made, "StridedSliceOptions", **masks)
+        return layers.finish(node, made, grid)
+    for axis, positions in enumerate(taken):
+        if positions is None:
+            continue
+        shape[axis] = len(positions)
+        made = layers.added(f"{node.output}/axis_{axis}", tuple(shape), grid)
+        wanted = file.constant(f"{node.name}/positions_{axis}", np.array(positions))
+        file.operator("GATHER", [index, wanted], made, "GatherOptions", axis=order.index(axis), batchDims=0)
+        index = made
+    return layers.finish(node, index, grid)
+
+
+def _step(positions: np.ndarray) -> int:
+    """The distance of evenly spaced rising positions; 0 for others."""
+    steps = set(np.diff(positions).tolist())
+    return 1 if not steps else max(steps.pop(), 0) if len(steps) == 1 else 0
+
+
 def _padding(layers: Layers, node: QuantNode) -> None:
     op = node.op
     if min(op.pads) < 0 or getattr(op, "fill", 0):
@@ -473,6 +506,7 @@ LOWERINGS: dict[str, Lowering] = {
     "ElemWise": _elemwise,
     "Fc": _fc,
     "Identity": _same,
+    "IndexSelect": _select,
     "Padding": _padding,
     "Pool": _pool,
     "Reshape": _reshape,
