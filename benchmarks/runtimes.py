@@ -4,7 +4,8 @@
 
 NET.ini: by default all of tests/networks with an ONNX file. NAME: a network of FOLDER/modern (benchmarks/modern.py), by default all.
 The export ONNX runs in ONNX Runtime as users get it, all its optimizations on, the export TFLite in LiteRT (where ai-edge-litert is
-installed). ONNX Runtime's own quantizer: QDQ, uint8 activations, int8 weights by output channel, MinMax, on the same stimuli
+installed). Where openvino is installed, the export ONNX runs there too, with LP_TRANSFORMS_MODE=NO (docs/other_runtimes.md says why).
+ONNX Runtime's own quantizer: QDQ, uint8 activations, int8 weights by output channel, MinMax, on the same stimuli
 (benchmarks/accuracy.py).
 
 Layers: share of the elements of all layers that are the same integers as in the simulator, and within one step, each layer computed
@@ -64,6 +65,18 @@ def layers(graph: QuantGraph, run: Runner, x: np.ndarray) -> tuple[float, float]
     return same / max(count, 1), near / max(count, 1)
 
 
+def by_openvino(folder: Path, graph: QuantGraph, x: np.ndarray) -> np.ndarray:
+    """The real results of the first output, by OpenVINO with sums of products that do not saturate."""
+    import openvino
+
+    (path,) = folder.glob("*.onnx")
+    settings = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": "NO"}
+    core = openvino.Core()
+    run = core.compile_model(core.read_model(path), "CPU", settings)
+    starts = range(0, len(x), BATCH)
+    return np.concatenate([run(x[start : start + BATCH].reshape(-1, *graph.shape(graph.inputs[0])[1:]))[0] for start in starts])
+
+
 def cells(
     name: str,
     target: str,
@@ -72,8 +85,9 @@ def cells(
     real: np.ndarray,
     own: np.ndarray | None,
     labels: np.ndarray | None,
+    openvino: bool = False,
 ) -> list[str]:
-    """One line of the table; `own`: the outputs of the runtime's own quantization."""
+    """One line of the table; `own`: the outputs of the runtime's own quantization; `openvino`: it runs the export."""
     export, output = find_target(target), graph.outputs[0]
     stored = quantize_inputs(graph, [x])
     prepared = export.prepare(ExportRequest(graph, StoredStimuli(tuple(stored), (np.zeros((len(x), 1), np.int32),))))
@@ -82,12 +96,16 @@ def cells(
     except N2D2Error as error:
         return [name, target, str(len(x)), f"{error.code}: {error.what[:60]}", *["-"] * 7]
     kind = graph.type(output)
+    same, near = 0.0, 0.0
     with tempfile.TemporaryDirectory() as folder:
         export.write(prepared, Path(folder))
         assert export.runner is not None
         with export.runner(Path(folder), export.details(prepared)) as run:
-            found = kind.dequantize(run.outputs(graph, len(x))[output]).reshape(len(x), -1)
-            same, near = layers(graph, run, x[:COMPARED])
+            if openvino:
+                found = by_openvino(Path(folder), graph, x).reshape(len(x), -1)
+            else:
+                found = kind.dequantize(run.outputs(graph, len(x))[output]).reshape(len(x), -1)
+                same, near = layers(graph, run, x[:COMPARED])
     simulated = kind.dequantize(simulate_all(graph, stored, BATCH)[output]).reshape(len(x), -1)
 
     def top(values: np.ndarray) -> np.ndarray:
@@ -104,8 +122,9 @@ def cells(
         score = " / ".join(
             "-" if values is None else f"{100 * np.mean(values.argmax(axis=1) == labels):.1f}" for values in three
         )
-    shares = [f"{100 * same:.2f}", f"{100 * near:.3f}", f"{100 * np.mean(top(found) == top(simulated)):.2f}"]
-    return [name, target, str(len(x)), *shares, score, *of(found), *of(own)]
+    shares = ["-", "-"] if openvino else [f"{100 * same:.2f}", f"{100 * near:.3f}"]
+    shares.append(f"{100 * np.mean(top(found) == top(simulated)):.2f}")
+    return [name, f"{target}, OpenVINO" if openvino else target, str(len(x)), *shares, score, *of(found), *of(own)]
 
 
 def lines(case: Case, calib: int, given: np.ndarray | None, labels: np.ndarray | None) -> Iterator[list[str]]:
@@ -119,7 +138,10 @@ def lines(case: Case, calib: int, given: np.ndarray | None, labels: np.ndarray |
             n2d2py.calibrate(net, given, options=options) if given is not None else n2d2py.calibrate(net, options=options)
         )
         own = theirs(case, "MinMax") if target == "ONNX" else None
-        yield cells(case.path.stem, target, n2d2py.quantize(net, calibrated).graph, case.inputs, case.real, own, labels)
+        graph = n2d2py.quantize(net, calibrated).graph
+        yield cells(case.path.stem, target, graph, case.inputs, case.real, own, labels)
+        if target == "ONNX" and find_spec("openvino") is not None:
+            yield cells(case.path.stem, target, graph, case.inputs, case.real, None, labels, openvino=True)
 
 
 def of_modern(folder: Path, count: int) -> Iterator[list[str]]:
