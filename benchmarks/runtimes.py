@@ -21,6 +21,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -67,8 +68,7 @@ def layers(graph: QuantGraph, run: Runner, x: np.ndarray) -> tuple[float, float]
 
 def by_openvino(folder: Path, graph: QuantGraph, x: np.ndarray) -> np.ndarray:
     """The real results of the first output, by OpenVINO with sums of products that do not saturate."""
-    import openvino
-
+    openvino = import_module("openvino")
     (path,) = folder.glob("*.onnx")
     settings = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": "NO"}
     core = openvino.Core()
