@@ -98,20 +98,6 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "A Constant whose first attribute is `value` has no other.",
     ),
     Equivalent(
-        "n2d2py/memory/access.py",
-        "faults",
-        "(height, width, sources[0].channels)",
-        "(height, width, sources[-1].channels)",
-        "A pad of several tensors is refused before, so the first is the last.",
-    ),
-    Equivalent(
-        "n2d2py/memory/access.py",
-        "faults",
-        "(sources[0].height * factors[0], sources[0].width * factors[1], sources[0].channels)",
-        "(sources[0].height * factors[0], sources[0].width * factors[1], sources[-1].channels)",
-        "An upsample of several tensors is refused before, so the first is the last.",
-    ),
-    Equivalent(
         "n2d2py/memory/case.py",
         "Case.__init__",
         "op['inputs'][0] in self.outside",
@@ -131,20 +117,6 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "budget >= points[-1][0]",
         "budget >= points[-0][0]",
         "Only time is saved: a budget that the last point keeps gives that point again, and points that are not smaller are left out.",
-    ),
-    Equivalent(
-        "n2d2py/memory/picture.py",
-        "draw_plan",
-        "Rectangle((0, 0), 1, 1, facecolor='none', edgecolor='red', linestyle=':', label='scratch')",
-        "Rectangle(1, (0, 0), 1, facecolor='none', edgecolor='red', linestyle=':', label='scratch')",
-        "The legend draws its marks in a place and size of its own.",
-    ),
-    Equivalent(
-        "n2d2py/memory/picture.py",
-        "draw_plan",
-        "Rectangle((0, 0), 1, 1, facecolor='white', edgecolor='black', hatch=hatch, label=label)",
-        "Rectangle(1, (0, 0), 1, facecolor='white', edgecolor='black', hatch=hatch, label=label)",
-        "The legend draws its marks in a place and size of its own.",
     ),
     Equivalent(
         "n2d2py/memory/replay.py",
@@ -243,5 +215,26 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "inputs[0].reshape(-1, self.outer, self.size, self.inner)",
         "inputs[-1].reshape(-1, self.outer, self.size, self.inner)",
         "An interpolation has one input, which is the first and the last.",
+    ),
+    Equivalent(
+        "n2d2py/operators/activation/op.py",
+        "Activation.run_integer",
+        "inputs[0].astype(np.int64)",
+        "inputs[-1].astype(np.int64)",
+        "An activation has one input, which is the first and the last.",
+    ),
+    Equivalent(
+        "n2d2py/memory/rows.py",
+        "Rows.ring",
+        "np.minimum(needed, lines)",
+        "np.minimum(lines, needed)",
+        "The lesser of two integers has no order.",
+    ),
+    Equivalent(
+        "n2d2py/quant/equalize.py",
+        "_balance",
+        "(-1,) + (1,) * (weights.ndim - 1)",
+        "(-2,) + (1,) * (weights.ndim - 1)",
+        "NumPy takes every negative size as the one to be found.",
     ),
 )
