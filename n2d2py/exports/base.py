@@ -189,8 +189,9 @@ class Target(Generic[ResultT]):
     adds_residuals: bool = False
     runner: type[Runner] | None = None
 
-    def overruled(self, parameters: Mapping[str, Any]) -> dict[str, str]:
-        """Of the parameters that it reads, those that others leave without effect, each with the reason."""
+    def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
+        """Of the parameters that it reads, those that others, or the precision `bits` (-nbbits), leave without effect, each with the
+        reason."""
         return {}
 
     def prepare(self, request: ExportRequest) -> Prepared[ResultT]:

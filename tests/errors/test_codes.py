@@ -30,7 +30,7 @@ PARTS = {
     "E417": {"data", "stages"},
     "E410": {"data", "stages"},
     "E451": {"stages", "targets"},
-    "E124": {"data", "frontend", "ini", "training"},
+    "E124": {"data", "frontend", "ini"},
     "E425": {"frontend", "training"},
     "E431": {"stages", "training"},
     "E504": {"operators", "quant"},

@@ -81,10 +81,16 @@ class CppTarget(Target[Project]):
         _check_consistent(request, plan)
         return Prepared(request, (), self.project(request, codes))
 
-    def overruled(self, parameters: Mapping[str, Any]) -> dict[str, str]:
+    def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
         """RuntimeDispatch without SIMD, an input that stays with the caller and arrives by lines, BufferAlignment with the
-        strategies of N2D2."""
+        strategies of N2D2, and what concerns integers in other precisions."""
         found, strategy = {}, parameters["MemoryManagerStrategy"]
+        if not 0 < bits <= 8:
+            found["WeightsFormat"] = "only integers of 8 bits can be written as string literals"
+        if bits < 0:
+            found["PackWeights"] = "floating-point weights are not packed"
+            found["FuseResidualAdd"] = "floating-point sums are layers of their own"
+            found["Winograd"] = "floating-point convolutions are computed directly"
         if parameters["RuntimeDispatch"] and parameters["SIMD"] == "none":
             found["RuntimeDispatch"] = "SIMD=none leaves the same portable kernels for every instruction set"
         if parameters["StreamInput"] and not parameters["IncludeInputInBuffer"]:

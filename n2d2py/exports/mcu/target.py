@@ -31,9 +31,9 @@ class McuTarget(CppTarget):
     runner = BoardExport
     project = McuProject
 
-    def overruled(self, parameters: Mapping[str, Any]) -> dict[str, str]:
+    def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
         """As for CPP, which knows of dispatch too."""
-        return super().overruled({**parameters, "RuntimeDispatch": False})
+        return super().overruled({**parameters, "RuntimeDispatch": False}, bits)
 
     def details(self, prepared: Prepared[Project]) -> dict[str, Any]:
         """What the runner needs: the core, the layers in the order in which they run; the layers whose time the data change."""
