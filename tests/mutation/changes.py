@@ -104,7 +104,8 @@ def other_expressions(node: ast.expr) -> Iterator[ast.expr]:
 
 def _has_one_order(node: ast.Call) -> bool:
     """Calls that fail with any other order of arguments, or take every order: it says nothing of the tests."""
-    return last_name(node.func) in ("isinstance", "issubclass", "getattr", "setattr", "min", "max")
+    one_order = ("isinstance", "issubclass", "getattr", "setattr")
+    return last_name(node.func) in (*one_order, "min", "max", "minimum", "maximum", "array_equal")
 
 
 def strings(holder: Any, node: ast.expr) -> Iterator[tuple[Any, str, int | None, str]]:

@@ -224,13 +224,6 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "An activation has one input, which is the first and the last.",
     ),
     Equivalent(
-        "n2d2py/memory/rows.py",
-        "Rows.ring",
-        "np.minimum(needed, lines)",
-        "np.minimum(lines, needed)",
-        "The lesser of two integers has no order.",
-    ),
-    Equivalent(
         "n2d2py/quant/equalize.py",
         "_balance",
         "(-1,) + (1,) * (weights.ndim - 1)",
