@@ -57,6 +57,11 @@ class N2D2Error(Exception):
         self.remedy = remedy
         super().__init__(self.line())
 
+    @property
+    def errors(self) -> tuple[N2D2Error, ...]:
+        """The errors found in one pass: this one alone."""
+        return (self,)
+
     def line(self) -> str:
         """The message as the one line that the user sees, without the leading "error"."""
         where = str(self.where) if self.where is not None else ""
@@ -74,11 +79,16 @@ class ErrorList(N2D2Error):
     """Several errors found in one pass; each is printed on its own line."""
 
     def __init__(self, errors: Iterable[N2D2Error]):
-        self.errors = tuple(errors)
-        if not self.errors:
+        self._errors = tuple(errors)
+        if not self._errors:
             raise InternalError("ErrorList without errors")
-        first = self.errors[0]
+        first = self._errors[0]
         super().__init__(first.code, first.what, where=first.where, remedy=first.remedy)
+
+    @property
+    def errors(self) -> tuple[N2D2Error, ...]:
+        """All of them."""
+        return self._errors
 
     @staticmethod
     def raise_if(errors: list[N2D2Error]) -> None:

@@ -117,7 +117,7 @@ def raise_on_strict() -> None:
 
 def report_error(error: N2D2Error) -> None:
     """Prints an error, or each error of a list, as one line on stderr."""
-    for one in error.errors if isinstance(error, ErrorList) else (error,):
+    for one in error.errors:
         _logger.error("%s", one.line())
 
 

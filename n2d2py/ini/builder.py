@@ -66,7 +66,7 @@ class _Builder:
         self._include(section, header)
 
     def _keep(self, error: N2D2Error) -> None:
-        self.errors.extend(error.errors if isinstance(error, ErrorList) else [error])
+        self.errors.extend(error.errors)
 
     def _detached(self, line: lexer.SourceLine) -> Section:
         """Takes the properties below an unreadable header, so that they harm no other section."""

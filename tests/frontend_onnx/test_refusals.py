@@ -544,3 +544,12 @@ def test_a_node_is_refused_with_its_reason(inputs, body, constants, opset, code,
         import_onnx(model)
     error = getattr(caught.value, "errors", [caught.value])[0]
     assert error.code == code and words in error.what
+
+
+def test_what_neither_reading_of_the_first_axis_takes_is_listed_alone():
+    """The file gives 4 stimuli, or one of 4 parts: the transposition is refused in the first reading only."""
+    body = "t = Transpose <perm = [1, 0]> (x)  s = Bernoulli (t)  y = Relu (s)"
+    model = parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> g (float[4,8] x) => (float[8,4] y) {{ {body} }}')
+    with pytest.raises(N2D2Error, match="E310: g .*RandomUniformLike") as caught:
+        import_onnx(model, "n")
+    assert "Transpose" not in " ".join(one.line() for one in caught.value.errors)

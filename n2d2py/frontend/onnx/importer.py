@@ -71,11 +71,18 @@ def import_onnx(
     # the first axis of a fixed size: stimuli side by side if no layer mixes them, else a part of each stimulus
     try:
         return _imported(model, title, shapes)
-    except (N2D2Error, ErrorList) as refusal:
+    except N2D2Error as refusal:
         try:
             return _imported(model, title, shapes, whole=True)
-        except (N2D2Error, ErrorList):
+        except N2D2Error as other:
+            ErrorList.raise_if(_in_both(refusal, other))
             raise refusal from None
+
+
+def _in_both(first: N2D2Error, second: N2D2Error) -> list[N2D2Error]:
+    """The errors of `first` that `second` has too: what neither reading of the first axis can take."""
+    lines = {error.line() for error in second.errors}
+    return [error for error in first.errors if error.line() in lines]
 
 
 def _imported(model: OnnxModel, title: str, input_shapes: Mapping[str, Shape], whole: bool = False) -> Graph:
