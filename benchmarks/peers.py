@@ -86,7 +86,9 @@ def from_folder(folder: Path, calib: int, test: int) -> Network:
         bits = 16 if "16" in words else 8
         net = n2d2py.load(file)
         observed = n2d2py.calibrate(
-            net, given, options=n2d2py.CalibrationOptions(stimuli=-1, quality=quality, equalize="-no-cle" not in words)
+            net,
+            given,
+            options=n2d2py.CalibrationOptions(stimuli=-1, quality=quality, equalize="-no-cle" not in words and bits == 8),
         )
         options = n2d2py.QuantizationOptions(bits=bits, **({"correct_bias": False} if "-no-bias-correction" in words else {}))
         graph = n2d2py.quantize(net, observed, options=options).graph

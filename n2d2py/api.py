@@ -39,6 +39,7 @@ from n2d2py.stages.options import (
     QuantizationOptions,
     RunOptions,
     ScoreOptions,
+    suited,
 )
 from n2d2py.stages.quantize import quantize_stage
 from n2d2py.stages.score import Scores, score_stage
@@ -228,7 +229,7 @@ def export(
         )
         data = None
     if chosen.integer and not is_quantized(model.graph):
-        calibrated = calibrate(model, data, labels, options=calibration)
+        calibrated = calibrate(model, data, labels, options=suited(calibration, chosen))
         quantized = quantize(model, calibrated, options=chosen)
     else:
         network = with_data(model.network, data, labels)

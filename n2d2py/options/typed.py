@@ -17,7 +17,7 @@ from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.options.parser import Arguments, parse_arguments, refuse
 from n2d2py.options.table import DATA, EXPORT, FUSED, OPTIONS, QUANT, RUN, Option
-from n2d2py.stages.options import GIVEN_STIMULI, SYNTHETIC_STIMULI, LoadOptions, RunOptions, check_options
+from n2d2py.stages.options import GIVEN_STIMULI, SYNTHETIC_STIMULI, LoadOptions, RunOptions, check_options, suited
 
 
 def recorded(options: RunOptions) -> dict[str, Any]:
@@ -96,9 +96,8 @@ def run_options(arguments: Arguments) -> RunOptions:
     whole = parts.pop("", {})
     given = frozenset(option.name for option in OPTIONS if option.key in arguments.given)
     options = replace(RunOptions(), **{part: replace(getattr(RunOptions(), part), **parts[part]) for part in parts}, **whole)
-    if options.quantization.narrow:
-        options = replace(options, calibration=replace(options.calibration, thorough=True))
-    options = replace(options, given=given, load=_loading(arguments, options))
+    calibration = suited(options.calibration, options.quantization)
+    options = replace(options, given=given, load=_loading(arguments, options), calibration=calibration)
     check_options(options)
     _warn_without_effect(arguments)
     return replace(options, recorded=recorded(options), command=_command(arguments))
@@ -149,6 +148,7 @@ def _warn_without_effect(a: Arguments) -> None:
     lost = {
         "a log that N2D2 keeps of its training": a.ignored,
         "integers are chosen with -nbbits 8 and 16 only": _OF_INTEGERS if a.nbbits not in (8, 16) else (),
+        "integers of 16 bits are not equalized": ("no-cle",) if a.nbbits == 16 and a.act_rescale_per_output else (),
         "that is for -act-clipping-mode Quantile": ("act-quantile-value",) if a.act_clipping_mode != "Quantile" else (),
         "that is for -test": () if a.test else ("nb-test", "test-index", "log-json"),
         "that is for -tune": () if a.tune else ("tune-command",),

@@ -6,7 +6,7 @@ A text such as `-nbbits` in a message is the name of the option on the command l
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -251,6 +251,19 @@ class RunOptions:
     given: frozenset[str] = frozenset()
     recorded: Mapping[str, object] = field(default_factory=dict)
     command: str = ""
+
+
+def suited(calibration: CalibrationOptions, quantization: QuantizationOptions) -> CalibrationOptions:
+    """The calibration with what the integers ask for.
+
+    Weights of few bits are worth more stimuli. Channels of activations are not equalized for 16 bits: in front of a ReLU6 they
+    would have no headroom (docs/accuracy.md has the decibels of both).
+    """
+    return replace(
+        calibration,
+        thorough=calibration.thorough or quantization.narrow,
+        equalize=calibration.equalize and not (quantization.bits == 16 and calibration.per_output),
+    )
 
 
 def check_options(options: RunOptions) -> None:

@@ -105,6 +105,17 @@ def test_noise_calibrates_an_onnx_file_as_the_command_does(tmp_path):
     assert tree(result.folder) == tree(tmp_path / "command" / "export_CPP_int8")
 
 
+@pytest.mark.parametrize("bits", [8, 16])
+def test_channels_are_equalized_for_8_bits_only(bits, tmp_path):
+    path = model(tmp_path / "small.onnx")
+    options = run_options(parse_arguments([str(path), "-export", "CPP", "-nbbits", str(bits)]))
+    assert options.calibration.equalize == (bits == 8)
+    layers = run_options(parse_arguments([str(path), "-export", "CPP", "-nbbits", str(bits), "-act-rescale-per-output", "0"]))
+    assert layers.calibration.equalize  # that is of weights
+    result = n2d2py.export(path, folder=tmp_path, calibration=CalibrationOptions(stimuli=6), bits=bits)
+    assert result.model.options.calibration.equalize == (bits == 8)
+
+
 def test_arrays_and_labels_are_scored(tmp_path):
     path, (x, y) = model(tmp_path / "small.onnx"), data(40)
     net = n2d2py.load(path)
