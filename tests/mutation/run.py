@@ -4,7 +4,8 @@
 
 The first run collects which test runs which statement, which takes as long as the tests themselves; later ones collect again the
 files of tests that changed. Each mutant then meets the tests that run it, in a process of its own, until one fails; no file of the
-checkout is written. Survivors are listed; those of `equivalent.py` are not tried, and shown with their reason.
+checkout is written. Survivors are listed, with them those whose tests ran out of time without the change
+too; those of `equivalent.py` are not tried, and shown with their reason.
 Exit status 1 when there is any survivor.
 """
 
@@ -55,10 +56,12 @@ def draw(sources: list[SourceFile], only: str, count: int, seed: int) -> list[tu
 def score(name: str, counts: Counter) -> str:
     """One line of the table at the end."""
     tried = counts.total() - counts["equivalent"]
-    dead = tried - counts[Outcome.LIVES.value]
+    undecided = counts[Outcome.UNDECIDED.value]
+    dead = tried - counts[Outcome.LIVES.value] - undecided
     share = f"{100 * dead / tried:.1f} %" if tried else "none"
     return (
-        f"{name}: {dead} of {tried} killed ({share}), {counts[Outcome.LATE.value]} by time; {counts['equivalent']} equivalent"
+        f"{name}: {dead} of {tried} killed ({share}), {counts[Outcome.LATE.value]} by time; {undecided} undecided,"
+        f" {counts['equivalent']} equivalent"
     )
 
 
@@ -112,7 +115,8 @@ def main() -> int:
         *((mutant.file, result.outcome.value) for (_, mutant), result in zip(tried, results, strict=True)),
     ):
         totals.setdefault("/".join(name.split("/")[:2]), Counter())[outcome] += 1
-    survivors = [mutant for (_, mutant), result in zip(tried, results, strict=True) if result.outcome is Outcome.LIVES]
+    unkilled = (Outcome.LIVES, Outcome.UNDECIDED)
+    survivors = [mutant for (_, mutant), result in zip(tried, results, strict=True) if result.outcome in unkilled]
     if not arguments.again:
         lived.write_text("\0".join(repr(mutant.key) for mutant in survivors), encoding="utf-8")
     for mutant in equal:

@@ -203,3 +203,15 @@ def test_what_tests_notice(tmp_path, monkeypatch):
     assert results["clamp", "value < 0", "False"].by == "tests/test_sample.py::test_low"
     assert results["endless", "value // 2", "value * 2"].outcome is Outcome.LATE
     assert module.read_text() == SAMPLE
+
+
+def test_tests_that_are_late_without_the_change_decide_nothing(tmp_path, monkeypatch):
+    module = tmp_path / "sample.py"
+    module.write_text("def f(a):\n    return a + 1\n")
+    source = SourceFile(tmp_path, module)
+    covering = Covering({"tests/test_a.py::test_a": 1.0}, {}, {}, {})
+    trials = Trials("sample", covering, 10.0)
+    monkeypatch.setattr(trials, "_fork", lambda runner, tests, change: ("", True))
+    monkeypatch.setattr(covering, "tests", lambda mutant, source, budget: ["tests/test_a.py::test_a"])
+    result = trials._run(source, source.mutants[0], lambda tests, folder, change: "")
+    assert result is not None and result.outcome is Outcome.UNDECIDED

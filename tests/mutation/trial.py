@@ -29,11 +29,12 @@ _UNPATCHED = "nothing to patch"
 
 
 class Outcome(enum.Enum):
-    """What became of a mutant. One that takes too long is killed as well."""
+    """What became of a mutant. One that takes too long is killed as well, undecided where its tests do so without it too."""
 
     KILLED = "killed"
     LATE = "late"
     LIVES = "lives"
+    UNDECIDED = "undecided"
 
 
 @dataclass(frozen=True)
@@ -168,6 +169,7 @@ class Trials:
                 change = Change(str(source.path), before, source.code())
             except (SyntaxError, ValueError):
                 return Result(Outcome.KILLED, "compiling", len(tests), 0.0)
+        cut = False
         while tests:
             failed, late = self._fork(runner, tests, change)
             if failed == _UNPATCHED:
@@ -178,8 +180,9 @@ class Trials:
                 return Result(Outcome.LATE, "time", len(tests), time.perf_counter() - start)
             if failed and self._is_sound(runner, failed, tests):
                 return Result(Outcome.KILLED, failed, len(tests), time.perf_counter() - start)
+            cut |= late
             tests = tests[: len(tests) // 2] if late else [test for test in tests if not test.startswith(failed)]
-        return Result(Outcome.LIVES, "", len(tests), time.perf_counter() - start)
+        return Result(Outcome.UNDECIDED if cut else Outcome.LIVES, "", len(tests), time.perf_counter() - start)
 
     def _fork(self, runner: Runner, tests: list[str], change: Change | None) -> tuple[str, bool]:
         """The first of the tests that fails, empty when none does, and whether time was up."""
