@@ -54,17 +54,10 @@ VALUES = {
 }
 """A value for every parameter that is not its default."""
 REFUSED = {("nvdla", "NVDLAPrecision"), ("nvdla", "NVDLACalibration")}
-UNUSED = {
-    ("nvdla", "NVDLAFallback"),
-    *(("float", name) for name in ("FuseResidualAdd", "WeightsFormat", "Winograd")),
-    ("onnx", "Int4Weights"),
-    *((target, "PackWeights") for target in ("int8", "float", "mcu")),
-}
-"""Those that matter to other networks or precisions only: no layer of this one runs on the CPU, adds bytes, or has weights of few bits."""
-
-
 OF_INTEGERS = {("float", name) for name in ("FuseResidualAdd", "PackWeights", "WeightsFormat", "Winograd")}
 """Those that are for integers only: in floating point each is warned of."""
+UNUSED = {("nvdla", "NVDLAFallback"), *OF_INTEGERS, ("onnx", "Int4Weights"), ("int8", "PackWeights"), ("mcu", "PackWeights")}
+"""Those that matter to other networks or precisions only: no layer of this one runs on the CPU, adds bytes, or has weights of few bits."""
 
 
 def export(out: Path, target: str, parameters: str, *words: str) -> int:
@@ -133,6 +126,15 @@ def test_a_parameter_has_an_effect_or_is_warned_of(name, target, tmp_path, defau
 def test_a_parameter_that_another_overrules_is_warned_of(parameters, name, tmp_path, capsys):
     assert export(tmp_path / "out", "int8", parameters + "\n") == 0
     assert f"{name} has no effect: " in capsys.readouterr().err
+
+
+def test_weights_of_8_bits_in_a_network_of_16_have_a_format(tmp_path, capsys):
+    texts = []
+    for form in ("text", "string"):
+        assert export(tmp_path / form, "int8", f"WeightsFormat={form}\n[fc]\nQuantWeightBits=8\n", "-nbbits", "16") == 0
+        texts.append(made(tmp_path / form))
+    assert texts[0] != texts[1]
+    assert "W109" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -83,11 +83,10 @@ class CppTarget(Target[Project]):
 
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
         """RuntimeDispatch without SIMD, an input that stays with the caller and arrives by lines, BufferAlignment with the
-        strategies of N2D2, and what concerns integers in other precisions."""
+        strategies of N2D2, and what concerns integers in floating point."""
         found, strategy = {}, parameters["MemoryManagerStrategy"]
-        if not 0 < bits <= 8:
-            found["WeightsFormat"] = "only integers of 8 bits can be written as string literals"
         if bits < 0:
+            found["WeightsFormat"] = "only integers of 8 bits can be written as string literals"
             found["PackWeights"] = "floating-point weights are not packed"
             found["FuseResidualAdd"] = "floating-point sums are layers of their own"
             found["Winograd"] = "floating-point convolutions are computed directly"
