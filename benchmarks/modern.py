@@ -26,6 +26,7 @@ from exports import machine  # noqa: E402
 
 import n2d2py  # noqa: E402
 from n2d2py.quant.simulator import quantize_inputs, simulate_all  # noqa: E402
+from n2d2py.stages.options import suited  # noqa: E402
 
 WAYS = {
     "8 bits": {},
@@ -42,8 +43,9 @@ def measure(folder: Path, way: dict) -> str:
     session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
     real = np.asarray(session.run(None, {session.get_inputs()[0].name: stimuli})[0])
     net = n2d2py.load(file)
-    calibrated = n2d2py.calibrate(net, given, options=n2d2py.CalibrationOptions(stimuli=-1))
-    graph = n2d2py.quantize(net, calibrated, options=n2d2py.QuantizationOptions(**way)).graph
+    options = n2d2py.QuantizationOptions(**way)
+    calibrated = n2d2py.calibrate(net, given, options=suited(n2d2py.CalibrationOptions(stimuli=-1), options))
+    graph = n2d2py.quantize(net, calibrated, options=options).graph
     stored = simulate_all(graph, quantize_inputs(graph, [stimuli]), 25)[graph.outputs[0]]
     found = graph.type(graph.outputs[0]).dequantize(stored).reshape(real.shape)
     decibels = 10 * np.log10(np.square(real).sum() / np.square(found - real).sum())

@@ -45,6 +45,7 @@ from static_quantization import write_static  # noqa: E402
 import n2d2py  # noqa: E402
 from n2d2py import log  # noqa: E402
 from n2d2py.quant.simulator import quantize_inputs, simulate_all  # noqa: E402
+from n2d2py.stages.options import suited  # noqa: E402
 
 DATA = Path(os.environ.get("N2D2_DATA", ROOT.parent / "shared" / "data"))
 METHODS = ("MinMax", "Entropy", "Percentile", "Distribution")
@@ -85,12 +86,9 @@ def from_folder(folder: Path, calib: int, test: int) -> Network:
         quality = "best" if "best" in words else "default"
         bits = 16 if "16" in words else 8
         net = n2d2py.load(file)
-        observed = n2d2py.calibrate(
-            net,
-            given,
-            options=n2d2py.CalibrationOptions(stimuli=-1, quality=quality, equalize="-no-cle" not in words and bits == 8),
-        )
         options = n2d2py.QuantizationOptions(bits=bits, **({"correct_bias": False} if "-no-bias-correction" in words else {}))
+        calibration = n2d2py.CalibrationOptions(stimuli=-1, quality=quality, equalize="-no-cle" not in words)
+        observed = n2d2py.calibrate(net, given, options=suited(calibration, options))
         graph = n2d2py.quantize(net, observed, options=options).graph
         stored = simulate_all(graph, quantize_inputs(graph, [inputs]), 25)[graph.outputs[0]]
         return graph.type(graph.outputs[0]).dequantize(stored)

@@ -85,27 +85,26 @@ def cells(
     real: np.ndarray,
     own: np.ndarray | None,
     labels: np.ndarray | None,
-    openvino: bool = False,
-) -> list[str]:
-    """One line of the table; `own`: the outputs of the runtime's own quantization; `openvino`: it runs the export."""
+) -> Iterator[list[str]]:
+    """The lines of an export, one for each runtime that runs it; `own`: the outputs of the target's runtime by its own quantizer."""
     export, output = find_target(target), graph.outputs[0]
     stored = quantize_inputs(graph, [x])
     prepared = export.prepare(ExportRequest(graph, StoredStimuli(tuple(stored), (np.zeros((len(x), 1), np.int32),))))
     try:
         prepared.check()
     except N2D2Error as error:
-        return [name, target, str(len(x)), f"{error.code}: {error.what[:60]}", *["-"] * 7]
+        yield [name, target, str(len(x)), f"{error.code}: {error.what[:60]}", *["-"] * 7]
+        return
     kind = graph.type(output)
-    same, near = 0.0, 0.0
     with tempfile.TemporaryDirectory() as folder:
         export.write(prepared, Path(folder))
         assert export.runner is not None
         with export.runner(Path(folder), export.details(prepared)) as run:
-            if openvino:
-                found = by_openvino(Path(folder), graph, x).reshape(len(x), -1)
-            else:
-                found = kind.dequantize(run.outputs(graph, len(x))[output]).reshape(len(x), -1)
-                same, near = layers(graph, run, x[:COMPARED])
+            same, near = layers(graph, run, x[:COMPARED])
+            outputs = kind.dequantize(run.outputs(graph, len(x))[output])
+        found = [(target, outputs, own, [f"{100 * same:.2f}", f"{100 * near:.3f}"])]
+        if target == "ONNX" and find_spec("openvino") is not None:
+            found.append((f"{target}, OpenVINO", by_openvino(Path(folder), graph, x), None, ["-", "-"]))
     simulated = kind.dequantize(simulate_all(graph, stored, BATCH)[output]).reshape(len(x), -1)
 
     def top(values: np.ndarray) -> np.ndarray:
@@ -116,15 +115,16 @@ def cells(
             return ["-", "-"]
         return [f"{100 * np.mean(top(values) == top(real)):.1f}", f"{np.abs(values - real).mean():.4f}"]
 
-    score = "-"
-    if labels is not None:
-        three = (real, found, own)
-        score = " / ".join(
-            "-" if values is None else f"{100 * np.mean(values.argmax(axis=1) == labels):.1f}" for values in three
-        )
-    shares = ["-", "-"] if openvino else [f"{100 * same:.2f}", f"{100 * near:.3f}"]
-    shares.append(f"{100 * np.mean(top(found) == top(simulated)):.2f}")
-    return [name, f"{target}, OpenVINO" if openvino else target, str(len(x)), *shares, score, *of(found), *of(own)]
+    for runtime, outputs, theirs_too, shares in found:
+        ours = outputs.reshape(len(x), -1)
+        score = "-"
+        if labels is not None:
+            score = " / ".join(
+                "-" if values is None else f"{100 * np.mean(values.argmax(axis=1) == labels):.1f}"
+                for values in (real, ours, theirs_too)
+            )
+        agreed = f"{100 * np.mean(top(ours) == top(simulated)):.2f}"
+        yield [name, runtime, str(len(x)), *shares, agreed, score, *of(ours), *of(theirs_too)]
 
 
 def lines(case: Case, calib: int, given: np.ndarray | None, labels: np.ndarray | None) -> Iterator[list[str]]:
@@ -139,9 +139,7 @@ def lines(case: Case, calib: int, given: np.ndarray | None, labels: np.ndarray |
         )
         own = theirs(case, "MinMax") if target == "ONNX" else None
         graph = n2d2py.quantize(net, calibrated).graph
-        yield cells(case.path.stem, target, graph, case.inputs, case.real, own, labels)
-        if target == "ONNX" and find_spec("openvino") is not None:
-            yield cells(case.path.stem, target, graph, case.inputs, case.real, None, labels, openvino=True)
+        yield from cells(case.path.stem, target, graph, case.inputs, case.real, own, labels)
 
 
 def of_modern(folder: Path, count: int) -> Iterator[list[str]]:
