@@ -4,9 +4,8 @@
 
 The first run collects which test runs which statement, which takes as long as the tests themselves; later ones collect again the
 files of tests that changed. Each mutant then meets the tests that run it, in a process of its own, until one fails; no file of the
-checkout is written. Survivors are listed, with them those whose tests ran out of time without the change
-too; those of `equivalent.py` are not tried, and shown with their reason.
-Exit status 1 when there is any survivor.
+checkout is written. Survivors are listed, with them those whose tests ran out of time without the change too; those of
+`equivalent.py` are not tried, and shown with their reason. Exit status 1 when there is any survivor.
 """
 
 from __future__ import annotations

@@ -436,7 +436,7 @@ def _transpose(layers: Layers, node: QuantNode) -> None:
     """The permutation of the network's axes, as one of the file's axes."""
     file, rank = layers.file, len(node.op.perm)
     axes = channels_last(tuple(range(rank)))
-    perm = np.array([axes.index(node.op.perm[axis]) for axis in axes], np.int32)
+    perm = np.array([axes.index(node.op.perm[axis]) for axis in axes])
     grid = int8_grid(layers.graph.type(node.inputs[0]))
     made = layers.added(node.output, layers.graph.shape(node.output), grid)
     file.operator("TRANSPOSE", [*layers.sources(node), file.constant(f"{node.name}/perm", perm)], made, "TransposeOptions")
@@ -456,8 +456,7 @@ def _select(layers: Layers, node: QuantNode) -> None:
         bounds = zip(("begin", "end", "steps"), ([int(one[0]) for one in whole], ends, steps), strict=True)
         limits = [file.constant(f"{node.name}/{name}", np.array(values)[list(order)]) for name, values in bounds]
         made = layers.added(node.output, layers.graph.shape(node.output), grid)
-        masks = dict.fromkeys(("beginMask", "endMask", "ellipsisMask", "newAxisMask", "shrinkAxisMask"), 0)
-        file.operator("STRIDED_SLICE", [index, *limits], made, "StridedSliceOptions", **masks)
+        file.operator("STRIDED_SLICE", [index, *limits], made, "StridedSliceOptions")
         return layers.finish(node, made, grid)
     for axis, positions in enumerate(taken):
         if positions is None:
@@ -465,7 +464,7 @@ def _select(layers: Layers, node: QuantNode) -> None:
         shape[axis] = len(positions)
         made = layers.added(f"{node.output}/axis_{axis}", tuple(shape), grid)
         wanted = file.constant(f"{node.name}/positions_{axis}", np.array(positions))
-        file.operator("GATHER", [index, wanted], made, "GatherOptions", axis=order.index(axis), batchDims=0)
+        file.operator("GATHER", [index, wanted], made, "GatherOptions", axis=order.index(axis))
         index = made
     return layers.finish(node, index, grid)
 
