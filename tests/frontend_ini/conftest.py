@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from n2d2py import log
-from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.network import build_graph
 from n2d2py.frontend.ini.targets import read_targets
 from n2d2py.frontend.ini.weights import WeightStore
@@ -78,8 +78,7 @@ def refusal(build: Callable[..., Built]) -> Callable[..., str]:
     def lines(text: str, *arguments, **options) -> str:
         with pytest.raises(N2D2Error) as caught:
             build(text, *arguments, **options)
-        error = caught.value
-        return "\n".join(one.line() for one in (error.errors if isinstance(error, ErrorList) else [error]))
+        return "\n".join(one.line() for one in caught.value.errors)
 
     return lines
 

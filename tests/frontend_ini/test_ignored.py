@@ -11,7 +11,7 @@ from onnx import helper, numpy_helper
 
 from n2d2py import log
 from n2d2py.data import database_schemas, provider_schemas, transformation_schemas
-from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.errors import N2D2Error
 from n2d2py.exports.parameters import known_parameters, load_params
 from n2d2py.frontend.ini.contract import layer_types
 from n2d2py.frontend.ini.network import GLOBALS, INPUT_SECTION
@@ -54,8 +54,7 @@ def load(*options: str, **parts: str):
 def refused(*options: str, **parts: str) -> list[str]:
     with pytest.raises(N2D2Error) as caught:
         load(*options, **parts)
-    error = caught.value
-    return [one.line() for one in (error.errors if isinstance(error, ErrorList) else (error,))]
+    return [one.line() for one in caught.value.errors]
 
 
 def warned() -> list[str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from n2d2py import log
-from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.network import build_graph
 from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.ini import load_document
@@ -87,8 +87,8 @@ def lines(body: str, folder: Path) -> list[str]:
     try:
         document = load_document(path)
         graph = build_graph(document, (1, 4, 6, 8), WeightStore(None), 1)
-    except (N2D2Error, ErrorList) as error:
-        first = getattr(error, "errors", [error])[0]
+    except N2D2Error as error:
+        first = error.errors[0]
         return [f"{first.code}: {first.what}"]
     found = []
     for node in graph.nodes:

@@ -45,7 +45,7 @@ def refused(path: Path, code: str, text: str) -> None:
     finally:
         tracemalloc.stop()
     assert time.process_time() - start < 10
-    error = getattr(caught.value, "errors", [caught.value])[0]
+    error = caught.value.errors[0]
     assert error.code == code and text in error.what, str(error)
     assert "\n" not in error.line().strip()
 

@@ -86,7 +86,7 @@ def test_as_onnx_runtime_computes(case):
 def test_what_is_no_such_operator(body, others, words):
     with pytest.raises(N2D2Error) as caught:
         import_onnx(built(body, **others))
-    error = getattr(caught.value, "errors", [caught.value])[0]
+    error = caught.value.errors[0]
     assert error.code == "E310" and words in error.what
 
 

@@ -542,7 +542,7 @@ def test_a_node_is_refused_with_its_reason(inputs, body, constants, opset, code,
     model.graph.output[0].type.tensor_type.ClearField("shape")
     with pytest.raises((N2D2Error, ErrorList)) as caught:
         import_onnx(model)
-    error = getattr(caught.value, "errors", [caught.value])[0]
+    error = caught.value.errors[0]
     assert error.code == code and words in error.what
 
 

@@ -19,7 +19,7 @@ HEADER = '<ir_version: 8, opset_import: ["" : 18, "own" : 1, "com.microsoft" : 1
 def refusal(text: str) -> N2D2Error:
     with pytest.raises(N2D2Error) as caught:
         import_onnx(parser.parse_model(HEADER + text))
-    return getattr(caught.value, "errors", [caught.value])[-1]
+    return caught.value.errors[-1]
 
 
 UNKNOWN = "q = Nothing (x)\n "

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from n2d2py import log
-from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.errors import N2D2Error
 from n2d2py.ini import Document, load_document
 
 
@@ -41,8 +41,7 @@ def refusal(load: Callable[..., Document]) -> Callable[..., list[str]]:
     def lines(text: str | bytes, **files: str) -> list[str]:
         with pytest.raises(N2D2Error) as caught:
             load(text, **files)
-        error = caught.value
-        return [one.line() for one in (error.errors if isinstance(error, ErrorList) else [error])]
+        return [one.line() for one in caught.value.errors]
 
     return lines
 

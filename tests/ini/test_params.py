@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.errors import N2D2Error
 from n2d2py.exports import load_params
 from n2d2py.exports.parameters import known_parameters
 from n2d2py.ini import Params
@@ -54,8 +54,7 @@ def read(text: str) -> Params:
 def refusal(text: str) -> list[str]:
     with pytest.raises(N2D2Error) as caught:
         read(text)
-    error = caught.value
-    return [item.line() for item in (error.errors if isinstance(error, ErrorList) else [error])]
+    return [item.line() for item in caught.value.errors]
 
 
 def test_defaults():

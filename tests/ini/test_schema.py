@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from n2d2py import log
-from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.errors import N2D2Error
 from n2d2py.ini import REQUIRED, Key, Kind, Schema, merge_config, resolve_path
 from n2d2py.ini.docs import schema_page
 from n2d2py.ini.ignored import TRAINING, Ignored
@@ -21,8 +21,7 @@ def one(kind: Kind, **options) -> Schema:
 def errors(call) -> list[str]:
     with pytest.raises(N2D2Error) as caught:
         call()
-    error = caught.value
-    return [item.line() for item in (error.errors if isinstance(error, ErrorList) else [error])]
+    return [item.line() for item in caught.value.errors]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from support.memory_networks import Net
 
-from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.errors import N2D2Error
 from n2d2py.memory.access import Window
 from n2d2py.memory.format import graph_json, read_graph
 from n2d2py.memory.plan import Plane
@@ -18,7 +18,7 @@ from n2d2py.memory.problem import MemoryProblem, OpSpec
 def told(attempt: Callable[[], object]) -> list[str]:
     with pytest.raises(N2D2Error) as caught:
         attempt()
-    errors = caught.value.errors if isinstance(caught.value, ErrorList) else [caught.value]
+    errors = caught.value.errors
     assert {error.code for error in errors} == {"E602"}
     return [f"{error.where}: {error.what}" for error in errors]
 

@@ -15,7 +15,7 @@ import pytest
 from support.model_run import MODELS
 
 from n2d2py import log
-from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.errors import N2D2Error
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
 
@@ -156,7 +156,7 @@ def outcome(*options: str) -> str:
         load_network(*read_command(["net.ini", "-seed", "1", "-w", "/dev/null", *options]))
         result = "loaded"
     except N2D2Error as error:
-        for one in error.errors if isinstance(error, ErrorList) else [error]:
+        for one in error.errors:
             line = one.line()
             assert "\n" not in line and len(line) < 1200 and one.code != "E099", line
         result = error.code

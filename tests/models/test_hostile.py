@@ -9,7 +9,7 @@ import pytest
 from support.model_run import write
 
 from n2d2py import log
-from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.errors import N2D2Error
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
 
@@ -24,8 +24,7 @@ def codes(text: str, *options: str, **files: str) -> list[str]:
     with pytest.raises(N2D2Error) as caught:
         load_network(*read_command([str(path), *(options or ["-describe"])]))
     assert time.process_time() - start < 10  # far below what the input would cost unbounded
-    error = caught.value
-    return [one.code for one in (error.errors if isinstance(error, ErrorList) else [error])]
+    return [one.code for one in caught.value.errors]
 
 
 @pytest.mark.parametrize(

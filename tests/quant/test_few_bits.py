@@ -10,7 +10,7 @@ import pytest
 from onnx import helper
 from support.quantized_models import Model, reference
 
-from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.model import load_onnx
 from n2d2py.operators.quantize import Quantize
@@ -169,8 +169,7 @@ def refused(model: Model) -> str:
     proto.opset_import.append(helper.make_opsetid(QONNX, 2))
     with pytest.raises(N2D2Error) as caught:
         import_onnx(proto)
-    error = caught.value
-    return (error.errors[0] if isinstance(error, ErrorList) else error).line()
+    return caught.value.errors[0].line()
 
 
 def test_scales_of_blocks_are_refused_with_their_size():

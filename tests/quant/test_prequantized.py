@@ -291,7 +291,7 @@ def refused(model: Model, output: str) -> list[N2D2Error]:
     model.outputs.append(output)
     with pytest.raises(N2D2Error) as caught:
         typed(model)
-    return list(getattr(caught.value, "errors", [caught.value]))
+    return list(caught.value.errors)
 
 
 def test_all_layers_that_are_not_quantized_are_told_at_once():

@@ -11,7 +11,7 @@ from support.trained_networks import Trained
 
 from n2d2py import log
 from n2d2py.arithmetic.trained import RANGES, lsq_weights, read_grid, sat_gain, sat_weights
-from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.errors import N2D2Error
 from n2d2py.options import read_command
 from n2d2py.pipeline import export_network, load_network
 from n2d2py.quant.simulator import quantize_inputs, simulate
@@ -153,8 +153,7 @@ def refused(net: Trained | str, *options: str) -> str:
     with pytest.raises(N2D2Error) as caught:
         network, run = command(net, *options)
         quantize_stage(calibrate_stage(network, run.calibration), run.quantization, ())
-    error = caught.value
-    return (error.errors[0] if isinstance(error, ErrorList) else error).line()
+    return caught.value.errors[0].line()
 
 
 @pytest.mark.parametrize(
