@@ -17,6 +17,10 @@ AT_MOST = ", at most"
 """Behind the name of a size that is a bound."""
 
 
+REAL_SLACK = 1e-4
+"""Share of a layer's range by which another runtime's floating point may differ."""
+
+
 class Runner:
     """``with target.runner(folder, details) as project:`` a written export, ready to run in a place of its own.
 

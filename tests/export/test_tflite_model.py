@@ -24,7 +24,7 @@ from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import FUNCTIONS, Clip, Gelu, HardSwish, LeakyRectifier, Tanh
+from n2d2py.operators.functions import FUNCTIONS, Clip, Elu, Gelu, HardSwish, LeakyRectifier, Tanh
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.padding import Padding
@@ -36,6 +36,7 @@ from n2d2py.operators.transpose import Transpose
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.simulator import quantize_inputs, run_node
 from n2d2py.quant.statistics import collect
 
@@ -184,11 +185,46 @@ def test_without_the_package_the_error_names_the_extra(monkeypatch):
         find_target("TFLite").prepare(ExportRequest(_typed("conv"))).check()
 
 
-@pytest.mark.parametrize("bits", ["16", "-32"])
+REAL_NETWORKS = {
+    **NETWORKS,
+    "limited": lambda: _single("limited", Conv(), params=(8, 2, 3, 3), activation=Clip(-0.5, 0.75)),
+    "least": lambda: _single("least", Activation(Clip(-0.25)), (1, 4, 8, 8)),
+    "units": lambda: _single("units", Conv(), params=(8, 2, 3, 3), activation=Clip(-1.0, 1.0)),
+    "elu": lambda: _single("elu", Activation(Elu()), (1, 4, 8, 8)),
+    "exp": lambda: _single("exp", Activation(FUNCTIONS["Exp"]()), (1, 4, 8, 8)),
+    "abs": lambda: _single("abs", Activation(FUNCTIONS["Abs"]()), (1, 4, 8, 8)),
+    "scaled vector": lambda: _scaled_vector(),
+    "difference": lambda: _binary("difference", ElemWise("Sum", (-1.0, 1.0))),
+}
+
+
+def _scaled_vector() -> Graph:
+    graph = _single("vector", Fc(), params=(10, 128))
+    graph.add(Node("z", Affine(), ["y"], ["z"], real_params(np.random.default_rng(4), 10), Clip(0.0)))
+    graph.outputs = ["z"]
+    return graph
+
+
+@pytest.mark.parametrize("network", REAL_NETWORKS)
+def test_every_layer_of_real_numbers_is_the_same(network, tmp_path):
+    pytest.importorskip("ai_edge_litert")
+    typed = float_graph(REAL_NETWORKS[network](), -32)
+    x = branched_networks.data(4, 5)
+    runner = find_target("TFLite").runner(*_written(typed, tmp_path))
+    found, values = runner.network().layers(x), {"x": x}
+    for node in typed.nodes:
+        (expected,) = run_node(typed, node, [values[name] for name in node.inputs])
+        values[node.output] = found[node.output].reshape(expected.shape)
+        np.testing.assert_allclose(values[node.output], expected, rtol=2e-5, atol=2e-6, err_msg=node.name)
+    last = typed.outputs[0]
+    np.testing.assert_allclose(runner.outputs(typed, 4)[last], values[last], rtol=2e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("bits", ["16", "-64"])
 def test_other_numbers_than_int8_are_refused(bits, tmp_path, capsys):
     words = [str(ROOT / "models/LeNet.ini"), "-w", "/dev/null", "-export", "TFLite", "-nbbits", bits, "-calib", "4"]
     assert main([*words, "-db-export", "0", "-o", str(tmp_path)]) == 1
-    assert f"E705: the export TFLite has integers of 8 bits, not -nbbits {bits}" in capsys.readouterr().err.replace(
+    assert f"E705: the export TFLite has integers of 8 bits or float32, not -nbbits {bits}" in capsys.readouterr().err.replace(
         "LeNet: ", ""
     )
     assert not list(tmp_path.iterdir())

@@ -14,12 +14,11 @@ from n2d2py.arithmetic import NumType
 from n2d2py.exports.stimuli import read_arrays
 from n2d2py.graph import QuantGraph
 from n2d2py.reference.engine import open_session
-from n2d2py.runtime.runner import Runner
+from n2d2py.runtime.runner import REAL_SLACK, Runner
 
 _BATCH = 25
 _ONE_STEP = 1.5 / 255
 """Real numbers are rounded in other places than the tool's integers: a layer may be off by a step of 8 bits."""
-_REAL = 1e-4
 
 
 class OnnxRunner(Runner):
@@ -32,7 +31,7 @@ class OnnxRunner(Runner):
     def __init__(self, folder: Path, details: Mapping[str, Any]):
         self._folder, self._details = folder, details
         if not details["integers"]:
-            self.slack = _REAL
+            self.slack = REAL_SLACK
 
     @classmethod
     def missing(cls, details: Mapping[str, Any]) -> str:

@@ -11,8 +11,13 @@ from numpy.typing import DTypeLike
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
 
+Grid = tuple[np.ndarray | np.float32, int] | None
+"""Scale and zero point of int8; None for real numbers."""
+
 _VERSIONS = {"CONV_2D": 3, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 4, "RESHAPE": 1, "TRANSPOSE_CONV": 3, "HARD_SWISH": 1}
 """The version of an operator that has integers of 8 bits and scales by channel (op_version.cc of LiteRT); of others: 2."""
+_REAL_VERSIONS = {"TRANSPOSE_CONV": 3, "GATHER": 2, "STRIDED_SLICE": 2}
+"""The version of an operator that has real numbers, and here a bias; of others: 1."""
 
 
 def need_schema() -> Any:
@@ -30,10 +35,13 @@ def need_schema() -> Any:
 
 PROBABILITIES = (np.float32(1 / 256), -128)
 """The grid that SOFTMAX and LOGISTIC demand of their int8 results."""
+SIGNED_UNITS = (np.float32(1 / 128), 0)
+"""The grid that TANH demands of its int8 results."""
 
 
 def int8_grid(kind: NumType) -> tuple[np.float32, int]:
-    """(scale, zero point) of int8 for the integers of a type of 8 bits: unsigned ones less 128; for real numbers, those of a Softmax."""
+    """(scale, zero point) of int8 for the integers of a type of 8 bits: unsigned ones less 128; for real numbers, the probabilities of a
+    Softmax, those of the operator."""
     if kind.is_float:
         return PROBABILITIES
     return np.float32(kind.scale), kind.zero_point - (0 if kind.signed else 128)
@@ -45,6 +53,7 @@ class ModelFile:
     def __init__(self, schema: Any):
         self.schema = schema
         self.codes: list[str] = []
+        self._versions: dict[str, int] = {}
         self._operators: list[Any] = []
         self._tensors: list[Any] = []
         self._buffers: list[Any] = [schema.BufferT()]
@@ -54,7 +63,7 @@ class ModelFile:
         name: str,
         shape: tuple[int, ...],
         dtype: DTypeLike,
-        grid: tuple[np.ndarray | np.float32, int] | None = None,
+        grid: Grid = None,
         values: np.ndarray | None = None,
         axis: int = 0,
     ) -> int:
@@ -84,6 +93,9 @@ class ModelFile:
         """Adds an operator; `options`: the name of its table of options."""
         if code not in self.codes:
             self.codes.append(code)
+        integers = any(self._tensors[one].type == self.schema.TensorType.INT8 for one in [*inputs, output])
+        version = _VERSIONS.get(code, 2) if integers else _REAL_VERSIONS.get(code, 1)
+        self._versions[code] = max(version, self._versions.get(code, 1))
         operator = self.schema.OperatorT()
         operator.opcodeIndex = self.codes.index(code)
         operator.inputs, operator.outputs = np.array(inputs, np.int32), np.array([output], np.int32)
@@ -108,7 +120,7 @@ class ModelFile:
             entry = schema.OperatorCodeT()
             number = getattr(schema.BuiltinOperator, code)
             entry.builtinCode, entry.deprecatedBuiltinCode = number, min(number, 127)
-            entry.version = _VERSIONS.get(code, 2)
+            entry.version = self._versions[code]
             model.operatorCodes.append(entry)
         builder = flatbuffers.Builder(1 << 20)
         builder.Finish(model.Pack(builder), b"TFL3")

@@ -1,4 +1,4 @@
-"""A typed network as the bytes of a .tflite file: int8, weights with a scale for each output channel, channels last."""
+"""A typed network as the bytes of a .tflite file, channels last: int8, weights with a scale for each output channel; or real numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.exports.tflite.file import ModelFile, int8_grid, need_schema
-from n2d2py.exports.tflite.layers import Layers, NoTfliteForm, channels_last
+from n2d2py.exports.tflite.layers import write_layer
+from n2d2py.exports.tflite.writer import Layers, NoTfliteForm, channels_last
 from n2d2py.graph import QuantGraph
 
 
@@ -39,7 +40,10 @@ def write_model(graph: QuantGraph, integer_io: bool = False) -> TfliteModel:
     inputs: list[int] = []
     for name in graph.inputs:
         kind, shape = graph.type(name), channels_last(graph.shape(name))
-        if kind.is_float or kind.plain or kind.bits != 8:
+        if name in layers.real:
+            inputs.append(layers.declare(name))
+            continue
+        if not layers.int8(name):
             problems.append(_refused(f"the input '{name}' is {kind.name}", graph.name))
             layers.index[name] = -1
             continue
@@ -51,7 +55,7 @@ def write_model(graph: QuantGraph, integer_io: bool = False) -> TfliteModel:
         file.operator("QUANTIZE", [inputs[-1]], layers.index[name], "QuantizeOptions")
     for node in graph.nodes:
         try:
-            layers.write(node)
+            write_layer(layers, node)
         except NoTfliteForm as reason:
             problems.append(_refused(f"layer '{node.name}': {reason}", node.location or graph.name))
             layers.index.update(dict.fromkeys(node.outputs, -1))
@@ -59,6 +63,8 @@ def write_model(graph: QuantGraph, integer_io: bool = False) -> TfliteModel:
     outputs = [layers.index[name] for name in graph.outputs]
     if not integer_io:
         for number, name in enumerate(graph.outputs):
+            if name in layers.real:
+                continue
             real = file.tensor(f"{name}/real", channels_last(graph.shape(name)), np.float32)
             file.operator("DEQUANTIZE", [outputs[number]], real, "DequantizeOptions")
             outputs[number] = real

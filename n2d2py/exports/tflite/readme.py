@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from n2d2py.exports.base import ExportRequest
 from n2d2py.exports.tflite.file import int8_grid
-from n2d2py.exports.tflite.layers import channels_last
 from n2d2py.exports.tflite.model import TfliteModel
+from n2d2py.exports.tflite.writer import channels_last
 
 _PER_LINE = 16
 _RESOLVED = {
@@ -62,11 +62,11 @@ def array_source(data: bytes) -> str:
 
 def readme(request: ExportRequest, made: TfliteModel, file: str) -> str:
     """Its text: what the model holds, how to run it, where its results may differ."""
-    graph, integer_io = request.graph, bool(request.parameters.get("IntegerIO"))
+    graph, integer_io = request.graph, request.graph.bits > 0 and bool(request.parameters.get("IntegerIO"))
     lines = [
         f"# {graph.name}: TFLite model",
         "",
-        f"`{file}`: {len(made.data):,} bytes, int8, {len(made.codes)} kinds of operators: {', '.join(made.codes)}.",
+        f"`{file}`: {len(made.data):,} bytes, {'int8' if graph.bits > 0 else 'float32'}, {len(made.codes)} kinds of operators: {', '.join(made.codes)}.",
         "",
         "| | name | shape | numbers |",
         "|---|---|---|---|",
@@ -88,7 +88,8 @@ def readme(request: ExportRequest, made: TfliteModel, file: str) -> str:
         'y = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])',
         "```",
         "",
-        "Images have their channels last. LiteRT rescales sums by fixed point of its own: a result may be a step off.",
+        "Images have their channels last."
+        + (" LiteRT rescales sums by fixed point of its own: a result may be a step off." if graph.bits > 0 else ""),
     ]
     if request.parameters.get("ModelArray", True):
         lines += [

@@ -14,7 +14,7 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.stimuli import read_arrays
 from n2d2py.graph import QuantGraph
-from n2d2py.runtime.runner import Runner
+from n2d2py.runtime.runner import REAL_SLACK, Runner
 
 _STEPS = 1.5 / 255
 """LiteRT rescales by fixed point of its own: a layer may be off by a step."""
@@ -29,6 +29,8 @@ class LiteRtRunner(Runner):
 
     def __init__(self, folder: Path, details: Mapping[str, Any]):
         self._folder, self._details = folder, details
+        if not details["integers"]:
+            self.slack = REAL_SLACK
 
     @classmethod
     def missing(cls, details: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,7 @@ from n2d2py.files import write_text
 
 
 class TfliteTarget(Target[TfliteModel]):
-    """The network as an int8 model of TFLite."""
+    """The network as a model of TFLite: int8, or float32 with `-nbbits -32`."""
 
     name = "TFLite"
     parameters = PARAMETERS
@@ -28,13 +29,17 @@ class TfliteTarget(Target[TfliteModel]):
     needs_plan = False
     runner = LiteRtRunner
 
+    def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
+        """IntegerIO in floating point."""
+        return {"IntegerIO": "a network in floating point has no integers"} if bits < 0 else {}
+
     def prepare(self, request: ExportRequest) -> Prepared[TfliteModel]:
-        """E704 without layers, E705 other numbers than int8, E701 layers that TFLite does not have, E721 no schema."""
+        """E704 without layers, E705 other numbers than int8 and float32, E701 layers that TFLite does not have, E721 no schema."""
         if not request.graph.nodes:
             return Prepared(request, [no_layers(request.graph)])
-        if request.graph.bits != 8:
-            text = f"the export TFLite has integers of 8 bits, not -nbbits {request.graph.bits}"
-            return Prepared(request, [N2D2Error("E705", text, remedy="use -nbbits 8")])
+        if request.graph.bits not in (8, -32):
+            text = f"the export TFLite has integers of 8 bits or float32, not -nbbits {request.graph.bits}"
+            return Prepared(request, [N2D2Error("E705", text, remedy="use -nbbits 8 or -nbbits -32")])
         return Prepared.of(request, partial(write_model, request.graph, bool(request.parameters.get("IntegerIO"))))
 
     def details(self, prepared: Prepared[TfliteModel]) -> dict[str, Any]:
@@ -44,6 +49,7 @@ class TfliteTarget(Target[TfliteModel]):
         return {
             "file": model_file(graph.name, "tflite"),
             "inputs": list(graph.inputs),
+            "integers": graph.bits > 0,
             "operators": list(made.codes),
             "tensors": {name: made.index[name] for name in produced},
             "types": {name: asdict(graph.type(name)) for name in [*graph.inputs, *produced]},

@@ -1,0 +1,238 @@
+"""The tensors and operators of a .tflite file that the layers of a typed network become: on int8, or on real numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from n2d2py.exports.real_weights import real_weights
+from n2d2py.exports.tflite.file import Grid, ModelFile, int8_grid
+from n2d2py.graph import QuantGraph, QuantNode
+from n2d2py.graph.shapes import Shape
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.functions import Clip, FunctionRow
+
+
+class NoTfliteForm(Exception):
+    """A layer cannot be written; the text says why."""
+
+
+def channels_last(shape: Sequence[int]) -> tuple[int, ...]:
+    """The shape in the order of the file."""
+    return (shape[0], *shape[2:], shape[1]) if len(shape) == 4 else tuple(shape)
+
+
+class Layers:
+    """What layers are written with.
+
+    Attributes:
+        index: by tensor of the network, its tensor in the file.
+        real: tensors that are real numbers in the file too.
+    """
+
+    def __init__(self, graph: QuantGraph, file: ModelFile):
+        self.graph, self.file = replace(graph, tensors=dict(graph.tensors)), file
+        self.index: dict[str, int] = {}
+        self.real = frozenset(name for name in graph.tensors if graph.type(name).is_float) - _probabilities(graph)
+
+    def parts(self, node: QuantNode) -> list[QuantNode]:
+        """The layer; one of real numbers and its activation apart where no operator fuses that."""
+        function, name = node.activation, node.output
+        if name not in self.real or function is None or fused_name(function):
+            return [node]
+        linear = f"{name}/linear"
+        self.graph.tensors[linear] = replace(self.graph.tensors[name], name=linear)
+        self.real |= {linear}
+        return [replace(node, outputs=[linear], activation=None), QuantNode(node.name, Activation(function), [linear], [name])]
+
+    # ---- tensors --------------------------------------------------------------------------------
+    def grid(self, name: str) -> Grid:
+        """The grid of a tensor of the network, None for real numbers."""
+        return None if name in self.real else int8_grid(self.graph.type(name))
+
+    def int8(self, name: str) -> bool:
+        """Whether a tensor of integers is one that the file can have."""
+        kind = self.graph.type(name)
+        return not kind.plain and kind.bits == 8
+
+    def demanded(self, node: QuantNode, grid: Grid) -> Grid:
+        """The grid that an operator demands of its result, if that is int8."""
+        return None if node.output in self.real else grid
+
+    def declare(self, name: str) -> int:
+        """The tensor of the file for one of the network, added at first use."""
+        if name not in self.index:
+            self.index[name] = self.added(name, self.graph.shape(name), self.grid(name))
+        return self.index[name]
+
+    def added(self, name: str, shape: Shape, grid: Grid) -> int:
+        """A new tensor with `shape` in the order of the network."""
+        return self.ordered(name, channels_last(shape), grid)
+
+    def ordered(self, name: str, shape: Shape, grid: Grid) -> int:
+        """A new tensor with `shape` in the order of the file."""
+        return self.file.tensor(name, tuple(shape), np.float32 if grid is None else np.int8, grid)
+
+    def sources(self, node: QuantNode) -> list[int]:
+        """The tensors that a layer reads."""
+        return [self.index[name] for name in node.inputs]
+
+    def requantized(self, index: int, name: str, shape: Shape, source: Grid, target: Grid) -> int:
+        """The values of a tensor in another grid, behind a QUANTIZE where that differs."""
+        if source == target:
+            return index
+        found = self.added(name, shape, target)
+        self._converted(index, found, source, target)
+        return found
+
+    def in_grid(self, node: QuantNode, grid: Grid) -> list[int]:
+        """The inputs of a layer, all in one grid."""
+        return [
+            self.requantized(index, f"{node.name}/input_{number}", self.graph.shape(name), self.grid(name), grid)
+            for number, (index, name) in enumerate(zip(self.sources(node), node.inputs, strict=True))
+        ]
+
+    def finish(self, node: QuantNode, index: int, grid: Grid) -> None:
+        """Makes a tensor of a grid the result of a layer."""
+        wanted = self.grid(node.output)
+        if grid == wanted:
+            self.index[node.output] = index
+        else:
+            self._converted(index, self.declare(node.output), grid, wanted)
+
+    def _converted(self, index: int, found: int, source: Grid, target: Grid) -> None:
+        """Writes the values of the tensor `index` in another grid."""
+        code = "DEQUANTIZE" if source is not None and target is None else "QUANTIZE"
+        self.file.operator(code, [index], found, f"{code.capitalize()}Options")
+
+    def in_demanded_grid(
+        self, node: QuantNode, code: str, grid: Grid, inputs: list[int], options: str = "", **fields: Any
+    ) -> None:
+        """Writes the operator of a layer, whose result has the grid that the operator demands, behind it that of the tensor."""
+        name = node.output
+        here = grid == self.grid(name)
+        found = self.declare(name) if here else self.added(f"{name}/{code.lower()}", self.graph.shape(name), grid)
+        self.file.operator(code, inputs, found, options, **fields)
+        self.finish(node, found, grid)
+
+    # ---- activations ----------------------------------------------------------------------------
+    def activation(self, node: QuantNode) -> int:
+        """The fused activation that a layer asks for; for one of integers, beyond the limits of int8.
+
+        Raises:
+            NoTfliteForm: for other limits than those of RELU and RELU6.
+        """
+        kinds, kind = self.file.schema.ActivationFunctionType, self.graph.type(node.output)
+        if node.output in self.real:
+            name = fused_name(node.activation)
+            if name is None:
+                raise NoTfliteForm(f"it carries the activation {node.activation}")
+            return getattr(kinds, name)
+        low, high = node.clamp or (kind.qmin, kind.qmax)
+        full = (-128, 127) if kind.signed else (0, 255)
+        below, above = low > full[0] and not (kind.signed and low == -127), high < full[1]
+        six = abs(kind.scale * (high - kind.zero_point) - 6) <= kind.scale / 2
+        if (below and low != kind.zero_point) or (above and not (six and low == kind.zero_point)):
+            raise NoTfliteForm(f"its result is limited to {low} .. {high} of {kind.name}")
+        return kinds.RELU6 if above else kinds.RELU if below else kinds.NONE
+
+    # ---- windows --------------------------------------------------------------------------------
+    def padded(
+        self, node: QuantNode, pads: Sequence[int], extents: Sequence[int], stride: Sequence[int], lowest: bool = False
+    ) -> tuple[int, int]:
+        """(input, padding) of a window operator: SAME or VALID, behind a PAD where the pads are neither.
+
+        `lowest`: pads never win a maximum; else they are 0.
+        """
+        padding, name = self.file.schema.Padding, node.inputs[0]
+        index, shape, out = self.index[name], self.graph.shape(name), self.graph.shape(node.output)[2:]
+        top, left, bottom, right = pads
+        needed = [max((o - 1) * s + e - n, 0) for o, s, e, n in zip(out, stride, extents, shape[2:], strict=True)]
+        if not any(pads):
+            return index, padding.VALID
+        same = (needed[0] // 2, needed[1] // 2, needed[0] - needed[0] // 2, needed[1] - needed[1] // 2)
+        if same == tuple(pads) and tuple(out) == tuple(-(-n // s) for n, s in zip(shape[2:], stride, strict=True)):
+            return index, padding.SAME
+        if min(pads) < 0:
+            raise NoTfliteForm("its pads are negative")
+        full = (shape[0], shape[1], shape[2] + top + bottom, shape[3] + left + right)
+        return self.pad(index, node, pads, full, lowest), padding.VALID
+
+    def pad(self, index: int, node: QuantNode, pads: Sequence[int], full: Shape, lowest: bool = False) -> int:
+        """A tensor of the shape `full` with a frame around the images."""
+        top, left, bottom, right = pads
+        grid = self.grid(node.inputs[0])
+        amounts = self.file.constant(f"{node.name}/pads", np.array([[0, 0], [top, bottom], [left, right], [0, 0]], np.int32))
+        found = self.added(f"{node.name}/padded", full, grid)
+        if not lowest:
+            self.file.operator("PAD", [index, amounts], found, "PadOptions")
+            return found
+        dtype = np.float32 if grid is None else np.int8
+        least = np.array([np.finfo(np.float32).min if grid is None else -128], dtype)
+        value = self.file.tensor(f"{node.name}/lowest", (1,), dtype, grid, least)
+        self.file.operator("PADV2", [index, amounts, value], found, "PadV2Options")
+        return found
+
+    # ---- constants ------------------------------------------------------------------------------
+    def weighted(self, node: QuantNode, ordered: Callable[[np.ndarray], np.ndarray], axis: int) -> list[int]:
+        """Weights and bias of a layer: int8 with a scale for each output channel, at `axis`, and int32; or real numbers.
+
+        Args:
+            ordered: weights (O, ...) in the order of the file.
+
+        Raises:
+            NoTfliteForm: for wider integers.
+        """
+        if node.output in self.real:
+            weights, bias = ordered(node.params["weights"]), node.params["bias"]
+            return [
+                self.file.tensor(f"{node.name}/weights", weights.shape, np.float32, values=weights),
+                self.file.tensor(f"{node.name}/bias", bias.shape, np.float32, values=bias),
+            ]
+        real = real_weights(self.graph, node)
+        return self.integers(node, ordered(real.weights), real.scales, axis, real.whole_bias, real.steps)
+
+    def integers(
+        self, node: QuantNode, weights: np.ndarray, scales: np.ndarray, axis: int, bias: np.ndarray, steps: np.ndarray
+    ) -> list[int]:
+        """Integers as weights, in the order of the file, and as bias; with their scales.
+
+        Raises:
+            NoTfliteForm: for wider ones than int8 and int32.
+        """
+        if weights.dtype != np.int8:
+            raise NoTfliteForm(f"its weights are {weights.dtype.name}")
+        if np.abs(bias).max(initial=0) >= 2**31:
+            raise NoTfliteForm("its bias needs more than 32 bits")
+        return [
+            self.file.tensor(f"{node.name}/weights", weights.shape, np.int8, (scales.astype(np.float32), 0), weights, axis),
+            self.file.tensor(f"{node.name}/bias", bias.shape, np.int32, (steps.astype(np.float32), 0), bias),
+        ]
+
+    def numbers(self, name: str, values: np.ndarray) -> int:
+        """A constant of real numbers, in the order of the file."""
+        return self.file.tensor(name, values.shape, np.float32, values=values)
+
+
+def fused_name(activation: FunctionRow | None) -> str | None:
+    """The name of the activation of TFLite's operators on real numbers; None for what none of them computes."""
+    if activation is None:
+        return "NONE"
+    limits = (activation.low, activation.high) if isinstance(activation, Clip) else None
+    return {(0.0, np.inf): "RELU", (0.0, 6.0): "RELU6", (-1.0, 1.0): "RELU_N1_TO_1"}.get(limits) if limits else None
+
+
+def _probabilities(graph: QuantGraph) -> set[str]:
+    """Real numbers of a network of integers that are int8 in the file: a Softmax on integers at the end of the network, of which the tool
+    computes real numbers."""
+    found: set[str] = set()
+    for node in graph.nodes:
+        if node.op.kind != "Convert" or graph.type(node.inputs[0]).is_float or not graph.type(node.output).is_float:
+            continue
+        readers = graph.consumers(node.output)
+        if all(one.op.kind == "Softmax" and not graph.consumers(one.output) for one in readers):
+            found.update([node.output, *(one.output for one in readers)])
+    return found - set(graph.inputs)
