@@ -110,6 +110,7 @@ class QuantDefaults:
         mixed: whether single tensors may have 16 bits in an 8-bit network, for less rounding.
         wide_joins: whether a concatenation of ranges that differ much may have 16 bits.
         reduce_range: whether weights are kept so small that products of bytes fit 16 bits.
+        unit_ranges: whether results of 8 bits of Softmax and Logistic have the scale 1/256, those of Tanh 1/128, whatever their range.
     """
 
     unsigned: bool = True
@@ -120,6 +121,7 @@ class QuantDefaults:
     mixed: bool = True
     wide_joins: bool = True
     reduce_range: bool = False
+    unit_ranges: bool = False
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,8 @@ class QuantOptions:
         adaptive_rounding: `-wt-rounding adaptive`; weights are rounded for the least error of the outputs.
         zero_points: False with `-no-zero-points`; unsigned activations with a zero point where that makes a
             smaller error; only where `unsigned` allows it.
+        unit_ranges: results of 8 bits of Softmax and Logistic have the scale 1/256, those of Tanh 1/128: runtimes in fixed point
+            demand it.
     """
 
     bits: int = 8
@@ -51,6 +53,7 @@ class QuantOptions:
     sequential: bool = False
     reduce_range: bool = False
     zero_points: bool = True
+    unit_ranges: bool = False
 
     @property
     def needs_samples(self) -> bool:

@@ -15,7 +15,7 @@ from n2d2py.operators.concat import Concat
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.functions import ChannelClip, Clip
+from n2d2py.operators.functions import FUNCTIONS, ChannelClip, Clip, Tanh
 from n2d2py.operators.pool import Pool
 from n2d2py.quant.corrections import BiasCorrections
 from n2d2py.quant.float_fallback import float_tensors
@@ -135,6 +135,16 @@ def _is_shared(producer: Node | None) -> bool:
     return producer is not None and isinstance(producer.op, ArraySoftmax) and not producer.op.log
 
 
+def _unit_type(producer: Node | None, unsigned: bool) -> NumType | None:
+    """The type of 8 bits for results between 0 and 1, or -1 and 1, whatever part of that they reach."""
+    if producer is None or producer.activation is not None:
+        return None
+    function = producer.op.function if isinstance(producer.op, Activation) else None
+    if _is_shared(producer) or function == FUNCTIONS["Logistic"]():
+        return NumType(8, False).with_scale(1 / 256) if unsigned else None
+    return NumType(8).with_scale(1 / 128) if function == Tanh() else None
+
+
 def _least_error_type(histogram: Histogram, symmetric: NumType, readers: Sequence[Node], options: QuantOptions) -> NumType:
     """The type of 8 bits of the least error, for a tensor whose range the statistics give: with a zero point, or without."""
     if options.act_clipping != "MSE" or symmetric.bits != 8:
@@ -181,6 +191,10 @@ def choose_types(
         signed = name not in positive or any(node.op.fill < 0 for node in padding.get(name, ()))
         known = ranges.get(name)
         bits = width(graph, name, source, final, histograms, known, options)
+        free = options.unit_ranges and bits == 8 and known is None and not padding.get(name)
+        if free and (unit := _unit_type(producer, options.unsigned)) is not None:
+            types[name], thresholds[name] = unit, unit.reach
+            continue
         # pairs of signed integers of 16 bits are multiplied at once
         kind = NumType(bits, signed or (bits == 16 and options.bits == 8 and _is_shared(producer)))
         histogram = histograms[_measured(graph, name)]

@@ -345,4 +345,5 @@ def quant_options(calibration: CalibrationOptions, chosen: QuantizationOptions, 
         sequential=chosen.sequential,
         reduce_range=chosen.reduce_range or wanted.reduce_range,
         zero_points=chosen.zero_points,
+        unit_ranges=wanted.unit_ranges,
     )

@@ -18,7 +18,14 @@ from n2d2py.exports import ExportRequest, StoredStimuli, find_target
 from n2d2py.exports.tflite.readme import array_header, array_source
 from n2d2py.graph import Graph, Node, QuantGraph
 from n2d2py.operators.activation import Activation
+from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.affine import Affine
+from n2d2py.operators.arrays.concat import ArrayConcat
+from n2d2py.operators.arrays.index_select.op import ArrayIndexSelect
+from n2d2py.operators.arrays.map.op import ArrayMap
+from n2d2py.operators.arrays.matmul.op import ArrayMatMul
+from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
+from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
@@ -79,6 +86,19 @@ def _binary(name: str, op, activation=None, other: tuple[int, int] = (8, 8)) -> 
     return graph
 
 
+def _rows(op, **params: int) -> Graph:
+    """x - convolution - vector of its pixels - op - y, with constants of the given lengths."""
+    graph, rng = Graph("rows"), np.random.default_rng(3)
+    graph.add_input("x", (1, 2, 8, 8))
+    graph.add(Node("first", Conv(), ["x"], ["first"], real_params(rng, 2, 2, 1, 1)))
+    graph.add(Node("v", ToChannelsLast(), ["first"], ["v"]))
+    constants = {role: rng.normal(size=count).astype(np.float32) for role, count in params.items()}
+    graph.add(Node("y", op, ["v"] * len([slot for slot in getattr(op, "slots", (0,)) if slot >= 0]), ["y"], constants))
+    graph.outputs = ["y"]
+    graph.verify()
+    return graph
+
+
 def _six() -> Graph:
     graph = _single("six", Conv(stride=(2, 2), pads=(0, 0, 1, 1)), params=(8, 2, 3, 3), activation=Clip(0.0, 6.0))
     graph.nodes[0].params["weights"] *= 30
@@ -122,15 +142,38 @@ NETWORKS = {
     "product": lambda: _binary("product", ElemWise("Prod"), None, (1, 1)),
     "largest": lambda: _binary("largest", ElemWise("Max")),
     "joined": lambda: _binary("joined", Concat()),
+    "product of rows": lambda: _rows(ArrayMatMul((8, 16), (16, 8), (0, 1), scale=0.25, views=((), (128, 0, 1, 16), ()))),
+    "products in order": lambda: _rows(ArrayMatMul((2, 8, 8), (2, 8, 8), (0, 1), views=((), (), (128, 0, 8, 16, 1)))),
+    "products of parts": lambda: _rows(
+        ArrayMatMul((8, 8), (8, 8), (0, 1), views=((128, 8, 16, 1), (128, 0, 16, 1), (64, 0, 1, 8)))
+    ),
+    "shares": lambda: _rows(ArraySoftmax(8, 16, 1)),
+    "shares across": lambda: _rows(ArraySoftmax(2, 8, 8)),
+    "normed": lambda: _rows(ArrayNorm(8, 16, 1e-5), gain=16, shift=16),
+    "elements": lambda: _rows(ArrayIndexSelect(128, ((0, 1, 5), (64, 0)))),
+    "lines": lambda: _rows(ArrayIndexSelect(128, ((96, 0, 32), tuple(range(16))))),
+    "joined rows": lambda: _rows(ArrayConcat(8, (16, 2), (0, -1)), operand1=16),
+    "positions": lambda: _rows(AddConstants(), constants=128),
+    "image of rows": lambda: _rows(FromChannelsLast(16)),
 }
-COARSER = {"swish": 2, "hard swish": 2, "logistic": 2, "tanh": 2, "softmax": 2, "inner mean": 2, "gelu": 2}
+COARSER = {
+    "swish": 2,
+    "hard swish": 2,
+    "logistic": 2,
+    "tanh": 2,
+    "softmax": 2,
+    "inner mean": 2,
+    "gelu": 2,
+    "shares": 2,
+    "shares across": 2,
+}
 """Steps of layers whose TFLite operators have a grid of their own, or round more than once."""
 
 
 @cache
 def _typed(network: str, way: str = "as it comes") -> QuantGraph:
     graph, stimuli = insert_conversions(NETWORKS[network]()), branched_networks.data(24)
-    options = QuantOptions(input_bits=8, output_bits=8, mixed=False, wide_joins=False, **WAYS[way])
+    options = QuantOptions(input_bits=8, output_bits=8, mixed=False, wide_joins=False, unit_ranges=True, **WAYS[way])
     return quantize(graph, collect(graph, [stimuli]).histograms, options, {"x": (-1.0, 1.0)}, [stimuli])[0]
 
 
@@ -194,6 +237,16 @@ REAL_NETWORKS = {
     "exp": lambda: _single("exp", Activation(FUNCTIONS["Exp"]()), (1, 4, 8, 8)),
     "abs": lambda: _single("abs", Activation(FUNCTIONS["Abs"]()), (1, 4, 8, 8)),
     "scaled vector": lambda: _scaled_vector(),
+    **{
+        name: lambda name=name: _rows(ArrayMap(name, (8, 16), ((8, 16),)))
+        for name in ("Neg", "Floor", "Round", "Sin", "Sigmoid")
+    },
+    **{
+        name: lambda name=name: _rows(ArrayMap(name, (2, 4, 1, 2, 8), ((2, 4, 1, 2, 8), (4, 1, 1, 8)), (0, -1)), operand1=32)
+        for name in ("Add", "Sub", "Mul", "Div", "Max", "Min", "PRelu")
+    },
+    "constant product": lambda: _rows(ArrayMatMul((8, 16), (16, 4), (0, -1)), operand1=64),
+    "logarithms": lambda: _rows(ArraySoftmax(8, 16, 1, log=True)),
     "difference": lambda: _binary("difference", ElemWise("Sum", (-1.0, 1.0))),
 }
 

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from n2d2py.exports.tflite import arrays
 from n2d2py.exports.tflite.file import PROBABILITIES, SIGNED_UNITS
 from n2d2py.exports.tflite.writer import Layers, NoTfliteForm, channels_last, fused_name
 from n2d2py.graph import QuantNode
@@ -391,13 +392,21 @@ def _same(layers: Layers, node: QuantNode) -> None:
 
 LOWERINGS: dict[str, Lowering] = {
     "Activation": _function,
+    "AddConstants": arrays.add_constants,
     "Affine": _affine,
+    "ArrayConcat": arrays.array_concat,
+    "ArrayIndexSelect": arrays.array_index_select,
+    "ArrayMap": arrays.array_map,
+    "ArrayMatMul": arrays.array_matmul,
+    "ArrayNorm": arrays.array_norm,
+    "ArraySoftmax": arrays.array_softmax,
     "Concat": _concat,
     "Conv": _conv,
     "Convert": _same,
     "Deconv": _deconv,
     "ElemWise": _elemwise,
     "Fc": _fc,
+    "FromChannelsLast": arrays.rows_view,
     "Identity": _same,
     "IndexSelect": _select,
     "Padding": _padding,
@@ -405,6 +414,7 @@ LOWERINGS: dict[str, Lowering] = {
     "Reshape": _reshape,
     "Resize": _resize,
     "Softmax": _softmax,
+    "ToChannelsLast": arrays.rows_view,
     "Transpose": _transpose,
 }
 """How layers are written, by operator kind."""

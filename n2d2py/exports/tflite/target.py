@@ -25,7 +25,7 @@ class TfliteTarget(Target[TfliteModel]):
 
     name = "TFLite"
     parameters = PARAMETERS
-    quantization = QuantDefaults(input_bits=8, output_bits=8, mixed=False, wide_joins=False)
+    quantization = QuantDefaults(input_bits=8, output_bits=8, mixed=False, wide_joins=False, unit_ranges=True)
     needs_plan = False
     runner = LiteRtRunner
 

@@ -1,0 +1,307 @@
+"""Operators on arrays, which are vectors here, as operators of TFLite on tensors with their dimensions."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from n2d2py.exports.tflite.file import PROBABILITIES, Grid
+from n2d2py.exports.tflite.writer import Layers, NoTfliteForm, channels_last
+from n2d2py.graph import QuantNode
+from n2d2py.graph.forms import Shifted
+from n2d2py.operators.arrays.matmul.op import View, positions
+from n2d2py.quant.contract import QUANTIZERS
+
+_MOST_AXES = 4
+"""Axes that every operator with broadcasting takes."""
+_UNIT = 127
+"""The integer of a constant factor."""
+
+MAPS = {
+    "Abs": ("ABS", "AbsOptions"),
+    "Add": ("ADD", "AddOptions"),
+    "Ceil": ("CEIL", ""),
+    "Cos": ("COS", "CosOptions"),
+    "Div": ("DIV", "DivOptions"),
+    "Exp": ("EXP", "ExpOptions"),
+    "Floor": ("FLOOR", ""),
+    "Log": ("LOG", ""),
+    "Max": ("MAXIMUM", "MaximumMinimumOptions"),
+    "Min": ("MINIMUM", "MaximumMinimumOptions"),
+    "Mul": ("MUL", "MulOptions"),
+    "Neg": ("NEG", "NegOptions"),
+    "PRelu": ("PRELU", ""),
+    "Pow": ("POW", "PowOptions"),
+    "Round": ("ROUND", ""),
+    "Sigmoid": ("LOGISTIC", ""),
+    "Sin": ("SIN", ""),
+    "Sqrt": ("SQRT", ""),
+    "Sub": ("SUB", "SubOptions"),
+    "Tanh": ("TANH", ""),
+}
+"""Functions of arrays: the operator and its table of options."""
+
+
+def shaped(layers: Layers, name: str, index: int, dims: tuple[int, ...], grid: Grid) -> int:
+    """A tensor with other dimensions."""
+    found = layers.ordered(name, dims, grid)
+    values = np.array(dims, np.int32)
+    target = layers.file.constant(f"{name}/shape", values)
+    layers.file.operator("RESHAPE", [index, target], found, "ReshapeOptions", newShape=values)
+    return found
+
+
+def turned(layers: Layers, name: str, index: int, dims: tuple[int, ...], order: tuple[int, ...], grid: Grid) -> int:
+    """A tensor of the dimensions `dims` with its axes in another order."""
+    found = layers.ordered(name, tuple(dims[axis] for axis in order), grid)
+    perm = layers.file.constant(f"{name}/perm", np.array(order))
+    layers.file.operator("TRANSPOSE", [index, perm], found, "TransposeOptions")
+    return found
+
+
+def flat(layers: Layers, node: QuantNode, index: int, grid: Grid) -> None:
+    """Makes a tensor, as a vector, the result of a layer."""
+    here = layers.grid(node.output) == grid
+    name = node.output if here else f"{node.output}/vector"
+    layers.finish(node, shaped(layers, name, index, layers.graph.shape(node.output), grid), grid)
+
+
+def gathered(layers: Layers, name: str, index: int, size: int, taken: np.ndarray, grid: Grid) -> int:
+    """The elements `taken` of a vector, as the tensor (1, elements); lines where they lie in lines."""
+    line = _line(taken.reshape(-1), size)
+    rows = shaped(layers, f"{name}/lines", index, (size // line, line), grid)
+    wanted = layers.file.constant(f"{name}/positions", taken.reshape(-1, line)[:, 0] // line)
+    found = layers.ordered(f"{name}/taken", (len(taken.reshape(-1)) // line, line), grid)
+    layers.file.operator("GATHER", [rows, wanted], found, "GatherOptions", axis=0)
+    return found
+
+
+def _line(taken: np.ndarray, size: int) -> int:
+    """The length of the longest lines of a vector of `size` elements that are taken as a whole."""
+    breaks = np.flatnonzero(np.diff(taken) != 1) + 1
+    line = int(np.gcd.reduce(np.concatenate([breaks, [len(taken), size], taken[breaks], taken[:1]])))
+    return max(line, 1)
+
+
+def viewed(layers: Layers, name: str, index: int, view: View, dims: tuple[int, ...], grid: Grid) -> int:
+    """The elements that a view names, with the dimensions `dims`."""
+    order = _order(view, dims)
+    if order is None:
+        taken = gathered(layers, name, index, view[0], positions(view, dims), grid)
+        return shaped(layers, name, taken, dims, grid)
+    stored = tuple(dims[axis] for axis in order)
+    if order == tuple(range(len(dims))):
+        return shaped(layers, name, index, dims, grid)
+    rows = shaped(layers, f"{name}/stored", index, stored, grid)
+    return turned(layers, name, rows, stored, tuple(order.index(axis) for axis in range(len(dims))), grid)
+
+
+def _order(view: View, dims: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The axes in the order in which a vector holds them, None where the view is no permutation of the whole of it."""
+    size, first, *steps = view
+    order = tuple(sorted(range(len(dims)), key=lambda axis: -steps[axis] if dims[axis] > 1 else -np.inf))
+    expected = [prod(dims[axis] for axis in order[place + 1 :]) for place in range(len(order))]
+    fits = all(dims[axis] == 1 or steps[axis] == step for axis, step in zip(order, expected, strict=True))
+    return order if first == 0 and size == prod(dims) and fits else None
+
+
+def merged(dims: tuple[int, ...], shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+    """Dimensions of a result and of its operands, of one rank: neighbouring axes that all operands repeat, or none, are one."""
+    full = [(1,) * (len(dims) - len(shape)) + tuple(shape) for shape in shapes]
+    columns: list[list[int]] = []
+    last = None
+    for axis, size in enumerate(dims):
+        repeated = tuple(shape[axis] == 1 != size for shape in full)
+        column = [size, *(shape[axis] for shape in full)]
+        if columns and (size == 1 or repeated == last):
+            columns[-1] = [a * b for a, b in zip(columns[-1], column, strict=True)]
+        else:
+            columns.append(column)
+            last = repeated
+    columns = columns or [[1] * (len(shapes) + 1)]
+    whole, *each = zip(*columns, strict=True)
+    return whole, each
+
+
+def array_map(layers: Layers, node: QuantNode) -> None:
+    """Of real numbers."""
+    op, grid = node.op, layers.grid(node.output)
+    if grid is not None or op.function not in MAPS or op.result:
+        raise NoTfliteForm(f"the function {op.function} of arrays of {layers.graph.type(node.output).name}")
+    dims, shapes = merged(op.dims, op.shapes)
+    if len(dims) > _MOST_AXES:
+        raise NoTfliteForm(f"it repeats elements along axes of {'x'.join(map(str, dims))}")
+    operands = []
+    for number, (slot, shape) in enumerate(zip(op.slots, shapes, strict=True)):
+        if slot < 0:
+            operands.append(layers.numbers(f"{node.name}/operand_{number}", node.params[f"operand{number}"].reshape(shape)))
+        else:
+            index = layers.index[node.inputs[slot]]
+            operands.append(shaped(layers, f"{node.name}/input_{number}", index, shape, None))
+    code, options = MAPS[op.function]
+    made = layers.ordered(f"{node.output}/{code.lower()}", dims, None)
+    layers.file.operator(code, operands, made, options)
+    flat(layers, node, made, None)
+
+
+def array_concat(layers: Layers, node: QuantNode) -> None:
+    """Of vectors as lines, all in one grid."""
+    op, grid = node.op, layers.grid(node.output)
+    inputs, parts = layers.in_grid(node, grid), []
+    for number, (slot, length) in enumerate(zip(op.slots, op.lengths, strict=True)):
+        name, dims = f"{node.name}/part_{number}", (op.outer, length)
+        if slot >= 0:
+            parts.append(shaped(layers, name, inputs[slot], dims, grid))
+            continue
+        values = node.params[f"operand{number}"].reshape(dims)
+        if grid is None:
+            parts.append(layers.numbers(name, values))
+        else:
+            shift = 0 if layers.graph.type(node.output).signed else 128
+            stored = (values.astype(np.int16) - shift).astype(np.int8)
+            parts.append(layers.file.tensor(name, dims, np.int8, grid, stored))
+    made = layers.ordered(f"{node.output}/lines", (op.outer, sum(op.lengths)), grid)
+    none = layers.file.schema.ActivationFunctionType.NONE
+    layers.file.operator("CONCATENATION", parts, made, "ConcatenationOptions", axis=1, fusedActivationFunction=none)
+    flat(layers, node, made, grid)
+
+
+def array_index_select(layers: Layers, node: QuantNode) -> None:
+    """Chosen elements."""
+    (index,), grid = layers.sources(node), layers.grid(node.inputs[0])
+    taken, filled = node.op.positions()
+    if filled.any():
+        raise NoTfliteForm("it fills elements with a constant")
+    flat(layers, node, gathered(layers, node.name, index, node.op.size, taken, grid), grid)
+
+
+def array_matmul(layers: Layers, node: QuantNode) -> None:
+    """BATCH_MATMUL; an operand that lies in the order of the other's product is read transposed."""
+    op, file = node.op, layers.file
+    if op.result or (min(op.slots) < 0 and node.output not in layers.real):
+        raise NoTfliteForm("a product of a constant array of integers, or of whole numbers")
+    views, dims = op.placed(), (op.left, op.right, op.dims)
+    if len(op.dims) > _MOST_AXES + 1:
+        raise NoTfliteForm(f"a product of {len(op.dims)} axes")
+    operands, across = [], []
+    for number, (slot, view, shape) in enumerate(zip(op.slots, views, dims, strict=False)):
+        name = f"{node.name}/operand_{number}"
+        if slot < 0:
+            index, grid = layers.numbers(f"{name}/values", node.params[f"operand{number}"].reshape(1, -1)), None
+        else:
+            index, grid = layers.index[node.inputs[slot]], layers.grid(node.inputs[slot])
+        if number == 0 and op.scale != 1:
+            index, grid = _scaled(layers, node, index, (1, view[0]), grid)
+        swapped = view[-2] == 1 and view[-1] != 1
+        if swapped:
+            view, shape = (*view[:-2], view[-1], view[-2]), (*shape[:-2], shape[-1], shape[-2])
+        across.append(swapped)
+        operands.append(viewed(layers, name, index, view, shape, grid))
+    grid = layers.grid(node.output)
+    made = layers.ordered(f"{node.output}/product", op.dims, grid)
+    file.operator("BATCH_MATMUL", operands, made, "BatchMatMulOptions", adjX=across[0], adjY=across[1])
+    back = np.argsort(positions(views[2], op.dims).reshape(-1))
+    order = _order(views[2], op.dims)
+    if order is None:
+        made = gathered(layers, f"{node.output}/ordered", made, len(back), back, grid)
+    elif order != tuple(range(len(order))):
+        made = turned(layers, f"{node.output}/ordered", made, op.dims, order, grid)
+    flat(layers, node, made, grid)
+
+
+def _scaled(layers: Layers, node: QuantNode, index: int, shape: tuple[int, ...], grid: Grid) -> tuple[int, Grid]:
+    """A vector times the factor of a product: its integers stay what they are, of another scale."""
+    name, factor = f"{node.name}/scaled", node.op.scale
+    if grid is None:
+        constant, found = layers.numbers(f"{node.name}/factor", np.array([factor], np.float32)), None
+    else:
+        stored = np.array([_UNIT], np.int8)
+        unit = (np.float32(factor / _UNIT), 0)
+        constant = layers.file.tensor(f"{node.name}/factor", (1,), np.int8, unit, stored)
+        found = (np.float32(grid[0] * np.float32(factor)), grid[1])
+    made = layers.ordered(name, shape, found)
+    layers.file.operator("MUL", [index, constant], made, "MulOptions")
+    return made, found
+
+
+def add_constants(layers: Layers, node: QuantNode) -> None:
+    """A sum with a constant for each element."""
+    if node.output in layers.real:
+        constants = layers.numbers(f"{node.name}/constants", node.params["constants"].reshape(1, -1))
+    else:
+        form, step = node.form_as(Shifted), node.rescaling.effective()[0] * layers.graph.type(node.output).scale
+        grid = (np.float32(form.constant_multiplier[0] * step), 0)
+        values = form.stored.reshape(1, -1)
+        constants = layers.file.tensor(f"{node.name}/constants", values.shape, np.int8, grid, values)
+    activation = layers.activation(node)
+    operands = [*layers.sources(node), constants]
+    layers.file.operator("ADD", operands, layers.declare(node.output), "AddOptions", fusedActivationFunction=activation)
+
+
+def array_softmax(layers: Layers, node: QuantNode) -> None:
+    """Along the last axis, which another is made where needed."""
+    op, (index,), source = node.op, layers.sources(node), layers.grid(node.inputs[0])
+    if op.log and source is not None:
+        raise NoTfliteForm("the logarithm of a Softmax of integers")
+    grid, dims = layers.demanded(node, PROBABILITIES), (op.outer, op.inner, op.size)
+    rows = shaped(layers, f"{node.name}/lines", index, (op.outer, op.size, op.inner), source)
+    if op.inner > 1:
+        rows = turned(layers, f"{node.name}/turned", rows, (op.outer, op.size, op.inner), (0, 2, 1), source)
+    made = layers.ordered(f"{node.output}/softmax", dims if op.inner > 1 else (op.outer, op.size, op.inner), grid)
+    if op.inner == 1:
+        rows = shaped(layers, f"{node.name}/last", rows, (op.outer, op.size), source)
+        made = layers.ordered(f"{node.output}/softmax", (op.outer, op.size), grid)
+    if op.log:
+        layers.file.operator("LOG_SOFTMAX", [rows], made, "LogSoftmaxOptions")
+    else:
+        layers.file.operator("SOFTMAX", [rows], made, "SoftmaxOptions", beta=1.0)
+    if op.inner > 1:
+        made = turned(layers, f"{node.output}/back", made, dims, (0, 2, 1), grid)
+    flat(layers, node, made, grid)
+
+
+def array_norm(layers: Layers, node: QuantNode) -> None:
+    """In float32, of integers too: TFLite has no normalisation."""
+    op, (index,), grid = node.op, layers.sources(node), layers.grid(node.inputs[0])
+    if op.part or not op.centred:
+        raise NoTfliteForm("a normalisation without mean, or a part of one")
+    params = node.params
+    if grid is not None:
+        params = QUANTIZERS[node.op.kind].real_params(node, layers.graph) or {}
+    dims, name, file = (op.outer, op.inner), node.output, layers.file
+
+    def step(code: str, inputs: list[int], label: str, options: str, **fields) -> int:
+        shape = (op.outer, 1) if label in ("mean", "variance", "shifted", "inverse") else dims
+        made = layers.ordered(f"{name}/{label}", shape, None)
+        file.operator(code, inputs, made, options, **fields)
+        return made
+
+    rows = shaped(layers, f"{name}/lines", index, dims, grid)
+    if grid is not None:
+        rows = step("DEQUANTIZE", [rows], "real", "DequantizeOptions")
+    last = file.constant(f"{name}/axis", np.array([1]))
+    mean = step("MEAN", [rows, last], "mean", "ReducerOptions", keepDims=True)
+    away = step("SUB", [rows, mean], "away", "SubOptions")
+    squares = step("MUL", [away, away], "squares", "MulOptions")
+    variance = step("MEAN", [squares, last], "variance", "ReducerOptions", keepDims=True)
+    epsilon = layers.numbers(f"{name}/epsilon", np.array([op.epsilon], np.float32))
+    inverse = step("RSQRT", [step("ADD", [variance, epsilon], "shifted", "AddOptions")], "inverse", "")
+    made = step("MUL", [away, inverse], "normal", "MulOptions")
+    for role, code, options in (("gain", "MUL", "MulOptions"), ("shift", "ADD", "AddOptions")):
+        if role in params:
+            made = step(code, [made, layers.numbers(f"{name}/{role}_values", params[role])], role, options)
+    if (wanted := layers.grid(name)) is None:
+        flat(layers, node, made, None)
+    else:
+        found = layers.ordered(f"{name}/quantized", dims, wanted)
+        file.operator("QUANTIZE", [made], found, "QuantizeOptions")
+        flat(layers, node, found, wanted)
+
+
+def rows_view(layers: Layers, node: QuantNode) -> None:
+    """Images with the channels last as vectors, and back: the bytes stay where they are."""
+    (index,), grid = layers.sources(node), layers.grid(node.inputs[0])
+    here = grid == layers.grid(node.output)
+    name = node.output if here else f"{node.output}/view"
+    layers.finish(node, shaped(layers, name, index, channels_last(layers.graph.shape(node.output)), grid), grid)
