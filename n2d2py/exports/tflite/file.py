@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -106,16 +107,16 @@ class ModelFile:
                 setattr(operator.builtinOptions, key, value)
         self._operators.append(operator)
 
-    def packed(self, name: str, inputs: list[int], outputs: list[int]) -> bytes:
-        """The bytes of the file."""
+    def packed(self, name: str, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> bytes:
+        """The bytes of the file; inputs and outputs by the name of the network, which the signature "serving_default" has too."""
         import flatbuffers
 
         schema = self.schema
         model, graph = schema.ModelT(), schema.SubGraphT()
         graph.name, graph.tensors, graph.operators = name, self._tensors, self._operators
-        graph.inputs, graph.outputs = np.array(inputs, np.int32), np.array(outputs, np.int32)
+        graph.inputs, graph.outputs = (np.array(list(ports.values()), np.int32) for ports in (inputs, outputs))
         model.version, model.subgraphs, model.buffers, model.operatorCodes = 3, [graph], self._buffers, []
-        model.description = "n2d2py"
+        model.description, model.signatureDefs = "n2d2py", [self._signature(inputs, outputs)]
         for code in self.codes:
             entry = schema.OperatorCodeT()
             number = getattr(schema.BuiltinOperator, code)
@@ -125,3 +126,16 @@ class ModelFile:
         builder = flatbuffers.Builder(1 << 20)
         builder.Finish(model.Pack(builder), b"TFL3")
         return bytes(builder.Output())
+
+    def _signature(self, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> Any:
+        signature = self.schema.SignatureDefT()
+        signature.signatureKey, signature.subgraphIndex = "serving_default", 0
+        signature.inputs, signature.outputs = (
+            [self._port(name, index) for name, index in ports.items()] for ports in (inputs, outputs)
+        )
+        return signature
+
+    def _port(self, name: str, index: int) -> Any:
+        port = self.schema.TensorMapT()
+        port.name, port.tensorIndex = name, index
+        return port

@@ -135,7 +135,12 @@ def _pool(layers: Layers, node: QuantNode) -> None:
     elif any(op.pads):
         full = (shape[0], shape[1], shape[2] + op.pads[0] + op.pads[2], shape[3] + op.pads[1] + op.pads[3])
         index = layers.pad(index, node, op.pads, full)
-    if even and grid is not None:  # weights of 1 round once, whatever the scale of the result
+    whole = tuple(op.kernel) == tuple(shape[2:]) and not any(op.pads)
+    if whole and grid is not None and layers.activation(node) == schema.ActivationFunctionType.NONE:
+        axes = layers.file.constant(f"{node.name}/axes", np.array([1, 2]))
+        layers.file.operator("MEAN", [index, axes], layers.declare(node.output), "ReducerOptions", keepDims=True)
+        return
+    if even and grid not in (None, layers.grid(node.output)):  # weights of 1 round once, whatever the scale of the result
         channels, count, scale = shape[1], int(counts.flat[0]), layers.graph.type(node.inputs[0]).scale
         values, scales = np.ones((1, *op.kernel, channels), np.int8), np.full(channels, 1 / count)
         constants = layers.integers(node, values, scales, 3, np.zeros(channels, np.int64), scales * scale)

@@ -37,22 +37,18 @@ def write_model(graph: QuantGraph, integer_io: bool = False) -> TfliteModel:
     """
     file = ModelFile(need_schema())
     layers, problems = Layers(graph, file), []
-    inputs: list[int] = []
+    inputs: dict[str, int] = {}
     for name in graph.inputs:
         kind, shape = graph.type(name), channels_last(graph.shape(name))
-        if name in layers.real:
-            inputs.append(layers.declare(name))
-            continue
-        if not layers.int8(name):
+        if name in layers.real or (integer_io and layers.int8(name)):
+            inputs[name] = layers.declare(name)
+        elif layers.int8(name):
+            inputs[name] = file.tensor(name, shape, np.float32)
+            layers.index[name] = file.tensor(f"{name}/quantized", shape, np.int8, int8_grid(kind))
+            file.operator("QUANTIZE", [inputs[name]], layers.index[name], "QuantizeOptions")
+        else:
             problems.append(_refused(f"the input '{name}' is {kind.name}", graph.name))
             layers.index[name] = -1
-            continue
-        if integer_io:
-            inputs.append(layers.declare(name))
-            continue
-        inputs.append(file.tensor(name, shape, np.float32))
-        layers.index[name] = file.tensor(f"{name}/quantized", shape, np.int8, int8_grid(kind))
-        file.operator("QUANTIZE", [inputs[-1]], layers.index[name], "QuantizeOptions")
     for node in graph.nodes:
         try:
             write_layer(layers, node)
@@ -60,14 +56,11 @@ def write_model(graph: QuantGraph, integer_io: bool = False) -> TfliteModel:
             problems.append(_refused(f"layer '{node.name}': {reason}", node.location or graph.name))
             layers.index.update(dict.fromkeys(node.outputs, -1))
     ErrorList.raise_if(problems)
-    outputs = [layers.index[name] for name in graph.outputs]
-    if not integer_io:
-        for number, name in enumerate(graph.outputs):
-            if name in layers.real:
-                continue
-            real = file.tensor(f"{name}/real", channels_last(graph.shape(name)), np.float32)
-            file.operator("DEQUANTIZE", [outputs[number]], real, "DequantizeOptions")
-            outputs[number] = real
+    outputs = {name: layers.index[name] for name in graph.outputs}
+    for name, index in outputs.items():
+        if not integer_io and name not in layers.real:
+            outputs[name] = file.tensor(f"{name}/real", channels_last(graph.shape(name)), np.float32)
+            file.operator("DEQUANTIZE", [index], outputs[name], "DequantizeOptions")
     return TfliteModel(file.packed(graph.name, inputs, outputs), tuple(file.codes), dict(layers.index))
 
 

@@ -40,7 +40,7 @@ class LiteRtRunner(Runner):
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
         """Stored outputs in the types of `graph`."""
         inputs = read_arrays(self._folder, len(graph.inputs), count)
-        interpreter = _interpreter(self._folder / self._details["file"])
+        interpreter = open_model(self._folder / self._details["file"])
         ports = interpreter.get_output_details()
         found: list[list[np.ndarray]] = [[] for _ in ports]
         for sample in log.progress(zip(*inputs, strict=True), "running the model", total=count, unit="stimulus"):
@@ -66,7 +66,7 @@ class _Layers:
 
     def __init__(self, folder: Path, details: Mapping[str, Any]):
         self._details = details
-        self._interpreter = _interpreter(folder / details["file"], keep=True)
+        self._interpreter = open_model(folder / details["file"], keep=True)
         self._grids = {one["index"]: one["quantization"] for one in self._interpreter.get_tensor_details()}
 
     def layers(self, *inputs: np.ndarray) -> dict[str, np.ndarray]:
@@ -86,7 +86,7 @@ class _Layers:
         return real.transpose(2, 0, 1) if real.ndim == 3 else real
 
 
-def _interpreter(path: Path, keep: bool = False) -> Any:
+def open_model(path: Path, keep: bool = False) -> Any:
     litert = import_module("ai_edge_litert.interpreter")
     kinds = litert.OpResolverType
     kernels = kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES if keep else kinds.AUTO

@@ -1,0 +1,79 @@
+"""The integers of TFLite's own quantizer, ai-edge-quantizer: int8 activations, int8 weights by output channel, MinMax.
+
+It reads the export TFLite in floating point, calibrates on the same stimuli, and LiteRT runs what it writes.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from n2d2py.exports import ExportRequest, find_target
+from n2d2py.exports.tflite.runner import open_model
+from n2d2py.graph import QuantGraph
+
+
+def installed() -> bool:
+    """Whether the quantizer is there."""
+    return find_spec("ai_edge_quantizer") is not None
+
+
+def by_their_quantizer(graph: QuantGraph, stimuli: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The real results (N, elements) of the first output for `x`, by the integers of the quantizer.
+
+    Args:
+        graph: the network in floating point.
+        stimuli, x: what calibrates and what runs, (N, C, H, W), real numbers.
+    """
+    quantizer, recipe = import_module("ai_edge_quantizer.quantizer"), import_module("ai_edge_quantizer.recipe")
+    with tempfile.TemporaryDirectory() as name:
+        target, folder = find_target("TFLite"), Path(name)
+        prepared = target.prepare(ExportRequest(graph, parameters={"ModelArray": False}))
+        prepared.check()
+        target.write(prepared, folder)
+        (path,) = folder.glob("*.tflite")
+        port = open_model(path).get_input_details()[0]["name"]
+        made = quantizer.Quantizer(path, recipe.static_wi8_ai8())
+        feed = {_signature(path): [{port: one} for one in _ordered(stimuli)]}
+        found = made.quantize(made.calibrate(feed, num_threads=1), enable_progress_report=False)
+        (folder / "theirs.tflite").write_bytes(bytes(found.quantized_model))
+        run = open_model(folder / "theirs.tflite")
+        (entry,), (end, *_) = run.get_input_details(), run.get_output_details()
+        results = []
+        for one in _ordered(x):
+            run.set_tensor(entry["index"], _stored(one, entry))
+            run.invoke()
+            values = _real(run.get_tensor(end["index"]), end)
+            results.append((values.transpose(0, 3, 1, 2) if values.ndim == 4 else values).reshape(1, -1).copy())
+    return np.concatenate(results)
+
+
+def _ordered(x: np.ndarray) -> Iterator[np.ndarray]:
+    """The stimuli one by one, channels last."""
+    for one in x.astype(np.float32):
+        yield (one.transpose(1, 2, 0) if one.ndim == 3 else one)[None]
+
+
+def _stored(values: np.ndarray, port: dict[str, Any]) -> np.ndarray:
+    """Real numbers in the type of a port."""
+    if port["dtype"] == np.float32:
+        return values
+    scale, zero = port["quantization"]
+    return np.clip(np.rint(values / scale) + zero, -128, 127).astype(np.int8)
+
+
+def _real(values: np.ndarray, port: dict[str, Any]) -> np.ndarray:
+    """The real numbers of a port."""
+    scale, zero = port["quantization"]
+    return values if values.dtype == np.float32 else (values.astype(np.float32) - zero) * np.float32(scale)
+
+
+def _signature(path: Path) -> str:
+    """The name that the quantizer gives the only graph of a file."""
+    return next(iter(open_model(path).get_signature_list()), "serving_default")
