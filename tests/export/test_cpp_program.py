@@ -121,3 +121,42 @@ def test_cmake_builds_it_too(tmp_path):
         assert done.returncode == 0 and "warning" not in done.stdout.lower(), done.stdout
     answer = subprocess.run([tmp_path / "build" / "run_export"], cwd=out, text=True, stdout=subprocess.PIPE)
     assert answer.stdout.endswith("Score: 75.00%\n")
+
+
+@pytest.fixture
+def all_in_files(monkeypatch):
+    """WeightsFormat=binary of the smallest arrays too."""
+    monkeypatch.setattr("n2d2py.exports.cpp.arrays._LEAST_FILE", 1)
+
+
+@pytest.mark.parametrize("integers", [True, False])
+def test_constants_in_files_are_those_in_the_text(integers, all_in_files, tmp_path):
+    need("g++")
+    graph = chain(integers)
+    answers = []
+    for form in ("text", "binary"):
+        out = write_export(tmp_path / form, request(graph, parameters={"WeightsFormat": form, "OpenMP": False}))
+        make(out, "OPT=-O0")
+        run_export(out, "-outputs", "all.bin")
+        answers.append((out / "all.bin").read_bytes())
+        assert bool(list(out.glob("dnn/parameters/*.bin"))) == (form == "binary")
+    assert answers[0] == answers[1]
+    for weights in out.glob("dnn/parameters/fc_weights*.bin"):  # the objects follow the files
+        weights.write_bytes(bytes(len(weights.read_bytes())))
+    make(out, "OPT=-O0")
+    run_export(out, "-outputs", "all.bin")
+    assert (out / "all.bin").read_bytes() != answers[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dispatch", [False, True])
+def test_cmake_finds_constants_in_files(dispatch, all_in_files, tmp_path):
+    need("cmake", "g++")
+    parameters = {"WeightsFormat": "binary", "RuntimeDispatch": dispatch}
+    out = write_export(tmp_path / "a folder", request(chain(True), parameters=parameters))
+    for command in (["cmake", "-S", out, "-B", tmp_path / "build"], ["cmake", "--build", tmp_path / "build"]):
+        done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert done.returncode == 0 and "warning" not in done.stdout.lower(), done.stdout
+    answer = subprocess.run([tmp_path / "build" / "run_export"], cwd=out, text=True, stdout=subprocess.PIPE)
+    assert answer.stdout.endswith("Score: 75.00%\n")
+    assert "panels" in "".join(path.read_text() for path in out.glob("dnn/parameters/*.cpp")) or not dispatch

@@ -245,14 +245,15 @@ def test_any_namespace_compiles(namespace, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["text", "string"])
-def test_both_forms_of_weights_give_the_same(form, tmp_path):
+@pytest.mark.parametrize("form", ["text", "string", "binary"])
+def test_all_forms_of_weights_give_the_same(form, tmp_path):
     need("g++", "clang++")
     build = Builder("wide", (1, 300), True)
     graph = build.finish(build.weighted("fc", Fc(), "env", (301, 300), S8))
     made = request(graph, parameters={"WeightsFormat": form})
     out = write_export(tmp_path / "out", made)
-    assert ('"' in (out / "dnn" / "parameters" / "fc.cpp").read_text().split("namespace", 1)[1]) == (form == "string")
+    assert ('"' in (out / "dnn" / "parameters" / "fc.cpp").read_text().split("namespace", 1)[1]) == (form != "text")
+    assert bool(list(out.glob("dnn/parameters/*.bin"))) == (form == "binary")
     for compiler in ("g++", "clang++"):
         make(out, f"CXX={compiler}", "OPT=-O0")
         compare_outputs(out, graph, list(made.stimuli.inputs))

@@ -95,7 +95,7 @@ def test_wrong_values_are_listed_together():
         "OptimizeMaxHoleMaxLifetimeFirst, OptimizeAuto, OptimizeOverlap, OptimizeOptimal, OptimizeReorder, OptimizeStream; did you mean 'OptimizeMaxLifetimeMinSizeFirst'?",
         "N2D2-E122: params.ini:5: Namespace=9net is not a C++ identifier; use letters, digits and "
         "_, not a digit first, no C++ keyword",
-        "N2D2-E122: params.ini:6: WeightsFormat=txt is not one of auto, text, string; did you mean 'text'?",
+        "N2D2-E122: params.ini:6: WeightsFormat=txt is not one of auto, text, string, binary; did you mean 'text'?",
     ]
 
 

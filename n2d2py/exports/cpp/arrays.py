@@ -1,4 +1,4 @@
-"""Constant arrays as C++ initialisers: readable numbers, or string literals that compile some twenty times faster."""
+"""Constant arrays as C++ initialisers: readable numbers, or string literals that compile some twenty times faster; or as files of bytes."""
 
 from __future__ import annotations
 
@@ -10,17 +10,33 @@ from n2d2py.exports.cpp.text import float_literal
 
 LARGE = 65536
 """Elements above which 8-bit arrays are written as string literals by WeightsFormat=auto."""
+FILE = 1 << 18
+"""Bytes from which on arrays are files of their own by WeightsFormat=auto."""
+_LEAST_FILE = 4096
+"""Bytes from which on they are by WeightsFormat=binary."""
 _COLUMNS = 100
 _PLAIN = frozenset(range(32, 127)) - frozenset(b'"\\?')
 _ESCAPED = [chr(byte) if byte in _PLAIN else f"\\{byte:03o}" for byte in range(256)]
 _SHORT = [chr(byte) if byte in _PLAIN else f"\\{byte:o}" for byte in range(256)]
 
 
+def is_file(values: np.ndarray, weights_format: str) -> bool:
+    """Whether `values` are written as a file of bytes, which the assembler reads."""
+    return values.nbytes >= {"auto": FILE, "binary": _LEAST_FILE}.get(weights_format, values.nbytes + 1)
+
+
+def file_bytes(values: np.ndarray) -> bytes:
+    """What the file holds, the lowest byte of an element first."""
+    return np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
+
+
 def is_string(values: np.ndarray, weights_format: str) -> bool:
     """Whether `values` are written as a string literal: only 8-bit integers can be."""
+    if is_file(values, weights_format):
+        return False
     if values.dtype.kind not in "iu" or values.dtype.itemsize != 1:
         return False
-    return weights_format == "string" or (weights_format == "auto" and values.size > LARGE)
+    return weights_format == "string" or (weights_format in ("auto", "inline", "binary") and values.size > LARGE)
 
 
 def initializer(values: np.ndarray, as_string: bool) -> str:

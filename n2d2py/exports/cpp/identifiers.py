@@ -48,6 +48,11 @@ def namespace_name(name: str) -> str:
     return f"{text[: MAX_LENGTH - 4]}_net" if is_library_name(text) else text
 
 
+def mangled(namespace: str, name: str) -> str:
+    """What the assembler calls a variable of a namespace (Itanium C++ ABI, 5.1.2); `name` may be in namespaces within it."""
+    return f"_ZN{''.join(f'{len(part)}{part}' for part in (namespace, *name.split('::')))}E"
+
+
 def _unique(names: Iterable[str]) -> dict[str, str]:
     taken: set[str] = set()
     result: dict[str, str] = {}

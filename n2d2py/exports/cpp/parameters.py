@@ -9,7 +9,7 @@ from n2d2py.ini.kinds import Unreadable
 from n2d2py.ini.schema import Key, Kind, Schema
 from n2d2py.memory.parameters import MEMORY_PARAMETERS
 
-WEIGHTS_FORMATS = ("auto", "text", "string")
+WEIGHTS_FORMATS = ("auto", "text", "string", "binary")
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -31,7 +31,8 @@ PARAMETERS = MEMORY_PARAMETERS.extended(
         "WeightsFormat",
         Kind.ENUM,
         "auto",
-        "how weights are written: numbers (text), string literals that compile faster, or by size",
+        "how weights are written: numbers (text), string literals that compile faster (string), files that the assembler reads (binary), "
+        "or by size, files from 256 KiB on",
         WEIGHTS_FORMATS,
     ),
     Key(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,11 @@ import numpy as np
 
 from n2d2py import resources
 from n2d2py.exports.base import ExportRequest
+from n2d2py.exports.cpp.arrays import is_file
 from n2d2py.exports.cpp.code import LayerCode, plane_struct
 from n2d2py.exports.cpp.environment import templates
 from n2d2py.exports.cpp.headers import copy_headers
-from n2d2py.exports.cpp.identifiers import Identifiers, namespace_name, sanitise
+from n2d2py.exports.cpp.identifiers import Identifiers, mangled, namespace_name, sanitise
 from n2d2py.exports.cpp.isa import FAMILIES, PORTABLE, TARGETS, InstructionSet, dispatched, instruction_sets
 from n2d2py.exports.cpp.schedule import Part, parts, used_ranges
 from n2d2py.exports.cpp.text import comment, file_stems, literal
@@ -66,7 +67,10 @@ class Project:
         self.request, self.graph, self.plan = request, request.graph, request.memory_plan
         self.namespace = namespace_of(request)
         self.identifiers = Identifiers(self.graph)
-        self.weights_format = request.parameters.get("WeightsFormat", "auto")
+        self.weights_format = self._weights_format()
+
+    def _weights_format(self) -> str:
+        return self.request.parameters.get("WeightsFormat", "auto")
 
     def write(self, folder: Path) -> None:
         """Writes everything but the manifest."""
@@ -79,7 +83,7 @@ class Project:
         for number, group in enumerate(_groups([layer for layer in self.layers if layer.has_code]), 1):
             self._render("dnn/src/layers.cpp", folder / f"dnn/src/layers_{number}.cpp", {"group": group})
         headers = [header for layer in self.layers if layer.code for header in layer.code.headers]
-        headers += ["n2d2/plane.hpp", "n2d2/peak.hpp", "n2d2/tuning.hpp"]
+        headers += ["n2d2/plane.hpp", "n2d2/peak.hpp", "n2d2/tuning.hpp", *(["n2d2/binary.hpp"] if self._has_files else [])]
         copy_headers(headers, resources.folder("kernels"), folder / "kernels", self.sets)
         self._write_stimuli(folder)
         write_graph(self.graph, folder / GRAPH_FILE)
@@ -92,6 +96,13 @@ class Project:
     def _write_stimuli(self, folder: Path) -> None:
         stems = [sanitise(name) for name in self.graph.inputs]
         write_stimuli(self.request.stimuli, self.graph, stems, folder)
+
+    @cached_property
+    def _has_files(self) -> bool:
+        """Whether constants are files that the assembler reads."""
+        codes = [layer.code for layer in self.layers if layer.code is not None]
+        values = [form.values for code in codes for array in code.constants for form in (array, *array.forms)]
+        return any(is_file(one, self.weights_format) for one in values)
 
     def _files(self) -> list[tuple[str, str]]:
         """(template, file) for all that is written once."""
@@ -161,6 +172,8 @@ class Project:
         self._render("dnn/include/layer.hpp", folder / f"dnn/include/{layer.stem}.hpp", values)
         if arrays:
             self._render("dnn/parameters/layer.cpp", folder / f"dnn/parameters/{layer.stem}.cpp", values)
+        for name, data in {name: data for array in arrays for name, data in array.files.items()}.items():
+            (folder / "dnn/parameters" / name).write_bytes(data)
 
     def _render(self, template: str, path: Path, values: dict[str, Any]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -272,6 +285,8 @@ class Project:
             "arena_alignment": self.arena_alignment,
             "constant_alignment": self.constant_alignment,
             "constant_attributes": "",
+            "mangled": partial(mangled, self.namespace),
+            "has_files": self._has_files,
             "stack_bytes": 0,
             "constant_bytes": constants,
             "added_bytes": "".join(f" + {code.added}" for code in transformed),

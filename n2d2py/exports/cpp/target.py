@@ -86,7 +86,8 @@ class CppTarget(Target[Project]):
         strategies of N2D2, and what concerns integers in floating point."""
         found, strategy = {}, parameters["MemoryManagerStrategy"]
         if bits < 0:
-            found["WeightsFormat"] = "only integers of 8 bits can be written as string literals"
+            if parameters["WeightsFormat"] == "string":
+                found["WeightsFormat"] = "only integers of 8 bits can be written as string literals"
             found["PackWeights"] = "floating-point weights are not packed"
             found["FuseResidualAdd"] = "floating-point sums are layers of their own"
             found["Winograd"] = "floating-point convolutions are computed directly"
@@ -113,7 +114,7 @@ class CppTarget(Target[Project]):
 
     def constant_bytes(self, prepared: Prepared[Project]) -> dict[str, int]:
         """Bytes of the sections of each layer's arrays, for the instruction set that needs most; weights of few bits are packed."""
-        weights_format = prepared.request.parameters.get("WeightsFormat", "auto")
+        weights_format = prepared.result.weights_format
         return {
             layer.node.name: sum(_section_bytes(array, weights_format) for array in layer.code.constants)
             for layer in prepared.result.layers

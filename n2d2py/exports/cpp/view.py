@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from n2d2py.arithmetic import NumType
-from n2d2py.exports.cpp.arrays import initializer, is_string
+from n2d2py.exports.cpp.arrays import file_bytes, initializer, is_file, is_string
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.isa import dispatched
 from n2d2py.exports.cpp.parts import Array, LayerForm
@@ -161,54 +163,68 @@ def port_views(
 
 
 @dataclass(frozen=True)
-class FormView:
-    """A form of a constant array; `dispatched`: one of its sets is chosen when a program starts."""
+class Written:
+    """How values are written: `text` right of the equals sign, or a file of the bytes `data`; `length` counts the zero that ends a string."""
 
-    where: str
     length: int
     text: str
-    dispatched: bool
+    is_string: bool = False
+    data: bytes = b""
 
     @staticmethod
-    def of(form: LayerForm, weights_format: str) -> FormView:
-        """The text of `form` by the export parameter WeightsFormat."""
-        as_string = is_string(form.values, weights_format)
-        return FormView(
-            form.where,
-            form.values.size + as_string,
-            initializer(form.values, as_string),
-            any(row.name in form.sets for row in dispatched()),
-        )
+    def of(values: np.ndarray, weights_format: str) -> Written:
+        """By the export parameter WeightsFormat, or "inline" for its choice without files."""
+        if is_file(values, weights_format):
+            return Written(values.size, "", data=file_bytes(values))
+        as_string = is_string(values, weights_format)
+        return Written(values.size + as_string, initializer(values, as_string), as_string)
+
+
+@dataclass(frozen=True)
+class FormView:
+    """A form of a constant array; `dispatched`: one of its sets is chosen when a program starts. `file`: its name, without files ""."""
+
+    where: str
+    written: Written
+    dispatched: bool
+    file: str
+
+    @staticmethod
+    def of(form: LayerForm, weights_format: str, file: str) -> FormView:
+        """`form` by the export parameter WeightsFormat; `file`: the name of a file that it would have."""
+        written = Written.of(form.values, weights_format)
+        chosen = any(row.name in form.sets for row in dispatched())
+        return FormView(form.where, written, chosen, file if written.data else "")
 
 
 @dataclass(frozen=True)
 class ArrayView:
-    """A constant array; `length` counts the zero that ends a string literal.
-
-    `forms` are those for instruction sets, where these are others; `where` as in `Array`.
-    """
+    """A constant array; `forms` are those for instruction sets, where these are others; `where` as in `Array`. `file` as in `FormView`."""
 
     name: str
     ctype: str
-    length: int
-    is_string: bool
-    text: str
+    written: Written
     forms: tuple[FormView, ...] = ()
     where: str = ""
+    file: str = ""
 
     @staticmethod
     def of(array: Array, weights_format: str) -> ArrayView:
-        """The text of `array` by the export parameter WeightsFormat."""
-        as_string = is_string(array.values, weights_format)
+        """`array` by the export parameter WeightsFormat."""
+        written = Written.of(array.values, weights_format)
+        forms = (FormView.of(form, weights_format, f"{array.name}_{number}.bin") for number, form in enumerate(array.forms, 1))
         return ArrayView(
-            array.name,
-            array.ctype,
-            array.values.size + as_string,
-            as_string,
-            initializer(array.values, as_string),
-            tuple(FormView.of(form, weights_format) for form in array.forms),
-            array.where,
+            array.name, array.ctype, written, tuple(forms), array.where, f"{array.name}.bin" if written.data else ""
         )
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """The bytes of its files by name."""
+        return {one.file: one.written.data for one in (self, *self.forms) if one.file}
+
+    @property
+    def is_string(self) -> bool:
+        return self.written.is_string or any(form.written.is_string for form in self.forms)
 
     @property
     def chosen(self) -> FormView | None:

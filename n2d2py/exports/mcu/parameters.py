@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from n2d2py.exports.cpp.parameters import PARAMETERS as CPP_PARAMETERS
 from n2d2py.exports.mcu.boards import CORES, DEFAULT_CORE
@@ -10,13 +11,22 @@ from n2d2py.ini.schema import Key, Kind, Schema
 
 _DEFAULTS = {"BufferAlignment": 4}
 """What is better for a microcontroller where CPP has another default."""
+_OTHERWISE: dict[str, dict[str, Any]] = {
+    "WeightsFormat": {
+        "choices": ("auto", "text", "string"),
+        "doc": "how weights are written: numbers (text), string literals that compile faster (string), or by size",
+    }
+}
+"""What else is said of a parameter."""
 _WITHOUT = ("OpenMP", "RuntimeDispatch", "FuseResidualAdd", "Winograd")
 """What there is no use for."""
 
 PARAMETERS = Schema(
     "export parameters of CPP_MCU",
     tuple(
-        replace(key, default=_DEFAULTS.get(key.name, key.default)) for key in CPP_PARAMETERS.keys if key.name not in _WITHOUT
+        replace(key, default=_DEFAULTS.get(key.name, key.default), **_OTHERWISE.get(key.name, {}))
+        for key in CPP_PARAMETERS.keys
+        if key.name not in _WITHOUT
     ),
 ).extended(
     Key(

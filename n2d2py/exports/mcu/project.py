@@ -25,6 +25,11 @@ class McuProject(Project):
     folders = ("mcu", "cpp")
     constant_alignment = 4
 
+    def _weights_format(self) -> str:
+        """Without files, which the build systems of boards do not find."""
+        found = super()._weights_format()
+        return "inline" if found == "auto" else found
+
     @property
     def sets(self) -> tuple[InstructionSet, ...]:
         """Those of microcontrollers."""

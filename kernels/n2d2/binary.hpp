@@ -1,0 +1,34 @@
+// Constants that the assembler reads from files, for compilers that understand GCC's assembly.
+#ifndef N2D2_BINARY_HPP
+#define N2D2_BINARY_HPP
+
+#if !defined(__GNUC__) || !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__ || defined(__wasm__)
+#error "no constants from files here: export with WeightsFormat=string"
+#endif
+
+#ifndef N2D2_PARAMETERS
+// The folder of the files, seen from where the compiler runs.
+#define N2D2_PARAMETERS "dnn/parameters"
+#endif
+
+#define N2D2_QUOTED_(text) #text
+#define N2D2_QUOTED(text) N2D2_QUOTED_(text)
+
+#if defined(__APPLE__)
+#define N2D2_READ_ONLY ".section __TEXT,__const\n"
+#define N2D2_OBJECT(symbol) ""
+#elif defined(_WIN32)
+#define N2D2_READ_ONLY ".section .rdata,\"dr\"\n"
+#define N2D2_OBJECT(symbol) ""
+#else
+#define N2D2_READ_ONLY ".section .rodata,\"a\"\n"
+#define N2D2_OBJECT(symbol) ".type " symbol ", %object\n.size " symbol ", . - " symbol "\n"
+#endif
+
+// Defines the constant array `symbol`, a mangled name, as the bytes of a file.
+#define N2D2_BINARY(symbol, alignment, file)                                    \
+    __asm__(N2D2_READ_ONLY ".globl " N2D2_QUOTED(__USER_LABEL_PREFIX__) symbol  \
+            "\n.balign " #alignment "\n" N2D2_QUOTED(__USER_LABEL_PREFIX__) symbol \
+            ":\n.incbin \"" N2D2_PARAMETERS "/" file "\"\n" N2D2_OBJECT(symbol) ".text")
+
+#endif  // N2D2_BINARY_HPP
