@@ -41,13 +41,16 @@ from trial import Outcome, Result, Trials  # noqa: E402
 
 PACKAGE = "n2d2py"
 PARTS = ("frontend", "memory", "operators", "passes", "quant")
-TESTS = "arithmetic,cli,errors,frontend_ini,frontend_onnx,ini,memory,operators,passes,quant,reference"
+TESTS = "arithmetic,errors,frontend_ini,frontend_onnx,ini,memory,operators,passes,quant,reference"
 SLOW = (
+    "tests/cli/test_command.py",
     "tests/conformance/test_node_operators.py",
     "tests/frontend_onnx/test_drawn_nodes.py",
+    "tests/random_networks/test_fused_networks.py",
     "tests/random_networks/test_single_layers.py",
 )
-"""Slow tests that count: most operators on arrays, and the C++ of most layers, have no others in this process."""
+"""Files of tests that count beside those, slow ones too: tables that the documentation prints, most operators on arrays, rewrites of
+random networks, and the C++ of most layers have no others in this process."""
 TABLES = (("n2d2py/docs.py", "pages"),)
 """Functions that print what modules say when they are imported: whoever runs them is a test of every table."""
 COLLECTING = 900.0
