@@ -94,6 +94,25 @@ LAYERS = {
             numbers("w", 4, 2, 2, 2),
         ),
     ),
+    "Sums": nodes(
+        ("z = Add(x, w)", (5, 6, 4), numbers("w", 4, 5, 6)),
+        ("z = Add(w, x)", (5, 6, 4), numbers("w", 5, 6)),
+        ("t = Relu(x)\nz = Concat <axis = 2> (t, x)", (10, 6, 4)),
+        ("t = Softmax <axis = 3> (x)\nz = Concat <axis = 3> (t, x, t)", (5, 18, 4)),
+        ("t = Softmax <axis = 2> (x)\nz = Add(t, x)", (5, 6, 4)),
+        ("t = Tanh(x)\nu = Sub(t, w)\nz = Div(u, v)", (5, 6, 4), f"{numbers('w', 5, 6)}, {numbers('v', 6)}"),
+        (
+            "t = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x)\nu = AveragePool <kernel_shape = [2, 2], strides = [2, 2]> (x)\nz = Add(t, u)",
+            (2, 3, 4),
+        ),
+    ),
+    "Moved": [
+        *ini("Transpose", "NbOutputs=6,Perm=1 2 0 3", "NbOutputs=5,Perm=2 0 1 3", "NbOutputs=4,Perm=1 0 2 3"),
+        *ini("Padding", "TopPadding=1,BottomPadding=2,LeftPadding=-1,RightPadding=0"),
+        *ini("BatchNorm", "ActivationFunction=Rectifier", "ActivationFunction=Swish"),
+        *ini("Fc", "NbOutputs=7", "NbOutputs=3,ActivationFunction=Rectifier"),
+        *ini("Threshold", "Threshold=0.3"),
+    ],
     "Chosen": nodes(
         ("z = Slice(x, a, b, c, d)", (5, 3, 4), "int64[1] a = {-1}, int64[1] b = {-7}, int64[1] c = {3}, int64[1] d = {-2}"),
         ('z = Pad <mode = "reflect"> (x, a)', (7, 7, 4), "int64[8] a = {0, 0, 1, 0, 0, 0, 1, 1}"),
