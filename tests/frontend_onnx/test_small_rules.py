@@ -296,3 +296,26 @@ def test_stimuli_are_not_normalised_together(one_node, check, operator, batch):
             import_onnx(built)
     else:
         check(built)
+
+
+def test_the_name_of_a_network(model, tmp_path):
+    """That of the file, if none is given."""
+    built = model(X, "y = Relu(x)")
+    onnx.save(built, tmp_path / "my net-1.onnx")
+    assert import_onnx(tmp_path / "my net-1.onnx").name == "my net-1"
+    assert import_onnx(tmp_path / "my net-1.onnx", "given").name == "given"
+
+
+@pytest.mark.parametrize("minimum, maximum", [(-0.5, None), (None, 0.5), (-0.25, 0.75), (0.0, 1.0)])
+def test_limits_that_are_attributes(one_node, check, minimum, maximum):
+    """Of images and of arrays."""
+    limits = {name: value for name, value in (("min", minimum), ("max", maximum)) if value is not None}
+    for shape in (["N", 3, 4, 5], [1, 2, 2, 3, 2]):
+        built = one_node("Clip", shape, opset=7, **limits)
+        if len(shape) == 4:
+            check(built)
+        else:
+            x = np.random.default_rng(0).normal(size=shape).astype(F)
+            graph = import_onnx(built)
+            found = run_graph(graph, {"x": x.reshape(1, -1)})["y"]
+            np.testing.assert_array_equal(found.reshape(shape), np.clip(x, minimum, maximum))
