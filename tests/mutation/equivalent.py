@@ -51,8 +51,8 @@ EQUIVALENT: tuple[Equivalent, ...] = (
     Equivalent(
         "n2d2py/operators/arrays/norm/onnx.py",
         "_softmax",
-        "a.builder.guard_batch(a.node, 0, axis, 'normalises over', flattens)",
-        "a.builder.guard_batch(a.node, -1, axis, 'normalises over', flattens)",
+        "a.builder.guard_batch(a.node, 0, axis, 'normalises over')",
+        "a.builder.guard_batch(a.node, -1, axis, 'normalises over')",
         "A softmax has one input, which is the first and the last.",
     ),
     Equivalent(
