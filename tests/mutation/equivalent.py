@@ -28,13 +28,6 @@ class Equivalent:
 
 EQUIVALENT: tuple[Equivalent, ...] = (
     Equivalent(
-        "n2d2py/operators/pool/ini.py",
-        "_build",
-        "np.array_equal(mapping, np.eye(count, dtype=bool))",
-        "np.array_equal(np.eye(count, dtype=bool), mapping)",
-        "Equality has no order.",
-    ),
-    Equivalent(
         "n2d2py/frontend/ini/network.py",
         "_ordered",
         "sorted(layers, key=lambda layer: layer.level or 0)",
