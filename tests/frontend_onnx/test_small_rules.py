@@ -269,3 +269,53 @@ def test_one_element_of_an_axis(model, shape, index):
     (found,) = run_graph(graph, {"x": x}).values()
     np.testing.assert_array_equal(found, x[:, index].reshape(3, *(shape[1:] or (1,))))
     assert graph.nodes[0].op.kind == ("ArrayIndexSelect" if len(shape) == 1 else "IndexSelect")
+
+
+@pytest.mark.parametrize("shape", [["N", 2, 7, 9], ["N", 2, 7]])
+@pytest.mark.parametrize("scale", [0.4, 0.6, 0.7, 1.2, 2.5])
+def test_the_first_resize_takes_the_position_behind_where_it_makes_smaller(one_node, check, shape, scale):
+    """Operator set 10; and scales whose float32 is not exactly what they stand for."""
+    scales = np.array([1.0, 1.0, *(scale,) * (len(shape) - 2)], F)
+    check(one_node("Resize", shape, {"s": scales}, opset=10, mode="nearest"), batch=2)
+
+
+@pytest.mark.parametrize("rounding", ["floor", "ceil", "round_prefer_floor", "round_prefer_ceil"])
+@pytest.mark.parametrize("scale", [0.3, 0.7, 1.2, 1.4])
+def test_positions_in_the_middle_of_two(one_node, check, rounding, scale):
+    """By the numbers that float32 scales stand for: 3.5 / 0.7 is 5."""
+    constants = {"": np.array(0), "s": np.array([1, 1, scale, scale], F)}
+    check(one_node("Resize", ["N", 1, 9, 13], constants, mode="nearest", nearest_mode=rounding))
+
+
+@pytest.mark.parametrize("operator", ["LpNormalization", "Hardmax", "Softmax", "LogSoftmax"])
+@pytest.mark.parametrize("batch", ["N", 1])
+def test_stimuli_are_not_normalised_together(one_node, check, operator, batch):
+    built = one_node(operator, [batch, 3, 4], opset=11, axis=0)
+    if batch == "N":
+        with pytest.raises(N2D2Error, match="the batch axis; export the model with batch 1"):
+            import_onnx(built)
+    else:
+        check(built)
+
+
+def test_the_name_of_a_network(model, tmp_path):
+    """That of the file, if none is given."""
+    built = model(X, "y = Relu(x)")
+    onnx.save(built, tmp_path / "my net-1.onnx")
+    assert import_onnx(tmp_path / "my net-1.onnx").name == "my net-1"
+    assert import_onnx(tmp_path / "my net-1.onnx", "given").name == "given"
+
+
+@pytest.mark.parametrize("minimum, maximum", [(-0.5, None), (None, 0.5), (-0.25, 0.75), (0.0, 1.0)])
+def test_limits_that_are_attributes(one_node, check, minimum, maximum):
+    """Of images and of arrays."""
+    limits = {name: value for name, value in (("min", minimum), ("max", maximum)) if value is not None}
+    for shape in (["N", 3, 4, 5], [1, 2, 2, 3, 2]):
+        built = one_node("Clip", shape, opset=7, **limits)
+        if len(shape) == 4:
+            check(built)
+        else:
+            x = np.random.default_rng(0).normal(size=shape).astype(F)
+            graph = import_onnx(built)
+            found = run_graph(graph, {"x": x.reshape(1, -1)})["y"]
+            np.testing.assert_array_equal(found.reshape(shape), np.clip(x, minimum, maximum))

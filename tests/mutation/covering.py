@@ -202,6 +202,7 @@ class Covering:
     by_function: dict[tuple[str, str], set[str]]
     by_file: dict[str, set[str]]
     at_import: set[Statement] = field(default_factory=set)
+    tables: set[str] = field(default_factory=set)
 
     @classmethod
     def read(cls, records: Iterable[Path]) -> Covering:
@@ -227,13 +228,14 @@ class Covering:
     def tests(self, mutant: Mutant, source: SourceFile, budget: float) -> list[str]:
         """The tests that run what is mutated, the fastest first, as many as take `budget` seconds together.
 
-        A statement of a module or class runs at import: the tests are those of the functions that use its names, else of the file.
-        So are they for what such a statement calls.
+        A statement of a module or class runs at import: the tests are those of the functions that use its names, else of the file,
+        and those of `tables`. So are they for what such a statement calls.
         """
         found: Iterable[str] = ()
         if mutant.names or not mutant.function:
             users = source.users(mutant.names)
             found = set().union(*(self.by_function.get((mutant.file, name), set()) for name in users))
+            return list(self._within((found or self.by_file.get(mutant.file, set())) | self.tables, budget))
         elif not self.runs_at_import(mutant):
             found = self.by_statement.get((mutant.file, mutant.function, mutant.offset), ())
             found = found or self.by_function.get((mutant.file, mutant.function), ())

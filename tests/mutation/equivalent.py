@@ -28,13 +28,6 @@ class Equivalent:
 
 EQUIVALENT: tuple[Equivalent, ...] = (
     Equivalent(
-        "n2d2py/operators/pool/ini.py",
-        "_build",
-        "np.array_equal(mapping, np.eye(count, dtype=bool))",
-        "np.array_equal(np.eye(count, dtype=bool), mapping)",
-        "Equality has no order.",
-    ),
-    Equivalent(
         "n2d2py/frontend/ini/network.py",
         "_ordered",
         "sorted(layers, key=lambda layer: layer.level or 0)",
@@ -51,8 +44,8 @@ EQUIVALENT: tuple[Equivalent, ...] = (
     Equivalent(
         "n2d2py/operators/arrays/norm/onnx.py",
         "_softmax",
-        "a.builder.guard_batch(a.node, 0, axis, 'normalises over', flattens)",
-        "a.builder.guard_batch(a.node, -1, axis, 'normalises over', flattens)",
+        "a.builder.guard_batch(a.node, 0, axis, 'normalises over')",
+        "a.builder.guard_batch(a.node, -1, axis, 'normalises over')",
         "A softmax has one input, which is the first and the last.",
     ),
     Equivalent(

@@ -215,3 +215,19 @@ def test_tests_that_are_late_without_the_change_decide_nothing(tmp_path, monkeyp
     monkeypatch.setattr(covering, "tests", lambda mutant, source, budget: ["tests/test_a.py::test_a"])
     result = trials._run(source, source.mutants[0], lambda tests, folder, change: "")
     assert result is not None and result.outcome is Outcome.UNDECIDED
+
+
+def test_tables_meet_the_tests_that_print_them(tmp_path):
+    """Beside those that run functions of the file; statements of functions meet their own only."""
+    module = tmp_path / "sample.py"
+    module.write_text("A = 1\n\n\ndef f(a):\n    return a + 2\n")
+    source = SourceFile(tmp_path, module)
+    covering = Covering(
+        {"t::f": 0.1, "t::docs": 0.2},
+        {("sample.py", "f", 1): ["t::f"]},
+        {("sample.py", "f"): {"t::f"}},
+        {"sample.py": {"t::f"}},
+        tables={"t::docs"},
+    )
+    found = {mutant.function: covering.tests(mutant, source, 10.0) for mutant in source.mutants}
+    assert found == {"": ["t::f", "t::docs"], "f": ["t::f"]}

@@ -21,6 +21,9 @@ _LINEAR = {
     "align_corners": "AlignCorners",
     "asymmetric": "Asymmetric",
 }
+FIRST_ROUNDING = "ceil where smaller"
+"""Which position is nearest in operator set 10, whose definition says it by examples only: the one before, in an axis that becomes
+smaller the one behind."""
 
 
 class _Axis(NamedTuple):
@@ -31,13 +34,12 @@ class _Axis(NamedTuple):
 
 @onnx("Resize", images=True)
 def _resize(node: OnnxNode, builder: Builder) -> None:
-    old = node.opset < 11
     _check(node)
-    axes = _axes(node, *((None, 1) if old else (3, 2)))
-    nearest = node.attribute("nearest_mode", "floor" if old else "round_prefer_floor")
-    _convert(
-        node, builder, axes, "asymmetric" if old else node.attribute("coordinate_transformation_mode", "half_pixel"), nearest
-    )
+    if node.opset < 11:
+        _convert(node, builder, _axes(node, None, 1), "asymmetric", FIRST_ROUNDING)
+        return
+    coordinates = node.attribute("coordinate_transformation_mode", "half_pixel")
+    _convert(node, builder, _axes(node, 3, 2), coordinates, node.attribute("nearest_mode", "round_prefer_floor"))
 
 
 @onnx("Upsample", images=True)
@@ -76,9 +78,16 @@ def _axes(node: OnnxNode, sizes_at: int | None, scales_at: int) -> list[_Axis]:
         scaled = shape[axis] * float(np.float32(scale))
         # a float32 scale such as 1/3 stands for the ratio of two sizes
         exact = abs(scaled - round(scaled)) < 1e-6 * scaled and round(scaled) > 0
-        ratio = Fraction(round(scaled), shape[axis]) if exact else Fraction(float(np.float32(scale)))
+        ratio = Fraction(round(scaled), shape[axis]) if exact else meant_scale(scale)
         axes[axis] = _Axis(shape[axis], floor(shape[axis] * ratio), ratio)
     return axes
+
+
+def meant_scale(scale: float) -> Fraction:
+    """The decimal or ratio of small numbers whose float32 is `scale`, as 7/10; positions in the middle of two then are exactly there."""
+    stored = np.float32(scale)
+    near = Fraction(float(stored)).limit_denominator(1000)
+    return near if np.float32(float(near)) == stored else Fraction(float(stored))
 
 
 def _convert(node: OnnxNode, builder: Builder, axes: list[_Axis], coordinates: str, nearest: str) -> None:
@@ -147,6 +156,8 @@ def _positions(axis: _Axis, coordinates: str, rounding: str) -> list[int]:
         "round_prefer_floor": lambda x: ceil(x - half),
         "round_prefer_ceil": lambda x: floor(x + half),
     }
+    if rounding == FIRST_ROUNDING:
+        rounding = "ceil" if scale < 1 else "floor"
     if rounding not in rules:
         raise Unsupported(f"its nearest_mode is {rounding}")
     return [min(max(rules[rounding](start + i * step), 0), n - 1) for i in range(m)]

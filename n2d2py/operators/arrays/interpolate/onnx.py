@@ -11,6 +11,7 @@ from n2d2py.frontend.onnx.tensors import Value, check_lines
 from n2d2py.graph.shapes import MAX_STEP
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.resize.onnx import meant_scale
 
 _MOST_LINES = 1 << 16
 """Positions along an axis that have weights of their own."""
@@ -36,9 +37,9 @@ def _resize(a: Arrays) -> None:
         if mode != "nearest" and sizes[axis] > _MOST_LINES:
             raise Unsupported(f"it computes {sizes[axis]:,} lines, at most {_MOST_LINES:,} are supported")
         at = _coordinates(x.dims[axis], sizes[axis], scales[axis], coordinates, roi[axis])
-        lines = _lines(
-            a, at, x.dims[axis], scales[axis], mode, "floor" if old else a.node.attribute("nearest_mode", "round_prefer_floor")
-        )
+        first = "ceil" if a.node.type == "Resize" and scales[axis] < 1 else "floor"  # as resize.onnx.FIRST_ROUNDING
+        rounding = first if old else a.node.attribute("nearest_mode", "round_prefer_floor")
+        lines = _lines(a, at, x.dims[axis], scales[axis], mode, rounding)
         if coordinates == "tf_crop_and_resize":
             beyond = (at < 0) | (at > x.dims[axis] - 1)
             if beyond.any():
@@ -75,7 +76,7 @@ def _wanted(a: Arrays, x: Value, chosen: list[int], old: bool) -> tuple[list[int
     if not all(0 < scale <= MAX_STEP for scale in given):
         raise Unsupported("one of its scales is no positive number that an image can be enlarged by")
     for axis, scale in zip(chosen, given, strict=True):
-        scales[axis] = float(scale)
+        scales[axis] = float(meant_scale(scale))
         exact = x.dims[axis] * scales[axis]
         # a float32 scale such as 1/3 stands for the ratio of two sizes
         near = abs(exact - round(exact)) < 1e-6 * exact

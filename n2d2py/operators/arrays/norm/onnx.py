@@ -92,6 +92,7 @@ def _mean_variance(a: Arrays) -> None:
 def _lp(a: Arrays) -> None:
     x = a.value(0)
     axis = a.node.axis_of(a.node.attribute("axis", -1), len(x.dims))
+    a.builder.guard_batch(a.node, 0, axis, "normalises over")
     if a.node.attribute("p", 2) not in (1, 2):
         raise Unsupported(f"its p is {a.node.attribute('p')}", "the L1 and the L2 norm are supported")
     norm = reduced(a, "L1" if a.node.attribute("p", 2) == 1 else "L2", x, [axis])
@@ -105,7 +106,7 @@ def _softmax(a: Arrays) -> None:
     x = a.tensor(a.value(0))
     flattens = a.node.opset < 13
     axis = a.node.axis_of(a.node.attribute("axis", 1 if flattens else -1), len(x.dims)) if x.dims else 0
-    a.builder.guard_batch(a.node, 0, axis, "normalises over", flattens)
+    a.builder.guard_batch(a.node, 0, axis, "normalises over")
     outer = prod(x.dims[:axis])
     size, inner = (x.size // outer, 1) if flattens else (x.dims[axis], prod(x.dims[axis + 1 :]))
     a.bind(a.add(ArraySoftmax(outer, size, inner, a.node.type == "LogSoftmax"), [x], x.dims, label="softmax"))
@@ -116,6 +117,7 @@ def _hardmax(a: Arrays) -> None:
     x = a.value(0)
     flattens = a.node.opset < 13
     axis = a.node.axis_of(a.node.attribute("axis", 1 if flattens else -1), len(x.dims))
+    a.builder.guard_batch(a.node, 0, axis, "compares")
     lines = a.reshape(x, (prod(x.dims[:axis]), prod(x.dims[axis:]))) if flattens else x
     axis = 1 if flattens else axis
     best = reduced(a, "ArgMax", lines, [axis], True, "int64")

@@ -1,0 +1,801 @@
+"""Nodes of one ONNX operator with attributes, ranks and kinds of inputs that are drawn by seed: for each operator a function that draws."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+F = np.float32
+
+
+@dataclass(frozen=True)
+class Fed:
+    """An input of the node that is computed in the network: real numbers, or -1, 0 and 1, or truth values."""
+
+    shape: tuple[int, ...]
+    kind: str = "float32"
+    above: float | None = None
+
+
+Given = Fed | np.ndarray | None
+"""What an input is: fed, constant, absent."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A node. `outputs`: how many of them are read. `free`: whether the first axis of what is fed is a batch of free size."""
+
+    type: str
+    inputs: tuple[Given, ...]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    opset: int = 17
+    outputs: int = 1
+    free: bool = False
+
+    def model(self) -> onnx.ModelProto:
+        """What is fed is an input of the network as it stands where its first axis is 1, a reshaped line of it elsewhere."""
+        nodes, values, held, names = [], [], [], []
+        free = self.free and all(len(x.shape) > 1 and x.shape[0] == 1 for x in self.inputs if isinstance(x, Fed))
+
+        def constant(name: str, array: np.ndarray) -> str:
+            held.append(numpy_helper.from_array(array, name))
+            return name
+
+        for at, given in enumerate(self.inputs):
+            name = f"x{at}"
+            if given is None:
+                names.append("")
+                continue
+            if isinstance(given, np.ndarray):
+                names.append(constant(name, given))
+                continue
+            direct = len(given.shape) > 1 and given.shape[0] == 1
+            shape: list = list(given.shape) if direct else [1, int(np.prod(given.shape))]
+            if free and direct:
+                shape[0] = "N"
+            values.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
+            if given.above is not None:
+                nodes.append(helper.make_node("Abs", [name], [f"{name}_abs"]))
+                nodes.append(
+                    helper.make_node("Add", [f"{name}_abs", constant(f"{name}_low", np.array(given.above, F))], [f"{name}_up"])
+                )
+                name = f"{name}_up"
+            if given.kind == "bool":
+                nodes.append(helper.make_node("Greater", [name, constant(f"{name}_zero", np.array(0, F))], [f"{name}_b"]))
+                name = f"{name}_b"
+            elif given.kind != "float32":
+                nodes.append(helper.make_node("Sign", [name], [f"{name}_s"]))
+                to = helper.np_dtype_to_tensor_dtype(np.dtype(given.kind))
+                nodes.append(helper.make_node("Cast", [f"{name}_s"], [f"{name}_i"], to=to))
+                name = f"{name}_i"
+            if not direct:
+                nodes.append(
+                    helper.make_node(
+                        "Reshape", [name, constant(f"{name}_dims", np.array(given.shape, np.int64))], [f"{name}_r"]
+                    )
+                )
+                name = f"{name}_r"
+            names.append(name)
+        made = [f"y{at}" for at in range(self.outputs)]
+        nodes.append(helper.make_node(self.type, names, made, **self.attributes))
+        results = []
+        for name in made:
+            nodes.append(helper.make_node("Cast", [name], [f"{name}_f"], to=TensorProto.FLOAT))
+            results.append(helper.make_tensor_value_info(f"{name}_f", TensorProto.FLOAT, None))
+        graph = helper.make_graph(nodes, "g", values, results, held)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8)
+
+
+Draw = Callable[[random.Random, str], Drawn]
+
+
+def _normal(rng: random.Random, shape, scale: float = 1.0) -> np.ndarray:
+    return np.array(np.random.default_rng(rng.randrange(1 << 30)).normal(size=shape, scale=scale), F)
+
+
+def _shape(rng: random.Random, low: int, high: int, largest: int = 4) -> tuple[int, ...]:
+    """Mostly a batch of one before the other axes."""
+    rank = rng.randint(low, high)
+    shape = tuple(rng.randint(1, largest) for _ in range(rank))
+    return (1, *shape[1:]) if shape and rng.random() < 0.7 else shape
+
+
+def _maybe(rng: random.Random, **attributes) -> dict[str, Any]:
+    """Each attribute that is not None, given or left out."""
+    return {name: value for name, value in attributes.items() if value is not None and rng.random() < 0.7}
+
+
+def _operand(rng: random.Random, shape, fed: float = 0.3, scale: float = 1.0) -> Given:
+    return Fed(tuple(shape)) if rng.random() < fed else _normal(rng, shape, scale)
+
+
+def _free(rng: random.Random, shape) -> bool:
+    return len(shape) > 1 and shape[0] == 1 and rng.random() < 0.5
+
+
+def _windows(rng: random.Random, size, kernel, dilations: bool = True) -> dict[str, Any]:
+    axes = len(size)
+    mode = rng.choice(["NOTSET"] * 4 + ["VALID", "SAME_UPPER", "SAME_LOWER"])
+    pads = [rng.randint(0, 2) for _ in range(2 * axes)]
+    found = {
+        **_maybe(rng, strides=[rng.randint(1, 3) for _ in size]),
+        **(_maybe(rng, dilations=[rng.choice((1, 1, 2)) for _ in size]) if dilations else {}),
+        **({"auto_pad": mode} if mode != "NOTSET" else _maybe(rng, pads=pads)),
+    }
+    if mode.startswith(
+        "SAME"
+    ):  # ONNX Runtime pads dilated windows as if they were not, and some apart from each other less than none
+        found.pop("dilations", None)
+        if "strides" in found:
+            found["strides"] = [min(s, k) for s, k in zip(found["strides"], kernel, strict=True)]
+    return found
+
+
+def _conv(rng: random.Random, name: str) -> Drawn:
+    axes = rng.choice((1, 2, 2, 3))
+    groups = rng.choice((1, 1, 2, 3))
+    size, kernel = [rng.randint(4, 7) for _ in range(axes)], [rng.randint(1, 3) for _ in range(axes)]
+    inputs, outputs = groups * rng.randint(1, 2), groups * rng.randint(1, 2)
+    weights = (outputs, inputs // groups, *kernel)
+    bias = rng.choice((None, 0, 1))
+    given = (
+        Fed((1, inputs, *size)),
+        _operand(rng, weights, 0.2),
+        None if bias is None else _operand(rng, (outputs,), bias * 0.4),
+    )
+    attributes = {
+        **_maybe(rng, kernel_shape=kernel),
+        **_windows(rng, size, kernel),
+        **({"group": groups} if groups > 1 else {}),
+    }
+    return Drawn(name, given if bias is not None else given[:2], attributes, free=rng.random() < 0.5)
+
+
+def _deconv(rng: random.Random, name: str) -> Drawn:
+    axes = rng.choice((1, 2, 2, 3))
+    groups = rng.choice((1, 1, 2))
+    size, kernel = [rng.randint(2, 4) for _ in range(axes)], [rng.randint(1, 4) for _ in range(axes)]
+    inputs, outputs = groups * rng.randint(1, 2), rng.randint(1, 2)
+    given = (Fed((1, inputs, *size)), _operand(rng, (inputs, outputs, *kernel), 0.2))
+    if rng.random() < 0.4:
+        given = (*given, _operand(rng, (outputs * groups,), 0.2))
+    attributes = {
+        **_maybe(rng, kernel_shape=kernel),
+        **_windows(rng, size, kernel),
+        **({"group": groups} if groups > 1 else {}),
+    }
+    strides = attributes.get("strides", [1] * axes)
+    if "pads" in attributes:
+        attributes["pads"] = [min(pad, (k - 1) // 2) for pad, k in zip(attributes["pads"], kernel * 2, strict=True)]
+    if not attributes.get("auto_pad", "").startswith("SAME") and rng.random() < 0.3:
+        attributes["output_padding"] = [rng.randint(0, s - 1) for s in strides]
+    if rng.random() < 0.25:
+        attributes.pop("pads", None)
+        shape = [(n - 1) * s + k - rng.randint(0, 1) for n, s, k in zip(size, strides, kernel, strict=True)]
+        attributes["output_shape"] = [max(1, value) for value in shape]
+    return Drawn(name, given, attributes, free=rng.random() < 0.5)
+
+
+def _pool(rng: random.Random, name: str) -> Drawn:
+    axes = rng.choice((1, 2, 2, 3))
+    size, kernel = [rng.randint(3, 7) for _ in range(axes)], [rng.randint(1, 3) for _ in range(axes)]
+    opset = rng.choice((11, 17, 19)) if name == "AveragePool" else 17
+    attributes = {"kernel_shape": kernel, **_windows(rng, size, kernel, name == "MaxPool" or opset == 19)}
+    if "pads" in attributes:
+        attributes["pads"] = [min(pad, k - 1) for pad, k in zip(attributes["pads"], kernel * 2, strict=True)]
+    if name != "LpPool" and rng.random() < 0.4:
+        attributes["ceil_mode"] = 1
+    outputs = 1
+    if name == "AveragePool":
+        attributes |= _maybe(rng, count_include_pad=rng.randint(0, 1))
+    elif name == "LpPool":
+        attributes |= _maybe(rng, p=rng.randint(1, 3))
+    elif rng.random() < 0.3:
+        outputs = 2
+        attributes |= _maybe(rng, storage_order=rng.randint(0, 1))
+    return Drawn(name, (Fed((1, rng.randint(1, 3), *size)),), attributes, opset, outputs, outputs == 1 and rng.random() < 0.5)
+
+
+def _whole(rng: random.Random, name: str) -> Drawn:
+    shape = (1, rng.randint(1, 3), *(rng.randint(1, 5) for _ in range(rng.choice((1, 2, 2, 3)))))
+    return Drawn(name, (Fed(shape),), _maybe(rng, p=rng.randint(1, 3)) if "Lp" in name else {}, free=rng.random() < 0.5)
+
+
+def _norm(rng: random.Random, name: str) -> Drawn:
+    shape = (1, rng.choice((2, 4)), *(rng.randint(1, 4) for _ in range(rng.randint(0, 3))))
+    epsilon = _maybe(rng, epsilon=rng.choice((1e-3, 0.25)))
+    vector = [_operand(rng, (shape[1],), 0.15) for _ in range(3)]
+    spread = np.array(np.abs(_normal(rng, (shape[1],))) + F(0.1)) if rng.random() < 0.8 else Fed((shape[1],), above=0.25)
+    if name == "BatchNormalization":
+        return Drawn(name, (Fed(shape), *vector, spread), epsilon, rng.choice((9, 15, 17)), free=rng.random() < 0.5)
+    return Drawn(name, (Fed(shape), *vector[:2]), epsilon, free=rng.random() < 0.5)
+
+
+def _group_norm(rng: random.Random, name: str) -> Drawn:
+    shape = (1, rng.choice((2, 4, 6)), *(rng.randint(1, 4) for _ in range(rng.randint(1, 3))))
+    opset, groups = rng.choice((18, 21)), rng.choice((1, 2))
+    size = groups if opset == 18 else shape[1]
+    given = (Fed(shape), _operand(rng, (size,), 0.2), _operand(rng, (size,), 0.2))
+    return Drawn(name, given, {"num_groups": groups, **_maybe(rng, epsilon=0.05)}, opset, free=rng.random() < 0.5)
+
+
+def _layer_norm(rng: random.Random, name: str) -> Drawn:
+    shape = _shape(rng, 2, 5)
+    axis = rng.randint(1, len(shape) - 1)
+    given: list[Given] = [Fed(shape), _operand(rng, shape[axis:], 0.2)]
+    if rng.random() < 0.6:
+        given.append(_operand(rng, shape[axis:], 0.2))
+    attributes = {"axis": rng.choice((axis, axis - len(shape))), **_maybe(rng, epsilon=0.03)}
+    return Drawn(name, tuple(given), attributes, outputs=rng.choice((1, 1, 1, 3)), free=_free(rng, shape))
+
+
+def _lp_norm(rng: random.Random, name: str) -> Drawn:
+    shape = _shape(rng, 1, 5)
+    attributes = _maybe(rng, axis=rng.randint(-len(shape), len(shape) - 1), p=rng.randint(1, 2))
+    return Drawn(name, (Fed(shape),), attributes, free=_free(rng, shape))
+
+
+def _mean_variance(rng: random.Random, name: str) -> Drawn:
+    shape = (1, *(rng.randint(2, 4) for _ in range(rng.randint(2, 3))))
+    axes = [*rng.sample(range(1 - len(shape), 0), rng.randint(1, 2)), *([-len(shape)] if rng.random() < 0.3 else [])]
+    attributes = {"axes": [axis + rng.choice((0, len(shape))) for axis in axes]} if len(shape) < 4 or rng.random() < 0.6 else {}
+    return Drawn(name, (Fed(shape),), attributes, free=_free(rng, shape))
+
+
+def _softmax(rng: random.Random, name: str) -> Drawn:
+    shape, opset = _shape(rng, 1, 5), rng.choice((11, 13))
+    attributes = _maybe(rng, axis=rng.randint(-len(shape), len(shape) - 1))
+    return Drawn(name, (Fed(shape),), attributes if len(shape) > 1 else {"axis": 0}, opset, free=_free(rng, shape))
+
+
+def _lrn(rng: random.Random, name: str) -> Drawn:
+    shape = (1, rng.randint(1, 6), rng.randint(1, 4), rng.randint(1, 4))
+    attributes = {"size": rng.choice((1, 3, 5)), **_maybe(rng, alpha=0.3, beta=0.6, bias=1.5)}
+    return Drawn(name, (Fed(shape),), attributes, free=rng.random() < 0.5)
+
+
+def _reduce(rng: random.Random, name: str) -> Drawn:
+    shape = _shape(rng, 1, 5)
+    opset = rng.choice((11, 13, 18))
+    axes = [axis + rng.choice((0, len(shape))) for axis in rng.sample(range(-len(shape), 0), rng.randint(1, len(shape)))]
+    form = rng.choice(("axes",) * 4 + ("none", "empty"))
+    attributes = _maybe(rng, keepdims=rng.randint(0, 1))
+    kind = "float32" if "L" in name or rng.random() < 0.8 else "int32"
+    x = Fed(shape, kind, 0.2 if "Log" in name and "Exp" not in name else None)
+    given: tuple[Given, ...] = (x,)
+    if opset == 18 or (opset == 13 and name == "ReduceSum"):
+        attributes |= _maybe(rng, noop_with_empty_axes=rng.randint(0, 1))
+        given = (x, np.array(axes if form == "axes" else [], np.int64)) if form != "none" else (x,)
+    elif form == "axes":
+        attributes["axes"] = axes
+    return Drawn(name, given, attributes, opset, free=_free(rng, shape) and kind == "float32")
+
+
+def _argument(rng: random.Random, name: str) -> Drawn:
+    shape = _shape(rng, 1, 5)
+    attributes = _maybe(rng, axis=rng.randint(-len(shape), len(shape) - 1), keepdims=rng.randint(0, 1))
+    kind = rng.choice(("float32", "int32"))
+    if kind == "int32":  # with equal elements
+        attributes |= _maybe(rng, select_last_index=rng.randint(0, 1))
+    return Drawn(name, (Fed(shape, kind),), attributes, 13, free=_free(rng, shape) and kind == "float32")
+
+
+def _running(rng: random.Random, name: str) -> Drawn:
+    shape = _shape(rng, 1, 5)
+    attributes = _maybe(rng, exclusive=rng.randint(0, 1), reverse=rng.randint(0, 1))
+    kind = rng.choice(("float32", "float32", "int32"))
+    return Drawn(name, (Fed(shape, kind), np.array(rng.randint(-len(shape), len(shape) - 1))), attributes)
+
+
+def _gather(rng: random.Random, name: str) -> Drawn:
+    shape = tuple(max(2, size) for size in _shape(rng, 1, 4))
+    shape = (1, *shape) if rng.random() < 0.6 and len(shape) < 4 else shape
+    axis = rng.randint(1 if shape[0] == 1 else 0, len(shape) - 1)
+    places = tuple(rng.randint(1, 3) for _ in range(rng.randint(0, 2)))
+    size = shape[axis]
+    if name == "GatherElements":
+        places = tuple(rng.randint(1, n) if at != axis else rng.randint(1, 4) for at, n in enumerate(shape))
+    lines = np.array([rng.randint(-size, size - 1) for _ in range(int(np.prod(places)))], np.int64).reshape(places)
+    indices = Fed(places, rng.choice(("int64", "int32"))) if rng.random() < 0.4 and places else lines
+    attributes = {"axis": axis - rng.choice((0, len(shape)))} if axis or rng.random() < 0.5 else {}
+    return Drawn(name, (Fed(shape), indices), attributes, free=name == "Gather" and _free(rng, shape))
+
+
+def _gather_nd(rng: random.Random, name: str) -> Drawn:
+    shape = tuple(rng.randint(2, 3) for _ in range(rng.randint(1, 4)))
+    batch = rng.randint(0, min(2, len(shape) - 1))
+    depth = rng.randint(1, len(shape) - batch)
+    places = (*shape[:batch], *(rng.randint(1, 3) for _ in range(rng.randint(0, 1))), depth)
+    lines = np.array([rng.randint(-2, 1) for _ in range(int(np.prod(places)))], np.int64).reshape(places)
+    indices = Fed(places, "int64") if rng.random() < 0.4 else lines
+    return Drawn(name, (Fed(shape), indices), {"batch_dims": batch} if batch else {})
+
+
+def _scatter(rng: random.Random, name: str) -> Drawn:
+    shape = tuple(rng.randint(2, 4) for _ in range(rng.randint(1, 4)))
+    opset = 18
+    how = rng.choice((None, "none", "add", "mul", "max", "min"))
+    attributes: dict[str, Any] = {} if how is None else {"reduction": how}
+    once = how in (None, "none")
+    if name == "ScatterND":
+        depth = rng.randint(1, len(shape))
+        count = rng.randint(1, 1 if once else 3)
+        lines = np.array([[rng.randint(-size, size - 1) for size in shape[:depth]] for _ in range(count)], np.int64)
+        indices: Given = lines if rng.random() < 0.6 else Fed((count, depth), "int64")
+        return Drawn(name, (Fed(shape), indices, _operand(rng, (count, *shape[depth:]))), attributes, opset)
+    axis = rng.randint(0, len(shape) - 1)
+    places = tuple(rng.randint(1, n) for n in shape)
+    if once:
+        places = tuple(1 if at == axis else n for at, n in enumerate(places))
+    lines = np.array([rng.randint(-shape[axis], shape[axis] - 1) for _ in range(int(np.prod(places)))], np.int64)
+    indices = lines.reshape(places) if rng.random() < 0.6 else Fed(places, "int64")
+    attributes |= {"axis": axis - rng.choice((0, len(shape)))} if axis or rng.random() < 0.5 else {}
+    return Drawn(name, (Fed(shape), indices, _operand(rng, places)), attributes, opset)
+
+
+def _one_hot(rng: random.Random, name: str) -> Drawn:
+    shape = _shape(rng, 1, 3)
+    depth = rng.choice((np.array(3), np.array([4])))
+    attributes = _maybe(rng, axis=rng.randint(-len(shape) - 1, len(shape)))
+    return Drawn(name, (Fed(shape, "int64"), depth, _operand(rng, (2,))), attributes)
+
+
+def _top(rng: random.Random, name: str) -> Drawn:
+    shape = _shape(rng, 1, 4)
+    axis = rng.randint(0, len(shape) - 1)
+    count = rng.randint(1, shape[axis])
+    attributes = {"axis": axis - rng.choice((0, len(shape)))} if axis != len(shape) - 1 or rng.random() < 0.5 else {}
+    if rng.random() < 0.2:
+        return Drawn(name, (Fed(shape),), {**attributes, "k": count}, 9, 2, _free(rng, shape))
+    attributes |= _maybe(rng, largest=rng.randint(0, 1), sorted=1)
+    return Drawn(name, (Fed(shape), np.array([count])), attributes, 17, 2, _free(rng, shape))
+
+
+def _reshape(rng: random.Random, name: str) -> Drawn:
+    shape = _shape(rng, 1, 4)
+    target = list(rng.choice((shape, shape[::-1], (*shape[:-2], int(np.prod(shape[-2:]))), (shape[0], -1), (-1,), (*shape, 1))))
+    if rng.random() < 0.4 and -1 not in target:
+        target[rng.randrange(len(target))] = -1
+    if rng.random() < 0.4 and target[0] == shape[0]:
+        target[0] = 0
+    attributes = {"allowzero": rng.randint(0, 1)} if rng.random() < 0.3 else {}
+    return Drawn(name, (Fed(shape), np.array(target, np.int64)), attributes, free=_free(rng, shape))
+
+
+def _flatten(rng: random.Random, name: str) -> Drawn:
+    shape = _shape(rng, 1, 5)
+    return Drawn(name, (Fed(shape),), _maybe(rng, axis=rng.randint(-len(shape), len(shape))), free=_free(rng, shape))
+
+
+def _squeeze(rng: random.Random, name: str) -> Drawn:
+    rank = rng.randint(2, 5)
+    ones = sorted(rng.sample(range(rank), rng.randint(1, rank - 1)))
+    shape = tuple(1 if axis in ones else rng.randint(2, 4) for axis in range(rank))
+    axes = [axis - rng.choice((0, rank)) for axis in rng.sample(ones, rng.randint(1, len(ones)))]
+    opset, given = rng.choice((11, 13)), rng.random() < 0.7
+    if opset == 11:
+        return Drawn(name, (Fed(shape),), {"axes": axes} if given else {}, opset, free=_free(rng, shape))
+    inputs: tuple[Given, ...] = (Fed(shape), np.array(axes)) if given else (Fed(shape),)
+    return Drawn(name, inputs, {}, opset, free=_free(rng, shape))
+
+
+def _unsqueeze(rng: random.Random, name: str) -> Drawn:
+    shape = _shape(rng, 1, 3)
+    rank = len(shape) + rng.randint(1, 2)
+    axes = [axis - rng.choice((0, rank)) for axis in rng.sample(range(rank), rank - len(shape))]
+    if rng.random() < 0.5:
+        return Drawn(name, (Fed(shape),), {"axes": axes}, 11, free=_free(rng, shape))
+    return Drawn(name, (Fed(shape), np.array(axes)), {}, 13, free=_free(rng, shape))
+
+
+def _transpose(rng: random.Random, name: str) -> Drawn:
+    shape = _shape(rng, 1, 5)
+    order = rng.sample(range(len(shape)), len(shape))
+    attributes = _maybe(rng, perm=order)
+    return Drawn(name, (Fed(shape),), attributes, free=_free(rng, shape) and attributes.get("perm", [1])[0] == 0)
+
+
+def _slice(rng: random.Random, name: str) -> Drawn:
+    shape = _shape(rng, 1, 4, 6)
+    axes = rng.sample(range(len(shape)), rng.randint(1, len(shape)))
+    steps, starts, ends = [], [], []
+    for axis in axes:  # mostly something is left
+        size, step = shape[axis], rng.choice((1, 1, 2, -1, -2))
+        first, last = sorted((rng.randint(0, size - 1), rng.randint(0, size - 1)))
+        start, end = (first, last + 1) if step > 0 else (last, first - 1)
+        far = rng.random() < 0.3
+        steps.append(step)
+        starts.append(start - size if rng.random() < 0.3 else start)
+        ends.append(
+            (2**31 - 1 if step > 0 else -(2**31))
+            if far or end < 0
+            else end - size
+            if end < size and rng.random() < 0.3
+            else end
+        )
+    if rng.random() < 0.5:
+        axes = [axis - rng.choice((0, len(shape))) for axis in axes]
+    free = _free(rng, shape)
+    form = rng.choice(("steps", "axes", "none", "old") if min(steps) > 0 else ("steps",))
+    if form == "old":
+        return Drawn(name, (Fed(shape),), {"starts": starts, "ends": ends, "axes": axes}, 9, free=free)
+    given = [np.array(values, np.int64) for values in (starts, ends, axes, steps)]
+    count = {"steps": 4, "axes": 3, "none": 2}[form]
+    return Drawn(name, (Fed(shape), *given[:count]), free=free)
+
+
+def _split(rng: random.Random, name: str) -> Drawn:
+    shape = _shape(rng, 1, 4, 6)
+    axis = rng.randint(0, len(shape) - 1)
+    count = rng.randint(1, min(3, shape[axis]))
+    cuts = sorted(rng.sample(range(1, shape[axis]), count - 1))
+    sizes = [int(size) for size in np.diff([0, *cuts, shape[axis]])]
+    attributes = {"axis": axis - rng.choice((0, len(shape)))} if axis or rng.random() < 0.5 else {}
+    free, opset = _free(rng, shape), rng.choice((11, 13, 18))
+    if opset == 18 and rng.random() < 0.5:
+        return Drawn(name, (Fed(shape),), {**attributes, "num_outputs": count}, opset, count, free)
+    if opset < 18 and shape[axis] % count == 0 and rng.random() < 0.4:
+        return Drawn(name, (Fed(shape),), attributes, opset, count, free)
+    if opset == 11:
+        return Drawn(name, (Fed(shape),), {**attributes, "split": sizes}, opset, count, free)
+    return Drawn(name, (Fed(shape), np.array(sizes)), attributes, opset, count, free)
+
+
+def _expand(rng: random.Random, name: str) -> Drawn:
+    target = _shape(rng, 1, 4)
+    shape = tuple(rng.choice((1, size)) for size in target[rng.randint(0, len(target) - 1) :])
+    target = tuple(rng.choice((1, size)) if at == size else size for at, size in enumerate(target))
+    return Drawn(name, (Fed(shape), np.array(target)), free=_free(rng, shape) and len(target) == len(shape))
+
+
+def _tile(rng: random.Random, name: str) -> Drawn:
+    shape = _shape(rng, 1, 4)
+    times = [rng.randint(1, 3) for _ in shape]
+    times[0] = rng.choice((1, 1, 2))
+    return Drawn(name, (Fed(shape), np.array(times)), free=_free(rng, shape))
+
+
+def _pad(rng: random.Random, name: str) -> Drawn:
+    shape = tuple(max(3, size) if at else size for at, size in enumerate(_shape(rng, 1, 4)))
+    mode = rng.choice((None, "constant", "reflect", "edge", "wrap"))
+    axes = rng.sample(range(len(shape)), rng.randint(1, len(shape))) if rng.random() < 0.4 else list(range(len(shape)))
+    moved = -1 if mode in (None, "constant") else 0
+    pads = [0 if shape[axis] == 1 else rng.randint(moved, 2) for axis in axes * 2]
+    attributes = {} if mode is None else {"mode": mode}
+    free = _free(rng, shape)
+    if len(axes) == len(shape) and axes == list(range(len(shape))) and rng.random() < 0.3 and mode != "wrap":
+        return Drawn(name, (Fed(shape),), {**attributes, "pads": pads, **_maybe(rng, value=0.75)}, 10, free=free)
+    fill = rng.choice((None, np.array(-0.5, F), np.array(2, F)))
+    given: tuple[Given, ...] = (Fed(shape), np.array(pads), fill)
+    if axes != list(range(len(shape))):
+        given = (*given, np.array([axis - rng.choice((0, len(shape))) for axis in axes]))
+    elif fill is None:
+        given = given[:2]
+    return Drawn(name, given, attributes, 19, free=free)
+
+
+def _blocks(rng: random.Random, name: str) -> Drawn:
+    block, h, w = rng.randint(1, 3), rng.randint(1, 3), rng.randint(1, 3)
+    c = rng.randint(1, 2)
+    if name == "SpaceToDepth":
+        return Drawn(name, (Fed((1, c, h * block, w * block)),), {"blocksize": block}, free=rng.random() < 0.5)
+    attributes = {"blocksize": block, **_maybe(rng, mode=rng.choice(("DCR", "CRD")))}
+    return Drawn(name, (Fed((1, c * block * block, h, w)),), attributes, free=rng.random() < 0.5)
+
+
+def _triangle(rng: random.Random, name: str) -> Drawn:
+    shape = tuple(max(2, size) if at else size for at, size in enumerate(_shape(rng, 2, 4)))
+    given: tuple[Given, ...] = (Fed(shape),) if rng.random() < 0.3 else (Fed(shape), np.array(rng.randint(-2, 2)))
+    return Drawn(name, given, _maybe(rng, upper=rng.randint(0, 1)))
+
+
+def _concat(rng: random.Random, name: str) -> Drawn:
+    shape = _shape(rng, 1, 4)
+    axis = rng.randint(0, len(shape) - 1)
+    given: list[Given] = []
+    for _ in range(rng.randint(1, 3)):
+        dims = tuple(rng.randint(1, 3) if at == axis else size for at, size in enumerate(shape))
+        given.append(Fed(dims) if not given or rng.random() < 0.7 else _normal(rng, dims))
+    rng.shuffle(given)
+    return Drawn(
+        name,
+        tuple(given),
+        {"axis": axis - rng.choice((0, len(shape)))},
+        free=axis > 0 and all(isinstance(x, Fed) for x in given) and _free(rng, shape),
+    )
+
+
+def _broadcast(rng: random.Random, shape) -> tuple[int, ...]:
+    """A shape that broadcasts with `shape`, mostly to it."""
+    other = tuple(size if rng.random() < 0.6 else 1 for size in shape)
+    if rng.random() < 0.4:
+        other = other[rng.randint(0, len(other)) :]
+    return other
+
+
+def _binary(rng: random.Random, name: str) -> Drawn:
+    shape = _shape(rng, 1, 5)
+    kind = {"And": "bool", "Or": "bool", "Xor": "bool"}.get(name, "float32")
+    if name.startswith("Bitwise") or (name in ("Add", "Sub", "Mul", "Mod", "Equal", "Less") and rng.random() < 0.2):
+        kind = rng.choice(("int32", "int64"))
+    opset = 18 if name.startswith("Bitwise") else 17
+    other = _broadcast(rng, shape)
+    constant = np.array(_normal(rng, other, 2) + F(0.01), F)
+    if kind != "float32":
+        constant = np.array(np.sign(constant) if name == "Mod" else np.rint(constant)).astype(kind)
+    if name == "Pow":
+        constant = rng.choice((constant, np.array(rng.choice((0.5, 1, 2, 3, 1.5)), F), np.array([2], F)))
+    attributes = {"fmod": 1} if name == "Mod" and kind == "float32" else _maybe(rng, fmod=1) if name == "Mod" else {}
+    above = 0.3 if name in ("Pow", "Div", "Mod") and kind == "float32" else None
+    second: Given = Fed(other, kind, above) if rng.random() < 0.5 else constant
+    first = Fed(shape, kind, 0.1 if name == "Pow" else None)
+    if kind != "float32" and name == "Mod":
+        second = constant
+    free = _free(rng, shape) and not (isinstance(second, Fed) and len(other) not in (0, 1, len(shape)))
+    if rng.random() < 0.4 and name not in ("Div", "Mod", "Pow"):
+        return Drawn(name, (second, first), attributes, opset, free=free)
+    if name == "Div" and rng.random() < 0.3:
+        return Drawn(name, (constant, Fed(shape, kind, 0.3)), attributes, opset, free=_free(rng, shape))
+    return Drawn(name, (first, second), attributes, opset, free=free)
+
+
+def _several(rng: random.Random, name: str) -> Drawn:
+    shape = _shape(rng, 1, 4)
+    given: list[Given] = [Fed(shape)]
+    for _ in range(rng.randint(0, 3)):
+        dims = _broadcast(rng, shape)
+        dims = shape if rng.random() < 0.5 else () if rng.random() < 0.3 else dims
+        given.append(Fed(dims) if rng.random() < 0.5 and dims else _normal(rng, dims))
+    rng.shuffle(given)
+    aligned = all(not isinstance(x, Fed) or len(x.shape) in (1, len(shape)) for x in given)
+    return Drawn(name, tuple(given), free=_free(rng, shape) and aligned)
+
+
+def _where(rng: random.Random, name: str) -> Drawn:
+    shape = _shape(rng, 1, 4)
+    return Drawn(
+        name,
+        (Fed(_broadcast(rng, shape) or shape, "bool"), _operand(rng, shape, 0.6), _operand(rng, _broadcast(rng, shape), 0.3)),
+    )
+
+
+def _clip(rng: random.Random, name: str) -> Drawn:
+    shape, opset = _shape(rng, 1, 5), rng.choice((10, 13))
+    low, high = rng.choice((None, -0.5, 0.0, 0.25)), rng.choice((None, 0.75, 6.0, 0.3))
+    if opset == 10:
+        limits = {"min": low, "max": high}
+        return Drawn(
+            name,
+            (Fed(shape),),
+            {key: value for key, value in limits.items() if value is not None},
+            opset,
+            free=_free(rng, shape),
+        )
+    given = [None if value is None else np.array(value, F) for value in (low, high)]
+    while given and given[-1] is None:
+        given.pop()
+    return Drawn(name, (Fed(shape), *given), free=_free(rng, shape))
+
+
+def _prelu(rng: random.Random, name: str) -> Drawn:
+    shape = _shape(rng, 1, 5)
+    slope = rng.choice(((), (1,), (shape[1], *(1,) * (len(shape) - 2)) if len(shape) > 1 else (1,), _broadcast(rng, shape)))
+    return Drawn(name, (Fed(shape), _operand(rng, slope, 0.2 if slope else 0)), free=_free(rng, shape))
+
+
+def _shift(rng: random.Random, name: str) -> Drawn:
+    shape = _shape(rng, 1, 3)
+    amount = np.array([rng.randint(0, 3) for _ in range(shape[-1])], np.uint8)
+    return Drawn(name, (Fed(shape, "uint8", 1.0), amount), {"direction": rng.choice(("LEFT", "RIGHT"))})
+
+
+def _unary(rng: random.Random, name: str) -> Drawn:
+    shape = _shape(rng, 1, 5)
+    attributes = {
+        "LeakyRelu": {"alpha": 0.2},
+        "Elu": {"alpha": 0.6},
+        "Celu": {"alpha": 1.7},
+        "Selu": {"alpha": 1.5, "gamma": 1.2},
+        "ThresholdedRelu": {"alpha": 0.4},
+        "HardSigmoid": {"alpha": 0.3, "beta": 0.45},
+        "IsInf": {"detect_negative": rng.randint(0, 1)},
+        "Gelu": {"approximate": rng.choice(("none", "tanh"))},
+    }.get(name, {})
+    opset = {"Gelu": 20, "Mish": 18}.get(name, 17)
+    above = {"Log": 0.1, "Sqrt": 0.05, "Reciprocal": 0.3, "Acosh": 1.1}.get(name)
+    kind = {"Not": "bool", "BitwiseNot": "int32"}.get(name, "float32")
+    if name == "BitwiseNot":
+        opset = 18
+    return Drawn(
+        name, (Fed(shape, kind, above),), _maybe(rng, **attributes), opset, free=_free(rng, shape) and kind == "float32"
+    )
+
+
+def _cast(rng: random.Random, name: str) -> Drawn:
+    shape = _shape(rng, 1, 4)
+    to = rng.choice((TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, TensorProto.DOUBLE, TensorProto.INT8))
+    if name == "CastLike":
+        like = np.zeros(1, helper.tensor_dtype_to_np_dtype(to))
+        return Drawn(name, (Fed(shape), like))
+    return Drawn(name, (Fed(shape),), {"to": to}, free=_free(rng, shape))
+
+
+def _resize(rng: random.Random, name: str) -> Drawn:
+    shape = (1, rng.randint(1, 3), *(rng.randint(2, 9) for _ in range(rng.choice((1, 2, 2, 3)))))
+    rank, free = len(shape), rng.random() < 0.5
+    plain = [1.0, 1.0, *(rng.choice((1.0, 2.0, 3.0, 0.5, 1.5, 0.6, 0.7, 1.2)) for _ in range(rank - 2))]
+    if any(1 < scale < 1.5 and int(scale * size) == size for scale, size in zip(plain, shape, strict=True)):
+        plain = [2.0 if scale == 1.2 else scale for scale in plain]  # ONNX Runtime copies a tensor that stays as large
+    if name == "Upsample":
+        mode = rng.choice(("nearest", "linear")) if rank == 4 else "nearest"
+        plain = [max(1.0, scale) for scale in plain]
+        if rng.random() < 0.4:
+            return Drawn(name, (Fed(shape),), {"mode": mode, "scales": plain}, 7, free=free)
+        return Drawn(name, (Fed(shape), np.array(plain, F)), {"mode": mode}, 9, free=free)
+    opset = rng.choice((10, 11, 13, 18, 19))
+    mode = rng.choice(("nearest", "nearest", "linear", "cubic")) if rank == 4 else "nearest"
+    attributes: dict[str, Any] = {"mode": mode}
+    if opset == 10:
+        return Drawn(name, (Fed(shape), np.array(plain, F)), {"mode": "linear" if mode == "cubic" else mode}, 10, free=free)
+    ways = ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"] + (
+        ["half_pixel_symmetric"] if opset >= 19 else []
+    )
+    attributes |= _maybe(rng, coordinate_transformation_mode=rng.choice(ways))
+    if (
+        attributes.get("coordinate_transformation_mode") == "align_corners"
+    ):  # lengths that are no whole numbers: the definition counts
+        plain = [
+            scale if scale * size == int(scale * size) else 2.0 for scale, size in zip(plain, shape, strict=True)
+        ]  # them, ORT not
+    if mode == "nearest":
+        attributes |= _maybe(rng, nearest_mode=rng.choice(("floor", "ceil", "round_prefer_floor", "round_prefer_ceil")))
+    if mode == "cubic":
+        attributes |= _maybe(rng, cubic_coeff_a=-0.5, exclude_outside=rng.randint(0, 1))
+    axes = list(range(rank))
+    if opset >= 18:
+        if mode != "nearest":
+            attributes |= _maybe(rng, antialias=rng.randint(0, 1))
+        if rng.random() < 0.4:
+            axes = list(range(2, rank))
+            attributes["axes"] = [axis - rng.choice((0, rank)) for axis in axes]
+    sizes = [shape[axis] if axis < 2 else rng.randint(1, 8) for axis in axes]
+    given: tuple[Given, ...] = (Fed(shape), np.zeros(0, F) if opset == 11 else None)
+    if rng.random() < 0.5:
+        given = (*given, np.array([plain[axis] for axis in axes], F))
+    else:
+        free &= len(axes) < rank  # a size for the batch is one for a batch of one
+        given = (*given, np.zeros(0, F) if opset == 11 else None, np.array(sizes, np.int64))
+        if opset >= 18 and len(axes) < rank and rng.random() < 0.5:
+            attributes |= {"axes": axes, "keep_aspect_ratio_policy": rng.choice(("stretch", "not_larger", "not_smaller"))}
+    return Drawn(name, given, attributes, opset, free=free)
+
+
+def _matmul(rng: random.Random, name: str) -> Drawn:
+    m, k, n = (rng.randint(1, 4) for _ in range(3))
+    left, right = (
+        rng.choice(((m, k), (1, k), (k,), (1, m, k), (1, 2, m, k))),
+        rng.choice(((k, n), (k, n), (k,), (1, k, n), (1, 2, k, n), (2, k, n))),
+    )
+    form = rng.choice(("left", "both", "both", "right"))
+    given = (Fed(left) if form != "right" else _normal(rng, left), Fed(right) if form != "left" else _normal(rng, right))
+    return Drawn(name, given, free=_free(rng, left))
+
+
+def _gemm(rng: random.Random, name: str) -> Drawn:
+    m, k, n = rng.choice((1, 1, 3)), rng.randint(1, 4), rng.randint(1, 4)
+    attributes = _maybe(rng, transA=rng.choice((0, 0, 1)), transB=rng.randint(0, 1), alpha=0.5, beta=2.0)
+    left, right = ((k, m) if attributes.get("transA") else (m, k)), ((n, k) if attributes.get("transB") else (k, n))
+    given: tuple[Given, ...] = (Fed(left), _operand(rng, right, 0.3))
+    if rng.random() < 0.7:
+        given = (*given, _operand(rng, rng.choice(((n,), (1, n), (m, n), (1,), (m, 1), ())), 0.0))
+    return Drawn(name, given, attributes, free=m == 1 and "transA" not in attributes and rng.random() < 0.5)
+
+
+def _einsum(rng: random.Random, name: str) -> Drawn:
+    sizes = dict(zip("bijkl", (1, 2, 3, 4, 2), strict=True))
+    text = rng.choice(
+        (
+            "bij,bjk->bik",
+            "bij,jk->bik",
+            "bij,bkj->bik",
+            "bijk,bijl->bikl",
+            "bij->bji",
+            "bij->b",
+            "ij,kj->ik",
+            "bi,bj->bij",
+            "bij,bij->bij",
+            "ij,jk",
+            "bijk,bilk->bijl",
+            "bij,bjk->bki",
+            "bijk->bkij",
+            "bij -> bj",
+            "ijk,ikl->ijl",
+            "bi,bi->b",
+            "bij,ik->bjk",
+        )
+    )
+    names = text.replace(" ", "").split("->")[0].split(",")
+    given: list[Given] = [Fed(tuple(sizes[c] for c in term)) for term in names]
+    if len(given) > 1 and rng.random() < 0.4:
+        given[1] = _normal(rng, given[1].shape)  # type: ignore[union-attr]
+    return Drawn(name, tuple(given), {"equation": text})
+
+
+def _quantize(rng: random.Random, name: str) -> Drawn:
+    shape = (1, rng.randint(1, 3), rng.randint(1, 3), rng.randint(1, 3))[: rng.randint(2, 4)]
+    kind = rng.choice((np.uint8, np.int8))
+    axis, form = rng.randint(1, len(shape) - 1), rng.choice(("one", "one", "axis", "none"))
+    size = (shape[axis],) if form == "axis" else ()
+    scale = np.array(np.abs(_normal(rng, size)) / 20 + F(0.01), F)
+    zero = np.full(size, rng.choice((0, 3, 100 if kind is np.uint8 else -20)), kind)
+    given: tuple[Given, ...] = (Fed(shape), scale, zero) if form != "none" else (Fed(shape), scale)
+    attributes = {"axis": axis - rng.choice((0, len(shape)))} if form == "axis" else {}
+    return Drawn(name, given, attributes, rng.choice((13, 19)), free=rng.random() < 0.5)
+
+
+UNARY = (
+    "Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Cos Cosh Elu Erf Exp Floor Gelu HardSigmoid HardSwish IsInf IsNaN"
+    " LeakyRelu Log Mish Neg Not Reciprocal Relu Round Selu Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Tan Tanh ThresholdedRelu"
+).split()
+BINARY = (
+    "Add And BitwiseAnd BitwiseOr BitwiseXor Div Equal Greater GreaterOrEqual Less LessOrEqual Mod Mul Or Pow Sub Xor".split()
+)
+REDUCTIONS = [f"Reduce{name}" for name in "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare".split()]
+DRAWS: dict[str, Draw] = {
+    "Conv": _conv,
+    "ConvTranspose": _deconv,
+    **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), _pool),
+    **dict.fromkeys(("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool"), _whole),
+    **dict.fromkeys(("BatchNormalization", "InstanceNormalization"), _norm),
+    "GroupNormalization": _group_norm,
+    "LayerNormalization": _layer_norm,
+    "LpNormalization": _lp_norm,
+    "MeanVarianceNormalization": _mean_variance,
+    **dict.fromkeys(("Hardmax", "LogSoftmax", "Softmax"), _softmax),
+    "LRN": _lrn,
+    **dict.fromkeys(REDUCTIONS, _reduce),
+    **dict.fromkeys(("ArgMax", "ArgMin"), _argument),
+    "CumSum": _running,
+    **dict.fromkeys(("Gather", "GatherElements"), _gather),
+    "GatherND": _gather_nd,
+    **dict.fromkeys(("ScatterElements", "ScatterND"), _scatter),
+    "OneHot": _one_hot,
+    "TopK": _top,
+    "Reshape": _reshape,
+    "Flatten": _flatten,
+    "Squeeze": _squeeze,
+    "Unsqueeze": _unsqueeze,
+    "Transpose": _transpose,
+    "Slice": _slice,
+    "Split": _split,
+    "Expand": _expand,
+    "Tile": _tile,
+    "Pad": _pad,
+    **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), _blocks),
+    "Trilu": _triangle,
+    "Concat": _concat,
+    **dict.fromkeys(BINARY, _binary),
+    **dict.fromkeys(("Max", "Mean", "Min", "Sum"), _several),
+    "Where": _where,
+    "Clip": _clip,
+    "PRelu": _prelu,
+    "BitShift": _shift,
+    **dict.fromkeys(UNARY, _unary),
+    **dict.fromkeys(("Cast", "CastLike"), _cast),
+    **dict.fromkeys(("Resize", "Upsample"), _resize),
+    "MatMul": _matmul,
+    "Gemm": _gemm,
+    "Einsum": _einsum,
+    "QuantizeLinear": _quantize,
+}
+
+
+def draw(operator: str, number: int) -> Drawn:
+    """The node of that number."""
+    return DRAWS[operator](random.Random(f"{operator} {number}"), operator)
