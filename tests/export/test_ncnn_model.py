@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from n2d2py.exports.ncnn.file import TYPES, NetworkFile, real_numbers, real_weig
 from n2d2py.exports.ncnn.layers import LOWERINGS
 from n2d2py.exports.ncnn.runner import NcnnRunner
 from n2d2py.graph import Graph, Node, QuantGraph
+from n2d2py.graph.forms import Weighted
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.concat import Concat
@@ -289,7 +291,8 @@ def test_blobs_have_one_reader_and_outputs_can_be_taken_in_any_order(tmp_path):
 
 def test_names_have_no_blanks_and_are_told_apart():
     file = NetworkFile()
-    assert [file.blob(name) for name in ("a b", "a_b", "a/b", "", "x" * 300)] == ["a_b", "a_b_2", "a/b_3", "_", "x" * 200]
+    names = ("a b", "a_b", "a/b", "", "x" * 300, "\u00e9" * 150)
+    assert [file.blob(name) for name in names] == ["a_b", "a_b_2", "a/b_3", "_", "x" * 200, "\u00e9" * 100]
 
 
 def test_numbers_of_types_are_those_of_ncnn():
@@ -391,6 +394,12 @@ def test_zero_points_and_unsigned_integers_are_refused():
         else:
             (error,) = find_target("NCNN").prepare(ExportRequest(typed)).problems
             assert error.code == "E705" and "-nbbits 16" in str(error)
+
+
+def test_sums_beyond_32_bits_are_refused():
+    typed = _typed("fc")
+    node = replace(typed.nodes[0], form=Weighted(np.full((10, 133_200), 127, np.int8), np.zeros(10, np.int32)))
+    assert "sums beyond 32 bits" in _refused(replace(typed, nodes=[node]))[0]
 
 
 def test_weights_beyond_half_precision_are_refused():

@@ -17,7 +17,7 @@ _HALF, _INT8 = 0x01306B47, 0x000D4B38
 """What stands before numbers of 16 and 8 bits; before float32 it is 0."""
 _ARRAY, _END = -23300, -233
 _NAME_LENGTH = 200
-"""Characters of a name; ncnn reads 255."""
+"""Bytes of a name, without what is added to it; ncnn reads 255."""
 
 TYPES = {
     "AbsVal": 0,
@@ -190,7 +190,7 @@ def _whole(data: bytes) -> bytes:
 
 def _fresh(name: str, taken: set[str]) -> str:
     """A name without blanks that is not taken yet, not even as an identifier of C."""
-    stem = re.sub(r"\s", "_", name)[:_NAME_LENGTH] or "_"
+    stem = re.sub(r"\s", "_", name).encode()[:_NAME_LENGTH].decode(errors="ignore") or "_"
     found, number = stem, 2
     while identifier(found) in taken:
         found, number = f"{stem}_{number}", number + 1

@@ -86,7 +86,7 @@ class NcnnLayers:
             NoNcnnForm: for one that ncnn cannot express.
         """
         if node.op.kind not in LOWERINGS:
-            raise NoNcnnForm(f"{node.op.kind} has no form here")
+            raise NoNcnnForm(node.op.kind)
         for name in [*node.inputs, *node.outputs]:
             if self.graph.type(name).plain:
                 raise NoNcnnForm(f"'{name}' has integers that stand for themselves")
@@ -204,6 +204,9 @@ class NcnnLayers:
             raise NoNcnnForm(f"it multiplies '{node.inputs[0]}', which is {text}", _SYMMETRIC)
         if real.weights.dtype != np.int8 or real.weights.min(initial=0) < -127:
             raise NoNcnnForm(f"its weights are {real.weights.dtype.name}", _SYMMETRIC)
+        sums = np.abs(real.weights.reshape(len(real.bias), -1).astype(np.int64)).sum(axis=1)
+        if 127 * int(sums.max(initial=0)) >= 2**31:
+            raise NoNcnnForm("sums beyond 32 bits")
         self.integer.append(node.name)
         return RealOrIntegers(real.weights, real.real_bias, np.broadcast_to(real.scales, len(real.bias)))
 

@@ -25,11 +25,20 @@ _REAL = 1e-3
 
 
 class NcnnRunner(Runner):
-    """The network in ncnn, a stimulus at a time."""
+    """The network in ncnn, a stimulus at a time.
+
+    Attributes:
+        settings: of `net.opt`: float32 and int8 on one core.
+    """
 
     label = "ncnn"
     remedy = "pip install n2d2py[ncnn]"
     slack = _STEPS
+    settings: Mapping[str, Any] = {
+        "num_threads": 1,
+        "use_vulkan_compute": False,
+        **{f"use_{name}": False for name in ("fp16_packed", "fp16_storage", "fp16_arithmetic", "bf16_storage", "bf16_packed")},
+    }
 
     def __init__(self, folder: Path, details: Mapping[str, Any]):
         self._folder, self._details = folder, details
@@ -46,7 +55,7 @@ class NcnnRunner(Runner):
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
         """Stored outputs in the types of `graph`."""
         inputs = read_arrays(self._folder, len(graph.inputs), count)
-        net, wanted = open_network(self._folder, self._details), list(graph.outputs)
+        net, wanted = _opened(self._folder, self._details, self.settings), list(graph.outputs)
         found: dict[str, list[np.ndarray]] = {name: [] for name in wanted}
         for sample in log.progress(zip(*inputs, strict=True), "running the network", total=count, unit="stimulus"):
             for name, values in _run(net, self._details, sample, wanted).items():
@@ -58,7 +67,7 @@ class NcnnRunner(Runner):
 
     def network(self) -> Any:
         """What -compare asks for the layers."""
-        return _Layers(self._folder, self._details)
+        return _Layers(self._details, _opened(self._folder, self._details, {**self.settings, "lightmode": False}))
 
     def sizes(self) -> dict[str, int]:
         """Bytes of the files."""
@@ -68,8 +77,8 @@ class NcnnRunner(Runner):
 class _Layers:
     """The network with all its blobs kept."""
 
-    def __init__(self, folder: Path, details: Mapping[str, Any]):
-        self._details, self._net = details, open_network(folder, details, keep=True)
+    def __init__(self, details: Mapping[str, Any], net: Any):
+        self._details, self._net = details, net
 
     def layers(self, *inputs: np.ndarray) -> dict[str, np.ndarray]:
         """Real results by tensor, (N, ...), for stored inputs."""
@@ -80,13 +89,11 @@ class _Layers:
         return {name: np.stack(values) for name, values in found.items()}
 
 
-def open_network(folder: Path, details: Mapping[str, Any], keep: bool = False) -> Any:
-    """The network in float32 and int8, on one core; `keep`: no blob is given back."""
+def _opened(folder: Path, details: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:
+    """The network by ncnn."""
     net = import_module("ncnn").Net()
-    options = net.opt
-    options.num_threads, options.use_vulkan_compute, options.lightmode = 1, False, not keep
-    for name in ("fp16_packed", "fp16_storage", "fp16_arithmetic", "bf16_storage", "bf16_packed"):
-        setattr(options, f"use_{name}", False)
+    for name, value in settings.items():
+        setattr(net.opt, name, value)
     for load, name in ((net.load_param, "param"), (net.load_model, "bin")):
         if load(str(folder / details[name])) != 0:
             raise RuntimeError(f"ncnn does not read {details[name]}")
