@@ -360,6 +360,14 @@ def test_half_precision_halves_the_weights_and_keeps_the_biases(tmp_path):
     assert 0 < np.abs(one - other).max() < 2e-3 * np.abs(one).max()
 
 
+@pytest.mark.parametrize("network", ["fc", "deconv"])
+def test_half_precision_without_real_weights_is_warned_of(network, caplog):
+    prepared = find_target("NCNN").prepare(ExportRequest(_typed(network), parameters={"Fp16Storage": True}))
+    prepared.check()
+    told = [record.getMessage() for record in caplog.records]
+    assert any("Fp16Storage has no effect" in text for text in told) == (network == "fc")
+
+
 def test_weights_of_half_precision_fill_whole_words():
     assert len(real_weights_of(np.ones(3), True)) == 4 + 8 and len(real_numbers([1.0])) == 4
 

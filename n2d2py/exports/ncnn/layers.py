@@ -65,6 +65,7 @@ class NcnnLayers:
         stored: tensors whose blob has integers of 8 bits.
         integer: layers that compute in integers of 8 bits.
         real: weighted layers of an integer network that compute in real numbers.
+        halves: layers whose weights can be stored in half precision.
     """
 
     def __init__(self, graph: QuantGraph, file: NetworkFile, choices: NcnnChoices):
@@ -73,6 +74,7 @@ class NcnnLayers:
         self.stored: list[str] = []
         self.integer: list[str] = []
         self.real: list[str] = []
+        self.halves = 0
 
     def input(self, name: str) -> None:
         """Writes an input of the network."""
@@ -191,6 +193,8 @@ class NcnnLayers:
             NoNcnnForm: for integers that ncnn does not have.
         """
         if self.graph.is_float(node):
+            if self.graph.bits > 0:
+                self.real.append(node.name)
             weights, bias = node.params["weights"], node.params["bias"]
             return RealOrIntegers(self.real_values(weights), bias.astype(np.float32))
         if not isinstance(node.form, Weighted):
@@ -247,6 +251,7 @@ class NcnnLayers:
                 parameters[10] = numbers
             steps = steps[1:]
         if scales is None:
+            self.halves += 1
             stored = [real_weights_of(found.weights, self.choices.half), real_numbers(found.bias)]
         else:
             requantized = stays and not steps and self.requantizes(node)

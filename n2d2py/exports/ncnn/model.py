@@ -24,6 +24,7 @@ class NcnnModel:
         blobs: by tensor, the name of its blob.
         stored: tensors whose blob has integers.
         integer, real: weighted layers of an integer network, by what they compute in.
+        halves: layers whose weights can be stored in half precision.
     """
 
     network: NcnnNetwork
@@ -31,6 +32,7 @@ class NcnnModel:
     stored: tuple[str, ...]
     integer: tuple[str, ...]
     real: tuple[str, ...]
+    halves: int
 
 
 def write_model(graph: QuantGraph, choices: NcnnChoices) -> NcnnModel:
@@ -56,7 +58,8 @@ def write_model(graph: QuantGraph, choices: NcnnChoices) -> NcnnModel:
             layers.blobs.update({name: name for name in node.outputs})
     ErrorList.raise_if(problems)
     network = file.finished(layers.outputs())
-    return NcnnModel(network, layers.blobs, tuple(layers.stored), tuple(layers.integer), tuple(layers.real))
+    names = (tuple(layers.stored), tuple(layers.integer), tuple(layers.real))
+    return NcnnModel(network, layers.blobs, *names, layers.halves)
 
 
 def _refused(what: str, where: Location | str, remedy: str) -> N2D2Error:

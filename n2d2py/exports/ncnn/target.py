@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, no_layers
 from n2d2py.exports.ncnn.layers import NcnnChoices
@@ -42,7 +43,10 @@ class NcnnTarget(Target[NcnnModel]):
         if request.graph.bits not in (8, -32, -16):
             text = f"the export NCNN has integers of 8 bits, or float32, not -nbbits {request.graph.bits}"
             return Prepared(request, [N2D2Error("E705", text, remedy="use -nbbits 8, -32 or -16")])
-        return Prepared.of(request, partial(write_model, request.graph, _choices(request)))
+        made = Prepared.of(request, partial(write_model, request.graph, _choices(request)))
+        if request.parameters.get("Fp16Storage") and made.content is not None and not made.content.halves:
+            log.warning("W109", "Fp16Storage has no effect: no layer has real weights", remedy="remove it")
+        return made
 
     def details(self, prepared: Prepared[NcnnModel]) -> dict[str, Any]:
         """What the runner needs: the files, and the blobs of tensors with their types."""
