@@ -251,7 +251,7 @@ def compare(exported: ExportedModel | QuantizedModel, stimuli: int = 10) -> Comp
         what = f"{len(found.layers)} layers, the weakest is {weakest.layer} with {weakest.sqnr_db:.1f} dB"
         return ComparedExport(found.layers, f"{what}; {summary(found.layers, typed.graph.bits)}")
     found = pipeline.compare_export(exported.run, stimuli)
-    text = summary(found.layers, exported.model.graph.bits, exported.run.slack)
+    text = summary(found.layers, exported.model.graph.bits, found.slack)
     return ComparedExport(found.layers, text)
 
 

@@ -158,7 +158,7 @@ def _print_export(run: ExportRun) -> None:
     if options.score.compare:
         print(comparison_text(checked.compared.layers, _table_width()), end="")
         print(worst_text(checked.compared.stimuli), end="")
-        print(summary(checked.compared.layers, options.quantization.bits, run.slack))
+        print(summary(checked.compared.layers, options.quantization.bits, checked.compared.slack))
     print(checked.sensitivity.text, end="")
     if run.project.quantized.search is not None:
         print(bits_text(run.project.quantized.search), end="")

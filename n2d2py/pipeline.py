@@ -72,13 +72,11 @@ class ExportRun:
     Attributes:
         folder: of the project.
         checked: what it gave; E812 for differences is left to the caller, so that they can be looked into.
-        slack: share of a layer's range by which the target's own arithmetic may differ.
     """
 
     folder: Path
     project: ExportJob
     checked: Checked
-    slack: float = 0.0
 
 
 def train_network(path: Path, options: RunOptions) -> RunOptions:
@@ -193,8 +191,7 @@ def export_quantized(quantized: QuantizedNetwork, tested: Stimuli | None, option
         checked = _checked(project, folder)
         report_stage(quantized, project.memory, checked, options, folder, kernels, tested)
         log.raise_on_strict()
-    tester = project.target.runner
-    return ExportRun(path, project, checked, tester.slack if tester is not None else 0.0)
+    return ExportRun(path, project, checked)
 
 
 def compare_export(run: ExportRun, stimuli: int) -> Comparison:

@@ -23,10 +23,15 @@ from n2d2py.runtime import Network
 
 @dataclass(frozen=True)
 class Comparison:
-    """Every layer over all compared stimuli, and the stimuli whose outputs the integers hold worst."""
+    """Every layer over all compared stimuli, and the stimuli whose outputs the integers hold worst.
+
+    Attributes:
+        slack: share of a layer's range by which the target's own arithmetic was allowed to differ.
+    """
 
     layers: list[LayerComparison] = field(default_factory=list)
     stimuli: list[StimulusComparison] = field(default_factory=list)
+    slack: float = 0.0
 
 
 def compare_stage(
@@ -78,7 +83,7 @@ def compare_stage(
                 found.get(accumulator.layer),
                 alone=alone.get(accumulator.tensor),
             )
-    return Comparison([accumulator.result() for accumulator in accumulators], worst.result())
+    return Comparison([accumulator.result() for accumulator in accumulators], worst.result(), slack)
 
 
 def _from_compiled(quantized: QuantGraph, compiled: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
