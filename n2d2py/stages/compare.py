@@ -26,7 +26,7 @@ class Comparison:
     """Every layer over all compared stimuli, and the stimuli whose outputs the integers hold worst.
 
     Attributes:
-        slack: share of a layer's range by which the target's own arithmetic was allowed to differ.
+        slack: share of a layer's range by which the target's own arithmetic may differ.
     """
 
     layers: list[LayerComparison] = field(default_factory=list)
