@@ -1,15 +1,18 @@
 """Runs our integers in other runtimes, beside the integers of these runtimes' own quantizers, as a Markdown table.
 
-    N2D2_DATA=FOLDER N2D2_MODELS=FOLDER/models python benchmarks/runtimes.py [-calib N] [-test N] [NET.ini | NAME ...]
+    N2D2_DATA=FOLDER N2D2_MODELS=FOLDER/models python benchmarks/runtimes.py [-calib N] [-test N] [-export NAME ...] [NET.ini | NAME ...]
 
 NET.ini: by default all of tests/networks with an ONNX file. NAME: a network of FOLDER/modern (benchmarks/modern.py), by default all.
 The export ONNX runs in ONNX Runtime as users get it, all its optimizations on, the export TFLite in LiteRT (where ai-edge-litert is
 installed). Where openvino is installed, the export ONNX runs there too, with LP_TRANSFORMS_MODE=NO (docs/other_runtimes.md says why).
 ONNX Runtime's own quantizer: QDQ, uint8 activations, int8 weights by output channel, MinMax, on the same stimuli
-(benchmarks/accuracy.py).
+(benchmarks/accuracy.py). The export NCNN runs in ncnn, as it comes and with
+RoundBlobs=1, the latter also with the kernels that do not pack channels, beside a table of the largest magnitudes
+(benchmarks/ncnn_table.py).
 
 Layers: share of the elements of all layers that are the same integers as in the simulator, and within one step, each layer computed
-from the runtime's inputs of it. Top-1 as simulated: the share of stimuli whose largest output is that of the simulator.
+from the runtime's inputs of it. Top-1 as simulated: the share of stimuli whose largest output is that of the simulator; of networks without labels also the signal
+over the difference from the simulator's outputs.
 Agreement: with floating point; error: mean |output - float output|.
 """
 
@@ -20,7 +23,7 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -35,11 +38,13 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from accuracy import Case, prepare, theirs  # noqa: E402
 from exports import machine  # noqa: E402
+from ncnn_table import by_largest  # noqa: E402
 
 import n2d2py  # noqa: E402
 from n2d2py import log  # noqa: E402
 from n2d2py.errors import N2D2Error  # noqa: E402
 from n2d2py.exports import ExportRequest, StoredStimuli, find_target  # noqa: E402
+from n2d2py.exports.ncnn.runner import NcnnRunner  # noqa: E402
 from n2d2py.graph import QuantGraph  # noqa: E402
 from n2d2py.quant.simulator import quantize_inputs, run_node, simulate_all  # noqa: E402
 from n2d2py.runtime.runner import Runner  # noqa: E402
@@ -85,24 +90,31 @@ def cells(
     real: np.ndarray,
     own: np.ndarray | None,
     labels: np.ndarray | None,
+    settings: Mapping[str, bool] | None = None,
+    **parameters: bool,
 ) -> Iterator[list[str]]:
-    """The lines of an export, one for each runtime that runs it; `own`: the outputs of the target's runtime by its own quantizer."""
+    """The lines of an export, one for each runtime that runs it; `own`: the outputs of the target's runtime by its own quantizer;
+    `settings`: of ncnn."""
+    shown = ", ".join([target, *(f"{key}={int(value)}" for key, value in {**parameters, **(settings or {})}.items())])
     export, output = find_target(target), graph.outputs[0]
     stored = quantize_inputs(graph, [x])
-    prepared = export.prepare(ExportRequest(graph, StoredStimuli(tuple(stored), (np.zeros((len(x), 1), np.int32),))))
+    stimuli = StoredStimuli(tuple(stored), (np.zeros((len(x), 1), np.int32),))
+    prepared = export.prepare(ExportRequest(graph, stimuli, parameters=parameters))
     try:
         prepared.check()
     except N2D2Error as error:
-        yield [name, target, str(len(x)), f"{error.code}: {error.what[:60]}", *["-"] * 7]
+        yield [name, shown, str(len(x)), f"{error.code}: {error.what[:60]}", *["-"] * 7]
         return
     kind = graph.type(output)
     with tempfile.TemporaryDirectory() as folder:
         export.write(prepared, Path(folder))
         assert export.runner is not None
         with export.runner(Path(folder), export.details(prepared)) as run:
+            if settings is not None and isinstance(run, NcnnRunner):
+                run.settings = {**run.settings, **settings}
             same, near = layers(graph, run, x[:COMPARED])
             outputs = kind.dequantize(run.outputs(graph, len(x))[output])
-        found = [(target, outputs, own, [f"{100 * same:.2f}", f"{100 * near:.3f}"])]
+        found = [(shown, outputs, own, [f"{100 * same:.2f}", f"{100 * near:.3f}"])]
         if target == "ONNX" and find_spec("openvino") is not None:
             found.append((f"{target}, OpenVINO", by_openvino(Path(folder), graph, x), None, ["-", "-"]))
     simulated = kind.dequantize(simulate_all(graph, stored, BATCH)[output]).reshape(len(x), -1)
@@ -124,13 +136,21 @@ def cells(
                 for values in (real, ours, theirs_too)
             )
         agreed = f"{100 * np.mean(top(ours) == top(simulated)):.2f}"
+        if labels is None:
+            noise = float(np.square(ours - simulated).sum())
+            agreed += f" ({10 * np.log10(np.square(simulated).sum() / noise):.1f} dB)" if noise else " (equal)"
         yield [name, runtime, str(len(x)), *shares, agreed, score, *of(ours), *of(theirs_too)]
 
 
-def lines(case: Case, calib: int, given: np.ndarray | None, labels: np.ndarray | None) -> Iterator[list[str]]:
+PACKAGES = {"ONNX": "onnxruntime", "TFLite": "ai_edge_litert", "NCNN": "ncnn"}
+
+
+def lines(
+    case: Case, calib: int, given: np.ndarray | None, labels: np.ndarray | None, targets: Sequence[str]
+) -> Iterator[list[str]]:
     """The lines of a network: one for each runtime."""
-    for target in ("ONNX", "TFLite"):
-        if target == "TFLite" and find_spec("ai_edge_litert") is None:
+    for target in targets:
+        if find_spec(PACKAGES[target]) is None:
             continue
         net = n2d2py.load(case.path, target)
         options = n2d2py.CalibrationOptions(stimuli=calib if given is None else -1)
@@ -138,11 +158,21 @@ def lines(case: Case, calib: int, given: np.ndarray | None, labels: np.ndarray |
             n2d2py.calibrate(net, given, options=options) if given is not None else n2d2py.calibrate(net, options=options)
         )
         own = theirs(case, "MinMax") if target == "ONNX" else None
+        if target == "NCNN":
+            real = n2d2py.quantize(net, options=n2d2py.QuantizationOptions(bits=-32)).graph
+            own = (
+                None
+                if (found := by_largest(real, case.calibration, case.inputs)) is None
+                else found.reshape(len(case.inputs), -1)
+            )
         graph = n2d2py.quantize(net, calibrated).graph
         yield from cells(case.path.stem, target, graph, case.inputs, case.real, own, labels)
+        if target == "NCNN":
+            for settings in ({}, {"use_packing_layout": False}):
+                yield from cells(case.path.stem, target, graph, case.inputs, case.real, None, labels, settings, RoundBlobs=True)
 
 
-def of_modern(folder: Path, count: int) -> Iterator[list[str]]:
+def of_modern(folder: Path, count: int, targets: Sequence[str]) -> Iterator[list[str]]:
     """The lines of a network of the folder `modern`."""
     (file,) = folder.glob("*.onnx")
     x, given = np.load(folder / "eval.npz")["x"], np.load(folder / "calib.npy")
@@ -151,7 +181,7 @@ def of_modern(folder: Path, count: int) -> Iterator[list[str]]:
     name = run.get_inputs()[0].name
     parts = [np.asarray(run.run(None, {name: x[start : start + BATCH]})[0]) for start in range(0, len(x), BATCH)]
     real = np.concatenate(parts).reshape(len(x), -1)
-    for line in lines(Case(file, file, given, x, np.full(len(x), -1), real), -1, given, None):
+    for line in lines(Case(file, file, given, x, np.full(len(x), -1), real), -1, given, None, targets):
         yield [folder.name, *line[1:]]
 
 
@@ -161,6 +191,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("networks", nargs="*")
     parser.add_argument("-calib", type=int, default=100)
     parser.add_argument("-test", type=int, default=-1)
+    parser.add_argument("-export", action="append", choices=list(PACKAGES), default=None)
     arguments = parser.parse_args(words)
     log.setup(quiet=True, verbose=False, strict=False)
     logging.disable(logging.WARNING)
@@ -169,6 +200,7 @@ def main(words: Sequence[str] | None = None) -> None:
         *map(str, sorted((ROOT / "tests" / "networks").glob("*.ini"))),
         *sorted(path.name for path in data.iterdir() if path.is_dir()),
     ]
+    targets = arguments.export or list(PACKAGES)
     print(f"Machine: {machine()}. {arguments.calib} calibration stimuli. ONNX Runtime {onnxruntime.__version__}.\n")
     header = ["network", "export", "stimuli", "layers equal %", "within a step %", "top-1 as simulated %"]
     header += ["score %: float / ours / its own", "agreement %, ours", "error", "agreement %, its own", "error"]
@@ -179,9 +211,9 @@ def main(words: Sequence[str] | None = None) -> None:
             if case.model is None:
                 continue
             classes = case.real.shape[1] > 1 and (case.labels >= 0).all() and case.real[0].size != case.inputs[0].size
-            found = lines(case, arguments.calib, None, case.labels if classes else None)
+            found = lines(case, arguments.calib, None, case.labels if classes else None, targets)
         else:
-            found = of_modern(data / name, arguments.test)
+            found = of_modern(data / name, arguments.test, targets)
         for line in found:
             print("| " + " | ".join(line) + " |", flush=True)
 

@@ -17,6 +17,7 @@ _targets: Registry[Target[Any]] = Registry(
     "the export",
     "n2d2py.exports.cpp.target",
     "n2d2py.exports.mcu.target",
+    "n2d2py.exports.ncnn.target",
     "n2d2py.exports.nvdla.target",
     "n2d2py.exports.onnx.target",
     "n2d2py.exports.tflite.target",

@@ -1,0 +1,1 @@
+"""The export NCNN: the integers of the tool, or real numbers, as the .param and .bin files of ncnn."""

@@ -1,0 +1,110 @@
+"""Functions of single values as layers of ncnn, and the limits of integers as the functions that they stand for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf, isfinite
+
+from n2d2py.exports.ncnn.file import Value
+from n2d2py.graph import QuantGraph, QuantNode
+from n2d2py.operators.functions import (
+    FUNCTIONS,
+    Clip,
+    Elu,
+    FunctionRow,
+    Gelu,
+    GeluTanh,
+    HardSigmoid,
+    HardSwish,
+    LeakyRectifier,
+    Tanh,
+)
+
+
+@dataclass(frozen=True)
+class Unary:
+    """A layer of one input without weights.
+
+    Attributes:
+        fused: as activation of a convolution: its type and its numbers; None where it cannot be one.
+    """
+
+    type: str
+    parameters: dict[int, Value] = field(default_factory=dict)
+    fused: tuple[int, tuple[float, ...]] | None = None
+
+
+_UNARY = {"Sqrt": 5, "Exp": 7, "Log": 8}
+_PLAIN = {
+    "Abs": Unary("AbsVal"),
+    "Logistic": Unary("Sigmoid", {}, (4, ())),
+    "Mish": Unary("Mish", {}, (5, ())),
+    "Softplus": Unary("Softplus"),
+    "Swish": Unary("Swish"),
+    **{name: Unary("UnaryOp", {0: number}) for name, number in _UNARY.items()},
+}
+"""Functions without attributes."""
+
+
+def limited(low: float, high: float) -> list[Unary]:
+    """min(max(x, low), high)."""
+    if low == -inf and high == inf:
+        return []
+    if low == 0 and high == inf:
+        return [Unary("ReLU", {}, (1, ()))]
+    limits: dict[int, Value] = {number: float(edge) for number, edge in enumerate((low, high)) if isfinite(edge)}
+    return [Unary("Clip", limits, (3, (float(low), float(high))) if len(limits) == 2 else None)]
+
+
+def limits_of(graph: QuantGraph, node: QuantNode, saturates: bool) -> list[Unary]:
+    """What an integer layer limits its results to.
+
+    `saturates`: to the ends of their type too, as what reads them does not.
+    """
+    kind = graph.type(node.output)
+    low, high = node.clamp or (kind.qmin, kind.qmax)
+    above = saturates or high < kind.qmax
+    below = saturates or low > kind.qmin or (not kind.signed and kind.zero_point == 0)
+    return limited(
+        kind.scale * (low - kind.zero_point) if below else -inf, kind.scale * (high - kind.zero_point) if above else inf
+    )
+
+
+def steps_of(function: FunctionRow) -> list[Unary] | None:
+    """The layers of a function; None where ncnn has none."""
+    if type(function) is FUNCTIONS.get(function.kind) and function.kind in _PLAIN:
+        return [_PLAIN[function.kind]]
+    if isinstance(function, Clip):
+        return limited(function.low, function.high)
+    if isinstance(function, LeakyRectifier):
+        slope = float(function.slope)
+        return [Unary("ReLU", {0: slope}, (2, (slope,))), *limited(-inf, function.high)]
+    if isinstance(function, Tanh):
+        return [*([] if function.alpha == 1 else [scaled(function.alpha)]), Unary("TanH")]
+    if isinstance(function, HardSigmoid):
+        return [Unary("HardSigmoid", {0: float(function.gain), 1: float(function.shift)})]
+    if isinstance(function, HardSwish) and function.high == 1:
+        gain, shift = float(function.gain), float(function.shift)
+        return [Unary("HardSwish", {0: gain, 1: shift}, (6, (gain, shift)))]
+    if isinstance(function, Elu) and function.rate == 1:
+        if function.gain == 1:
+            return [Unary("ELU", {0: float(function.alpha)})]
+        return [Unary("SELU", {0: float(function.alpha), 1: float(function.gain)})]
+    if isinstance(function, (Gelu, GeluTanh)):
+        return [Unary("GELU", {0: int(isinstance(function, GeluTanh))})]
+    return None
+
+
+def scaled(factor: float) -> Unary:
+    """x * factor."""
+    return Unary("BinaryOp", {0: 2, 1: 1, 2: float(factor)})
+
+
+def shifted(offset: float) -> Unary:
+    """x + offset."""
+    return Unary("BinaryOp", {0: 0, 1: 1, 2: float(offset)})
+
+
+def rounded(scale: float) -> list[Unary]:
+    """The multiple of `scale` that is next to x, an even one between two."""
+    return [scaled(1 / scale), Unary("UnaryOp", {0: 18}), scaled(scale)]

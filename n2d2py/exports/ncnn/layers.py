@@ -1,0 +1,491 @@
+"""The layers as layers of ncnn, by operator kind: integers in convolutions and fully connected layers, real numbers elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from n2d2py.exports.ncnn.file import NetworkFile, Value, integer_weights, real_numbers, real_weights_of
+from n2d2py.exports.ncnn.functions import Unary, limits_of, rounded, scaled, shifted, steps_of
+from n2d2py.exports.real_weights import real_weights
+from n2d2py.graph import QuantGraph, QuantNode
+from n2d2py.graph.forms import Weighted
+from n2d2py.graph.shapes import Shape
+
+_LARGEST_HALF = 65504.0
+_ADD, _MULTIPLY, _MAXIMUM, _MINIMUM = 0, 2, 4, 5
+_SYMMETRIC = "let n2d2py quantize the network in floating point for this export"
+_SCALES, _REQUANTIZED = 1, 101
+"""Values of int8_scale_term: scales behind the weights, and also one of the result."""
+
+
+class NoNcnnForm(Exception):
+    """A layer cannot be written; the text says why."""
+
+    def __init__(self, text: str, remedy: str = "export it with -export CPP, or replace the layer"):
+        super().__init__(text)
+        self.remedy = remedy
+
+
+@dataclass(frozen=True)
+class NcnnChoices:
+    """What the export parameters ask for: real weights in half precision, and `RoundBlobs`."""
+
+    half: bool = False
+    round_blobs: bool = False
+
+
+@dataclass(frozen=True)
+class RealOrIntegers:
+    """What a weighted layer multiplies with and adds.
+
+    Attributes:
+        weights: integers (O, ...) where `scales` are given, else real numbers.
+        bias: (O), float32.
+        scales: (O), float64, of the weights; None for real weights.
+    """
+
+    weights: np.ndarray
+    bias: np.ndarray
+    scales: np.ndarray | None = None
+
+
+def dims(shape: Shape) -> dict[int, int]:
+    """The sizes of a blob as parameters of Input, Reshape and MemoryData: width, height, channels."""
+    return dict(zip({2: (0,), 3: (1, 0), 4: (2, 1, 0)}[len(shape)], shape[1:], strict=True))
+
+
+class NcnnLayers:
+    """Writes layer after layer.
+
+    Attributes:
+        blobs: by tensor of the network, its blob in the file.
+        stored: tensors whose blob has integers of 8 bits.
+        integer: layers that compute in integers of 8 bits.
+        real: weighted layers of an integer network that compute in real numbers.
+        halves: layers whose weights can be stored in half precision.
+    """
+
+    def __init__(self, graph: QuantGraph, file: NetworkFile, choices: NcnnChoices):
+        self.graph, self.file, self.choices = graph, file, choices
+        self.blobs: dict[str, str] = {}
+        self.stored: list[str] = []
+        self.integer: list[str] = []
+        self.real: list[str] = []
+        self.halves = 0
+
+    def input(self, name: str) -> None:
+        """Writes an input of the network."""
+        self.blobs[name] = self.file.blob(name)
+        self.file.layer("Input", name, [], [self.blobs[name]], dims(self.graph.shape(name)))
+
+    def write(self, node: QuantNode) -> None:
+        """Writes a layer.
+
+        Raises:
+            NoNcnnForm: for one that ncnn cannot express.
+        """
+        if node.op.kind not in LOWERINGS:
+            raise NoNcnnForm(node.op.kind)
+        for name in [*node.inputs, *node.outputs]:
+            if self.graph.type(name).plain:
+                raise NoNcnnForm(f"'{name}' has integers that stand for themselves")
+            if len(self.graph.shape(name)) not in (2, 3, 4):
+                raise NoNcnnForm(f"'{name}' has {len(self.graph.shape(name))} axes")
+        LOWERINGS[node.op.kind](self, node)
+
+    def outputs(self) -> list[str]:
+        """The blobs of the network's outputs, named as these are."""
+        for name in self.graph.outputs:
+            blob = self.blobs[name]
+            if list(self.blobs.values()).count(blob) > 1:  # of another tensor
+                self.blobs[name] = self.file.blob(name)
+                self.file.layer("Noop", f"output_{name}", [blob], [self.blobs[name]])
+        return [self.blobs[name] for name in self.graph.outputs]
+
+    # ---- what all layers use --------------------------------------------------------------------
+    def sources(self, node: QuantNode) -> list[str]:
+        """The blobs that a layer reads."""
+        return [self.blobs[name] for name in node.inputs]
+
+    def steps(self, node: QuantNode) -> list[Unary]:
+        """The layers behind a layer: its activation, or the limits of its integers.
+
+        Raises:
+            NoNcnnForm: for a function that ncnn does not have.
+        """
+        if node.activation is not None:
+            return self.function(node.activation)
+        if self.graph.type(node.output).is_float:
+            return []
+        kind, readers = self.graph.type(node.output), self.graph.consumers(node.output)
+        real = not all(self.runs_in_integers(one) for one in readers)
+        rounding = rounded(kind.scale) if real and self.choices.round_blobs and kind.bits == 8 else []
+        return [*limits_of(self.graph, node, real), *rounding]
+
+    def function(self, function) -> list[Unary]:
+        """The layers of a function.
+
+        Raises:
+            NoNcnnForm: for one that ncnn does not have.
+        """
+        found = steps_of(function)
+        if found is None:
+            raise NoNcnnForm(f"the function {function}")
+        return found
+
+    def emit(
+        self,
+        node: QuantNode,
+        kind: str,
+        parameters: Mapping[int, Value] | None = None,
+        inputs: Sequence[str] | None = None,
+        weights: Iterable[bytes] = (),
+        steps: Sequence[Unary] | None = None,
+    ) -> None:
+        """Adds a layer whose result, behind the steps (by default those of `steps`), is that of the node."""
+        self.chain(node, [(kind, dict(parameters or {}), tuple(weights))], inputs, steps)
+
+    def chain(
+        self,
+        node: QuantNode,
+        layers: Sequence[tuple[str, dict[int, Value], tuple[bytes, ...]]],
+        inputs: Sequence[str] | None = None,
+        steps: Sequence[Unary] | None = None,
+    ) -> None:
+        """Adds layers (type, parameters, weights), each on the result of the one before, and the steps; an alias where there are none."""
+        behind = self.steps(node) if steps is None else steps
+        every = [*layers, *((step.type, step.parameters, ()) for step in behind)]
+        current = list(self.sources(node) if inputs is None else inputs)
+        for number, (kind, parameters, weights) in enumerate(every):
+            last = number == len(every) - 1
+            blob = self.file.blob(node.output if last else f"{node.output}_{kind.lower()}")
+            self.file.layer(
+                kind, node.name if number == 0 else f"{node.name}_{kind.lower()}", current, [blob], parameters, weights
+            )
+            current = [blob]
+        (self.blobs[node.output],) = current
+
+    def between(self, node: QuantNode, kind: str, inputs: Sequence[str], parameters: Mapping[int, Value]) -> str:
+        """Adds a layer before the last of a node; returns its blob."""
+        blob = self.file.blob(f"{node.output}_{kind.lower()}")
+        self.file.layer(kind, f"{node.name}_{kind.lower()}", inputs, [blob], parameters)
+        return blob
+
+    # ---- weighted layers ------------------------------------------------------------------------
+    def runs_in_integers(self, node: QuantNode) -> bool:
+        """Whether ncnn computes this layer in integers of 8 bits; then it rounds and limits what it reads.
+
+        Of a convolution of groups it has one scale for each group.
+        """
+        if node.op.kind not in ("Conv", "Fc") or not isinstance(node.form, Weighted):
+            return False
+        groups = getattr(node.op, "groups", 1)
+        scales = real_weights(self.graph, node).scales
+        return groups == 1 or len(scales) == 1 or bool((_by_group(scales, groups) == scales.reshape(groups, -1).T).all())
+
+    def constants(self, node: QuantNode) -> RealOrIntegers:
+        """The constants of a weighted layer.
+
+        Raises:
+            NoNcnnForm: for integers that ncnn does not have.
+        """
+        if self.graph.is_float(node):
+            if self.graph.bits > 0:
+                self.real.append(node.name)
+            weights, bias = node.params["weights"], node.params["bias"]
+            return RealOrIntegers(self.real_values(weights), bias.astype(np.float32))
+        if not isinstance(node.form, Weighted):
+            raise NoNcnnForm(f"{node.op.kind} between integers and real numbers")
+        real, kind = real_weights(self.graph, node), self.graph.type(node.inputs[0])
+        if not self.runs_in_integers(node):
+            self.real.append(node.name)
+            return RealOrIntegers(self.real_values(real.real_weights), real.real_bias)
+        if kind.bits != 8 or not kind.signed or kind.zero_point or kind.qmax != 127:
+            text = f"{kind.name} with the zero point {kind.zero_point}" if kind.zero_point else f"{kind.name} up to {kind.qmax}"
+            raise NoNcnnForm(f"it multiplies '{node.inputs[0]}', which is {text}", _SYMMETRIC)
+        if real.weights.dtype != np.int8 or real.weights.min(initial=0) < -127:
+            raise NoNcnnForm(f"its weights are {real.weights.dtype.name}", _SYMMETRIC)
+        sums = np.abs(real.weights.reshape(len(real.bias), -1).astype(np.int64)).sum(axis=1)
+        if 127 * int(sums.max(initial=0)) >= 2**31:
+            raise NoNcnnForm("sums beyond 32 bits")
+        self.integer.append(node.name)
+        return RealOrIntegers(real.weights, real.real_bias, np.broadcast_to(real.scales, len(real.bias)))
+
+    def real_values(self, weights: np.ndarray) -> np.ndarray:
+        """Weights as float32.
+
+        Raises:
+            NoNcnnForm: for those beyond half precision that are to be stored in it.
+        """
+        if self.choices.half and np.abs(weights).max(initial=0) > _LARGEST_HALF:
+            raise NoNcnnForm("a weight beyond 65504, in half precision", "leave out Fp16Storage")
+        return weights.astype(np.float32)
+
+    def requantizes(self, node: QuantNode) -> bool:
+        """Whether the result of a convolution stays in integers: only such convolutions read it."""
+        readers = self.graph.consumers(node.output)
+        return (
+            node.output not in self.graph.outputs
+            and bool(readers)
+            and all(one.op.kind == "Conv" and self.runs_in_integers(one) for one in readers)
+        )
+
+    def weighted(
+        self,
+        node: QuantNode,
+        kind: str,
+        found: RealOrIntegers,
+        parameters: dict[int, Value],
+        groups: int = 1,
+        stays: bool = False,
+    ) -> None:
+        """Adds a weighted layer; `stays`: its result may stay in integers. The first step behind it becomes its activation."""
+        steps, scales = self.steps(node), found.scales
+        if steps and steps[0].fused is not None:
+            number, numbers = steps[0].fused
+            parameters[9] = number
+            if numbers:
+                parameters[10] = numbers
+            steps = steps[1:]
+        if scales is None:
+            self.halves += 1
+            stored = [real_weights_of(found.weights, self.choices.half), real_numbers(found.bias)]
+        else:
+            requantized = stays and not steps and self.requantizes(node)
+            parameters[8] = _REQUANTIZED if requantized else _SCALES
+            if groups > 1:
+                scales = _by_group(scales, groups)
+            ends = [self.graph.type(node.inputs[0]).scale, *([self.graph.type(node.output).scale] if requantized else [])]
+            stored = [integer_weights(found.weights), real_numbers(found.bias), real_numbers(_inverse(scales))]
+            stored += [real_numbers(_inverse(np.array([scale]))) for scale in ends]
+            if requantized:
+                self.stored.append(node.output)
+        self.emit(node, kind, parameters, None, stored, steps)
+
+
+def _by_group(scales: np.ndarray, groups: int) -> np.ndarray:
+    """The scale of the first output of each group."""
+    return scales.reshape(groups, -1)[:, 0]
+
+
+def _inverse(scales: np.ndarray) -> np.ndarray:
+    """1 / scale; 0 stays 0, which ncnn takes for a channel of zeros."""
+    return np.divide(1.0, scales, out=np.zeros(len(scales)), where=scales != 0)
+
+
+Lowering = Callable[[NcnnLayers, QuantNode], None]
+
+
+def _window(kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> dict[int, Value]:
+    """Parameters that convolutions share; ncnn has the horizontal ones first."""
+    return {1: kernel[1], 11: kernel[0], 2: dilation[1], 12: dilation[0], 3: stride[1], 13: stride[0]}
+
+
+def _frame(pads: Sequence[int]) -> dict[int, Value]:
+    top, left, bottom, right = pads
+    return {4: left, 14: top, 15: right, 16: bottom}
+
+
+def _conv(layers: NcnnLayers, node: QuantNode) -> None:
+    op = node.op
+    if len(node.inputs) > 1:
+        raise NoNcnnForm("a convolution that adds its second input")
+    if min(op.pads) < 0:
+        raise NoNcnnForm("its pads are negative")
+    found = layers.constants(node)
+    parameters = {0: len(found.bias), 5: 1, 6: found.weights.size}
+    parameters |= {**_window(found.weights.shape[2:], op.stride, op.dilation), **_frame(op.pads)}
+    if op.groups > 1:
+        parameters[7] = op.groups
+    kind = "Convolution" if op.groups == 1 else "ConvolutionDepthWise"
+    layers.weighted(node, kind, found, parameters, op.groups, stays=True)
+
+
+def _fc(layers: NcnnLayers, node: QuantNode) -> None:
+    found = layers.constants(node)
+    layers.weighted(node, "InnerProduct", found, {0: len(found.bias), 1: 1, 2: found.weights.size})
+
+
+def _deconv(layers: NcnnLayers, node: QuantNode) -> None:
+    """In real numbers; ncnn has none in integers."""
+    op, found = node.op, layers.constants(node)
+    if min(op.pads[:2]) < 0:
+        raise NoNcnnForm("its first pads are negative")
+    pads, more = [max(pad, 0) for pad in op.pads], [max(-pad, 0) for pad in op.pads]
+    parameters = {0: len(found.bias), 5: 1, 6: found.weights.size, 18: more[3], 19: more[2]}
+    parameters |= {**_window(found.weights.shape[2:], op.stride, op.dilation), **_frame(pads)}
+    if op.groups > 1:
+        parameters[7] = op.groups
+    layers.weighted(node, "Deconvolution" if op.groups == 1 else "DeconvolutionDepthWise", found, parameters)
+
+
+def _affine(layers: NcnnLayers, node: QuantNode) -> None:
+    """Gains and shifts of the first axis."""
+    found = layers.constants(node)
+    gains = found.weights.reshape(-1)
+    layers.emit(node, "Scale", {0: len(gains), 1: 1}, None, [real_numbers(gains), real_numbers(found.bias)])
+
+
+def _pool(layers: NcnnLayers, node: QuantNode) -> None:
+    """Windows that begin within the pads only where the tool has them too."""
+    op = node.op
+    if min(op.pads) < 0:
+        raise NoNcnnForm("its pads are negative")
+    average = op.mode == "Average"
+    top, left, bottom, right = op.pads
+    layers.emit(
+        node,
+        "Pooling",
+        {
+            0: int(average),
+            1: op.kernel[1],
+            11: op.kernel[0],
+            2: op.stride[1],
+            12: op.stride[0],
+            3: left,
+            13: top,
+            14: right,
+            15: bottom,
+            5: 1,
+            **({6: int(op.count_pad)} if average else {}),
+        },
+    )
+
+
+def _elemwise(layers: NcnnLayers, node: QuantNode) -> None:
+    """Two at a time."""
+    op = node.op
+    weights, shifts = op.coefficients(len(node.inputs))
+    code = {"Sum": _ADD, "Prod": _MULTIPLY, "Max": _MAXIMUM, "Min": _MINIMUM}.get(op.operation)
+    if code is None:
+        raise NoNcnnForm(f"{op.operation} of tensors")
+    inputs = layers.sources(node)
+    behind: list[Unary] = []
+    if op.operation == "Sum":
+        inputs = [
+            blob if weight == 1 else layers.between(node, "BinaryOp", [blob], scaled(weight).parameters)
+            for blob, weight in zip(inputs, weights, strict=True)
+        ]
+        if sum(shifts):
+            behind = [shifted(sum(shifts))]
+    if len(inputs) == 1:
+        return layers.chain(node, [], inputs, [*behind, *layers.steps(node)])
+    current = inputs[0]
+    for other in inputs[1:-1]:
+        current = layers.between(node, "BinaryOp", [current, other], {0: code})
+    return layers.emit(node, "BinaryOp", {0: code}, [current, inputs[-1]], steps=[*behind, *layers.steps(node)])
+
+
+def _concat(layers: NcnnLayers, node: QuantNode) -> None:
+    """Of channels, the first axis."""
+    layers.emit(node, "Concat", {0: 0})
+
+
+def _function(layers: NcnnLayers, node: QuantNode) -> None:
+    layers.chain(node, [], None, [*layers.function(node.op.function), *layers.steps(node)])
+
+
+def _softmax(layers: NcnnLayers, node: QuantNode) -> None:
+    """Over the channels."""
+    if node.op.group_size:
+        raise NoNcnnForm("a Softmax of groups")
+    log = [Unary("UnaryOp", {0: 8})] if node.op.log else []
+    layers.emit(node, "Softmax", {0: 0, 1: 1}, steps=[*log, *layers.steps(node)])
+
+
+def _resize(layers: NcnnLayers, node: QuantNode) -> None:
+    op, shape = node.op, layers.graph.shape(node.inputs[0])
+    if op.mode == "Nearest":
+        for inputs, outputs in zip(shape[2:], op.size, strict=True):
+            scale = np.float32(inputs) / np.float32(outputs)
+            found = np.minimum((np.arange(outputs, dtype=np.float32) * scale).astype(np.int64), inputs - 1)
+            if not np.array_equal(found, op.taps(inputs, outputs)[0]):
+                raise NoNcnnForm(f"the nearest of {inputs} positions at {outputs}, which it rounds otherwise")
+    elif op.coordinates == "Asymmetric":
+        raise NoNcnnForm("asymmetric coordinates between positions")
+    aligned = op.mode != "Nearest" and op.coordinates == "AlignCorners"
+    layers.emit(node, "Interp", {0: 1 if op.mode == "Nearest" else 2, 3: op.size[0], 4: op.size[1], 6: int(aligned)})
+
+
+def _padding(layers: NcnnLayers, node: QuantNode) -> None:
+    """A crop, then zeros around it."""
+    shape, pads = layers.graph.shape(node.inputs[0]), node.op.pads
+    top, left, bottom, right = pads
+    chained: list[tuple[str, dict[int, Value], tuple[bytes, ...]]] = []
+    if min(pads) < 0:
+        begins, ends = [max(-top, 0), max(-left, 0)], [shape[2] - max(-bottom, 0), shape[3] - max(-right, 0)]
+        chained.append(("Crop", {9: begins, 10: ends, 11: [1, 2]}, ()))
+    if max(pads) > 0:
+        chained.append(("Padding", {0: max(top, 0), 1: max(bottom, 0), 2: max(left, 0), 3: max(right, 0)}, ()))
+    layers.chain(node, chained)
+
+
+def _reshape(layers: NcnnLayers, node: QuantNode) -> None:
+    """Both have the first axis outermost."""
+    shape, out = layers.graph.shape(node.inputs[0]), layers.graph.shape(node.output)
+    if tuple(shape) == tuple(out):
+        return layers.chain(node, [])
+    if len(out) == 2:
+        return layers.emit(node, "Flatten")
+    return layers.emit(node, "Reshape", dims(out))
+
+
+def _transpose(layers: NcnnLayers, node: QuantNode) -> None:
+    if len(node.op.perm) != 4:
+        raise NoNcnnForm(f"a transposition of {len(node.op.perm)} axes")
+    names = "".join("NCHW"[axis] for axis in node.op.perm[:0:-1])
+    if "N" in names:
+        raise NoNcnnForm("it moves the axis of the stimuli")
+    layers.emit(node, "Permute", {0: ("WHC", "HWC", "WCH", "CWH", "HCW", "CHW").index(names)})
+
+
+def _select(layers: NcnnLayers, node: QuantNode) -> None:
+    """A range of each axis."""
+    axes = [(axis, taken) for axis, taken in enumerate(node.op.indices) if taken is not None]
+    if any(tuple(taken) != tuple(range(taken[0], taken[0] + len(taken))) for _, taken in axes):
+        raise NoNcnnForm("it takes positions that do not follow each other")
+    begins, ends = [taken[0] for _, taken in axes], [taken[-1] + 1 for _, taken in axes]
+    layers.chain(node, [("Crop", {9: begins, 10: ends, 11: [axis for axis, _ in axes]}, ())] if axes else [])
+
+
+def _shuffle(layers: NcnnLayers, node: QuantNode) -> None:
+    layers.emit(node, "PixelShuffle", {0: node.op.block, 1: int(not node.op.channels_first)})
+
+
+def _lrn(layers: NcnnLayers, node: QuantNode) -> None:
+    """Across channels; ncnn divides by the size."""
+    op = node.op
+    if op.size % 2 == 0:
+        raise NoNcnnForm("a window of an even number of channels")
+    layers.emit(node, "LRN", {0: 0, 1: op.size, 2: float(op.alpha * op.size), 3: float(op.beta), 4: float(op.k)})
+
+
+def _same(layers: NcnnLayers, node: QuantNode) -> None:
+    """The input itself, within other limits: blobs between layers are real numbers."""
+    layers.chain(node, [])
+
+
+LOWERINGS: dict[str, Lowering] = {
+    "Activation": _function,
+    "Affine": _affine,
+    "Concat": _concat,
+    "Conv": _conv,
+    "Convert": _same,
+    "Deconv": _deconv,
+    "DepthToSpace": _shuffle,
+    "ElemWise": _elemwise,
+    "Fc": _fc,
+    "Identity": _same,
+    "IndexSelect": _select,
+    "LRN": _lrn,
+    "Padding": _padding,
+    "Pool": _pool,
+    "Reshape": _reshape,
+    "Resize": _resize,
+    "Softmax": _softmax,
+    "Transpose": _transpose,
+}
+"""How layers are written, by operator kind."""

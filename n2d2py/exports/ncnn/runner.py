@@ -1,0 +1,120 @@
+"""Running an export in ncnn, with the kernels that its users get."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.arithmetic import NumType
+from n2d2py.exports.stimuli import read_arrays
+from n2d2py.graph import QuantGraph
+from n2d2py.runtime.runner import Runner
+
+_STEP = 1.5 / 255
+"""Of a network whose blobs are rounded as the tool rounds them."""
+_STEPS = 8.5 / 255
+"""Else layers in floating point read real numbers that were not rounded, half a step off, which a layer may magnify."""
+_REAL = 1e-3
+"""Convolutions by Winograd's transformation, of the largest magnitude."""
+
+
+class NcnnRunner(Runner):
+    """The network in ncnn, a stimulus at a time.
+
+    Attributes:
+        settings: of `net.opt`: float32 and int8 on one core.
+    """
+
+    label = "ncnn"
+    remedy = "pip install n2d2py[ncnn]"
+    slack = _STEPS
+    settings: Mapping[str, Any] = {
+        "num_threads": 1,
+        "use_vulkan_compute": False,
+        **{f"use_{name}": False for name in ("fp16_packed", "fp16_storage", "fp16_arithmetic", "bf16_storage", "bf16_packed")},
+    }
+
+    def __init__(self, folder: Path, details: Mapping[str, Any]):
+        self._folder, self._details = folder, details
+        self.slack = (_STEP if details["rounded"] else _STEPS) if details["integers"] else _REAL
+
+    @classmethod
+    def missing(cls, details: Mapping[str, Any]) -> str:
+        """What this machine lacks."""
+        try:
+            return "" if find_spec("ncnn") else "no ncnn"
+        except ValueError:  # a module without a specification
+            return "no ncnn"
+
+    def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
+        """Stored outputs in the types of `graph`."""
+        inputs = read_arrays(self._folder, len(graph.inputs), count)
+        net, wanted = _opened(self._folder, self._details, self.settings), list(graph.outputs)
+        found: dict[str, list[np.ndarray]] = {name: [] for name in wanted}
+        for sample in log.progress(zip(*inputs, strict=True), "running the network", total=count, unit="stimulus"):
+            for name, values in _run(net, self._details, sample, wanted).items():
+                found[name].append(values)
+        return {
+            name: graph.type(name).quantize(np.stack(values).reshape(count, *graph.shape(name)[1:]))
+            for name, values in found.items()
+        }
+
+    def network(self) -> Any:
+        """What -compare asks for the layers."""
+        return _Layers(self._details, _opened(self._folder, self._details, {**self.settings, "lightmode": False}))
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes of the files."""
+        return {name: (self._folder / self._details[name]).stat().st_size for name in ("param", "bin")}
+
+
+class _Layers:
+    """The network with all its blobs kept."""
+
+    def __init__(self, details: Mapping[str, Any], net: Any):
+        self._details, self._net = details, net
+
+    def layers(self, *inputs: np.ndarray) -> dict[str, np.ndarray]:
+        """Real results by tensor, (N, ...), for stored inputs."""
+        found: dict[str, list[np.ndarray]] = {}
+        for sample in zip(*inputs, strict=True):
+            for name, values in _run(self._net, self._details, sample, list(self._details["blobs"]), keep=True).items():
+                found.setdefault(name, []).append(values)
+        return {name: np.stack(values) for name, values in found.items()}
+
+
+def _opened(folder: Path, details: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:
+    """The network by ncnn."""
+    net = import_module("ncnn").Net()
+    for name, value in settings.items():
+        setattr(net.opt, name, value)
+    for load, name in ((net.load_param, "param"), (net.load_model, "bin")):
+        if load(str(folder / details[name])) != 0:
+            raise RuntimeError(f"ncnn does not read {details[name]}")
+    return net
+
+
+def _run(
+    net: Any, details: Mapping[str, Any], sample: tuple[np.ndarray, ...], wanted: list[str], keep: bool = False
+) -> dict[str, np.ndarray]:
+    """Real numbers of tensors (C, H, W) or (C), for the stored inputs of one stimulus."""
+    library = import_module("ncnn")
+    extractor = net.create_extractor()
+    extractor.set_light_mode(not keep)
+    for name, stored in zip(details["inputs"], sample, strict=True):
+        real = NumType(**details["types"][name]).dequantize(stored)
+        extractor.input(details["blobs"][name], library.Mat(np.ascontiguousarray(real, np.float32)).clone())
+    found = {}
+    for name in wanted:
+        status, blob = extractor.extract(details["blobs"][name])
+        if status != 0:
+            raise RuntimeError(f"ncnn does not compute '{name}'")
+        values = np.array(blob, np.float32)
+        found[name] = values * np.float32(details["types"][name]["scale"]) if name in details["stored"] else values
+    return found

@@ -1,0 +1,87 @@
+"""The export NCNN as `-export NCNN` finds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from n2d2py import log
+from n2d2py.errors import N2D2Error
+from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, no_layers
+from n2d2py.exports.ncnn.layers import NcnnChoices
+from n2d2py.exports.ncnn.model import NcnnModel, write_model
+from n2d2py.exports.ncnn.parameters import PARAMETERS
+from n2d2py.exports.ncnn.readme import arrays_header, numbers_header, readme
+from n2d2py.exports.ncnn.runner import NcnnRunner
+from n2d2py.exports.registry import register
+from n2d2py.exports.stimuli import write_arrays
+from n2d2py.exports.writer import model_file
+from n2d2py.files import write_text
+
+
+class NcnnTarget(Target[NcnnModel]):
+    """The network for ncnn: int8 with scales in the file, or real numbers with `-nbbits -32` and `-16`."""
+
+    name = "NCNN"
+    parameters = PARAMETERS
+    quantization = QuantDefaults(unsigned=False, input_bits=8, mixed=False, wide_joins=False)
+    needs_plan = False
+    runner = NcnnRunner
+
+    def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
+        """-nbbits -16 stores in half precision anyway; real numbers are not rounded."""
+        found = {"Fp16Storage": "-nbbits -16 stores weights in half precision"} if bits == -16 else {}
+        return found | ({"RoundBlobs": "there are no integers to round to"} if bits < 0 else {})
+
+    def prepare(self, request: ExportRequest) -> Prepared[NcnnModel]:
+        """E704 without layers, E705 other numbers than int8 and float32, E701 layers that ncnn does not have."""
+        if not request.graph.nodes:
+            return Prepared(request, [no_layers(request.graph)])
+        if request.graph.bits not in (8, -32, -16):
+            text = f"the export NCNN has integers of 8 bits, or float32, not -nbbits {request.graph.bits}"
+            return Prepared(request, [N2D2Error("E705", text, remedy="use -nbbits 8, -32 or -16")])
+        made = Prepared.of(request, partial(write_model, request.graph, _choices(request)))
+        if request.parameters.get("Fp16Storage") and made.content is not None and not made.content.halves:
+            log.warning("W109", "Fp16Storage has no effect: no layer has real weights", remedy="remove it")
+        return made
+
+    def details(self, prepared: Prepared[NcnnModel]) -> dict[str, Any]:
+        """What the runner needs: the files, and the blobs of tensors with their types."""
+        graph, made = prepared.request.graph, prepared.result
+        produced = [name for node in graph.nodes for name in node.outputs]
+        return {
+            "param": model_file(graph.name, "param"),
+            "bin": model_file(graph.name, "bin"),
+            "integers": graph.bits > 0,
+            "rounded": _choices(prepared.request).round_blobs,
+            "inputs": list(graph.inputs),
+            "layers": made.network.types,
+            "blobs": {name: made.blobs[name] for name in [*graph.inputs, *produced]},
+            "stored": list(made.stored),
+            "types": {name: asdict(graph.type(name)) for name in [*graph.inputs, *produced]},
+        }
+
+    def write(self, prepared: Prepared[NcnnModel], folder: Path) -> None:
+        """Writes both files, their binary forms, the stimuli and a README."""
+        request, network = prepared.request, prepared.result.network
+        path = folder / model_file(request.graph.name, "param")
+        write_text(path, network.text())
+        path.with_suffix(".bin").write_bytes(network.weights())
+        if request.parameters.get("ModelArray", True):
+            path.with_suffix(".param.bin").write_bytes(network.binary())
+            write_text(path.with_suffix(".id.h"), numbers_header(network, path.stem))
+            write_text(path.with_suffix(".mem.h"), arrays_header(network, path.stem))
+        if request.stimuli.count:
+            write_arrays(request.stimuli, folder)
+        write_text(folder / "README.md", readme(request, prepared.result, path.stem, _choices(request).half))
+
+
+def _choices(request: ExportRequest) -> NcnnChoices:
+    half = request.graph.bits == -16 or bool(request.parameters.get("Fp16Storage"))
+    return NcnnChoices(half, bool(request.parameters.get("RoundBlobs")))
+
+
+register(NcnnTarget())

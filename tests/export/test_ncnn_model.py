@@ -1,0 +1,459 @@
+"""The export NCNN: ncnn computes the layers of the tool, in integers and in real numbers."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support import branched_networks
+from support.layer_params import real_params
+
+from n2d2py.cli import main
+from n2d2py.exports import ExportRequest, StoredStimuli, find_target
+from n2d2py.exports.ncnn.file import TYPES, NetworkFile, real_numbers, real_weights_of
+from n2d2py.exports.ncnn.layers import LOWERINGS
+from n2d2py.exports.ncnn.runner import NcnnRunner
+from n2d2py.graph import Graph, Node, QuantGraph
+from n2d2py.graph.forms import Weighted
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.depth_to_space import DepthToSpace, SpaceToDepth
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.functions import FUNCTIONS, Clip, Elu, Gelu, GeluTanh, HardSigmoid, HardSwish, LeakyRectifier, Step, Tanh
+from n2d2py.operators.identity import Identity
+from n2d2py.operators.index_select import IndexSelect
+from n2d2py.operators.lrn import LRN
+from n2d2py.operators.padding import Padding
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.resize import Resize
+from n2d2py.operators.softmax import Softmax
+from n2d2py.operators.transpose import Transpose
+from n2d2py.quant.calibration import quantize
+from n2d2py.quant.float_fallback import insert_conversions
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.quantize import float_graph
+from n2d2py.quant.simulator import quantize_inputs, run_node
+from n2d2py.quant.statistics import collect
+
+ROOT = Path(__file__).resolve().parents[2]
+OPTIONS = {"zero_points": False, "unsigned": False, "input_bits": 8, "mixed": False, "wide_joins": False}
+
+
+def _single(op, channels: int = 2, params=None, activation=None, behind: bool = False) -> Graph:
+    """x - op - y; with other than two channels a convolution before it, with `behind` one behind it."""
+    graph = Graph("single")
+    graph.add_input("x", (1, 2, 8, 8))
+    rng, tensor = np.random.default_rng(3), "x"
+    if channels != 2:
+        graph.add(Node("first", Conv(), ["x"], ["first"], real_params(rng, channels, 2, 1, 1)))
+        tensor = "first"
+    graph.add(Node("y", op, [tensor], ["y"], real_params(rng, *params) if params else {}, activation))
+    graph.outputs = ["y"]
+    if behind:
+        graph.add(Node("z", Conv(), ["y"], ["z"], real_params(rng, 3, graph.shape("y")[1], 1, 1)))
+        graph.outputs = ["z"]
+    graph.verify()
+    return graph
+
+
+def _binary(op, activation=None, other: tuple[int, int] = (8, 8)) -> Graph:
+    """x - a, b - op - y."""
+    graph, rng = Graph("binary"), np.random.default_rng(3)
+    graph.add_input("x", (1, 2, 8, 8))
+    graph.add(Node("a", Conv(), ["x"], ["a"], real_params(rng, 4, 2, 1, 1), Clip(0.0)))
+    graph.add(Node("b", Conv(pads=(1, 1, 1, 1)), ["x"], ["b"], real_params(rng, 4, 2, 3, 3)))
+    second = "b"
+    if other == (1, 1):
+        graph.add(Node("mean", Pool("Average", (8, 8)), ["b"], ["mean"]))
+        second = "mean"
+    graph.add(Node("y", op, ["a", second], ["y"], {}, activation))
+    graph.outputs = ["y"]
+    graph.verify()
+    return graph
+
+
+def _three(operation: str, weights=(), shifts=()) -> Graph:
+    graph = _binary(ElemWise("Sum"))
+    graph.add(Node("w", ElemWise(operation, weights, shifts), ["a", "y", "b"], ["w"]))
+    graph.outputs = ["w", "b"]
+    return graph
+
+
+def _function(function) -> Graph:
+    return _single(Activation(function), 4)
+
+
+CONVOLUTIONS = {
+    "conv": lambda: _single(Conv(pads=(1, 1, 1, 1)), params=(8, 2, 3, 3), activation=Clip(0.0)),
+    "padded": lambda: _single(Conv(stride=(2, 1), pads=(1, 0, 2, 1)), params=(8, 2, 3, 2)),
+    "dilated": lambda: _single(Conv(dilation=(2, 1), pads=(2, 2, 2, 2)), params=(8, 2, 3, 3)),
+    "six": lambda: _single(Conv(), params=(8, 2, 3, 3), activation=Clip(0.0, 0.6)),
+    "above": lambda: _single(Conv(), params=(8, 2, 3, 3), activation=Clip(-0.2)),
+    "depthwise": lambda: _single(Conv(groups=4, pads=(1, 1, 1, 1)), 4, (4, 1, 3, 3)),
+    "depthwise, many": lambda: _single(Conv(groups=16, stride=(2, 2)), 16, (16, 1, 3, 3)),
+    "multiplied": lambda: _single(Conv(groups=4, stride=(2, 2)), 4, (12, 1, 3, 3)),
+    "grouped": lambda: _single(Conv(groups=2), 4, (6, 2, 3, 3)),
+    "requantized": lambda: _single(Conv(pads=(1, 1, 1, 1)), params=(16, 2, 3, 3), activation=Clip(0.0), behind=True),
+    "requantized depthwise": lambda: _single(Conv(groups=8, pads=(1, 1, 1, 1)), 8, (8, 1, 3, 3), behind=True),
+    "wide": lambda: _single(Conv(pads=(1, 1, 1, 1)), 32, (32, 32, 3, 3)),
+    "fc": lambda: _single(Fc(), params=(10, 128)),
+}
+MOVED = {
+    "max": lambda: _single(Pool("Max", (3, 3), (2, 2), (1, 1, 0, 0)), 4),
+    "up": lambda: _single(Resize((16, 24), "Nearest"), 4),
+    "frame": lambda: _single(Padding((1, 0, 2, 1)), 4),
+    "crop": lambda: _single(Padding((-1, 2, 3, -2)), 4),
+    "flat": lambda: _single(Reshape((256,)), 4),
+    "columns": lambda: _single(Reshape((8, 16, 2)), 4),
+    "turned": lambda: _single(Transpose((0, 2, 3, 1)), 4),
+    "swapped": lambda: _single(Transpose((0, 3, 1, 2)), 4),
+    "mirrored": lambda: _single(Transpose((0, 1, 3, 2)), 4),
+    "slice": lambda: _single(IndexSelect(((1, 2), None, (3, 4, 5, 6))), 4),
+    "shuffled": lambda: _single(DepthToSpace(2), 8),
+    "shuffled by channel": lambda: _single(DepthToSpace(2, True), 8),
+    "itself": lambda: _single(Identity(), 4),
+}
+COMPUTED = {
+    "affine": lambda: _single(Affine(), 4, (4,)),
+    "mean": lambda: _single(Pool("Average", (2, 2), (2, 2)), 4),
+    "framed mean": lambda: _single(Pool("Average", (3, 3), (2, 2), (1, 1, 1, 1)), 4),
+    "inner mean": lambda: _single(Pool("Average", (3, 3), (1, 1), (1, 1, 1, 1), False), 4),
+    "global": lambda: _single(Pool("Average", (8, 8)), 4),
+    "bilinear": lambda: _single(Resize((16, 12), "Bilinear", "HalfPixel"), 4),
+    "corners": lambda: _single(Resize((15, 15), "Bilinear", "AlignCorners"), 4),
+    "deconv": lambda: _single(Deconv(stride=(2, 2)), 4, (6, 4, 3, 3)),
+    "cropped": lambda: _single(Deconv(stride=(2, 1), pads=(1, 1, 0, 1)), 4, (6, 4, 4, 4), Clip(0.0)),
+    "longer": lambda: _single(Deconv(stride=(2, 2), pads=(1, 1, -1, 0)), 4, (6, 4, 3, 3)),
+    "grouped deconv": lambda: _single(Deconv(stride=(2, 2), groups=2), 4, (6, 2, 2, 2)),
+    "softmax": lambda: _single(Softmax(), 4),
+    "sum": lambda: _binary(ElemWise("Sum"), Clip(0.0)),
+    "weighed": lambda: _binary(ElemWise("Sum", (0.5, -2.0), (0.25, 0.5))),
+    "product": lambda: _binary(ElemWise("Prod"), None, (1, 1)),
+    "largest": lambda: _binary(ElemWise("Max")),
+    "smallest": lambda: _binary(ElemWise("Min")),
+    "three": lambda: _three("Sum", (1.0, 0.5, 1.0)),
+    "largest of three": lambda: _three("Max"),
+    "joined": lambda: _binary(Concat()),
+    "logistic": lambda: _function(FUNCTIONS["Logistic"]()),
+    "swish": lambda: _function(FUNCTIONS["Swish"]()),
+    "mish": lambda: _function(FUNCTIONS["Mish"]()),
+    "softplus": lambda: _function(FUNCTIONS["Softplus"]()),
+    "absolute": lambda: _function(FUNCTIONS["Abs"]()),
+    "exponential": lambda: _function(FUNCTIONS["Exp"]()),
+    "tanh": lambda: _function(Tanh()),
+    "steeper tanh": lambda: _function(Tanh(1.5)),
+    "hard swish": lambda: _function(HardSwish()),
+    "hard sigmoid": lambda: _function(HardSigmoid()),
+    "elu": lambda: _function(Elu(0.7)),
+    "selu": lambda: _function(Elu(1.6, 1.05)),
+    "leaky": lambda: _function(LeakyRectifier(0.1)),
+    "leaky six": lambda: _function(LeakyRectifier(0.1, 0.5)),
+    "clip": lambda: _function(Clip(-0.25, 0.5)),
+    "gelu": lambda: _function(Gelu()),
+    "gelu by tanh": lambda: _function(GeluTanh()),
+}
+REAL = {
+    "lrn": lambda: _single(LRN(3, 0.5, 0.75, 1.5), 6),
+    "log softmax": lambda: _single(Softmax(log=True), 4),
+    "conv, leaky": lambda: _single(Conv(), params=(8, 2, 3, 3), activation=LeakyRectifier(0.2)),
+    "conv, logistic": lambda: _single(Conv(), params=(8, 2, 3, 3), activation=FUNCTIONS["Logistic"]()),
+    "conv, mish": lambda: _single(Conv(), params=(8, 2, 3, 3), activation=FUNCTIONS["Mish"]()),
+    "conv, hard swish": lambda: _single(Conv(), params=(8, 2, 3, 3), activation=HardSwish()),
+    "conv, tanh": lambda: _single(Conv(), params=(8, 2, 3, 3), activation=Tanh()),
+}
+NETWORKS = {**CONVOLUTIONS, **MOVED, **COMPUTED}
+
+
+@cache
+def _typed(network: str) -> QuantGraph:
+    graph, stimuli = insert_conversions(NETWORKS[network]()), branched_networks.data(24)
+    options = QuantOptions(**OPTIONS)
+    return quantize(graph, collect(graph, [stimuli]).histograms, options, {"x": (-1.0, 1.0)}, [stimuli])[0]
+
+
+def _written(typed: QuantGraph, folder: Path, **parameters) -> tuple[NcnnRunner, dict]:
+    target = find_target("NCNN")
+    x = branched_networks.data(4, 5)
+    stimuli = StoredStimuli(tuple(quantize_inputs(typed, [x])), (np.zeros((4, 1), np.int32),))
+    prepared = target.prepare(ExportRequest(typed, stimuli, parameters={"ModelArray": False, **parameters}))
+    prepared.check()
+    target.write(prepared, folder)
+    details = target.details(prepared)
+    return NcnnRunner(folder, details), details
+
+
+@pytest.mark.parametrize("rounded", [False, True])
+@pytest.mark.parametrize("network", NETWORKS)
+def test_every_layer_is_within_a_step(network, rounded, tmp_path):
+    pytest.importorskip("ncnn")
+    typed = _typed(network)
+    runner, _ = _written(typed, tmp_path, RoundBlobs=rounded)
+    (stored,) = quantize_inputs(typed, [branched_networks.data(4, 5)])
+    found, values = runner.network().layers(stored), {"x": stored}
+    for node in typed.nodes:
+        (expected,) = run_node(typed, node, [values[name] for name in node.inputs])
+        kind = typed.type(node.output)
+        if kind.is_float:
+            assert np.abs(found[node.output].reshape(expected.shape) - expected).max() <= (1 / 128 if rounded else 1 / 32)
+            values[node.output] = expected
+            continue
+        values[node.output] = kind.quantize(found[node.output]).reshape(expected.shape)
+        off = np.abs(values[node.output].astype(int) - expected) / 256 ** (kind.bits == 16)
+        in_integers = network in CONVOLUTIONS and network not in ("multiplied", "grouped")
+        assert off.max() <= (1 if rounded or in_integers else 3), (node.name, off.max())
+        if kind.bits == 8:
+            assert (off > 0).mean() < (0.1 if rounded or in_integers or network in MOVED else 0.6), node.name
+    for name, result in runner.outputs(typed, 4).items():
+        limit = 1 if typed.type(name).bits == 8 else 256
+        assert np.abs(result.astype(float) - values[name]).max() <= limit  # other blobs are given back
+
+
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("network", [*NETWORKS, *REAL])
+def test_every_layer_in_real_numbers(network, half, tmp_path):
+    pytest.importorskip("ncnn")
+    typed = float_graph({**NETWORKS, **REAL}[network](), -16 if half else -32)
+    runner, _ = _written(typed, tmp_path)
+    (x,) = quantize_inputs(typed, [branched_networks.data(4, 5)])
+    found, values = runner.network().layers(x), {"x": x}
+    for node in typed.nodes:
+        (values[node.output],) = run_node(typed, node, [values[name] for name in node.inputs])
+        expected = values[node.output]
+        assert np.abs(found[node.output].reshape(expected.shape) - expected).max() <= 1e-4 * max(np.abs(expected).max(), 1)
+    for name, result in runner.outputs(typed, 4).items():
+        assert np.allclose(result, values[name], rtol=0, atol=1e-4 * max(np.abs(values[name]).max(), 1))
+
+
+def test_every_lowering_is_run():
+    kinds = {node.op.kind for make in {**NETWORKS, **REAL}.values() for node in make().nodes}
+    assert set(LOWERINGS) - kinds == {"Convert"}  # which `insert_conversions` adds
+    assert any(node.op.kind == "Convert" for network in NETWORKS for node in _typed(network).nodes)
+
+
+def _lines(folder: Path) -> dict[str, list[str]]:
+    """The words of each line of the .param file, by the name of its layer."""
+    words = [line.split() for line in (folder / "single.param").read_text().splitlines()[2:]]
+    return {line[1]: line for line in words}
+
+
+def test_results_that_only_convolutions_read_stay_int8(tmp_path):
+    typed = _typed("requantized")
+    _, details = _written(typed, tmp_path)
+    lines = _lines(tmp_path)
+    assert details["stored"] == ["y"]
+    assert "8=101" in lines["y"] and "9=1" in lines["y"] and "8=1" in lines["z"]
+    # weights (word, bytes), biases, scales of the weights, of the input, of the result; as ncnn reads them
+    assert (tmp_path / "single.bin").stat().st_size == (4 + 16 * 2 * 9 + 4 * (16 + 16 + 2)) + (4 + 48 + 4 * (3 + 3 + 1))
+    scales = np.frombuffer((tmp_path / "single.bin").read_bytes()[4 + 288 + 64 : 4 + 288 + 136], "<f4")
+    expected = [1 / typed.type("x").scale, 1 / typed.type("y").scale]
+    assert np.allclose(scales[16:], expected, rtol=1e-6) and (scales > 0).all()
+
+
+@pytest.mark.parametrize("network", ["multiplied", "grouped"])
+def test_groups_with_several_scales_compute_in_real_numbers(network, tmp_path):
+    _written(_typed(network), tmp_path)
+    lines = _lines(tmp_path)
+    assert lines["y"][0] == "ConvolutionDepthWise" and not any(word.startswith("8=") for word in lines["y"])
+    assert "Weighted layers in floating point: y." in (tmp_path / "README.md").read_text()
+
+
+def test_blobs_have_one_reader_and_outputs_can_be_taken_in_any_order(tmp_path):
+    pytest.importorskip("ncnn")
+    graph = _three("Sum")
+    graph.add(Node("same", Identity(), ["w"], ["same"]))
+    graph.outputs = ["b", "same", "w", "y"]
+    typed = float_graph(graph, -32)
+    runner, _ = _written(typed, tmp_path)
+    words = [line.split() for line in (tmp_path / "binary.param").read_text().splitlines()[2:]]
+    read = [name for line in words for name in line[4 : 4 + int(line[2])]]
+    made = [name for line in words for name in line[4 + int(line[2]) : 4 + int(line[2]) + int(line[3])]]
+    assert len(read) == len(set(read)) and len(made) == len(set(made)) and set(graph.outputs) <= set(made) - set(read)
+    outputs, values = runner.outputs(typed, 4), {"x": np.load(tmp_path / "stimuli.npy")}
+    for node in typed.nodes:
+        (values[node.output],) = run_node(typed, node, [values[name] for name in node.inputs])
+    for order in (typed.outputs, typed.outputs[::-1]):
+        typed.outputs = order
+        for name, result in runner.outputs(typed, 4).items():
+            assert np.allclose(result, values[name], atol=1e-4), name
+    assert set(outputs) == set(graph.outputs)
+
+
+def test_names_have_no_blanks_and_are_told_apart():
+    file = NetworkFile()
+    names = ("a b", "a_b", "a/b", "", "x" * 300, "\u00e9" * 150)
+    assert [file.blob(name) for name in names] == ["a_b", "a_b_2", "a/b_3", "_", "x" * 200, "\u00e9" * 100]
+
+
+def test_numbers_of_types_are_those_of_ncnn():
+    ncnn = pytest.importorskip("ncnn")
+    assert {name: ncnn.layer_to_index(name) for name in TYPES} == TYPES
+
+
+@pytest.mark.parametrize("network", ["requantized", "cropped", "clip", "slice", "weighed"])
+def test_the_binary_files_and_arrays_are_the_same_network(network, tmp_path):
+    ncnn = pytest.importorskip("ncnn")
+    typed = _typed(network)
+    runner, details = _written(typed, tmp_path, ModelArray=True)
+    stem = details["param"].removesuffix(".param")
+    numbers = dict(re.findall(r"const int BLOB_(\w+) = (\d+);", (tmp_path / f"{stem}.id.h").read_text()))
+    net = ncnn.Net()
+    net.opt.use_vulkan_compute = False
+    assert net.load_param_bin(str(tmp_path / f"{stem}.param.bin")) == 0
+    assert net.load_model(str(tmp_path / f"{stem}.bin")) == 0
+    (x,) = (typed.type("x").dequantize(values) for values in [np.load(tmp_path / "stimuli.npy")])
+    outputs = runner.outputs(typed, 4)
+    for name in typed.outputs:
+        for index in range(4):
+            extractor = net.create_extractor()
+            extractor.input(int(numbers["x"]), ncnn.Mat(np.ascontiguousarray(x[index], np.float32)).clone())
+            _, blob = extractor.extract(int(numbers[name]))
+            found = typed.type(name).quantize(np.array(blob)).reshape(outputs[name][index].shape)
+            assert np.array_equal(found, outputs[name][index])
+    _print_arrays(tmp_path, stem)
+    written = [(tmp_path / f"{stem}{ending}").read_bytes() for ending in (".param.bin", ".bin")]
+    assert subprocess.run([tmp_path / "main"], capture_output=True, check=True).stdout == b"".join(written)
+
+
+def _print_arrays(folder: Path, stem: str) -> None:
+    """Builds a program that prints the arrays of the header."""
+    (folder / "main.cpp").write_text(
+        f'#include <cstdio>\n#include "{stem}.id.h"\n#include "{stem}.mem.h"\nint main() {{\n'
+        f"std::fwrite({stem}_param_bin, 1, sizeof({stem}_param_bin), stdout);\n"
+        f"std::fwrite({stem}_bin, 1, sizeof({stem}_bin), stdout);\n"
+        f"return {stem}_param_id::LAYER_x + {stem}_param_id::BLOB_x; }}\n"
+    )
+    command = ["g++", "-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "main.cpp", "-o", "main"]
+    subprocess.run(command, cwd=folder, check=True)
+
+
+def test_the_text_is_read_from_memory_too(tmp_path):
+    ncnn = pytest.importorskip("ncnn")
+    _, details = _written(_typed("three"), tmp_path)
+    net = ncnn.Net()
+    assert net.load_param_mem((tmp_path / details["param"]).read_text()) == 0
+    assert net.load_model(str(tmp_path / details["bin"])) == 0
+    assert list(net.output_names()) == ["b", "w"]
+
+
+def test_half_precision_halves_the_weights_and_keeps_the_biases(tmp_path):
+    pytest.importorskip("ncnn")
+    typed = float_graph(NETWORKS["fc"](), -32)
+    (tmp_path / "half").mkdir()
+    whole, _ = _written(typed, tmp_path)
+    half, _ = _written(typed, tmp_path / "half", Fp16Storage=True)
+    assert [folder.stat().st_size for folder in (tmp_path / "single.bin", tmp_path / "half" / "single.bin")] == [
+        4 + 4 * 1280 + 40,
+        4 + 2 * 1280 + 40,
+    ]
+    one, other = (runner.outputs(typed, 4)["y"] for runner in (whole, half))
+    assert 0 < np.abs(one - other).max() < 2e-3 * np.abs(one).max()
+
+
+@pytest.mark.parametrize("network", ["fc", "deconv"])
+def test_half_precision_without_real_weights_is_warned_of(network, caplog):
+    prepared = find_target("NCNN").prepare(ExportRequest(_typed(network), parameters={"Fp16Storage": True}))
+    prepared.check()
+    told = [record.getMessage() for record in caplog.records]
+    assert any("Fp16Storage has no effect" in text for text in told) == (network == "fc")
+
+
+def test_weights_of_half_precision_fill_whole_words():
+    assert len(real_weights_of(np.ones(3), True)) == 4 + 8 and len(real_numbers([1.0])) == 4
+
+
+def _refused(graph: QuantGraph, **parameters) -> list[str]:
+    problems = find_target("NCNN").prepare(ExportRequest(graph, parameters=parameters)).problems
+    assert {error.code for error in problems} == {"E701"}
+    return [str(error) for error in problems]
+
+
+def test_what_ncnn_lacks_is_listed_all_at_once():
+    graph = _single(SpaceToDepth(2), 4)
+    graph.add(Node("z", ElemWise("AbsSum"), ["y", "y"], ["z"]))
+    graph.add(Node("step", Activation(Step(0.0)), ["z"], ["step"]))
+    graph.add(Node("picked", IndexSelect(((3, 0), None, None)), ["step"], ["picked"]))
+    graph.add(Node("up", Resize((7, 9), "Bilinear", "Asymmetric"), ["picked"], ["up"]))
+    graph.outputs = ["up"]
+    found = _refused(float_graph(graph, -32))
+    reasons = ("'y': SpaceToDepth", "'z': AbsSum", "'step': the function Step", "'picked': it takes", "'up': asymmetric")
+    assert len(found) == len(reasons)
+    for text, reason in zip(found, reasons, strict=True):
+        assert reason in text and "which ncnn does not have" in text and "-export CPP" in text
+
+
+def test_zero_points_and_unsigned_integers_are_refused():
+    graph, stimuli = NETWORKS["requantized"](), branched_networks.data(24)
+    for options, reason in (({}, "which is uint8 up to 255"), ({"bits": 16}, "")):
+        typed = quantize(graph, collect(graph, [stimuli]).histograms, QuantOptions(**options), {"x": (-1.0, 1.0)}, [stimuli])[0]
+        if reason:
+            (text,) = _refused(typed)
+            assert reason in text and text.endswith("let n2d2py quantize the network in floating point for this export")
+        else:
+            (error,) = find_target("NCNN").prepare(ExportRequest(typed)).problems
+            assert error.code == "E705" and "-nbbits 16" in str(error)
+
+
+def test_sums_beyond_32_bits_are_refused():
+    typed = _typed("fc")
+    node = replace(typed.nodes[0], form=Weighted(np.full((10, 133_200), 127, np.int8), np.zeros(10, np.int32)))
+    assert "sums beyond 32 bits" in _refused(replace(typed, nodes=[node]))[0]
+
+
+def test_weights_beyond_half_precision_are_refused():
+    graph = NETWORKS["fc"]()
+    graph.nodes[0].params["weights"][0, 0] = 1e5
+    (text,) = _refused(float_graph(graph, -32), Fp16Storage=True)
+    assert "a weight beyond 65504" in text and text.endswith("leave out Fp16Storage")
+    find_target("NCNN").prepare(ExportRequest(float_graph(graph, -32))).check()
+
+
+WORDS = [
+    str(ROOT / "models/LeNet.ini"),
+    "-seed",
+    "1",
+    "-w",
+    str(ROOT / "models/LeNet.npz"),
+    "-export",
+    "NCNN",
+    "-nb-test",
+    "60",
+]
+
+
+@pytest.mark.parametrize("bits", ["8", "-32", "-16"])
+def test_the_command_line_exports_tests_and_compares(bits, tmp_path, capsys):
+    pytest.importorskip("ncnn")
+    words = [*WORDS, "-nbbits", bits, "-calib", "50", "-db-export", "60", "-test", "-compare", "8"]
+    assert main([*words, "-o", str(tmp_path / "one")]) == 0
+    text = capsys.readouterr().out
+    allowed = {"8": "3.33333", "-32": "0.1", "-16": "0.1"}[bits]
+    assert f"layers: values within {allowed} % of the range of Python's, layer by layer" in text and re.search(
+        r"^ncnn +60 ", text, re.MULTILINE
+    )
+    assert main([*words[:-3], "-o", str(tmp_path / "two")]) == 0
+    (one,), (two,) = ((tmp_path / name).glob("export_NCNN_*") for name in ("one", "two"))
+    assert one.name == {"8": "export_NCNN_int8", "-32": "export_NCNN_float32"}.get(bits, one.name)
+    endings = ("param", "bin", "param.bin", "id.h", "mem.h")
+    for ending in endings:
+        assert (one / f"LeNet.{ending}").read_bytes() == (two / f"LeNet.{ending}").read_bytes()
+
+
+def test_without_the_package_the_export_is_written_and_the_extra_named(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "ncnn", None)
+    assert NcnnRunner.missing({}) == "no ncnn"
+    words = [*WORDS, "-nbbits", "8", "-calib", "20", "-db-export", "4", "-test"]
+    assert main([*words, "-o", str(tmp_path)]) == 0
+    told = capsys.readouterr().err
+    assert "W801: no ncnn: the ncnn export is not tested; pip install n2d2py[ncnn]" in told
+    assert (tmp_path / "export_NCNN_int8" / "LeNet.param").is_file()
