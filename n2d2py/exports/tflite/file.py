@@ -40,11 +40,17 @@ def int8_grid(kind: NumType) -> tuple[np.float32, int]:
 
 
 class ModelFile:
-    """A model being written. Tensors are known by their index."""
+    """A model being written. Tensors are known by their index.
+
+    Attributes:
+        codes: the operators, in the order in which they are first used.
+        versions: by operator, that of its first form with all that is written; 2 without an entry.
+    """
 
     def __init__(self, schema: Any):
         self.schema = schema
         self.codes: list[str] = []
+        self.versions = dict(_VERSIONS)
         self._operators: list[Any] = []
         self._tensors: list[Any] = []
         self._buffers: list[Any] = [schema.BufferT()]
@@ -108,7 +114,7 @@ class ModelFile:
             entry = schema.OperatorCodeT()
             number = getattr(schema.BuiltinOperator, code)
             entry.builtinCode, entry.deprecatedBuiltinCode = number, min(number, 127)
-            entry.version = _VERSIONS.get(code, 2)
+            entry.version = self.versions.get(code, 2)
             model.operatorCodes.append(entry)
         builder = flatbuffers.Builder(1 << 20)
         builder.Finish(model.Pack(builder), b"TFL3")
