@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.errors import Location, N2D2Error
-from n2d2py.frontend.tflite.flatbuffer import DamagedFile, Table
+from n2d2py.frontend.tflite.flatbuffer import DamagedFile, FlatTable
 from n2d2py.frontend.tflite.schema import CUSTOM, IDENTIFIER, INT4, OPERATORS, OTHER_TYPES, TYPES
 from n2d2py.graph.shapes import Shape
 
@@ -55,7 +55,7 @@ class TfliteOperator:
     code: str
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    options: Table | None
+    options: FlatTable | None
     custom: bool = False
 
 
@@ -108,7 +108,7 @@ def _invalid(path: str, what: str) -> N2D2Error:
 
 
 def _parsed(data: bytes, path: str) -> TfliteFile:
-    model = Table.root(data)
+    model = FlatTable.root(data)
     if model.integer(0, "<I") != 3:
         raise _invalid(path, f"the schema of the file has version {model.integer(0, '<I')}, not 3")
     graphs = model.tables(2, _MOST_TABLES)
@@ -146,7 +146,7 @@ def _parsed(data: bytes, path: str) -> TfliteFile:
     return TfliteFile(path, tuple(tensors), tuple(operators), *ends)
 
 
-def _code(entry: Table) -> tuple[str, bool]:
+def _code(entry: FlatTable) -> tuple[str, bool]:
     """(name of an operator, whether it is a custom one)."""
     number = max(entry.integer(0, "<b"), entry.integer(3))
     if number == CUSTOM:
@@ -171,7 +171,7 @@ def _check_order(operators: list[TfliteOperator], tensors: list[TfliteTensor], i
             known.add(at)
 
 
-def _tensor(entry: Table, index: int, buffers: list[Table], data: bytes, names: set[str], path: str) -> TfliteTensor:
+def _tensor(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes, names: set[str], path: str) -> TfliteTensor:
     name = made = entry.text(3) or f"tensor_{index}"
     number = 2
     while made in names:
@@ -211,7 +211,7 @@ def _tensor(entry: Table, index: int, buffers: list[Table], data: bytes, names: 
     return TfliteTensor(made, shape, dtype, scale, zero, axis, values)
 
 
-def _stored(buffer: Table, data: bytes) -> np.ndarray:
+def _stored(buffer: FlatTable, data: bytes) -> np.ndarray:
     """The bytes of a buffer: in its table, or behind the tables of a large file."""
     offset, size = buffer.integer(1, "<Q"), buffer.integer(2, "<Q")
     if offset <= 1:

@@ -16,7 +16,7 @@ class DamagedFile(Exception):
     """An offset or a length leads out of the file; the text says which."""
 
 
-class Table:
+class FlatTable:
     """A table of the buffer `data` that starts at `at`."""
 
     def __init__(self, data: bytes, at: int):
@@ -31,7 +31,7 @@ class Table:
             raise DamagedFile(f"the table at {at} ends behind the file")
 
     @classmethod
-    def root(cls, data: bytes) -> Table:
+    def root(cls, data: bytes) -> FlatTable:
         """The table that the buffer starts with."""
         if len(data) < 8:
             raise DamagedFile(f"the file has {len(data)} bytes")
@@ -73,10 +73,10 @@ class Table:
         """Whether the field is there."""
         return self._place(slot) is not None
 
-    def table(self, slot: int) -> Table | None:
+    def table(self, slot: int) -> FlatTable | None:
         """A table; None where it is left out."""
         target = self._target(slot)
-        return None if target is None else Table(self._data, target)
+        return None if target is None else FlatTable(self._data, target)
 
     def _vector(self, slot: int, width: int) -> tuple[int, int]:
         """(place of the first element, number of elements)."""
@@ -93,13 +93,13 @@ class Table:
         start, count = self._vector(slot, np.dtype(dtype).itemsize)
         return np.frombuffer(self._data, dtype, count, start)
 
-    def tables(self, slot: int, most: int) -> list[Table]:
+    def tables(self, slot: int, most: int) -> list[FlatTable]:
         """The tables of a vector, at most `most`."""
         start, count = self._vector(slot, 4)
         if count > most:
             raise DamagedFile(f"it has {count:,} tables in a row, at most {most:,} are read")
         places = [start + 4 * index for index in range(count)]
-        return [Table(self._data, place + int(self._number("<I", place, "an offset"))) for place in places]
+        return [FlatTable(self._data, place + int(self._number("<I", place, "an offset"))) for place in places]
 
     def text(self, slot: int) -> str:
         """A text, "" where it is left out."""
