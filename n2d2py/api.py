@@ -72,10 +72,10 @@ def load(
     strict: bool = False,
     progress: bool = False,
 ) -> Model:
-    """Reads an INI or ONNX file, and starts a run: what warnings it gives is part of later reports.
+    """Reads an INI, ONNX or TFLite file, and starts a run: what warnings it gives is part of later reports.
 
     Args:
-        path: NET.ini or NET.onnx.
+        path: NET.ini, NET.onnx or NET.tflite.
         target: the export that it is loaded for, such as "NVDLA"; by default that of the options, else "CPP".
         options: seed, weights, data and others.
         folder: where the weights and statistics of earlier runs are found, and what a pipeline stores is written.
@@ -194,7 +194,7 @@ def export(
     """Writes a project of a target into FOLDER/export_TARGET_<int|float><bits>; of a file or a network all steps before too.
 
     Args:
-        model: NET.ini, NET.onnx, a loaded or a quantized network; of the last one, data and the options of the steps before
+        model: NET.ini, NET.onnx, NET.tflite, a loaded or a quantized network; of the last one, data and the options of the steps before
             have no effect.
         target: such as "CPP" or "NVDLA"; None: what the network was loaded for, of a file "CPP".
         data, labels: as of `calibrate`.

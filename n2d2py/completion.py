@@ -61,7 +61,7 @@ _n2d2py() {{
         -*) COMPREPLY=($(compgen -W "{options}" -- "$word")) ;;
         *)
             while IFS= read -r file; do
-                case "$file" in *.ini|*.onnx) COMPREPLY+=("$file") ;; *) [ ! -d "$file" ] || COMPREPLY+=("$file") ;; esac
+                case "$file" in *.ini|*.onnx|*.tflite) COMPREPLY+=("$file") ;; *) [ ! -d "$file" ] || COMPREPLY+=("$file") ;; esac
             done < <(compgen -f -- "$word") ;;
     esac
 }}
@@ -94,7 +94,7 @@ def _zsh() -> str:
             "_n2d2py() {",
             "  _arguments \\",
             *lines,
-            "    '*:network:_files -g \"*.(ini|onnx)\"'",
+            "    '*:network:_files -g \"*.(ini|onnx|tflite)\"'",
             "}",
             "compdef _n2d2py n2d2py",
             "",

@@ -27,7 +27,7 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="n2d2py-batch", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("-m", nargs="+", default=[], metavar="NET", help="INI or ONNX files")
+    parser.add_argument("-m", nargs="+", default=[], metavar="NET", help="INI, ONNX or TFLite files")
     parser.add_argument("-p", nargs="+", default=[], metavar="PARAMS", help="files or presets for -export-parameters")
     parser.add_argument("-n", nargs="+", default=["8"], metavar="NBBITS", help="values for -nbbits [8]")
     parser.add_argument("-o", type=Path, default=Path("batch_export"), metavar="DIR", help="folder of the exports and logs")

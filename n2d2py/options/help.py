@@ -22,9 +22,9 @@ def help_text() -> str:
     import textwrap
 
     lines = [
-        f"n2d2py {__version__}: from an INI or ONNX network to a standalone integer C++ project",
+        f"n2d2py {__version__}: from an INI, ONNX or TFLite network to a standalone integer C++ project",
         "",
-        "usage: n2d2py [options] NET.ini|NET.onnx",
+        "usage: n2d2py [options] NET.ini|NET.onnx|NET.tflite",
     ]
     for group in dict.fromkeys(option.group for option in OPTIONS):
         lines += ["", f"{group}:"]
@@ -40,7 +40,7 @@ def options_page() -> str:
     lines = [
         "# Command line",
         "",
-        "`n2d2py [options] NET.ini|NET.onnx`. Options may stand before or after the network.",
+        "`n2d2py [options] NET.ini|NET.onnx|NET.tflite`. Options may stand before or after the network.",
         "Generated from `n2d2py/options/table.py` by `python -m n2d2py.docs`.",
     ]
     for group in dict.fromkeys(option.group for option in OPTIONS):

@@ -127,7 +127,7 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
             value = _convert(option, rest.pop(0))
             values[option.key] = (*values[option.key], value) if option.repeated else value
     if len(networks) > 1:
-        raise _error("E006", f"more than one network: {', '.join(networks)}", "give one INI or ONNX file")
+        raise _error("E006", f"more than one network: {', '.join(networks)}", "give one INI, ONNX or TFLite file")
     if not networks and not (values["h"] or values["v"] or values["completion"]):
-        raise _error("E006", "no network", "give an INI or ONNX file; see n2d2py -h")
+        raise _error("E006", "no network", "give an INI, ONNX or TFLite file; see n2d2py -h")
     return Arguments(networks[0] if networks else "", values, frozenset(given), tuple(ignored), tuple(fused))

@@ -154,7 +154,7 @@ def _warn_without_effect(a: Arguments) -> None:
         "that is for -tune": () if a.tune else ("tune-command",),
         "that is for -export": () if a.export or a.memory_report else ("db-export", "export-parameters"),
         "that is for -learn and -learn-epoch": () if a.learn or a.learn_epoch else ("stop-valid", "learn-resume", "dev"),
-        "that is for INI files": ("w-ignore",) if a.network.endswith(".onnx") else (),
+        "that is for INI files": ("w-ignore",) if a.network.endswith((".onnx", ".tflite")) else (),
     }
     for name in a.fused:
         log.notice("-%s changes nothing: %s", name, FUSED[name.split()[0]][1])
@@ -193,10 +193,10 @@ def _check_together(a: Arguments) -> None:
     ]
     if alone and not a.calib_data:
         raise N2D2Error("E007", f"-{alone[0]} belongs to -calib-data", remedy="add -calib-data PATH")
-    if a.w not in (None, "/dev/null") and a.network.endswith(".onnx"):
+    if a.w not in (None, "/dev/null") and a.network.endswith((".onnx", ".tflite")):
         raise N2D2Error(
             "E007",
-            f"-w {a.w} has no effect on an ONNX file",
+            f"-w {a.w} has no effect on an ONNX or TFLite file",
             remedy="leave it out: the file holds its weights, or name it in an INI",
         )
 

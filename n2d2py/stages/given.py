@@ -34,6 +34,7 @@ class Told:
         bgr: of Image.BitmapPixelFormat.
         names: of the classes, from the dictionary `names` that YOLO's exporters write.
         factors, offsets: what a byte is multiplied by, and what is added, for each channel (n2d2py.factors, n2d2py.offsets).
+        formula: where these come from (n2d2py.formula).
     """
 
     input_range: tuple[float, float] | None = None
@@ -41,6 +42,7 @@ class Told:
     names: tuple[str, ...] = ()
     factors: tuple[float, ...] = ()
     offsets: tuple[float, ...] = ()
+    formula: str = "n2d2py.factors and n2d2py.offsets"
 
 
 def told_by(metadata: Mapping[str, str]) -> Told:
@@ -52,6 +54,7 @@ def told_by(metadata: Mapping[str, str]) -> Told:
         pixels.startswith("bgr") if pixels else None,
         _names(lower.get("names", "")),
         *_formula(lower.get("n2d2py.factors", ""), lower.get("n2d2py.offsets", "")),
+        formula=lower.get("n2d2py.formula", Told.formula),
     )
 
 
@@ -116,7 +119,7 @@ def preprocessing(options: LoadOptions, shape: tuple[int, ...], told: Told, netw
     ):
         scale, std = 1.0, tuple(1 / factor for factor in told.factors)
         mean = tuple(-offset / factor for factor, offset in zip(told.factors, told.offsets, strict=True))
-        taken.append("values by n2d2py.factors and n2d2py.offsets")
+        taken.append(f"values by {told.formula}")
     bgr = options.bgr
     pictures = isinstance(options.data, (str, Path)) and Path(options.data).is_dir()
     if not bgr and told.bgr and pictures and shape[:1] == (3,):

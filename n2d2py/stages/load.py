@@ -113,12 +113,12 @@ def load_stage(path: Path, options: LoadOptions, folder: Path = Path()) -> Loade
     """Reads the network in a file; `folder` is where the weights and statistics of earlier runs are found, and new ones go.
 
     Raises:
-        N2D2Error: E101 and others for an unreadable file, E008 for a file that is neither INI nor ONNX.
+        N2D2Error: E101 and others for an unreadable file, E008 for a file that is no INI, ONNX or TFLite file.
     """
     params = load_params(options.parameters, options.target)
     if not path.exists():
         raise N2D2Error("E101", "the file does not exist", where=Location(str(path)), remedy="check the path")
-    if path.suffix == ".onnx":
+    if path.suffix in (".onnx", ".tflite"):
         network = _load_onnx(path, options, params, folder)
     elif path.suffix == ".ini":
         network = _load_ini(path, options, params, folder)
@@ -127,7 +127,7 @@ def load_stage(path: Path, options: LoadOptions, folder: Path = Path()) -> Loade
             "E008",
             f"'{path.suffix or path.name}' is not a known file type",
             where=Location(str(path)),
-            remedy="give an .ini or an .onnx file",
+            remedy="give an .ini, .onnx or .tflite file",
         )
     graph = with_layer_precisions(network.graph, params)
     graph.verify()
@@ -324,11 +324,11 @@ def _origin(how: Preprocessing) -> str:
 
 
 def _load_onnx(path: Path, options: LoadOptions, params: Params, folder: Path) -> LoadedNetwork:
-    """A plain ONNX file: its outputs are scored, its data are given."""
+    """A plain ONNX or TFLite file: its outputs are scored, its data are given."""
+    from n2d2py.frontend.models import load_model
     from n2d2py.frontend.onnx.importer import import_onnx
-    from n2d2py.frontend.onnx.model import load_onnx
 
-    model = load_onnx(path)
+    model = load_model(path)
     graph = import_onnx(model)
     targets = [ScoreTarget(f"{name}.Target", name) for name in graph.outputs]
     told = told_by({entry.key: entry.value for entry in model.proto.metadata_props})

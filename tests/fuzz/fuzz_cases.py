@@ -10,11 +10,12 @@ import struct
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-from fuzz_models import models, node_tests
-from fuzz_mutators import NAMES, damage_bytes, damage_model, damage_text
+from fuzz_models import models, node_tests, tflite_models
+from fuzz_mutators import NAMES, damage_bytes, damage_model, damage_text, damage_words
 
 __all__ = ["Case", "Stock", "draw", "shrunk"]
 
@@ -68,6 +69,8 @@ Winograd = 0
 """
 KINDS = {"ini": 26, "onnx": 42, "array": 12, "loadable": 7, "parameters": 5, "simulator": 8}
 """Weights of the kinds."""
+if find_spec("ai_edge_litert"):  # its schema writes the sound files
+    KINDS["tflite"] = 12
 
 
 @dataclass(frozen=True)
@@ -183,6 +186,11 @@ class Stock:
         name, data = choice.choice(self.models[: len(models())] if choice.randrange(2) else self.models)
         command = ["n2d2py", "m.onnx", *(["-describe"] if choice.randrange(3) == 0 else _export(choice))]
         return name, {"m.onnx": data, "data.bin": bytes(4096)}, "m.onnx", damage_model, command
+
+    def _tflite(self, choice: random.Random) -> tuple:
+        name, data = choice.choice(tflite_models())
+        command = ["n2d2py", "m.tflite", *(["-describe"] if choice.randrange(3) == 0 else _export(choice))]
+        return name, {"m.tflite": data}, "m.tflite", choice.choice([damage_bytes, damage_words]), command
 
     def _array(self, choice: random.Random) -> tuple:
         name = choice.choice(["npy", "npz", "weights", "weights.npy", "folder", "idx", "cifar", "statistics"])

@@ -144,3 +144,15 @@ def node_tests() -> list[tuple[str, bytes]]:
 
         found = [(case.name, case.model) for case in collect_testcases(None) if isinstance(case.model, onnx.ModelProto)]
     return [(name, model.SerializeToString()) for name, model in sorted(found, key=lambda pair: pair[0])]
+
+
+@lru_cache
+def tflite_models() -> list[tuple[str, bytes]]:
+    """(name, bytes) of .tflite files of one operator each."""
+    from support.tflite_cases import CASES, REALS
+
+    found = []
+    for name, make in {**CASES, **{f"real {name}": make for name, make in REALS.items()}}.items():
+        made, output = make()
+        found.append((name, made.file.packed("main", {"x": made.x}, {"y": output})))
+    return found

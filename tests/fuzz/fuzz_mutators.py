@@ -117,6 +117,18 @@ def damage_bytes(data: bytes, choice: random.Random) -> bytes:
     return bytes(bad)
 
 
+def damage_words(data: bytes, choice: random.Random) -> bytes:
+    """Some of the words of 4 bytes that a file of offsets consists of, as other ones of it, or as wrong numbers."""
+    bad = bytearray(data)
+    for _ in range(choice.choice((1, 1, 2, 5))):
+        at = 4 * choice.randrange(max(1, len(bad) // 4))
+        other = 4 * choice.randrange(max(1, len(bad) // 4))
+        wrong = (choice.choice(INTEGERS) % (1 << 32)).to_bytes(4, "little")
+        near = ((int.from_bytes(bad[at : at + 4], "little") + choice.choice((-4, -1, 1, 4))) % (1 << 32)).to_bytes(4, "little")
+        bad[at : at + 4] = choice.choice((wrong, near, bytes(bad[other : other + 4])))
+    return bytes(bad)
+
+
 def damage_text(data: bytes, choice: random.Random) -> bytes:
     """A changed value, key, section or line of an INI; now and then wrong bytes."""
     if choice.randrange(8) == 0:

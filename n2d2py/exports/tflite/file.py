@@ -49,12 +49,18 @@ def int8_grid(kind: NumType) -> tuple[np.float32, int]:
 
 
 class ModelFile:
-    """A model being written. Tensors are known by their index."""
+    """A model being written. Tensors are known by their index.
+
+    Attributes:
+        codes: the operators, in the order in which they are first used.
+        versions: by operator on integers, that of its first form with all that is written; 2 without an entry.
+    """
 
     def __init__(self, schema: Any):
         self.schema = schema
         self.codes: list[str] = []
-        self._versions: dict[str, int] = {}
+        self.versions = dict(_VERSIONS)
+        self._used: dict[str, int] = {}
         self._operators: list[Any] = []
         self._tensors: list[Any] = []
         self._buffers: list[Any] = [schema.BufferT()]
@@ -94,9 +100,10 @@ class ModelFile:
         """Adds an operator; `options`: the name of its table of options."""
         if code not in self.codes:
             self.codes.append(code)
-        integers = any(self._tensors[one].type == self.schema.TensorType.INT8 for one in [*inputs, output])
-        version = _VERSIONS.get(code, 2) if integers else _REAL_VERSIONS.get(code, 1)
-        self._versions[code] = max(version, self._versions.get(code, 1))
+        others = (self.schema.TensorType.FLOAT32, self.schema.TensorType.INT32)
+        integers = any(self._tensors[one].type not in others for one in [*inputs, output] if one >= 0)
+        version = self.versions.get(code, 2) if integers else _REAL_VERSIONS.get(code, 1)
+        self._used[code] = max(version, self._used.get(code, 1))
         operator = self.schema.OperatorT()
         operator.opcodeIndex = self.codes.index(code)
         operator.inputs, operator.outputs = np.array(inputs, np.int32), np.array([output], np.int32)
@@ -121,7 +128,7 @@ class ModelFile:
             entry = schema.OperatorCodeT()
             number = getattr(schema.BuiltinOperator, code)
             entry.builtinCode, entry.deprecatedBuiltinCode = number, min(number, 127)
-            entry.version = self._versions[code]
+            entry.version = self._used[code]
             model.operatorCodes.append(entry)
         builder = flatbuffers.Builder(1 << 20)
         builder.Finish(model.Pack(builder), b"TFL3")

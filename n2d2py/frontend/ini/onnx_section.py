@@ -20,7 +20,7 @@ ONNX_SECTION = Schema(
     (
         Key("Input", Kind.NAMES, doc="sections that feed the inputs of the ONNX graph, in order"),
         Key("Type", Kind.STRING, doc="ONNX"),
-        Key("File", Kind.PATH, doc="the ONNX file; looked for in the working directory, then beside the INI"),
+        Key("File", Kind.PATH, doc="the ONNX or TFLite file; looked for in the working directory, then beside the INI"),
         Key("Ignore", Kind.STRINGS, (), "nodes to leave out, by the names of their first outputs"),
         Key("IgnoreInputSize", Kind.BOOL, False, "do not compare the input size with the stimuli provider's"),
         Key("ONNX_init", Kind.BOOL, True, "load the stored weights"),

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error
+from n2d2py.frontend.models import load_model
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.layout import nhwc_inputs
-from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel, load_onnx
+from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel
 from n2d2py.graph import Graph
 from n2d2py.graph.shapes import Shape
 
@@ -35,7 +36,7 @@ def attach_onnx(
         N2D2Error: as `import_onnx`; E312 a name that the graph already has, E313 parents whose number or
             channels do not fit.
     """
-    model = load_onnx(path, ignore=ignore, ignore_init=not load_weights, seed=seed)
+    model = load_model(path, ignore=ignore, ignore_init=not load_weights, seed=seed)
     if len(parents) != len(model.inputs):
         names = ", ".join(value.name for value in model.inputs)
         raise N2D2Error(

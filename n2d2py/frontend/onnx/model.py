@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +70,7 @@ class OnnxModel:
         ignored: nodes to skip, named by their first outputs.
         load_weights: False where the layers get initial values instead of the stored weights.
         seed: of those initial values.
+        places: what stands for the names of tensors in messages, for a model that was translated.
     """
 
     path: str
@@ -81,6 +82,7 @@ class OnnxModel:
     ignored: frozenset[str] = frozenset()
     load_weights: bool = True
     seed: int = 1
+    places: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def outputs(self) -> list[str]:
@@ -89,7 +91,7 @@ class OnnxModel:
 
     def place(self, section: str | None = None) -> Location:
         """A place in this file for messages."""
-        return Location(self.path, None, section)
+        return Location(self.path, None, self.places.get(section, section) if section else section)
 
 
 def load_onnx(

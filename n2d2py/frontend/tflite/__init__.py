@@ -1,0 +1,1 @@
+"""Import of TFLite files."""

@@ -1,0 +1,245 @@
+"""A .tflite file as tensors and operators, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+from n2d2py.errors import Location, N2D2Error
+from n2d2py.frontend.tflite.flatbuffer import DamagedFile, FlatTable
+from n2d2py.frontend.tflite.schema import CUSTOM, IDENTIFIER, INT4, OPERATORS, OTHER_TYPES, TYPES
+from n2d2py.graph.shapes import Shape
+
+_MOST_BYTES = 2**31
+_MOST_TABLES = 100_000
+_MOST_DIMENSIONS = 8
+_MOST_ELEMENTS = 2**31
+
+
+@dataclass(frozen=True)
+class TfliteTensor:
+    """A tensor of the file.
+
+    Attributes:
+        name: its name, made unique.
+        shape: in the order of the file (N, H, W, C).
+        dtype: of what is stored; None for a type that is not read, which `kind` names.
+        scale, zero_point: of stored integers, one or one for each index of `axis`; both empty without.
+        values: of a constant; 4 bits are unpacked to int8.
+        refusal: why it cannot be used, "" where it can.
+    """
+
+    name: str
+    shape: Shape
+    dtype: np.dtype
+    scale: np.ndarray
+    zero_point: np.ndarray
+    axis: int = 0
+    values: np.ndarray | None = None
+    refusal: str = ""
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether its integers stand for real numbers."""
+        return self.scale.size > 0 and self.dtype.kind in "iu"
+
+
+@dataclass(frozen=True)
+class TfliteOperator:
+    """An operator: its position and name, the indexes of its tensors (-1: left out), its options."""
+
+    index: int
+    code: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    options: FlatTable | None
+    custom: bool = False
+
+
+@dataclass(frozen=True)
+class TfliteFile:
+    """The only graph of a file."""
+
+    path: str
+    tensors: tuple[TfliteTensor, ...]
+    operators: tuple[TfliteOperator, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+    def place(self, operator: TfliteOperator) -> Location:
+        """An operator, for messages."""
+        return Location(self.path, None, self.label(operator))
+
+    def label(self, operator: TfliteOperator) -> str:
+        """The index of an operator, its name and that of its result."""
+        return f"{operator.index} {operator.code} {self.tensors[operator.outputs[0]].name}"
+
+
+def read_tflite(path: Path) -> TfliteFile:
+    """The tensors and operators of a file.
+
+    Raises:
+        N2D2Error: E301 unreadable, E302 damaged or no .tflite file, E310 more than one graph.
+    """
+    name = str(path)
+    try:
+        if path.exists() and not path.is_file():
+            raise OSError(22, "not a regular file")
+        if path.stat().st_size >= _MOST_BYTES:
+            raise _invalid(name, f"the file has {path.stat().st_size:,} bytes, at most {_MOST_BYTES:,} are read")
+        data = path.read_bytes()
+    except OSError as error:
+        missing = isinstance(error, FileNotFoundError)
+        reason = "the TFLite file does not exist" if missing else f"the TFLite file cannot be read ({error.strerror})"
+        raise N2D2Error("E301", reason, where=Location(name), remedy="check the path") from None
+    if data[4:8] != IDENTIFIER:
+        raise _invalid(name, "the file is damaged, truncated or not a TFLite model")
+    try:
+        return _parsed(data, name)
+    except DamagedFile as damage:
+        raise _invalid(name, f"the file is damaged or truncated ({damage})") from None
+
+
+def _invalid(path: str, what: str) -> N2D2Error:
+    return N2D2Error("E302", what, where=Location(path), remedy="convert or download the model again")
+
+
+def _parsed(data: bytes, path: str) -> TfliteFile:
+    model = FlatTable.root(data)
+    if model.integer(0, "<I") != 3:
+        raise _invalid(path, f"the schema of the file has version {model.integer(0, '<I')}, not 3")
+    graphs = model.tables(2, _MOST_TABLES)
+    if len(graphs) != 1:
+        raise N2D2Error(
+            "E310",
+            f"the file has {len(graphs)} graphs, one is supported",
+            where=Location(path),
+            remedy="convert the model without control flow and with one signature",
+        )
+    buffers = model.tables(4, _MOST_TABLES)
+    codes = [_code(entry) for entry in model.tables(1, _MOST_TABLES)]
+    (graph,) = graphs
+    tensors: list[TfliteTensor] = []
+    names: set[str] = set()
+    for index, entry in enumerate(graph.tables(0, _MOST_TABLES)):
+        tensors.append(_tensor(entry, index, buffers, data, names, path))
+    count = len(tensors)
+    operators = []
+    for index, entry in enumerate(graph.tables(3, _MOST_TABLES)):
+        code = entry.integer(0, "<I")
+        if code >= len(codes):
+            raise DamagedFile(f"operator {index} has the code {code} of {len(codes)}")
+        inputs, outputs = (tuple(map(int, entry.vector(slot, "<i4"))) for slot in (1, 2))
+        wrong = [at for at in (*inputs, *outputs) if not -1 <= at < count] + [at for at in outputs if at < 0]
+        if wrong or not outputs:
+            raise DamagedFile(f"operator {index} names the tensors {', '.join(map(str, wrong)) or 'of no output'} of {count}")
+        options = entry.table(4) if entry.integer(3, "<B") else None
+        operators.append(TfliteOperator(index, *codes[code][:1], inputs, outputs, options, codes[code][1]))
+    ends = [tuple(map(int, graph.vector(slot, "<i4"))) for slot in (1, 2)]
+    for what, found in zip(("input", "output"), ends, strict=True):
+        if wrong := [at for at in found if not 0 <= at < count]:
+            raise DamagedFile(f"the {what} {wrong[0]} is none of the {count} tensors")
+    _check_order(operators, tensors, ends[0])
+    return TfliteFile(path, tuple(tensors), tuple(operators), *ends)
+
+
+def _code(entry: FlatTable) -> tuple[str, bool]:
+    """(name of an operator, whether it is a custom one)."""
+    number = max(entry.integer(0, "<b"), entry.integer(3))
+    if number == CUSTOM:
+        return entry.text(1) or "CUSTOM", True
+    return (OPERATORS[number] if 0 <= number < len(OPERATORS) else f"OPERATOR_{number}"), False
+
+
+def _check_order(operators: list[TfliteOperator], tensors: list[TfliteTensor], inputs: tuple[int, ...]) -> None:
+    """Every tensor is written once, before it is read."""
+    known = set(inputs)
+    if len(known) < len(inputs):
+        raise DamagedFile("an input is listed twice")
+    for operator in operators:
+        for at in operator.inputs:
+            if at >= 0 and at not in known and tensors[at].values is None and not tensors[at].refusal:
+                raise DamagedFile(f"operator {operator.index} reads '{tensors[at].name}', which nothing writes before it")
+        for at in operator.outputs:
+            if at in known or tensors[at].values is not None:
+                raise DamagedFile(
+                    f"operator {operator.index} writes '{tensors[at].name}', which is written or constant already"
+                )
+            known.add(at)
+
+
+def _tensor(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes, names: set[str], path: str) -> TfliteTensor:
+    name = made = entry.text(3) or f"tensor_{index}"
+    number = 2
+    while made in names:
+        made, number = f"{name}_{number}", number + 1
+    names.add(made)
+    shape = tuple(map(int, entry.vector(0, "<i4")))
+    if len(shape) > _MOST_DIMENSIONS or any(size < 0 for size in shape) or prod(shape) > _MOST_ELEMENTS:
+        raise DamagedFile(f"the tensor '{made}' has the shape {' x '.join(map(str, shape[:9]))}")
+    kind, at = entry.integer(1, "<b"), entry.integer(2, "<I")
+    if at >= len(buffers) and at:
+        raise DamagedFile(f"the tensor '{made}' has the buffer {at} of {len(buffers)}")
+    stored = _stored(buffers[at], data) if buffers else np.zeros(0, np.uint8)
+    numbers = entry.table(4)
+    scale = numbers.vector(2, "<f4") if numbers is not None else np.zeros(0, np.float32)
+    zero = numbers.vector(3, "<i8") if numbers is not None else np.zeros(0, np.int64)
+    axis = numbers.integer(6) if numbers is not None else 0
+    refusal = ""
+    if kind not in TYPES:
+        refusal = f"is of type {OTHER_TYPES.get(kind, f'number {kind}')}"
+    elif entry.has(6):
+        refusal = "is sparse"
+    elif entry.flag(5):
+        refusal = "is a variable, which keeps its value from run to run"
+    elif entry.integer(10, "<I"):
+        refusal = "has its values in another file"
+    elif numbers is not None and numbers.integer(4, "<B"):
+        refusal = "is quantized in a way of its own, without scale and zero point"
+    dtype = TYPES.get(kind, np.dtype(np.float32))
+    if refusal:
+        return TfliteTensor(made, shape, dtype, scale[:0], zero[:0], refusal=refusal)
+    if scale.size and dtype.kind in "iu":
+        _check_scales(made, shape, 4 if kind == INT4 else 8 * dtype.itemsize, dtype.kind == "u", scale, zero, axis)
+        zero = zero if zero.size else np.zeros(scale.size, np.int64)
+    else:
+        scale, zero = scale[:0], zero[:0]
+    values = _values(made, shape, dtype, stored, kind == INT4) if stored.size else None
+    return TfliteTensor(made, shape, dtype, scale, zero, axis, values)
+
+
+def _stored(buffer: FlatTable, data: bytes) -> np.ndarray:
+    """The bytes of a buffer: in its table, or behind the tables of a large file."""
+    offset, size = buffer.integer(1, "<Q"), buffer.integer(2, "<Q")
+    if offset <= 1:
+        return buffer.vector(0, "u1")
+    if offset + size > len(data):
+        raise DamagedFile(f"the buffer at {offset} of {size} bytes ends behind the file")
+    return np.frombuffer(data, np.uint8, size, offset)
+
+
+def _check_scales(name: str, shape: Shape, bits: int, unsigned: bool, scale: np.ndarray, zero: np.ndarray, axis: int) -> None:
+    if zero.size not in (0, scale.size):
+        raise DamagedFile(f"the tensor '{name}' has {scale.size} scales and {zero.size} zero points")
+    if scale.size > 1 and not (0 <= axis < len(shape) and shape[axis] == scale.size):
+        raise DamagedFile(f"the tensor '{name}' has {scale.size} scales for the axis {axis} of {' x '.join(map(str, shape))}")
+    if not np.all(np.isfinite(scale) & (scale > 0)):
+        raise DamagedFile(f"the tensor '{name}' has a scale that is no positive number")
+    low, high = (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    if zero.size and (zero.min() < low or zero.max() > high):
+        raise DamagedFile(f"the tensor '{name}' has a zero point outside of its {bits} bits")
+
+
+def _values(name: str, shape: Shape, dtype: np.dtype, stored: np.ndarray, packed: bool) -> np.ndarray:
+    count = prod(shape)
+    wanted = (count + 1) // 2 if packed else count * dtype.itemsize
+    if stored.size != wanted:
+        text = " x ".join(map(str, shape))
+        raise DamagedFile(f"the tensor '{name}' of {text} {dtype.name} has {stored.size:,} bytes, not {wanted:,}")
+    if packed:  # the first of two in the low bits
+        nibbles = np.stack([stored & 15, stored >> 4], axis=1).reshape(-1)[:count].astype(np.int8)
+        return ((nibbles ^ 8) - 8).astype(np.int8).reshape(shape)
+    return stored.view(dtype.newbyteorder("<")).reshape(shape).astype(dtype)

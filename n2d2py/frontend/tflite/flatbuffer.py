@@ -1,0 +1,110 @@
+"""Reads the tables of a FlatBuffer; every offset is checked before it is followed.
+
+The format (https://flatbuffers.dev/internals): a table starts with the signed distance back to its vtable; the vtable has its own
+size, that of the table, and for each field the distance from the start of the table, 0 for a field that is left out. Vectors,
+texts and tables are stored as an unsigned distance from where that distance stands; a vector starts with its length.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+
+class DamagedFile(Exception):
+    """An offset or a length leads out of the file; the text says which."""
+
+
+class FlatTable:
+    """A table of the buffer `data` that starts at `at`."""
+
+    def __init__(self, data: bytes, at: int):
+        self._data, self._at = data, at
+        self._vtable = at - int(self._number("<i", at, "a table"))
+        size = int(self._number("<H", self._vtable, "a vtable"))
+        if size < 4 or size % 2 or self._vtable + size > len(data):
+            raise DamagedFile(f"the vtable at {self._vtable} has {size} bytes")
+        self._fields = (size - 4) // 2
+        self._size = int(self._number("<H", self._vtable + 2, "a vtable"))
+        if at + self._size > len(data):
+            raise DamagedFile(f"the table at {at} ends behind the file")
+
+    @classmethod
+    def root(cls, data: bytes) -> FlatTable:
+        """The table that the buffer starts with."""
+        if len(data) < 8:
+            raise DamagedFile(f"the file has {len(data)} bytes")
+        return cls(data, struct.unpack_from("<I", data)[0])
+
+    def _number(self, kind: str, at: int, what: str) -> int | float:
+        if at < 0 or at + struct.calcsize(kind) > len(self._data):
+            raise DamagedFile(f"{what} is at {at}, behind or before the {len(self._data)} bytes of the file")
+        return struct.unpack_from(kind, self._data, at)[0]
+
+    def _place(self, slot: int) -> int | None:
+        """Where the field of a slot is stored; None for one that is left out."""
+        if slot >= self._fields:
+            return None
+        distance = int(self._number("<H", self._vtable + 4 + 2 * slot, "a field"))
+        if distance >= self._size:
+            raise DamagedFile(f"the field {slot} of the table at {self._at} is behind its end")
+        return self._at + distance if distance else None
+
+    def _target(self, slot: int) -> int | None:
+        place = self._place(slot)
+        return None if place is None else place + int(self._number("<I", place, "an offset"))
+
+    def integer(self, slot: int, kind: str = "<i", default: int = 0) -> int:
+        """A number of the format `kind` of struct."""
+        place = self._place(slot)
+        return default if place is None else int(self._number(kind, place, "a number"))
+
+    def real(self, slot: int, default: float = 0.0) -> float:
+        """A float32."""
+        place = self._place(slot)
+        return default if place is None else float(self._number("<f", place, "a number"))
+
+    def flag(self, slot: int, default: bool = False) -> bool:
+        """A truth value."""
+        return bool(self.integer(slot, "<B", int(default)))
+
+    def has(self, slot: int) -> bool:
+        """Whether the field is there."""
+        return self._place(slot) is not None
+
+    def table(self, slot: int) -> FlatTable | None:
+        """A table; None where it is left out."""
+        target = self._target(slot)
+        return None if target is None else FlatTable(self._data, target)
+
+    def _vector(self, slot: int, width: int) -> tuple[int, int]:
+        """(place of the first element, number of elements)."""
+        target = self._target(slot)
+        if target is None:
+            return 0, 0
+        count = int(self._number("<I", target, "a vector"))
+        if target + 4 + count * width > len(self._data):
+            raise DamagedFile(f"the vector at {target} of {count} elements of {width} bytes ends behind the file")
+        return target + 4, count
+
+    def vector(self, slot: int, dtype: str) -> np.ndarray:
+        """The numbers of a vector, read-only; none where it is left out."""
+        start, count = self._vector(slot, np.dtype(dtype).itemsize)
+        return np.frombuffer(self._data, dtype, count, start)
+
+    def tables(self, slot: int, most: int) -> list[FlatTable]:
+        """The tables of a vector, at most `most`."""
+        start, count = self._vector(slot, 4)
+        if count > most:
+            raise DamagedFile(f"it has {count:,} tables in a row, at most {most:,} are read")
+        places = [start + 4 * index for index in range(count)]
+        return [FlatTable(self._data, place + int(self._number("<I", place, "an offset"))) for place in places]
+
+    def text(self, slot: int) -> str:
+        """A text, "" where it is left out."""
+        start, count = self._vector(slot, 1)
+        try:
+            return self._data[start : start + count].decode()
+        except UnicodeDecodeError:
+            raise DamagedFile(f"the text at {start} is not UTF-8") from None

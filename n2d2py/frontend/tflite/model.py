@@ -1,0 +1,49 @@
+"""Reads a .tflite file for the import of ONNX."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from onnx import helper
+
+from n2d2py import log
+from n2d2py.frontend.onnx.model import OnnxModel, load_onnx
+from n2d2py.frontend.tflite.file import TfliteFile, read_tflite
+from n2d2py.frontend.tflite.operators import LOWERINGS
+from n2d2py.frontend.tflite.translation import Translation
+
+
+def load_tflite(path: str | Path, *, ignore: Iterable[str] = (), ignore_init: bool = False, seed: int = 1) -> OnnxModel:
+    """The model in a .tflite file as ONNX with its own scales and zero points; images are N, C, H, W.
+
+    `ignore`, `ignore_init` and `seed` are those of `load_onnx`.
+
+    Raises:
+        N2D2Error: E301 unreadable file, E302 not a valid model, E305 inputs that cannot be used, E310 (one for each kind)
+            operators that cannot be translated.
+    """
+    file = read_tflite(Path(path))
+    translation = Translation(file)
+    proto = translation.run(LOWERINGS)
+    helper.set_model_props(proto, _input_formula(file))
+    model = load_onnx(proto, ignore=ignore, ignore_init=ignore_init, seed=seed)
+    images = [file.tensors[index].name for index in file.inputs if len(file.tensors[index].shape) == 4]
+    if images:
+        log.notice("%s: images are height, width, channels in the file; the network takes channels, height, width", model.path)
+    return replace(model, places=translation.places)
+
+
+def _input_formula(file: TfliteFile) -> dict[str, str]:
+    """What a byte of a picture is as a real number, where the input stores bytes: n2d2py.factors and n2d2py.offsets."""
+    tensor = file.tensors[file.inputs[0]] if len(file.inputs) == 1 else None
+    if tensor is None or len(tensor.shape) != 4 or not tensor.is_quantized:
+        return {}
+    scale, zero = float(tensor.scale[0]), int(tensor.zero_point[0])
+    offset = ((0 if tensor.dtype.kind == "u" else -128) - zero) * scale
+    return {
+        "n2d2py.factors": str([scale] * tensor.shape[3]),
+        "n2d2py.offsets": str([offset] * tensor.shape[3]),
+        "n2d2py.formula": "the scale and zero point of the input",
+    }

@@ -1,0 +1,574 @@
+"""The operators of TFLite as ONNX operators on N, C, H, W, by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import prod
+
+import numpy as np
+
+from n2d2py.frontend.tflite.file import TfliteOperator, TfliteTensor
+from n2d2py.frontend.tflite.schema import ACTIVATIONS, REFLECT, SAME, VALID
+from n2d2py.frontend.tflite.translation import RefusedOperator, Translation, moved_axis
+from n2d2py.graph.shapes import Shape
+
+Lowering = Callable[[Translation, TfliteOperator], None]
+
+_LIMITS = {"RELU": (0.0, np.inf), "RELU_N1_TO_1": (-1.0, 1.0), "RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0)}
+
+
+def _option(operator: TfliteOperator, slot: int, kind: str = "<i", default: int = 0) -> int:
+    return default if operator.options is None else operator.options.integer(slot, kind, default)
+
+
+def _flag(operator: TfliteOperator, slot: int) -> bool:
+    return operator.options is not None and operator.options.flag(slot)
+
+
+def _fused(operator: TfliteOperator, slot: int) -> tuple[float, float] | None:
+    """The limits of the fused activation."""
+    number = _option(operator, slot, "<b")
+    name = ACTIVATIONS[number] if 0 <= number < len(ACTIVATIONS) else f"number {number}"
+    if name == "NONE":
+        return None
+    if name not in _LIMITS:
+        raise RefusedOperator(f"its fused activation {name} is not supported")
+    return _LIMITS[name]
+
+
+def _count(operator: TfliteOperator, inputs: int, outputs: int = 1) -> None:
+    """Refuses an operator with too few inputs, or another number of outputs."""
+    if len(operator.inputs) < inputs or len(operator.outputs) != outputs:
+        raise RefusedOperator(f"it has {len(operator.inputs)} inputs and {len(operator.outputs)} outputs")
+
+
+def _image(t: Translation, index: int) -> Shape:
+    """The shape of an image."""
+    shape = t.tensor(index).shape
+    if len(shape) != 4:
+        raise RefusedOperator(f"it reads a tensor of {len(shape)} axes, not of 4")
+    return shape
+
+
+# ---- windows ------------------------------------------------------------------------------------
+def _windows(
+    operator: TfliteOperator, sizes: Sequence[int], kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """(sizes of the result, pads as ONNX has them) of windows on an image."""
+    if min(*kernel, *stride, *dilation) < 1:
+        raise RefusedOperator(f"its kernel {kernel}, stride {stride} or dilation {dilation} is below 1")
+    padding = _option(operator, 0, "<b")
+    if padding not in (SAME, VALID):
+        raise RefusedOperator(f"its padding is number {padding}")
+    extents = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    if padding == VALID:
+        return [(n - e) // s + 1 for n, e, s in zip(sizes, extents, stride, strict=True)], [0, 0, 0, 0]
+    made = [-(-n // s) for n, s in zip(sizes, stride, strict=True)]
+    total = [max((o - 1) * s + e - n, 0) for o, s, e, n in zip(made, stride, extents, sizes, strict=True)]
+    return made, [total[0] // 2, total[1] // 2, total[0] - total[0] // 2, total[1] - total[1] // 2]
+
+
+def _bias(t: Translation, operator: TfliteOperator, at: int, outputs: int, weights: TfliteTensor) -> str | None:
+    """The bias of a layer as real numbers, in the scale of its sums."""
+    if len(operator.inputs) <= at or operator.inputs[at] < 0:
+        source, result = t.tensor(operator.inputs[0]), t.tensor(operator.outputs[0])
+        if not (source.is_quantized and weights.is_quantized and result.is_quantized):
+            return None
+        return _quantized_bias(t, f"{result.name}_bias", np.zeros(outputs, np.int32), source, weights, result)
+    tensor, source = t.tensor(operator.inputs[at]), t.tensor(operator.inputs[0])
+    if tensor.values is None:
+        raise RefusedOperator("its bias is computed at run time")
+    if tensor.values.size != outputs:
+        raise RefusedOperator(f"its bias has {tensor.values.size} elements for {outputs} outputs")
+    values = tensor.values.reshape(-1)
+    if values.dtype.kind == "f":
+        return t.constant(f"{tensor.name}_values", values.astype(np.float32))
+    if values.dtype != np.int32 or not source.is_quantized or not weights.is_quantized:
+        raise RefusedOperator(f"its bias is of {values.dtype.name}")
+    return _quantized_bias(t, tensor.name, values, source, weights, t.tensor(operator.outputs[0]))
+
+
+def _quantized_bias(
+    t: Translation, name: str, values: np.ndarray, source: TfliteTensor, weights: TfliteTensor, result: TfliteTensor
+) -> str:
+    """A bias of int32 as real numbers, with what TFLite's second rounding adds.
+
+    TFLite multiplies a sum by m / 2^31 and rounds, then shifts by s and rounds again: for sums above 0 this is
+    floor((acc m + 2^30 + 2^(30 + s)) / 2^(31 + s)), one rounding of acc + 2^30 / m. Where the type clamps what is below 0, that is all.
+    """
+    steps = source.scale[0].astype(np.float64) * weights.scale.astype(np.float64)
+    info = np.iinfo(result.dtype) if result.is_quantized else None
+    if info is not None and int(result.zero_point[0]) == info.min:
+        mantissa, exponent = np.frexp(steps / np.float64(result.scale[0]))
+        second = np.where(exponent < 0, 2.0**30 / np.rint(mantissa * 2.0**31), 0.0)
+        return t.constant(f"{name}_values", ((values.astype(np.float64) + second) * steps).astype(np.float32))
+    scale = t.constant(f"{name}_scale", steps[0].astype(np.float32) if steps.size == 1 else steps.astype(np.float32))
+    return t.emit("DequantizeLinear", [t.constant(f"{name}_stored", values), scale], t.fresh(f"{name}_real"), axis=0)
+
+
+def _layer(t: Translation, operator: TfliteOperator, kind: str, inputs: list[str | None], limits, **attributes) -> None:
+    given = [name for name in inputs if name is not None]
+    t.result(operator.outputs[0], lambda name: t.emit(kind, given, name, **attributes), limits)
+
+
+def _need_alike(t: Translation, operator: TfliteOperator, weights: TfliteTensor) -> None:
+    """Refuses real weights behind integers; integer weights behind real numbers (dynamic range) are taken as real ones."""
+    if t.tensor(operator.inputs[0]).dtype.kind != "f" and weights.dtype.kind == "f":
+        raise RefusedOperator("its input is quantized, its weights are not")
+
+
+def _conv(t: Translation, operator: TfliteOperator) -> None:
+    _count(operator, 2)
+    depthwise = operator.code == "DEPTHWISE_CONV_2D"
+    shape, weights = _image(t, operator.inputs[0]), t.tensor(operator.inputs[1])
+    _need_alike(t, operator, weights)
+    if len(weights.shape) != 4 or 0 in weights.shape:
+        raise RefusedOperator(f"its weights have the shape {' x '.join(map(str, weights.shape))}")
+    _, kh, kw, last = weights.shape
+    outputs = last if depthwise else weights.shape[0]
+    after = 1 if depthwise else 0
+    stride, dilation = (
+        (_option(operator, 2), _option(operator, 1)),
+        tuple(_option(operator, 5 + after - at, default=1) for at in (0, 1)),
+    )
+    sizes, pads = _windows(operator, shape[1:3], (kh, kw), stride, dilation)
+    if depthwise:
+        groups = shape[3]
+        if weights.shape[0] != 1 or groups == 0 or outputs % groups:
+            raise RefusedOperator(f"its weights for {outputs} outputs do not fit {groups} channels")
+        multiplier = _option(operator, 3)
+        if multiplier not in (0, outputs // groups):
+            raise RefusedOperator(f"its multiplier is {multiplier}, its weights are those of {outputs // groups}")
+        form, axis, wanted = (lambda values: values.transpose(3, 0, 1, 2)), 0, 3
+    else:
+        if shape[3] % last or outputs % (shape[3] // last or 1) or shape[3] == 0:
+            raise RefusedOperator(f"its weights of {last} channels do not fit {shape[3]}")
+        groups = shape[3] // last
+        form, axis, wanted = (lambda values: values.transpose(0, 3, 1, 2)), 0, 0
+    if weights.scale.size > 1 and weights.axis != wanted:
+        raise RefusedOperator(f"its weights have scales along the axis {weights.axis}, not {wanted}")
+    t.expect(operator.outputs[0], (shape[0], *sizes, outputs))
+    inputs = [t.real(operator.inputs[0]), t.parameter(weights, form, axis), _bias(t, operator, 2, outputs, weights)]
+    _layer(
+        t,
+        operator,
+        "Conv",
+        inputs,
+        _fused(operator, 3 + after),
+        kernel_shape=[kh, kw],
+        strides=stride,
+        dilations=dilation,
+        pads=pads,
+        group=groups,
+    )
+
+
+def _transposed_conv(t: Translation, operator: TfliteOperator) -> None:
+    _count(operator, 3)
+    source, weights = operator.inputs[2], t.tensor(operator.inputs[1])
+    shape = _image(t, source)
+    if len(weights.shape) != 4 or 0 in weights.shape or weights.shape[3] != shape[3]:
+        raise RefusedOperator(f"its weights {' x '.join(map(str, weights.shape))} do not fit {shape[3]} channels")
+    if weights.scale.size > 1 and weights.axis != 0:
+        raise RefusedOperator(f"its weights have scales along the axis {weights.axis}, not 0")
+    outputs, kh, kw, _ = weights.shape
+    stride = (_option(operator, 2), _option(operator, 1))
+    made = _image(t, operator.outputs[0])
+    back, pads = _windows(operator, made[1:3], (kh, kw), stride, (1, 1))
+    if tuple(back) != shape[1:3] or made[3] != outputs or made[0] != shape[0]:
+        raise RefusedOperator(f"its result {' x '.join(map(str, made))} does not fit its input {' x '.join(map(str, shape))}")
+    full = [(n - 1) * s + k for n, s, k in zip(shape[1:3], stride, (kh, kw), strict=True)]
+    ends = [f - o - p for f, o, p in zip(full, made[1:3], pads[:2], strict=True)]
+    moved = TfliteOperator(
+        operator.index, operator.code, (source, operator.inputs[1], *operator.inputs[3:4]), operator.outputs, None
+    )
+    _need_alike(t, moved, weights)
+    inputs = [
+        t.real(source),
+        t.parameter(weights, lambda values: values.transpose(3, 0, 1, 2), 1),
+        _bias(t, moved, 2, outputs, weights),
+    ]
+    _layer(
+        t,
+        operator,
+        "ConvTranspose",
+        inputs,
+        _fused(operator, 3),
+        kernel_shape=[kh, kw],
+        strides=stride,
+        pads=[*pads[:2], *(max(end, 0) for end in ends)],
+        output_padding=[max(-end, 0) for end in ends],
+    )
+
+
+def _fully_connected(t: Translation, operator: TfliteOperator) -> None:
+    _count(operator, 2)
+    source, weights = t.tensor(operator.inputs[0]), t.tensor(operator.inputs[1])
+    _need_alike(t, operator, weights)
+    if _option(operator, 1, "<b"):
+        raise RefusedOperator("its weights are shuffled")
+    if len(weights.shape) != 2 or 0 in weights.shape or prod(source.shape) % weights.shape[1]:
+        raise RefusedOperator(f"its weights {' x '.join(map(str, weights.shape))} do not fit {prod(source.shape)} elements")
+    if weights.scale.size > 1 and weights.axis != 0:
+        raise RefusedOperator(f"its weights have scales along the axis {weights.axis}, not 0")
+    outputs, each = weights.shape
+    rows, limits = prod(source.shape) // each, _fused(operator, 0)
+    declared = t.tensor(operator.outputs[0]).shape
+    if prod(declared) != rows * outputs or declared[-1:] != (outputs,):
+        raise RefusedOperator(f"its result is {rows} x {outputs}, but is declared as {' x '.join(map(str, declared))}")
+    kept = len(declared) > 2
+    name, bias = t.real(operator.inputs[0]), _bias(t, operator, 2, outputs, weights)
+    if kept and source.shape[:-1] == declared[:-1] and source.shape[-1] == each:  # a convolution of 1x1 over the rows
+        image, made_image = (source.shape, declared) if len(declared) == 4 else ((1, rows, 1, each), (1, rows, 1, outputs))
+        if image != source.shape:
+            name = t.reshaped(name, source.shape, image, t.fresh(f"{source.name}_rows"))
+        inputs = [name, t.parameter(weights, lambda values: values[:, :, None, None], 0), bias]
+        given = [one for one in inputs if one is not None]
+
+        def convolution(made: str) -> None:
+            if made_image == declared:
+                t.emit("Conv", given, made, kernel_shape=[1, 1])
+            else:
+                t.reshaped(t.emit("Conv", given, t.fresh(f"{made}_rows"), kernel_shape=[1, 1]), made_image, declared, made)
+
+        return t.result(operator.outputs[0], convolution, limits)
+    if source.shape != (rows, each):
+        name = t.reshaped(name, source.shape, (rows, each), t.fresh(f"{source.name}_flat"))
+    inputs = [name, t.parameter(weights, lambda values: values, 0), bias]
+    given = [one for one in inputs if one is not None]
+
+    def gemm(made: str) -> None:
+        if declared == (rows, outputs):
+            t.emit("Gemm", given, made, transB=1)
+        else:
+            t.reshaped(t.emit("Gemm", given, t.fresh(f"{made}_flat"), transB=1), (rows, outputs), declared, made)
+
+    return t.result(operator.outputs[0], gemm, limits)
+
+
+def _pool(t: Translation, operator: TfliteOperator) -> None:
+    _count(operator, 1)
+    shape = _image(t, operator.inputs[0])
+    kernel, stride = (_option(operator, 4), _option(operator, 3)), (_option(operator, 2), _option(operator, 1))
+    sizes, pads = _windows(operator, shape[1:3], kernel, stride, (1, 1))
+    t.expect(operator.outputs[0], (shape[0], *sizes, shape[3]))
+    attributes = {"kernel_shape": kernel, "strides": stride, "pads": pads}
+    if operator.code == "AVERAGE_POOL_2D":
+        attributes["count_include_pad"] = 0
+    kind = "AveragePool" if operator.code == "AVERAGE_POOL_2D" else "MaxPool"
+    _layer(t, operator, kind, [t.real(operator.inputs[0])], _fused(operator, 5), **attributes)
+
+
+# ---- elements -----------------------------------------------------------------------------------
+def _arithmetic(t: Translation, operator: TfliteOperator) -> None:
+    _count(operator, 2)
+    shapes = [t.tensor(index).shape for index in operator.inputs[:2]]
+    try:
+        t.expect(operator.outputs[0], np.broadcast_shapes(*shapes))
+    except ValueError:
+        raise RefusedOperator(f"its inputs {shapes[0]} and {shapes[1]} do not fit each other") from None
+    rank = max(map(len, shapes))
+    kind = {"ADD": "Add", "SUB": "Sub", "MUL": "Mul", "DIV": "Div", "MAXIMUM": "Max", "MINIMUM": "Min"}[operator.code]
+    limits = None if operator.code in ("MAXIMUM", "MINIMUM") else _fused(operator, 0)
+    _layer(t, operator, kind, [t.real(index, rank) for index in operator.inputs[:2]], limits)
+
+
+def _function(kind: str, t: Translation, operator: TfliteOperator, **attributes) -> None:
+    _count(operator, 1)
+    t.expect(operator.outputs[0], t.tensor(operator.inputs[0]).shape)
+    _layer(t, operator, kind, [t.real(operator.inputs[0])], None, **attributes)
+
+
+def _rectifier(t: Translation, operator: TfliteOperator) -> None:
+    _count(operator, 1)
+    t.expect(operator.outputs[0], t.tensor(operator.inputs[0]).shape)
+    name = t.real(operator.inputs[0])
+    t.result(operator.outputs[0], lambda made: t.emit("Identity", [name], made), _LIMITS[operator.code])
+
+
+def _leaky(t: Translation, operator: TfliteOperator) -> None:
+    _function("LeakyRelu", t, operator, alpha=0.0 if operator.options is None else operator.options.real(0))
+
+
+def _gelu(t: Translation, operator: TfliteOperator) -> None:
+    _function("Gelu", t, operator, approximate="tanh" if _flag(operator, 0) else "none")
+
+
+def _prelu(t: Translation, operator: TfliteOperator) -> None:
+    _count(operator, 2)
+    shape = t.tensor(operator.inputs[0]).shape
+    t.expect(operator.outputs[0], shape)
+    slopes = t.tensor(operator.inputs[1])
+    rank = len(shape)
+    if slopes.values is None or len(slopes.shape) > rank:
+        raise RefusedOperator("its slopes are computed at run time, or have more axes than its input")
+    # ONNX broadcasts slopes to the input: without the axis of the batch
+    full = (1,) * (rank - len(slopes.shape)) + slopes.shape
+    if slopes.is_quantized and slopes.scale.size > 1:
+        raise RefusedOperator("its slopes have several scales")
+    values = slopes.values.astype(np.float32)
+    if slopes.is_quantized:
+        values = (slopes.values.astype(np.float32) - np.float32(slopes.zero_point[0])) * slopes.scale[0]
+    values = values.reshape(full)
+    values = values.transpose(0, 3, 1, 2) if rank == 4 else values
+    constant = t.constant(f"{slopes.name}_values", values[0] if rank > 1 else values)
+    _layer(t, operator, "PRelu", [t.real(operator.inputs[0]), constant], None)
+
+
+def _softmax(t: Translation, operator: TfliteOperator) -> None:
+    _count(operator, 1)
+    shape = t.tensor(operator.inputs[0]).shape
+    t.expect(operator.outputs[0], shape)
+    name = t.real(operator.inputs[0])
+    beta = 0.0 if operator.options is None else operator.options.real(0)
+    if operator.code == "SOFTMAX" and beta != 1:
+        if not 0 < beta < 1e6:
+            raise RefusedOperator(f"its beta is {beta:g}")
+        factor = t.constant(f"{name}_beta", np.float32(beta))
+        name = t.emit("Mul", [name, factor], t.fresh(f"{name}_scaled"))
+    kind = "Softmax" if operator.code == "SOFTMAX" else "LogSoftmax"
+    _layer(t, operator, kind, [name], None, axis=moved_axis(-1, len(shape)))
+
+
+# ---- moves --------------------------------------------------------------------------------------
+def _reshape(t: Translation, operator: TfliteOperator) -> None:
+    """RESHAPE, SQUEEZE, EXPAND_DIMS: the shape that the result is declared in."""
+    _count(operator, 1)
+    source = t.tensor(operator.inputs[0])
+    if source.values is not None:
+        raise RefusedOperator("it moves a constant")
+    declared, name = t.tensor(operator.outputs[0]).shape, t.real(operator.inputs[0])
+    t.result(operator.outputs[0], lambda made: t.reshaped(name, source.shape, declared, made))
+
+
+def _concatenation(t: Translation, operator: TfliteOperator) -> None:
+    _count(operator, 1)
+    shapes = [t.tensor(index).shape for index in operator.inputs]
+    rank, axis = len(shapes[0]), _option(operator, 0)
+    place = moved_axis(axis, rank)
+    made = list(shapes[0])
+    made[axis] = sum(shape[axis] for shape in shapes if len(shape) == rank)
+    t.expect(operator.outputs[0], made)
+    _layer(t, operator, "Concat", [t.real(index) for index in operator.inputs], _fused(operator, 1), axis=place)
+
+
+def _pad(t: Translation, operator: TfliteOperator) -> None:
+    _count(operator, 2)
+    shape = t.tensor(operator.inputs[0]).shape
+    amounts = np.array(t.numbers(operator.inputs[1], "padding"), np.int64)
+    if amounts.size != 2 * len(shape) or amounts.min(initial=0) < 0:
+        raise RefusedOperator(f"its padding {amounts.tolist()[:10]} does not fit {len(shape)} axes")
+    amounts = amounts.reshape(-1, 2)
+    t.expect(operator.outputs[0], [size + int(pads.sum()) for size, pads in zip(shape, amounts, strict=True)])
+    if len(shape) == 4:
+        amounts = amounts[[0, 3, 1, 2]]
+    inputs: list[str | None] = [t.real(operator.inputs[0]), t.constant("pads", amounts.T.reshape(-1))]
+    mode = "constant"
+    if operator.code == "MIRROR_PAD":
+        if _option(operator, 0, "<b") != REFLECT and amounts.max(initial=0) > 0:
+            raise RefusedOperator("its mode SYMMETRIC is not supported")
+        mode = "reflect"
+    if operator.code == "PADV2":
+        at = (*operator.inputs, -1)[2]
+        fill, values = t.tensor(at), t.values(at, "value").reshape(-1)
+        if values.size != 1:
+            raise RefusedOperator(f"it has {values.size} values")
+        real = (values.astype(np.float32) - np.float32(fill.zero_point[0])) * fill.scale[0] if fill.is_quantized else values
+        inputs.append(t.constant("fill", real.reshape(()).astype(np.float32)))
+    _layer(t, operator, "Pad", inputs, None, mode=mode)
+
+
+def _mean(t: Translation, operator: TfliteOperator) -> None:
+    _count(operator, 2)
+    shape = t.tensor(operator.inputs[0]).shape
+    rank = len(shape)
+    axes = t.numbers(operator.inputs[1], "axes")
+    places = sorted({moved_axis(axis, rank) for axis in axes})
+    over = {axis % rank for axis in axes}
+    full = tuple(1 if axis in over else size for axis, size in enumerate(shape))
+    declared = full if _flag(operator, 0) else tuple(size for axis, size in enumerate(shape) if axis not in over)
+    t.expect(operator.outputs[0], declared)
+    name, axes_name = t.real(operator.inputs[0]), t.constant("axes", np.array(places, np.int64))
+
+    def mean(made: str) -> None:
+        if declared == full:
+            t.emit("ReduceMean", [name, axes_name], made, keepdims=1)
+        else:
+            t.reshaped(t.emit("ReduceMean", [name, axes_name], t.fresh(f"{made}_kept"), keepdims=1), full, declared, made)
+
+    t.result(operator.outputs[0], mean)
+
+
+def _resize(t: Translation, operator: TfliteOperator) -> None:
+    _count(operator, 2)
+    shape = _image(t, operator.inputs[0])
+    sizes = t.numbers(operator.inputs[1], "size")
+    if len(sizes) != 2 or min(sizes) < 1:
+        raise RefusedOperator(f"its size is {sizes[:4]}")
+    t.expect(operator.outputs[0], (shape[0], *sizes, shape[3]))
+    linear = operator.code == "RESIZE_BILINEAR"
+    aligned, centred = (_flag(operator, slot) for slot in ((2, 3) if linear else (0, 1)))
+    coordinates = "align_corners" if aligned else "half_pixel" if centred else "asymmetric"
+    attributes = {"mode": "linear" if linear else "nearest", "coordinate_transformation_mode": coordinates}
+    if not linear:
+        # with half pixels the middle of two is the one behind, as floor(x + 0.5) is of TFLite's own coordinates
+        attributes["nearest_mode"] = "round_prefer_ceil" if aligned or centred else "floor"
+    target = t.constant("size", np.array([shape[0], shape[3], *sizes], np.int64))
+    _layer(t, operator, "Resize", [t.real(operator.inputs[0]), "", "", target], None, **attributes)
+
+
+def _transpose(t: Translation, operator: TfliteOperator) -> None:
+    _count(operator, 2)
+    shape = t.tensor(operator.inputs[0]).shape
+    order = t.numbers(operator.inputs[1], "order")
+    if sorted(order) != list(range(len(shape))):
+        raise RefusedOperator(f"its order {order[:8]} is none of {len(shape)} axes")
+    t.expect(operator.outputs[0], [shape[axis] for axis in order])
+    perm = [moved_axis(order[axis], 4) for axis in (0, 3, 1, 2)] if len(shape) == 4 else order
+    _layer(t, operator, "Transpose", [t.real(operator.inputs[0])], None, perm=perm)
+
+
+def _sliced(
+    t: Translation, operator: TfliteOperator, begins: list[int], ends: list[int], steps: list[int], drop: set[int]
+) -> None:
+    """Slices of every axis of the file; the axes `drop` disappear."""
+    shape = t.tensor(operator.inputs[0]).shape
+    taken = [range(size)[begin:end:step] for size, begin, end, step in zip(shape, begins, ends, steps, strict=True)]
+    full = tuple(map(len, taken))
+    declared = tuple(size for axis, size in enumerate(full) if axis not in drop)
+    t.expect(operator.outputs[0], declared)
+    places = [moved_axis(axis, len(shape)) for axis in range(len(shape))]
+    cut = [axis for axis, one in enumerate(taken) if one != range(shape[axis])]
+    rows = [
+        t.constant(f"slice_{what}", np.array([function(axis) for axis in cut], np.int64))
+        for what, function in (
+            ("begins", lambda axis: taken[axis].start),
+            ("ends", lambda axis: taken[axis].stop if taken[axis].stop >= 0 else -(2**31)),
+            ("axes", lambda axis: places[axis]),
+            ("steps", lambda axis: taken[axis].step),
+        )
+    ]
+    name = t.real(operator.inputs[0])
+
+    def cutting(made: str) -> None:
+        kind, inputs = ("Slice", [name, *rows]) if cut else ("Identity", [name])
+        if declared == full:
+            t.emit(kind, inputs, made)
+        else:
+            t.reshaped(t.emit(kind, inputs, t.fresh(f"{made}_kept")), full, declared, made)
+
+    t.result(operator.outputs[0], cutting)
+
+
+def _strided_slice(t: Translation, operator: TfliteOperator) -> None:
+    _count(operator, 4)
+    shape = t.tensor(operator.inputs[0]).shape
+    begins, ends, steps = (
+        t.numbers(index, what) for index, what in zip(operator.inputs[1:4], ("begin", "end", "steps"), strict=True)
+    )
+    if _option(operator, 2) or _option(operator, 3) or _flag(operator, 5):
+        raise RefusedOperator("it has an ellipsis, a new axis or ends that are offsets")
+    if not len(begins) == len(ends) == len(steps) == len(shape) or 0 in steps:
+        raise RefusedOperator(f"its begin, end and steps do not fit {len(shape)} axes")
+    masks, drop = [_option(operator, slot) for slot in (0, 1)], set()
+    for axis, size in enumerate(shape):
+        if _option(operator, 4) >> axis & 1:
+            at = begins[axis] + size * (begins[axis] < 0)
+            if not 0 <= at < size:
+                raise RefusedOperator(f"it takes the index {begins[axis]} of {size}")
+            begins[axis], ends[axis], steps[axis] = at, at + 1, 1
+            drop.add(axis)
+            continue
+        if masks[0] >> axis & 1:
+            begins[axis] = 0 if steps[axis] > 0 else size - 1
+        if masks[1] >> axis & 1:
+            ends[axis] = size if steps[axis] > 0 else -size - 1
+    _sliced(t, operator, begins, ends, steps, drop)
+
+
+def _slice(t: Translation, operator: TfliteOperator) -> None:
+    _count(operator, 3)
+    shape = t.tensor(operator.inputs[0]).shape
+    begins, sizes = t.numbers(operator.inputs[1], "begin"), t.numbers(operator.inputs[2], "size")
+    if not len(begins) == len(sizes) == len(shape) or any(not 0 <= at <= n for at, n in zip(begins, shape, strict=True)):
+        raise RefusedOperator(f"its begin and size do not fit {len(shape)} axes")
+    ends = [n if size == -1 else begin + size for begin, size, n in zip(begins, sizes, shape, strict=True)]
+    if any(not begin <= end <= n for begin, end, n in zip(begins, ends, shape, strict=True)):
+        raise RefusedOperator("its begin and size lead out of its input")
+    _sliced(t, operator, begins, ends, [1] * len(shape), set())
+
+
+def _split(t: Translation, operator: TfliteOperator) -> None:
+    by_sizes = operator.code == "SPLIT_V"
+    _count(operator, 3 if by_sizes else 2, len(operator.outputs))
+    source, axis = (operator.inputs[0], operator.inputs[2]) if by_sizes else (operator.inputs[1], operator.inputs[0])
+    (place,) = t.numbers(axis, "axis")[:1] or [0]
+    shape = t.tensor(source).shape
+    moved_axis(place, len(shape))
+    place %= len(shape)
+    begin = 0
+    for output in operator.outputs:
+        size = t.tensor(output).shape[place : place + 1]
+        end = begin + (size[0] if size else 0)
+        one = TfliteOperator(operator.index, operator.code, (source,), (output,), None)
+        begins, ends = [0] * len(shape), list(shape)
+        begins[place], ends[place] = begin, end
+        _sliced(t, one, begins, ends, [1] * len(shape), set())
+        begin = end
+    if begin != shape[place]:
+        raise RefusedOperator(f"its parts take {begin} of {shape[place]}")
+
+
+def _space_to_depth(t: Translation, operator: TfliteOperator) -> None:
+    """ONNX's orders of channels are TFLite's: the position in the block before the channel (DCR)."""
+    _count(operator, 1)
+    shape, block = _image(t, operator.inputs[0]), _option(operator, 0)
+    if block < 1:
+        raise RefusedOperator(f"its block has {block} pixels")
+    if operator.code == "SPACE_TO_DEPTH":
+        t.expect(operator.outputs[0], (shape[0], shape[1] // block, shape[2] // block, shape[3] * block * block))
+        return _layer(t, operator, "SpaceToDepth", [t.real(operator.inputs[0])], None, blocksize=block)
+    t.expect(operator.outputs[0], (shape[0], shape[1] * block, shape[2] * block, shape[3] // (block * block)))
+    return _layer(t, operator, "DepthToSpace", [t.real(operator.inputs[0])], None, blocksize=block, mode="DCR")
+
+
+def _convert(t: Translation, operator: TfliteOperator) -> None:
+    """QUANTIZE and DEQUANTIZE: the real numbers of the input, in the type of the result."""
+    _count(operator, 1)
+    source = t.tensor(operator.inputs[0])
+    t.expect(operator.outputs[0], source.shape)
+    if source.values is not None and operator.code == "DEQUANTIZE":
+        return t.known(operator.outputs[0], operator.inputs[0])
+    return t.alias(operator.outputs[0], operator.inputs[0])
+
+
+LOWERINGS: dict[str, Lowering] = {
+    **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D"), _conv),
+    "TRANSPOSE_CONV": _transposed_conv,
+    "FULLY_CONNECTED": _fully_connected,
+    **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), _pool),
+    **dict.fromkeys(("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM"), _arithmetic),
+    **dict.fromkeys(_LIMITS, _rectifier),
+    "LOGISTIC": partial(_function, "Sigmoid"),
+    "TANH": partial(_function, "Tanh"),
+    "HARD_SWISH": partial(_function, "HardSwish"),
+    "ABS": partial(_function, "Abs"),
+    "EXP": partial(_function, "Exp"),
+    "GELU": _gelu,
+    "LEAKY_RELU": _leaky,
+    "PRELU": _prelu,
+    **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX"), _softmax),
+    **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), _reshape),
+    "CONCATENATION": _concatenation,
+    **dict.fromkeys(("PAD", "PADV2", "MIRROR_PAD"), _pad),
+    "MEAN": _mean,
+    **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _resize),
+    "TRANSPOSE": _transpose,
+    "STRIDED_SLICE": _strided_slice,
+    "SLICE": _slice,
+    **dict.fromkeys(("SPLIT", "SPLIT_V"), _split),
+    **dict.fromkeys(("SPACE_TO_DEPTH", "DEPTH_TO_SPACE"), _space_to_depth),
+    **dict.fromkeys(("QUANTIZE", "DEQUANTIZE"), _convert),
+}
+"""How operators are translated, by their names."""

@@ -1,0 +1,345 @@
+"""A .tflite file as an ONNX graph with QuantizeLinear and DequantizeLinear: images as channels, lines, columns.
+
+A tensor `t` of integers becomes: operator -> `t_real` -> QuantizeLinear -> `t` -> DequantizeLinear -> `t_dequantized`, which
+its readers take. Tensors of four axes are N, C, H, W in the graph, all others as in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from n2d2py.errors import ErrorList, Location, N2D2Error
+from n2d2py.frontend.tflite.file import TfliteFile, TfliteOperator, TfliteTensor
+from n2d2py.graph.shapes import Shape
+
+OPSET = 21
+_FIRST, _LAST = (0, 3, 1, 2), (0, 2, 3, 1)
+_REMEDY = "replace the operator and convert the model again, or export the model as ONNX"
+
+
+class RefusedOperator(Exception):
+    """An operator cannot be translated; the text says why."""
+
+
+def channels_first(shape: Sequence[int]) -> Shape:
+    """A shape of the file in the order of the graph."""
+    return tuple(shape[axis] for axis in _FIRST) if len(shape) == 4 else tuple(shape)
+
+
+def moved_axis(axis: int, rank: int) -> int:
+    """Where an axis of the file is in the graph; negative ones count from the end.
+
+    Raises:
+        RefusedOperator: for an axis that a tensor of this rank does not have.
+    """
+    if not -rank <= axis < rank:
+        raise RefusedOperator(f"its axis {axis} is none of {rank}")
+    return (0, 2, 3, 1)[axis % rank] if rank == 4 else axis % rank
+
+
+class Translation:
+    """The graph that is being made from a file.
+
+    Attributes:
+        places: by name of an ONNX tensor, the operator of the file that it comes from.
+    """
+
+    def __init__(self, file: TfliteFile):
+        self.file = file
+        self.places: dict[str, str] = {}
+        self._nodes: list[onnx.NodeProto] = []
+        self._initializers: dict[str, onnx.TensorProto] = {}
+        self._real: dict[int, str] = {}
+        self._known: dict[int, TfliteTensor] = {}
+        self._taken = {tensor.name for tensor in file.tensors}
+        self._blocked: set[int] = set()
+        self._label = ""
+
+    # ---- names and nodes ------------------------------------------------------------------------
+    def fresh(self, name: str) -> str:
+        """A name that nothing has yet."""
+        made, number = name, 2
+        while made in self._taken:
+            made, number = f"{name}_{number}", number + 1
+        self._taken.add(made)
+        return made
+
+    def emit(self, operator: str, inputs: Sequence[str], output: str, **attributes: Any) -> str:
+        """Adds a node; its only result."""
+        self.emit_many(operator, inputs, [output], **attributes)
+        return output
+
+    def emit_many(self, operator: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> None:
+        """Adds a node of several results."""
+        self._nodes.append(helper.make_node(operator, list(inputs), list(outputs), **attributes))
+        for name in outputs:
+            self.places[name] = self._label
+
+    def constant(self, name: str, values: np.ndarray | np.generic) -> str:
+        """Adds a constant."""
+        made = self.fresh(name)
+        self._initializers[made] = numpy_helper.from_array(np.ascontiguousarray(values), made)
+        return made
+
+    # ---- tensors of the file --------------------------------------------------------------------
+    def tensor(self, index: int) -> TfliteTensor:
+        """A tensor of the file.
+
+        Raises:
+            RefusedOperator: for one that is left out, or of a type that is not read.
+        """
+        if index < 0:
+            raise RefusedOperator("it lacks an input")
+        tensor = self._known.get(index, self.file.tensors[index])
+        if tensor.refusal:
+            raise RefusedOperator(f"its tensor '{tensor.name}' {tensor.refusal}")
+        return tensor
+
+    def values(self, index: int, what: str) -> np.ndarray:
+        """The stored values of a constant, in the order of the file.
+
+        Raises:
+            RefusedOperator: for a tensor that is computed.
+        """
+        values = self.tensor(index).values
+        if values is None:
+            raise RefusedOperator(f"its {what} is computed at run time")
+        return values
+
+    def numbers(self, index: int, what: str) -> list[int]:
+        """The integers of a constant."""
+        values = self.values(index, what)
+        if values.dtype.kind not in "iu":
+            raise RefusedOperator(f"its {what} is of type {values.dtype.name}")
+        return [int(value) for value in values.reshape(-1)]
+
+    def real(self, index: int, rank: int | None = None) -> str:
+        """The real numbers of a tensor in the order of the graph; `rank`: axes that a constant is filled up to from the left."""
+        tensor = self.tensor(index)
+        if tensor.values is not None:
+            return self._constant(tensor, max(len(tensor.shape), rank or 0))
+        if tensor.dtype.kind == "f":
+            name = self._real[index]
+        else:
+            self.need_quantized(tensor)
+            if index not in self._real:
+                self._real[index] = self._dequantized(tensor.name, tensor, self.fresh(f"{tensor.name}_dequantized"))
+            name = self._real[index]
+        if rank is not None and len(tensor.shape) < rank:
+            name = self.reshaped(name, tensor.shape, (1,) * (rank - len(tensor.shape)) + tensor.shape)
+        return name
+
+    def need_quantized(self, tensor: TfliteTensor) -> None:
+        """Refuses integers that stand for no real numbers, or in a way that activations have not."""
+        if tensor.dtype.kind not in "iu" or not tensor.is_quantized:
+            raise RefusedOperator(f"'{tensor.name}' is of {tensor.dtype.name} without a scale")
+        if tensor.scale.size > 1:
+            raise RefusedOperator(f"'{tensor.name}' is quantized by channel")
+        if tensor.dtype not in (np.int8, np.uint8):
+            raise RefusedOperator(f"'{tensor.name}' is of {tensor.dtype.name}: tensors of 16 bits (int16x8) are not supported")
+
+    def _grid(self, tensor: TfliteTensor) -> list[str]:
+        """Scale and zero point of one for all, as constants."""
+        return [
+            self.constant(f"{tensor.name}_scale", tensor.scale[0].astype(np.float32)),
+            self.constant(f"{tensor.name}_zero_point", tensor.zero_point[0].astype(tensor.dtype)),
+        ]
+
+    def _dequantized(self, name: str, tensor: TfliteTensor, output: str) -> str:
+        return self.emit("DequantizeLinear", [name, *self._grid(tensor)], output)
+
+    def _constant(self, tensor: TfliteTensor, rank: int) -> str:
+        """A constant operand, filled up to `rank` axes."""
+        shape = (1,) * (rank - len(tensor.shape)) + tensor.shape
+        axis = moved_axis(tensor.axis + rank - len(tensor.shape), rank) if tensor.scale.size > 1 else 0
+        return self.parameter(tensor, lambda values: _turned(values.reshape(shape)), axis)
+
+    def parameter(self, tensor: TfliteTensor, form: Callable[[np.ndarray], np.ndarray], axis: int, name: str = "") -> str:
+        """A constant in another form, whose scales stand along `axis` of that: real numbers, or a DequantizeLinear of integers."""
+        if tensor.values is None:
+            raise RefusedOperator(f"'{tensor.name}' is computed at run time")
+        name = name or tensor.name
+        if tensor.dtype.kind == "f":
+            return self.constant(name, form(tensor.values).astype(np.float32))
+        if not tensor.is_quantized:
+            raise RefusedOperator(f"'{tensor.name}' is of {tensor.dtype.name} without a scale")
+        stored = form(tensor.values)
+        single = tensor.scale.size == 1
+        if not single and stored.shape[axis] != tensor.scale.size:
+            raise RefusedOperator(f"the scales of '{tensor.name}' are not those of its outputs")
+        inputs = [
+            self.constant(f"{name}_stored", stored),
+            self.constant(f"{name}_scale", tensor.scale[0] if single else tensor.scale.astype(np.float32)),
+        ]
+        if tensor.zero_point.any():
+            zero = tensor.zero_point.astype(tensor.dtype)
+            inputs.append(self.constant(f"{name}_zero_point", zero[0] if single else zero))
+        return self.emit("DequantizeLinear", inputs, self.fresh(f"{name}_real"), axis=axis)
+
+    def result(self, index: int, made: Callable[[str], object], limits: tuple[float, float] | None = None) -> None:
+        """Declares a result: `made` writes the node that gives its real numbers under the name that it is told.
+
+        `limits`: a fused clamp.
+        """
+        tensor = self.tensor(index)
+        if tensor.dtype.kind == "f":
+            self._clamped(tensor.name, made, limits)
+            self._real[index] = tensor.name
+            return
+        self.need_quantized(tensor)
+        info, scale, zero = np.iinfo(tensor.dtype), float(tensor.scale[0]), int(tensor.zero_point[0])
+        if limits is not None and (
+            np.rint(limits[0] / scale) + zero <= info.min and np.rint(min(limits[1], 1e30) / scale) + zero >= info.max
+        ):
+            limits = None  # the type itself clamps so
+        real = self.fresh(f"{tensor.name}_real")
+        self._clamped(real, made, limits)
+        self.emit("QuantizeLinear", [real, *self._grid(tensor)], tensor.name)
+
+    def _clamped(self, name: str, made: Callable[[str], object], limits: tuple[float, float] | None) -> None:
+        if limits is None:
+            made(name)
+            return
+        inner = self.fresh(f"{name}_linear")
+        made(inner)
+        if limits == (0, np.inf):
+            self.emit("Relu", [inner], name)
+        else:
+            ends = [
+                self.constant(f"{name}_{end}", np.float32(value)) for end, value in zip(("low", "high"), limits, strict=True)
+            ]
+            self.emit("Clip", [inner, *ends], name)
+
+    def alias(self, index: int, source: int) -> None:
+        """A result that is the real numbers of another tensor."""
+        self.result(index, lambda name: self.emit("Identity", [self.real(source)], name))
+
+    def known(self, index: int, source: int) -> None:
+        """A result that is a constant: the real numbers of another one, in the order of the file."""
+        tensor, values = self.tensor(source), self.values(source, "input")
+        if tensor.is_quantized:
+            shape = (
+                [-1 if at == tensor.axis else 1 for at in range(values.ndim)] if tensor.scale.size > 1 else [1] * values.ndim
+            )
+            zero, scale = (array.reshape(shape) for array in (tensor.zero_point, tensor.scale))
+            values = ((values.astype(np.int64) - zero) * scale).astype(np.float32)
+        self._known[index] = replace(self.tensor(index), values=values.astype(np.float32))
+
+    # ---- shapes ---------------------------------------------------------------------------------
+    def expect(self, index: int, shape: Sequence[int]) -> None:
+        """Refuses a result that is declared in another shape than it has."""
+        declared = self.tensor(index).shape
+        if tuple(shape) != declared:
+            texts = [" x ".join(map(str, dims)) for dims in (tuple(shape), declared)]
+            raise RefusedOperator(f"its result is {texts[0]}, but is declared as {texts[1]}")
+
+    def reshaped(self, name: str, shape: Sequence[int], wanted: Sequence[int], output: str = "") -> str:
+        """The elements of a tensor in another shape; both in the order of the file."""
+        if prod(shape) != prod(wanted):
+            raise RefusedOperator(f"{prod(shape)} elements do not fill {' x '.join(map(str, wanted))}")
+        base = output or name
+        if _order_matters(shape):
+            name = self.emit("Transpose", [name], self.fresh(f"{base}_nhwc"), perm=_LAST)
+        turned = _order_matters(wanted)
+        target = self.constant(f"{base}_shape", np.array(wanted if turned else channels_first(wanted), np.int64))
+        made = output if output and not turned else self.fresh(f"{base}_reshaped")
+        name = self.emit("Reshape", [name, target], made)
+        if turned:
+            name = self.emit("Transpose", [name], output or self.fresh(f"{base}_nchw"), perm=_FIRST)
+        return name
+
+    # ---- the whole ------------------------------------------------------------------------------
+    def run(self, lowerings: Mapping[str, Callable[[Translation, TfliteOperator], None]]) -> onnx.ModelProto:
+        """The model.
+
+        Raises:
+            ErrorList: E310 for each kind of operator that cannot be translated, with the first one.
+            N2D2Error: E305 inputs and outputs that cannot be used.
+        """
+        file = self.file
+        inputs = self._declare_inputs()
+        refusals: dict[tuple[str, str], list[TfliteOperator]] = {}
+        needed = self._needed()
+        for operator in file.operators:
+            if operator.index not in needed:
+                continue
+            self._label = file.label(operator)
+            lowering = None if operator.custom else lowerings.get(operator.code)
+            try:
+                if operator.custom:
+                    raise RefusedOperator("custom operators are not supported")
+                if lowering is None:
+                    raise RefusedOperator("the operator is not supported")
+                if not self._blocked.intersection(operator.inputs):
+                    lowering(self, operator)
+                    continue
+            except RefusedOperator as reason:
+                refusals.setdefault((operator.code, str(reason)), []).append(operator)
+            self._blocked.update(operator.outputs)
+        ErrorList.raise_if([self._refused(code, reason, those) for (code, reason), those in refusals.items()])
+        outputs = [self._output(index) for index in file.outputs]
+        graph = helper.make_graph(self._nodes, file.path, inputs, outputs, list(self._initializers.values()))
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="tflite")
+        model.ir_version = 10
+        return model
+
+    def _refused(self, code: str, reason: str, operators: list[TfliteOperator]) -> N2D2Error:
+        number = "1 operator" if len(operators) == 1 else f"{len(operators)} operators, the first one here"
+        what = f"{code} ({number}) cannot be imported: {reason}"
+        return N2D2Error("E310", what, where=self.file.place(operators[0]), remedy=_REMEDY)
+
+    def _needed(self) -> set[int]:
+        """The operators that lead to an output; shapes that are computed are told by the tensors themselves."""
+        wanted, found = set(self.file.outputs), set()
+        for operator in reversed(self.file.operators):
+            if wanted.intersection(operator.outputs):
+                found.add(operator.index)
+                wanted.update(operator.inputs[:1] if operator.code == "RESHAPE" else operator.inputs)
+        return found
+
+    def _declare_inputs(self) -> list[onnx.ValueInfoProto]:
+        found = []
+        for index in self.file.inputs:
+            try:
+                found.append(self._declare_input(index))
+            except RefusedOperator as reason:
+                raise self._wrong_end("input", index, str(reason)) from None
+        return found
+
+    def _declare_input(self, index: int) -> onnx.ValueInfoProto:
+        tensor = self.tensor(index)
+        if 0 in tensor.shape:
+            raise RefusedOperator("it has no elements")
+        self._label = f"input {tensor.name}"
+        if tensor.dtype.kind != "f":
+            self.need_quantized(tensor)
+            stored = self.emit("QuantizeLinear", [tensor.name, *self._grid(tensor)], self.fresh(f"{tensor.name}_quantized"))
+            self._real[index] = self._dequantized(stored, tensor, self.fresh(f"{tensor.name}_dequantized"))
+        else:
+            self._real[index] = tensor.name
+        return helper.make_tensor_value_info(tensor.name, TensorProto.FLOAT, channels_first(tensor.shape))
+
+    def _wrong_end(self, what: str, index: int, reason: str) -> N2D2Error:
+        text = f"the {what} '{self.file.tensors[index].name}' cannot be used: {reason}"
+        return N2D2Error("E305", text, where=Location(self.file.path), remedy="convert the model again")
+
+    def _output(self, index: int) -> onnx.ValueInfoProto:
+        tensor = self.file.tensors[index]
+        kind = helper.np_dtype_to_tensor_dtype(tensor.dtype)
+        return helper.make_tensor_value_info(tensor.name, kind, channels_first(tensor.shape))
+
+
+def _order_matters(shape: Sequence[int]) -> bool:
+    """Whether N, H, W, C and N, C, H, W of a shape are other orders of its elements."""
+    return len(shape) == 4 and shape[3] > 1 and shape[1] * shape[2] > 1
+
+
+def _turned(values: np.ndarray) -> np.ndarray:
+    return values.transpose(_FIRST) if values.ndim == 4 else values

@@ -1,0 +1,268 @@
+"""Files of one operator each, of integers (CASES) and of real numbers (REALS): (file being made, its output)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from support.tflite_files import IN, OUT, Small
+
+RELU, RELU_N1, RELU6 = 1, 2, 3
+SAME, VALID = 0, 1
+CASES: dict[str, Callable[[], tuple[Small, int]]] = {}
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+def _conv(
+    padding=SAME, stride=(1, 1), kernel=(3, 3), dilation=(1, 1), activation=0, axis: int | None = 0, dtype=np.int8, grids=(IN, OUT),
+    depthwise=0, zero=0, bias=True, shape=(1, 8, 7, 4), groups=1,
+):  # fmt: skip
+    m = Small(shape, grids[0], dtype)
+    channels = shape[3]
+    outputs = depthwise * channels or 6
+    form = (1, *kernel, outputs) if depthwise else (outputs, *kernel, channels // groups)
+    w, scales = m.weights(form, outputs, axis if axis is None else (3 if depthwise else 0), dtype, zero)
+    inputs = [m.x, w] + ([m.bias(scales, outputs, grids[0][0])] if bias else [])
+    extents = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    sizes = [-(-n // s) if padding == SAME else (n - e) // s + 1 for n, s, e in zip(shape[1:3], stride, extents, strict=True)]
+    fields = {
+        "padding": padding, "strideH": stride[0], "strideW": stride[1], "dilationHFactor": dilation[0], "dilationWFactor": dilation[1],
+        "fusedActivationFunction": activation,
+    }  # fmt: skip
+    kind = ("DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions") if depthwise else ("CONV_2D", "Conv2DOptions")
+    if depthwise:
+        fields["depthMultiplier"] = depthwise
+    return m, m.add(kind[0], inputs, (1, *sizes, outputs), grids[1], kind[1], dtype, **fields)
+
+
+U8 = ((0.0211, 120), (0.0513, 101))
+CASES |= {
+    "conv_same": _conv,
+    "conv_same_asymmetric": lambda: _conv(stride=(2, 2), shape=(1, 8, 8, 4)),
+    "conv_valid_dilated": lambda: _conv(padding=VALID, dilation=(2, 1)),
+    "conv_one_scale": lambda: _conv(axis=None),
+    "conv_relu": lambda: _conv(activation=RELU, grids=(IN, (0.04, -128))),
+    "conv_relu6": lambda: _conv(activation=RELU6, grids=(IN, (0.06, -20))),
+    "conv_relu_n1": lambda: _conv(activation=RELU_N1, grids=(IN, (0.03, 5))),
+    "conv_grouped": lambda: _conv(groups=2),
+    "conv_uint8": lambda: _conv(axis=None, dtype=np.uint8, grids=U8, zero=117, stride=(2, 1)),
+    "depthwise": lambda: _conv(depthwise=1),
+    "depthwise_multiplier": lambda: _conv(depthwise=3, stride=(2, 2)),
+    "depthwise_one_channel": lambda: _conv(depthwise=5, shape=(1, 9, 8, 1), stride=(2, 2), kernel=(4, 3)),
+    "depthwise_uint8": lambda: _conv(depthwise=2, axis=None, dtype=np.uint8, grids=U8, zero=140, activation=RELU6),
+}
+
+
+def _dense(shape=(1, 24), declared=(1, 5), keep=False, axis: int | None = 0, dtype=np.int8, grids=(IN, OUT), zero=0, bias=True):
+    m = Small(shape, grids[0], dtype)
+    each = 24
+    w, scales = m.weights((5, each), 5, axis, dtype, zero)
+    inputs = [m.x, w, m.bias(scales, 5, grids[0][0])] if bias else [m.x, w, -1]
+    return m, m.add("FULLY_CONNECTED", inputs, declared, grids[1], "FullyConnectedOptions", dtype, keepNumDims=keep)
+
+
+CASES |= {
+    "dense": _dense,
+    "dense_one_scale": lambda: _dense(axis=None),
+    "dense_no_bias": lambda: _dense(bias=False),
+    "dense_of_image": lambda: _dense((1, 3, 2, 4)),
+    "dense_kept_image": lambda: _dense((1, 3, 2, 24), (1, 3, 2, 5), keep=True),
+    "dense_kept_rows": lambda: _dense((1, 3, 24), (1, 3, 5), keep=True),
+    "dense_uint8": lambda: _dense(axis=None, dtype=np.uint8, grids=U8, zero=99),
+}
+
+
+def _pool(code: str, padding=SAME, kernel=(3, 3), stride=(2, 2), dtype=np.int8, grid=IN, activation=0, shape=(1, 8, 7, 4)):
+    m = Small(shape, grid, dtype)
+    sizes = [-(-n // s) if padding == SAME else (n - k) // s + 1 for n, s, k in zip(shape[1:3], stride, kernel, strict=True)]
+    fields = {
+        "padding": padding, "strideH": stride[0], "strideW": stride[1], "filterHeight": kernel[0], "filterWidth": kernel[1],
+        "fusedActivationFunction": activation,
+    }  # fmt: skip
+    return m, m.add(code, [m.x], (1, *sizes, shape[3]), grid, "Pool2DOptions", dtype, **fields)
+
+
+CASES |= {
+    "max_pool": lambda: _pool("MAX_POOL_2D"),
+    "max_pool_valid": lambda: _pool("MAX_POOL_2D", VALID, (2, 2)),
+    "max_pool_uint8": lambda: _pool("MAX_POOL_2D", dtype=np.uint8, grid=U8[0]),
+    "average_pool": lambda: _pool("AVERAGE_POOL_2D"),
+    "average_pool_whole": lambda: _pool("AVERAGE_POOL_2D", VALID, (8, 7), (1, 1)),
+    "average_pool_relu": lambda: _pool("AVERAGE_POOL_2D", activation=RELU),
+}
+
+
+def _two(
+    code: str, options: str = "", grids=(IN, (0.0307, -20), OUT), activation=0, constant: tuple | None = None, dtype=np.int8
+):
+    """The input with another tensor that is made of it, or a constant."""
+    m = Small((1, 8, 6, 4), grids[0], dtype)
+    if constant is None:
+        other = m.add("QUANTIZE", [m.x], (1, 8, 6, 4), grids[1], "QuantizeOptions", dtype)
+    else:
+        info = np.iinfo(dtype)
+        other = m.tensor("c", constant, grids[1], dtype, m.rng.integers(info.min, info.max + 1, constant).astype(dtype))
+    fields = {"fusedActivationFunction": activation} if options else {}
+    return m, m.add(code, [m.x, other], (1, 8, 6, 4), grids[2], options, dtype, **fields)
+
+
+CASES |= {
+    "add": lambda: _two("ADD", "AddOptions"),
+    "add_relu": lambda: _two("ADD", "AddOptions", activation=RELU),
+    "add_channels": lambda: _two("ADD", "AddOptions", constant=(4,)),
+    "sub": lambda: _two("SUB", "SubOptions"),
+    "sub_channels": lambda: _two("SUB", "SubOptions", constant=(1, 1, 1, 4)),
+    "mul": lambda: _two("MUL", "MulOptions"),
+    "mul_channels": lambda: _two("MUL", "MulOptions", constant=(4,)),
+    "mul_one": lambda: _two("MUL", "MulOptions", constant=(1,)),
+    "add_uint8": lambda: _two("ADD", "AddOptions", grids=(U8[0], (0.0117, 77), U8[1]), dtype=np.uint8),
+}
+
+
+def _one(code: str, grid=OUT, options: str = "", shape=(1, 8, 6, 4), source=IN, made=None, dtype=np.int8, consts=(), **fields):
+    m = Small(shape, source, dtype)
+    inputs = [m.x, *(m.constant(f"c{i}", values) for i, values in enumerate(consts))]
+    return m, m.add(code, inputs, made or shape, grid, options, dtype, **fields)
+
+
+HALF, UNIT = (1 / 256, -128), (1 / 128, 0)
+"""The grids that LOGISTIC and TANH demand."""
+CASES |= {
+    "relu": lambda: _one("RELU"),
+    "relu6": lambda: _one("RELU6", grid=(0.03, -100)),
+    "relu_n1_to_1": lambda: _one("RELU_N1_TO_1", grid=(0.01, 10)),
+    "leaky_relu": lambda: _one("LEAKY_RELU", options="LeakyReluOptions", alpha=0.23),
+    "logistic": lambda: _one("LOGISTIC", grid=HALF),
+    "tanh": lambda: _one("TANH", grid=UNIT),
+    "hard_swish": lambda: _one("HARD_SWISH", grid=(0.03, -110)),
+    "quantize": lambda: _one("QUANTIZE", options="QuantizeOptions"),
+    "reshape": lambda: _one("RESHAPE", grid=IN, made=(1, 192), consts=[[1, 192]]),
+    "squeeze": lambda: _one("SQUEEZE", grid=IN, shape=(1, 1, 1, 12), made=(1, 12), options="SqueezeOptions"),
+    "expand_dims": lambda: _one("EXPAND_DIMS", grid=IN, shape=(1, 6, 4), made=(1, 6, 1, 4), consts=[2]),
+    "pad": lambda: _one("PAD", grid=IN, made=(1, 11, 7, 4), consts=[[[0, 0], [1, 2], [0, 1], [0, 0]]], options="PadOptions"),
+    "pad_channels": lambda: _one("PAD", grid=IN, made=(1, 8, 6, 8), consts=[[[0, 0], [0, 0], [0, 0], [1, 3]]]),
+    "mirror_pad": lambda: _one(
+        "MIRROR_PAD", grid=IN, made=(1, 11, 8, 4), consts=[[[0, 0], [1, 2], [1, 1], [0, 0]]], options="MirrorPadOptions", mode=0
+    ),
+    "mean": lambda: _one("MEAN", made=(1, 4), consts=[[1, 2]], options="ReducerOptions", keepDims=False),
+    "mean_kept": lambda: _one("MEAN", made=(1, 1, 1, 4), consts=[[1, 2]], options="ReducerOptions", keepDims=True),
+    "resize_nearest": lambda: _one("RESIZE_NEAREST_NEIGHBOR", grid=IN, made=(1, 16, 12, 4), consts=[[16, 12]]),
+    "resize_bilinear": lambda: _one(
+        "RESIZE_BILINEAR", grid=IN, made=(1, 16, 12, 4), consts=[[16, 12]], options="ResizeBilinearOptions", halfPixelCenters=True
+    ),
+    "transpose": lambda: _one("TRANSPOSE", grid=IN, made=(1, 6, 8, 4), consts=[[0, 2, 1, 3]]),
+    "slice": lambda: _one("SLICE", grid=IN, made=(1, 5, 6, 2), consts=[[0, 2, 0, 1], [1, 5, -1, 2]]),
+    "strided_slice": lambda: _one(
+        "STRIDED_SLICE", grid=IN, made=(1, 4, 5, 4), consts=[[0, 0, 1, 0], [1, 8, 0, 4], [1, 2, 1, 1]],
+        options="StridedSliceOptions", endMask=4,
+    ),
+    "strided_slice_shrinks": lambda: _one(
+        "STRIDED_SLICE", grid=IN, made=(1, 6, 4), consts=[[0, 3, 0, 0], [1, 4, 6, 4], [1, 1, 1, 1]],
+        options="StridedSliceOptions", shrinkAxisMask=2,
+    ),
+    "depth_to_space": lambda: _one("DEPTH_TO_SPACE", grid=IN, made=(1, 16, 12, 1), options="DepthToSpaceOptions", blockSize=2),
+    "space_to_depth": lambda: _one("SPACE_TO_DEPTH", grid=IN, made=(1, 4, 3, 16), options="SpaceToDepthOptions", blockSize=2),
+}  # fmt: skip
+
+
+@case
+def prelu():
+    m = Small()
+    slopes = m.tensor("a", (1, 1, 4), (0.01, 0), np.int8, np.array([[[20, -30, 0, 90]]], np.int8))
+    return m, m.add("PRELU", [m.x, slopes], (1, 8, 6, 4))
+
+
+@case
+def padv2():
+    m = Small()
+    fill = m.tensor("v", (1,), IN, np.int8, np.array([-100], np.int8))
+    amounts = m.constant("p", [[0, 0], [1, 2], [0, 1], [0, 0]])
+    return m, m.add("PADV2", [m.x, amounts, fill], (1, 11, 7, 4), IN, "PadV2Options")
+
+
+@case
+def concatenation():
+    m = Small()
+    other = m.add("RELU", [m.x], (1, 8, 6, 4), IN)
+    return m, m.add("CONCATENATION", [m.x, other], (1, 8, 6, 8), IN, "ConcatenationOptions", axis=3)
+
+
+@case
+def concatenation_of_lines():
+    m = Small()
+    other = m.add("RELU", [m.x], (1, 8, 6, 4), IN)
+    return m, m.add("CONCATENATION", [m.x, other], (1, 16, 6, 4), IN, "ConcatenationOptions", axis=-3)
+
+
+def _deconv(padding, stride, made, kernel=(3, 3)):
+    m = Small((1, 5, 4, 4))
+    w, scales = m.weights((6, *kernel, 4), 6, 0)
+    inputs = [m.constant("shape", [1, *made, 6]), w, m.x, m.bias(scales, 6, IN[0])]
+    fields = {"padding": padding, "strideH": stride, "strideW": stride}
+    return m, m.add("TRANSPOSE_CONV", inputs, (1, *made, 6), OUT, "TransposeConvOptions", **fields)
+
+
+CASES["transpose_conv_same"] = lambda: _deconv(SAME, 2, (10, 8))
+CASES["transpose_conv_valid"] = lambda: _deconv(VALID, 2, (11, 9))
+CASES["transpose_conv_odd"] = lambda: _deconv(SAME, 2, (9, 7))
+
+
+@case
+def reshape_before_dense():
+    """The flattening of an image has the channels last in the file."""
+    m = Small((1, 3, 2, 4))
+    flat = m.add("RESHAPE", [m.x, m.constant("s", [1, 24])], (1, 24), IN)
+    w, scales = m.weights((5, 24), 5, 0)
+    return m, m.add("FULLY_CONNECTED", [flat, w, m.bias(scales, 5, IN[0])], (1, 5), OUT, "FullyConnectedOptions")
+
+
+def _floats(code: str, options: str, shapes: list[tuple[int, ...]], made: tuple[int, ...], weights_dtype=np.float32, **fields):
+    m = Small((1, 8, 6, 4), None)
+    inputs = [m.x]
+    for index, shape in enumerate(shapes):
+        values = m.rng.normal(size=shape).astype(weights_dtype)
+        if weights_dtype == np.float16:
+            half = m.tensor(f"h{index}", shape, None, values=values)
+            real = m.tensor(f"w{index}", shape)
+            m.file.operator("DEQUANTIZE", [half], real, "DequantizeOptions")
+            inputs.append(real)
+        else:
+            inputs.append(m.tensor(f"w{index}", shape, None, values=values))
+    return m, m.add(code, inputs, made, None, options, **fields)
+
+
+CONV = {"padding": SAME, "strideH": 2, "strideW": 1, "dilationHFactor": 1, "dilationWFactor": 1}
+REALS = {
+    "conv": lambda: _floats("CONV_2D", "Conv2DOptions", [(6, 3, 3, 4), (6,)], (1, 4, 6, 6), fusedActivationFunction=RELU6, **CONV),
+    "conv_float16": lambda: _floats("CONV_2D", "Conv2DOptions", [(6, 3, 3, 4), (6,)], (1, 4, 6, 6), np.float16, **CONV),
+    "depthwise": lambda: _floats(
+        "DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions", [(1, 3, 3, 8), (8,)], (1, 4, 6, 8), depthMultiplier=2, **CONV
+    ),
+    "dense": lambda: _floats("FULLY_CONNECTED", "FullyConnectedOptions", [(5, 192), (5,)], (1, 5), fusedActivationFunction=RELU),
+    "add": lambda: _floats("ADD", "AddOptions", [(4,)], (1, 8, 6, 4)),
+    "div": lambda: _floats("DIV", "DivOptions", [(4,)], (1, 8, 6, 4)),
+    "prelu": lambda: _floats("PRELU", "", [(1, 1, 4)], (1, 8, 6, 4)),
+    "softmax": lambda: _floats("SOFTMAX", "SoftmaxOptions", [], (1, 8, 6, 4), beta=2.0),
+    "hard_swish": lambda: _floats("HARD_SWISH", "", [], (1, 8, 6, 4)),
+    "gelu": lambda: _floats("GELU", "GeluOptions", [], (1, 8, 6, 4), approximate=False),
+}  # fmt: skip
+for code, options in (("LOGISTIC", ""), ("TANH", ""), ("EXP", "ExpOptions"), ("ABS", "AbsOptions")):
+    REALS[code.lower()] = lambda code=code, options=options: _floats(code, options, [], (1, 8, 6, 4))
+for aligned, centred in ((False, False), (True, False), (False, True)):
+    for code, options in (
+        ("RESIZE_BILINEAR", "ResizeBilinearOptions"),
+        ("RESIZE_NEAREST_NEIGHBOR", "ResizeNearestNeighborOptions"),
+    ):
+
+        def _resized(code=code, options=options, aligned=aligned, centred=centred):
+            m = Small((1, 8, 6, 4), None)
+            inputs = [m.x, m.constant("size", [11, 15])]
+            fields = {"alignCorners": aligned, "halfPixelCenters": centred}
+            return m, m.add(code, inputs, (1, 11, 15, 4), None, options, **fields)
+
+        REALS[f"{code.lower()}_{int(aligned)}{int(centred)}"] = _resized
