@@ -299,6 +299,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "W701": ("NVDLA layers that run on the CPU as extension operations", "run the loadable with `n2d2py-nvdla`"),
     "W702": ("a loadable that leaves weights in the convolution buffer", "compile it again before it runs more than once"),
+    "W703": ("an export parameter that has no effect on this network", "remove it"),
     "W801": ("no compiler: the compiled export is not tested", "install g++ and make"),
 }
 """Code -> (what it means, the general remedy)."""

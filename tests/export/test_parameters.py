@@ -18,6 +18,7 @@ TARGETS = {
     "mcu": ("CPP_MCU", "8"),
     "nvdla": ("NVDLA", "8"),
     "onnx": ("ONNX", "8"),
+    "ncnn": ("NCNN", "8"),
 }
 VALUES = {
     "IncludeInputInBuffer": "0",
@@ -41,6 +42,8 @@ VALUES = {
     "Core": "cortex-m0",
     "TestVectors": "2",
     "SingleFile": "1",
+    "Fp16Storage": "1",
+    "RoundBlobs": "1",
     "NVDLAConfig": "nv_large",
     "NVDLAPrecision": "fp16",
     "NVDLAFirmware": "0.11",
@@ -56,7 +59,14 @@ VALUES = {
 REFUSED = {("nvdla", "NVDLAPrecision"), ("nvdla", "NVDLACalibration")}
 OF_INTEGERS = {("float", name) for name in ("FuseResidualAdd", "PackWeights", "WeightsFormat", "Winograd")}
 """Those that are for integers only: in floating point each is warned of."""
-UNUSED = {("nvdla", "NVDLAFallback"), *OF_INTEGERS, ("onnx", "Int4Weights"), ("int8", "PackWeights"), ("mcu", "PackWeights")}
+UNUSED = {
+    ("nvdla", "NVDLAFallback"),
+    *OF_INTEGERS,
+    ("onnx", "Int4Weights"),
+    ("ncnn", "Fp16Storage"),
+    ("int8", "PackWeights"),
+    ("mcu", "PackWeights"),
+}
 """Those that matter to other networks or precisions only: no layer of this one runs on the CPU, adds bytes, or has weights of few bits."""
 
 
@@ -99,7 +109,7 @@ def test_all_parameters_are_tried():
     assert set(VALUES) == {key.name for key in known_parameters().keys}
 
 
-@pytest.mark.parametrize("target", ["int8", "mcu", "nvdla", "onnx", pytest.param("float", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("target", ["int8", "mcu", "nvdla", "onnx", "ncnn", pytest.param("float", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", VALUES)
 def test_a_parameter_has_an_effect_or_is_warned_of(name, target, tmp_path, default, capsys):
     status = export(tmp_path / "out", target, f"{name}={VALUES[name]}\n")

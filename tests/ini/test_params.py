@@ -33,6 +33,9 @@ DEFAULTS = {
     "Core": "cortex-m4",
     "TestVectors": 3,
     "SingleFile": False,
+    "Fp16Storage": False,
+    "RoundBlobs": False,
+    "ModelArray": True,
     "NVDLAConfig": "nv_full",
     "NVDLAPrecision": "auto",
     "NVDLAFirmware": "0.12",
@@ -42,7 +45,6 @@ DEFAULTS = {
     "IntegerIO": False,
     "ExactRange": False,
     "Int4Weights": False,
-    "ModelArray": True,
 }
 
 

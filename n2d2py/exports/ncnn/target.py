@@ -45,7 +45,7 @@ class NcnnTarget(Target[NcnnModel]):
             return Prepared(request, [N2D2Error("E705", text, remedy="use -nbbits 8, -32 or -16")])
         made = Prepared.of(request, partial(write_model, request.graph, _choices(request)))
         if request.parameters.get("Fp16Storage") and made.content is not None and not made.content.halves:
-            log.warning("W109", "Fp16Storage has no effect: no layer has real weights", remedy="remove it")
+            log.warning("W703", "Fp16Storage has no effect: no layer has real weights", remedy="remove it")
         return made
 
     def details(self, prepared: Prepared[NcnnModel]) -> dict[str, Any]:
