@@ -26,9 +26,8 @@
 #endif
 
 // Defines the constant array `symbol`, a mangled name, as the bytes of a file.
-#define N2D2_BINARY(symbol, alignment, file)                                    \
-    __asm__(N2D2_READ_ONLY ".globl " N2D2_QUOTED(__USER_LABEL_PREFIX__) symbol  \
-            "\n.balign " #alignment "\n" N2D2_QUOTED(__USER_LABEL_PREFIX__) symbol \
-            ":\n.incbin \"" N2D2_PARAMETERS "/" file "\"\n" N2D2_OBJECT(symbol) ".text")
+#define N2D2_BINARY(symbol, alignment, file)                                                                             \
+    __asm__(N2D2_READ_ONLY ".globl " N2D2_QUOTED(__USER_LABEL_PREFIX__) symbol "\n.balign " #alignment "\n" N2D2_QUOTED( \
+        __USER_LABEL_PREFIX__) symbol ":\n.incbin \"" N2D2_PARAMETERS "/" file "\"\n" N2D2_OBJECT(symbol) ".text")
 
 #endif  // N2D2_BINARY_HPP
