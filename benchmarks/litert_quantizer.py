@@ -24,8 +24,9 @@ def installed() -> bool:
     return find_spec("ai_edge_quantizer") is not None
 
 
-def by_their_quantizer(graph: QuantGraph, stimuli: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The real results (N, elements) of the first output for `x`, by the integers of the quantizer.
+def by_their_quantizer(graph: QuantGraph, stimuli: np.ndarray, x: np.ndarray) -> np.ndarray | None:
+    """The real results (N, elements) of the first output for `x`, by the integers of the quantizer; None for a network that TFLite cannot
+    express.
 
     Args:
         graph: the network in floating point.
@@ -35,7 +36,8 @@ def by_their_quantizer(graph: QuantGraph, stimuli: np.ndarray, x: np.ndarray) ->
     with tempfile.TemporaryDirectory() as name:
         target, folder = find_target("TFLite"), Path(name)
         prepared = target.prepare(ExportRequest(graph, parameters={"ModelArray": False}))
-        prepared.check()
+        if prepared.problems:
+            return None
         target.write(prepared, folder)
         (path,) = folder.glob("*.tflite")
         port = open_model(path).get_input_details()[0]["name"]

@@ -8,7 +8,7 @@ installed). Where openvino is installed, the export ONNX runs there too, with LP
 ONNX Runtime's own quantizer: QDQ, uint8 activations, int8 weights by output channel, MinMax, on the same stimuli
 (benchmarks/accuracy.py). The export NCNN runs in ncnn, as it comes and with
 RoundBlobs=1, the latter also with the kernels that do not pack channels, beside a table of the largest magnitudes
-(benchmarks/ncnn_table.py).
+(benchmarks/ncnn_table.py). LiteRT's own quantizer: ai-edge-quantizer, where that is installed (benchmarks/litert_quantizer.py).
 
 Layers: share of the elements of all layers that are the same integers as in the simulator, and within one step, each layer computed
 from the runtime's inputs of it. Top-1 as simulated: the share of stimuli whose largest output is that of the simulator; of networks without labels also the signal
@@ -38,6 +38,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from accuracy import Case, prepare, theirs  # noqa: E402
 from exports import machine  # noqa: E402
+from litert_quantizer import by_their_quantizer, installed  # noqa: E402
 from ncnn_table import by_largest  # noqa: E402
 
 import n2d2py  # noqa: E402
@@ -158,13 +159,11 @@ def lines(
             n2d2py.calibrate(net, given, options=options) if given is not None else n2d2py.calibrate(net, options=options)
         )
         own = theirs(case, "MinMax") if target == "ONNX" else None
-        if target == "NCNN":
-            real = n2d2py.quantize(net, options=n2d2py.QuantizationOptions(bits=-32)).graph
-            own = (
-                None
-                if (found := by_largest(real, case.calibration, case.inputs)) is None
-                else found.reshape(len(case.inputs), -1)
-            )
+        real = n2d2py.quantize(net, options=n2d2py.QuantizationOptions(bits=-32)).graph
+        if target == "TFLite" and installed():
+            own = by_their_quantizer(real, case.calibration, case.inputs)
+        if target == "NCNN" and (found := by_largest(real, case.calibration, case.inputs)) is not None:
+            own = found.reshape(len(case.inputs), -1)
         graph = n2d2py.quantize(net, calibrated).graph
         yield from cells(case.path.stem, target, graph, case.inputs, case.real, own, labels)
         if target == "NCNN":

@@ -11,7 +11,7 @@ from n2d2py.arithmetic import make_rescale
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import converting_epilogue
 from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.graph import Node, QuantNode
+from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.forms import Real, Rescaled
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, pointwise
@@ -78,6 +78,10 @@ class ConvertQuantizer(Quantizer):
             rescale, _ = make_rescale("Floating-point", np.array([1 / y.scale]))
             return formed(node, Rescaled(), activation_clamp(node, y), rescale)
         return rescaled(node, types, np.array([x.scale / y.scale]), peak(x))
+
+    def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
+        """None: real numbers stay what they are."""
+        return {}
 
 
 @cpp("Convert")

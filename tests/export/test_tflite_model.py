@@ -177,8 +177,8 @@ def _typed(network: str, way: str = "as it comes") -> QuantGraph:
     return quantize(graph, collect(graph, [stimuli]).histograms, options, {"x": (-1.0, 1.0)}, [stimuli])[0]
 
 
-def _written(typed: QuantGraph, folder: Path, **parameters) -> tuple[Path, dict]:
-    target = find_target("TFLite")
+def _written(typed: QuantGraph, folder: Path, target: str = "TFLite", **parameters) -> tuple[Path, dict]:
+    target = find_target(target)
     x = branched_networks.data(4, 5)
     stimuli = StoredStimuli(tuple(quantize_inputs(typed, [x])), (np.zeros((4, 1), np.int32),))
     prepared = target.prepare(ExportRequest(typed, stimuli, parameters=parameters))
@@ -271,6 +271,36 @@ def test_every_layer_of_real_numbers_is_the_same(network, tmp_path):
         np.testing.assert_allclose(values[node.output], expected, rtol=2e-5, atol=2e-6, err_msg=node.name)
     last = typed.outputs[0]
     np.testing.assert_allclose(runner.outputs(typed, 4)[last], values[last], rtol=2e-4, atol=1e-5)
+
+
+def _island() -> Graph:
+    """x - convolution - vector - sine, which has no integers - fully connected."""
+    graph = _rows(ArrayMap("Sin", (8, 16), ((8, 16),)))
+    graph.add(Node("z", Fc(), ["y"], ["z"], real_params(np.random.default_rng(5), 10, 128)))
+    graph.outputs = ["z"]
+    graph.verify()
+    return graph
+
+
+@pytest.mark.parametrize("target", ["TFLite", "ONNX"])
+def test_layers_in_floating_point_between_integers(target, tmp_path):
+    pytest.importorskip("ai_edge_litert")
+    graph, stimuli = insert_conversions(_island()), branched_networks.data(24)
+    options = QuantOptions(input_bits=8, output_bits=8, mixed=False, wide_joins=False)
+    typed = quantize(graph, collect(graph, [stimuli]).histograms, options, {"x": (-1.0, 1.0)}, [stimuli])[0]
+    assert [typed.is_integer(node) for node in typed.nodes].count(False) == 3  # with a conversion on each side
+    runner = find_target(target).runner(*_written(typed, tmp_path, target=target))
+    (stored,) = quantize_inputs(typed, [branched_networks.data(4, 5)])
+    found, values = runner.network().layers(stored), {"x": stored}
+    for node in typed.nodes:
+        (expected,) = run_node(typed, node, [values[name] for name in node.inputs])
+        kind = typed.type(node.output)
+        if kind.is_float:
+            np.testing.assert_allclose(found[node.output].reshape(expected.shape), expected, atol=1e-5)
+            values[node.output] = expected
+        else:
+            values[node.output] = kind.quantize(found[node.output]).reshape(expected.shape)
+            assert np.abs(values[node.output].astype(int) - expected).max() <= 1
 
 
 @pytest.mark.parametrize("bits", ["16", "-64"])
