@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support import branched_networks
-from support.layer_params import real_params
+from support.model_run import LENET
+from support.small_graphs import binary, single
 
 from n2d2py.cli import main
 from n2d2py.exports import ExportRequest, StoredStimuli, find_target
@@ -46,105 +47,71 @@ from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.simulator import quantize_inputs, run_node
 from n2d2py.quant.statistics import collect
 
-ROOT = Path(__file__).resolve().parents[2]
 OPTIONS = {"zero_points": False, "unsigned": False, "input_bits": 8, "mixed": False, "wide_joins": False}
 
 
-def _single(op, channels: int = 2, params=None, activation=None, behind: bool = False) -> Graph:
-    """x - op - y; with other than two channels a convolution before it, with `behind` one behind it."""
-    graph = Graph("single")
-    graph.add_input("x", (1, 2, 8, 8))
-    rng, tensor = np.random.default_rng(3), "x"
-    if channels != 2:
-        graph.add(Node("first", Conv(), ["x"], ["first"], real_params(rng, channels, 2, 1, 1)))
-        tensor = "first"
-    graph.add(Node("y", op, [tensor], ["y"], real_params(rng, *params) if params else {}, activation))
-    graph.outputs = ["y"]
-    if behind:
-        graph.add(Node("z", Conv(), ["y"], ["z"], real_params(rng, 3, graph.shape("y")[1], 1, 1)))
-        graph.outputs = ["z"]
-    graph.verify()
-    return graph
-
-
-def _binary(op, activation=None, other: tuple[int, int] = (8, 8)) -> Graph:
-    """x - a, b - op - y."""
-    graph, rng = Graph("binary"), np.random.default_rng(3)
-    graph.add_input("x", (1, 2, 8, 8))
-    graph.add(Node("a", Conv(), ["x"], ["a"], real_params(rng, 4, 2, 1, 1), Clip(0.0)))
-    graph.add(Node("b", Conv(pads=(1, 1, 1, 1)), ["x"], ["b"], real_params(rng, 4, 2, 3, 3)))
-    second = "b"
-    if other == (1, 1):
-        graph.add(Node("mean", Pool("Average", (8, 8)), ["b"], ["mean"]))
-        second = "mean"
-    graph.add(Node("y", op, ["a", second], ["y"], {}, activation))
-    graph.outputs = ["y"]
-    graph.verify()
-    return graph
-
-
 def _three(operation: str, weights=(), shifts=()) -> Graph:
-    graph = _binary(ElemWise("Sum"))
+    graph = binary(ElemWise("Sum"))
     graph.add(Node("w", ElemWise(operation, weights, shifts), ["a", "y", "b"], ["w"]))
     graph.outputs = ["w", "b"]
     return graph
 
 
 def _function(function) -> Graph:
-    return _single(Activation(function), 4)
+    return single(Activation(function), 4)
 
 
 CONVOLUTIONS = {
-    "conv": lambda: _single(Conv(pads=(1, 1, 1, 1)), params=(8, 2, 3, 3), activation=Clip(0.0)),
-    "padded": lambda: _single(Conv(stride=(2, 1), pads=(1, 0, 2, 1)), params=(8, 2, 3, 2)),
-    "dilated": lambda: _single(Conv(dilation=(2, 1), pads=(2, 2, 2, 2)), params=(8, 2, 3, 3)),
-    "six": lambda: _single(Conv(), params=(8, 2, 3, 3), activation=Clip(0.0, 0.6)),
-    "above": lambda: _single(Conv(), params=(8, 2, 3, 3), activation=Clip(-0.2)),
-    "depthwise": lambda: _single(Conv(groups=4, pads=(1, 1, 1, 1)), 4, (4, 1, 3, 3)),
-    "depthwise, many": lambda: _single(Conv(groups=16, stride=(2, 2)), 16, (16, 1, 3, 3)),
-    "multiplied": lambda: _single(Conv(groups=4, stride=(2, 2)), 4, (12, 1, 3, 3)),
-    "grouped": lambda: _single(Conv(groups=2), 4, (6, 2, 3, 3)),
-    "requantized": lambda: _single(Conv(pads=(1, 1, 1, 1)), params=(16, 2, 3, 3), activation=Clip(0.0), behind=True),
-    "requantized depthwise": lambda: _single(Conv(groups=8, pads=(1, 1, 1, 1)), 8, (8, 1, 3, 3), behind=True),
-    "wide": lambda: _single(Conv(pads=(1, 1, 1, 1)), 32, (32, 32, 3, 3)),
-    "fc": lambda: _single(Fc(), params=(10, 128)),
+    "conv": lambda: single(Conv(pads=(1, 1, 1, 1)), params=(8, 2, 3, 3), activation=Clip(0.0)),
+    "padded": lambda: single(Conv(stride=(2, 1), pads=(1, 0, 2, 1)), params=(8, 2, 3, 2)),
+    "dilated": lambda: single(Conv(dilation=(2, 1), pads=(2, 2, 2, 2)), params=(8, 2, 3, 3)),
+    "six": lambda: single(Conv(), params=(8, 2, 3, 3), activation=Clip(0.0, 0.6)),
+    "above": lambda: single(Conv(), params=(8, 2, 3, 3), activation=Clip(-0.2)),
+    "depthwise": lambda: single(Conv(groups=4, pads=(1, 1, 1, 1)), 4, (4, 1, 3, 3)),
+    "depthwise, many": lambda: single(Conv(groups=16, stride=(2, 2)), 16, (16, 1, 3, 3)),
+    "multiplied": lambda: single(Conv(groups=4, stride=(2, 2)), 4, (12, 1, 3, 3)),
+    "grouped": lambda: single(Conv(groups=2), 4, (6, 2, 3, 3)),
+    "requantized": lambda: single(Conv(pads=(1, 1, 1, 1)), params=(16, 2, 3, 3), activation=Clip(0.0), behind=True),
+    "requantized depthwise": lambda: single(Conv(groups=8, pads=(1, 1, 1, 1)), 8, (8, 1, 3, 3), behind=True),
+    "wide": lambda: single(Conv(pads=(1, 1, 1, 1)), 32, (32, 32, 3, 3)),
+    "fc": lambda: single(Fc(), params=(10, 128)),
 }
 MOVED = {
-    "max": lambda: _single(Pool("Max", (3, 3), (2, 2), (1, 1, 0, 0)), 4),
-    "up": lambda: _single(Resize((16, 24), "Nearest"), 4),
-    "frame": lambda: _single(Padding((1, 0, 2, 1)), 4),
-    "crop": lambda: _single(Padding((-1, 2, 3, -2)), 4),
-    "flat": lambda: _single(Reshape((256,)), 4),
-    "columns": lambda: _single(Reshape((8, 16, 2)), 4),
-    "turned": lambda: _single(Transpose((0, 2, 3, 1)), 4),
-    "swapped": lambda: _single(Transpose((0, 3, 1, 2)), 4),
-    "mirrored": lambda: _single(Transpose((0, 1, 3, 2)), 4),
-    "slice": lambda: _single(IndexSelect(((1, 2), None, (3, 4, 5, 6))), 4),
-    "shuffled": lambda: _single(DepthToSpace(2), 8),
-    "shuffled by channel": lambda: _single(DepthToSpace(2, True), 8),
-    "itself": lambda: _single(Identity(), 4),
+    "max": lambda: single(Pool("Max", (3, 3), (2, 2), (1, 1, 0, 0)), 4),
+    "up": lambda: single(Resize((16, 24), "Nearest"), 4),
+    "frame": lambda: single(Padding((1, 0, 2, 1)), 4),
+    "crop": lambda: single(Padding((-1, 2, 3, -2)), 4),
+    "flat": lambda: single(Reshape((256,)), 4),
+    "columns": lambda: single(Reshape((8, 16, 2)), 4),
+    "turned": lambda: single(Transpose((0, 2, 3, 1)), 4),
+    "swapped": lambda: single(Transpose((0, 3, 1, 2)), 4),
+    "mirrored": lambda: single(Transpose((0, 1, 3, 2)), 4),
+    "slice": lambda: single(IndexSelect(((1, 2), None, (3, 4, 5, 6))), 4),
+    "shuffled": lambda: single(DepthToSpace(2), 8),
+    "shuffled by channel": lambda: single(DepthToSpace(2, True), 8),
+    "itself": lambda: single(Identity(), 4),
 }
 COMPUTED = {
-    "affine": lambda: _single(Affine(), 4, (4,)),
-    "mean": lambda: _single(Pool("Average", (2, 2), (2, 2)), 4),
-    "framed mean": lambda: _single(Pool("Average", (3, 3), (2, 2), (1, 1, 1, 1)), 4),
-    "inner mean": lambda: _single(Pool("Average", (3, 3), (1, 1), (1, 1, 1, 1), False), 4),
-    "global": lambda: _single(Pool("Average", (8, 8)), 4),
-    "bilinear": lambda: _single(Resize((16, 12), "Bilinear", "HalfPixel"), 4),
-    "corners": lambda: _single(Resize((15, 15), "Bilinear", "AlignCorners"), 4),
-    "deconv": lambda: _single(Deconv(stride=(2, 2)), 4, (6, 4, 3, 3)),
-    "cropped": lambda: _single(Deconv(stride=(2, 1), pads=(1, 1, 0, 1)), 4, (6, 4, 4, 4), Clip(0.0)),
-    "longer": lambda: _single(Deconv(stride=(2, 2), pads=(1, 1, -1, 0)), 4, (6, 4, 3, 3)),
-    "grouped deconv": lambda: _single(Deconv(stride=(2, 2), groups=2), 4, (6, 2, 2, 2)),
-    "softmax": lambda: _single(Softmax(), 4),
-    "sum": lambda: _binary(ElemWise("Sum"), Clip(0.0)),
-    "weighed": lambda: _binary(ElemWise("Sum", (0.5, -2.0), (0.25, 0.5))),
-    "product": lambda: _binary(ElemWise("Prod"), None, (1, 1)),
-    "largest": lambda: _binary(ElemWise("Max")),
-    "smallest": lambda: _binary(ElemWise("Min")),
+    "affine": lambda: single(Affine(), 4, (4,)),
+    "mean": lambda: single(Pool("Average", (2, 2), (2, 2)), 4),
+    "framed mean": lambda: single(Pool("Average", (3, 3), (2, 2), (1, 1, 1, 1)), 4),
+    "inner mean": lambda: single(Pool("Average", (3, 3), (1, 1), (1, 1, 1, 1), False), 4),
+    "global": lambda: single(Pool("Average", (8, 8)), 4),
+    "bilinear": lambda: single(Resize((16, 12), "Bilinear", "HalfPixel"), 4),
+    "corners": lambda: single(Resize((15, 15), "Bilinear", "AlignCorners"), 4),
+    "deconv": lambda: single(Deconv(stride=(2, 2)), 4, (6, 4, 3, 3)),
+    "cropped": lambda: single(Deconv(stride=(2, 1), pads=(1, 1, 0, 1)), 4, (6, 4, 4, 4), Clip(0.0)),
+    "longer": lambda: single(Deconv(stride=(2, 2), pads=(1, 1, -1, 0)), 4, (6, 4, 3, 3)),
+    "grouped deconv": lambda: single(Deconv(stride=(2, 2), groups=2), 4, (6, 2, 2, 2)),
+    "softmax": lambda: single(Softmax(), 4),
+    "sum": lambda: binary(ElemWise("Sum"), Clip(0.0)),
+    "weighed": lambda: binary(ElemWise("Sum", (0.5, -2.0), (0.25, 0.5))),
+    "product": lambda: binary(ElemWise("Prod"), None, (1, 1)),
+    "largest": lambda: binary(ElemWise("Max")),
+    "smallest": lambda: binary(ElemWise("Min")),
     "three": lambda: _three("Sum", (1.0, 0.5, 1.0)),
     "largest of three": lambda: _three("Max"),
-    "joined": lambda: _binary(Concat()),
+    "joined": lambda: binary(Concat()),
     "logistic": lambda: _function(FUNCTIONS["Logistic"]()),
     "swish": lambda: _function(FUNCTIONS["Swish"]()),
     "mish": lambda: _function(FUNCTIONS["Mish"]()),
@@ -164,13 +131,13 @@ COMPUTED = {
     "gelu by tanh": lambda: _function(GeluTanh()),
 }
 REAL = {
-    "lrn": lambda: _single(LRN(3, 0.5, 0.75, 1.5), 6),
-    "log softmax": lambda: _single(Softmax(log=True), 4),
-    "conv, leaky": lambda: _single(Conv(), params=(8, 2, 3, 3), activation=LeakyRectifier(0.2)),
-    "conv, logistic": lambda: _single(Conv(), params=(8, 2, 3, 3), activation=FUNCTIONS["Logistic"]()),
-    "conv, mish": lambda: _single(Conv(), params=(8, 2, 3, 3), activation=FUNCTIONS["Mish"]()),
-    "conv, hard swish": lambda: _single(Conv(), params=(8, 2, 3, 3), activation=HardSwish()),
-    "conv, tanh": lambda: _single(Conv(), params=(8, 2, 3, 3), activation=Tanh()),
+    "lrn": lambda: single(LRN(3, 0.5, 0.75, 1.5), 6),
+    "log softmax": lambda: single(Softmax(log=True), 4),
+    "conv, leaky": lambda: single(Conv(), params=(8, 2, 3, 3), activation=LeakyRectifier(0.2)),
+    "conv, logistic": lambda: single(Conv(), params=(8, 2, 3, 3), activation=FUNCTIONS["Logistic"]()),
+    "conv, mish": lambda: single(Conv(), params=(8, 2, 3, 3), activation=FUNCTIONS["Mish"]()),
+    "conv, hard swish": lambda: single(Conv(), params=(8, 2, 3, 3), activation=HardSwish()),
+    "conv, tanh": lambda: single(Conv(), params=(8, 2, 3, 3), activation=Tanh()),
 }
 NETWORKS = {**CONVOLUTIONS, **MOVED, **COMPUTED}
 
@@ -379,7 +346,7 @@ def _refused(graph: QuantGraph, **parameters) -> list[str]:
 
 
 def test_what_ncnn_lacks_is_listed_all_at_once():
-    graph = _single(SpaceToDepth(2), 4)
+    graph = single(SpaceToDepth(2), 4)
     graph.add(Node("z", ElemWise("AbsSum"), ["y", "y"], ["z"]))
     graph.add(Node("step", Activation(Step(0.0)), ["z"], ["step"]))
     graph.add(Node("picked", IndexSelect(((3, 0), None, None)), ["step"], ["picked"]))
@@ -418,17 +385,7 @@ def test_weights_beyond_half_precision_are_refused():
     find_target("NCNN").prepare(ExportRequest(float_graph(graph, -32))).check()
 
 
-WORDS = [
-    str(ROOT / "models/LeNet.ini"),
-    "-seed",
-    "1",
-    "-w",
-    str(ROOT / "models/LeNet.npz"),
-    "-export",
-    "NCNN",
-    "-nb-test",
-    "60",
-]
+WORDS = [*LENET, "-export", "NCNN", "-nb-test", "60"]
 
 
 @pytest.mark.parametrize("bits", ["8", "-32", "-16"])

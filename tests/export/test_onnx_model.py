@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -13,6 +12,7 @@ import pytest
 from onnx import numpy_helper
 from support import branched_networks
 from support.layer_params import real_params
+from support.model_run import LENET
 
 from n2d2py.cli import main
 from n2d2py.errors import ErrorList, N2D2Error
@@ -41,8 +41,6 @@ from n2d2py.quant.simulator import quantize_inputs, run_node, simulate
 from n2d2py.quant.statistics import collect
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.stages.given import told_by
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def _many() -> Graph:
@@ -297,17 +295,7 @@ def test_layers_without_form_are_listed_all_at_once(monkeypatch):
 
 
 def test_the_command_line_exports_and_compares(tmp_path, capsys):
-    words = [
-        str(ROOT / "models/LeNet.ini"),
-        "-seed",
-        "1",
-        "-w",
-        str(ROOT / "models/LeNet.npz"),
-        "-export",
-        "ONNX",
-        "-nbbits",
-        "8",
-    ]
+    words = [*LENET, "-export", "ONNX", "-nbbits", "8"]
     words += ["-calib", "50", "-db-export", "60", "-test", "-compare", "8", "-o", str(tmp_path)]
     assert main(words) == 0
     text = capsys.readouterr().out

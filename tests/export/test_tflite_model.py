@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from support import branched_networks
 from support.layer_params import real_params
+from support.model_run import LENET
+from support.small_graphs import binary, single
 
 from n2d2py.cli import main
 from n2d2py.errors import ErrorList, N2D2Error
@@ -47,43 +49,12 @@ from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.simulator import quantize_inputs, run_node
 from n2d2py.quant.statistics import collect
 
-ROOT = Path(__file__).resolve().parents[2]
 WAYS = {
     "as it comes": {},
     "symmetric": {"zero_points": False, "unsigned": False},
     "a scale for each layer": {"per_output": False},
     "fixed point": {"rescaling": "Fixed-point32"},
 }
-
-
-def _single(name: str, op, shape: tuple[int, ...] = (1, 2, 8, 8), params=None, activation=None) -> Graph:
-    """x - op - y."""
-    graph = Graph(name)
-    graph.add_input("x", (1, 2, 8, 8))
-    rng, tensor = np.random.default_rng(3), "x"
-    if shape[1] != 2:
-        graph.add(Node("first", Conv(), ["x"], ["first"], real_params(rng, shape[1], 2, 1, 1)))
-        tensor = "first"
-    graph.add(Node("y", op, [tensor], ["y"], real_params(rng, *params) if params else {}, activation))
-    graph.outputs = ["y"]
-    graph.verify()
-    return graph
-
-
-def _binary(name: str, op, activation=None, other: tuple[int, int] = (8, 8)) -> Graph:
-    """x - a, b - op - y."""
-    graph, rng = Graph(name), np.random.default_rng(3)
-    graph.add_input("x", (1, 2, 8, 8))
-    graph.add(Node("a", Conv(), ["x"], ["a"], real_params(rng, 4, 2, 1, 1), Clip(0.0)))
-    graph.add(Node("b", Conv(pads=(1, 1, 1, 1)), ["x"], ["b"], real_params(rng, 4, 2, 3, 3)))
-    second = "b"
-    if other == (1, 1):
-        graph.add(Node("mean", Pool("Average", (8, 8)), ["b"], ["mean"]))
-        second = "mean"
-    graph.add(Node("y", op, ["a", second], ["y"], {}, activation))
-    graph.outputs = ["y"]
-    graph.verify()
-    return graph
 
 
 def _rows(op, **params: int) -> Graph:
@@ -100,48 +71,48 @@ def _rows(op, **params: int) -> Graph:
 
 
 def _six() -> Graph:
-    graph = _single("six", Conv(stride=(2, 2), pads=(0, 0, 1, 1)), params=(8, 2, 3, 3), activation=Clip(0.0, 6.0))
+    graph = single(Conv(stride=(2, 2), pads=(0, 0, 1, 1)), params=(8, 2, 3, 3), activation=Clip(0.0, 6.0))
     graph.nodes[0].params["weights"] *= 30
     return graph
 
 
 NETWORKS = {
-    "conv": lambda: _single("conv", Conv(pads=(1, 1, 1, 1)), params=(8, 2, 3, 3), activation=Clip(0.0)),
-    "padded": lambda: _single("padded", Conv(stride=(2, 2), pads=(1, 1, 1, 1)), params=(8, 2, 3, 3)),
-    "dilated": lambda: _single("dilated", Conv(dilation=(2, 2), pads=(2, 2, 2, 2)), params=(8, 2, 3, 3)),
+    "conv": lambda: single(Conv(pads=(1, 1, 1, 1)), params=(8, 2, 3, 3), activation=Clip(0.0)),
+    "padded": lambda: single(Conv(stride=(2, 2), pads=(1, 1, 1, 1)), params=(8, 2, 3, 3)),
+    "dilated": lambda: single(Conv(dilation=(2, 2), pads=(2, 2, 2, 2)), params=(8, 2, 3, 3)),
     "six": _six,
-    "depthwise": lambda: _single("depthwise", Conv(groups=4, pads=(1, 1, 1, 1)), (1, 4, 8, 8), (4, 1, 3, 3)),
-    "multiplied": lambda: _single("multiplied", Conv(groups=4, stride=(2, 2)), (1, 4, 8, 8), (12, 1, 3, 3)),
-    "grouped": lambda: _single("grouped", Conv(groups=2), (1, 4, 8, 8), (6, 2, 3, 3)),
-    "fc": lambda: _single("fc", Fc(), params=(10, 128)),
-    "affine": lambda: _single("affine", Affine(), (1, 4, 8, 8), (4,)),
-    "max": lambda: _single("max", Pool("Max", (3, 3), (2, 2), (1, 1, 0, 0)), (1, 4, 8, 8)),
-    "mean": lambda: _single("mean", Pool("Average", (2, 2), (2, 2)), (1, 4, 8, 8)),
-    "framed mean": lambda: _single("framed", Pool("Average", (3, 3), (2, 2), (1, 1, 1, 1)), (1, 4, 8, 8)),
-    "inner mean": lambda: _single("inner", Pool("Average", (3, 3), (1, 1), (1, 1, 1, 1), False), (1, 4, 8, 8)),
-    "global": lambda: _single("global", Pool("Average", (8, 8)), (1, 4, 8, 8)),
-    "up": lambda: _single("up", Resize((16, 24), "Nearest"), (1, 4, 8, 8)),
-    "bilinear": lambda: _single("bilinear", Resize((16, 12), "Bilinear", "HalfPixel"), (1, 4, 8, 8)),
-    "corners": lambda: _single("corners", Resize((15, 15), "Bilinear", "AlignCorners"), (1, 4, 8, 8)),
-    "deconv": lambda: _single("deconv", Deconv(stride=(2, 2)), (1, 4, 8, 8), (6, 4, 3, 3)),
-    "cropped": lambda: _single("cropped", Deconv(stride=(2, 2), pads=(1, 1, 0, 1)), (1, 4, 8, 8), (6, 4, 4, 4)),
-    "frame": lambda: _single("frame", Padding((1, 0, 2, 1)), (1, 4, 8, 8)),
-    "flat": lambda: _single("flat", Reshape((256,)), (1, 4, 8, 8)),
-    "turned": lambda: _single("turned", Transpose((0, 2, 3, 1)), (1, 4, 8, 8)),
-    "swapped": lambda: _single("swapped", Transpose((0, 3, 1, 2)), (1, 4, 8, 8)),
-    "slice": lambda: _single("slice", IndexSelect(((1, 2), None, (0, 3, 6))), (1, 4, 8, 8)),
-    "picked": lambda: _single("picked", IndexSelect(((3, 0), None, (0, 1, 5, 5))), (1, 4, 8, 8)),
-    "softmax": lambda: _single("softmax", Softmax(), (1, 4, 8, 8)),
-    "logistic": lambda: _single("logistic", Activation(FUNCTIONS["Logistic"]()), (1, 4, 8, 8)),
-    "swish": lambda: _single("swish", Activation(FUNCTIONS["Swish"]()), (1, 4, 8, 8)),
-    "tanh": lambda: _single("tanh", Activation(Tanh()), (1, 4, 8, 8)),
-    "hard swish": lambda: _single("hard", Activation(HardSwish()), (1, 4, 8, 8)),
-    "leaky": lambda: _single("leaky", Activation(LeakyRectifier(0.1)), (1, 4, 8, 8)),
-    "gelu": lambda: _single("gelu", Activation(Gelu()), (1, 4, 8, 8)),
-    "sum": lambda: _binary("sum", ElemWise("Sum"), Clip(0.0)),
-    "product": lambda: _binary("product", ElemWise("Prod"), None, (1, 1)),
-    "largest": lambda: _binary("largest", ElemWise("Max")),
-    "joined": lambda: _binary("joined", Concat()),
+    "depthwise": lambda: single(Conv(groups=4, pads=(1, 1, 1, 1)), 4, (4, 1, 3, 3)),
+    "multiplied": lambda: single(Conv(groups=4, stride=(2, 2)), 4, (12, 1, 3, 3)),
+    "grouped": lambda: single(Conv(groups=2), 4, (6, 2, 3, 3)),
+    "fc": lambda: single(Fc(), params=(10, 128)),
+    "affine": lambda: single(Affine(), 4, (4,)),
+    "max": lambda: single(Pool("Max", (3, 3), (2, 2), (1, 1, 0, 0)), 4),
+    "mean": lambda: single(Pool("Average", (2, 2), (2, 2)), 4),
+    "framed mean": lambda: single(Pool("Average", (3, 3), (2, 2), (1, 1, 1, 1)), 4),
+    "inner mean": lambda: single(Pool("Average", (3, 3), (1, 1), (1, 1, 1, 1), False), 4),
+    "global": lambda: single(Pool("Average", (8, 8)), 4),
+    "up": lambda: single(Resize((16, 24), "Nearest"), 4),
+    "bilinear": lambda: single(Resize((16, 12), "Bilinear", "HalfPixel"), 4),
+    "corners": lambda: single(Resize((15, 15), "Bilinear", "AlignCorners"), 4),
+    "deconv": lambda: single(Deconv(stride=(2, 2)), 4, (6, 4, 3, 3)),
+    "cropped": lambda: single(Deconv(stride=(2, 2), pads=(1, 1, 0, 1)), 4, (6, 4, 4, 4)),
+    "frame": lambda: single(Padding((1, 0, 2, 1)), 4),
+    "flat": lambda: single(Reshape((256,)), 4),
+    "turned": lambda: single(Transpose((0, 2, 3, 1)), 4),
+    "swapped": lambda: single(Transpose((0, 3, 1, 2)), 4),
+    "slice": lambda: single(IndexSelect(((1, 2), None, (0, 3, 6))), 4),
+    "picked": lambda: single(IndexSelect(((3, 0), None, (0, 1, 5, 5))), 4),
+    "softmax": lambda: single(Softmax(), 4),
+    "logistic": lambda: single(Activation(FUNCTIONS["Logistic"]()), 4),
+    "swish": lambda: single(Activation(FUNCTIONS["Swish"]()), 4),
+    "tanh": lambda: single(Activation(Tanh()), 4),
+    "hard swish": lambda: single(Activation(HardSwish()), 4),
+    "leaky": lambda: single(Activation(LeakyRectifier(0.1)), 4),
+    "gelu": lambda: single(Activation(Gelu()), 4),
+    "sum": lambda: binary(ElemWise("Sum"), Clip(0.0)),
+    "product": lambda: binary(ElemWise("Prod"), None, (1, 1)),
+    "largest": lambda: binary(ElemWise("Max")),
+    "joined": lambda: binary(Concat()),
     "product of rows": lambda: _rows(ArrayMatMul((8, 16), (16, 8), (0, 1), scale=0.25, views=((), (128, 0, 1, 16), ()))),
     "products in order": lambda: _rows(ArrayMatMul((2, 8, 8), (2, 8, 8), (0, 1), views=((), (), (128, 0, 8, 16, 1)))),
     "products of parts": lambda: _rows(
@@ -170,11 +141,15 @@ COARSER = {
 """Steps of layers whose TFLite operators have a grid of their own, or round more than once."""
 
 
+def _quantized(graph: Graph, **options) -> QuantGraph:
+    graph, stimuli = insert_conversions(graph), branched_networks.data(24)
+    options = QuantOptions(input_bits=8, output_bits=8, mixed=False, wide_joins=False, **options)
+    return quantize(graph, collect(graph, [stimuli]).histograms, options, {"x": (-1.0, 1.0)}, [stimuli])[0]
+
+
 @cache
 def _typed(network: str, way: str = "as it comes") -> QuantGraph:
-    graph, stimuli = insert_conversions(NETWORKS[network]()), branched_networks.data(24)
-    options = QuantOptions(input_bits=8, output_bits=8, mixed=False, wide_joins=False, unit_ranges=True, **WAYS[way])
-    return quantize(graph, collect(graph, [stimuli]).histograms, options, {"x": (-1.0, 1.0)}, [stimuli])[0]
+    return _quantized(NETWORKS[network](), unit_ranges=True, **WAYS[way])
 
 
 def _written(typed: QuantGraph, folder: Path, target: str = "TFLite", **parameters) -> tuple[Path, dict]:
@@ -213,7 +188,7 @@ def test_every_layer_is_within_a_step(network, way, integer_io, tmp_path):
 
 def test_what_tflite_lacks_is_listed_all_at_once():
     pytest.importorskip("ai_edge_litert")
-    graph, stimuli = _single("many", LRN(3), (1, 4, 8, 8)), branched_networks.data(8)
+    graph, stimuli = single(LRN(3), 4), branched_networks.data(8)
     graph.outputs = ["z"]
     graph.add(Node("z", ElemWise("Sum", shifts=(1.0,)), ["y"], ["z"]))
     typed = quantize(graph, collect(graph, [stimuli]).histograms, QuantOptions(), {"x": (-1.0, 1.0)}, [stimuli])[0]
@@ -230,12 +205,12 @@ def test_without_the_package_the_error_names_the_extra(monkeypatch):
 
 REAL_NETWORKS = {
     **NETWORKS,
-    "limited": lambda: _single("limited", Conv(), params=(8, 2, 3, 3), activation=Clip(-0.5, 0.75)),
-    "least": lambda: _single("least", Activation(Clip(-0.25)), (1, 4, 8, 8)),
-    "units": lambda: _single("units", Conv(), params=(8, 2, 3, 3), activation=Clip(-1.0, 1.0)),
-    "elu": lambda: _single("elu", Activation(Elu()), (1, 4, 8, 8)),
-    "exp": lambda: _single("exp", Activation(FUNCTIONS["Exp"]()), (1, 4, 8, 8)),
-    "abs": lambda: _single("abs", Activation(FUNCTIONS["Abs"]()), (1, 4, 8, 8)),
+    "limited": lambda: single(Conv(), params=(8, 2, 3, 3), activation=Clip(-0.5, 0.75)),
+    "least": lambda: single(Activation(Clip(-0.25)), 4),
+    "units": lambda: single(Conv(), params=(8, 2, 3, 3), activation=Clip(-1.0, 1.0)),
+    "elu": lambda: single(Activation(Elu()), 4),
+    "exp": lambda: single(Activation(FUNCTIONS["Exp"]()), 4),
+    "abs": lambda: single(Activation(FUNCTIONS["Abs"]()), 4),
     "scaled vector": lambda: _scaled_vector(),
     **{
         name: lambda name=name: _rows(ArrayMap(name, (8, 16), ((8, 16),)))
@@ -247,12 +222,12 @@ REAL_NETWORKS = {
     },
     "constant product": lambda: _rows(ArrayMatMul((8, 16), (16, 4), (0, -1)), operand1=64),
     "logarithms": lambda: _rows(ArraySoftmax(8, 16, 1, log=True)),
-    "difference": lambda: _binary("difference", ElemWise("Sum", (-1.0, 1.0))),
+    "difference": lambda: binary(ElemWise("Sum", (-1.0, 1.0))),
 }
 
 
 def _scaled_vector() -> Graph:
-    graph = _single("vector", Fc(), params=(10, 128))
+    graph = single(Fc(), params=(10, 128))
     graph.add(Node("z", Affine(), ["y"], ["z"], real_params(np.random.default_rng(4), 10), Clip(0.0)))
     graph.outputs = ["z"]
     return graph
@@ -284,10 +259,9 @@ def _island() -> Graph:
 
 @pytest.mark.parametrize("target", ["TFLite", "ONNX"])
 def test_layers_in_floating_point_between_integers(target, tmp_path):
-    pytest.importorskip("ai_edge_litert")
-    graph, stimuli = insert_conversions(_island()), branched_networks.data(24)
-    options = QuantOptions(input_bits=8, output_bits=8, mixed=False, wide_joins=False)
-    typed = quantize(graph, collect(graph, [stimuli]).histograms, options, {"x": (-1.0, 1.0)}, [stimuli])[0]
+    if target == "TFLite":
+        pytest.importorskip("ai_edge_litert")
+    typed = _quantized(_island())
     assert [typed.is_integer(node) for node in typed.nodes].count(False) == 3  # with a conversion on each side
     runner = find_target(target).runner(*_written(typed, tmp_path, target=target))
     (stored,) = quantize_inputs(typed, [branched_networks.data(4, 5)])
@@ -305,7 +279,7 @@ def test_layers_in_floating_point_between_integers(target, tmp_path):
 
 @pytest.mark.parametrize("bits", ["16", "-64"])
 def test_other_numbers_than_int8_are_refused(bits, tmp_path, capsys):
-    words = [str(ROOT / "models/LeNet.ini"), "-w", "/dev/null", "-export", "TFLite", "-nbbits", bits, "-calib", "4"]
+    words = [LENET[0], "-w", "/dev/null", "-export", "TFLite", "-nbbits", bits, "-calib", "4"]
     assert main([*words, "-db-export", "0", "-o", str(tmp_path)]) == 1
     assert f"E705: the export TFLite has integers of 8 bits or float32, not -nbbits {bits}" in capsys.readouterr().err.replace(
         "LeNet: ", ""
@@ -315,17 +289,7 @@ def test_other_numbers_than_int8_are_refused(bits, tmp_path, capsys):
 
 def test_the_command_line_exports_and_compares(tmp_path, capsys):
     pytest.importorskip("ai_edge_litert")
-    words = [
-        str(ROOT / "models/LeNet.ini"),
-        "-seed",
-        "1",
-        "-w",
-        str(ROOT / "models/LeNet.npz"),
-        "-export",
-        "TFLite",
-        "-nbbits",
-        "8",
-    ]
+    words = [*LENET, "-export", "TFLite", "-nbbits", "8"]
     assert main([*words, "-calib", "50", "-db-export", "60", "-test", "-compare", "8", "-o", str(tmp_path)]) == 0
     assert "layer by layer" in capsys.readouterr().out
     folder = tmp_path / "export_TFLite_int8"

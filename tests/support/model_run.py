@@ -17,6 +17,8 @@ from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
+LENET = (str(MODELS / "LeNet.ini"), "-seed", "1", "-w", str(MODELS / "LeNet.npz"))
+"""The words of a command on the shipped LeNet with its weights."""
 
 
 def with_macros(model: str, macros: dict[str, object]) -> Path:
