@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from n2d2py.exports import ExportRequest, find_target
-from n2d2py.exports.tflite.runner import open_model
+from n2d2py.exports.tflite.file import SIGNATURE
+from n2d2py.exports.tflite.runner import open_model, real_numbers
 from n2d2py.graph import QuantGraph
 
 
@@ -40,9 +41,8 @@ def by_their_quantizer(graph: QuantGraph, stimuli: np.ndarray, x: np.ndarray) ->
             return None
         target.write(prepared, folder)
         (path,) = folder.glob("*.tflite")
-        port = open_model(path).get_input_details()[0]["name"]
         made = quantizer.Quantizer(path, recipe.static_wi8_ai8())
-        feed = {_signature(path): [{port: one} for one in _ordered(stimuli)]}
+        feed = {SIGNATURE: [{graph.inputs[0]: one} for one in _ordered(stimuli)]}
         found = made.quantize(made.calibrate(feed, num_threads=1), enable_progress_report=False)
         (folder / "theirs.tflite").write_bytes(bytes(found.quantized_model))
         run = open_model(folder / "theirs.tflite")
@@ -51,7 +51,8 @@ def by_their_quantizer(graph: QuantGraph, stimuli: np.ndarray, x: np.ndarray) ->
         for one in _ordered(x):
             run.set_tensor(entry["index"], _stored(one, entry))
             run.invoke()
-            values = _real(run.get_tensor(end["index"]), end)
+            values = run.get_tensor(end["index"])
+            values = real_numbers(values, end["quantization"]) if values.dtype == np.int8 else values
             results.append((values.transpose(0, 3, 1, 2) if values.ndim == 4 else values).reshape(1, -1).copy())
     return np.concatenate(results)
 
@@ -68,14 +69,3 @@ def _stored(values: np.ndarray, port: dict[str, Any]) -> np.ndarray:
         return values
     scale, zero = port["quantization"]
     return np.clip(np.rint(values / scale) + zero, -128, 127).astype(np.int8)
-
-
-def _real(values: np.ndarray, port: dict[str, Any]) -> np.ndarray:
-    """The real numbers of a port."""
-    scale, zero = port["quantization"]
-    return values if values.dtype == np.float32 else (values.astype(np.float32) - zero) * np.float32(scale)
-
-
-def _signature(path: Path) -> str:
-    """The name that the quantizer gives the only graph of a file."""
-    return next(iter(open_model(path).get_signature_list()), "serving_default")

@@ -43,8 +43,9 @@ def by_largest(typed: QuantGraph, calibration: np.ndarray, x: np.ndarray) -> np.
 def _largest(run: NcnnRunner, details: dict, calibration: np.ndarray) -> dict[str, float]:
     """The largest magnitude by blob, and by what splits it."""
     found: dict[str, float] = {details["blobs"][name]: float(np.abs(calibration).max()) for name in details["inputs"]}
+    network = run.network()
     for start in range(0, len(calibration), BATCH):
-        for name, values in run.network().layers(calibration[start : start + BATCH].astype(np.float32)).items():
+        for name, values in network.layers(calibration[start : start + BATCH].astype(np.float32)).items():
             blob = details["blobs"][name]
             found[blob] = max(found.get(blob, 0.0), float(np.abs(values).max()))
     return found

@@ -143,6 +143,18 @@ def cells(
         yield [name, runtime, str(len(x)), *shares, agreed, score, *of(ours), *of(theirs_too)]
 
 
+def by_its_own(target: str, net: n2d2py.Model, case: Case) -> np.ndarray | None:
+    """The outputs (N, elements) of a target's runtime by its own quantizer, for NCNN by the plain table; None where there are none."""
+    if target == "ONNX":
+        return theirs(case, "MinMax")
+    if target == "TFLite" and not installed():
+        return None
+    found = {"TFLite": by_their_quantizer, "NCNN": by_largest}[target](
+        n2d2py.quantize(net, bits=-32).graph, case.calibration, case.inputs
+    )
+    return None if found is None else found.reshape(len(case.inputs), -1)
+
+
 PACKAGES = {"ONNX": "onnxruntime", "TFLite": "ai_edge_litert", "NCNN": "ncnn"}
 
 
@@ -158,12 +170,7 @@ def lines(
         calibrated = (
             n2d2py.calibrate(net, given, options=options) if given is not None else n2d2py.calibrate(net, options=options)
         )
-        own = theirs(case, "MinMax") if target == "ONNX" else None
-        real = n2d2py.quantize(net, options=n2d2py.QuantizationOptions(bits=-32)).graph
-        if target == "TFLite" and installed():
-            own = by_their_quantizer(real, case.calibration, case.inputs)
-        if target == "NCNN" and (found := by_largest(real, case.calibration, case.inputs)) is not None:
-            own = found.reshape(len(case.inputs), -1)
+        own = by_its_own(target, net, case)
         graph = n2d2py.quantize(net, calibrated).graph
         yield from cells(case.path.stem, target, graph, case.inputs, case.real, own, labels)
         if target == "NCNN":

@@ -8,8 +8,6 @@ from pathlib import Path
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx
 from n2d2py.frontend.tflite.model import load_tflite
 
-MODEL_ENDINGS = (".onnx", ".tflite")
-
 
 def load_model(path: str | Path, *, ignore: Iterable[str] = (), ignore_init: bool = False, seed: int = 1) -> OnnxModel:
     """The model of an ONNX or TFLite file; what `load_onnx` and `load_tflite` raise."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
+from n2d2py.naming import MODEL_ENDINGS
 from n2d2py.options.parser import Arguments, parse_arguments, refuse
 from n2d2py.options.table import DATA, EXPORT, FUSED, OPTIONS, QUANT, RUN, Option
 from n2d2py.stages.options import GIVEN_STIMULI, SYNTHETIC_STIMULI, LoadOptions, RunOptions, check_options, suited
@@ -154,7 +155,7 @@ def _warn_without_effect(a: Arguments) -> None:
         "that is for -tune": () if a.tune else ("tune-command",),
         "that is for -export": () if a.export or a.memory_report else ("db-export", "export-parameters"),
         "that is for -learn and -learn-epoch": () if a.learn or a.learn_epoch else ("stop-valid", "learn-resume", "dev"),
-        "that is for INI files": ("w-ignore",) if a.network.endswith((".onnx", ".tflite")) else (),
+        "that is for INI files": ("w-ignore",) if a.network.endswith(MODEL_ENDINGS) else (),
     }
     for name in a.fused:
         log.notice("-%s changes nothing: %s", name, FUSED[name.split()[0]][1])
@@ -193,7 +194,7 @@ def _check_together(a: Arguments) -> None:
     ]
     if alone and not a.calib_data:
         raise N2D2Error("E007", f"-{alone[0]} belongs to -calib-data", remedy="add -calib-data PATH")
-    if a.w not in (None, "/dev/null") and a.network.endswith((".onnx", ".tflite")):
+    if a.w not in (None, "/dev/null") and a.network.endswith(MODEL_ENDINGS):
         raise N2D2Error(
             "E007",
             f"-w {a.w} has no effect on an ONNX or TFLite file",

@@ -97,12 +97,8 @@ class HoistQuantize(Pass):
         """The mover takes over the name of what it gives now; each of its inputs is rounded."""
         at = graph.nodes.index(found)
         graph.absorb(found, node)
-        taken = set(graph.tensors) | {other.name for other in graph.nodes}
         for index, source in enumerate(dict.fromkeys(found.inputs)):
-            name = f"{source}_quantized"
-            while name in taken:
-                name += "_"
-            taken.add(name)
+            name = graph.fresh_name(f"{source}_quantized")
             graph.add(Node(name, node.op, [source], [name], location=node.location), at=at + index)
             found.inputs = [name if given == source else given for given in found.inputs]
         return f"moved before {found.name}"

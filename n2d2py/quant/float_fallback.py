@@ -168,10 +168,7 @@ def _check(node: Node) -> None:
 
 def _convert(graph: Graph, reader: Node, name: str, to_float: bool) -> str:
     """Adds the conversion of a tensor before its first reader of the other kind; returns its output."""
-    output = f"{name}_{'float' if to_float else 'integer'}"
-    taken = {node.name for node in graph.nodes} | set(graph.tensors)
-    while output in taken:
-        output += "_"
+    output = graph.fresh_name(f"{name}_{'float' if to_float else 'integer'}")
     graph.add(
         Node(output, Convert(to_float), [name], [output], location=reader.location, helper=True), at=graph.nodes.index(reader)
     )

@@ -96,9 +96,7 @@ def _round(graph: Graph, node: Node, types: dict[str, NumType], wanted: NumType 
     cheap = "weights" not in node.params and wanted is None
     if cheap:
         for index, reader in enumerate(roundings[0 if others else 1 :]):
-            copy = f"{tensor}_{index}"
-            while copy in graph.tensors or any(copy == other.name for other in graph.nodes):
-                copy += "_"
+            copy = graph.fresh_name(f"{tensor}_{index}")
             graph.add(
                 Node(copy, node.op, list(node.inputs), [copy], dict(node.params), node.activation, node.location),
                 at=graph.nodes.index(node) + 1,

@@ -71,9 +71,7 @@ def _round(graph: Graph, tensor: str, found: Range, at: int) -> None:
     reach = max(-low, high)
     kind = NumType(8, low < 0)
     kind = kind.with_scale(float(np.float32((reach if reach > 0 else 1.0) / kind.qmax)))
-    name, taken = f"{tensor}_quantized", set(graph.tensors) | {node.name for node in graph.nodes}
-    while name in taken:
-        name += "_"
+    name = graph.fresh_name(f"{tensor}_quantized")
     readers = [node for node in graph.consumers(tensor) if not isinstance(node.op, Quantize)]
     graph.add(Node(name, Quantize(kind), [tensor], [name]), at=at)
     for node in readers:

@@ -16,6 +16,7 @@ import numpy as np
 
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.shapes import Shape
+from n2d2py.naming import numbered_name
 from n2d2py.operators.functions import FunctionRow
 from n2d2py.operators.windows import Pads
 from n2d2py.registry import Registry
@@ -39,9 +40,7 @@ class OnnxWriter:
 
     def fresh(self, stem: str) -> str:
         """A name that starts with `stem` and that nothing else has."""
-        name, number = stem, 1
-        while name in self._names:
-            name, number = f"{stem}_{number}", number + 1
+        name = numbered_name(stem, self._names.__contains__, first=1)
         self._names.add(name)
         return name
 

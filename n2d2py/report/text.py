@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from n2d2py.files import plain_file_name
+from n2d2py.naming import numbered_name
 
 
 def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
@@ -24,9 +25,7 @@ def file_stems(names: Iterable[str]) -> dict[str, str]:
     taken: set[str] = set()
     for name in names:
         base = plain_file_name(re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("._")[:120] or "layer")
-        stem, number = base, 2
-        while stem.lower() in taken:
-            stem, number = f"{base}_{number}", number + 1
+        stem = numbered_name(base, lambda name: name.lower() in taken)
         taken.add(stem.lower())
         stems[name] = stem
     return stems

@@ -17,6 +17,8 @@ AT_MOST = ", at most"
 """Behind the name of a size that is a bound."""
 
 
+STEP_SLACK = 1.5 / 255
+"""Share of a layer's range by which another runtime's integers of 8 bits may differ: it rounds in other places, so by a step."""
 REAL_SLACK = 1e-4
 """Share of a layer's range by which another runtime's floating point may differ."""
 

@@ -35,6 +35,7 @@ from n2d2py.ini.builder import load_document
 from n2d2py.ini.document import Document
 from n2d2py.ini.params import Params
 from n2d2py.ini.paths import resolve_path
+from n2d2py.naming import MODEL_ENDINGS
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.stages.given import (
     Told,
@@ -118,7 +119,7 @@ def load_stage(path: Path, options: LoadOptions, folder: Path = Path()) -> Loade
     params = load_params(options.parameters, options.target)
     if not path.exists():
         raise N2D2Error("E101", "the file does not exist", where=Location(str(path)), remedy="check the path")
-    if path.suffix in (".onnx", ".tflite"):
+    if path.suffix in MODEL_ENDINGS:
         network = _load_onnx(path, options, params, folder)
     elif path.suffix == ".ini":
         network = _load_ini(path, options, params, folder)

@@ -17,6 +17,7 @@ FLOORS = (
         "n2d2py.log",
         "n2d2py.concurrency",
         "n2d2py.files",
+        "n2d2py.naming",
         "n2d2py.registry",
         "n2d2py.version",
     ),

@@ -67,9 +67,10 @@ class Project:
         self.request, self.graph, self.plan = request, request.graph, request.memory_plan
         self.namespace = namespace_of(request)
         self.identifiers = Identifiers(self.graph)
-        self.weights_format = self._weights_format()
 
-    def _weights_format(self) -> str:
+    @property
+    def weights_format(self) -> str:
+        """The export parameter WeightsFormat, or "inline" for its choice without files."""
         return self.request.parameters.get("WeightsFormat", "auto")
 
     def write(self, folder: Path) -> None:
@@ -172,8 +173,9 @@ class Project:
         self._render("dnn/include/layer.hpp", folder / f"dnn/include/{layer.stem}.hpp", values)
         if arrays:
             self._render("dnn/parameters/layer.cpp", folder / f"dnn/parameters/{layer.stem}.cpp", values)
-        for name, data in {name: data for array in arrays for name, data in array.files.items()}.items():
-            (folder / "dnn/parameters" / name).write_bytes(data)
+        for array in arrays:
+            for name, data in array.files.items():
+                (folder / "dnn/parameters" / name).write_bytes(data)
 
     def _render(self, template: str, path: Path, values: dict[str, Any]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)

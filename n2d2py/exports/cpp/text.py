@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from n2d2py.naming import numbered_name
+
 
 def literal(text: str) -> str:
     """A C string literal of the UTF-8 bytes of `text`."""
@@ -27,9 +29,7 @@ def file_stems(identifiers: Iterable[str], reserved: Iterable[str]) -> dict[str,
     taken = {name.lower() for name in reserved}
     stems = {}
     for identifier in identifiers:
-        stem, number = identifier, 2
-        while stem.lower() in taken:
-            stem, number = f"{identifier}_{number}", number + 1
+        stem = numbered_name(identifier, lambda name: name.lower() in taken)
         taken.add(stem.lower())
         stems[identifier] = stem
     return stems

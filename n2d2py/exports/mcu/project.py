@@ -25,9 +25,10 @@ class McuProject(Project):
     folders = ("mcu", "cpp")
     constant_alignment = 4
 
-    def _weights_format(self) -> str:
+    @property
+    def weights_format(self) -> str:
         """Without files, which the build systems of boards do not find."""
-        found = super()._weights_format()
+        found = super().weights_format
         return "inline" if found == "auto" else found
 
     @property

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from n2d2py.naming import numbered_name
+
 MAGIC = 7767517
 _HALF, _INT8 = 0x01306B47, 0x000D4B38
 """What stands before numbers of 16 and 8 bits; before float32 it is 0."""
@@ -191,9 +193,7 @@ def _whole(data: bytes) -> bytes:
 def _fresh(name: str, taken: set[str]) -> str:
     """A name without blanks that is not taken yet, not even as an identifier of C."""
     stem = re.sub(r"\s", "_", name).encode()[:_NAME_LENGTH].decode(errors="ignore") or "_"
-    found, number = stem, 2
-    while identifier(found) in taken:
-        found, number = f"{stem}_{number}", number + 1
+    found = numbered_name(stem, lambda given: identifier(given) in taken)
     taken.add(identifier(found))
     return found
 

@@ -14,12 +14,10 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.stimuli import read_arrays
 from n2d2py.graph import QuantGraph
-from n2d2py.runtime.runner import Runner
+from n2d2py.runtime.runner import STEP_SLACK, Runner
 
-_STEP = 1.5 / 255
-"""Of a network whose blobs are rounded as the tool rounds them."""
 _STEPS = 8.5 / 255
-"""Else layers in floating point read real numbers that were not rounded, half a step off, which a layer may magnify."""
+"""Of a network whose blobs are not rounded as the tool rounds them: layers in floating point read real numbers that were not rounded, half a step off, which a layer may magnify."""
 _REAL = 1e-3
 """Convolutions by Winograd's transformation, of the largest magnitude."""
 
@@ -42,15 +40,12 @@ class NcnnRunner(Runner):
 
     def __init__(self, folder: Path, details: Mapping[str, Any]):
         self._folder, self._details = folder, details
-        self.slack = (_STEP if details["rounded"] else _STEPS) if details["integers"] else _REAL
+        self.slack = (STEP_SLACK if details["rounded"] else _STEPS) if details["integers"] else _REAL
 
     @classmethod
     def missing(cls, details: Mapping[str, Any]) -> str:
         """What this machine lacks."""
-        try:
-            return "" if find_spec("ncnn") else "no ncnn"
-        except ValueError:  # a module without a specification
-            return "no ncnn"
+        return "" if find_spec("ncnn") else "no ncnn"
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
         """Stored outputs in the types of `graph`."""

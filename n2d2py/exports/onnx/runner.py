@@ -14,11 +14,9 @@ from n2d2py.arithmetic import NumType
 from n2d2py.exports.stimuli import read_arrays
 from n2d2py.graph import QuantGraph
 from n2d2py.reference.engine import open_session
-from n2d2py.runtime.runner import REAL_SLACK, Runner
+from n2d2py.runtime.runner import REAL_SLACK, STEP_SLACK, Runner
 
 _BATCH = 25
-_ONE_STEP = 1.5 / 255
-"""Real numbers are rounded in other places than the tool's integers: a layer may be off by a step of 8 bits."""
 
 
 class OnnxRunner(Runner):
@@ -26,7 +24,7 @@ class OnnxRunner(Runner):
 
     label = "ONNX Runtime"
     remedy = "pip install onnxruntime"
-    slack = _ONE_STEP
+    slack = STEP_SLACK
 
     def __init__(self, folder: Path, details: Mapping[str, Any]):
         self._folder, self._details = folder, details

@@ -201,9 +201,9 @@ def array_matmul(layers: Layers, node: QuantNode) -> None:
     grid = layers.grid(node.output)
     made = layers.ordered(f"{node.output}/product", op.dims, grid)
     file.operator("BATCH_MATMUL", operands, made, "BatchMatMulOptions", adjX=across[0], adjY=across[1])
-    back = np.argsort(positions(views[2], op.dims).reshape(-1))
     order = _order(views[2], op.dims)
     if order is None:
+        back = np.argsort(positions(views[2], op.dims).reshape(-1))
         made = gathered(layers, f"{node.output}/ordered", made, len(back), back, grid)
     elif order != tuple(range(len(order))):
         made = turned(layers, f"{node.output}/ordered", made, op.dims, order, grid)
@@ -244,20 +244,20 @@ def array_softmax(layers: Layers, node: QuantNode) -> None:
     op, (index,), source = node.op, layers.sources(node), layers.grid(node.inputs[0])
     if op.log and source is not None:
         raise NoTfliteForm("the logarithm of a Softmax of integers")
-    grid, dims = layers.demanded(node, PROBABILITIES), (op.outer, op.inner, op.size)
-    rows = shaped(layers, f"{node.name}/lines", index, (op.outer, op.size, op.inner), source)
-    if op.inner > 1:
-        rows = turned(layers, f"{node.name}/turned", rows, (op.outer, op.size, op.inner), (0, 2, 1), source)
-    made = layers.ordered(f"{node.output}/softmax", dims if op.inner > 1 else (op.outer, op.size, op.inner), grid)
+    grid, name = layers.demanded(node, PROBABILITIES), node.output
+    dims, order = (op.outer, op.size, op.inner), (0, 2, 1)
     if op.inner == 1:
-        rows = shaped(layers, f"{node.name}/last", rows, (op.outer, op.size), source)
-        made = layers.ordered(f"{node.output}/softmax", (op.outer, op.size), grid)
+        rows = shaped(layers, f"{name}/lines", index, dims[:2], source)
+        made = layers.ordered(f"{name}/softmax", dims[:2], grid)
+    else:
+        rows = turned(layers, f"{name}/turned", shaped(layers, f"{name}/lines", index, dims, source), dims, order, source)
+        made = layers.ordered(f"{name}/softmax", tuple(dims[axis] for axis in order), grid)
     if op.log:
         layers.file.operator("LOG_SOFTMAX", [rows], made, "LogSoftmaxOptions")
     else:
         layers.file.operator("SOFTMAX", [rows], made, "SoftmaxOptions", beta=1.0)
     if op.inner > 1:
-        made = turned(layers, f"{node.output}/back", made, dims, (0, 2, 1), grid)
+        made = turned(layers, f"{name}/back", made, tuple(dims[axis] for axis in order), order, grid)
     flat(layers, node, made, grid)
 
 

@@ -12,6 +12,8 @@ from numpy.typing import DTypeLike
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
 
+SIGNATURE = "serving_default"
+"""The name of the signature of a file, that of TensorFlow's exports."""
 Grid = tuple[np.ndarray | np.float32, int] | None
 """Scale and zero point of int8; None for real numbers."""
 
@@ -115,7 +117,7 @@ class ModelFile:
         self._operators.append(operator)
 
     def packed(self, name: str, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> bytes:
-        """The bytes of the file; inputs and outputs by the name of the network, which the signature "serving_default" has too."""
+        """The bytes of the file; inputs and outputs by the name of the network, which the signature has too."""
         import flatbuffers
 
         schema = self.schema
@@ -136,7 +138,7 @@ class ModelFile:
 
     def _signature(self, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> Any:
         signature = self.schema.SignatureDefT()
-        signature.signatureKey, signature.subgraphIndex = "serving_default", 0
+        signature.signatureKey, signature.subgraphIndex = SIGNATURE, 0
         signature.inputs, signature.outputs = (
             [self._port(name, index) for name, index in ports.items()] for ports in (inputs, outputs)
         )

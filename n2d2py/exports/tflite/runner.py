@@ -14,10 +14,7 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.stimuli import read_arrays
 from n2d2py.graph import QuantGraph
-from n2d2py.runtime.runner import REAL_SLACK, Runner
-
-_STEPS = 1.5 / 255
-"""LiteRT rescales by fixed point of its own: a layer may be off by a step."""
+from n2d2py.runtime.runner import REAL_SLACK, STEP_SLACK, Runner
 
 
 class LiteRtRunner(Runner):
@@ -25,7 +22,7 @@ class LiteRtRunner(Runner):
 
     label = "LiteRT"
     remedy = "pip install n2d2py[litert]"
-    slack = _STEPS
+    slack = STEP_SLACK
 
     def __init__(self, folder: Path, details: Mapping[str, Any]):
         self._folder, self._details = folder, details
@@ -82,7 +79,7 @@ class _Layers:
     def _real(self, index: int) -> np.ndarray:
         """The real numbers of a tensor (C, H, W), by the grid that the file gives it."""
         values, grid = self._interpreter.get_tensor(index)[0], self._grids[index]
-        real = _real(values, grid) if values.dtype == np.int8 else values.copy()
+        real = real_numbers(values, grid) if values.dtype == np.int8 else values.copy()
         return real.transpose(2, 0, 1) if real.ndim == 3 else real
 
 
@@ -105,7 +102,7 @@ def _run(interpreter: Any, types: list[NumType], sample: tuple[np.ndarray, ...])
     interpreter.invoke()
 
 
-def _real(values: np.ndarray, grid: tuple[float, int]) -> np.ndarray:
+def real_numbers(values: np.ndarray, grid: tuple[float, int]) -> np.ndarray:
     """What int8 of a grid (scale, zero point) stand for."""
     return (values.astype(np.float32) - grid[1]) * np.float32(grid[0])
 
@@ -119,7 +116,7 @@ def _stored(values: np.ndarray, kind: NumType, grid: tuple[float, int]) -> np.nd
     """Stored values (N, C, H, W) of real ones, or of int8 in a grid, channels last."""
     values = values.transpose(0, 3, 1, 2) if values.ndim == 4 else values
     if kind.is_float and values.dtype.kind != "f":
-        values = _real(values, grid)
+        values = real_numbers(values, grid)
     if values.dtype.kind == "f":
         return kind.quantize(values)
     return np.clip(values.astype(np.int16) + (0 if kind.signed else 128), kind.qmin, kind.qmax).astype(kind.dtype)

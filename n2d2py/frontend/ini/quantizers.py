@@ -174,17 +174,10 @@ def quantize_output(graph: Graph, values: Values, store: WeightStore, name: str)
     scale = np.float32(found) / np.float32(steps) if values["QAct"] == "SAT" else np.float32(found)
     kind = NumType(8, False, scale=float(scale), most=None if steps == 255 else steps)
     tensor = node.output
-    shape, real = graph.shape(tensor), _fresh(graph, f"{tensor}_real")
+    shape, real = graph.shape(tensor), graph.fresh_name(f"{tensor}_real")
     del graph.tensors[tensor]
     node.outputs = [real]
     graph.tensors[real] = Tensor(real, shape)
     graph.add(
-        Node(_fresh(graph, f"{name}_quantized"), make_operator("Quantize", kind), [real], [tensor], location=node.location)
+        Node(graph.fresh_name(f"{name}_quantized"), make_operator("Quantize", kind), [real], [tensor], location=node.location)
     )
-
-
-def _fresh(graph: Graph, name: str) -> str:
-    taken = set(graph.tensors) | {node.name for node in graph.nodes}
-    while name in taken:
-        name += "_"
-    return name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -9,9 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.errors import Location, N2D2Error
+from n2d2py.files import open_regular
 from n2d2py.frontend.tflite.flatbuffer import DamagedFile, FlatTable
 from n2d2py.frontend.tflite.schema import CUSTOM, IDENTIFIER, INT4, OPERATORS, OTHER_TYPES, TYPES
 from n2d2py.graph.shapes import Shape
+from n2d2py.naming import numbered_name
 
 _MOST_BYTES = 2**31
 _MOST_TABLES = 100_000
@@ -26,7 +29,7 @@ class TfliteTensor:
     Attributes:
         name: its name, made unique.
         shape: in the order of the file (N, H, W, C).
-        dtype: of what is stored; None for a type that is not read, which `kind` names.
+        dtype: of what is stored, float32 for what cannot be used.
         scale, zero_point: of stored integers, one or one for each index of `axis`; both empty without.
         values: of a constant; 4 bits are unpacked to int8.
         refusal: why it cannot be used, "" where it can.
@@ -86,11 +89,11 @@ def read_tflite(path: Path) -> TfliteFile:
     """
     name = str(path)
     try:
-        if path.exists() and not path.is_file():
-            raise OSError(22, "not a regular file")
-        if path.stat().st_size >= _MOST_BYTES:
-            raise _invalid(name, f"the file has {path.stat().st_size:,} bytes, at most {_MOST_BYTES:,} are read")
-        data = path.read_bytes()
+        with open_regular(path) as stream:
+            size = os.fstat(stream.fileno()).st_size
+            if size >= _MOST_BYTES:
+                raise _invalid(name, f"the file has {size:,} bytes, at most {_MOST_BYTES:,} are read")
+            data = stream.read()
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)
         reason = "the TFLite file does not exist" if missing else f"the TFLite file cannot be read ({error.strerror})"
@@ -172,10 +175,7 @@ def _check_order(operators: list[TfliteOperator], tensors: list[TfliteTensor], i
 
 
 def _tensor(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes, names: set[str], path: str) -> TfliteTensor:
-    name = made = entry.text(3) or f"tensor_{index}"
-    number = 2
-    while made in names:
-        made, number = f"{name}_{number}", number + 1
+    made = numbered_name(entry.text(3) or f"tensor_{index}", names.__contains__)
     names.add(made)
     shape = tuple(map(int, entry.vector(0, "<i4")))
     if len(shape) > _MOST_DIMENSIONS or any(size < 0 for size in shape) or prod(shape) > _MOST_ELEMENTS:

@@ -225,25 +225,15 @@ def _fully_connected(t: Translation, operator: TfliteOperator) -> None:
             name = t.reshaped(name, source.shape, image, t.fresh(f"{source.name}_rows"))
         inputs = [name, t.parameter(weights, lambda values: values[:, :, None, None], 0), bias]
         given = [one for one in inputs if one is not None]
-
-        def convolution(made: str) -> None:
-            if made_image == declared:
-                t.emit("Conv", given, made, kernel_shape=[1, 1])
-            else:
-                t.reshaped(t.emit("Conv", given, t.fresh(f"{made}_rows"), kernel_shape=[1, 1]), made_image, declared, made)
-
+        convolution = partial(
+            t.emit_shaped, "Conv", given, shape=made_image, wanted=declared, inner="rows", kernel_shape=[1, 1]
+        )
         return t.result(operator.outputs[0], convolution, limits)
     if source.shape != (rows, each):
         name = t.reshaped(name, source.shape, (rows, each), t.fresh(f"{source.name}_flat"))
     inputs = [name, t.parameter(weights, lambda values: values, 0), bias]
     given = [one for one in inputs if one is not None]
-
-    def gemm(made: str) -> None:
-        if declared == (rows, outputs):
-            t.emit("Gemm", given, made, transB=1)
-        else:
-            t.reshaped(t.emit("Gemm", given, t.fresh(f"{made}_flat"), transB=1), (rows, outputs), declared, made)
-
+    gemm = partial(t.emit_shaped, "Gemm", given, shape=(rows, outputs), wanted=declared, inner="flat", transB=1)
     return t.result(operator.outputs[0], gemm, limits)
 
 
@@ -389,14 +379,8 @@ def _mean(t: Translation, operator: TfliteOperator) -> None:
     full = tuple(1 if axis in over else size for axis, size in enumerate(shape))
     declared = full if _flag(operator, 0) else tuple(size for axis, size in enumerate(shape) if axis not in over)
     t.expect(operator.outputs[0], declared)
-    name, axes_name = t.real(operator.inputs[0]), t.constant("axes", np.array(places, np.int64))
-
-    def mean(made: str) -> None:
-        if declared == full:
-            t.emit("ReduceMean", [name, axes_name], made, keepdims=1)
-        else:
-            t.reshaped(t.emit("ReduceMean", [name, axes_name], t.fresh(f"{made}_kept"), keepdims=1), full, declared, made)
-
+    inputs = [t.real(operator.inputs[0]), t.constant("axes", np.array(places, np.int64))]
+    mean = partial(t.emit_shaped, "ReduceMean", inputs, shape=full, wanted=declared, inner="kept", keepdims=1)
     t.result(operator.outputs[0], mean)
 
 
@@ -450,15 +434,8 @@ def _sliced(
         )
     ]
     name = t.real(operator.inputs[0])
-
-    def cutting(made: str) -> None:
-        kind, inputs = ("Slice", [name, *rows]) if cut else ("Identity", [name])
-        if declared == full:
-            t.emit(kind, inputs, made)
-        else:
-            t.reshaped(t.emit(kind, inputs, t.fresh(f"{made}_kept")), full, declared, made)
-
-    t.result(operator.outputs[0], cutting)
+    kind, inputs = ("Slice", [name, *rows]) if cut else ("Identity", [name])
+    t.result(operator.outputs[0], partial(t.emit_shaped, kind, inputs, shape=full, wanted=declared, inner="kept"))
 
 
 def _strided_slice(t: Translation, operator: TfliteOperator) -> None:

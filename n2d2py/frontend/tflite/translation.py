@@ -18,6 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.frontend.tflite.file import TfliteFile, TfliteOperator, TfliteTensor
 from n2d2py.graph.shapes import Shape
+from n2d2py.naming import numbered_name
 
 OPSET = 21
 _FIRST, _LAST = (0, 3, 1, 2), (0, 2, 3, 1)
@@ -65,9 +66,7 @@ class Translation:
     # ---- names and nodes ------------------------------------------------------------------------
     def fresh(self, name: str) -> str:
         """A name that nothing has yet."""
-        made, number = name, 2
-        while made in self._taken:
-            made, number = f"{name}_{number}", number + 1
+        made = numbered_name(name, self._taken.__contains__)
         self._taken.add(made)
         return made
 
@@ -81,6 +80,24 @@ class Translation:
         self._nodes.append(helper.make_node(operator, list(inputs), list(outputs), **attributes))
         for name in outputs:
             self.places[name] = self._label
+
+    def emit_shaped(
+        self,
+        operator: str,
+        inputs: Sequence[str],
+        output: str,
+        shape: Sequence[int],
+        wanted: Sequence[int],
+        inner: str,
+        **attributes: Any,
+    ) -> None:
+        """Adds a node whose result of `shape`, in the order of the file, is `output` in the shape `wanted`; where that is another one, its own
+        result is named after `output` and `inner`."""
+        if tuple(shape) == tuple(wanted):
+            self.emit(operator, inputs, output, **attributes)
+        else:
+            made = self.emit(operator, inputs, self.fresh(f"{output}_{inner}"), **attributes)
+            self.reshaped(made, shape, wanted, output)
 
     def constant(self, name: str, values: np.ndarray | np.generic) -> str:
         """Adds a constant."""
