@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.data.environment import Levels
-from n2d2py.data.transformations import Inapplicable, Range, Transformation
+from n2d2py.data.transformations import Inapplicable, RandomTransformation, Range, Transformation
 from n2d2py.errors import Location, N2D2Error
 
 
@@ -84,14 +84,26 @@ class Pipeline:
     branches: tuple[tuple[PipelineStep, ...], ...] = ()
     levels: Levels | None = None
 
-    def run(self, image: np.ndarray, name: str) -> np.ndarray:
+    def same_as(self, other: Pipeline) -> bool:
+        """Whether both do the same: they have the same steps of the same sections."""
+        ways = [(one.steps, *one.branches) for one in (self, other)]
+        return [[id(step) for step in steps] for steps in ways[0]] == [[id(step) for step in steps] for steps in ways[1]]
+
+    @property
+    def draws(self) -> bool:
+        """Whether a transformation draws at random."""
+        return any(isinstance(step.transformation, RandomTransformation) for step in self._all_steps())
+
+    def run(self, image: np.ndarray, name: str, random: np.random.Generator | None = None) -> np.ndarray:
         """The stimulus, float32 of `shape`; `name` is that of the stimulus in messages.
+
+        `random` draws for transformations of learning; without it there must be none.
 
         Raises:
             N2D2Error: E407 another size than declared, E408 a step is not defined on the image,
                 E418 the result is not finite.
         """
-        result = normalize_integers(self.transform(image, name), self.signed)
+        result = normalize_integers(self.transform(image, name, random), self.signed)
         if self.levels is not None:
             result = self.levels.nearest(result)
         result = self._fitted(result, name)
@@ -101,16 +113,16 @@ class Pipeline:
             )
         return result
 
-    def transform(self, image: np.ndarray, name: str) -> np.ndarray:
+    def transform(self, image: np.ndarray, name: str, random: np.random.Generator | None = None) -> np.ndarray:
         """The image (H, W, C) after all steps, before the implicit normalization.
 
         Raises:
             N2D2Error: E408.
         """
-        image = self._chain(self.steps, image, name)
+        image = self._chain(self.steps, image, name, random)
         if not self.branches:
             return image
-        return self._joined([self._chain(steps, image, name) for steps in self.branches], name)
+        return self._joined([self._chain(steps, image, name, random) for steps in self.branches], name)
 
     def run_map(self, labels: np.ndarray, names: tuple[str, ...], name: str) -> np.ndarray:
         """Pixel-wise labels of a stimulus, ids (H, W), after all steps.
@@ -184,7 +196,7 @@ class Pipeline:
         Raises:
             N2D2Error: E408 a label that the database does not have.
         """
-        for step in (*self.steps, *(step for branch in self.branches for step in branch)):
+        for step in self._all_steps():
             try:
                 labels = step.transformation.map_labels(labels, names)
             except Inapplicable as problem:
@@ -193,9 +205,16 @@ class Pipeline:
                 ) from None
         return labels
 
-    def _chain(self, steps: Iterable[PipelineStep], image: np.ndarray, name: str) -> np.ndarray:
+    def _all_steps(self) -> Iterator[PipelineStep]:
+        yield from self.steps
+        for branch in self.branches:
+            yield from branch
+
+    def _chain(
+        self, steps: Iterable[PipelineStep], image: np.ndarray, name: str, random: np.random.Generator | None
+    ) -> np.ndarray:
         for step in steps:
-            image = self._apply(step, image, name)
+            image = self._apply(step, image, name, random)
         return image
 
     def _next(self, point: TracePoint, step: PipelineStep, name: str, prefix: str = "") -> TracePoint:
@@ -204,9 +223,11 @@ class Pipeline:
         bounds = _within(_mapped(transformation, point.bounds), integer_range(image.dtype))
         return TracePoint(f"{prefix}{transformation}", image, bounds, transformation)
 
-    def _apply(self, step: PipelineStep, image: np.ndarray, name: str) -> np.ndarray:
+    def _apply(self, step: PipelineStep, image: np.ndarray, name: str, random: np.random.Generator | None = None) -> np.ndarray:
         try:
-            return step.transformation.apply(image)
+            if random is None:
+                return step.transformation.apply(image)
+            return step.transformation.drawn(image, random).apply(image)
         except Inapplicable as problem:
             raise N2D2Error(
                 "E408",

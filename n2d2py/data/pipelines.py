@@ -13,6 +13,7 @@ from n2d2py import log
 from n2d2py.concurrency import ordered_map
 from n2d2py.data.database import Database
 from n2d2py.data.database.base import Items
+from n2d2py.data.database.partition import SETS
 from n2d2py.data.environment import Environment
 from n2d2py.data.pipeline import Pipeline, PipelineStep
 from n2d2py.data.statistics import ImageStatistics, statistics
@@ -39,7 +40,7 @@ STIMULI_DATA = Schema(
     "`.maxVal`, `.mean`, `.stdDev` for references in sections below, as in "
     "`FirstValue=[sp.StimuliData-x]_GlobalValue.mean`. Computed only where something refers "
     "to it, or it writes a file; kept in `sp.StimuliData-x/statistics.npz` for a thousand files and more. "
-    "Learn-only transformations are left out.",
+    "Transformations of learning alone are left out.",
 )
 
 _WHOLE = ("Transformation", "OnTheFlyTransformation")
@@ -79,7 +80,7 @@ class _Way:
 @dataclass(frozen=True)
 class Pipelines:
     """What the sub-sections of [sp] say: a pipeline by set, statistics by section, and the lines of the files that a
-    section writes by their names.
+    section writes by their names; the pipeline of learning, which may draw at random, is that of the set "Learn".
     """
 
     by_set: dict[str, Pipeline]
@@ -90,7 +91,7 @@ class Pipelines:
 def read_pipelines(
     document: Document, environment: Environment, database: Database | None = None, cache: Path | None = None
 ) -> Pipelines:
-    """The pipelines of the Validation and Test sets, and the statistics that they refer to.
+    """The pipelines of the sets, and the statistics that they refer to.
 
     Statistics of many files are kept in the folder `cache`.
 
@@ -116,7 +117,8 @@ def read_pipelines(
         except N2D2Error as error:
             errors.append(error)
     ErrorList.raise_if(errors)
-    return Pipelines({name: reading.ways[name].pipeline(environment) for name in INFERENCE}, reading.statistics, reading.logs)
+    pipelines = {name: way.pipeline(environment) for name, way in reading.ways.items()}
+    return Pipelines(pipelines, reading.statistics, reading.logs)
 
 
 def _kind(section: Section, prefix: str) -> str | None:
@@ -142,7 +144,7 @@ class _Reading:
     """One pass over the sub-sections, in file order."""
 
     def __init__(self, document: Document, environment: Environment, database: Database | None, cache: Path | None):
-        self.ways = {name: _Way() for name in INFERENCE}
+        self.ways = {name: _Way() for name in SETS}
         self.statistics: dict[str, ImageStatistics] = {}
         self.logs: dict[str, dict[str, list[str]]] = {}
         self._cache = cache
@@ -153,9 +155,11 @@ class _Reading:
 
     def step(self, kind: str, section: Section) -> None:
         """Adds the transformation of a section where it belongs."""
-        sets = [name for name in applies_to(section) if name in INFERENCE]
+        sets = applies_to(section)
         channels = self._channels(kind, section)
-        transformation = read_transformation(section, inference=bool(sets))
+        transformation = read_transformation(
+            section, inference=any(name in INFERENCE for name in sets), learning="Learn" in sets
+        )
         if transformation is None:
             return
         step = PipelineStep(transformation.bound(self._matrices), section.location)

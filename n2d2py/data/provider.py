@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -69,20 +69,24 @@ class StimuliProvider:
         statistics: Mapping[str, ImageStatistics] | None = None,
         logs: Mapping[str, dict[str, list[str]]] | None = None,
     ):
-        """`pipelines` for "Validation" and "Test"; the Learn set takes that of Validation."""
+        """`pipelines` for "Validation" and "Test", and of "Learn" that of learning.
+
+        Where the Learn set is not learned, but calibrated on, it takes that of Validation.
+        """
         self.database = database
         self.batch_size = batch_size
         self.statistics = dict(statistics or {})
         self._logs = dict(logs or {})
         self.labels = database.label_names
         self.shape = pipelines["Test"].shape
+        self._learning = pipelines.get("Learn", pipelines["Validation"])
         self._pipelines = {**pipelines, "Learn": pipelines["Validation"]}
         self._traces: dict[str, list[TracePoint] | None] = {}
         self._normalized: set[np.dtype] = set()
 
     def on(self, database: Database) -> StimuliProvider:
         """The same pipelines over other data."""
-        return StimuliProvider(database, self._pipelines, self.batch_size)
+        return StimuliProvider(database, {**self._pipelines, "Learn": self._learning}, self.batch_size)
 
     @property
     def transforms(self) -> bool:
@@ -106,21 +110,12 @@ class StimuliProvider:
             positions = positions[np.asarray(indices, np.int64)]
         items = self.database.items
         pipeline = self._pipelines[set_name]
-        trace = self._trace(set_name)
-        dtype = trace[0].image.dtype if trace else None
+        read = self._reader(set_name, pipeline)
         labels = pipeline.map_labels(self.database.labels[positions], self.labels)
 
         def load(position: int) -> np.ndarray:
             index = int(positions[position])
-            image = items.read(index)
-            if image.dtype != dtype:
-                raise N2D2Error(
-                    "E415",
-                    f"stimulus {items.name(index)} is {image.dtype}, the first one of the set is {dtype}",
-                    where=pipeline.where,
-                    remedy="store all stimuli in one number type",
-                )
-            return pipeline.run(image, items.name(index))
+            return pipeline.run(read(index), items.name(index))
 
         maps = self.database.maps
         expanded = any(step.transformation.expands_labels for step in pipeline.steps)
@@ -138,6 +133,55 @@ class StimuliProvider:
             load,
             label_map if expanded or maps is not None else None,
         )
+
+    @property
+    def learns_otherwise(self) -> bool:
+        """Whether stimuli that are learned take another way than those of Validation."""
+        return not self._learning.same_as(self._pipelines["Validation"])
+
+    @property
+    def draws(self) -> bool:
+        """Whether stimuli that are learned differ from one epoch to the next."""
+        return self._learning.draws
+
+    def learned(self, seed: int, epoch: int) -> Stimuli:
+        """The Learn set as an epoch learns it; what is drawn depends on `seed`, `epoch` and the stimulus alone.
+
+        Raises:
+            N2D2Error: what reading and transforming the first stimulus of the set raises.
+        """
+        positions, items, pipeline = self.database.sets["Learn"], self.database.items, self._learning
+        read = self._reader("Learn", pipeline)
+
+        def load(position: int) -> np.ndarray:
+            index = int(positions[position])
+            random = np.random.Generator(np.random.PCG64([seed, epoch, index]))
+            return pipeline.run(read(index), items.name(index), random)
+
+        return Stimuli(
+            [items.name(int(index)) for index in positions],
+            pipeline.map_labels(self.database.labels[positions], self.labels),
+            self.shape,
+            load,
+        )
+
+    def _reader(self, set_name: str, pipeline: Pipeline) -> Callable[[int], np.ndarray]:
+        """Reads the image at an index of the database; all of a set have the type of its first one."""
+        trace, items = self._trace(set_name), self.database.items
+        dtype = trace[0].image.dtype if trace else None
+
+        def read(index: int) -> np.ndarray:
+            image = items.read(index)
+            if image.dtype != dtype:
+                raise N2D2Error(
+                    "E415",
+                    f"stimulus {items.name(index)} is {image.dtype}, the first one of the set is {dtype}",
+                    where=pipeline.where,
+                    remedy="store all stimuli in one number type",
+                )
+            return image
+
+        return read
 
     def describe(self, set_name: str = "Test") -> list[PipelinePoint]:
         """Shape and values of the first stimulus of a set as read and after each step."""

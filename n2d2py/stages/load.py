@@ -62,6 +62,8 @@ class DataSet:
         steps: the pipeline in words, a line per step.
         origin: what the data are, for the key of stored statistics; their values have a digest of their own.
         pixels: what becomes of a byte of a picture, where the data are pictures and that is known.
+        learned: gives the Learn set as it is learned with a seed in an epoch, where it takes another way than for validation.
+        draws: what is learned differs from one epoch to the next.
         noise: gives that many synthetic stimuli, where a calibration on such ones is reloaded; else None.
     """
 
@@ -72,6 +74,8 @@ class DataSet:
     origin: str = ""
     pixels: PixelMap | None = None
     noise: Callable[[int], Stimuli] | None = None
+    learned: Callable[[int, int], Stimuli] | None = None
+    draws: bool = False
 
     def get(self, name: str) -> Stimuli | None:
         """The set of that name when it holds any stimulus."""
@@ -265,7 +269,16 @@ def _provided(provider: StimuliProvider, given: Database | None, has_own: bool, 
         written = write_pre_samples(provider, wanted, folder / "pre_samples")
         log.notice("written: %d files in %s", len(written), folder / "pre_samples")
     provider.write_statistics(folder)
-    data = DataSet(sets, provider.labels, provider.value_range if first else None, steps, "\n".join(steps), provider.pixels)
+    data = DataSet(
+        sets,
+        provider.labels,
+        provider.value_range if first else None,
+        steps,
+        "\n".join(steps),
+        provider.pixels,
+        learned=provider.learned if provider.learns_otherwise and "Learn" in sets else None,
+        draws=provider.draws,
+    )
     if options.data is None:
         return data
     name = given_data(options.data).name

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.transformations import applies_to
+from n2d2py.data.transformations import applies_to, read_transformation
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.operators.functions import Logistic
 from n2d2py.operators.softmax import Softmax
@@ -48,6 +48,10 @@ def train_stage(path: Path, options: RunOptions) -> RunOptions:
     if learn is None:
         raise N2D2Error("E431", "there are no stimuli to learn", where=str(path), remedy="add a [database] with a Learn set")
     _warn_of_left_out(network)
+    seed, data = options.load.seed, network.data
+    drawn = None if data.learned is None else partial(data.learned, seed)
+    if drawn is not None and not data.draws:
+        learn, drawn = drawn(0), None
     goals = _goals(network)
     store = network.weights
     assert store is not None and store.recipes is not None
@@ -56,10 +60,10 @@ def train_stage(path: Path, options: RunOptions) -> RunOptions:
     total = chosen.stimuli or chosen.epochs * len(learn)
     device = "cpu" if chosen.device < 0 else f"cuda:{chosen.device}"
     _check_device(device)
-    schedule = Schedule(total, network.batch_size, options.load.seed, chosen.patience, device, chosen.resume)
+    schedule = Schedule(total, network.batch_size, seed, chosen.patience, device, chosen.resume)
     log.notice("training: %d stimuli of %d, batches of %d", total, len(learn), network.batch_size)
     options.folder.mkdir(parents=True, exist_ok=True)
-    progress = train(module, store.recipes, goals, learn, validation, schedule, options.folder)
+    progress = train(module, store.recipes, goals, learn, validation, schedule, options.folder, drawn)
     best = options.folder / ("weights" if validation is None else "weights_validation")
     if validation is not None:
         log.notice("best validation in epoch %d: %s", progress.best_epoch, best)
@@ -139,14 +143,18 @@ def _expected(network: LoadedNetwork, target: ScoreTarget, labels: np.ndarray) -
 
 
 def _warn_of_left_out(network: LoadedNetwork) -> None:
-    """Warns of transformations that only learning has: they are not computed."""
+    """Warns of transformations that only learning has and that are not implemented."""
     document = network.document
     sections = [] if document is None else document.sections
     for section in sections:
-        if "Transformation" in section.name.partition(".")[2] and section.has("Type") and applies_to(section) == ("Learn",):
+        if (
+            "Transformation" in section.name.partition(".")[2]
+            and applies_to(section) == ("Learn",)
+            and read_transformation(section, inference=False, learning=True) is None
+        ):
             log.warning(
                 "W430",
-                f"[{section.name}] Type={section.text('Type')} has no effect: the stimuli are learned as validation has them",
+                f"[{section.name}] Type={section.text('Type')} is not implemented: the stimuli are learned without it",
                 where=section.location,
                 remedy="remove it, or make the variants beforehand and learn them",
             )

@@ -164,9 +164,11 @@ def train(
     validation: Stimuli | None,
     schedule: Schedule,
     folder: Path,
+    drawn: Callable[[int], Stimuli] | None = None,
 ) -> Progress:
     """Trains a module; writes `weights` (of the last epoch), `weights_validation` (of the best) and a checkpoint into `folder`.
 
+    `drawn` gives `learn` as an epoch learns it, where that differs from one epoch to the next.
     Every process of torchrun calls it; the first one writes. The same seed on the same kind of machine gives the same weights.
 
     Raises:
@@ -180,7 +182,7 @@ def train(
         if schedule.resume:
             _restore(checkpoint, module, solvers, progress)
         wrapped: nn.Module = DistributedDataParallel(module) if count > 1 else module
-        source, checked = _Source(learn), None if validation is None else _Source(validation)
+        source, checked = _Source(learn, drawn), None if validation is None else _Source(validation)
         epochs = ceil(schedule.stimuli / len(learn))
         while progress.seen < schedule.stimuli:
             loss = _epoch(wrapped, solvers, goals, source, schedule, progress, rank, count)
@@ -207,19 +209,22 @@ def train(
 
 
 class _Source:
-    """Stimuli by positions; read once where they fit into memory."""
+    """Stimuli by positions; read once where they fit into memory and nothing is drawn."""
 
-    def __init__(self, stimuli: Stimuli):
+    def __init__(self, stimuli: Stimuli, drawn: Callable[[int], Stimuli] | None = None):
+        """`drawn` gives the stimuli of an epoch, where those differ."""
         self.stimuli = stimuli
+        self._drawn = drawn
         self._held: np.ndarray | None = None
-        if len(stimuli) * int(np.prod(stimuli.shape)) * 4 <= _HELD:
+        if drawn is None and len(stimuli) * int(np.prod(stimuli.shape)) * 4 <= _HELD:
             batches = log.progress(stimuli.batches(256), "reading", total=-(-len(stimuli) // 256), unit="batch")
             self._held = np.concatenate([x for x, _, _ in batches])
 
-    def batches(self, positions: np.ndarray, size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(x, labels) at these positions, `size` at a time."""
+    def batches(self, positions: np.ndarray, size: int, epoch: int = 0) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(x, labels) at these positions, `size` at a time, as an epoch learns them."""
         if self._held is None:
-            for x, labels, _ in self.stimuli.take(positions).batches(size):
+            stimuli = self.stimuli if self._drawn is None else self._drawn(epoch)
+            for x, labels, _ in stimuli.take(positions).batches(size):
                 yield x, labels
             return
         for start in range(0, len(positions), size):
@@ -247,8 +252,10 @@ def _epoch(
     single = [part for part in parts if len(part) > 1] or parts  # statistics of one stimulus are none
     bare = module.module if isinstance(module, DistributedDataParallel) else module
     total, steps = 0.0, 0
+    # all parts but the last are of one size: reading goes on while a batch is learned
+    read = source.batches(np.concatenate(single), len(single[0]), progress.epoch) if single else iter(())
     for part in log.progress(single, "learning", total=len(single), unit="batch"):
-        ((x, labels),) = source.batches(part, len(part))
+        x, labels = next(read)
         inputs = torch.from_numpy(np.ascontiguousarray(x)).to(schedule.device)
         outputs = module(inputs, tuple(goal.tensor for goal in goals))
         loss = torch.stack([_loss(goal, outputs[goal.tensor], labels, inputs) for goal in goals]).sum()

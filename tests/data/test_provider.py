@@ -98,7 +98,11 @@ def test_cacheable_steps_come_first_and_sets_have_their_own(ini):
         name: [step.transformation.type.removesuffix("Transformation") for step in pipeline.steps]
         for name, pipeline in pipelines.items()
     }
-    assert kinds == {"Test": ["Rescale", "PadCrop", "Flip"], "Validation": ["Rescale", "Flip"]}
+    assert kinds == {
+        "Test": ["Rescale", "PadCrop", "Flip"],
+        "Validation": ["Rescale", "Flip"],
+        "Learn": ["Rescale", "Flip", "Distortion", "Flip"],
+    }
     assert log.warnings_seen() == ()
 
 
@@ -221,7 +225,10 @@ def test_size_errors(ini, text, message):
             "Type=DistortionTransformation",
             "{}:5 [sp.Transformation]: DistortionTransformation draws at random, and applies to the data of inference",
         ),
-        ("Type=LabelExtractionTransformation\nWidths=3\nApplyTo=NoLearn", "LabelExtractionTransformation draws at random"),
+        (
+            "Type=LabelExtractionTransformation\nWidths=3\nApplyTo=NoLearn",
+            "LabelExtractionTransformation cuts parts out by pixel-wise labels",
+        ),
         ("Type=BlendingTransformation\nX=1", "BlendingTransformation is not part of the public N2D2"),
         ("Type=FlipTransformation\nRandomVerticalFlip=1", "RandomVerticalFlip=1 is random"),
         ("Type=SliceExtractionTransformation\nWidth=1\nHeight=1\nRandomOffsetX=1", "RandomOffsetX=1 is random"),

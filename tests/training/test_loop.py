@@ -16,6 +16,8 @@ from support.e2e_run import needs_compiler
 
 from n2d2py import cli
 from n2d2py.frontend.ini.recipes import SolverSettings
+from n2d2py.stages.load import load_stage
+from n2d2py.stages.options import LoadOptions
 from n2d2py.training.folder import write_weights
 from n2d2py.training.rates import learning_rate
 
@@ -115,6 +117,58 @@ def test_an_interrupted_training_goes_on(tmp_path, capsys):
     assert run(capsys, ini, "-learn-epoch", "2", "-learn-resume", "-o", tmp_path / "parts")[0] == 0
     for path in (tmp_path / "whole" / "weights").glob("*.syntxt"):
         assert path.read_text() == (tmp_path / "parts" / "weights" / path.name).read_text(), path.name
+
+
+LEARNED = """
+[sp.Transformation-1]
+Type=SliceExtractionTransformation
+ApplyTo=LearnOnly
+Width=8
+Height=8
+RandomOffsetX=1
+RandomRotation=1
+RandomRotationRange=-10 10
+AllowPadding=1
+[sp.Transformation-2]
+Type=RandomAffineTransformation
+ApplyTo=LearnOnly
+GainRange=0.5 1.0
+[sp.Transformation-3]
+Type=RangeAffineTransformation
+FirstOperator=Divides
+FirstValue=255
+ApplyTo=NoLearn
+"""
+
+
+def test_each_epoch_draws_anew_and_the_same_again(tmp_path):
+    """What is drawn depends on the seed, the epoch and the stimulus: not on the batch, its order or threads."""
+    network = load_network(small(tmp_path, LEARNED))
+    learned, validation = network.data.learned, network.data.sets["Validation"]
+    assert learned is not None and network.data.draws
+    first = np.concatenate([x for x, _, _ in learned(1, 0).batches(64, workers=3)])
+    assert np.array_equal(first[17], learned(1, 0)[17])
+    assert np.array_equal(first[5:9], next(learned(1, 0).take([5, 6, 7, 8]).batches(4))[0])
+    assert not np.array_equal(first[17], learned(1, 1)[17]) and not np.array_equal(first[17], learned(2, 0)[17])
+    assert first.max() <= 1 and abs(first - np.stack([network.data.sets["Learn"][i] for i in range(len(first))])).max() > 0.1
+    assert np.array_equal(validation[3], load_network(small(tmp_path)).data.sets["Validation"][3])
+
+
+def load_network(path):
+    return load_stage(path, LoadOptions(weights="/dev/null", read_data=True), path.parent / "loaded")
+
+
+@needs_torch
+def test_random_transformations_are_learned(tmp_path, capsys):
+    """Other weights than without them, the same ones twice, and no warning; one that is not implemented has a warning."""
+    left_out = "\n[sp.Transformation-4]\nType=LabelExtractionTransformation\nWidths=3\nApplyTo=LearnOnly\n"
+    texts = {}
+    for name, more in (("plain", ""), ("a", LEARNED), ("b", LEARNED), ("warned", LEARNED + left_out)):
+        status, texts[name] = run(capsys, small(tmp_path, more), "-learn", "640", "-test", "-o", tmp_path / name)
+        assert status == 0, texts[name]
+    weights = {name: (tmp_path / name / "weights" / "conv1_weights.syntxt").read_text() for name in texts}
+    assert weights["a"] == weights["b"] == weights["warned"] != weights["plain"]
+    assert "W430" not in texts["a"] and texts["warned"].count("N2D2-W430") == 1
 
 
 @needs_torch

@@ -9,6 +9,7 @@ from n2d2py.data.transformations import (  # noqa: F401
     labels,
     matrix,
     morphology,
+    random,
     spectrum,
     unsupported,
     values,
@@ -16,6 +17,7 @@ from n2d2py.data.transformations import (  # noqa: F401
 from n2d2py.data.transformations.base import (
     APPLY_TO,
     Inapplicable,
+    RandomTransformation,
     Range,
     Transformation,
     applies_to,
@@ -27,6 +29,7 @@ from n2d2py.data.transformations.base import (
 __all__ = [
     "APPLY_TO",
     "Inapplicable",
+    "RandomTransformation",
     "Range",
     "Transformation",
     "applies_to",

@@ -102,6 +102,14 @@ class Transformation:
         """
         return labels
 
+    def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
+        """What is done to an image (H, W, C) that is learned: itself, where nothing is drawn.
+
+        Raises:
+            Inapplicable: for images that it is not defined on.
+        """
+        return self
+
     def bound(self, matrices: Mapping[str, np.ndarray]) -> Transformation:
         """The transformation with its matrices (H, W, C) read: `matrices` holds computed ones.
 
@@ -115,6 +123,19 @@ class Transformation:
         return f"{self.type.removesuffix(_SUFFIX)}({attributes})"
 
 
+class RandomTransformation(Transformation):
+    """What draws anew for each image that is learned; it has no part in inference."""
+
+    draws: ClassVar[str] = "draws at random"
+    """What is random, as a clause after its type."""
+
+    def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
+        raise NotImplementedError
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        raise InternalError(f"{self.type} is applied before it is drawn")
+
+
 def _plain(value: object) -> str:
     if isinstance(value, tuple):
         return " ".join(_plain(item) for item in value) or "none"
@@ -124,6 +145,7 @@ def _plain(value: object) -> str:
 TransformationT = TypeVar("TransformationT", bound=Transformation)
 
 _SUFFIX = "Transformation"
+_REMEDY = "remove it, or add ApplyTo=LearnOnly if only learning needs it"
 _TYPES: dict[str, type[Transformation]] = {}
 _UNSUPPORTED: dict[str, Schema] = {}
 _WHY: dict[str, str] = {}
@@ -166,10 +188,11 @@ def applies_to(section: Section) -> tuple[str, ...]:
     ]
 
 
-def read_transformation(section: Section, *, inference: bool) -> Transformation | None:
-    """The transformation of a section; None for one that only learning needs.
+def read_transformation(section: Section, *, inference: bool, learning: bool = False) -> Transformation | None:
+    """The transformation of a section; None for one that nothing here needs.
 
-    `inference`: it applies to the validation or test set.
+    `inference`: it applies to the validation or test set; `learning`: it applies to stimuli that are learned. One that is not
+    implemented is None, too, where only learning needs it.
 
     Raises:
         N2D2Error: E405 an unknown type, E406 one that is not implemented or random and applies to
@@ -189,21 +212,18 @@ def read_transformation(section: Section, *, inference: bool) -> Transformation 
             remedy=f"did you mean '{like}'?" if like else f"use one of {', '.join(sorted(_TYPES))}",
         )
     values = (COMMON + (kind.schema if kind else _UNSUPPORTED[name])).read(section)
-    if not inference:
+    if not inference and (kind is None or not learning):
         return None
     if kind is None:
         raise N2D2Error(
-            "E406",
-            f"{name} {_WHY[name]}, and applies to the data of inference",
-            where=section.location,
-            remedy="remove it, or add ApplyTo=LearnOnly if only learning needs it",
+            "E406", f"{name} {_WHY[name]}, and applies to the data of inference", where=section.location, remedy=_REMEDY
         )
     try:
-        return kind.from_values(values)
+        found = kind.from_values(values)
     except UnsupportedTransformation as problem:
+        raise N2D2Error("E406", f"{name}: {problem}", where=section.location, remedy=_REMEDY) from None
+    if inference and isinstance(found, RandomTransformation):
         raise N2D2Error(
-            "E406",
-            f"{name}: {problem}",
-            where=section.location,
-            remedy="remove it, or add ApplyTo=LearnOnly if only learning needs it",
-        ) from None
+            "E406", f"{name} {found.draws}, and applies to the data of inference", where=section.location, remedy=_REMEDY
+        )
+    return found

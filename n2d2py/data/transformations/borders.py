@@ -64,14 +64,15 @@ def _constant(image: np.ndarray, value: tuple[float, ...]) -> np.ndarray:
     channels = image.shape[2]
     if len(value) not in (0, 1, channels):
         raise Inapplicable(f"BorderValue has {len(value)} values for {channels} channels", "give one value, or one per channel")
-    return _saturated(np.resize(np.array(value or (0.0,)), channels), image.dtype)
+    return saturated(np.resize(np.array(value or (0.0,)), channels), image.dtype)
 
 
 def _mean(image: np.ndarray) -> np.ndarray:
-    return _saturated(image.mean(axis=(0, 1), dtype=np.float64), image.dtype)
+    return saturated(image.mean(axis=(0, 1), dtype=np.float64), image.dtype)
 
 
-def _saturated(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def saturated(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Reals in a type: integers rounded to even and clipped."""
     if dtype.kind == "f":
         return values.astype(dtype)
     limits = np.iinfo(dtype)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.data.transformations.base import Inapplicable, Transformation, UnsupportedTransformation, register
+from n2d2py.data.transformations.base import (
+    Inapplicable,
+    RandomTransformation,
+    Transformation,
+    UnsupportedTransformation,
+    register,
+)
 from n2d2py.data.transformations.color import gray
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import Key, Kind, Schema, Values
@@ -75,17 +81,16 @@ class StripeRemove(Transformation):
             Key("Length", Kind.UINT, doc="Columns or rows of a stripe."),
             Key("NbIterations", Kind.UINT, 1, "Number of stripes."),
             Key("StepOffset", Kind.UINT, None, "From one stripe to the next, counted on what is left; Offset by default."),
-            Key("RandomOffset", Kind.BOOL, False, "Learning only."),
+            Key("RandomOffset", Kind.BOOL, False, "Learning only: the first stripe begins anywhere."),
         ),
         doc="Stripes cut out of the image.",
     )
 
     @classmethod
-    def from_values(cls, values: Values) -> StripeRemove:
-        if values["RandomOffset"]:
-            raise UnsupportedTransformation("RandomOffset=1 is random, and applies to the data of inference")
+    def from_values(cls, values: Values) -> Transformation:
         step = values["Offset"] if values["StepOffset"] is None else values["StepOffset"]
-        return cls(values["Axis"], values["Offset"], values["Length"], values["NbIterations"], step)
+        fixed = cls(values["Axis"], values["Offset"], values["Length"], values["NbIterations"], step)
+        return RandomStripe(fixed) if values["RandomOffset"] else fixed
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         along = 1 - self.axis
@@ -99,6 +104,23 @@ class StripeRemove(Transformation):
                 )
             image = np.delete(image, slice(start, start + self.length), axis=along)
         return image
+
+
+@dataclass(frozen=True)
+class RandomStripe(RandomTransformation):
+    """Stripes of which the first begins anywhere, such that all lie in the image."""
+
+    stripes: StripeRemove
+    type: ClassVar[str] = StripeRemove.type
+    draws: ClassVar[str] = "with RandomOffset=1 is random"
+
+    def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
+        stripes = self.stripes
+        size = image.shape[1 - stripes.axis]
+        last = stripes.iterations - 1
+        # after `last` stripes are gone, the next one, further by as many steps, is still inside
+        room = size - stripes.length * stripes.iterations - last * stripes.step
+        return replace(stripes, offset=int(random.integers(0, max(room, 0) + 1)))
 
 
 @register

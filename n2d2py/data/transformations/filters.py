@@ -9,7 +9,7 @@ import numpy as np
 
 from n2d2py.data.transformations import kernels
 from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, UnsupportedTransformation, register
-from n2d2py.data.transformations.borders import add_border
+from n2d2py.data.transformations.borders import add_border, saturated
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import Key, Kind, Schema, Values
 from n2d2py.ini.ignored import ON_LABELS, Ignored
@@ -30,14 +30,6 @@ def correlate(image: np.ndarray, kernel: np.ndarray, border: str = "MinusOneRefl
     for row, column in zip(*np.nonzero(kernel), strict=True):
         result += kernel[row, column] * padded[row : row + image.shape[0], column : column + image.shape[1]]
     return result
-
-
-def _saturated(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Reals in a type: integers rounded to even and clipped."""
-    if dtype.kind == "f":
-        return values.astype(dtype)
-    limits = np.iinfo(dtype)
-    return np.clip(np.rint(values), limits.min, limits.max).astype(dtype)
 
 
 @register
@@ -84,7 +76,7 @@ class Filter(Transformation):
         return cls(tuple(tuple(map(float, row)) for row in matrix), name)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        return _saturated(correlate(image, np.array(self.kernel)), image.dtype)
+        return saturated(correlate(image, np.array(self.kernel)), image.dtype)
 
     def map_range(self, bounds: Range) -> Range:
         values = np.array(self.kernel)

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, UnsupportedTransformation, register
+from n2d2py.data.transformations.base import Inapplicable, RandomTransformation, Range, Transformation, register
 from n2d2py.data.transformations.borders import BORDER_KEYS, crop_or_pad
 from n2d2py.data.transformations.resize import resize_bilinear
+from n2d2py.data.transformations.sampling import interval, sample
 from n2d2py.ini import Key, Kind, Schema, Values
-from n2d2py.ini.ignored import TRAINING
 
 MAX_SIDE = 65535
 """Pixels of a side that a transformation may ask for."""
@@ -167,21 +167,19 @@ class SliceExtraction(Transformation):
             Key("OffsetY", Kind.UINT, 0, "Its top."),
             Key("AllowPadding", Kind.BOOL, False, "Add borders where the image is too small."),
             *BORDER_KEYS,
-            Key("RandomOffsetX", Kind.BOOL, False, "Learning only."),
-            Key("RandomOffsetY", Kind.BOOL, False, "Learning only."),
-            Key("RandomRotation", Kind.BOOL, False, "Learning only."),
-            Key("RandomScaling", Kind.BOOL, False, "Learning only."),
+            Key("RandomOffsetX", Kind.BOOL, False, "Learning only: its left side is drawn."),
+            Key("RandomOffsetY", Kind.BOOL, False, "Learning only: its top is drawn."),
+            Key("RandomRotation", Kind.BOOL, False, "Learning only: it is turned about its centre."),
+            Key("RandomRotationRange", Kind.FLOATS, (0.0, 360.0), "Degrees between which it is turned, clockwise."),
+            Key("RandomScaling", Kind.BOOL, False, "Learning only: its size before it is rescaled is drawn."),
+            Key("RandomScalingRange", Kind.FLOATS, (0.8, 1.2), "Factors of Width and Height between which it is taken."),
         ),
-        TRAINING.of("RandomRotationRange", "RandomScalingRange"),
-        doc="A part at a fixed place.",
+        doc="A part at a fixed place; for learning also at random ones, turned and rescaled.",
     )
 
     @classmethod
-    def from_values(cls, values: Values) -> SliceExtraction:
-        for key in ("RandomOffsetX", "RandomOffsetY", "RandomRotation", "RandomScaling"):
-            if values[key]:
-                raise UnsupportedTransformation(f"{key}=1 is random, and applies to the data of inference")
-        return cls(
+    def from_values(cls, values: Values) -> Transformation:
+        fixed = cls(
             values["Width"],
             values["Height"],
             values["OffsetX"],
@@ -190,8 +188,24 @@ class SliceExtraction(Transformation):
             values["BorderType"],
             values["BorderValue"],
         )
+        keys = tuple(key for key in ("RandomOffsetX", "RandomOffsetY", "RandomRotation", "RandomScaling") if values[key])
+        if not keys:
+            return fixed
+        turned, scaled = (
+            interval(values, f"{key}Range") if values[key] else None for key in ("RandomRotation", "RandomScaling")
+        )
+        return RandomSlice(fixed, keys, turned, scaled)
 
     def apply(self, image: np.ndarray) -> np.ndarray:
+        bottom, right = self.beyond(image)
+        return crop_or_pad(image, (-self.offset_y, bottom, -self.offset_x, right), self.border, self.value)
+
+    def beyond(self, image: np.ndarray) -> tuple[int, int]:
+        """How far the part reaches beyond the image (H, W, C): down and to the right, negative inside.
+
+        Raises:
+            Inapplicable: farther than padding allows.
+        """
         height, width = image.shape[:2]
         right = self.offset_x + (self.width or width) - width
         bottom = self.offset_y + (self.height or height) - height
@@ -203,13 +217,82 @@ class SliceExtraction(Transformation):
                 "rescale before, or set AllowPadding=1",
             )
         _check_area(self.height or height, self.width or width)
-        return crop_or_pad(image, (-self.offset_y, bottom, -self.offset_x, right), self.border, self.value)
+        return bottom, right
 
     def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
         return _moved(self, labels)
 
     def map_range(self, bounds: Range) -> Range:
         return _with_constant(bounds, self.border, self.value) if self.padding else bounds
+
+
+@dataclass(frozen=True)
+class TurnedSlice(Transformation):
+    """A part of the image turned clockwise by `angle` degrees about its centre, then rescaled to width x height.
+
+    Attributes:
+        part: its place, size and border before it is turned.
+    """
+
+    part: SliceExtraction
+    angle: float
+    width: int
+    height: int
+    type: ClassVar[str] = SliceExtraction.type
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        part = self.part
+        found = part.apply(image) if self.angle == 0 else self._turned(image)
+        return resize_bilinear(found, self.height, self.width)
+
+    def _turned(self, image: np.ndarray) -> np.ndarray:
+        part, turn = self.part, np.deg2rad(self.angle)
+        part.beyond(image)
+        down, across = np.mgrid[: part.height, : part.width].astype(np.float64)
+        down -= (part.height - 1) / 2
+        across -= (part.width - 1) / 2
+        rows = part.offset_y + (part.height - 1) / 2 + down * np.cos(turn) - across * np.sin(turn)
+        columns = part.offset_x + (part.width - 1) / 2 + across * np.cos(turn) + down * np.sin(turn)
+        return sample(image, rows, columns, part.border, part.value)
+
+
+@dataclass(frozen=True)
+class RandomSlice(RandomTransformation):
+    """A part of the image whose place, angle and size are drawn.
+
+    Attributes:
+        fixed: the part that is not drawn.
+        keys: the keys that say what is.
+        turned: the degrees, scaled: the factors of the size, between which it is drawn; None: it is not.
+    """
+
+    fixed: SliceExtraction
+    keys: tuple[str, ...]
+    turned: tuple[float, float] | None = None
+    scaled: tuple[float, float] | None = None
+    type: ClassVar[str] = SliceExtraction.type
+
+    @property
+    def draws(self) -> str:  # type: ignore[override]
+        return f"with {self.keys[0]}=1 is random"
+
+    def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
+        fixed, (rows, columns) = self.fixed, image.shape[:2]
+        factor = 1.0 if self.scaled is None else float(random.uniform(*self.scaled))
+        height, width = fixed.height or max(1, int(rows / factor)), fixed.width or max(1, int(columns / factor))
+        taken_height, taken_width = max(1, round(height * factor)), max(1, round(width * factor))
+        left = random.integers(0, max(columns - taken_width, 0) + 1)
+        top = random.integers(0, max(rows - taken_height, 0) + 1)
+        part = replace(
+            fixed,
+            width=taken_width,
+            height=taken_height,
+            offset_x=int(left) if "RandomOffsetX" in self.keys else fixed.offset_x,
+            offset_y=int(top) if "RandomOffsetY" in self.keys else fixed.offset_y,
+        )
+        if self.turned is None and self.scaled is None:
+            return part
+        return TurnedSlice(part, 0.0 if self.turned is None else float(random.uniform(*self.turned)), width, height)
 
 
 @register
@@ -225,18 +308,17 @@ class Flip(Transformation):
         (
             Key("HorizontalFlip", Kind.BOOL, False, "Mirror left to right."),
             Key("VerticalFlip", Kind.BOOL, False, "Mirror top to bottom."),
-            Key("RandomHorizontalFlip", Kind.BOOL, False, "Learning only."),
-            Key("RandomVerticalFlip", Kind.BOOL, False, "Learning only."),
+            Key("RandomHorizontalFlip", Kind.BOOL, False, "Learning only: every second image, drawn."),
+            Key("RandomVerticalFlip", Kind.BOOL, False, "Learning only: every second image, drawn."),
         ),
         doc="Mirroring.",
     )
 
     @classmethod
-    def from_values(cls, values: Values) -> Flip:
-        for key in ("RandomHorizontalFlip", "RandomVerticalFlip"):
-            if values[key]:
-                raise UnsupportedTransformation(f"{key}=1 is random, and applies to the data of inference")
-        return cls(values["HorizontalFlip"], values["VerticalFlip"])
+    def from_values(cls, values: Values) -> Transformation:
+        fixed = cls(values["HorizontalFlip"], values["VerticalFlip"])
+        keys = tuple(key for key in ("RandomHorizontalFlip", "RandomVerticalFlip") if values[key])
+        return RandomFlip(fixed, keys) if keys else fixed
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         rows = slice(None, None, -1 if self.vertical else 1)
@@ -245,6 +327,25 @@ class Flip(Transformation):
 
     def apply_to_map(self, labels: np.ndarray) -> np.ndarray:
         return self.apply(labels)
+
+
+@dataclass(frozen=True)
+class RandomFlip(RandomTransformation):
+    """A mirroring of which the named directions are drawn, each with probability 1/2."""
+
+    fixed: Flip
+    keys: tuple[str, ...]
+    type: ClassVar[str] = Flip.type
+
+    @property
+    def draws(self) -> str:  # type: ignore[override]
+        return f"with {self.keys[0]}=1 is random"
+
+    def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
+        across, down = random.random(2) < 0.5
+        horizontal = across if "RandomHorizontalFlip" in self.keys else self.fixed.horizontal
+        vertical = down if "RandomVerticalFlip" in self.keys else self.fixed.vertical
+        return Flip(bool(horizontal), bool(vertical))
 
 
 @register

@@ -6,18 +6,13 @@ from n2d2py.data.transformations.base import register_unsupported
 from n2d2py.ini import Schema
 from n2d2py.ini.ignored import covered
 
-_RANDOM = "draws at random"
+_LABELS = "cuts parts out by pixel-wise labels"
 _CLOSED = "is not part of the public N2D2"
 
 _TYPES = (
     (
-        _RANDOM,
+        _LABELS,
         {
-            "DistortionTransformation": "ElasticGaussianSize ElasticSigma ElasticScaling Scaling Rotation IgnoreMissingData",
-            "RandomAffineTransformation": "GainRange* BiasRange* GammaRange* GainVarProb BiasVarProb "
-            "GammaVarProb DisjointGamma ChannelsMask",
-            "RandomResizeCropTransformation": "Width Height ScaleMin ScaleMax RatioMin RatioMax",
-            "CompressionNoiseTransformation": "CompressionRange",
             "LabelExtractionTransformation": "Widths Heights Label Distribution",
             "LabelSliceExtractionTransformation": "Width Height Label CachePath SlicesMargin "
             "KeepComposite RandomRotation RandomRotationRange "

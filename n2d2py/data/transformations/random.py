@@ -1,0 +1,354 @@
+"""Transformations of learning alone: distortion, gain and gamma, parts of random size, noise of compression."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.data.transformations.base import Inapplicable, RandomTransformation, Transformation, register
+from n2d2py.data.transformations.borders import saturated
+from n2d2py.data.transformations.geometry import MAX_SIDE
+from n2d2py.data.transformations.resize import resize_bilinear
+from n2d2py.data.transformations.sampling import interval, sample
+from n2d2py.errors import N2D2Error
+from n2d2py.ini import Key, Kind, Schema, Values
+
+
+@dataclass(frozen=True, eq=False)
+class _Moved(Transformation):
+    """Each pixel read at its place less a displacement (H, W) down and across; beyond the border is the border."""
+
+    down: np.ndarray
+    across: np.ndarray
+    type: ClassVar[str] = "DistortionTransformation"
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        height, width = image.shape[:2]
+        rows, columns = np.mgrid[:height, :width]
+        rows = np.clip(rows - self.down, 0, height - 1)
+        columns = np.clip(columns - self.across, 0, width - 1)
+        return sample(image, rows, columns, "ReplicateBorder")
+
+
+@register
+@dataclass(frozen=True)
+class Distortion(RandomTransformation):
+    """Elastic displacements, stretching and turning about the centre, as Simard et al., ICDAR 2003.
+
+    The displacements of all three are added up, and subtracted from the place where a pixel is read: a turn by an angle a
+    also shrinks the image, by 2 - cos(a) along each axis.
+
+    Attributes:
+        size, sigma: of the Gaussian that smooths uniform noise in [-1, 1], in pixels.
+        elastic: factor of the smoothed noise, in pixels.
+        stretch: per cent, turn: degrees, up to which both are drawn, to either side.
+    """
+
+    size: int = 15
+    sigma: float = 6.0
+    elastic: float = 0.0
+    stretch: float = 0.0
+    turn: float = 0.0
+    type: ClassVar[str] = "DistortionTransformation"
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (
+            Key("ElasticGaussianSize", Kind.UINT, 15, "Side of the Gaussian in pixels.", minimum=1, maximum=1023),
+            Key("ElasticSigma", Kind.FLOAT, 6.0, "Its deviation in pixels."),
+            Key("ElasticScaling", Kind.FLOAT, 0.0, "Factor of the smoothed noise; 0: no elastic distortion.", minimum=0),
+            Key("Scaling", Kind.FLOAT, 0.0, "Largest stretch along each axis, in per cent.", minimum=0),
+            Key("Rotation", Kind.FLOAT, 0.0, "Largest turn, in degrees.", minimum=0),
+            Key("IgnoreMissingData", Kind.BOOL, True, "Only of pixel-wise labels, which are not trained."),
+        ),
+        doc="Learning only: elastic distortion, stretching and turning, drawn for each image.",
+    )
+
+    @classmethod
+    def from_values(cls, values: Values) -> Distortion:
+        if values["ElasticSigma"] <= 0:
+            raise N2D2Error(
+                "E417", "ElasticSigma is not positive", where=values.where("ElasticSigma"), remedy="give a value above 0"
+            )
+        return cls(
+            values["ElasticGaussianSize"],
+            values["ElasticSigma"],
+            values["ElasticScaling"],
+            values["Scaling"],
+            values["Rotation"],
+        )
+
+    def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
+        height, width = image.shape[:2]
+        y = np.arange(height)[:, None] - (height - 1) / 2
+        x = np.arange(width)[None, :] - (width - 1) / 2
+        noise = random.uniform(-1, 1, (2, height, width)) if self.elastic else np.zeros((2, height, width))
+        across, down = (self.elastic * self._smoothed(each) for each in noise)
+        stretch_x, stretch_y = random.uniform(-1, 1, 2) * (self.stretch / 100)
+        turn = np.deg2rad(random.uniform(-1, 1) * self.turn)
+        across = across + stretch_x * x + (x * (np.cos(turn) - 1) + y * np.sin(turn))
+        down = down + stretch_y * y + (y * (np.cos(turn) - 1) - x * np.sin(turn))
+        return _Moved(down, across)
+
+    def _smoothed(self, noise: np.ndarray) -> np.ndarray:
+        """The noise (H, W) under the Gaussian, 0 beyond the image, as exp(-d^2 / (2 sigma^2)) / (2 pi sigma^2) weighs it."""
+        if not self.elastic:
+            return noise
+        at = np.arange(self.size) - (self.size - 1) // 2
+        weights = np.exp(-(at * at) / (2 * self.sigma**2)) / (np.sqrt(2 * np.pi) * self.sigma)
+        for axis in (0, 1):
+            found = np.zeros_like(noise)
+            size = noise.shape[axis]
+            for step, weight in zip(at, weights, strict=True):
+                if abs(step) < size:
+                    into = [slice(None), slice(None)]
+                    source = [slice(None), slice(None)]
+                    into[axis] = slice(max(0, -step), size - max(0, step))
+                    source[axis] = slice(max(0, step), size - max(0, -step))
+                    found[tuple(into)] += weight * noise[tuple(source)]
+            noise = found
+        return noise
+
+
+@dataclass(frozen=True)
+class _Affine(Transformation):
+    """gain * (v / top)^gamma * top + bias * top of each channel: top is the largest integer of the type, 1 for reals."""
+
+    gain: tuple[float, ...]
+    bias: tuple[float, ...]
+    gamma: tuple[float, ...]
+    type: ClassVar[str] = "RandomAffineTransformation"
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        top = 1.0 if image.dtype.kind == "f" else float(np.iinfo(image.dtype).max)
+        gain, bias, gamma = (np.array(each) for each in (self.gain, self.bias, self.gamma))
+        wide = image.astype(np.float64)
+        if (gamma != 1).any():
+            if (wide[:, :, gamma != 1] < 0).any():
+                raise Inapplicable("a gamma is not defined on negative values", "put it before what makes values negative")
+            wide = np.where(gamma == 1, wide, (np.maximum(wide, 0) / top) ** gamma * top)
+        return saturated(gain * wide + bias * top, image.dtype)
+
+
+@register
+@dataclass(frozen=True)
+class RandomAffine(RandomTransformation):
+    """A gain, a bias and a gamma, drawn once for all channels, or for each.
+
+    Attributes:
+        ranges: of gain, bias and gamma: one interval, or one for each channel; channels beyond them do not vary.
+        chances: that each varies: (), one for all channels, or one for each.
+        disjoint: where gamma varies the others do not.
+        mask: the channels that take part; () for all.
+    """
+
+    ranges: tuple[tuple[tuple[float, float], ...], ...]
+    chances: tuple[tuple[float, ...], ...]
+    disjoint: bool = False
+    mask: tuple[bool, ...] = ()
+    type: ClassVar[str] = "RandomAffineTransformation"
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (
+            *(
+                key
+                for name, neutral in (("Gain", (1.0, 1.0)), ("Bias", (0.0, 0.0)), ("Gamma", (1.0, 1.0)))
+                for key in (
+                    Key(f"{name}Range", Kind.FLOATS, neutral, f"Interval of the {name.lower()}, for all channels."),
+                    Key(f"{name}Range[*", Kind.FLOATS, neutral, f"{name}Range[c]: that of channel c, counted from 0."),
+                    Key(
+                        f"{name}VarProb", Kind.FLOATS, (), "Probability that it varies: one, or one per channel; 1 by default."
+                    ),
+                )
+            ),
+            Key("DisjointGamma", Kind.BOOL, False, "Where gamma varies, gain and bias do not."),
+            Key("ChannelsMask", Kind.FLOATS, (), "1 for each channel that takes part; all by default."),
+        ),
+        doc="Learning only: gain * v^gamma + bias with drawn numbers, v as a part of the largest value of its type.",
+    )
+
+    @classmethod
+    def from_values(cls, values: Values) -> RandomAffine:
+        ranges, chances = [], []
+        for name in ("Gain", "Bias", "Gamma"):
+            own = values.matching(f"{name}Range[*")
+            keys = [f"{name}Range[{channel}]" for channel in range(len(own))]
+            for key in own:
+                if key not in keys:
+                    raise N2D2Error(
+                        "E417",
+                        f"{key} is no key of the channels 0 to {len(own) - 1}",
+                        where=values.where(key),
+                        remedy=f"give {name}Range[0], {name}Range[1] and so on, without a gap",
+                    )
+            ranges.append(tuple(interval(values, key) for key in keys or [f"{name}Range"]))
+            chances.append(tuple(values[f"{name}VarProb"]))
+            if any(not 0 <= chance <= 1 for chance in chances[-1]):
+                raise N2D2Error(
+                    "E417",
+                    f"{name}VarProb is no probability",
+                    where=values.where(f"{name}VarProb"),
+                    remedy="give values from 0 to 1",
+                )
+        return cls(tuple(ranges), tuple(chances), values["DisjointGamma"], tuple(bool(one) for one in values["ChannelsMask"]))
+
+    def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
+        channels = image.shape[2]
+        found, varies = [], []
+        for ranges, chances in zip(self.ranges, self.chances, strict=True):
+            shared = len(ranges) == 1 and len(chances) <= 1
+            low, high = np.array((ranges * channels if len(ranges) == 1 else ranges)[:channels]).T
+            values = np.full(channels, random.uniform(low[0], high[0])) if shared else random.uniform(low, high)
+            found.append(values)
+            each = np.full(channels, random.random()) if len(chances) <= 1 else random.random(channels)
+            wanted = np.ones(channels)
+            if chances:
+                given = np.array(chances * channels if len(chances) == 1 else chances)[:channels]
+                wanted[: len(given)] = given
+            varies.append(each < wanted)
+        return self._affine(found, varies, channels)
+
+    def _affine(self, found: list[np.ndarray], varies: list[np.ndarray], channels: int) -> Transformation:
+        on = np.ones(channels, bool)
+        if self.mask:
+            on[:] = False
+            on[: len(self.mask)] = self.mask[:channels]
+        if self.disjoint:
+            varies[:2] = [each & ~varies[2] for each in varies[:2]]
+        result = []
+        for values, each, neutral in zip(found, varies, (1.0, 0.0, 1.0), strict=True):
+            full = np.full(channels, neutral)
+            full[: len(values)] = np.where(each[: len(values)] & on[: len(values)], values, neutral)
+            result.append(tuple(full.tolist()))
+        return _Affine(*result)
+
+
+@dataclass(frozen=True)
+class _ResizedPart(Transformation):
+    """The part of `rows` x `columns` at (`top`, `left`), rescaled to height x width."""
+
+    top: int
+    left: int
+    rows: int
+    columns: int
+    height: int
+    width: int
+    type: ClassVar[str] = "RandomResizeCropTransformation"
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        part = image[self.top : self.top + self.rows, self.left : self.left + self.columns]
+        return resize_bilinear(part, self.height, self.width)
+
+
+@register
+@dataclass(frozen=True)
+class RandomResizeCrop(RandomTransformation):
+    """A part whose share of the image's area and aspect ratio are drawn, at a drawn place, rescaled.
+
+    Ten draws are tried; then the largest part in the middle of the allowed ratios is taken, at the top left.
+    """
+
+    width: int
+    height: int
+    scale: tuple[float, float] = (1.0, 1.0)
+    ratio: tuple[float, float] = (1.0, 1.0)
+    type: ClassVar[str] = "RandomResizeCropTransformation"
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (
+            Key("Width", Kind.UINT, doc="Width of the result.", minimum=1, maximum=MAX_SIDE),
+            Key("Height", Kind.UINT, doc="Height of the result.", minimum=1, maximum=MAX_SIDE),
+            Key("ScaleMin", Kind.FLOAT, 1.0, "Smallest share of the image's area.", minimum=0.0, maximum=1.0),
+            Key("ScaleMax", Kind.FLOAT, 1.0, "Largest share.", minimum=0.0, maximum=1.0),
+            Key("RatioMin", Kind.FLOAT, 1.0, "Smallest ratio of width to height."),
+            Key("RatioMax", Kind.FLOAT, 1.0, "Largest ratio; the logarithm is drawn evenly."),
+        ),
+        doc="Learning only: a part of random size and place, rescaled.",
+    )
+
+    @classmethod
+    def from_values(cls, values: Values) -> RandomResizeCrop:
+        for name in ("Scale", "Ratio"):
+            low, high = values[f"{name}Min"], values[f"{name}Max"]
+            if not 0 < low <= high:
+                raise N2D2Error(
+                    "E417",
+                    f"{name}Min={low:g} and {name}Max={high:g} are no interval above 0",
+                    where=values.where(f"{name}Min") or values.where(f"{name}Max"),
+                    remedy=f"give 0 < {name}Min <= {name}Max",
+                )
+        return cls(
+            values["Width"],
+            values["Height"],
+            (values["ScaleMin"], values["ScaleMax"]),
+            (values["RatioMin"], values["RatioMax"]),
+        )
+
+    def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
+        rows, columns = image.shape[:2]
+        for _ in range(10):
+            area = rows * columns * random.uniform(*self.scale)
+            ratio = np.exp(random.uniform(*np.log(self.ratio)))
+            width, height = round(float(np.sqrt(area * ratio))), round(float(np.sqrt(area / ratio)))
+            if 0 < width <= columns and 0 < height <= rows:
+                top, left = random.integers(0, rows - height + 1), random.integers(0, columns - width + 1)
+                return _ResizedPart(int(top), int(left), height, width, self.height, self.width)
+        ratio = min(max(columns / rows, self.ratio[0]), self.ratio[1])
+        width, height = min(columns, round(rows * ratio)), min(rows, round(columns / ratio))
+        return _ResizedPart(0, 0, max(1, height), max(1, width), self.height, self.width)
+
+
+@dataclass(frozen=True)
+class _Compressed(Transformation):
+    """The image of bytes as a JPEG of this quality gives it back."""
+
+    quality: int
+    type: ClassVar[str] = "CompressionNoiseTransformation"
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        from PIL import Image
+
+        if image.dtype != np.uint8 or image.shape[2] not in (1, 3):
+            raise Inapplicable(
+                f"it needs bytes of 1 or 3 channels, the image is {image.dtype} of {image.shape[2]}",
+                "put it before the transformations that give real numbers",
+            )
+        buffer = io.BytesIO()
+        picture = Image.fromarray(image[:, :, 0] if image.shape[2] == 1 else np.ascontiguousarray(image[:, :, ::-1]))
+        picture.save(buffer, "JPEG", quality=self.quality)
+        buffer.seek(0)
+        read = np.asarray(Image.open(buffer, formats=["JPEG"]))
+        return read[:, :, None] if read.ndim == 2 else read[:, :, ::-1]
+
+
+@register
+@dataclass(frozen=True)
+class CompressionNoise(RandomTransformation):
+    """What a JPEG of drawn quality leaves of the image of bytes."""
+
+    compression: tuple[float, float]
+    type: ClassVar[str] = "CompressionNoiseTransformation"
+    schema: ClassVar[Schema] = Schema(
+        type,
+        (
+            Key(
+                "CompressionRange",
+                Kind.FLOATS,
+                (0.0, 100.0),
+                "100 less the quality, drawn between both.",
+                minimum=0,
+                maximum=100,
+            ),
+        ),
+        doc="Learning only: the noise that compression as JPEG leaves.",
+    )
+
+    @classmethod
+    def from_values(cls, values: Values) -> CompressionNoise:
+        return cls(interval(values, "CompressionRange"))
+
+    def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
+        low, high = self.compression
+        return _Compressed(min(100, max(1, 100 - int(random.integers(int(low), int(high) + 1)))))

@@ -1,0 +1,43 @@
+"""Images read between their pixels, and intervals that are drawn from."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py.data.transformations.borders import add_border, saturated
+from n2d2py.errors import N2D2Error
+from n2d2py.ini import Values
+
+
+def interval(values: Values, key: str) -> tuple[float, float]:
+    """The smallest and largest value of a key of two numbers.
+
+    Raises:
+        N2D2Error: E417 for another count, or in the wrong order.
+    """
+    given = values[key]
+    if len(given) != 2 or given[0] > given[1]:
+        raise N2D2Error(
+            "E417", f"{key} is no interval", where=values.where(key), remedy="give the smallest and the largest value"
+        )
+    return float(given[0]), float(given[1])
+
+
+def sample(image: np.ndarray, rows: np.ndarray, columns: np.ndarray, border: str, value: tuple[float, ...] = ()) -> np.ndarray:
+    """The image (H, W, C) at real positions `rows` and `columns` (h, w), bilinear, (h, w, C) in its type.
+
+    The centre of the first pixel is at 0; beyond the image is the border. Integers are rounded to even.
+
+    Raises:
+        Inapplicable: `value` has neither one value nor one per channel.
+    """
+    first_row, first_column = np.floor(rows).astype(np.int64), np.floor(columns).astype(np.int64)
+    down, across = (rows - first_row)[:, :, None], (columns - first_column)[:, :, None]
+    top, left = max(0, -int(first_row.min())), max(0, -int(first_column.min()))
+    bottom = max(0, int(first_row.max()) + 2 - image.shape[0])
+    right = max(0, int(first_column.max()) + 2 - image.shape[1])
+    wide = add_border(image, (top, bottom, left, right), border, value)
+    row, column = first_row + top, first_column + left
+    upper = wide[row, column] * (1 - across) + wide[row, column + 1] * across
+    lower = wide[row + 1, column] * (1 - across) + wide[row + 1, column + 1] * across
+    return saturated(upper * (1 - down) + lower * down, image.dtype)
