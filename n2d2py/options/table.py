@@ -280,6 +280,15 @@ OPTIONS: tuple[Option, ...] = (
         field="load.data",
     ),
     Option(
+        "encodings",
+        "text",
+        None,
+        "AIMET's .encodings of an ONNX file: its tensors are quantized as the file says, without calibration",
+        _QUANT,
+        "FILE",
+        field="load.encodings",
+    ),
+    Option(
         "input-range",
         "text",
         None,

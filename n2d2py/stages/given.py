@@ -157,7 +157,13 @@ def _preparing(options: LoadOptions) -> list[str]:
 
 
 def refuse_for_ini(options: LoadOptions) -> None:
-    """Raises E007 for preprocessing that the pipeline of an INI does."""
+    """Raises E007 for preprocessing that the pipeline of an INI does, and for encodings, which its ONNX sections name."""
+    if options.encodings is not None:
+        raise N2D2Error(
+            "E007",
+            "-encodings is for ONNX files",
+            remedy="write Encodings=FILE into the section of the INI that names the ONNX file",
+        )
     if given := _preparing(options):
         raise N2D2Error(
             "E007",

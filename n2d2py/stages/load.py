@@ -226,11 +226,13 @@ def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) ->
 
 
 def graph_files(document: Document) -> list[Path]:
-    """The ONNX files that a document names."""
+    """The ONNX files that a document names, and their encodings."""
     named = [
-        section.text("File")
+        section.text(key)
         for section in document.sections
-        if section.has("Type") and section.text("Type") == "ONNX" and section.has("File")
+        if section.has("Type") and section.text("Type") == "ONNX"
+        for key in ("File", "Encodings")
+        if section.has(key)
     ]
     return [path for path in (resolve_path(text, document.folder) for text in named) if path is not None]
 
@@ -342,11 +344,13 @@ def _load_onnx(path: Path, options: LoadOptions, params: Params, folder: Path) -
     from n2d2py.frontend.models import load_model
     from n2d2py.frontend.onnx.importer import import_onnx
 
-    model = load_model(path)
+    encodings = None if options.encodings is None else Path(options.encodings)
+    model = load_model(path, encodings=encodings)
     graph = import_onnx(model)
     targets = [ScoreTarget(f"{name}.Target", name) for name in graph.outputs]
     told = told_by({entry.key: entry.value for entry in model.proto.metadata_props})
-    return LoadedNetwork(graph, targets, _onnx_data(graph, options, told), params, options, folder, [path], told=told)
+    files = [path] if encodings is None else [path, encodings]
+    return LoadedNetwork(graph, targets, _onnx_data(graph, options, told), params, options, folder, files, told=told)
 
 
 def _check_names(graph: Graph, options: LoadOptions, data: DataSet) -> None:

@@ -56,6 +56,7 @@ class LoadOptions:
         read_data: whether data are opened.
         synthetic: stimuli of noise where an ONNX file comes without data; 0: as many as a reloaded calibration had;
             None: none.
+        encodings: AIMET's file that says how the tensors of an ONNX file are quantized.
         training: "now" for the network as it is trained: real weights, and how each layer learns; "done" for one whose keys of
             training had their effect.
     """
@@ -81,6 +82,7 @@ class LoadOptions:
     extent: Literal["all", "shapes", "structure"] = "all"
     read_data: bool = True
     synthetic: int | None = None
+    encodings: str | Path | None = None
     training: Literal["", "now", "done"] = ""
 
 

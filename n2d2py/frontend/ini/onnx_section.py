@@ -23,6 +23,7 @@ ONNX_SECTION = Schema(
         Key("File", Kind.PATH, doc="the ONNX or TFLite file; looked for in the working directory, then beside the INI"),
         Key("Ignore", Kind.STRINGS, (), "nodes to leave out, by the names of their first outputs"),
         Key("IgnoreInputSize", Kind.BOOL, False, "do not compare the input size with the stimuli provider's"),
+        Key("Encodings", Kind.PATH, None, "AIMET's .encodings of the file: how its tensors are quantized; looked for as File"),
         Key("ONNX_init", Kind.BOOL, True, "load the stored weights"),
         Key("CNTK", Kind.BOOL, False, "accepted; bias additions are always merged"),
         Key("Transpose", Kind.BOOL, False, "swap the spatial axes; not supported"),
@@ -82,6 +83,16 @@ def attach_section(
             where=values.where("File"),
             remedy="give its path relative to the working directory or to the INI, or set N2D2_MODELS",
         )
+    encodings = None
+    if values["Encodings"] is not None:
+        encodings = resolve_path(values["Encodings"], document.folder)
+        if encodings is None:
+            raise N2D2Error(
+                "E315",
+                f"the file of encodings '{values['Encodings']}' does not exist",
+                where=values.where("Encodings"),
+                remedy="give its path relative to the working directory or to the INI",
+            )
     before, known = len(graph.nodes), set(graph.aliases)
     outputs = attach_onnx(
         graph,
@@ -90,6 +101,7 @@ def attach_section(
         ignore=tuple(values["Ignore"]),
         ignore_input_size=values["IgnoreInputSize"],
         load_weights=values["ONNX_init"],
+        encodings=encodings,
         where=values.section.location,
     )
     nodes = graph.nodes[before:]

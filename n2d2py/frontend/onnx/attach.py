@@ -25,18 +25,19 @@ def attach_onnx(
     ignore_input_size: bool = False,
     load_weights: bool = True,
     seed: int = 1,
+    encodings: Path | None = None,
     where: Location | None = None,
 ) -> list[str]:
     """Adds the layers of an ONNX file to `graph`, its inputs fed by the tensors `parents` in order.
 
     Returns the tensors that carry its outputs; they become outputs of `graph`. The size of the parents
-    decides; one that differs from the size in the file is a warning unless `ignore_input_size`.
+    decides; one that differs from the size in the file is a warning unless `ignore_input_size`. `encodings` is a file of AIMET.
 
     Raises:
         N2D2Error: as `import_onnx`; E312 a name that the graph already has, E313 parents whose number or
             channels do not fit.
     """
-    model = load_model(path, ignore=ignore, ignore_init=not load_weights, seed=seed)
+    model = load_model(path, ignore=ignore, ignore_init=not load_weights, seed=seed, encodings=encodings)
     if len(parents) != len(model.inputs):
         names = ", ".join(value.name for value in model.inputs)
         raise N2D2Error(

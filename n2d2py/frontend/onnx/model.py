@@ -14,6 +14,7 @@ from onnx import TensorProto, numpy_helper
 
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error, nearest
+from n2d2py.frontend.onnx.encodings import quantize_by
 from n2d2py.frontend.onnx.external import load_external_data, refuse_external_data
 from n2d2py.frontend.onnx.skeleton import skeleton
 from n2d2py.frontend.onnx.validation import TOLERATED, check_bounds, check_structure, check_texts
@@ -101,15 +102,17 @@ def load_onnx(
     ignore_init: bool = False,
     input_names: Sequence[str] | None = None,
     seed: int = 1,
+    encodings: Path | None = None,
 ) -> OnnxModel:
     """The model in the file `path` (or a model in memory), checked and with its functions inlined.
 
     `ignore` names nodes to skip by their first outputs. With `ignore_init` the layers get initial values
     from `seed` instead of the stored weights. `input_names` reorders the data inputs.
+    `encodings` is a file of AIMET that says how its tensors are quantized.
 
     Raises:
         N2D2Error: E301 unreadable file, E302 not a valid model, E303 opset, E304 external data,
-            E305 inputs that cannot be used, E314 nodes that are not as their operators are defined.
+            E305 inputs that cannot be used, E314 nodes that are not as their operators are defined, E315 encodings.
     """
     if isinstance(path, onnx.ModelProto):
         name, proto = str(path.graph.name or "model"), onnx.ModelProto()
@@ -126,6 +129,8 @@ def load_onnx(
     if proto.functions:
         proto = _inline(proto, name)
     check_structure(proto, name, opset)
+    if encodings is not None:
+        quantize_by(proto, encodings)
     constants = {t.name: to_array(t, name) for t in proto.graph.initializer}
     inputs, batch = _inputs(proto, name, set(constants), input_names)
     _check_ignored(proto, name, ignore)

@@ -1,0 +1,323 @@
+"""AIMET's .encodings beside an ONNX file: a quantizer for each tensor, put into the model as QONNX's operator Quant.
+
+The formats are those that aimet-onnx writes: 0.6.1 (an entry for each channel), 1.0.0 (lists), 2.0.0 (the words of
+QuantizeLinear). In the first two y = s (clamp(rint(x / s) - o, 0, 2^bits - 1) + o) with an offset o of at most 0; in the last
+y = s (clamp(rint(x / s) + z, limits of the type) - z).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from n2d2py import log
+from n2d2py.errors import Location, N2D2Error
+from n2d2py.files import read_regular
+from n2d2py.naming import numbered_name
+
+_DOMAIN = "qonnx.custom_op.general"
+_MOST_BYTES = 1 << 30
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How a tensor is quantized.
+
+    Attributes:
+        bits: of an integer, 1 to 32.
+        scale: float32 (1,) or one for each channel.
+        zero: the zero points, whole numbers, of the same shape.
+        signed: whether the integers are.
+        axis: that of the channels; None where the format leaves it to the layer that reads them.
+    """
+
+    bits: int
+    scale: np.ndarray
+    zero: np.ndarray
+    signed: bool
+    axis: int | None = None
+
+
+class _Wrong(ValueError):
+    """Why an entry cannot be used, as a clause."""
+
+
+def read_encodings(path: Path) -> dict[str, Encoding]:
+    """The encodings of a file by the names of tensors; tensors in floating point are left out.
+
+    Raises:
+        N2D2Error: E315 a file that cannot be read, is damaged, or asks for what is not supported (blocks of weights).
+    """
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise _wrong(path, f"the file has {path.stat().st_size:,} bytes")
+        data = json.loads(read_regular(path).decode("utf-8"))
+    except OSError as error:
+        raise _wrong(path, f"the file cannot be read ({error.strerror})", "check the path") from None
+    except (ValueError, RecursionError):
+        raise _wrong(path, "the file is damaged, or no JSON") from None
+    entries = list(_entries(data, path))
+    found: dict[str, Encoding] = {}
+    for name, entry in entries:
+        try:
+            encoding = _encoding(entry)
+        except (_Wrong, TypeError, KeyError, AttributeError, OverflowError, ValueError) as error:
+            what = str(error) if isinstance(error, _Wrong) else "it is not as AIMET writes it"
+            raise _wrong(path, f"the encoding of '{name}' cannot be used: {what}") from None
+        if encoding is not None:
+            found[name] = encoding
+    return found
+
+
+def quantize_by(proto: onnx.ModelProto, path: Path) -> None:
+    """Puts a Quant behind each tensor of `proto` that the encodings in `path` name; the model is changed.
+
+    Raises:
+        N2D2Error: E315 as `read_encodings`, and where the channels of an encoding do not fit the tensor.
+    """
+    encodings, graph = read_encodings(path), proto.graph
+    weights = {tensor.name: tensor for tensor in graph.initializer}
+    written = {name for node in graph.node for name in node.output if name}
+    inputs = {value.name for value in graph.input} - set(weights)
+    missing = [name for name in encodings if name not in weights and name not in written and name not in inputs]
+    if len(missing) == len(encodings):
+        raise _wrong(path, "none of its tensors is in the model", "give the file that was exported with this model")
+    if missing:
+        log.warning(
+            "W306",
+            f"{len(missing)} of {len(encodings)} encodings are of tensors that the model does not have: {_listed(missing)}",
+            where=Location(str(path)),
+            remedy="give the file that was exported with this model",
+        )
+    taken = written | set(weights) | inputs
+    helpers = _Quantizers(path, taken)
+    for name, encoding in encodings.items():
+        if name in written:
+            helpers.behind_node(graph, name, encoding)
+        elif name in weights:
+            for axis, places in _by_axis(_readers(graph, name), weights[name], encoding).items():
+                helpers.behind_constant(name, encoding, axis, weights[name], places)
+        elif name in inputs:
+            helpers.behind_constant(name, encoding, None, None, _readers(graph, name))
+    helpers.add_to(graph)
+    if all(entry.domain != _DOMAIN for entry in proto.opset_import):
+        proto.opset_import.append(helper.make_opsetid(_DOMAIN, 1))
+    log.notice("%s: %d tensors are quantized as it says", path, len(encodings) - len(missing))
+
+
+_Place = tuple[onnx.NodeProto, int]
+
+
+class _Quantizers:
+    """The nodes and constants that are added to a model."""
+
+    def __init__(self, path: Path, taken: set[str]):
+        self.path = path
+        self.nodes: dict[str, list[onnx.NodeProto]] = {}
+        self.constants: list[onnx.TensorProto] = []
+        self._taken = taken
+
+    def behind_node(self, graph: onnx.GraphProto, name: str, encoding: Encoding) -> None:
+        """The tensor keeps its name behind the quantizer: readers and outputs stay as they are."""
+        real = self._fresh(f"{name}_real")
+        for node in graph.node:
+            for position, output in enumerate(node.output):
+                if output == name:
+                    node.output[position] = real
+        self.nodes.setdefault(real, []).append(self._quant(real, name, encoding, ()))
+
+    def behind_constant(
+        self, name: str, encoding: Encoding, axis: int | None, weights: onnx.TensorProto | None, places: list[_Place]
+    ) -> None:
+        """What reads an input or a constant reads its quantizer."""
+        if not places:
+            return
+        shape: tuple[int, ...] = ()
+        if encoding.scale.size > 1:
+            if weights is None or axis is None or weights.dims[axis] != encoding.scale.size:
+                dims = "x".join(map(str, weights.dims)) if weights is not None else "an input of the model"
+                raise _wrong(
+                    self.path,
+                    f"the encoding of '{name}' has {encoding.scale.size} channels, which do not fit the tensor ({dims})",
+                    "give the file that was exported with this model",
+                )
+            shape = tuple(encoding.scale.size if each == axis else 1 for each in range(len(weights.dims)))
+        quantized = self._fresh(f"{name}_quantized")
+        for node, position in places:
+            node.input[position] = quantized
+        self.nodes.setdefault("", []).append(self._quant(name, quantized, encoding, shape))
+
+    def add_to(self, graph: onnx.GraphProto) -> None:
+        """Puts all into the model, each node behind the one whose output it reads."""
+        order = list(self.nodes.get("", []))
+        for node in graph.node:
+            order.append(node)
+            for name in node.output:
+                order += self.nodes.get(name, [])
+        copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in order]
+        del graph.node[:]
+        graph.node.extend(copies)
+        graph.initializer.extend(self.constants)
+
+    def _quant(self, source: str, result: str, encoding: Encoding, shape: tuple[int, ...]) -> onnx.NodeProto:
+        values = (encoding.scale.reshape(shape), encoding.zero.reshape(shape), np.float32(encoding.bits))
+        names = []
+        for stem, value in zip(("scale", "zero_point", "bits"), values, strict=True):
+            names.append(self._fresh(f"{result}_{stem}"))
+            self.constants.append(numpy_helper.from_array(np.asarray(value, np.float32), names[-1]))
+        return helper.make_node(
+            "Quant",
+            [source, *names],
+            [result],
+            name=self._fresh(f"{result}_quantizer"),
+            domain=_DOMAIN,
+            signed=int(encoding.signed),
+            narrow=0,
+            rounding_mode="ROUND",
+        )
+
+    def _fresh(self, stem: str) -> str:
+        name = numbered_name(stem, self._taken.__contains__)
+        self._taken.add(name)
+        return name
+
+
+def _readers(graph: onnx.GraphProto, name: str) -> list[_Place]:
+    return [(node, position) for node in graph.node for position, read in enumerate(node.input) if read == name]
+
+
+def _by_axis(places: list[_Place], weights: onnx.TensorProto, encoding: Encoding) -> dict[int | None, list[_Place]]:
+    """The readers of weights, by the axis along which each has its channels."""
+    found: dict[int | None, list[_Place]] = {}
+    for node, position in places:
+        axis = _channel_axis(node, position, weights) if encoding.axis is None else encoding.axis
+        if encoding.scale.size == 1:
+            axis = None
+        found.setdefault(axis, []).append((node, position))
+    return found
+
+
+def _channel_axis(node: onnx.NodeProto, position: int, weights: onnx.TensorProto) -> int:
+    """The axis of the output channels of an operand."""
+    rank = len(weights.dims)
+    if position == 1 and rank > 1:
+        if node.op_type == "MatMul":
+            return rank - 1
+        attributes = {attribute.name: attribute.i for attribute in node.attribute}
+        if node.op_type == "Gemm":
+            return 0 if attributes.get("transB", 0) else 1
+        if node.op_type == "ConvTranspose":
+            return 1
+    return 0
+
+
+def _entries(data: Any, path: Path) -> Iterable[tuple[str, Any]]:
+    """(tensor, entry) of all versions of the format."""
+    if not isinstance(data, Mapping) or not isinstance(data.get("version"), str):
+        raise _wrong(path, "it has no version", "export it with AIMET for ONNX, not for PyTorch (_torch.encodings)")
+    groups = (
+        [data["encodings"]] if "encodings" in data else [data.get(f"{kind}_encodings", {}) for kind in ("activation", "param")]
+    )
+    for group in groups:
+        if isinstance(group, Mapping):
+            yield from ((str(name), entry) for name, entry in group.items())
+        elif isinstance(group, list):
+            for entry in group:
+                if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
+                    raise _wrong(path, "an entry has no name")
+                yield entry["name"], entry
+        else:
+            raise _wrong(path, "its encodings are neither a table nor a list")
+
+
+def _encoding(entry: Any) -> Encoding | None:
+    """What an entry says; None for a tensor in floating point."""
+    if isinstance(entry, list):
+        return _listed_channels(entry)
+    if "output_dtype" in entry or "y_scale" in entry:
+        return _as_quantize_linear(entry)
+    if str(entry.get("dtype", "INT")).upper() == "FLOAT":
+        return None
+    kind = entry.get("enc_type", "PER_TENSOR")
+    if kind not in ("PER_TENSOR", "PER_CHANNEL"):
+        raise _Wrong(f"its type is {kind}, and blocks of weights are not supported")
+    return _from_offsets(entry["bw"], np.asarray(entry["scale"]), np.asarray(entry["offset"]), entry.get("is_sym", False))
+
+
+def _listed_channels(entries: list) -> Encoding | None:
+    """Of 0.6.1: an entry for the tensor, or for each channel."""
+    if not entries or any(str(each["dtype"]).lower() != "int" for each in entries):
+        if entries and all(str(each["dtype"]).lower() == "float" for each in entries):
+            return None
+        raise _Wrong("its channels are of several types, or none")
+    bits = {each["bitwidth"] for each in entries}
+    if len(bits) != 1:
+        raise _Wrong("its channels have different numbers of bits")
+    scale, offset = (np.array([each[key] for each in entries], np.float64) for key in ("scale", "offset"))
+    symmetric = str(entries[0].get("is_symmetric", "False")).lower() == "true"
+    return _from_offsets(bits.pop(), scale, offset, symmetric)
+
+
+def _from_offsets(bits: Any, scale: np.ndarray, offset: np.ndarray, symmetric: bool) -> Encoding:
+    """Integers from 0 that an offset moves; those of symmetric tensors are signed around 0."""
+    bits = _bits(bits)
+    middle = 2 ** (bits - 1)
+    signed = bool(symmetric) and bool(np.all(offset == -middle))
+    zero = -offset.astype(np.float64) - (middle if signed else 0)
+    return _checked(bits, scale, zero, signed, None)
+
+
+def _as_quantize_linear(entry: Mapping[str, Any]) -> Encoding | None:
+    kind = str(entry["output_dtype"])
+    if kind.startswith(("float", "bfloat")):
+        return None
+    signed = not kind.startswith("u")
+    digits = kind.removeprefix("u").removeprefix("int")
+    if entry.get("block_size") or not digits.isdigit():
+        raise _Wrong("blocks of weights are not supported" if digits.isdigit() else f"its type is {kind}")
+    scale = np.asarray(entry["y_scale"], np.float64)
+    zero = entry.get("y_zero_point")
+    axis = entry.get("axis")
+    if scale.ndim > 1:
+        raise _Wrong("blocks of weights are not supported")
+    return _checked(
+        _bits(int(digits)),
+        scale.reshape(-1),
+        np.zeros(scale.size) if zero is None else np.asarray(zero, np.float64).reshape(-1),
+        signed,
+        None if axis is None else int(axis),
+    )
+
+
+def _bits(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 32:
+        raise _Wrong(f"it has {value} bits")
+    return value
+
+
+def _checked(bits: int, scale: np.ndarray, zero: np.ndarray, signed: bool, axis: int | None) -> Encoding:
+    scale = np.asarray(scale, np.float64).astype(np.float32).reshape(-1)
+    zero = np.broadcast_to(np.asarray(zero, np.float64).reshape(-1), scale.shape)
+    if not scale.size or not np.all((scale > 0) & np.isfinite(scale)):
+        raise _Wrong("a scale is no positive number")
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+    if not np.all((zero == np.rint(zero)) & (zero >= low) & (zero <= high)):
+        raise _Wrong(f"an offset is no integer of {bits} bits")
+    return Encoding(bits, scale, zero, signed, axis)
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def _wrong(path: Path, what: str, remedy: str = "export the model and its encodings again with aimet-onnx") -> N2D2Error:
+    return N2D2Error("E315", what, where=Location(str(path)), remedy=remedy)
