@@ -148,12 +148,14 @@ def convolutions(seed: int, count: int) -> Layers:
 
 
 def depthwise(seed: int, count: int) -> Layers:
-    """Channels by four, kernels from 1 x 1 to 5 x 4, strides, paddings beyond the input, all number types."""
+    """Channels by four, kernels from 1 x 1 to 5 x 5, some of 1 x 9 and 9 x 1, strides, paddings beyond the input, all number types."""
     layers = Layers(seed)
     rng = layers.rng
     for number in range(count):
         channels = int(rng.choice([4, 8, 12, 32]))
         kernel = (3, 3) if number % 2 else tuple(int(k) for k in rng.integers(1, 6, 2))
+        if number % 10 == 2:
+            kernel = (1, 9) if number % 20 == 2 else (9, 1)
         dilation = (2, 1) if number % 9 == 4 else (1, 1)
         extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
         size = (int(rng.integers(extent[0], extent[0] + 5)), int(rng.integers(extent[1], extent[1] + 5)))
