@@ -43,16 +43,18 @@ def counted(folder: Path, core: str, option: str) -> int:
 def exported(tmp_path_factory):
     made: dict[str, Path] = {}
 
-    def of(network: str) -> Path:
-        if network not in made:
+    def of(network: str, parameters: str = "") -> Path:
+        if network + parameters not in made:
             out = tmp_path_factory.mktemp(network)
             text = (ROOT / "tests" / "networks" / f"{network}.ini").read_text()
             text = text.replace("${N2D2_DATA}", str(SHARED)).replace("${N2D2_MODELS}", str(SHARED / "models"))
             quantized = (SHARED / "models" / f"{network}_qdq.onnx").is_file()
             model = f"{network}_qdq.onnx" if quantized else f"{network}.onnx"
             (out / f"{network}.ini").write_text(text.replace(f"{network}.onnx", model))
-            made[network] = export_for_boards(out / f"{network}.ini", out, "-db-export", "3", calibrate=not quantized)
-        return made[network]
+            made[network + parameters] = export_for_boards(
+                out / f"{network}.ini", out, "-db-export", "3", parameters=parameters, calibrate=not quantized
+            )
+        return made[network + parameters]
 
     return of
 
@@ -76,6 +78,17 @@ def test_code_beside_the_constants(core, network, exported):
     need_core(core)
     said = make(exported(network), core, "-s", "size", "OPT=-O2")
     assert 0 < sum(int(size) for size in re.findall(r"^code, \w+ +(\d+)$", said, re.MULTILINE)) <= CODE[network]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SHARED.is_dir(), reason="real models and data are not in ../shared/data")
+@pytest.mark.parametrize("core", ["cortex-m4", "cortex-m55"])
+@pytest.mark.parametrize("network, arena", [("kws_dscnn", 6188), ("resnet8", 15616)])
+def test_memory_by_lines(core, network, arena, exported):
+    """The arena of the plan, which a program on a board does not leave, with the same integers."""
+    need_core(core)
+    folder = exported(network, "MemoryMode=Minimum\nBufferAlignment=4\n")
+    assert f"identical; arena {arena}," in make(folder, core, "test")
 
 
 @pytest.mark.parametrize("core", ["cortex-m4", pytest.param("cortex-m55", marks=pytest.mark.slow)])
