@@ -135,7 +135,7 @@ struct Convolution {
         if (sizeof(Element) != 1)
             return 0;
         constexpr int whole = Count / 4 * 4;
-        alignas(4) Element buffer[InPlace ? 1 : 4 * K];
+        alignas(4) alignas(Element) Element buffer[InPlace ? 1 : 4 * K];
         Sum sums[4][4];
         int x = 0;
         for (; x + 4 <= Pixels; x += 4) {
@@ -172,7 +172,7 @@ struct Convolution {
 #if N2D2_SCALAR_TILES
         x = quads<Count>(rows, channel, output, out, w, bias);
 #endif
-        alignas(4) Element buffer[InPlace ? 1 : 2 * K];
+        alignas(4) alignas(Element) Element buffer[InPlace ? 1 : 2 * K];
         Sum sums[Count], sumsY[Count];
         for (; x + 2 <= Pixels; x += 2) {
             const Element* const first = window(rows, x, channel, buffer);
