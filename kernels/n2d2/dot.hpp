@@ -218,10 +218,76 @@ struct Dot<Sum, false> {
     }
 };
 
+#if N2D2_SCALAR_TILES
+// One pixel and eight outputs. Loads stay in the step that uses them, so that sums stay in registers.
+template <class Sum, class In, class Weight>
+N2D2_NOINLINE void dots1x8(int count, const In* x, const Weight* w, int pitch, Sum* sums) {
+    Sum s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3], s4 = sums[4], s5 = sums[5], s6 = sums[6], s7 = sums[7];
+    const Weight *w1 = w + pitch, *w2 = w1 + pitch, *w3 = w2 + pitch, *w4 = w3 + pitch, *w5 = w4 + pitch, *w6 = w5 + pitch,
+                 *w7 = w6 + pitch;
+    const In* const all = x + count;
+    const In* const end = x + count / 8 * 8;
+#define N2D2_STEP(i)                         \
+    {                                        \
+        const Sum v = x[i];                  \
+        s0 += v * w[i];                      \
+        s1 += v * w1[i];                     \
+        s2 += v * w2[i];                     \
+        s3 += v * w3[i];                     \
+        s4 += v * w4[i];                     \
+        s5 += v * w5[i];                     \
+        s6 += v * w6[i];                     \
+        s7 += v * w7[i];                     \
+        __asm__ volatile("" : : : "memory"); \
+    }
+#define N2D2_MOVE(by) x += by, w += by, w1 += by, w2 += by, w3 += by, w4 += by, w5 += by, w6 += by, w7 += by
+    while (x != end) {
+        N2D2_STEP(0)
+        N2D2_STEP(1)
+        N2D2_STEP(2)
+        N2D2_STEP(3)
+        N2D2_STEP(4)
+        N2D2_STEP(5)
+        N2D2_STEP(6)
+        N2D2_STEP(7)
+        N2D2_MOVE(8);
+    }
+    while (x != all) {
+        N2D2_STEP(0)
+        N2D2_MOVE(1);
+    }
+#undef N2D2_MOVE
+#undef N2D2_STEP
+    sums[0] = s0, sums[1] = s1, sums[2] = s2, sums[3] = s3;
+    sums[4] = s4, sums[5] = s5, sums[6] = s6, sums[7] = s7;
+}
+
+// Words as sums and bytes as weights; with anything else, nothing is computed this way.
+template <class Sum, class In, class Weight>
+struct ScalarTile {
+    template <int Outputs>
+    static N2D2_INLINE int dots(int, const In*, const Weight*, int, Sum*) {
+        return 0;
+    }
+};
+template <class In>
+struct ScalarTile<std::int32_t, In, std::int8_t> {
+    template <int Outputs>
+    static N2D2_INLINE int dots(int count, const In* x, const std::int8_t* w, int pitch, std::int32_t* sums) {
+        for (int o = 0; o + 8 <= Outputs; o += 8)
+            dots1x8(count, x, w + o * pitch, pitch, sums + o);
+        return Outputs / 8 * 8;
+    }
+};
+#endif
+
 // sums[o] += scalar product of x with the weights of each of Outputs outputs.
 template <class Sum, int Outputs, class In, class Weight>
 N2D2_INLINE void dots(int count, const In* x, const Weight* w, int pitch, Sum* sums) {
     int o = 0;
+#if N2D2_SCALAR_TILES
+    o = ScalarTile<Sum, In, Weight>::template dots<Outputs>(count, x, w, pitch, sums);
+#endif
     for (; o + 4 <= Outputs; o += 4)
         Dot<Sum>::add1x4(count, x, w + o * pitch, pitch, sums + o);
     for (; o < Outputs; ++o)
@@ -239,6 +305,77 @@ N2D2_INLINE void dots(int count, const In* x, const In* y, const Weight* w, int 
         Dot<Sum>::add1x1(count, y, w + o * pitch, sumsY[o]);
     }
 }
+
+#if N2D2_SCALAR_TILES
+// Four pixels, whose runs of Count inputs are Step apart, and four outputs: eight loads for 16 products. Bases of pointers move by four
+// inputs and are hidden from the compiler, which would compute addresses of its own for each load otherwise; loads stay in the step that
+// uses them, so that sums stay in registers.
+template <class Sum, int Count, int Step, class In, class Weight>
+N2D2_NOINLINE void dots4x4(const In* x, const Weight* w, const Sum* bias, Sum* p, Sum* q, Sum* r, Sum* s) {
+    constexpr int reach = 2047 - 4;  // of the offset in a load
+    constexpr bool near = 3 * Step <= reach, nearWeights = 3 * Count <= reach;
+    Sum p0 = bias[0], p1 = bias[1], p2 = bias[2], p3 = bias[3];
+    Sum q0 = p0, q1 = p1, q2 = p2, q3 = p3, r0 = p0, r1 = p1, r2 = p2, r3 = p3, s0 = p0, s1 = p1, s2 = p2, s3 = p3;
+    const In *x2 = x + 2 * Step, *const end = x + Count / 4 * 4;
+    const Weight* w2 = w + 2 * Count;
+#define N2D2_STEP(weight, sum)                                                           \
+    {                                                                                    \
+        Sum t, u;                                                                        \
+        const Sum v = weight;                                                            \
+        __asm__ volatile(                                                                \
+            "mul %4, %6, %10\n\t"                                                        \
+            "mul %5, %7, %10\n\t"                                                        \
+            "add %0, %0, %4\n\t"                                                         \
+            "add %1, %1, %5\n\t"                                                         \
+            "mul %4, %8, %10\n\t"                                                        \
+            "mul %5, %9, %10\n\t"                                                        \
+            "add %2, %2, %4\n\t"                                                         \
+            "add %3, %3, %5"                                                             \
+            : "+r"(p##sum), "+r"(q##sum), "+r"(r##sum), "+r"(s##sum), "=&r"(t), "=&r"(u) \
+            : "r"(a), "r"(b), "r"(c), "r"(d), "r"(v));                                   \
+    }
+#define N2D2_STEP4(i)                                                       \
+    {                                                                       \
+        const In* const far = near ? x + 2 * Step : x2;                     \
+        const Weight* const farWeights = nearWeights ? w + 2 * Count : w2;  \
+        const Sum a = x[i], b = x[Step + i], c = far[i], d = far[Step + i]; \
+        N2D2_STEP(w[i], 0)                                                  \
+        N2D2_STEP(w[Count + i], 1)                                          \
+        N2D2_STEP(farWeights[i], 2)                                         \
+        N2D2_STEP(farWeights[Count + i], 3)                                 \
+        __asm__ volatile("" : : : "memory");                                \
+    }
+    while (x != end) {
+        N2D2_STEP4(0)
+        N2D2_STEP4(1)
+        N2D2_STEP4(2)
+        N2D2_STEP4(3)
+        x += 4;
+        w += 4;
+        __asm__("" : "+r"(x), "+r"(w));
+        if (!near) {
+            x2 += 4;
+            __asm__("" : "+r"(x2));
+        }
+        if (!nearWeights) {
+            w2 += 4;
+            __asm__("" : "+r"(w2));
+        }
+    }
+    if (Count % 4 > 0)
+        N2D2_STEP4(0)
+    if (Count % 4 > 1)
+        N2D2_STEP4(1)
+    if (Count % 4 > 2)
+        N2D2_STEP4(2)
+#undef N2D2_STEP4
+#undef N2D2_STEP
+    p[0] = p0, p[1] = p1, p[2] = p2, p[3] = p3;
+    q[0] = q0, q[1] = q1, q[2] = q2, q[3] = q3;
+    r[0] = r0, r[1] = r1, r[2] = r2, r[3] = r3;
+    s[0] = s0, s[1] = s1, s[2] = s2, s[3] = s3;
+}
+#endif
 
 }  // namespace n2d2
 

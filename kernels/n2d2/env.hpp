@@ -41,6 +41,13 @@
 #define N2D2_UNROLL
 #endif
 
+// A core without vectors whose registers hold the sums of four outputs of four pixels.
+#if defined(__riscv_mul) && __riscv_xlen == 32 && !defined(__riscv_vector) && defined(__GNUC__)
+#define N2D2_SCALAR_TILES 1
+#else
+#define N2D2_SCALAR_TILES 0
+#endif
+
 // Multiply-accumulates below which a loop stays on one thread: waking a team costs microseconds. SIMD kernels count
 // N2D2_SIMD_SPEED of them as one, by default what the table of instruction sets says.
 #ifndef N2D2_PARALLEL_WORK

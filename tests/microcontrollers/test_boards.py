@@ -96,9 +96,14 @@ def test_sizes_are_printed(small):
     need_core("cortex-m4")
     said = make(small, "cortex-m4", "-s", "size")
     sizes = {name.strip(): int(size) for name, size in re.findall(r"^(.{24}) +(\d+)", said, re.MULTILINE)}
-    assert {"arena", "constants", "code, text", "stack"} <= set(sizes) and all(
-        sizes[k] > 0 for k in ("arena", "constants", "stack")
-    )
+    assert all(sizes[name] > 0 for name in ("arena", "constants", "code, text", "stack"))
+    # Linked: as much as a program takes that has the inference and the test, and no kernel twice.
+    make(small, "cortex-m4", "-s", "all")
+    linked = int(tool("cortex-m4", "size", small / "build" / "cortex-m4" / "test.elf").splitlines()[1].split()[0])
+    flash = sizes["constants"] + sizes["code, text"] + sizes["code, rodata"]
+    assert linked - 8192 < flash < linked
+    objects = tool("cortex-m4", "size", "-t", library(small, "cortex-m4")).splitlines()[-1]
+    assert flash < int(objects.split()[0])
 
 
 def test_the_command_runs_the_board(tmp_path):

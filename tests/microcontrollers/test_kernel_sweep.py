@@ -1,4 +1,4 @@
-"""Kernels of the DSP extension and of MVE against Python's integers: many layers, each with an input of its own, in one program."""
+"""Kernels of the DSP extension, of MVE and of RV32 against Python's integers: many layers, each with an input of its own, in one program."""
 
 from __future__ import annotations
 
@@ -148,12 +148,14 @@ def convolutions(seed: int, count: int) -> Layers:
 
 
 def depthwise(seed: int, count: int) -> Layers:
-    """Channels by four, kernels from 1 x 1 to 5 x 4, strides, paddings beyond the input, all number types."""
+    """Channels by four, kernels from 1 x 1 to 5 x 5, some of 1 x 9 and 9 x 1, strides, paddings beyond the input, all number types."""
     layers = Layers(seed)
     rng = layers.rng
     for number in range(count):
         channels = int(rng.choice([4, 8, 12, 32]))
         kernel = (3, 3) if number % 2 else tuple(int(k) for k in rng.integers(1, 6, 2))
+        if number % 10 == 2:
+            kernel = (1, 9) if number % 20 == 2 else (9, 1)
         dilation = (2, 1) if number % 9 == 4 else (1, 1)
         extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
         size = (int(rng.integers(extent[0], extent[0] + 5)), int(rng.integers(extent[1], extent[1] + 5)))
@@ -167,7 +169,7 @@ def depthwise(seed: int, count: int) -> Layers:
     return layers
 
 
-CORES = ("cortex-m4", "cortex-m55")
+CORES = ("cortex-m4", "cortex-m55", pytest.param("rv32imc", marks=pytest.mark.slow))
 LANES, PAIRS = "dot products of vectors; two weights a lane", "two taps a word"
 SLOW = [pytest.param(seed, option, marks=pytest.mark.slow) for seed in (2, 3) for option in ("-O2", "-Os")]
 
@@ -244,7 +246,7 @@ def test_channels_of_vectors(option, tmp_path):
     assert "23 layers: identical" in make(tmp_path / "export", "cortex-m55", "test", f"OPT={option}")
 
 
-@pytest.mark.parametrize("core", CORES)
+@pytest.mark.parametrize("core", ["cortex-m4", "cortex-m55", "rv32imc"])
 def test_fully_connected(core, tmp_path):
     need_core(core)
     layers = Layers(5)
@@ -259,6 +261,18 @@ def test_fully_connected(core, tmp_path):
         "two weights a lane",
     }  # 16-bit outputs have no vectors
     assert "26 layers: identical" in make(tmp_path / "export", core, "test")
+
+
+def test_windows_beyond_the_offsets_of_loads(tmp_path):
+    """RV32: offsets have 12 bits; windows and pixels that lie further apart, four pixels and the rest of a line, outputs by four and alone."""
+    need_core("rv32imc")
+    layers = Layers(9)
+    for number, (channels, kernel, outputs) in enumerate([(76, 3, 5), (700, 1, 8), (1100, 1, 4), (227, 3, 11), (16, 3, 12)]):
+        kinds = (KINDS[number], KINDS[(number + 2) % 5])
+        pads = (1, 1, 1, 1) if kernel > 1 else (0, 0, 0, 0)
+        layers.conv((3, 5 + number % 3), channels, layers.random(outputs, channels, kernel, kernel), (1, 1), pads, kinds=kinds)
+    layers.export(tmp_path / "export")
+    assert "5 layers: identical" in make(tmp_path / "export", "rv32imc", "test")
 
 
 @pytest.mark.parametrize("core", ["cortex-m4", pytest.param("cortex-m55", marks=pytest.mark.slow)])

@@ -15,8 +15,8 @@ struct Vector {
 
 enum : int { WideBlocks = 16 };  // of four outputs of 16 bits, which are computed before they are stored
 
-// `window`: half as many words as inputs, rounded up to 8 of these. `results`: the outputs as bytes, rounded up to four; for outputs of 16
-// bits 4 * WideBlocks words.
+// `window`: half as many words as inputs, rounded up to 8 of these. `results`: where outputs are no multiple of four, their bytes, rounded up
+// to four; for outputs of 16 bits 4 * WideBlocks words.
 template <bool Signed, class T>
 N2D2_MCU_FAST void fullyConnected(const Vector& v, const unsigned char* in, T* out, const std::uint32_t* stream,
                                   std::uint32_t* window, std::uint32_t* results) {
@@ -35,7 +35,8 @@ N2D2_MCU_FAST void fullyConnected(const Vector& v, const unsigned char* in, T* o
     work.stream = stream;
     work.end = end;
     work.blocks = (v.outputs + 3) / 4;
-    work.first = reinterpret_cast<unsigned char*>(results);
+    const bool direct = sizeof(T) == 1 && v.outputs % 4 == 0;
+    work.first = direct ? reinterpret_cast<unsigned char*>(out) : reinterpret_cast<unsigned char*>(results);
     work.second = work.first;
     work.zero = v.zero;
     work.mask = v.mask;
@@ -43,7 +44,8 @@ N2D2_MCU_FAST void fullyConnected(const Vector& v, const unsigned char* in, T* o
     work.room = v.room;
     if (sizeof(T) == 1) {
         alone(&work);
-        std::memcpy(out, results, static_cast<std::size_t>(v.outputs));
+        if (!direct)
+            std::memcpy(out, results, static_cast<std::size_t>(v.outputs));
         return;
     }
     const int blocks = work.blocks;
@@ -87,7 +89,7 @@ struct LaneFullyConnected<Cfg, typename Exists<Cfg::Lanes>::Type> {
                                                 Cfg::LaneLow,
                                                 Cfg::LaneHigh};
         std::uint32_t window[(K + 7) / 8 * 4];
-        std::uint32_t results[Wide ? 4 * lanes::WideBlocks : (O + 3) / 4];
+        std::uint32_t results[Wide ? 4 * lanes::WideBlocks : O % 4 ? (O + 3) / 4 : 1];
         std::uint32_t gathered[Whole ? 1 : (K + 3) / 4];
         const unsigned char* from = reinterpret_cast<const unsigned char*>(line<Input>(in, 0));
         if (!Whole) {

@@ -146,84 +146,93 @@ __attribute__((naked, noinline)) void two(Work*) {
         "pop    {r4-r11, pc}\n\t");
 }
 
-#define N2D2_LANES_STEP1(bytes)       \
-    "ldr    r2, [r0], #" #bytes "\n\t" \
-    "ldrd   r12, lr, [r1], #8\n\t"    \
-    "smlad  r6, r2, r12, r6\n\t"      \
-    "smlad  r10, r2, lr, r10\n\t"     \
-    "sxtb16 r12, r12\n\t"             \
-    "sxtb16 lr, lr\n\t"               \
-    "smlad  r4, r2, r12, r4\n\t"      \
-    "smlad  r8, r2, lr, r8\n\t"
+// Four inputs of one pixel, which `inputs` loads to r2 and r3.
+#define N2D2_LANES_STEP1(inputs)                            \
+            inputs                                          \
+            "ldm    r1!, {r5, r7, r12, lr}\n\t"             \
+            "smlad  r6, r2, r5, r6\n\t"                     \
+            "smlad  r10, r2, r7, r10\n\t"                   \
+            "sxtb16 r5, r5\n\t"                             \
+            "sxtb16 r7, r7\n\t"                             \
+            "smlad  r4, r2, r5, r4\n\t"                     \
+            "smlad  r8, r2, r7, r8\n\t"                     \
+            "smlad  r6, r3, r12, r6\n\t"                    \
+            "smlad  r10, r3, lr, r10\n\t"                   \
+            "sxtb16 r12, r12\n\t"                           \
+            "sxtb16 lr, lr\n\t"                             \
+            "smlad  r4, r3, r12, r4\n\t"                    \
+            "smlad  r8, r3, lr, r8\n\t"
+
+// The inputs of a window of one pixel; of the first pixel of a window of two.
+#define N2D2_LANES_ALONE "ldrd   r2, r3, [r0], #8\n\t"
+#define N2D2_LANES_FIRST "ldr    r2, [r0], #8\n\t" "ldr    r3, [r0], #8\n\t"
 
 // Four results as bytes.
-#define N2D2_LANES_BYTES                                \
-            "ldr    r12, [sp, #0]\n\t"                  \
-            "usat   r4, #8, r4\n\t"                     \
-            "usat   r6, #8, r6\n\t"                     \
-            "usat   r8, #8, r8\n\t"                     \
-            "usat   r10, #8, r10\n\t"                   \
-            "orr    r4, r4, r6, lsl #8\n\t"             \
-            "orr    r8, r8, r10, lsl #8\n\t"            \
-            "orr    r4, r4, r8, lsl #16\n\t"            \
-            "ldrd   r6, r8, [sp, #8]\n\t"               \
-            "uqsub8 r4, r4, r6\n\t"                     \
-            "uadd8  r4, r4, r6\n\t"                     \
-            "uqadd8 r4, r4, r8\n\t"                     \
-            "usub8  r4, r4, r8\n\t"                     \
-            "eor    r4, r4, r12\n\t"                    \
+#define N2D2_LANES_BYTES                                    \
+            "ldr    r12, [sp, #12]\n\t"                     \
+            "usat   r4, #8, r4\n\t"                         \
+            "usat   r6, #8, r6\n\t"                         \
+            "usat   r8, #8, r8\n\t"                         \
+            "usat   r10, #8, r10\n\t"                       \
+            "orr    r4, r4, r6, lsl #8\n\t"                 \
+            "orr    r8, r8, r10, lsl #8\n\t"                \
+            "orr    r4, r4, r8, lsl #16\n\t"                \
+            "ldrd   r6, r8, [sp, #16]\n\t"                  \
+            "uqsub8 r4, r4, r6\n\t"                         \
+            "uadd8  r4, r4, r6\n\t"                         \
+            "uqadd8 r4, r4, r8\n\t"                         \
+            "usub8  r4, r4, r8\n\t"                         \
+            "eor    r4, r4, r12\n\t"                        \
             "str    r4, [r11], #4\n\t"
 
 // Four results as words, not clamped.
 #define N2D2_LANES_WORDS "stm    r11!, {r4, r6, r8, r10}\n\t"
 
 // All outputs of one pixel: the first of a window of two (one), the only one (alone), and that in words (aloneWords).
-#define N2D2_LANES_ONE(name, bytes, stored)             \
-    template <int = 0>                                  \
-    __attribute__((naked, noinline)) void name(Work*) { \
-        __asm__ volatile(                               \
-            ".syntax unified\n\t"                       \
-            "push   {r4-r11, lr}\n\t"                   \
-            "ldr    r1, [r0, #4]\n\t"                   \
-            "ldr    r3, [r0, #8]\n\t"                   \
-            "ldr    r5, [r0, #0]\n\t"                   \
-            "ldr    r9, [r0, #12]\n\t"                  \
-            "ldr    r11, [r0, #16]\n\t"                 \
-            "ldrd   r6, r7, [r0, #32]\n\t"              \
-            "push   {r6, r7}\n\t"                       \
-            "ldr    r7, [r0, #24]\n\t"                  \
-            "ldr    r0, [r0, #28]\n\t"                  \
-            "push   {r0, r5}\n"                         \
-        "1:\n\t"                                        \
-            "ldr    r0, [sp, #4]\n\t"                   \
-            "ldm    r1!, {r4, r6, r8, r10}\n"           \
-        "2:\n\t"                                        \
-            N2D2_LANES_STEP1(bytes)                     \
-            N2D2_LANES_STEP1(bytes)                     \
-            N2D2_LANES_STEP1(bytes)                     \
-            N2D2_LANES_STEP1(bytes)                     \
-            "cmp    r0, r3\n\t"                         \
-            "bne    2b\n\t"                             \
-            "ldrd   r0, r12, [r1], #8\n\t"              \
-            "sub    r6, r6, r4\n\t"                     \
-            "asr    r6, r6, #8\n\t"                     \
-            "smmlar r4, r4, r0, r7\n\t"                 \
-            "smmlar r6, r6, r12, r7\n\t"                \
-            "ldrd   r0, r12, [r1], #8\n\t"              \
-            "sub    r10, r10, r8\n\t"                   \
-            "asr    r10, r10, #8\n\t"                   \
-            "smmlar r8, r8, r0, r7\n\t"                 \
-            "smmlar r10, r10, r12, r7\n\t"              \
-            stored                                      \
-            "subs   r9, r9, #1\n\t"                     \
-            "bne    1b\n\t"                             \
-            "add    sp, sp, #16\n\t"                    \
-            "pop    {r4-r11, pc}\n\t");                 \
+#define N2D2_LANES_ONE(name, inputs, stored)                \
+    template <int = 0>                                      \
+    __attribute__((naked, noinline)) void name(Work*) {     \
+        __asm__ volatile(                                   \
+            ".syntax unified\n\t"                           \
+            "push   {r4-r11, lr}\n\t"                       \
+            "ldr    r1, [r0, #4]\n\t"                       \
+            "ldr    r9, [r0, #8]\n\t"                       \
+            "ldr    r11, [r0, #16]\n\t"                     \
+            "ldr    r2, [r0, #12]\n\t"                      \
+            "ldr    r3, [r0, #0]\n\t"                       \
+            "ldrd   r4, r5, [r0, #24]\n\t"                  \
+            "ldrd   r6, r7, [r0, #32]\n\t"                  \
+            "push   {r2-r7}\n"                              \
+        "1:\n\t"                                            \
+            "ldr    r0, [sp, #4]\n\t"                       \
+            "ldm    r1!, {r4, r6, r8, r10}\n"               \
+        "2:\n\t"                                            \
+            N2D2_LANES_STEP1(inputs)                        \
+            N2D2_LANES_STEP1(inputs)                        \
+            "cmp    r0, r9\n\t"                             \
+            "bne    2b\n\t"                                 \
+            "ldm    r1!, {r5, r7, r12, lr}\n\t"             \
+            "ldr    r2, [sp, #8]\n\t"                       \
+            "sub    r6, r6, r4\n\t"                         \
+            "sub    r10, r10, r8\n\t"                       \
+            "asr    r6, r6, #8\n\t"                         \
+            "asr    r10, r10, #8\n\t"                       \
+            "smmlar r4, r4, r5, r2\n\t"                     \
+            "smmlar r6, r6, r7, r2\n\t"                     \
+            "smmlar r8, r8, r12, r2\n\t"                    \
+            "smmlar r10, r10, lr, r2\n\t"                   \
+            stored                                          \
+            "ldr    r3, [sp, #0]\n\t"                       \
+            "subs   r3, r3, #1\n\t"                         \
+            "str    r3, [sp, #0]\n\t"                       \
+            "bne    1b\n\t"                                 \
+            "add    sp, sp, #24\n\t"                        \
+            "pop    {r4-r11, pc}\n\t");                     \
     }
 
-N2D2_LANES_ONE(one, 8, N2D2_LANES_BYTES)
-N2D2_LANES_ONE(alone, 4, N2D2_LANES_BYTES)
-N2D2_LANES_ONE(aloneWords, 4, N2D2_LANES_WORDS)
+N2D2_LANES_ONE(one, N2D2_LANES_FIRST, N2D2_LANES_BYTES)
+N2D2_LANES_ONE(alone, N2D2_LANES_ALONE, N2D2_LANES_BYTES)
+N2D2_LANES_ONE(aloneWords, N2D2_LANES_ALONE, N2D2_LANES_WORDS)
 // clang-format on
 
 // Spreads `quads` times four bytes of two pixels to words of a window; returns its end.

@@ -23,7 +23,7 @@ N2D2_INLINE void place(const lanes::Shape& s, const unsigned char* const* rows, 
 }
 
 // `rows`: kernelHeight pointers. `taps`: an even number of them, at least one for each position of the kernel. `padded`: room for
-// the channels.
+// the channels. `Nine`: the kernel is 3 x 3.
 template <bool Signed, bool Nine>
 N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const unsigned char* in, unsigned char* out, const std::uint32_t* stream,
                              const unsigned char** rows, const unsigned char** taps, unsigned char* padded, int begin,
@@ -52,9 +52,19 @@ N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const unsigned char* in, uns
             const int left = x * s.strideWidth - s.padLeft;
             const bool inside = left >= 0 && left + extent < s.in.width;
             if (inside && inner) {
-                for (int i = 0; i < count; ++i)
-                    if (taps[i] != padded)
-                        taps[i] += step;
+                const unsigned char** tap = taps;
+                for (int u = 0; u < s.kernelHeight; ++u) {
+                    const int by = rows[u] ? step : 0;
+                    if (Nine) {
+                        tap[0] += by;
+                        tap[1] += by;
+                        tap[2] += by;
+                        tap += 3;
+                    } else {
+                        for (int v = 0; v < s.kernelWidth; ++v)
+                            *tap++ += by;
+                    }
+                }
             } else {
                 place(s, rows, x, padded, taps);
             }
@@ -86,7 +96,7 @@ struct PairDepthwise<Cfg, typename Exists<Cfg::Lanes>::Type> {
         const unsigned char* lines[Cfg::KernelHeight];
         const unsigned char* taps[(Taps + 2) / 2 * 2];
         unsigned char padded[(int(Input::Channels) + 3) / 4 * 4];
-        pairs::depthwise<std::numeric_limits<typename Input::Type>::is_signed, Taps == 9>(
+        pairs::depthwise<std::numeric_limits<typename Input::Type>::is_signed, Cfg::KernelHeight == 3 && Cfg::KernelWidth == 3>(
             shape, in, out, reinterpret_cast<const std::uint32_t*>(weights), lines, taps, padded, rows.begin, rows.end);
     }
 };
