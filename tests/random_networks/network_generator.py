@@ -69,7 +69,8 @@ class Spec:
         return "\n\n".join([head.rstrip(), *(layer.text() for layer in self.layers), *ends]) + "\n"
 
     def parameter_text(self) -> str:
-        return "".join(f"{key}={value}\n" for key, value in self.parameters.items())
+        """Constants have no files of their own: several networks are compiled as one program, in another folder."""
+        return "WeightsFormat=string\n" + "".join(f"{key}={value}\n" for key, value in self.parameters.items())
 
     def command(self) -> str:
         """What reproduces it by hand."""
