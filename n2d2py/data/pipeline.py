@@ -84,11 +84,6 @@ class Pipeline:
     branches: tuple[tuple[PipelineStep, ...], ...] = ()
     levels: Levels | None = None
 
-    def same_as(self, other: Pipeline) -> bool:
-        """Whether both do the same: they have the same steps of the same sections."""
-        ways = [(one.steps, *one.branches) for one in (self, other)]
-        return [[id(step) for step in steps] for steps in ways[0]] == [[id(step) for step in steps] for steps in ways[1]]
-
     @property
     def draws(self) -> bool:
         """Whether a transformation draws at random."""

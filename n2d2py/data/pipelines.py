@@ -89,9 +89,14 @@ class Pipelines:
 
 
 def read_pipelines(
-    document: Document, environment: Environment, database: Database | None = None, cache: Path | None = None
+    document: Document,
+    environment: Environment,
+    database: Database | None = None,
+    cache: Path | None = None,
+    *,
+    learning: bool = False,
 ) -> Pipelines:
-    """The pipelines of the sets, and the statistics that they refer to.
+    """The pipelines of the Validation and Test sets, where they are learned also of the Learn set, and the statistics that they refer to.
 
     Statistics of many files are kept in the folder `cache`.
 
@@ -101,7 +106,7 @@ def read_pipelines(
         N2D2Error: E405, E406, E416, E417 and what reading raises; an ErrorList for several; what
             the stimuli raise that statistics are computed of.
     """
-    reading = _Reading(document, environment, database, cache)
+    reading = _Reading(document, environment, database, cache, SETS if learning else INFERENCE)
     errors: list[N2D2Error] = []
     for section in document.sections:
         if not section.name.startswith(f"{environment.section}."):
@@ -143,8 +148,10 @@ def _kind(section: Section, prefix: str) -> str | None:
 class _Reading:
     """One pass over the sub-sections, in file order."""
 
-    def __init__(self, document: Document, environment: Environment, database: Database | None, cache: Path | None):
-        self.ways = {name: _Way() for name in SETS}
+    def __init__(
+        self, document: Document, environment: Environment, database: Database | None, cache: Path | None, sets: tuple[str, ...]
+    ):
+        self.ways = {name: _Way() for name in sets}
         self.statistics: dict[str, ImageStatistics] = {}
         self.logs: dict[str, dict[str, list[str]]] = {}
         self._cache = cache
@@ -155,12 +162,19 @@ class _Reading:
 
     def step(self, kind: str, section: Section) -> None:
         """Adds the transformation of a section where it belongs."""
-        sets = applies_to(section)
+        sets = [name for name in applies_to(section) if name in self.ways]
         channels = self._channels(kind, section)
         transformation = read_transformation(
             section, inference=any(name in INFERENCE for name in sets), learning="Learn" in sets
         )
         if transformation is None:
+            if sets:
+                log.warning(
+                    "W430",
+                    f"[{section.name}] Type={section.text('Type')} is not implemented: the stimuli are learned without it",
+                    where=section.location,
+                    remedy="remove it, or make the variants beforehand and learn them",
+                )
             return
         step = PipelineStep(transformation.bound(self._matrices), section.location)
         for name in sets:

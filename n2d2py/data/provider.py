@@ -69,7 +69,7 @@ class StimuliProvider:
         statistics: Mapping[str, ImageStatistics] | None = None,
         logs: Mapping[str, dict[str, list[str]]] | None = None,
     ):
-        """`pipelines` for "Validation" and "Test", and of "Learn" that of learning.
+        """`pipelines` for "Validation" and "Test", and for "Learn" that of learning where it is learned.
 
         Where the Learn set is not learned, but calibrated on, it takes that of Validation.
         """
@@ -133,11 +133,6 @@ class StimuliProvider:
             load,
             label_map if expanded or maps is not None else None,
         )
-
-    @property
-    def learns_otherwise(self) -> bool:
-        """Whether stimuli that are learned take another way than those of Validation."""
-        return not self._learning.same_as(self._pipelines["Validation"])
 
     @property
     def draws(self) -> bool:
@@ -271,9 +266,11 @@ def provider_schemas() -> list[Schema]:
 
 
 def build_provider(
-    document: Document, *, seed: int = 0, cache: Path | None = None, instead: Database | None = None
+    document: Document, *, seed: int = 0, cache: Path | None = None, instead: Database | None = None, learning: bool = False
 ) -> StimuliProvider:
     """The provider of an INI: its [sp], transformations and [database]; `instead` stands in for an absent one.
+
+    `learning`: its Learn set is learned, the transformations of learning are read.
 
     Sets the automatic properties [sp]_EpochSize and those of [sp.StimuliData*], for which the
     stimuli are read once where something refers to them; with a folder `cache`, once for several runs.
@@ -294,5 +291,5 @@ def build_provider(
     section = document.section(environment.section)
     if section is not None:
         section.set_automatic("_EpochSize", len(database.sets["Learn"]))
-    pipelines = read_pipelines(document, environment, database, cache)
+    pipelines = read_pipelines(document, environment, database, cache, learning=learning)
     return StimuliProvider(database, pipelines.by_set, environment.batch_size, pipelines.statistics, pipelines.logs)

@@ -62,7 +62,7 @@ class DataSet:
         steps: the pipeline in words, a line per step.
         origin: what the data are, for the key of stored statistics; their values have a digest of their own.
         pixels: what becomes of a byte of a picture, where the data are pictures and that is known.
-        learned: gives the Learn set as it is learned with a seed in an epoch, where it takes another way than for validation.
+        learned: gives the Learn set as it is learned with a seed in an epoch, where it is.
         draws: what is learned differs from one epoch to the next.
         noise: gives that many synthetic stimuli, where a calibration on such ones is reloaded; else None.
     """
@@ -174,7 +174,8 @@ def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) ->
     if options.read_data and not several:
         given = _given_database(document, options)
         instead = (given or empty_database()) if options.data is not None else None
-        provider = build_provider(document, seed=options.seed, cache=folder, instead=instead)
+        learning = options.training == "now"
+        provider = build_provider(document, seed=options.seed, cache=folder, instead=instead, learning=learning)
     shape = provider.shape if provider else read_environment(document, for_data=options.extent == "all").shape
     has_validation = provider is not None and has_database(document) and provider.sizes().get("Validation", 0) > 0
     weights = (
@@ -278,7 +279,7 @@ def _provided(provider: StimuliProvider, given: Database | None, has_own: bool, 
         steps,
         "\n".join(steps),
         provider.pixels,
-        learned=provider.learned if provider.learns_otherwise and "Learn" in sets else None,
+        learned=provider.learned if options.training == "now" and "Learn" in sets else None,
         draws=provider.draws,
     )
     if options.data is None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.transformations import applies_to, read_transformation
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.operators.functions import Logistic
 from n2d2py.operators.softmax import Softmax
@@ -47,7 +46,6 @@ def train_stage(path: Path, options: RunOptions) -> RunOptions:
     learn, validation = network.data.get("Learn"), network.data.get("Validation")
     if learn is None:
         raise N2D2Error("E431", "there are no stimuli to learn", where=str(path), remedy="add a [database] with a Learn set")
-    _warn_of_left_out(network)
     seed, data = options.load.seed, network.data
     drawn = None if data.learned is None else partial(data.learned, seed)
     if drawn is not None and not data.draws:
@@ -140,24 +138,6 @@ def _expected(network: LoadedNetwork, target: ScoreTarget, labels: np.ndarray) -
             remedy="give every stimulus of the Learn set a label",
         )
     return found
-
-
-def _warn_of_left_out(network: LoadedNetwork) -> None:
-    """Warns of transformations that only learning has and that are not implemented."""
-    document = network.document
-    sections = [] if document is None else document.sections
-    for section in sections:
-        if (
-            "Transformation" in section.name.partition(".")[2]
-            and applies_to(section) == ("Learn",)
-            and read_transformation(section, inference=False, learning=True) is None
-        ):
-            log.warning(
-                "W430",
-                f"[{section.name}] Type={section.text('Type')} is not implemented: the stimuli are learned without it",
-                where=section.location,
-                remedy="remove it, or make the variants beforehand and learn them",
-            )
 
 
 def _warn_of_alpha(network: LoadedNetwork) -> None:

@@ -93,7 +93,7 @@ def test_cacheable_steps_come_first_and_sets_have_their_own(ini):
         "RandomHorizontalFlip=1\n"
     )
     document = ini(text)
-    pipelines = read_pipelines(document, read_environment(document)).by_set
+    pipelines = read_pipelines(document, read_environment(document), learning=True).by_set
     kinds = {
         name: [step.transformation.type.removesuffix("Transformation") for step in pipeline.steps]
         for name, pipeline in pipelines.items()
@@ -103,6 +103,7 @@ def test_cacheable_steps_come_first_and_sets_have_their_own(ini):
         "Validation": ["Rescale", "Flip"],
         "Learn": ["Rescale", "Flip", "Distortion", "Flip"],
     }
+    assert set(read_pipelines(document, read_environment(document)).by_set) == {"Test", "Validation"}
     assert log.warnings_seen() == ()
 
 
@@ -363,3 +364,22 @@ def test_every_key_is_documented():
     schemas = transformation_schemas() + provider_schemas()
     assert len(schemas) == 26 + 11 + 3
     assert [(schema.name, key.name) for schema in schemas for key in schema.keys if not key.doc] == []
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "Type=TrimTransformation\nNbLevels=4\nMethod=Reduce\n",
+        "Type=AffineTransformation\nFirstOperator=Minus\nFirstValue=absent.bin\n",
+    ],
+)
+def test_what_only_learning_needs_is_made_where_it_is_learned(keys, ini):
+    """An export of a trained network needs neither its files nor what is not implemented."""
+    text = f"[database]\nType=Random_Database\n{SP}[sp.Transformation-x]\nApplyTo=LearnOnly\n{keys}"
+    build_provider(ini(text))
+    assert not any(each.code == "W430" for each in log.warnings_seen())
+    if "Trim" in keys:
+        build_provider(ini(text), learning=True)
+        assert [each.code for each in log.warnings_seen()].count("W430") == 1
+    else:
+        assert "absent.bin does not exist" in _error(lambda: build_provider(ini(text), learning=True))

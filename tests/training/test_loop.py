@@ -155,7 +155,7 @@ def test_each_epoch_draws_anew_and_the_same_again(tmp_path):
 
 
 def load_network(path):
-    return load_stage(path, LoadOptions(weights="/dev/null", read_data=True), path.parent / "loaded")
+    return load_stage(path, LoadOptions(weights="/dev/null", read_data=True, training="now"), path.parent / "loaded")
 
 
 @needs_torch

@@ -221,6 +221,8 @@ def read_transformation(section: Section, *, inference: bool, learning: bool = F
     try:
         found = kind.from_values(values)
     except UnsupportedTransformation as problem:
+        if not inference:
+            return None
         raise N2D2Error("E406", f"{name}: {problem}", where=section.location, remedy=_REMEDY) from None
     if inference and isinstance(found, RandomTransformation):
         raise N2D2Error(
