@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from n2d2py import log
-from n2d2py.errors import Location, N2D2Error
+from n2d2py.errors import Location, N2D2Error, listed
 
 _SHOWN = 6
 """Names that a message lists of many."""
@@ -92,13 +92,8 @@ class IgnoredKeys:
         for kind, met in self._met.items():
             names = list(dict.fromkeys(name for _, name, _ in met))
             sections = list(dict.fromkeys(f"[{where.section}]" if where.section else "" for *_, where in met))
-            text = f"{kind} have no effect here: {_listed(names)}"
+            text = f"{kind} have no effect here: {listed(names, _SHOWN)}"
             if sections != [""]:
-                text += f" in {_listed([section or 'the global section' for section in sections])}"
+                text += f" in {listed([section or 'the global section' for section in sections], _SHOWN)}"
             log.warning("W108", text, where=Location(met[0][2].file), remedy=met[0][0].remedy)
         self._met.clear()
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from n2d2py.errors import N2D2Error
+from n2d2py.errors import N2D2Error, listed
 from n2d2py.memory.optimal import solve
 from n2d2py.memory.packing import Packing, Placement
 from n2d2py.memory.plan import MemoryPlan
@@ -114,11 +114,6 @@ def peak_layers(problem: MemoryProblem, plan: MemoryPlan) -> list[str]:
         held[clock] = total
     peak = max(held, key=lambda clock: (held[clock], -clock))
     return list(dict.fromkeys(step.op for step in plan.schedule if step.clock == peak and step.op not in plan.views))
-
-
-def listed(names: list[str], count: int) -> str:
-    """The first names, and how many more there are."""
-    return ", ".join(names[:count]) + (f" and {len(names) - count} more" if len(names) > count else "")
 
 
 def _unreachable(

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from n2d2py.errors import N2D2Error
+from n2d2py.errors import N2D2Error, listed
 from n2d2py.graph import Graph
 from n2d2py.ini.params import Params
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.from_graph import memory_problem
-from n2d2py.memory.modes import MODES, budget_curve, listed, peak_layers, plan_mode
+from n2d2py.memory.modes import MODES, budget_curve, peak_layers, plan_mode
 from n2d2py.memory.parameters import STRATEGIES
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem

@@ -126,14 +126,33 @@ class Transformation:
 class RandomTransformation(Transformation):
     """What draws anew for each image that is learned; it has no part in inference."""
 
-    draws: ClassVar[str] = "draws at random"
-    """What is random, as a clause after its type."""
+    keys: tuple[str, ...] = ()
+    """Those that make a transformation random which is not by its type."""
+
+    @property
+    def draws(self) -> str:
+        """What is random, as a clause after its type."""
+        return f"with {self.keys[0]}=1 is random" if self.keys else "draws at random"
 
     def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
         raise NotImplementedError
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         raise InternalError(f"{self.type} is applied before it is drawn")
+
+
+def interval(values: Values, key: str) -> tuple[float, float]:
+    """The smallest and largest value of a key of two numbers.
+
+    Raises:
+        N2D2Error: E417 for another count, or in the wrong order.
+    """
+    given = values[key]
+    if len(given) != 2 or given[0] > given[1]:
+        raise N2D2Error(
+            "E417", f"{key} is no interval", where=values.where(key), remedy="give the smallest and the largest value"
+        )
+    return float(given[0]), float(given[1])
 
 
 def _plain(value: object) -> str:

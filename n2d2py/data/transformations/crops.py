@@ -112,7 +112,7 @@ class RandomStripe(RandomTransformation):
 
     stripes: StripeRemove
     type: ClassVar[str] = StripeRemove.type
-    draws: ClassVar[str] = "with RandomOffset=1 is random"
+    keys: tuple[str, ...] = ("RandomOffset",)
 
     def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
         stripes = self.stripes

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.data.transformations.base import Inapplicable, RandomTransformation, Range, Transformation, register
+from n2d2py.data.transformations.base import Inapplicable, RandomTransformation, Range, Transformation, interval, register
 from n2d2py.data.transformations.borders import BORDER_KEYS, crop_or_pad
 from n2d2py.data.transformations.resize import resize_bilinear
-from n2d2py.data.transformations.sampling import interval, sample
+from n2d2py.data.transformations.sampling import sample
 from n2d2py.ini import Key, Kind, Schema, Values
 
 MAX_SIDE = 65535
@@ -272,10 +272,6 @@ class RandomSlice(RandomTransformation):
     scaled: tuple[float, float] | None = None
     type: ClassVar[str] = SliceExtraction.type
 
-    @property
-    def draws(self) -> str:  # type: ignore[override]
-        return f"with {self.keys[0]}=1 is random"
-
     def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
         fixed, (rows, columns) = self.fixed, image.shape[:2]
         factor = 1.0 if self.scaled is None else float(random.uniform(*self.scaled))
@@ -336,10 +332,6 @@ class RandomFlip(RandomTransformation):
     fixed: Flip
     keys: tuple[str, ...]
     type: ClassVar[str] = Flip.type
-
-    @property
-    def draws(self) -> str:  # type: ignore[override]
-        return f"with {self.keys[0]}=1 is random"
 
     def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
         across, down = random.random(2) < 0.5

@@ -8,11 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.data.transformations.base import Inapplicable, RandomTransformation, Transformation, register
+from n2d2py.data.transformations.base import Inapplicable, RandomTransformation, Transformation, interval, register
 from n2d2py.data.transformations.borders import saturated
+from n2d2py.data.transformations.filters import correlate
 from n2d2py.data.transformations.geometry import MAX_SIDE
 from n2d2py.data.transformations.resize import resize_bilinear
-from n2d2py.data.transformations.sampling import interval, sample
+from n2d2py.data.transformations.sampling import sample
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import Key, Kind, Schema, Values
 
@@ -84,8 +85,9 @@ class Distortion(RandomTransformation):
         height, width = image.shape[:2]
         y = np.arange(height)[:, None] - (height - 1) / 2
         x = np.arange(width)[None, :] - (width - 1) / 2
-        noise = random.uniform(-1, 1, (2, height, width)) if self.elastic else np.zeros((2, height, width))
-        across, down = (self.elastic * self._smoothed(each) for each in noise)
+        across = down = np.zeros((height, width))
+        if self.elastic:
+            across, down = (self.elastic * self._smoothed(each) for each in random.uniform(-1, 1, (2, height, width)))
         stretch_x, stretch_y = random.uniform(-1, 1, 2) * (self.stretch / 100)
         turn = np.deg2rad(random.uniform(-1, 1) * self.turn)
         across = across + stretch_x * x + (x * (np.cos(turn) - 1) + y * np.sin(turn))
@@ -94,22 +96,10 @@ class Distortion(RandomTransformation):
 
     def _smoothed(self, noise: np.ndarray) -> np.ndarray:
         """The noise (H, W) under the Gaussian, 0 beyond the image, as exp(-d^2 / (2 sigma^2)) / (2 pi sigma^2) weighs it."""
-        if not self.elastic:
-            return noise
-        at = np.arange(self.size) - (self.size - 1) // 2
+        at = np.arange(self.size) - self.size // 2
         weights = np.exp(-(at * at) / (2 * self.sigma**2)) / (np.sqrt(2 * np.pi) * self.sigma)
-        for axis in (0, 1):
-            found = np.zeros_like(noise)
-            size = noise.shape[axis]
-            for step, weight in zip(at, weights, strict=True):
-                if abs(step) < size:
-                    into = [slice(None), slice(None)]
-                    source = [slice(None), slice(None)]
-                    into[axis] = slice(max(0, -step), size - max(0, step))
-                    source[axis] = slice(max(0, step), size - max(0, -step))
-                    found[tuple(into)] += weight * noise[tuple(source)]
-            noise = found
-        return noise
+        down = correlate(noise[:, :, None], weights[:, None], "ConstantBorder")
+        return correlate(down, weights[None], "ConstantBorder")[:, :, 0]
 
 
 @dataclass(frozen=True)

@@ -1,26 +1,10 @@
-"""Images read between their pixels, and intervals that are drawn from."""
+"""Images read between their pixels."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from n2d2py.data.transformations.borders import add_border, saturated
-from n2d2py.errors import N2D2Error
-from n2d2py.ini import Values
-
-
-def interval(values: Values, key: str) -> tuple[float, float]:
-    """The smallest and largest value of a key of two numbers.
-
-    Raises:
-        N2D2Error: E417 for another count, or in the wrong order.
-    """
-    given = values[key]
-    if len(given) != 2 or given[0] > given[1]:
-        raise N2D2Error(
-            "E417", f"{key} is no interval", where=values.where(key), remedy="give the smallest and the largest value"
-        )
-    return float(given[0]), float(given[1])
 
 
 def sample(image: np.ndarray, rows: np.ndarray, columns: np.ndarray, border: str, value: tuple[float, ...] = ()) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, PARAMETERS_OF_TRAINING
@@ -12,7 +14,7 @@ from n2d2py.ini.document import Document
 from n2d2py.ini.ignored import COVERED, TRAINING, Ignored
 from n2d2py.ini.paths import resolve_path
 from n2d2py.ini.precision import PRECISION_KEYS
-from n2d2py.ini.schema import Key, Kind, Schema
+from n2d2py.ini.schema import Key, Kind, Schema, Values
 from n2d2py.ini.section import Section
 
 ONNX_SECTION = Schema(
@@ -75,24 +77,10 @@ def attach_section(
             where=values.where("Transpose"),
             remedy="transpose the network when it is exported to ONNX",
         )
-    path = resolve_path(values["File"], document.folder)
-    if path is None:
-        raise N2D2Error(
-            "E301",
-            f"the ONNX file '{values['File']}' does not exist",
-            where=values.where("File"),
-            remedy="give its path relative to the working directory or to the INI, or set N2D2_MODELS",
-        )
+    path = _existing(document, values, "File", "E301", "the ONNX file")
     encodings = None
     if values["Encodings"] is not None:
-        encodings = resolve_path(values["Encodings"], document.folder)
-        if encodings is None:
-            raise N2D2Error(
-                "E315",
-                f"the file of encodings '{values['Encodings']}' does not exist",
-                where=values.where("Encodings"),
-                remedy="give its path relative to the working directory or to the INI",
-            )
+        encodings = _existing(document, values, "Encodings", "E315", "the file of encodings")
     before, known = len(graph.nodes), set(graph.aliases)
     outputs = attach_onnx(
         graph,
@@ -109,6 +97,18 @@ def attach_section(
         _load_stored(nodes, weights)
     _read_layers(document, graph, section.name, nodes, set(graph.aliases) - known)
     return outputs
+
+
+def _existing(document: Document, values: Values, key: str, code: str, what: str) -> Path:
+    path = resolve_path(values[key], document.folder)
+    if path is None:
+        raise N2D2Error(
+            code,
+            f"{what} '{values[key]}' does not exist",
+            where=values.where(key),
+            remedy="give its path relative to the working directory or to the INI, or set N2D2_MODELS",
+        )
+    return path
 
 
 def _read_layers(document: Document, graph: Graph, title: str, nodes: list[Node], merged: set[str]) -> None:

@@ -18,7 +18,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from n2d2py import log
-from n2d2py.errors import Location, N2D2Error
+from n2d2py.errors import Location, N2D2Error, listed
 from n2d2py.files import read_regular
 from n2d2py.naming import numbered_name
 
@@ -85,7 +85,11 @@ def quantize_by(proto: onnx.ModelProto, path: Path) -> None:
     """
     encodings, graph = read_encodings(path), proto.graph
     weights = {tensor.name: tensor for tensor in graph.initializer}
-    written = {name for node in graph.node for name in node.output if name}
+    written = {name: (node, position) for node in graph.node for position, name in enumerate(node.output) if name}
+    readers: dict[str, list[_Place]] = {}
+    for node in graph.node:
+        for position, name in enumerate(node.input):
+            readers.setdefault(name, []).append((node, position))
     inputs = {value.name for value in graph.input} - set(weights)
     missing = [name for name in encodings if name not in weights and name not in written and name not in inputs]
     if len(missing) == len(encodings):
@@ -93,20 +97,20 @@ def quantize_by(proto: onnx.ModelProto, path: Path) -> None:
     if missing:
         log.warning(
             "W306",
-            f"{len(missing)} of {len(encodings)} encodings are of tensors that the model does not have: {_listed(missing)}",
+            f"{len(missing)} of {len(encodings)} encodings are of tensors that the model does not have: {listed(missing, _SHOWN)}",
             where=Location(str(path)),
             remedy="give the file that was exported with this model",
         )
-    taken = written | set(weights) | inputs
+    taken = {*written, *weights, *inputs}
     helpers = _Quantizers(path, taken)
     for name, encoding in encodings.items():
         if name in written:
-            helpers.behind_node(graph, name, encoding)
+            helpers.behind_node(name, encoding, written[name])
         elif name in weights:
-            for axis, places in _by_axis(_readers(graph, name), weights[name], encoding).items():
+            for axis, places in _by_axis(readers.get(name, []), weights[name], encoding).items():
                 helpers.behind_constant(name, encoding, axis, weights[name], places)
         elif name in inputs:
-            helpers.behind_constant(name, encoding, None, None, _readers(graph, name))
+            helpers.behind_constant(name, encoding, None, None, readers.get(name, []))
     helpers.add_to(graph)
     if all(entry.domain != _DOMAIN for entry in proto.opset_import):
         proto.opset_import.append(helper.make_opsetid(_DOMAIN, 1))
@@ -125,13 +129,11 @@ class _Quantizers:
         self.constants: list[onnx.TensorProto] = []
         self._taken = taken
 
-    def behind_node(self, graph: onnx.GraphProto, name: str, encoding: Encoding) -> None:
+    def behind_node(self, name: str, encoding: Encoding, written: _Place) -> None:
         """The tensor keeps its name behind the quantizer: readers and outputs stay as they are."""
         real = self._fresh(f"{name}_real")
-        for node in graph.node:
-            for position, output in enumerate(node.output):
-                if output == name:
-                    node.output[position] = real
+        node, position = written
+        node.output[position] = real
         self.nodes.setdefault(real, []).append(self._quant(real, name, encoding, ()))
 
     def behind_constant(
@@ -188,10 +190,6 @@ class _Quantizers:
         name = numbered_name(stem, self._taken.__contains__)
         self._taken.add(name)
         return name
-
-
-def _readers(graph: onnx.GraphProto, name: str) -> list[_Place]:
-    return [(node, position) for node in graph.node for position, read in enumerate(node.input) if read == name]
 
 
 def _by_axis(places: list[_Place], weights: onnx.TensorProto, encoding: Encoding) -> dict[int | None, list[_Place]]:
@@ -312,11 +310,6 @@ def _checked(bits: int, scale: np.ndarray, zero: np.ndarray, signed: bool, axis:
     if not np.all((zero == np.rint(zero)) & (zero >= low) & (zero <= high)):
         raise _Wrong(f"an offset is no integer of {bits} bits")
     return Encoding(bits, scale, zero, signed, axis)
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
 
 
 def _wrong(path: Path, what: str, remedy: str = "export the model and its encodings again with aimet-onnx") -> N2D2Error:
