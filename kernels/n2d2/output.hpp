@@ -40,8 +40,8 @@ template <class Rescale>
 struct InFloat {
     enum : bool { value = false };
 };
-template <const float* Factors, int Count, bool Bounded>
-struct InFloat<FloatRescale<Factors, Count, Bounded> > {
+template <const float* Factors, int Count, bool Bounded, class Addend>
+struct InFloat<FloatRescale<Factors, Count, Bounded, Addend> > {
     enum : bool { value = true };
 };
 
@@ -117,14 +117,17 @@ struct PortableRun {
 
 // The floating-point rescale in steps of one loop each: in one loop GCC turns the clamp into branches, which cannot
 // be vectorised.
-template <class T, const float* Factors, int FactorCount, bool Bounded, std::int64_t Low, std::int64_t High, bool Varying>
-struct PortableRun<Requantized<T, FloatRescale<Factors, FactorCount, Bounded>, Low, High>, Varying> {
+template <class T, const float* Factors, int FactorCount, bool Bounded, class Addend, std::int64_t Low, std::int64_t High,
+          bool Varying>
+struct PortableRun<Requantized<T, FloatRescale<Factors, FactorCount, Bounded, Addend>, Low, High>, Varying> {
     template <int Count, class Sum>
     static N2D2_INLINE void run(const Sum* sums, int index, T* out) {
         constexpr float low = static_cast<float>(Low), high = static_cast<float>(High);
         float x[Count];
         for (int i = 0; i < Count; ++i)
-            x[i] = static_cast<float>(sums[i]) * Factors[FactorCount == 1 ? 0 : Varying ? index + i : index];
+            x[i] = Addend::apply(static_cast<float>(sums[i]), Varying ? index + i : index) * Factors[FactorCount == 1 ? 0 :
+                                                                                                     Varying ? index + i :
+                                                                                                               index];
         for (int i = 0; i < Count; ++i)
             x[i] = x[i] < high ? x[i] : high;
         for (int i = 0; i < Count; ++i)

@@ -4,8 +4,8 @@
 //   FixedPointRescale  (sum * m + 2^(p-1)) >> p, 64-bit product, ties go up; p = 0 adds nothing
 //   ShiftRescale       the same with m = 1 (single shift) or m = 2^(b-a) + 1 (double shift), p per output
 //
-//   FractionRescale    roundHalfEven((float(sum) + fraction) * factor)
-//   StepRescale        roundHalfEven(real / step), of a real number instead of a sum
+//   FloatRescale with an addend  roundHalfEven((float(sum) + addend) * factor)
+//   StepRescale                  roundHalfEven(real / step), of a real number instead of a sum
 //
 // and then clamped to [Low, High]. The constants are one for the layer (Count = 1) or one per index,
 // which is the output channel, or whatever the kernel counts. Products fit into 64 bits: the
@@ -42,28 +42,29 @@ struct RoundHalfEven<Low, High, false> {
     }
 };
 
+// What is added to a sum before it is multiplied.
+struct NoAddend {
+    static N2D2_INLINE float apply(float sum, int) { return sum; }
+};
+
+// Fractions, one for the layer or one per index; Signed: of the sign of the sum, which is plus for 0.
+template <const float* Fractions, int Count, bool Signed>
+struct Fraction {
+    static N2D2_INLINE float apply(float sum, int index) {
+        const float fraction = Fractions[Count == 1 ? 0 : index];
+        return sum + (Signed && sum < 0.0f ? -fraction : fraction);
+    }
+};
+
 // Bounded: no sum of the layer times its factor is 2^30 or more, which lets vector kernels clamp after rounding.
-template <const float* Factors, int Count, bool Bounded = false>
+template <const float* Factors, int Count, bool Bounded = false, class Addend = NoAddend>
 struct FloatRescale {
     template <std::int64_t Low, std::int64_t High, class Sum>
     static N2D2_INLINE std::int32_t apply(Sum sum, int index) {
         constexpr float low = static_cast<float>(Low);
         constexpr float high = static_cast<float>(High);
-        const float product = static_cast<float>(sum) * Factors[Count == 1 ? 0 : index];
+        const float product = Addend::apply(static_cast<float>(sum), index) * Factors[Count == 1 ? 0 : index];
         // Two independent comparisons of the product: nested ones are turned into branches by some compilers.
-        const float below = product < high ? product : high;
-        return RoundHalfEven<Low, High>::apply(product > low ? below : low);
-    }
-};
-
-// What is left of a bias beside its integer is added to the sum.
-template <const float* Factors, const float* Fractions, int Count>
-struct FractionRescale {
-    template <std::int64_t Low, std::int64_t High, class Sum>
-    static N2D2_INLINE std::int32_t apply(Sum sum, int index) {
-        constexpr float low = static_cast<float>(Low);
-        constexpr float high = static_cast<float>(High);
-        const float product = (static_cast<float>(sum) + Fractions[index]) * Factors[index];
         const float below = product < high ? product : high;
         return RoundHalfEven<Low, High>::apply(product > low ? below : low);
     }

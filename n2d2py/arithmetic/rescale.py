@@ -16,7 +16,8 @@ up. The result is then clamped. `kernels/n2d2/rescale.hpp` holds the same defini
 Networks that come quantized need two more, both ties to even:
 
 =================  ==========================================================================
-FractionRescale    rint((float32(acc) + float32(fraction)) * float32(factor)), for biases that are no integers
+FractionRescale    rint((float32(acc) + float32(fraction)) * float32(factor)), for biases that are no integers; the fraction
+                   may take the sign of acc, for kernels that round twice (TFLite's)
 StepRescale        rint(float32(real) / float32(step)), what QuantizeLinear does to a real number
 =================  ==========================================================================
 """
@@ -108,10 +109,14 @@ class FloatRescale(Rescale):
 
 @dataclass(frozen=True, eq=False)
 class FractionRescale(Rescale):
-    """rint((float32(acc) + fraction) * factor): what is left of a bias beside its integer, per output."""
+    """rint((float32(acc) + fraction) * factor), per output: what is left of a bias beside its integer.
+
+    `signed`: the fraction, 0 or more, has the sign of acc (plus for 0).
+    """
 
     factors: np.ndarray
     fractions: np.ndarray
+    signed: bool = False
 
     def __post_init__(self) -> None:
         for name in ("factors", "fractions"):
@@ -122,7 +127,8 @@ class FractionRescale(Rescale):
         return self.factors.size
 
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
-        moved = acc.astype(np.float32) + _along(self.fractions, acc, axis)
+        real, fractions = acc.astype(np.float32), _along(self.fractions, acc, axis)
+        moved = real + (np.where(real < 0, -fractions, fractions) if self.signed else fractions)
         return _rounded(moved * _along(self.factors, acc, axis), low, high)
 
     def effective(self) -> np.ndarray:

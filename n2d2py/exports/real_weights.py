@@ -55,6 +55,7 @@ def real_weights(graph: QuantGraph, node: QuantNode) -> RealWeights:
         bias = bias + x.zero_point * form.weights.reshape(len(bias), -1).sum(axis=1, dtype=np.int64)
     if node.zero_in_bias:
         bias = bias - zero_point_terms(node.rescaling, y.zero_point, len(bias), 2**31)
-    steps = factors * y.scale
-    fractions = node.rescale.fractions.astype(np.float64) if isinstance(node.rescale, FractionRescale) else None
+    steps, rescale = factors * y.scale, node.rescale
+    of_bias = isinstance(rescale, FractionRescale) and not rescale.signed
+    fractions = rescale.fractions.astype(np.float64) if of_bias else None
     return RealWeights(form.weights, steps / x.scale, bias, fractions, steps)

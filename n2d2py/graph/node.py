@@ -32,6 +32,7 @@ class Node(Generic[OpT]):
         location: where it was declared.
         source: the layer names that were merged into it, itself first.
         helper: made for the layer that reads it (a concatenation of inputs, say), not declared by itself.
+        rounds_twice: the runtime that its quantized file is for rounds its sums twice (`second_rounding`).
     """
 
     name: str
@@ -44,6 +45,7 @@ class Node(Generic[OpT]):
     source: list[str] = field(default_factory=list)
     helper: bool = False
     unbiased: bool = False
+    rounds_twice: bool = False
 
     edits: ClassVar[int] = 0
     """How often `inputs` or `outputs` of any node were replaced."""

@@ -14,7 +14,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.forms import Weighted
 from n2d2py.quant.contract import LayerTypes, Quantizer
-from n2d2py.quant.forming import activation_clamp, file_clamp, file_rescale, formed, peak, rescale_of
+from n2d2py.quant.forming import activation_clamp, file_clamp, file_rescale, formed, peak, rescale_of, second_rounding
 from n2d2py.quant.weights import quantize_weights
 
 _WIDE_SUMS = 2**52
@@ -126,6 +126,8 @@ class WeightedQuantizer(Quantizer):
         small = np.abs(fractions) <= _FRACTION + 4e-7 * np.abs(real)
         if isinstance(rescale, FloatRescale) and not small.all():
             rescale = FractionRescale(factors, np.where(small, 0, fractions))
+        elif isinstance(rescale, FloatRescale) and node.rounds_twice and types.output.bits == 8:
+            rescale = FractionRescale(factors, second_rounding(np.float64(x.scale) * scales / np.float64(types.output.scale)), signed=True)
         return formed(node, _form(integers, bias, bound), file_clamp(node, types.output), rescale, bound)
 
     def _reduced_order(self, node: Node, types: LayerTypes, bits: int) -> np.ndarray | None:

@@ -35,7 +35,7 @@ WIDE = NumType(32, True, full=True, scale=2.0**-20)
 """What results hold that a file does not round; they stay below 2^29."""
 
 
-def weighted(sweep: Sweep, op, shape, weights_shape, kinds, layout: str, fraction: bool) -> harness.Case:
+def weighted(sweep: Sweep, op, shape, weights_shape, kinds, layout: str, fraction: str) -> harness.Case:
     """A layer of weighted sums whose bias holds the zero point of its input."""
     kind, output = kinds
     weights = sweep.rng.integers(-128, 128, weights_shape).astype(np.int8)
@@ -46,7 +46,10 @@ def weighted(sweep: Sweep, op, shape, weights_shape, kinds, layout: str, fractio
     factors = sweep.rng.uniform(0.3, 2.0, len(weights)) * output.qmax / np.sqrt(reach.max() * 255.0)
     if output is WIDE:
         factors = sweep.rng.uniform(0.3, 1.0, len(weights)) * 2**29 / bound
-    rescale = FractionRescale(factors, sweep.rng.uniform(-0.5, 0.5, len(weights))) if fraction else FloatRescale(factors)
+    rescale = FloatRescale(factors)
+    if fraction:
+        fractions = sweep.rng.uniform(-0.5, 0.5, len(weights))
+        rescale = FractionRescale(factors, fractions if fraction == "bias" else np.abs(fractions) + 0.5, fraction == "signed")
     low = int(sweep.rng.choice([output.qmin, output.zero_point]))
     probe = QuantNode("probe", op, ["x"], ["y"], Real({"weights": weights}))
     result = op.output_shapes([shape], probe)[0]
@@ -66,7 +69,7 @@ def weighted(sweep: Sweep, op, shape, weights_shape, kinds, layout: str, fractio
 
 def weighted_cases(sweep: Sweep) -> list[harness.Case]:
     kinds = cycle([(a, b) for a in TYPES for b in (*TYPES[::-1], WIDE)])
-    geometry, fraction = cycle(cases.GEOMETRY), cycle((False, False, True))
+    geometry, fraction = cycle(cases.GEOMETRY), cycle(("", "signed", "", "bias"))
     placed, pointwise, made = cycle(cases.LAYOUTS), cycle(cases.POINTWISE_LAYOUTS), []
     for channels in (*CHANNELS, 48, 64):
         kernel, stride, pads, dilation = next(geometry)

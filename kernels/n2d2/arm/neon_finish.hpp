@@ -53,16 +53,37 @@ struct Epilogue4 {
     }
 };
 
-template <class T, const float* Factors, int Count, bool Bounded, std::int64_t Low, std::int64_t High>
+// What is added to four sums.
+template <class Addend>
+struct Addend4 {
+    N2D2_INLINE void load(int, int) {}
+    N2D2_INLINE float32x4_t apply(float32x4_t sums) const { return sums; }
+};
+template <const float* Fractions, int Count, bool Signed>
+struct Addend4<Fraction<Fractions, Count, Signed> > {
+    float32x4_t fractions;
+    N2D2_INLINE void load(int index, int count) {
+        fractions = Count == 1 ? vdupq_n_f32(Fractions[0]) : four(Fractions + index, count);
+    }
+    N2D2_INLINE float32x4_t apply(float32x4_t sums) const {
+        const uint32x4_t sign = vandq_u32(vreinterpretq_u32_f32(sums), vdupq_n_u32(0x80000000u));
+        const float32x4_t added = vreinterpretq_f32_u32(vorrq_u32(vreinterpretq_u32_f32(fractions), sign));
+        return vaddq_f32(sums, Signed ? added : fractions);
+    }
+};
+
+template <class T, const float* Factors, int Count, bool Bounded, class Addend, std::int64_t Low, std::int64_t High>
 struct FloatEpilogue4 {
     static_assert(sizeof(T) <= 2, "the clamp lies within 16 bits, which float holds exactly");
     float32x4_t factors;
+    Addend4<Addend> addend;
 
     N2D2_INLINE void load(int index, int count) {
         factors = Count == 1 ? vdupq_n_f32(Factors[0]) : four(Factors + index, count);
+        addend.load(index, count);
     }
     N2D2_INLINE int32x4_t apply(int32x4_t sums) const {
-        const float32x4_t x = vmulq_f32(vcvtq_f32_s32(sums), factors);
+        const float32x4_t x = vmulq_f32(addend.apply(vcvtq_f32_s32(sums)), factors);
 #if defined(__aarch64__)
         return vcvtnq_s32_f32(x);
 #else
@@ -96,15 +117,31 @@ struct FloatEpilogue4 {
 #endif
 };
 
-#define N2D2_FLOAT_EPILOGUE(Type)                                                                 \
-    template <const float* Factors, int Count, bool Bounded, std::int64_t Low, std::int64_t High> \
-    struct Epilogue4<Requantized<Type, FloatRescale<Factors, Count, Bounded>, Low, High> >        \
-        : FloatEpilogue4<Type, Factors, Count, Bounded, Low, High> {};
+#define N2D2_FLOAT_EPILOGUE(Type)                                                                               \
+    template <const float* Factors, int Count, bool Bounded, class Addend, std::int64_t Low, std::int64_t High> \
+    struct Epilogue4<Requantized<Type, FloatRescale<Factors, Count, Bounded, Addend>, Low, High> >              \
+        : FloatEpilogue4<Type, Factors, Count, Bounded, Addend, Low, High> {};
 N2D2_FLOAT_EPILOGUE(std::int8_t)
 N2D2_FLOAT_EPILOGUE(std::uint8_t)
 N2D2_FLOAT_EPILOGUE(std::int16_t)
 N2D2_FLOAT_EPILOGUE(std::uint16_t)
 #undef N2D2_FLOAT_EPILOGUE
+
+// Bytes with a zero point, which is added to the rounded numbers.
+#define N2D2_ZERO_EPILOGUE(Type)                                                                                          \
+    template <const float* Factors, int Count, bool Bounded, class Addend, std::int64_t Low, std::int64_t High, int Zero> \
+    struct Epilogue4<Requantized<Type, FloatRescale<Factors, Count, Bounded, Addend>, Low, High, Zero> > {                \
+        FloatEpilogue4<std::int16_t, Factors, Count, Bounded, Addend, Low - Zero, High - Zero> centred;                   \
+        N2D2_INLINE void load(int index, int count) { centred.load(index, count); }                                       \
+        N2D2_INLINE int32x4_t apply(int32x4_t sums) const { return vqaddq_s32(centred.apply(sums), vdupq_n_s32(Zero)); }  \
+        template <class Vector>                                                                                           \
+        static N2D2_INLINE Vector clamp(Vector x) {                                                                       \
+            return FloatEpilogue4<Type, Factors, Count, Bounded, Addend, Low, High>::clamp(x);                            \
+        }                                                                                                                 \
+    };
+N2D2_ZERO_EPILOGUE(std::int8_t)
+N2D2_ZERO_EPILOGUE(std::uint8_t)
+#undef N2D2_ZERO_EPILOGUE
 
 N2D2_INLINE int16x8_t narrowed(int32x4_t a, int32x4_t b) {
 #if defined(__aarch64__)

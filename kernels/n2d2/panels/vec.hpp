@@ -18,7 +18,8 @@
 //
 //   largerBytes<T>, smallerBytes<T>(x, value)  of each byte of type T and a value, also for 128 bits
 //
-// The epilogues: Floats, toFloats, toInts, asFloats (the same bits), spreadFloat, product, smaller, larger (x86/epilogues.hpp);
+// The epilogues: Floats, toFloats, toInts, asFloats (the same bits), spreadFloat, product, sum, withSign (of a number of no sign), smaller,
+//   larger (x86/epilogues.hpp);
 // Epilogue<S, Count>(first, second), that of Count <= Lanes outputs, has apply<Saturated>(sums), clampBytes(bytes).
 //
 //   packed<T>(a, b, c, d)       four vectors to bytes of T in order, saturated

@@ -117,16 +117,37 @@ struct Epilogue16 : EpilogueEach<Epilogue> {
     N2D2_INLINE Epilogue16(int output, __mmask16 mask) : EpilogueEach<Epilogue>(output, mask) {}
 };
 
+// What is added to sixteen sums.
+template <class Addend>
+struct Addend16 {
+    N2D2_INLINE Addend16(int, __mmask16) {}
+    N2D2_INLINE __m512 apply(__m512 sums) const { return sums; }
+};
+template <const float* Fractions, int Count, bool Signed>
+struct Addend16<Fraction<Fractions, Count, Signed> > {
+    __m512 fractions;
+    N2D2_INLINE Addend16(int output, __mmask16 mask)
+        : fractions(Count == 1 ? _mm512_set1_ps(Fractions[0]) : _mm512_maskz_loadu_ps(mask, Fractions + output)) {}
+    N2D2_INLINE __m512 apply(__m512 sums) const {
+        const __m512i sign =
+            _mm512_and_si512(_mm512_castps_si512(sums), _mm512_set1_epi32(std::numeric_limits<std::int32_t>::min()));
+        const __m512 added = _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(fractions), sign));
+        return _mm512_add_ps(sums, Signed ? added : fractions);
+    }
+};
+
 // Saturated: the caller packs the result with saturation to the limits of T and passes the bytes to clampBytes().
-template <class T, const float* Factors, int Count, bool Bounded, std::int64_t Low, std::int64_t High>
+template <class T, const float* Factors, int Count, bool Bounded, class Addend, std::int64_t Low, std::int64_t High>
 struct FloatEpilogue16 {
     static_assert(sizeof(T) < 4, "the limits are exact in float");
     __m512 factors;
+    Addend16<Addend> addend;
     N2D2_INLINE FloatEpilogue16(int output, __mmask16 mask)
-        : factors(Count == 1 ? _mm512_set1_ps(Factors[0]) : _mm512_maskz_loadu_ps(mask, Factors + output)) {}
+        : factors(Count == 1 ? _mm512_set1_ps(Factors[0]) : _mm512_maskz_loadu_ps(mask, Factors + output)),
+          addend(output, mask) {}
     template <bool Saturated>
     N2D2_INLINE __m512i apply(__m512i sums, int) const {
-        __m512 x = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), factors);
+        __m512 x = _mm512_mul_ps(addend.apply(_mm512_cvtepi32_ps(sums)), factors);
         if (!Saturated || !Bounded)
             x = _mm512_min_ps(x, _mm512_set1_ps(static_cast<float>(High)));
         if (!Saturated)
@@ -145,12 +166,12 @@ struct FloatEpilogue16 {
 };
 
 // 32-bit outputs have limits that float may not hold.
-#define N2D2_FLOAT_EPILOGUE(Type)                                                                 \
-    template <const float* Factors, int Count, bool Bounded, std::int64_t Low, std::int64_t High> \
-    struct Epilogue16<Requantized<Type, FloatRescale<Factors, Count, Bounded>, Low, High> >       \
-        : FloatEpilogue16<Type, Factors, Count, Bounded, Low, High> {                             \
-        typedef FloatEpilogue16<Type, Factors, Count, Bounded, Low, High> Base;                   \
-        N2D2_INLINE Epilogue16(int output, __mmask16 mask) : Base(output, mask) {}                \
+#define N2D2_FLOAT_EPILOGUE(Type)                                                                               \
+    template <const float* Factors, int Count, bool Bounded, class Addend, std::int64_t Low, std::int64_t High> \
+    struct Epilogue16<Requantized<Type, FloatRescale<Factors, Count, Bounded, Addend>, Low, High> >             \
+        : FloatEpilogue16<Type, Factors, Count, Bounded, Addend, Low, High> {                                   \
+        typedef FloatEpilogue16<Type, Factors, Count, Bounded, Addend, Low, High> Base;                         \
+        N2D2_INLINE Epilogue16(int output, __mmask16 mask) : Base(output, mask) {}                              \
     };
 N2D2_FLOAT_EPILOGUE(std::int8_t)
 N2D2_FLOAT_EPILOGUE(std::uint8_t)
@@ -159,15 +180,15 @@ N2D2_FLOAT_EPILOGUE(std::uint16_t)
 #undef N2D2_FLOAT_EPILOGUE
 
 // Bytes with a zero point: clamped as 16-bit integers to the limits less it, which it is added to.
-#define N2D2_ZERO_EPILOGUE(Type)                                                                                      \
-    template <const float* Factors, int Count, bool Bounded, std::int64_t Low, std::int64_t High, int Zero>           \
-    struct Epilogue16<Requantized<Type, FloatRescale<Factors, Count, Bounded>, Low, High, Zero> > : EpilogueInRange { \
-        const FloatEpilogue16<std::int16_t, Factors, Count, Bounded, Low - Zero, High - Zero> centred;                \
-        N2D2_INLINE Epilogue16(int output, __mmask16 mask) : centred(output, mask) {}                                 \
-        template <bool>                                                                                               \
-        N2D2_INLINE __m512i apply(__m512i sums, int count) const {                                                    \
-            return _mm512_add_epi32(centred.template apply<false>(sums, count), _mm512_set1_epi32(Zero));             \
-        }                                                                                                             \
+#define N2D2_ZERO_EPILOGUE(Type)                                                                                              \
+    template <const float* Factors, int Count, bool Bounded, class Addend, std::int64_t Low, std::int64_t High, int Zero>     \
+    struct Epilogue16<Requantized<Type, FloatRescale<Factors, Count, Bounded, Addend>, Low, High, Zero> > : EpilogueInRange { \
+        const FloatEpilogue16<std::int16_t, Factors, Count, Bounded, Addend, Low - Zero, High - Zero> centred;                \
+        N2D2_INLINE Epilogue16(int output, __mmask16 mask) : centred(output, mask) {}                                         \
+        template <bool>                                                                                                       \
+        N2D2_INLINE __m512i apply(__m512i sums, int count) const {                                                            \
+            return _mm512_add_epi32(centred.template apply<false>(sums, count), _mm512_set1_epi32(Zero));                     \
+        }                                                                                                                     \
     };
 N2D2_ZERO_EPILOGUE(std::int8_t)
 N2D2_ZERO_EPILOGUE(std::uint8_t)

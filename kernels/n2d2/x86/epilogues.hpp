@@ -34,23 +34,40 @@ struct VectorEpilogue : EpilogueInRange {
     }
 };
 
+// What is added to a vector of sums.
+template <class Vec, class Addend, int Count>
+struct VectorAddend {
+    N2D2_INLINE VectorAddend(int, int) {}
+    N2D2_INLINE typename Vec::Floats apply(typename Vec::Floats sums) const { return sums; }
+};
+template <class Vec, const float* Fractions, int FractionCount, bool Signed, int Count>
+struct VectorAddend<Vec, Fraction<Fractions, FractionCount, Signed>, Count> {
+    typename Vec::Floats fractions;
+    N2D2_INLINE VectorAddend(int first, int second)
+        : fractions(FractionCount == 1 ? Vec::spreadFloat(Fractions[0]) :
+                                         Vec::asFloats(Vec::template some<Count>(Fractions + first, Fractions + second))) {}
+    N2D2_INLINE typename Vec::Floats apply(typename Vec::Floats sums) const {
+        return Vec::sum(sums, Signed ? Vec::withSign(fractions, sums) : fractions);
+    }
+};
+
 // Saturated: the caller packs the result with saturation to the limits of T and passes the bytes to clampBytes().
-template <class Vec, class T, const float* Factors, int FactorCount, bool Bounded, std::int64_t Low, std::int64_t High>
+template <class Vec, class T, const float* Factors, int FactorCount, bool Bounded, class Addend, std::int64_t Low,
+          std::int64_t High, int Count>
 struct VectorFloatEpilogue {
     static_assert(sizeof(T) < 4, "the limits are exact in float");
     typedef typename Vec::Ints Ints;
     typedef typename Vec::Floats Floats;
     Floats factors;
+    VectorAddend<Vec, Addend, Count> addend;
 
-    template <int Count>
-    static N2D2_INLINE Floats load(int first, int second) {
-        return FactorCount == 1 ? Vec::spreadFloat(Factors[0]) :
-                                  Vec::asFloats(Vec::template some<Count>(Factors + first, Factors + second));
-    }
-    N2D2_INLINE explicit VectorFloatEpilogue(Floats all) : factors(all) {}
+    N2D2_INLINE VectorFloatEpilogue(int first, int second)
+        : factors(FactorCount == 1 ? Vec::spreadFloat(Factors[0]) :
+                                     Vec::asFloats(Vec::template some<Count>(Factors + first, Factors + second))),
+          addend(first, second) {}
     template <bool Saturated>
     N2D2_INLINE Ints apply(Ints sums) const {
-        Floats x = Vec::product(Vec::toFloats(sums), factors);
+        Floats x = Vec::product(addend.apply(Vec::toFloats(sums)), factors);
         if (!Saturated || !Bounded)
             x = Vec::smaller(x, Vec::spreadFloat(static_cast<float>(High)));
         if (!Saturated)
@@ -69,12 +86,13 @@ struct VectorFloatEpilogue {
     }
 };
 
-#define N2D2_FLOAT_EPILOGUE(Type)                                                                                             \
-    template <class Vec, const float* Factors, int FactorCount, bool Bounded, std::int64_t Low, std::int64_t High, int Count> \
-    struct VectorEpilogue<Vec, Requantized<Type, FloatRescale<Factors, FactorCount, Bounded>, Low, High>, Count>              \
-        : VectorFloatEpilogue<Vec, Type, Factors, FactorCount, Bounded, Low, High> {                                          \
-        typedef VectorFloatEpilogue<Vec, Type, Factors, FactorCount, Bounded, Low, High> Base;                                \
-        N2D2_INLINE explicit VectorEpilogue(int first, int second = 0) : Base(Base::template load<Count>(first, second)) {}   \
+#define N2D2_FLOAT_EPILOGUE(Type)                                                                                        \
+    template <class Vec, const float* Factors, int FactorCount, bool Bounded, class Addend, std::int64_t Low,            \
+              std::int64_t High, int Count>                                                                              \
+    struct VectorEpilogue<Vec, Requantized<Type, FloatRescale<Factors, FactorCount, Bounded, Addend>, Low, High>, Count> \
+        : VectorFloatEpilogue<Vec, Type, Factors, FactorCount, Bounded, Addend, Low, High, Count> {                      \
+        typedef VectorFloatEpilogue<Vec, Type, Factors, FactorCount, Bounded, Addend, Low, High, Count> Base;            \
+        N2D2_INLINE explicit VectorEpilogue(int first, int second = 0) : Base(first, second) {}                          \
     };
 N2D2_FLOAT_EPILOGUE(std::int8_t)
 N2D2_FLOAT_EPILOGUE(std::uint8_t)
@@ -83,19 +101,19 @@ N2D2_FLOAT_EPILOGUE(std::uint16_t)
 #undef N2D2_FLOAT_EPILOGUE
 
 // Bytes with a zero point: clamped as 16-bit integers to the limits less it, which it is added to.
-#define N2D2_ZERO_EPILOGUE(Type)                                                                                             \
-    template <class Vec, const float* Factors, int FactorCount, bool Bounded, std::int64_t Low, std::int64_t High, int Zero, \
-              int Count>                                                                                                     \
-    struct VectorEpilogue<Vec, Requantized<Type, FloatRescale<Factors, FactorCount, Bounded>, Low, High, Zero>, Count>       \
-        : EpilogueInRange {                                                                                                  \
-        typedef VectorFloatEpilogue<Vec, std::int16_t, Factors, FactorCount, Bounded, Low - Zero, High - Zero> Centred;      \
-        Centred centred;                                                                                                     \
-        N2D2_INLINE explicit VectorEpilogue(int first, int second = 0)                                                       \
-            : centred(Centred::template load<Count>(first, second)) {}                                                       \
-        template <bool>                                                                                                      \
-        N2D2_INLINE typename Vec::Ints apply(typename Vec::Ints sums) const {                                                \
-            return Vec::plus(centred.template apply<false>(sums), Vec::spread(Zero));                                        \
-        }                                                                                                                    \
+#define N2D2_ZERO_EPILOGUE(Type)                                                                                               \
+    template <class Vec, const float* Factors, int FactorCount, bool Bounded, class Addend, std::int64_t Low,                  \
+              std::int64_t High, int Zero, int Count>                                                                          \
+    struct VectorEpilogue<Vec, Requantized<Type, FloatRescale<Factors, FactorCount, Bounded, Addend>, Low, High, Zero>, Count> \
+        : EpilogueInRange {                                                                                                    \
+        typedef VectorFloatEpilogue<Vec, std::int16_t, Factors, FactorCount, Bounded, Addend, Low - Zero, High - Zero, Count>  \
+            Centred;                                                                                                           \
+        Centred centred;                                                                                                       \
+        N2D2_INLINE explicit VectorEpilogue(int first, int second = 0) : centred(first, second) {}                             \
+        template <bool>                                                                                                        \
+        N2D2_INLINE typename Vec::Ints apply(typename Vec::Ints sums) const {                                                  \
+            return Vec::plus(centred.template apply<false>(sums), Vec::spread(Zero));                                          \
+        }                                                                                                                      \
     };
 N2D2_ZERO_EPILOGUE(std::int8_t)
 N2D2_ZERO_EPILOGUE(std::uint8_t)

@@ -88,8 +88,12 @@ def _rescale(layer: Layer, selection: Selection, rescale: Rescale, bound: int, s
         bounded = 0 < bound * float(np.max(np.abs(rescale.factors))) < 2**30
         return made(per_output("factors", rescale.factors, "float"), rescale.count, bounded=bounded)
     if isinstance(rescale, FractionRescale):
-        factors, fractions = rescale.factors, rescale.fractions
-        return made(per_output("factors", factors, "float"), per_output("fractions", fractions, "float"), rescale.count)
+        bounded = 0 < (bound + 1) * float(np.max(np.abs(rescale.factors))) < 2**30
+        factors = per_output("factors", rescale.factors, "float")
+        fractions = per_output("fractions", rescale.fractions, "float")
+        addend = Expression.of(f"n2d2::Fraction<{fractions}, {rescale.fractions.size}, {str(rescale.signed).lower()}>", fractions)
+        text = f"n2d2::FloatRescale<{factors}, {rescale.count}, {str(bounded).lower()}, {addend} >"
+        return Expression.of(text, factors, addend)
     if isinstance(rescale, StepRescale):
         bounded = _real_reach(layer) / float(rescale.step) < 2**21
         return made(layer.constants("step", "float", {"step": rescale.step}), bounded=bounded)

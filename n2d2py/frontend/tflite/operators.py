@@ -72,10 +72,7 @@ def _windows(
 def _bias(t: Translation, operator: TfliteOperator, at: int, outputs: int, weights: TfliteTensor) -> str | None:
     """The bias of a layer as real numbers, in the scale of its sums."""
     if len(operator.inputs) <= at or operator.inputs[at] < 0:
-        source, result = t.tensor(operator.inputs[0]), t.tensor(operator.outputs[0])
-        if not (source.is_quantized and weights.is_quantized and result.is_quantized):
-            return None
-        return _quantized_bias(t, f"{result.name}_bias", np.zeros(outputs, np.int32), source, weights, result)
+        return None
     tensor, source = t.tensor(operator.inputs[at]), t.tensor(operator.inputs[0])
     if tensor.values is None:
         raise RefusedOperator("its bias is computed at run time")
@@ -86,23 +83,8 @@ def _bias(t: Translation, operator: TfliteOperator, at: int, outputs: int, weigh
         return t.constant(f"{tensor.name}_values", values.astype(np.float32))
     if values.dtype != np.int32 or not source.is_quantized or not weights.is_quantized:
         raise RefusedOperator(f"its bias is of {values.dtype.name}")
-    return _quantized_bias(t, tensor.name, values, source, weights, t.tensor(operator.outputs[0]))
-
-
-def _quantized_bias(
-    t: Translation, name: str, values: np.ndarray, source: TfliteTensor, weights: TfliteTensor, result: TfliteTensor
-) -> str:
-    """A bias of int32 as real numbers, with what TFLite's second rounding adds.
-
-    TFLite multiplies a sum by m / 2^31 and rounds, then shifts by s and rounds again: for sums above 0 this is
-    floor((acc m + 2^30 + 2^(30 + s)) / 2^(31 + s)), one rounding of acc + 2^30 / m. Where the type clamps what is below 0, that is all.
-    """
+    name = tensor.name
     steps = source.scale[0].astype(np.float64) * weights.scale.astype(np.float64)
-    info = np.iinfo(result.dtype) if result.is_quantized else None
-    if info is not None and int(result.zero_point[0]) == info.min:
-        mantissa, exponent = np.frexp(steps / np.float64(result.scale[0]))
-        second = np.where(exponent < 0, 2.0**30 / np.rint(mantissa * 2.0**31), 0.0)
-        return t.constant(f"{name}_values", ((values.astype(np.float64) + second) * steps).astype(np.float32))
     scale = t.constant(f"{name}_scale", steps[0].astype(np.float32) if steps.size == 1 else steps.astype(np.float32))
     return t.emit("DequantizeLinear", [t.constant(f"{name}_stored", values), scale], t.fresh(f"{name}_real"), axis=0)
 

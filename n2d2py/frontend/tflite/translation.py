@@ -16,12 +16,15 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from n2d2py.errors import ErrorList, Location, N2D2Error
+from n2d2py.frontend.onnx.contract import ROUNDS_TWICE
 from n2d2py.frontend.tflite.file import TfliteFile, TfliteOperator, TfliteTensor
 from n2d2py.graph.shapes import Shape
 from n2d2py.naming import numbered_name
 
 OPSET = 21
 _FIRST, _LAST = (0, 3, 1, 2), (0, 2, 3, 1)
+_ROUND_TWICE = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "MEAN"})
+"""Operators whose reference kernels round the rescaled sum, then the shifted one; FULLY_CONNECTED rounds once."""
 _REMEDY = "replace the operator and convert the model again, or export the model as ONNX"
 
 
@@ -50,11 +53,13 @@ class Translation:
 
     Attributes:
         places: by name of an ONNX tensor, the operator of the file that it comes from.
+        rounds_twice: of the operator that is being translated.
     """
 
     def __init__(self, file: TfliteFile):
         self.file = file
         self.places: dict[str, str] = {}
+        self.rounds_twice = False
         self._nodes: list[onnx.NodeProto] = []
         self._initializers: dict[str, onnx.TensorProto] = {}
         self._real: dict[int, str] = {}
@@ -77,7 +82,10 @@ class Translation:
 
     def emit_many(self, operator: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> None:
         """Adds a node of several results."""
-        self._nodes.append(helper.make_node(operator, list(inputs), list(outputs), **attributes))
+        node = helper.make_node(operator, list(inputs), list(outputs), **attributes)
+        if self.rounds_twice:
+            node.metadata_props.add(key=ROUNDS_TWICE, value="1")
+        self._nodes.append(node)
         for name in outputs:
             self.places[name] = self._label
 
@@ -287,7 +295,7 @@ class Translation:
         for operator in file.operators:
             if operator.index not in needed:
                 continue
-            self._label = file.label(operator)
+            self._label, self.rounds_twice = file.label(operator), operator.code in _ROUND_TWICE
             lowering = None if operator.custom else lowerings.get(operator.code)
             try:
                 if operator.custom:

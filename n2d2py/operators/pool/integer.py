@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.arithmetic import StepRescale
+from n2d2py.arithmetic import FractionRescale, StepRescale
 from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.forms import Dequantized, Rescaled
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
-from n2d2py.quant.forming import file_clamp, file_rescale, formed, moved, peak, rescaled
+from n2d2py.quant.forming import file_clamp, file_rescale, formed, moved, peak, rescaled, second_rounding
 
 
 @quantizer("Pool")
@@ -25,16 +25,19 @@ class PoolQuantizer(Quantizer):
         return rescaled(node, types, x.scale / (counts * types.output.scale), int(counts[-1]) * peak(x))
 
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
-        """The mean of real numbers in float32; in the fixed-point modes that of the integers without their zero point."""
+        """The mean of real numbers in float32, of the integers without their zero point where the file's runtime takes that; in the fixed-point modes that of the integers without their zero point."""
         if node.op.mode == "Max":
             return moved(node, types)
         x, y, mode = types.inputs[0], types.output, types.options.rescaling
+        counts = _counts(node)
+        factors = np.float64(x.scale) / (counts * np.float64(y.scale))
+        bound = int(counts[-1]) * max(peak(x), x.qmax, -x.qmin)
+        if mode == "Floating-point" and node.rounds_twice:
+            rescale = FractionRescale(factors, second_rounding(factors), signed=True)
+            return formed(node, Rescaled(), file_clamp(node, y), rescale, bound)
         if mode == "Floating-point":
             scales = np.array([x.scale], np.float32)
             return formed(node, Dequantized(scales), file_clamp(node, y), StepRescale(np.float32(y.scale)))
-        counts = _counts(node)
-        bound = int(counts[-1]) * max(peak(x), x.qmax, -x.qmin)
-        factors = np.float64(x.scale) / (counts * np.float64(y.scale))
         return formed(node, Rescaled(), file_clamp(node, y), file_rescale(node, factors, bound, mode), bound)
 
 
