@@ -33,7 +33,6 @@ def by_their_quantizer(graph: QuantGraph, stimuli: np.ndarray, x: np.ndarray) ->
         graph: the network in floating point.
         stimuli, x: what calibrates and what runs, (N, C, H, W), real numbers.
     """
-    quantizer, recipe = import_module("ai_edge_quantizer.quantizer"), import_module("ai_edge_quantizer.recipe")
     with tempfile.TemporaryDirectory() as name:
         target, folder = find_target("TFLite"), Path(name)
         prepared = target.prepare(ExportRequest(graph, parameters={"ModelArray": False}))
@@ -41,11 +40,7 @@ def by_their_quantizer(graph: QuantGraph, stimuli: np.ndarray, x: np.ndarray) ->
             return None
         target.write(prepared, folder)
         (path,) = folder.glob("*.tflite")
-        made = quantizer.Quantizer(path, recipe.static_wi8_ai8())
-        feed = {SIGNATURE: [{graph.inputs[0]: one} for one in _ordered(stimuli)]}
-        found = made.quantize(made.calibrate(feed, num_threads=1), enable_progress_report=False)
-        (folder / "theirs.tflite").write_bytes(bytes(found.quantized_model))
-        run = open_model(folder / "theirs.tflite")
+        run = open_model(quantized_file(path, graph.inputs[0], stimuli, folder))
         (entry,), (end, *_) = run.get_input_details(), run.get_output_details()
         results = []
         for one in _ordered(x):
@@ -55,6 +50,16 @@ def by_their_quantizer(graph: QuantGraph, stimuli: np.ndarray, x: np.ndarray) ->
             values = real_numbers(values, end["quantization"]) if values.dtype == np.int8 else values
             results.append((values.transpose(0, 3, 1, 2) if values.ndim == 4 else values).reshape(1, -1).copy())
     return np.concatenate(results)
+
+
+def quantized_file(path: Path, name: str, stimuli: np.ndarray, folder: Path) -> Path:
+    """The file in `folder` that the quantizer makes of one in floating point, whose input is `name`."""
+    quantizer, recipe = import_module("ai_edge_quantizer.quantizer"), import_module("ai_edge_quantizer.recipe")
+    made = quantizer.Quantizer(path, recipe.static_wi8_ai8())
+    feed = {SIGNATURE: [{name: one} for one in _ordered(stimuli)]}
+    found = made.quantize(made.calibrate(feed, num_threads=1), enable_progress_report=False)
+    (folder / "theirs.tflite").write_bytes(bytes(found.quantized_model))
+    return folder / "theirs.tflite"
 
 
 def _ordered(x: np.ndarray) -> Iterator[np.ndarray]:

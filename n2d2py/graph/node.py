@@ -32,7 +32,8 @@ class Node(Generic[OpT]):
         location: where it was declared.
         source: the layer names that were merged into it, itself first.
         helper: made for the layer that reads it (a concatenation of inputs, say), not declared by itself.
-        rounds_twice: the runtime that its quantized file is for rounds its sums twice (`second_rounding`).
+        rounding: how the runtime rounds that its quantized file is for: "twice" (`second_rounding`), the middle of two integers
+            always "up" or "down"; "": once, to even.
     """
 
     name: str
@@ -45,7 +46,7 @@ class Node(Generic[OpT]):
     source: list[str] = field(default_factory=list)
     helper: bool = False
     unbiased: bool = False
-    rounds_twice: bool = False
+    rounding: str = ""
 
     edits: ClassVar[int] = 0
     """How often `inputs` or `outputs` of any node were replaced."""

@@ -126,8 +126,10 @@ class WeightedQuantizer(Quantizer):
         small = np.abs(fractions) <= _FRACTION + 4e-7 * np.abs(real)
         if isinstance(rescale, FloatRescale) and not small.all():
             rescale = FractionRescale(factors, np.where(small, 0, fractions))
-        elif isinstance(rescale, FloatRescale) and node.rounds_twice and types.output.bits == 8:
-            rescale = FractionRescale(factors, second_rounding(np.float64(x.scale) * scales / np.float64(types.output.scale)), signed=True)
+        elif isinstance(rescale, FloatRescale) and node.rounding == "twice" and types.output.bits == 8:
+            rescale = FractionRescale(
+                factors, second_rounding(np.float64(x.scale) * scales / np.float64(types.output.scale)), signed=True
+            )
         return formed(node, _form(integers, bias, bound), file_clamp(node, types.output), rescale, bound)
 
     def _reduced_order(self, node: Node, types: LayerTypes, bits: int) -> np.ndarray | None:

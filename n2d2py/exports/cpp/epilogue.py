@@ -91,7 +91,9 @@ def _rescale(layer: Layer, selection: Selection, rescale: Rescale, bound: int, s
         bounded = 0 < (bound + 1) * float(np.max(np.abs(rescale.factors))) < 2**30
         factors = per_output("factors", rescale.factors, "float")
         fractions = per_output("fractions", rescale.fractions, "float")
-        addend = Expression.of(f"n2d2::Fraction<{fractions}, {rescale.fractions.size}, {str(rescale.signed).lower()}>", fractions)
+        addend = Expression.of(
+            f"n2d2::Fraction<{fractions}, {rescale.fractions.size}, {str(rescale.signed).lower()}>", fractions
+        )
         text = f"n2d2::FloatRescale<{factors}, {rescale.count}, {str(bounded).lower()}, {addend} >"
         return Expression.of(text, factors, addend)
     if isinstance(rescale, StepRescale):

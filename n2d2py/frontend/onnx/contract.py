@@ -41,8 +41,8 @@ __all__ = [
 ]
 
 
-ROUNDS_TWICE = "n2d2py.rounds_twice"
-"""Metadata of nodes that stand for operators of another format, whose kernels round twice."""
+ROUNDING = "n2d2py.rounding"
+"""Metadata of nodes that stand for operators of another format: `Node.rounding`."""
 
 
 class OnnxNode:
@@ -52,7 +52,7 @@ class OnnxNode:
         type, domain: operator, and where it is defined.
         name: name of the layer, which is the first output.
         inputs, outputs: ONNX tensor names; "" for an optional one that is absent.
-        rounds_twice: as `Node.rounds_twice`, by the node's metadata `ROUNDS_TWICE`.
+        rounding: as `Node.rounding`, by the node's metadata `ROUNDING`.
     """
 
     def __init__(self, proto: NodeProto, tensors: Tensors, as_vector: bool = False):
@@ -67,7 +67,7 @@ class OnnxNode:
         self.outputs = list(proto.output)
         self._tensors = tensors
         self._attributes = {a.name: helper.get_attribute_value(a) for a in proto.attribute}
-        self.rounds_twice = any(entry.key == ROUNDS_TWICE for entry in proto.metadata_props)
+        self.rounding = next((entry.value for entry in proto.metadata_props if entry.key == ROUNDING), "")
 
     @property
     def opset(self) -> int:
@@ -194,7 +194,7 @@ class Builder(Tensors):
             scales = weight_scales(grid, len(given["weights"]))
             given |= {} if scales is None else {"weight_scales": scales}
         place = self.model.place(name)
-        made = Node(name, op, list(inputs), [name], given, location=place, unbiased=unbiased, rounds_twice=node.rounds_twice)
+        made = Node(name, op, list(inputs), [name], given, location=place, unbiased=unbiased, rounding=node.rounding)
         if len(op.output_shapes([self.graph.shape(tensor) for tensor in inputs], made)[0]) > 4:
             raise Unsupported("its result has more axes than channels, height and width")
         self.graph.add(made)

@@ -16,7 +16,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from n2d2py.errors import ErrorList, Location, N2D2Error
-from n2d2py.frontend.onnx.contract import ROUNDS_TWICE
+from n2d2py.frontend.onnx.contract import ROUNDING
 from n2d2py.frontend.tflite.file import TfliteFile, TfliteOperator, TfliteTensor
 from n2d2py.graph.shapes import Shape
 from n2d2py.naming import numbered_name
@@ -53,13 +53,13 @@ class Translation:
 
     Attributes:
         places: by name of an ONNX tensor, the operator of the file that it comes from.
-        rounds_twice: of the operator that is being translated.
+        rounding: of the operator that is being translated, as `Node.rounding`.
     """
 
     def __init__(self, file: TfliteFile):
         self.file = file
         self.places: dict[str, str] = {}
-        self.rounds_twice = False
+        self.rounding = ""
         self._nodes: list[onnx.NodeProto] = []
         self._initializers: dict[str, onnx.TensorProto] = {}
         self._real: dict[int, str] = {}
@@ -83,8 +83,8 @@ class Translation:
     def emit_many(self, operator: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> None:
         """Adds a node of several results."""
         node = helper.make_node(operator, list(inputs), list(outputs), **attributes)
-        if self.rounds_twice:
-            node.metadata_props.add(key=ROUNDS_TWICE, value="1")
+        if self.rounding:
+            node.metadata_props.add(key=ROUNDING, value=self.rounding)
         self._nodes.append(node)
         for name in outputs:
             self.places[name] = self._label
@@ -295,7 +295,7 @@ class Translation:
         for operator in file.operators:
             if operator.index not in needed:
                 continue
-            self._label, self.rounds_twice = file.label(operator), operator.code in _ROUND_TWICE
+            self._label, self.rounding = file.label(operator), self._rounding(operator)
             lowering = None if operator.custom else lowerings.get(operator.code)
             try:
                 if operator.custom:
@@ -314,6 +314,19 @@ class Translation:
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="tflite")
         model.ir_version = 10
         return model
+
+    def _rounding(self, operator: TfliteOperator) -> str:
+        """How the reference kernel of an operator rounds, as `Node.rounding`.
+
+        Average pools round means of stored values away from 0: where a rectifier leaves the type's lowest integer for 0, nearly all that
+        are read are negative.
+        """
+        if operator.code == "AVERAGE_POOL_2D" and operator.inputs[0] >= 0:
+            tensor = self.file.tensors[operator.inputs[0]]
+            if tensor.dtype == np.uint8:
+                return "up"
+            return "down" if tensor.is_quantized and int(tensor.zero_point[0]) == np.iinfo(np.int8).min else ""
+        return "twice" if operator.code in _ROUND_TWICE else ""
 
     def _refused(self, code: str, reason: str, operators: list[TfliteOperator]) -> N2D2Error:
         number = "1 operator" if len(operators) == 1 else f"{len(operators)} operators, the first one here"
