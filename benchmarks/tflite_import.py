@@ -34,13 +34,13 @@ from n2d2py.exports import ExportRequest, find_target  # noqa: E402
 CALIBRATION = 100
 
 
-def by_export(path: Path, folder: Path) -> Path:
-    """The .tflite file that our export writes of a quantized ONNX file."""
+def by_export(path: Path, folder: Path) -> Path | None:
+    """The .tflite file that our export writes of a quantized ONNX file; None for one that TFLite cannot express."""
     main = import_module("n2d2py.cli").main
     (folder / "params.ini").write_text("IntegerIO = 1\nModelArray = 0\n")
     words = ["-export-parameters", str(folder / "params.ini"), "-o", str(folder), "-db-export", "0", "-quiet"]
     if main([str(path), "-export", "TFLite", *words]):
-        raise SystemExit(f"{path} is not exported")
+        return None
     return next(folder.rglob("*.tflite"))
 
 
@@ -77,7 +77,9 @@ def main() -> None:
                     row(path.stem, "ai-edge-quantizer", file, case)
         for twin in sorted(case.model.parent.glob(f"{case.model.stem}_qdq*.onnx")):
             with tempfile.TemporaryDirectory() as name:
-                row(twin.stem, "its QDQ file", by_export(twin, Path(name)), case)
+                file = by_export(twin, Path(name))
+                if file is not None:
+                    row(twin.stem, "its QDQ file", file, case)
 
 
 if __name__ == "__main__":

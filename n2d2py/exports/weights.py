@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,9 @@ from n2d2py.graph import QuantGraph
 
 WEIGHTS_FOLDER = "weights_export"
 
+_BYTES = 256
+_TEXTS = [str(value) for value in (*range(_BYTES), *range(-_BYTES, 0))]
+"""At an index from -256 on its text: negative ones count from the end."""
 _NAMES = {"weights": "weights", "bias": "biases", "scale": "scales", "mean": "means", "variance": "variances"}
 
 
@@ -35,4 +39,6 @@ def _lines(values: np.ndarray) -> str:
     if values.dtype.kind == "f":
         digits = ".9g" if values.dtype.itemsize == 4 else ".17g"
         return "".join(" ".join(format(value, digits) for value in row) + "\n" for row in rows.tolist())
+    if rows.shape[1] > 1 and rows.min(initial=0) >= -_BYTES and rows.max(initial=0) < _BYTES:
+        return "".join(" ".join(itemgetter(*row)(_TEXTS)) + "\n" for row in rows.tolist())
     return "".join(" ".join(map(str, row)) + "\n" for row in rows.tolist())

@@ -97,15 +97,14 @@ def round_compensated(target: np.ndarray, covariance: np.ndarray, levels: int) -
     upper = _upper_factor(covariance, order)
     work = np.take_along_axis(target, order[:, None, :], axis=2).transpose(0, 2, 1).astype(np.float64, order="C")
     result, errors = np.empty_like(work), np.zeros((groups, size, outputs))
-    pending = np.zeros_like(work)
     for start in range(0, size, _BLOCK):
         stop = min(start + _BLOCK, size)
+        pending = np.matmul(upper[:, :start, start:stop].transpose(0, 2, 1), errors[:, :start])
         for k in range(start, stop):
-            wanted = work[:, k] + pending[:, k] / upper[:, k, k][:, None]
+            wanted = work[:, k] + pending[:, k - start] / upper[:, k, k][:, None]
             result[:, k] = np.clip(np.rint(wanted), -levels, levels)
             errors[:, k] = work[:, k] - result[:, k]
-            pending[:, k + 1 : stop] += upper[:, k, k + 1 : stop][:, :, None] * errors[:, None, k]
-        pending[:, stop:] += np.matmul(upper[:, start:stop, stop:].transpose(0, 2, 1), errors[:, start:stop])
+            pending[:, k - start + 1 :] += upper[:, k, k + 1 : stop][:, :, None] * errors[:, None, k]
     inverse = np.argsort(order, axis=1, kind="stable")
     return np.take_along_axis(result, inverse[:, :, None], axis=1).transpose(0, 2, 1)
 

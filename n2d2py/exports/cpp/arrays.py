@@ -10,7 +10,7 @@ from n2d2py.exports.cpp.text import float_literal
 
 LARGE = 65536
 """Elements above which 8-bit arrays are written as string literals by WeightsFormat=auto."""
-FILE = 1 << 18
+FILE = 1 << 16
 """Bytes from which on arrays are files of their own by WeightsFormat=auto."""
 _LEAST_FILE = 4096
 """Bytes from which on they are by WeightsFormat=binary."""
@@ -62,13 +62,9 @@ def _numbers(values: np.ndarray) -> list[str]:
 
 
 def _wrapped(words: list[str]) -> str:
-    lines, line = [], ""
-    for word in words:
-        if line and len(line) + len(word) + 2 > _COLUMNS:
-            lines.append(line)
-            line = ""
-        line += f"{' ' if line else '    '}{word},"
-    return "\n".join([*lines, line])
+    """Lines of as many words as the widest ones would fill."""
+    each = max(1, (_COLUMNS - 4) // (max(map(len, words), default=0) + 2))
+    return ",\n".join("    " + ", ".join(words[at : at + each]) for at in range(0, len(words), each)) + ","
 
 
 def _string(values: np.ndarray) -> str:

@@ -32,7 +32,7 @@ PARAMETERS = MEMORY_PARAMETERS.extended(
         Kind.ENUM,
         "auto",
         "how weights are written: numbers (text), string literals that compile faster (string), files that the assembler reads (binary), "
-        "or by size, files from 256 KiB on",
+        "or by size, files from 64 KiB on",
         WEIGHTS_FORMATS,
     ),
     Key(
