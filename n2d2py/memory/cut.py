@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
+from n2d2py.memory.access import Overlay, PoolWindow
 from n2d2py.memory.buffers import Buffer, Buffers
 from n2d2py.memory.overlap import Reach, reach
 from n2d2py.memory.problem import OpSpec
@@ -59,10 +61,14 @@ class _Window:
 
 
 class Cutter:
-    """Cuts operators with code, in their order; `up` rounds sizes to the alignment."""
+    """Cuts operators with code, in their order; `up` rounds sizes to the alignment.
 
-    def __init__(self, buffers: Buffers, ops: list[OpSpec], up: Callable[[int], int]):
-        self.buffers, self.ops, self.up = buffers, ops, up
+    `pooled`: the only segments of several operators are one with windows, what follows element by element, and a pool of windows that lie
+    side by side: every line is made once and read at once.
+    """
+
+    def __init__(self, buffers: Buffers, ops: list[OpSpec], up: Callable[[int], int], pooled: bool = False):
+        self.buffers, self.ops, self.up, self.pooled = buffers, ops, up, pooled
         self.tensors = buffers.problem.tensors
         self.written: dict[Buffer, int] = dict.fromkeys(buffers.distinct(), -1)
         self.read = dict.fromkeys(self.written, -1)
@@ -100,6 +106,8 @@ class Cutter:
             for end in range(begin + 2, min(count, begin + LONGEST) + 1):
                 if not self._may_share(begin, end):
                     break
+                if self.pooled and not self._is_pooled(begin, end):
+                    continue
                 rest, fused = costs[end]
                 fused += end - begin
                 if (rest, fused) >= least:
@@ -119,6 +127,17 @@ class Cutter:
         if not (self._streamable[begin] and self._streamable[end - 1]):
             return False
         return all(self._barrier(name) < begin for name in self.ops[end - 1].inputs)
+
+    def _is_pooled(self, begin: int, end: int) -> bool:
+        """Whether the operators [begin, end) are one with windows, some element by element and a pool without overlaps, each the only
+        reader of the one before."""
+        *firsts, last = self.ops[begin:end]
+        pool = last.access
+        if not isinstance(pool, PoolWindow) or pool.stride != pool.kernel or any(pool.pads):
+            return False
+        chained = all(op.inputs == (before.output,) for before, op in pairwise(self.ops[begin:end]))
+        inside = not any(self._leaves(position, end) for position in range(begin, end - 1))
+        return chained and inside and all(op.access.overlay is Overlay.POINTWISE for op in firsts[1:])
 
     def _barrier(self, name: str) -> int:
         """A tensor that is seen in another shape must be complete: the operator that writes it, else -1."""

@@ -12,7 +12,7 @@ from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.reorder import best_order
 from n2d2py.memory.search import OverlapPlanner
 from n2d2py.memory.settings import Settings
-from n2d2py.memory.stream import StreamPlanner
+from n2d2py.memory.stream import PooledPlanner, StreamPlanner
 
 MODES = ("Speed", "Balanced", "Small", "Minimum")
 """From the fastest to the smallest: no output over an input; exact overlap; row streaming; the smallest plan known."""
@@ -54,7 +54,7 @@ def _plan(problem: MemoryProblem, settings: Settings, mode: str, budget: int, st
     if mode in ("Speed", "Balanced"):
         if stream_input:
             return StreamPlanner(True, _UNLIMITED).plan(problem, settings)
-        return OverlapPlanner().plan(problem, settings)
+        return PooledPlanner().plan(problem, settings)
     if mode == "Small":
         return _streamed(problem, settings, budget, stream_input)
     return _smallest(problem, settings, stream_input)

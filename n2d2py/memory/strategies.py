@@ -14,9 +14,8 @@ from n2d2py.memory.placement import ORDERS, place_online, place_sorted
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.reorder import ReorderPlanner
-from n2d2py.memory.search import OverlapPlanner
 from n2d2py.memory.settings import Settings
-from n2d2py.memory.stream import StreamPlanner
+from n2d2py.memory.stream import PooledPlanner, StreamPlanner
 
 DEFAULT_STRATEGY = "OptimizeOverlap"
 
@@ -109,7 +108,7 @@ def planner(name: str) -> Planner:
 for _planner in (
     *map(N2D2Planner, ORDERS),
     AutoPlanner(),
-    OverlapPlanner(),
+    PooledPlanner(),
     OptimalPlanner(),
     ReorderPlanner(),
     StreamPlanner(),

@@ -15,7 +15,7 @@ from n2d2py.memory.packing import Block, Packing, Placement
 from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, ScheduleStep, Scratch
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 from n2d2py.memory.relax import relax
-from n2d2py.memory.search import improve
+from n2d2py.memory.search import OverlapPlanner, improve
 from n2d2py.memory.settings import Settings
 
 
@@ -27,34 +27,55 @@ class StreamPlanner:
     name = "OptimizeStream"
 
     def __init__(
-        self, stream_input: bool = False, budget: int = 0, search: Callable[[Packing, Placement], Placement] | None = None
+        self,
+        stream_input: bool = False,
+        budget: int = 0,
+        search: Callable[[Packing, Placement], Placement] | None = None,
+        pooled: bool = False,
     ):
-        self.stream_input, self.budget, self.search = stream_input, budget, search
+        self.stream_input, self.budget, self.search, self.pooled = stream_input, budget, search, pooled
 
     def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
         """The placement of the best cut, for `check_plan`."""
         settings = replace(settings, clock="op")
         if self.stream_input:
             settings = replace(settings, include_input=True)
-        packing = _StreamPacking(Buffers(problem, settings, ()), self.stream_input, self.budget)
+        packing = _StreamPacking(Buffers(problem, settings, ()), self.stream_input, self.budget, self.pooled)
         placement = improve(packing)
         if self.search is not None:
             placement = self.search(packing, placement)
         return packing.plan(self.name, relax(packing, placement))
 
 
+class PooledPlanner:
+    """Exact overlap; where that takes less, convolutions and pools of windows that lie side by side run line by line: nothing is computed
+    twice or read later, so that speed does not fall.
+    """
+
+    name = OverlapPlanner.name
+
+    def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
+        """The smaller of both plans, that without lines where the other saves less than a twentieth, or where sums are part of
+        convolutions."""
+        plan = OverlapPlanner().plan(problem, settings)
+        if not settings.optimize_buffer or any(op.aliased for op in problem.ops):
+            return plan
+        pooled = StreamPlanner(pooled=True).plan(problem, settings)
+        return replace(pooled, strategy=self.name) if 20 * pooled.arena_bytes <= 19 * plan.arena_bytes else plan
+
+
 class _StreamPacking(Packing):
     """Blocks and pairs of segments: buffers that cross their ends, rings that do not."""
 
-    def __init__(self, buffers: Buffers, stream_input: bool, budget: int):
-        self.stream_input, self.budget = stream_input, budget
+    def __init__(self, buffers: Buffers, stream_input: bool, budget: int, pooled: bool):
+        self.stream_input, self.budget, self.pooled = stream_input, budget, pooled
         super().__init__(buffers)
 
     def _collect(self) -> None:
         problem = self.buffers.problem
         inputs = [OpSpec(name, Arrival(), (), name) for name in problem.inputs]
         self.ops = [*(inputs if self.stream_input else []), *self.ops]
-        self.cutter = Cutter(self.buffers, self.ops, self._up)
+        self.cutter = Cutter(self.buffers, self.ops, self._up, self.pooled)
         self.segments = self.cutter.cut(self.budget)
         self.ring_of: dict[str, int] = {}
         self.blocks, index = [], {}

@@ -75,7 +75,7 @@ def test_readable_arrays_wrap_at_100_columns():
     "dtype, size, form, expected",
     [
         ("i1", LARGE, "auto", False),
-        ("i1", LARGE + 1, "auto", True),
+        ("i1", LARGE + 1, "inline", True),
         ("u1", 1, "string", True),
         ("i1", LARGE + 1, "text", False),
         ("i2", LARGE + 1, "string", False),

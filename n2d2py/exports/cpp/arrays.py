@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py.exports.cpp.text import float_literal
 
 LARGE = 65536
-"""Elements above which 8-bit arrays are written as string literals by WeightsFormat=auto."""
+"""Elements above which 8-bit arrays are written as string literals by WeightsFormat=auto where no files are written."""
 FILE = 1 << 16
 """Bytes from which on arrays are files of their own by WeightsFormat=auto."""
 _LEAST_FILE = 4096
