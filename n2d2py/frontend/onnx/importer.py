@@ -76,7 +76,13 @@ def import_onnx(
             return _imported(model, title, shapes, whole=True)
         except N2D2Error as other:
             ErrorList.raise_if(_in_both(refusal, other))
-            raise refusal from None
+            raise (other if _needs_arrays(model) else refusal) from None
+
+
+def _needs_arrays(model: OnnxModel) -> bool:
+    """Whether a node has no form in layers of images: stimuli side by side were never possible."""
+    kinds = {(node.op_type, node.domain) for node in model.proto.graph.node}
+    return any(find_converter(*kind) is None and find_array_converter(*kind) is not None for kind in kinds)
 
 
 def _in_both(first: N2D2Error, second: N2D2Error) -> list[N2D2Error]:

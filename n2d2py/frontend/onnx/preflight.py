@@ -17,9 +17,7 @@ _REMEDIES = {
     "Loop": "export the model without control flow",
     "Scan": "export the model without control flow",
     "If": "export the model without control flow that depends on data",
-    "LSTM": "recurrent networks are not supported",
-    "GRU": "recurrent networks are not supported",
-    "RNN": "recurrent networks are not supported",
+    "RNN": "use a GRU or an LSTM, which are supported",
 }
 _DEFAULT_REMEDY = "replace it by supported operators, or leave it out with Ignore if it changes nothing"
 
