@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -9,6 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.recurrent_cases import parameters
 
+import n2d2py
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
@@ -92,6 +95,23 @@ def test_as_onnx_runtime(tmp_path, cell, attributes, initial):
         np.testing.assert_allclose(mine.reshape(-1), theirs.reshape(-1), atol=1e-5)
 
 
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("cell", ["LSTM", "GRU"])
+def test_last_state_alone(tmp_path, cell, named):
+    """The states of all steps are not given, or not read."""
+    path = saved(tmp_path / "net.onnx", cell)
+    model = onnx.load(path)
+    model.graph.node[0].output[0] = "y" if named else ""
+    kept = [value for value in model.graph.output if value.name == "h"]
+    del model.graph.output[:]
+    model.graph.output.extend(kept)
+    onnx.save(model, path)
+    x = np.random.default_rng(5).normal(size=(STEPS, 1, SIZE)).astype(np.float32)
+    graph = import_onnx(path)
+    (found,) = run_graph(graph, {graph.inputs[0]: x.reshape(graph.shape(graph.inputs[0]))}).values()
+    np.testing.assert_allclose(found.reshape(-1), runtime(path).run(None, {"x": x})[0].reshape(-1), atol=1e-5)
+
+
 @pytest.mark.parametrize("cell", ["LSTM", "GRU"])
 def test_batch_first_layout(tmp_path, cell):
     """ONNX Runtime has no layout 1; the same numbers come in another order."""
@@ -126,6 +146,20 @@ def test_integers_follow_real_numbers(cell, linear, part, reverse, bits):
     found = target.dequantize(op.run_integer([source.quantize(x.astype(np.float64))], made, graph)[0])
     decibels = 10 * np.log10(np.mean(real.astype(np.float64) ** 2) / np.mean((found - real) ** 2))
     assert decibels > (31 if bits == 8 else 60), decibels
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["CPP", "CPP_MCU"])
+@pytest.mark.parametrize("bits", [8, 16, -32])
+@pytest.mark.parametrize("cell", ["LSTM", "GRU"])
+def test_compiled_as_simulated(tmp_path, cell, bits, target):
+    """States of all steps of both directions, and the last ones."""
+    if target == "CPP_MCU" and (bits != 8 or shutil.which("qemu-arm") is None):
+        pytest.skip("one width on the simulated core")
+    path = saved(tmp_path / "net.onnx", cell, direction="bidirectional")
+    data = np.random.default_rng(6).normal(size=(20, STEPS * SIZE)).astype(np.float32)
+    exported = n2d2py.export(path, target, data=data, bits=bits, folder=tmp_path / "out")
+    assert n2d2py.compare(exported, 5).identical
 
 
 REFUSED = {

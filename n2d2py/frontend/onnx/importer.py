@@ -253,8 +253,13 @@ class _Walk:
         self._apply(proto, converter, on_arrays)
         if integers and proto.op_type != "DequantizeLinear":
             builder.integers.update(filter(None, proto.output))
-        if not builder.is_tensor(proto.output[0]) and proto.output[0] not in builder.constants:
-            raise InternalError(f"the converter of {proto.op_type} gave no result for {proto.output[0]}")
+        given = next(filter(None, proto.output), "")
+        if (
+            not builder.is_tensor(given)
+            and given not in builder.constants
+            and (given == proto.output[0] or builder.is_read(given))
+        ):
+            raise InternalError(f"the converter of {proto.op_type} gave no result for {given}")
 
     def _apply(self, proto: onnx.NodeProto, converter: Converter | None, on_arrays: Converter | None) -> None:
         """Converts a node to layers of images where they take it, else to operators on arrays."""

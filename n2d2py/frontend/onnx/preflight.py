@@ -43,7 +43,9 @@ class Preflight:
         """Notes a node that no converter can take."""
         operator = proto.op_type if proto.domain in ("", "ai.onnx") else f"{proto.domain}::{proto.op_type}"
         remedy = refusal.remedy or _REMEDIES.get(proto.op_type, _DEFAULT_REMEDY)
-        kind = self._kinds.setdefault((operator, refusal.reason), _Kind(operator, refusal.reason, remedy, proto.output[0]))
+        kind = self._kinds.setdefault(
+            (operator, refusal.reason), _Kind(operator, refusal.reason, remedy, next(filter(None, proto.output), ""))
+        )
         kind.count += 1
 
     def fail(self, error: N2D2Error) -> None:

@@ -134,7 +134,7 @@ def _recurrent(a: Arrays) -> None:
     for index, values in made.items():
         joined = values[0] if count == 1 else join(a, values, 0)
         made[index] = a.reshape(joined, (1, count, hidden) if sequence.batch_first else (count, 1, hidden))
-    if _is_read(a, 0):
+    if a.node.outputs[0]:
         rows = [replace(value, dims=(1, steps, hidden)) for value in states]
         both = rows[0] if count == 1 else a.transpose(join(a, rows, 0), (1, 0, 2))
         made[0] = a.reshape(both, (1, steps, count, hidden) if sequence.batch_first else (steps, count, 1, hidden))
