@@ -19,6 +19,7 @@
 #define N2D2_RESCALE_HPP
 
 #include <cmath>
+#include <cstddef>
 
 #include "n2d2/env.hpp"
 

@@ -35,6 +35,7 @@ from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
+from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.arrays.reduce import ArrayCumSum, ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
 from n2d2py.operators.base import operator_kinds
@@ -100,6 +101,7 @@ OPS = [
     ArrayMap("Add", (2, 3), ((2, 3), (1, 3)), (0, 1)),
     ArrayNorm(2, 3, 1e-5),
     ArraySoftmax(2, 3, 4, True),
+    ArrayRecurrent("GRU", 2, 3, 4, True, True),
     ArrayMatMul((2, 3, 4), (2, 4, 5)),
     ArrayMatMul((2, 3, 4), (2, 4, 5), scale=0.125, views=((24, 0, 12, 4, 1), (), (30, 0, 5, 10, 1))),
     ArrayReduce("Sum", (2, 3), (1,)),

@@ -31,7 +31,7 @@ _EARLY = Ignored("", "keys of early versions of N2D2", "is called NbOutputs toda
 MAX_LAYERS = 2500
 """Layers of a network: many times those of the deepest ones."""
 
-_REFUSED = {"LSTM": "recurrent layers are out of scope", "Rbf": "N2D2 does not have it any more either"}
+_REFUSED = {"LSTM": "recurrent layers are read from ONNX files only", "Rbf": "N2D2 does not have it any more either"}
 """Layer types of N2D2 that will not come, and why."""
 
 _OUTSIDE = ("Spike", "CSpike", "RRAM", "PCM")

@@ -50,7 +50,7 @@ class OnnxNode:
 
     Attributes:
         type, domain: operator, and where it is defined.
-        name: name of the layer, which is the first output.
+        name: name of the layer, which is the first output that is given.
         inputs, outputs: ONNX tensor names; "" for an optional one that is absent.
         rounding: as `Node.rounding`, by the node's metadata `ROUNDING`.
     """
@@ -62,7 +62,7 @@ class OnnxNode:
         self._as_vector = as_vector
         self.type = proto.op_type
         self.domain = proto.domain
-        self.name = proto.output[0]
+        self.name = next(filter(None, proto.output), "")
         self.inputs = list(proto.input)
         self.outputs = list(proto.output)
         self._tensors = tensors

@@ -76,7 +76,13 @@ def import_onnx(
             return _imported(model, title, shapes, whole=True)
         except N2D2Error as other:
             ErrorList.raise_if(_in_both(refusal, other))
-            raise refusal from None
+            raise (other if _needs_arrays(model) else refusal) from None
+
+
+def _needs_arrays(model: OnnxModel) -> bool:
+    """Whether a node has no form in layers of images: stimuli side by side were never possible."""
+    kinds = {(node.op_type, node.domain) for node in model.proto.graph.node}
+    return any(find_converter(*kind) is None and find_array_converter(*kind) is not None for kind in kinds)
 
 
 def _in_both(first: N2D2Error, second: N2D2Error) -> list[N2D2Error]:
@@ -247,8 +253,13 @@ class _Walk:
         self._apply(proto, converter, on_arrays)
         if integers and proto.op_type != "DequantizeLinear":
             builder.integers.update(filter(None, proto.output))
-        if not builder.is_tensor(proto.output[0]) and proto.output[0] not in builder.constants:
-            raise InternalError(f"the converter of {proto.op_type} gave no result for {proto.output[0]}")
+        given = next(filter(None, proto.output), "")
+        if (
+            not builder.is_tensor(given)
+            and given not in builder.constants
+            and (given == proto.output[0] or builder.is_read(given))
+        ):
+            raise InternalError(f"the converter of {proto.op_type} gave no result for {given}")
 
     def _apply(self, proto: onnx.NodeProto, converter: Converter | None, on_arrays: Converter | None) -> None:
         """Converts a node to layers of images where they take it, else to operators on arrays."""

@@ -17,9 +17,7 @@ _REMEDIES = {
     "Loop": "export the model without control flow",
     "Scan": "export the model without control flow",
     "If": "export the model without control flow that depends on data",
-    "LSTM": "recurrent networks are not supported",
-    "GRU": "recurrent networks are not supported",
-    "RNN": "recurrent networks are not supported",
+    "RNN": "use a GRU or an LSTM, which are supported",
 }
 _DEFAULT_REMEDY = "replace it by supported operators, or leave it out with Ignore if it changes nothing"
 
@@ -45,7 +43,9 @@ class Preflight:
         """Notes a node that no converter can take."""
         operator = proto.op_type if proto.domain in ("", "ai.onnx") else f"{proto.domain}::{proto.op_type}"
         remedy = refusal.remedy or _REMEDIES.get(proto.op_type, _DEFAULT_REMEDY)
-        kind = self._kinds.setdefault((operator, refusal.reason), _Kind(operator, refusal.reason, remedy, proto.output[0]))
+        kind = self._kinds.setdefault(
+            (operator, refusal.reason), _Kind(operator, refusal.reason, remedy, next(filter(None, proto.output), ""))
+        )
         kind.count += 1
 
     def fail(self, error: N2D2Error) -> None:

@@ -1,0 +1,125 @@
+"""LSTM and GRU in integers. Normative for `kernels/n2d2/integer_recurrent.hpp`.
+
+x (zero point taken off) are the integers of a step's input, h the hidden state in 2^-15, c the cell state in 2^-F. Rows of weights W, R
+are integers; each row has its multipliers m_x, m_h and its bias b, so that the sum of a gate is one integer in 2^-(12 + p):
+
+    S = m_x * (W x) + m_h * (R h) + b                            64 bits
+    gate = clamp16((S + 2^(p - 1)) >> p)                         in 2^-12
+
+sigmoid and tanh of gates, and tanh of the cell state, are straight lines between knots (arithmetic/interpolated.py), in 2^-15, from
+-2^15 to 2^15. With i, o, f, g and z, r, n for them:
+
+    LSTM    c' = clamp16((2^(15 - F) f c + i g + 2^(29 - F)) >> (30 - F)),  h' = clamp16((o tanh(c') + 2^14) >> 15)
+    GRU     h' = clamp16(((2^15 - z) n + z h + 2^14) >> 15)
+
+The gate n of a GRU reads (r h + 2^14) >> 15 in place of h, or with linear_before_reset:
+
+    u = clamp31((m_x * (W x) + b + 2^(p - 5)) >> (p - 4)),  v = clamp31((m_h * (R h) + b_h + 2^(p - 5)) >> (p - 4))      in 2^-16
+    gate = clamp16((2^15 u + r v + 2^18) >> 19)
+
+clamp16 holds within +-32767, clamp31 within +-2^30.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from n2d2py.arithmetic import functions as exact
+from n2d2py.arithmetic.interpolated import FRACTION, INPUTS, fit_knots, interpolate
+
+GATE_BITS = 12
+"""Bits behind the point of what sigmoid and tanh read: they read -8 to 8."""
+STATE_BITS = 15
+"""Bits behind the point of the hidden state and of what sigmoid and tanh give."""
+ONE = 1 << STATE_BITS
+SMALLEST_SHIFT, LARGEST_SHIFT = 8, 46
+"""Limits of p."""
+_LIMIT = 2**15 - 1
+_WIDE = 2**30
+_MIDDLE = 2**15
+"""The place of 0 among 16-bit inputs of a table."""
+_SEGMENTS = 1024
+
+
+def knots(function: str, fraction: int) -> np.ndarray:
+    """The knots of "sigmoid" or "tanh" in 2^-15, for 16-bit inputs in 2^-fraction."""
+    inputs = np.arange(-_MIDDLE, _MIDDLE + 1) * 2.0**-fraction
+    values = ONE * (exact.sigmoid(inputs) if function == "sigmoid" else exact.tanh(inputs))
+    found, _ = fit_knots(values, -ONE, ONE)
+    if found is not None:
+        return found
+    width = INPUTS // _SEGMENTS
+    return np.rint(values[::width] * (2**FRACTION // width)).astype(np.int32)
+
+
+def _clamp16(x: np.ndarray) -> np.ndarray:
+    return np.clip(x, -_LIMIT, _LIMIT)
+
+
+def _read(table: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return interpolate(table, x + _MIDDLE, -ONE, ONE)
+
+
+class _Gates:
+    """The sums of all gates of a layer."""
+
+    def __init__(self, form: Mapping[str, np.ndarray], x: np.ndarray):
+        wide = np.float64  # sums stay below 2^53
+        self.form, self.shift = form, int(form["shift"][0])
+        sums = np.matmul(x.astype(wide), form["input_weights"].T.astype(wide)).astype(np.int64)
+        self.inputs = sums * form["input_multipliers"] + form["gate_bias"]
+        self.recurrent = form["recurrent_weights"].T.astype(wide)
+
+    def hidden(self, h: np.ndarray, rows: slice) -> np.ndarray:
+        """m_h * (R h) of some rows."""
+        sums = np.matmul(h.astype(np.float64), self.recurrent[:, rows]).astype(np.int64)
+        return sums * self.form["recurrent_multipliers"][rows]
+
+    def gate(self, total: np.ndarray) -> np.ndarray:
+        """S as the input of a table."""
+        return _clamp16((total + (np.int64(1) << (self.shift - 1))) >> self.shift)
+
+    def wide(self, total: np.ndarray) -> np.ndarray:
+        """S in 2^-16."""
+        return np.clip((total + (np.int64(1) << (self.shift - 5))) >> (self.shift - 4), -_WIDE, _WIDE)
+
+
+def _order(steps: int, reverse: bool) -> range:
+    return range(steps - 1, -1, -1) if reverse else range(steps)
+
+
+def lstm(x: np.ndarray, form: Mapping[str, np.ndarray], reverse: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Hidden states (N, steps, hidden) and the last cell state (N, hidden), int64, of inputs (N, steps, size) without zero point."""
+    sums, size, fraction = _Gates(form, x), form["initial_h"].size, int(form["cell_fraction"][0])
+    h, c = (np.repeat(form[role].astype(np.int64).reshape(1, -1), len(x), 0) for role in ("initial_h", "initial_c"))
+    states = np.zeros((*x.shape[:2], size), np.int64)
+    for t in _order(x.shape[1], reverse):
+        gates = sums.gate(sums.inputs[:, t] + sums.hidden(h, slice(None)))
+        i, o, f = (_read(form["sigmoid"], gates[:, k * size : (k + 1) * size]) for k in range(3))
+        g = _read(form["tanh"], gates[:, 3 * size :])
+        c = _clamp16((((f * c) << (15 - fraction)) + i * g + (np.int64(1) << (29 - fraction))) >> (30 - fraction))
+        h = _clamp16((o * _read(form["cell_tanh"], c) + ONE // 2) >> STATE_BITS)
+        states[:, t] = h
+    return states, c
+
+
+def gru(x: np.ndarray, form: Mapping[str, np.ndarray], reverse: bool, linear_before_reset: bool) -> np.ndarray:
+    """Hidden states (N, steps, hidden), int64, of inputs (N, steps, size) without zero point."""
+    sums, size = _Gates(form, x), form["initial_h"].size
+    h = np.repeat(form["initial_h"].astype(np.int64).reshape(1, -1), len(x), 0)
+    states = np.zeros((*x.shape[:2], size), np.int64)
+    both, last = slice(0, 2 * size), slice(2 * size, None)
+    for t in _order(x.shape[1], reverse):
+        gates = _read(form["sigmoid"], sums.gate(sums.inputs[:, t, both] + sums.hidden(h, both)))
+        z, r = gates[:, :size], gates[:, size:]
+        if linear_before_reset:
+            v = sums.wide(sums.hidden(h, last) + form["recurrent_bias"])
+            mixed = _clamp16((sums.wide(sums.inputs[:, t, last]) * ONE + r * v + (1 << 18)) >> 19)
+        else:
+            mixed = sums.gate(sums.inputs[:, t, last] + sums.hidden((r * h + ONE // 2) >> STATE_BITS, last))
+        n = _read(form["tanh"], mixed)
+        h = _clamp16(((ONE - z) * n + z * h + ONE // 2) >> STATE_BITS)
+        states[:, t] = h
+    return states

@@ -1,0 +1,68 @@
+"""The C++ of recurrent layers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.epilogue import epilogue
+from n2d2py.exports.cpp.layer import Layer, cpp
+
+_CTYPES = {
+    "input_multipliers": "std::int32_t",
+    "recurrent_multipliers": "std::int32_t",
+    "gate_bias": "std::int64_t",
+    "recurrent_bias": "std::int64_t",
+    "initial_h": "std::int16_t",
+    "initial_c": "std::int16_t",
+    "sigmoid": "std::int32_t",
+    "tanh": "std::int32_t",
+    "cell_tanh": "std::int32_t",
+}
+_OTHERS = {"LSTM": ("recurrent_bias",), "GRU": ("initial_c", "cell_tanh")}
+"""What a cell does not read."""
+_REALS = ("input_weights", "recurrent_weights", "gate_bias", "recurrent_bias", "initial_h", "initial_c")
+
+
+@cpp("ArrayRecurrent")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of a recurrent layer."""
+    layer, op = layer.apart(), layer.op
+    sizes = {
+        "Steps": op.steps,
+        "Size": op.size,
+        "Hidden": op.hidden,
+        "Backward": op.reverse,
+        "LinearBeforeReset": op.linear_before_reset,
+        "LastCell": bool(op.part),
+    }
+    function, what = op.cell.lower(), f"{op.cell} of {op.steps} steps"
+    others = _OTHERS[op.cell]
+    if layer.node.rescale is None:
+        roles, real = [role for role in _REALS if role not in others], layer.output
+        reals = tuple(layer.array(role, layer.values(role).astype(real.dtype), real.cpp) for role in roles)
+        config = layer.config(what, layer.planes, sizes)
+        return layer.code("recurrent", layer.call(function, config, constants=reals))
+    sums = ["std::int32_t" if reach < 2**31 else "std::int64_t" for reach in layer.values("reaches")]
+    weight = f"std::{layer.values('input_weights').dtype.name}_t"
+    types = {**layer.planes, "Weight": weight, "InputSum": sums[0], "RecurrentSum": sums[1], "Epilogue": epilogue(layer)}
+    tables = {"SigmoidSegments": "sigmoid", "TanhSegments": "tanh", "CellSegments": "cell_tanh"}
+    sizes |= {
+        "Shift": int(layer.values("shift")[0]),
+        "CellFraction": int(layer.values("cell_fraction")[0]),
+        **{name: layer.values(role).size - 1 for name, role in tables.items() if role not in others},
+    }
+    config = layer.config(what, types, sizes)
+    weights = [layer.array(role, layer.values(role), weight) for role in ("input_weights", "recurrent_weights")]
+    rest = [layer.array(role, _stored(layer, role), ctype) for role, ctype in _CTYPES.items() if role not in others]
+    called = f"integer{op.cell.capitalize()}"
+    return layer.code("integer_recurrent", layer.call(called, config, constants=(*weights, *rest)))
+
+
+def _stored(layer: Layer, role: str) -> np.ndarray:
+    """A constant as the kernel reads it: the zero point of the input is in the bias of the gates."""
+    values = layer.values(role)
+    if role != "gate_bias":
+        return values
+    sums = layer.values("input_weights").astype(np.int64).sum(axis=1) * layer.inputs[0].zero_point
+    return values - layer.values("input_multipliers").astype(np.int64) * sums

@@ -1,0 +1,102 @@
+"""Recurrent layers in integers: weights of the network's bits, states of 16 bits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py.arithmetic.recurrent import GATE_BITS, LARGEST_SHIFT, SMALLEST_SHIFT, STATE_BITS, knots
+from n2d2py.graph import Node, QuantNode
+from n2d2py.graph.forms import Custom
+from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer, refusal
+from n2d2py.quant.forming import peak, rescaled
+
+_STATE_PEAK = 2**STATE_BITS - 1
+_CELL_BITS = (11, 15)
+"""Least and most bits behind the point of a cell state: it is held within +-16."""
+
+
+def _rows(values: np.ndarray, types: LayerTypes) -> tuple[np.ndarray, np.ndarray]:
+    """Integers (O, K) of rows of weights, and the scale of each row."""
+    bits = types.weight_bits or types.options.bits
+    levels = 2 ** (bits - 1) - 1
+    rows = values.astype(np.float64)
+    largest = np.abs(rows).max(axis=1)
+    reached = types.ranging(rows, largest, levels) if bits < 8 else largest
+    scales = np.where(largest > 0, reached / levels, 1.0)
+    return types.rounding(rows, scales, levels).astype(np.int8 if bits <= 8 else np.int16), scales
+
+
+def _cell_fraction(node: Node) -> int:
+    """Bits behind the point of the cell state: it grows by at most 1 at each step."""
+    reach = node.op.steps + float(np.abs(node.params["initial_c"]).max())
+    low, high = _CELL_BITS
+    return int(np.clip(15 - np.ceil(np.log2(reach)), low, high))
+
+
+@quantizer("ArrayRecurrent")
+class RecurrentQuantizer(Quantizer):
+    """Each gate is one sum of 64 bits of the products of its inputs and of its states (arithmetic/recurrent.py)."""
+
+    def refuses(self, node: Node) -> str | None:
+        if np.abs(node.params["initial_h"]).max() > 1:
+            return "a recurrent layer whose initial hidden state is beyond 1"
+        if np.abs(node.params["initial_c"]).max() > 15:
+            return "a recurrent layer whose initial cell state is beyond 15"
+        return None
+
+    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+        x, y, op, params = types.inputs[0], types.output, node.op, node.params
+        weights, weight_scales = _rows(params["input_weights"], types)
+        recurrent, recurrent_scales = _rows(params["recurrent_weights"], types)
+        tops = (max(peak(x), x.qmax, -x.qmin), _STATE_PEAK)
+        reaches = [
+            np.abs(rows.astype(np.int64)).sum(axis=1) * top for rows, top in zip((weights, recurrent), tops, strict=True)
+        ]
+        if max(int(reach.max()) for reach in reaches) >= 2**53:
+            raise refusal(node, "a recurrent layer whose sums exceed 53 bits")
+        factors = [weight_scales * x.scale * 2.0**GATE_BITS, recurrent_scales * 2.0 ** (GATE_BITS - STATE_BITS)]
+        biases = [params[role].astype(np.float64) for role in ("gate_bias", "recurrent_bias")]
+        shift = _shift(factors, reaches, biases)
+        if shift is None:
+            raise refusal(node, "a recurrent layer whose weights or biases are too large")
+        multipliers = [np.rint(factor * 2.0**shift).astype(np.int32) for factor in factors]
+        offsets = [np.rint(bias * 2.0 ** (GATE_BITS + shift)).astype(np.int64) for bias in biases]
+        fraction = _cell_fraction(node)
+        form = {
+            "input_weights": weights,
+            "recurrent_weights": recurrent,
+            "input_multipliers": multipliers[0],
+            "recurrent_multipliers": multipliers[1],
+            "gate_bias": offsets[0],
+            "recurrent_bias": offsets[1],
+            "initial_h": _state(params["initial_h"], STATE_BITS),
+            "initial_c": _state(params["initial_c"], fraction),
+            "sigmoid": knots("sigmoid", GATE_BITS),
+            "tanh": knots("tanh", GATE_BITS),
+            "cell_tanh": knots("tanh", fraction),
+            "shift": np.array([shift], np.int32),
+            "cell_fraction": np.array([fraction], np.int32),
+            "reaches": np.array([int(reach.max()) for reach in reaches], np.int64),
+        }
+        step = 2.0 ** -(fraction if op.part else STATE_BITS)
+        return rescaled(node, types, np.array([step / y.scale]), _STATE_PEAK, Custom(form))
+
+    def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
+        """Refused: other runtimes compute recurrent layers in floating point."""
+        raise refusal(node, "a recurrent layer between quantized tensors of the file")
+
+
+def _state(values: np.ndarray, fraction: int) -> np.ndarray:
+    return np.clip(np.rint(values.astype(np.float64) * 2.0**fraction), -_STATE_PEAK, _STATE_PEAK).astype(np.int16)
+
+
+def _shift(factors: list[np.ndarray], reaches: list[np.ndarray], biases: list[np.ndarray]) -> int | None:
+    """The largest p with multipliers of 31 bits and sums below 2^62; None where there is none."""
+    largest = max(float(factor.max()) for factor in factors)
+    sums = sum(2 * float((factor * reach).max()) for factor, reach in zip(factors, reaches, strict=True))
+    reach = sums + sum(float(np.abs(bias).max()) for bias in biases) * 2.0**GATE_BITS
+    rounding = sum(float(reach.max()) for reach in reaches)
+    for shift in range(LARGEST_SHIFT, SMALLEST_SHIFT - 1, -1):
+        if largest * 2.0**shift < 2**31 - 1 and reach * 2.0**shift + rounding < 2.0**61:
+            return shift
+    return None

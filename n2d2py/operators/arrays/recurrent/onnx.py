@@ -1,0 +1,142 @@
+"""LSTM and GRU of ONNX: a layer for each direction."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from n2d2py.frontend.onnx.contract import Unsupported
+from n2d2py.frontend.onnx.tensors import Value
+from n2d2py.graph import Node
+from n2d2py.operators.arrays.concat import join
+from n2d2py.operators.arrays.recurrent.op import GATES, ArrayRecurrent
+from n2d2py.operators.arrays.values import Arrays, onnx_array
+
+_ACTIVATIONS = {"LSTM": ("sigmoid", "tanh", "tanh"), "GRU": ("sigmoid", "tanh")}
+_DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
+
+
+def _refuse_attributes(a: Arrays, directions: int) -> None:
+    node = a.node
+    functions = [name.decode() if isinstance(name, bytes) else name for name in node.attribute("activations", [])]
+    if functions and tuple(name.lower() for name in functions) != _ACTIVATIONS[node.type] * directions:
+        raise Unsupported(f"its activations are {', '.join(functions)}", "sigmoid and tanh in their usual places are supported")
+    for name, what in (("clip", "clips its sums"), ("input_forget", "couples its input and forget gates")):
+        if node.attribute(name, 0):
+            raise Unsupported(f"it {what}", f"export the model without {name}")
+
+
+class _Sequence:
+    """The input of a node as (steps, size), and its parameters."""
+
+    def __init__(self, a: Arrays):
+        self.a, node = a, a.node
+        self.batch_first = bool(node.attribute("layout", 0))
+        direction = node.attribute("direction", "forward")
+        if direction not in _DIRECTIONS:
+            raise Unsupported(f"its direction is {direction}")
+        self.reversed = _DIRECTIONS[direction]
+        _refuse_attributes(a, len(self.reversed))
+        x = a.tensor(a.value(0))
+        if len(x.dims) != 3:
+            raise Unsupported(f"its input has rank {len(x.dims)}, not 3")
+        if not self.batch_first:
+            a.builder.guard_batch(node, 0, 0, "takes as steps")
+        batch = x.dims[0 if self.batch_first else 1]
+        if batch != 1:
+            raise Unsupported(f"it reads {batch} sequences side by side", "export the model with batch 1")
+        self.steps, self.size = x.dims[1 if self.batch_first else 0], x.dims[2]
+        if min(self.steps, self.size) < 1:
+            raise Unsupported("its sequence is empty")
+        self.x = x
+        self.weights, self.recurrent = (
+            self._weights(index, what) for index, what in ((1, "weights"), (2, "recurrent weights"))
+        )
+        gates = GATES[node.type]
+        self.hidden = self.recurrent.shape[2]
+        rows = (len(self.reversed), gates * self.hidden)
+        if self.weights.shape != (*rows, self.size) or self.recurrent.shape != (*rows, self.hidden):
+            raise Unsupported(
+                f"its weights of {list(self.weights.shape)} and {list(self.recurrent.shape)} do not fit its input of {self.size}"
+            )
+        if int(node.attribute("hidden_size", self.hidden)) != self.hidden:
+            raise Unsupported(f"its hidden_size {node.attribute('hidden_size')} is not that of its weights, {self.hidden}")
+        bias = self._optional(3, "biases", (rows[0], 2 * rows[1]))
+        self.biases = bias.reshape(rows[0], 2, rows[1])
+        self._refuse_lengths()
+        self.initial = {"initial_h": self._initial(5)}
+        self.initial["initial_c"] = self._initial(6) if node.type == "LSTM" else np.zeros((rows[0], self.hidden), np.float32)
+        if node.type == "LSTM" and a.has(7) and np.any(a.node.constant(7, "peephole weights")):
+            raise Unsupported("it has peephole weights", "train the model without them")
+
+    def _weights(self, index: int, what: str) -> np.ndarray:
+        values = self.a.node.constant(index, what)
+        if values.ndim != 3:
+            raise Unsupported(f"its {what} have rank {values.ndim}, not 3")
+        return values
+
+    def _optional(self, index: int, what: str, shape: tuple[int, ...]) -> np.ndarray:
+        values = self.a.node.optional_constant(index, what)
+        if values is not None and values.size != np.prod(shape):
+            raise Unsupported(f"its {what} of {list(values.shape)} do not fit its weights")
+        return np.zeros(shape, np.float32) if values is None else values.reshape(shape)
+
+    def _initial(self, index: int) -> np.ndarray:
+        return self._optional(index, "initial states", (len(self.reversed), self.hidden))
+
+    def _refuse_lengths(self) -> None:
+        lengths = self.a.node.optional_constant(4, "sequence lengths")
+        if lengths is not None and np.any(np.asarray(lengths) != self.steps):
+            raise Unsupported(
+                f"its sequence length {int(np.asarray(lengths).reshape(-1)[0])} is not that of its input, {self.steps}",
+                "cut the input to the length of the sequence",
+            )
+
+    def layer(self, at: int, part: str = "") -> Value:
+        """The layer of direction `at`; its result is (steps, hidden), or (hidden) of a part."""
+        a, node = self.a, self.a.node
+        linear = bool(node.attribute("linear_before_reset", 0)) and node.type == "GRU"
+        op = ArrayRecurrent(node.type, self.steps, self.size, self.hidden, self.reversed[at], linear, part)
+        first, second = self.biases[at]
+        total = first + second
+        if node.type == "GRU" and linear:
+            total[2 * self.hidden :] = first[2 * self.hidden :]
+        params = {
+            "input_weights": self.weights[at],
+            "recurrent_weights": self.recurrent[at],
+            "gate_bias": total,
+            "recurrent_bias": second[2 * self.hidden : 3 * self.hidden] if linear else np.zeros(self.hidden, np.float32),
+            **{role: values[at] for role, values in self.initial.items()},
+        }
+        builder = a.builder
+        name = builder.fresh(f"{node.name}_{part or ('reverse' if self.reversed[at] else 'states')}")
+        checked = {role: builder.parameter(node.name, role, values) for role, values in params.items()}
+        assert self.x.tensor is not None
+        builder.graph.add(Node(name, op, [self.x.tensor], [name], checked, location=builder.model.place(node.name)))
+        return Value((self.hidden,) if part else (self.steps, self.hidden), "", name)
+
+
+def _is_read(a: Arrays, index: int) -> bool:
+    return len(a.node.outputs) > index and bool(a.node.outputs[index]) and a.builder.is_read(a.node.outputs[index])
+
+
+@onnx_array("LSTM", "GRU")
+def _recurrent(a: Arrays) -> None:
+    sequence = _Sequence(a)
+    count, hidden, steps = len(sequence.reversed), sequence.hidden, sequence.steps
+    states, made = [sequence.layer(at) for at in range(count)], {}
+    if _is_read(a, 1):
+        ends = (0 if back else steps - 1 for back in sequence.reversed)
+        made[1] = [a.axes(value, {0: [end]}) for value, end in zip(states, ends, strict=True)]
+    if a.node.type == "LSTM" and _is_read(a, 2):
+        made[2] = [a.reshape(sequence.layer(at, "cell"), (1, hidden)) for at in range(count)]
+    for index, values in made.items():
+        joined = values[0] if count == 1 else join(a, values, 0)
+        made[index] = a.reshape(joined, (1, count, hidden) if sequence.batch_first else (count, 1, hidden))
+    if a.node.outputs[0]:
+        rows = [replace(value, dims=(1, steps, hidden)) for value in states]
+        both = rows[0] if count == 1 else a.transpose(join(a, rows, 0), (1, 0, 2))
+        made[0] = a.reshape(both, (1, steps, count, hidden) if sequence.batch_first else (steps, count, 1, hidden))
+    for index, value in made.items():
+        a.bind(value, index)

@@ -1,0 +1,111 @@
+"""LSTM and GRU over the steps of a sequence, in one direction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.arithmetic import functions as exact
+from n2d2py.arithmetic.recurrent import gru, lstm
+from n2d2py.graph.forms import Custom
+from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import memory_access, whole
+from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.base import register
+
+GATES = {"LSTM": 4, "GRU": 3}
+"""Gates of a cell, in the order of ONNX: i, o, f, c; z, r, h."""
+
+
+@register
+@dataclass(frozen=True)
+class ArrayRecurrent(ArrayOp):
+    """The hidden states (steps, hidden) of a `cell`, "LSTM" or "GRU", over an input (steps, size); part "cell": its last cell state.
+
+    `reverse`: from the last step to the first; state t is still that at step t. Parameters, gates in the order of ONNX:
+    "input_weights" (gates * hidden, size), "recurrent_weights" (gates * hidden, hidden), "gate_bias" (gates * hidden), the sum of
+    both biases of ONNX but for gate h of a GRU, whose second one is "recurrent_bias" (hidden); "initial_h" and "initial_c" (hidden).
+    """
+
+    cell: str
+    steps: int
+    size: int
+    hidden: int
+    reverse: bool = False
+    linear_before_reset: bool = False
+    part: str = ""
+    result: str = ""
+    kind: ClassVar[str] = "ArrayRecurrent"
+
+    def operand_sizes(self) -> tuple[int, ...]:
+        return (self.steps * self.size,)
+
+    def output_size(self) -> int:
+        return self.hidden if self.part else self.steps * self.hidden
+
+    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
+        return self.steps * GATES[self.cell] * self.hidden * (self.size + self.hidden)
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        """Sums are made in float64, bias first, then inputs, then states; states are rounded to the type of the input."""
+        x = inputs[0].reshape(-1, self.steps, self.size)
+        kind, count, params = x.dtype, len(x), node.params
+        w, r, bias = (
+            params[role].astype(kind).astype(np.float64) for role in ("input_weights", "recurrent_weights", "gate_bias")
+        )
+        last = params["recurrent_bias"].astype(kind).astype(np.float64)
+        totals = np.zeros((count, self.steps, len(w))) + bias
+        for k in range(self.size):
+            totals += x[..., k, None].astype(np.float64) * w[:, k]
+        h, c = (np.repeat(params[role].astype(kind).reshape(1, -1), count, 0) for role in ("initial_h", "initial_c"))
+        states = np.zeros((count, self.steps, self.hidden), kind)
+        for t in range(self.steps - 1, -1, -1) if self.reverse else range(self.steps):
+            if self.cell == "LSTM":
+                h, c = self._lstm(totals[:, t], r, h, c)
+            else:
+                h = self._gru(totals[:, t], r, last, h)
+            states[:, t] = h
+        return self.typed(c if self.part else states, inputs)
+
+    def _lstm(self, total: np.ndarray, r: np.ndarray, h: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        i, o, f, g = np.split(_add(total, r, h), 4, axis=1)
+        kept, new = exact.sigmoid(f) * c.astype(np.float64), exact.sigmoid(i) * exact.tanh(g)
+        cell = (kept + new).astype(h.dtype)
+        return (exact.sigmoid(o) * exact.tanh(cell)).astype(h.dtype), cell
+
+    def _gru(self, total: np.ndarray, r: np.ndarray, last: np.ndarray, h: np.ndarray) -> np.ndarray:
+        size = self.hidden
+        gates = exact.sigmoid(_add(total[:, : 2 * size], r[: 2 * size], h))
+        z, reset = gates[:, :size], gates[:, size:]
+        if self.linear_before_reset:
+            linear = _add(np.zeros((len(h), size)) + last, r[2 * size :], h)
+            n = exact.tanh(total[:, 2 * size :] + reset * linear)
+        else:
+            n = exact.tanh(_add(total[:, 2 * size :], r[2 * size :], (reset * h.astype(np.float64)).astype(h.dtype)))
+        return ((1.0 - z) * n + z * h.astype(np.float64)).astype(h.dtype)
+
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        """As `arithmetic/recurrent.py` says."""
+        if node.rescale is None:
+            return super().run_integer(inputs, node, graph)
+        form = node.form_as(Custom).by_role
+        x = inputs[0].reshape(-1, self.steps, self.size).astype(np.int64) - graph.type(node.inputs[0]).zero_point
+        if self.cell == "LSTM":
+            states, cell = lstm(x, form, self.reverse)
+        else:
+            states, cell = gru(x, form, self.reverse, self.linear_before_reset), np.zeros(0)
+        acc = (cell if self.part else states).reshape(len(x), -1)
+        return [node.requantize(acc, graph.type(node.output))]
+
+
+def _add(total: np.ndarray, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """total + weights @ x, in the order of the elements of x."""
+    total = total.copy()
+    for k in range(weights.shape[1]):
+        total += x[:, k, None].astype(np.float64) * weights[:, k]
+    return total
+
+
+memory_access("ArrayRecurrent")(whole)

@@ -1,0 +1,194 @@
+"""LSTM and GRU of ONNX files: imported and compared with ONNX Runtime, in floating point and in integers; what is refused."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from support.recurrent_cases import parameters
+
+import n2d2py
+from n2d2py.arithmetic import NumType
+from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.graph import Node, QuantGraph, QuantTensor
+from n2d2py.operators.arrays.recurrent import ArrayRecurrent
+from n2d2py.quant.contract import LayerTypes, quantize_layer, refused
+from n2d2py.quant.options import QuantOptions
+from n2d2py.reference.executor import run_graph
+from n2d2py.reference.to_onnx import to_onnx
+
+GATES = {"LSTM": 4, "GRU": 3}
+STEPS, SIZE, HIDDEN = 6, 5, 7
+
+
+def saved(path, cell: str, *, inputs=None, dims=(STEPS, 1, SIZE), more=None, **attributes):
+    """A file with one recurrent node; `inputs`: constants by name beside W, R and B; `more`: those that replace them."""
+    rng, count = np.random.default_rng(3), 2 if attributes.get("direction") == "bidirectional" else 1
+    rows = GATES[cell] * HIDDEN
+    constants = {
+        "W": rng.normal(0, 0.6, (count, rows, SIZE)),
+        "R": rng.normal(0, 0.5, (count, rows, HIDDEN)),
+        "B": rng.normal(0, 0.4, (count, 2 * rows)),
+        **(inputs or {}),
+        **(more or {}),
+    }
+    names = ["W", "R", "B", "lengths", "h0", "c0", "P"]
+    given = [name if name in constants else "" for name in names[: 7 if cell == "LSTM" else 5]]
+    outputs = ["y", "h", "c"][: 3 if cell == "LSTM" else 2]
+    node = helper.make_node(cell, ["x", *given], outputs, hidden_size=HIDDEN, **attributes)
+    stored = [
+        numpy_helper.from_array(np.asarray(v, np.int32 if name == "lengths" else np.float32), name)
+        for name, v in constants.items()
+    ]
+    graph = helper.make_graph(
+        [node],
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, dims)],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
+        stored,
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 9
+    onnx.save(model, path)
+    return path
+
+
+def runtime(model) -> onnxruntime.InferenceSession:
+    return onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+
+
+FORMS = {
+    "LSTM": ("LSTM", {}),
+    "LSTM reverse": ("LSTM", {"direction": "reverse"}),
+    "LSTM both": ("LSTM", {"direction": "bidirectional"}),
+    "GRU": ("GRU", {}),
+    "GRU linear": ("GRU", {"linear_before_reset": 1}),
+    "GRU reverse": ("GRU", {"direction": "reverse", "linear_before_reset": 1}),
+    "GRU both": ("GRU", {"direction": "bidirectional", "linear_before_reset": 1}),
+    "GRU both, not linear": ("GRU", {"direction": "bidirectional"}),
+}
+
+
+@pytest.mark.parametrize("initial", [False, True], ids=["from zero", "from a state"])
+@pytest.mark.parametrize(("cell", "attributes"), FORMS.values(), ids=FORMS)
+def test_as_onnx_runtime(tmp_path, cell, attributes, initial):
+    rng, count = np.random.default_rng(1), 2 if attributes.get("direction") == "bidirectional" else 1
+    states = {"h0": rng.uniform(-1, 1, (count, 1, HIDDEN))} if initial else {}
+    if initial and cell == "LSTM":
+        states["c0"] = rng.uniform(-2, 2, (count, 1, HIDDEN))
+    full = {"lengths": [STEPS]} if initial else {}
+    path = saved(tmp_path / "net.onnx", cell, inputs={**states, **full}, **attributes)
+    graph, x = import_onnx(path), rng.normal(size=(STEPS, 1, SIZE)).astype(np.float32)
+    wanted = runtime(path).run(None, {"x": x})
+    (name,) = graph.inputs
+    found = list(run_graph(graph, {name: x.reshape(graph.shape(name))}).values())
+    assert len(found) == len(wanted) == (3 if cell == "LSTM" else 2)
+    for mine, theirs in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(mine.reshape(-1), theirs.reshape(-1), atol=1e-5)
+    again = runtime(to_onnx(graph).SerializeToString())
+    for mine, theirs in zip(found, again.run(None, {again.get_inputs()[0].name: x.reshape(graph.shape(name))}), strict=True):
+        np.testing.assert_allclose(mine.reshape(-1), theirs.reshape(-1), atol=1e-5)
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("cell", ["LSTM", "GRU"])
+def test_last_state_alone(tmp_path, cell, named):
+    """The states of all steps are not given, or not read."""
+    path = saved(tmp_path / "net.onnx", cell)
+    model = onnx.load(path)
+    model.graph.node[0].output[0] = "y" if named else ""
+    kept = [value for value in model.graph.output if value.name == "h"]
+    del model.graph.output[:]
+    model.graph.output.extend(kept)
+    onnx.save(model, path)
+    x = np.random.default_rng(5).normal(size=(STEPS, 1, SIZE)).astype(np.float32)
+    graph = import_onnx(path)
+    (found,) = run_graph(graph, {graph.inputs[0]: x.reshape(graph.shape(graph.inputs[0]))}).values()
+    np.testing.assert_allclose(found.reshape(-1), runtime(path).run(None, {"x": x})[0].reshape(-1), atol=1e-5)
+
+
+@pytest.mark.parametrize("cell", ["LSTM", "GRU"])
+def test_batch_first_layout(tmp_path, cell):
+    """ONNX Runtime has no layout 1; the same numbers come in another order."""
+    first = import_onnx(saved(tmp_path / "a.onnx", cell, direction="bidirectional"))
+    second = import_onnx(saved(tmp_path / "b.onnx", cell, dims=(1, STEPS, SIZE), direction="bidirectional", layout=1))
+    x = np.random.default_rng(2).normal(size=STEPS * SIZE).astype(np.float32)
+    results = [
+        [y.reshape(-1) for y in run_graph(graph, {graph.inputs[0]: x.reshape(graph.shape(graph.inputs[0]))}).values()]
+        for graph in (first, second)
+    ]
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(
+    ("cell", "linear", "part"), [("LSTM", False, ""), ("LSTM", False, "cell"), ("GRU", True, ""), ("GRU", False, "")]
+)
+def test_integers_follow_real_numbers(cell, linear, part, reverse, bits):
+    op, rng = ArrayRecurrent(cell, 20, 16, 24, reverse, linear, part), np.random.default_rng(4)
+    params = parameters(op, rng)
+    x = rng.normal(size=(50, 20 * 16)).astype(np.float32)
+    node = Node("layer", op, ["x"], ["y"], params)
+    real = op.run([x], node)[0]
+    top = 2 ** (bits - 1) - 1
+    source, target = NumType(bits, scale=float(np.abs(x).max()) / top), NumType(bits, scale=float(np.abs(real).max()) / top)
+    made = quantize_layer(node, LayerTypes([source], target, QuantOptions(bits=bits)))
+    graph = QuantGraph(
+        "net", bits, {n: QuantTensor(n, (1, 1), k) for n, k in (("x", source), ("y", target))}, [made], ["x"], ["y"]
+    )
+    found = target.dequantize(op.run_integer([source.quantize(x.astype(np.float64))], made, graph)[0])
+    decibels = 10 * np.log10(np.mean(real.astype(np.float64) ** 2) / np.mean((found - real) ** 2))
+    assert decibels > (31 if bits == 8 else 60), decibels
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["CPP", "CPP_MCU"])
+@pytest.mark.parametrize("bits", [8, 16, -32])
+@pytest.mark.parametrize("cell", ["LSTM", "GRU"])
+def test_compiled_as_simulated(tmp_path, cell, bits, target):
+    """States of all steps of both directions, and the last ones."""
+    if target == "CPP_MCU" and (bits != 8 or shutil.which("qemu-arm") is None):
+        pytest.skip("one width on the simulated core")
+    path = saved(tmp_path / "net.onnx", cell, direction="bidirectional")
+    data = np.random.default_rng(6).normal(size=(20, STEPS * SIZE)).astype(np.float32)
+    exported = n2d2py.export(path, target, data=data, bits=bits, folder=tmp_path / "out")
+    assert n2d2py.compare(exported, 5).identical
+
+
+REFUSED = {
+    "clip": ("LSTM", {"clip": 3.0}, {}, "it clips its sums"),
+    "coupled gates": ("LSTM", {"input_forget": 1}, {}, "it couples its input and forget gates"),
+    "activations": ("GRU", {"activations": ["Sigmoid", "Relu"]}, {}, "its activations are Sigmoid, Relu"),
+    "peepholes": ("LSTM", {}, {"inputs": {"P": np.ones((1, 3 * HIDDEN))}}, "it has peephole weights"),
+    "short sequence": ("GRU", {}, {"inputs": {"lengths": [4]}}, "its sequence length 4 is not that of its input, 6"),
+    "batch": ("GRU", {}, {"dims": (STEPS, 2, SIZE)}, "it reads 2 sequences side by side"),
+    "weights": ("LSTM", {}, {"more": {"W": np.ones((1, 4 * HIDDEN, 3))}}, "do not fit its input of 5"),
+    "direction": ("LSTM", {"direction": "sideways"}, {}, "its direction is sideways"),
+}
+
+
+@pytest.mark.parametrize(("cell", "attributes", "form", "reason"), REFUSED.values(), ids=REFUSED)
+def test_refused(tmp_path, cell, attributes, form, reason):
+    path = saved(tmp_path / "net.onnx", cell, **form, **attributes)
+    with pytest.raises((N2D2Error, ErrorList)) as caught:
+        import_onnx(path)
+    (error,) = getattr(caught.value, "errors", [caught.value])
+    assert error.code == "E310" and reason in error.line(), error.line()
+
+
+def test_states_beyond_the_integers_are_refused():
+    op = ArrayRecurrent("LSTM", 2, 3, 4)
+    params = parameters(op, np.random.default_rng(0))
+    node = Node("layer", op, ["x"], ["y"], params)
+    assert refused(node) is None
+    node.params["initial_h"] = np.full(4, 1.5, np.float32)
+    assert "initial hidden state" in (refused(node) or "")
+    node.params["initial_h"], node.params["initial_c"] = np.zeros(4, np.float32), np.full(4, 16, np.float32)
+    assert "initial cell state" in (refused(node) or "")

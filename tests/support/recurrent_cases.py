@@ -1,0 +1,81 @@
+"""LSTM and GRU: one-layer networks over sizes, directions, types and rescales, in integers and in floating point. Seeded."""
+
+from __future__ import annotations
+
+from itertools import cycle
+
+import numpy as np
+
+from n2d2py.arithmetic import FLOAT32, FLOAT64, RESCALING_MODES, NumType
+from n2d2py.graph import Node
+from n2d2py.graph.forms import Real
+from n2d2py.operators.arrays.recurrent import ArrayRecurrent
+from n2d2py.operators.arrays.recurrent.op import GATES
+from n2d2py.quant.contract import LayerTypes, quantize_layer
+from n2d2py.quant.options import QuantOptions
+from support.attention_cases import SHIFTED
+from support.kernel_cases import S8, S16, U8, U16, Sweep
+from support.kernel_harness import Case
+
+__all__ = ["everything", "parameters"]
+
+CELLS = (("LSTM", False, ""), ("GRU", True, ""), ("GRU", False, ""), ("LSTM", False, "cell"))
+SIZES = (
+    (1, 1, 1),
+    (3, 5, 2),
+    (4, 3, 7),
+    (5, 16, 8),
+    (2, 17, 13),
+    (6, 9, 31),
+    (3, 33, 64),
+    (2, 40, 65),
+    (17, 4, 3),
+    (2, 3, 130),
+)
+"""Steps, inputs, hidden units."""
+KINDS = ((S8, S8), (U8, S8), (SHIFTED[0], U8), (S8, S16), (SHIFTED[1], SHIFTED[0]), (S16, S16), (U16, S8))
+
+
+def parameters(op: ArrayRecurrent, rng: np.random.Generator, spread: float = 1.0) -> dict[str, np.ndarray]:
+    """Parameters whose gates reach some -3 to 3, times `spread`."""
+    rows, hidden = GATES[op.cell] * op.hidden, op.hidden
+    drawn = {
+        "input_weights": rng.normal(0, spread / op.size**0.5, (rows, op.size)),
+        "recurrent_weights": rng.normal(0, spread / hidden**0.5, (rows, hidden)),
+        "gate_bias": rng.normal(0, spread / 2, rows),
+        "recurrent_bias": rng.normal(0, spread / 2, hidden) * (op.cell == "GRU" and op.linear_before_reset),
+        "initial_h": rng.uniform(-1, 1, hidden),
+        "initial_c": rng.uniform(-2, 2, hidden) * (op.cell == "LSTM"),
+    }
+    return {role: values.astype(np.float32) for role, values in drawn.items()}
+
+
+def everything(seed: int, every: int = 1) -> list[Case]:
+    """All sizes of all cells in integers, some in floating point."""
+    sweep, kinds, modes, made = Sweep(seed), cycle(KINDS), cycle(RESCALING_MODES), []
+    for at, (steps, size, hidden) in enumerate(SIZES):
+        for cell, linear, part in CELLS:
+            op = ArrayRecurrent(cell, steps, size, hidden, len(made) % 3 == 1, linear, part)
+            params = parameters(op, sweep.rng, (1.0, 6.0, 0.1)[at % 3])
+            made.append(_integers(sweep, op, params, *next(kinds), next(modes)))
+            if at % 3 == 0:
+                made.append(_reals(sweep, op, params, (FLOAT32, FLOAT64)[at % 2]))
+    return made[::every]
+
+
+def _integers(sweep: Sweep, op: ArrayRecurrent, params: dict, x: NumType, y: NumType, mode: str) -> Case:
+    x, y = x.with_scale(3 / x.qmax), y.with_scale((2.0 if op.part else 1.0) / y.qmax)
+    bits = 16 if x.bits == 16 else 8
+    types = LayerTypes([x], y, QuantOptions(rescaling=mode, bits=bits))
+    node = quantize_layer(Node("layer", op, ["x"], ["y"], params), types)
+    own = {"form": node.form, "rescale": node.rescale, "clamp": node.clamp, "bound": node.bound}
+    size = op.steps * op.size
+    graph = sweep.graph(op, {"x": ((1, size), x)}, ((1, op.output_size()), y), **own)
+    return sweep.case(f"{op} {x.name} to {y.name} {mode}", graph, {"x": sweep.stored((1, size), x)}, "apart")
+
+
+def _reals(sweep: Sweep, op: ArrayRecurrent, params: dict, kind: NumType) -> Case:
+    size = op.steps * op.size
+    form = Real({role: values.astype(kind.dtype) for role, values in params.items()})
+    graph = sweep.graph(op, {"x": ((1, size), kind)}, ((1, op.output_size()), kind), form=form)
+    return sweep.case(f"{op} {kind.name}", graph, {"x": sweep.stored((1, size), kind)}, "apart")
