@@ -69,7 +69,7 @@ REFUSED = [
         "E204",
         "Fc 'y': weights for 3 inputs do not fit an input of 4 elements (4)",
     ),
-    ("float[4,4] x", 'y = Einsum <equation = "ii->i"> (x)', "", 17, "E310", "the operator is not supported"),
+    ("float[4,4] x", 'y = Einsum <equation = "ii->i"> (x)', "", 17, "E310", "its equation takes a diagonal"),
     ("float[1,4] x", 'y = Einsum <equation = "ab,ab,ab->ab"> (x,x,x)', "", 17, "E310", "it has 3 operands"),
     ("float[1,4] x", 'y = Einsum <equation = "ab,cd->ab"> (x,x)', "", 17, "E310", "its equation sums an operand alone"),
     (
