@@ -51,10 +51,10 @@ def test_two_networks_in_a_cmake_project(tmp_path):
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed")
     _, run, installed = run_page("tutorials/cmake_project.md", tmp_path)
-    assert run.splitlines()[-1] == "LeNet 4864 bytes, MobileNet 8448 bytes"
+    assert run.splitlines()[-1] == "LeNet 1632 bytes, MobileNet 8448 bytes"
     flags = installed.splitlines()[-1].split()
     assert "-lLeNet" in flags
-    (tmp_path / "one.cpp").write_text("#include <LeNet.hpp>\nint main() { return LeNet::ArenaBytes == 4864 ? 0 : 1; }\n")
+    (tmp_path / "one.cpp").write_text("#include <LeNet.hpp>\nint main() { return LeNet::ArenaBytes == 1632 ? 0 : 1; }\n")
     subprocess.run(["g++", "one.cpp", *flags, "-o", "one"], cwd=tmp_path, check=True)
     subprocess.run(["./one"], cwd=tmp_path, check=True)
 

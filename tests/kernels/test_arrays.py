@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support import array_cases
+from support import array_cases, recurrent_cases
 from support import kernel_harness as harness
 from support.kernel_sweep import SLOW_BUILDS, need
 
@@ -22,6 +22,7 @@ def test_every_function_is_on_the_sweep():
     nodes = [case.node.op for case in array_cases.everything(2)]
     assert {op.function for op in nodes if op.kind == "ArrayMap"} >= set(MAP_FUNCTIONS)
     assert {op.function for op in nodes if op.kind == "ArrayReduce"} == set(REDUCTIONS)
+    nodes += [case.node.op for case in recurrent_cases.everything(2, 11)]
     assert {op.kind for op in nodes} == {made.kind for made in array_cases.ArrayOp.__subclasses__()}
 
 
