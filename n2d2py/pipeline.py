@@ -212,7 +212,9 @@ def _project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOp
     network, target = quantized.network, _target(options)
     if options.export.target in target.aliases:
         log.notice("-export %s: this export is %s here", options.export.target, target.name)
-    memory = plan_stage(quantized.graph, network.params, target.adds_residuals) if target.needs_plan else None
+    memory = (
+        plan_stage(quantized.graph, network.params, target.adds_residuals, target.scratch_needs) if target.needs_plan else None
+    )
     graph = memory.graph if memory else quantized.graph
     chosen, positions = exported_stimuli(tested, options.export.stimuli)
     stored = stored_stimuli(network, graph, chosen)

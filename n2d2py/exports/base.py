@@ -17,6 +17,7 @@ from n2d2py.graph.inputs import PixelMap
 from n2d2py.ini.schema import Schema
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
+from n2d2py.memory.scratch import ScratchNeed
 from n2d2py.runtime.runner import Runner
 
 ResultT = TypeVar("ResultT")
@@ -194,6 +195,10 @@ class Target(Generic[ResultT]):
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
         """Of the parameters that it reads, those that others, or the precision `bits` (-nbbits), leave without effect, each with the
         reason."""
+        return {}
+
+    def scratch_needs(self, graph: QuantGraph, plan: MemoryPlan, parameters: Mapping[str, Any]) -> Mapping[str, ScratchNeed]:
+        """What its kernels need in the arena while a layer runs, by layer, in a plan of the tensors."""
         return {}
 
     def prepare(self, request: ExportRequest) -> Prepared[ResultT]:

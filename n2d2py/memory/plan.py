@@ -133,7 +133,8 @@ class MemoryPlan:
 
     `options` are the planner's settings by their export-parameter names, for reports. `bound`: no
     plan with the same concatenations in place can be smaller, in units of the buffer alignment;
-    None where the strategy knows no bound.
+    None where the strategy knows no bound. `tensor_arena_bytes`: the arena before scratch made it larger, for which the bound
+    is; None where no scratch was placed.
     """
 
     strategy: str
@@ -143,6 +144,7 @@ class MemoryPlan:
     ops: dict[str, OpPlan] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     bound: int | None = None
+    tensor_arena_bytes: int | None = None
 
     def op(self, name: str) -> OpPlan:
         """How an operator runs."""

@@ -83,11 +83,13 @@ def _fit_memory(
     for params in (network.params, network.params.over({"MemoryBudget": budget})):
         for way in ways if params is network.params else ways[-2:]:
             try:
-                plan = planned(typed[way], params, target.adds_residuals).plan
+                plan = planned(typed[way], params, target.adds_residuals, target.scratch_needs).plan
             except N2D2Error as error:
                 if error.code != "E607":
                     raise
-                smallest = planned(typed[way], network.params.over({"MemoryBudget": 0}), target.adds_residuals).plan
+                smallest = planned(
+                    typed[way], network.params.over({"MemoryBudget": 0}), target.adds_residuals, target.scratch_needs
+                ).plan
                 sizes.append(smallest.arena_bytes)
                 continue
             sizes.append(plan.arena_bytes)
@@ -209,7 +211,9 @@ class _Search:
     def _bytes(self, graph: QuantGraph) -> dict[str, int]:
         """Bytes of constants by layer in the export of a typed network."""
         params: Params = self._network.params
-        memory = planned(graph, params, self._target.adds_residuals) if self._target.needs_plan else None
+        memory = (
+            planned(graph, params, self._target.adds_residuals, self._target.scratch_needs) if self._target.needs_plan else None
+        )
         request = export_request(self._network, memory.graph if memory else graph, memory, StoredStimuli(), {})
         prepared = self._target.prepare(request)
         prepared.check()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
@@ -15,6 +16,7 @@ from n2d2py.memory.modes import MODES, plan_mode
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.planning import plan_memory
 from n2d2py.memory.problem import MemoryProblem
+from n2d2py.memory.scratch import ScratchNeed, place_scratch
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strategies import DEFAULT_STRATEGY
 from n2d2py.memory.stream import StreamPlanner
@@ -23,6 +25,8 @@ from n2d2py.passes.integer.residual_add import addable, fuse_residual_adds
 
 WITH_SUMS = ("OptimizeOverlap", "OptimizeReorder", "OptimizeOptimal")
 """Strategies that can lay a sum over its operand without a layer of its own."""
+ScratchNeeds = Callable[[QuantGraph, MemoryPlan, Mapping[str, Any]], Mapping[str, ScratchNeed]]
+"""What the layers of a plan need in scratch, by name, under the export parameters."""
 _WHOLE = MODES[:2]
 """The modes in which no layer runs line by line."""
 
@@ -36,13 +40,16 @@ class PlannedNetwork:
     plan: MemoryPlan
 
 
-def plan_stage(graph: QuantGraph, params: Params, adds_residuals: bool = False) -> PlannedNetwork:
+def plan_stage(
+    graph: QuantGraph, params: Params, adds_residuals: bool = False, scratch: ScratchNeeds | None = None
+) -> PlannedNetwork:
     """As `planned`, and says what it found."""
-    found = planned(graph, params, adds_residuals)
+    found = planned(graph, params, adds_residuals, scratch)
     plan = found.plan
     log.notice(
-        "arena: %s bytes for %s of tensors (%s%s), checked",
+        "arena: %s bytes%s for %s of tensors (%s%s), checked",
         f"{plan.arena_bytes:,}",
+        _growth_text(plan),
         f"{found.problem.tensor_bytes:,}",
         plan.options.get("MemoryMode", plan.strategy),
         _bound_text(plan),
@@ -50,9 +57,12 @@ def plan_stage(graph: QuantGraph, params: Params, adds_residuals: bool = False) 
     return found
 
 
-def planned(graph: QuantGraph, params: Params, adds_residuals: bool = False) -> PlannedNetwork:
+def planned(
+    graph: QuantGraph, params: Params, adds_residuals: bool = False, scratch: ScratchNeeds | None = None
+) -> PlannedNetwork:
     """Plans the arena of a typed network by the export parameters; `adds_residuals`: the export's convolutions can do sums, and the
-    network becomes one with such convolutions where that needs no more memory.
+    network becomes one with such convolutions where that needs no more memory. `scratch`: what the kernels of the export need
+    while they run gets a place in the arena too.
 
     Raises:
         N2D2Error: E60x; a plan that would overwrite a live byte is refused by the checker.
@@ -66,6 +76,9 @@ def planned(graph: QuantGraph, params: Params, adds_residuals: bool = False) -> 
         graph = other if problem is fused else graph
     else:
         plan = _plan(problem, params)
+    if scratch is not None:
+        budget = params["MemoryBudget"]
+        problem, plan = place_scratch(problem, plan, scratch(graph, plan, params.as_dict()), budget if budget > 0 else None)
     refuse_violations(check_plan(problem, plan))
     return PlannedNetwork(graph, problem, plan)
 
@@ -186,9 +199,15 @@ def _include_output(params: Params) -> bool | None:
     return {"auto": None, "0": False, "1": True}[params["IncludeOutputInBuffer"]]
 
 
+def _growth_text(plan: MemoryPlan) -> str:
+    """By how much scratch made the arena larger."""
+    growth = plan.arena_bytes - (plan.tensor_arena_bytes or plan.arena_bytes)
+    return f", of which {growth:,} for scratch," if growth else ""
+
+
 def _bound_text(plan: MemoryPlan) -> str:
     """What is known about smaller plans of the same kind."""
     if plan.bound is None:
         return ""
-    gap = plan.arena_bytes - plan.bound
+    gap = (plan.tensor_arena_bytes or plan.arena_bytes) - plan.bound
     return ", smallest" if gap <= 0 else f", at least {plan.bound:,}, gap {gap / plan.bound:.1%}"

@@ -19,9 +19,13 @@ from support.kernel_winograd import FORCED, SETS
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.identifiers import Identifiers
-from n2d2py.exports.cpp.layer import layer_code
+from n2d2py.exports.cpp.layer import Layer, layer_code
+from n2d2py.exports.cpp.selection import winograd_geometry
 from n2d2py.exports.cpp.tiles import tile_constants, winograd_choices
-from n2d2py.exports.cpp.winograd import WinogradFacts, impossible, transformed, unprofitable
+from n2d2py.exports.cpp.winograd import WinogradFacts, impossible, transformed, unprofitable, winograd_scratch
+from n2d2py.graph import QuantGraph
+from n2d2py.memory.plan import MemoryPlan
+from n2d2py.memory.scratch import ScratchNeed
 
 KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8), (U8, S16), (S8, U16), (U8, NumType(32)))
 X86 = ("avx2", "sse4")
@@ -33,6 +37,12 @@ def forced(*layer) -> LayerCode:
     code = layer_code(*layer).choosing(FORCED)
     assert code.winograd is not None and code.winograd.sets == SETS, code.reason
     return code
+
+
+def needed(graph: QuantGraph, plan: MemoryPlan) -> dict[str, ScratchNeed]:
+    """The scratch of the Winograd form."""
+    layer = Layer.of(graph.nodes[0], graph, plan, Identifiers(graph))
+    return {layer.name: winograd_scratch(layer.values("weights").shape[1], winograd_geometry(layer))}
 
 
 def conv(sweep: cases.Sweep, channels: int, outputs: int, size, pads, kinds, layout: str, zero: int = 0) -> harness.Case:
@@ -115,6 +125,7 @@ def extreme_cases(seed: int) -> list[harness.Case]:
 def winograd(monkeypatch):
     """Lets the kernel harness use the Winograd form wherever there is one."""
     monkeypatch.setattr(harness, "layer_code", forced)
+    monkeypatch.setattr(harness, "scratch_needs", needed)
 
 
 @pytest.mark.parametrize("isa", X86)
@@ -203,7 +214,7 @@ def test_where_it_pays():
 
 def test_a_tile_chooses_the_form():
     case = conv(cases.Sweep(5), 16, 16, (8, 8), (1, 1, 1, 1), (U8, U8), "apart")
-    code = layer_code(case.node, case.graph, case.plan, Identifiers(case.graph))
+    code = layer_code(case.node, case.graph, MemoryPlan("case", 0, case.planes, ()), Identifiers(case.graph))
     assert code.winograd.sets == SETS and "Winograd" in code.implementation
     assert "n2d2::winograd<" in code.statement and "_transformed" in code.constants[-1].name
     for tile in ("avx2:direct", "avx2:6x1:8192", "neondot:4x1:8192 avx2:direct"):

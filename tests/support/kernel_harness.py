@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +20,11 @@ from n2d2py.exports.cpp.code import plane_struct
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import layer_code
 from n2d2py.exports.cpp.parts import Array
+from n2d2py.exports.cpp.scratch import scratch_needs
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import channels, height, width
-from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane
+from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, Scratch
+from n2d2py.memory.scratch import ALIGNMENT
 
 ROOT = Path(__file__).resolve().parents[2]
 WARNINGS = ["-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
@@ -43,10 +46,23 @@ class Case:
     exact: bool = False
     run: OpPlan = OpPlan()
 
-    @property
+    @cached_property
     def plan(self) -> MemoryPlan:
-        """The places of its tensors, and how it runs."""
-        return MemoryPlan("case", 0, self.planes, (), {self.node.name: self.run})
+        """The places of its tensors, how it runs, and behind them the scratch that its kernel asks for: by turns as little as it can do
+        with, what is enough, all that it can use.
+        """
+        plan = MemoryPlan("case", 0, self.planes, (), {self.node.name: self.run})
+        need = scratch_needs(self.graph, plan).get(self.node.name)
+        if need is None or self.run.scratch is not None:
+            return plan
+        size = (need.least, need.form, need.enough, need.most)[len(str(self)) % 4]
+        begin = -(-self.last // ALIGNMENT) * ALIGNMENT
+        return replace(plan, ops={self.node.name: replace(self.run, scratch=Scratch(begin, size))})
+
+    @property
+    def last(self) -> int:
+        """Where the tensors and partial results end."""
+        return max([int(self.useful(name).max()) for name in self.planes] + self.kept()) + 1
 
     @property
     def node(self) -> QuantNode:
@@ -100,10 +116,15 @@ class Case:
         size = channels(self.graph.shape(self.node.output)) * 8
         return [] if first is None else list(range(first, first + size))
 
+    @property
+    def scratch(self) -> tuple[int, ...]:
+        """Begin and end of the scratch that the kernel is given; () for none."""
+        found = self.plan.op(self.node.name).scratch
+        return () if found is None else (found.offset, found.offset + found.size)
+
     def arena(self) -> np.ndarray:
-        """The arena before the layer runs; exactly as long as its planes need."""
-        last = max([int(self.useful(name).max()) for name in self.planes] + self.kept()) + 1
-        arena = np.full(last, CANARY, np.uint8)
+        """The arena before the layer runs; exactly as long as its planes and its scratch need."""
+        arena = np.full(max([self.last, *self.scratch[-1:]]), CANARY, np.uint8)
         for name, array in self.inputs.items():
             dtype = self.graph.type(name).dtype
             arena[self.useful(name)] = np.ascontiguousarray(array.reshape(-1), dtype).view(np.uint8)
@@ -130,6 +151,7 @@ class Case:
                 f"C++ {found[index]}, Python {expected[index]}\n{self}"
             )
         changed = set(np.flatnonzero(before != after).tolist()) - set(self.useful(output).tolist()) - set(self.kept())
+        changed -= set(range(*self.scratch)) if self.scratch else set()
         assert not changed, f"bytes {sorted(changed)[:8]} outside the output were written\n{self}"
 
     def __str__(self) -> str:
@@ -202,11 +224,12 @@ int main(int argc, char** argv) {{
     std::FILE* const out = std::fopen(argv[2], "wb");
     if (!in || !out) return 3;
     for (const Entry& entry : entries) {{
-        unsigned char* const arena = static_cast<unsigned char*>(std::malloc(entry.bytes));
-        if (!arena || std::fread(arena, 1, entry.bytes, in) != entry.bytes) return 4;
+        unsigned char* const all = static_cast<unsigned char*>(std::malloc(entry.bytes + 63));
+        unsigned char* const arena = all + (64 - reinterpret_cast<std::size_t>(all) % 64) % 64;
+        if (!all || std::fread(arena, 1, entry.bytes, in) != entry.bytes) return 4;
         entry.run(arena);
         if (std::fwrite(arena, 1, entry.bytes, out) != entry.bytes) return 5;
-        std::free(arena);
+        std::free(all);
     }}
     return std::fclose(in) | std::fclose(out);
 }}
@@ -229,7 +252,17 @@ def compile_and_run(
         sources[1 + u].write_text("\n".join(source(case, i) for i, case in enumerate(cases) if i % units == u))
 
     def build(path: Path) -> None:
-        command(compiler, *WARNINGS, *flags, f"-I{ROOT / 'kernels'}", "-c", path, "-o", path.with_suffix(".o"))
+        command(
+            compiler,
+            *WARNINGS,
+            "-DN2D2_SCRATCH_MUST_FIT",
+            *flags,
+            f"-I{ROOT / 'kernels'}",
+            "-c",
+            path,
+            "-o",
+            path.with_suffix(".o"),
+        )
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(build, sources))

@@ -7,7 +7,7 @@
 // are intact. With Serial, threads share the work of one block: all windows are gathered before any of them stores; but where
 // more tiles than those of a block cover nothing that is still read (LineOrder), they are shared like those of any layer. What a line
 // of a layer that runs by lines (Streamed) stores covers nothing that it reads.
-// Stack: BlockBytes + 64, for a serial layer on several threads twice.
+// Scratch: BlockBytes + 64, for each thread; for a serial layer those of all groups, which its threads share.
 #ifndef N2D2_PANELS_PANEL_CONVOLUTION_HPP
 #define N2D2_PANELS_PANEL_CONVOLUTION_HPP
 
@@ -70,6 +70,12 @@ struct PanelConvolution {
     // whole ones and parts of two others. Rows are tiles, so that windows are gathered once; where the weights are many, groups.
     static N2D2_INLINE void shared(const Member& member, const unsigned char* in, unsigned char* out, int y, int first,
                                    int stop, const Stored* weights, const Sum* bias) {
+        Scratch<Cfg, int(BlockBytes) + 64>::run(in, out, member.self, [=](std::uint8_t* buffer) N2D2_INLINE_LAMBDA {
+            shared(member, in, out, y, first, stop, weights, bias, buffer);
+        });
+    }
+    static N2D2_INLINE void shared(const Member& member, const unsigned char* in, unsigned char* out, int y, int first,
+                                   int stop, const Stored* weights, const Sum* bias, std::uint8_t* buffer) {
         constexpr bool byTiles = Weights <= 524288;
         const int columns = byTiles ? int(Groups) : stop - first;
         const long units = static_cast<long>(Groups) * (stop - first), all = Cfg::Groups * units;
@@ -83,18 +89,18 @@ struct PanelConvolution {
             const int rows = part ? 1 : static_cast<int>(left / columns);
             const int to = part ? static_cast<int>(least(long(columns), column + left)) : columns;
             if (byTiles)
-                rectangle(in, out, y, first + row, first + row + rows, channels, column, to, weights, bias);
+                rectangle(in, out, y, first + row, first + row + rows, channels, column, to, weights, bias, buffer);
             else
-                rectangle(in, out, y, first + column, first + to, channels, row, row + rows, weights, bias);
+                rectangle(in, out, y, first + column, first + to, channels, row, row + rows, weights, bias, buffer);
             begin += part ? to - column : static_cast<long>(rows) * columns;
         }
     }
 
     // Tiles [begin, end) with the groups of panels [from, to).
     static N2D2_NOINLINE void rectangle(const unsigned char* in, unsigned char* out, int y, int begin, int end, int channels,
-                                        int from, int to, const Stored* weights, const Sum* bias) {
+                                        int from, int to, const Stored* weights, const Sum* bias, std::uint8_t* buffer) {
         for (; begin < end; begin += PerBlock)
-            Product::block(in, out, y, begin, least(end, begin + PerBlock), channels, from, to, weights, bias);
+            Product::block(in, out, y, begin, least(end, begin + PerBlock), channels, from, to, weights, bias, buffer);
     }
 
     static N2D2_INLINE void serial(const unsigned char* in, unsigned char* out, const Stored* weights, const Sum* bias) {
@@ -102,32 +108,38 @@ struct PanelConvolution {
         constexpr int all = Cfg::Groups * Groups, tilesOfBlock = least(int(PerBlock), int(Tiles));
         constexpr int parts = all >= 8 ? 1 : least(tilesOfBlock, 8 / all);
         constexpr bool parallel = Work >= N2D2_PARALLEL_WORK && Work / Blocks >= N2D2_PARALLEL_WORK / 4;
-        alignas(64) std::uint8_t buffer[Cfg::Groups * BlockBytes + 64];
-        std::uint8_t* const windows = buffer;
-        Team<parallel>::run([=](const Member& member) N2D2_INLINE_LAMBDA {
-            for (int step = 0; step < Tiles;) {
-                const int free = member.alone() ? 0 : together(step);
-                const int count = free > PerBlock ? free : least(int(PerBlock), Tiles - step);
-                const int begin = Cfg::Reverse ? Tiles - step - count : step;
-                step += count;
-                if (free > PerBlock) {
-                    shared(member, in, out, 0, begin, begin + count, weights, bias);
-                    member.wait();
-                    continue;
-                }
-                member.share(Cfg::Groups * parts, [=](int index) N2D2_INLINE_LAMBDA {
-                    part(in, begin, count, index / parts, index % parts, parts, windows);
+        Scratch<Cfg, (Ordered ? int(Cfg::Groups) * int(BlockBytes) : 0) + 64>::run(
+            in, out, 0, [=](std::uint8_t* windows) N2D2_INLINE_LAMBDA {
+                Team<parallel>::run([=](const Member& member) N2D2_INLINE_LAMBDA {
+                    for (int step = 0; step < Tiles;) {
+                        const int free = member.alone() ? 0 : together(step);
+                        const int count = free > PerBlock ? free : least(int(PerBlock), Tiles - step);
+                        const int begin = Cfg::Reverse ? Tiles - step - count : step;
+                        step += count;
+                        if (free > PerBlock) {
+                            shared(member, in, out, 0, begin, begin + count, weights, bias);
+                            member.wait();
+                            continue;
+                        }
+                        if (member.alone())  // what copying writes behind windows is written over by those that follow
+                            for (int channels = 0; channels < Cfg::Groups; ++channels)
+                                Im2col::im2col(in, 0, firstPixel(begin), firstPixel(begin + count), channels * C,
+                                               windows + channels * BlockBytes);
+                        else
+                            member.share(Cfg::Groups * parts, [=](int index) N2D2_INLINE_LAMBDA {
+                                part(in, begin, count, index / parts, index % parts, parts, windows);
+                            });
+                        member.wait();
+                        member.share(all * parts, [=](int index) N2D2_INLINE_LAMBDA {
+                            const int group = index / parts, first = begin + index % parts * count / parts;
+                            const int offset = (firstPixel(first) - firstPixel(begin)) * Window;
+                            Product::panels(windows + group / Groups * BlockBytes + offset, 0, first,
+                                            begin + (index % parts + 1) * count / parts, group, out, weights, bias);
+                        });
+                        member.wait();
+                    }
                 });
-                member.wait();
-                member.share(all * parts, [=](int index) N2D2_INLINE_LAMBDA {
-                    const int group = index / parts, first = begin + index % parts * count / parts;
-                    const int offset = (firstPixel(first) - firstPixel(begin)) * Window;
-                    Product::panels(windows + group / Groups * BlockBytes + offset, 0, first,
-                                    begin + (index % parts + 1) * count / parts, group, out, weights, bias);
-                });
-                member.wait();
-            }
-        });
+            });
     }
 
     // How many tiles from step `step` on, counted in the order in which they are made, cover nothing that is still read.
@@ -151,8 +163,8 @@ struct PanelConvolution {
 
     // The windows of one of `parts` parts of a block. What copying writes behind them belongs to the next part, so the
     // last window goes through a buffer of its own.
-    static N2D2_INLINE void part(const unsigned char* in, int begin, int count, int channels, int index, int parts,
-                                 std::uint8_t* windows) {
+    static N2D2_NOINLINE void part(const unsigned char* in, int begin, int count, int channels, int index, int parts,
+                                   std::uint8_t* windows) {
         const int first = firstPixel(begin + index * count / parts);
         const int last = firstPixel(begin + (index + 1) * count / parts) - 1;
         std::uint8_t* const to = windows + channels * BlockBytes + (first - firstPixel(begin)) * Window;

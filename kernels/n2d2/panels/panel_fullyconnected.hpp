@@ -1,9 +1,9 @@
 // Fully connected layer: panels of 16 outputs times one window, the whole input.
 //
 // The input is read in place when it is in one piece and in the form that the microkernel multiplies (microkernel.hpp); otherwise it is
-// first copied to the stack in that form. Layers are limited by the reading of their weights;
+// first copied to scratch (n2d2/scratch.hpp) in that form. Layers are limited by the reading of their weights;
 // groups of panels are independent.
-// Stack: the bytes of the input + 64, unless in place.
+// Scratch: the bytes of the input + 64, unless in place; where they have to be arranged first, those of a copy too.
 #ifndef N2D2_PANELS_PANEL_FULLYCONNECTED_HPP
 #define N2D2_PANELS_PANEL_FULLYCONNECTED_HPP
 
@@ -14,6 +14,7 @@
 #include "n2d2/panels/microkernel.hpp"
 #include "n2d2/parallel.hpp"
 #include "n2d2/plane.hpp"
+#include "n2d2/scratch.hpp"
 
 namespace n2d2 {
 
@@ -50,12 +51,14 @@ struct PanelFullyConnected {
         Groups = (Panels + Group - 1) / Group,
         LastGroup = Panels - (Groups - 1) * Group,
         InPlace = Traits::Whole && bool(Windows::Plain) && K % Each == 0,
-        Run = Traits::Whole  ? int(K) :
-              Traits::Packed ? W * C :
-                               int(C),  // contiguous inputs
+        Run = Traits::Whole ? int(K) :
+        Traits::Packed      ? W * C :
+                              int(C),  // contiguous inputs
         LineRuns = Traits::Packed ? 1 : int(W),
         Runs = Traits::Whole ? 1 : H * LineRuns,
-        Direct = int(Runs) == 1 || int(Run) % Windows::Unit == 0
+        Direct = int(Runs) == 1 || int(Run) % Windows::Unit == 0,
+        WindowBytes = (Windows::Bytes + 127) / 64 * 64,
+        BufferBytes = WindowBytes + (Direct ? 0 : Words * 4 + 64)
     };
     static_assert(!Cfg::Serial, "a fully connected layer cannot overwrite its input");
 
@@ -92,16 +95,17 @@ struct PanelFullyConnected {
             multiply(reinterpret_cast<const std::uint8_t*>(line<Input>(in, 0)), out, weights, bias);
             return;
         }
-        alignas(64) std::uint8_t buffer[InPlace ? 1 : int(Windows::Bytes) + 64];
-        if (Direct) {
-            copy<Windows>(in, buffer);
-        } else {
-            std::uint8_t raw[InPlace || Direct ? 64 : Words * 4 + 64];
-            std::memset(raw + (InPlace || Direct ? 0 : Words * 4 - 4), 0, 4);
-            copy<typename Windows::Raw>(in, raw);
-            Windows::arrange(raw, buffer);
-        }
-        multiply(buffer, out, weights, bias);
+        Scratch<Cfg, InPlace ? 64 : int(BufferBytes)>::run(in, out, 0, [=](std::uint8_t* buffer) N2D2_INLINE_LAMBDA {
+            if (Direct) {
+                copy<Windows>(in, buffer);
+            } else {
+                std::uint8_t* const raw = buffer + WindowBytes;
+                std::memset(raw + Words * 4 - 4, 0, 4);
+                copy<typename Windows::Raw>(in, raw);
+                Windows::arrange(raw, buffer);
+            }
+            multiply(buffer, out, weights, bias);
+        });
     }
 };
 

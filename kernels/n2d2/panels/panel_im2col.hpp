@@ -46,7 +46,7 @@ struct PanelIm2col {
         PixelBytes = Cfg::StrideWidth * C * static_cast<int>(sizeof(In)),
         // Whether every window can be had so.
         ByLines = Run && int(Size) == static_cast<int>(sizeof(In)) && KH * KW > 1 && KW* C % Each == 0 && PadLeft >= 0 &&
-                  Inside > 0 && int(Cfg::StrideHeight) <= KH
+            Inside > 0 && int(Cfg::StrideHeight) <= KH
     };
 
     // What the windows of output lines [y, end) read.
@@ -81,7 +81,7 @@ struct PanelIm2col {
                 im2colParts<Windows>(rows, x + i, channel, to + i * Window);
             return;
         }
-        constexpr int some = 16, pitch = Words * 4;
+        constexpr int pitch = Words * 4, some = largest(1, least(16, 512 / pitch));
         std::uint8_t raw[Direct ? 1 : some * pitch + 64];
         for (int begin = 0; begin < count; begin += some) {
             const int end = least(count, begin + some);

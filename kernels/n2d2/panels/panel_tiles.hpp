@@ -1,7 +1,7 @@
 // The matrix product of a convolution: pixels in tiles and blocks, outputs in groups of panels.
 //
 // The pixels of the output are one sequence of OH * OW, cut into tiles of nearly equal size, and these
-// into blocks. The windows of a block are first gathered into a buffer on the stack (PanelIm2col); then every group of panels
+// into blocks. The windows of a block are first gathered into scratch (n2d2/scratch.hpp, PanelIm2col); then every group of panels
 // is multiplied with every tile of the block. 1x1 windows that have it are read in place where they can; windows of several lines
 // can be read from a copy of the input lines instead (panel_lines.hpp).
 // A layer that runs by lines (Streamed) has the pixels of one line as its sequence.
@@ -15,6 +15,7 @@
 #include "n2d2/panels/panel_im2col.hpp"
 #include "n2d2/panels/panel_lines.hpp"
 #include "n2d2/residual.hpp"
+#include "n2d2/scratch.hpp"
 #include "n2d2/tuning.hpp"
 
 namespace n2d2 {
@@ -55,33 +56,40 @@ struct PanelTiles {
                                           Microkernel::tilePanels(Panels),  // panels of a tile
         Groups = (Panels + Group - 1) / Group,
         LastGroup = Panels - (Groups - 1) * Group,
-        TilePixels = TileOf<Cfg>::Pixels > 0 ? int(TileOf<Cfg>::Pixels) : Microkernel::tilePixels(Group),
         Ordered = Cfg::Serial && !Cfg::Streamed,
+        Flat = int(Input::Lines) >= H,
+        FlatOut = int(Output::Lines) >= OH,
+        Unpadded = Cfg::PadTop == 0 && Cfg::PadLeft == 0 && OH == H && OW == W,
+        InPlace = KH == 1 && KW == 1 && Unpadded && (Flat || Streamed) && bool(Windows::Plain) && C % Each == 0 && !Ordered,
+        // Bytes of windows of a group of channels; 0: no limit. Tiles become smaller where a tile of windows would not fit.
+        Given = ScratchOf<Cfg>::Bytes <= 0 ? 0 : largest(1, (ScratchOf<Cfg>::Bytes - 64) / (Ordered ? int(Cfg::Groups) : 1)),
+        Preferred = TileOf<Cfg>::Pixels > 0 ? int(TileOf<Cfg>::Pixels) : Microkernel::tilePixels(Group),
+        TilePixels = Given == 0 || InPlace ? int(Preferred) : least(int(Preferred), largest(2, Given / Window - 1)),
         // A line of its own for tiles where that is less work (panel_lines.hpp).
-        ByLines = !Ordered && LinesPay<Im2col, LineVectorOf<Microkernel>::Bytes, Pixels / OW, O, Group, TilePixels>::value,
+        ByLines = !Ordered && LinesPay<Im2col, LineVectorOf<Microkernel>::Bytes, Pixels / OW, O, Group, TilePixels>::value &&
+            (Given == 0 || Im2col::inputLines(least(2, Pixels / OW)) * Im2col::LineBytes <= Given),
         Run = ByLines ? int(OW) : int(Pixels),  // pixels that are cut into tiles
         RunTiles = (Run + TilePixels - 1) / TilePixels,
         Tiles = Pixels / Run * RunTiles,
         Small = Run / RunTiles,  // pixels of a tile
         Large = Run % RunTiles,  // of the first tiles of a run, which have one more
-        Flat = int(Input::Lines) >= H,
-        FlatOut = int(Output::Lines) >= OH,
-        Unpadded = Cfg::PadTop == 0 && Cfg::PadLeft == 0 && OH == H && OW == W,
-        InPlace = KH == 1 && KW == 1 && Unpadded && (Flat || Streamed) && bool(Windows::Plain) && C % Each == 0 && !Ordered,
         Weights = O * Im2col::K,
         // Bytes of windows that stay in a cache beside the weights; threads meet at the blocks of a serial layer.
-        Budget = TileOf<Cfg>::WindowBytes > 0 ? int(TileOf<Cfg>::WindowBytes) :
-                 Weights > 524288             ? 262144 :
-                 Ordered                      ? 65536 :
+        Wanted = TileOf<Cfg>::WindowBytes > 0 ? int(TileOf<Cfg>::WindowBytes) :
+        Weights > 524288                      ? 262144 :
+        Ordered                               ? 65536 :
                                                 24576,
+        Budget = Given > 0 ? least(int(Given), int(Wanted)) : int(Wanted),
+        LineBudget = TileOf<Cfg>::WindowBytes > 0 ? int(Wanted) : 32768,
         // Output lines of a block; one more where a share of a thread begins within a line.
-        BlockLines = largest(
-            1, largest(0, (TileOf<Cfg>::WindowBytes > 0 ? int(Budget) : 32768) / Im2col::LineBytes - Im2col::inputLines(2)) /
-                   Cfg::StrideHeight),
+        BlockLines =
+            largest(1, largest(0, (Given > 0 ? least(int(Given), int(LineBudget)) : int(LineBudget)) / Im2col::LineBytes -
+                                      Im2col::inputLines(2)) /
+                           Cfg::StrideHeight),
         PerBlock = ByLines ? BlockLines * RunTiles : largest(1, Budget / (Window * (Small + 1))),  // tiles of a block
         Blocks = (Tiles + PerBlock - 1) / PerBlock,
         BlockBytes = InPlace ? 1 :
-                     ByLines ? Im2col::inputLines(least(BlockLines + 1, Pixels / OW)) * Im2col::LineBytes :
+        ByLines              ? Im2col::inputLines(least(BlockLines + 1, Pixels / OW)) * Im2col::LineBytes :
                                Window * (Small + 1) * least(int(PerBlock), int(Tiles))
     };
     enum : long {
@@ -174,10 +182,9 @@ struct PanelTiles {
                                                      channel);
     }
 
-    // Tiles [begin, end) of a block with the groups of panels [from, to).
+    // Tiles [begin, end) of a block with the groups of panels [from, to); their windows go to `buffer`, BlockBytes + 64 bytes.
     static N2D2_INLINE void block(const unsigned char* in, unsigned char* out, int y, int begin, int end, int channels,
-                                  int from, int to, const Stored* weights, const Sum* bias) {
-        alignas(64) std::uint8_t buffer[BlockBytes + 64];
+                                  int from, int to, const Stored* weights, const Sum* bias, std::uint8_t* buffer) {
         if (ByLines)
             Im2col::im2colLines(in, y + firstPixel(begin) / OW, y + firstPixel(end - 1) / OW + 1, buffer);
         else if (!InPlace)

@@ -1,24 +1,26 @@
 // The Winograd convolution of winograd.hpp: inputs of a block transformed, 16 matrix products, outputs transformed.
 //
 // The output is one sequence of tiles of two by two pixels, line by line; the last column and the last line of tiles may
-// have one pixel. The inputs of a block of tiles are transformed into a buffer on the stack, [tile][16 positions][channels],
+// have one pixel. The inputs of a block of tiles are transformed into scratch (n2d2/scratch.hpp), [tile][16 positions][channels],
 // 16 bits each. Then, for each panel of 16 outputs and each group of some tiles, the products of all 16 positions are summed over the
 // channels, [position][tile][output] in 32 bits, and become outputs while they are in the cache.
 //
 // Line order: all inputs of a block are transformed before the first of its outputs is stored. Where the output
 // overlaps the input (Serial) a block has whole lines of tiles, and blocks come in order (with Reverse from the last): a pair of
 // output lines is stored while what later lines need is intact. Threads share the work of a block then; else each has a range of the
-// tiles, block by block.
+// tiles, block by block. Where scratch has no room for a line of tiles (Carried), the one line of inputs that the first stored line of a pair
+// may cover while the pair needs it is copied, and the tiles of the pair are made group by group.
 // A layer that runs by lines (Streamed) makes two lines at a time where it is asked for two, else one: the first lines of the tiles need
 // 12 of their 16 positions and three lines of inputs, 12 multiplications for two pixels instead of 18. Where its output lies over its
 // input it makes one at a time: what a line stores covers nothing that it reads.
-// Stack: BlockBytes, and 64 bytes for each product of a group of tiles.
+// Scratch: a pixel of the padding, 64 bytes for each product of a group of tiles, BlockBytes.
 //
 // Microkernel: vectors of inputs (Inputs, Lanes of them) and of sums (Sums, SumLanes of them) with what is done with them;
 // GroupTiles; what winograd_products.hpp wants; Finish, the epilogue of some pixels.
 #ifndef N2D2_PANELS_PANEL_WINOGRAD_HPP
 #define N2D2_PANELS_PANEL_WINOGRAD_HPP
 
+#include <cstddef>
 #include <cstring>
 
 #include "n2d2/output.hpp"
@@ -27,6 +29,7 @@
 #include "n2d2/parallel.hpp"
 #include "n2d2/plane.hpp"
 #include "n2d2/residual.hpp"
+#include "n2d2/scratch.hpp"
 
 namespace n2d2 {
 
@@ -60,41 +63,50 @@ struct PanelWinograd {
         Panels = (O + 15) / 16,
         LastOutputs = O - 16 * (Panels - 1),
         PanelBytes = 16 * Words * 64,  // of weights
-        Group = Microkernel::GroupTiles,
         Streamed = Cfg::Streamed,
         Ordered = Cfg::Serial && !Cfg::Streamed,
+        PadBytes = (C + 63) / 64 * 64,
+        Given = ScratchOf<Cfg>::Bytes <= 0 ? 0 : largest(1, ScratchOf<Cfg>::Bytes - PadBytes),  // 0: no limit
+        Carried = Ordered && Given > 0 && Given < 2048 + Columns* TileBytes,
+        CopyBytes = Carried ? ((W - 1) * static_cast<int>(Input::Stride) + C + 63) / 64 * 64 : 0,
+        GroupRoom = Ordered && !Carried ? (Given - Columns * TileBytes) / 1024 : (Given - CopyBytes) / (1024 + TileBytes),
+        Group = Given == 0 ? int(Microkernel::GroupTiles) : least(int(Microkernel::GroupTiles), largest(1, int(GroupRoom))),
+        ProductBytes = 1024 * Group,
         Most = Streamed ? int(Columns) : int(Tiles),  // tiles that are made together
-        Unit = Ordered ? int(Columns) : int(Group),
+        Unit = Ordered && !Carried ? int(Columns) : int(Group),
         // Inputs that stay in a cache beside the weights of a panel, or beside those of all where they are few.
-        Budget = Streamed ? 65536 : least(262144, largest(65536, C * 512)),
+        Wanted = Streamed ? 65536 : least(262144, largest(65536, C * 512)),
+        Budget = Given == 0 ? int(Wanted) : largest(1, least(int(Wanted), Given - ProductBytes)),
         AtMost = largest(1, Budget / (TileBytes * Unit)),  // units of a block
         Units = (Most + Unit - 1) / Unit,
         Blocks = (Units + AtMost - 1) / AtMost,
         PerBlock = (Units + Blocks - 1) / Blocks * Unit,  // tiles of a block
-        BlockTiles = least(int(PerBlock), int(Most)),
-        BlockBytes = BlockTiles * TileBytes
+        BlockTiles = Carried ? least(int(Group), int(Columns)) : least(int(PerBlock), int(Most)),
+        BlockBytes = BlockTiles * TileBytes,
+        ScratchBytes = PadBytes + CopyBytes + ProductBytes + BlockBytes,
+        Risk = Cfg::Reverse ? 3 : 0  // of the four lines of inputs of a pair the one that the pair may cover
     };
+    // Scratch: of all threads the pixel, then of each products, then inputs, in a serial layer those of the first thread for all.
+    typedef Scratch<Cfg, int(ScratchBytes)> Buffer;
     enum : long {
         TileWork = 16L * C * (O + 8),
-        InputEnd =
-            long(Input::Offset) + long(least(int(Input::Lines), int(H))) * W * Input::Stride * static_cast<long>(sizeof(In)),
+        InputEnd = long(Input::Offset) +
+            long(least(int(Input::Lines), int(H))) * W * Input::Stride * static_cast<long>(sizeof(In)),
         OutputEnd = long(Output::Offset) +
-                    long(least(int(Output::Lines), int(OH))) * OW * Output::Stride * static_cast<long>(sizeof(Out))
+            long(least(int(Output::Lines), int(OH))) * OW * Output::Stride * static_cast<long>(sizeof(Out))
     };
     // Whether the output may lie over the input: a plane that wraps and is no ring has a second part elsewhere.
     enum : bool {
         Parts = (int(Input::Lines) < H && long(Input::WrapOffset) != long(Input::Offset)) ||
-                (int(Output::Lines) < OH && long(Output::WrapOffset) != long(Output::Offset)),
+            (int(Output::Lines) < OH && long(Output::WrapOffset) != long(Output::Offset)),
         Over = Parts || (long(Input::Offset) < long(OutputEnd) && long(Output::Offset) < long(InputEnd))
     };
 
     // ---- inputs -----------------------------------------------------------------------------
-    // Those of tiles [begin, end), counted from output line `top` on.
+    // Those of tiles [begin, end), counted from output line `top` on; `copy`: what has the place of line Risk, or null.
     template <int TileLines>
-    static N2D2_NOINLINE void transform(const unsigned char* in, int top, int begin, int end, std::uint8_t* to) {
-        In pad[C];
-        for (int i = 0; i < C; ++i)
-            pad[i] = static_cast<In>(Cfg::InputZero);
+    static N2D2_NOINLINE void transform(const unsigned char* in, const In* pad, int top, int begin, int end, std::uint8_t* to,
+                                        const In* copy = nullptr) {
         int x = begin % Columns, y = top + begin / Columns * 2;
         for (; begin < end; x = 0, y += 2) {
             WinogradLines<In> lines;
@@ -102,7 +114,7 @@ struct PanelWinograd {
             for (int u = 0; u < TileLines + 2; ++u) {
                 const int from = y - Cfg::PadTop + u;
                 const bool inside = from >= 0 && from < H;
-                lines.at[u] = inside ? n2d2::line<Input>(in, from) : pad;
+                lines.at[u] = !inside ? pad : copy && u == Risk ? copy : n2d2::line<Input>(in, from);
                 lines.step[u] = inside ? Input::Stride : 0;
             }
             const int count = least(Columns - x, end - begin), left = 2 * x - Cfg::PadLeft;
@@ -113,6 +125,13 @@ struct PanelWinograd {
             to += static_cast<long>(count) * TileBytes;
             begin += count;
         }
+    }
+
+    static N2D2_INLINE const In* padding(std::uint8_t* scratch) {
+        In* const pad = reinterpret_cast<In*>(scratch);
+        for (int i = 0; i < C; ++i)
+            pad[i] = static_cast<In>(Cfg::InputZero);
+        return pad;
     }
 
     // ---- outputs ----------------------------------------------------------------------------
@@ -183,9 +202,8 @@ struct PanelWinograd {
     // ---- blocks -----------------------------------------------------------------------------
     // The outputs of a panel of tiles [begin, end), whose transformed inputs are at x; groups of nearly equal size.
     template <int Outputs, int TileLines>
-    static N2D2_INLINE void panel(const std::uint8_t* x, int top, int begin, int end, int output, unsigned char* out,
-                                  const std::int8_t* weights, const std::int32_t* bias) {
-        alignas(64) std::int32_t products[16 * Group * 16];
+    static N2D2_INLINE void panel(const std::uint8_t* x, std::int32_t* products, int top, int begin, int end, int output,
+                                  unsigned char* out, const std::int8_t* weights, const std::int32_t* bias) {
         const int count = end - begin, groups = (count + Group - 1) / Group;
         for (int group = 0; group < groups; ++group) {
             const int from = count * group / groups, size = count * (group + 1) / groups - from;
@@ -195,18 +213,21 @@ struct PanelWinograd {
         }
     }
     template <int TileLines>
-    static N2D2_INLINE void panel(const std::uint8_t* x, int top, int begin, int end, int index, unsigned char* out,
-                                  const std::int8_t* weights, const std::int32_t* bias) {
+    static N2D2_INLINE void panel(const std::uint8_t* x, std::uint8_t* scratch, int top, int begin, int end, int index,
+                                  unsigned char* out, const std::int8_t* weights, const std::int32_t* bias) {
+        std::int32_t* const products = reinterpret_cast<std::int32_t*>(scratch);
         const std::int8_t* const w = weights + static_cast<long>(index) * PanelBytes;
         if (index + 1 < Panels)
-            panel<16, TileLines>(x, top, begin, end, 16 * index, out, w, bias);
+            panel<16, TileLines>(x, products, top, begin, end, 16 * index, out, w, bias);
         else
-            panel<LastOutputs, TileLines>(x, top, begin, end, 16 * index, out, w, bias);
+            panel<LastOutputs, TileLines>(x, products, top, begin, end, 16 * index, out, w, bias);
     }
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
                                 const std::int32_t* bias) {
-        if (Ordered)
+        if (Carried)
+            carried(in, out, weights, bias);
+        else if (Ordered)
             serial(in, out, weights, bias);
         else
             shared<2>(in, out, 0, weights, bias);
@@ -228,21 +249,69 @@ struct PanelWinograd {
     static N2D2_INLINE void shared(const unsigned char* in, unsigned char* out, int top, const std::int8_t* weights,
                                    const std::int32_t* bias) {
         Team<(TileWork * Most / N2D2_SIMD_SPEED >= N2D2_PARALLEL_WORK)>::run([=](const Member& member) N2D2_INLINE_LAMBDA {
-            range<TileLines>(in, out, top, static_cast<int>(member.begin(Most, member.self)),
-                             static_cast<int>(member.begin(Most, member.self + 1)), weights, bias);
+            const int begin = static_cast<int>(member.begin(Most, member.self));
+            const int end = static_cast<int>(member.begin(Most, member.self + 1));
+            Buffer::run(in, out, member.self, [=](std::uint8_t* scratch) N2D2_INLINE_LAMBDA {
+                range<TileLines>(in, out, top, begin, end, weights, bias, scratch);
+            });
         });
     }
 
     // Tiles [begin, end), block by block.
     template <int TileLines>
     static N2D2_NOINLINE void range(const unsigned char* in, unsigned char* out, int top, int begin, int end,
-                                    const std::int8_t* weights, const std::int32_t* bias) {
-        alignas(64) std::uint8_t buffer[BlockBytes];
+                                    const std::int8_t* weights, const std::int32_t* bias, std::uint8_t* scratch) {
+        const In* const pad = padding(scratch);
+        std::uint8_t *const products = scratch + PadBytes, *const inputs = products + ProductBytes;
         for (; begin < end; begin += BlockTiles) {
             const int stop = least(end, begin + BlockTiles);
-            transform<TileLines>(in, top, begin, stop, buffer);
+            transform<TileLines>(in, pad, top, begin, stop, inputs);
             for (int index = 0; index < Panels; ++index)
-                panel<TileLines>(buffer, top, begin, stop, index, out, weights, bias);
+                panel<TileLines>(inputs, products, top, begin, stop, index, out, weights, bias);
+        }
+    }
+
+    // Pairs of lines in order; the threads share the tiles of one.
+    static N2D2_INLINE void carried(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
+                                    const std::int32_t* bias) {
+        Buffer::run(in, out, 0, [=](std::uint8_t* scratch) N2D2_INLINE_LAMBDA {
+            const In* const pad = padding(scratch);
+            std::uint8_t *const copy = scratch + PadBytes, *const own = copy + CopyBytes;
+            Team<(TileWork * Columns / N2D2_SIMD_SPEED >= N2D2_PARALLEL_WORK / 4)>::run(
+                [=](const Member& member) N2D2_INLINE_LAMBDA {
+                    if (member.self == 0)
+                        pairs(member, in, out, weights, bias, pad, copy, own);
+                    else
+                        pairsOfThread(member, in, out, weights, bias, pad, copy);
+                });
+        });
+    }
+    static N2D2_NOINLINE void pairsOfThread(const Member& member, const unsigned char* in, unsigned char* out,
+                                            const std::int8_t* weights, const std::int32_t* bias, const In* pad,
+                                            std::uint8_t* copy) {
+        alignas(64) std::uint8_t own[ProductBytes + BlockBytes];
+        pairs(member, in, out, weights, bias, pad, copy, own);
+    }
+    static N2D2_NOINLINE void pairs(const Member& member, const unsigned char* in, unsigned char* out,
+                                    const std::int8_t* weights, const std::int32_t* bias, const In* pad, std::uint8_t* copy,
+                                    std::uint8_t* products) {
+        constexpr int count = (OH + 1) / 2;
+        constexpr std::size_t lineBytes = static_cast<std::size_t>((W - 1) * static_cast<int>(Input::Stride) + C);
+        std::uint8_t* const inputs = products + ProductBytes;
+        for (int step = 0; step < count; ++step) {
+            const int pair = Cfg::Reverse ? count - 1 - step : step, risk = 2 * pair - Cfg::PadTop + Risk;
+            if (member.self == 0 && risk >= 0 && risk < H)
+                std::memcpy(copy, n2d2::line<Input>(in, risk), lineBytes);
+            member.wait();
+            int tile = pair * Columns + static_cast<int>(member.begin(Columns, member.self));
+            const int end = pair * Columns + static_cast<int>(member.begin(Columns, member.self + 1));
+            for (; tile < end; tile += BlockTiles) {
+                const int stop = least(end, tile + BlockTiles);
+                transform<2>(in, pad, 0, tile, stop, inputs, reinterpret_cast<const In*>(copy));
+                for (int index = 0; index < Panels; ++index)
+                    panel<2>(inputs, products, 0, tile, stop, index, out, weights, bias);
+            }
+            member.wait();
         }
     }
 
@@ -251,28 +320,45 @@ struct PanelWinograd {
                                    const std::int32_t* bias) {
         constexpr int parts = largest(1, least(8, BlockTiles / (2 * Group)));
         constexpr int splits = Panels >= 8 ? 1 : least(int(parts), 8 / Panels);
-        alignas(64) std::uint8_t buffer[BlockBytes];
-        std::uint8_t* const inputs = buffer;
-        Team<(TileWork * BlockTiles / N2D2_SIMD_SPEED >= N2D2_PARALLEL_WORK / 4)>::run(
-            [=](const Member& member) N2D2_INLINE_LAMBDA {
-                const int pieces = member.alone() ? 1 : splits;
-                for (int step = 0; step < Blocks; ++step) {
-                    const int begin = (Cfg::Reverse ? Blocks - 1 - step : step) * PerBlock;
-                    const int count = least(int(Tiles), begin + PerBlock) - begin;
-                    member.share(parts, [=](int index) N2D2_INLINE_LAMBDA {
-                        const int from = index * count / parts;
-                        transform<2>(in, 0, begin + from, begin + (index + 1) * count / parts,
-                                     inputs + static_cast<long>(from) * TileBytes);
-                    });
-                    member.wait();
-                    member.share(Panels * pieces, [=](int index) N2D2_INLINE_LAMBDA {
-                        const int from = index % pieces * count / pieces;
-                        panel<2>(inputs + static_cast<long>(from) * TileBytes, 0, begin + from,
-                                 begin + (index % pieces + 1) * count / pieces, index / pieces, out, weights, bias);
-                    });
-                    member.wait();
-                }
+        Buffer::run(in, out, 0, [=](std::uint8_t* scratch) N2D2_INLINE_LAMBDA {
+            const In* const pad = padding(scratch);
+            std::uint8_t *const own = scratch + PadBytes, *const inputs = own + ProductBytes;
+            Team<(TileWork * BlockTiles / N2D2_SIMD_SPEED >= N2D2_PARALLEL_WORK / 4)>::run(
+                [=](const Member& member) N2D2_INLINE_LAMBDA {
+                    if (member.self == 0)
+                        blocks(member, in, out, weights, bias, pad, inputs, own, splits);
+                    else
+                        blocksOfThread(member, in, out, weights, bias, pad, inputs, splits);
+                });
+        });
+    }
+    static N2D2_NOINLINE void blocksOfThread(const Member& member, const unsigned char* in, unsigned char* out,
+                                             const std::int8_t* weights, const std::int32_t* bias, const In* pad,
+                                             std::uint8_t* inputs, int splits) {
+        alignas(64) std::uint8_t own[ProductBytes];
+        blocks(member, in, out, weights, bias, pad, inputs, own, splits);
+    }
+    static N2D2_NOINLINE void blocks(const Member& member, const unsigned char* in, unsigned char* out,
+                                     const std::int8_t* weights, const std::int32_t* bias, const In* pad, std::uint8_t* inputs,
+                                     std::uint8_t* products, int splits) {
+        constexpr int parts = largest(1, least(8, BlockTiles / (2 * Group)));
+        const int pieces = member.alone() ? 1 : splits;
+        for (int step = 0; step < Blocks; ++step) {
+            const int begin = (Cfg::Reverse ? Blocks - 1 - step : step) * PerBlock;
+            const int count = least(int(Tiles), begin + PerBlock) - begin;
+            member.share(parts, [=](int index) N2D2_INLINE_LAMBDA {
+                const int from = index * count / parts;
+                transform<2>(in, pad, 0, begin + from, begin + (index + 1) * count / parts,
+                             inputs + static_cast<long>(from) * TileBytes);
             });
+            member.wait();
+            member.share(Panels * pieces, [=](int index) N2D2_INLINE_LAMBDA {
+                const int from = index % pieces * count / pieces;
+                panel<2>(inputs + static_cast<long>(from) * TileBytes, products, 0, begin + from,
+                         begin + (index % pieces + 1) * count / pieces, index / pieces, out, weights, bias);
+            });
+            member.wait();
+        }
     }
 };
 

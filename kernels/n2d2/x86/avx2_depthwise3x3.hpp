@@ -8,6 +8,9 @@
 #ifndef N2D2_X86_AVX2_DEPTHWISE3X3_HPP
 #define N2D2_X86_AVX2_DEPTHWISE3X3_HPP
 
+#include <new>
+
+#include "n2d2/scratch.hpp"
 #include "n2d2/x86/avx2.hpp"
 
 namespace n2d2 {
@@ -218,8 +221,8 @@ struct Depthwise3x3 {
     }
 };
 
-// The constants of a panel serve all lines of a band, or where lines have an order, all constants are made first.
-// Stack: where lines have an order, 384 bytes for each 16 channels.
+// The constants of a panel serve all lines of a band. Where lines have an order, those of as many panels as scratch (n2d2/scratch.hpp)
+// has room for are made first, 384 bytes for each 16 channels, and those of others for each line.
 template <class Cfg, class Kernel>
 struct Panels3x3 {
     typedef typename Cfg::Output Output;
@@ -233,24 +236,37 @@ struct Lines3x3 : Panels3x3<Cfg, Kernel> {
     typedef typename Base::Output Output;
     typedef typename Base::Whole Whole;
     typedef typename Base::Last Last;
-    enum : int { Panels = Base::Panels };
+    typedef typename Whole::Constants Constants;
+    enum : int {
+        Panels = Base::Panels,
+        Kept = ScratchOf<Cfg>::Base == 0 ? Panels - 1 : least(Panels - 1, ScratchOf<Cfg>::Bytes / int(sizeof(Constants)))
+    };
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* w, const std::int32_t* bias,
                                 const Rows& rows) {
-        typename Whole::Constants all[Panels > 1 ? Panels - 1 : 1];
+        Scratch<Cfg, largest(1, int(Kept)) * int(sizeof(Constants))>::run(
+            in, out, 0, [=](std::uint8_t* scratch) N2D2_INLINE_LAMBDA { lines(in, out, w, bias, rows, scratch); });
+    }
+    static N2D2_INLINE void lines(const unsigned char* in, unsigned char* out, const std::int8_t* w, const std::int32_t* bias,
+                                  const Rows& rows, std::uint8_t* scratch) {
+        for (int panel = 0; panel < Kept; ++panel)
+            (new (scratch + panel * static_cast<int>(sizeof(Constants))) Constants)->load(panel, w, bias);
         typename Last::Constants last;
-        for (int panel = 0; panel + 1 < Panels; ++panel)
-            all[panel].load(panel, w, bias);
         last.load(Panels - 1, w, bias);
-        const typename Whole::Constants* const whole = all;
+        const Constants* const whole = reinterpret_cast<const Constants*>(scratch);
         const typename Last::Constants* const rest = &last;
         const typename Kernel::Padding padding;
         Tasks<true, Output::Height, Panels, Kernel::lineWork(), Cfg::Reverse != 0, WindowOrder<Cfg> >::run(
             rows, [=](int y, int panel) N2D2_INLINE_LAMBDA {
-                if (panel + 1 < Panels)
-                    Whole::run(whole[panel], Kernel::window(in, y, padding), panel, line<Output>(out, y));
-                else
+                if (panel + 1 < Panels) {
+                    Constants made;
+                    const bool known = Kept + 1 >= Panels || panel < Kept;
+                    if (!known)
+                        made.load(panel, w, bias);
+                    Whole::run(known ? whole[panel] : made, Kernel::window(in, y, padding), panel, line<Output>(out, y));
+                } else {
                     Last::run(*rest, Kernel::window(in, y, padding), panel, line<Output>(out, y));
+                }
             });
     }
 };
@@ -276,9 +292,10 @@ struct Lines3x3<Cfg, Kernel, false> : Panels3x3<Cfg, Kernel> {
                 band<typename Base::Last>(in, begin, end, panel, out, w, bias, padding);
         });
     }
+    // A function of its own: the constants of both kinds of panels are not in one frame.
     template <class Part>
-    static N2D2_INLINE void band(const unsigned char* in, int begin, int end, int panel, unsigned char* out,
-                                 const std::int8_t* w, const std::int32_t* bias, const typename Kernel::Padding& padding) {
+    static N2D2_NOINLINE void band(const unsigned char* in, int begin, int end, int panel, unsigned char* out,
+                                   const std::int8_t* w, const std::int32_t* bias, const typename Kernel::Padding& padding) {
         typename Part::Constants constants;
         constants.load(panel, w, bias);
         for (; begin < end; ++begin)

@@ -50,6 +50,32 @@ def same_place(a: Plane, b: Plane) -> bool:
     )
 
 
+@dataclass(frozen=True)
+class LayerScratch:
+    """The scratch of a layer in the arena: `bytes` from `at` on, relative to the pointer of the output (`base` 1) or of the input (2).
+    0 bytes: the plan has none for it.
+    """
+
+    bytes: int = 0
+    at: int = 0
+    base: int = 0
+
+    @staticmethod
+    def of(node: QuantNode, plan: MemoryPlan) -> LayerScratch:
+        """That of a node; none where both its tensors lie with the caller, as nothing then tells it where the arena is."""
+        found = plan.op(node.name).scratch
+        if found is None or plan.op(node.name).partial is not None:
+            return LayerScratch()
+        if not plan.planes[node.output].external:
+            return LayerScratch(found.size, found.offset, 1)
+        return LayerScratch() if plan.planes[node.inputs[0]].external else LayerScratch(found.size, found.offset, 2)
+
+    @property
+    def constants(self) -> dict[str, int]:
+        """The enumerators of a config (`kernels/n2d2/scratch.hpp`)."""
+        return {"ScratchBytes": self.bytes, "ScratchBase": self.base, "ScratchAt": self.at} if self.bytes else {}
+
+
 @dataclass(frozen=True, eq=False)
 class Layer:
     """A node in its graph, with the types, names and storage of its tensors. It never changes.
@@ -61,6 +87,7 @@ class Layer:
         serial: whether the output overlaps an input, so that lines are stored in order.
         backwards: whether that order is from the last line, or element, to the first.
         run: how the layer runs, by the plan of the memory.
+        scratch: what its kernel may use of the arena.
         packs: whether weights of few bits are packed.
     """
 
@@ -76,6 +103,7 @@ class Layer:
     backwards: bool
     run: OpPlan = OpPlan()
     packs: bool = True
+    scratch: LayerScratch = LayerScratch()
 
     @staticmethod
     def of(node: QuantNode, graph: QuantGraph, plan: MemoryPlan, identifiers: Identifiers, packs: bool = True) -> Layer:
@@ -103,6 +131,7 @@ class Layer:
             bool(over) and run.backwards,
             run,
             packs,
+            LayerScratch.of(node, plan),
         )
 
     # ---- what it is -------------------------------------------------------------------------
@@ -242,7 +271,7 @@ class Layer:
         """A config of the layer. `constants` are completed with the direction of the lines wherever they have an order."""
         if "Serial" in constants:
             order = {"Serial": self.serial or self.streamed, "Reverse": self.backwards, "Streamed": self.streamed}
-            constants = {**constants, **order}
+            constants = {**constants, **order, **(self.scratch.constants if selection and selection.panels else {})}
         return LayerConfig(
             f"{self.identifier}_{suffix}",
             f"{self.name}: {description}",

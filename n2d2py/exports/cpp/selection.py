@@ -21,6 +21,9 @@ _LARGEST_RUN = 4608
 of a fully connected layer) on the stack."""
 
 
+_UNLIMITED = 1 << 62
+
+
 def _storage(layer: Layer, weights: np.ndarray, groups: int) -> Storage | None:
     """How the weights of a dense layer are packed."""
     if not (layer.packs and layer.integer and weights[0].size <= _LARGEST_RUN):
@@ -38,18 +41,7 @@ def select_kernel(layer: Layer, kernel: str, weights: np.ndarray, groups: int = 
     """
     dense = kernel != "depthwise"
     storage = _storage(layer, weights, groups) if packable and dense else None
-    inputs = weights.shape[-1] if dense else 1
-    facts = KernelFacts(
-        kernel,
-        layer.inputs[0],
-        layer.output,
-        _weight_type(layer, weights),
-        layer.sum_type(),
-        groups,
-        len(weights) // groups,
-        inputs,
-        weights[0].size // inputs,
-    )
+    facts = _facts(layer, kernel, weights, groups)
     found, reason = choose(facts)
     if found is None:
         return Selection(reason, storage=storage)
@@ -63,6 +55,46 @@ def select_kernel(layer: Layer, kernel: str, weights: np.ndarray, groups: int = 
     if storage is not None:
         reason += f"; weights of {storage.bits} bits, unpacked before they are multiplied"
     return Selection(reason, found.name, found.sets, isa, found.signed_sets, panels, sums, storage=storage)
+
+
+def _facts(layer: Layer, kernel: str, weights: np.ndarray, groups: int) -> KernelFacts:
+    inputs = weights.shape[-1] if kernel != "depthwise" else 1
+    return KernelFacts(
+        kernel,
+        layer.inputs[0],
+        layer.output,
+        _weight_type(layer, weights),
+        layer.sum_type(),
+        groups,
+        len(weights) // groups,
+        inputs,
+        weights[0].size // inputs,
+    )
+
+
+def has_panels(layer: Layer, kernel: str, weights: np.ndarray, groups: int = 1) -> bool:
+    """Whether a kernel on panels of weights fits; the arguments are those of `select_kernel`."""
+    return choose(_facts(layer, kernel, weights, groups))[0] is not None
+
+
+def winograd_geometry(layer: Layer) -> WinogradFacts:
+    """What the Winograd form of a convolution depends on."""
+    op, (lines, pixels) = layer.op, layer.output_shape[2:]
+    line = layer.over[0].line_bytes if layer.over else 0
+    bits, scratch = layer.inputs[0].bits, layer.scratch.bytes
+    return WinogradFacts(op.stride, op.dilation, op.groups, bits, (lines, pixels), layer.streamed, layer.serial, scratch, line)
+
+
+def winograd_pays(layer: Layer, weights: np.ndarray) -> bool:
+    """Whether the Winograd form is exact and faster where its scratch finds room; `weights` are (O, KH, KW, C)."""
+    geometry = replace(winograd_geometry(layer), scratch=_UNLIMITED)
+    return (
+        layer.integer
+        and weights.shape[1:3] == (3, 3)
+        and _storage(layer, weights, layer.op.groups) is None
+        and not impossible(weights, geometry)
+        and not unprofitable(weights, geometry)
+    )
 
 
 def vectors(layer: Layer) -> Selection:

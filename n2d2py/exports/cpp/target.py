@@ -17,13 +17,16 @@ from n2d2py.exports.cpp.parameters import LAYER_PARAMETERS, PARAMETERS, WEIGHTS_
 from n2d2py.exports.cpp.parts import Array
 from n2d2py.exports.cpp.project import Project, namespace_of
 from n2d2py.exports.cpp.runner import CompiledExport
+from n2d2py.exports.cpp.scratch import scratch_needs
 from n2d2py.exports.cpp.tiles import tile_constants, winograd_choices
 from n2d2py.exports.cpp.tune import tune_export, with_tiles
 from n2d2py.exports.cpp.view import LayerView
 from n2d2py.exports.registry import register
+from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import height, width
 from n2d2py.memory.parameters import N2D2_STRATEGIES
 from n2d2py.memory.plan import MemoryPlan
+from n2d2py.memory.scratch import ScratchNeed
 
 _ALIGNMENT = 64
 """Of every constant array."""
@@ -44,6 +47,12 @@ class CppTarget(Target[Project]):
     adds_residuals = True
     runner = CompiledExport
     project: type[Project] = Project
+
+    def scratch_needs(self, graph: QuantGraph, plan: MemoryPlan, parameters: Mapping[str, Any]) -> Mapping[str, ScratchNeed]:
+        """That of the SIMD kernels (`exports.cpp.scratch`)."""
+        if parameters["SIMD"] == "none":
+            return {}
+        return scratch_needs(graph, plan, bool(parameters["Winograd"]))
 
     def prepare(self, request: ExportRequest) -> Prepared[Project]:
         """E701 and E703 for layers and tensors, E704 for a network without layers, E705 for parameters.

@@ -8,17 +8,23 @@ import numpy as np
 
 from n2d2py.exports.cpp.isa import condition
 from n2d2py.exports.cpp.parts import Array, Call
+from n2d2py.memory.scratch import ScratchNeed
 
 _MATRIX = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.int64)
 """Twice Winograd's G: integers."""
 _LANES = 16
+_GROUP = 6
+_PRODUCTS = 1024
+"""Tiles of a group, at most, and bytes of the products of one with a panel."""
 _BUFFER = 262144
-"""Bytes of transformed inputs that a block may take of the stack."""
+"""Bytes of transformed inputs that a block may take of the stack, where the plan of the memory has no place for it."""
 
 
 @dataclass(frozen=True)
 class WinogradFacts:
-    """What a choice depends on beside the weights; `size` is (lines, pixels of a line) of the output."""
+    """What a choice depends on beside the weights; `size` is (lines, pixels of a line) of the output, `scratch` the bytes that the plan
+    leaves for it, 0 where the stack has room; `line` the bytes of a line of inputs that the output may cover.
+    """
 
     stride: tuple[int, ...]
     dilation: tuple[int, ...]
@@ -27,6 +33,8 @@ class WinogradFacts:
     size: tuple[int, int]
     streamed: bool
     serial: bool
+    scratch: int = 0
+    line: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,14 +89,35 @@ def impossible(weights: np.ndarray, geometry: WinogradFacts) -> str:
         return f"it has {geometry.groups} groups; it takes one"
     if geometry.bits != 8:
         return f"its inputs have {geometry.bits} bits; it takes 8"
-    if geometry.serial and not geometry.streamed and (geometry.size[1] + 1) // 2 * 32 * _depth(weights) > _BUFFER:
+    ordered = geometry.serial and not geometry.streamed
+    if ordered and not geometry.scratch and (geometry.size[1] + 1) // 2 * 32 * _depth(weights) > _BUFFER:
         return f"a pair of its lines needs more than {_BUFFER // 1024} KB of stack"
+    least = winograd_scratch(weights.shape[-1], geometry).least
+    if 0 < geometry.scratch < least:
+        return f"the plan of the memory leaves {geometry.scratch} bytes for its transformed inputs; it needs {least}"
     # Inputs are bytes from 0 to 255 (signed ones + 128), on ARM from -128 to 127. Four times a sum has to fit into 32 bits; all before is
     # modulo 2^32.
     rows = weights.reshape(len(weights), -1).astype(np.int64)
     sides = np.maximum(rows, 0).sum(axis=1), np.maximum(-rows, 0).sum(axis=1)
     reach = 4 * max(255 * int(np.maximum(*sides).max()), 128 * int(np.add(*sides).max()))
     return "" if reach < 2**31 else "four times its sums may exceed 32 bits"
+
+
+def winograd_scratch(channels: int, geometry: WinogradFacts) -> ScratchNeed:
+    """Bytes of `kernels/n2d2/panels/panel_winograd.hpp`: a pixel, the products of a group of up to six tiles, transformed inputs of that
+    many, or of a pair of lines where lines have an order; for fewer tiles a copy of a line of inputs. Two tiles of a group
+    are as fast as six.
+    """
+    tile, pixel = 32 * (-(-channels // _LANES) * _LANES), -(-channels // 64) * 64
+    columns = (geometry.size[1] + 1) // 2
+    tiles = columns if geometry.streamed else columns * ((geometry.size[0] + 1) // 2)
+    ordered, group = geometry.serial and not geometry.streamed, min(_GROUP, tiles)
+    unit = columns if ordered else group
+    whole = min(tiles * tile, max(65536, unit * tile))
+    copy = -(-geometry.line // 64) * 64 if ordered else 0
+    least = pixel + copy + _PRODUCTS + tile
+    enough = max(least, pixel + copy + min(2, group) * (_PRODUCTS + tile))
+    return ScratchNeed(least, least, enough, max(enough, pixel + _GROUP * _PRODUCTS + max(whole, unit * tile)))
 
 
 def unprofitable(weights: np.ndarray, geometry: WinogradFacts) -> str:

@@ -15,7 +15,10 @@ from n2d2py.exports.mcu.project import McuProject
 from n2d2py.exports.mcu.runner import BoardExport
 from n2d2py.exports.mcu.steady import varying_layers
 from n2d2py.exports.registry import register
+from n2d2py.graph import QuantGraph
 from n2d2py.ini.schema import Schema
+from n2d2py.memory.plan import MemoryPlan
+from n2d2py.memory.scratch import ScratchNeed
 
 
 class McuTarget(CppTarget):
@@ -45,6 +48,10 @@ class McuTarget(CppTarget):
             "varying_time": varying_layers(request.graph),
             "arena_bytes": max(1, request.memory_plan.arena_bytes),
         }
+
+    def scratch_needs(self, graph: QuantGraph, plan: MemoryPlan, parameters: Mapping[str, Any]) -> Mapping[str, ScratchNeed]:
+        """None: its kernels have their windows on the stack, which `NAME_STACK_BYTES` bounds."""
+        return {}
 
     def prepare(self, request: ExportRequest) -> Prepared[Project]:
         """As for CPP; E704 for a network that computes in floating point."""

@@ -5,23 +5,50 @@ from __future__ import annotations
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
 from n2d2py.exports.cpp.layer import Layer, cpp, window
-from n2d2py.exports.cpp.selection import depthwise_for_cores, for_cores, pack, select_kernel, winograd
-from n2d2py.exports.cpp.winograd import WinogradFacts
+from n2d2py.exports.cpp.scratch import depthwise_scratch, scratch, windows_scratch
+from n2d2py.exports.cpp.selection import (
+    depthwise_for_cores,
+    for_cores,
+    has_panels,
+    pack,
+    select_kernel,
+    winograd,
+    winograd_geometry,
+    winograd_pays,
+)
+from n2d2py.exports.cpp.winograd import winograd_scratch
+from n2d2py.memory.scratch import ScratchNeed
+
+
+@scratch("Conv")
+def needed(layer: Layer, may_winograd: bool) -> ScratchNeed | None:
+    """Windows of a dense convolution, and the tiles of its Winograd form; the constants of a depthwise one."""
+    op, weights = layer.op, layer.values("weights")
+    if op.is_depthwise(layer.node):
+        return depthwise_scratch(layer) if has_panels(layer, "depthwise", weights[:, 0], op.groups) else None
+    values = weights.transpose(0, 2, 3, 1)
+    if not has_panels(layer, "convolution", values, op.groups):
+        return None
+    direct = windows_scratch(layer, values.shape[1:3], op.groups)
+    if not (may_winograd and winograd_pays(layer, values)):
+        return direct
+    form = winograd_scratch(values.shape[-1], winograd_geometry(layer))
+    return ScratchNeed(
+        direct.least, max(direct.least, form.least), max(direct.enough, form.enough), max(direct.most, form.most)
+    )
 
 
 @cpp("Conv")
 def lower(layer: Layer) -> LayerCode:
     """The C++ of a convolution; weights arrive as (O, C / groups, KH, KW)."""
     op, weights, kind = layer.op, layer.values("weights"), layer.inputs[0]
-    lines, pixels = layer.output_shape[2:]
     if op.is_depthwise(layer.node):
         kernel, values = "depthwise", weights[:, 0].transpose(1, 2, 0)
         selection = depthwise_for_cores(layer, select_kernel(layer, kernel, weights[:, 0], op.groups), weights[:, 0])
     else:
         kernel, values = "convolution", weights.transpose(0, 2, 3, 1)
-        geometry = WinogradFacts(op.stride, op.dilation, op.groups, kind.bits, (lines, pixels), layer.streamed, layer.serial)
         selection = select_kernel(layer, kernel, values, op.groups, packable=True)
-        selection = winograd(layer, selection, values, geometry)
+        selection = winograd(layer, selection, values, winograd_geometry(layer))
         selection = for_cores(layer, selection, values, op.groups)
     packed = pack(layer, selection, values)
     config = layer.config(

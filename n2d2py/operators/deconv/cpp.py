@@ -8,7 +8,20 @@ from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
 from n2d2py.exports.cpp.layer import Layer, cpp, window
 from n2d2py.exports.cpp.parts import Call
-from n2d2py.exports.cpp.selection import pack, select_kernel
+from n2d2py.exports.cpp.scratch import scratch, windows_scratch
+from n2d2py.exports.cpp.selection import has_panels, pack, select_kernel
+from n2d2py.memory.scratch import ScratchNeed
+
+
+@scratch("Deconv")
+def needed(layer: Layer, _: bool) -> ScratchNeed | None:
+    """The windows of the phase with the most taps."""
+    op, weights = layer.op, layer.values("weights")
+    if op.is_depthwise(layer.node) or not _has_phases(layer):
+        return None
+    if not has_panels(layer, "convolution", weights.transpose(0, 2, 3, 1)):
+        return None
+    return windows_scratch(layer, (-(-weights.shape[2] // op.stride[0]), -(-weights.shape[3] // op.stride[1])))
 
 
 @cpp("Deconv")

@@ -5,8 +5,16 @@ from __future__ import annotations
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
 from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.exports.cpp.selection import for_cores, pack, select_kernel
+from n2d2py.exports.cpp.scratch import input_scratch, scratch
+from n2d2py.exports.cpp.selection import for_cores, has_panels, pack, select_kernel
 from n2d2py.graph.shapes import channels, height, width
+from n2d2py.memory.scratch import ScratchNeed
+
+
+@scratch("Fc")
+def needed(layer: Layer, _: bool) -> ScratchNeed | None:
+    """The input as a window."""
+    return input_scratch(layer) if has_panels(layer, "fullyConnected", layer.values("weights")) else None
 
 
 @cpp("Fc")

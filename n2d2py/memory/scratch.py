@@ -1,0 +1,88 @@
+"""Scratch in the arena: bytes that the kernel of a layer needs only while the layer runs, placed where no tensor is then.
+
+The tensors are placed first. Scratch then takes holes; where the holes are too small for a layer to run at speed, the arena grows, by
+at most a tenth, or so far that the layer can run in its form at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from n2d2py.memory.plan import MemoryPlan, OpPlan, Scratch
+from n2d2py.memory.problem import MemoryProblem
+
+ALIGNMENT = 64
+"""Of scratch, in bytes: a cache line, and the largest vector."""
+_GROWTH = 10
+"""An arena grows by at most one part in so many."""
+
+
+@dataclass(frozen=True)
+class ScratchNeed:
+    """Bytes that the kernel of a layer needs while it runs, for one thread: at least `least`; with `form` it runs in the form that is
+    best for it, with `enough` at nearly full speed; it can use up to `most`.
+    """
+
+    least: int
+    form: int
+    enough: int
+    most: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.least <= self.form <= self.enough <= self.most:
+            raise ValueError(f"{self} is not in ascending order")
+
+
+def place_scratch(
+    problem: MemoryProblem, plan: MemoryPlan, needs: Mapping[str, ScratchNeed], limit: int | None = None
+) -> tuple[MemoryProblem, MemoryPlan]:
+    """Problem and plan with scratch for the operators of `needs`, each as much as it can use of the largest hole.
+
+    The arena grows so far that each has `enough`, but by at most a tenth; and so far that each has its `form`. It does not grow beyond
+    `limit` bytes; an operator that then finds less room than its `least` has no scratch.
+    """
+    holes = {name: _holes(plan, name) for name in needs if not plan.op(name).view and plan.op(name).scratch is None}
+    if not holes:
+        return problem, plan
+    before = plan.arena_bytes
+    tenth = before + before // _GROWTH
+    top = max(before, min(tenth, max(_end(holes[name], needs[name].enough) for name in holes)))
+    top = max(top, *(_end(holes[name], needs[name].form) for name in holes))
+    if limit is not None:
+        top = min(top, max(limit, before))
+    given: dict[str, Scratch] = {}
+    for name, found in holes.items():
+        begin, size = max(((begin, min(end, top) - begin) for begin, end in found), key=lambda hole: (hole[1], -hole[0]))
+        if size >= needs[name].least:
+            given[name] = Scratch(begin, min(size, needs[name].most))
+    ops = dict(plan.ops)
+    for name, scratch in given.items():
+        ops[name] = replace(ops.get(name, OpPlan()), scratch=scratch)
+    arena = max([before, *(each.offset + each.size for each in given.values())])
+    specs = tuple(replace(op, scratch_bytes=given[op.name].size) if op.name in given else op for op in problem.ops)
+    return replace(problem, ops=specs), replace(plan, ops=ops, arena_bytes=arena, tensor_arena_bytes=before)
+
+
+def _holes(plan: MemoryPlan, name: str) -> list[tuple[int, int]]:
+    """The ranges of the arena, aligned, that nothing uses while an operator runs; the last one has no end."""
+    clocks = {step.clock for step in plan.schedule if step.op == name}
+    used = [
+        part
+        for plane in plan.planes.values()
+        if any(plane.alloc <= clock <= plane.release for clock in clocks)
+        for part in plane.intervals()
+    ]
+    others = {step.op for step in plan.schedule if step.clock in clocks}
+    used += [(one.offset, one.offset + one.size) for other, one in plan.scratch.items() if other in others]
+    holes, at = [], 0
+    for begin, end in sorted(used):
+        if at < begin:
+            holes.append((at, begin))
+        at = max(at, -(-end // ALIGNMENT) * ALIGNMENT)
+    return [*holes, (at, 1 << 62)]
+
+
+def _end(holes: list[tuple[int, int]], size: int) -> int:
+    """Where the first `size` free bytes end."""
+    return next(begin + size for begin, end in holes if end - begin >= size)
