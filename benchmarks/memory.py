@@ -47,6 +47,7 @@ NETWORKS = {
     "GoogLeNet 224": networks.googlenet,
     "DenseNet-121 224": networks.densenet121,
     "U-Net small 128": networks.unet,
+    "tiny YOLO v2 224": networks.tiny_yolo_v2,
     "AD autoencoder": networks.autoencoder,
     "MobileNetV1 0.25 224": lambda: networks.mobilenet_v1(0.25, 224),
     "MobileNetV1 1.0 224": lambda: networks.mobilenet_v1(1.0, 224),

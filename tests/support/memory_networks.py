@@ -294,6 +294,17 @@ def unet() -> MemoryProblem:
     return n.done()
 
 
+def tiny_yolo_v2() -> MemoryProblem:
+    """224 x 224, 125 channels of boxes; the last pool has a stride of 1 and a padded side."""
+    n = Net(224, 224, 3)
+    x = n.input
+    for channels in (16, 32, 64, 128, 256):
+        x = n.pool(n.conv(x, channels, 3), 2, 2)
+    x = n.pool(n.conv(x, 512, 3), 2, 1, (0, 0, 1, 1))
+    n.conv(n.conv(n.conv(x, 1024, 3), 1024, 3), 125, 1)
+    return n.done()
+
+
 def two_convs(channels: int = 8) -> MemoryProblem:
     """16x16x3 -> conv 3x3 -> conv 3x3."""
     n = Net(16, 16, 3)
