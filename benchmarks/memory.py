@@ -1,10 +1,11 @@
 """Static memory of known networks, planned and compiled, beside what other planners need, as Markdown tables.
 
-    python benchmarks/memory.py [-strategies | -compiled] [-rounds N] [-threads N] [NAME ...]
+    python benchmarks/memory.py [-strategies | -depth | -compiled] [-rounds N] [-threads N] [NAME ...]
 
 The networks are the int8 graphs of `tests/support/memory_networks.py`; NAME chooses those whose name contains it. Every plan is
 proved. Without an option: the table of the modes beside TFLite Micro's greedy planner and N2D2's default, with the seconds
-of planning. -strategies: every strategy. -compiled: exports of these networks with random weights (of the ONNX files in
+of planning. -strategies: every strategy. -depth: seconds of planning of chains of inverted residuals, up to 2,000
+layers. -compiled: exports of these networks with random weights (of the ONNX files in
 N2D2_MODELS and of models/*.ini where they have the same graph), whose layers are compared bit for bit with the integers of
 Python; the arena is that of the linker's table, times are ratios to MemoryMode=Speed of the same network, medians over the
 rounds, in which the modes take turns.
@@ -27,7 +28,7 @@ from exports import machine  # noqa: E402
 from support import memory_networks as networks  # noqa: E402
 
 from n2d2py.memory.checker import check_plan  # noqa: E402
-from n2d2py.memory.modes import plan_mode  # noqa: E402
+from n2d2py.memory.modes import MODES, plan_mode  # noqa: E402
 from n2d2py.memory.planning import plan_memory  # noqa: E402
 from n2d2py.memory.problem import MemoryProblem  # noqa: E402
 from n2d2py.memory.settings import Settings  # noqa: E402
@@ -154,23 +155,46 @@ def planned(chosen: list[str], columns: dict, peer: bool) -> None:
         _row(name, *cells, *(cell(problem, make, title in SUMS) for title, make in columns.items()))
 
 
+def inverted_residuals(blocks: int) -> MemoryProblem:
+    """64 x 64 x 8, and blocks of 16 -> 48 -> 48 -> 16 channels with a sum, two of them with a stride of 2."""
+    net = networks.Net(64, 64, 8)
+    x = net.conv(net.input, 16, 3)
+    for block in range(blocks):
+        stride = 2 if block in (blocks // 4, blocks // 2) else 1
+        y = net.conv(net.dw(net.conv(x, 48, 1), 3, stride), 16, 1)
+        x = net.add(x, y) if stride == 1 else y
+    net.fc(net.global_pool(x), 10)
+    return net.done()
+
+
+def deeper_and_deeper() -> None:
+    """Prints the table of chains."""
+    columns = {mode: (lambda p, mode=mode: plan_mode(p, Settings(), mode)) for mode in MODES}
+    print(f"Machine: {machine()}. Bytes (seconds of planning); every plan is proved.\n")
+    _header(["layers", *columns])
+    for blocks in (31, 62, 125, 250, 500):
+        problem = inverted_residuals(blocks)
+        _row(f"{len(problem.ops):,}", *(cell(problem, make, False) for make in columns.values()))
+
+
 def compiled(chosen: list[str], rounds: int, threads: int) -> None:
     """Prints the table of compiled exports."""
-    from memory_exports import MODES, measure
+    from memory_exports import MODES as COMPILED
+    from memory_exports import measure
 
     print(
         f"Machine: {machine()}. Bytes of the arena by the linker; every layer bit-exact; {threads} thread"
         f"{'s' if threads > 1 else ''}, medians of {rounds} rounds.\n"
     )
-    ratios = [f"{mode} / Speed" for mode in list(MODES)[1:]]
-    _header(["network", "TFLite Micro", "N2D2 default", *MODES, "ms, Speed", *ratios])
+    ratios = [f"{mode} / Speed" for mode in list(COMPILED)[1:]]
+    _header(["network", "TFLite Micro", "N2D2 default", *COMPILED, "ms, Speed", *ratios])
     for name in chosen:
         with tempfile.TemporaryDirectory() as folder:
-            used = [mode for mode in MODES if name in STREAMED_INPUT or mode != "StreamInput=1"]
+            used = [mode for mode in COMPILED if name in STREAMED_INPUT or mode != "StreamInput=1"]
             found = measure(network_file(name, Path(folder)), used, rounds, threads, Path(folder))
         others = [f"{tflite_micro(found.problem):,}", f"{plan_memory(found.problem, strategy=networks.N2D2).arena_bytes:,}"]
-        arenas = [f"{found.arenas[mode]:,}" if mode in used else "" for mode in MODES]
-        ratios = [f"{found.ratios[mode]:.3f}" if mode in used else "" for mode in list(MODES)[1:]]
+        arenas = [f"{found.arenas[mode]:,}" if mode in used else "" for mode in COMPILED]
+        ratios = [f"{found.ratios[mode]:.3f}" if mode in used else "" for mode in list(COMPILED)[1:]]
         _row(name, *others, *arenas, f"{found.milliseconds:.2f}", *ratios)
 
 
@@ -205,6 +229,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*")
     parser.add_argument("-strategies", action="store_true")
+    parser.add_argument("-depth", action="store_true")
     parser.add_argument("-compiled", action="store_true")
     parser.add_argument("-rounds", type=int, default=11)
     parser.add_argument("-threads", type=int, default=1)
@@ -212,6 +237,8 @@ def main() -> None:
     chosen = [name for name in NETWORKS if not arguments.names or any(part in name for part in arguments.names)]
     if arguments.compiled:
         compiled(chosen, arguments.rounds, arguments.threads)
+    elif arguments.depth:
+        deeper_and_deeper()
     elif arguments.strategies:
         planned(chosen, every_strategy(), False)
     else:
