@@ -28,7 +28,7 @@ def test_from_onnx_and_pictures(digits):
     assert score in tested
     scores = [float(row.split()[1]) for row in camera.splitlines() if row[:1].isdigit()]
     assert len(scores) == 10 and scores.index(max(scores)) == 7
-    assert linked.splitlines()[-1].startswith("class ") and linked.endswith("8448 bytes of working memory\n")
+    assert linked.splitlines()[-1].startswith("class ") and linked.endswith("9152 bytes of working memory\n")
     assert (folder / "export_CPP_int8" / "statistics" / "report.html").is_file()
 
 
@@ -51,10 +51,10 @@ def test_two_networks_in_a_cmake_project(tmp_path):
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed")
     _, run, installed = run_page("tutorials/cmake_project.md", tmp_path)
-    assert run.splitlines()[-1] == "LeNet 1632 bytes, MobileNet 8448 bytes"
+    assert run.splitlines()[-1] == "LeNet 2512 bytes, MobileNet 9152 bytes"
     flags = installed.splitlines()[-1].split()
     assert "-lLeNet" in flags
-    (tmp_path / "one.cpp").write_text("#include <LeNet.hpp>\nint main() { return LeNet::ArenaBytes == 1632 ? 0 : 1; }\n")
+    (tmp_path / "one.cpp").write_text("#include <LeNet.hpp>\nint main() { return LeNet::ArenaBytes == 2512 ? 0 : 1; }\n")
     subprocess.run(["g++", "one.cpp", *flags, "-o", "one"], cwd=tmp_path, check=True)
     subprocess.run(["./one"], cwd=tmp_path, check=True)
 

@@ -96,11 +96,11 @@ def test_one_screen_says_what_matters(page, exported):
         "return [...document.querySelectorAll('#overview .tile, #overview h2, #overview figure')]"
         ".filter(e => e.getBoundingClientRect().bottom <= innerHeight).map(e => e.innerText).join('\\n')"
     )
-    memory = summary["memory"]
+    memory, median = summary["memory"], summary["latency"]["median_us"]
     for value in (
         f"{summary['scores']['compiled']:.2f}%",
         *(f"{memory[part]:,} bytes" for part in ("ram", "arena", "stack", "flash", "code", "constants")),
-        f"{summary['latency']['median_us']:.3g} µs",
+        f"{median / 1000:.3g} ms" if median >= 1000 else f"{median:.3g} µs",
         "Time by layer",
         "Accuracy lost by layer",
         "Misclassified",
