@@ -51,9 +51,9 @@ struct PanelFullyConnected {
         Groups = (Panels + Group - 1) / Group,
         LastGroup = Panels - (Groups - 1) * Group,
         InPlace = Traits::Whole && bool(Windows::Plain) && K % Each == 0,
-        Run = Traits::Whole ? int(K) :
-        Traits::Packed      ? W * C :
-                              int(C),  // contiguous inputs
+        Run = Traits::Whole  ? int(K) :
+              Traits::Packed ? W * C :
+                               int(C),  // contiguous inputs
         LineRuns = Traits::Packed ? 1 : int(W),
         Runs = Traits::Whole ? 1 : H * LineRuns,
         Direct = int(Runs) == 1 || int(Run) % Windows::Unit == 0,

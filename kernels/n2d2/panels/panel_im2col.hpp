@@ -46,7 +46,7 @@ struct PanelIm2col {
         PixelBytes = Cfg::StrideWidth * C * static_cast<int>(sizeof(In)),
         // Whether every window can be had so.
         ByLines = Run && int(Size) == static_cast<int>(sizeof(In)) && KH * KW > 1 && KW* C % Each == 0 && PadLeft >= 0 &&
-            Inside > 0 && int(Cfg::StrideHeight) <= KH
+                  Inside > 0 && int(Cfg::StrideHeight) <= KH
     };
 
     // What the windows of output lines [y, end) read.

@@ -67,7 +67,7 @@ struct PanelTiles {
         TilePixels = Given == 0 || InPlace ? int(Preferred) : least(int(Preferred), largest(2, Given / Window - 1)),
         // A line of its own for tiles where that is less work (panel_lines.hpp).
         ByLines = !Ordered && LinesPay<Im2col, LineVectorOf<Microkernel>::Bytes, Pixels / OW, O, Group, TilePixels>::value &&
-            (Given == 0 || Im2col::inputLines(least(2, Pixels / OW)) * Im2col::LineBytes <= Given),
+                  (Given == 0 || Im2col::inputLines(least(2, Pixels / OW)) * Im2col::LineBytes <= Given),
         Run = ByLines ? int(OW) : int(Pixels),  // pixels that are cut into tiles
         RunTiles = (Run + TilePixels - 1) / TilePixels,
         Tiles = Pixels / Run * RunTiles,
@@ -76,8 +76,8 @@ struct PanelTiles {
         Weights = O * Im2col::K,
         // Bytes of windows that stay in a cache beside the weights; threads meet at the blocks of a serial layer.
         Wanted = TileOf<Cfg>::WindowBytes > 0 ? int(TileOf<Cfg>::WindowBytes) :
-        Weights > 524288                      ? 262144 :
-        Ordered                               ? 65536 :
+                 Weights > 524288             ? 262144 :
+                 Ordered                      ? 65536 :
                                                 24576,
         Budget = Given > 0 ? least(int(Given), int(Wanted)) : int(Wanted),
         LineBudget = TileOf<Cfg>::WindowBytes > 0 ? int(Wanted) : 32768,
@@ -89,7 +89,7 @@ struct PanelTiles {
         PerBlock = ByLines ? BlockLines * RunTiles : largest(1, Budget / (Window * (Small + 1))),  // tiles of a block
         Blocks = (Tiles + PerBlock - 1) / PerBlock,
         BlockBytes = InPlace ? 1 :
-        ByLines              ? Im2col::inputLines(least(BlockLines + 1, Pixels / OW)) * Im2col::LineBytes :
+                     ByLines ? Im2col::inputLines(least(BlockLines + 1, Pixels / OW)) * Im2col::LineBytes :
                                Window * (Small + 1) * least(int(PerBlock), int(Tiles))
     };
     enum : long {
