@@ -1,11 +1,11 @@
 """Static memory of known networks, planned and compiled, beside what other planners need, as Markdown tables.
 
-    python benchmarks/memory.py [-strategies | -depth | -compiled] [-rounds N] [-threads N] [NAME ...]
+    python benchmarks/memory.py [-strategies | -depth | -strips | -compiled] [-rounds N] [-threads N] [NAME ...]
 
 The networks are the int8 graphs of `tests/support/memory_networks.py`; NAME chooses those whose name contains it. Every plan is
 proved. Without an option: the table of the modes beside TFLite Micro's greedy planner and N2D2's default, with the seconds
 of planning. -strategies: every strategy. -depth: seconds of planning of chains of inverted residuals, up to 2,000
-layers. -compiled: exports of these networks with random weights (of the ONNX files in
+layers. -strips: line by line with the input outside of the arena, and in strips. -compiled: exports of these networks with random weights (of the ONNX files in
 N2D2_MODELS and of models/*.ini where they have the same graph), whose layers are compared bit for bit with the integers of
 Python; the arena is that of the linker's table, times are ratios to MemoryMode=Speed of the same network, medians over the
 rounds, in which the modes take turns.
@@ -28,10 +28,12 @@ from exports import machine  # noqa: E402
 from support import memory_networks as networks  # noqa: E402
 
 from n2d2py.memory.checker import check_plan  # noqa: E402
-from n2d2py.memory.modes import MODES, plan_mode  # noqa: E402
+from n2d2py.memory.modes import MODES, plan_mode, plan_strips  # noqa: E402
 from n2d2py.memory.planning import plan_memory  # noqa: E402
 from n2d2py.memory.problem import MemoryProblem  # noqa: E402
 from n2d2py.memory.settings import Settings  # noqa: E402
+from n2d2py.memory.strip_search import StripSearch  # noqa: E402
+from n2d2py.memory.strips import with_strips  # noqa: E402
 from n2d2py.memory.sums import residual_sums, with_sums  # noqa: E402
 from n2d2py.stages.memory import smaller_plan  # noqa: E402
 
@@ -55,6 +57,17 @@ NETWORKS = {
 }
 STREAMED_INPUT = list(NETWORKS)[:6]
 """Networks that are also compiled with StreamInput=1."""
+
+STRIPPED = {
+    "vww MobileNetV1 0.25 96": networks.vww,
+    "MobileNetV2 0.35 144": lambda: networks.mobilenet_v2(0.35, 144),
+    "MobileNetV2 1.0 224": lambda: networks.mobilenet_v2(1.0, 224),
+    "MobileNetV1 1.0 224": lambda: networks.mobilenet_v1(1.0, 224),
+    "ResNet-18 224": networks.resnet18,
+    "MCUNet 320 KB 176": networks.mcunet_320k,
+}
+STRIP_EXTRA = (3, 6, 20, 40)
+"""Per cent of the multiply-accumulates that may be done twice."""
 
 FILES = {
     "resnet8 32": "tests/networks/resnet8.ini",
@@ -177,6 +190,30 @@ def deeper_and_deeper() -> None:
         _row(f"{len(problem.ops):,}", *(cell(problem, make, False) for make in columns.values()))
 
 
+def in_strips() -> None:
+    """Prints the table of strips: the smallest plan for each share of work that may be done twice."""
+    print(
+        f"Machine: {machine()}. Bytes of the arena (per cent more multiply-accumulates), the input outside of it, offsets multiples of 4; "
+        "every plan is proved.\n"
+    )
+    _header(["network", "line by line", *(f"{most} %" for most in STRIP_EXTRA), "seconds"])
+    settings = Settings(include_input=False, clock="op", buffer_alignment=4)
+    for name, make in STRIPPED.items():
+        problem, start = make(), time.perf_counter()
+        search, cells = StripSearch(problem, settings), []
+        for most in (0, *STRIP_EXTRA):
+            plans = []
+            points = search.curve(search.work * most // 100)[-3:]
+            for point in [*points, *(search.other_widths(points[-1]) if points[-1].cuts else [])]:
+                narrow = with_strips(problem, point.cuts)
+                plan = plan_strips(narrow, settings, "Small")
+                assert not check_plan(narrow, plan)
+                plans.append((plan.arena_bytes, point.extra / search.work))
+            cells.append(min(plans))
+        texts = [f"{size:,} ({extra:.1%})" if extra else f"{size:,}" for size, extra in cells]
+        _row(name, *texts, f"{time.perf_counter() - start:.1f}")
+
+
 def compiled(chosen: list[str], rounds: int, threads: int) -> None:
     """Prints the table of compiled exports."""
     from memory_exports import MODES as COMPILED
@@ -230,6 +267,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("-strategies", action="store_true")
     parser.add_argument("-depth", action="store_true")
+    parser.add_argument("-strips", action="store_true")
     parser.add_argument("-compiled", action="store_true")
     parser.add_argument("-rounds", type=int, default=11)
     parser.add_argument("-threads", type=int, default=1)
@@ -237,6 +275,8 @@ def main() -> None:
     chosen = [name for name in NETWORKS if not arguments.names or any(part in name for part in arguments.names)]
     if arguments.compiled:
         compiled(chosen, arguments.rounds, arguments.threads)
+    elif arguments.strips:
+        in_strips()
     elif arguments.depth:
         deeper_and_deeper()
     elif arguments.strategies:

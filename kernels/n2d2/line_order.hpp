@@ -18,8 +18,8 @@ struct LineOrder {
     enum : int { Lines = Output::Height, Some = 64 };
     enum : long {
         Pixel = long(Output::Stride) * static_cast<long>(sizeof(typename Output::Type)),
-        Line = Pixel * Output::Width,
-        InputLine = long(Input::Width) * Input::Stride * static_cast<long>(sizeof(typename Input::Type)),
+        Line = long(LinePitch<Output>::value) * static_cast<long>(sizeof(typename Output::Type)),
+        InputLine = long(LinePitch<Input>::value) * static_cast<long>(sizeof(typename Input::Type)),
         Distance = long(Input::Offset) - long(Output::Offset)
     };
 

@@ -21,12 +21,13 @@ struct PhasePlane {
         Width = (Plane::Width - Left + StrideWidth - 1) / StrideWidth,
         Channels = Plane::Channels,
         Stride = Plane::Stride * StrideWidth,
-        Pitch = Plane::Width * Plane::Stride * StrideHeight,
+        Pitch = LinePitch<Plane>::value * StrideHeight,
         Lines = 0
     };
     enum : long {
-        Offset = Plane::Offset + (static_cast<long>(Top) * static_cast<int>(Plane::Width) + Left) *
-                                     static_cast<int>(Plane::Stride) * static_cast<long>(sizeof(Type)),
+        Offset = Plane::Offset + (static_cast<long>(Top) * static_cast<int>(LinePitch<Plane>::value) +
+                                  static_cast<long>(Left) * static_cast<int>(Plane::Stride)) *
+                                     static_cast<long>(sizeof(Type)),
         WrapOffset = Offset
     };
 };

@@ -3,6 +3,17 @@
 from n2d2py.graph.graph import Graph, Tensor, complete_params
 from n2d2py.graph.node import Node
 from n2d2py.graph.precision import Precision
-from n2d2py.graph.quant import QuantGraph, QuantNode, QuantTensor, ResidualAdd
+from n2d2py.graph.quant import QuantGraph, QuantNode, QuantTensor, ResidualAdd, StripPiece
 
-__all__ = ["Graph", "Node", "Precision", "QuantGraph", "QuantNode", "QuantTensor", "ResidualAdd", "Tensor", "complete_params"]
+__all__ = [
+    "Graph",
+    "Node",
+    "Precision",
+    "QuantGraph",
+    "QuantNode",
+    "QuantTensor",
+    "ResidualAdd",
+    "StripPiece",
+    "Tensor",
+    "complete_params",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -151,6 +152,15 @@ class QuantNode(Generic[OpT]):
         return _requantized(acc, self.rescaling, self.limits, kind, axis, 0 if self.zero_in_bias else None)
 
 
+@dataclass(frozen=True)
+class StripPiece:
+    """Columns [first, stop) of a tensor that the network had before it was cut into strips."""
+
+    tensor: str
+    first: int
+    stop: int
+
+
 @dataclass
 class QuantGraph:
     """A typed network in execution order; what memory, export and the integer simulator work on.
@@ -158,6 +168,7 @@ class QuantGraph:
     Attributes:
         bits: the `-nbbits` of the export: positive integer, negative floating point.
         aliases: as in Graph.
+        pieces: of a network in strips, what each tensor is a piece of that the network did not have before.
     """
 
     name: str
@@ -167,6 +178,18 @@ class QuantGraph:
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     aliases: dict[str, str] = field(default_factory=dict)
+    pieces: dict[str, StripPiece] = field(default_factory=dict)
+
+    def origin(self, tensor: str) -> str:
+        """The tensor of the network before it was cut into strips that `tensor` is a piece of, or itself."""
+        return self.pieces[tensor].tensor if tensor in self.pieces else tensor
+
+    def with_pieces(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Values (N, C, H, W) of tensors by name, with those of their pieces."""
+        pieces = {
+            name: values[one.tensor][..., one.first : one.stop] for name, one in self.pieces.items() if one.tensor in values
+        }
+        return {**values, **pieces}
 
     def shape(self, tensor: str) -> Shape:
         """Shape of a tensor, batch 1 included."""

@@ -110,7 +110,7 @@ class Window(Access):
     """Each output pixel reads a window of the input, in the channels of its group. Pairs are (vertical, horizontal).
 
     Attributes:
-        pads: lines and columns of zeros at the top, left, bottom, right; negative ones cut a window of one pixel.
+        pads: lines and columns of zeros at the top, left, bottom, right; negative ones leave out columns, of a window of one pixel lines too.
     """
 
     kernel: tuple[int, int]
@@ -140,8 +140,8 @@ class Window(Access):
         return prod(output.shape) * prod(self.kernel) * (source.channels // self.groups)
 
     def faults(self, sources: list[TensorSpec], output: TensorSpec) -> list[str]:
-        if min(*self.kernel, *self.stride) < 1 or min(self.pads) < 0 < max(self.kernel) - 1:
-            return ["kernel and stride must be at least 1, pads at least 0 but for a window of one pixel"]
+        if min(*self.kernel, *self.stride) < 1 or min(self.pads[::2]) < 0 < max(self.kernel) - 1:
+            return ["kernel and stride must be at least 1, pads at least 0 above and below but for a window of one pixel"]
         return []
 
 
@@ -284,6 +284,19 @@ class View(Access):
     def faults(self, sources: list[TensorSpec], output: TensorSpec) -> list[str]:
         if prod(sources[0].shape) != prod(output.shape) or sources[0].element_bytes != output.element_bytes:
             return [f"{sources[0].shape} cannot be seen as {output.shape}"]
+        return []
+
+
+@dataclass(frozen=True)
+class Joined(Access):
+    """The inputs one beside the other, along the columns: each was written where it is."""
+
+    overlay: ClassVar[Overlay] = Overlay.VIEW
+
+    def faults(self, sources: list[TensorSpec], output: TensorSpec) -> list[str]:
+        form = {(t.height, t.channels, t.element_bytes) for t in (*sources, output)}
+        if len(form) != 1 or sum(t.width for t in sources) != output.width:
+            return [f"{[t.shape for t in sources]} are not the columns of {output.shape}"]
         return []
 
 

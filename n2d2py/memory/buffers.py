@@ -7,10 +7,10 @@ that it is a part of when that is done in place, or the input whose place an out
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import lcm
 
-from n2d2py.memory.access import Concatenated, View
+from n2d2py.memory.access import Concatenated, Joined, View
 from n2d2py.memory.manager import PlaneLayout
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
 from n2d2py.memory.settings import Settings
@@ -20,13 +20,14 @@ from n2d2py.memory.settings import Settings
 class Buffer:
     """A root tensor, the parts that make it up and its reshapes.
 
-    `parts` gives each tensor's byte offset within a pixel of the root; `reshaped` names those that
+    `parts` gives each tensor's byte offset within a pixel of the root, `columns` its first column; `reshaped` names those that
     see the bytes in another shape, which is why the plane is then `whole`: dense and in one piece.
     Live at the clocks birth..death, both included. `external`: it lies in a buffer of the caller.
     """
 
     root: TensorSpec
     parts: dict[str, int]
+    columns: dict[str, int] = field(default_factory=dict)
     external: bool = False
     produced: bool = True
     reshaped: set[str] = field(default_factory=set)
@@ -123,9 +124,10 @@ class Buffers:
         for name in problem.inputs:
             buffers[name] = Buffer(tensors[name], {name: 0}, external=not self.settings.include_input, produced=False)
         part_of = {name: op for op in problem.ops if op.name in self.in_place for name in op.inputs}
+        strip_of = {name: op for op in problem.ops if isinstance(op.access, Joined) for name in op.inputs}
         for op in problem.ops:
             clock, name = self.clock[op.name], op.output
-            if op.name in self.in_place:
+            if op.name in self.in_place or isinstance(op.access, Joined):
                 buffers[name] = buffers[op.inputs[0]]
             elif isinstance(op.access, View):
                 buffers[name] = buffers[op.inputs[0]]
@@ -139,6 +141,10 @@ class Buffers:
                 concat = part_of[name]
                 known = next((buffers[t] for t in concat.inputs if t in buffers), None)
                 buffers[name] = known or self._concat_buffer(concat, clock)
+                buffers[name].birth = min(buffers[name].birth, clock)
+            elif name in strip_of:
+                known = next((buffers[t] for t in strip_of[name].inputs if t in buffers), None)
+                buffers[name] = known or self._joined_buffer(strip_of[name], clock)
                 buffers[name].birth = min(buffers[name].birth, clock)
             else:
                 buffers[name] = Buffer(tensors[name], {name: 0}, birth=clock)
@@ -160,7 +166,12 @@ class Buffers:
         """Whether an output of the network is written straight to the caller. A concatenation in place is not, nor a pool
         that may keep partial results.
         """
-        if writer.name in self.in_place or writer.accumulates(self.problem.tensors) or self.settings.include_output:
+        if (
+            writer.name in self.in_place
+            or isinstance(writer.access, Joined)
+            or writer.accumulates(self.problem.tensors)
+            or self.settings.include_output
+        ):
             return False
         return self.settings.include_output is False or (not buffer.readers and writer.access.prefers_caller)
 
@@ -171,6 +182,13 @@ class Buffers:
             parts[name] = at
             at += self.problem.tensors[name].pixel_bytes
         return Buffer(root, parts, birth=birth)
+
+    def _joined_buffer(self, join: OpSpec, birth: int) -> Buffer:
+        columns, at = {}, 0
+        for name in join.inputs:
+            columns[name] = at
+            at += self.problem.tensors[name].width
+        return Buffer(self.problem.tensors[join.output], dict.fromkeys((join.output, *join.inputs), 0), columns, birth=birth)
 
     def form(self, buffer: Buffer) -> PlaneLayout:
         """The geometry of a buffer's root: MemoryAlignment rounds the pixel stride of what
@@ -184,11 +202,17 @@ class Buffers:
         return PlaneLayout(root.pixel_bytes, stride, root.width, root.height, root.element_bytes, buffer.whole)
 
     def geometry(self, name: str) -> PlaneLayout:
-        """The geometry of a tensor in its buffer: its own where it is a reshape."""
+        """The geometry of a tensor in its buffer: its own where it is a reshape or a strip."""
         buffer = self.of[name]
         if name in buffer.reshaped:
             return dense(self.problem.tensors[name], True)
-        return self.form(buffer)
+        form = self.form(buffer)
+        return replace(form, length=self.problem.tensors[name].width, pitch=form.line) if name in buffer.columns else form
+
+    def offset(self, name: str) -> int:
+        """The byte of its buffer at which a tensor begins."""
+        buffer = self.of[name]
+        return buffer.parts[name] + buffer.columns.get(name, 0) * self.form(buffer).stride
 
     def belongs_to(self, name: str, op: OpSpec) -> bool:
         """Whether nothing but `op` reads the bytes of tensor `name`, and that only once."""

@@ -52,7 +52,7 @@ class Case:
         """int64[height, width, pixel bytes]: the arena address of each byte of a tensor."""
         if name not in self._places:
             plane = self.map["tensors"][name]
-            line = plane["stride"] * plane["length"]
+            line = plane.get("pitch") or plane["stride"] * plane["length"]
             slots = np.arange(plane["count"], dtype=np.int64) % (plane.get("ring_rows") or plane["count"])
             starts = slots * line
             limit = plane.get("limit")

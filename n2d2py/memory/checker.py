@@ -32,7 +32,7 @@ from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.replay import Replay
 
 _FORM = {"offset", "size", "stride", "length", "count"}
-_OPTIONAL = {"limit", "wrap_offset", "alloc", "release", "external", "ring_rows"}
+_OPTIONAL = {"limit", "wrap_offset", "alloc", "release", "external", "ring_rows", "pitch"}
 _STEP = {"op", "clock", "view", "scratch", "loop", "unit", "rows", "in_rows", "commit"}
 _ARRIVAL = {"input", "rows", "clock"}
 _LINES = ("hwc", "hcw", "-hwc", "-hcw", "-h-w-c")
@@ -106,6 +106,8 @@ def _check_plane(case: Case, name: str, plane: dict[str, Any]) -> None:
         plane.get("limit") is not None or not 1 <= plane["ring_rows"] <= plane["count"]
     ):
         case.fault("form", f"{name} keeps {plane['ring_rows']} of {plane['count']} lines, or wraps besides", tensor=name)
+    elif "pitch" in plane and (plane["pitch"] < plane["stride"] * plane["length"] or plane.get("limit") is not None):
+        case.fault("form", f"the lines of {name} overlap, or wrap besides: pitch {plane['pitch']}", tensor=name)
     elif plane.get("limit") is not None and not _wraps_between_lines(plane):
         case.fault(
             "wrap",
@@ -120,7 +122,7 @@ def _check_plane(case: Case, name: str, plane: dict[str, Any]) -> None:
                 "arena", f"{name} occupies bytes {places.min()} to {places.max()} of an arena of {case.size}", tensor=name
             )
         element = case.graph["tensors"][name].get("bytes", 1)
-        if any(at % element for at in (plane["offset"], plane["stride"], plane.get("wrap_offset", 0))):
+        if any(at % element for at in (plane["offset"], plane["stride"], plane.get("wrap_offset", 0), plane.get("pitch", 0))):
             case.fault(
                 "alignment",
                 f"{name} has elements of {element} bytes at offset {plane['offset']}, "

@@ -71,9 +71,12 @@ class Cutter:
         self.buffers, self.ops, self.up, self.pooled = buffers, ops, up, pooled
         self.tensors = buffers.problem.tensors
         self.written: dict[Buffer, int] = dict.fromkeys(buffers.distinct(), -1)
-        self.read = dict.fromkeys(self.written, -1)
+        self.read, self.born = dict.fromkeys(self.written, -1), dict.fromkeys(self.written, -1)
         for position, op in enumerate(ops):
-            self.written[buffers.of[op.output]] = position
+            output = buffers.of[op.output]
+            if self.written[output] < 0:
+                self.born[output] = position
+            self.written[output] = position
             for name in op.inputs:
                 self.read[buffers.of[name]] = position
         for buffer in self.written:
@@ -81,11 +84,12 @@ class Cutter:
                 self.read[buffer] = len(ops)
         inside = [b for b in self.written if not b.external]
         self._size = np.array([self._bytes(b) for b in inside], dtype=np.int64)
-        self._written = np.array([self.written[b] for b in inside], dtype=np.int64)
+        self._born = np.array([self.born[b] for b in inside], dtype=np.int64)
         self._read = np.array([self.read[b] for b in inside], dtype=np.int64)
         self._windows: dict[int, _Window | None] = {}
         self._ahead: dict[tuple[str, str, int], int] = {}
         self._streamable = [streamable(op, buffers.problem) for op in ops]
+        self._ends: dict[int, range] = {}
         self._weighed: dict[tuple[int, int], Segment] = {}
 
     def cut(self, budget: int = 0) -> list[Segment]:
@@ -103,9 +107,7 @@ class Cutter:
             first = self.weigh(begin, begin + 1)
             rest, fused = costs[begin + 1]
             least = (max(first.bytes, rest), fused)
-            for end in range(begin + 2, min(count, begin + LONGEST) + 1):
-                if not self._may_share(begin, end):
-                    break
+            for end in self.ends(begin)[1:]:
                 if self.pooled and not self._is_pooled(begin, end):
                     continue
                 rest, fused = costs[end]
@@ -122,6 +124,23 @@ class Cutter:
             at = segments[-1].end
         return segments
 
+    def ends(self, begin: int) -> range:
+        """Where a segment that begins with this operator may end, in ascending order."""
+        if begin not in self._ends:
+            end = begin + 1
+            while end < min(len(self.ops), begin + LONGEST) and self._may_share(begin, end + 1):
+                end += 1
+            self._ends[begin] = range(begin + 1, end + 1)
+        return self._ends[begin]
+
+    def rings(self, end: int) -> dict[str, int]:
+        """The lines to keep of each tensor that does not leave a segment that ends there."""
+        return self._window(end).rings
+
+    def crossing(self, begin: int) -> int:
+        """Bytes of what was written before an operator and is read by it or later."""
+        return int(self._size[(self._born < begin) & (self._read >= begin)].sum())
+
     def _may_share(self, begin: int, end: int) -> bool:
         """Whether the operators [begin, end) may be one segment when [begin, end - 1) may."""
         if not (self._streamable[begin] and self._streamable[end - 1]):
@@ -136,7 +155,7 @@ class Cutter:
         if not isinstance(pool, PoolWindow) or pool.stride != pool.kernel or any(pool.pads):
             return False
         chained = all(op.inputs == (before.output,) for before, op in pairwise(self.ops[begin:end]))
-        inside = not any(self._leaves(position, end) for position in range(begin, end - 1))
+        inside = not any(self.leaves(position, end) for position in range(begin, end - 1))
         return chained and inside and all(op.access.overlay is Overlay.POINTWISE for op in firsts[1:])
 
     def _barrier(self, name: str) -> int:
@@ -144,7 +163,7 @@ class Cutter:
         buffer = self.buffers.of[name]
         return self.written[buffer] if buffer.root.name != name else -1
 
-    def _leaves(self, position: int, end: int) -> bool:
+    def leaves(self, position: int, end: int) -> bool:
         """Whether the result of an operator is needed after `end`, as a whole, or by nobody."""
         buffer = self.buffers.of[self.ops[position].output]
         read = self.read[buffer]
@@ -164,18 +183,23 @@ class Cutter:
         return found
 
     def _measured(self, first: int, end: int) -> _Window:
-        whole = {position - first for position in range(first, end) if self._leaves(position, end)}
+        whole = {position - first for position in range(first, end) if self.leaves(position, end)}
         rows = Rows(self.ops[first:end], self.buffers.problem, whole)
         rings, inner = {}, [0]
         for position in reversed(range(first, end)):
             op, n = self.ops[position], position - first
-            size = self._bytes(self.buffers.of[op.output])
+            size = self._new_bytes(position)
             if n not in whole:
                 rings[op.output] = rows.ring(n)
                 size = self.up(rings[op.output] * self.buffers.geometry(op.output).line)
             partial = self.up(op.partial_bytes(self.tensors)) if rows.accumulating[n] else 0
             inner.append(inner[-1] + size + self.up(op.scratch_bytes) + partial)
         return _Window(rows, first, rings, inner)
+
+    def _new_bytes(self, position: int) -> int:
+        """What the output of an operator takes in the arena, if it is the first to write there."""
+        buffer = self.buffers.of[self.ops[position].output]
+        return self._bytes(buffer) if self.born[buffer] == position else 0
 
     def _bytes(self, buffer: Buffer) -> int:
         """What a buffer takes in the arena."""
@@ -188,10 +212,10 @@ class Cutter:
         return self._weighed[begin, end]
 
     def _weigh(self, begin: int, end: int) -> Segment:
-        crossing = int(self._size[(self._written < begin) & (self._read >= begin)].sum())
+        crossing = self.crossing(begin)
         if end == begin + 1:
             op = self.ops[begin]
-            live = crossing + self._bytes(self.buffers.of[op.output]) + self.up(op.scratch_bytes)
+            live = crossing + self._new_bytes(begin) + self.up(op.scratch_bytes)
             pairs = self._pairs(begin, end, None)
             return Segment(begin, end, live - self._saved(pairs, True), pairs)
         window = self._window(end)
@@ -226,7 +250,7 @@ class Cutter:
             for position in range(begin, end):
                 op = self.ops[position]
                 output = buffers.of[op.output]
-                if output is source or output.external or not self._leaves(position, end):
+                if output is source or output.external or output.columns or not self.leaves(position, end):
                     continue
                 out = buffers.form(output)
                 if window is None:
@@ -234,7 +258,7 @@ class Cutter:
                         near = reach(op, self.tensors[x], form, 0, self.tensors[op.output], out, 0)
                         if near is not None:
                             found[x, op.output] = near
-                elif len(source.parts) == 1:  # no reader under another name
+                elif len(source.parts) == 1 + len(source.columns):  # no reader under another name
                     key = (x, op.output, end)
                     if key not in self._ahead:
                         self._ahead[key] = window.rows.ahead(x, form.line, position - window.first, out.line)

@@ -6,12 +6,14 @@
 `bytes` is the size of one element, 1 when absent. Attributes by type: conv and pool: kh, kw, sh, sw, pads (top, left, bottom,
 right), dil (a number, or [vertical, horizontal]), groups; conv: residual, a tensor that is added to what the operator stores,
 over which the output lies exactly; pool: kind, sum_bytes of a channel's partial result (4); upsample: scale (a number, or
-[vertical, horizontal]); concat: rescale, true where the values change; window, for any other layer that goes line by line: lines
+[vertical, horizontal]); concat: rescale, true where the values change, axis, "columns" where the inputs
+lie beside each other; window, for any other layer that goes line by line: lines
 and columns, for each input and each line (column) of the output the range [first, stop) of the input's that it reads; fc, for
 any layer that reads its inputs whole: layer, its name; all: by_lines, false where the kernel does not make single lines;
 straight, true where it is faster when its output stays with the caller.
 
-The MAP: linear byte l of a plane is at `offset + l` where l < limit, else at `wrap_offset + (l - limit)`.
+The MAP: linear byte l of a plane is at `offset + l` where l < limit, else at `wrap_offset + (l - limit)`. `pitch`: bytes
+from line to line, where the lines are a part of longer ones.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.memory.access import (
     Access,
     Concatenated,
+    Joined,
     LineTable,
     Pointwise,
     PoolWindow,
@@ -85,6 +88,7 @@ def _type(op: OpSpec) -> str:
         Upsample: "upsample",
         LineTable: "window",
         Concatenated: "concat",
+        Joined: "concat",
         View: "reshape",
     }
     return words[type(op.access)]
@@ -109,6 +113,8 @@ def _attributes(op: OpSpec) -> dict[str, Any]:
         return {"scale": lines if lines == columns else [lines, columns]}
     if isinstance(access, Concatenated):
         return {"rescale": True} if access.rescales else {}
+    if isinstance(access, Joined):
+        return {"axis": "columns"}
     layer = {"layer": op.layer} if op.layer else {}
     if isinstance(access, LineTable):
         return {**layer, **{key: _lists(getattr(access, key)) for key in ("lines", "columns")}}
@@ -193,6 +199,8 @@ def _access(type: str, entry: dict[str, Any], common: dict[str, Any]) -> Access:
         return Upsample((lines, columns), **common)
     if type == "window":
         return LineTable(_tuples(entry["lines"]), _tuples(entry["columns"]), **common)
+    if type == "concat" and entry.get("axis") == "columns":
+        return Joined(**common)
     if type == "concat":
         return Concatenated(entry.get("rescale", False), **common)
     return {"add": Pointwise, "ew": Pointwise, "reshape": View}.get(type, Whole)(**common)
@@ -243,6 +251,8 @@ def _plane(plane: Plane) -> dict[str, Any]:
         entry.update(limit=plane.limit, wrap_offset=plane.wrap_offset)
     if plane.ring_rows is not None:
         entry["ring_rows"] = plane.ring_rows
+    if plane.pitch is not None:
+        entry["pitch"] = plane.pitch
     entry.update(alloc=plane.alloc, release=plane.release)
     if plane.external:
         entry["external"] = True

@@ -1,12 +1,19 @@
-"""The memory problem of a typed network: its tensors in HWC and how its layers go through them."""
+"""The memory problem of a typed network: its tensors in HWC and how its layers go through them.
+
+Columns that a layer reads of a tensor are no tensor of the problem: the layer reads them from the whole.
+"""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from n2d2py.errors import InternalError
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.memory.access import MEMORY_ACCESSES, TensorSpec
+from n2d2py.memory.plan import MemoryPlan, Plane
 from n2d2py.memory.problem import MemoryProblem, OpSpec
+from n2d2py.memory.strips import reading_columns
 
 
 def memory_problem(graph: QuantGraph) -> MemoryProblem:
@@ -15,10 +22,36 @@ def memory_problem(graph: QuantGraph) -> MemoryProblem:
     for tensor in graph.tensors.values():
         shape = tensor.shape
         tensors[tensor.name] = TensorSpec(tensor.name, height(shape), width(shape), channels(shape), tensor.type.bytes)
-    ops = []
+    ops: list[OpSpec] = []
+    parts: dict[str, tuple[str, int]] = {}
     for node in graph.nodes:
+        if node.op.is_part:
+            parts[node.output] = node.inputs[0], node.op.first
+            del tensors[node.output]
+            continue
         access = MEMORY_ACCESSES.get(node.op.kind)
         if access is None:
             raise InternalError(f"no memory access for {node.op.kind}")
-        ops.append(OpSpec(node.name, access(node, graph), tuple(node.inputs), node.output, layer=node.op.kind))
+        found = access(node, graph)
+        inputs = tuple(parts[name][0] if name in parts else name for name in node.inputs)
+        if any(name in parts for name in node.inputs):
+            firsts = [parts[name][1] if name in parts else 0 for name in node.inputs]
+            found = reading_columns(found, [tensors[name] for name in inputs], firsts, tensors[node.output])
+        ops.append(OpSpec(node.name, found, inputs, node.output, layer=node.op.kind))
     return MemoryProblem(tensors, tuple(graph.inputs), tuple(graph.outputs), tuple(ops))
+
+
+def with_columns(graph: QuantGraph, plan: MemoryPlan) -> MemoryPlan:
+    """The plan with a plane for each tensor of the network that is columns of another."""
+    planes = dict(plan.planes)
+    for node in graph.nodes:
+        if node.op.is_part:
+            planes[node.output] = _columns(planes[node.inputs[0]], node.op.first, node.op.stop)
+    return replace(plan, planes=planes)
+
+
+def _columns(plane: Plane, first: int, stop: int) -> Plane:
+    """Columns [first, stop) of a plane."""
+    at, pitch = first * plane.stride, plane.line_bytes
+    wrap = plane.wrap_offset + at if plane.limit is not None else plane.wrap_offset
+    return replace(plane, offset=plane.offset + at, wrap_offset=wrap, length=stop - first, pitch=pitch)

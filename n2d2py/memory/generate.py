@@ -81,7 +81,7 @@ class Generation:
         """The plane of a tensor in its buffer's space: its own geometry where it is a reshape."""
         buffer = self.buffers.of[name]
         plane = self._planes[buffer]
-        if name not in buffer.reshaped:
+        if name not in buffer.reshaped and name not in buffer.columns:
             return plane
         form = self.buffers.geometry(name)
         return SpacePlane(plane.space, form, plane.start, plane.allocated, plane.released)
@@ -112,7 +112,7 @@ class Generation:
         if buffer.external:
             return Plane(0, tensor.pixel_bytes, tensor.pixel_bytes, tensor.width, tensor.height, alloc, release, external=True)
         plane = self._plane_of(name)
-        base, part, form = plane.space.offset, buffer.parts[name], plane.form
+        base, part, form = plane.space.offset, self.buffers.offset(name), plane.form
         limit = plane.limit
         wrapped = 0 < limit < form.bytes
         return Plane(
@@ -125,6 +125,7 @@ class Generation:
             release,
             limit if wrapped else None,
             base + part if wrapped else 0,
+            pitch=form.pitch or None,
         )
 
 

@@ -21,7 +21,8 @@ class PlaneLayout:
     """The form of a tensor in memory: `count` lines of `length` pixels of `size` bytes every
     `stride`.
 
-    `element` is the alignment that its first byte needs. `whole`: it may not wrap at all.
+    `element` is the alignment that its first byte needs. `whole`: it may not wrap at all. `pitch`: bytes from line to line
+    where these are a part of longer ones, else 0.
     """
 
     size: int
@@ -30,11 +31,12 @@ class PlaneLayout:
     count: int
     element: int = 1
     whole: bool = False
+    pitch: int = 0
 
     @property
     def line(self) -> int:
         """Bytes from line to line."""
-        return self.stride * self.length
+        return self.pitch or self.stride * self.length
 
     @property
     def bytes(self) -> int:

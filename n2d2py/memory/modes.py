@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from n2d2py.errors import N2D2Error, listed
 from n2d2py.memory.optimal import solve
@@ -20,6 +22,15 @@ MODES = ("Speed", "Balanced", "Small", "Minimum")
 _UNLIMITED = 1 << 62
 _POINTS = 10
 """Of a budget curve."""
+
+
+def runs_by_lines(parameters: Mapping[str, Any]) -> bool:
+    """Whether the export parameters let layers run line by line through line buffers, the inputs whole."""
+    if parameters["StreamInput"]:
+        return False
+    if parameters["MemoryMode"] == "auto":
+        return parameters["MemoryManagerStrategy"] == "OptimizeStream" or parameters["MemoryBudget"] >= 0
+    return parameters["MemoryMode"] not in MODES[:2]
 
 
 def plan_mode(
@@ -85,6 +96,12 @@ def _smallest(problem: MemoryProblem, settings: Settings, stream_input: bool) ->
         orders.append(other)
     plans = [planner.plan(each, settings) for each in orders for planner in planners]
     return min(plans, key=lambda plan: plan.arena_bytes)
+
+
+def plan_strips(problem: MemoryProblem, settings: Settings, mode: str) -> MemoryPlan:
+    """The plan of a problem whose segments are in strips (`strips.py`); `mode`: Small or Minimum."""
+    planner = StreamPlanner(search=_solved) if mode == "Minimum" else StreamPlanner()
+    return _named(planner.plan(problem, settings), mode, None)
 
 
 def _solved(packing: Packing, placement: Placement) -> Placement:

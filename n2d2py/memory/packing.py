@@ -14,9 +14,15 @@ from n2d2py.memory.access import LineTable, Overlay
 from n2d2py.memory.buffers import Buffer, Buffers
 from n2d2py.memory.overlap import Reach, reach
 from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, ScheduleStep, Scratch
-from n2d2py.memory.problem import OpSpec
+from n2d2py.memory.problem import MemoryProblem, OpSpec
+from n2d2py.memory.settings import Settings
 
 _TABLE = 1000
+
+
+def address_step(problem: MemoryProblem, settings: Settings) -> int:
+    """What every address and every size is a multiple of."""
+    return lcm(settings.buffer_alignment, max(t.element_bytes for t in problem.tensors.values()))
 
 
 @dataclass
@@ -69,7 +75,7 @@ class Packing:
 
     def __post_init__(self) -> None:
         problem, settings = self.buffers.problem, self.buffers.settings
-        self.step = lcm(settings.buffer_alignment, max(t.element_bytes for t in problem.tensors.values()))
+        self.step = address_step(problem, settings)
         self.ops = [op for op in self.buffers.order() if op.name not in self.buffers.views]
         self._collect()
         self.neighbours = self._make_neighbours()
@@ -107,10 +113,10 @@ class Packing:
                     op,
                     tensors[name],
                     buffers.geometry(name),
-                    source.parts[name],
+                    buffers.offset(name),
                     tensors[op.output],
                     buffers.form(output),
-                    output.parts[op.output],
+                    buffers.offset(op.output),
                 )
                 if found is not None:
                     i, j = index[source], index[output]
@@ -125,7 +131,7 @@ class Packing:
             op.access.over(source, output) is Overlay.POINTWISE
             and source.element_bytes == output.element_bytes
             and buffers.geometry(name).stride == buffers.geometry(op.output).stride
-            and buffers.of[name].parts[name] == buffers.of[op.output].parts[op.output]
+            and buffers.offset(name) == buffers.offset(op.output)
         )
 
     def cost(self, number: int) -> int:
@@ -240,7 +246,7 @@ class Packing:
             form, tensor = buffers.geometry(name), tensors[name]
             alloc = clock[writers[name]] if name in writers else buffer.birth
             planes[name] = Plane(
-                0 if buffer.external else at[buffer] + buffer.parts[name],
+                0 if buffer.external else at[buffer] + buffers.offset(name),
                 tensor.pixel_bytes,
                 tensor.pixel_bytes if buffer.external else form.stride,
                 form.length,
@@ -248,6 +254,7 @@ class Packing:
                 alloc,
                 end if buffer.is_output else buffer.death,
                 external=buffer.external,
+                pitch=form.pitch or None,
             )
         scratch = {
             block.scratch: Scratch(offset, block.size)

@@ -82,6 +82,15 @@ MEMORY_PARAMETERS = Schema(
             minimum=-1,
         ),
         Key(
+            "MaxExtraMacs",
+            Kind.FLOAT,
+            0.0,
+            "per cent of the multiply-accumulates that may be done twice, where layers run line by line, for less memory: segments "
+            "of layers are then also cut into vertical strips",
+            minimum=0,
+            maximum=100,
+        ),
+        Key(
             "StreamInput",
             Kind.BOOL,
             False,

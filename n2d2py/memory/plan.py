@@ -16,7 +16,7 @@ from n2d2py.memory.problem import MemoryProblem
 @dataclass(frozen=True)
 class Plane:
     """The bytes of one tensor: `count` lines of `length` pixels of `size` useful bytes every
-    `stride` bytes.
+    `stride` bytes. `pitch`: bytes from line to line where these are a part of longer ones, None where they follow each other.
 
     Linear byte l is at `offset + l` where l < `limit`, else at `wrap_offset + (l - limit)`; `limit` is None when the plane is in one
     piece, and a wrap is always between two lines. Written first at clock `alloc`, read last at clock `release`. An external plane is
@@ -35,16 +35,17 @@ class Plane:
     wrap_offset: int = 0
     external: bool = False
     ring_rows: int | None = None
+    pitch: int | None = None
 
     @property
     def line_bytes(self) -> int:
         """Bytes from one line to the next inside a contiguous part."""
-        return self.stride * self.length
+        return self.pitch or self.stride * self.length
 
     @property
     def bytes(self) -> int:
-        """Bytes of the whole plane, gaps between the pixels included."""
-        return self.line_bytes * (self.ring_rows or self.count)
+        """Bytes of the whole plane, gaps between pixels and between lines included."""
+        return self.line_bytes * ((self.ring_rows or self.count) - 1) + self.stride * self.length
 
     @property
     def contiguous(self) -> bool:

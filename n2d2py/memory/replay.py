@@ -143,7 +143,8 @@ class Replay:
         if op["type"] == "reshape":
             expected = self.stamps.own(op["inputs"][0]).reshape(self.case.shape[output])
         elif op["type"] == "concat" and not op.get("rescale"):
-            expected = np.concatenate([self.stamps.own(source) for source in op["inputs"]], axis=2)
+            axis = 1 if op.get("axis") == "columns" else 2
+            expected = np.concatenate([self.stamps.own(source) for source in op["inputs"]], axis=axis)
         else:
             self.case.fault("view", f"an operator of type {op['type']} that computes cannot be a view", op=name)
             return

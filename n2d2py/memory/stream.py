@@ -109,7 +109,7 @@ class _StreamPacking(Packing):
 
     def _life(self, buffer: Buffer) -> tuple[int, int]:
         """First and last segment of a buffer; inputs that do not stream are there from the start."""
-        at = [self._segment(p[buffer]) for p in (self.cutter.written, self.cutter.read)]
+        at = [self._segment(p[buffer]) for p in (self.cutter.born, self.cutter.written, self.cutter.read)]
         return at[0], max(at)
 
     def _segment(self, position: int) -> int:
@@ -151,7 +151,7 @@ class _StreamPacking(Packing):
             birth, death = self._life(buffer)
             offset = 0
             if not buffer.external:
-                offset = placement.offsets[ring] if ring is not None else at[buffer]
+                offset = placement.offsets[ring] if ring is not None else at[buffer] + buffers.offset(name)
             segment = self.segments[birth] if ring is not None else None
             planes[name] = Plane(
                 offset,
@@ -163,6 +163,7 @@ class _StreamPacking(Packing):
                 len(self.segments) if buffer.is_output else death,
                 external=buffer.external,
                 ring_rows=segment.rings[name] if segment else None,
+                pitch=form.pitch or None,
             )
         tops = [
             offset + (buffers.form(block.buffer).bytes if block.buffer else block.size)

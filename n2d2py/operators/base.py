@@ -36,6 +36,7 @@ class Op:
         moves_values: the output holds values of the first input unchanged, or means of them, so it shares
             its number type (max pooling, padding, resizing, layout changes).
         nonnegative: no output is below zero, whatever the inputs.
+        is_part: the output is a part of the input, where that lies: no layer of an export.
         mixes_types: `run_integer` also takes and gives floating-point tensors.
         same_bits: its kernel gives the same bits on every machine in floating point too, where it may stay in a network of integers.
     """
@@ -43,6 +44,7 @@ class Op:
     kind: ClassVar[str] = ""
     moves_values: ClassVar[bool] = False
     nonnegative: ClassVar[bool] = False
+    is_part: ClassVar[bool] = False
     mixes_types: ClassVar[bool] = False
     same_bits: ClassVar[bool] = False
 

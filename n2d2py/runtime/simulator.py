@@ -21,8 +21,9 @@ class Simulator(Network):
         def ports(names: list[str]) -> tuple[TensorInfo, ...]:
             return tuple(TensorInfo(name, tuple(graph.shape(name)), graph.type(name)) for name in names)
 
+        self._nodes = [node for node in graph.nodes if not node.op.is_part]
         layers = tuple(
-            LayerInfo(node.name, tuple(graph.shape(node.output)), graph.type(node.output), node.op.kind) for node in graph.nodes
+            LayerInfo(node.name, tuple(graph.shape(node.output)), graph.type(node.output), node.op.kind) for node in self._nodes
         )
         self.info = NetworkInfo(graph.name, ports(graph.inputs), ports(graph.outputs), layers, 0)
 
@@ -32,7 +33,7 @@ class Simulator(Network):
 
     def _run_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
         values = self._simulate(inputs, keep=True)
-        return {node.name: values[node.output] for node in self.graph.nodes}
+        return {node.name: values[node.output] for node in self._nodes}
 
     def _simulate(self, inputs: list[np.ndarray], keep: bool) -> dict[str, np.ndarray]:
         """The stored values by tensor; no stimulus is simulated as one that is dropped again."""

@@ -43,20 +43,21 @@ def compare_stage(
     last bit of a sum of reals depends on its order, so that only single layers can be told to be identical. The same
     is done for a target with arithmetic of its own, whose layers may differ by `slack` of their range.
     """
-    layers = [(node.name, node.output) for node in quantized.nodes]
-    engine = FloatEngine(graph, taps=[tensor for _, tensor in layers])
+    nodes = [node for node in quantized.nodes if not node.op.is_part]
+    layers = [(node.name, node.output) for node in nodes]
+    engine = FloatEngine(graph, taps=list(dict.fromkeys(quantized.origin(tensor) for _, tensor in layers)))
     accumulators = [
         Accumulator(node.name, node.output, quantized.type(node.output), merged=(node.residual.layer,) if node.residual else ())
-        for node in quantized.nodes
+        for node in nodes
     ]
     worst = WorstStimuli(quantized)
     size = batch_size(graph)
     for x, labels, names in log.progress(stimuli.batches(size), "comparing", total=-(-len(stimuli) // size), unit="batch"):
-        real = {**dict(zip(graph.inputs, split_inputs(graph, x), strict=True)), **engine.run(x)}
+        real = quantized.with_pieces({**dict(zip(graph.inputs, split_inputs(graph, x), strict=True)), **engine.run(x)})
         inputs = quantize_inputs(quantized, [x])
         stored = simulate(quantized, inputs, keep=True)
         worst.add(x, labels, names, real, stored)
-        alone = {node.output: isolated(quantized, node, real) for node in quantized.nodes} if quantized.bits > 0 else {}
+        alone = {node.output: isolated(quantized, node, real) for node in nodes} if quantized.bits > 0 else {}
         if slack and compiled is not None:
             found, stored = _by_layer(quantized, inputs, compiled.layers(*inputs))
             for accumulator in accumulators:

@@ -22,6 +22,7 @@ from n2d2py.memory.strategies import DEFAULT_STRATEGY
 from n2d2py.memory.stream import StreamPlanner
 from n2d2py.memory.sums import residual_sums
 from n2d2py.passes.integer.residual_add import addable, fuse_residual_adds
+from n2d2py.stages.strips import planned_strips
 
 WITH_SUMS = ("OptimizeOverlap", "OptimizeReorder", "OptimizeOptimal")
 """Strategies that can lay a sum over its operand without a layer of its own."""
@@ -51,7 +52,7 @@ def plan_stage(
         f"{plan.arena_bytes:,}",
         _growth_text(plan),
         f"{found.problem.tensor_bytes:,}",
-        plan.options.get("MemoryMode", plan.strategy),
+        _way_text(plan),
         _bound_text(plan),
     )
     return found
@@ -67,20 +68,33 @@ def planned(
     Raises:
         N2D2Error: E60x; a plan that would overwrite a live byte is refused by the checker.
     """
+    try:
+        found = _planned(graph, params, adds_residuals)
+    except N2D2Error as error:
+        narrow = planned_strips(graph, params, settings_by_params(params), None) if error.code == "E607" else None
+        if narrow is None:
+            raise
+        found = narrow
+    else:
+        found = planned_strips(graph, params, settings_by_params(params), found[2]) or found
+    graph, problem, plan = found
+    if scratch is not None:
+        budget = params["MemoryBudget"]
+        problem, plan = place_scratch(problem, plan, scratch(graph, plan, params.as_dict()), budget if budget > 0 else None)
+    refuse_violations(check_plan(problem, plan))
+    return PlannedNetwork(graph, problem, plan)
+
+
+def _planned(graph: QuantGraph, params: Params, adds_residuals: bool) -> tuple[QuantGraph, MemoryProblem, MemoryPlan]:
+    """The network, its problem and its plan, with sums in convolutions where these need no more memory."""
     problem = memory_problem(graph)
     sums = residual_sums(problem, addable(graph)) if adds_residuals and params["FuseResidualAdd"] else []
     if sums:
         other = fuse_residual_adds(graph, [(each.conv, each.sum) for each in sums])
         fused = memory_problem(other)
         problem, plan = _plan_by(problem, fused, params)
-        graph = other if problem is fused else graph
-    else:
-        plan = _plan(problem, params)
-    if scratch is not None:
-        budget = params["MemoryBudget"]
-        problem, plan = place_scratch(problem, plan, scratch(graph, plan, params.as_dict()), budget if budget > 0 else None)
-    refuse_violations(check_plan(problem, plan))
-    return PlannedNetwork(graph, problem, plan)
+        return (other if problem is fused else graph), problem, plan
+    return graph, problem, _plan(problem, params)
 
 
 def _plan_by(problem: MemoryProblem, fused: MemoryProblem, params: Params) -> tuple[MemoryProblem, MemoryPlan]:
@@ -197,6 +211,13 @@ def settings_by_params(params: Params) -> Settings:
 
 def _include_output(params: Params) -> bool | None:
     return {"auto": None, "0": False, "1": True}[params["IncludeOutputInBuffer"]]
+
+
+def _way_text(plan: MemoryPlan) -> str:
+    """The mode, or the strategy, and what strips cost."""
+    extra = plan.options.get("ExtraMacs")
+    way = plan.options.get("MemoryMode", plan.strategy)
+    return way if extra is None else f"{way}, in strips, {extra} % more multiply-accumulates"
 
 
 def _growth_text(plan: MemoryPlan) -> str:

@@ -7,31 +7,44 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from n2d2py.errors import N2D2Error, listed
-from n2d2py.graph import Graph
+from n2d2py.graph import Graph, QuantGraph
 from n2d2py.ini.params import Params
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.from_graph import memory_problem
-from n2d2py.memory.modes import MODES, budget_curve, peak_layers, plan_mode
+from n2d2py.memory.modes import MODES, budget_curve, peak_layers, plan_mode, plan_strips
 from n2d2py.memory.parameters import STRATEGIES
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.stream import StreamPlanner
+from n2d2py.memory.strip_search import StripSearch
+from n2d2py.memory.strips import with_strips
 from n2d2py.memory.sums import residual_sums, with_sums
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes.integer.residual_add import addable
+from n2d2py.passes.integer.strips import by_columns
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.prequantized import quantize_prequantized
 from n2d2py.quant.quantize import float_graph
 from n2d2py.stages.memory import WITH_SUMS, plan_by_params, settings_by_params, smaller_plan
 
+_MOST_EXTRA = 25
+"""Per cent of work done twice up to which the curve of strips goes."""
+
+
+def _typed(graph: Graph, bits: int) -> QuantGraph:
+    """The network with its own types where it comes quantized to `bits`, else in floating point."""
+    if is_quantized(graph) and bits == 8:
+        return quantize_prequantized(graph, QuantOptions())[0]
+    return float_graph(graph, -32)
+
 
 def report_problem(graph: Graph, bits: int) -> MemoryProblem:
     """The memory problem of a fused network whose tensors all have elements of |bits| bits; that of its own types
     where it comes quantized to so many."""
+    problem = memory_problem(_typed(graph, bits))
     if is_quantized(graph) and bits == 8:
-        return memory_problem(quantize_prequantized(graph, QuantOptions())[0])
-    problem = memory_problem(float_graph(graph, -32))
+        return problem
     size = abs(bits) // 8
     return replace(problem, tensors={name: replace(t, element_bytes=size) for name, t in problem.tensors.items()})
 
@@ -40,11 +53,7 @@ def _with_sums(graph: Graph, problem: MemoryProblem, bits: int, params: Params) 
     """The problem with the sums that convolutions of a C++ export do; the same one where there are none."""
     if bits != 8 or not params["FuseResidualAdd"] or not params["OptimizeBufferMemory"]:
         return problem
-    fits = (
-        addable(quantize_prequantized(graph, QuantOptions())[0])
-        if is_quantized(graph)
-        else addable(float_graph(graph, -32), typed=False)
-    )
+    fits = addable(_typed(graph, bits), typed=is_quantized(graph))
     return with_sums(problem, residual_sums(problem, fits))
 
 
@@ -87,7 +96,13 @@ def memory_report(graph: Graph, bits: int, params: Params) -> str:
         for row in [titles, *rows]
     ]
     lines.insert(1, "  ".join("-" * width for width in widths))
-    return head + "\n".join(lines) + "\n\n" + _curves(problem, settings)
+    return (
+        head
+        + "\n".join(lines)
+        + "\n\n"
+        + _curves(problem, settings)
+        + _strips(problem, settings, by_columns(_typed(graph, bits)))
+    )
 
 
 def _curves(problem: MemoryProblem, settings: Settings) -> str:
@@ -99,6 +114,23 @@ def _curves(problem: MemoryProblem, settings: Settings) -> str:
             share = streamed / max(1, len(problem.ops))
             lines.append(f"{size:>12,}  {streamed:>4}  {share:4.0%}  {'#' * round(40 * share)}".rstrip())
     return "\n".join(lines)
+
+
+def _strips(problem: MemoryProblem, settings: Settings, fits: Callable[[str], bool]) -> str:
+    """What MaxExtraMacs saves: bytes against the work that is done twice, with the number of strips of each segment; "" without any."""
+    settings = replace(settings, clock="op")
+    search = StripSearch(problem, settings, fits)
+    lines, least = [], 0
+    for point in search.curve(search.work * _MOST_EXTRA // 100):
+        plan = plan_strips(with_strips(problem, point.cuts), settings, "Small")
+        if lines and plan.arena_bytes >= least:
+            continue
+        least, extra = plan.arena_bytes, point.extra / search.work
+        counts = ", ".join(str(len(cut.strips)) for cut in point.cuts) or "1"
+        lines.append(f"{least:>12,}  {extra:6.2%}  {counts}")
+    if len(lines) < 2:
+        return ""
+    return "\n" + "\n".join(["MaxExtraMacs: bytes, multiply-accumulates done twice, strips of each segment", *lines])
 
 
 def _row(

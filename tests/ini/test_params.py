@@ -22,6 +22,7 @@ DEFAULTS = {
     "MemoryManagerStrategy": "OptimizeOverlap",
     "MemoryMode": "auto",
     "MemoryBudget": -1,
+    "MaxExtraMacs": 0.0,
     "StreamInput": False,
     "OpenMP": True,
     "Namespace": "",

@@ -71,7 +71,7 @@ WRONG = [
     ),
     *(
         (graph(op("conv", **{**WINDOW, "pads": [-(side == at) for at in range(4)]}), (4, 5, 3), (3, 3, 3)), "pads at least 0")
-        for side in range(4)
+        for side in (0, 2)
     ),
     (graph(op("conv", **{**WINDOW, "kw": 1, "pads": [-1, 0, 0, 0]}), (4, 5, 3), (3, 3, 3)), "pads at least 0"),
     (graph(op("pool", **WINDOW), (4, 5, 3), (3, 3, 4)), "a pool keeps the channels; 3 in, 4 out"),

@@ -99,6 +99,7 @@ class Sweep:
         return {
             "apart": layouts.apart,
             "wrapped": layouts.wrapped,
+            "columns": layouts.columns,
             "strided": lambda t: layouts.apart(t, gap=3),
             "strided wrapped": lambda t: layouts.wrapped(t, gap=5),
         }[layout](tensors)
@@ -223,8 +224,8 @@ class Sweep:
         return self.case(f"{op.kind} {shape[1:]}->{result[1:]}", graph, {"x": x}, layout, 1, top)
 
 
-LAYOUTS = ("apart", "strided", "wrapped", "over", "ring", "strided wrapped")
-POINTWISE_LAYOUTS = ("apart", "strided", "wrapped", "strided wrapped")
+LAYOUTS = ("apart", "strided", "wrapped", "over", "ring", "strided wrapped", "columns")
+POINTWISE_LAYOUTS = ("apart", "strided", "wrapped", "strided wrapped", "columns")
 GEOMETRY = (  # kernel, stride, pads, dilation
     ((1, 1), (1, 1), (0, 0, 0, 0), (1, 1)),
     ((3, 3), (1, 1), (1, 1, 1, 1), (1, 1)),

@@ -1,8 +1,9 @@
-"""Where the tensors of a one-layer network lie: apart, strided, wrapped, or the output over an input."""
+"""Where the tensors of a one-layer network lie: apart, strided, wrapped, as columns of others, or the output over an input."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from n2d2py.arithmetic import NumType
 from n2d2py.graph.shapes import Shape, channels, height, width
@@ -20,6 +21,16 @@ def apart(tensors: dict[str, tuple[Shape, NumType]], gap: int = 0) -> dict[str, 
     planes, offset = {}, 16
     for name, (shape, kind) in tensors.items():
         planes[name] = plane(offset, shape, kind, gap)
+        offset = -(-(offset + planes[name].bytes + 8) // 8) * 8
+    return planes
+
+
+def columns(tensors: dict[str, tuple[Shape, NumType]]) -> dict[str, Plane]:
+    """One after the other, the lines of each a part of longer ones."""
+    planes, offset = {}, 16
+    for name, (shape, kind) in tensors.items():
+        whole = plane(offset, shape, kind)
+        planes[name] = replace(whole, pitch=whole.line_bytes + 3 * whole.stride)
         offset = -(-(offset + planes[name].bytes + 8) // 8) * 8
     return planes
 

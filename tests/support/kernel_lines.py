@@ -36,7 +36,7 @@ def line_cases(seed: int) -> list[harness.Case]:
                 dilation,
                 channels if i % 2 else 1,
                 kinds[i % 6],
-                ("apart", "wrapped", "strided")[i % 3],
+                ("apart", "wrapped", "strided", "columns")[i % 4],
             )
         )
     made += [

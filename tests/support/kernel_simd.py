@@ -39,7 +39,7 @@ SANITIZERS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recove
 KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8), (U8, S16), (S8, U16), (U8, NumType(32)))
 
 
-LAYOUTS = ("apart", "strided", "wrapped", "over", "ring", "strided wrapped")
+LAYOUTS = ("apart", "strided", "wrapped", "over", "ring", "strided wrapped", "columns")
 
 
 def need_isa(isa: str) -> tuple[str, ...]:

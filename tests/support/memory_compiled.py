@@ -23,6 +23,7 @@ NETWORKS = {
     "pooled": ROOT / "tests" / "memory" / "pooled.ini",
     "resampling": ROOT / "tests" / "memory" / "resampling.ini",
     "skipped": ROOT / "tests" / "memory" / "skipped.ini",
+    "strips": ROOT / "tests" / "memory" / "strips.ini",
 }
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 
-from n2d2py.memory.access import Concatenated, LineTable, Overlay, Upsample, View
+from n2d2py.memory.access import Concatenated, Joined, LineTable, Overlay, Upsample, View
 from n2d2py.memory.plan import MemoryPlan, OpPlan, ScheduleStep
 from n2d2py.memory.problem import MemoryProblem
 
@@ -34,7 +34,7 @@ class _Run:
         if self.plan is None or self.plan.planes[name].external:
             return self.own[name], (y * t.width + x) * t.pixel_bytes
         plane = self.plan.planes[name]
-        at = y % (plane.ring_rows or plane.count) * plane.stride * plane.length
+        at = y % (plane.ring_rows or plane.count) * (plane.pitch or plane.stride * plane.length)
         at = plane.offset + at if plane.limit is None or at < plane.limit else plane.wrap_offset + at - plane.limit
         return self.arena, at + x * plane.stride
 
@@ -82,7 +82,10 @@ class _Run:
                 scratch = run.scratch
                 self.arena[scratch.offset : scratch.offset + scratch.size] = bytes([0xA5]) * scratch.size
             op = self.problem.op(name)
-            if name in views:
+            if isinstance(op.access, Joined):
+                if self.plan is None:
+                    self._beside(op)
+            elif name in views:
                 if self.problem.tensors[op.inputs[0]] and self.plan.planes[op.output].external:
                     self._fill(op.output, self._tensor(op.inputs[0]))
             elif isinstance(op.access, Concatenated):
@@ -94,6 +97,15 @@ class _Run:
             else:
                 self._whole(op)
         return {name: self._tensor(name) for name in self.problem.outputs}
+
+    def _beside(self, op):
+        first = 0
+        for name in op.inputs:
+            t = self.problem.tensors[name]
+            for y in range(t.height):
+                for x in range(t.width):
+                    self._put(op.output, y, first + x, self._pixel(name, y, x))
+            first += t.width
 
     def _lines(self, out):
         return range(*(self.rows or (0, out.height)))[:: self.step]

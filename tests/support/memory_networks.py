@@ -194,6 +194,23 @@ def mobilenet_v2(width: float, size: int, classes: int = 1000, *, expand_always:
     return n.done()
 
 
+def mcunet_320k(size: int = 176, classes: int = 1000) -> MemoryProblem:
+    """MCUNet for 320 KB of RAM and ImageNet (MIT, mcunet-320kb-1mb_imagenet): (expansion, channels, stride, kernel) of its blocks."""
+    n = Net(size, size, 3)
+    x = n.conv(n.input, 16, 3, 2, 1)
+    for expand, channels, stride, kernel in (
+        *((1, 8, 1, 3), (3, 16, 2, 7), (5, 16, 1, 3), (5, 16, 1, 7), (4, 16, 1, 5)),
+        *((5, 24, 2, 5), (5, 24, 1, 5), (5, 24, 1, 5), (5, 40, 2, 3), (6, 40, 1, 7), (4, 40, 1, 5)),
+        *((5, 48, 1, 5), (5, 48, 1, 7), (5, 48, 1, 3), (6, 96, 2, 3), (5, 96, 1, 7), (4, 96, 1, 3), (5, 160, 1, 7)),
+    ):
+        inside = n.tensors[x].channels
+        y = n.conv(x, inside * expand, 1) if expand > 1 else x
+        y = n.conv(n.dw(y, kernel, stride, kernel // 2), channels, 1)
+        x = n.add(x, y) if stride == 1 and inside == channels else y
+    n.fc(n.global_pool(x), classes)
+    return n.done()
+
+
 def resnet18() -> MemoryProblem:
     n = Net(224, 224, 3)
     x = n.pool(n.conv(n.input, 64, 7, 2, 3), 3, 2, 1)

@@ -44,6 +44,7 @@ class LayerCode:
         lanes: the sets that have the kernel of `lanes.py` for it; `no_lanes`: what ruled that one out.
         vectors: the sets that have the kernel of `vector_streams.py` for it; `no_vectors`: what ruled that one out.
         storage: how its weights are packed; None for whole bytes.
+        borrowed: names of `constants` that another layer defines.
     """
 
     layer: str
@@ -65,10 +66,11 @@ class LayerCode:
     vectors: tuple[str, ...] = ()
     no_vectors: str = ""
     storage: Storage | None = None
+    borrowed: frozenset[str] = frozenset()
 
     @property
     def weight_bytes(self) -> int:
-        """Bytes of the weights in the order of the portable kernel."""
+        """Bytes of the weights in the order of the portable kernel; 0 where another layer has them."""
         return sum(array.bytes for array in self.arrays if array.name == f"{self.identifier}_weights")
 
     @property
@@ -108,9 +110,14 @@ class LayerCode:
         )
 
     @property
+    def own_constants(self) -> tuple[Array, ...]:
+        """`constants` but for those that another layer defines."""
+        return tuple(array for array in self.constants if array.name not in self.borrowed)
+
+    @property
     def added_bytes(self) -> int:
         """Bytes of constants that the Winograd form adds where it is used."""
-        if not (self.winograd and self.winograd.sets):
+        if not (self.winograd and self.winograd.sets) or self.winograd.name in self.borrowed:
             return 0
         return self.winograd.bytes - next(array.bytes for array in self.arrays if array.name == self.winograd.direct)
 
@@ -191,6 +198,7 @@ def plane_struct(tensor: str, quant: QuantTensor, plane: Plane, identifier: str)
             f"{tensor}: a plane of {plane.count} x {plane.length} pixels of {plane.size} bytes every "
             f"{plane.stride} is not the tensor of {h} x {w} x {c} elements of {size} bytes"
         )
+    pitch = "" if plane.pitch is None else f", Pitch = {plane.pitch // size}"
     lines, wrap = plane.lines_before_wrap, plane.wrap_offset
     if plane.ring_rows is not None and plane.ring_rows < h:
         lines, wrap = plane.ring_rows, plane.offset
@@ -199,7 +207,7 @@ def plane_struct(tensor: str, quant: QuantTensor, plane: Plane, identifier: str)
         f"struct {identifier}_plane {{\n"
         f"    typedef {quant.type.cpp} Type;\n"
         f"    enum : int {{ Height = {h}, Width = {w}, Channels = {c}, Stride = {plane.stride // size}, "
-        f"Lines = {lines} }};\n"
+        f"Lines = {lines}{pitch} }};\n"
         f"    enum : long {{ Offset = {plane.offset}, "
         f"WrapOffset = {wrap if lines < h else plane.offset} }};\n"
         f"}};\n"

@@ -46,7 +46,7 @@ def _overlap(a: Plane, b: Plane) -> bool:
 def same_place(a: Plane, b: Plane) -> bool:
     """Whether element i of both is at the same address, for every i."""
     return a.limit is b.limit is a.ring_rows is b.ring_rows is None and (
-        (a.offset, a.size, a.stride, a.length, a.count) == (b.offset, b.size, b.stride, b.length, b.count)
+        (a.offset, a.size, a.stride, a.length, a.count, a.pitch) == (b.offset, b.size, b.stride, b.length, b.count, b.pitch)
     )
 
 
@@ -213,7 +213,7 @@ class Layer:
     @property
     def whole_output(self) -> bool:
         """Whether the lines of the output follow each other in memory."""
-        return self.place.limit is None and self.place.ring_rows is None
+        return self.place.limit is None and self.place.ring_rows is None and self.place.pitch is None
 
     def pointwise(self) -> Layer:
         """The same layer, computed element by element: its lines need no order where each is stored over its own operands."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +20,7 @@ from n2d2py.exports.cpp.headers import copy_headers
 from n2d2py.exports.cpp.identifiers import Identifiers, mangled, namespace_name, sanitise
 from n2d2py.exports.cpp.isa import FAMILIES, PORTABLE, TARGETS, InstructionSet, dispatched, instruction_sets
 from n2d2py.exports.cpp.schedule import Part, parts, used_ranges
+from n2d2py.exports.cpp.shared import share_constants
 from n2d2py.exports.cpp.text import comment, file_stems, literal
 from n2d2py.exports.cpp.tiles import tile_constants, winograd_choices
 from n2d2py.exports.cpp.view import ArrayView, LayerView, PortView, port_views
@@ -169,11 +171,12 @@ class Project:
 
     def _write_layer(self, layer: LayerView, code: LayerCode, folder: Path) -> None:
         arrays = [ArrayView.of(array, self.weights_format) for array in code.constants]
-        values = {"layer": layer, "arrays": arrays, "headers": code.headers, "config": code.config.strip("\n")}
+        own = [array for array in arrays if array.name not in code.borrowed]
+        values = {"layer": layer, "arrays": arrays, "own": own, "headers": code.headers, "config": code.config.strip("\n")}
         self._render("dnn/include/layer.hpp", folder / f"dnn/include/{layer.stem}.hpp", values)
-        if arrays:
+        if own:
             self._render("dnn/parameters/layer.cpp", folder / f"dnn/parameters/{layer.stem}.cpp", values)
-        for array in arrays:
+        for array in own:
             for name, data in array.files.items():
                 (folder / "dnn/parameters" / name).write_bytes(data)
 
@@ -203,7 +206,11 @@ class Project:
         scheduled = [nodes[name] for name in self.plan.order]
         identifiers = {node.name: self.identifiers.layer(node.name) for node in scheduled}
         stems = file_stems(identifiers.values(), _OWN_FILES)
-        return [self._layer(node, identifiers[node.name], stems[identifiers[node.name]]) for node in scheduled]
+        found = [self._layer(node, identifiers[node.name], stems[identifiers[node.name]]) for node in scheduled]
+        if not self.graph.pieces:
+            return found
+        shared = iter(share_constants([layer.code for layer in found if layer.code is not None]))
+        return [replace(layer, code=next(shared)) if layer.code is not None else layer for layer in found]
 
     def _layer(self, node: QuantNode, identifier: str, stem: str) -> LayerView:
         code = self._codes.get(node.name)
@@ -241,9 +248,9 @@ class Project:
 
     @cached_property
     def _views(self) -> dict[str, str]:
-        """Output of each layer that is a view -> its input."""
+        """Output of each layer that is a view, or columns -> its input."""
         names = set(self.plan.views)
-        return {node.output: node.inputs[0] for node in self.graph.nodes if node.name in names}
+        return {node.output: node.inputs[0] for node in self.graph.nodes if node.name in names or node.op.is_part}
 
     def _origin(self, tensor: str) -> str:
         """The tensor with the caller that this one is a view of; itself otherwise."""
@@ -258,7 +265,13 @@ class Project:
         ports = [*self.inputs, *self.outputs]
         arguments = ", ".join(port.variable for port in ports)
         sequence = parts(self.plan, self.layers, self.inputs)
-        constants = sum(array.bytes for layer in self.layers if layer.code for array in layer.code.arrays)
+        constants = sum(
+            array.bytes
+            for layer in self.layers
+            if layer.code
+            for array in layer.code.arrays
+            if array.name not in layer.code.borrowed
+        )
         transformed = [layer.code for layer in self.layers if layer.code and layer.code.added_bytes]
         return {
             "ns": self.namespace,

@@ -24,6 +24,7 @@ from n2d2py.exports.cpp.view import LayerView
 from n2d2py.exports.registry import register
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import height, width
+from n2d2py.memory.modes import runs_by_lines
 from n2d2py.memory.parameters import N2D2_STRATEGIES
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed
@@ -78,7 +79,7 @@ class CppTarget(Target[Project]):
             winograd = bool(request.parameters.get("Winograd", True))
             for node in graph.nodes:
                 try:
-                    if node.name not in plan.views:
+                    if node.name not in plan.views and not node.op.is_part:
                         code = layer_code(node, graph, plan, identifiers, packs)
                         code = codes[node.name] = code if winograd else replace(code, winograd=None)
                         found += _form_problems(code, request.layer_parameters.get(node.name, {}).get("Tile", ""))
@@ -104,6 +105,10 @@ class CppTarget(Target[Project]):
             found["RuntimeDispatch"] = "SIMD=none leaves the same portable kernels for every instruction set"
         if parameters["StreamInput"] and not parameters["IncludeInputInBuffer"]:
             found["IncludeInputInBuffer"] = "with StreamInput=1 the lines of the input are in the static memory"
+        if not runs_by_lines(parameters):
+            found["MaxExtraMacs"] = (
+                "no layer runs line by line with the inputs whole; MemoryMode=Small or Minimum has such layers"
+            )
         if strategy in N2D2_STRATEGIES:
             found["BufferAlignment"] = f"MemoryManagerStrategy={strategy} packs buffers as N2D2 does"
         return found
@@ -125,7 +130,7 @@ class CppTarget(Target[Project]):
         """Bytes of the sections of each layer's arrays, for the instruction set that needs most; weights of few bits are packed."""
         weights_format = prepared.result.weights_format
         return {
-            layer.node.name: sum(_section_bytes(array, weights_format) for array in layer.code.constants)
+            layer.node.name: sum(_section_bytes(array, weights_format) for array in layer.code.own_constants)
             for layer in prepared.result.layers
             if layer.code is not None
         }
@@ -177,7 +182,7 @@ def _check_consistent(request: ExportRequest, plan: MemoryPlan) -> None:
     """Raises InternalError where graph, plan, scored outputs and stimuli do not fit each other."""
     graph = request.graph
     request.stimuli.check(graph)
-    if sorted(plan.order) != sorted(node.name for node in graph.nodes):
+    if sorted(plan.order) != sorted(node.name for node in graph.nodes if not node.op.is_part):
         raise InternalError("the memory plan schedules other layers than the network has")
     if request.stimuli.inputs and len(request.stimuli.labels) != len(request.targets):
         raise InternalError(f"{len(request.stimuli.labels)} arrays of labels for {len(request.targets)} targets")

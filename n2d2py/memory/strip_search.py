@@ -1,0 +1,189 @@
+"""Which segments are cut into strips: the least memory for a given share of work that is done twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from n2d2py.memory.access import Pointwise, Window
+from n2d2py.memory.buffers import Buffers
+from n2d2py.memory.cut import Cutter
+from n2d2py.memory.packing import address_step
+from n2d2py.memory.problem import MemoryProblem, OpSpec
+from n2d2py.memory.rows import streamable
+from n2d2py.memory.settings import Settings
+from n2d2py.memory.strips import Columns, StripCut, cuts_of, extra_work, multiply_accumulates, segment_columns
+
+MOST_STRIPS = 12
+_WIDER = (*product(range(3), repeat=2), (3, 3))
+"""Columns that the first and the last strip, which have one halo only, may have more than the others."""
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """What may run from an operator on: the operators up to `end`, in strips of these columns of the last output (() for none);
+    live bytes, and the multiply-accumulates that are done twice."""
+
+    end: int
+    bytes: int
+    extra: int
+    columns: tuple[Columns, ...] = ()
+
+
+@dataclass(frozen=True)
+class StripPoint:
+    """A point of the curve: bytes that live at the peak, as estimated, multiply-accumulates done twice, and the segments in strips."""
+
+    bytes: int
+    extra: int
+    cuts: tuple[StripCut, ...]
+
+
+def strippable(op: OpSpec, problem: MemoryProblem) -> bool:
+    """Whether the operator can make some columns of its output alone: windows, and sums and functions of operands of one shape."""
+    tensors = problem.tensors
+    if not streamable(op, problem) or op.accumulates(tensors) or op.scratch_bytes:
+        return False
+    if isinstance(op.access, Window):
+        return True
+    return isinstance(op.access, Pointwise) and all(tensors[name].shape == tensors[op.output].shape for name in op.inputs)
+
+
+class StripSearch:
+    """The cuts of a problem into segments with strips; the operators in their order, inputs whole. `fits`: whether an operator can make
+    some columns of its output alone."""
+
+    def __init__(self, problem: MemoryProblem, settings: Settings, fits: Callable[[str], bool] = lambda name: True):
+        self.problem = problem
+        self._buffers = Buffers(problem, settings, ())
+        self._ops = [op for op in self._buffers.order() if op.name not in self._buffers.views]
+        self._step = address_step(problem, settings)
+        self._cutter = Cutter(self._buffers, self._ops, self._up)
+        self._fits = [strippable(op, problem) and fits(op.name) for op in self._ops]
+        self._choices: list[list[_Choice]] = [[] for _ in self._ops]
+        self.work = multiply_accumulates(problem)
+        for begin in range(len(self._ops)):
+            for end in self._cutter.ends(begin):
+                self._choices[begin].append(_Choice(end, self._cutter.weigh(begin, end).bytes, 0))
+        for end in range(2, len(self._ops) + 1):
+            self._add_strips(end)
+        self._choices = [_undominated(each) for each in self._choices]
+
+    def curve(self, most_extra: int) -> list[StripPoint]:
+        """From the cut without strips to the smallest with at most `most_extra` multiply-accumulates done twice: each point needs less
+        memory and more work than the one before."""
+        found: list[StripPoint] = []
+        point = self._least(0)
+        sizes = sorted({choice.bytes for choices in self._choices for choice in choices}, reverse=True)
+        while point is not None and point.extra <= most_extra:
+            if found and found[-1].extra == point.extra:
+                found.pop()
+            found.append(point)
+            below = [size for size in sizes if size < point.bytes]
+            point = self._within(below[0]) if below else None
+        return found
+
+    def other_widths(self, point: StripPoint) -> list[StripPoint]:
+        """The same segments in as many strips, where the first and the last one are wider than the others by other numbers of columns;
+        those whose work is at most that of `point`."""
+        known, tensors, found = {op.name: op for op in self.problem.ops}, self.problem.tensors, []
+        for wider in _WIDER:
+            cuts, extra = [], 0
+            for cut in point.cuts:
+                ops = [known[name] for name in cut.ops]
+                columns = cuts_of(tensors[ops[-1].output].width, len(cut.strips), *wider)
+                if any(first >= stop for first, stop in columns):
+                    break
+                strips = tuple(segment_columns(ops, tensors, each) for each in columns)
+                cuts.append(StripCut(cut.ops, strips))
+                extra += extra_work(ops, tensors, strips)
+            else:
+                if extra <= point.extra and tuple(cuts) != point.cuts:
+                    found.append(StripPoint(point.bytes, extra, tuple(cuts)))
+        return found
+
+    def _least(self, most_extra: int) -> StripPoint | None:
+        """The fewest bytes with so much more work at the most."""
+        sizes = sorted({choice.bytes for choices in self._choices for choice in choices})
+        low, high, best = 0, len(sizes) - 1, None
+        while low <= high:
+            middle = (low + high) // 2
+            point = self._within(sizes[middle])
+            if point is not None and point.extra <= most_extra:
+                best, high = point, middle - 1
+            else:
+                low = middle + 1
+        return best
+
+    def _within(self, limit: int) -> StripPoint | None:
+        """The least work that is done twice where no segment holds more than `limit` bytes; None where none fits."""
+        count = len(self._ops)
+        rest: list[int | None] = [None] * count + [0]
+        firsts: list[_Choice | None] = [None] * count
+        for begin in reversed(range(count)):
+            for choice in self._choices[begin]:
+                after = rest[choice.end]
+                if choice.bytes > limit or after is None:
+                    continue
+                best = rest[begin]
+                if best is None or choice.extra + after < best:
+                    rest[begin], firsts[begin] = choice.extra + after, choice
+        if rest[0] is None:
+            return None
+        chosen, at = [], 0
+        while at < count:
+            choice = firsts[at]
+            assert choice is not None
+            chosen.append((at, choice))
+            at = choice.end
+        cuts = tuple(self._cut(begin, choice) for begin, choice in chosen if choice.columns)
+        return StripPoint(max((choice.bytes for _, choice in chosen), default=0), rest[0], cuts)
+
+    def _cut(self, begin: int, choice: _Choice) -> StripCut:
+        ops = self._ops[begin : choice.end]
+        strips = tuple(segment_columns(ops, self.problem.tensors, columns) for columns in choice.columns)
+        return StripCut(tuple(op.name for op in ops), strips)
+
+    def _up(self, size: int) -> int:
+        return -(-size // self._step) * self._step
+
+    def _add_strips(self, end: int) -> None:
+        """The segments that end at `end`, in strips."""
+        cutter, tensors = self._cutter, self.problem.tensors
+        first = end - 1
+        while first >= 0 and self._fits[first] and (first == end - 1 or not cutter.leaves(first, end)):
+            first -= 1
+        first += 1
+        width = tensors[self._ops[end - 1].output].width
+        if first >= end - 1 or width < 2:
+            return
+        rings = cutter.rings(end)
+        for columns in self._divisions(width):
+            strips = [segment_columns(self._ops[first:end], tensors, each) for each in columns]
+            live, extra = self._up(self._buffers.form(self._buffers.of[self._ops[end - 1].output]).bytes), 0
+            for position in reversed(range(first, end)):
+                op = self._ops[position]
+                if position < end - 1 and op.output not in rings:
+                    break
+                output = tensors[op.output]
+                widths = [strip[op.output][1] - strip[op.output][0] for strip in strips]
+                if position < end - 1:
+                    live += self._up(rings[op.output] * max(widths) * output.pixel_bytes)
+                    extra += op.access.computed(tensors[op.inputs[0]], output) * (sum(widths) - output.width) // output.width
+                    if end in cutter.ends(position):
+                        self._choices[position].append(_Choice(end, cutter.crossing(position) + live, extra, columns))
+
+    @staticmethod
+    def _divisions(width: int) -> list[tuple[Columns, ...]]:
+        found = [tuple(cuts_of(width, count, *wider)) for count in range(2, min(MOST_STRIPS, width) + 1) for wider in _WIDER]
+        return [columns for columns in dict.fromkeys(found) if all(first < stop for first, stop in columns)]
+
+
+def _undominated(choices: Sequence[_Choice]) -> list[_Choice]:
+    """Of the choices with the same end those that no other one beats in bytes and in work."""
+    kept: list[_Choice] = []
+    for choice in sorted(choices, key=lambda each: (each.end, each.bytes, each.extra)):
+        if not kept or kept[-1].end != choice.end or choice.extra < kept[-1].extra:
+            kept.append(choice)
+    return kept

@@ -1,0 +1,165 @@
+"""Vertical strips: a segment of operators that runs line by line is cut into strips of columns, one after the other.
+
+The columns of the segment's last output are cut into ranges. Backwards from there each operator needs the columns of its inputs that its
+windows reach: what two strips both need is computed twice, the halo. Each strip runs all lines from the first to the last, and its line
+buffers are only as wide as the strip. What the segment reads is whole in memory, and so is what it leaves, which the strips
+write side by side.
+
+A problem with strips has each operator of a segment once for each strip, and a view that joins the strips of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from n2d2py.memory.access import Access, Joined, LineTable, TensorSpec, Window
+from n2d2py.memory.problem import MemoryProblem, OpSpec
+
+Columns = tuple[int, int]
+"""Columns [first, stop) of a tensor."""
+
+
+@dataclass(frozen=True)
+class StripCut:
+    """A segment of operators that is cut into strips.
+
+    Attributes:
+        ops: the names of its operators, which follow each other.
+        strips: for each strip the columns of each tensor that the operators write, by the names of these.
+    """
+
+    ops: tuple[str, ...]
+    strips: tuple[dict[str, Columns], ...]
+
+
+def strip_name(name: str, number: int) -> str:
+    """The name of an operator, or tensor, in strip `number`."""
+    return f"{name}.strip{number}"
+
+
+def read_columns(access: Access, columns: Columns, source: TensorSpec) -> Columns:
+    """The columns of an input that some columns of the output read, at least one."""
+    first, stop = columns
+    if isinstance(access, Window):
+        stride, dilation, kernel = access.stride[1], access.dilation[1], access.kernel[1]
+        begin = first * stride - access.pads[1]
+        end = (stop - 1) * stride - access.pads[1] + (kernel - 1) * dilation + 1
+        begin, end = max(0, begin), min(source.width, end)
+        return (begin, end) if begin < end else (min(begin, source.width - 1), min(begin, source.width - 1) + 1)
+    return columns
+
+
+def segment_columns(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec], columns: Columns) -> dict[str, Columns]:
+    """The columns of each tensor that the operators write which the columns of the last one's output need."""
+    inner = {op.output for op in ops}
+    needed = {ops[-1].output: columns}
+    for op in reversed(ops):
+        for name in op.inputs:
+            if name in inner:
+                first, stop = read_columns(op.access, needed[op.output], tensors[name])
+                known = needed.get(name, (first, stop))
+                needed[name] = min(first, known[0]), max(stop, known[1])
+    return needed
+
+
+def cuts_of(width: int, count: int, before: int = 0, after: int = 0) -> list[Columns]:
+    """`width` columns in `count` ranges, even but for `before` more columns in the first one and `after` more in the last one."""
+    share = (width - before - after) // count
+    sizes = [share] * count
+    sizes[0] += before
+    sizes[-1] += after
+    for number in range(width - sum(sizes)):
+        sizes[-1 - number // 2 if number % 2 == 0 else number // 2] += 1
+    found, at = [], 0
+    for size in sizes:
+        found.append((at, at + size))
+        at += size
+    return found
+
+
+def extra_work(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec], strips: Iterable[dict[str, Columns]]) -> int:
+    """Multiply-accumulates that strips make more than once."""
+    found, strips = 0, list(strips)
+    for op in ops:
+        output = tensors[op.output]
+        twice = sum(stop - first for first, stop in (strip[op.output] for strip in strips)) - output.width
+        work = op.access.computed(tensors[op.inputs[0]], output)
+        found += work * twice // output.width
+    return found
+
+
+def multiply_accumulates(problem: MemoryProblem) -> int:
+    """Of all operators, strips counted as often as they are made."""
+    return sum(op.access.computed(problem.tensors[op.inputs[0]], problem.tensors[op.output]) for op in problem.ops if op.inputs)
+
+
+def narrowed(access: Access, inputs: Sequence[TensorSpec], read: Sequence[Columns], columns: Columns, height: int) -> Access:
+    """`access` of an operator that makes only `columns` of its output: input number n holds the columns `read[n]` of what it
+    was, and `height` is that of the output."""
+    if isinstance(access, Window):
+        (first, stop), (begin, end) = columns, read[0]
+        stride, kernel, dilation = access.stride[1], access.kernel[1], access.dilation[1]
+        left = access.pads[1] - first * stride + begin
+        reached = (stop - 1) * stride - access.pads[1] + (kernel - 1) * dilation + 1
+        return replace(access, pads=(access.pads[0], left, access.pads[2], reached - end))
+    if all(each == columns for each in read):
+        return access
+    return _shifted([columns[0] - begin for begin, _ in read], height, columns[1] - columns[0], access)
+
+
+def reading_columns(access: Access, sources: Sequence[TensorSpec], firsts: Sequence[int], output: TensorSpec) -> Access:
+    """`access` of an operator each input of which is the columns of a source from `firsts` on."""
+    if isinstance(access, Window):
+        (first,), (source,) = firsts, sources
+        reached = (output.width - 1) * access.stride[1] - access.pads[1] + (access.kernel[1] - 1) * access.dilation[1] + 1
+        return replace(access, pads=(access.pads[0], access.pads[1] - first, access.pads[2], first + reached - source.width))
+    return _shifted(firsts, output.height, output.width, access)
+
+
+def _shifted(firsts: Sequence[int], height: int, width: int, access: Access) -> LineTable:
+    """Of an operator each element of which reads that of its operands in the same line, `firsts` columns further."""
+    lines = tuple((y, y + 1) for y in range(height))
+    columns = tuple(tuple((first + x, first + x + 1) for x in range(width)) for first in firsts)
+    return LineTable((lines,) * len(firsts), columns, prefers_caller=access.prefers_caller)
+
+
+def with_strips(problem: MemoryProblem, cuts: Sequence[StripCut]) -> MemoryProblem:
+    """The problem with the operators of `cuts` strip by strip."""
+    last = {cut.ops[-1]: cut for cut in cuts}
+    cut_of = {name: cut for cut in cuts for name in cut.ops}
+    known = {op.name: op for op in problem.ops}
+    gone = {known[name].output for cut in cuts for name in cut.ops[:-1]}
+    tensors = {name: tensor for name, tensor in problem.tensors.items() if name not in gone}
+    ops: list[OpSpec] = []
+    for op in problem.ops:
+        if op.name in last:
+            cut = last[op.name]
+            members = [known[name] for name in cut.ops]
+            for number, strip in enumerate(cut.strips):
+                ops += [_strip(member, problem, strip, number, tensors) for member in members]
+            names = tuple(strip_name(op.output, number) for number in range(len(cut.strips)))
+            ops.append(OpSpec(op.name, Joined(), names, op.output, layer="SideBySide"))
+        elif op.name not in cut_of:
+            ops.append(op)
+    return MemoryProblem(tensors, problem.inputs, problem.outputs, tuple(ops))
+
+
+def _strip(
+    op: OpSpec, problem: MemoryProblem, strip: dict[str, Columns], number: int, tensors: dict[str, TensorSpec]
+) -> OpSpec:
+    """An operator in one strip, whose output it adds to `tensors`."""
+    output = problem.tensors[op.output]
+    first, stop = columns = strip[op.output]
+    name = strip_name(op.output, number)
+    tensors[name] = replace(output, name=name, width=stop - first)
+    sources = [problem.tensors[each] for each in op.inputs]
+    read = [strip.get(each.name, (0, each.width)) for each in sources]
+    inputs = tuple(strip_name(each, number) if each in strip else each for each in op.inputs)
+    return replace(
+        op,
+        name=strip_name(op.name, number),
+        access=narrowed(op.access, sources, read, columns, output.height),
+        inputs=inputs,
+        output=name,
+    )

@@ -1,0 +1,122 @@
+"""Segments of a typed network become strips of columns.
+
+    Y = Ln(...L1(X))  =>  Y = SideBySide(strip 0, strip 1, ...), strip i = Ln'(...L1'(columns of X))
+
+Every layer of a segment is there once for each strip, with the constants of the original. The integers are the same: each element is
+computed from the same elements, and padding applies at the border of the map only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, StripPiece
+from n2d2py.graph.forms import Dequantized
+from n2d2py.graph.shapes import channels, width
+from n2d2py.memory.strips import Columns, StripCut, strip_name
+from n2d2py.operators.base import make_operator
+
+_WINDOWS = ("Conv", "Pool")
+_POINTWISE = ("Activation", "Affine", "ElemWise", "Quantize", "Convert")
+
+
+def by_columns(graph: QuantGraph) -> Callable[[str], bool]:
+    """Whether a layer, by name, can make some columns of its output alone, with the arithmetic and the constants that it has."""
+    nodes = {node.name: node for node in graph.nodes}
+    return lambda name: _fits(nodes[name], graph)
+
+
+def _fits(node: QuantNode, graph: QuantGraph) -> bool:
+    if node.residual is not None or len(node.outputs) != 1 or len(graph.shape(node.outputs[0])) != 4:
+        return False
+    if node.op.kind in _WINDOWS:
+        return node.op.kind == "Conv" or not isinstance(node.form, Dequantized)
+    wide = channels(graph.shape(node.outputs[0]))
+    return node.op.kind in _POINTWISE and (
+        node.op.kind == "Activation" or all(values.size <= max(wide, len(node.inputs)) for values in node.params.values())
+    )
+
+
+def with_strips(graph: QuantGraph, cuts: Sequence[StripCut]) -> QuantGraph:
+    """The network with the layers of `cuts` strip by strip."""
+    return _Rewriting(graph, cuts).done() if cuts else graph
+
+
+class _Rewriting:
+    def __init__(self, graph: QuantGraph, cuts: Sequence[StripCut]):
+        self.graph, self.cuts = graph, cuts
+        self._layers = {node.name: node for node in graph.nodes}
+        gone = {self._layers[name].output for cut in cuts for name in cut.ops[:-1]}
+        self._tensors = {name: tensor for name, tensor in graph.tensors.items() if name not in gone}
+        self._nodes: list[QuantNode] = []
+        self._views: dict[tuple[str, Columns], str] = {}
+        self._pieces: dict[str, StripPiece] = {}
+
+    def done(self) -> QuantGraph:
+        last = {cut.ops[-1]: cut for cut in self.cuts}
+        inside = {name for cut in self.cuts for name in cut.ops}
+        for node in self.graph.nodes:
+            if node.name in last:
+                cut = last[node.name]
+                for number, strip in enumerate(cut.strips):
+                    for name in cut.ops:
+                        self._add(self._layers[name], strip, number)
+                pieces = [strip_name(node.output, number) for number in range(len(cut.strips))]
+                join = QuantNode(node.name, make_operator("SideBySide"), pieces, [node.output], location=node.location)
+                self._nodes.append(join)
+            elif node.name not in inside:
+                self._nodes.append(node)
+        return replace(self.graph, tensors=self._tensors, nodes=self._nodes, pieces=self._pieces)
+
+    def _add(self, node: QuantNode, strip: dict[str, Columns], number: int) -> None:
+        """A layer in one strip."""
+        first, stop = strip[node.output]
+        op, output = node.op, self.graph.tensors[node.output]
+        if op.kind in _WINDOWS:
+            source = width(self.graph.shape(node.inputs[0]))
+            stride, left = op.stride[1], op.pads[1]
+            begin, end = first * stride - left, (stop - 1) * stride - left + self._extent(node)
+            read = max(0, begin), min(source, end)
+            op = replace(op, pads=(op.pads[0], read[0] - begin, op.pads[2], end - read[1]))
+        else:
+            read = first, stop
+        name = strip_name(node.output, number)
+        self._make(name, output, (first, stop))
+        self._nodes.append(
+            replace(
+                node,
+                name=strip_name(node.name, number),
+                op=op,
+                inputs=[self._piece(each, strip, number, read) for each in node.inputs],
+                outputs=[name],
+                source=list(node.source or [node.name]),
+            )
+        )
+
+    @staticmethod
+    def _extent(node: QuantNode) -> int:
+        """Columns from the first to the last of a window."""
+        if node.op.kind == "Pool":
+            return node.op.kernel[1]
+        return (int(node.params["weights"].shape[3]) - 1) * node.op.dilation[1] + 1
+
+    def _piece(self, tensor: str, strip: dict[str, Columns], number: int, read: Columns) -> str:
+        """The tensor that holds the columns `read` of `tensor`, no others."""
+        begin, end = strip.get(tensor, (0, width(self.graph.shape(tensor))))
+        held = strip_name(tensor, number) if tensor in strip else tensor
+        if (begin, end) == read:
+            return held
+        columns = read[0] - begin, read[1] - begin
+        if (held, columns) not in self._views:
+            name = f"{held}.columns{columns[0]}to{columns[1]}"
+            self._views[held, columns] = name
+            self._make(name, self.graph.tensors[tensor], read)
+            self._nodes.append(QuantNode(name, make_operator("Columns", *columns), [held], [name]))
+        return self._views[held, columns]
+
+    def _make(self, name: str, whole: QuantTensor, columns: Columns) -> None:
+        """A tensor of some columns of another."""
+        first, stop = columns
+        self._tensors[name] = replace(whole, name=name, shape=(*whole.shape[:3], stop - first))
+        self._pieces[name] = StripPiece(whole.name, first, stop)
