@@ -41,6 +41,7 @@ from n2d2py.operators.arrays.topk import ArrayTopK
 from n2d2py.operators.base import operator_kinds
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
+from n2d2py.operators.columns import Columns, SideBySide
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.convert import Convert
@@ -78,6 +79,8 @@ OPS = [
     Activation(Swish()),
     Activation(Tanh(2.0)),
     Concat(),
+    Columns(1, 3),
+    SideBySide(),
     Softmax(),
     Padding((1, -1, 0, 2)),
     Reshape((3, 4)),

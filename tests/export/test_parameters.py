@@ -65,6 +65,7 @@ ALONE = {"MaxExtraMacs"}
 UNUSED = {
     ("nvdla", "NVDLAFallback"),
     *OF_INTEGERS,
+    *((target, name) for target in ("int8", "mcu", "float") for name in ALONE),
     ("onnx", "Int4Weights"),
     ("ncnn", "Fp16Storage"),
     ("int8", "PackWeights"),

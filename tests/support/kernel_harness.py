@@ -83,7 +83,7 @@ class Case:
                 begin < other_end and other < end for begin, end in plane.intervals() for other, other_end in output.intervals()
             )
         ]
-        form = [(p.offset, p.size, p.stride, p.length, p.count, p.limit, p.ring_rows) for p in (*over, output)]
+        form = [(p.offset, p.size, p.stride, p.length, p.count, p.limit, p.ring_rows, p.pitch) for p in (*over, output)]
         return self.node.op.kind in POINTWISE and len(set(form)) == 1 and output.limit is output.ring_rows is None
 
     def expected(self) -> np.ndarray:

@@ -31,14 +31,14 @@ def over(case: harness.Case, backwards: bool, target: str = "x", slack: int = 0)
     distance += slack if backwards else -slack
     base = max(0, -distance) + 8 * unit
     base += -base % unit
-    planes = {target: replace(case.planes[target], offset=base, stride=x.pixel_bytes, limit=None, wrap_offset=0)}
-    planes["y"] = replace(case.planes["y"], offset=base + distance, stride=y.pixel_bytes, limit=None, wrap_offset=0)
+    planes = {target: replace(case.planes[target], offset=base, stride=x.pixel_bytes, limit=None, wrap_offset=0, pitch=None)}
+    planes["y"] = replace(case.planes["y"], offset=base + distance, stride=y.pixel_bytes, limit=None, wrap_offset=0, pitch=None)
     at = base + x.bytes + abs(distance) + y.bytes
     for name in case.inputs:
         if name != target:
             at += -at % 8
             planes[name] = replace(
-                case.planes[name], offset=at, stride=problem.tensors[name].pixel_bytes, limit=None, wrap_offset=0
+                case.planes[name], offset=at, stride=problem.tensors[name].pixel_bytes, limit=None, wrap_offset=0, pitch=None
             )
             at += problem.tensors[name].bytes
     shared = base < base + distance + y.bytes and base + distance < base + x.bytes
