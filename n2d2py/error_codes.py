@@ -236,6 +236,8 @@ CODES: dict[str, tuple[str, str]] = {
     "E810": ("the compiled export could not be built or run", "install a working g++, or leave out -test"),
     "E811": ("the compiled export wrote another number of results: a defect", "report it"),
     "E812": ("the compiled export computed other values than Python: a defect", "report it"),
+    "E813": ("work whose worker died each time", "use fewer workers, or a machine with more memory"),
+    "E814": ("a cluster that cannot be had", "pip install 'n2d2py[cluster]'; start 'dask scheduler'; check -cluster"),
     "E901": ("a file that is no NVDLA loadable, or a damaged one", "compile or copy it again"),
     "E902": ("a file of `n2d2py-nvdla` that cannot be read or written", "check the path and its permissions"),
     "E903": ("a loadable that the functional model cannot run", "use what NVIDIA's compiler and firmware use"),

@@ -1,6 +1,6 @@
 """Exports, compiles and scores networks x export parameters x precisions, and prints one table.
 
-    n2d2py-batch [-m NET ...] [-p PARAMS ...] [-n NBBITS ...] [-o DIR] [-- N2D2PY OPTIONS]
+    n2d2py-batch [-m NET ...] [-p PARAMS ...] [-n NBBITS ...] [-o DIR] [-workers N | -cluster ADDRESS] [-- N2D2PY OPTIONS]
 
 Without names: LeNet.ini and MobileNet.ini of the installation, all presets of export parameters, 8 bits. A network with
 NET.npz beside it runs with these weights, any other with -w /dev/null. Options behind -- go to every run
@@ -14,9 +14,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from n2d2py.commands.chosen import build_tools_missing, networks, parameter_files, run_tool, split_options, weights_of
+from n2d2py.errors import N2D2Error
+from n2d2py.executor import Executor, add_options, of_options
 
 _TITLES: tuple[str, ...] = ("model", "params", "bits", "arena B", "weights B", "float %", "simulated %", "compiled %")
 
@@ -31,7 +35,9 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("-p", nargs="+", default=[], metavar="PARAMS", help="files or presets for -export-parameters")
     parser.add_argument("-n", nargs="+", default=["8"], metavar="NBBITS", help="values for -nbbits [8]")
     parser.add_argument("-o", type=Path, default=Path("batch_export"), metavar="DIR", help="folder of the exports and logs")
+    add_options(parser)
     chosen = parser.parse_args(given)
+    executor = of_options(parser, chosen)
     models, params = networks(parser, chosen.m), parameter_files(parser, chosen.p)
     precisions = [bits for word in chosen.n for bits in word.split()]
     if missing := build_tools_missing():
@@ -39,25 +45,42 @@ def main(words: list[str] | None = None) -> int:
         return 1
     options = options or ["-seed", "1", "-calib", "-1", "-db-export", "100"]
     chosen.o.mkdir(parents=True, exist_ok=True)
-    rows: list[list[str]] = [list(_TITLES)]
+    output = chosen.o
+    if executor != Executor():  # whose workers may be elsewhere
+        output, models, params = output.resolve(), [one.resolve() for one in models], [one.resolve() for one in params]
+    runs = [_Run(*one, output, options) for one in product(models, params, precisions)]
+    found: dict[int, list[str]] = {}
     failures = 0
-    for model in models:
-        for file in params:
-            for bits in precisions:
-                print(f"{model.stem}, {file.stem}, {bits} bits ...", file=sys.stderr, flush=True)
-                row, failed = _run(model, file, bits, chosen.o, options)
-                rows.append(row)
-                failures += failed
-                (chosen.o / "summary.tsv").write_text("".join("\t".join(one) + "\n" for one in rows), encoding="utf-8")
+    rows: list[list[str]] = [list(_TITLES)]
+    try:
+        for number, (row, failed) in executor.run(_run, runs):
+            found[number] = row
+            failures += failed
+            rows = [list(_TITLES), *(found[one] for one in sorted(found))]
+            (chosen.o / "summary.tsv").write_text("".join("\t".join(one) + "\n" for one in rows), encoding="utf-8")
+    except N2D2Error as error:
+        print(error.line(), file=sys.stderr)
+        return 1
     print(_aligned(rows))
     if failures:
         print(f"error: {failures} of the runs failed", file=sys.stderr)
     return 1 if failures else 0
 
 
-def _run(model: Path, params: Path, bits: str, output: Path, options: list[str]) -> tuple[list[str], bool]:
+@dataclass(frozen=True)
+class _Run:
+    model: Path
+    params: Path
+    bits: str
+    output: Path
+    options: list[str]
+
+
+def _run(run: _Run) -> tuple[list[str], bool]:
     """The row of one run, and whether it failed; its messages are in its folder."""
-    folder = output / f"{model.stem}__{params.stem}__{bits}"
+    model, params, bits, options = run.model, run.params, run.bits, run.options
+    print(f"{model.stem}, {params.stem}, {bits} bits ...", file=sys.stderr, flush=True)
+    folder = run.output / f"{model.stem}__{params.stem}__{bits}"
     folder.mkdir(parents=True, exist_ok=True)
     words = [str(model), "-w", weights_of(model), "-export", "CPP", "-nbbits", bits, "-test"]
     done = run_tool([*words, "-export-parameters", str(params), "-o", str(folder), *options])

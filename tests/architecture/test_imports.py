@@ -21,7 +21,7 @@ FLOORS = (
         "n2d2py.registry",
         "n2d2py.version",
     ),
-    ("n2d2py.resources", "n2d2py.figures", "n2d2py.ini", "n2d2py.arithmetic"),
+    ("n2d2py.executor", "n2d2py.resources", "n2d2py.figures", "n2d2py.ini", "n2d2py.arithmetic"),
     (
         "n2d2py.graph",
         "n2d2py.operators.base",

@@ -15,7 +15,7 @@ PACKAGE = Path(n2d2py.__file__).parent
 CODE = re.compile(r"[EW]\d{3}")
 PARTS = {
     "E007": {"options", "pipeline", "stages"},
-    "E122": {"exports", "frontend", "ini"},
+    "E122": {"commands", "exports", "frontend", "ini"},
     "E216": {"frontend", "operators"},
     "E229": {"frontend", "operators"},
     "E208": {"frontend", "operators"},
@@ -23,7 +23,7 @@ PARTS = {
     "E210": {"frontend", "operators"},
     "E003": {"options", "stages"},
     "E012": {"cli", "report"},
-    "E101": {"exports", "ini", "stages"},
+    "E101": {"commands", "exports", "ini", "stages"},
     "E301": {"frontend"},
     "E401": {"data", "stages"},
     "E414": {"data", "stages"},

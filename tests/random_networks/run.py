@@ -1,6 +1,6 @@
 """Random networks through the whole chain, as many as wanted.
 
-    python tests/random_networks/run.py [-n 10000] [-seed 0] [-jobs 2] [-batch 25] [-flags "-O0"]
+    python tests/random_networks/run.py [-n 10000] [-seed 0] [-workers 2 | -cluster ADDRESS] [-batch 25] [-flags "-O0"]
 
 Prints a minimal INI for each failure. Exit status 1 when there was any.
 """
@@ -13,20 +13,26 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 
-from network_chain import Failure, run_batch  # noqa: E402
-from network_generator import generate  # noqa: E402
-from network_shrink import fails_alone, report, shrink  # noqa: E402
+from n2d2py.concurrency import cores  # noqa: E402
+from n2d2py.executor import add_options, of_options  # noqa: E402
+
+Part = tuple[list[int], tuple[str, ...], list[str]]
 
 
-def batch_of(seeds: list[int], flags: tuple[str, ...], shrunk: int = 3) -> tuple[Counter, list[str]]:
-    """Counts of outcomes, and reports of failures of these seeds; the first `shrunk` of them are made small."""
+def batch_of(part: Part, shrunk: int = 3) -> tuple[Counter, list[str]]:
+    """Counts of outcomes, and reports of failures, of (seeds, flags, folders of the modules); the first `shrunk` of them are made small."""
+    seeds, flags, folders = part
+    sys.path[:0] = [folder for folder in folders if folder not in sys.path]  # other machines know no script
+    from network_chain import Failure, run_batch
+    from network_generator import generate
+    from network_shrink import fails_alone, report, shrink
+
     counts: Counter = Counter()
     reports = []
     with tempfile.TemporaryDirectory(prefix="n2d2py-random-") as name:
@@ -47,27 +53,28 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-n", type=int, default=10000)
     parser.add_argument("-seed", type=int, default=0)
-    parser.add_argument("-jobs", type=int, default=os.cpu_count() or 1)
+    add_options(parser, cores())
     parser.add_argument("-batch", type=int, default=25)
     parser.add_argument("-flags", default="-O0")
     arguments = parser.parse_args()
+    executor = of_options(parser, arguments)
     seeds = range(arguments.seed, arguments.seed + arguments.n)
-    parts = [list(seeds[start : start + arguments.batch]) for start in range(0, len(seeds), arguments.batch)]
+    flags, folders = tuple(arguments.flags.split()), sys.path[:2]
+    parts: list[Part] = [
+        (list(seeds[start : start + arguments.batch]), flags, folders) for start in range(0, len(seeds), arguments.batch)
+    ]
     total: Counter = Counter()
     start = time.perf_counter()
-    with ProcessPoolExecutor(arguments.jobs) as pool:
-        futures = [pool.submit(batch_of, part, tuple(arguments.flags.split())) for part in parts]
-        for future in as_completed(futures):
-            counts, reports = future.result()
-            total += counts
-            for text in reports:
-                print(f"{text}\n{'-' * 80}", flush=True)
-            print(
-                f"{sum(total.values())} networks, {time.perf_counter() - start:.0f} s: "
-                + ", ".join(f"{count} {what}" for what, count in sorted(total.items())),
-                file=sys.stderr,
-                flush=True,
-            )
+    for _, (counts, reports) in executor.run(batch_of, parts):
+        total += counts
+        for text in reports:
+            print(f"{text}\n{'-' * 80}", flush=True)
+        print(
+            f"{sum(total.values())} networks, {time.perf_counter() - start:.0f} s: "
+            + ", ".join(f"{count} {what}" for what, count in sorted(total.items())),
+            file=sys.stderr,
+            flush=True,
+        )
     return 1 if total["wrong"] else 0
 
 

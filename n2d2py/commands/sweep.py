@@ -1,0 +1,380 @@
+"""Tries export parameters and options of a network, and shows which settings nothing else beats.
+
+    n2d2py-sweep SWEEP.ini [-o DIR] [-workers N | -cluster ADDRESS]
+
+SWEEP.ini has a section [sweep] with Network, Options, Objectives, Sampler, Trials and Seed, and sections [parameters] and [options] with the values to try:
+docs/sweep.md. Each setting that is done is a file DIR/settings/NNNN/result.json; a sweep that was stopped goes on where it was. DIR/sweep.csv holds the
+table, DIR/sweep.png the picture. The result is the same for every number of workers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import os
+import shlex
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from n2d2py import log
+from n2d2py.commands.chosen import build_tools_missing, run_tool, weights_of
+from n2d2py.errors import ErrorList, N2D2Error, nearest
+from n2d2py.executor import Executor, add_options, of_options
+from n2d2py.exports.parameters import known_parameters
+from n2d2py.figures import new_figure
+from n2d2py.files import write_text
+from n2d2py.ini.builder import load_document
+from n2d2py.ini.schema import REQUIRED, Key, Kind, Schema
+from n2d2py.ini.section import Section
+
+OBJECTIVES = {"score": ("score %", 1), "arena": ("arena B", -1), "weights": ("weights B", -1)}
+"""By name: title, and 1 where more is better, -1 where less is."""
+_BATCH = 8
+"""Settings that Optuna proposes before it hears of results, whatever the number of workers."""
+_SWEEP = Schema(
+    "sweep",
+    (
+        Key("Network", Kind.STRING, REQUIRED, "the INI, ONNX or TFLite file, from the folder of the sweep on"),
+        Key("Options", Kind.STRING, "-seed 1 -calib -1 -db-export 100 -test", "options of n2d2py that every setting has"),
+        Key("Objectives", Kind.STRINGS, ("score", "arena"), f"what settings are judged by: {', '.join(OBJECTIVES)}"),
+        Key(
+            "Sampler",
+            Kind.ENUM,
+            "grid",
+            "grid: every combination; optuna: Trials of them that Optuna proposes",
+            ("grid", "optuna"),
+        ),
+        Key("Trials", Kind.UINT, 50, "settings that Optuna proposes", minimum=1),
+        Key("Seed", Kind.UINT, 0, "of Optuna's proposals"),
+    ),
+)
+
+Tried = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What is tried: values by name of export parameters and of options; `network` is a file, `options` go to every run."""
+
+    network: Path
+    options: tuple[str, ...]
+    parameters: Tried
+    words: Tried
+    objectives: tuple[str, ...]
+    sampler: str = "grid"
+    trials: int = 50
+    seed: int = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of what is tried; those of options with a dash."""
+        return (*self.parameters, *(f"-{name}" for name in self.words))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting: values by name as in `Sweep.names`; its files are in `folder`."""
+
+    network: Path
+    options: tuple[str, ...]
+    values: tuple[tuple[str, str], ...]
+    folder: Path
+
+    def __str__(self) -> str:
+        return " ".join(f"{name}={value}" for name, value in self.values)
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """What a result holds for, as JSON data."""
+        return {"network": self.network.name, "options": list(self.options), "values": dict(self.values)}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Figures by objective, or why there are none; `remarks` are the warnings of parameters without effect."""
+
+    figures: Mapping[str, float]
+    problem: str = ""
+    remarks: tuple[str, ...] = ()
+
+
+def read_sweep(path: Path) -> Sweep:
+    """The sweep of a file.
+
+    Raises:
+        N2D2Error: E101 to E122 for a file that is no sweep; an ErrorList for several.
+    """
+    document = load_document(path)
+    section = document.require("sweep")
+    for one in document.sections:
+        if one.name not in ("sweep", "parameters", "options"):
+            raise N2D2Error(
+                "E122",
+                f"a sweep has no section [{one.name}]",
+                where=one.location,
+                remedy="use [sweep], [parameters], [options]",
+            )
+    values = _SWEEP.read(section)
+    parameters, words = (_tried(document.section(name)) for name in ("parameters", "options"))
+    known = [key.name for key in known_parameters().keys]
+    found = [
+        N2D2Error(
+            "E122",
+            f"{name} is no export parameter",
+            where=document.require("parameters").where(name),
+            remedy=f"did you mean {like}?" if (like := nearest(name, known)) else "see docs/export_parameters.md",
+        )
+        for name in parameters
+        if name not in known
+    ]
+    objectives = tuple(values["Objectives"])
+    wrong = [name for name in objectives if name not in OBJECTIVES]
+    where = section.where("Objectives") if section.has("Objectives") else section.location
+    options = tuple(shlex.split(values["Options"]))
+    if wrong or not objectives:
+        found.append(
+            N2D2Error(
+                "E122", f"Objectives={' '.join(objectives)} is unknown", where=where, remedy=f"known: {', '.join(OBJECTIVES)}"
+            )
+        )
+    if "score" in objectives and "-test" not in options:
+        found.append(
+            N2D2Error(
+                "E122", "the objective score needs -test among the Options", where=where, remedy="add -test, or leave it out"
+            )
+        )
+    if not parameters and not words:
+        found.append(
+            N2D2Error("E122", "nothing is tried", where=section.location, remedy="add [parameters] or [options] with values")
+        )
+    network = (path.parent / values["Network"]).resolve()
+    if not network.is_file():
+        found.append(N2D2Error("E101", f"{network} is missing", where=section.where("Network"), remedy="correct Network"))
+    ErrorList.raise_if(found)
+    return Sweep(network, options, parameters, words, objectives, values["Sampler"], values["Trials"], values["Seed"])
+
+
+def _tried(section: Section | None) -> dict[str, tuple[str, ...]]:
+    return {name: tuple(section.text(name).split()) for name in section.keys()} if section is not None else {}
+
+
+def settings(sweep: Sweep, folder: Path, outcomes: Mapping[int, Outcome] | None = None) -> Iterator[list[Setting]]:
+    """The settings in portions: results of a portion are in `outcomes`, by number, before the next is asked for."""
+    values = [*sweep.parameters.values(), *sweep.words.values()]
+    number = 0
+
+    def setting(chosen: Sequence[str]) -> Setting:
+        nonlocal number
+        number += 1
+        return Setting(sweep.network, sweep.options, tuple(zip(sweep.names, chosen, strict=True)), folder / f"{number - 1:04d}")
+
+    if sweep.sampler == "grid":
+        yield [setting(chosen) for chosen in product(*values)]
+        return
+    try:
+        import optuna
+    except ImportError as error:
+        raise N2D2Error("E454", "Sampler=optuna needs Optuna", remedy="pip install 'n2d2py[sweep]'") from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    kinds = optuna.study.StudyDirection
+    directions = [kinds.MAXIMIZE if OBJECTIVES[name][1] > 0 else kinds.MINIMIZE for name in sweep.objectives]
+    study = optuna.create_study(directions=directions, sampler=optuna.samplers.TPESampler(seed=sweep.seed))
+    space: dict[str, optuna.distributions.BaseDistribution] = {
+        name: optuna.distributions.CategoricalDistribution(tried) for name, tried in zip(sweep.names, values, strict=True)
+    }
+    while number < sweep.trials:
+        first = number
+        trials = [study.ask(space) for _ in range(min(_BATCH, sweep.trials - number))]
+        yield [setting([trial.params[name] for name in sweep.names]) for trial in trials]
+        for at, trial in enumerate(trials, first):
+            found = (outcomes or {})[at]
+            if found.problem:
+                study.tell(trial, state=optuna.trial.TrialState.FAIL)
+            else:
+                study.tell(trial, [found.figures[name] for name in sweep.objectives])
+
+
+def run_setting(setting: Setting) -> Outcome:
+    """Exports one setting and writes its result; one that is there is read."""
+    result = setting.folder / "result.json"
+    if (known := _known(setting, result)) is not None:
+        return known
+    shutil.rmtree(setting.folder, ignore_errors=True)
+    setting.folder.mkdir(parents=True)
+    parameters = setting.folder / "params.ini"
+    given = [f"{name} = {value}\n" for name, value in setting.values if not name.startswith("-")]
+    parameters.write_text("".join(given), encoding="utf-8")
+    words = [
+        str(setting.network),
+        "-w",
+        weights_of(setting.network),
+        *([] if "-export" in setting.options else ["-export", "CPP"]),
+    ]
+    words += [word for name, value in setting.values if name.startswith("-") for word in (name, value)]
+    done = run_tool([*words, "-export-parameters", str(parameters), "-o", str(setting.folder), "-quiet", *setting.options])
+    (setting.folder / "run.log").write_text(done.stdout, encoding="utf-8")
+    outcome = _outcome(done.returncode, done.stdout, setting.folder)
+    for export in setting.folder.glob("export_*"):
+        shutil.rmtree(export)
+    data = {"setting": setting.key, **asdict(outcome)}
+    partial = result.with_suffix(".part")
+    write_text(partial, json.dumps(data, indent=1) + "\n")
+    os.replace(partial, result)
+    return outcome
+
+
+def _known(setting: Setting, result: Path) -> Outcome | None:
+    """The outcome that a result holds; None where it is not there, or another setting's."""
+    try:
+        data = json.loads(result.read_text(encoding="utf-8"))
+        return Outcome(data["figures"], data["problem"], tuple(data["remarks"])) if data["setting"] == setting.key else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _outcome(status: int, text: str, folder: Path) -> Outcome:
+    summaries = list(folder.glob("export_*/statistics/summary.json"))
+    if status or len(summaries) != 1:
+        lines = [line for line in text.splitlines() if line.startswith("error ")] or ["error: see run.log"]
+        return Outcome({}, lines[0].removeprefix("error ").replace(str(folder) + os.sep, ""))
+    summary = json.loads(summaries[0].read_text(encoding="utf-8"))
+    scores = summary["scores"]
+    score = scores.get("compiled") if scores.get("compiled") is not None else scores.get("simulated")
+    figures = {"score": score, "arena": summary["arena_bytes"], "weights": summary["packed_weights_bytes"]}
+    lines = [line.split(": ", 2) for line in text.splitlines() if line.startswith(("warning N2D2-W109", "warning N2D2-W102"))]
+    remarks = tuple(dict.fromkeys(line[-1] for line in lines))
+    return Outcome({name: value for name, value in figures.items() if value is not None}, "", remarks)
+
+
+def run_sweep(sweep: Sweep, folder: Path, executor: Executor) -> list[tuple[Setting, Outcome]]:
+    """All settings and their outcomes, in order.
+
+    Raises:
+        N2D2Error: E813, E814 as of the executor; E454 without Optuna where it is asked for.
+    """
+    outcomes: dict[int, Outcome] = {}
+    tried: list[Setting] = []
+    for portion in settings(sweep, folder / "settings", outcomes):
+        first = len(tried)
+        tried += portion
+        names = {each.folder.name for each in portion}
+        done = executor.run(run_setting, portion)
+        for number, outcome in log.progress(done, f"settings {min(names)} to {max(names)}", total=len(portion), unit="setting"):
+            lacking = [name for name in sweep.objectives if name not in outcome.figures]
+            if lacking and not outcome.problem:
+                outcome = replace(outcome, problem=f"the export has no {lacking[0]}")
+            outcomes[first + number] = outcome
+    return [(setting, outcomes[number]) for number, setting in enumerate(tried)]
+
+
+def best(rows: Sequence[tuple[Setting, Outcome]], objectives: Sequence[str]) -> list[bool]:
+    """For each row whether no other is at least as good in all objectives and better in one."""
+    signs = [OBJECTIVES[name][1] for name in objectives]
+    points = [None if row.problem else [s * row.figures[n] for s, n in zip(signs, objectives, strict=True)] for _, row in rows]
+
+    def beaten(point: list[float]) -> bool:
+        return any(
+            other is not None and other != point and all(a >= b for a, b in zip(other, point, strict=True)) for other in points
+        )
+
+    return [point is not None and not beaten(point) for point in points]
+
+
+def table(sweep: Sweep, rows: Sequence[tuple[Setting, Outcome]]) -> list[list[str]]:
+    """Titles and cells: number, values, figures, "*" for a setting that none beats, the problem."""
+    titles = ["number", *sweep.names, *(OBJECTIVES[name][0] for name in sweep.objectives), "best", "problem"]
+    lines = [titles]
+    for (setting, outcome), front in zip(rows, best(rows, sweep.objectives), strict=True):
+        figures = [_figure(outcome.figures.get(name)) for name in sweep.objectives]
+        lines.append(
+            [setting.folder.name, *(value for _, value in setting.values), *figures, "*" if front else "", outcome.problem]
+        )
+    return lines
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+def write_results(sweep: Sweep, rows: Sequence[tuple[Setting, Outcome]], folder: Path) -> list[list[str]]:
+    """Writes the table, and the picture where there are two objectives; the table."""
+    lines = table(sweep, rows)
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    write_text(folder / "sweep.csv", text.getvalue())
+    if len(sweep.objectives) >= 2 and any(not row.problem for _, row in rows):
+        _draw(sweep, rows, folder / "sweep.png")
+    return lines
+
+
+def _draw(sweep: Sweep, rows: Sequence[tuple[Setting, Outcome]], path: Path) -> None:
+    down, across = sweep.objectives[:2]
+    figure = new_figure(8, 5, what="the picture of a sweep")
+    axes = figure.add_subplot()
+    for front, colour, label in ((False, "#9aa5b1", "beaten"), (True, "#0b63ce", "beaten by none")):
+        chosen = [
+            row for row, one in zip(rows, best(rows, sweep.objectives), strict=True) if one == front and not row[1].problem
+        ]
+        points = sorted((row.figures[across], row.figures[down], setting.folder.name) for setting, row in chosen)
+        axes.plot(
+            [x for x, _, _ in points],
+            [y for _, y, _ in points],
+            "o--" if front else "o",
+            color=colour,
+            label=label,
+            linewidth=1,
+        )
+        for x, y, name in points:
+            axes.annotate(name.lstrip("0") or "0", (x, y), textcoords="offset points", xytext=(4, 4), fontsize=7, color=colour)
+    axes.set_xlabel(OBJECTIVES[across][0])
+    axes.set_ylabel(OBJECTIVES[down][0])
+    axes.legend(loc="lower right")
+    axes.grid(alpha=0.3)
+    figure.savefig(path, metadata={"Software": None})
+
+
+def main(words: list[str] | None = None) -> int:
+    """The command `n2d2py-sweep`; its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="n2d2py-sweep", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("sweep", type=Path, metavar="SWEEP.ini")
+    parser.add_argument("-o", type=Path, default=Path("sweep"), metavar="DIR", help="folder of the results [sweep]")
+    add_options(parser)
+    chosen = parser.parse_args(words)
+    executor = of_options(parser, chosen)
+    try:
+        sweep = read_sweep(chosen.sweep)
+        if missing := build_tools_missing() if "-test" in sweep.options else None:
+            print(f"error: {missing}", file=sys.stderr)
+            return 1
+        folder = chosen.o.resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        rows = run_sweep(sweep, folder, executor)
+        lines = write_results(sweep, rows, folder)
+    except N2D2Error as error:
+        for each in error.errors if isinstance(error, ErrorList) else (error,):
+            print(each.line(), file=sys.stderr)
+        return 1
+    widths = [max(len(line[at]) for line in lines) for at in range(len(lines[0]))]
+    for line in lines:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    remarks = Counter(remark for _, outcome in rows for remark in outcome.remarks)
+    for remark, count in remarks.items():
+        print(f"warning: {remark} ({count} of {len(rows)} settings)", file=sys.stderr)
+    failed = sum(bool(outcome.problem) for _, outcome in rows)
+    if failed:
+        print(f"{failed} of {len(rows)} settings failed", file=sys.stderr)
+    return 1 if failed == len(rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,144 @@
+"""One way to run shards of work: in this process, in several, or on a cluster.
+
+Shards are numbered before anything runs, and results are given back under these numbers, so that what is made of them is the same however many
+workers there are and in whatever order they finish. A shard whose worker dies is done again.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import Any, TypeVar
+
+from n2d2py.errors import N2D2Error
+
+S = TypeVar("S")
+R = TypeVar("R")
+
+ATTEMPTS = 3
+"""How often a shard is begun whose worker dies each time."""
+_CONNECT_SECONDS = 20
+
+
+@dataclass(frozen=True)
+class Executor:
+    """Where shards run.
+
+    Attributes:
+        workers: processes of this machine; 1 is this process.
+        cluster: address of the scheduler of a Dask cluster, in place of `workers`; "" for none. Its workers have n2d2py, and see the same
+            files under the same paths.
+    """
+
+    workers: int = 1
+    cluster: str = ""
+
+    def run(self, function: Callable[[S], R], shards: Sequence[S]) -> Iterator[tuple[int, R]]:
+        """(number of the shard, function(shard)) as the shards finish; `function` is of a module, so that other processes find it.
+
+        An exception of `function` ends all.
+
+        Raises:
+            N2D2Error: E813 for a shard whose workers died, E814 for a cluster that cannot be had.
+        """
+        if self.cluster:
+            return _on_cluster(self.cluster, function, shards)
+        if self.workers > 1 and len(shards) > 1:
+            return _in_processes(min(self.workers, len(shards)), function, shards)
+        return ((number, function(shard)) for number, shard in enumerate(shards))
+
+    def map(self, function: Callable[[S], R], shards: Sequence[S]) -> list[R]:
+        """function(shard) of each shard, in their order; errors as in `run`."""
+        found = dict(self.run(function, shards))
+        return [found[number] for number in range(len(shards))]
+
+
+def add_options(parser: argparse.ArgumentParser, workers: int = 1) -> None:
+    """-workers N, by default `workers`, and -cluster ADDRESS of a command; `of_options` reads them."""
+    parser.add_argument("-workers", type=int, metavar="N", help=f"processes that share the work [{workers}]")
+    parser.set_defaults(own_workers=workers)
+    parser.add_argument(
+        "-cluster",
+        default="",
+        metavar="ADDRESS",
+        help="scheduler of a Dask cluster, such as tcp://host:8786, in place of -workers",
+    )
+
+
+def of_options(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Executor:
+    """The executor that the options of `add_options` ask for; ends the command where they are wrong."""
+    if given.workers is not None and given.workers < 1:
+        parser.error(f"-workers {given.workers}: give 1 or more")
+    if given.cluster and given.workers is not None:
+        parser.error("-workers and -cluster exclude each other")
+    return Executor(given.workers or given.own_workers, given.cluster)
+
+
+def _in_processes(count: int, function: Callable[[S], R], shards: Sequence[S]) -> Iterator[tuple[int, R]]:
+    """A pool breaks as a whole when one of its processes dies: what was begun is begun again in a new one, what had died before alone."""
+    waiting, begun = list(range(len(shards))), [0] * len(shards)
+    while waiting:
+        alone = [number for number in waiting if begun[number] > 1]
+        todo = alone[:1] or waiting
+        with ProcessPoolExecutor(min(count, len(todo)), mp_context=get_context("spawn")) as pool:
+            running: dict[Future[R], int] = {}
+            queue = iter(todo)
+            try:
+                while True:
+                    while len(running) < count and (number := next(queue, None)) is not None:
+                        begun[number] += 1
+                        running[pool.submit(function, shards[number])] = number
+                    if not running:
+                        break
+                    for future in wait(running, return_when=FIRST_COMPLETED).done:
+                        number = running[future]
+                        result = future.result()
+                        del running[future]
+                        waiting.remove(number)
+                        yield number, result
+            except BrokenProcessPool:
+                dead = [number for number in running.values() if begun[number] >= ATTEMPTS]
+                if dead:
+                    raise _died(dead[0], shards[dead[0]]) from None
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+
+def _on_cluster(address: str, function: Callable[[S], R], shards: Sequence[S]) -> Iterator[tuple[int, R]]:
+    """Dask sends what a dead worker had to others, as often as its setting distributed.scheduler.allowed-failures says."""
+    try:
+        from distributed import Client, KilledWorker, as_completed
+    except ImportError as error:
+        raise N2D2Error("E814", "-cluster needs Dask", remedy="pip install 'n2d2py[cluster]'") from error
+    try:
+        client: Any = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise N2D2Error(
+            "E814",
+            f"there is no scheduler at {address}: {reason}",
+            remedy="start one with 'dask scheduler', or check the address",
+        ) from error
+    with client:
+        futures = {client.submit(function, shard, pure=False): number for number, shard in enumerate(shards)}
+        for future in as_completed(list(futures), loop=client.loop):
+            number = futures.pop(future)
+            try:
+                result = future.result()
+            except KilledWorker as error:
+                raise _died(number, shards[number]) from error
+            future.release()
+            yield number, result
+
+
+def _died(number: int, shard: object) -> N2D2Error:
+    return N2D2Error(
+        "E813",
+        f"the worker died each time that it did part {number + 1} ({str(shard)[:80]})",
+        remedy="look for what killed it, mostly too little memory; use fewer workers",
+    )
