@@ -59,9 +59,9 @@ class Executor:
 
 def add_options(parser: argparse.ArgumentParser, workers: int = 1) -> None:
     """-workers N, by default `workers`, and -cluster ADDRESS of a command; `of_options` reads them."""
-    parser.add_argument("-workers", type=int, metavar="N", help=f"processes that share the work [{workers}]")
-    parser.set_defaults(own_workers=workers)
-    parser.add_argument(
+    places = parser.add_mutually_exclusive_group()
+    places.add_argument("-workers", type=int, default=workers, metavar="N", help=f"processes that share the work [{workers}]")
+    places.add_argument(
         "-cluster",
         default="",
         metavar="ADDRESS",
@@ -71,11 +71,9 @@ def add_options(parser: argparse.ArgumentParser, workers: int = 1) -> None:
 
 def of_options(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Executor:
     """The executor that the options of `add_options` ask for; ends the command where they are wrong."""
-    if given.workers is not None and given.workers < 1:
+    if given.workers < 1:
         parser.error(f"-workers {given.workers}: give 1 or more")
-    if given.cluster and given.workers is not None:
-        parser.error("-workers and -cluster exclude each other")
-    return Executor(given.workers or given.own_workers, given.cluster)
+    return Executor(given.workers, given.cluster)
 
 
 def _in_processes(count: int, function: Callable[[S], R], shards: Sequence[S]) -> Iterator[tuple[int, R]]:

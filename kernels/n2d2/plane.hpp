@@ -42,9 +42,10 @@ struct PlaneTraits {
         Lines = Plane::Lines,
         LineElements = LinePitch<Plane>::value,
         Ring = Lines > 0 && int(Lines) < int(Height) && long(Plane::WrapOffset) == long(Plane::Offset),
-        Packed = Stride == Channels,                            // a line is one run of Width * Channels elements
-        Dense = int(LineElements) == int(Width) * int(Stride),  // the lines follow each other
-        Whole = Packed && Dense && int(Lines) >= int(Height)    // so is the plane
+        Packed = Stride == Channels,  // a line is one run of Width * Channels elements
+        // The lines are all there and follow each other.
+        Flat = int(LineElements) == int(Width) * int(Stride) && int(Lines) >= int(Height),
+        Whole = Packed && Flat  // the plane is one run
     };
     static_assert(Height > 0 && Width > 0 && Channels > 0, "a plane has at least one element");
     static_assert(Stride >= Channels, "a pixel must fit into its stride");

@@ -28,8 +28,8 @@ struct Reshape {
         W = Output::Width,
         InputHeight = Input::Height,
         InputWidth = Input::Width,
-        Flat = int(Input::Lines) >= InputHeight && int(Output::Lines) >= H && bool(PlaneTraits<Input>::Dense) &&
-               bool(PlaneTraits<Output>::Dense) && std::is_same<typename Cfg::Epilogue, Moved<typename Input::Type> >::value,
+        Flat = bool(PlaneTraits<Input>::Flat) && bool(PlaneTraits<Output>::Flat) &&
+               std::is_same<typename Cfg::Epilogue, Moved<typename Input::Type> >::value,
         ToVector = Flat && H * W == 1,
         ToImage = Flat && !ToVector && InputHeight * InputWidth == 1
     };

@@ -34,6 +34,7 @@ from n2d2py.files import write_text
 from n2d2py.ini.builder import load_document
 from n2d2py.ini.schema import REQUIRED, Key, Kind, Schema
 from n2d2py.ini.section import Section
+from n2d2py.targets.table import text_table
 
 OBJECTIVES = {"score": ("score %", 1), "arena": ("arena B", -1), "weights": ("weights B", -1)}
 """By name: title, and 1 where more is better, -1 where less is."""
@@ -166,7 +167,7 @@ def _tried(section: Section | None) -> dict[str, tuple[str, ...]]:
     return {name: tuple(section.text(name).split()) for name in section.keys()} if section is not None else {}
 
 
-def settings(sweep: Sweep, folder: Path, outcomes: Mapping[int, Outcome] | None = None) -> Iterator[list[Setting]]:
+def settings(sweep: Sweep, folder: Path, outcomes: Mapping[int, Outcome]) -> Iterator[list[Setting]]:
     """The settings in portions: results of a portion are in `outcomes`, by number, before the next is asked for."""
     values = [*sweep.parameters.values(), *sweep.words.values()]
     number = 0
@@ -195,7 +196,7 @@ def settings(sweep: Sweep, folder: Path, outcomes: Mapping[int, Outcome] | None 
         trials = [study.ask(space) for _ in range(min(_BATCH, sweep.trials - number))]
         yield [setting([trial.params[name] for name in sweep.names]) for trial in trials]
         for at, trial in enumerate(trials, first):
-            found = (outcomes or {})[at]
+            found = outcomes[at]
             if found.problem:
                 study.tell(trial, state=optuna.trial.TrialState.FAIL)
             else:
@@ -364,9 +365,7 @@ def main(words: list[str] | None = None) -> int:
         for each in error.errors if isinstance(error, ErrorList) else (error,):
             print(each.line(), file=sys.stderr)
         return 1
-    widths = [max(len(line[at]) for line in lines) for at in range(len(lines[0]))]
-    for line in lines:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    print(text_table(lines[0], lines[1:], left=len(lines[0])), end="")
     remarks = Counter(remark for _, outcome in rows for remark in outcome.remarks)
     for remark, count in remarks.items():
         print(f"warning: {remark} ({count} of {len(rows)} settings)", file=sys.stderr)

@@ -88,6 +88,7 @@ class Buffers:
         self.problem, self.settings = problem, settings
         self.in_place = set(in_place)
         self.views = self.in_place | problem.views
+        self._joins = self.in_place | {op.name for op in problem.ops if isinstance(op.access, Joined)}
         self.clock = self._clocks()
         self.of = self._make()
 
@@ -123,11 +124,10 @@ class Buffers:
         buffers: dict[str, Buffer] = {}
         for name in problem.inputs:
             buffers[name] = Buffer(tensors[name], {name: 0}, external=not self.settings.include_input, produced=False)
-        part_of = {name: op for op in problem.ops if op.name in self.in_place for name in op.inputs}
-        strip_of = {name: op for op in problem.ops if isinstance(op.access, Joined) for name in op.inputs}
+        part_of = {name: op for op in problem.ops if op.name in self._joins for name in op.inputs}
         for op in problem.ops:
             clock, name = self.clock[op.name], op.output
-            if op.name in self.in_place or isinstance(op.access, Joined):
+            if op.name in self._joins:
                 buffers[name] = buffers[op.inputs[0]]
             elif isinstance(op.access, View):
                 buffers[name] = buffers[op.inputs[0]]
@@ -138,13 +138,9 @@ class Buffers:
                 buffers[name] = buffers[op.aliased]
                 buffers[name].parts[name] = buffers[name].parts[op.aliased]
             elif name in part_of:
-                concat = part_of[name]
-                known = next((buffers[t] for t in concat.inputs if t in buffers), None)
-                buffers[name] = known or self._concat_buffer(concat, clock)
-                buffers[name].birth = min(buffers[name].birth, clock)
-            elif name in strip_of:
-                known = next((buffers[t] for t in strip_of[name].inputs if t in buffers), None)
-                buffers[name] = known or self._joined_buffer(strip_of[name], clock)
+                join = part_of[name]
+                known = next((buffers[t] for t in join.inputs if t in buffers), None)
+                buffers[name] = known or self._joined_buffer(join, clock)
                 buffers[name].birth = min(buffers[name].birth, clock)
             else:
                 buffers[name] = Buffer(tensors[name], {name: 0}, birth=clock)
@@ -163,32 +159,22 @@ class Buffers:
         return buffers
 
     def _stays_outside(self, buffer: Buffer, writer: OpSpec) -> bool:
-        """Whether an output of the network is written straight to the caller. A concatenation in place is not, nor a pool
+        """Whether an output of the network is written straight to the caller. What is joined in place is not, nor a pool
         that may keep partial results.
         """
-        if (
-            writer.name in self.in_place
-            or isinstance(writer.access, Joined)
-            or writer.accumulates(self.problem.tensors)
-            or self.settings.include_output
-        ):
+        if writer.name in self._joins or writer.accumulates(self.problem.tensors) or self.settings.include_output:
             return False
         return self.settings.include_output is False or (not buffer.readers and writer.access.prefers_caller)
 
-    def _concat_buffer(self, concat: OpSpec, birth: int) -> Buffer:
-        root = self.problem.tensors[concat.output]
-        parts, at = {concat.output: 0}, 0
-        for name in concat.inputs:
-            parts[name] = at
-            at += self.problem.tensors[name].pixel_bytes
-        return Buffer(root, parts, birth=birth)
-
     def _joined_buffer(self, join: OpSpec, birth: int) -> Buffer:
-        columns, at = {}, 0
+        """The buffer of a concatenation in place: channels behind each other in a pixel, or columns in a line."""
+        beside = isinstance(join.access, Joined)
+        starts, at = {}, 0
         for name in join.inputs:
-            columns[name] = at
-            at += self.problem.tensors[name].width
-        return Buffer(self.problem.tensors[join.output], dict.fromkeys((join.output, *join.inputs), 0), columns, birth=birth)
+            starts[name] = at
+            at += self.problem.tensors[name].width if beside else self.problem.tensors[name].pixel_bytes
+        parts = {join.output: 0, **(dict.fromkeys(join.inputs, 0) if beside else starts)}
+        return Buffer(self.problem.tensors[join.output], parts, starts if beside else {}, birth=birth)
 
     def form(self, buffer: Buffer) -> PlaneLayout:
         """The geometry of a buffer's root: MemoryAlignment rounds the pixel stride of what

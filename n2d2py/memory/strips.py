@@ -38,16 +38,20 @@ def strip_name(name: str, number: int) -> str:
     return f"{name}.strip{number}"
 
 
-def read_columns(access: Access, columns: Columns, source: TensorSpec) -> Columns:
-    """The columns of an input that some columns of the output read, at least one."""
+def window_columns(window: Window, columns: Columns) -> Columns:
+    """The columns of the input, and of the padding beside it, that the windows of some columns of the output cover."""
     first, stop = columns
-    if isinstance(access, Window):
-        stride, dilation, kernel = access.stride[1], access.dilation[1], access.kernel[1]
-        begin = first * stride - access.pads[1]
-        end = (stop - 1) * stride - access.pads[1] + (kernel - 1) * dilation + 1
-        begin, end = max(0, begin), min(source.width, end)
-        return (begin, end) if begin < end else (min(begin, source.width - 1), min(begin, source.width - 1) + 1)
-    return columns
+    stride, left = window.stride[1], window.pads[1]
+    return first * stride - left, (stop - 1) * stride - left + (window.kernel[1] - 1) * window.dilation[1] + 1
+
+
+def read_columns(access: Access, columns: Columns, width: int) -> Columns:
+    """The columns of an input of `width` that some columns of the output read, at least one."""
+    if not isinstance(access, Window):
+        return columns
+    covered = window_columns(access, columns)
+    begin, end = max(0, covered[0]), min(width, covered[1])
+    return (begin, end) if begin < end else (min(begin, width - 1), min(begin, width - 1) + 1)
 
 
 def segment_columns(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec], columns: Columns) -> dict[str, Columns]:
@@ -57,7 +61,7 @@ def segment_columns(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec], colum
     for op in reversed(ops):
         for name in op.inputs:
             if name in inner:
-                first, stop = read_columns(op.access, needed[op.output], tensors[name])
+                first, stop = read_columns(op.access, needed[op.output], tensors[name].width)
                 known = needed.get(name, (first, stop))
                 needed[name] = min(first, known[0]), max(stop, known[1])
     return needed
@@ -94,26 +98,28 @@ def multiply_accumulates(problem: MemoryProblem) -> int:
     return sum(op.access.computed(problem.tensors[op.inputs[0]], problem.tensors[op.output]) for op in problem.ops if op.inputs)
 
 
-def narrowed(access: Access, inputs: Sequence[TensorSpec], read: Sequence[Columns], columns: Columns, height: int) -> Access:
+def narrowed(access: Access, read: Sequence[Columns], columns: Columns, height: int) -> Access:
     """`access` of an operator that makes only `columns` of its output: input number n holds the columns `read[n]` of what it
     was, and `height` is that of the output."""
     if isinstance(access, Window):
-        (first, stop), (begin, end) = columns, read[0]
-        stride, kernel, dilation = access.stride[1], access.kernel[1], access.dilation[1]
-        left = access.pads[1] - first * stride + begin
-        reached = (stop - 1) * stride - access.pads[1] + (kernel - 1) * dilation + 1
-        return replace(access, pads=(access.pads[0], left, access.pads[2], reached - end))
+        return beginning_at(access, window_columns(access, columns), read[0])
     if all(each == columns for each in read):
         return access
     return _shifted([columns[0] - begin for begin, _ in read], height, columns[1] - columns[0], access)
+
+
+def beginning_at(window: Window, covered: Columns, held: Columns) -> Window:
+    """`window` whose windows cover the columns `covered` of what was the input, which is the columns `held` of that."""
+    top, _, bottom, _ = window.pads
+    return replace(window, pads=(top, held[0] - covered[0], bottom, covered[1] - held[1]))
 
 
 def reading_columns(access: Access, sources: Sequence[TensorSpec], firsts: Sequence[int], output: TensorSpec) -> Access:
     """`access` of an operator each input of which is the columns of a source from `firsts` on."""
     if isinstance(access, Window):
         (first,), (source,) = firsts, sources
-        reached = (output.width - 1) * access.stride[1] - access.pads[1] + (access.kernel[1] - 1) * access.dilation[1] + 1
-        return replace(access, pads=(access.pads[0], access.pads[1] - first, access.pads[2], first + reached - source.width))
+        begin, end = window_columns(access, (0, output.width))
+        return beginning_at(access, (first + begin, first + end), (0, source.width))
     return _shifted(firsts, output.height, output.width, access)
 
 
@@ -153,13 +159,12 @@ def _strip(
     first, stop = columns = strip[op.output]
     name = strip_name(op.output, number)
     tensors[name] = replace(output, name=name, width=stop - first)
-    sources = [problem.tensors[each] for each in op.inputs]
-    read = [strip.get(each.name, (0, each.width)) for each in sources]
+    read = [strip.get(each, (0, problem.tensors[each].width)) for each in op.inputs]
     inputs = tuple(strip_name(each, number) if each in strip else each for each in op.inputs)
     return replace(
         op,
         name=strip_name(op.name, number),
-        access=narrowed(op.access, sources, read, columns, output.height),
+        access=narrowed(op.access, read, columns, output.height),
         inputs=inputs,
         output=name,
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
-from n2d2py.memory.access import Access, Joined, View, memory_access
+from n2d2py.memory.access import Access, Joined, memory_access
 from n2d2py.operators.base import Op, register
 
 
@@ -55,9 +55,3 @@ class SideBySide(Op):
 @memory_access("SideBySide")
 def _side_by_side(node: QuantNode, graph: QuantGraph) -> Access:
     return Joined()
-
-
-@memory_access("Columns")
-def _columns(node: QuantNode, graph: QuantGraph) -> Access:
-    """Of a planner that knows no strips; else the operators that read the columns say which (`memory/from_graph.py`)."""
-    return View()

@@ -42,18 +42,22 @@ def _typed(graph: Graph, bits: int) -> QuantGraph:
 def report_problem(graph: Graph, bits: int) -> MemoryProblem:
     """The memory problem of a fused network whose tensors all have elements of |bits| bits; that of its own types
     where it comes quantized to so many."""
-    problem = memory_problem(_typed(graph, bits))
+    return _problem(graph, _typed(graph, bits), bits)
+
+
+def _problem(graph: Graph, typed: QuantGraph, bits: int) -> MemoryProblem:
+    problem = memory_problem(typed)
     if is_quantized(graph) and bits == 8:
         return problem
     size = abs(bits) // 8
     return replace(problem, tensors={name: replace(t, element_bytes=size) for name, t in problem.tensors.items()})
 
 
-def _with_sums(graph: Graph, problem: MemoryProblem, bits: int, params: Params) -> MemoryProblem:
+def _with_sums(graph: Graph, typed: QuantGraph, problem: MemoryProblem, bits: int, params: Params) -> MemoryProblem:
     """The problem with the sums that convolutions of a C++ export do; the same one where there are none."""
     if bits != 8 or not params["FuseResidualAdd"] or not params["OptimizeBufferMemory"]:
         return problem
-    fits = addable(_typed(graph, bits), typed=is_quantized(graph))
+    fits = addable(typed, typed=is_quantized(graph))
     return with_sums(problem, residual_sums(problem, fits))
 
 
@@ -65,8 +69,9 @@ def memory_report(graph: Graph, bits: int, params: Params) -> str:
     calibrated, so a concatenation whose inputs will get scales of their own counts as one that keeps its values. Sums are
     part of convolutions as in a C++ export.
     """
-    problem = report_problem(graph, bits)
-    fused = _with_sums(graph, problem, bits, params)
+    typed = _typed(graph, bits)
+    problem = _problem(graph, typed, bits)
+    fused = _with_sums(graph, typed, problem, bits, params)
     rows = [
         _row(problem, name, lambda each, name=name: plan_by_params(each, name, params), fused if name in WITH_SUMS else problem)
         for name in STRATEGIES
@@ -96,13 +101,7 @@ def memory_report(graph: Graph, bits: int, params: Params) -> str:
         for row in [titles, *rows]
     ]
     lines.insert(1, "  ".join("-" * width for width in widths))
-    return (
-        head
-        + "\n".join(lines)
-        + "\n\n"
-        + _curves(problem, settings)
-        + _strips(problem, settings, by_columns(_typed(graph, bits)))
-    )
+    return head + "\n".join(lines) + "\n\n" + _curves(problem, settings) + _strips(problem, settings, by_columns(typed))
 
 
 def _curves(problem: MemoryProblem, settings: Settings) -> str:

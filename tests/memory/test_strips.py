@@ -14,6 +14,7 @@ from support.memory_compiled import arena_symbol, assert_exact, export, memory_m
 from support.memory_execute import run
 from support.memory_networks import Net
 
+import n2d2py
 from n2d2py.cli import main
 from n2d2py.memory.access import LineTable
 from n2d2py.memory.checker import check_map, check_plan
@@ -61,7 +62,7 @@ def test_the_columns_that_are_read_are_those_of_the_windows(seed):
     stop = rng.randint(first + 1, output.width)
     taps = [x * stride - pads[1] + k * dilation for x in range(first, stop) for k in range(kernel)]
     inside = [x for x in taps if 0 <= x < source.width]
-    begin, end = read_columns(op.access, (first, stop), source)
+    begin, end = read_columns(op.access, (first, stop), source.width)
     assert 0 <= begin < end <= source.width
     assert not inside or (begin <= min(inside) and max(inside) < end)
     assert dilation > 1 or not inside or (begin, end) == (min(inside), max(inside) + 1)
@@ -208,8 +209,6 @@ def test_compiled(mode, tmp_path):
 def test_the_network_computes_what_it_did(tmp_path):
     whole = tmp_path / "whole"
     whole.mkdir()
-    import n2d2py
-
     first = n2d2py.load_simulator(export("strips", whole, ""))
     second = n2d2py.load_simulator(export("strips", tmp_path, _SMALL.format(mode="Small", most=60)))
     info = first.info.inputs[0]

@@ -52,8 +52,7 @@ struct MvePoolAverage<Cfg, true> : PoolAverage<Cfg, Portable> {
         std::int32_t sums[Count];
         Other::template start<Count>(sums);
         // Lines that are taken whole and follow each other are one.
-        constexpr bool whole =
-            int(Traits::Lines) >= int(Traits::Height) && int(Traits::LineElements) == int(Input::Width) * int(Input::Stride);
+        constexpr bool whole = Traits::Flat;
         const bool joined = whole && columns.count() == Input::Width;
         const int lines = joined ? (rows.count() > 0) : rows.count(), pixels = columns.count() * (joined ? rows.count() : 1);
         for (int v = rows.begin; v < rows.begin + lines; ++v) {

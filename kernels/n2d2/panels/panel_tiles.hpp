@@ -57,8 +57,8 @@ struct PanelTiles {
         Groups = (Panels + Group - 1) / Group,
         LastGroup = Panels - (Groups - 1) * Group,
         Ordered = Cfg::Serial && !Cfg::Streamed,
-        Flat = bool(PlaneTraits<Input>::Dense) && int(Input::Lines) >= H,
-        FlatOut = bool(PlaneTraits<Output>::Dense) && int(Output::Lines) >= OH,
+        Flat = PlaneTraits<Input>::Flat,
+        FlatOut = PlaneTraits<Output>::Flat,
         Unpadded = Cfg::PadTop == 0 && Cfg::PadLeft == 0 && OH == H && OW == W,
         InPlace = KH == 1 && KW == 1 && Unpadded && (Flat || Streamed) && bool(Windows::Plain) && C % Each == 0 && !Ordered,
         // Bytes of windows of a group of channels; 0: no limit. Tiles become smaller where a tile of windows would not fit.

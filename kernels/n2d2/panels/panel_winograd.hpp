@@ -90,10 +90,10 @@ struct PanelWinograd {
     typedef Scratch<Cfg, int(ScratchBytes)> Buffer;
     enum : long {
         TileWork = 16L * C * (O + 8),
-        InputEnd =
-            long(Input::Offset) + long(least(int(Input::Lines), int(H))) * W * Input::Stride * static_cast<long>(sizeof(In)),
+        InputEnd = long(Input::Offset) +
+                   long(least(int(Input::Lines), int(H))) * LinePitch<Input>::value * static_cast<long>(sizeof(In)),
         OutputEnd = long(Output::Offset) +
-                    long(least(int(Output::Lines), int(OH))) * OW * Output::Stride * static_cast<long>(sizeof(Out))
+                    long(least(int(Output::Lines), int(OH))) * LinePitch<Output>::value * static_cast<long>(sizeof(Out))
     };
     // Whether the output may lie over the input: a plane that wraps and is no ring has a second part elsewhere.
     enum : bool {

@@ -150,7 +150,7 @@ struct Depthwise3x3 {
     template <bool Edge>
     N2D2_INLINE void output(int x, Half& below, Sums& first, Sums& second, Sums& third) const {
         column<Edge>(x + 2 - Left, below, first, second, third);
-        finish(first, out + x * Output::Stride);
+        finish(first, out + static_cast<long>(x) * Output::Stride);
     }
     template <bool Edge>
     N2D2_INLINE void outputs(int begin, int end, Half& below, Sums& first, Sums& second) const {
@@ -197,7 +197,7 @@ struct Depthwise3x3 {
         for (; begin < end; ++begin) {
             Sums sums;
             twoColumns<Edge>(2 * begin + 2 - Left, ending, sums);
-            finish(ending, out + begin * Output::Stride);
+            finish(ending, out + static_cast<long>(begin) * Output::Stride);
             ending = sums;
         }
     }

@@ -14,7 +14,8 @@ from dataclasses import replace
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, StripPiece
 from n2d2py.graph.forms import Dequantized
 from n2d2py.graph.shapes import channels, width
-from n2d2py.memory.strips import Columns, StripCut, strip_name
+from n2d2py.memory.access import MEMORY_ACCESSES, Window
+from n2d2py.memory.strips import Columns, StripCut, beginning_at, read_columns, strip_name, window_columns
 from n2d2py.operators.base import make_operator
 
 _WINDOWS = ("Conv", "Pool")
@@ -71,18 +72,13 @@ class _Rewriting:
 
     def _add(self, node: QuantNode, strip: dict[str, Columns], number: int) -> None:
         """A layer in one strip."""
-        first, stop = strip[node.output]
-        op, output = node.op, self.graph.tensors[node.output]
-        if op.kind in _WINDOWS:
-            source = width(self.graph.shape(node.inputs[0]))
-            stride, left = op.stride[1], op.pads[1]
-            begin, end = first * stride - left, (stop - 1) * stride - left + self._extent(node)
-            read = max(0, begin), min(source, end)
-            op = replace(op, pads=(op.pads[0], read[0] - begin, op.pads[2], end - read[1]))
-        else:
-            read = first, stop
+        columns = strip[node.output]
+        op, access = node.op, MEMORY_ACCESSES[node.op.kind](node, self.graph)
+        read = read_columns(access, columns, width(self.graph.shape(node.inputs[0])))
+        if isinstance(access, Window):
+            op = replace(op, pads=beginning_at(access, window_columns(access, columns), read).pads)
         name = strip_name(node.output, number)
-        self._make(name, output, (first, stop))
+        self._make(name, self.graph.tensors[node.output], columns)
         self._nodes.append(
             replace(
                 node,
@@ -93,13 +89,6 @@ class _Rewriting:
                 source=list(node.source or [node.name]),
             )
         )
-
-    @staticmethod
-    def _extent(node: QuantNode) -> int:
-        """Columns from the first to the last of a window."""
-        if node.op.kind == "Pool":
-            return node.op.kernel[1]
-        return (int(node.params["weights"].shape[3]) - 1) * node.op.dilation[1] + 1
 
     def _piece(self, tensor: str, strip: dict[str, Columns], number: int, read: Columns) -> str:
         """The tensor that holds the columns `read` of `tensor`, no others."""
