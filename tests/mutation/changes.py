@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["COMPARISONS", "last_name", "log_text", "other_expressions", "other_statements", "strings"]
+__all__ = ["COMPARISONS", "last_name", "log_text", "other_expressions", "other_statements", "strings", "without_effect"]
 
 COMPARISONS: dict[type, tuple[type, ...]] = {
     ast.Lt: (ast.LtE, ast.GtE),
@@ -102,10 +102,42 @@ def other_expressions(node: ast.expr) -> Iterator[ast.expr]:
                 yield ast.Call(node.func, [second, first, *rest], node.keywords)
 
 
+_ONE_ORDER = {"isinstance", "issubclass", "getattr", "setattr"}
+_EVERY_ORDER = {
+    *("min", "max", "minimum", "maximum", "array_equal", "equal", "not_equal", "add", "multiply", "hypot", "logaddexp"),
+    *("logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "lcm"),
+    *("broadcast", "broadcast_shapes", "union1d", "intersect1d"),
+}
+
+
 def _has_one_order(node: ast.Call) -> bool:
-    """Calls that fail with any other order of arguments, or take every order: it says nothing of the tests."""
-    one_order = ("isinstance", "issubclass", "getattr", "setattr")
-    return last_name(node.func) in (*one_order, "min", "max", "minimum", "maximum", "array_equal")
+    """Calls that fail with any other order of arguments, or give the same in every order: it says nothing of the tests."""
+    name = last_name(node.func)
+    library = not isinstance(node.func, ast.Attribute) or last_name(node.func.value) in ("np", "math")
+    return name in _ONE_ORDER or (library and name in _EVERY_ORDER)
+
+
+def without_effect(context: tuple[ast.expr, ...], node: ast.expr, other: ast.expr) -> bool:
+    """Whether NumPy gives the same values with `other` in the place of `node`; `context`: what surrounds the node, outermost first.
+
+    A negative size of `reshape`, -1 or -2, is the one to be found; `astype(kind, copy=False)` has the values of a copy.
+    """
+    if not isinstance(node, ast.Constant) or not isinstance(other, ast.Constant):
+        return False
+    if node.value is False and other.value is True:
+        call = context[-1] if context else None
+        return (
+            isinstance(call, ast.Call)
+            and last_name(call.func) == "astype"
+            and any(part.value is node and part.arg == "copy" for part in call.keywords)
+        )
+    if (node.value, other.value) != (1, 2) or len(context) < 2 or not isinstance(context[-1], ast.UnaryOp):
+        return False
+    around = [part for part in context[:-1] if not isinstance(part, (ast.Tuple, ast.List))]
+    inner = around[-1] if around else None
+    if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Add) and isinstance(inner.left, ast.Tuple):
+        inner = around[-2] if len(around) > 1 else None
+    return isinstance(inner, ast.Call) and last_name(inner.func) == "reshape"
 
 
 def strings(holder: Any, node: ast.expr) -> Iterator[tuple[Any, str, int | None, str]]:

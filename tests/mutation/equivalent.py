@@ -35,13 +35,6 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "Levels count from 1, so what stands for none is never taken.",
     ),
     Equivalent(
-        "n2d2py/operators/arrays/map/onnx.py",
-        "_power",
-        "exponent.constant.reshape(-1)",
-        "exponent.constant.reshape(-2)",
-        "NumPy takes every negative size as the one to be found.",
-    ),
-    Equivalent(
         "n2d2py/operators/arrays/norm/onnx.py",
         "_softmax",
         "a.builder.guard_batch(a.node, 0, axis, 'normalises over')",
@@ -110,34 +103,6 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "budget >= points[-1][0]",
         "budget >= points[-0][0]",
         "Only time is saved: a budget that the last point keeps gives that point again, and points that are not smaller are left out.",
-    ),
-    Equivalent(
-        "n2d2py/memory/replay.py",
-        "Replay._store_times",
-        "out.reshape(-1)[latest_first]",
-        "out.reshape(-2)[latest_first]",
-        "NumPy takes every negative size as the one to be found.",
-    ),
-    Equivalent(
-        "n2d2py/operators/arrays/base.py",
-        "ArrayOp.typed",
-        "values.astype(kind_dtype(self.result, self.real(inputs)), copy=False)",
-        "values.astype(kind_dtype(self.result, self.real(inputs)), copy=True)",
-        "A copy has the same values; nobody writes to the result of an operator.",
-    ),
-    Equivalent(
-        "n2d2py/operators/arrays/map/op.py",
-        "",
-        "np.broadcast(a, b).shape",
-        "np.broadcast(b, a).shape",
-        "Two shapes have one common shape, whichever is first.",
-    ),
-    Equivalent(
-        "n2d2py/operators/arrays/conv_pool/op.py",
-        "ArrayConvPool._convolve",
-        "weights.astype(wide).reshape(-1, 1, self.groups, self.outputs // self.groups, depth)",
-        "weights.astype(wide).reshape(-2, 1, self.groups, self.outputs // self.groups, depth)",
-        "NumPy takes every negative size as the one to be found.",
     ),
     Equivalent(
         "n2d2py/operators/deconv/op.py",

@@ -3,7 +3,8 @@
 Changed are comparisons, arithmetic, boolean operators, conditions, returned values, statements left out, orders of arguments,
 `break` and `continue`, `min` and `max`, `any` and `all`, numbers, truth values, and strings that something is compared with.
 Left alone are docstrings, annotations, decorators, imports, `__all__`, assertions, f-strings, what errors and the log say (texts
-have tests of their own), and the `strict` of `zip`, which guards against a defect elsewhere.
+have tests of their own), the `strict` of `zip`, which guards against a defect elsewhere, and what NumPy does alike either way
+(`changes.without_effect`, and functions of two arguments that give the same in both orders).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from changes import COMPARISONS, last_name, log_text, other_expressions, other_statements, strings
+from changes import COMPARISONS, last_name, log_text, other_expressions, other_statements, strings, without_effect
 
 __all__ = ["Mutant", "SourceFile"]
 
@@ -177,7 +178,8 @@ class SourceFile:
         quiet = log_text(node)
         if not quiet:
             for replacement in other_expressions(node):
-                self._add(place, holder, field, index, replacement)
+                if not without_effect(outer.context, node, replacement):
+                    self._add(place, holder, field, index, replacement)
         if isinstance(node, ast.Compare):
             for at, operator in enumerate(node.ops):
                 for kind in COMPARISONS[type(operator)]:
