@@ -8,6 +8,7 @@ from n2d2py.graph.chains import CHAINS
 from n2d2py.passes.array_sums import ArraySums
 from n2d2py.passes.base import FuseReport, Pass
 from n2d2py.passes.chain import ChainPass
+from n2d2py.passes.channel_gains import ChannelGains
 from n2d2py.passes.conv_to_fc import ConvToFc
 from n2d2py.passes.drop_softmax import DropSoftmax
 from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, SplitActivation
@@ -58,7 +59,7 @@ def passes(*, integer: bool) -> list[Pass]:
     ]
     if integer:
         order += [FuseGate(), MatMulToConv(), ProductOperand(), ProductResult(), SpelledNorm(), FuseNorm(), ArraySums()]
-        order += [DropSoftmax(), SplitActivation()]
+        order += [ChannelGains(), DropSoftmax(), SplitActivation()]
     return order + _chains(integer=integer, last=True)
 
 

@@ -2,6 +2,7 @@
 
     ArrayIndexSelect(Reshape(image)) that takes whole channels  =>  Reshape(IndexSelect(image)): a channel shuffle, a split
     Concat(Reshape(image), Reshape(image), ...)          =>  Reshape(Concat(image, image, ...)) for images of one size
+    Activation(Reshape(image)), ElemWise(Reshape(image), Reshape(image))   =>  Reshape of the same of the images
     IndexSelect(IndexSelect(x))                                        =>  IndexSelect(x)
 
 A Reshape back to an image then cancels with the one that is left (remove_layout.py).
@@ -14,8 +15,12 @@ from math import prod
 import numpy as np
 
 from n2d2py.graph import Graph, Node
+from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.index_select import ArrayIndexSelect
+from n2d2py.operators.base import Op
 from n2d2py.operators.concat import Concat
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.functions import Clip
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.reshape import Reshape
 from n2d2py.passes.base import Match, Pass
@@ -42,15 +47,15 @@ def _channels_taken(op: ArrayIndexSelect, pixels: int) -> tuple[int, ...] | None
 
 
 class LiftChannels(Pass):
-    """Takes and concatenations of flattened images become those of their channels."""
+    """Takes and concatenations of flattened images become those of their channels; functions and sums of them, those of images."""
 
     name = "lift-channels"
-    summary = "shuffles, splits and concatenations of flattened images made ones of channels"
+    summary = "shuffles, splits, concatenations, functions and sums of flattened images made ones of images"
 
     def match(self, graph: Graph, node: Node) -> Match | None:
         if (
-            not isinstance(node.op, (ArrayIndexSelect, Concat))
-            or node.activation is not None
+            not isinstance(node.op, (ArrayIndexSelect, Concat, Activation, ElemWise))
+            or not (node.activation is None or isinstance(node.activation, Clip))
             or len(graph.shape(node.output)) != 2
         ):
             return None
@@ -60,23 +65,25 @@ class LiftChannels(Pass):
         sizes = {graph.shape(image)[2:] for image in images}
         if len(sizes) > 1:
             return Match.no("its images differ in size")
-        if isinstance(node.op, Concat):
-            return Match((Concat(), images))
+        if not isinstance(node.op, ArrayIndexSelect):
+            return Match((node.op, images))
         channels = _channels_taken(node.op, prod(sizes.pop()))
         return (
             Match.no("it takes no whole channels") if channels is None else Match((IndexSelect((channels, None, None)), images))
         )
 
-    def rewrite(self, graph: Graph, node: Node, found: tuple[IndexSelect | Concat, list[str]]) -> str:
+    def rewrite(self, graph: Graph, node: Node, found: tuple[Op, list[str]]) -> str:
         op, images = found
         name = f"{node.name}_channels"
         while name in graph.tensors:
             name += "_"
         graph.add(
-            Node(name, op, images, [name], location=node.location, source=[name, *node.source]), at=graph.nodes.index(node)
+            Node(name, op, images, [name], node.params, node.activation, location=node.location, source=[name, *node.source]),
+            at=graph.nodes.index(node),
         )
-        node.op, node.inputs = Reshape(graph.shape(node.output)[1:]), [name]
-        return f"made a {op.kind} of channels"
+        node.op, node.inputs, node.params, node.activation = Reshape(graph.shape(node.output)[1:]), [name], {}, None
+        graph.prune()
+        return f"made {op.kind} of images"
 
 
 class MergeTake(Pass):
