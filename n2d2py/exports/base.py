@@ -112,6 +112,7 @@ class QuantDefaults:
         wide_joins: whether a concatenation of ranges that differ much may have 16 bits.
         reduce_range: whether weights are kept so small that products of bytes fit 16 bits.
         unit_ranges: whether results of 8 bits of Softmax and Logistic have the scale 1/256, those of Tanh 1/128, whatever their range.
+        softmax_rows: whether a Softmax over channels inside of the network may become one of rows of an array, in integers.
     """
 
     unsigned: bool = True
@@ -123,6 +124,7 @@ class QuantDefaults:
     wide_joins: bool = True
     reduce_range: bool = False
     unit_ranges: bool = False
+    softmax_rows: bool = True
 
 
 @dataclass(frozen=True)

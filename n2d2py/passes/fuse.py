@@ -24,6 +24,7 @@ from n2d2py.passes.product_views import ProductOperand, ProductResult
 from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize, MergeQuantize
 from n2d2py.passes.remove_identity import RemoveIdentity
 from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
+from n2d2py.passes.softmax_rows import SoftmaxRows
 from n2d2py.passes.spelled_norm import SpelledNorm
 
 _ROUNDS = 20
@@ -34,8 +35,8 @@ def _chains(*, integer: bool, last: bool) -> list[Pass]:
     return [ChainPass(one) for one in CHAINS.values() if one.last == last and one.integer in (None, integer)]
 
 
-def passes(*, integer: bool) -> list[Pass]:
-    """The rewrites in the order in which they run; some only for integer exports."""
+def passes(*, integer: bool, rows: bool = True) -> list[Pass]:
+    """The rewrites in the order in which they run; some only for integer exports, that of a Softmax only with `rows`."""
     order: list[Pass] = [
         RemoveIdentity(),
         *_chains(integer=integer, last=False),
@@ -60,20 +61,21 @@ def passes(*, integer: bool) -> list[Pass]:
     if integer:
         order += [FuseGate(), MatMulToConv(), ProductOperand(), ProductResult(), SpelledNorm(), FuseNorm(), ArraySums()]
         order += [ChannelGains(), DropSoftmax(), SplitActivation()]
+        order += [SoftmaxRows()] if rows else []
     return order + _chains(integer=integer, last=True)
 
 
-def fuse(graph: Graph, *, integer: bool) -> tuple[Graph, FuseReport]:
+def fuse(graph: Graph, *, integer: bool, rows: bool = True) -> tuple[Graph, FuseReport]:
     """A rewritten copy of a float graph that computes the same, and the report of what was done.
 
     With `integer` a Softmax at the end is dropped as well, and activations that are no clamps become
-    layers. Tensors that vanish stay known as aliases.
+    layers; with `rows` a Softmax of channels becomes one of rows. Tensors that vanish stay known as aliases.
 
     Raises:
         InternalError: when a rewrite breaks the graph.
     """
     fused, report = graph.copy(), FuseReport()
-    order = passes(integer=integer)
+    order = passes(integer=integer, rows=rows)
     for _ in range(_ROUNDS):
         changes = [rewrite.run(fused, report) for rewrite in order]
         if not any(changes):

@@ -10,6 +10,7 @@ from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes import FuseReport, fuse
 from n2d2py.quant.prequantized import without_rounding
 from n2d2py.stages.load import LoadedNetwork
+from n2d2py.stages.options import takes_rows
 from n2d2py.targets.target import ScoreTarget
 
 
@@ -22,7 +23,7 @@ def fuse_stage(network: LoadedNetwork, *, integer: bool, rounding: bool = True) 
     if not rounding and is_quantized(graph):
         log.notice("the network is quantized; in floating point its values keep their ranges, but are not rounded")
         graph = without_rounding(graph)
-    graph, report = fuse(graph, integer=integer)
+    graph, report = fuse(graph, integer=integer, rows=takes_rows(network.options.target))
     graph.verify()
     targets = [_moved(target, graph) for target in network.targets]
     return replace(network, graph=graph, targets=targets), report

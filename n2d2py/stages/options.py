@@ -318,6 +318,11 @@ def keeps_channels(options: CalibrationOptions, target: str | None) -> bool:
     return options.per_output and _limits(target).per_output
 
 
+def takes_rows(target: str | None) -> bool:
+    """Whether a Softmax of channels may become one of rows, in integers."""
+    return _limits(target).softmax_rows
+
+
 def _limits(target: str | None) -> QuantDefaults:
     from n2d2py.exports import QuantDefaults, find_target  # late: the help needs no export
 

@@ -27,7 +27,7 @@ class NcnnTarget(Target[NcnnModel]):
 
     name = "NCNN"
     parameters = PARAMETERS
-    quantization = QuantDefaults(unsigned=False, input_bits=8, mixed=False, wide_joins=False)
+    quantization = QuantDefaults(unsigned=False, input_bits=8, mixed=False, wide_joins=False, softmax_rows=False)
     needs_plan = False
     runner = NcnnRunner
 

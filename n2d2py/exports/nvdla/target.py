@@ -78,7 +78,7 @@ class NvdlaTarget(Target[NvdlaExport]):
 
     name = "NVDLA"
     parameters = PARAMETERS
-    quantization = QuantDefaults(unsigned=False, input_bits=8, output_bits=8, mixed=False, wide_joins=False)
+    quantization = QuantDefaults(unsigned=False, input_bits=8, output_bits=8, mixed=False, wide_joins=False, softmax_rows=False)
     needs_plan = False
     runner = LoadableRunner
 

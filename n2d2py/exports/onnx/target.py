@@ -28,7 +28,7 @@ class OnnxTarget(Target[QdqModel]):
 
     name = "ONNX"
     parameters = PARAMETERS
-    quantization = QuantDefaults()
+    quantization = QuantDefaults(softmax_rows=False)
     needs_plan = False
     runner = OnnxRunner
 
