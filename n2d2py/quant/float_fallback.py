@@ -122,13 +122,20 @@ def _is_inside(graph: Graph, node: Node, chosen: set[str]) -> bool:
 
 
 def float_tensors(graph: Graph) -> set[str]:
-    """Tensors of a graph with conversions that hold floating-point numbers."""
-    chosen = float_layers(graph)
-    return {name for node in graph.nodes if _gives_floats(node, chosen) for name in node.outputs if not graph.kind(name)}
+    """Tensors of a graph with conversions that hold floating-point numbers.
 
-
-def _gives_floats(node: Node, chosen: set[str]) -> bool:
-    return node.op.to_float if isinstance(node.op, Convert) else node.name in chosen
+    The conversions tell: a layer that reads real numbers is of the kind that it reads. To decide again which layers stay in
+    floating point would be wrong, for a conversion hides from a Concat what its input was moved from.
+    """
+    chosen, found = float_layers(graph), set()
+    for node in graph.nodes:
+        sources = [name for name in node.inputs if not graph.kind(name)]
+        if isinstance(node.op, Convert):
+            real = node.op.to_float
+        else:
+            real = any(name in found for name in sources) if sources else node.name in chosen
+        found.update(name for name in node.outputs if real and not graph.kind(name))
+    return found
 
 
 def insert_conversions(graph: Graph) -> Graph:

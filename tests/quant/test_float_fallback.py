@@ -20,6 +20,7 @@ from n2d2py.operators.identity import Identity
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.resize import Resize
 from n2d2py.operators.softmax import Softmax
 from n2d2py.operators.transpose import Transpose
 from n2d2py.operators.unpool import Unpool
@@ -215,6 +216,23 @@ def test_conversions_stand_at_the_borders():
     assert all(node.helper == isinstance(node.op, Convert) for node in result.nodes)
     assert float_tensors(result) == {"a_float", "s", "t"}
     assert [node.inputs for node in graph.nodes] == [sources.split() for _, _, sources in layers]  # the graph is a copy
+
+
+@pytest.mark.parametrize("moving", [Pool("Max", (2, 1), (1, 1)), Transpose((0, 1, 3, 2)), Resize((8, 4), "Bilinear")])
+def test_a_concat_of_what_was_moved_in_integers_stays_real(moving):
+    """A layer of integers reads the moved values too, so they are integers; the Concat was chosen for where they come from."""
+    layers = [
+        ("a", ElemWise("Sum"), "x z"),
+        ("m", moving, "a"),
+        ("b", Activation(Tanh()), "m"),
+        ("c", Concat(), "m b"),
+        ("d", Activation(Tanh()), "c"),
+    ]
+    graph = network(*layers, precisions={"a": Precision(quantize=False)})
+    assert float_layers(graph) == {"a", "c"}
+    result = insert_conversions(graph)
+    assert result.node("c").inputs == ["m_float", "b_float"] and result.node("d").inputs == ["c_integer"]
+    assert float_tensors(result) == {"x_float", "z_float", "a", "m_float", "b_float", "c"}
 
 
 def test_names_that_are_taken():
