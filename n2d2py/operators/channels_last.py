@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.errors import InternalError
+from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.graph import Node, QuantGraph, QuantNode
@@ -34,7 +34,12 @@ class FromChannelsLast(Op):
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         batch, size = inputs[0][0], inputs[0][1]
         if len(inputs[0]) != 2 or size % self.channels:
-            raise InternalError(f"{node.name}: rows of {self.channels} do not fill {inputs[0]}")
+            raise N2D2Error(
+                "E208",
+                f"{self.kind} '{node.name}' needs an array of rows of {self.channels} elements, not {'x'.join(map(str, inputs[0][1:]))}",
+                where=node.location,
+                remedy="check the layer before it",
+            )
         return [(batch, self.channels, 1, size // self.channels)]
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:

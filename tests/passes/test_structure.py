@@ -9,6 +9,7 @@ from n2d2py import log
 from n2d2py.graph import Graph
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
+from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
@@ -229,6 +230,16 @@ def test_reshape_of_one_position_disappears_inside(build, run_all, kinds):
     b.layer("f", Fc(), "t", fc(b, 5, 4))
     after, _ = run_all(b.done("f"))
     assert kinds(after) == [("p", "Pool"), ("t", "Activation"), ("f", "Fc")] and after.shape("t") == (1, 4, 1, 1)
+
+
+def test_reshape_before_a_product_of_rows_of_one_element_stays(build, run_all, kinds):
+    """The product becomes a Conv over the pixels of a vector: an image of one pixel cannot take the place of the vector."""
+    b = build(3, 1, 1)
+    b.layer("r", Reshape((3,)))
+    b.layer("m", ArrayMatMul((1, 3, 1, 1), (1, 1, 1, 4), (0, -1)), "r", {"operand1": b.array(1, 1, 1, 4)})
+    after, report = run_all(b.done("m"), integer=True)
+    assert [kind for _, kind in kinds(after)] == ["Reshape", "FromChannelsLast", "Conv", "ToChannelsLast"]
+    assert "needs an array of rows of 1 elements, not 3x1x1" in next(one.text for one in report.refused if one.layer == "r")
 
 
 def test_reshapes_that_stay(build, run, reason):
