@@ -27,6 +27,8 @@ class DropSoftmax(Pass):
         channels = graph.shape(node.output)[1]
         if node.op.group_size not in (0, channels):
             return Match.no("it normalises groups of channels, whose order among each other would change")
+        if channels == 1:
+            return Match.no("it normalises one channel: it gives the same number for every input, what it reads does not")
         if node.activation is not None:
             return Match.no("it carries an activation")
         if node.inputs[0] in graph.inputs:

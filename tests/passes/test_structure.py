@@ -345,6 +345,14 @@ def test_softmax_inside_stays(build, run, reason):
     assert "groups of channels" in reason(run(b.done("s"), DropSoftmax())[1])
 
 
+def test_softmax_of_one_channel_stays(build, run, reason):
+    """It is 1 for every input. A single output is compared with a threshold: what the Softmax reads would be another class."""
+    b = build(6)
+    b.layer("f", Fc(), "x", fc(b, 1, 6))
+    b.layer("s", Softmax(), "f")
+    assert reason(run(b.done("s"), DropSoftmax())[1]).startswith("s: it normalises one channel")
+
+
 def test_fuse_keeps_its_argument_and_tells_what_it_did(build, run_all, capsys):
     log.setup(verbose=True)
     b = build(4, 6, 6)

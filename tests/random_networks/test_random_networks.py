@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import replace
 
 import network_chain
+import numpy as np
 import pytest
 from network_blocks import Block, model_text
 from network_chain import Failure, run_batch
@@ -48,6 +49,12 @@ def _summed(name: str, parent: str) -> Layer:
     return Layer(name, "ONNX", (parent,), {}, model_text(name, block, [(2, 3, 2)]))
 
 
+def _multiplied(name: str, parent: str) -> Layer:
+    block = Block("z = MatMul(x, w)", (3, 1, 3), "float[1,3] w = {-0.8850, 0.1988, -0.6046}")
+    return Layer(name, "ONNX", (parent,), {}, model_text(name, block, [(1, 1, 3)]))
+
+
+PADDING = {"TopPadding": "2", "LeftPadding": "-1", "BottomPadding": "0", "RightPadding": "0"}
 FOUND = (  # networks that failed once
     Spec(
         1,
@@ -79,6 +86,27 @@ FOUND = (  # networks that failed once
             _summed("second", "conv"),
         ),
     ),  # a layer between two ONNX sections with the same helpers
+    Spec(
+        1,
+        (2, 1, 4),
+        (
+            Layer("first", "Softmax", ("sp",), {"NbOutputs": "4"}),
+            Layer("second", "Softmax", ("first",), {"NbOutputs": "4"}),
+            Layer("conv", "Conv", ("first",), {"NbOutputs": "1", "KernelSize": "1"}),
+            Layer("one", "Softmax", ("conv",), {"NbOutputs": "1"}),
+        ),
+    ),  # the last of two Softmax layers is dropped, that of one channel is not
+    Spec(1, (1, 1, 3), (_multiplied("product", "sp"),)),  # rows of one element, of an image of one pixel
+    Spec(
+        1,
+        (5, 4, 2),
+        (
+            Layer("real", "Conv", ("sp",), {"NbOutputs": "4", "KernelSize": "1", "Quantize": "0"}),
+            Layer("padded", "Padding", ("real",), {"NbOutputs": "4", **PADDING}),
+            Layer("bn", "BatchNorm", ("padded",), {"NbOutputs": "4"}),
+            Layer("joined", "Conv", ("padded", "bn"), {"NbOutputs": "1", "KernelSize": "1"}),
+        ),
+    ),  # a Concat of real numbers that were moved in integers
 )
 
 
@@ -218,6 +246,46 @@ def test_a_wrong_layer_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr(network_chain, "simulate", simulate)
     (outcome,) = run_batch([spec], tmp_path / "wrong")
     assert isinstance(outcome, Failure) and outcome.kind == "compiled Conv"
+
+
+def test_a_wrong_layer_before_a_dropped_softmax_is_found(tmp_path, monkeypatch):
+    layers = (
+        Layer("conv", "Conv", ("sp",), {"NbOutputs": "3", "KernelSize": "1"}),
+        Layer("last", "Softmax", ("conv",), {"NbOutputs": "3"}),
+    )
+    true = network_chain.fuse_stage
+
+    def fuse(*arguments, **keywords):
+        fused, _ = true(*arguments, **keywords)
+        (conv,) = fused.graph.nodes
+        conv.params = {**conv.params, "bias": conv.params["bias"] + np.array([0.25, 0, 0], np.float32)}
+        return fused, _
+
+    monkeypatch.setattr(network_chain, "fuse_stage", fuse)
+    (outcome,) = run_batch([Spec(1, (5, 4, 2), layers)], tmp_path / "wrong")
+    assert isinstance(outcome, Failure) and outcome.kind == "float fused"
+
+
+def test_exceptions_from_elsewhere_are_other_failures(tmp_path, monkeypatch):
+    """A network that is made smaller until something else fails would hide the defect."""
+    spec = Spec(1, (2, 2, 1), (Layer("conv", "Conv", ("sp",), {"NbOutputs": "3", "KernelSize": "1"}),))
+
+    def fails(error: Exception):
+        def stage(*_arguments, **_keywords):
+            raise error
+
+        return stage
+
+    kinds = set()
+    for error in (ValueError("a"), ValueError("b"), KeyError("a")):
+        monkeypatch.setattr(network_chain, "fuse_stage", fails(error))
+        (outcome,) = run_batch([spec], tmp_path / "failed")
+        assert isinstance(outcome, Failure)
+        kinds.add(outcome.kind)
+    assert kinds == {
+        "python ValueError in stage of test_random_networks.py",
+        "python KeyError in stage of test_random_networks.py",
+    }
 
 
 def test_a_refused_network_is_no_failure(tmp_path):
