@@ -170,9 +170,23 @@ def _compare_floats(reference: Graph, graph: Graph, x: np.ndarray, what: str) ->
         made = _with_lost_softmaxes(reference, graph, (before, after), found[after])
         tolerance = FLOAT_TOLERANCE * max(1e-3, float(np.abs(values).max()))
         worst = float(np.abs(values - made.reshape(values.shape)).max())
-        if not worst <= tolerance:
+        if not worst <= tolerance and not worst <= tolerance + _rounding(graph, x, after):
             return Failure(f"float {what}", f"{what} network, output {before}: NumPy differs from ONNX Runtime by {worst:g}")
     return None
+
+
+def _rounding(graph: Graph, x: np.ndarray, name: str) -> float:
+    """What rounding to float32 may change in an output: eight times what it changes in NumPy.
+
+    Differences of nearly equal numbers keep the roundings of these, which are large beside the result. At most `FLOAT_TOLERANCE`
+    of the largest number inside the network: what a step turns over is no rounding.
+    """
+    narrow, wide = (
+        run_graph(graph, {graph.inputs[0]: x.astype(dtype)}, list(graph.tensors)) for dtype in (np.float32, np.float64)
+    )
+    changed = float(np.abs(narrow[name] - wide[name]).max())
+    largest = max(float(np.abs(values).max()) for values in narrow.values() if values.dtype.kind == "f")
+    return min(8 * changed, FLOAT_TOLERANCE * largest)
 
 
 def _written_model(layer: Layer, folder: Path) -> Path:

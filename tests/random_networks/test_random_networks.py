@@ -54,6 +54,11 @@ def _multiplied(name: str, parent: str) -> Layer:
     return Layer(name, "ONNX", (parent,), {}, model_text(name, block, [(1, 1, 3)]))
 
 
+def _block(name: str, node: str, *parents: str) -> Layer:
+    shape = (2, 5, 4)
+    return Layer(name, "ONNX", parents, {}, model_text(name, Block(f"z = {node}", shape), [shape] * len(parents)))
+
+
 PADDING = {"TopPadding": "2", "LeftPadding": "-1", "BottomPadding": "0", "RightPadding": "0"}
 FOUND = (  # networks that failed once
     Spec(
@@ -107,6 +112,14 @@ FOUND = (  # networks that failed once
             Layer("joined", "Conv", ("padded", "bn"), {"NbOutputs": "1", "KernelSize": "1"}),
         ),
     ),  # a Concat of real numbers that were moved in integers
+    Spec(
+        1,
+        (2, 5, 4),
+        (
+            _block("norm", "LRN <size = 3, alpha = 0.01, beta = 0.75, bias = 1.0> (x)", "sp"),
+            _block("less", "Sub(x, y)", "norm", "sp"),
+        ),
+    ),  # a difference of nearly equal numbers
 )
 
 
