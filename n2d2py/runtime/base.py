@@ -73,31 +73,39 @@ class Network:
 
     info: NetworkInfo
 
-    def __call__(self, *inputs: np.ndarray) -> np.ndarray | tuple[np.ndarray, ...]:
+    def __call__(
+        self, *inputs: np.ndarray | None, outputs: Sequence[str] | str | None = None
+    ) -> np.ndarray | tuple[np.ndarray, ...]:
         """Real outputs for real inputs, one array for each input of the network.
 
         Inputs are quantized and outputs dequantized by their scales and zero points. Returns float32 (float64
-        for 64-bit networks); a tuple when the network has several outputs.
+        for 64-bit networks); a tuple when there are several outputs. `outputs` names those that are wanted, in the order of the
+        result: only the layers that these need run, and inputs that they do not need may be None.
 
         Raises:
-            ArrayError: E804 for arrays of another number, shape or type, or with NaN.
+            ArrayError: E804 for arrays of another number, shape or type, or with NaN; for outputs that the network does not have,
+                or does not compute alone.
         """
-        arrays = self._batches(inputs)
+        chosen = self._chosen(outputs)
+        arrays = self._batches(self._present(inputs, chosen))
         for info, x in zip(self.info.inputs, arrays, strict=True):
             if x.dtype.kind not in "fiu":
                 raise ArrayError(f"the input '{info.name}' is an array of {x.dtype}", "give real numbers")
             if x.dtype.kind == "f" and np.isnan(x).any():
                 raise ArrayError(f"the input '{info.name}' holds NaN", "give real numbers")
-        results = self._run([info.type.quantize(x) for info, x in zip(self.info.inputs, arrays, strict=True)])
-        return _single([info.type.dequantize(y) for info, y in zip(self.info.outputs, results, strict=True)])
+        results = self._results([info.type.quantize(x) for info, x in zip(self.info.inputs, arrays, strict=True)], chosen)
+        return _single([self.info.outputs[index].type.dequantize(y) for index, y in zip(chosen, results, strict=True)])
 
-    def run_raw(self, *inputs: np.ndarray) -> np.ndarray | tuple[np.ndarray, ...]:
-        """Stored outputs for stored inputs: integers, or the reals of a floating-point network.
+    def run_raw(
+        self, *inputs: np.ndarray | None, outputs: Sequence[str] | str | None = None
+    ) -> np.ndarray | tuple[np.ndarray, ...]:
+        """Stored outputs for stored inputs: integers, or the reals of a floating-point network. `outputs` as in a call.
 
         Raises:
-            ArrayError: E804 for arrays of another number or shape, or values that the type does not hold.
+            ArrayError: E804 for arrays of another number or shape, or values that the type does not hold; for outputs as in a call.
         """
-        return _single(self._run(self._stored(inputs)))
+        chosen = self._chosen(outputs)
+        return _single(self._results(self._stored(self._present(inputs, chosen)), chosen))
 
     def layers(self, *inputs: np.ndarray) -> dict[str, np.ndarray]:
         """Stored result of each layer by name, for real inputs as in a call or stored ones as in `run_raw`.
@@ -117,9 +125,49 @@ class Network:
         """Stored outputs for checked stored inputs of the right type."""
         raise NotImplementedError
 
+    def _run_for(self, inputs: list[np.ndarray], outputs: list[int]) -> list[np.ndarray]:
+        """Stored values of some of the outputs, by their positions, for inputs as in `_run`. Here all are computed."""
+        results = self._run(inputs)
+        return [results[index] for index in outputs]
+
+    def _needed(self, outputs: list[int]) -> set[int]:
+        """Positions of the inputs that some outputs need."""
+        return set(range(len(self.info.inputs)))
+
     def _run_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
         """Stored results of all layers for checked stored inputs of the right type."""
         raise NotImplementedError
+
+    def _results(self, inputs: list[np.ndarray], chosen: list[int]) -> list[np.ndarray]:
+        """Stored outputs in the order of `chosen`: all of them without a choice."""
+        if len(set(chosen)) < len(self.info.outputs):
+            return self._run_for(inputs, chosen)
+        results = self._run(inputs)
+        return [results[index] for index in chosen]
+
+    def _chosen(self, outputs: Sequence[str] | str | None) -> list[int]:
+        """Positions of the named outputs; all for None."""
+        known = [info.name for info in self.info.outputs]
+        names = known if outputs is None else [outputs] if isinstance(outputs, str) else list(outputs)
+        wrong = [name for name in names if name not in known]
+        if wrong or not names:
+            what = f"the network has no output '{wrong[0]}'" if wrong else "no output is wanted"
+            raise ArrayError(what, f"its outputs are {', '.join(known)}")
+        return [known.index(name) for name in names]
+
+    def _present(self, inputs: Sequence[np.ndarray | None], chosen: list[int]) -> list[np.ndarray]:
+        """The inputs; zeros for those that are None, which no chosen output may need."""
+        if len(inputs) != len(self.info.inputs) or all(x is not None for x in inputs):
+            return [x for x in inputs if x is not None]
+        needed = self._needed(chosen)
+        count = next((len(x) for x in inputs if x is not None and np.ndim(x)), 1)
+        found = []
+        for index, (info, x) in enumerate(zip(self.info.inputs, inputs, strict=True)):
+            if x is None and index in needed:
+                names = ", ".join(self.info.outputs[each].name for each in chosen)
+                raise ArrayError(f"the input '{info.name}' is None, and needed for {names}", "give an array")
+            found.append(np.zeros((count, *info.shape[1:]), info.dtype) if x is None else x)
+        return found
 
     def _batches(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The inputs as arrays with the same batch and the network's shapes."""

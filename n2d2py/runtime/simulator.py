@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from n2d2py.graph import QuantGraph
+from n2d2py.graph.needs import nodes_for, outputs_from
 from n2d2py.quant.simulator import simulate
 from n2d2py.runtime.base import LayerInfo, Network, NetworkInfo, TensorInfo
 from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
@@ -34,6 +36,17 @@ class Simulator(Network):
     def _run_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
         values = self._simulate(inputs, keep=True)
         return {node.name: values[node.output] for node in self._nodes}
+
+    def _run_for(self, inputs: list[np.ndarray], outputs: list[int]) -> list[np.ndarray]:
+        names = [self.graph.outputs[index] for index in outputs]
+        part = replace(self.graph, outputs=list(dict.fromkeys(names)), nodes=nodes_for(self.graph, names))
+        values = Simulator(part)._simulate(inputs, keep=False)
+        return [values[name] for name in names]
+
+    def _needed(self, outputs: list[int]) -> set[int]:
+        needs = outputs_from(self.graph)
+        wanted = sum(1 << index for index in set(outputs))
+        return {index for index, name in enumerate(self.graph.inputs) if needs[name] & wanted}
 
     def _simulate(self, inputs: list[np.ndarray], keep: bool) -> dict[str, np.ndarray]:
         """The stored values by tensor; no stimulus is simulated as one that is dropped again."""

@@ -269,7 +269,8 @@ def compile_batch(batch: list[Prepared], folder: Path, flags: tuple[str, ...] = 
 def check_compiled(prepared: Prepared, library: Path) -> Failure | None:
     """Every layer of the compiled network against Python, bit for bit; floating point to 1e-4 of the largest."""
     graph = prepared.graph
-    found = Export(library, prepared.namespace).layers(*prepared.inputs)
+    export = Export(library, prepared.namespace)
+    found = export.layers(*prepared.inputs)
     values = simulate(graph, prepared.inputs, keep=True)
     shaped = {node.output: found[node.name].reshape(values[node.output].shape) for node in graph.nodes if node.name in found}
     given = {
@@ -287,6 +288,17 @@ def check_compiled(prepared: Prepared, library: Path) -> Failure | None:
                 f"compiled {node.op.kind}",
                 f"layer {node.name} ({node.op}) at {different.index}: Python {different.expected:g}, C++ {different.found:g}",
             )
+    return _check_each_output(export, prepared.inputs)
+
+
+def _check_each_output(export: Export, inputs: list[np.ndarray]) -> Failure | None:
+    """Each output computed alone against the whole inference: the same values."""
+    names = [info.name for info in export.info.outputs]
+    if len(names) == 1:
+        return None
+    for name, expected in zip(names, export.run_raw(*inputs), strict=True):
+        if not np.array_equal(export.run_raw(*inputs, outputs=name), expected, equal_nan=expected.dtype.kind == "f"):
+            return Failure("output alone", f"the output {name} alone differs from that of the whole inference")
     return None
 
 

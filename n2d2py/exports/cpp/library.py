@@ -6,7 +6,8 @@ import ctypes
 import os
 import shutil
 import tempfile
-from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_double, c_int, c_size_t, c_void_p
+from collections.abc import Sequence
+from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_double, c_int, c_size_t, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.build import build_library
 from n2d2py.exports.replacement import read_manifest
-from n2d2py.runtime.base import LayerInfo, Network, NetworkInfo, TensorInfo
+from n2d2py.runtime.base import ArrayError, LayerInfo, Network, NetworkInfo, TensorInfo
 
 API_VERSION = 2
 
@@ -56,18 +57,30 @@ _FUNCTIONS = {
     "forward_traced": (None, [POINTER(c_void_p), POINTER(c_void_p), c_void_p, _CALLBACK, c_void_p]),
     "copy_layer": (None, [c_int, c_void_p, c_int, c_int, c_void_p]),
 }
+_PARTIAL = {
+    "forward_to": (c_int, [c_uint64, POINTER(c_void_p), POINTER(c_void_p), c_void_p]),
+    "inputs_to": (c_uint64, [c_uint64]),
+    "outputs_to": (c_uint64, [c_uint64]),
+    "layers_to": (c_int, [c_uint64]),
+}
+"""Of an export whose outputs can be chosen."""
 
 
 class _Library:
-    """The functions of the C interface without their prefix."""
+    """The functions of the C interface without their prefix.
+
+    Attributes:
+        partial: whether outputs can be chosen.
+    """
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(name)  # functions are attributes of the object
 
     def __init__(self, path: Path, prefix: str):
         library = _load_copy(path)
+        self.partial = hasattr(library, f"{prefix}_forward_to")
         try:
-            for name, (result, arguments) in _FUNCTIONS.items():
+            for name, (result, arguments) in {**_FUNCTIONS, **(_PARTIAL if self.partial else {})}.items():
                 function = getattr(library, f"{prefix}_{name}")
                 function.restype, function.argtypes = result, arguments
                 setattr(self, name, function)
@@ -113,6 +126,38 @@ class Export(Network):
             self._library.forward_raw(sources, results, arena)
 
         return self._each(inputs, forward)
+
+    def _run_for(self, inputs: list[np.ndarray], outputs: list[int]) -> list[np.ndarray]:
+        wanted = self._bits(outputs)
+
+        def forward(sources, results, arena, index):
+            self._library.forward_to(wanted, sources, results, arena)
+
+        results = self._each(inputs, forward)
+        return [results[index] for index in outputs]
+
+    def _needed(self, outputs: list[int]) -> set[int]:
+        bits = self._library.inputs_to(self._bits(outputs)) if self._library.partial else -1
+        return {index for index in range(len(self.info.inputs)) if bits >> index & 1}
+
+    def layers_to(self, outputs: Sequence[str] | str) -> int:
+        """How many layers run where only the named outputs are wanted.
+
+        Raises:
+            ArrayError: E804 for outputs that the network does not have, or does not compute alone.
+        """
+        chosen = self._chosen(outputs)
+        every = len(set(chosen)) == len(self.info.outputs)
+        return len(self.info.layers) if every else self._library.layers_to(self._bits(chosen))
+
+    def _bits(self, outputs: list[int]) -> int:
+        """The outputs at some positions, as forward_to takes them."""
+        if not self._library.partial:
+            raise ArrayError(
+                "this export computes all of its outputs at once: its inputs arrive line by line, or it has more than 64 outputs",
+                "export with StreamInput=0, or leave out the choice of outputs",
+            )
+        return sum(1 << index for index in set(outputs))
 
     def _run_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
         taps = [_hwc_batch(len(inputs[0]), info) for info in self.info.layers]

@@ -19,6 +19,8 @@ from n2d2py.exports.cpp.environment import templates
 from n2d2py.exports.cpp.headers import copy_headers
 from n2d2py.exports.cpp.identifiers import Identifiers, mangled, namespace_name, sanitise
 from n2d2py.exports.cpp.isa import FAMILIES, PORTABLE, TARGETS, InstructionSet, dispatched, instruction_sets
+from n2d2py.exports.cpp.partial import MOST, Partial
+from n2d2py.exports.cpp.partial import literal as bits_literal
 from n2d2py.exports.cpp.schedule import Part, parts, used_ranges
 from n2d2py.exports.cpp.shared import share_constants
 from n2d2py.exports.cpp.text import comment, file_stems, literal
@@ -35,7 +37,9 @@ from n2d2py.version import __version__
 API_VERSION = 2
 """Of the C interface; the version of the library as a package."""
 ARENA_ALIGNMENT = 64
-_OWN_FILES = tuple("dispatch variant env mem_info transfer forward threads network trace arena info quantize guard".split())
+_OWN_FILES = tuple(
+    "dispatch variant env mem_info transfer forward threads network trace arena info quantize guard partial".split()
+)
 """Stems of the files of `dnn` that belong to no layer."""
 _GROUP = 8
 """Layers of a source file."""
@@ -122,10 +126,7 @@ class Project:
                 *(("dispatch",) if self.dispatch else ()),
             )
         ]
-        once += [
-            f"dnn/src/{stem}.cpp"
-            for stem in (*(("dispatch", "variant") if self.dispatch else ()), "forward", "trace", "arena", "info", "quantize")
-        ]
+        once += [f"dnn/src/{stem}.cpp" for stem in (*(("dispatch", "variant") if self.dispatch else ()), *self.sources)]
         once += [f"run/{stem}.hpp" for stem in ("stimuli", "inference", "score", "times", "profile", "tune", "dump")]
         if self.picture:
             once += [f"examples/{name}" for name in ("camera.h", "camera.c", "camera.cpp", "netpbm.h")]
@@ -133,6 +134,11 @@ class Project:
             once.append("include/network.hpp")
         interface = [(f"include/interface.{suffix}", f"include/{self.namespace}.{suffix}") for suffix in ("h", "hpp")]
         return [(name, name) for name in once] + interface
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Stems of the sources of every project."""
+        return ("forward", *(("partial",) if self.partial else ()), "trace", "arena", "info", "quantize")
 
     @property
     def sets(self) -> tuple[InstructionSet, ...]:
@@ -238,6 +244,14 @@ class Project:
         ]
         return height(self.graph.shape(node.output)) - sum(made) if made else 0
 
+    @cached_property
+    def partial(self) -> Partial | None:
+        """What some of the outputs need; None where there is no choice of them, or more of them than bits."""
+        fits = 1 < len(self.outputs) <= MOST and len(self.inputs) <= MOST
+        if not fits or self.stream_input:
+            return None
+        return Partial.of(self.graph, self.layers, self.inputs, self.outputs, self._base)
+
     def _base(self, tensor: str) -> str:
         """The pointer in `execute` that the plane of `tensor` is relative to."""
         origin = self._origin(tensor)
@@ -295,6 +309,8 @@ class Project:
             "parts": sequence,
             "guarded": [self._guarded(part) for part in sequence],
             "stream_input": self.stream_input,
+            "partial": self.partial,
+            "bits": bits_literal,
             "arena_inputs": [port for port in self.inputs if port.in_one_piece and not self.stream_input],
             "arena_bytes": max(1, self.plan.arena_bytes),
             "arena_alignment": self.arena_alignment,
@@ -369,7 +385,9 @@ class Project:
                     f"const unsigned char* const {port.base} = reinterpret_cast<const unsigned char*>({port.variable});"
                 )
             else:
-                lines.append(f"toPlane<{port.plane}>({port.variable}, arena);")
+                copied = f"toPlane<{port.plane}>({port.variable}, arena);"
+                needed = self.partial.condition(port.name) if self.partial else ""
+                lines += [f"if ({needed})", f"    {copied}"] if needed else [copied]
         lines += [
             f"unsigned char* const {port.base} = reinterpret_cast<unsigned char*>({port.variable});"
             for port in self.outputs
@@ -379,11 +397,12 @@ class Project:
 
     def _epilogue(self) -> list[str]:
         """Copies of the outputs that lie elsewhere than in the caller's buffer."""
-        return [
-            f"fromPlane<{port.plane}>({self._base(port.name)}, {port.variable});"
-            for port in self.outputs
-            if not self._straight(port)
-        ]
+        lines = []
+        for index, port in enumerate(self.outputs):
+            if not self._straight(port):
+                copied = f"fromPlane<{port.plane}>({self._base(port.name)}, {port.variable});"
+                lines += [f"if ({self.partial.of_output(index)})", f"    {copied}"] if self.partial else [copied]
+        return lines
 
     def _straight(self, port: PortView) -> bool:
         """Whether a layer writes the output straight into the caller's buffer."""

@@ -80,7 +80,7 @@ class McuProject(Project):
                 ("packages/pack.pdsc", f"n2d2py.{self.namespace}.pdsc"),
             ]
         once += [f"dnn/include/{stem}.hpp" for stem in ("env", "mem_info", "transfer", "forward", "threads", "guard")]
-        once += [f"dnn/src/{stem}.cpp" for stem in ("forward", "trace", "arena", "info", "quantize")]
+        once += [f"dnn/src/{stem}.cpp" for stem in self.sources]
         interface = [(f"include/interface.{suffix}", f"include/{self.namespace}.{suffix}") for suffix in ("h", "hpp")]
         return [
             *((name, name) for name in once),
