@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.stimuli import read_arrays
+from n2d2py.exports.tflite.file import need_schema
 from n2d2py.graph import QuantGraph
 from n2d2py.runtime.runner import REAL_SLACK, STEP_SLACK, Runner
 
@@ -20,7 +21,7 @@ from n2d2py.runtime.runner import REAL_SLACK, STEP_SLACK, Runner
 class LiteRtRunner(Runner):
     """The model in LiteRT's interpreter."""
 
-    label = "LiteRT"
+    label = "LiteRT (XNNPACK)"
     remedy = "pip install n2d2py[litert]"
     slack = STEP_SLACK
 
@@ -59,11 +60,11 @@ class LiteRtRunner(Runner):
 
 
 class _Layers:
-    """The model with all its tensors kept."""
+    """The model, and the values of all its layers by the kernels that `LiteRtRunner.outputs` runs."""
 
     def __init__(self, folder: Path, details: Mapping[str, Any]):
         self._details = details
-        self._interpreter = open_model(folder / details["file"], keep=True)
+        self._interpreter = open_model(folder / details["file"], kept=details["tensors"].values())
         self._grids = {one["index"]: one["quantization"] for one in self._interpreter.get_tensor_details()}
 
     def layers(self, *inputs: np.ndarray) -> dict[str, np.ndarray]:
@@ -83,15 +84,31 @@ class _Layers:
         return real.transpose(2, 0, 1) if real.ndim == 3 else real
 
 
-def open_model(path: Path, keep: bool = False) -> Any:
+def open_model(path: Path, kept: Collection[int] = ()) -> Any:
+    """The model in LiteRT's interpreter with the kernels that its users get: those of XNNPACK, the built-in ones for the rest.
+
+    `kept`: tensors whose values can be read after a run; they are made outputs, as the delegate keeps no others.
+    """
     litert = import_module("ai_edge_litert.interpreter")
-    kinds = litert.OpResolverType
-    kernels = kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES if keep else kinds.AUTO
+    data = _with_outputs(path.read_bytes(), kept) if kept else path.read_bytes()
     interpreter = litert.Interpreter(
-        model_path=str(path), num_threads=1, experimental_preserve_all_tensors=keep, experimental_op_resolver_type=kernels
+        model_content=data, num_threads=1, experimental_op_resolver_type=litert.OpResolverType.AUTO
     )
     interpreter.allocate_tensors()
     return interpreter
+
+
+def _with_outputs(data: bytes, kept: Collection[int]) -> bytes:
+    """The model with more outputs, behind its own."""
+    import flatbuffers
+
+    model = need_schema().ModelT.InitFromPackedBuf(data, 0)
+    (graph,) = model.subgraphs
+    own = [int(index) for index in graph.outputs]
+    graph.outputs = np.array([*own, *sorted(set(kept) - set(own))], np.int32)
+    builder = flatbuffers.Builder(len(data))
+    builder.Finish(model.Pack(builder), b"TFL3")
+    return bytes(builder.Output())
 
 
 def _run(interpreter: Any, types: list[NumType], sample: tuple[np.ndarray, ...]) -> None:
