@@ -54,6 +54,7 @@ from n2d2py.operators.identity import Dropout, Identity
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.packed_channels import PackChannels, UnpackChannels
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.pool_sum import PoolSum
@@ -114,6 +115,8 @@ OPS = [
     ArrayConvPool("Max", (1, 2, 3, 4, 5), 2, (3, 4, 5), (1, 2, 2), (1, 1, 1), (0, 0, 1), (1, 1, 1)),
     Convert(True),
     PoolSum((3, 3), (2, 2), (1, 1, 1, 1)),
+    PackChannels(4, -7),
+    UnpackChannels(2, 0, 5),
 ]
 RESCALES = [
     None,

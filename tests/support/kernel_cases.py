@@ -17,6 +17,7 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip, LeakyRectifier, Logistic, Softplus, Swish, Tanh
 from n2d2py.operators.identity import Identity
+from n2d2py.operators.packed_channels import PACKED, PackChannels, UnpackChannels
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
@@ -223,6 +224,17 @@ class Sweep:
         x = self.stored(shape, kind, "random")
         return self.case(f"{op.kind} {shape[1:]}->{result[1:]}", graph, {"x": x}, layout, 1, top)
 
+    def packed(self, shape, bits: int, low: int, layout: str, unpacks: bool) -> Case:
+        """Channels packed into bytes, or unpacked."""
+        kind = NumType(8, low < 0, least=low, most=low + 2**bits - 1)
+        pack = PackChannels(bits, low)
+        narrow = pack.output_shapes([shape], None)[0]
+        op = UnpackChannels(bits, low, shape[1]) if unpacks else pack
+        forms = [(narrow, PACKED), (shape, kind)] if unpacks else [(shape, kind), (narrow, PACKED)]
+        graph = self.graph(op, {"x": forms[0]}, forms[1])
+        x = self.stored(*forms[0])
+        return self.case(f"{op.kind} {bits} bits from {low} on {shape[1:]}", graph, {"x": x}, layout, 1, 0)
+
 
 LAYOUTS = ("apart", "strided", "wrapped", "over", "ring", "strided wrapped", "columns")
 POINTWISE_LAYOUTS = ("apart", "strided", "wrapped", "strided wrapped", "columns")
@@ -407,6 +419,18 @@ def moves(sweep: Sweep) -> list[Case]:
         [(0, 2, 3, 1), (0, 3, 1, 2), (0, 1, 3, 2), (0, 3, 2, 1), (0, 2, 1, 3), (0, 2, 1), (0, 1)],
     ):
         cases.append(sweep.move(Transpose(perm), shape, kind, layout))
+    return cases
+
+
+def packed_channels(sweep: Sweep) -> list[Case]:
+    """Channels in the bits of bytes, and back: whole and half-filled bytes, one run of a line and pixel by pixel."""
+    cases, placed = [], cycle(LAYOUTS)
+    sizes = cycle([(5, 7), (1, 1), (7, 3), (4, 11)])
+    for bits, (c, low), unpacks in product(
+        (1, 2, 4), [(1, 0), (3, -2), (7, 0), (8, -7), (13, 0), (16, -1), (70, 0), (96, -8)], (False, True)
+    ):
+        cases.append(sweep.packed((1, c, *next(sizes)), bits, low, next(placed), unpacks))
+    cases += [sweep.packed((1, c), bits, 0, "apart", unpacks) for c in (5, 64) for bits in (2, 4) for unpacks in (False, True)]
     return cases
 
 

@@ -53,6 +53,10 @@ def line_cases(seed: int) -> list[harness.Case]:
         sweep.elemwise("Sum", (1, 67, 5, 3), 3, (U8, S16), "wrapped"),
         sweep.concat((13, 4, 1), (5, 3), (U8, S8), S8, "apart", True),
         sweep.concat((3, 8), (5, 5), (FLOAT32,), FLOAT32, "apart", False),
+        sweep.packed((1, 24, 7, 5), 4, 0, "apart", False),
+        sweep.packed((1, 13, 5, 7), 2, -1, "wrapped", False),
+        sweep.packed((1, 24, 7, 5), 4, -7, "wrapped", True),
+        sweep.packed((1, 9, 5, 7), 1, 0, "strided", True),
     ]
     next(case for case in made if case.node.op.kind == "Resize").node.clamp = (0, 255)
     everything = (0, 0, 0, 0)

@@ -83,5 +83,10 @@ def overlapping_cases(seed: int) -> list[harness.Case]:
     ]
     made[-2].node.activation = LeakyRectifier(0.1)
     next(case for case in made if case.node.op.kind == "Resize").node.clamp = (0, 255)
+    made += [
+        sweep.packed((1, c, 7, 5), bits, low, "apart", unpacks)
+        for c, bits, low in ((24, 4, 0), (13, 2, -1))
+        for unpacks in (False, True)
+    ]
     made += [*deconvolutions(sweep)[seed % 3 :: 3], *resizes(sweep)[seed % 3 :: 3], *unpools(sweep)[seed % 2 :: 2]]
     return [over(case, backwards, name) for case in made for name in case.inputs for backwards in (False, True)]

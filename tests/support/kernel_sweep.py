@@ -31,6 +31,7 @@ def sweep_cases(seed: int, convolutions: int) -> list[harness.Case]:
         *cases.pointwise(sweep),
         *cases.moves(sweep),
         *cases.floats(sweep),
+        *cases.packed_channels(sweep),
     ]
 
 

@@ -1,0 +1,116 @@
+"""Integers of few bits, several channels in a byte, and back: how the memory plan holds activations between the layers.
+
+With B bits and the least integer `low`, channel c of a pixel is q - low in the bits B (c mod 8/B) and up of its byte c // (8/B): the
+first channel in the lowest bits, as weights and ONNX's INT4 and INT2. What is left of the last byte of a pixel is 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.arithmetic import NumType
+from n2d2py.errors import InternalError
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.graph import QuantGraph, QuantNode
+from n2d2py.graph.shapes import Shape, channels, height, width
+from n2d2py.memory.access import Access, LineTable, memory_access
+from n2d2py.operators.base import Op, register
+
+PACKED = NumType(8, signed=False, plain=True)
+"""The type of a packed tensor: bytes."""
+
+
+def packed_bits(kind: NumType) -> int | None:
+    """The bits in which the integers of a type can be packed: 1, 2 or 4; None where they need a byte, or are no bytes."""
+    if kind.is_float or kind.plain or kind.bits != 8:
+        return None
+    return next((bits for bits in (1, 2, 4) if kind.qmax - kind.qmin < 2**bits), None)
+
+
+def packed_bytes(count: int, bits: int) -> int:
+    """Bytes of so many channels."""
+    return -(-count * bits // 8)
+
+
+@register
+@dataclass(frozen=True)
+class PackChannels(Op):
+    """(N, C, ...) of integers low to low + 2^bits - 1 as (N, ceil(C bits / 8), ...) of bytes.
+
+    Attributes:
+        bits: 1, 2 or 4.
+        low: the least integer.
+    """
+
+    bits: int
+    low: int = 0
+    kind: ClassVar[str] = "PackChannels"
+
+    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
+        batch, count, *rest = inputs[0]
+        return [(batch, packed_bytes(count, self.bits), *rest)]
+
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        """Raises InternalError for an integer that does not fit into the bits."""
+        codes, each = inputs[0].astype(np.int64) - self.low, 8 // self.bits
+        if codes.size and not 0 <= codes.min() <= codes.max() < 2**self.bits:
+            raise InternalError(f"{node.name}: integers outside the {self.bits} bits from {self.low} on")
+        batch, count, *rest = codes.shape
+        filled = np.zeros((batch, packed_bytes(count, self.bits) * each, *rest), np.int64)
+        filled[:, :count] = codes
+        filled = filled.reshape(batch, -1, each, *rest)
+        shifts = (np.arange(each) * self.bits).reshape(1, 1, each, *[1] * len(rest))
+        return [(filled << shifts).sum(axis=2).astype(np.uint8)]
+
+
+@register
+@dataclass(frozen=True)
+class UnpackChannels(Op):
+    """The integers (N, channels, ...) that PackChannels packed.
+
+    Attributes:
+        bits, low: those of PackChannels.
+        channels: how many there were.
+    """
+
+    bits: int
+    low: int
+    channels: int
+    kind: ClassVar[str] = "UnpackChannels"
+
+    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
+        return [(inputs[0][0], self.channels, *inputs[0][2:])]
+
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        stored, each = inputs[0].astype(np.int64), 8 // self.bits
+        batch, count, *rest = stored.shape
+        values = np.empty((batch, count * each, *rest), np.int64)
+        for at in range(each):
+            values[:, at::each] = (stored >> (at * self.bits)) & (2**self.bits - 1)
+        return [(values[:, : self.channels] + self.low).astype(graph.type(node.output).dtype)]
+
+
+@memory_access("PackChannels", "UnpackChannels")
+def _access(node: QuantNode, graph: QuantGraph) -> Access:
+    """Each line of the output reads its line of the input."""
+    shape = graph.shape(node.output)
+    lines, columns = (tuple((at, at + 1) for at in range(size)) for size in (height(shape), width(shape)))
+    return LineTable((lines,), (columns,))
+
+
+@cpp("PackChannels", "UnpackChannels")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of either."""
+    op, packs = layer.op, isinstance(layer.op, PackChannels)
+    count = channels(layer.input_shape if packs else layer.output_shape)
+    what = "into" if packs else "from"
+    config = layer.config(
+        f"{count} channels {what} {packed_bytes(count, op.bits)} bytes",
+        layer.planes,
+        {"Bits": op.bits, "Low": op.low, "Serial": layer.serial},
+    )
+    return layer.code("packed_channels", layer.call("packChannels" if packs else "unpackChannels", config))
