@@ -65,6 +65,49 @@ def test_other_number_of_channels_is_an_error(small):
         attach_onnx(provider(1, 8, 8), small, ["sp"], where=Location("net.ini", 7, "onnx"))
 
 
+def test_other_number_of_channels_behind_a_layer(small):
+    """No setting of the provider would help."""
+    graph = provider(1, 8, 8)
+    graph.add(Node("soft", Softmax(), ["sp"], ["soft"]))
+    with pytest.raises(N2D2Error, match=r"N2D2-E313: .*but it is fed 1 x 8 x 8; name a layer of that shape in Input, or put"):
+        attach_onnx(graph, small, ["soft"])
+
+
+@pytest.mark.parametrize(
+    ("given", "declared", "body"),
+    [
+        ((5,), "5,1,1", "y = Relu(x)"),
+        ((5,), "5,1,1", "y = GlobalAveragePool(x)"),
+        ((5,), "C,H,W", "y = Relu(x)"),
+        ((5, 1, 1), "5", "y = Relu(x)"),
+    ],
+)
+def test_a_vector_is_an_image_of_one_pixel(model, tmp_path, given, declared, body):
+    """A fully connected layer gives a vector, in N2D2 an image of one pixel; two sections may read one layer."""
+    graph = provider(*given)
+    graph.add(Node("soft", Softmax(), ["sp"], ["soft"]))
+    for name in ("y", "z"):
+        path = tmp_path / f"{name}.onnx"
+        onnx.save(model(f"float[N,{declared}] x => float[N,{declared}] {name}", body.replace("y", name)), path)
+        assert attach_onnx(graph, path, ["soft"]) == [name]
+    graph.outputs = ["y", "z"]
+    graph.verify()
+    assert [node.name for node in graph.nodes if node.helper] == ["soft_as_x", "soft_as_x_"]
+    assert graph.shape("y") == graph.shape("z") == ((1, 5) if declared == "5" else (1, 5, 1, 1))
+    x = np.random.default_rng(0).normal(size=(2, *given)).astype(np.float32)
+    powers = np.exp(x.reshape(2, 5))
+    for values in FloatEngine(graph).run(x).values():
+        np.testing.assert_allclose(values.reshape(2, 5), powers / powers.sum(1, keepdims=True), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("given", "declared"), [((5,), "5,2,1"), ((5, 1, 2), "5"), ((5,), "4,1,1"), ((5,), "5,1")])
+def test_other_vectors_and_images_are_errors(model, tmp_path, given, declared):
+    path = tmp_path / "y.onnx"
+    onnx.save(model(f"float[N,{declared}] x => float[N,{declared}] y", "y = Relu(x)"), path)
+    with pytest.raises(N2D2Error, match=r"N2D2-E313: .*but it is fed 5"):
+        attach_onnx(provider(*given), path, ["sp"])
+
+
 def test_number_of_parents(small):
     with pytest.raises(N2D2Error, match="N2D2-E313.*2 inputs are given.*has 1"):
         attach_onnx(provider(3, 8, 8), small, ["sp", "sp"])

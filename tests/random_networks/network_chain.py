@@ -207,13 +207,22 @@ def _compare_models(graph: Graph, spec: Spec, models: dict[str, Path], x: np.nda
             if any(name not in values for name in names):
                 continue
             run = original_engine(models[layer.name])
-            given = {name: values[source] for name, source in zip(run.inputs, names[:-1], strict=True)}
+            given = {
+                name: values[source].reshape(len(x), *shape[1:])
+                for (name, shape), source in zip(_declared_inputs(models[layer.name]), names[:-1], strict=True)
+            }
             expected, found = run.run(given)[layer.name], values[names[-1]]
             tolerance = FLOAT_TOLERANCE * max(1e-3, float(np.abs(expected).max()))
             worst = float(np.abs(expected - found.reshape(expected.shape)).max())
             if not worst <= tolerance:
                 return Failure("float model", f"{layer.name}: the imported network differs from the ONNX file by {worst:g}")
     return None
+
+
+def _declared_inputs(path: Path) -> list[tuple[str, list[int]]]:
+    """Names and shapes of the inputs of a model; a vector feeds an image of one pixel."""
+    values = onnx.load(path).graph.input
+    return [(value.name, [axis.dim_value for axis in value.type.tensor_type.shape.dim]) for value in values]
 
 
 def _inlined(path: Path, folders: list[Path], seen: set[Path]) -> str:

@@ -12,8 +12,9 @@ from n2d2py.frontend.models import load_model
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.layout import nhwc_inputs
 from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel
-from n2d2py.graph import Graph
+from n2d2py.graph import Graph, Node
 from n2d2py.graph.shapes import Shape
+from n2d2py.operators.base import make_operator
 
 
 def attach_onnx(
@@ -31,7 +32,8 @@ def attach_onnx(
     """Adds the layers of an ONNX file to `graph`, its inputs fed by the tensors `parents` in order.
 
     Returns the tensors that carry its outputs; they become outputs of `graph`. The size of the parents
-    decides; one that differs from the size in the file is a warning unless `ignore_input_size`. `encodings` is a file of AIMET.
+    decides; one that differs from the size in the file is a warning unless `ignore_input_size`. A vector, which a fully connected
+    layer gives, is taken for an image of one pixel and such an image for a vector. `encodings` is a file of AIMET.
 
     Raises:
         N2D2Error: as `import_onnx`; E312 a name that the graph already has, E313 parents whose number or
@@ -47,14 +49,28 @@ def attach_onnx(
             remedy="name one section in Input for each of them",
         )
     transposed = nhwc_inputs(model.proto.graph)
-    shapes = {}
+    shapes, feeds = {}, {}
     for value, parent in zip(model.inputs, parents, strict=True):
         declared = value.shape
         if value.name in transposed and len(declared) == 4:
             declared = tuple(declared[axis] for axis in (0, 3, 1, 2))
-        shapes[value.name] = _fit(graph.shape(parent), declared, value, model, ignore_input_size, where)
+        fed = _restated(graph, parent, declared, value.name, where)
+        shapes[value.name] = _fit(graph.shape(fed), declared, value, model, ignore_input_size, where, fed in graph.inputs)
+        feeds[value.name] = fed
     part = import_onnx(model, graph.name, input_shapes=shapes)
-    return _join(graph, part, dict(zip((value.name for value in model.inputs), parents, strict=True)), model)
+    return _join(graph, part, feeds, model)
+
+
+def _restated(graph: Graph, parent: str, declared: tuple[int | None, ...], name: str, where: Location | None) -> str:
+    """The parent as a vector or as an image of one pixel, whichever is declared; the parent where it is neither or fits as it is."""
+    shape = graph.shape(parent)
+    single = max((*shape[2:], *(size or 1 for size in declared[2:])), default=1) == 1
+    if {len(shape), len(declared)} != {2, 4} or not single or declared[1] not in (None, shape[1]):
+        return parent
+    restated = graph.fresh_name(f"{parent}_as_{name}")
+    reshape = make_operator("Reshape", (shape[1], *[1] * (len(declared) - 2)))
+    graph.add(Node(restated, reshape, [parent], [restated], location=where, helper=True))
+    return restated
 
 
 def _fit(
@@ -64,15 +80,18 @@ def _fit(
     model: OnnxModel,
     ignore_input_size: bool,
     where: Location | None,
+    provided: bool,
 ) -> Shape:
-    """The parent's shape, checked against the declared one."""
+    """The parent's shape, checked against the declared one; `provided`: it is an input of the network."""
     given, wanted = (" x ".join("?" if d is None else str(d) for d in dims[1:]) for dims in (shape, declared))
     if len(shape) != len(declared) or (declared[1] is not None and declared[1] != shape[1]):
         raise N2D2Error(
             "E313",
             f"the input '{value.name}' of {Path(model.path).name} is {wanted} (channels first), but it is fed {given}",
             where=where or model.place(),
-            remedy="set Size, NbChannels and the transformations of the stimuli provider accordingly",
+            remedy="set Size, NbChannels and the transformations of the stimuli provider accordingly"
+            if provided
+            else "name a layer of that shape in Input, or put a Reshape or a Resize between them",
         )
     if not ignore_input_size and any(d not in (None, size) for d, size in zip(declared[2:], shape[2:], strict=True)):
         log.warning(
