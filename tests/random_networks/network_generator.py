@@ -210,16 +210,15 @@ class _Maker(ValueLayers):
         )
         kernel, stride = keys["PoolDims"], keys["StrideDims"]
         if mode == "Max" and kernel == stride and keys["PaddingDims"] == "0 0" and self.rng.random() < 0.4:
-            self.unpool(x, name, str(kernel))
+            self.unpool(name, str(kernel))
         return name
 
-    def unpool(self, x: str, pool: str, kernel: str) -> None:
-        """What the pool let through, back where it came from, behind another layer."""
-        shape = self.shapes[pool]
+    def unpool(self, pool: str, kernel: str) -> None:
+        """What the pool let through, back where it came from, behind another layer; rows and columns that no window held are lost."""
+        shape, (width, height) = self.shapes[pool], map(int, kernel.split())
         middle = self.add("Conv", (pool,), shape, KernelSize=1, WeightsFiller="HeFiller", **self.activation())
-        self.add(
-            "Unpool", (middle,), self.shapes[x], Pooling="Max", ArgMax=pool, PoolDims=kernel, StrideDims=kernel, Mapping__Size=1
-        )
+        restored = (shape[0] * height, shape[1] * width, shape[2])
+        self.add("Unpool", (middle,), restored, Pooling="Max", ArgMax=pool, PoolDims=kernel, StrideDims=kernel, Mapping__Size=1)
 
     def fc(self, x: str) -> str:
         return self.add(

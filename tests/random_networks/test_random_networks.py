@@ -17,6 +17,8 @@ from network_generator import Layer, Spec, generate
 from network_shrink import fails_alone, report, shrink
 
 from n2d2py.errors import N2D2Error
+from n2d2py.graph import Graph, Node
+from n2d2py.operators.affine import Affine
 
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
 BATCH = 25
@@ -299,6 +301,24 @@ def test_exceptions_from_elsewhere_are_other_failures(tmp_path, monkeypatch):
         "python ValueError in stage of test_random_networks.py",
         "python KeyError in stage of test_random_networks.py",
     }
+
+
+def test_only_roundings_are_allowed_for():
+    """A difference of nearly equal numbers keeps their roundings; what a step turns over is a wrong result."""
+
+    def allowed(shift: float, gain: float = 1) -> float:
+        graph = Graph("net")
+        graph.add_input("x", (1, 1, 1, 3))
+        shifted = {"weights": np.ones(1, np.float32), "bias": np.full(1, shift, np.float32)}
+        graph.add(Node("a", Affine(), ["x"], ["a"], shifted))
+        back = {"weights": np.full(1, gain, np.float32), "bias": np.full(1, -shift * gain, np.float32)}
+        graph.add(Node("y", Affine(), ["a"], ["y"], back))
+        graph.outputs = ["y"]
+        return network_chain._rounding(graph, np.array([[[[0.1, 0.2, 0.3]]]], np.float32), "y")
+
+    assert 1e-6 < allowed(100.0) < 2e-4  # half a unit in the last place of 100 is 4e-6
+    assert allowed(0.0) < 1e-7
+    assert allowed(2.0**14, 2.0**20) == pytest.approx(2e-5 * 0.3 * 2.0**20, rel=0.01)  # and no more
 
 
 def test_a_refused_network_is_no_failure(tmp_path):
