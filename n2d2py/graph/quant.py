@@ -169,6 +169,8 @@ class QuantGraph:
         bits: the `-nbbits` of the export: positive integer, negative floating point.
         aliases: as in Graph.
         pieces: of a network in strips, what each tensor is a piece of that the network did not have before.
+        packed: of a network with packed activations, the tensor whose integers each packed one holds.
+        unpacked: the tensor that each one is that was unpacked for a reader.
     """
 
     name: str
@@ -179,17 +181,22 @@ class QuantGraph:
     outputs: list[str] = field(default_factory=list)
     aliases: dict[str, str] = field(default_factory=dict)
     pieces: dict[str, StripPiece] = field(default_factory=dict)
+    packed: dict[str, str] = field(default_factory=dict)
+    unpacked: dict[str, str] = field(default_factory=dict)
 
     def origin(self, tensor: str) -> str:
-        """The tensor of the network before it was cut into strips that `tensor` is a piece of, or itself."""
-        return self.pieces[tensor].tensor if tensor in self.pieces else tensor
+        """The tensor of the network before it was cut into strips, or packed, that `tensor` is a piece of, or holds; or itself."""
+        if tensor in self.pieces:
+            return self.pieces[tensor].tensor
+        return self.packed.get(tensor) or self.unpacked.get(tensor) or tensor
 
     def with_pieces(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Values (N, C, H, W) of tensors by name, with those of their pieces."""
+        """Values (N, C, H, W) of tensors by name, with those of their pieces and of the unpacked ones."""
         pieces = {
             name: values[one.tensor][..., one.first : one.stop] for name, one in self.pieces.items() if one.tensor in values
         }
-        return {**values, **pieces}
+        unpacked = {name: values[one] for name, one in self.unpacked.items() if one in values}
+        return {**values, **pieces, **unpacked}
 
     def shape(self, tensor: str) -> Shape:
         """Shape of a tensor, batch 1 included."""

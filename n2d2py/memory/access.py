@@ -238,6 +238,20 @@ class LineTable(Access):
 
 
 @dataclass(frozen=True)
+class Repacked(LineTable):
+    """Each line of the output is that line of the input in other bytes; `unpacks`: in more of them, that hold less each."""
+
+    unpacks: bool = False
+    single: ClassVar[str] = "packing"
+
+    @staticmethod
+    def of(height: int, width: int, unpacks: bool) -> Repacked:
+        """That of tensors of so many lines and columns."""
+        lines, columns = (tuple((at, at + 1) for at in range(size)) for size in (height, width))
+        return Repacked((lines,), (columns,), unpacks=unpacks)
+
+
+@dataclass(frozen=True)
 class Pointwise(Access):
     """Each output element reads one element of each operand; an operand of another shape is repeated."""
 

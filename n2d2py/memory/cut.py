@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from n2d2py.memory.access import Overlay, PoolWindow
+from n2d2py.memory.access import Overlay, PoolWindow, Repacked
 from n2d2py.memory.buffers import Buffer, Buffers
 from n2d2py.memory.overlap import Reach, reach
 from n2d2py.memory.problem import OpSpec
@@ -20,6 +20,8 @@ from n2d2py.memory.rows import Rows, streamable
 
 LONGEST = 60
 """Operators of a segment at the most."""
+_LONGEST_POOLED = 12
+"""Of one in which every line is made once and read at once."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +66,12 @@ class Cutter:
     """Cuts operators with code, in their order; `up` rounds sizes to the alignment.
 
     `pooled`: the only segments of several operators are one with windows, what follows element by element, and a pool of windows that lie
-    side by side: every line is made once and read at once.
+    side by side, with what unpacks their inputs and packs their output: every line is made once and read at once.
     """
 
     def __init__(self, buffers: Buffers, ops: list[OpSpec], up: Callable[[int], int], pooled: bool = False):
         self.buffers, self.ops, self.up, self.pooled = buffers, ops, up, pooled
+        self.longest = _LONGEST_POOLED if pooled else LONGEST
         self.tensors = buffers.problem.tensors
         self.written: dict[Buffer, int] = dict.fromkeys(buffers.distinct(), -1)
         self.read, self.born = dict.fromkeys(self.written, -1), dict.fromkeys(self.written, -1)
@@ -128,7 +131,7 @@ class Cutter:
         """Where a segment that begins with this operator may end, in ascending order."""
         if begin not in self._ends:
             end = begin + 1
-            while end < min(len(self.ops), begin + LONGEST) and self._may_share(begin, end + 1):
+            while end < min(len(self.ops), begin + self.longest) and self._may_share(begin, end + 1):
                 end += 1
             self._ends[begin] = range(begin + 1, end + 1)
         return self._ends[begin]
@@ -148,15 +151,25 @@ class Cutter:
         return all(self._barrier(name) < begin for name in self.ops[end - 1].inputs)
 
     def _is_pooled(self, begin: int, end: int) -> bool:
-        """Whether the operators [begin, end) are one with windows, some element by element and a pool without overlaps, each the only
-        reader of the one before."""
-        *firsts, last = self.ops[begin:end]
-        pool = last.access
-        if not isinstance(pool, PoolWindow) or pool.stride != pool.kernel or any(pool.pads):
+        """Whether the operators [begin, end) are one, some element by element and a pool without overlaps, each but that with what unpacks
+        its inputs, the last perhaps with what packs its output; nothing else reads what is made between. Without packing, the last is a pool.
+        """
+        if any(self.leaves(position, end) for position in range(begin, end - 1)):
             return False
-        chained = all(op.inputs == (before.output,) for before, op in pairwise(self.ops[begin:end]))
-        inside = not any(self.leaves(position, end) for position in range(begin, end - 1))
-        return chained and inside and all(op.access.overlay is Overlay.POINTWISE for op in firsts[1:])
+        ops = self.ops[begin:end]
+        unpacked = {op.output for op in ops if isinstance(op.access, Repacked) and op.access.unpacks}
+        chain = [op for op in ops if op.output not in unpacked]
+        packs = len(chain) > 1 and isinstance(chain[-1].access, Repacked)
+        made = chain[:-1] if packs else chain
+        if not made or any(isinstance(op.access, Repacked) for op in made):
+            return False
+        chained = all(set(op.inputs) - unpacked == {before.output} for before, op in pairwise(made))
+        if packs and chain[-1].inputs != (made[-1].output,):
+            return False
+        pool = made[-1].access
+        pools = len(made) > 1 and isinstance(pool, PoolWindow) and pool.stride == pool.kernel and not any(pool.pads)
+        between = made[1:-1] if pools else made[1:]
+        return chained and (pools or packs or bool(unpacked)) and all(op.access.overlay is Overlay.POINTWISE for op in between)
 
     def _barrier(self, name: str) -> int:
         """A tensor that is seen in another shape must be complete: the operator that writes it, else -1."""
@@ -174,7 +187,7 @@ class Cutter:
         found = self._windows.get(end)
         if found is None:
             first = end - 1
-            while first > max(0, end - LONGEST) and self._streamable[first - 1]:
+            while first > max(0, end - self.longest) and self._streamable[first - 1]:
                 first -= 1
             barrier = max((self._barrier(name) for op in self.ops[first:end] for name in op.inputs), default=-1)
             if barrier >= first:

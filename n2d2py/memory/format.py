@@ -8,7 +8,8 @@ right), dil (a number, or [vertical, horizontal]), groups; conv: residual, a ten
 over which the output lies exactly; pool: kind, sum_bytes of a channel's partial result (4); upsample: scale (a number, or
 [vertical, horizontal]); concat: rescale, true where the values change, axis, "columns" where the inputs
 lie beside each other; window, for any other layer that goes line by line: lines
-and columns, for each input and each line (column) of the output the range [first, stop) of the input's that it reads; fc, for
+and columns, for each input and each line (column) of the output the range [first, stop) of the input's that it reads, packs: whether
+it packs elements "into" bytes or unpacks them "from" bytes; fc, for
 any layer that reads its inputs whole: layer, its name; all: by_lines, false where the kernel does not make single lines;
 straight, true where it is faster when its output stays with the caller.
 
@@ -29,6 +30,7 @@ from n2d2py.memory.access import (
     LineTable,
     Pointwise,
     PoolWindow,
+    Repacked,
     TensorSpec,
     Upsample,
     View,
@@ -87,6 +89,7 @@ def _type(op: OpSpec) -> str:
         Window: "conv",
         Upsample: "upsample",
         LineTable: "window",
+        Repacked: "window",
         Concatenated: "concat",
         Joined: "concat",
         View: "reshape",
@@ -117,7 +120,8 @@ def _attributes(op: OpSpec) -> dict[str, Any]:
         return {"axis": "columns"}
     layer = {"layer": op.layer} if op.layer else {}
     if isinstance(access, LineTable):
-        return {**layer, **{key: _lists(getattr(access, key)) for key in ("lines", "columns")}}
+        packs = {"packs": "from" if access.unpacks else "into"} if isinstance(access, Repacked) else {}
+        return {**layer, **{key: _lists(getattr(access, key)) for key in ("lines", "columns")}, **packs}
     return layer if isinstance(access, Whole) and op.layer not in ("Fc", "Softmax") else {}
 
 
@@ -197,6 +201,8 @@ def _access(type: str, entry: dict[str, Any], common: dict[str, Any]) -> Access:
         scale = entry["scale"]
         lines, columns = scale if isinstance(scale, (list, tuple)) else (scale, scale)
         return Upsample((lines, columns), **common)
+    if type == "window" and "packs" in entry:
+        return Repacked(_tuples(entry["lines"]), _tuples(entry["columns"]), **common, unpacks=entry["packs"] == "from")
     if type == "window":
         return LineTable(_tuples(entry["lines"]), _tuples(entry["columns"]), **common)
     if type == "concat" and entry.get("axis") == "columns":

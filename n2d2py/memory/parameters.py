@@ -91,6 +91,13 @@ MEMORY_PARAMETERS = Schema(
             maximum=100,
         ),
         Key(
+            "PackActivations",
+            Kind.BOOL,
+            False,
+            "tensors of 1, 2 and 4 bits are held 8, 4 and 2 channels to a byte between the layers, those without which the memory would be "
+            "larger; layers then read and make their lines through line buffers of bytes",
+        ),
+        Key(
             "StreamInput",
             Kind.BOOL,
             False,

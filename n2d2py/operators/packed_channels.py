@@ -17,7 +17,7 @@ from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape, channels, height, width
-from n2d2py.memory.access import Access, LineTable, memory_access
+from n2d2py.memory.access import Access, Repacked, memory_access
 from n2d2py.operators.base import Op, register
 
 PACKED = NumType(8, signed=False, plain=True)
@@ -96,10 +96,8 @@ class UnpackChannels(Op):
 
 @memory_access("PackChannels", "UnpackChannels")
 def _access(node: QuantNode, graph: QuantGraph) -> Access:
-    """Each line of the output reads its line of the input."""
     shape = graph.shape(node.output)
-    lines, columns = (tuple((at, at + 1) for at in range(size)) for size in (height(shape), width(shape)))
-    return LineTable((lines,), (columns,))
+    return Repacked.of(height(shape), width(shape), isinstance(node.op, UnpackChannels))
 
 
 @cpp("PackChannels", "UnpackChannels")

@@ -22,6 +22,7 @@ from n2d2py.report.layer_table import layer_table
 from n2d2py.report.layers import LayerRow, totals
 from n2d2py.report.memory_plot import draw_memory
 from n2d2py.report.overview import latency_bars, loss_bars, tiles
+from n2d2py.report.packing import packing_text
 from n2d2py.report.template import rendered
 from n2d2py.targets import Miss, Score, ScoreRow, class_metrics, score_columns, score_lines
 
@@ -65,6 +66,7 @@ def report_page(data: ReportData, rows: list[LayerRow], ranges: list[TensorRange
         if data.problem is not None and data.plan is not None
         else "",
         planes=_planes(data),
+        packing=packing_text(data.qgraph),
         sqnr=draw_sqnr(data.comparisons) if data.comparisons else "",
         comparisons=[(c, identical_word(c)) for c in data.comparisons],
         numbers={row.name: k for k, row in enumerate(rows)},

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from n2d2py import log
-from n2d2py.errors import N2D2Error
+from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
 from n2d2py.memory.checker import check_plan, refuse_violations
@@ -22,6 +23,7 @@ from n2d2py.memory.strategies import DEFAULT_STRATEGY
 from n2d2py.memory.stream import StreamPlanner
 from n2d2py.memory.sums import residual_sums
 from n2d2py.passes.integer.residual_add import addable, fuse_residual_adds
+from n2d2py.stages.packed_activations import planned_packed, tell_packing
 from n2d2py.stages.strips import planned_strips
 
 WITH_SUMS = ("OptimizeOverlap", "OptimizeReorder", "OptimizeOptimal")
@@ -30,6 +32,7 @@ ScratchNeeds = Callable[[QuantGraph, MemoryPlan, Mapping[str, Any]], Mapping[str
 """What the layers of a plan need in scratch, by name, under the export parameters."""
 _WHOLE = MODES[:2]
 """The modes in which no layer runs line by line."""
+_Planned = tuple[QuantGraph, MemoryProblem, MemoryPlan]
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,8 @@ def plan_stage(
         _way_text(plan),
         _bound_text(plan),
     )
+    if params["PackActivations"] and graph.bits > 0:
+        tell_packing(found.graph, params)
     return found
 
 
@@ -68,21 +73,31 @@ def planned(
     Raises:
         N2D2Error: E60x; a plan that would overwrite a live byte is refused by the checker.
     """
-    try:
-        found = _planned(graph, params, adds_residuals)
-    except N2D2Error as error:
-        narrow = planned_strips(graph, params, settings_by_params(params), None) if error.code == "E607" else None
-        if narrow is None:
-            raise
-        found = narrow
-    else:
-        found = planned_strips(graph, params, settings_by_params(params), found[2]) or found
-    graph, problem, plan = found
+    graph, problem, plan = _smallest(graph, params, adds_residuals)
     if scratch is not None:
         budget = params["MemoryBudget"]
         problem, plan = place_scratch(problem, plan, scratch(graph, plan, params.as_dict()), budget if budget > 0 else None)
     refuse_violations(check_plan(problem, plan))
     return PlannedNetwork(graph, problem, plan)
+
+
+def _smallest(graph: QuantGraph, params: Params, adds_residuals: bool) -> _Planned:
+    """The network as it is, in strips, or with packed tensors, whichever the export parameters allow and needs the least memory."""
+    found, refused = None, None
+    try:
+        found = _planned(graph, params, adds_residuals)
+    except N2D2Error as error:
+        if error.code != "E607":
+            raise
+        refused = error
+    found = planned_strips(graph, params, settings_by_params(params), found[2] if found else None) or found
+    if params["PackActivations"] and graph.bits > 0:
+        planning = partial(_planned, params=params, adds_residuals=adds_residuals)
+        smallest = partial(_planned, params=params.over({"MemoryBudget": 0}), adds_residuals=adds_residuals)
+        found = planned_packed(graph, found[2] if found else None, planning, params["MemoryBudget"], smallest) or found
+    if found is not None:
+        return found
+    raise refused or InternalError("a network without a plan")
 
 
 def _planned(graph: QuantGraph, params: Params, adds_residuals: bool) -> tuple[QuantGraph, MemoryProblem, MemoryPlan]:

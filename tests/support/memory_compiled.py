@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NETWORKS = {
     "MobileNet": ROOT / "models" / "MobileNet.ini",
     "branches": ROOT / "tests" / "e2e" / "branches.ini",
+    "packed": ROOT / "tests" / "memory" / "packed.ini",
     "pooled": ROOT / "tests" / "memory" / "pooled.ini",
     "resampling": ROOT / "tests" / "memory" / "resampling.ini",
     "skipped": ROOT / "tests" / "memory" / "skipped.ini",

@@ -99,6 +99,7 @@ class CppTarget(Target[Project]):
             if parameters["WeightsFormat"] == "string":
                 found["WeightsFormat"] = "only integers of 8 bits can be written as string literals"
             found["PackWeights"] = "floating-point weights are not packed"
+            found["PackActivations"] = "floating-point tensors are not packed"
             found["FuseResidualAdd"] = "floating-point sums are layers of their own"
             found["Winograd"] = "floating-point convolutions are computed directly"
         if parameters["RuntimeDispatch"] and parameters["SIMD"] == "none":
@@ -114,7 +115,8 @@ class CppTarget(Target[Project]):
         return found
 
     def details(self, prepared: Prepared[Project]) -> dict[str, Any]:
-        """The namespace, which names the library too; by layer the bits and bytes of packed weights, and the bytes that they had."""
+        """The namespace, which names the library too; by layer the bits and bytes of packed weights, and the bytes that they had; the same
+        by tensor of packed activations."""
         packed = {
             layer.node.name: {
                 "bits": layer.code.storage.bits,
@@ -124,7 +126,21 @@ class CppTarget(Target[Project]):
             for layer in (prepared.result.layers if prepared.result else ())
             if layer.code is not None and layer.code.storage is not None
         }
-        return {"namespace": namespace_of(prepared.request), **({"packed_weights": packed} if packed else {})}
+        graph = prepared.request.graph
+        held = {
+            graph.packed[node.outputs[0]]: {
+                "bits": node.op.bits,
+                "bytes": graph.tensors[node.outputs[0]].bytes,
+                "bytes_unpacked": graph.tensors[graph.packed[node.outputs[0]]].bytes,
+            }
+            for node in graph.nodes
+            if node.outputs[0] in graph.packed
+        }
+        return {
+            "namespace": namespace_of(prepared.request),
+            **({"packed_weights": packed} if packed else {}),
+            **({"packed_activations": held} if held else {}),
+        }
 
     def constant_bytes(self, prepared: Prepared[Project]) -> dict[str, int]:
         """Bytes of the sections of each layer's arrays, for the instruction set that needs most; weights of few bits are packed."""

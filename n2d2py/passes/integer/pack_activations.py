@@ -1,0 +1,139 @@
+"""Tensors of few bits are held packed between the layers.
+
+    R(P(x))  =>  R(UnpackChannels(PackChannels(P(x))))
+
+Every reader has an UnpackChannels of its own directly before it, so that where layers run line by line only the lines that it reads are
+unpacked at a time. The layer that makes the tensor keeps its name for what it makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from n2d2py.errors import InternalError
+from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
+from n2d2py.graph.shapes import Shape, elements
+from n2d2py.memory.access import MEMORY_ACCESSES, Overlay
+from n2d2py.operators.packed_channels import PACKED, PackChannels, UnpackChannels, packed_bits, packed_bytes
+
+
+@dataclass(frozen=True)
+class FewBits:
+    """A tensor of at most 4 bits.
+
+    Attributes:
+        bits: 1, 2 or 4, that an element takes where it is packed.
+        bytes, packed_bytes: of one stimulus, without and with packing.
+        refused: why it cannot be packed; "" where it can.
+        packed: whether it is.
+    """
+
+    name: str
+    bits: int
+    bytes: int
+    packed_bytes: int
+    refused: str
+    packed: bool
+
+
+def few_bits(graph: QuantGraph) -> list[FewBits]:
+    """The tensors of at most 4 bits, in the order of the layers that make them."""
+    views = {each.name for each in graph.nodes if each.op.is_part or _is_view(each, graph)}
+    held = set(graph.packed.values())
+    found, makers = [], [(name, each) for each in graph.nodes for name in each.outputs]
+    for name, node in [*((name, None) for name in graph.inputs), *makers]:
+        tensor, bits = graph.tensors[name], packed_bits(graph.type(name))
+        if bits is not None and name not in graph.unpacked:
+            size = elements(_packed_shape(tensor, bits))
+            refused = _refused(name, node, graph, views) or ("" if size < tensor.bytes else "its channels fill no byte")
+            found.append(FewBits(name, bits, tensor.bytes, size, refused, name in held))
+    return found
+
+
+def packable(graph: QuantGraph) -> list[str]:
+    """The tensors that can be packed, in the order of the layers that make them."""
+    return [one.name for one in few_bits(graph) if not one.refused]
+
+
+def _packed_shape(tensor: QuantTensor, bits: int) -> Shape:
+    batch, count, *rest = tensor.shape
+    return (batch, packed_bytes(count, bits), *rest)
+
+
+def _refused(name: str, node: QuantNode | None, graph: QuantGraph, views: Collection[str]) -> str:
+    if node is None:
+        return "it is an input, which the caller fills"
+    if name in graph.outputs:
+        return "it is an output, which the caller reads"
+    readers = graph.consumers(name)
+    seen = next((each.name for each in (node, *readers) if each.name in views), "")
+    if seen:
+        return f"'{seen}' sees its bytes in another shape"
+    return "" if readers else "no layer reads it"
+
+
+def _is_view(node: QuantNode, graph: QuantGraph) -> bool:
+    return MEMORY_ACCESSES[node.op.kind](node, graph).overlay is Overlay.VIEW
+
+
+def pack_activations(graph: QuantGraph, names: Collection[str]) -> QuantGraph:
+    """The network with these tensors, of `packable`, packed."""
+    rewriting = _Rewriting(graph, names)
+    return rewriting.done() if names else graph
+
+
+class _Rewriting:
+    def __init__(self, graph: QuantGraph, names: Collection[str]):
+        self.graph, self.names = graph, set(names)
+        self._tensors = dict(graph.tensors)
+        self._nodes: list[QuantNode] = []
+        self._packed: dict[str, str] = {}
+        self._taken = {*graph.tensors, *(node.name for node in graph.nodes)}
+        self._unpacked: dict[str, str] = {}
+
+    def done(self) -> QuantGraph:
+        for node in self.graph.nodes:
+            inputs = {name: self._unpack(name, node) for name in dict.fromkeys(node.inputs) if name in self.names}
+            self._nodes.append(replace(node, inputs=[inputs.get(name, name) for name in node.inputs]) if inputs else node)
+            for name in node.outputs:
+                if name in self.names:
+                    self._pack(name, node)
+        return replace(self.graph, tensors=self._tensors, nodes=self._nodes, unpacked=self._unpacked, packed=self._packed_of())
+
+    def _packed_of(self) -> dict[str, str]:
+        return {packed: name for name, packed in self._packed.items()}
+
+    def _pack(self, name: str, node: QuantNode) -> None:
+        tensor = self.graph.tensors[name]
+        bits = self._bits(tensor)
+        packed = self._packed[name] = self._fresh(f"{name}.packed")
+        self._add(node, PackChannels(bits, tensor.type.qmin), name, QuantTensor(packed, _packed_shape(tensor, bits), PACKED))
+
+    def _unpack(self, name: str, reader: QuantNode) -> str:
+        tensor = self.graph.tensors[name]
+        op = UnpackChannels(self._bits(tensor), tensor.type.qmin, tensor.shape[1])
+        unpacked = self._fresh(f"{name}.for.{reader.name}")
+        self._unpacked[unpacked] = name
+        self._add(reader, op, self._packed[name], replace(tensor, name=unpacked))
+        return unpacked
+
+    def _add(self, beside: QuantNode, op: PackChannels | UnpackChannels, source: str, made: QuantTensor) -> None:
+        self._tensors[made.name] = made
+        self._nodes.append(QuantNode(made.name, op, [source], [made.name], location=beside.location))
+
+    @staticmethod
+    def _bits(tensor: QuantTensor) -> int:
+        bits = packed_bits(tensor.type)
+        if bits is None:
+            raise InternalError(f"{tensor.name} has more than 4 bits")
+        return bits
+
+    def _fresh(self, name: str) -> str:
+        """`name`, with a number where that is taken."""
+        number, made = 1, name
+        while made in self._taken:
+            number += 1
+            made = f"{name}.{number}"
+        self._taken.add(made)
+        return made

@@ -1,0 +1,124 @@
+"""Which tensors of few bits are packed: those without which the arena would be larger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from n2d2py import log
+from n2d2py.errors import N2D2Error
+from n2d2py.graph import QuantGraph
+from n2d2py.ini.params import Params
+from n2d2py.memory.crowding import bytes_beside
+from n2d2py.memory.from_graph import memory_problem
+from n2d2py.memory.plan import MemoryPlan
+from n2d2py.memory.problem import MemoryProblem
+from n2d2py.passes.integer.pack_activations import few_bits, pack_activations, packable
+
+_ROUNDS = 2
+"""How often the tensors are tried again that leave their segments."""
+_SINGLES = 12
+"""Tensors up to which each is left out for once."""
+_Planned = tuple[QuantGraph, MemoryProblem, MemoryPlan]
+Planning = Callable[[QuantGraph], _Planned]
+"""The network as it is planned, its problem and its plan; E607 where a budget cannot be met."""
+
+
+def planned_packed(
+    graph: QuantGraph, plan: MemoryPlan | None, planning: Planning, budget: int, smallest: Planning
+) -> _Planned | None:
+    """The network with packed tensors, its problem and its plan; None where `plan`, without, needs no more memory, or fits a `budget`.
+
+    Of the tensors whose packing is of use, as few as give the smallest arena, or fit the budget: a layer that reads or makes a packed
+    tensor takes more time. `smallest`: the planning with as little memory as can be, in place of a budget.
+    """
+    fits = plan is not None and budget > 0 and plan.arena_bytes <= budget
+    names = [] if fits else packable(graph)
+    if not names:
+        return None
+    search = _Search(graph, smallest if budget > 0 else planning)
+    bare = search.planned(())
+    for chosen in (names, search.whole(bare, names)):
+        for _ in range(_ROUNDS):
+            chosen = search.whole(search.planned(chosen), chosen)
+    best, least = search.smallest()
+    if best and budget > 0 and least <= budget:
+        found = _Search(graph, planning).fewest(best, budget)
+    else:
+        found = search.fewest(best, least) if best else None
+    return found if found and (plan is None or found[2].arena_bytes < plan.arena_bytes) else None
+
+
+class _Search:
+    def __init__(self, graph: QuantGraph, planning: Planning):
+        self._graph, self._planning = graph, planning
+        self._tried: dict[tuple[str, ...], _Planned | None] = {}
+
+    def planned(self, names: Collection[str]) -> _Planned | None:
+        """With these tensors packed; None where that does not meet the budget."""
+        key = tuple(names)
+        if key not in self._tried:
+            try:
+                self._tried[key] = self._planning(pack_activations(self._graph, key))
+            except N2D2Error as error:
+                if error.code != "E607":
+                    raise
+                self._tried[key] = None
+        return self._tried[key]
+
+    def smallest(self) -> tuple[tuple[str, ...], int]:
+        """The packed tensors of the first of the smallest plans, and the bytes of its arena."""
+        found = [(names, planned[2].arena_bytes) for names, planned in self._tried.items() if planned is not None]
+        return min(found, key=lambda each: each[1], default=((), 0))
+
+    @staticmethod
+    def whole(planned: _Planned | None, names: Collection[str]) -> list[str]:
+        """Those of some tensors that are in memory as a whole, packed where they are, and not in line buffers alone."""
+        if planned is None:
+            return []
+        graph, _, plan = planned
+        held = {name: packed for packed, name in graph.packed.items()}
+        return [name for name in names if plan.planes[held.get(name, name)].ring_rows is None]
+
+    def fewest(self, names: Collection[str], goal: int) -> _Planned | None:
+        """With the fewest of the tensors that are beside most bytes, less those without which it fits too, in at most `goal` bytes; None
+        where not even all are enough."""
+        beside = bytes_beside(memory_problem(self._graph))
+        ordered = sorted(names, key=lambda name: -beside[name])
+        low, high, found = 1, len(ordered) + 1, None
+        while low < high:
+            middle = (low + high) // 2
+            chosen = set(ordered[:middle])
+            planned = self.planned([name for name in names if name in chosen])
+            if planned is not None and planned[2].arena_bytes <= goal:
+                high, found = middle, planned
+            else:
+                low = middle + 1
+        kept = [name for name in names if name in set(ordered[:high])] if found else []
+        for name in reversed(ordered[:high] if len(kept) <= _SINGLES else []):
+            fewer = [each for each in kept if each != name]
+            planned = self.planned(fewer) if fewer else None
+            if planned is not None and planned[2].arena_bytes <= goal:
+                kept, found = fewer, planned
+        return found
+
+
+def tell_packing(graph: QuantGraph, params: Params) -> None:
+    """Says which tensors of a planned network are packed; warns W109 where PackActivations asks for it and none is."""
+    found = few_bits(graph)
+    packed, able = [one for one in found if one.packed], [one for one in found if not one.refused]
+    if packed:
+        log.notice(
+            "packed activations: %d of %d tensors of at most 4 bits, the others would not make the arena smaller or stay bytes",
+            len(packed),
+            len(found),
+        )
+        return
+    if not found:
+        why = "no tensor of integers has at most 4 bits"
+    elif not able:
+        why = f"the tensors of at most 4 bits stay bytes; '{found[0].name}': {found[0].refused}"
+    elif params["MemoryBudget"] > 0:
+        why = "without it the memory fits MemoryBudget, or it fits with neither"
+    else:
+        why = "the arena is not smaller with packed tensors"
+    log.warning("W109", f"PackActivations has no effect: {why}", where=params.where("PackActivations"), remedy="remove it")

@@ -1,0 +1,89 @@
+"""Tensors of few bits packed between the layers of a typed network: its structure, its integers, its file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.export_networks import chain, random_inputs
+from support.packed_networks import few, narrowed
+
+from n2d2py.arithmetic import NumType
+from n2d2py.errors import InternalError
+from n2d2py.operators.packed_channels import PackChannels, packed_bits
+from n2d2py.passes.integer.pack_activations import few_bits, pack_activations, packable
+from n2d2py.quant.simulator import simulate
+from n2d2py.runtime.graph_file import read_graph, write_graph
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "bits"),
+    [(0, 1, 1), (0, 3, 2), (-1, 2, 2), (0, 2, 2), (0, 15, 4), (-7, 7, 4), (-8, 7, 4), (0, 4, 4), (0, 16, None), (-8, 8, None)],
+)
+def test_the_bits_are_those_of_the_range(least, most, bits):
+    assert packed_bits(NumType(8, least < 0, least=least, most=most)) == bits
+
+
+def test_bytes_wide_and_real_numbers_are_not_packed():
+    for kind in (NumType(8), NumType(16, least=0, most=1), NumType(32, is_float=True), NumType(8, False, plain=True)):
+        assert packed_bits(kind) is None
+
+
+def test_every_reader_has_what_it_reads_unpacked():
+    graph = few()
+    packed = pack_activations(graph, ["stem", "deep", "flat"])
+    packed.verify()
+    assert [node.name for node in packed.nodes] == [
+        *("stem", "stem.packed", "stem.for.deep", "deep", "deep.packed", "deep.for.flat", "flat", "flat.packed"),
+        *("stem.for.add", "flat.for.add", "add", "mean", "fc"),
+    ]
+    assert packed.shape("stem.packed") == (1, 3, 7, 9) and packed.shape("deep.packed") == (1, 2, 7, 9)
+    assert packed.shape("flat.packed") == (1, 1, 7, 9)
+    assert packed.packed == {f"{name}.packed": name for name in ("stem", "deep", "flat")}
+    assert packed.unpacked["stem.for.add"] == packed.origin("stem.packed") == packed.origin("stem.for.deep") == "stem"
+    assert graph.nodes[1].inputs == ["stem"], "the given network is not changed"
+
+
+def test_every_integer_is_the_same(tmp_path):
+    graph = few()
+    packed = pack_activations(graph, packable(graph))
+    inputs = random_inputs(graph, 5)
+    expected, found = (simulate(each, inputs, keep=True) for each in (graph, packed))
+    for name, values in expected.items():
+        assert len(np.unique(values)) > 1
+        np.testing.assert_array_equal(found[name], values, err_msg=name)
+    for name, origin in packed.unpacked.items():
+        np.testing.assert_array_equal(found[name], expected[origin], err_msg=name)
+    write_graph(packed, tmp_path / "network.npz")
+    again = simulate(read_graph(tmp_path / "network.npz"), inputs, keep=True)
+    for name, values in found.items():
+        np.testing.assert_array_equal(again[name], values, err_msg=name)
+
+
+def test_what_stays_bytes_and_why():
+    found = {one.name: one for one in few_bits(few())}
+    assert list(found) == ["stem", "deep", "flat", "add", "mean"] and packable(few()) == ["stem", "deep", "flat", "mean"]
+    assert (found["deep"].bits, found["deep"].bytes, found["deep"].packed_bytes) == (2, 6 * 63, 2 * 63)
+    assert found["add"].refused == "it is an output, which the caller reads"
+    (one,) = few_bits(narrowed(chain(True), {"conv/1": (0, 15)}))
+    assert not one.refused
+    graph = few()
+    graph.tensors["env"] = replace(graph.tensors["env"], type=NumType(8, False, least=0, most=15))
+    assert few_bits(graph)[0].refused == "it is an input, which the caller fills"
+    states = {one.name: one.packed for one in few_bits(pack_activations(few(), ["flat"]))}
+    assert states == {"stem": False, "deep": False, "flat": True, "add": False, "mean": False}
+
+
+def test_names_that_are_taken_get_a_number():
+    graph = few()
+    graph.nodes[1].name = "stem.packed"
+    packed = pack_activations(graph, ["stem"])
+    assert "stem.packed.2" in packed.tensors and len({node.name for node in packed.nodes}) == len(packed.nodes)
+
+
+def test_an_integer_outside_the_bits_is_an_error():
+    graph = pack_activations(few(), ["deep"])
+    node = next(node for node in graph.nodes if isinstance(node.op, PackChannels))
+    with pytest.raises(InternalError, match=r"deep.packed: integers outside the 2 bits from -1 on"):
+        node.op.run_integer([np.full((1, 6, 1, 1), 3, np.int8)], node, graph)
