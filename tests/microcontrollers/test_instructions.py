@@ -19,20 +19,21 @@ MEASURED = {
     ("cortex-m4", "vww_96", "-Os"): 10_031_426,
     ("cortex-m4", "kws_dscnn", "-O2"): 3_263_559,
     ("cortex-m4", "kws_dscnn", "-Os"): 3_270_435,
-    ("cortex-m4", "ad_autoencoder", "-O2"): 265_231,
+    ("cortex-m4", "ad_autoencoder", "-O2"): 270_127,
     ("cortex-m55", "resnet8", "-O2"): 2_239_251,
     ("cortex-m55", "resnet8", "-Os"): 2_232_480,
     ("cortex-m55", "vww_96", "-O2"): 2_533_741,
     ("cortex-m55", "vww_96", "-Os"): 2_542_311,
     ("cortex-m55", "kws_dscnn", "-O2"): 808_377,
     ("cortex-m55", "kws_dscnn", "-Os"): 810_293,
-    ("cortex-m55", "ad_autoencoder", "-O2"): 50_103,
+    ("cortex-m55", "ad_autoencoder", "-O2"): 50_462,
     ("rv32imc", "resnet8", "-O2"): 35_662_970,
     ("rv32imc", "vww_96", "-O2"): 26_948_972,
     ("rv32imc", "kws_dscnn", "-O2"): 9_601_255,
     ("rv32imc", "ad_autoencoder", "-O2"): 922_834,
 }
-"""By GCC 12.2. The networks are MLPerf Tiny's, quantized already but for ad_autoencoder."""
+"""By GCC 12.2. The networks are MLPerf Tiny's, quantized already but for ad_autoencoder,
+which the default `-quality` gives outputs of 16 bits."""
 CODE = {"resnet8": 12 * 1024, "vww_96": 14 * 1024, "kws_dscnn": 12 * 1024, "ad_autoencoder": 6 * 1024}
 """Bytes of flash beside the constants that no core with kernels of its own may exceed."""
 
@@ -55,8 +56,9 @@ def exported(tmp_path_factory):
             quantized = (SHARED / "models" / f"{network}_qdq.onnx").is_file()
             model = f"{network}_qdq.onnx" if quantized else f"{network}.onnx"
             (out / f"{network}.ini").write_text(text.replace(f"{network}.onnx", model))
+            words = ("-db-export", "3", *(() if quantized else ("-calib", "4")))
             made[network + parameters] = export_for_boards(
-                out / f"{network}.ini", out, "-db-export", "3", parameters=parameters, calibrate=not quantized
+                out / f"{network}.ini", out, *words, parameters=parameters, calibrate=False
             )
         return made[network + parameters]
 

@@ -228,7 +228,7 @@ __attribute__((naked, noinline)) void four(Work*) {
 }
 // clang-format on
 
-// What `one` works on.
+// What `one` and `oneWide` work on.
 struct Single {
     const unsigned char* window;  // 0
     const signed char* stream;    // 4
@@ -238,47 +238,53 @@ struct Single {
     Results results;              // 20
 };
 
-// All outputs of one pixel, four at a time.
-template <int = 0>
-__attribute__((naked, noinline)) void one(Single*) {
-    __asm__ volatile(
-        ".syntax unified\n\t"
-        "push    {r4-r11, lr}\n\t"
-        "ldrd    r9, r1, [r0, #0]\n\t"
-        "ldrd    r7, r5, [r0, #8]\n\t"
-        "ldrd    r3, r12, [r0, #16]\n\t"
-        "ldrd    r10, r11, [r0, #24]\n"
-        "1:\n\t"
-        "ldm     r1!, {r0, r2, r4, r6}\n\t"
-        "mov     r8, r9\n\t"
-        "dls     lr, r7\n"
-        "2:\n\t"
-        "vldrb.8 q0, [r8], #16\n\t"
-        "vldrb.8 q1, [r1], #16\n\t"
-        "vmladava.s8 r0, q0, q1\n\t"
-        "vldrb.8 q2, [r1], #16\n\t"
-        "vmladava.s8 r2, q0, q2\n\t"
-        "vldrb.8 q3, [r1], #16\n\t"
-        "vmladava.s8 r4, q0, q3\n\t"
-        "vldrb.8 q1, [r1], #16\n\t"
-        "vmladava.s8 r6, q0, q1\n\t"
-        "le      lr, 2b\n\t"
-        "vmov    q0[2], q0[0], r0, r4\n\t"
-        "vmov    q0[3], q0[1], r2, r6\n\t"
-        "vldrw.32 q1, [r1], #16\n\t"
-        "vrmulh.s32 q0, q0, q1\n\t"
-        "vdup.32 q2, r10\n\t"
-        "vdup.32 q3, r11\n\t"
-        "vadd.i32 q0, q0, r12\n\t"
-        "vctp.32 r5\n\t"
-        "vmax.s32 q0, q0, q2\n\t"
-        "vmin.s32 q0, q0, q3\n\t"
-        "vpst\n\t"
-        "vstrbt.32 q0, [r3], #4\n\t"
-        "subs    r5, r5, #4\n\t"
-        "bgt.w   1b\n\t"
-        "pop     {r4-r11, pc}\n\t");
-}
+// clang-format off
+// All outputs of one pixel, four at a time, which `stored` stores: as bytes, or as 16-bit integers.
+#define N2D2_MVE_ONE(name, stored)                                                          \
+    template <int = 0>                                                                      \
+    __attribute__((naked, noinline)) void name(Single*) {                                   \
+        __asm__ volatile(                                                                   \
+            ".syntax unified\n\t"                                                           \
+            "push    {r4-r11, lr}\n\t"                                                      \
+            "ldrd    r9, r1, [r0, #0]\n\t"                                                  \
+            "ldrd    r7, r5, [r0, #8]\n\t"                                                  \
+            "ldrd    r3, r12, [r0, #16]\n\t"                                                \
+            "ldrd    r10, r11, [r0, #24]\n"                                                 \
+            "1:\n\t"                                                                        \
+            "ldm     r1!, {r0, r2, r4, r6}\n\t"                                             \
+            "mov     r8, r9\n\t"                                                            \
+            "dls     lr, r7\n"                                                              \
+            "2:\n\t"                                                                        \
+            "vldrb.8 q0, [r8], #16\n\t"                                                     \
+            "vldrb.8 q1, [r1], #16\n\t"                                                     \
+            "vmladava.s8 r0, q0, q1\n\t"                                                    \
+            "vldrb.8 q2, [r1], #16\n\t"                                                     \
+            "vmladava.s8 r2, q0, q2\n\t"                                                    \
+            "vldrb.8 q3, [r1], #16\n\t"                                                     \
+            "vmladava.s8 r4, q0, q3\n\t"                                                    \
+            "vldrb.8 q1, [r1], #16\n\t"                                                     \
+            "vmladava.s8 r6, q0, q1\n\t"                                                    \
+            "le      lr, 2b\n\t"                                                            \
+            "vmov    q0[2], q0[0], r0, r4\n\t"                                              \
+            "vmov    q0[3], q0[1], r2, r6\n\t"                                              \
+            "vldrw.32 q1, [r1], #16\n\t"                                                    \
+            "vrmulh.s32 q0, q0, q1\n\t"                                                     \
+            "vdup.32 q2, r10\n\t"                                                           \
+            "vdup.32 q3, r11\n\t"                                                           \
+            "vadd.i32 q0, q0, r12\n\t"                                                      \
+            "vctp.32 r5\n\t"                                                                \
+            "vmax.s32 q0, q0, q2\n\t"                                                       \
+            "vmin.s32 q0, q0, q3\n\t"                                                       \
+            "vpst\n\t"                                                                      \
+            stored                                                                          \
+            "subs    r5, r5, #4\n\t"                                                        \
+            "bgt.w   1b\n\t"                                                                \
+            "pop     {r4-r11, pc}\n\t");                                                    \
+    }
+
+N2D2_MVE_ONE(one, "vstrbt.32 q0, [r3], #4\n\t")
+N2D2_MVE_ONE(oneWide, "vstrht.32 q0, [r3], #8\n\t")
+// clang-format on
 
 // What `pixels` works on.
 struct Line {

@@ -37,7 +37,10 @@ struct MveFullyConnected<Cfg, typename Exists<Cfg::Vectors>::Type> {
         }
         mve::Single work = {window, reinterpret_cast<const signed char*>(weights),          K / mve::Bytes,
                             O,      reinterpret_cast<unsigned char*>(line<Output>(out, 0)), mve::resultsOf<Cfg>()};
-        mve::one(&work);
+        if (sizeof(typename Output::Type) == 1)
+            mve::one(&work);
+        else
+            mve::oneWide(&work);
     }
 };
 

@@ -92,12 +92,12 @@ def _bias(layer: Layer, rows: np.ndarray) -> np.ndarray:
 def dots(layer: Layer, selection: Selection, weights: np.ndarray, groups: int = 1, single: bool = False) -> Selection:
     """`selection` with the stream of dense weights (O, ...) too, where the layer fits; the reason where it does not.
 
-    `single`: its input is one pixel.
+    `single`: its input is one pixel; outputs may have 16 bits.
     """
     rows, rescale = weights.reshape(len(weights), -1), layer.node.rescale
     if not layer.integer or selection.storage is not None:
         return selection
-    problem = unfit(layer, rows) or ("it has groups" if groups != 1 else "")
+    problem = unfit(layer, rows, 16 if single else 8) or ("it has groups" if groups != 1 else "")
     if problem or not isinstance(rescale, FixedPointRescale):
         return replace(selection, vectors_problem=problem)
     pack = one_stream if single else pair_of_outputs_stream
