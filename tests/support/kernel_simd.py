@@ -152,6 +152,25 @@ def depthwise_cases(sweep: cases.Sweep) -> list[harness.Case]:
     return made
 
 
+def line_depthwise_cases(sweep: cases.Sweep) -> list[harness.Case]:
+    """Depthwise layers of 4 to 32 channels in dense lines: vectors of several pixels, one to four lines, strides, dilations, both paddings."""
+    made, kinds = [], cycle((*KINDS[:4], (U8, NumType(8, True, zero_point=9)), (S8, NumType(8, False, zero_point=9))))
+    kernels = cycle([(3, 3), (1, 1), (4, 2), (2, 5), (3, 4), (3, 3), (2, 2), (3, 9), (4, 3)])
+    for i, (channels, width) in enumerate(
+        ((8, 48), (16, 24), (32, 23), (4, 33), (8, 9), (16, 5), (32, 3), (8, 17), (16, 31), (32, 8), (4, 67), (8, 41))
+        + ((8, 47), (16, 7), (32, 4), (16, 12), (32, 6), (8, 32), (4, 16), (8, 20))
+    ):
+        kernel, stride = next(kernels), ((1, 1), (2, 2), (1, 1), (2, 1), (1, 2))[i % 5]
+        dilation = (1, 2) if i % 7 == 3 else (1, 1)
+        left = (1, 0, 2, 1, 3)[i % 5] % kernel[1]
+        pads = (kernel[0] // 2, left, (kernel[0] - 1) // 2, (kernel[1] - 1) * dilation[1] - left + i % 2)
+        zero = 7 * (i % 3)
+        made.append(
+            sweep.conv((1, channels, 5, width), channels, kernel, stride, pads, dilation, channels, next(kinds), "apart", zero)
+        )
+    return made
+
+
 def full_cases(sweep: cases.Sweep) -> list[harness.Case]:
     """Fully connected layers around 16 and 8 * 16 outputs."""
     shapes = cycle([(1, 64), (1, 5), (1, 67), (1, 16, 3, 2), (1, 5, 4, 3)])
@@ -226,6 +245,7 @@ def simd_cases(seed: int) -> list[harness.Case]:
         *dense_cases(sweep),
         *line_cases(sweep),
         *depthwise_cases(sweep),
+        *line_depthwise_cases(sweep),
         *full_cases(sweep),
         *run_cases(sweep),
         *zero_cases(sweep),

@@ -91,6 +91,53 @@ N2D2_DOT_BY_NAME(dot, __m512i, "v", "vpdpbusd")
 N2D2_DOT_BY_NAME(dotPairs, __m512i, "v", "vpdpwssd")
 #endif
 
+// ---- which outputs sixteen lanes are -----------------------------------------------------------
+// Those of `mask` from `first` on.
+struct Row {
+    int first;
+    __mmask16 mask;
+    N2D2_INLINE int channel(int i) const { return first + i; }
+    N2D2_INLINE __m512 floats(const float* all) const { return _mm512_maskz_loadu_ps(mask, all + first); }
+    N2D2_INLINE __m512i ints(const std::int32_t* all) const { return _mm512_maskz_loadu_epi32(mask, all + first); }
+    N2D2_INLINE __m512i bytes(const std::uint8_t* all) const {
+        return _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mask, all + first));
+    }
+    N2D2_INLINE void longs(const std::int64_t* all, __m512i (&to)[2]) const {
+        const __mmask8 high = static_cast<__mmask8>(mask >> 8);
+        to[0] = _mm512_maskz_loadu_epi64(static_cast<__mmask8>(mask & 0xff), all + first);
+        to[1] = _mm512_maskz_loadu_epi64(high, all + first + (high ? 8 : 0));
+    }
+};
+
+// Every sixteenth four of a line of pixels of C channels, from channel `first` on: those four in each part of four lanes, or, of 32
+// channels, these and those 16 behind in turn.
+template <int C>
+struct Fours {
+    static_assert(C == 4 || C == 8 || C == 16 || C == 32, "pixels of whole fours, lines of 64 bytes of whole pixels");
+    enum : bool { Two = C == 32 };
+    int first;
+    N2D2_INLINE int channel(int i) const { return first + i % 4 + (Two && i % 8 >= 4 ? 16 : 0); }
+    // Four elements of 32 bits at `a`, and at `b`.
+    static N2D2_INLINE __m512i parts(const void* a, const void* b) {
+        const __m512i x = _mm512_broadcast_i32x4(_mm_loadu_si128(static_cast<const __m128i*>(a)));
+        return Two ? _mm512_mask_broadcast_i32x4(x, 0xf0f0, _mm_loadu_si128(static_cast<const __m128i*>(b))) : x;
+    }
+    N2D2_INLINE int second() const { return Two ? first + 16 : first; }
+    N2D2_INLINE __m512i ints(const std::int32_t* all) const { return parts(all + first, all + second()); }
+    N2D2_INLINE __m512 floats(const float* all) const { return _mm512_castsi512_ps(parts(all + first, all + second())); }
+    N2D2_INLINE __m512i bytes(const std::uint8_t* all) const {
+        std::int32_t a, b;
+        std::memcpy(&a, all + first, 4);
+        std::memcpy(&b, all + second(), 4);
+        return _mm512_cvtepu8_epi32(_mm_setr_epi32(a, b, a, b));
+    }
+    N2D2_INLINE void longs(const std::int64_t* all, __m512i (&to)[2]) const {
+        to[0] = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(all + first))),
+                                   _mm256_loadu_si256(reinterpret_cast<const __m256i*>(all + second())), 1);
+        to[1] = to[0];
+    }
+};
+
 // ---- rescales ------------------------------------------------------------------------------
 // Any epilogue whose values are within the limits as they come.
 struct EpilogueInRange {
@@ -98,36 +145,43 @@ struct EpilogueInRange {
 };
 
 // Any epilogue: element by element.
-template <class Epilogue>
+template <class Epilogue, class Place>
 struct EpilogueEach : EpilogueInRange {
-    int first;
-    N2D2_INLINE EpilogueEach(int output, __mmask16) : first(output) {}
+    const Place place;
+    N2D2_INLINE explicit EpilogueEach(const Place& at) : place(at) {}
     template <bool>
     N2D2_INLINE __m512i apply(__m512i sums, int count) const {
         alignas(64) std::int32_t values[16];
         _mm512_store_si512(values, sums);
         for (int i = 0; i < count; ++i)
-            values[i] = static_cast<std::int32_t>(Epilogue::apply(values[i], first + i));
+            values[i] = static_cast<std::int32_t>(Epilogue::apply(values[i], place.channel(i)));
         return _mm512_load_si512(values);
     }
 };
 
+template <class Epilogue, class Place>
+struct EpilogueAt : EpilogueEach<Epilogue, Place> {
+    N2D2_INLINE explicit EpilogueAt(const Place& place) : EpilogueEach<Epilogue, Place>(place) {}
+};
+
 template <class Epilogue>
-struct Epilogue16 : EpilogueEach<Epilogue> {
-    N2D2_INLINE Epilogue16(int output, __mmask16 mask) : EpilogueEach<Epilogue>(output, mask) {}
+struct Epilogue16 : EpilogueAt<Epilogue, Row> {
+    N2D2_INLINE Epilogue16(int output, __mmask16 mask) : EpilogueAt<Epilogue, Row>(Row{output, mask}) {}
 };
 
 // What is added to sixteen sums.
 template <class Addend>
 struct Addend16 {
-    N2D2_INLINE Addend16(int, __mmask16) {}
+    template <class Place>
+    N2D2_INLINE explicit Addend16(const Place&) {}
     N2D2_INLINE __m512 apply(__m512 sums) const { return sums; }
 };
 template <const float* Fractions, int Count, bool Signed>
 struct Addend16<Fraction<Fractions, Count, Signed> > {
     __m512 fractions;
-    N2D2_INLINE Addend16(int output, __mmask16 mask)
-        : fractions(Count == 1 ? _mm512_set1_ps(Fractions[0]) : _mm512_maskz_loadu_ps(mask, Fractions + output)) {}
+    template <class Place>
+    N2D2_INLINE explicit Addend16(const Place& place)
+        : fractions(Count == 1 ? _mm512_set1_ps(Fractions[0]) : place.floats(Fractions)) {}
     N2D2_INLINE __m512 apply(__m512 sums) const {
         const __m512i sign =
             _mm512_and_si512(_mm512_castps_si512(sums), _mm512_set1_epi32(std::numeric_limits<std::int32_t>::min()));
@@ -142,9 +196,9 @@ struct FloatEpilogue16 {
     static_assert(sizeof(T) < 4, "the limits are exact in float");
     __m512 factors;
     Addend16<Addend> addend;
-    N2D2_INLINE FloatEpilogue16(int output, __mmask16 mask)
-        : factors(Count == 1 ? _mm512_set1_ps(Factors[0]) : _mm512_maskz_loadu_ps(mask, Factors + output)),
-          addend(output, mask) {}
+    template <class Place>
+    N2D2_INLINE explicit FloatEpilogue16(const Place& place)
+        : factors(Count == 1 ? _mm512_set1_ps(Factors[0]) : place.floats(Factors)), addend(place) {}
     template <bool Saturated>
     N2D2_INLINE __m512i apply(__m512i sums, int) const {
         __m512 x = _mm512_mul_ps(addend.apply(_mm512_cvtepi32_ps(sums)), factors);
@@ -166,12 +220,12 @@ struct FloatEpilogue16 {
 };
 
 // 32-bit outputs have limits that float may not hold.
-#define N2D2_FLOAT_EPILOGUE(Type)                                                                               \
-    template <const float* Factors, int Count, bool Bounded, class Addend, std::int64_t Low, std::int64_t High> \
-    struct Epilogue16<Requantized<Type, FloatRescale<Factors, Count, Bounded, Addend>, Low, High> >             \
-        : FloatEpilogue16<Type, Factors, Count, Bounded, Addend, Low, High> {                                   \
-        typedef FloatEpilogue16<Type, Factors, Count, Bounded, Addend, Low, High> Base;                         \
-        N2D2_INLINE Epilogue16(int output, __mmask16 mask) : Base(output, mask) {}                              \
+#define N2D2_FLOAT_EPILOGUE(Type)                                                                                            \
+    template <const float* Factors, int Count, bool Bounded, class Addend, std::int64_t Low, std::int64_t High, class Place> \
+    struct EpilogueAt<Requantized<Type, FloatRescale<Factors, Count, Bounded, Addend>, Low, High>, Place>                    \
+        : FloatEpilogue16<Type, Factors, Count, Bounded, Addend, Low, High> {                                                \
+        typedef FloatEpilogue16<Type, Factors, Count, Bounded, Addend, Low, High> Base;                                      \
+        N2D2_INLINE explicit EpilogueAt(const Place& place) : Base(place) {}                                                 \
     };
 N2D2_FLOAT_EPILOGUE(std::int8_t)
 N2D2_FLOAT_EPILOGUE(std::uint8_t)
@@ -180,15 +234,17 @@ N2D2_FLOAT_EPILOGUE(std::uint16_t)
 #undef N2D2_FLOAT_EPILOGUE
 
 // Bytes with a zero point: clamped as 16-bit integers to the limits less it, which it is added to.
-#define N2D2_ZERO_EPILOGUE(Type)                                                                                              \
-    template <const float* Factors, int Count, bool Bounded, class Addend, std::int64_t Low, std::int64_t High, int Zero>     \
-    struct Epilogue16<Requantized<Type, FloatRescale<Factors, Count, Bounded, Addend>, Low, High, Zero> > : EpilogueInRange { \
-        const FloatEpilogue16<std::int16_t, Factors, Count, Bounded, Addend, Low - Zero, High - Zero> centred;                \
-        N2D2_INLINE Epilogue16(int output, __mmask16 mask) : centred(output, mask) {}                                         \
-        template <bool>                                                                                                       \
-        N2D2_INLINE __m512i apply(__m512i sums, int count) const {                                                            \
-            return _mm512_add_epi32(centred.template apply<false>(sums, count), _mm512_set1_epi32(Zero));                     \
-        }                                                                                                                     \
+#define N2D2_ZERO_EPILOGUE(Type)                                                                                          \
+    template <const float* Factors, int Count, bool Bounded, class Addend, std::int64_t Low, std::int64_t High, int Zero, \
+              class Place>                                                                                                \
+    struct EpilogueAt<Requantized<Type, FloatRescale<Factors, Count, Bounded, Addend>, Low, High, Zero>, Place>           \
+        : EpilogueInRange {                                                                                               \
+        const FloatEpilogue16<std::int16_t, Factors, Count, Bounded, Addend, Low - Zero, High - Zero> centred;            \
+        N2D2_INLINE explicit EpilogueAt(const Place& place) : centred(place) {}                                           \
+        template <bool>                                                                                                   \
+        N2D2_INLINE __m512i apply(__m512i sums, int count) const {                                                        \
+            return _mm512_add_epi32(centred.template apply<false>(sums, count), _mm512_set1_epi32(Zero));                 \
+        }                                                                                                                 \
     };
 N2D2_ZERO_EPILOGUE(std::int8_t)
 N2D2_ZERO_EPILOGUE(std::uint8_t)
@@ -202,11 +258,11 @@ N2D2_INLINE __m256i clamped(__m512i x) {
 
 N2D2_INLINE __m512i joined(__m256i low, __m256i high) { return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1); }
 
-template <class T, const std::int32_t* Multipliers, int Count, int Shift, std::int64_t Low, std::int64_t High>
-struct Epilogue16<Requantized<T, FixedPointRescale<Multipliers, Count, Shift>, Low, High> > : EpilogueInRange {
+template <class T, const std::int32_t* Multipliers, int Count, int Shift, std::int64_t Low, std::int64_t High, class Place>
+struct EpilogueAt<Requantized<T, FixedPointRescale<Multipliers, Count, Shift>, Low, High>, Place> : EpilogueInRange {
     __m512i multipliers;
-    N2D2_INLINE Epilogue16(int output, __mmask16 mask)
-        : multipliers(Count == 1 ? _mm512_set1_epi32(Multipliers[0]) : _mm512_maskz_loadu_epi32(mask, Multipliers + output)) {}
+    N2D2_INLINE explicit EpilogueAt(const Place& place)
+        : multipliers(Count == 1 ? _mm512_set1_epi32(Multipliers[0]) : place.ints(Multipliers)) {}
     static N2D2_INLINE __m256i half(__m256i sums, __m256i factors) {
         constexpr long long rounding = (1ll << Shift) >> 1;
         const __m512i product = _mm512_mul_epi32(_mm512_cvtepi32_epi64(sums), _mm512_cvtepi32_epi64(factors));
@@ -219,21 +275,20 @@ struct Epilogue16<Requantized<T, FixedPointRescale<Multipliers, Count, Shift>, L
     }
 };
 
-template <class T, const std::int64_t* Multipliers, const std::uint8_t* Shifts, int Count, std::int64_t Low, std::int64_t High>
-struct Epilogue16<Requantized<T, ShiftRescale<Multipliers, Shifts, Count>, Low, High> > : EpilogueInRange {
+template <class T, const std::int64_t* Multipliers, const std::uint8_t* Shifts, int Count, std::int64_t Low, std::int64_t High,
+          class Place>
+struct EpilogueAt<Requantized<T, ShiftRescale<Multipliers, Shifts, Count>, Low, High>, Place> : EpilogueInRange {
     __m512i multipliers[2], shifts[2];
-    N2D2_INLINE Epilogue16(int output, __mmask16 mask) {
+    N2D2_INLINE explicit EpilogueAt(const Place& place) {
         if (Count == 1) {
             multipliers[0] = multipliers[1] = _mm512_set1_epi64(Multipliers[0]);
             shifts[0] = shifts[1] = _mm512_set1_epi64(Shifts[0]);
             return;
         }
-        const __m512i all = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mask, Shifts + output));
+        const __m512i all = place.bytes(Shifts);
         shifts[0] = _mm512_cvtepu32_epi64(_mm512_castsi512_si256(all));
         shifts[1] = _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64(all, 1));
-        multipliers[0] = _mm512_maskz_loadu_epi64(static_cast<__mmask8>(mask & 0xff), Multipliers + output);
-        const __mmask8 high = static_cast<__mmask8>(mask >> 8);
-        multipliers[1] = _mm512_maskz_loadu_epi64(high, Multipliers + output + (high ? 8 : 0));
+        place.longs(Multipliers, multipliers);
     }
     N2D2_INLINE __m256i half(__m256i sums, int i) const {
         const __m512i rounding = _mm512_srli_epi64(_mm512_sllv_epi64(_mm512_set1_epi64(1), shifts[i]), 1);

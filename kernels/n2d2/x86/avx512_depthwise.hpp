@@ -12,7 +12,7 @@
 #define N2D2_X86_AVX512_DEPTHWISE_HPP
 
 #include "n2d2/panels/panel_depthwise.hpp"
-#include "n2d2/x86/avx512.hpp"
+#include "n2d2/x86/avx512_line_depthwise.hpp"
 
 namespace n2d2 {
 namespace avx512 {
@@ -95,7 +95,15 @@ struct Depthwise {
         LastPanels = (C - 64 * (Blocks - 1) + 15) / 16,
         LastChannels = C - 16 * ((C + 15) / 16 - 1),
         Piece = OW < 16 ? int(OW) : 16,  // output pixels that share a buffer of columns
-        Columns = (Piece - 1) * Cfg::StrideWidth + (KW - 1) * Cfg::DilationWidth + 1
+        Columns = (Piece - 1) * Cfg::StrideWidth + (KW - 1) * Cfg::DilationWidth + 1,
+        ByLines = LineDepthwise<Cfg>::Fits
+    };
+
+    template <bool Fits, class Found = void>
+    struct WholeLine : LineDepthwise<Cfg> {};
+    template <class Found>
+    struct WholeLine<false, Found> {
+        static N2D2_INLINE void run(const In* const*, Out*, const std::int8_t*, const std::int32_t*) {}
     };
 
     // Column x of the input, interleaved; `to` has Fours * Panels vectors.
@@ -215,7 +223,9 @@ struct Depthwise {
                     taps[u] = from >= 0 && from < H ? line<Input>(in, from) : nullptr;
                 }
                 Out* const to = line<Output>(out, y);
-                if (index + 1 < Blocks)
+                if (ByLines)
+                    WholeLine<ByLines>::run(taps, to, weights_, bias);
+                else if (index + 1 < Blocks)
                     block<4, 16>(taps, index * 64, to, weights_, bias);
                 else
                     block<LastPanels, LastChannels>(taps, index * 64, to, weights_, bias);

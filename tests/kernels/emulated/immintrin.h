@@ -67,6 +67,15 @@ inline Vector converted(const Source& source) {
     return joined<Vector>(values);
 }
 
+// As _mm512_alignr_epi32: the elements of low, then those of high, from element `by` on.
+inline simde__m512i aligned(const simde__m512i& high, const simde__m512i& low, unsigned by) {
+    const auto first = elements<std::int32_t>(low), second = elements<std::int32_t>(high);
+    Elements<std::int32_t, 16> values;
+    for (unsigned i = 0; i < 16; ++i)
+        values.at[i] = i + by < 16 ? first.at[i + by] : second.at[i + by - 16];
+    return joined<simde__m512i>(values);
+}
+
 inline simde__m512i rounded(const simde__m512& vector) {
     const auto from = elements<float>(vector);
     Elements<std::int32_t, 16> values;
@@ -97,6 +106,15 @@ inline simde__m512i shifted(const simde__m512i& vector, const simde__m512i& by) 
 #endif
 #if !defined(_mm512_maskz_loadu_epi8)
 #define _mm512_maskz_loadu_epi8(mask, from) N2D2_LOAD(512i, std::int8_t)(mask, from)
+#endif
+#if !defined(_mm512_mask_loadu_epi8)
+#define _mm512_mask_loadu_epi8(others, mask, from) simde_mm512_mask_mov_epi8(others, mask, _mm512_maskz_loadu_epi8(mask, from))
+#endif
+#if !defined(_mm512_mask_storeu_epi8)
+#define _mm512_mask_storeu_epi8(to, mask, vector) emulated::store<std::int8_t>(to, mask, vector)
+#endif
+#if !defined(_mm512_alignr_epi32)
+#define _mm512_alignr_epi32(high, low, by) emulated::aligned(high, low, by)
 #endif
 #if !defined(_mm256_maskz_loadu_epi16)
 #define _mm256_maskz_loadu_epi16(mask, from) N2D2_LOAD(256i, std::int16_t)(mask, from)
