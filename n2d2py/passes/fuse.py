@@ -8,7 +8,6 @@ from n2d2py.graph.chains import CHAINS
 from n2d2py.passes.array_sums import ArraySums
 from n2d2py.passes.base import FuseReport, Pass
 from n2d2py.passes.chain import ChainPass
-from n2d2py.passes.channel_gains import ChannelGains
 from n2d2py.passes.conv_to_fc import ConvToFc
 from n2d2py.passes.drop_softmax import DropSoftmax
 from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, SplitActivation
@@ -17,9 +16,11 @@ from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseBatchNorm
 from n2d2py.passes.fuse_gate import FuseGate
 from n2d2py.passes.fuse_norm import FuseNorm
 from n2d2py.passes.fuse_padding import FusePadding
+from n2d2py.passes.gains import GainsOfChannels, GainsOfRows, RemoveGain, WeighSums
 from n2d2py.passes.lift_channels import LiftChannels, MergeTake
 from n2d2py.passes.matmul_to_conv import MatMulToConv
 from n2d2py.passes.move_transpose import MoveTranspose, TransposeIntoFc
+from n2d2py.passes.pooled_arrays import PooledArrays
 from n2d2py.passes.product_views import ProductOperand, ProductResult
 from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize, MergeQuantize
 from n2d2py.passes.remove_identity import RemoveIdentity
@@ -60,9 +61,14 @@ def passes(*, integer: bool, rows: bool = True) -> list[Pass]:
     ]
     if integer:
         order += [FuseGate(), MatMulToConv(), ProductOperand(), ProductResult(), SpelledNorm(), FuseNorm(), ArraySums()]
-        order += [ChannelGains(), DropSoftmax(), SplitActivation()]
+        order += [RemoveGain(), DropSoftmax(), SplitActivation()]
         order += [SoftmaxRows()] if rows else []
     return order + _chains(integer=integer, last=True)
+
+
+def late_passes() -> list[Pass]:
+    """The rewrites of integer exports that take what the others leave: parts of what those fuse would be lost to them."""
+    return [WeighSums(), GainsOfRows(), GainsOfChannels(), PooledArrays()]
 
 
 def fuse(graph: Graph, *, integer: bool, rows: bool = True) -> tuple[Graph, FuseReport]:
@@ -78,7 +84,7 @@ def fuse(graph: Graph, *, integer: bool, rows: bool = True) -> tuple[Graph, Fuse
     order = passes(integer=integer, rows=rows)
     for _ in range(_ROUNDS):
         changes = [rewrite.run(fused, report) for rewrite in order]
-        if not any(changes):
+        if not any(changes) and not (integer and any(rewrite.run(fused, report) for rewrite in late_passes())):
             break
     else:
         raise InternalError(f"the rewrites do not come to an end after {_ROUNDS} rounds")

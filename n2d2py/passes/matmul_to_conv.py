@@ -2,8 +2,9 @@
 
     ArrayMatMul(x, W) of rows (W', K) with W (K, N)   =>  ToChannelsLast(Conv(FromChannelsLast(x))), weights (N, K, 1, 1)
     ... and an ArrayMap Add of a constant (N) behind it  =>  its bias
+    ... and an ArrayMap Mul by a constant (N) behind it  =>  in its weights and its bias
 
-So it has the integers, the corrections and the kernels of convolutions; the views cost nothing.
+A single number counts as such a constant, subtracted and divided by too. So it has the integers, the corrections and the kernels of convolutions; the views cost nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from math import prod
 import numpy as np
 
 from n2d2py.graph import Graph, Node, Tensor
-from n2d2py.operators.arrays.map import ArrayMap
+from n2d2py.operators.arrays.map import ArrayMap, scale_and_shift
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
 from n2d2py.operators.conv import Conv
@@ -94,7 +95,12 @@ def _behind(graph: Graph, node: Node, function: str, width: int) -> tuple[Node, 
 
 def _constant(layer: Node, function: str, width: int) -> np.ndarray | None:
     """The constant (N) that a layer combines with every row, None where it does something else."""
-    op = layer.op
+    op, number = layer.op, scale_and_shift(layer)
+    if number is not None and op.dims[-1] == width:
+        gain, shift = number
+        if function == "Add":
+            return np.full(width, shift) if gain == 1 else None
+        return np.full(width, gain) if shift == 0 and np.isfinite(gain) else None
     if not isinstance(op, ArrayMap) or op.function != function or op.result or sorted(op.slots) != [-1, 0] or layer.activation:
         return None
     index = op.slots.index(-1)

@@ -82,9 +82,9 @@ def fuse_plainly(network: Graph) -> tuple[Graph, object]:
     return network, None
 
 
-def compiled(graph: QuantGraph, folder: Path, *, pieces: int = 2) -> Export:
-    """The exported project of `graph`, compiled without optimisation in a few pieces."""
-    write_export(folder, request(graph, targets=(), stimuli=StoredStimuli((), (), ())))
+def compiled(graph: QuantGraph, folder: Path, *, pieces: int = 2, **fields) -> Export:
+    """The exported project of `graph`, compiled without optimisation in a few pieces; `fields` of its request."""
+    write_export(folder, request(graph, targets=(), stimuli=StoredStimuli((), (), ()), **fields))
     sources = sorted(path.relative_to(folder) for path in (*folder.glob("dnn/src/*.cpp"), *folder.glob("dnn/parameters/*.cpp")))
     own = [
         path for path in sources if path.parent.name == "src" and path.stem in ("arena", "forward", "info", "quantize", "trace")
@@ -104,7 +104,7 @@ def compiled(graph: QuantGraph, folder: Path, *, pieces: int = 2) -> Export:
         errors = process.communicate()[1]
         assert process.returncode == 0, errors[:4000]
     subprocess.run(["g++", "-shared", "-o", "network.so", *(f"{Path(name).stem}.o" for name in files)], cwd=folder, check=True)
-    return Export(folder / "network.so", "node_tests")
+    return Export(folder / "network.so", graph.name)
 
 
 def differences(cases: Sequence[tuple[Case, Outcome]], folder: Path) -> list[str]:

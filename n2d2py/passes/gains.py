@@ -1,0 +1,219 @@
+"""Gains and shifts by constants on arrays become layers that have integers, where the layers beside them have integers too.
+
+    ElemWise Sum(ArrayMap(x) that computes g x, y)               =>  ElemWise Sum with the weight g
+    ArrayMap Mul, Div, Add or Sub of rows (W, N) and a constant
+    (N), or a number                                             =>  ToChannelsLast(Affine(FromChannelsLast(x)))
+    ArrayMap Mul, Div, Add or Sub of (C, H, W) and a constant
+    (C, 1, 1), behind a group normalisation                      =>  Reshape(Affine(Reshape(x)))
+    ... by which nothing changes                                 =>  nothing
+
+A layer between others that stay in floating point stays so: its result would be rounded for nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.arrays.map import ArrayMap, scale_and_shift
+from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.identity import Identity
+from n2d2py.operators.quantize import Quantize
+from n2d2py.operators.reshape import Reshape
+from n2d2py.passes.base import Match, Pass, drop
+from n2d2py.quant.contract import refused
+
+_SIGNS = {"Mul": (1, 0), "Div": (-1, 0), "Add": (0, 1), "Sub": (0, -1)}
+
+
+class WeighSums(Pass):
+    """ArrayMap that multiplies by a number, in front of sums alone => weights of the sums."""
+
+    name = "weigh-sums"
+    summary = "factors of arrays made weights of sums"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        found = scale_and_shift(node)
+        if found is None or found[1] != 0 or not np.isfinite(found[0]) or found[0] == 0:
+            return None
+        readers = graph.consumers(node.output)
+        sums = [reader for reader in readers if isinstance(reader.op, ElemWise) and reader.op.operation == "Sum"]
+        if not sums or len(sums) < len(readers) or node.output in graph.outputs:
+            return None
+        reason = left_in_floats(graph, node)
+        return Match((found[0], sums)) if reason is None else Match.no(reason)
+
+    def rewrite(self, graph: Graph, node: Node, found: tuple[float, list[Node]]) -> str:
+        factor, sums = found
+        for total in sums:
+            weights, shifts = total.op.coefficients(len(total.inputs))
+            weighed = [w * factor if name == node.output else w for w, name in zip(weights, total.inputs, strict=True)]
+            total.op = replace(total.op, weights=tuple(weighed), shifts=tuple(shifts))
+        drop(graph, node)
+        return f"the factor {factor:g} is a weight of " + ", ".join(total.name for total in sums)
+
+
+@dataclass(frozen=True)
+class Gains:
+    """y = gain * x + shift, both (C): of rows (..., C), or of (C, *pixels)."""
+
+    gain: np.ndarray
+    shift: np.ndarray
+    pixels: tuple[int, ...] = ()
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether y = x."""
+        return bool((self.gain == 1).all() and not self.shift.any())
+
+
+def _combined(node: Node) -> tuple[tuple[int, ...], np.ndarray, np.ndarray] | None:
+    """(shape of the constant, gain, shift) of an ArrayMap of its only input and a constant; None for any other layer."""
+    op = node.op
+    if not isinstance(op, ArrayMap) or op.function not in _SIGNS or op.result or sorted(op.slots) != [-1, 0] or node.activation:
+        return None
+    index = op.slots.index(-1)
+    constant, shape = node.params[f"operand{index}"], op.shapes[index]
+    if op.shapes[1 - index] != op.dims or constant.dtype.kind != "f" or (index == 0 and op.function == "Div"):
+        return None
+    values = constant.reshape(-1).astype(np.float64)
+    power, sign = _SIGNS[op.function]
+    if power:
+        with np.errstate(divide="ignore"):
+            gain, shift = values**power, np.zeros_like(values)
+    else:
+        gain, shift = np.full_like(values, float(sign) if index == 0 else 1.0), values if index == 0 else sign * values
+    return (shape, gain, shift) if np.isfinite(gain).all() and np.isfinite(shift).all() else None
+
+
+def gains_of_rows(node: Node) -> Gains | None:
+    """What a layer computes of its only input as a gain and a shift for each element of a row; None where it does something else."""
+    found = _combined(node)
+    if found is None:
+        return None
+    shape, gain, shift = found
+    if prod(shape) not in (1, (shape or (1,))[-1]):
+        return None
+    width = (node.op.dims or (1,))[-1]
+    return Gains(*(np.broadcast_to(values, (width,)) for values in (gain, shift)))
+
+
+def gains_of_channels(node: Node) -> Gains | None:
+    """What a layer computes of its only input as a gain and a shift for each of the parts (C) that it has in front of its pixels."""
+    found = _combined(node)
+    if found is None:
+        return None
+    shape, gain, shift = found
+    dims, padded = node.op.dims, (1,) * (len(node.op.dims) - len(shape)) + shape
+    axes = [axis for axis, size in enumerate(padded) if size > 1]
+    first, end = (axes[0], axes[-1] + 1) if axes else (0, 0)
+    if padded[first:end] != dims[first:end] or prod(dims[:first]) > 1 or len(gain) == 1:
+        return None
+    return Gains(gain, shift, dims[end:] if prod(dims[end:]) > 1 else ())
+
+
+class RemoveGain(Pass):
+    """ArrayMap that changes nothing => Identity; not in networks that come quantized."""
+
+    name = "remove-gain"
+    summary = "gains of 1 and shifts of 0 removed"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        found = _combined(node)
+        if found is None or graph.kind(node.output) or any(isinstance(other.op, Quantize) for other in graph.nodes):
+            return None
+        return Match(True) if Gains(*found[1:]).changes_nothing else None
+
+    def rewrite(self, graph: Graph, node: Node, found: object) -> str:
+        node.op, node.params = Identity(), {}
+        return "it changes nothing"
+
+
+class GainsOfChannels(Pass):
+    """ArrayMap => Affine of an image; not in networks that come quantized, nor beside layers that have no integers."""
+
+    name = "gains-of-channels"
+    summary = "gains and shifts of the channels of arrays turned into layers that have integers"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        found = gains_of_channels(node)
+        if found is None:
+            return None
+        reason = left_in_floats(graph, node)
+        return Match(found) if reason is None else Match.no(reason)
+
+    def rewrite(self, graph: Graph, node: Node, found: Gains) -> str:
+        channels, at, (source,) = len(found.gain), graph.nodes.index(node), node.inputs
+        params = {"weights": found.gain.astype(np.float32), "bias": found.shift.astype(np.float32)}
+        if not found.pixels:
+            node.op, node.params = Affine(), params
+            return f"gains of {channels} elements"
+        image, scaled = (graph.fresh_name(f"{node.output}_{what}") for what in ("channels", "scaled"))
+        view = Reshape((channels, prod(found.pixels[:-1]), found.pixels[-1]))
+        graph.add(Node(image, view, [source], [image], location=node.location, helper=True), at=at)
+        graph.add(
+            Node(scaled, Affine(), [image], [scaled], params, location=node.location, source=[scaled, *node.source]), at=at + 1
+        )
+        node.op, node.inputs, node.params = Reshape(graph.shape(node.output)[1:]), [scaled], {}
+        return f"gains of {channels} channels"
+
+
+class GainsOfRows(Pass):
+    """ArrayMap => Affine; not in networks that come quantized, nor beside layers that have no integers."""
+
+    name = "gains-of-rows"
+    summary = "gains and shifts of arrays turned into layers that have integers"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        found = gains_of_rows(node)
+        if found is None:
+            return None
+        reason = left_in_floats(graph, node)
+        return Match(found) if reason is None else Match.no(reason)
+
+    def rewrite(self, graph: Graph, node: Node, found: Gains) -> str:
+        at, (source,), output, width = graph.nodes.index(node), node.inputs, node.output, len(found.gain)
+        rows = graph.shape(output)[1] // width
+        node.op = Affine()
+        node.params = {"weights": found.gain.astype(np.float32), "bias": found.shift.astype(np.float32)}
+        if rows == 1:
+            return "it is Affine"
+        image, result = (graph.fresh_name(f"{output}_{what}") for what in ("rows", "pixels"))
+        graph.tensors[image] = Tensor(image, (1, width, 1, rows))
+        graph.tensors[result] = Tensor(result, (1, width, 1, rows))
+        node.inputs, node.outputs = [image], [result]
+        views = (
+            Node(image, FromChannelsLast(width), [source], [image], location=node.location, helper=True),
+            Node(graph.fresh_name(f"{result}_view"), ToChannelsLast(), [result], [output], location=node.location, helper=True),
+        )
+        graph.nodes[at : at + 1] = [views[0], node, views[1]]
+        return f"it is Affine of {rows} rows"
+
+
+def left_in_floats(graph: Graph, node: Node) -> str | None:
+    """Why a layer on arrays gets no integers: it is asked not to, the network comes quantized, a layer beside it has none; else None."""
+    if any(graph.kind(name) for name in (*node.inputs, *node.outputs)) or any(isinstance(n.op, Quantize) for n in graph.nodes):
+        return "it computes in integers of the file"
+    if graph.precision(node).quantize is False:
+        return "it is to stay in floating point"
+    producer = graph.producer(node.inputs[0])
+    if producer is not None and not _has_integers(graph, producer):
+        return f"it follows {producer.name}, which has no integers"
+    for reader in graph.consumers(node.output):
+        if not _has_integers(graph, reader):
+            return f"it feeds {reader.name}, which has no integers"
+    return None
+
+
+def _has_integers(graph: Graph, node: Node) -> bool:
+    """Whether a layer has an integer form, or gets one here because those behind it have."""
+    if graph.precision(node).quantize is False:
+        return False
+    if gains_of_rows(node) is not None or gains_of_channels(node) is not None:
+        return all(_has_integers(graph, reader) for reader in graph.consumers(node.output))
+    return refused(node) is None

@@ -1,0 +1,94 @@
+"""Reductions of arrays that have integers: pools of images whose channels are what lies behind the reduced axes.
+
+    ArrayReduce Mean or Max of (A, R, C) over R   =>  ToChannelsLast(Pool 1xR(FromChannelsLast(x)))
+    ArrayReduce Sum                               =>  the mean, times R
+    ... over axes with others between them        =>  ArrayIndexSelect first, which brings them together
+
+The memory of (A, R, C) is that of an image of C channels, one line and A * R columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from n2d2py.frontend.onnx.tensors import strides
+from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.arrays.index_select import ArrayIndexSelect
+from n2d2py.operators.arrays.reduce import ArrayReduce
+from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
+from n2d2py.operators.pool import Pool
+from n2d2py.passes.base import Match, Pass
+from n2d2py.passes.gains import left_in_floats
+
+_MODES = {"Mean": "Average", "Sum": "Average", "Max": "Max"}
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The array as (A, R, C) with the reduced elements in the middle; the order that brings them there, if it is another one."""
+
+    outer: int
+    reduced: int
+    inner: int
+    order: ArrayIndexSelect | None
+
+
+def _axes_of(op: ArrayReduce) -> Axes:
+    first, last = min(op.axes), max(op.axes)
+    between = [axis for axis in range(first, last) if axis not in op.axes]
+    before, behind = list(range(first)), [*between, *range(last + 1, len(op.dims))]
+    order = None
+    if any(op.dims[axis] > 1 for axis in between):
+        steps = strides(op.dims)
+        offsets = tuple(tuple(step * steps[axis] for step in range(op.dims[axis])) for axis in (*before, *op.axes, *behind))
+        order = ArrayIndexSelect(prod(op.dims), offsets)
+    outer, reduced, inner = (prod(op.dims[axis] for axis in axes) for axes in (before, op.axes, behind))
+    return Axes(outer, reduced, inner, order)
+
+
+class PooledArrays(Pass):
+    """ArrayReduce Mean, Sum or Max => Pool; not in networks that come quantized, nor beside layers that have no integers."""
+
+    name = "pooled-arrays"
+    summary = "reductions of arrays turned into pools"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        op = node.op
+        if not isinstance(op, ArrayReduce) or op.function not in _MODES or op.result or node.activation is not None:
+            return None
+        if prod(op.dims[axis] for axis in op.axes) == 1:
+            return None
+        reason = left_in_floats(graph, node)
+        return Match(_axes_of(op)) if reason is None else Match.no(reason)
+
+    def rewrite(self, graph: Graph, node: Node, found: Axes) -> str:
+        at, (source,), output, function = graph.nodes.index(node), node.inputs, node.output, node.op.function
+
+        def helper(op, name: str, inputs: list[str], outputs: list[str], params=None) -> Node:
+            return Node(name, op, inputs, outputs, params or {}, location=node.location, helper=True)
+
+        def tensor(what: str, *shape: int) -> str:
+            name = graph.fresh_name(f"{output}_{what}")
+            graph.tensors[name] = Tensor(name, (1, *shape))
+            return name
+
+        before, behind = [], []
+        if found.order is not None:
+            source = tensor("order", found.order.output_size())
+            before.append(helper(found.order, source, list(node.inputs), [source]))
+        image = tensor("rows", found.inner, 1, found.outer * found.reduced)
+        before.append(helper(FromChannelsLast(found.inner), image, [source], [image]))
+        pooled = result = tensor("pixels", found.inner, 1, found.outer)
+        if function == "Sum":
+            result = tensor("sum", found.inner, 1, found.outer)
+            gains = {"weights": np.full(found.inner, found.reduced, np.float32), "bias": np.zeros(found.inner, np.float32)}
+            behind.append(helper(Affine(), result, [pooled], [result], gains))
+        behind.append(helper(ToChannelsLast(), graph.fresh_name(f"{result}_view"), [result], [output]))
+        window = (1, found.reduced)
+        node.op, node.inputs, node.outputs = Pool(_MODES[function], window, window), [image], [pooled]
+        graph.nodes[at : at + 1] = [*before, node, *behind]
+        return f"{function} of {found.reduced} rows turned into a Pool"
