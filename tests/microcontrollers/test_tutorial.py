@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -26,7 +27,10 @@ def test_commands(tmp_path):
         done = subprocess.run(command, cwd=tmp_path, env=environment, text=True, capture_output=True)
         assert done.returncode == 0, (words, done.stderr)
         printed.append(done.stdout + done.stderr)
-    assert len(printed) == 6
+    assert len(printed) == 11
     assert "15 layers: compiled values identical to Python's" in printed[0]
     assert "3 vectors, 15 layers: identical" in printed[1]
     assert "It is a 0" in printed[5]
+    assert "The lines show a 0" in printed[9]
+    whole, lines = (int(re.findall(r"^arena +(\d+)$", printed[number], re.MULTILINE)[0]) for number in (2, 10))
+    assert f"{lines:,} bytes in place of {whole:,}" in (pages.ROOT / "docs" / PAGE).read_text()

@@ -68,7 +68,6 @@ N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const Results& stored, const
     const int outside = inner ? blocks : end - begin, inside = inner ? end - begin : blocks;
     const int read = s.in.width + s.padLeft < columns ? s.in.width : columns - s.padLeft;  // columns of the input
     const int zero = static_cast<int>((s.padding * 0x01010101u ^ turn) & 255);
-    void (*const run)(Line*) = two ? twoPixels<0> : s.strideWidth == 1 ? pixels<0> : everyOther<0>;
     int held[3] = {-3, -3, -3}, fresh[3] = {}, from = 0, y = 0;
     Line line;
     line.stride = two ? int(Bytes) : s.out.stride;
@@ -107,7 +106,12 @@ N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const Results& stored, const
             line.stream = stream + block * 17 * Bytes;
             line.out = out + s.out.at(y) + channel;
             line.bytes = two ? int(Bytes) : bytes;
-            run(&line);
+            if (two)  // by name, not by a pointer, so that the stack is known from the calls
+                twoPixels(&line);
+            else if (s.strideWidth == 1)
+                pixels(&line);
+            else
+                everyOther(&line);
         }
     }
 }

@@ -15,6 +15,7 @@ class Board:
     Attributes:
         emulator: QEMU's command without the program.
         flash, ram: (address, bytes) of the memory that the vector table, code and constants lie in, and of the other.
+        constants: the same of a memory for constants alone, where that of the code is too small for many networks.
         riscv: whether its processor is RISC-V; the others are Arm.
         text: what it is.
     """
@@ -25,6 +26,7 @@ class Board:
     ram: tuple[int, int]
     riscv: bool = False
     text: str = ""
+    constants: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,14 @@ BOARDS = (
     Board(
         "mps2-an505", "qemu-system-arm -M mps2-an505", (0x10000000, 4 * _MB), (0x38000000, 2 * _MB), text="Cortex-M33, secure"
     ),
-    Board("mps3-an547", "qemu-system-arm -M mps3-an547", (0x00000000, 512 * _KB), (0x21000000, 2 * _MB), text="Cortex-M55"),
+    Board(
+        "mps3-an547",
+        "qemu-system-arm -M mps3-an547",
+        (0x00000000, 512 * _KB),
+        (0x21000000, 2 * _MB),
+        text="Cortex-M55",
+        constants=(0x60000000, 256 * _MB),
+    ),
     Board(
         "riscv-virt",
         "qemu-system-riscv32 -M virt -bios none",
