@@ -199,6 +199,11 @@ class Target(Generic[ResultT]):
         reason."""
         return {}
 
+    def as_computed(self, graph: QuantGraph, parameters: Mapping[str, Any]) -> QuantGraph:
+        """The typed network with the arithmetic of what runs the export, where that is not the tool's own: its simulator, scores and
+        comparisons then show what users of the export get. Tensors keep their names, shapes and scales."""
+        return graph
+
     def scratch_needs(self, graph: QuantGraph, plan: MemoryPlan, parameters: Mapping[str, Any]) -> Mapping[str, ScratchNeed]:
         """What its kernels need in the arena while a layer runs, by layer, in a plan of the tensors."""
         return {}

@@ -35,6 +35,7 @@ class LayerComparison:
             types: its own loss, without that of the layers before. None where that was not computed.
         unused: share of the range of the type that no stored value reaches, 0..1.
         merged: the layers behind it that it does too; what is compared is their result.
+        exact: whether `identical` holds without slack too: integers equal, floating point as on targets without slack.
         worst, worst_db: the stimulus with the lowest SQNR of this layer, by its position, and that SQNR.
         levels: float and stored values over the same steps; None for floating-point types.
     """
@@ -55,6 +56,7 @@ class LayerComparison:
     levels: LevelCounts | None = None
     missing: int = 0
     merged: tuple[str, ...] = ()
+    exact: bool | None = None
 
 
 def decibels(signal: float, error: float) -> float:
@@ -86,6 +88,7 @@ class Accumulator:
     levels: LevelCounts | None = None
     missing: int = 0
     merged: tuple[str, ...] = ()
+    exact: bool | None = None
 
     @np.errstate(invalid="ignore", over="ignore")  # NaN and infinities of a network make NaN figures
     def add(
@@ -121,6 +124,8 @@ class Accumulator:
             self.missing = int(np.ma.count_masked(compiled[:1]))
             found = first_difference(stored, compiled, self.type, slack)
             self.identical = found is None and self.identical is not False
+            strict = first_difference(stored, compiled, self.type) if slack else found
+            self.exact = strict is None and self.exact is not False
             if self.difference is None and found is not None:
                 self.difference = Difference((found.index[0] + self.stimuli, *found.index[1:]), found.expected, found.found)
         self.stimuli += len(stored)
@@ -157,6 +162,7 @@ class Accumulator:
             self.levels,
             self.missing,
             self.merged,
+            self.exact,
         )
 
 

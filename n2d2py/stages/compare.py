@@ -153,7 +153,13 @@ def summary(comparisons: list[LayerComparison], bits: int, slack: float = 0.0) -
     if different := _first_difference(run):
         return different
     if slack:
-        return f"{len(run)} layers: values within {100 * slack:g} % of the range of Python's, layer by layer"
+        same = sum(c.exact is True for c in run)
+        if same == len(run):
+            return f"{len(run)} layers: values identical to Python's, layer by layer"
+        return (
+            f"{len(run)} layers: values within {100 * slack:g} % of the range of Python's, layer by layer; "
+            f"{same} of them identical"
+        )
     how = "identical to Python's" if bits > 0 else "equal to Python's within 1e-4 of the largest"
     missing = sum(c.missing > 0 for c in run)
     note = f"; {missing} of them without the lines that no layer reads" if missing else ""

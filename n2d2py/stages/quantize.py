@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
+from n2d2py.exports import find_target
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.passes import FuseReport
 from n2d2py.quant.calibration import Observed, quantize_observed
@@ -69,6 +70,7 @@ def quantize_stage(
     if observed is None:
         check_prequantized(options.bits, [name for name in given if name != "calib" or not network.trained_quantized])
         graph, real = quantize_prequantized(network.graph, chosen)
+        graph = _as_computed(graph, network)
         tell_in_float(graph, real)
         return QuantizedNetwork(network, report, graph, real, chosen, quality=quality)
     if not observed.samples and (chosen.needs_samples or chosen.mixed):
@@ -86,8 +88,15 @@ def quantize_stage(
             sum("weights" in node.params for node in observed.graph.nodes),
         )
     graph, types = quantize_observed(observed, chosen)
+    graph = _as_computed(graph, network)
     tell_in_float(graph, observed.graph)
     return QuantizedNetwork(network, report, graph, observed.graph, chosen, observed, types, quality, search)
+
+
+def _as_computed(graph: QuantGraph, network: LoadedNetwork) -> QuantGraph:
+    """With the arithmetic of the target, if there is one."""
+    target = network.options.target
+    return graph if target is None else find_target(target).as_computed(graph, network.params.as_dict())
 
 
 _NAMED = 3

@@ -55,6 +55,7 @@ VALUES = {
     "ExactRange": "1",
     "Int4Weights": "1",
     "ModelArray": "0",
+    "Kernels": "Reference",
 }
 """A value for every parameter that is not its default."""
 REFUSED = {("nvdla", "NVDLAPrecision"), ("nvdla", "NVDLACalibration")}

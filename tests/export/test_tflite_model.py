@@ -185,6 +185,34 @@ def test_every_layer_is_within_a_step(network, way, integer_io, tmp_path):
     np.testing.assert_array_equal(results, kept.reshape(results.shape))  # the same kernels in -test and -compare
 
 
+_BUILT_IN = {"inner mean", "largest", "normed", "positions", "shares", "shares across"}
+OTHER_ARITHMETIC = {"XNNPACK": _BUILT_IN | {"joined rows"}, "Reference": _BUILT_IN | {"bilinear", "corners", "cropped"}}
+"""Networks with layers that need not be identical, by kernels."""
+
+
+@pytest.mark.parametrize("kernels", OTHER_ARITHMETIC)
+@pytest.mark.parametrize("way", ["as it comes", "symmetric"])
+@pytest.mark.parametrize("network", NETWORKS)
+def test_the_simulator_has_the_arithmetic_of_the_kernels(network, way, kernels, tmp_path):
+    pytest.importorskip("ai_edge_litert")
+    target, parameters = find_target("TFLite"), {"Kernels": kernels}
+    typed = target.as_computed(_typed(network, way), parameters)
+    typed.verify()
+    x = branched_networks.data(24, 5)
+    stored = quantize_inputs(typed, [x])
+    stimuli = StoredStimuli(tuple(stored), (np.zeros((24, 1), np.int32),))
+    prepared = target.prepare(ExportRequest(typed, stimuli, parameters=parameters))
+    target.write(prepared, tmp_path)
+    found = target.runner(tmp_path, target.details(prepared)).network().layers(*stored)
+    values, limit = {"x": stored[0]}, COARSER.get(network, 1) if network in OTHER_ARITHMETIC[kernels] else 0
+    for node in typed.nodes:
+        (expected,) = run_node(typed, node, [values[name] for name in node.inputs])
+        kind, values[node.output] = typed.type(node.output), expected
+        if not kind.is_float:
+            values[node.output] = kind.quantize(found[node.output]).reshape(expected.shape)
+            assert np.abs(values[node.output].astype(int) - expected).max() <= limit, node.name
+
+
 def test_what_tflite_lacks_is_listed_all_at_once():
     pytest.importorskip("ai_edge_litert")
     graph, stimuli = single(LRN(3), 4), branched_networks.data(8)
@@ -290,12 +318,32 @@ def test_the_command_line_exports_and_compares(tmp_path, capsys):
     pytest.importorskip("ai_edge_litert")
     words = [*LENET, "-export", "TFLite", "-nbbits", "8"]
     assert main([*words, "-calib", "50", "-db-export", "60", "-test", "-compare", "8", "-o", str(tmp_path)]) == 0
-    assert "layer by layer" in capsys.readouterr().out
+    assert "values identical to Python's, layer by layer" in capsys.readouterr().out
     folder = tmp_path / "export_TFLite_int8"
     first = (folder / "LeNet.tflite").read_bytes()
     assert first[4:8] == b"TFL3"
     header = (folder / "model_operators.h").read_text()
     assert "AddConv2D()" in header and "AddFullyConnected()" in header and "AddQuantize()" in header
+
+
+def test_reference_kernels_are_simulated_and_run(tmp_path, capsys):
+    pytest.importorskip("ai_edge_litert")
+    (tmp_path / "reference.ini").write_text("Kernels=Reference\n")
+    words = [*LENET, "-export", "TFLite", "-nbbits", "8", "-export-parameters", str(tmp_path / "reference.ini")]
+    assert main([*words, "-calib", "50", "-db-export", "60", "-test", "-compare", "8", "-o", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert "LiteRT (Reference)" in told and "values identical to Python's, layer by layer" in told
+    assert "kernels Reference" in (tmp_path / "export_TFLite_int8" / "README.md").read_text()
+
+
+def test_the_network_of_the_target_has_its_arithmetic():
+    """Signed integers from -128, sums by multipliers of 21 bits; names, shapes and scales are as they were."""
+    before = _typed("sum")
+    after = find_target("TFLite").as_computed(before, {})
+    assert [after.type(name).scale for name in after.tensors] == [before.type(name).scale for name in before.tensors]
+    assert all(after.type(name).qmin == -128 for name in after.tensors if after.type(name).signed)
+    (added,) = (node for node in after.nodes if node.op.kind == "ElemWise")
+    assert 2**20 <= max(abs(added.params["multipliers"])) <= 2**21
 
 
 def test_the_array_is_the_file(tmp_path):

@@ -63,6 +63,7 @@ def array_source(data: bytes) -> str:
 def readme(request: ExportRequest, made: TfliteModel, file: str) -> str:
     """Its text: what the model holds, how to run it, where its results may differ."""
     graph, integer_io = request.graph, request.graph.bits > 0 and bool(request.parameters.get("IntegerIO"))
+    kernels = request.parameters.get("Kernels", "XNNPACK")
     lines = [
         f"# {graph.name}: TFLite model",
         "",
@@ -89,7 +90,11 @@ def readme(request: ExportRequest, made: TfliteModel, file: str) -> str:
         "```",
         "",
         "Images have their channels last."
-        + (" LiteRT rescales sums by fixed point of its own: a result may be a step off." if graph.bits > 0 else ""),
+        + (
+            f" The scores of n2d2py are those of LiteRT's kernels {kernels}; by others a result may be a step off."
+            if graph.bits > 0
+            else ""
+        ),
     ]
     if request.parameters.get("ModelArray", True):
         lines += [

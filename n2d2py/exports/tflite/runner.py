@@ -21,12 +21,13 @@ from n2d2py.runtime.runner import REAL_SLACK, STEP_SLACK, Runner
 class LiteRtRunner(Runner):
     """The model in LiteRT's interpreter."""
 
-    label = "LiteRT (XNNPACK)"
+    label = "LiteRT"
     remedy = "pip install n2d2py[litert]"
     slack = STEP_SLACK
 
     def __init__(self, folder: Path, details: Mapping[str, Any]):
         self._folder, self._details = folder, details
+        self.label = f"LiteRT ({details['kernels']})"
         if not details["integers"]:
             self.slack = REAL_SLACK
 
@@ -38,7 +39,7 @@ class LiteRtRunner(Runner):
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
         """Stored outputs in the types of `graph`."""
         inputs = read_arrays(self._folder, len(graph.inputs), count)
-        interpreter = open_model(self._folder / self._details["file"])
+        interpreter = open_model(self._folder / self._details["file"], self._details["kernels"])
         ports = interpreter.get_output_details()
         found: list[list[np.ndarray]] = [[] for _ in ports]
         for sample in log.progress(zip(*inputs, strict=True), "running the model", total=count, unit="stimulus"):
@@ -64,7 +65,7 @@ class _Layers:
 
     def __init__(self, folder: Path, details: Mapping[str, Any]):
         self._details = details
-        self._interpreter = open_model(folder / details["file"], kept=details["tensors"].values())
+        self._interpreter = open_model(folder / details["file"], details["kernels"], details["tensors"].values())
         self._grids = {one["index"]: one["quantization"] for one in self._interpreter.get_tensor_details()}
 
     def layers(self, *inputs: np.ndarray) -> dict[str, np.ndarray]:
@@ -84,15 +85,21 @@ class _Layers:
         return real.transpose(2, 0, 1) if real.ndim == 3 else real
 
 
-def open_model(path: Path, kept: Collection[int] = ()) -> Any:
-    """The model in LiteRT's interpreter with the kernels that its users get: those of XNNPACK, the built-in ones for the rest.
+def open_model(path: Path, kernels: str, kept: Collection[int] = ()) -> Any:
+    """The model in LiteRT's interpreter.
 
-    `kept`: tensors whose values can be read after a run; they are made outputs, as the delegate keeps no others.
+    Args:
+        kernels: XNNPACK, the delegate that users get by default, with the built-in kernels for operators that it does not have; or
+            Reference.
+        kept: tensors whose values can be read after a run. They are made outputs, as the delegate keeps no others.
     """
     litert = import_module("ai_edge_litert.interpreter")
+    kinds = litert.OpResolverType
     data = _with_outputs(path.read_bytes(), kept) if kept else path.read_bytes()
     interpreter = litert.Interpreter(
-        model_content=data, num_threads=1, experimental_op_resolver_type=litert.OpResolverType.AUTO
+        model_content=data,
+        num_threads=1,
+        experimental_op_resolver_type={"XNNPACK": kinds.AUTO, "Reference": kinds.BUILTIN_REF}[kernels],
     )
     interpreter.allocate_tensors()
     return interpreter

@@ -15,9 +15,12 @@ from n2d2py.exports.stimuli import write_arrays
 from n2d2py.exports.tflite.model import TfliteModel, write_model
 from n2d2py.exports.tflite.parameters import PARAMETERS
 from n2d2py.exports.tflite.readme import array_header, array_source, readme, resolver
+from n2d2py.exports.tflite.reference import with_reference
 from n2d2py.exports.tflite.runner import LiteRtRunner
+from n2d2py.exports.tflite.xnnpack import with_xnnpack
 from n2d2py.exports.writer import model_file
 from n2d2py.files import write_text
+from n2d2py.graph import QuantGraph
 
 
 class TfliteTarget(Target[TfliteModel]):
@@ -34,6 +37,10 @@ class TfliteTarget(Target[TfliteModel]):
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
         """IntegerIO in floating point."""
         return {"IntegerIO": "a network in floating point has no integers"} if bits < 0 else {}
+
+    def as_computed(self, graph: QuantGraph, parameters: Mapping[str, Any]) -> QuantGraph:
+        """With the arithmetic of the chosen kernels."""
+        return with_reference(graph) if parameters.get("Kernels") == "Reference" else with_xnnpack(graph)
 
     def prepare(self, request: ExportRequest) -> Prepared[TfliteModel]:
         """E704 without layers, E705 other numbers than int8 and float32, E701 layers that TFLite does not have, E721 no schema."""
@@ -52,6 +59,7 @@ class TfliteTarget(Target[TfliteModel]):
             "file": model_file(graph.name, "tflite"),
             "inputs": list(graph.inputs),
             "integers": graph.bits > 0,
+            "kernels": str(prepared.request.parameters.get("Kernels", "XNNPACK")),
             "operators": list(made.codes),
             "tensors": {name: made.index[name] for name in produced},
             "types": {name: asdict(graph.type(name)) for name in [*graph.inputs, *produced]},

@@ -10,6 +10,7 @@ import numpy as np
 
 from n2d2py.exports.real_weights import real_weights
 from n2d2py.exports.tflite.file import Grid, ModelFile, int8_grid
+from n2d2py.exports.tflite.xnnpack import weight_scales
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.activation import Activation
@@ -192,8 +193,9 @@ class Layers:
                 self.file.tensor(f"{node.name}/weights", weights.shape, np.float32, values=weights),
                 self.file.tensor(f"{node.name}/bias", bias.shape, np.float32, values=bias),
             ]
-        real = real_weights(self.graph, node)
-        return self.integers(node, ordered(real.weights), real.scales, axis, real.whole_bias, real.steps)
+        real, (x, y) = real_weights(self.graph, node), (self.graph.type(name) for name in (node.inputs[0], node.output))
+        scales = weight_scales(real.scales, node.rescaling.effective(), x, y)
+        return self.integers(node, ordered(real.weights), scales, axis, real.whole_bias, real.steps)
 
     def integers(
         self, node: QuantNode, weights: np.ndarray, scales: np.ndarray, axis: int, bias: np.ndarray, steps: np.ndarray

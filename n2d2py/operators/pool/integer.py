@@ -34,7 +34,7 @@ class PoolQuantizer(Quantizer):
         bound = int(counts[-1]) * max(peak(x), x.qmax, -x.qmin)
         if mode == "Floating-point" and node.rounding:
             ties = {"up": 0.25, "down": -0.25}.get(node.rounding)
-            added = _second_rounding(x.scale / y.scale, counts) if ties is None else np.full(len(counts), ties)
+            added = mean_rounding(x.scale / y.scale, counts) if ties is None else np.full(len(counts), ties)
             rescale = FractionRescale(factors, added, signed=ties is None)
             return formed(node, Rescaled(), file_clamp(node, y), rescale, bound)
         if mode == "Floating-point":
@@ -43,7 +43,7 @@ class PoolQuantizer(Quantizer):
         return formed(node, Rescaled(), file_clamp(node, y), file_rescale(node, factors, bound, mode), bound)
 
 
-def _second_rounding(ratio: float, counts: np.ndarray) -> np.ndarray:
+def mean_rounding(ratio: float, counts: np.ndarray) -> np.ndarray:
     """What TFLite's second rounding adds to the magnitude of the sum of `counts` values, float64, as `second_rounding`.
 
     Its MEAN divides the multiplier m of `ratio` by the count: m' = (m << k) / count, 2^k <= count (QuantizedMeanOrSum in

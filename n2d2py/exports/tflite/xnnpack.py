@@ -1,0 +1,213 @@
+"""A typed network with the arithmetic of LiteRT's delegate XNNPACK, which runs int8 models by default.
+
+The rules of its kernels, for stored integers q of scale s and zero point z, all scales in float32:
+
+=====================  ==============================================================================================
+sums with weights      rint(float32(acc) * (s_x s_w / s_y)), ties to even, then + z_y; acc holds no zero point of the result
+ADD, SUB               (m_1 (q_1 - z_1) + m_2 (q_2 - z_2) + 2^(p-1)) >> p, m_i = rint(2^p s_i / s_y), p = 20 - exponent of
+                       the larger ratio, so that the larger m_i has 21 bits
+MUL                    as sums with weights, by s_1 s_2 / s_y
+QUANTIZE (int8)        (rint(256 s_x / s_y) (q - z_x) + 128) >> 8, + z_y; so are inputs of a concatenation in another grid
+RESIZE_BILINEAR        (sum of q times weights that add up to 2^22, + 2^21) >> 22
+LEAKY_RELU             (m (q - z_x) + 128) >> 8, + z_y, m = rint(256 s_x / s_y), times the slope below 0
+LOGISTIC, TANH         a table; Swish is LOGISTIC, then MUL
+=====================  ==============================================================================================
+
+All integers from -128 on are used. Operators that XNNPACK does not have run in LiteRT's built-in kernels; what these compute is not
+described here, and may be a step off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType
+from n2d2py.exports.real_weights import real_weights
+from n2d2py.exports.tflite.file import PROBABILITIES, SIGNED_UNITS, Grid, int8_grid
+from n2d2py.graph import QuantGraph, QuantNode
+from n2d2py.graph.forms import Aligned, Rescaled, Table, Weighted
+from n2d2py.operators.functions import FUNCTIONS, Clip, FunctionRow, LeakyRectifier, Tanh
+from n2d2py.quant.contract import QUANTIZERS
+from n2d2py.quant.forming import peak
+from n2d2py.quant.weighted import WeightedQuantizer
+
+_BITS = 31
+"""Of multipliers, for the type of the rescale."""
+_QUANTIZE_SHIFT = 8
+_RESIZE_SHIFT = 22
+_SUM_BITS = 20
+_NEAR = (0, 1, -1, 2, -2, 3, -3, 4, -4)
+"""Distances in units of the last place at which a scale of float32 is looked for."""
+
+
+def with_xnnpack(graph: QuantGraph) -> QuantGraph:
+    """The network whose layers of integers compute what XNNPACK computes."""
+    tensors = {name: replace(one, type=_full(one.type)) for name, one in graph.tensors.items()}
+    made = replace(graph, tensors=tensors)
+    made.nodes = [_layer(graph, made, node) for node in graph.nodes]
+    return made
+
+
+def layer_factors(scales: np.ndarray, x: NumType, y: NumType) -> np.ndarray:
+    """s_x s_w / s_y as XNNPACK computes it, float32, for weights of the float32 `scales`."""
+    return np.float32(x.scale) * scales.astype(np.float32) / np.float32(y.scale)
+
+
+def weight_scales(scales: np.ndarray, factors: np.ndarray, x: NumType, y: NumType) -> np.ndarray:
+    """Scales of float32 at most some units of the last place from `scales`, for which XNNPACK's factors are `factors` where there are such."""
+    near = scales.astype(np.float32)
+    found, open_ = near.copy(), np.ones(near.shape, bool)
+    wanted = np.broadcast_to(factors.astype(np.float32), near.shape)
+    for distance in _NEAR:
+        tried = (near.view(np.int32) + np.int32(distance)).view(np.float32)
+        fits = open_ & (layer_factors(tried, x, y) == wanted)
+        found[fits], open_ = tried[fits], open_ & ~fits
+    return found
+
+
+def _full(kind: NumType) -> NumType:
+    """The type with its integer -2^7."""
+    plain = kind.is_float or kind.plain or not kind.signed or kind.bits != 8 or (kind.least, kind.most) != (None, None)
+    return kind if plain else replace(kind, full=True)
+
+
+def _layer(before: QuantGraph, after: QuantGraph, node: QuantNode) -> QuantNode:
+    kinds = [after.type(name) for name in (*node.inputs, *node.outputs)]
+    if not after.is_integer(node) or any(kind.plain or kind.bits != 8 for kind in kinds):
+        return node
+    if node.clamp is not None:
+        low, high = node.clamp
+        kind = before.type(node.output)
+        node = replace(node, clamp=(after.type(node.output).qmin if low == kind.qmin else low, high))
+    if isinstance(node.form, Weighted):
+        return _weighted(before, after, node)
+    rule = _RULES.get(node.op.kind)
+    return node if rule is None else rule(after, node)
+
+
+def _weighted(before: QuantGraph, after: QuantGraph, node: QuantNode) -> QuantNode:
+    x, y, real = after.type(node.inputs[0]), after.type(node.output), real_weights(before, node)
+    scales = weight_scales(real.scales, node.rescaling.effective(), x, y)
+    bias, sums = real.whole_bias, real.weights.reshape(len(real.bias), -1).astype(np.int64)
+    quantizer = QUANTIZERS[node.op.kind]
+    if x.zero_point and isinstance(quantizer, WeightedQuantizer) and quantizer.zero_point_in_bias:
+        bias = bias - x.zero_point * sums.sum(axis=1)
+    bound = int((np.abs(sums).sum(axis=1) * peak(x) + np.abs(real.whole_bias)).max(initial=0))
+    bound = max(bound, int((np.abs(sums).sum(axis=1) * max(x.qmax, -x.qmin) + np.abs(bias)).max(initial=0)), node.bound)
+    form = Weighted(real.weights, bias.astype(np.int32 if bound < 2**31 else np.int64))
+    return replace(node, form=form, rescale=FloatRescale(layer_factors(scales, x, y)), bound=bound, zero_in_bias=False)
+
+
+def _combined(graph: QuantGraph, node: QuantNode) -> QuantNode:
+    kinds, y = [graph.type(name) for name in node.inputs], np.float32(graph.type(node.output).scale)
+    scales = [np.float32(kind.scale) for kind in kinds]
+    weights, shifts = node.op.coefficients(len(kinds))
+    if len(kinds) != 2 or any(shifts):
+        return node
+    if node.op.operation == "Prod":
+        form, bound = Aligned(np.ones(2, np.int32), np.zeros(1, np.int32)), peak(kinds[0]) * peak(kinds[1])
+        return replace(node, form=form, rescale=FloatRescale(np.array([scales[0] * scales[1] / y])), bound=bound)
+    if node.op.operation != "Sum" or set(map(abs, weights)) != {1.0}:
+        return node
+    ratios = np.array([scale / y for scale in scales], np.float32)
+    shift = _SUM_BITS - int(np.frexp(ratios.max())[1] - 1)
+    multipliers = np.rint(np.ldexp(ratios, shift)).astype(np.int64) * np.array(weights).astype(np.int64)
+    bound = sum(abs(int(m)) * peak(kind) for m, kind in zip(multipliers, kinds, strict=True))
+    wide = np.int32 if bound < 2**31 else np.int64
+    form = Aligned(multipliers.astype(wide), np.zeros(1, wide))
+    return replace(node, form=form, rescale=FixedPointRescale(np.array([1]), shift, _BITS), bound=bound)
+
+
+def _quantized(graph: QuantGraph, node: QuantNode) -> QuantNode:
+    """Inputs in the grid of the result, each by its own factor."""
+    y, kinds = graph.type(node.output), [graph.type(name) for name in node.inputs]
+    if all(int8_grid(kind) == int8_grid(y) for kind in kinds) and not isinstance(node.form, Rescaled):
+        return node
+    multipliers = np.array([_quantize_multiplier(_ratio(kind, y)) for kind in kinds])
+    bound = max(map(peak, kinds))
+    return replace(node, form=Rescaled(), rescale=FixedPointRescale(multipliers, _QUANTIZE_SHIFT, _BITS), bound=bound)
+
+
+def _ratio(x: NumType, y: NumType) -> float:
+    return float(np.float64(np.float32(x.scale)) / np.float64(np.float32(y.scale)))
+
+
+def _quantize_multiplier(factor: float) -> int:
+    return int(np.rint(np.float32(1 << _QUANTIZE_SHIFT) * np.float32(factor)))
+
+
+def _resized(graph: QuantGraph, node: QuantNode) -> QuantNode:
+    if node.op.mode == "Nearest":
+        return node
+    return replace(node, rescale=FixedPointRescale(np.array([1]), _RESIZE_SHIFT, _BITS))
+
+
+Rounding = Callable[[np.ndarray, float], np.ndarray]
+"""acc (int64) times a factor, as integers."""
+
+
+def function_table(graph: QuantGraph, node: QuantNode, requantized: Rounding, multiplied: Rounding) -> QuantNode:
+    """A function of bytes: all of them are tables.
+
+    Args:
+        requantized: how QUANTIZE and LEAKY_RELU round.
+        multiplied: how MUL rounds.
+    """
+    x, y = graph.type(node.inputs[0]), graph.type(node.output)
+    away, function = np.arange(x.qmin, x.qmax + 1) - x.zero_point, node.op.function
+    if isinstance(function, Clip):
+        found = requantized(away, _ratio(x, y))
+    elif isinstance(function, LeakyRectifier) and function == LeakyRectifier(function.slope):
+        ratio = _ratio(x, y)
+        found = np.where(away < 0, requantized(away, ratio * float(np.float32(function.slope))), requantized(away, ratio))
+    elif function == FUNCTIONS["Swish"]():
+        gate = _looked_up(FUNCTIONS["Logistic"](), x, _UNITS)
+        found = multiplied(away * (gate - _UNITS.zero_point), _ratio(x, y) * _UNITS.scale)
+    elif function in _DEMANDED:
+        kind = _DEMANDED[function]
+        found = _looked_up(function, x, kind) - kind.zero_point
+        found = found if int8_grid(kind) == int8_grid(y) else requantized(found, _ratio(kind, y))
+    else:  # extended to the lowest integer
+        found = np.rint(function(np.float64(x.scale) * away) / y.scale).astype(np.int64)
+    return replace(node, form=Table(np.clip(found + y.zero_point, *node.limits).astype(y.dtype)))
+
+
+def _int8(grid: Grid) -> NumType:
+    assert grid is not None
+    return NumType(8, scale=float(grid[0]), zero_point=grid[1], full=True)
+
+
+_UNITS = _int8(PROBABILITIES)
+_DEMANDED: dict[FunctionRow, NumType] = {FUNCTIONS["Logistic"](): _UNITS, Tanh(): _int8(SIGNED_UNITS)}
+"""Functions whose results have a type of their own."""
+
+
+def _looked_up(function: FunctionRow, x: NumType, kind: NumType) -> np.ndarray:
+    """Stored integers of `kind`, int64, for all of `x`."""
+    real = np.float32(x.scale) * (np.arange(x.qmin, x.qmax + 1) - x.zero_point).astype(np.float32)
+    return kind.quantize_linear(function(real)).astype(np.int64)
+
+
+def _requantized(acc: np.ndarray, factor: float) -> np.ndarray:
+    return (acc * _quantize_multiplier(factor) + (1 << _QUANTIZE_SHIFT - 1)) >> _QUANTIZE_SHIFT
+
+
+def _multiplied(acc: np.ndarray, factor: float) -> np.ndarray:
+    return np.rint(acc.astype(np.float32) * np.float32(factor)).astype(np.int64)
+
+
+def _tabled(graph: QuantGraph, node: QuantNode) -> QuantNode:
+    return function_table(graph, node, _requantized, _multiplied)
+
+
+_RULES: dict[str, Callable[[QuantGraph, QuantNode], QuantNode]] = {
+    "Activation": _tabled,
+    "Concat": _quantized,
+    "Convert": _quantized,
+    "ElemWise": _combined,
+    "Identity": _quantized,
+    "Resize": _resized,
+}
