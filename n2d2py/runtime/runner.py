@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -81,3 +82,30 @@ class Runner:
     def network(self) -> Network:
         """The export as a network on stored values; its `layers` may leave out layers that the target merged."""
         raise NotImplementedError
+
+
+class PackageRunner(Runner):
+    """Runs an export in a package of another project.
+
+    The details have `integers`, whether the network computes in integers, and `file`, the name of the model in the folder.
+
+    Attributes:
+        module: what is imported of the package.
+    """
+
+    module: str = ""
+    slack: float = STEP_SLACK
+
+    def __init__(self, folder: Path, details: Mapping[str, Any]):
+        self._folder, self._details = folder, details
+        if not details["integers"]:
+            self.slack = REAL_SLACK
+
+    @classmethod
+    def missing(cls, details: Mapping[str, Any]) -> str:
+        """The package, where this machine lacks it."""
+        return "" if find_spec(cls.module) else f"no {cls.module.replace('_', '-')}"
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes of the file."""
+        return {"model": (self._folder / self._details["file"]).stat().st_size}

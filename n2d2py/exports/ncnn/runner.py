@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.stimuli import read_arrays
 from n2d2py.graph import QuantGraph
-from n2d2py.runtime.runner import STEP_SLACK, Runner
+from n2d2py.runtime.runner import STEP_SLACK, PackageRunner
 
 _STEPS = 8.5 / 255
 """Of a network whose blobs are not rounded as the tool rounds them: layers in floating point read real numbers that were not rounded, half a step off, which a layer may magnify."""
@@ -22,7 +21,7 @@ _REAL = 1e-3
 """Convolutions by Winograd's transformation, of the largest magnitude."""
 
 
-class NcnnRunner(Runner):
+class NcnnRunner(PackageRunner):
     """The network in ncnn, a stimulus at a time.
 
     Attributes:
@@ -31,7 +30,7 @@ class NcnnRunner(Runner):
 
     label = "ncnn"
     remedy = "pip install n2d2py[ncnn]"
-    slack = _STEPS
+    module = "ncnn"
     settings: Mapping[str, Any] = {
         "num_threads": 1,
         "use_vulkan_compute": False,
@@ -39,13 +38,8 @@ class NcnnRunner(Runner):
     }
 
     def __init__(self, folder: Path, details: Mapping[str, Any]):
-        self._folder, self._details = folder, details
+        super().__init__(folder, details)
         self.slack = (STEP_SLACK if details["rounded"] else _STEPS) if details["integers"] else _REAL
-
-    @classmethod
-    def missing(cls, details: Mapping[str, Any]) -> str:
-        """What this machine lacks."""
-        return "" if find_spec("ncnn") else "no ncnn"
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
         """Stored outputs in the types of `graph`."""

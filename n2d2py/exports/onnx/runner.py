@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +13,17 @@ from n2d2py.arithmetic import NumType
 from n2d2py.exports.stimuli import read_arrays
 from n2d2py.graph import QuantGraph
 from n2d2py.reference.engine import open_session
-from n2d2py.runtime.runner import REAL_SLACK, STEP_SLACK, Runner
+from n2d2py.runtime.runner import PackageRunner
 
 _BATCH = 25
 
 
-class OnnxRunner(Runner):
+class OnnxRunner(PackageRunner):
     """The model in ONNX Runtime, optimized as it comes."""
 
     label = "ONNX Runtime"
     remedy = "pip install onnxruntime"
-    slack = STEP_SLACK
-
-    def __init__(self, folder: Path, details: Mapping[str, Any]):
-        self._folder, self._details = folder, details
-        if not details["integers"]:
-            self.slack = REAL_SLACK
-
-    @classmethod
-    def missing(cls, details: Mapping[str, Any]) -> str:
-        """What this machine lacks."""
-        return "" if find_spec("onnxruntime") else "no onnxruntime"
+    module = "onnxruntime"
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
         """Stored outputs in the types of `graph`."""
@@ -55,10 +44,6 @@ class OnnxRunner(Runner):
     def network(self) -> Any:
         """What -compare asks for the layers."""
         return _Layers(self._folder, self._details)
-
-    def sizes(self) -> dict[str, int]:
-        """Bytes of the file."""
-        return {"model": (self._folder / self._details["file"]).stat().st_size}
 
 
 class _Layers:

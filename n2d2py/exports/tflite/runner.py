@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +14,19 @@ from n2d2py.arithmetic import NumType
 from n2d2py.exports.stimuli import read_arrays
 from n2d2py.exports.tflite.file import need_schema
 from n2d2py.graph import QuantGraph
-from n2d2py.runtime.runner import REAL_SLACK, STEP_SLACK, Runner
+from n2d2py.runtime.runner import PackageRunner
 
 
-class LiteRtRunner(Runner):
+class LiteRtRunner(PackageRunner):
     """The model in LiteRT's interpreter."""
 
     label = "LiteRT"
     remedy = "pip install n2d2py[litert]"
-    slack = STEP_SLACK
+    module = "ai_edge_litert"
 
     def __init__(self, folder: Path, details: Mapping[str, Any]):
-        self._folder, self._details = folder, details
+        super().__init__(folder, details)
         self.label = f"LiteRT ({details['kernels']})"
-        if not details["integers"]:
-            self.slack = REAL_SLACK
-
-    @classmethod
-    def missing(cls, details: Mapping[str, Any]) -> str:
-        """What this machine lacks."""
-        return "" if find_spec("ai_edge_litert") else "no ai-edge-litert"
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
         """Stored outputs in the types of `graph`."""
@@ -54,10 +46,6 @@ class LiteRtRunner(Runner):
     def network(self) -> Any:
         """What -compare asks for the layers."""
         return _Layers(self._folder, self._details)
-
-    def sizes(self) -> dict[str, int]:
-        """Bytes of the file."""
-        return {"model": (self._folder / self._details["file"]).stat().st_size}
 
 
 class _Layers:
