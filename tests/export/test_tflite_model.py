@@ -14,6 +14,7 @@ from support.layer_params import real_params
 from support.model_run import LENET
 from support.small_graphs import binary, single
 
+import n2d2py
 from n2d2py.cli import main
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.exports import ExportRequest, StoredStimuli, find_target
@@ -195,16 +196,30 @@ OTHER_ARITHMETIC = {"XNNPACK": _BUILT_IN | {"joined rows"}, "Reference": _BUILT_
 @pytest.mark.parametrize("network", NETWORKS)
 def test_the_simulator_has_the_arithmetic_of_the_kernels(network, way, kernels, tmp_path):
     pytest.importorskip("ai_edge_litert")
+    typed = find_target("TFLite").as_computed(_typed(network, way), {"Kernels": kernels})
+    _identical(typed, kernels, tmp_path, COARSER.get(network, 1) if network in OTHER_ARITHMETIC[kernels] else 0)
+
+
+@pytest.mark.parametrize("kernels", OTHER_ARITHMETIC)
+@pytest.mark.parametrize("network", ["conv", "fc", "global", "joined", "sum", "product", "swish"])
+def test_networks_that_come_quantized_have_the_arithmetic_of_the_kernels(network, kernels, tmp_path):
+    pytest.importorskip("ai_edge_litert")
+    folder, details = _written(_typed(network), tmp_path, IntegerIO=True)
+    model = n2d2py.quantize(n2d2py.load(folder / details["file"], "TFLite", options=n2d2py.LoadOptions(synthetic=0)))
+    _identical(find_target("TFLite").as_computed(model.graph, {"Kernels": kernels}), kernels, tmp_path)
+
+
+def _identical(typed: QuantGraph, kernels: str, folder: Path, limit: int = 0) -> None:
+    """The layers of LiteRT are those of the simulator, or `limit` steps off."""
     target, parameters = find_target("TFLite"), {"Kernels": kernels}
-    typed = target.as_computed(_typed(network, way), parameters)
     typed.verify()
     x = branched_networks.data(24, 5)
     stored = quantize_inputs(typed, [x])
     stimuli = StoredStimuli(tuple(stored), (np.zeros((24, 1), np.int32),))
     prepared = target.prepare(ExportRequest(typed, stimuli, parameters=parameters))
-    target.write(prepared, tmp_path)
-    found = target.runner(tmp_path, target.details(prepared)).network().layers(*stored)
-    values, limit = {"x": stored[0]}, COARSER.get(network, 1) if network in OTHER_ARITHMETIC[kernels] else 0
+    target.write(prepared, folder)
+    found = target.runner(folder, target.details(prepared)).network().layers(*stored)
+    values = dict(zip(typed.inputs, stored, strict=True))
     for node in typed.nodes:
         (expected,) = run_node(typed, node, [values[name] for name in node.inputs])
         kind, values[node.output] = typed.type(node.output), expected

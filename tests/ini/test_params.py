@@ -46,6 +46,7 @@ DEFAULTS = {
     "IntegerIO": False,
     "ExactRange": False,
     "Int4Weights": False,
+    "Kernels": "XNNPACK",
 }
 
 

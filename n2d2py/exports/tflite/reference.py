@@ -17,7 +17,7 @@ from n2d2py.exports.tflite.xnnpack import function_table, with_xnnpack
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.forms import Dequantized, Rescaled, Weighted
 from n2d2py.operators.pool.integer import mean_rounding
-from n2d2py.quant.forming import second_rounding
+from n2d2py.quant.forming import peak, second_rounding
 
 
 def with_reference(graph: QuantGraph) -> QuantGraph:
@@ -35,7 +35,7 @@ def _layer(graph: QuantGraph, node: QuantNode) -> QuantNode:
     if products or (isinstance(node.form, Weighted) and node.op.kind != "Fc"):
         factors = node.rescaling.effective()
         return replace(node, rescale=FractionRescale(factors, second_rounding(factors), signed=True))
-    if node.op.kind == "Pool" and node.op.mode == "Average" and node.rescaling.count == 1:
+    if node.op.kind == "Pool" and node.op.mode == "Average" and node.rescaling.count == 1 and isinstance(node.form, Rescaled):
         return _mean(graph, node)
     if node.op.kind == "Activation":
         return function_table(graph, node, twice_rounded, twice_rounded)
@@ -58,10 +58,13 @@ def _mean(graph: QuantGraph, node: QuantNode) -> QuantNode:
     x, y, shape = graph.type(node.inputs[0]), graph.type(node.output), graph.shape(node.inputs[0])
     counts, ratio = np.array([node.op.kernel[0] * node.op.kernel[1]]), np.float64(x.scale) / np.float64(y.scale)
     if tuple(node.op.kernel) == tuple(shape[2:]) and not any(node.op.pads):
-        return replace(node, rescale=FractionRescale(ratio / counts, mean_rounding(ratio, counts), signed=True))
-    if int8_grid(x) == int8_grid(y):
+        added = mean_rounding(ratio, counts)
+    elif int8_grid(x) != int8_grid(y):
+        added = second_rounding(ratio / counts)
+    else:
         return node
-    return replace(node, rescale=FractionRescale(ratio / counts, second_rounding(ratio / counts), signed=True))
+    rescale = FractionRescale(ratio / counts, added, signed=True)
+    return replace(node, form=Rescaled(), rescale=rescale, bound=int(counts[0]) * peak(x))
 
 
 def twice_rounded(acc: np.ndarray, factor: float) -> np.ndarray:

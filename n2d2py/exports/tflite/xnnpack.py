@@ -145,6 +145,17 @@ def _resized(graph: QuantGraph, node: QuantNode) -> QuantNode:
     return replace(node, rescale=FixedPointRescale(np.array([1]), _RESIZE_SHIFT, _BITS))
 
 
+def _mean(graph: QuantGraph, node: QuantNode) -> QuantNode:
+    """Over windows of one count: rounded once from float32."""
+    if node.op.mode != "Average" or node.rescaling.count != 1:
+        return node
+    x, y, count = graph.type(node.inputs[0]), graph.type(node.output), node.op.kernel[0] * node.op.kernel[1]
+    if any(node.op.pads) and not node.op.count_pad:
+        return node
+    factor = np.array([_ratio(x, y) / count])
+    return replace(node, form=Rescaled(), rescale=FloatRescale(factor), bound=count * peak(x))
+
+
 Rounding = Callable[[np.ndarray, float], np.ndarray]
 """acc (int64) times a factor, as integers."""
 
@@ -209,5 +220,6 @@ _RULES: dict[str, Callable[[QuantGraph, QuantNode], QuantNode]] = {
     "Convert": _quantized,
     "ElemWise": _combined,
     "Identity": _quantized,
+    "Pool": _mean,
     "Resize": _resized,
 }
