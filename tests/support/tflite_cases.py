@@ -251,7 +251,15 @@ REALS = {
     "hard_swish": lambda: _floats("HARD_SWISH", "", [], (1, 8, 6, 4)),
     "gelu": lambda: _floats("GELU", "GeluOptions", [], (1, 8, 6, 4), approximate=False),
 }  # fmt: skip
-for code, options in (("LOGISTIC", ""), ("TANH", ""), ("EXP", "ExpOptions"), ("ABS", "AbsOptions")):
+for code, options in (
+    ("LOGISTIC", ""),
+    ("TANH", ""),
+    ("EXP", "ExpOptions"),
+    ("ABS", "AbsOptions"),
+    ("SQRT", ""),
+    ("RSQRT", ""),
+    ("LOG", ""),
+):
     REALS[code.lower()] = lambda code=code, options=options: _floats(code, options, [], (1, 8, 6, 4))
 for aligned, centred in ((False, False), (True, False), (False, True)):
     for code, options in (

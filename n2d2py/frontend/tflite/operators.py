@@ -252,6 +252,13 @@ def _function(kind: str, t: Translation, operator: TfliteOperator, **attributes)
     _layer(t, operator, kind, [t.real(operator.inputs[0])], None, **attributes)
 
 
+def _inverse_root(t: Translation, operator: TfliteOperator) -> None:
+    _count(operator, 1)
+    t.expect(operator.outputs[0], t.tensor(operator.inputs[0]).shape)
+    name = t.real(operator.inputs[0])
+    t.result(operator.outputs[0], lambda made: t.emit("Reciprocal", [t.emit("Sqrt", [name], t.fresh(f"{made}_root"))], made))
+
+
 def _rectifier(t: Translation, operator: TfliteOperator) -> None:
     _count(operator, 1)
     t.expect(operator.outputs[0], t.tensor(operator.inputs[0]).shape)
@@ -514,6 +521,9 @@ LOWERINGS: dict[str, Lowering] = {
     "HARD_SWISH": partial(_function, "HardSwish"),
     "ABS": partial(_function, "Abs"),
     "EXP": partial(_function, "Exp"),
+    "SQRT": partial(_function, "Sqrt"),
+    "LOG": partial(_function, "Log"),
+    "RSQRT": _inverse_root,
     "GELU": _gelu,
     "LEAKY_RELU": _leaky,
     "PRELU": _prelu,
