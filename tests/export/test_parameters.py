@@ -32,6 +32,7 @@ VALUES = {
     "MemoryMode": "Small",
     "MemoryBudget": "0",
     "MaxExtraMacs": "5",
+    "PackActivations": "1",
     "StreamInput": "1",
     "OpenMP": "0",
     "Namespace": "other",
@@ -61,8 +62,8 @@ VALUES = {
 REFUSED = {("nvdla", "NVDLAPrecision"), ("nvdla", "NVDLACalibration")}
 OF_INTEGERS = {("float", name) for name in ("FuseResidualAdd", "PackWeights", "WeightsFormat", "Winograd")}
 """Those that are for integers only: in floating point each is warned of."""
-ALONE = {"MaxExtraMacs"}
-"""Those that have no effect without another one."""
+ALONE = {"MaxExtraMacs", "PackActivations"}
+"""Those that have no effect without another one, or without tensors of few bits."""
 UNUSED = {
     ("nvdla", "NVDLAFallback"),
     *OF_INTEGERS,

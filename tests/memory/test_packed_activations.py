@@ -6,10 +6,10 @@ import json
 
 import pytest
 from support.export_build import compare_outputs, make, need
-from support.export_networks import random_inputs, request, write_export
+from support.export_networks import random_inputs, request, residual, write_export
 from support.memory_compiled import arena_symbol, assert_exact, export, memory_map, needs_tools
 from support.memory_execute import run
-from support.packed_networks import few
+from support.packed_networks import few, narrowed
 
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
@@ -25,7 +25,7 @@ from n2d2py.memory.strategies import strategies
 from n2d2py.passes.integer.pack_activations import pack_activations, packable
 from n2d2py.runtime.graph_file import GRAPH_FILE
 from n2d2py.runtime.graph_file import read_graph as read_network
-from n2d2py.stages.memory import planned
+from n2d2py.stages.memory import plan_stage, planned
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +106,28 @@ def test_the_checker_finds_a_ring_of_unpacked_lines_that_is_too_short(network):
     ring = next(plane for name, plane in found["tensors"].items() if ".for." in name and plane.get("ring_rows", 0) > 1)
     ring["ring_rows"] -= 1
     assert any(fault.kind == "overwritten" for fault in check_map(graph, found))
+
+
+@pytest.mark.parametrize(
+    ("limits", "given", "why"),
+    [
+        ({}, {}, "no tensor of integers has at most 4 bits"),
+        ({"add": (0, 15)}, {}, "the tensors of at most 4 bits stay bytes; 'add': it is an output, which the caller reads"),
+        ({"mean": (0, 15)}, {}, "the arena is not smaller with packed tensors"),
+        ({"stem": (0, 15)}, {"MemoryBudget": 10_000}, "without it the memory fits MemoryBudget, or it fits with neither"),
+    ],
+)
+def test_without_effect_a_warning_says_why(limits, given, why, caplog):
+    found = plan_stage(narrowed(residual(True), limits), _params(**given, PackActivations=True))
+    assert not found.graph.packed
+    assert f"N2D2-W109: PackActivations has no effect: {why}; remove it" in caplog.text
+
+
+def test_what_is_packed_is_told(network, monkeypatch):
+    said: list[str] = []
+    monkeypatch.setattr("n2d2py.log.notice", lambda text, *values: said.append(text % values))
+    assert plan_stage(network, _params(PackActivations=True)).graph.packed
+    assert any(text.startswith("packed activations: 1 of 11 tensors of at most 4 bits") for text in said)
 
 
 def test_bytes_beside_a_tensor_are_those_of_its_fullest_layer(network):
