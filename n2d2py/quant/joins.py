@@ -22,7 +22,7 @@ from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.fc import Fc
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.ranges import ZERO_POINT_GAIN, interval_type
-from n2d2py.quant.widths import asked_bits
+from n2d2py.quant.widths import asked_bits, is_sequence
 
 _JOIN_RATIO = 0.5
 """A concat input whose range is at least this share of the widest shares the output's scale."""
@@ -110,7 +110,9 @@ def type_concats(
         reach = max(reaches.values())
         finest = min((value for name, value in reaches.items() if name not in zero), default=reach)
         asked = asked_bits(graph, held)
-        kind = NumType(asked or (16 if node.output in options.wide else options.bits), node.output not in positive)
+        states = options.bits == 8 and options.wide_joins and is_sequence(graph, node.output)
+        wide = node.output in options.wide or states
+        kind = NumType(asked or (16 if wide else options.bits), node.output not in positive)
         if _is_coarse(kind, finest / reach) and asked is None and _may_widen(graph, held, options):
             kind = replace(kind, bits=16)
         kind = _joined(kind.with_scale(reach / kind.qmax), [types[origin] for origin in origins], graph, held, options)

@@ -10,6 +10,8 @@ from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.arrays.concat import ArrayConcat
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
+from n2d2py.operators.arrays.recurrent import ArrayRecurrent
+from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
@@ -33,7 +35,7 @@ def width(
 
     16 bits at an edge are taken only where weighted layers alone read the values. Inside, the tensors that only normalisations and
     softmaxes read, or sums whose results they read, have 16 bits: no weights multiply these, and their errors add up from block to
-    block of a transformer.
+    block of a transformer. So have the states that one recurrent layer gives to the next.
     """
     holders = [tensor for tensor, origin in source.items() if origin == name]
     asked = asked_bits(graph, holders)
@@ -42,14 +44,37 @@ def width(
     if name in options.wide:
         return 16
     readers = [node for tensor in holders for node in graph.consumers(tensor) if not node.op.moves_values]
-    if options.bits == 8 and options.wide_joins and (_is_stream(graph, name, set()) or _are_shares(graph, name)):
+    if options.bits == 8 and options.wide_joins and _keeps_sixteen(graph, name):
         return 16
-    if options.bits == 8 and name in graph.inputs and readers and all(isinstance(n.op, (Conv, Fc)) for n in readers):
+    if options.bits == 8 and name in graph.inputs and readers and all(isinstance(n.op, _WEIGHTED) for n in readers):
         if options.input_bits == 16 or (options.input_bits == 0 and known is None and _is_spoiled(histograms[name])):
             return 16
     if options.bits == 8 and name in final and name not in graph.inputs and not readers:
         return options.output_bits or (16 if _is_scores(graph, name) else 8)
     return options.bits
+
+
+def _keeps_sixteen(graph: Graph, name: str) -> bool:
+    return _is_stream(graph, name, set()) or _are_shares(graph, name) or is_sequence(graph, name)
+
+
+def is_sequence(graph: Graph, name: str) -> bool:
+    """Whether recurrent layers alone read what recurrent layers give, joined or not."""
+    producer = graph.producer(name)
+    made = producer is not None and isinstance(producer.op, (ArrayRecurrent, ArrayConcat, Concat))
+    return made and _feeds_recurrent(graph, name)
+
+
+def _feeds_recurrent(graph: Graph, name: str) -> bool:
+    readers = graph.consumers(name)
+    return name not in graph.outputs and bool(readers) and all(_passes_on(graph, node) for node in readers)
+
+
+def _passes_on(graph: Graph, node: Node) -> bool:
+    if isinstance(node.op, ArrayRecurrent):
+        return True
+    joins = node.op.moves_values or isinstance(node.op, (ArrayConcat, Concat))
+    return joins and node.activation is None and _feeds_recurrent(graph, node.output)
 
 
 def _are_shares(graph: Graph, name: str) -> bool:
@@ -59,6 +84,7 @@ def _are_shares(graph: Graph, name: str) -> bool:
     return shared and bool(readers) and all(isinstance(node.op, ArrayMatMul) for node in readers)
 
 
+_WEIGHTED = (Conv, Fc, ArrayRecurrent)
 _NORMALISED = (ArrayNorm, ArraySoftmax)
 _SUMS = (AddConstants, ArrayConcat, ElemWise)
 

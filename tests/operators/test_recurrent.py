@@ -19,8 +19,10 @@ from n2d2py.graph import Node, QuantGraph, QuantTensor
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.quant.contract import LayerTypes, quantize_layer, refused
 from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.simulator import quantize_inputs, simulate_all
 from n2d2py.reference.executor import run_graph
 from n2d2py.reference.to_onnx import to_onnx
+from n2d2py.stages.options import suited
 
 GATES = {"LSTM": 4, "GRU": 3}
 STEPS, SIZE, HIDDEN = 6, 5, 7
@@ -159,6 +161,64 @@ def test_compiled_as_simulated(tmp_path, cell, bits, target):
     path = saved(tmp_path / "net.onnx", cell, direction="bidirectional")
     data = np.random.default_rng(6).normal(size=(20, STEPS * SIZE)).astype(np.float32)
     exported = n2d2py.export(path, target, data=data, bits=bits, folder=tmp_path / "out")
+    assert n2d2py.compare(exported, 5).identical
+
+
+def stacked(path, cell: str, direction: str):
+    """Two recurrent layers, the first of them over a wide range of inputs; the last states as output."""
+    rng, count = np.random.default_rng(8), 2 if direction == "bidirectional" else 1
+    rows, nodes, constants, x, size = GATES[cell] * HIDDEN, [], {"merged": np.array([STEPS, 1, count * HIDDEN])}, "x", SIZE
+    for layer in (0, 1):
+        for name, shape in (("W", (count, rows, size)), ("R", (count, rows, HIDDEN)), ("B", (count, 2 * rows))):
+            constants[f"{name}{layer}"] = rng.normal(0, 0.5, shape).astype(np.float32)
+        given = [x, *(f"{name}{layer}" for name in "WRB")]
+        nodes.append(
+            helper.make_node(cell, given, [f"y{layer}", "h" if layer else ""], hidden_size=HIDDEN, direction=direction)
+        )
+        nodes.append(helper.make_node("Transpose", [f"y{layer}"], [f"t{layer}"], perm=[0, 2, 1, 3]))
+        nodes.append(helper.make_node("Reshape", [f"t{layer}", "merged"], [x := f"z{layer}"]))
+        size = count * HIDDEN
+    graph = helper.make_graph(
+        nodes[:-2],
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (STEPS, 1, SIZE))],
+        [helper.make_tensor_value_info("h", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+    return path
+
+
+def wide_inputs(count: int) -> np.ndarray:
+    """Stimuli whose range 8 bits would spoil: one element in fifty is twenty times as large."""
+    rng = np.random.default_rng(9)
+    values = rng.normal(size=(count, STEPS * SIZE))
+    return (values * np.where(rng.random(values.shape) < 0.02, 20, 1)).astype(np.float32)
+
+
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+@pytest.mark.parametrize("cell", ["LSTM", "GRU"])
+def test_states_between_layers_have_16_bits(tmp_path, cell, direction):
+    network, data = n2d2py.load(stacked(tmp_path / "net.onnx", cell, direction)), wide_inputs(100)
+    options = n2d2py.QuantizationOptions()
+    calibration = suited(n2d2py.CalibrationOptions(stimuli=-1), options)
+    graph = n2d2py.quantize(network, n2d2py.calibrate(network, data, options=calibration), options=options).graph
+    layers = [node for node in graph.nodes if node.op.kind == "ArrayRecurrent"]
+    assert len(layers) == (4 if direction == "bidirectional" else 2)
+    assert {graph.type(node.inputs[0]).bits for node in layers} == {16}
+    stored = simulate_all(graph, quantize_inputs(graph, [data]), 25)[graph.outputs[0]]
+    found = graph.type(graph.outputs[0]).dequantize(stored).reshape(len(data), -1)
+    session = runtime(str(tmp_path / "net.onnx"))
+    real = np.stack([session.run(None, {"x": one.reshape(STEPS, 1, SIZE)})[0].reshape(-1) for one in data])
+    assert 10 * np.log10(np.square(real).sum() / np.square(found - real).sum()) > 36
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+@pytest.mark.parametrize("cell", ["LSTM", "GRU"])
+def test_layers_of_16_bits_compiled_as_simulated(tmp_path, cell, direction):
+    path = stacked(tmp_path / "net.onnx", cell, direction)
+    exported = n2d2py.export(path, data=wide_inputs(20), bits=8, folder=tmp_path / "out")
     assert n2d2py.compare(exported, 5).identical
 
 
