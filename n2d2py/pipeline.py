@@ -34,10 +34,11 @@ from n2d2py.stages.export import export_folder_name, export_request, export_stag
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import LoadedNetwork, load_stage
 from n2d2py.stages.log_outputs import write_outputs
-from n2d2py.stages.memory import PlannedNetwork, plan_stage
+from n2d2py.stages.memory import plan_stage
 from n2d2py.stages.memory_report import memory_report
 from n2d2py.stages.options import RunOptions, ScoreOptions
 from n2d2py.stages.parameters import warn_without_effect
+from n2d2py.stages.planned import PlannedNetwork
 from n2d2py.stages.quantize import QuantizedNetwork, check_prequantized, quantize_stage
 from n2d2py.stages.report import Checked, report_stage
 from n2d2py.stages.score import Scores, compiled_scores, score_stage, scored_stimuli

@@ -52,13 +52,14 @@ class Rescale:
 
     def only(self, index: int) -> Rescale:
         """The rescale of output `index` alone."""
+        return self.part(index, index + 1)
+
+    def part(self, first: int, stop: int) -> Rescale:
+        """The rescale of the outputs [first, stop)."""
         if self.count == 1:
             return self
         return replace(
-            self,
-            **{
-                f.name: value[index : index + 1] for f in fields(self) if isinstance(value := getattr(self, f.name), np.ndarray)
-            },
+            self, **{f.name: value[first:stop] for f in fields(self) if isinstance(value := getattr(self, f.name), np.ndarray)}
         )
 
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:

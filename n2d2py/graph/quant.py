@@ -154,11 +154,12 @@ class QuantNode(Generic[OpT]):
 
 @dataclass(frozen=True)
 class StripPiece:
-    """Columns [first, stop) of a tensor that the network had before it was cut into strips."""
+    """Columns [first, stop), or channels (`axis` 1), of a tensor that the network had before it was cut into strips."""
 
     tensor: str
     first: int
     stop: int
+    axis: int = 3
 
 
 @dataclass
@@ -193,7 +194,9 @@ class QuantGraph:
     def with_pieces(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Values (N, C, H, W) of tensors by name, with those of their pieces and of the unpacked ones."""
         pieces = {
-            name: values[one.tensor][..., one.first : one.stop] for name, one in self.pieces.items() if one.tensor in values
+            name: values[one.tensor].take(range(one.first, one.stop), one.axis)
+            for name, one in self.pieces.items()
+            if one.tensor in values
         }
         unpacked = {name: values[one] for name, one in self.unpacked.items() if one in values}
         return {**values, **pieces, **unpacked}

@@ -6,7 +6,7 @@ the one is taken whose largest segment holds the fewest bytes, or fits a budget,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -22,6 +22,7 @@ LONGEST = 60
 """Operators of a segment at the most."""
 _LONGEST_POOLED = 12
 """Of one in which every line is made once and read at once."""
+_NEVER = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,21 @@ class Cutter:
     """Cuts operators with code, in their order; `up` rounds sizes to the alignment.
 
     `pooled`: the only segments of several operators are one with windows, what follows element by element, and a pool of windows that lie
-    side by side, with what unpacks their inputs and packs their output: every line is made once and read at once.
+    side by side, with what unpacks their inputs and packs their output: every line is made once and read at once. `undivided`: numbers
+    of operators at which no segment begins.
     """
 
-    def __init__(self, buffers: Buffers, ops: list[OpSpec], up: Callable[[int], int], pooled: bool = False):
+    def __init__(
+        self,
+        buffers: Buffers,
+        ops: list[OpSpec],
+        up: Callable[[int], int],
+        pooled: bool = False,
+        undivided: Collection[int] = (),
+    ):
         self.buffers, self.ops, self.up, self.pooled = buffers, ops, up, pooled
         self.longest = _LONGEST_POOLED if pooled else LONGEST
+        self.undivided = set(undivided)
         self.tensors = buffers.problem.tensors
         self.written: dict[Buffer, int] = dict.fromkeys(buffers.distinct(), -1)
         self.read, self.born = dict.fromkeys(self.written, -1), dict.fromkeys(self.written, -1)
@@ -107,11 +117,13 @@ class Cutter:
         costs = [(budget, 0)] * (count + 1)
         firsts: dict[int, Segment] = {}
         for begin in reversed(range(count)):
+            if begin in self.undivided:
+                continue
             first = self.weigh(begin, begin + 1)
             rest, fused = costs[begin + 1]
-            least = (max(first.bytes, rest), fused)
+            least = (max(first.bytes, rest), fused) if begin + 1 not in self.undivided else (_NEVER, 0)
             for end in self.ends(begin)[1:]:
-                if self.pooled and not self._is_pooled(begin, end):
+                if end in self.undivided or (self.pooled and not self._is_pooled(begin, end)):
                     continue
                 rest, fused = costs[end]
                 fused += end - begin

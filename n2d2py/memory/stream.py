@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import groupby
 
-from n2d2py.memory.access import Arrival
+from n2d2py.memory.access import Arrival, Joined
 from n2d2py.memory.buffers import Buffer, Buffers
-from n2d2py.memory.cut import Cutter
+from n2d2py.memory.cut import Cutter, Segment
 from n2d2py.memory.packing import Block, Packing, Placement
 from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, ScheduleStep, Scratch
 from n2d2py.memory.problem import MemoryProblem, OpSpec
@@ -40,11 +41,21 @@ class StreamPlanner:
         settings = replace(settings, clock="op")
         if self.stream_input:
             settings = replace(settings, include_input=True)
-        packing = _StreamPacking(Buffers(problem, settings, ()), self.stream_input, self.budget, self.pooled)
-        placement = improve(packing)
+        packing, placement = self._packed(Buffers(problem, settings, ()))
         if self.search is not None:
             placement = self.search(packing, placement)
         return packing.plan(self.name, relax(packing, placement))
+
+    def _packed(self, buffers: Buffers) -> tuple[_StreamPacking, Placement]:
+        """The best placement found: with strips, that of strips that are all alike, which is found far quicker, and where this is not at
+        its bound, or `search` is to go on, that of strips that may differ."""
+        found: list[tuple[_StreamPacking, Placement]] = []
+        for shared in (True, False) if any(isinstance(op.access, Joined) for op in buffers.problem.ops) else (False,):
+            packing = _StreamPacking(buffers, self.stream_input, self.budget, self.pooled, shared)
+            found.append((packing, improve(packing)))
+            if self.search is None and found[-1][1].bytes <= packing.bound:
+                break
+        return min(found, key=lambda each: each[1].bytes)
 
 
 class PooledPlanner:
@@ -65,25 +76,27 @@ class PooledPlanner:
 
 
 class _StreamPacking(Packing):
-    """Blocks and pairs of segments: buffers that cross their ends, rings that do not."""
+    """Blocks and pairs of segments: buffers that cross their ends, rings that do not. `shared`: every strip is one segment, and
+    segments of the same layers that follow each other, as strips do, have their rings in the same bytes."""
 
-    def __init__(self, buffers: Buffers, stream_input: bool, budget: int, pooled: bool):
-        self.stream_input, self.budget, self.pooled = stream_input, budget, pooled
+    def __init__(self, buffers: Buffers, stream_input: bool, budget: int, pooled: bool, shared: bool = False):
+        self.stream_input, self.budget, self.pooled, self.shared = stream_input, budget, pooled, shared
         super().__init__(buffers)
 
     def _collect(self) -> None:
         problem = self.buffers.problem
         inputs = [OpSpec(name, Arrival(), (), name) for name in problem.inputs]
         self.ops = [*(inputs if self.stream_input else []), *self.ops]
-        self.cutter = Cutter(self.buffers, self.ops, self._up, self.pooled)
+        undivided = [number for first, end in self._strips() for number in range(first + 1, end)] if self.shared else []
+        self.cutter = Cutter(self.buffers, self.ops, self._up, self.pooled, undivided)
         self.segments = self.cutter.cut(self.budget)
         self.ring_of: dict[str, int] = {}
         self.blocks, index = [], {}
-        for number, segment in enumerate(self.segments):
-            for name, rows in segment.rings.items():
-                self.ring_of[name] = len(self.blocks)
-                form = self.buffers.geometry(name)
-                self.blocks.append(Block(self._up(rows * form.line), number, number))
+        for numbers in self._alike():
+            for names in zip(*(self.segments[number].rings for number in numbers), strict=True):
+                size = max(self._ring_bytes(number, name) for number, name in zip(numbers, names, strict=True))
+                self.ring_of.update(dict.fromkeys(names, len(self.blocks)))
+                self.blocks.append(Block(size, numbers[0], numbers[-1]))
         for buffer in self.buffers.distinct():
             if not buffer.external and buffer.root.name not in self.ring_of:
                 birth, death = self._life(buffer)
@@ -100,6 +113,33 @@ class _StreamPacking(Packing):
                 size = self._up(op.scratch_bytes + segment.partial.get(op.name, 0))
                 if size:
                     self.blocks.append(Block(size, number, number, scratch=op.name))
+
+    def _ring_bytes(self, number: int, name: str) -> int:
+        return self._up(self.segments[number].rings[name] * self.buffers.geometry(name).line)
+
+    def _strips(self) -> list[tuple[int, int]]:
+        """The operators of each strip: [first, end)."""
+        at = {op.output: number for number, op in enumerate(self.ops)}
+        found = []
+        for op in self.buffers.problem.ops:
+            if isinstance(op.access, Joined):
+                ends = [at[name] + 1 for name in op.inputs]
+                length = ends[1] - ends[0]
+                found += [(end - length, end) for end in ends]
+        return found
+
+    def _alike(self) -> list[list[int]]:
+        """The numbers of all segments, those whose rings share their bytes together."""
+        numbers = range(len(self.segments))
+        if not self.shared:
+            return [[number] for number in numbers]
+        return [list(each) for _, each in groupby(numbers, lambda number: self._layers(self.segments[number]))]
+
+    def _layers(self, segment: Segment) -> list[tuple[str, int, int, int]]:
+        """What strips of the same layers have in common."""
+        ops, tensors = self.ops[segment.begin : segment.end], self.buffers.problem.tensors
+        outputs = [tensors[op.output] for op in ops]
+        return [(op.layer, y.height, y.channels, segment.rings.get(y.name, 0)) for op, y in zip(ops, outputs, strict=True)]
 
     def cost(self, number: int) -> int:
         """What it costs when segment `number` stores its lines in order: nothing where it runs line by line anyway."""

@@ -1,4 +1,4 @@
-"""Which segments are cut into strips: the least memory for a given share of work that is done twice."""
+"""Which segments are cut into strips, or slices of channels: the least memory for a given share of work that is done twice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from n2d2py.memory.packing import address_step
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 from n2d2py.memory.rows import streamable
 from n2d2py.memory.settings import Settings
-from n2d2py.memory.strips import Columns, StripCut, cuts_of, extra_work, multiply_accumulates, segment_columns
+from n2d2py.memory.slices import Channels, SliceCut, divisions, sliced_from
+from n2d2py.memory.strips import Columns, Cut, StripCut, cuts_of, extra_work, multiply_accumulates, segment_columns
 
 MOST_STRIPS = 12
 _WIDER = (*product(range(3), repeat=2), (3, 3))
@@ -22,22 +23,29 @@ _WIDER = (*product(range(3), repeat=2), (3, 3))
 
 @dataclass(frozen=True)
 class _Choice:
-    """What may run from an operator on: the operators up to `end`, in strips of these columns of the last output (() for none);
-    live bytes, and the multiply-accumulates that are done twice."""
+    """What may run from an operator on: the operators up to `end`, in strips of these columns of the last output (() for none), or in
+    slices of these channels; live bytes, and the multiply-accumulates that are done twice. A slice after the first counts as one of
+    these, so that there are no more than it takes."""
 
     end: int
     bytes: int
     extra: int
     columns: tuple[Columns, ...] = ()
+    channels: tuple[Channels, ...] = ()
 
 
 @dataclass(frozen=True)
 class StripPoint:
-    """A point of the curve: bytes that live at the peak, as estimated, multiply-accumulates done twice, and the segments in strips."""
+    """A point of the curve: bytes that live at the peak, as estimated, what is done twice (`_Choice`), and the segments in strips."""
 
     bytes: int
     extra: int
-    cuts: tuple[StripCut, ...]
+    cuts: tuple[Cut, ...]
+
+    @property
+    def twice(self) -> int:
+        """Multiply-accumulates that are done twice."""
+        return self.extra - sum(cut.count - 1 for cut in self.cuts if isinstance(cut, SliceCut))
 
 
 def strippable(op: OpSpec, problem: MemoryProblem) -> bool:
@@ -52,15 +60,22 @@ def strippable(op: OpSpec, problem: MemoryProblem) -> bool:
 
 class StripSearch:
     """The cuts of a problem into segments with strips; the operators in their order, inputs whole. `fits`: whether an operator can make
-    some columns of its output alone."""
+    some columns of its output alone; `slices`: some channels."""
 
-    def __init__(self, problem: MemoryProblem, settings: Settings, fits: Callable[[str], bool] = lambda name: True):
+    def __init__(
+        self,
+        problem: MemoryProblem,
+        settings: Settings,
+        fits: Callable[[str], bool] = lambda name: True,
+        slices: Callable[[str], bool] = lambda name: True,
+    ):
         self.problem = problem
         self._buffers = Buffers(problem, settings, ())
         self._ops = [op for op in self._buffers.order() if op.name not in self._buffers.views]
         self._step = address_step(problem, settings)
         self._cutter = Cutter(self._buffers, self._ops, self._up)
         self._fits = [strippable(op, problem) and fits(op.name) for op in self._ops]
+        self._sliced = [slices(op.name) for op in self._ops]
         self._choices: list[list[_Choice]] = [[] for _ in self._ops]
         self.work = multiply_accumulates(problem)
         for begin in range(len(self._ops)):
@@ -68,6 +83,7 @@ class StripSearch:
                 self._choices[begin].append(_Choice(end, self._cutter.weigh(begin, end).bytes, 0))
         for end in range(2, len(self._ops) + 1):
             self._add_strips(end)
+            self._add_slices(end)
         self._choices = [_undominated(each) for each in self._choices]
 
     def curve(self, most_extra: int) -> list[StripPoint]:
@@ -91,6 +107,10 @@ class StripSearch:
         for wider in _WIDER:
             cuts, extra = [], 0
             for cut in point.cuts:
+                if isinstance(cut, SliceCut):
+                    cuts.append(cut)
+                    extra += cut.count - 1
+                    continue
                 ops = [known[name] for name in cut.ops]
                 columns = cuts_of(tensors[ops[-1].output].width, len(cut.strips), *wider)
                 if any(first >= stop for first, stop in columns):
@@ -137,11 +157,13 @@ class StripSearch:
             assert choice is not None
             chosen.append((at, choice))
             at = choice.end
-        cuts = tuple(self._cut(begin, choice) for begin, choice in chosen if choice.columns)
+        cuts = tuple(self._cut(begin, choice) for begin, choice in chosen if choice.columns or choice.channels)
         return StripPoint(max((choice.bytes for _, choice in chosen), default=0), rest[0], cuts)
 
-    def _cut(self, begin: int, choice: _Choice) -> StripCut:
+    def _cut(self, begin: int, choice: _Choice) -> Cut:
         ops = self._ops[begin : choice.end]
+        if choice.channels:
+            return SliceCut(tuple(op.name for op in ops), choice.channels)
         strips = tuple(segment_columns(ops, self.problem.tensors, columns) for columns in choice.columns)
         return StripCut(tuple(op.name for op in ops), strips)
 
@@ -173,6 +195,24 @@ class StripSearch:
                     extra += op.access.computed(tensors[op.inputs[0]], output) * (sum(widths) - output.width) // output.width
                     if end in cutter.ends(position):
                         self._choices[position].append(_Choice(end, cutter.crossing(position) + live, extra, columns))
+
+    def _add_slices(self, end: int) -> None:
+        """The segment that ends at `end`, in slices."""
+        cutter, tensors, pool = self._cutter, self.problem.tensors, self._ops[end - 1]
+        first = sliced_from(self._ops[:end], tensors)
+        if first is None or not all(self._sliced[first:end]) or end not in cutter.ends(first):
+            return
+        if any(cutter.leaves(position, end) for position in range(first, end - 1)):
+            return
+        rings, result = cutter.rings(end), self._up(self._buffers.form(self._buffers.of[pool.output]).bytes)
+        for channels in divisions(tensors[pool.output].channels):
+            thick = max(stop - begin for begin, stop in channels)
+            live = result + self._up(pool.partial_bytes(tensors) // tensors[pool.output].channels * thick)
+            for op in self._ops[first : end - 1]:
+                output = tensors[op.output]
+                live += self._up(rings[op.output] * output.width * thick * output.element_bytes)
+            live = max(cutter.crossing(first) + live, cutter.crossing(end) + result)
+            self._choices[first].append(_Choice(end, live, len(channels) - 1, channels=channels))
 
     @staticmethod
     def _divisions(width: int) -> list[tuple[Columns, ...]]:

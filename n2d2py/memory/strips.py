@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from n2d2py.memory.access import Access, Joined, LineTable, TensorSpec, Window
 from n2d2py.memory.problem import MemoryProblem, OpSpec
+from n2d2py.memory.slices import SliceCut
 
 Columns = tuple[int, int]
 """Columns [first, stop) of a tensor."""
@@ -31,6 +32,25 @@ class StripCut:
 
     ops: tuple[str, ...]
     strips: tuple[dict[str, Columns], ...]
+
+    @property
+    def count(self) -> int:
+        """The number of strips."""
+        return len(self.strips)
+
+    def rewritten(self, problem: MemoryProblem, tensors: dict[str, TensorSpec]) -> list[OpSpec]:
+        """Its operators strip by strip, whose outputs are added to `tensors`, and the view that joins them."""
+        known = {op.name: op for op in problem.ops}
+        members = [known[name] for name in self.ops]
+        found = [
+            _strip(member, problem, strip, number, tensors) for number, strip in enumerate(self.strips) for member in members
+        ]
+        names = tuple(strip_name(members[-1].output, number) for number in range(self.count))
+        return [*found, OpSpec(members[-1].name, Joined(), names, members[-1].output, layer="SideBySide")]
+
+
+Cut = StripCut | SliceCut
+"""Of a segment."""
 
 
 def strip_name(name: str, number: int) -> str:
@@ -130,23 +150,17 @@ def _shifted(firsts: Sequence[int], height: int, width: int, access: Access) -> 
     return LineTable((lines,) * len(firsts), columns, prefers_caller=access.prefers_caller)
 
 
-def with_strips(problem: MemoryProblem, cuts: Sequence[StripCut]) -> MemoryProblem:
-    """The problem with the operators of `cuts` strip by strip."""
+def with_strips(problem: MemoryProblem, cuts: Sequence[Cut]) -> MemoryProblem:
+    """The problem with the operators of `cuts` strip by strip, or slice by slice."""
     last = {cut.ops[-1]: cut for cut in cuts}
-    cut_of = {name: cut for cut in cuts for name in cut.ops}
-    known = {op.name: op for op in problem.ops}
-    gone = {known[name].output for cut in cuts for name in cut.ops[:-1]}
+    inside = {name for cut in cuts for name in cut.ops}
+    gone = {op.output for op in problem.ops if op.name in inside and op.name not in last}
     tensors = {name: tensor for name, tensor in problem.tensors.items() if name not in gone}
     ops: list[OpSpec] = []
     for op in problem.ops:
         if op.name in last:
-            cut = last[op.name]
-            members = [known[name] for name in cut.ops]
-            for number, strip in enumerate(cut.strips):
-                ops += [_strip(member, problem, strip, number, tensors) for member in members]
-            names = tuple(strip_name(op.output, number) for number in range(len(cut.strips)))
-            ops.append(OpSpec(op.name, Joined(), names, op.output, layer="SideBySide"))
-        elif op.name not in cut_of:
+            ops += last[op.name].rewritten(problem, tensors)
+        elif op.name not in inside:
             ops.append(op)
     return MemoryProblem(tensors, problem.inputs, problem.outputs, tuple(ops))
 

@@ -18,7 +18,7 @@ from n2d2py.graph.shapes import Shape, channels, height, width
 from n2d2py.quant.simulator import quantize_inputs
 from n2d2py.quant.statistics import batch_size
 from n2d2py.stages.load import LoadedNetwork
-from n2d2py.stages.memory import PlannedNetwork
+from n2d2py.stages.planned import PlannedNetwork
 from n2d2py.stages.score import expected_labels
 from n2d2py.targets.pixels import fitted_labels
 from n2d2py.targets.target import ScoreTarget

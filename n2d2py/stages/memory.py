@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,7 @@ from n2d2py.memory.stream import StreamPlanner
 from n2d2py.memory.sums import residual_sums
 from n2d2py.passes.integer.residual_add import addable, fuse_residual_adds
 from n2d2py.stages.packed_activations import planned_packed, tell_packing
+from n2d2py.stages.planned import GivingScratch, PlannedNetwork
 from n2d2py.stages.strips import planned_strips
 
 WITH_SUMS = ("OptimizeOverlap", "OptimizeReorder", "OptimizeOptimal")
@@ -32,16 +33,6 @@ ScratchNeeds = Callable[[QuantGraph, MemoryPlan, Mapping[str, Any]], Mapping[str
 """What the layers of a plan need in scratch, by name, under the export parameters."""
 _WHOLE = MODES[:2]
 """The modes in which no layer runs line by line."""
-_Planned = tuple[QuantGraph, MemoryProblem, MemoryPlan]
-
-
-@dataclass(frozen=True)
-class PlannedNetwork:
-    """The network as it is planned, the planner's problem and its proved plan."""
-
-    graph: QuantGraph
-    problem: MemoryProblem
-    plan: MemoryPlan
 
 
 def plan_stage(
@@ -73,28 +64,33 @@ def planned(
     Raises:
         N2D2Error: E60x; a plan that would overwrite a live byte is refused by the checker.
     """
-    graph, problem, plan = _smallest(graph, params, adds_residuals)
-    if scratch is not None:
-        budget = params["MemoryBudget"]
-        problem, plan = place_scratch(problem, plan, scratch(graph, plan, params.as_dict()), budget if budget > 0 else None)
-    refuse_violations(check_plan(problem, plan))
-    return PlannedNetwork(graph, problem, plan)
+    budget = params["MemoryBudget"]
+
+    def placed(network: PlannedNetwork) -> tuple[PlannedNetwork, bool]:
+        needs = scratch(network.graph, network.plan, params.as_dict()) if scratch is not None else {}
+        problem, plan = place_scratch(network.problem, network.plan, needs, budget if budget > 0 else None)
+        return replace(network, problem=problem, plan=plan), all(name in plan.scratch for name in needs)
+
+    found, _ = placed(_smallest(graph, params, adds_residuals, placed))
+    refuse_violations(check_plan(found.problem, found.plan))
+    return found
 
 
-def _smallest(graph: QuantGraph, params: Params, adds_residuals: bool) -> _Planned:
+def _smallest(graph: QuantGraph, params: Params, adds_residuals: bool, placed: GivingScratch) -> PlannedNetwork:
     """The network as it is, in strips, or with packed tensors, whichever the export parameters allow and needs the least memory."""
     found, refused = None, None
     try:
-        found = _planned(graph, params, adds_residuals)
+        found = PlannedNetwork(*_planned(graph, params, adds_residuals))
     except N2D2Error as error:
         if error.code != "E607":
             raise
         refused = error
-    found = planned_strips(graph, params, settings_by_params(params), found[2] if found else None) or found
+    found = planned_strips(graph, params, settings_by_params(params), found, placed) or found
     if params["PackActivations"] and graph.bits > 0:
         planning = partial(_planned, params=params, adds_residuals=adds_residuals)
         smallest = partial(_planned, params=params.over({"MemoryBudget": 0}), adds_residuals=adds_residuals)
-        found = planned_packed(graph, found[2] if found else None, planning, params["MemoryBudget"], smallest) or found
+        packed = planned_packed(graph, found.plan if found else None, planning, params["MemoryBudget"], smallest)
+        found = PlannedNetwork(*packed) if packed is not None else found
     if found is not None:
         return found
     raise refused or InternalError("a network without a plan")

@@ -16,13 +16,14 @@ from n2d2py.memory.parameters import STRATEGIES
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.settings import Settings
+from n2d2py.memory.slices import SliceCut
 from n2d2py.memory.stream import StreamPlanner
 from n2d2py.memory.strip_search import StripSearch
 from n2d2py.memory.strips import with_strips
 from n2d2py.memory.sums import residual_sums, with_sums
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes.integer.residual_add import addable
-from n2d2py.passes.integer.strips import by_columns
+from n2d2py.passes.integer.strips import by_channels, by_columns
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.prequantized import quantize_prequantized
 from n2d2py.quant.quantize import float_graph
@@ -101,7 +102,8 @@ def memory_report(graph: Graph, bits: int, params: Params) -> str:
         for row in [titles, *rows]
     ]
     lines.insert(1, "  ".join("-" * width for width in widths))
-    return head + "\n".join(lines) + "\n\n" + _curves(problem, settings) + _strips(problem, settings, by_columns(typed))
+    search = StripSearch(problem, replace(settings, clock="op"), by_columns(typed), by_channels(typed))
+    return head + "\n".join(lines) + "\n\n" + _curves(problem, settings) + _strips(search, settings)
 
 
 def _curves(problem: MemoryProblem, settings: Settings) -> str:
@@ -115,21 +117,19 @@ def _curves(problem: MemoryProblem, settings: Settings) -> str:
     return "\n".join(lines)
 
 
-def _strips(problem: MemoryProblem, settings: Settings, fits: Callable[[str], bool]) -> str:
+def _strips(search: StripSearch, settings: Settings) -> str:
     """What MaxExtraMacs saves: bytes against the work that is done twice, with the number of strips of each segment; "" without any."""
-    settings = replace(settings, clock="op")
-    search = StripSearch(problem, settings, fits)
     lines, least = [], 0
     for point in search.curve(search.work * _MOST_EXTRA // 100):
-        plan = plan_strips(with_strips(problem, point.cuts), settings, "Small")
+        plan = plan_strips(with_strips(search.problem, point.cuts), settings, "Small")
         if lines and plan.arena_bytes >= least:
             continue
-        least, extra = plan.arena_bytes, point.extra / search.work
-        counts = ", ".join(str(len(cut.strips)) for cut in point.cuts) or "1"
+        least, extra = plan.arena_bytes, point.twice / search.work
+        counts = ", ".join(f"{cut.count}{' slices' * isinstance(cut, SliceCut)}" for cut in point.cuts) or "1"
         lines.append(f"{least:>12,}  {extra:6.2%}  {counts}")
     if len(lines) < 2:
         return ""
-    return "\n" + "\n".join(["MaxExtraMacs: bytes, multiply-accumulates done twice, strips of each segment", *lines])
+    return "\n" + "\n".join(["MaxExtraMacs: bytes, multiply-accumulates done twice, strips or slices of each segment", *lines])
 
 
 def _row(

@@ -15,8 +15,8 @@ from n2d2py.quant.worst import stimulus_picture
 from n2d2py.report import MISSES_SHOWN, Footprint, ReportData, write_report
 from n2d2py.stages.built import Built
 from n2d2py.stages.compare import Comparison
-from n2d2py.stages.memory import PlannedNetwork
 from n2d2py.stages.options import RunOptions
+from n2d2py.stages.planned import PlannedNetwork
 from n2d2py.stages.quantize import QuantizedNetwork
 from n2d2py.stages.score import Scores
 from n2d2py.stages.sensitivity import Sensitivity

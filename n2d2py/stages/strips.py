@@ -2,57 +2,92 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
 from n2d2py.memory.from_graph import memory_problem, with_columns
 from n2d2py.memory.modes import plan_strips, runs_by_lines
-from n2d2py.memory.plan import MemoryPlan
-from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strip_search import StripPoint, StripSearch
-from n2d2py.passes.integer.strips import by_columns, with_strips
+from n2d2py.passes.integer.strips import by_channels, by_columns, with_strips
+from n2d2py.stages.planned import GivingScratch, PlannedNetwork
 
 _TRIED = 3
 """Of the cuts with the least memory by estimate."""
-_Planned = tuple[QuantGraph, MemoryProblem, MemoryPlan]
 
 
-def _planned(graph: QuantGraph, point: StripPoint, settings: Settings, mode: str, most: float, work: int) -> _Planned:
-    """The network in the strips of `point`, its problem and its plan; `work`: multiply-accumulates of the network."""
-    narrow = with_strips(graph, point.cuts)
-    problem = memory_problem(narrow)
-    plan = plan_strips(problem, settings, mode)
-    extra = {"MaxExtraMacs": most, "ExtraMacs": round(100 * point.extra / work, 2)}
-    return narrow, problem, with_columns(narrow, replace(plan, options={**plan.options, **extra}))
+@dataclass(frozen=True)
+class _Trial:
+    """A cut, the network that it makes, and the bytes of its arena with scratch; `fits`: whether these are in the budget and every layer
+    has its scratch."""
+
+    point: StripPoint
+    network: PlannedNetwork
+    bytes: int
+    fits: bool
 
 
-def planned_strips(graph: QuantGraph, params: Params, settings: Settings, plan: MemoryPlan | None) -> _Planned | None:
-    """The network with segments of layers in strips, its problem and its plan, by MaxExtraMacs; None where `plan` needs no more memory.
-    With a budget, those that do the least work twice and fit; None where `plan` fits, or none."""
+class _Trials:
+    """Cuts of a network, planned."""
+
+    def __init__(self, graph: QuantGraph, params: Params, settings: Settings, placed: GivingScratch):
+        self.graph, self.placed = graph, placed
+        self.budget, self.most = params["MemoryBudget"], params["MaxExtraMacs"]
+        self.settings = replace(settings, clock="op")
+        self.mode = "Small" if params["MemoryMode"] == "Small" else "Minimum"
+        self.search = StripSearch(memory_problem(graph), self.settings, by_columns(graph), by_channels(graph))
+
+    def points(self) -> list[StripPoint]:
+        """From the least work that is done twice to the most; with a budget those that are near it or below by estimate."""
+        points = [point for point in self.search.curve(int(self.search.work * self.most / 100)) if point.cuts]
+        if self.budget > 0:
+            return [point for point in points if 10 * point.bytes <= 11 * self.budget]
+        return points[-_TRIED:]
+
+    def make(self, point: StripPoint) -> _Trial:
+        """The network in the strips of `point`."""
+        narrow = with_strips(self.graph, point.cuts)
+        problem = memory_problem(narrow)
+        plan = plan_strips(problem, self.settings, self.mode)
+        extra = {"MaxExtraMacs": self.most, "ExtraMacs": round(100 * point.twice / self.search.work, 2)}
+        network = PlannedNetwork(narrow, problem, with_columns(narrow, replace(plan, options={**plan.options, **extra})))
+        if 0 < self.budget < plan.arena_bytes:
+            return _Trial(point, network, plan.arena_bytes, False)
+        full, served = self.placed(network)
+        return _Trial(point, network, full.plan.arena_bytes, served)
+
+
+def planned_strips(
+    graph: QuantGraph, params: Params, settings: Settings, whole: PlannedNetwork | None, placed: GivingScratch
+) -> PlannedNetwork | None:
+    """The network with segments of layers in strips, by MaxExtraMacs; None where `whole`, without strips, needs no more memory.
+
+    With a budget, the strips that do the least work twice and leave room for the scratch of every layer, else those that leave too
+    little for some layers, which then take the stack; None where `whole` is as good, or none fits. `whole` is None where none without
+    strips fits.
+    """
     budget, most = params["MemoryBudget"], params["MaxExtraMacs"]
-    if not most or not runs_by_lines(params.as_dict()) or (plan is not None and budget > 0 and plan.arena_bytes <= budget):
+    if not most or not runs_by_lines(params.as_dict()):
         return None
-    settings = replace(settings, clock="op")
-    mode = "Small" if params["MemoryMode"] == "Small" else "Minimum"
-    search = StripSearch(memory_problem(graph), settings, by_columns(graph))
-    points = [point for point in search.curve(int(search.work * most / 100)) if point.cuts]
-    tried: list[tuple[StripPoint, _Planned]] = []
-    for point in points if budget > 0 else points[-_TRIED:]:
-        tried.append((point, _planned(graph, point, settings, mode, most, search.work)))
-        if budget > 0 and tried[-1][1][2].arena_bytes <= budget:
-            return tried[-1][1]
+    full, served = placed(whole) if whole is not None else (None, False)
+    inside = whole is not None and 0 < whole.plan.arena_bytes <= budget
+    if inside and served:
+        return None
+    trials = _Trials(graph, params, settings, placed)
+    tried: list[_Trial] = []
+    for point in trials.points():
+        tried.append(trials.make(point))
+        if budget > 0 and tried[-1].fits:
+            return tried[-1].network
     if not tried:
         return None
-    if mode == "Minimum":
-        nearest, _ = min(tried, key=_arena)
-        others = search.other_widths(nearest)
-        tried += [(point, _planned(graph, point, settings, mode, most, search.work)) for point in others]
-    best = min(tried, key=_arena)
-    fits = _arena(best) <= budget if budget > 0 else plan is None or _arena(best) < plan.arena_bytes
-    return best[1] if fits else None
-
-
-def _arena(tried: tuple[StripPoint, _Planned]) -> int:
-    return tried[1][2].arena_bytes
+    if trials.mode == "Minimum":
+        nearest = min(tried, key=lambda trial: trial.bytes)
+        tried += [trials.make(point) for point in trials.search.other_widths(nearest.point)]
+    if budget <= 0:
+        best = min(tried, key=lambda trial: trial.bytes)
+        return best.network if full is None or best.bytes < full.plan.arena_bytes else None
+    within = [trial for trial in tried if trial.network.plan.arena_bytes <= budget]
+    best = min(within, key=lambda trial: (not trial.fits, trial.point.extra), default=None)
+    return best.network if best is not None and (best.fits or not inside) else None

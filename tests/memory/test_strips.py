@@ -16,14 +16,19 @@ from support.memory_networks import Net
 
 import n2d2py
 from n2d2py.cli import main
+from n2d2py.exports import load_params
 from n2d2py.memory.access import LineTable
 from n2d2py.memory.checker import check_map, check_plan
 from n2d2py.memory.format import graph_json, map_json, read_graph
+from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.problem import MemoryProblem
+from n2d2py.memory.scratch import ScratchNeed, place_scratch
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.stream import StreamPlanner
 from n2d2py.memory.strip_search import StripSearch
 from n2d2py.memory.strips import StripCut, cuts_of, extra_work, multiply_accumulates, read_columns, segment_columns, with_strips
+from n2d2py.passes.integer.strips import by_channels, by_columns
+from n2d2py.stages.memory import planned, settings_by_params
 
 _OUTSIDE = Settings(include_input=False, clock="op", buffer_alignment=4)
 """The input is not in the arena."""
@@ -92,8 +97,10 @@ def test_the_curve_gives_memory_for_work():
     for point in curve:
         names = [name for cut in point.cuts for name in cut.ops]
         known = {op.name: op for op in search.problem.ops}
-        assert point.extra == sum(
-            extra_work([known[name] for name in cut.ops], search.problem.tensors, cut.strips) for cut in point.cuts
+        assert point.twice == sum(
+            extra_work([known[name] for name in cut.ops], search.problem.tensors, cut.strips)
+            for cut in point.cuts
+            if isinstance(cut, StripCut)
         ), names
 
 
@@ -236,6 +243,30 @@ def test_a_budget_does_the_least_work_twice(tmp_path):
     text = _SMALL.format(mode="Small", most=60) + f"MemoryBudget = {budget}\n"
     found = memory_map(export("strips", tmp_path, text))
     assert found["arena_size"] <= budget and found["options"]["ExtraMacs"] <= sizes[20]["options"]["ExtraMacs"]
+
+
+@needs_tools
+def test_a_budget_leaves_room_for_scratch(tmp_path):
+    """Where the tensors of the strips with the least work done twice fill the budget, and scratch does not fit, others are taken."""
+    graph = n2d2py.load_simulator(export("strips", tmp_path, "FuseResidualAdd = 0\n")).graph
+    params = load_params(None).over({"IncludeInputInBuffer": False, "MemoryMode": "Small", "MaxExtraMacs": 60.0})
+    search = StripSearch(
+        memory_problem(graph), replace(settings_by_params(params), clock="op"), by_columns(graph), by_channels(graph)
+    )
+    points = [point for point in search.curve(search.work * 6 // 10) if point.cuts]
+    assert len(points) > 1 and points[0].bytes > points[-1].bytes + 640
+    params = params.over({"MemoryBudget": points[0].bytes})
+
+    def needs(graph, plan, parameters):
+        return {node.name: ScratchNeed(512, 512, 512, 512) for node in graph.nodes if node.name.startswith("narrow")}
+
+    without, found = planned(graph, params), planned(graph, params, scratch=needs)
+    assert max(without.plan.arena_bytes, found.plan.arena_bytes) <= points[0].bytes
+    layers = {op.name for op in found.problem.ops if op.name.startswith("narrow")}
+    assert layers and layers <= set(found.plan.scratch)
+    assert found.plan.options["ExtraMacs"] >= without.plan.options["ExtraMacs"]
+    served = place_scratch(without.problem, without.plan, needs(without.graph, None, None), points[0].bytes)[1].scratch
+    assert not {op.name for op in without.problem.ops if op.name.startswith("narrow")} <= set(served), "nothing is shown here"
 
 
 def test_without_layers_line_by_line_it_is_warned_of(tmp_path, capsys):

@@ -24,6 +24,7 @@ NETWORKS = {
     "pooled": ROOT / "tests" / "memory" / "pooled.ini",
     "resampling": ROOT / "tests" / "memory" / "resampling.ini",
     "skipped": ROOT / "tests" / "memory" / "skipped.ini",
+    "slices": ROOT / "tests" / "memory" / "slices.ini",
     "strips": ROOT / "tests" / "memory" / "strips.ini",
 }
 
@@ -33,12 +34,12 @@ needs_tools = pytest.mark.skipif(
 )
 
 
-def export(network: str, out: Path, parameters: str) -> Path:
-    """The folder of an int8 export with these export parameters."""
+def export(network: str, out: Path, parameters: str, bits: str = "8") -> Path:
+    """The folder of an export with these export parameters."""
     (out / "params.ini").write_text(parameters)
-    words = ["-seed", "1", "-w", "/dev/null", "-export", "CPP", "-calib", "20", "-db-export", "0", "-quiet"]
+    words = ["-seed", "1", "-w", "/dev/null", "-export", "CPP", "-calib", "20", "-db-export", "0", "-quiet", "-nbbits", bits]
     assert main([str(NETWORKS[network]), *words, "-export-parameters", str(out / "params.ini"), "-o", str(out)]) == 0
-    return out / "export_CPP_int8"
+    return out / ("export_CPP_int8" if bits == "8" else "export_CPP_float32")
 
 
 def assert_exact(folder: Path, count: int = 3) -> None:

@@ -1,6 +1,7 @@
-"""Segments of a typed network become strips of columns.
+"""Segments of a typed network become strips of columns, or slices of channels.
 
     Y = Ln(...L1(X))  =>  Y = SideBySide(strip 0, strip 1, ...), strip i = Ln'(...L1'(columns of X))
+    Y = Pool(...Conv(X))  =>  Y = Concat(slice 0, slice 1, ...), slice i = Pool(...Conv'(X)), Conv' with some channels of the weights
 
 Every layer of a segment is there once for each strip, with the constants of the original. The integers are the same: each element is
 computed from the same elements, and padding applies at the border of the map only.
@@ -12,10 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, StripPiece
-from n2d2py.graph.forms import Dequantized
+from n2d2py.graph.forms import Dequantized, Interpolated, Moved, Real, Table, Weighted
 from n2d2py.graph.shapes import channels, width
 from n2d2py.memory.access import MEMORY_ACCESSES, Window
-from n2d2py.memory.strips import Columns, StripCut, beginning_at, read_columns, strip_name, window_columns
+from n2d2py.memory.slices import Channels, SliceCut, slice_name
+from n2d2py.memory.strips import Columns, Cut, beginning_at, read_columns, strip_name, window_columns
 from n2d2py.operators.base import make_operator
 
 _WINDOWS = ("Conv", "Pool")
@@ -39,13 +41,27 @@ def _fits(node: QuantNode, graph: QuantGraph) -> bool:
     )
 
 
-def with_strips(graph: QuantGraph, cuts: Sequence[StripCut]) -> QuantGraph:
-    """The network with the layers of `cuts` strip by strip."""
+def by_channels(graph: QuantGraph) -> Callable[[str], bool]:
+    """Whether a layer, by name, can make some channels of its output alone, from the same of its input or, a convolution, from all."""
+    nodes = {node.name: node for node in graph.nodes}
+    return lambda name: _slices(nodes[name])
+
+
+def _slices(node: QuantNode) -> bool:
+    if node.residual is not None or len(node.outputs) != 1:
+        return False
+    if node.op.kind == "Conv":
+        return isinstance(node.form, Weighted) or (isinstance(node.form, Real) and set(node.params) == {"weights", "bias"})
+    return node.op.kind == "Pool" or (node.op.kind == "Activation" and isinstance(node.form, (Table, Interpolated)))
+
+
+def with_strips(graph: QuantGraph, cuts: Sequence[Cut]) -> QuantGraph:
+    """The network with the layers of `cuts` strip by strip, or slice by slice."""
     return _Rewriting(graph, cuts).done() if cuts else graph
 
 
 class _Rewriting:
-    def __init__(self, graph: QuantGraph, cuts: Sequence[StripCut]):
+    def __init__(self, graph: QuantGraph, cuts: Sequence[Cut]):
         self.graph, self.cuts = graph, cuts
         self._layers = {node.name: node for node in graph.nodes}
         gone = {self._layers[name].output for cut in cuts for name in cut.ops[:-1]}
@@ -60,6 +76,9 @@ class _Rewriting:
         for node in self.graph.nodes:
             if node.name in last:
                 cut = last[node.name]
+                if isinstance(cut, SliceCut):
+                    self._add_slices(cut, node)
+                    continue
                 for number, strip in enumerate(cut.strips):
                     for name in cut.ops:
                         self._add(self._layers[name], strip, number)
@@ -90,6 +109,31 @@ class _Rewriting:
             )
         )
 
+    def _add_slices(self, cut: SliceCut, last: QuantNode) -> None:
+        """The layers of a segment slice by slice, and what joins them."""
+        inner = {self._layers[name].output for name in cut.ops}
+        for number, part in enumerate(cut.slices):
+            for node in (self._layers[name] for name in cut.ops):
+                name = slice_name(node.output, number)
+                whole = self.graph.tensors[node.output]
+                self._tensors[name] = replace(whole, name=name, shape=(1, part[1] - part[0], *whole.shape[2:]))
+                self._pieces[name] = StripPiece(node.output, *part, axis=1)
+                self._nodes.append(
+                    replace(
+                        _slice_of(node, part) if node.op.kind == "Conv" else node,
+                        name=slice_name(node.name, number),
+                        inputs=[slice_name(each, number) if each in inner else each for each in node.inputs],
+                        outputs=[name],
+                        source=list(node.source or [node.name]),
+                    )
+                )
+        names = [slice_name(last.output, number) for number in range(cut.count)]
+        kind = self.graph.type(last.output)
+        form, clamp = (Real(), None) if kind.is_float else (Moved(), (kind.qmin, kind.qmax))
+        self._nodes.append(
+            QuantNode(last.name, make_operator("Concat"), names, [last.output], form, clamp=clamp, location=last.location)
+        )
+
     def _piece(self, tensor: str, strip: dict[str, Columns], number: int, read: Columns) -> str:
         """The tensor that holds the columns `read` of `tensor`, no others."""
         begin, end = strip.get(tensor, (0, width(self.graph.shape(tensor))))
@@ -109,3 +153,11 @@ class _Rewriting:
         first, stop = columns
         self._tensors[name] = replace(whole, name=name, shape=(*whole.shape[:3], stop - first))
         self._pieces[name] = StripPiece(whole.name, first, stop)
+
+
+def _slice_of(node: QuantNode, part: Channels) -> QuantNode:
+    """A convolution that makes some channels of its output."""
+    first, stop = part
+    constants = {role: values[first:stop] for role, values in node.params.items()}
+    form = Real(constants) if isinstance(node.form, Real) else Weighted(**constants)
+    return replace(node, form=form, rescale=node.rescale and node.rescale.part(first, stop))
