@@ -47,15 +47,18 @@ class StreamPlanner:
         return packing.plan(self.name, relax(packing, placement))
 
     def _packed(self, buffers: Buffers) -> tuple[_StreamPacking, Placement]:
-        """The best placement found: with strips, that of strips that are all alike, which is found far quicker, and where this is not at
-        its bound, or `search` is to go on, that of strips that may differ."""
-        found: list[tuple[_StreamPacking, Placement]] = []
+        """The best placement found: with strips, that of strips that are all alike, which is found far quicker, or where it may be
+        smaller that of strips that may differ."""
+        best: tuple[_StreamPacking, Placement] | None = None
         for shared in (True, False) if any(isinstance(op.access, Joined) for op in buffers.problem.ops) else (False,):
             packing = _StreamPacking(buffers, self.stream_input, self.budget, self.pooled, shared)
-            found.append((packing, improve(packing)))
-            if self.search is None and found[-1][1].bytes <= packing.bound:
-                break
-        return min(found, key=lambda each: each[1].bytes)
+            if best is not None and packing.bound >= best[1].bytes:
+                continue
+            placement = improve(packing)
+            if best is None or placement.bytes < best[1].bytes:
+                best = packing, placement
+        assert best is not None
+        return best
 
 
 class PooledPlanner:
