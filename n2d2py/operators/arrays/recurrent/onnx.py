@@ -83,6 +83,10 @@ class _Sequence:
         return np.zeros(shape, np.float32) if values is None else values.reshape(shape)
 
     def _initial(self, index: int) -> np.ndarray:
+        if self.a.has(index) and not self.a.node.is_constant(index):
+            raise Unsupported(
+                "its initial states come from outside of it", "states are not kept between calls: export it for whole windows"
+            )
         return self._optional(index, "initial states", (len(self.reversed), self.hidden))
 
     def _refuse_lengths(self) -> None:
