@@ -154,12 +154,8 @@ def summary(comparisons: list[LayerComparison], bits: int, slack: float = 0.0) -
         return different
     if slack:
         same = sum(c.exact is True for c in run)
-        if same == len(run):
-            return f"{len(run)} layers: values identical to Python's, layer by layer"
-        return (
-            f"{len(run)} layers: values within {100 * slack:g} % of the range of Python's, layer by layer; "
-            f"{same} of them identical"
-        )
+        within = f"{len(run)} layers: values within {100 * slack:g} % of the range of Python's, layer by layer"
+        return f"{within}; {'all' if same == len(run) else same} of them identical"
     how = "identical to Python's" if bits > 0 else "equal to Python's within 1e-4 of the largest"
     missing = sum(c.missing > 0 for c in run)
     note = f"; {missing} of them without the lines that no layer reads" if missing else ""
