@@ -79,6 +79,16 @@ N2D2_INLINE typename Plane::Type* line(unsigned char* base, int y) {
     return reinterpret_cast<typename Plane::Type*>(base + lineOffset<Plane>(y));
 }
 
+// The distance of the places at(p) of the pixels of a tile, which say so by At::Step; 0: not always the same.
+template <class At, class Found = void>
+struct StepOf {
+    enum : long { value = 0 };
+};
+template <class At>
+struct StepOf<At, typename Exists<At::Step>::Type> {
+    enum : long { value = At::Step };
+};
+
 }  // namespace n2d2
 
 #endif  // N2D2_PLANE_HPP

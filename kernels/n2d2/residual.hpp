@@ -14,6 +14,7 @@
 
 #include "n2d2/isa.hpp"
 #include "n2d2/output.hpp"
+#include "n2d2/plane.hpp"
 
 namespace n2d2 {
 
@@ -81,11 +82,30 @@ struct ResidualSum {
     }
 };
 
+// An instruction set that takes 64 elements at a time has SixtyFour in its ResidualSum, and sixtyFour(own, out).
+template <class Sum, class Found = void>
+struct ManyResiduals {
+    enum : int { Step = 0 };
+    template <class Own, class Out>
+    static N2D2_INLINE void run(const Sum&, const Own*, Out*) {}
+};
+template <class Sum>
+struct ManyResiduals<Sum, typename Exists<Sum::SixtyFour>::Type> {
+    enum : int { Step = 64 };
+    template <class Own, class Out>
+    static N2D2_INLINE void run(const Sum& sum, const Own* own, Out* out) {
+        sum.sixtyFour(own, out);
+    }
+};
+
 template <int Count, class Sum, class Own, class Out>
 N2D2_INLINE void addResidual(const Sum& sum, const Own* own, Out* out) {
+    constexpr int step = ManyResiduals<Sum>::Step, many = step > 0 ? Count / (step > 0 ? step : 1) * step : 0;
     constexpr int whole = Count / 16 * 16, rest = Count - whole;
+    for (int i = 0; i < many; i += 64)
+        ManyResiduals<Sum>::run(sum, own + i, out + i);
     N2D2_UNROLL
-    for (int i = 0; i < whole; i += 16)
+    for (int i = many; i < whole; i += 16)
         sum.template sixteen<16>(own + i, out + i);
     if (rest > 0)
         sum.template sixteen<(rest > 0 ? rest : 16)>(own + whole, out + whole);
@@ -115,6 +135,7 @@ struct TileEnd<Epilogue, Pixels, Count, true> {
 
     // Where a machine stores output `output` of a pixel: it adds that number, so places are addresses, which may lie before the buffer.
     struct Beside {
+        enum : long { Step = TileEnd::Step };
         Out* made;
         int output;
         N2D2_INLINE Out* operator()(int p) const {
@@ -128,6 +149,10 @@ struct TileEnd<Epilogue, Pixels, Count, true> {
         const Beside beside = {made, output};
         Runner::template run<Tile>(x, weights, bias, output, beside);
         const ResidualSum<Epilogue, Native> sum;
+        if (StepOf<At>::value == Count && int(Step) == Count) {  // the pixels follow each other
+            addResidual<Pixels * Count>(sum, made, at(0) + output);
+            return;
+        }
         for (int p = 0; p < Pixels; ++p)
             addResidual<Count>(sum, made + p * Step, at(p) + output);
     }

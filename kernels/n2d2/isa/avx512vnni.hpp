@@ -31,11 +31,10 @@ struct Depthwise<Cfg, Native> : avx512::Depthwise<Cfg> {};
 
 #if defined(N2D2_BIND_RESIDUAL)
 #undef N2D2_BIND_RESIDUAL
-#include "n2d2/x86/avx512.hpp"
-#include "n2d2/x86/vector_residual.hpp"
+#include "n2d2/x86/avx512_residual.hpp"
 namespace n2d2 {
 template <class Epilogue>
-struct ResidualSum<Epilogue, Native> : VectorResidual<avx512::Vec, Epilogue> {};
+struct ResidualSum<Epilogue, Native> : avx512::Residual<Epilogue> {};
 }  // namespace n2d2
 #endif
 

@@ -111,7 +111,9 @@ struct PanelTiles {
         return line<Output>(out, y + p / OW) + p % OW * Output::Stride;
     }
 
+    // Step: the distance of two pixels, 0 where it is not always the same.
     struct At {
+        enum : long { Step = FlatOut || Streamed ? long(Output::Stride) : 0L };
         unsigned char* out;
         int y;
         int first;

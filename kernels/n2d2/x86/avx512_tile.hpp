@@ -8,6 +8,7 @@
 #ifndef N2D2_X86_AVX512_TILE_HPP
 #define N2D2_X86_AVX512_TILE_HPP
 
+#include "n2d2/plane.hpp"
 #include "n2d2/x86/avx512.hpp"
 
 namespace n2d2 {
@@ -89,20 +90,42 @@ struct Tile {
             _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 16 * n), part);
     }
 
-    // Rescales and stores the outputs from `output` on; at(p) is where pixel p begins. Bytes are packed four vectors at
-    // a time.
+    // Where the pixels of a tile begin, in registers, whatever is stored.
+    template <class At, long Step = StepOf<At>::value>
+    struct Places {
+        Out* const first;
+        N2D2_INLINE explicit Places(const At& at) : first(at(0)) {}
+        N2D2_INLINE Out* operator()(int p) const { return first + p * Step; }
+    };
     template <class At>
-    static N2D2_INLINE void finish(const __m512i (&sums)[Pixels][Panels], int output, const At& at) {
+    struct Places<At, 0> : At {
+        N2D2_INLINE explicit Places(const At& at) : At(at) {}
+    };
+
+    // Rescales and stores the outputs from `output` on; places(p) is where pixel p begins. Bytes are packed four vectors at
+    // a time, and stored so where pixels follow each other.
+    template <class At>
+    static N2D2_INLINE void finish(const __m512i (&sums)[Pixels][Panels], int output, const At& places) {
+        const Places<At> at(places);
         constexpr int vectors = Pixels * Panels;
+        constexpr bool run = StepOf<At>::value == 16 * Panels && LastOutputs == 16;
+        constexpr bool halves = StepOf<At>::value == 8 && Panels == 1 && LastOutputs == 8;
         N2D2_UNROLL
         for (int i = 0; i < (Bytes ? vectors / 4 * 4 : 0); i += 4) {
             __m512i four[4];
             N2D2_UNROLL
             for (int j = 0; j < 4; ++j)
                 four[j] = rescaled(sums, (i + j) / Panels, (i + j) % Panels, output);
+            if (halves) {
+                const __m512i order = _mm512_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7, 0, 4, 1, 5, 2, 6, 3, 7);
+                const __m512i mixed = Epilogue16<Epilogue>::clampBytes(packed<Out>(four[0], four[1], four[2], four[3]));
+                _mm256_storeu_si256(reinterpret_cast<__m256i*>(at(i) + output),
+                                    _mm512_castsi512_si256(_mm512_permutexvar_epi32(order, mixed)));
+                continue;
+            }
             const __m512i bytes = Epilogue16<Epilogue>::clampBytes(packedInOrder<Out>(four[0], four[1], four[2], four[3]));
-            if (Panels == 4 && LastOutputs == 16) {
-                _mm512_storeu_si512(at(i / Panels) + output, bytes);
+            if (run || (Panels == 4 && LastOutputs == 16)) {
+                _mm512_storeu_si512(at(i / Panels) + i % Panels * 16 + output, bytes);
                 continue;
             }
             storePart<0>(bytes, i % Panels, at(i / Panels) + output);
