@@ -100,7 +100,7 @@ def gains_of_rows(node: Node) -> Gains | None:
     if prod(shape) not in (1, (shape or (1,))[-1]):
         return None
     width = (node.op.dims or (1,))[-1]
-    return Gains(*(np.broadcast_to(values, (width,)) for values in (gain, shift)))
+    return Gains(np.broadcast_to(gain, (width,)), np.broadcast_to(shift, (width,)))
 
 
 def gains_of_channels(node: Node) -> Gains | None:
