@@ -12,6 +12,7 @@ from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.graph.inputs import split_inputs
+from n2d2py.operators.convert import Convert
 from n2d2py.quant.compare import Accumulator, LayerComparison
 from n2d2py.quant.isolation import isolated
 from n2d2py.quant.simulator import quantize_inputs, run_node, simulate
@@ -112,6 +113,7 @@ def _by_layer(
         name: quantized.type(name).quantize(values.reshape(len(values), *quantized.shape(name)[1:]))
         for name, values in layers.items()
     }
+    found.update(_held(quantized, found))
     values = dict(zip(quantized.inputs, inputs, strict=True))
     expected: dict[str, np.ndarray] = {}
     for node in quantized.nodes:
@@ -119,6 +121,17 @@ def _by_layer(
             expected[name] = result
             values[name] = found.get(name, result)
     return found, expected
+
+
+def _held(graph: QuantGraph, found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Real numbers made of integers, by tensor, within the range of these integers: some targets take -128 for what is cut at -127."""
+    held: dict[str, np.ndarray] = {}
+    for node in graph.nodes:
+        if isinstance(node.op, Convert) and node.op.to_float and node.output in found:
+            kind = graph.type(node.inputs[0])
+            ends = kind.dequantize(np.array([kind.qmin, kind.qmax]))
+            held[node.output] = np.clip(found[node.output], *ends).astype(found[node.output].dtype)
+    return held
 
 
 def _widened(graph: QuantGraph, merged: set[str]) -> QuantGraph:

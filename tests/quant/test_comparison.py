@@ -10,9 +10,18 @@ from support.branched_networks import data, network, quantized
 
 from n2d2py.arithmetic import NumType
 from n2d2py.data.stimuli import Stimuli
+from n2d2py.graph import Graph, Node
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.functions import FUNCTIONS, Clip
+from n2d2py.operators.softmax import Softmax
+from n2d2py.quant.calibration import quantize
 from n2d2py.quant.compare import Accumulator, first_difference
+from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.level_counts import LevelCounts
+from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
+from n2d2py.quant.simulator import simulate
+from n2d2py.quant.statistics import collect
 from n2d2py.quant.worst import stimulus_picture
 from n2d2py.stages.compare import compare_stage
 
@@ -189,3 +198,32 @@ def test_which_stimuli_are_pictures(shape, shown):
     if found is not None:
         assert found.dtype == np.uint8 and (found.min(), found.max()) == (0, 255)
         assert stimulus_picture(np.ones(shape)).max() == 0
+
+
+@pytest.mark.parametrize("beyond, differs", [(-128, False), (-126, True)])
+def test_real_numbers_of_a_target_are_held_within_the_integers_that_they_are_made_of(beyond, differs):
+    """Runtimes cut at -128 where the tool cuts at -127; another step is a difference."""
+    graph = Graph("cut")
+    graph.add_input("x", (1, 2, 4, 4))
+    graph.add(Node("a", Activation(FUNCTIONS["Tanh"]()), ["x"], ["a"]))
+    graph.add(Node("s", Softmax(), ["a"], ["s"]))
+    graph.add(Node("b", Activation(Clip(0.25)), ["s"], ["b"]))
+    graph.outputs = ["b"]
+    graph = insert_conversions(graph)
+    x = np.linspace(-4, 4, 10 * 32, dtype=np.float32).reshape(10, 2, 4, 4)
+    typed, _ = quantize(graph, collect(graph, [x]).histograms, QuantOptions(unsigned=False, equalize=False, output_bits=8))
+
+    class Target:
+        """Python's values, but for the real numbers of the least integers of the function."""
+
+        def layers(self, *inputs: np.ndarray) -> dict[str, np.ndarray]:
+            stored = simulate(typed, list(inputs), keep=True)
+            real = {node.output: typed.type(node.output).dequantize(stored[node.output]) for node in typed.nodes}
+            kind = typed.type("a")
+            assert stored["a"].min() == kind.qmin == -127
+            real["a_float"] = np.where(stored["a"] == kind.qmin, np.float32(beyond * kind.scale), real["a_float"])
+            return real
+
+    given = Stimuli([f"s{k}" for k in range(10)], np.full(10, -1), x.shape[1:], lambda position: x[position])
+    found = {c.layer: c for c in compare_stage(graph, typed, given, Target(), slack=1 / 170).layers}
+    assert (found["a_float"].difference is not None) == differs
