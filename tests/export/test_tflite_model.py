@@ -32,6 +32,7 @@ from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
+from n2d2py.operators.depth_to_space import DepthToSpace, SpaceToDepth
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import FUNCTIONS, Clip, Elu, Gelu, HardSwish, LeakyRectifier, Tanh
@@ -77,6 +78,17 @@ def _six() -> Graph:
     return graph
 
 
+def _scaled(op, channels: int, *sizes: int) -> Graph:
+    """x - op with weights of these sizes - gain and shift of each channel - y."""
+    graph, rng = Graph("scaled"), np.random.default_rng(4)
+    graph.add_input("x", (1, 2, 8, 8))
+    graph.add(Node("first", op, ["x"], ["first"], real_params(rng, *sizes) if sizes else {}))
+    graph.add(Node("y", Affine(), ["first"], ["y"], real_params(rng, channels), Clip(0.0)))
+    graph.outputs = ["y"]
+    graph.verify()
+    return graph
+
+
 NETWORKS = {
     "conv": lambda: single(Conv(pads=(1, 1, 1, 1)), params=(8, 2, 3, 3), activation=Clip(0.0)),
     "padded": lambda: single(Conv(stride=(2, 2), pads=(1, 1, 1, 1)), params=(8, 2, 3, 3)),
@@ -87,6 +99,12 @@ NETWORKS = {
     "grouped": lambda: single(Conv(groups=2), 4, (6, 2, 3, 3)),
     "fc": lambda: single(Fc(), params=(10, 128)),
     "affine": lambda: single(Affine(), 4, (4,)),
+    "scaled vector": lambda: _scaled(Fc(), 10, 10, 128),
+    "scaled lines": lambda: _scaled(Reshape((2, 64)), 2),
+    "to space": lambda: single(DepthToSpace(2), 8),
+    "to space, channels first": lambda: single(DepthToSpace(2, True), 8),
+    "to depth": lambda: single(SpaceToDepth(2), 4),
+    "to depth, channels first": lambda: single(SpaceToDepth(2, True), 4),
     "max": lambda: single(Pool("Max", (3, 3), (2, 2), (1, 1, 0, 0)), 4),
     "mean": lambda: single(Pool("Average", (2, 2), (2, 2)), 4),
     "framed mean": lambda: single(Pool("Average", (3, 3), (2, 2), (1, 1, 1, 1)), 4),
@@ -253,7 +271,6 @@ REAL_NETWORKS = {
     "elu": lambda: single(Activation(Elu()), 4),
     "exp": lambda: single(Activation(FUNCTIONS["Exp"]()), 4),
     "abs": lambda: single(Activation(FUNCTIONS["Abs"]()), 4),
-    "scaled vector": lambda: _scaled_vector(),
     **{
         name: lambda name=name: _rows(ArrayMap(name, (8, 16), ((8, 16),)))
         for name in ("Neg", "Floor", "Round", "Sin", "Sigmoid")
@@ -266,13 +283,6 @@ REAL_NETWORKS = {
     "logarithms": lambda: _rows(ArraySoftmax(8, 16, 1, log=True)),
     "difference": lambda: binary(ElemWise("Sum", (-1.0, 1.0))),
 }
-
-
-def _scaled_vector() -> Graph:
-    graph = single(Fc(), params=(10, 128))
-    graph.add(Node("z", Affine(), ["y"], ["z"], real_params(np.random.default_rng(4), 10), Clip(0.0)))
-    graph.outputs = ["z"]
-    return graph
 
 
 @pytest.mark.parametrize("network", REAL_NETWORKS)

@@ -17,7 +17,15 @@ SIGNATURE = "serving_default"
 Grid = tuple[np.ndarray | np.float32, int] | None
 """Scale and zero point of int8; None for real numbers."""
 
-_VERSIONS = {"CONV_2D": 3, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 4, "RESHAPE": 1, "TRANSPOSE_CONV": 3, "HARD_SWISH": 1}
+_VERSIONS = {
+    "CONV_2D": 3,
+    "DEPTHWISE_CONV_2D": 3,
+    "DEPTH_TO_SPACE": 1,
+    "FULLY_CONNECTED": 4,
+    "RESHAPE": 1,
+    "TRANSPOSE_CONV": 3,
+    "HARD_SWISH": 1,
+}
 """The version of an operator that has integers of 8 bits and scales by channel (op_version.cc of LiteRT); of others: 2."""
 _REAL_VERSIONS = {"TRANSPOSE_CONV": 3, "GATHER": 2, "STRIDED_SLICE": 2}
 """The version of an operator that has real numbers, and here a bias; of others: 1."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import prod
 
 import numpy as np
 
 from n2d2py.exports.tflite import arrays
-from n2d2py.exports.tflite.file import PROBABILITIES, SIGNED_UNITS
+from n2d2py.exports.tflite.file import PROBABILITIES, SIGNED_UNITS, Grid
 from n2d2py.exports.tflite.writer import Layers, NoTfliteForm, channels_last, fused_name
 from n2d2py.graph import QuantNode
+from n2d2py.graph.shapes import Shape
 from n2d2py.operators.functions import FUNCTIONS, Clip, Elu, Gelu, GeluTanh, HardSwish, LeakyRectifier, Tanh
 
 Lowering = Callable[[Layers, QuantNode], None]
@@ -78,7 +80,7 @@ def _fc(layers: Layers, node: QuantNode) -> None:
 
 
 def _affine(layers: Layers, node: QuantNode) -> None:
-    """A product and a sum with constants; of integers a depthwise convolution of 1x1, of images."""
+    """A product and a sum with constants; of integers a depthwise convolution of 1x1, others as images of one line."""
     shape = layers.graph.shape(node.inputs[0])
     if node.output in layers.real:
         middle = layers.added(f"{node.output}/product", shape, None)
@@ -91,17 +93,39 @@ def _affine(layers: Layers, node: QuantNode) -> None:
         activation = layers.activation(node)
         layers.file.operator("ADD", constants, layers.declare(node.output), "AddOptions", fusedActivationFunction=activation)
         return
-    if len(shape) != 4:
-        raise NoTfliteForm("it scales the elements of a vector")
-    constants = layers.weighted(node, lambda weights: weights.reshape(1, 1, 1, -1), 3)
-    _depthwise(layers, node, layers.index[node.inputs[0]], constants, (1, 1))
+    constants, index = layers.weighted(node, lambda weights: weights.reshape(1, 1, 1, -1), 3), layers.index[node.inputs[0]]
+    if len(shape) == 4:
+        _depthwise(layers, node, index, constants, (1, 1))
+        return
+    lines, grid, before, name = (
+        (1, shape[1], prod(shape[2:])),
+        layers.grid(node.output),
+        layers.grid(node.inputs[0]),
+        node.output,
+    )
+    pixels = (1, lines[2], lines[1])
+    if lines[2] > 1:
+        index = arrays.turned(
+            layers, f"{name}/pixels", arrays.shaped(layers, f"{name}/lines", index, lines, before), lines, (0, 2, 1), before
+        )
+    image = arrays.shaped(layers, f"{name}/image", index, (1, *pixels), before)
+    made = layers.ordered(f"{name}/scaled", (1, *pixels), grid)
+    _depthwise(layers, node, image, constants, (1, 1), made)
+    if lines[2] > 1:
+        made = arrays.turned(
+            layers, f"{name}/back", arrays.shaped(layers, f"{name}/rows", made, pixels, grid), pixels, (0, 2, 1), grid
+        )
+    arrays.flat(layers, node, made, grid)
 
 
-def _depthwise(layers: Layers, node: QuantNode, index: int, constants: list[int], stride: tuple[int, int]) -> None:
+def _depthwise(
+    layers: Layers, node: QuantNode, index: int, constants: list[int], stride: tuple[int, int], made: int | None = None
+) -> None:
+    """The result is the tensor `made`, or else the output of the layer."""
     layers.file.operator(
         "DEPTHWISE_CONV_2D",
         [index, *constants],
-        layers.declare(node.output),
+        layers.declare(node.output) if made is None else made,
         "DepthwiseConv2DOptions",
         depthMultiplier=1,
         padding=layers.file.schema.Padding.VALID,
@@ -370,6 +394,38 @@ def _select(layers: Layers, node: QuantNode) -> None:
     return layers.finish(node, index, grid)
 
 
+def _taken_channels(layers: Layers, name: str, index: int, shape: Shape, channels: np.ndarray, grid: Grid) -> int:
+    """An image of `shape` with its channels in another order."""
+    made = layers.added(name, shape, grid)
+    wanted = layers.file.constant(f"{name}/positions", channels)
+    layers.file.operator("GATHER", [index, wanted], made, "GatherOptions", axis=3)
+    return made
+
+
+def _depth_to_space(layers: Layers, node: QuantNode) -> None:
+    """Of TFLite's order of channels, which others are brought into."""
+    (index,), grid, area = layers.sources(node), layers.grid(node.inputs[0]), node.op.block**2
+    before, after = layers.graph.shape(node.inputs[0]), layers.graph.shape(node.output)
+    if node.op.channels_first:
+        channels = np.arange(before[1]).reshape(-1, area).T.reshape(-1)
+        index = _taken_channels(layers, f"{node.output}/channels", index, before, channels, grid)
+    made = layers.added(node.output, after, grid)
+    layers.file.operator("DEPTH_TO_SPACE", [index], made, "DepthToSpaceOptions", blockSize=node.op.block)
+    layers.finish(node, made, grid)
+
+
+def _space_to_depth(layers: Layers, node: QuantNode) -> None:
+    """Of TFLite's order of channels, which is brought into another."""
+    (index,), grid, area = layers.sources(node), layers.grid(node.inputs[0]), node.op.block**2
+    after = layers.graph.shape(node.output)
+    made = layers.added(f"{node.output}/depth" if node.op.channels_first else node.output, after, grid)
+    layers.file.operator("SPACE_TO_DEPTH", [index], made, "SpaceToDepthOptions", blockSize=node.op.block)
+    if node.op.channels_first:
+        channels = np.arange(after[1]).reshape(area, -1).T.reshape(-1)
+        made = _taken_channels(layers, node.output, made, after, channels, grid)
+    layers.finish(node, made, grid)
+
+
 def _step(positions: np.ndarray) -> int:
     """The distance of evenly spaced rising positions; 0 for others."""
     steps = set(np.diff(positions).tolist())
@@ -409,6 +465,7 @@ LOWERINGS: dict[str, Lowering] = {
     "Conv": _conv,
     "Convert": _same,
     "Deconv": _deconv,
+    "DepthToSpace": _depth_to_space,
     "ElemWise": _elemwise,
     "Fc": _fc,
     "FromChannelsLast": arrays.rows_view,
@@ -419,6 +476,7 @@ LOWERINGS: dict[str, Lowering] = {
     "Reshape": _reshape,
     "Resize": _resize,
     "Softmax": _softmax,
+    "SpaceToDepth": _space_to_depth,
     "ToChannelsLast": arrays.rows_view,
     "Transpose": _transpose,
 }
