@@ -251,6 +251,7 @@ def test_what_tflite_lacks_is_listed_all_at_once():
     graph, stimuli = single(LRN(3), 4), branched_networks.data(8)
     graph.outputs = ["z"]
     graph.add(Node("z", ElemWise("Sum", shifts=(1.0,)), ["y"], ["z"]))
+    graph = insert_conversions(graph)
     typed = quantize(graph, collect(graph, [stimuli]).histograms, QuantOptions(), {"x": (-1.0, 1.0)}, [stimuli])[0]
     with pytest.raises(ErrorList) as caught:
         find_target("TFLite").prepare(ExportRequest(typed)).check()
