@@ -168,12 +168,34 @@ def array_concat(layers: Layers, node: QuantNode) -> None:
 
 
 def array_index_select(layers: Layers, node: QuantNode) -> None:
-    """Chosen elements."""
-    (index,), grid = layers.sources(node), layers.grid(node.inputs[0])
+    """Chosen elements; those that are filled are taken from a line of the fill value behind the others."""
+    (index,), grid, size = layers.sources(node), layers.grid(node.inputs[0]), node.op.size
     taken, filled = node.op.positions()
-    if filled.any():
-        raise NoTfliteForm("it fills elements with a constant")
-    flat(layers, node, gathered(layers, node.name, index, node.op.size, taken, grid), grid)
+    if not filled.any():
+        flat(layers, node, gathered(layers, node.name, index, size, taken, grid), grid)
+        return
+    begins = filled & ~np.concatenate([[False], filled[:-1]])
+    within = np.arange(len(taken)) - np.maximum.accumulate(np.where(begins, np.arange(len(taken)), 0))
+    line = _line(np.where(filled, size + within, taken), size)
+    rows = shaped(layers, f"{node.name}/lines", index, (size // line, line), grid)
+    parts = [rows, _constant_line(layers, node, line, grid)]
+    joined = layers.ordered(f"{node.name}/and_fill", (size // line + 1, line), grid)
+    none = layers.file.schema.ActivationFunctionType.NONE
+    layers.file.operator("CONCATENATION", parts, joined, "ConcatenationOptions", axis=0, fusedActivationFunction=none)
+    wanted = layers.file.constant(f"{node.name}/positions", np.where(filled, size, taken).reshape(-1, line)[:, 0] // line)
+    found = layers.ordered(f"{node.name}/taken", (len(taken) // line, line), grid)
+    layers.file.operator("GATHER", [joined, wanted], found, "GatherOptions", axis=0)
+    flat(layers, node, found, grid)
+
+
+def _constant_line(layers: Layers, node: QuantNode, length: int, grid: Grid) -> int:
+    """The fill value, `length` times."""
+    kind, name = layers.graph.type(node.inputs[0]), f"{node.name}/fill"
+    value = node.op.stored_fill(kind)
+    if grid is None:
+        return layers.numbers(name, np.full((1, length), value, np.float32))
+    stored = np.full((1, length), int(value) - (0 if kind.signed else 128), np.int8)
+    return layers.file.tensor(name, (1, length), np.int8, grid, stored)
 
 
 def array_matmul(layers: Layers, node: QuantNode) -> None:
