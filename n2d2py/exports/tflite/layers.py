@@ -25,7 +25,7 @@ def write_layer(layers: Layers, node: QuantNode) -> None:
         NoTfliteForm: for one that TFLite cannot express.
     """
     if node.op.kind not in LOWERINGS:
-        raise NoTfliteForm(f"{node.op.kind} has no form here")
+        raise NoTfliteForm(f"{node.op.kind}")
     ends = [*node.inputs, *node.outputs]
     wrong = [
         name for name in ends if name not in layers.real and not layers.graph.type(name).is_float and not layers.int8(name)
