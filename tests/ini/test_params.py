@@ -23,6 +23,7 @@ DEFAULTS = {
     "MemoryMode": "auto",
     "MemoryBudget": -1,
     "MaxExtraMacs": 0.0,
+    "PackActivations": False,
     "StreamInput": False,
     "OpenMP": True,
     "Namespace": "",
