@@ -13,6 +13,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.graph.inputs import split_inputs
 from n2d2py.operators.convert import Convert
+from n2d2py.operators.elemwise import ElemWise
 from n2d2py.quant.compare import Accumulator, LayerComparison
 from n2d2py.quant.isolation import isolated
 from n2d2py.quant.simulator import quantize_inputs, run_node, simulate
@@ -67,13 +68,15 @@ def compare_stage(
             else {}
         )
         if slack and compiled is not None:
-            found, stored = _by_layer(quantized, inputs, compiled.layers(*inputs))
+            given = compiled.layers(*inputs)
+            found, stored = _by_layer(quantized, inputs, given)
+            roundings = _roundings(quantized, given, found)
             for accumulator in accumulators:
                 accumulator.add(
                     real[accumulator.tensor],
                     stored[accumulator.tensor],
                     found.get(accumulator.tensor),
-                    slack,
+                    slack + roundings.get(accumulator.tensor, 0.0),
                     alone.get(accumulator.tensor),
                 )
             continue
@@ -132,6 +135,27 @@ def _held(graph: QuantGraph, found: dict[str, np.ndarray]) -> dict[str, np.ndarr
             ends = kind.dequantize(np.array([kind.qmin, kind.qmax]))
             held[node.output] = np.clip(found[node.output], *ends).astype(found[node.output].dtype)
     return held
+
+
+def _roundings(graph: QuantGraph, layers: dict[str, np.ndarray], found: dict[str, np.ndarray]) -> dict[str, float]:
+    """By the result of each sum, the share of its range that the rounding of its inputs makes: a target may add what it never rounded.
+
+    Numbers of like size that are subtracted leave a small difference, of which half a step of the inputs is much.
+    """
+    lost: dict[str, float] = {}
+    for name, values in layers.items():
+        kind = graph.type(name)
+        if not (kind.is_float or kind.plain):
+            away = np.abs(values.reshape(found[name].shape) - kind.dequantize(found[name]))
+            lost[name] = float(np.minimum(away, kind.scale / 2).max(initial=0.0))
+    shares: dict[str, float] = {}
+    for node in graph.nodes:
+        kind = graph.type(node.output)
+        if isinstance(node.op, ElemWise) and node.op.operation == "Sum" and not (kind.is_float or kind.plain):
+            weights, _ = node.op.coefficients(len(node.inputs))
+            total = sum(abs(weight) * lost.get(name, 0.0) for weight, name in zip(weights, node.inputs, strict=True))
+            shares[node.output] = total / (kind.scale * (kind.qmax - kind.qmin))
+    return shares
 
 
 def _widened(graph: QuantGraph, merged: set[str]) -> QuantGraph:

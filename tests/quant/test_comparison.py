@@ -12,6 +12,8 @@ from n2d2py.arithmetic import NumType
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import FUNCTIONS, Clip
 from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.calibration import quantize
@@ -23,6 +25,7 @@ from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.simulator import simulate
 from n2d2py.quant.statistics import collect
 from n2d2py.quant.worst import stimulus_picture
+from n2d2py.reference.engine import FloatEngine
 from n2d2py.stages.compare import compare_stage
 
 
@@ -227,3 +230,28 @@ def test_real_numbers_of_a_target_are_held_within_the_integers_that_they_are_mad
     given = Stimuli([f"s{k}" for k in range(10)], np.full(10, -1), x.shape[1:], lambda position: x[position])
     found = {c.layer: c for c in compare_stage(graph, typed, given, Target(), slack=1 / 170).layers}
     assert (found["a_float"].difference is not None) == differs
+
+
+@pytest.mark.parametrize("error, differs", [(0.0, False), (1.0, True)])
+def test_a_difference_of_numbers_that_a_target_never_rounds(error, differs):
+    """`error`: steps of the inputs by which the target's difference is wrong; half a step is many of the result."""
+    graph = Graph("difference")
+    graph.add_input("x", (1, 2, 4, 4))
+    graph.add(Node("a", Affine(), ["x"], ["a"], {"weights": np.full(2, 1.01, np.float32), "bias": np.zeros(2, np.float32)}))
+    graph.add(Node("b", Affine(), ["x"], ["b"], {"weights": np.full(2, 0.99, np.float32), "bias": np.zeros(2, np.float32)}))
+    graph.add(Node("y", ElemWise("Sum", (1.0, -1.0)), ["a", "b"], ["y"]))
+    graph.outputs = ["y"]
+    x = np.linspace(-4, 4, 10 * 32, dtype=np.float32).reshape(10, 2, 4, 4)
+    typed, _ = quantize(graph, collect(graph, [x]).histograms, QuantOptions(equalize=False, output_bits=8))
+    assert typed.type("a").scale > 20 * typed.type("y").scale
+
+    class Target:
+        """Real numbers that are rounded nowhere."""
+
+        def layers(self, *inputs: np.ndarray) -> dict[str, np.ndarray]:
+            real = FloatEngine(graph, taps=["a", "b", "y"]).run(typed.type("x").dequantize(inputs[0]).astype(np.float32))
+            return {**real, "y": real["y"] + np.float32(error * (typed.type("a").scale + typed.type("b").scale))}
+
+    given = Stimuli([f"s{k}" for k in range(10)], np.full(10, -1), x.shape[1:], lambda position: x[position])
+    found = {c.layer: c for c in compare_stage(graph, typed, given, Target(), slack=1.5 / 255).layers}
+    assert [found[name].difference is not None for name in ("a", "b", "y")] == [False, False, differs]
