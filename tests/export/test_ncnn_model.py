@@ -87,6 +87,8 @@ MOVED = {
     "swapped": lambda: single(Transpose((0, 3, 1, 2)), 4),
     "mirrored": lambda: single(Transpose((0, 1, 3, 2)), 4),
     "slice": lambda: single(IndexSelect(((1, 2), None, (3, 4, 5, 6))), 4),
+    "shuffle of two": lambda: single(IndexSelect(((0, 3, 1, 4, 2, 5), None, None)), 6),
+    "shuffle of three": lambda: single(IndexSelect(((0, 2, 4, 1, 3, 5), None, None)), 6),
     "shuffled": lambda: single(DepthToSpace(2), 8),
     "shuffled by channel": lambda: single(DepthToSpace(2, True), 8),
     "itself": lambda: single(Identity(), 4),

@@ -48,6 +48,7 @@ TYPES = {
     "Permute": 47,
     "Interp": 50,
     "DeconvolutionDepthWise": 51,
+    "ShuffleChannel": 52,
     "Clip": 54,
     "HardSigmoid": 65,
     "SELU": 66,

@@ -443,12 +443,22 @@ def _transpose(layers: NcnnLayers, node: QuantNode) -> None:
 
 
 def _select(layers: NcnnLayers, node: QuantNode) -> None:
-    """A range of each axis."""
+    """A range of each axis, or a shuffle of channels."""
     axes = [(axis, taken) for axis, taken in enumerate(node.op.indices) if taken is not None]
+    if len(axes) == 1 and (groups := _shuffled_groups(node.op.indices[0], layers.graph.shape(node.inputs[0])[1])):
+        return layers.emit(node, "ShuffleChannel", {0: groups})
     if any(tuple(taken) != tuple(range(taken[0], taken[0] + len(taken))) for _, taken in axes):
         raise NoNcnnForm("it takes positions that do not follow each other")
     begins, ends = [taken[0] for _, taken in axes], [taken[-1] + 1 for _, taken in axes]
     layers.chain(node, [("Crop", {9: begins, 10: ends, 11: [axis for axis, _ in axes]}, ())] if axes else [])
+
+
+def _shuffled_groups(taken: tuple[int, ...] | None, channels: int) -> int:
+    """Of how many groups of all `channels` a shuffle takes one after the other; 0 for other positions."""
+    if taken is None or len(taken) != channels:
+        return 0
+    groups = [count for count in range(2, channels) if channels % count == 0]
+    return next((g for g in groups if np.array_equal(taken, np.arange(channels).reshape(g, -1).T.reshape(-1))), 0)
 
 
 def _shuffle(layers: NcnnLayers, node: QuantNode) -> None:
