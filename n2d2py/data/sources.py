@@ -202,7 +202,7 @@ def _array(given: GivenData, shape: tuple[int, ...], how: Preprocessing) -> Stim
         raise N2D2Error("E417", f"-{pictures[0]} is for pictures, {path} holds an array", remedy="leave it out")
     if how.layout == "nhwc" and x.ndim == 4:
         x = x.transpose(0, 3, 1, 2)
-    if x.ndim == 3 and shape[:1] == (1,):
+    if shape[:1] == (1,) and x.shape[1:] == shape[1:]:  # one channel has no axis of its own
         x = x[:, None]
     if x.shape[1:] != shape:
         raise _misfit(path, x.shape, shape)

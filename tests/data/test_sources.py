@@ -52,11 +52,6 @@ def test_arrays(tmp_path, save, dtype, expected):
     assert stimuli.labels.tolist() == ([-1, -1] if save == "npy" else [4, 2])
 
 
-def test_gray_arrays_without_axis_of_channels(tmp_path):
-    np.save(tmp_path / "d.npy", np.ones((2, 3, 4), np.float32))
-    assert _all(open_source(tmp_path / "d.npy", (1, 3, 4))).shape == (2, 1, 3, 4)
-
-
 @pytest.mark.parametrize(
     "x, shape, message",
     [
@@ -110,3 +105,20 @@ def test_a_changed_byte_of_an_archive_is_noticed(tmp_path, save):
             open_source(tmp_path / "bad.npz", (3, 5, 4))
         content[place] ^= 1
     np.testing.assert_array_equal(open_source(tmp_path / "x.npz", (3, 5, 4))[7], x[7])
+
+
+@pytest.mark.parametrize(
+    "held, shape",
+    [
+        ((3, 1, 8), (1, 8)),  # sound of one channel
+        ((3, 8), (1, 8)),
+        ((3, 1, 4, 5), (1, 4, 5)),
+        ((3, 4, 5), (1, 4, 5)),
+        ((3, 1), (1,)),
+        ((3, 2, 8), (2, 8)),
+    ],
+)
+def test_one_channel_may_have_no_axis(tmp_path, held, shape):
+    x = np.random.default_rng(0).normal(size=held).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    np.testing.assert_array_equal(_all(open_source(tmp_path / "x.npy", shape)), x.reshape(3, *shape))
