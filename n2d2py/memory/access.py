@@ -345,8 +345,19 @@ def pointwise(node: QuantNode, graph: QuantGraph) -> Access:
     return Pointwise()
 
 
+def _is_input(graph: QuantGraph, tensor: str) -> bool:
+    """Whether a tensor is an input of the network, or one in another shape."""
+    producer = next((node for node in graph.nodes if tensor in node.outputs), None)
+    if producer is None:
+        return tensor in graph.inputs
+    return producer.op.kind in ("Reshape", "Identity", "Dropout") and _is_input(graph, producer.inputs[0])
+
+
 def same_order(node: QuantNode, graph: QuantGraph) -> Access:
-    """A view where the elements keep their order in HWC memory, else a copy."""
+    """A view where the elements keep their order in HWC memory, else a copy; a copy from an input of the network to an output, which
+    are of the caller."""
+    if node.output in graph.outputs and _is_input(graph, node.inputs[0]):
+        return Whole()
     shapes = [graph.shape(name) for name in (node.inputs[0], node.output)]
     first, second = ((channels(s), height(s), width(s)) for s in shapes)
     kept = first == second or all(channels(s) == 1 or height(s) * width(s) == 1 for s in shapes)
