@@ -146,7 +146,7 @@ def _stored_inputs(graph: QuantGraph, seed: int) -> list[np.ndarray]:
 def _last_softmaxes(graph: Graph, name: str) -> list[Node]:
     """The Softmax layers that a tensor has passed since anything else computed it, the last one first."""
     found, node = [], graph.producer(name)
-    while node is not None and (_is_softmax(node) or node.op.kind in ("Identity", "Reshape", "Dropout")):
+    while node is not None and (_is_softmax(node) or (node.op.moves_values and len(node.inputs) == 1)):
         found += [node] if _is_softmax(node) else []
         node = graph.producer(node.inputs[0])
     return found

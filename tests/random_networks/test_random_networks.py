@@ -68,7 +68,15 @@ _SAME = """<ir_version: 9, opset_import: ["" : 18]> same_model (float[N, 1, 12, 
 """
 FOUND = (  # networks that failed once
     Spec(
-        1, (1, 12, 1), (Layer("same", "ONNX", ("sp",), {}, _SAME),), ("-nbbits", "8"), {"IncludeInputInBuffer": "0"}
+        1,
+        (9, 8, 3),
+        (
+            Layer("softmax", "Softmax", ("sp",), {"NbOutputs": "3"}),
+            Layer("shape", "Reshape", ("softmax",), {"NbOutputs": "3", "Dims": "72 1 -1"}),
+        ),
+    ),  # a Softmax of rows in front of an output
+    Spec(
+        1, (12, 1, 1), (Layer("same", "ONNX", ("sp",), {}, _SAME),), ("-nbbits", "8"), {"IncludeInputInBuffer": "0"}
     ),  # an output that is the input, both of the caller
     Spec(
         1,
