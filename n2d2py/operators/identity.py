@@ -100,4 +100,4 @@ quantizer("Identity")(MovingAnything)
 quantizer("Dropout")(Moving)
 
 
-cpp("Identity")(copy)
+cpp("Identity", "Dropout")(copy)

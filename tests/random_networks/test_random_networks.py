@@ -80,6 +80,14 @@ FOUND = (  # networks that failed once
     ),  # an output that is the input, both of the caller
     Spec(
         1,
+        (9, 1, 1),
+        (
+            Layer("same", "Dropout", ("sp",), {"NbOutputs": "1"}),
+            Layer("c", "Conv", ("sp",), {"NbOutputs": "2", "KernelSize": "1"}),
+        ),
+    ),
+    Spec(
+        1,
         (1, 1, 1),
         (
             Layer("turned", "Transpose", ("sp",), {"NbOutputs": "1", "Perm": "1 2 0 3"}),
