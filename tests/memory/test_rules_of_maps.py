@@ -69,7 +69,7 @@ def test_the_last_user_of_each_position(backwards):
 )
 def test_a_reshape_is_a_view_where_memory_keeps_its_order(before, after):
     """Channels are innermost: elements numbered in the order of the layer lie in the order of memory."""
-    graph = QuantGraph("g", 8, inputs=["x"], outputs=["y"])
+    graph = QuantGraph("g", 8, outputs=["y"])
     kind = NumType(8)
     graph.tensors = {"x": QuantTensor("x", (1, *before), kind), "y": QuantTensor("y", (1, *after), kind)}
     found = same_order(QuantNode("y", Reshape(after), ["x"], ["y"]), graph)
@@ -77,6 +77,8 @@ def test_a_reshape_is_a_view_where_memory_keeps_its_order(before, after):
     kept = np.array_equal(numbers.reshape(before).transpose(1, 2, 0).ravel(), numbers.reshape(after).transpose(1, 2, 0).ravel())
     folded = before != after and before[0] == after[0] > 1  # lines that become columns are copied
     assert isinstance(found, View) == (kept and not folded) and isinstance(found, (View, Whole))
+    graph.inputs = ["x"]  # both are the caller's
+    assert isinstance(same_order(QuantNode("y", Reshape(after), ["x"], ["y"]), graph), Whole)
 
 
 @pytest.mark.parametrize(("begin", "size"), [(-4, 20), (-4, 10_000), (0, 10_000), (5, 10_000)])
