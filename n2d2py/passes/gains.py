@@ -19,7 +19,7 @@ import numpy as np
 
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.operators.affine import Affine
-from n2d2py.operators.arrays.map import ArrayMap, scale_and_shift
+from n2d2py.operators.arrays.map import gains_and_shifts, scale_and_shift
 from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.identity import Identity
@@ -27,8 +27,6 @@ from n2d2py.operators.quantize import Quantize
 from n2d2py.operators.reshape import Reshape
 from n2d2py.passes.base import Match, Pass, drop
 from n2d2py.quant.contract import refused
-
-_SIGNS = {"Mul": (1, 0), "Div": (-1, 0), "Add": (0, 1), "Sub": (0, -1)}
 
 
 class WeighSums(Pass):
@@ -67,28 +65,20 @@ class Gains:
     pixels: tuple[int, ...] = ()
 
     @property
+    def params(self) -> dict[str, np.ndarray]:
+        """Those of an Affine."""
+        return {"weights": self.gain.astype(np.float32), "bias": self.shift.astype(np.float32)}
+
+    @property
     def changes_nothing(self) -> bool:
         """Whether y = x."""
         return bool((self.gain == 1).all() and not self.shift.any())
 
 
 def _combined(node: Node) -> tuple[tuple[int, ...], np.ndarray, np.ndarray] | None:
-    """(shape of the constant, gain, shift) of an ArrayMap of its only input and a constant; None for any other layer."""
-    op = node.op
-    if not isinstance(op, ArrayMap) or op.function not in _SIGNS or op.result or sorted(op.slots) != [-1, 0] or node.activation:
-        return None
-    index = op.slots.index(-1)
-    constant, shape = node.params[f"operand{index}"], op.shapes[index]
-    if op.shapes[1 - index] != op.dims or constant.dtype.kind != "f" or (index == 0 and op.function == "Div"):
-        return None
-    values = constant.reshape(-1).astype(np.float64)
-    power, sign = _SIGNS[op.function]
-    if power:
-        with np.errstate(divide="ignore"):
-            gain, shift = values**power, np.zeros_like(values)
-    else:
-        gain, shift = np.full_like(values, float(sign) if index == 0 else 1.0), values if index == 0 else sign * values
-    return (shape, gain, shift) if np.isfinite(gain).all() and np.isfinite(shift).all() else None
+    """`gains_and_shifts` of numbers that are finite."""
+    found = gains_and_shifts(node)
+    return found if found is not None and np.isfinite(found[1]).all() and np.isfinite(found[2]).all() else None
 
 
 def gains_of_rows(node: Node) -> Gains | None:
@@ -134,53 +124,58 @@ class RemoveGain(Pass):
         return "it changes nothing"
 
 
-class GainsOfChannels(Pass):
+class _Gains(Pass):
+    """ArrayMap => Affine; not in networks that come quantized, nor beside layers that have no integers."""
+
+    @staticmethod
+    def gains(node: Node) -> Gains | None:
+        """What a layer computes, where the rewrite takes it."""
+        raise NotImplementedError
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        found = self.gains(node)
+        if found is None:
+            return None
+        reason = left_in_floats(graph, node)
+        return Match(found) if reason is None else Match.no(reason)
+
+
+class GainsOfChannels(_Gains):
     """ArrayMap => Affine of an image; not in networks that come quantized, nor beside layers that have no integers."""
 
     name = "gains-of-channels"
     summary = "gains and shifts of the channels of arrays turned into layers that have integers"
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
-        found = gains_of_channels(node)
-        if found is None:
-            return None
-        reason = left_in_floats(graph, node)
-        return Match(found) if reason is None else Match.no(reason)
+    gains = staticmethod(gains_of_channels)
 
     def rewrite(self, graph: Graph, node: Node, found: Gains) -> str:
         channels, at, (source,) = len(found.gain), graph.nodes.index(node), node.inputs
-        params = {"weights": found.gain.astype(np.float32), "bias": found.shift.astype(np.float32)}
         if not found.pixels:
-            node.op, node.params = Affine(), params
+            node.op, node.params = Affine(), found.params
             return f"gains of {channels} elements"
         image, scaled = (graph.fresh_name(f"{node.output}_{what}") for what in ("channels", "scaled"))
         view = Reshape((channels, prod(found.pixels[:-1]), found.pixels[-1]))
         graph.add(Node(image, view, [source], [image], location=node.location, helper=True), at=at)
         graph.add(
-            Node(scaled, Affine(), [image], [scaled], params, location=node.location, source=[scaled, *node.source]), at=at + 1
+            Node(scaled, Affine(), [image], [scaled], found.params, location=node.location, source=[scaled, *node.source]),
+            at=at + 1,
         )
         node.op, node.inputs, node.params = Reshape(graph.shape(node.output)[1:]), [scaled], {}
         return f"gains of {channels} channels"
 
 
-class GainsOfRows(Pass):
+class GainsOfRows(_Gains):
     """ArrayMap => Affine; not in networks that come quantized, nor beside layers that have no integers."""
 
     name = "gains-of-rows"
     summary = "gains and shifts of arrays turned into layers that have integers"
 
-    def match(self, graph: Graph, node: Node) -> Match | None:
-        found = gains_of_rows(node)
-        if found is None:
-            return None
-        reason = left_in_floats(graph, node)
-        return Match(found) if reason is None else Match.no(reason)
+    gains = staticmethod(gains_of_rows)
 
     def rewrite(self, graph: Graph, node: Node, found: Gains) -> str:
         at, (source,), output, width = graph.nodes.index(node), node.inputs, node.output, len(found.gain)
         rows = graph.shape(output)[1] // width
-        node.op = Affine()
-        node.params = {"weights": found.gain.astype(np.float32), "bias": found.shift.astype(np.float32)}
+        node.op, node.params = Affine(), found.params
         if rows == 1:
             return "it is Affine"
         image, result = (graph.fresh_name(f"{output}_{what}") for what in ("rows", "pixels"))

@@ -74,9 +74,7 @@ class LiftChannels(Pass):
 
     def rewrite(self, graph: Graph, node: Node, found: tuple[Op, list[str]]) -> str:
         op, images = found
-        name = f"{node.name}_channels"
-        while name in graph.tensors:
-            name += "_"
+        name = graph.fresh_name(f"{node.name}_channels")
         graph.add(
             Node(name, op, images, [name], node.params, node.activation, location=node.location, source=[name, *node.source]),
             at=graph.nodes.index(node),

@@ -80,7 +80,7 @@ def _smallest(graph: QuantGraph, params: Params, adds_residuals: bool, placed: G
     """The network as it is, in strips, or with packed tensors, whichever the export parameters allow and needs the least memory."""
     found, refused = None, None
     try:
-        found = PlannedNetwork(*_planned(graph, params, adds_residuals))
+        found = _planned(graph, params, adds_residuals)
     except N2D2Error as error:
         if error.code != "E607":
             raise
@@ -89,14 +89,13 @@ def _smallest(graph: QuantGraph, params: Params, adds_residuals: bool, placed: G
     if params["PackActivations"] and graph.bits > 0:
         planning = partial(_planned, params=params, adds_residuals=adds_residuals)
         smallest = partial(_planned, params=params.over({"MemoryBudget": 0}), adds_residuals=adds_residuals)
-        packed = planned_packed(graph, found.plan if found else None, planning, params["MemoryBudget"], smallest)
-        found = PlannedNetwork(*packed) if packed is not None else found
+        found = planned_packed(graph, found.plan if found else None, planning, params["MemoryBudget"], smallest) or found
     if found is not None:
         return found
     raise refused or InternalError("a network without a plan")
 
 
-def _planned(graph: QuantGraph, params: Params, adds_residuals: bool) -> tuple[QuantGraph, MemoryProblem, MemoryPlan]:
+def _planned(graph: QuantGraph, params: Params, adds_residuals: bool) -> PlannedNetwork:
     """The network, its problem and its plan, with sums in convolutions where these need no more memory."""
     problem = memory_problem(graph)
     sums = residual_sums(problem, addable(graph)) if adds_residuals and params["FuseResidualAdd"] else []
@@ -104,8 +103,8 @@ def _planned(graph: QuantGraph, params: Params, adds_residuals: bool) -> tuple[Q
         other = fuse_residual_adds(graph, [(each.conv, each.sum) for each in sums])
         fused = memory_problem(other)
         problem, plan = _plan_by(problem, fused, params)
-        return (other if problem is fused else graph), problem, plan
-    return graph, problem, _plan(problem, params)
+        return PlannedNetwork(other if problem is fused else graph, problem, plan)
+    return PlannedNetwork(graph, problem, _plan(problem, params))
 
 
 def _plan_by(problem: MemoryProblem, fused: MemoryProblem, params: Params) -> tuple[MemoryProblem, MemoryPlan]:

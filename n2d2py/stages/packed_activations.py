@@ -11,22 +11,21 @@ from n2d2py.ini.params import Params
 from n2d2py.memory.crowding import bytes_beside
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.plan import MemoryPlan
-from n2d2py.memory.problem import MemoryProblem
 from n2d2py.passes.integer.pack_activations import few_bits, pack_activations, packable
+from n2d2py.stages.planned import PlannedNetwork
 
 _ROUNDS = 2
 """How often the tensors are tried again that leave their segments."""
 _SINGLES = 12
 """Tensors up to which each is left out for once."""
-_Planned = tuple[QuantGraph, MemoryProblem, MemoryPlan]
-Planning = Callable[[QuantGraph], _Planned]
-"""The network as it is planned, its problem and its plan; E607 where a budget cannot be met."""
+Planning = Callable[[QuantGraph], PlannedNetwork]
+"""The network as it is planned; E607 where a budget cannot be met."""
 
 
 def planned_packed(
     graph: QuantGraph, plan: MemoryPlan | None, planning: Planning, budget: int, smallest: Planning
-) -> _Planned | None:
-    """The network with packed tensors, its problem and its plan; None where `plan`, without, needs no more memory, or fits a `budget`.
+) -> PlannedNetwork | None:
+    """The network with packed tensors; None where `plan`, without, needs no more memory, or fits a `budget`.
 
     Of the tensors whose packing is of use, as few as give the smallest arena, or fit the budget: a layer that reads or makes a packed
     tensor takes more time. `smallest`: the planning with as little memory as can be, in place of a budget.
@@ -45,15 +44,15 @@ def planned_packed(
         found = _Search(graph, planning).fewest(best, budget)
     else:
         found = search.fewest(best, least) if best else None
-    return found if found and (plan is None or found[2].arena_bytes < plan.arena_bytes) else None
+    return found if found and (plan is None or found.plan.arena_bytes < plan.arena_bytes) else None
 
 
 class _Search:
     def __init__(self, graph: QuantGraph, planning: Planning):
         self._graph, self._planning = graph, planning
-        self._tried: dict[tuple[str, ...], _Planned | None] = {}
+        self._tried: dict[tuple[str, ...], PlannedNetwork | None] = {}
 
-    def planned(self, names: Collection[str]) -> _Planned | None:
+    def planned(self, names: Collection[str]) -> PlannedNetwork | None:
         """With these tensors packed; None where that does not meet the budget."""
         key = tuple(names)
         if key not in self._tried:
@@ -67,19 +66,18 @@ class _Search:
 
     def smallest(self) -> tuple[tuple[str, ...], int]:
         """The packed tensors of the first of the smallest plans, and the bytes of its arena."""
-        found = [(names, planned[2].arena_bytes) for names, planned in self._tried.items() if planned is not None]
+        found = [(names, planned.plan.arena_bytes) for names, planned in self._tried.items() if planned is not None]
         return min(found, key=lambda each: each[1], default=((), 0))
 
     @staticmethod
-    def whole(planned: _Planned | None, names: Collection[str]) -> list[str]:
+    def whole(planned: PlannedNetwork | None, names: Collection[str]) -> list[str]:
         """Those of some tensors that are in memory as a whole, packed where they are, and not in line buffers alone."""
         if planned is None:
             return []
-        graph, _, plan = planned
-        held = {name: packed for packed, name in graph.packed.items()}
-        return [name for name in names if plan.planes[held.get(name, name)].ring_rows is None]
+        held = {name: packed for packed, name in planned.graph.packed.items()}
+        return [name for name in names if planned.plan.planes[held.get(name, name)].ring_rows is None]
 
-    def fewest(self, names: Collection[str], goal: int) -> _Planned | None:
+    def fewest(self, names: Collection[str], goal: int) -> PlannedNetwork | None:
         """With the fewest of the tensors that are beside most bytes, less those without which it fits too, in at most `goal` bytes; None
         where not even all are enough."""
         beside = bytes_beside(memory_problem(self._graph))
@@ -89,7 +87,7 @@ class _Search:
             middle = (low + high) // 2
             chosen = set(ordered[:middle])
             planned = self.planned([name for name in names if name in chosen])
-            if planned is not None and planned[2].arena_bytes <= goal:
+            if planned is not None and planned.plan.arena_bytes <= goal:
                 high, found = middle, planned
             else:
                 low = middle + 1
@@ -97,7 +95,7 @@ class _Search:
         for name in reversed(ordered[:high] if len(kept) <= _SINGLES else []):
             fewer = [each for each in kept if each != name]
             planned = self.planned(fewer) if fewer else None
-            if planned is not None and planned[2].arena_bytes <= goal:
+            if planned is not None and planned.plan.arena_bytes <= goal:
                 kept, found = fewer, planned
         return found
 

@@ -190,22 +190,36 @@ class ArrayMap(ArrayOp):
 memory_access("ArrayMap")(whole)
 
 
-def scale_and_shift(node: Node) -> tuple[float, float] | None:
-    """(g, s) of an ArrayMap that computes g * x + s of its only input with one constant; None for any other layer."""
+def gains_and_shifts(node: Node) -> tuple[tuple[int, ...], np.ndarray, np.ndarray] | None:
+    """(shape of the constant, gains, shifts) of an ArrayMap that computes g * x + s of its only input and a constant of real numbers.
+
+    Gains and shifts have an element (float64) for each of the constant. None for any other layer, and for a divisor of 0.
+    """
     op = node.op
     if not isinstance(op, ArrayMap) or node.activation is not None or op.result or sorted(op.slots) != [-1, 0]:
         return None
     index = op.slots.index(-1)
-    constant = node.params[f"operand{index}"].reshape(-1)
-    if constant.size != 1 or op.shapes[1 - index] != op.dims or constant.dtype.kind != "f":
+    constant = node.params[f"operand{index}"]
+    if op.shapes[1 - index] != op.dims or constant.dtype.kind != "f":
         return None
-    value = float(constant[0])
+    values = constant.reshape(-1).astype(np.float64)
+    ones, zeros = np.ones_like(values), np.zeros_like(values)
     if op.function == "Mul":
-        return value, 0.0
-    if op.function == "Div" and index == 1 and value:
-        return 1 / value, 0.0
-    if op.function == "Add":
-        return 1.0, value
-    if op.function == "Sub":
-        return (1.0, -value) if index == 1 else (-1.0, value)
-    return None
+        gains, shifts = values, zeros
+    elif op.function == "Div" and index == 1 and values.all():
+        gains, shifts = 1 / values, zeros
+    elif op.function == "Add":
+        gains, shifts = ones, values
+    elif op.function == "Sub":
+        gains, shifts = (ones, -values) if index == 1 else (-ones, values)
+    else:
+        return None
+    return op.shapes[index], gains, shifts
+
+
+def scale_and_shift(node: Node) -> tuple[float, float] | None:
+    """(g, s) of an ArrayMap that computes g * x + s of its only input with one constant; None for any other layer."""
+    found = gains_and_shifts(node)
+    if found is None or found[1].size != 1:
+        return None
+    return float(found[1][0]), float(found[2][0])
