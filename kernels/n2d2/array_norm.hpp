@@ -1,6 +1,7 @@
 // Softmax and normalisation of lines of an array, sums in double from the first element to the last.
 //
 //   arraySoftmax      exp(x - largest) / sum along the middle axis of (Outer, Size, Inner), or its logarithm
+//   arrayMaskedSoftmax  lines of Size elements, of which those count whose bit of row line % Masks of the mask is set
 //   arrayNorm         (x - mean) / sqrt(variance + epsilon) of Outer lines of Inner elements, Affine: times gains plus shifts; Part 1: the mean, Part 2:
 //                     1 / sqrt(variance + epsilon) alone
 //   arrayInterpolate  out[o][j][i] = sum over t of weights[j][t] * in[o][positions[j][t]][i]
@@ -51,6 +52,17 @@ N2D2_INLINE void arraySoftmax(const T* in, T* out) {
     for (long o = 0; o < Outer; ++o)
         for (long i = 0; i < Inner; ++i)
             softmaxLine<Size, Inner, Log>(in + o * Size * Inner + i, out + o * Size * Inner + i);
+}
+
+template <int Lines, int Size, int Masks, class T>
+N2D2_INLINE void arrayMaskedSoftmax(const T* in, const std::uint8_t* mask, T* out) {
+    T line[Size];
+    for (long k = 0; k < Lines; ++k) {
+        const std::uint8_t* const bits = mask + (k % Masks) * ((Size + 7) / 8);
+        for (long i = 0; i < Size; ++i)
+            line[i] = ((bits[i >> 3] >> (i & 7)) & 1) != 0 ? in[k * Size + i] : std::numeric_limits<T>::lowest();
+        softmaxLine<Size, 1, false>(line, out + k * Size);
+    }
 }
 
 template <class T>

@@ -4,8 +4,10 @@
 //   e = (Coarse[d >> 8] * Fine[d & 255] + 2^14) >> 15, d = largest - q          16 bits
 //   out = Share(e, sum of e) + OutZero, held within [Low, High]
 //
+// Masked: element i of line k counts where bit i % 8 of byte i / 8 of row k % Masks of the mask is set; e is 0 elsewhere.
+//
 // Config: planes Input, Output, of one pixel; type Share; enum Outer, Size, Inner, Low, High, OutZero: lines along the middle axis of
-// (Outer, Size, Inner). The output lies apart from the input.
+// (Outer, Size, Inner); masked also Masks, and Inner is 1. The output lies apart from the input.
 #ifndef N2D2_INTEGER_SOFTMAX_HPP
 #define N2D2_INTEGER_SOFTMAX_HPP
 
@@ -45,29 +47,46 @@ N2D2_INLINE std::int32_t powerBelow(std::int32_t below, const std::int32_t* fine
     return Bytes == 1 ? fine[below] : (coarse[Bytes == 1 ? 0 : below >> 8] * fine[below & 255] + (1 << 14)) >> 15;
 }
 
+struct AllElements {
+    N2D2_INLINE bool operator[](int) const { return true; }
+};
+
+struct MaskedElements {
+    const std::uint8_t* const bits;
+    N2D2_INLINE explicit MaskedElements(const std::uint8_t* row) : bits(row) {}
+    N2D2_INLINE bool operator[](int i) const { return (bits[i >> 3] >> (i & 7)) & 1; }
+};
+
 template <class Cfg>
 struct IntegerSoftmax {
     typedef typename Cfg::Input::Type In;
     typedef typename Cfg::Output::Type Out;
     enum : int { Size = Cfg::Size, Inner = Cfg::Inner, Kept = Size <= 1024 ? Size : 1, Low = Cfg::Low, High = Cfg::High };
 
-    static N2D2_INLINE void line(const In* in, const std::int32_t* fine, const std::int32_t* coarse, Out* out) {
+    template <class Counts>
+    static N2D2_INLINE std::int32_t powerAt(const In* in, int i, std::int32_t highest, const std::int32_t* fine,
+                                            const std::int32_t* coarse, Counts counts) {
+        const std::int32_t value = in[i * static_cast<long>(Inner)];
+        return counts[i] ? powerBelow<static_cast<int>(sizeof(In))>(highest - value, fine, coarse) : 0;
+    }
+
+    template <class Counts>
+    static N2D2_INLINE void line(const In* in, const std::int32_t* fine, const std::int32_t* coarse, Out* out, Counts counts) {
         constexpr bool kept = int(Kept) == int(Size);
-        std::int32_t powers[Kept], highest = in[0], total = 0;
-        for (int i = 1; i < Size; ++i)
-            highest = largest(highest, static_cast<std::int32_t>(in[i * static_cast<long>(Inner)]));
+        std::int32_t powers[Kept], highest = std::numeric_limits<In>::min(), total = 0;
         for (int i = 0; i < Size; ++i) {
-            const std::int32_t power =
-                powerBelow<static_cast<int>(sizeof(In))>(highest - in[i * static_cast<long>(Inner)], fine, coarse);
+            const std::int32_t value = in[i * static_cast<long>(Inner)];
+            highest = counts[i] ? largest(highest, value) : highest;
+        }
+        for (int i = 0; i < Size; ++i) {
+            const std::int32_t power = powerAt(in, i, highest, fine, coarse, counts);
             if (kept)
                 powers[kept ? i : 0] = power;
             total += power;
         }
         const typename Cfg::Share share(total);
         for (int i = 0; i < Size; ++i) {
-            const std::int32_t power =
-                kept ? powers[kept ? i : 0] :
-                       powerBelow<static_cast<int>(sizeof(In))>(highest - in[i * static_cast<long>(Inner)], fine, coarse);
+            const std::int32_t power = kept ? powers[kept ? i : 0] : powerAt(in, i, highest, fine, coarse, counts);
             out[i * static_cast<long>(Inner)] = static_cast<Out>(
                 share.template of<int(Low) - int(Cfg::OutZero), int(High) - int(Cfg::OutZero)>(power) + int(Cfg::OutZero));
         }
@@ -83,7 +102,21 @@ N2D2_INLINE void integerSoftmax(const unsigned char* in, unsigned char* out, con
     typename Cfg::Output::Type* const to = elements<typename Cfg::Output>(out);
     Loop<parallel>::run(lines, [=](int i) N2D2_INLINE_LAMBDA {
         const long at = static_cast<long>(i / inner) * size * inner + i % inner;
-        IntegerSoftmax<Cfg>::line(from + at, fine, coarse, to + at);
+        IntegerSoftmax<Cfg>::line(from + at, fine, coarse, to + at, AllElements());
+    });
+}
+
+template <class Cfg>
+N2D2_INLINE void integerMaskedSoftmax(const unsigned char* in, unsigned char* out, const std::int32_t* fine,
+                                      const std::int32_t* coarse, const std::uint8_t* mask) {
+    constexpr int lines = Cfg::Outer, size = Cfg::Size, masks = Cfg::Masks, bytes = (Cfg::Size + 7) / 8;
+    constexpr bool parallel = static_cast<long>(lines) * size * 4 >= N2D2_PARALLEL_WORK && lines > 1;
+    const typename Cfg::Input::Type* const from = elements<typename Cfg::Input>(in);
+    typename Cfg::Output::Type* const to = elements<typename Cfg::Output>(out);
+    Loop<parallel>::run(lines, [=](int i) N2D2_INLINE_LAMBDA {
+        const long at = static_cast<long>(i) * size;
+        IntegerSoftmax<Cfg>::line(from + at, fine, coarse, to + at,
+                                  MaskedElements(mask + (i % masks) * static_cast<long>(bytes)));
     });
 }
 

@@ -8,6 +8,7 @@ Softmax of a line q, scale s, largest element m, with d = m - q >= 0:
     y = (e * floor(numerator / sum of e) + 2^31) >> 32, numerator = round(2^32 / s_y)    the other modes, 64 bits
 
 fine[d] = round(2^15 exp(-s d)), coarse[d] = round(2^15 exp(-256 s d)). The zero point of y is added, then it is clamped.
+Where a mask says that an element does not count, it is not looked at for m, and its e is 0.
 
 Normalisation of a line of n elements q (zero point z), d = q - z:
 
@@ -39,12 +40,25 @@ def exponentials(scale: float, bits: int) -> tuple[np.ndarray, np.ndarray]:
     return fine, coarse
 
 
-def powers_of(x: np.ndarray, fine: np.ndarray, coarse: np.ndarray) -> np.ndarray:
-    """e (int64) of lines along the last axis."""
+def mask_bits(mask: np.ndarray) -> np.ndarray:
+    """A mask (lines, size), bool, as bits: (lines, ceil(size / 8)), uint8, element i is bit i % 8 of byte i // 8."""
+    return np.packbits(mask, axis=1, bitorder="little")
+
+
+def taken_of(bits: np.ndarray, size: int) -> np.ndarray:
+    """The mask (lines, size), bool, of `mask_bits`."""
+    return np.unpackbits(bits, axis=1, count=size, bitorder="little").astype(bool)
+
+
+def powers_of(x: np.ndarray, fine: np.ndarray, coarse: np.ndarray, taken: np.ndarray | None = None) -> np.ndarray:
+    """e (int64) of lines along the last axis; `taken`: the elements that count, bool, broadcast to x."""
+    if taken is not None:
+        x = np.where(taken, x, np.where(taken, x, np.iinfo(x.dtype).min).max(-1, keepdims=True))
     below = x.max(-1, keepdims=True).astype(np.int64) - x
-    if coarse.size == 1:
-        return fine.astype(np.int64)[below]
-    return (coarse.astype(np.int64)[below >> 8] * fine.astype(np.int64)[below & 255] + ONE // 2) >> 15
+    powers = fine.astype(np.int64)[below & 255]
+    if coarse.size > 1:
+        powers = (coarse.astype(np.int64)[below >> 8] * powers + ONE // 2) >> 15
+    return powers if taken is None else np.where(taken, powers, 0)
 
 
 def shares(powers: np.ndarray, factor: np.float32 | None, numerator: int, low: int, high: int) -> np.ndarray:

@@ -92,6 +92,16 @@ class Exponentials(Form):
 
 
 @dataclass(frozen=True, eq=False)
+class MaskedExponentials(Exponentials):
+    """Those of a softmax of which some elements do not count.
+
+    mask: (lines, ceil(size / 8)), uint8: element i of a line counts where bit i % 8 of byte i // 8 is set.
+    """
+
+    mask: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
 class Normalized(Form):
     """acc = gains * (elements of a line less their mean, over their deviation) + offsets: arithmetic/attention.py.
 
@@ -143,7 +153,7 @@ class Real(_Named):
 
 _FORMS: dict[frozenset[str], type[Form]] = {
     frozenset(each.name for each in fields(form)): form
-    for form in (Weighted, Aligned, Dequantized, Table, Interpolated, Exponentials, Normalized, Shifted)
+    for form in (Weighted, Aligned, Dequantized, Table, Interpolated, Exponentials, MaskedExponentials, Normalized, Shifted)
 }
 """The forms by the roles of their constants, for files alone."""
 

@@ -18,6 +18,7 @@ from n2d2py.passes.fuse_norm import FuseNorm
 from n2d2py.passes.fuse_padding import FusePadding
 from n2d2py.passes.gains import GainsOfChannels, GainsOfRows, RemoveGain, WeighSums
 from n2d2py.passes.lift_channels import LiftChannels, MergeTake
+from n2d2py.passes.masked_softmax import MaskedSoftmax, RemoveNanGuard
 from n2d2py.passes.matmul_to_conv import MatMulToConv
 from n2d2py.passes.move_transpose import MoveTranspose, TransposeIntoFc
 from n2d2py.passes.pooled_arrays import PooledArrays
@@ -25,7 +26,7 @@ from n2d2py.passes.product_views import ProductOperand, ProductResult
 from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize, MergeQuantize
 from n2d2py.passes.remove_identity import RemoveIdentity
 from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
-from n2d2py.passes.softmax_rows import SoftmaxRows
+from n2d2py.passes.softmax_rows import NormalizeRows, SoftmaxRows
 from n2d2py.passes.spelled_norm import SpelledNorm
 
 _ROUNDS = 20
@@ -60,9 +61,19 @@ def passes(*, integer: bool, rows: bool = True) -> list[Pass]:
         ConvToFc(),
     ]
     if integer:
-        order += [FuseGate(), MatMulToConv(), ProductOperand(), ProductResult(), SpelledNorm(), FuseNorm(), ArraySums()]
+        order += [
+            RemoveNanGuard(),
+            MaskedSoftmax(),
+            FuseGate(),
+            MatMulToConv(),
+            ProductOperand(),
+            ProductResult(),
+            SpelledNorm(),
+            FuseNorm(),
+            ArraySums(),
+        ]
         order += [RemoveGain(), DropSoftmax(), SplitActivation()]
-        order += [SoftmaxRows()] if rows else []
+        order += [SoftmaxRows(), NormalizeRows()] if rows else []
     return order + _chains(integer=integer, last=True)
 
 

@@ -11,7 +11,7 @@ from support.kernel_sweep import SLOW_BUILDS, need
 
 def every_case(seed: int, every: int = 1) -> list[harness.Case]:
     """All layers."""
-    kinds = (cases.products, cases.softmaxes, cases.norms, cases.sums)
+    kinds = (cases.products, cases.softmaxes, cases.masked_softmaxes, cases.norms, cases.sums)
     return [case for made in kinds for case in made(seed, every)]
 
 

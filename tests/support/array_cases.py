@@ -20,7 +20,7 @@ from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
+from n2d2py.operators.arrays.norm import ArrayMaskedSoftmax, ArrayNorm, ArraySoftmax
 from n2d2py.operators.arrays.reduce.op import REDUCTIONS, ArrayCumSum, ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
 from support.kernel_cases import S8, S16, U8, U16, Sweep
@@ -385,6 +385,17 @@ class Arrays:
         )
 
     # ---- normalisations ----------------------------------------------------------------------------
+    def masked_softmax(self, kind: str) -> Case:
+        """Lines of which some elements do not count, with masks that repeat."""
+        rows, times, size = (int(n) for n in self.rng.integers(1, 5, 3))
+        size = 4 * size + 1
+        op, mask = ArrayMaskedSoftmax(rows * times, size, 1), self.rng.random((rows, size)) < 0.5
+        mask[:, int(self.rng.integers(size))] = True
+        inputs = {"x": self.values(op.output_size(), kind).reshape(1, -1)}
+        tensors = {"x": (inputs["x"].shape, element(kind))}
+        graph = self.sweep.graph(op, tensors, ((1, op.output_size()), element(kind)), form=Real({"mask": mask}))
+        return self.sweep.case(f"{op.kind} {kind}", graph, inputs, LAYOUT)
+
     def norms(self, share: int) -> list[Case]:
         """Softmax, normalisations and resampling along an axis."""
         made = []
@@ -400,6 +411,7 @@ class Arrays:
                         kind,
                     )
                 )
+            made.append(self.masked_softmax(kind))
             for centred, part in ((True, ""), (False, ""), (True, "mean"), (True, "inverse"))[:: share if share < 4 else 2]:
                 outer, inner = int(self.rng.integers(1, 6)), int(self.rng.integers(1, 40))
                 for affine in (False, True)[: 1 if part else 2]:

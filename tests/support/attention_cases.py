@@ -13,13 +13,13 @@ from n2d2py.graph.forms import Rescaled
 from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.arrays.concat import ArrayConcat
 from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
+from n2d2py.operators.arrays.norm import ArrayMaskedSoftmax, ArrayNorm, ArraySoftmax
 from n2d2py.quant.contract import LayerTypes, quantize_layer
 from n2d2py.quant.options import QuantOptions
 from support.kernel_cases import S8, S16, U8, U16, Sweep
 from support.kernel_harness import Case
 
-__all__ = ["norms", "products", "softmaxes", "sums"]
+__all__ = ["masked_softmaxes", "norms", "products", "softmaxes", "sums"]
 
 SHIFTED = (NumType(8, False, zero_point=77), NumType(8, zero_point=-9, full=True), NumType(8, False, zero_point=255))
 KINDS = (
@@ -120,6 +120,32 @@ def softmaxes(seed: int, every: int = 1) -> list[Case]:
                 stored[:: size[1] * size[2]] = kind.qmax
             made.append(formed(sweep, op, kind, y.with_scale(reach / (y.qmax - y.zero_point)), next(modes), stored))
         sizes = (*sizes[2:], *sizes[:2])
+    return made[::every]
+
+
+def masked_softmaxes(seed: int, every: int = 1) -> list[Case]:
+    """Lines of 1 to 1300 elements of which some do not count, the largest among them; masks that repeat and that do not."""
+    sweep, made = Sweep(seed), []
+    sizes = ((1, 1, 1), (6, 65, 3), (8, 7, 8), (4, 300, 2), (5, 16, 1), (2, 1300, 1), (9, 8, 9))
+    kinds = (
+        (S8, U8),
+        (U8, U8),
+        (SHIFTED[0], S8),
+        (S16, U8),
+        (U16, U16),
+        (S8, U16),
+        (SHIFTED[1], NumType(8, full=True, zero_point=-128)),
+    )
+    modes = cycle(RESCALING_MODES)
+    for turn, scale in enumerate((0.05, 0.4)):
+        for (x, y), (outer, size, rows) in zip(kinds, (*sizes[turn:], *sizes[:turn]), strict=True):
+            kind = x.with_scale(scale / (256 if x.bits > 8 else 1))
+            stored, mask = sweep.stored((outer * size,), kind), sweep.rng.random((rows, size)) < 0.5
+            mask[np.arange(rows), sweep.rng.integers(0, size, rows)] = True
+            if turn:
+                stored[~np.tile(mask, (outer // rows, 1)).reshape(-1)] = kind.qmax
+            op = ArrayMaskedSoftmax(outer, size, 1)
+            made.append(formed(sweep, op, kind, y.with_scale(1 / (y.qmax - y.zero_point)), next(modes), stored, {"mask": mask}))
     return made[::every]
 
 

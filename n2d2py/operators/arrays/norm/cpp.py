@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from n2d2py.arithmetic.attention import mask_bits
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
 from n2d2py.exports.cpp.layer import Layer, cpp
@@ -10,12 +11,16 @@ from n2d2py.exports.cpp.selection import vectors
 from n2d2py.operators.arrays.lowering import kernel_call
 
 
-@cpp("ArraySoftmax")
+@cpp("ArraySoftmax", "ArrayMaskedSoftmax")
 def _lower_softmax(layer: Layer) -> LayerCode:
     """The C++ of a softmax."""
     op = layer.op
     if not layer.has("fine"):
-        return kernel_call(layer, "array_norm", "arraySoftmax", (op.outer, op.size, op.inner, bool(op.log)))
+        if not layer.has("mask"):
+            return kernel_call(layer, "array_norm", "arraySoftmax", (op.outer, op.size, op.inner, bool(op.log)))
+        mask = layer.array("mask", mask_bits(layer.values("mask")), "std::uint8_t")
+        operands: list[Argument] = [f"n2d2::elements<{layer.input_planes[0]}>(in0)", mask]
+        return kernel_call(layer, "array_norm", "arrayMaskedSoftmax", (op.outer, op.size, len(layer.values("mask"))), operands)
     layer, (low, high) = layer.apart(), layer.node.limits
     if layer.node.rescale is None:
         inverse = layer.array("numerator", layer.values("numerator"), "std::int64_t")
@@ -31,9 +36,15 @@ def _lower_softmax(layer: Layer) -> LayerCode:
         "High": high,
         "OutZero": layer.output.zero_point,
     }
+    masked = layer.has("mask")
+    if masked:
+        sizes["Masks"] = len(layer.values("mask"))
     config = layer.config(f"softmax of {op.size} integers", {**layer.planes, "Share": share}, sizes)
     tables = tuple(layer.array(role, layer.values(role), "std::int32_t") for role in ("fine", "coarse"))
-    return layer.code("integer_softmax", layer.call("integerSoftmax", config, constants=tables))
+    if masked:
+        tables = (*tables, layer.array("mask", layer.values("mask"), "std::uint8_t"))
+    kernel = "integerMaskedSoftmax" if masked else "integerSoftmax"
+    return layer.code("integer_softmax", layer.call(kernel, config, constants=tables))
 
 
 @cpp("ArrayNorm")

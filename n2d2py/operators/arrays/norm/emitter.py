@@ -16,6 +16,14 @@ def _softmax(writer: OnnxWriter, node: Node, output: str) -> None:
     flat(writer, writer.emit("LogSoftmax" if op.log else "Softmax", [x], axis=2), output)
 
 
+@onnx_emitter("ArrayMaskedSoftmax")
+def _masked_softmax(writer: OnnxWriter, node: Node, output: str) -> None:
+    op, mask = node.op, node.params["mask"]
+    x = shaped(writer, node.inputs[0], (op.outer // len(mask), len(mask), op.size))
+    lowest = typed(writer, np.array(np.finfo(np.float32).min), "")
+    flat(writer, writer.emit("Softmax", [writer.emit("Where", [typed(writer, mask, "bool"), x, lowest])], axis=3), output)
+
+
 @onnx_emitter("ArrayNorm")
 def _norm(writer: OnnxWriter, node: Node, output: str) -> None:
     op = node.op

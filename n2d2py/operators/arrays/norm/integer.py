@@ -7,9 +7,9 @@ from math import sqrt
 import numpy as np
 
 from n2d2py.arithmetic import make_rescale
-from n2d2py.arithmetic.attention import LONGEST_LINE, exponentials
+from n2d2py.arithmetic.attention import LONGEST_LINE, exponentials, mask_bits, taken_of
 from n2d2py.graph import Node, QuantGraph, QuantNode
-from n2d2py.graph.forms import Exponentials, Normalized
+from n2d2py.graph.forms import Exponentials, MaskedExponentials, Normalized
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer, refusal
 from n2d2py.quant.forming import activation_clamp, common_multipliers, formed, rescaled
 
@@ -30,7 +30,7 @@ class SoftmaxQuantizer(Quantizer):
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
         x, y = types.inputs[0], types.output
         fine, coarse = exponentials(x.scale, x.bits)
-        form = Exponentials(fine, coarse, np.array([round(2.0**32 / y.scale)], np.int64))
+        form = self.form(node, Exponentials(fine, coarse, np.array([round(2.0**32 / y.scale)], np.int64)))
         floating = types.options.rescaling == "Floating-point"
         rescale = make_rescale("Floating-point", np.array([1 / y.scale]))[0] if floating else None
         return formed(node, form, activation_clamp(node, y), rescale)
@@ -38,6 +38,23 @@ class SoftmaxQuantizer(Quantizer):
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
         """Refused: other runtimes round a softmax in floating point."""
         raise refusal(node, "a softmax between quantized tensors of the file")
+
+    def form(self, node: Node, powers: Exponentials) -> Exponentials:
+        """The form with what else a layer needs."""
+        return powers
+
+
+@quantizer("ArrayMaskedSoftmax")
+class MaskedSoftmaxQuantizer(SoftmaxQuantizer):
+    """Those of a softmax, and the mask in bits."""
+
+    def form(self, node: Node, powers: Exponentials) -> Exponentials:
+        """With the mask."""
+        return MaskedExponentials(powers.fine, powers.coarse, powers.numerator, mask_bits(node.params["mask"]))
+
+    def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
+        """The mask."""
+        return {"mask": taken_of(node.form_as(MaskedExponentials).mask, node.op.size)}
 
 
 @quantizer("ArrayNorm")

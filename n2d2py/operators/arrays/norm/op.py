@@ -9,9 +9,9 @@ import numpy as np
 
 from n2d2py.arithmetic import FloatRescale
 from n2d2py.arithmetic import functions as exact
-from n2d2py.arithmetic.attention import normalized, powers_of, shares
+from n2d2py.arithmetic.attention import normalized, powers_of, shares, taken_of
 from n2d2py.arithmetic.functions import sequential_sum
-from n2d2py.graph.forms import Exponentials, Normalized
+from n2d2py.graph.forms import Exponentials, MaskedExponentials, Normalized
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
@@ -105,10 +105,38 @@ class ArraySoftmax(ArrayOp):
             return super().run_integer(inputs, node, graph)
         form, kind = node.form, graph.type(node.output)
         x = np.moveaxis(inputs[0].reshape(-1, self.outer, self.size, self.inner), 2, 3)
+        taken = self.taken(form)
         factor = node.rescale.factors[0] if isinstance(node.rescale, FloatRescale) else None
         low, high = (limit - kind.zero_point for limit in node.limits)
-        found = shares(powers_of(x, form.fine, form.coarse), factor, int(form.numerator[0]), low, high) + kind.zero_point
+        found = shares(powers_of(x, form.fine, form.coarse, taken), factor, int(form.numerator[0]), low, high) + kind.zero_point
         return [np.moveaxis(found, 3, 2).astype(kind.dtype).reshape(len(inputs[0]), -1)]
 
+    def taken(self, form: Exponentials) -> np.ndarray | None:
+        """The elements that count, bool, (outer, 1, size); None where all do."""
+        return None
 
-memory_access("ArrayNorm", "ArraySoftmax")(whole)
+
+@register
+@dataclass(frozen=True)
+class ArrayMaskedSoftmax(ArraySoftmax):
+    """Softmax of lines (outer, size, 1) of which some elements do not count: they give 0, as if they were minus infinity.
+
+    Parameter "mask" (lines, size), bool: what counts in line i is row i % lines; at least one element of each row.
+    """
+
+    kind: ClassVar[str] = "ArrayMaskedSoftmax"
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        x = inputs[0].reshape(-1, self.outer, self.size)
+        lowest = np.finfo(x.dtype).min
+        return super().run([np.where(self._repeated(node.params["mask"]), x, lowest).reshape(len(x), -1)], node)
+
+    def taken(self, form: Exponentials) -> np.ndarray | None:
+        assert isinstance(form, MaskedExponentials)
+        return self._repeated(taken_of(form.mask, self.size))[:, None]
+
+    def _repeated(self, mask: np.ndarray) -> np.ndarray:
+        return np.tile(mask, (self.outer // len(mask), 1))
+
+
+memory_access("ArrayNorm", "ArraySoftmax", "ArrayMaskedSoftmax")(whole)

@@ -1,0 +1,165 @@
+"""Masks of attention: what a constant pushes far below the other scores of its line does not count in the softmax behind it.
+
+    ArraySoftmax(ArrayMap Add(x, constant))                        =>  ArrayMaskedSoftmax(x), or of x and the rest of the constant
+    ArraySoftmax(ArrayMap Where(constant condition, x, constant))  =>  ArrayMaskedSoftmax(x)
+    Where(IsNaN(softmax), constant, softmax)                       =>  the softmax
+
+Exporters write minus infinity, the least float, -10000 or -100 there. As a tensor of integers such scores would leave no steps to the
+others. Less than `_FAR` below the largest constant of its line an element gets a share below e^-64 of scores that are equal otherwise.
+A line without any element that counts keeps its form: its softmax is of what the masked scores are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from n2d2py.graph import Graph, Node
+from n2d2py.operators.arrays.map import ArrayMap
+from n2d2py.operators.arrays.norm import ArrayMaskedSoftmax, ArraySoftmax
+from n2d2py.operators.identity import Identity
+from n2d2py.operators.quantize import Quantize
+from n2d2py.passes.base import Match, Pass, drop
+from n2d2py.quant.contract import refused
+
+_FAR = 64.0
+
+
+@dataclass(frozen=True)
+class Mask:
+    """What counts (outer, size), bool, and what is left to add to the scores (elements of the scores), None where nothing is."""
+
+    counts: np.ndarray
+    rest: np.ndarray | None
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The lines that differ, where they come again and again; else all of them."""
+        outer = len(self.counts)
+        for rows in (n for n in range(1, outer) if outer % n == 0):
+            if (self.counts.reshape(outer // rows, rows, -1) == self.counts[:rows]).all():
+                return self.counts[:rows]
+        return self.counts
+
+
+def _operand(node: Node, index: int) -> np.ndarray | None:
+    """A constant operand in the dimensions of the result, None where it is a tensor."""
+    op = node.op
+    if op.slots[index] >= 0:
+        return None
+    return np.broadcast_to(node.params[f"operand{index}"].reshape(op.shapes[index]), op.dims)
+
+
+def _added(node: Node) -> tuple[np.ndarray, np.ndarray] | None:
+    """(constant, where it takes the place of the scores) of a layer that adds a constant to its only input, or puts one into places."""
+    op = node.op
+    if not isinstance(op, ArrayMap) or op.result or node.activation is not None or op.slots.count(0) != 1 or max(op.slots) > 0:
+        return None
+    if op.shapes[op.slots.index(0)] != op.dims:
+        return None
+    if op.function == "Add":
+        constant = _operand(node, 1 - op.slots.index(0))
+        return None if constant is None or constant.dtype.kind != "f" else (constant, np.zeros(op.dims, bool))
+    condition = _operand(node, 0) if op.function == "Where" else None
+    if condition is None:
+        return None
+    constant, put = _operand(node, 3 - op.slots.index(0)), condition != 0
+    if constant is None or constant.dtype.kind != "f":
+        return None
+    put = put if op.slots[2] == 0 else ~put
+    return np.where(put, constant, 0.0), put
+
+
+def mask_of(node: Node, outer: int, size: int) -> Mask | None:
+    """The mask that a layer lays on its only input, scores of `outer` lines of `size` elements; None where it is none."""
+    found = _added(node)
+    if found is None or prod(node.op.dims) != outer * size:
+        return None
+    constant, put = (part.reshape(outer, size) for part in found)
+    if np.isnan(constant).any() or np.isposinf(constant).any():
+        return None
+    constant = constant.astype(np.float64)
+    counts = constant > constant.max(1, keepdims=True) - _FAR
+    if counts.all() or not np.isfinite(constant.max(1)).all() or (put & counts).any():
+        return None
+    rest = np.where(counts, constant, 0.0)
+    if rest.any() and (constant[~counts] > -_FAR).any():
+        return None
+    return Mask(counts, rest.reshape(-1) if rest.any() else None)
+
+
+class MaskedSoftmax(Pass):
+    """A mask in front of an ArraySoftmax => ArrayMaskedSoftmax; not in networks that come quantized, nor where it is to stay in floating point."""
+
+    name = "masked-softmax"
+    summary = "masks of attention taken into the softmax"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        reader = graph.sole_consumer(node.output) if isinstance(node.op, ArrayMap) else None
+        if reader is None or type(reader.op) is not ArraySoftmax or node.output in graph.outputs:
+            return None
+        softmax = reader.op
+        if softmax.inner != 1 or reader.activation is not None or refused(reader) is not None:
+            return None
+        found = mask_of(node, softmax.outer, softmax.size)
+        if found is None:
+            return None
+        if graph.precision(reader).quantize is False or any(isinstance(other.op, Quantize) for other in graph.nodes):
+            return Match.no("it is to stay in floating point")
+        return Match(found)
+
+    def rewrite(self, graph: Graph, node: Node, found: Mask) -> str:
+        (softmax,) = graph.consumers(node.output)
+        softmax.op = ArrayMaskedSoftmax(softmax.op.outer, softmax.op.size, 1)
+        softmax.params = {"mask": found.rows}
+        if found.rest is None:
+            drop(graph, node)
+        else:
+            node.op = ArrayMap("Add", node.op.dims, (node.op.dims, node.op.dims), (0, -1))
+            node.params = {"operand1": found.rest.astype(np.float32)}
+        return f"a mask of {len(found.rows)} lines, of which {found.counts.mean():.0%} counts"
+
+
+class RemoveNanGuard(Pass):
+    """Where(IsNaN(y), constant, y) => y, of a softmax y: that of numbers is a number."""
+
+    name = "remove-nan-guard"
+    summary = "guards against what is no number removed behind softmax"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        op = node.op
+        if (
+            not isinstance(op, ArrayMap)
+            or op.function != "Where"
+            or node.activation is not None
+            or sorted(op.slots) != [-1, 0, 1]
+        ):
+            return None
+        if op.slots[1] != -1:
+            return None
+        condition, value = (graph.producer(node.inputs[op.slots[index]]) for index in (0, 2))
+        if condition is None or not isinstance(condition.op, ArrayMap) or condition.op.function != "IsNaN":
+            return None
+        if value is None or not isinstance(value.op, ArraySoftmax) or condition.inputs[0] != value.output:
+            return None
+        if op.shapes[2] != op.dims or _may_be_empty(graph, value):
+            return Match.no("a line of its softmax may be without any element that counts")
+        return Match(value.output)
+
+    def rewrite(self, graph: Graph, node: Node, found: str) -> str:
+        node.op, node.inputs, node.params = Identity(), [found], {}
+        return "a softmax of numbers is a number"
+
+
+def _may_be_empty(graph: Graph, softmax: Node) -> bool:
+    """Whether a constant that is minus infinity along a whole line is added in front of a softmax."""
+    source = graph.producer(softmax.inputs[0])
+    if source is None or not isinstance(softmax.op, ArraySoftmax) or not isinstance(source.op, ArrayMap):
+        return False
+    found = _added(source)
+    if found is None or prod(source.op.dims) != softmax.op.output_size():
+        return False
+    constant = found[0].reshape(softmax.op.outer, softmax.op.size, softmax.op.inner)
+    return bool(np.isneginf(constant).all(1).any())

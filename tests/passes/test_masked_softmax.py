@@ -1,0 +1,134 @@
+"""Masks of attention are part of the softmax: what does not count gives exactly 0, and takes no steps from the scores that do."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.graph import Graph, Precision
+from n2d2py.operators.arrays.norm import ArrayMaskedSoftmax
+from n2d2py.passes import fuse
+from n2d2py.quant.calibration import observe, prepare, quantize_observed
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.simulator import quantize_inputs, simulate
+from n2d2py.reference.engine import FloatEngine
+
+HEADS, ROWS, WIDTH = 2, 5, 8
+CAUSAL = np.tril(np.ones((ROWS, ROWS), bool))
+LOWEST = float(np.finfo(np.float32).min)
+
+
+def attention(mask, guard: bool = False) -> bytes:
+    """softmax(mask(x x^T)) x of heads x; `mask(nodes, constants, scores)` gives the name of the masked scores."""
+    nodes = [helper.make_node("Transpose", ["x"], ["y"], perm=[0, 1, 3, 2]), helper.make_node("MatMul", ["x", "y"], ["scores"])]
+    constants: list = []
+    masked = mask(nodes, constants, "scores")
+    nodes.append(helper.make_node("Softmax", [masked], ["shares"], axis=-1))
+    if guard:
+        nodes.append(helper.make_node("IsNaN", ["shares"], ["bad"]))
+        nodes.append(helper.make_node("Where", ["bad", "zero", "shares"], ["guarded"]))
+        constants.append(numpy_helper.from_array(np.zeros((), np.float32), "zero"))
+    nodes.append(helper.make_node("MatMul", ["guarded" if guard else "shares", "x"], ["r"]))
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, HEADS, ROWS, WIDTH)) for name in "xr"]
+    graph = helper.make_graph(nodes, "attention", ends[:1], ends[1:], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+
+
+def adds(values):
+    def mask(nodes, constants, scores):
+        constants.append(numpy_helper.from_array(np.asarray(values, np.float32), "mask"))
+        nodes.append(helper.make_node("Add", [scores, "mask"], ["masked"]))
+        return "masked"
+
+    return mask
+
+
+def puts(condition, value: float, kept_where_true: bool):
+    def mask(nodes, constants, scores):
+        constants.append(numpy_helper.from_array(np.asarray(condition), "condition"))
+        constants.append(numpy_helper.from_array(np.float32(value), "value"))
+        choices = [scores, "value"] if kept_where_true else ["value", scores]
+        nodes.append(helper.make_node("Where", ["condition", *choices], ["masked"]))
+        return "masked"
+
+    return mask
+
+
+BIAS = np.random.default_rng(1).normal(0, 1, (HEADS, ROWS, ROWS))
+BY_HEAD = np.random.default_rng(2).random((HEADS, ROWS, ROWS)) < 0.5
+BY_HEAD[:, :, 1] = True
+FORMS = {
+    "minus infinity": (adds(np.where(CAUSAL, 0, -np.inf)), ROWS, False),
+    "the least float": (adds(np.where(CAUSAL, 0, LOWEST)), ROWS, False),
+    "-100": (adds(np.where(CAUSAL, 0, -100)[None]), ROWS, False),
+    "a mask for each head": (adds(np.where(BY_HEAD, 0, -1e4)), HEADS * ROWS, False),
+    "with a bias": (adds(np.where(CAUSAL, BIAS, -1e9)), ROWS, True),
+    "put where true": (puts(~CAUSAL, -np.inf, False), ROWS, False),
+    "put where false": (puts(CAUSAL, -1e9, True), ROWS, False),
+}
+
+
+def fused(file: bytes, tmp_path, precisions: dict | None = None) -> Graph:
+    path = tmp_path / "attention.onnx"
+    path.write_bytes(file)
+    graph = import_onnx(path)
+    graph.precisions.update(precisions or {})
+    return fuse(graph, integer=True)[0]
+
+
+def real_outputs(file: bytes, x: np.ndarray) -> np.ndarray:
+    """What ONNX Runtime gives, (N, elements)."""
+    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    return np.concatenate([np.asarray(session.run(None, {"x": one[None]})[0]).reshape(1, -1) for one in x])
+
+
+@pytest.mark.parametrize("guard", [False, True], ids=["plain", "guarded"])
+@pytest.mark.parametrize("form", FORMS)
+def test_masks_are_part_of_the_softmax(form, guard, tmp_path):
+    mask, rows, adds_more = FORMS[form]
+    file, x = attention(mask, guard), np.random.default_rng(3).normal(0, 0.8, (24, HEADS, ROWS, WIDTH)).astype(np.float32)
+    graph = fused(file, tmp_path)
+    (softmax,) = [node for node in graph.nodes if isinstance(node.op, ArrayMaskedSoftmax)]
+    assert softmax.params["mask"].shape == (rows, ROWS)
+    kinds = [node.op.kind for node in graph.nodes]
+    assert kinds.count("ArrayMatMul") == 2 and "ArrayMap" not in kinds and ("Affine" in kinds) == adds_more, kinds
+    real, (output,) = real_outputs(file, x), graph.outputs
+    for engine in (FloatEngine(graph), FloatEngine(graph, dtype=np.float64)):
+        assert np.allclose(engine.run(x)[output].reshape(len(real), -1), real, rtol=1e-4, atol=1e-5)
+    made = prepare(graph, True, True)
+    typed, _ = quantize_observed(observe(made, [x], [x], {}, False, ""), QuantOptions(input_bits=16, output_bits=16))
+    stored = simulate(typed, quantize_inputs(typed, [x]), keep=True)
+    found = typed.type(output).dequantize(stored[output]).reshape(len(real), -1).astype(np.float64)
+    assert 10 * np.log10(np.square(real).sum() / np.square(found - real).sum()) > 35
+    shares = stored[softmax.output].reshape(len(real), -1, rows, ROWS)
+    assert (shares[:, :, ~softmax.params["mask"]] == typed.type(softmax.output).zero_point).all()
+
+
+NO_MASK = {
+    "a bias": adds(BIAS),
+    "far below in one line, all of it": adds(np.where(np.arange(ROWS)[:, None] == 2, -1e4, 0) + np.zeros((ROWS, ROWS))),
+    "a line of minus infinity": adds(np.where(np.arange(ROWS)[:, None] == 2, -np.inf, 0) + np.zeros((ROWS, ROWS))),
+    "near": adds(np.where(CAUSAL, 0, -10)),
+    "put near": puts(CAUSAL, -10.0, True),
+    "put above": puts(CAUSAL, 1e4, True),
+}
+
+
+@pytest.mark.parametrize("form", NO_MASK)
+def test_others_stay(form, tmp_path):
+    graph = fused(attention(NO_MASK[form]), tmp_path)
+    assert "ArrayMaskedSoftmax" not in {node.op.kind for node in graph.nodes}
+
+
+def test_a_guard_stays_where_a_line_may_be_empty(tmp_path):
+    graph = fused(attention(NO_MASK["a line of minus infinity"], guard=True), tmp_path)
+    assert [node.op.function for node in graph.nodes if node.op.kind == "ArrayMap"] == ["Add", "IsNaN", "Where"]
+
+
+def test_one_that_the_user_wants_in_floating_point_stays(tmp_path):
+    mask = FORMS["minus infinity"][0]
+    graph = fused(attention(mask), tmp_path, {"shares": Precision(quantize=False)})
+    assert "ArrayMaskedSoftmax" not in {node.op.kind for node in graph.nodes}
