@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from itertools import pairwise
-
-import numpy as np
+from heapq import heappop, heappush
+from itertools import accumulate, pairwise
 
 from n2d2py.memory.access import Overlay, PoolWindow, Repacked
 from n2d2py.memory.buffers import Buffer, Buffers
@@ -95,49 +94,71 @@ class Cutter:
         for buffer in self.written:
             if buffer.is_output:
                 self.read[buffer] = len(ops)
-        inside = [b for b in self.written if not b.external]
-        self._size = np.array([self._bytes(b) for b in inside], dtype=np.int64)
-        self._born = np.array([self.born[b] for b in inside], dtype=np.int64)
-        self._read = np.array([self.read[b] for b in inside], dtype=np.int64)
+        self._crossing = self._make_crossing()
+        self._needed = [self._needed_until(op) for op in ops]
+        self._covered = [self._may_be_covered(op) for op in ops]
         self._windows: dict[int, _Window | None] = {}
         self._ahead: dict[tuple[str, str, int], int] = {}
+        self._lines: dict[tuple[str, str], list[range]] = {}
         self._streamable = [streamable(op, buffers.problem) for op in ops]
         self._ends: dict[int, range] = {}
         self._weighed: dict[tuple[int, int], Segment] = {}
 
     def cut(self, budget: int = 0) -> list[Segment]:
-        """The best segments: at most `budget` bytes in each where that is possible, else the fewest bytes."""
-        least = self._cut(budget)
-        peak = max((segment.bytes for segment in least), default=0)
-        return self._cut(max(budget, peak)) if peak > budget else least
+        """The best segments: at most `budget` bytes in each where that is possible, else the fewest bytes; of these the fewest
+        streamed operators.
 
-    def _cut(self, budget: int) -> list[Segment]:
-        """Backwards over the operators: the best first segment from each, and the best rest after it."""
-        count = len(self.ops)
-        costs = [(budget, 0)] * (count + 1)
+        Backwards over the operators: the best first segment from each, and the rest after it.
+        """
+        limit, count = self._peak(budget), len(self.ops)
+        fused: list[int] = [_NEVER] * count + [0]
         firsts: dict[int, Segment] = {}
         for begin in reversed(range(count)):
-            if begin in self.undivided:
-                continue
-            first = self.weigh(begin, begin + 1)
-            rest, fused = costs[begin + 1]
-            least = (max(first.bytes, rest), fused) if begin + 1 not in self.undivided else (_NEVER, 0)
-            for end in self.ends(begin)[1:]:
-                if end in self.undivided or (self.pooled and not self._is_pooled(begin, end)):
-                    continue
-                rest, fused = costs[end]
-                fused += end - begin
-                if (rest, fused) >= least:
-                    continue
-                segment = self.weigh(begin, end)
-                if (max(segment.bytes, rest), fused) < least:
-                    least, first = (max(segment.bytes, rest), fused), segment
-            costs[begin], firsts[begin] = least, first
+            for end in self._cuts_from(begin):
+                streamed = fused[end] + (end - begin if end > begin + 1 else 0)
+                if streamed < fused[begin] and self._least(begin, end) <= limit:
+                    segment = self.weigh(begin, end)
+                    if segment.bytes <= limit:
+                        fused[begin], firsts[begin] = streamed, segment
         segments, at = [], 0
         while at < count:
             segments.append(firsts[at])
             at = segments[-1].end
         return segments
+
+    def _peak(self, budget: int) -> int:
+        """The fewest bytes, `budget` at the least, in which the largest segment of a cut can live.
+
+        Best first from the first operator on. A segment is weighed when no other one is left that may be smaller.
+        """
+        known: set[int] = set()
+        waiting = [(budget, False, 0, 0)]  # bytes, whether the segment is yet to be weighed, its end, minus its begin
+        while True:
+            size, unknown, end, begin = heappop(waiting)
+            if end in known:
+                continue
+            if unknown:
+                heappush(waiting, (max(size, self.weigh(-begin, end).bytes), False, end, begin))
+                continue
+            if end == len(self.ops):
+                return size
+            known.add(end)
+            for stop in self._cuts_from(end):
+                heappush(waiting, (max(size, self._least(end, stop)), True, stop, -end))
+
+    def _cuts_from(self, begin: int) -> list[int]:
+        """Where a segment that begins with this operator ends in a cut, in ascending order; nowhere if none begins there."""
+        if begin in self.undivided:
+            return []
+        return [
+            end
+            for end in self.ends(begin)
+            if end not in self.undivided and (end == begin + 1 or not self.pooled or self._is_pooled(begin, end))
+        ]
+
+    def _least(self, begin: int, end: int) -> int:
+        """Bytes that a segment has at least: what is there before it, and what is left, as overlaps save no more than either loses."""
+        return 0 if end == begin + 1 else max(self._crossing[begin], self._crossing[end])
 
     def ends(self, begin: int) -> range:
         """Where a segment that begins with this operator may end, in ascending order."""
@@ -154,7 +175,34 @@ class Cutter:
 
     def crossing(self, begin: int) -> int:
         """Bytes of what was written before an operator and is read by it or later."""
-        return int(self._size[(self._born < begin) & (self._read >= begin)].sum())
+        return self._crossing[begin]
+
+    def _make_crossing(self) -> list[int]:
+        """For each operator, and behind the last one, what was written before and is read by it or later."""
+        count = len(self.ops)
+        change = [0] * (count + 2)
+        for buffer, born in self.born.items():
+            read = self.read[buffer]
+            if not buffer.external and read > born:
+                size = self._bytes(buffer)
+                change[born + 1] += size
+                change[read + 1] -= size
+        return list(accumulate(change))[: count + 1]
+
+    def _may_be_covered(self, op: OpSpec) -> dict[str, tuple[int, int]]:
+        """The inputs of an operator whose bytes an output may take, and the last operators that write and read these bytes."""
+        sources = {name: self.buffers.of[name] for name in op.inputs}
+        return {
+            name: (self.written[source], self.read[source])
+            for name, source in sources.items()
+            if not source.external and name not in source.reshaped
+        }
+
+    def _needed_until(self, op: OpSpec) -> int:
+        """The last operator that reads the result of one, none before the end where nobody or somebody in another way does."""
+        buffer = self.buffers.of[op.output]
+        read = self.read[buffer]
+        return _NEVER if read < 0 or buffer.whole or len(buffer.parts) > 1 else read
 
     def _may_share(self, begin: int, end: int) -> bool:
         """Whether the operators [begin, end) may be one segment when [begin, end - 1) may."""
@@ -190,9 +238,7 @@ class Cutter:
 
     def leaves(self, position: int, end: int) -> bool:
         """Whether the result of an operator is needed after `end`, as a whole, or by nobody."""
-        buffer = self.buffers.of[self.ops[position].output]
-        read = self.read[buffer]
-        return read >= end or read < 0 or buffer.whole or len(buffer.parts) > 1
+        return self._needed[position] >= end
 
     def _window(self, end: int) -> _Window:
         """The longest window that ends at `end`."""
@@ -209,7 +255,7 @@ class Cutter:
 
     def _measured(self, first: int, end: int) -> _Window:
         whole = {position - first for position in range(first, end) if self.leaves(position, end)}
-        rows = Rows(self.ops[first:end], self.buffers.problem, whole)
+        rows = Rows(self.ops[first:end], self.buffers.problem, whole, self._lines)
         rings, inner = {}, [0]
         for position in reversed(range(first, end)):
             op, n = self.ops[position], position - first
@@ -266,16 +312,20 @@ class Cutter:
         buffers, found = self.buffers, {}
         if not buffers.settings.optimize_buffer:
             return found
-        for x in dict.fromkeys(name for op in self.ops[begin:end] for name in op.inputs):
+        leaving = [position for position in range(begin, end) if self._needed[position] >= end]
+        names = dict.fromkeys(
+            x
+            for position in range(begin, end)
+            for x, (born, read) in self._covered[position].items()
+            if born < begin and read < end
+        )
+        for x in names:
             source = buffers.of[x]
-            dies = self.written[source] < begin and self.read[source] < end
-            if source.external or not dies or x in source.reshaped:
-                continue
             form = buffers.form(source)
-            for position in range(begin, end):
+            for position in leaving:
                 op = self.ops[position]
                 output = buffers.of[op.output]
-                if output is source or output.external or output.columns or not self.leaves(position, end):
+                if output is source or output.external or output.columns:
                     continue
                 out = buffers.form(output)
                 if window is None:

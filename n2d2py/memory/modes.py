@@ -100,8 +100,16 @@ def _smallest(problem: MemoryProblem, settings: Settings, stream_input: bool) ->
 
 def plan_strips(problem: MemoryProblem, settings: Settings, mode: str) -> MemoryPlan:
     """The plan of a problem whose segments are in strips (`strips.py`); `mode`: Small or Minimum."""
+    plan = plan_strips_within(problem, settings, mode)
+    assert plan is not None
+    return plan
+
+
+def plan_strips_within(problem: MemoryProblem, settings: Settings, mode: str, most: int | None = None) -> MemoryPlan | None:
+    """As `plan_strips`; None where every plan is known to exceed `most` bytes."""
     planner = StreamPlanner(search=_solved) if mode == "Minimum" else StreamPlanner()
-    return _named(planner.plan(problem, settings), mode, None)
+    plan = planner.plan_within(problem, settings, most)
+    return None if plan is None else _named(plan, mode, None)
 
 
 def _solved(packing: Packing, placement: Placement) -> Placement:

@@ -7,8 +7,10 @@ given order, each at the lowest address that its placed neighbours allow.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import accumulate
 from math import lcm
 from random import Random
+from typing import NamedTuple
 
 from n2d2py.memory.access import LineTable, Overlay
 from n2d2py.memory.buffers import Buffer, Buffers
@@ -49,6 +51,20 @@ class Pair:
     exact: bool = False
 
 
+Range = tuple[int, int]
+
+
+class Closed(NamedTuple):
+    """What block number `block` closes to a neighbour: addresses between two bounds, counted from that of the block. `op`: the operator
+    between the two, -1 without one; the bounds when it runs ahead, and behind, that is backwards.
+    """
+
+    block: int
+    op: int
+    ahead: Range
+    behind: Range
+
+
 @dataclass(frozen=True)
 class Placement:
     """The address of every block, the direction of every operator (True: backwards), the arena."""
@@ -63,7 +79,7 @@ class Packing:
     """The blocks of a problem with a given set of concatenations in place.
 
     ops: the operators with code. neighbours[i]: block j -> the pair of the two, None where they
-    must be disjoint. bound: no placement is smaller.
+    must be disjoint. closed[i]: what they close to block i. bound: no placement is smaller.
     """
 
     buffers: Buffers
@@ -71,6 +87,7 @@ class Packing:
     blocks: list[Block] = field(init=False)
     pairs: list[Pair] = field(init=False)
     neighbours: list[dict[int, Pair | None]] = field(init=False)
+    closed: list[list[Closed]] = field(init=False)
     bound: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -79,6 +96,11 @@ class Packing:
         self.ops = [op for op in self.buffers.order() if op.name not in self.buffers.views]
         self._collect()
         self.neighbours = self._make_neighbours()
+        self._pairs_of: dict[int, list[Pair]] = {}
+        for pair in self.pairs:
+            self._pairs_of.setdefault(pair.op, []).append(pair)
+        self.closed = [[self._closes(i, j, pair) for j, pair in near.items()] for i, near in enumerate(self.neighbours)]
+        self._live = self._make_live()
         self.bound = self._bound()
 
     def _collect(self) -> None:
@@ -160,62 +182,78 @@ class Packing:
             neighbours[pair.source][pair.output] = neighbours[pair.output][pair.source] = pair
         return neighbours
 
-    def _bound(self) -> int:
-        """Over the operators: the live bytes less what overlapping its inputs can save."""
-        saved: dict[int, int] = {}
-        for number in dict.fromkeys(pair.op for pair in self.pairs):
-            own = [pair for pair in self.pairs if pair.op == number]
-            best = max(sum(p.reach.gain(way) for p in own) for way in (False, True))
-            written = {p.output: self.blocks[p.output] for p in own}
-            saved[next(iter(written.values())).birth] = min(sum(block.size for block in written.values()), best)
+    def _closes(self, i: int, j: int, pair: Pair | None) -> Closed:
+        """What block `j` closes to block `i`."""
+        low, high = -self.blocks[i].size, self.blocks[j].size
+        if pair is None:
+            return Closed(j, -1, (low, high), (low, high))
+        ahead, behind = pair.reach.ahead, pair.reach.behind
+        if i == pair.output:
+            return Closed(j, pair.op, (max(low, ahead), high), (low, min(high, behind)))
+        return Closed(j, pair.op, (low, min(high, -ahead)), (max(low, -behind), high))
+
+    def _make_live(self) -> list[int]:
+        """Of each clock from -1 on."""
         end = max((block.death for block in self.blocks), default=-1)
-        return max((self.live(t) - saved.get(t, 0) for t in range(-1, end + 1)), default=0)
+        change = [0] * (end + 3)
+        for block in self.blocks:
+            change[block.birth + 1] += block.size
+            change[block.death + 2] -= block.size
+        return list(accumulate(change[:-1]))
 
     def live(self, clock: int) -> int:
         """Bytes of all blocks live at a clock."""
-        return sum(b.size for b in self.blocks if b.birth <= clock <= b.death)
+        return self._live[clock + 1] if clock + 1 < len(self._live) else 0
+
+    def _bound(self) -> int:
+        """Over the operators: the live bytes less what overlapping its inputs can save."""
+        saved: dict[int, int] = {}
+        for own in self._pairs_of.values():
+            best = max(sum(p.reach.gain(way) for p in own) for way in (False, True))
+            written = {p.output: self.blocks[p.output] for p in own}
+            saved[next(iter(written.values())).birth] = min(sum(block.size for block in written.values()), best)
+        return max((size - saved.get(clock, 0) for clock, size in enumerate(self._live, -1)), default=0)
 
     def moved(
         self, order: list[int], backwards: list[bool], block: int, rng: Random, turning: float
-    ) -> tuple[list[int], list[bool]]:
+    ) -> tuple[list[int], list[bool], int]:
         """Copies with one random move: with the probability `turning` an operator between `block` and a neighbour turns round, else
-        the block is placed elsewhere, mostly earlier.
+        the block is placed elsewhere, mostly earlier. And how many blocks first fit places where it did before, at least.
         """
         order, backwards = list(order), list(backwards)
         pairs = [pair for pair in self.neighbours[block].values() if pair is not None]
         if pairs and rng.random() < turning:
             at = rng.choice(pairs).op
             backwards[at] = not backwards[at]
-        else:
-            source = order.index(block)
-            target = rng.randrange(source + 1) if rng.random() < 0.7 else rng.randrange(len(order))
-            order.insert(target, order.pop(source))
-        return order, backwards
+            return order, backwards, min(max(order.index(p.source), order.index(p.output)) for p in self._pairs_of[at])
+        source = order.index(block)
+        target = rng.randrange(source + 1) if rng.random() < 0.7 else rng.randrange(len(order))
+        order.insert(target, order.pop(source))
+        return order, backwards, min(source, target)
 
     def first_fit(self, order: list[int], backwards: list[bool]) -> Placement:
         """Places the blocks in `order`, the operators running in the given directions."""
-        offsets = [-1] * len(self.blocks)
-        top = 0
-        for i in order:
-            size = self.blocks[i].size
+        found = self.refit(order, backwards)
+        assert found is not None
+        return found
+
+    def refit(
+        self, order: list[int], backwards: list[bool], before: Placement | None = None, kept: int = 0, most: int | None = None
+    ) -> Placement | None:
+        """As `first_fit`, where the first `kept` blocks lie as in `before`; None where the arena exceeds `most` bytes."""
+        offsets, top, blocks = [-1] * len(self.blocks), 0, self.blocks
+        if before is not None:
+            for i in order[:kept]:
+                offsets[i] = before.offsets[i]
+                top = max(top, offsets[i] + blocks[i].size)
+        for i in order[kept:] if kept else order:
             closed = []
-            for j, pair in self.neighbours[i].items():
+            for j, op, ahead, behind in self.closed[i]:
                 at = offsets[j]
-                if at < 0:
-                    continue
-                low, high = at - size, at + self.blocks[j].size
-                if pair is not None and i == pair.output:
-                    if backwards[pair.op]:
-                        high = min(high, at + pair.reach.behind)
-                    else:
-                        low = max(low, at + pair.reach.ahead)
-                elif pair is not None:
-                    if backwards[pair.op]:
-                        low = max(low, at - pair.reach.behind)
-                    else:
-                        high = min(high, at - pair.reach.ahead)
-                if low < high:
-                    closed.append((low, high))
+                if at >= 0:
+                    low, high = behind if op >= 0 and backwards[op] else ahead
+                    if low < high:
+                        closed.append((at + low, at + high))
             closed.sort()
             at = 0
             for low, high in closed:
@@ -224,7 +262,10 @@ class Packing:
                 if at < high:
                     at = high
             offsets[i] = at
-            top = max(top, at + size)
+            if at + blocks[i].size > top:
+                top = at + blocks[i].size
+                if most is not None and top > most:
+                    return None
         return Placement(tuple(offsets), tuple(backwards), top)
 
     def plan(self, strategy: str, placement: Placement) -> MemoryPlan:

@@ -14,11 +14,13 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
-from n2d2py.memory.packing import Packing, Pair, Placement
+from n2d2py.memory.packing import Packing, Placement, Range
 
 _WORK = 20_000
 """Random moves times blocks after which nothing better is expected: about a third of a second of one core."""
+_UNLIMITED = 1 << 62
 
 
 def overlap_cost(packing: Packing, placement: Placement) -> int:
@@ -62,6 +64,31 @@ def _ordered(packing: Packing, offsets: Iterable[int]) -> set[int]:
     }
 
 
+class _Near(NamedTuple):
+    """A neighbour of a block, as `Closed`; `exact`: that pair of blocks may be at one address, `apart`: what is closed where they must not
+    overlap.
+    """
+
+    block: int
+    op: int
+    exact: bool
+    apart: Range
+    ahead: Range
+    behind: Range
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """Addresses of all blocks; the operators that overlap, and `score`: the bytes above the arena and the work of these. `begins`: the
+    operators that may overlap, and the number in the order of the block from which on they do.
+    """
+
+    offsets: list[int]
+    begins: dict[int, int]
+    overlapping: set[int]
+    score: tuple[int, int]
+
+
 class _Fitter:
     """First fit of the blocks of a packing under the arena of a placement."""
 
@@ -69,7 +96,15 @@ class _Fitter:
         self.packing, self.found, self.arena = packing, placement, placement.bytes
         self.sizes = [block.size for block in packing.blocks]
         self.costs = {pair.op: packing.cost(pair.op) for pair in packing.pairs}
-        self.near = [[(j, self.sizes[j], pair) for j, pair in near.items()] for near in packing.neighbours]
+        self.some_cost_nothing = any(cost == 0 for cost in self.costs.values())
+        self.near = [
+            [
+                _Near(j, op, pair is not None and pair.exact, (-self.sizes[i], self.sizes[j]), ahead, behind)
+                for j, op, ahead, behind in packing.closed[i]
+                for pair in [packing.neighbours[i][j]]
+            ]
+            for i in range(len(self.sizes))
+        ]
         births = {pair.op: packing.blocks[pair.output].birth for pair in packing.pairs}
         exact = {pair.op for pair in packing.pairs if pair.exact}
         self.least = sum(self.costs[op] for op, clock in births.items() if op not in exact and packing.live(clock) > self.arena)
@@ -95,44 +130,61 @@ class _Fitter:
                 gains[pair.op][way] += pair.reach.gain(way)
         return [list(self.found.backwards), [back > ahead for ahead, back in gains]]
 
-    def fit(self, order: list[int], backwards: list[bool]) -> tuple[list[int], set[int], int]:
-        """(address of each block, operators that overlap, highest byte)."""
-        offsets, overlapping, top = [-1] * len(order), set(), 0
-        for i in order:
-            offsets[i] = self._place(i, offsets, overlapping, backwards)
+    def fit(self, order: list[int], backwards: list[bool], before: _Fit | None = None, kept: int = 0) -> _Fit | None:
+        """First fit of the blocks in `order`, the first `kept` of them where they lie in `before`; None where it is worse than that."""
+        offsets, overlapping, top, cost = [-1] * len(order), {}, 0, 0
+        most = (_UNLIMITED, 0) if before is None else before.score
+        if before is not None:
+            for i in order[:kept]:
+                offsets[i] = before.offsets[i]
+                top = max(top, offsets[i] + self.sizes[i])
+            overlapping = {op: at for op, at in before.begins.items() if at < kept}
+            cost = sum(self.costs[op] for op in overlapping)
+        for at in range(kept, len(order)):
+            i, known = order[at], len(overlapping)
+            offsets[i] = self._place(i, at, offsets, overlapping, backwards)
             top = max(top, offsets[i] + self.sizes[i])
-        return offsets, overlapping, top
+            if len(overlapping) > known:
+                cost = sum(self.costs[op] for op in overlapping)
+            if (max(0, top - self.arena), 0 if self.some_cost_nothing else cost) > most:
+                return None
+        ordered = set(overlapping)
+        if self.some_cost_nothing:
+            ordered = _ordered(self.packing, offsets)
+            cost = sum(self.costs[op] for op in ordered)
+        score = max(0, top - self.arena), cost
+        return _Fit(offsets, overlapping, ordered, score) if score <= most else None
 
-    def _place(self, i: int, offsets: list[int], overlapping: set[int], backwards: list[bool]) -> int:
-        """The address of a block; adds the operators that it makes overlap."""
-        placed = [(offsets[j], size, pair) for j, size, pair in self.near[i] if offsets[j] >= 0]
-        held = {pair.op for _, _, pair in placed if pair is not None}
+    def _place(self, i: int, at: int, offsets: list[int], overlapping: dict[int, int], backwards: list[bool]) -> int:
+        """The address of block `i`, number `at` of the order; adds the operators that it makes overlap."""
+        placed = [(offsets[near.block], near) for near in self.near[i] if offsets[near.block] >= 0]
+        held = {near.op for _, near in placed if near.op >= 0}
         free = {op for op in held if op in overlapping or self.costs[op] == 0}
         room = self.arena - self.sizes[i]
-        at = self._lowest(i, placed, free, backwards)
-        if at <= room:
-            return at
+        lowest = self._lowest(placed, free, backwards)
+        if lowest <= room:
+            return lowest
         paid = sorted(held - free, key=lambda op: (self.costs[op], op))
         for count in range(1, len(paid) + 1):
             for more in combinations(paid, count):
-                at = self._lowest(i, placed, free.union(more), backwards)
-                if at <= room or count == len(paid):
-                    overlapping.update(more)
-                    return at
-        return at
+                lowest = self._lowest(placed, free.union(more), backwards)
+                if lowest <= room or count == len(paid):
+                    overlapping.update(dict.fromkeys(more, at))
+                    return lowest
+        return lowest
 
-    def _lowest(self, i: int, placed: list[tuple[int, int, Pair | None]], free: set[int], backwards: list[bool]) -> int:
+    @staticmethod
+    def _lowest(placed: list[tuple[int, _Near]], free: set[int], backwards: list[bool]) -> int:
         """The lowest address of a block where only the operators in `free` overlap, or exact places do."""
-        size, closed, exact = self.sizes[i], [], []
-        for at, other, pair in placed:
-            low, high = at - size, at + other
-            if pair is not None:
-                if pair.op in free:
-                    low, high = _open(i, at, low, high, pair, backwards[pair.op])
-                elif pair.exact:
-                    exact.append((at, len(closed)))
+        closed, exact = [], []
+        for at, (_, op, is_exact, apart, ahead, behind) in placed:
+            low, high = apart
+            if op in free:
+                low, high = behind if backwards[op] else ahead
+            elif is_exact:
+                exact.append((at, len(closed)))
             if low < high:
-                closed.append((low, high))
+                closed.append((at + low, at + high))
         at = 0
         for low, high in sorted(closed):
             if low >= at:
@@ -144,13 +196,6 @@ class _Fitter:
         return at
 
 
-def _open(i: int, at: int, low: int, high: int, pair: Pair, backwards: bool) -> tuple[int, int]:
-    """The addresses (low, high) that remain closed to block `i` when the pair may overlap."""
-    if i == pair.output:
-        return (low, min(high, at + pair.reach.behind)) if backwards else (max(low, at + pair.reach.ahead), high)
-    return (max(low, at - pair.reach.behind), high) if backwards else (low, min(high, at - pair.reach.ahead))
-
-
 @dataclass
 class _State:
     """An order and directions, changed by random moves that make nothing worse."""
@@ -160,41 +205,37 @@ class _State:
     backwards: list[bool]
 
     def __post_init__(self) -> None:
-        self._take(*self._fitted(self.order, self.backwards))
+        found = self.fitter.fit(self.order, self.backwards)
+        assert found is not None
+        self.found = found
 
-    def _fitted(self, order: list[int], backwards: list[bool]):
-        fitter = self.fitter
-        offsets, overlapping, top = fitter.fit(order, backwards)
-        if any(fitter.costs[op] == 0 for op in fitter.costs):
-            overlapping = _ordered(fitter.packing, offsets)
-        return (max(0, top - fitter.arena), sum(fitter.costs[op] for op in overlapping)), offsets, overlapping
-
-    def _take(self, score: tuple[int, int], offsets: list[int], overlapping: set[int]) -> None:
-        self.score, self.offsets, self.overlapping = score, offsets, sorted(overlapping)
+    @property
+    def score(self) -> tuple[int, int]:
+        """That of the placement: the less, the better."""
+        return self.found.score
 
     def placement(self) -> Placement:
         """The state's placement."""
-        top = max(at + size for at, size in zip(self.offsets, self.fitter.sizes, strict=True))
-        return Placement(tuple(self.offsets), tuple(self.backwards), top)
+        top = max(at + size for at, size in zip(self.found.offsets, self.fitter.sizes, strict=True))
+        return Placement(tuple(self.found.offsets), tuple(self.backwards), top)
 
     def move(self, rng: random.Random) -> None:
         """Places a block earlier that overlaps, or lies beside one that does, or turns its operator; keeps what is not worse."""
-        order, backwards = self.fitter.packing.moved(self.order, self.backwards, self._critical(rng), rng, 0.3)
-        found = self._fitted(order, backwards)
-        if found[0] <= self.score:
-            self.order, self.backwards = order, backwards
-            self._take(*found)
+        order, backwards, kept = self.fitter.packing.moved(self.order, self.backwards, self._critical(rng), rng, 0.3)
+        found = self.fitter.fit(order, backwards, self.found, kept)
+        if found is not None:
+            self.order, self.backwards, self.found = order, backwards, found
 
     def _critical(self, rng: random.Random) -> int:
-        packing, sizes = self.fitter.packing, self.fitter.sizes
+        packing, sizes, found = self.fitter.packing, self.fitter.sizes, self.found
         if self.score[0]:
-            top = max(at + size for at, size in zip(self.offsets, sizes, strict=True))
-            chosen = [i for i, at in enumerate(self.offsets) if at + sizes[i] == top]
+            top = max(at + size for at, size in zip(found.offsets, sizes, strict=True))
+            chosen = [i for i, at in enumerate(found.offsets) if at + sizes[i] == top]
         else:
             chosen = [
                 block
                 for pair in packing.pairs
-                if pair.op in self.overlapping and self.fitter.costs[pair.op]
+                if pair.op in found.overlapping and self.fitter.costs[pair.op]
                 for block in (pair.source, pair.output)
             ]
         if not chosen or rng.random() < 0.2:

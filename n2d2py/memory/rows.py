@@ -36,10 +36,19 @@ class Rows:
 
     An operator that accumulates has an event for each line of its input and writes its one line at the last; the
     others have one for each line of their output that is made.
+
+    `known`: lines that an operator reads of an input, by the names of both, of windows of the same problem: kept there.
     """
 
-    def __init__(self, ops: list[OpSpec], problem: MemoryProblem, whole: Collection[int]):
+    def __init__(
+        self,
+        ops: list[OpSpec],
+        problem: MemoryProblem,
+        whole: Collection[int],
+        known: dict[tuple[str, str], list[range]] | None = None,
+    ):
         self.ops, self._tensors = ops, problem.tensors
+        self._known = {} if known is None else known
         self.accumulating = [op.accumulates(problem.tensors) for op in ops]
         self._number = {op.output: n for n, op in enumerate(ops)}
         self._readers: dict[str, list[int]] = {}
@@ -60,6 +69,12 @@ class Rows:
 
     def _lines(self, n: int, name: str) -> list[range]:
         """For each line of an operator's output, or of the input that it accumulates, the lines of an input that it reads."""
+        key = (self.ops[n].name, name)
+        if key not in self._known:
+            self._known[key] = self._read_lines(n, name)
+        return self._known[key]
+
+    def _read_lines(self, n: int, name: str) -> list[range]:
         op, source = self.ops[n], self._tensors[name]
         output = self._tensors[op.output]
         if self.accumulating[n]:

@@ -133,9 +133,9 @@ class _State:
     def move(self, rng: random.Random) -> None:
         """Makes one move, unless it is worse."""
         block = self._critical(rng) if rng.random() < 0.67 else rng.randrange(len(self.order))
-        order, backwards = self.packing.moved(self.order, self.backwards, block, rng, 0.4)
-        found = self.packing.first_fit(order, backwards)
-        if found.bytes <= self.current.bytes:
+        order, backwards, kept = self.packing.moved(self.order, self.backwards, block, rng, 0.4)
+        found = self.packing.refit(order, backwards, self.current, kept, self.current.bytes)
+        if found is not None:
             self.order, self.backwards, self.current = order, backwards, found
 
     def _critical(self, rng: random.Random) -> int:

@@ -38,26 +38,34 @@ class StreamPlanner:
 
     def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
         """The placement of the best cut, for `check_plan`."""
+        plan = self.plan_within(problem, settings)
+        assert plan is not None
+        return plan
+
+    def plan_within(self, problem: MemoryProblem, settings: Settings, most: int | None = None) -> MemoryPlan | None:
+        """As `plan`; None where every placement of the best cut is known to exceed `most` bytes."""
         settings = replace(settings, clock="op")
         if self.stream_input:
             settings = replace(settings, include_input=True)
-        packing, placement = self._packed(Buffers(problem, settings, ()))
+        packed = self._packed(Buffers(problem, settings, ()), most)
+        if packed is None:
+            return None
+        packing, placement = packed
         if self.search is not None:
             placement = self.search(packing, placement)
         return packing.plan(self.name, relax(packing, placement))
 
-    def _packed(self, buffers: Buffers) -> tuple[_StreamPacking, Placement]:
+    def _packed(self, buffers: Buffers, most: int | None) -> tuple[_StreamPacking, Placement] | None:
         """The best placement found: with strips, that of strips that are all alike, which is found far quicker, or where it may be
-        smaller that of strips that may differ."""
+        smaller that of strips that may differ. None where none has `most` bytes."""
         best: tuple[_StreamPacking, Placement] | None = None
         for shared in (True, False) if any(isinstance(op.access, Joined) for op in buffers.problem.ops) else (False,):
             packing = _StreamPacking(buffers, self.stream_input, self.budget, self.pooled, shared)
-            if best is not None and packing.bound >= best[1].bytes:
+            if (best is not None and packing.bound >= best[1].bytes) or (most is not None and packing.bound > most):
                 continue
             placement = improve(packing)
             if best is None or placement.bytes < best[1].bytes:
                 best = packing, placement
-        assert best is not None
         return best
 
 

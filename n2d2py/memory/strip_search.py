@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+import numpy as np
+
 from n2d2py.memory.access import Pointwise, Window
 from n2d2py.memory.buffers import Buffers
 from n2d2py.memory.cut import Cutter
@@ -14,7 +16,16 @@ from n2d2py.memory.problem import MemoryProblem, OpSpec
 from n2d2py.memory.rows import streamable
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.slices import Channels, SliceCut, divisions, sliced_from
-from n2d2py.memory.strips import Columns, Cut, StripCut, cuts_of, extra_work, multiply_accumulates, segment_columns
+from n2d2py.memory.strips import (
+    Columns,
+    Cut,
+    StripCut,
+    cuts_of,
+    extra_work,
+    multiply_accumulates,
+    needed_columns,
+    segment_columns,
+)
 
 MOST_STRIPS = 12
 _WIDER = (*product(range(3), repeat=2), (3, 3))
@@ -180,21 +191,26 @@ class StripSearch:
         width = tensors[self._ops[end - 1].output].width
         if first >= end - 1 or width < 2:
             return
-        rings = cutter.rings(end)
-        for columns in self._divisions(width):
-            strips = [segment_columns(self._ops[first:end], tensors, each) for each in columns]
-            live, extra = self._up(self._buffers.form(self._buffers.of[self._ops[end - 1].output]).bytes), 0
-            for position in reversed(range(first, end)):
-                op = self._ops[position]
-                if position < end - 1 and op.output not in rings:
-                    break
-                output = tensors[op.output]
-                widths = [strip[op.output][1] - strip[op.output][0] for strip in strips]
-                if position < end - 1:
-                    live += self._up(rings[op.output] * max(widths) * output.pixel_bytes)
-                    extra += op.access.computed(tensors[op.inputs[0]], output) * (sum(widths) - output.width) // output.width
-                    if end in cutter.ends(position):
-                        self._choices[position].append(_Choice(end, cutter.crossing(position) + live, extra, columns))
+        rings, divisions = cutter.rings(end), self._divisions(width)
+        begins = np.cumsum([0, *(len(columns) for columns in divisions)])[:-1]
+        needed = needed_columns(self._ops[first:end], tensors, np.array([each for columns in divisions for each in columns]))
+        live = np.full(len(divisions), self._up(self._buffers.form(self._buffers.of[self._ops[end - 1].output]).bytes))
+        extra = np.zeros(len(divisions), dtype=np.int64)
+        for position in reversed(range(first, end - 1)):
+            op = self._ops[position]
+            if op.output not in rings:
+                break
+            output = tensors[op.output]
+            widths = needed[op.output][:, 1] - needed[op.output][:, 0]
+            size = np.maximum.reduceat(widths, begins) * (rings[op.output] * output.pixel_bytes)
+            live += -(-size // self._step) * self._step
+            twice = np.add.reduceat(widths, begins) - output.width
+            extra += op.access.computed(tensors[op.inputs[0]], output) * twice // output.width
+            if end in cutter.ends(position):
+                self._choices[position] += [
+                    _Choice(end, cutter.crossing(position) + int(live[n]), int(extra[n]), divisions[n])
+                    for n in _undominated_numbers(live, extra)
+                ]
 
     def _add_slices(self, end: int) -> None:
         """The segment that ends at `end`, in slices."""
@@ -218,6 +234,14 @@ class StripSearch:
     def _divisions(width: int) -> list[tuple[Columns, ...]]:
         found = [tuple(cuts_of(width, count, *wider)) for count in range(2, min(MOST_STRIPS, width) + 1) for wider in _WIDER]
         return [columns for columns in dict.fromkeys(found) if all(first < stop for first, stop in columns)]
+
+
+def _undominated_numbers(sizes: np.ndarray, works: np.ndarray) -> list[int]:
+    """The numbers of choices that no other one beats, from few bytes to many, and of equal ones the first."""
+    order = np.lexsort((works, sizes))
+    least = np.minimum.accumulate(works[order])
+    kept = np.append(True, least[1:] < least[:-1])
+    return order[kept].tolist()
 
 
 def _undominated(choices: Sequence[_Choice]) -> list[_Choice]:

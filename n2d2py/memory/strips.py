@@ -12,11 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
 
 from n2d2py.memory.access import Access, Joined, LineTable, TensorSpec, Window
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 from n2d2py.memory.slices import SliceCut
 
+Number = TypeVar("Number", int, np.ndarray)
 Columns = tuple[int, int]
 """Columns [first, stop) of a tensor."""
 
@@ -58,7 +62,7 @@ def strip_name(name: str, number: int) -> str:
     return f"{name}.strip{number}"
 
 
-def window_columns(window: Window, columns: Columns) -> Columns:
+def window_columns(window: Window, columns: tuple[Number, Number]) -> tuple[Number, Number]:
     """The columns of the input, and of the padding beside it, that the windows of some columns of the output cover."""
     first, stop = columns
     stride, left = window.stride[1], window.pads[1]
@@ -67,24 +71,38 @@ def window_columns(window: Window, columns: Columns) -> Columns:
 
 def read_columns(access: Access, columns: Columns, width: int) -> Columns:
     """The columns of an input of `width` that some columns of the output read, at least one."""
+    ((first, stop),) = ranges_read(access, np.array([columns]), width).tolist()
+    return first, stop
+
+
+def ranges_read(access: Access, columns: np.ndarray, width: int) -> np.ndarray:
+    """As `read_columns`, of many ranges: int64[ranges, 2]."""
     if not isinstance(access, Window):
         return columns
-    covered = window_columns(access, columns)
-    begin, end = max(0, covered[0]), min(width, covered[1])
-    return (begin, end) if begin < end else (min(begin, width - 1), min(begin, width - 1) + 1)
+    first, stop = window_columns(access, (columns[:, 0], columns[:, 1]))
+    begin, end = np.maximum(first, 0), np.minimum(stop, width)
+    begin = np.where(begin < end, begin, np.minimum(begin, width - 1))
+    return np.stack((begin, np.maximum(end, begin + 1)), axis=1)
 
 
-def segment_columns(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec], columns: Columns) -> dict[str, Columns]:
-    """The columns of each tensor that the operators write which the columns of the last one's output need."""
+def needed_columns(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec], columns: np.ndarray) -> dict[str, np.ndarray]:
+    """The columns of each tensor that the operators write which ranges of columns of the last one's output need: int64[ranges, 2]."""
     inner = {op.output for op in ops}
     needed = {ops[-1].output: columns}
     for op in reversed(ops):
         for name in op.inputs:
             if name in inner:
-                first, stop = read_columns(op.access, needed[op.output], tensors[name].width)
-                known = needed.get(name, (first, stop))
-                needed[name] = min(first, known[0]), max(stop, known[1])
+                read = ranges_read(op.access, needed[op.output], tensors[name].width)
+                known = needed.get(name, read)
+                firsts, stops = np.minimum(read[:, 0], known[:, 0]), np.maximum(read[:, 1], known[:, 1])
+                needed[name] = np.stack((firsts, stops), axis=1)
     return needed
+
+
+def segment_columns(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec], columns: Columns) -> dict[str, Columns]:
+    """As `needed_columns`, of one range."""
+    found = needed_columns(ops, tensors, np.array([columns], dtype=np.int64))
+    return {name: (int(first), int(stop)) for name, ((first, stop),) in found.items()}
 
 
 def cuts_of(width: int, count: int, before: int = 0, after: int = 0) -> list[Columns]:

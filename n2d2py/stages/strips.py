@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
 from n2d2py.memory.from_graph import memory_problem, with_columns
-from n2d2py.memory.modes import plan_strips, runs_by_lines
+from n2d2py.memory.modes import plan_strips_within, runs_by_lines
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strip_search import StripPoint, StripSearch
 from n2d2py.passes.integer.strips import by_channels, by_columns, with_strips
@@ -45,17 +45,49 @@ class _Trials:
             return [point for point in points if 10 * point.bytes <= 11 * self.budget]
         return points[-_TRIED:]
 
-    def make(self, point: StripPoint) -> _Trial:
-        """The network in the strips of `point`."""
+    def make(self, point: StripPoint, most: int | None = None) -> _Trial | None:
+        """The network in the strips of `point`; None where it is known to need more than `most` bytes."""
         narrow = with_strips(self.graph, point.cuts)
         problem = memory_problem(narrow)
-        plan = plan_strips(problem, self.settings, self.mode)
+        plan = plan_strips_within(problem, self.settings, self.mode, most)
+        if plan is None:
+            return None
         extra = {"MaxExtraMacs": self.most, "ExtraMacs": round(100 * point.twice / self.search.work, 2)}
         network = PlannedNetwork(narrow, problem, with_columns(narrow, replace(plan, options={**plan.options, **extra})))
         if 0 < self.budget < plan.arena_bytes:
             return _Trial(point, network, plan.arena_bytes, False)
         full, served = self.placed(network)
         return _Trial(point, network, full.plan.arena_bytes, served)
+
+    def least(self) -> _Trial | None:
+        """That of the fewest bytes, and of these of the least work that is done twice; None where there is none."""
+        best = None
+        for point in reversed(self.points()):
+            trial = self.make(point, None if best is None else best.bytes)
+            if trial is not None and (best is None or trial.bytes <= best.bytes):
+                best = trial
+        if best is not None and self.mode == "Minimum":
+            for point in self.search.other_widths(best.point):
+                trial = self.make(point, best.bytes - 1)
+                if trial is not None and trial.bytes < best.bytes:
+                    best = trial
+        return best
+
+    def within_budget(self) -> _Trial | None:
+        """That of the least work that is done twice which fits, else that of the least which leaves scratch on the stack; None where there is
+        none."""
+        tried: list[_Trial] = []
+        for point in self.points():
+            trial = self.make(point, self.budget if self.mode == "Small" else None)
+            if trial is not None and trial.fits:
+                return trial
+            tried += [trial] if trial is not None else []
+        if tried and self.mode == "Minimum":
+            nearest = min(tried, key=lambda trial: trial.bytes)
+            others = (self.make(point, self.budget) for point in self.search.other_widths(nearest.point))
+            tried += [trial for trial in others if trial is not None]
+        within = [trial for trial in tried if trial.network.plan.arena_bytes <= self.budget]
+        return min(within, key=lambda trial: (not trial.fits, trial.point.extra), default=None)
 
 
 def planned_strips(
@@ -75,19 +107,8 @@ def planned_strips(
     if inside and served:
         return None
     trials = _Trials(graph, params, settings, placed)
-    tried: list[_Trial] = []
-    for point in trials.points():
-        tried.append(trials.make(point))
-        if budget > 0 and tried[-1].fits:
-            return tried[-1].network
-    if not tried:
-        return None
-    if trials.mode == "Minimum":
-        nearest = min(tried, key=lambda trial: trial.bytes)
-        tried += [trials.make(point) for point in trials.search.other_widths(nearest.point)]
-    if budget <= 0:
-        best = min(tried, key=lambda trial: trial.bytes)
-        return best.network if full is None or best.bytes < full.plan.arena_bytes else None
-    within = [trial for trial in tried if trial.network.plan.arena_bytes <= budget]
-    best = min(within, key=lambda trial: (not trial.fits, trial.point.extra), default=None)
-    return best.network if best is not None and (best.fits or not inside) else None
+    if budget > 0:
+        best = trials.within_budget()
+        return best.network if best is not None and (best.fits or not inside) else None
+    best = trials.least()
+    return best.network if best is not None and (full is None or best.bytes < full.plan.arena_bytes) else None
