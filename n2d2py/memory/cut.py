@@ -15,7 +15,7 @@ from n2d2py.memory.access import Overlay, PoolWindow, Repacked
 from n2d2py.memory.buffers import Buffer, Buffers
 from n2d2py.memory.overlap import Reach, reach
 from n2d2py.memory.problem import OpSpec
-from n2d2py.memory.rows import Rows, streamable
+from n2d2py.memory.rows import Rows, lines_read, streamable
 
 LONGEST = 60
 """Operators of a segment at the most."""
@@ -101,6 +101,7 @@ class Cutter:
         self._ahead: dict[tuple[str, str, int], int] = {}
         self._lines: dict[tuple[str, str], list[range]] = {}
         self._streamable = [streamable(op, buffers.problem) for op in ops]
+        self._dying = self._fewest_lines()
         self._ends: dict[int, range] = {}
         self._weighed: dict[tuple[int, int], Segment] = {}
 
@@ -114,9 +115,9 @@ class Cutter:
         fused: list[int] = [_NEVER] * count + [0]
         firsts: dict[int, Segment] = {}
         for begin in reversed(range(count)):
-            for end in self._cuts_from(begin):
+            for end, least in self._cuts_from(begin):
                 streamed = fused[end] + (end - begin if end > begin + 1 else 0)
-                if streamed < fused[begin] and self._least(begin, end) <= limit:
+                if streamed < fused[begin] and least <= limit:
                     segment = self.weigh(begin, end)
                     if segment.bytes <= limit:
                         fused[begin], firsts[begin] = streamed, segment
@@ -143,22 +144,62 @@ class Cutter:
             if end == len(self.ops):
                 return size
             known.add(end)
-            for stop in self._cuts_from(end):
-                heappush(waiting, (max(size, self._least(end, stop)), True, stop, -end))
+            for stop, least in self._cuts_from(end):
+                heappush(waiting, (max(size, least), True, stop, -end))
 
-    def _cuts_from(self, begin: int) -> list[int]:
-        """Where a segment that begins with this operator ends in a cut, in ascending order; nowhere if none begins there."""
+    def _cuts_from(self, begin: int) -> list[tuple[int, int]]:
+        """Where a segment that begins with this operator ends in a cut, in ascending order, and the bytes that it has at least; nowhere if
+        none begins there."""
         if begin in self.undivided:
             return []
         return [
-            end
-            for end in self.ends(begin)
+            (end, least)
+            for end, least in zip(self.ends(begin), self._at_least(begin), strict=True)
             if end not in self.undivided and (end == begin + 1 or not self.pooled or self._is_pooled(begin, end))
         ]
 
-    def _least(self, begin: int, end: int) -> int:
-        """Bytes that a segment has at least: what is there before it, and what is left, as overlaps save no more than either loses."""
-        return 0 if end == begin + 1 else max(self._crossing[begin], self._crossing[end])
+    def _at_least(self, begin: int) -> list[int]:
+        """For each end of a segment that begins with this operator the bytes that it has at least, 0 for the operator alone: what is there
+        before it or is left behind it, whichever is more, as overlaps save no more than the other; and the lines between its operators that
+        one line needs.
+        """
+        lines, found = 0, []
+        for end in self.ends(begin):
+            lines += sum(size for position, size in self._dying[end - 1] if position >= begin)
+            found.append(lines + max(self._crossing[begin], self._crossing[end]) if end > begin + 1 else 0)
+        return found
+
+    def _fewest_lines(self) -> list[list[tuple[int, int]]]:
+        """For each operator the others whose results are read by it last, each with the bytes of the lines that a line buffer has at least:
+        those of which some line that is made reads the first and the last one.
+        """
+        every = [True] * len(self.ops)  # whether all lines of the result are made in each segment
+        spans: list[int] = [1] * len(self.ops)
+        writers = {op.output: position for position, op in enumerate(self.ops)}
+        seen: set[int] = set()
+        for position in reversed(range(len(self.ops))):
+            op = self.ops[position]
+            for name in dict.fromkeys(op.inputs) if self._streamable[position] else ():
+                source = writers.get(name)
+                if source is None:
+                    continue
+                reads = self._read_lines(op, name)
+                sizes = [r[-1] - r[0] + 1 if r else 1 for r in reads]
+                spans[source] = max(spans[source], (max if every[position] else min)(sizes))
+                covers = every[position] and len({y for r in reads for y in r}) == self.tensors[name].height
+                every[source] = covers or (every[source] and source in seen)
+                seen.add(source)
+        found: list[list[tuple[int, int]]] = [[] for _ in self.ops]
+        for position, op in enumerate(self.ops):
+            if self._needed[position] < len(self.ops) and not self.buffers.of[op.output].external:
+                size = self.up(spans[position] * self.buffers.geometry(op.output).line)
+                found[self._needed[position]].append((position, size))
+        return found
+
+    def _read_lines(self, op: OpSpec, name: str) -> list[range]:
+        if (op.name, name) not in self._lines:
+            self._lines[op.name, name] = lines_read(op, name, self.tensors)
+        return self._lines[op.name, name]
 
     def ends(self, begin: int) -> range:
         """Where a segment that begins with this operator may end, in ascending order."""

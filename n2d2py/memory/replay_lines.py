@@ -21,6 +21,7 @@ class LineReplay:
         self.case, self.graph, self.stamps = case, case.graph, stamps
         self.kept: dict[str, int] = {}
         """Stamps of the partial results of each operator that accumulates, beyond those of tensors and scratch."""
+        self._known: dict[tuple[str, str], tuple[list[np.ndarray], np.ndarray]] = {}
 
     def execute(self, op: dict[str, Any], step: dict[str, Any]) -> None:
         """Makes some lines: what a line reads must be there before and after it is stored."""
@@ -70,6 +71,12 @@ class LineReplay:
 
     def _line_reads(self, op: dict[str, Any], source: str) -> tuple[list[np.ndarray], np.ndarray]:
         """For each output line the input lines that it reads; the columns that any line reads."""
+        key = op["name"], source
+        if key not in self._known:
+            self._known[key] = self._find_line_reads(op, source)
+        return self._known[key]
+
+    def _find_line_reads(self, op: dict[str, Any], source: str) -> tuple[list[np.ndarray], np.ndarray]:
         height, width, _ = self.case.shape[source]
         rows_out, cols_out, _ = self.case.shape[op["output"]]
         if op["type"] in POINTWISE:

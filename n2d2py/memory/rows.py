@@ -12,7 +12,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from n2d2py.memory.access import Arrival, Overlay
+from n2d2py.memory.access import Arrival, Overlay, TensorSpec
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 
 _NONE = np.iinfo(np.int64).max
@@ -25,6 +25,16 @@ def streamable(op: OpSpec, problem: MemoryProblem) -> bool:
         return False
     kinds = {op.access.over(problem.tensors[name], output) for name in op.inputs}
     return kinds <= {Overlay.WINDOW, Overlay.POINTWISE}
+
+
+def lines_read(op: OpSpec, name: str, tensors: dict[str, TensorSpec]) -> list[range]:
+    """For each line of an operator's output, or of the input that it accumulates, the lines of an input that it reads."""
+    source, output = tensors[name], tensors[op.output]
+    if op.accumulates(tensors):
+        return [range(y, y + 1) for y in range(source.height)]
+    if op.access.over(source, output) is Overlay.POINTWISE:
+        return [range(y, y + 1) for y in range(output.height)]
+    return op.reads(source, output.height)
 
 
 class Rows:
@@ -68,20 +78,11 @@ class Rows:
         self._at = [np.flatnonzero(events == n) for n in range(len(ops))]
 
     def _lines(self, n: int, name: str) -> list[range]:
-        """For each line of an operator's output, or of the input that it accumulates, the lines of an input that it reads."""
+        """As `lines_read`."""
         key = (self.ops[n].name, name)
         if key not in self._known:
-            self._known[key] = self._read_lines(n, name)
+            self._known[key] = lines_read(self.ops[n], name, self._tensors)
         return self._known[key]
-
-    def _read_lines(self, n: int, name: str) -> list[range]:
-        op, source = self.ops[n], self._tensors[name]
-        output = self._tensors[op.output]
-        if self.accumulating[n]:
-            return [range(y, y + 1) for y in range(source.height)]
-        if op.access.over(source, output) is Overlay.POINTWISE:
-            return [range(y, y + 1) for y in range(output.height)]
-        return op.reads(source, output.height)
 
     def _made(self, reads: list[dict[str, list[range]]], whole: Collection[int]) -> list[list[int]]:
         """For each operator the lines of its events, from the last operator to the first."""

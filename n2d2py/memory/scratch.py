@@ -6,7 +6,7 @@ at most a tenth, or so far that the layer can run in its form at all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from n2d2py.memory.plan import MemoryPlan, OpPlan, Scratch
@@ -42,7 +42,7 @@ def place_scratch(
     The arena grows so far that each has `enough`, but by at most a tenth; and so far that each has its `form`. It does not grow beyond
     `limit` bytes; an operator that then finds less room than its `least` has no scratch.
     """
-    holes = {name: _holes(plan, name) for name in needs if not plan.op(name).view and plan.op(name).scratch is None}
+    holes = _holes_of(plan, [name for name in needs if not plan.op(name).view and plan.op(name).scratch is None])
     if not holes:
         return problem, plan
     before = plan.arena_bytes
@@ -64,9 +64,18 @@ def place_scratch(
     return replace(problem, ops=specs), replace(plan, ops=ops, arena_bytes=arena, tensor_arena_bytes=before)
 
 
-def _holes(plan: MemoryPlan, name: str) -> list[tuple[int, int]]:
-    """The ranges of the arena, aligned, that nothing uses while an operator runs; the last one has no end."""
-    clocks = {step.clock for step in plan.schedule if step.op == name}
+def _holes_of(plan: MemoryPlan, names: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
+    """As `_holes`, while each of these operators runs."""
+    clocks: dict[str, set[int]] = {name: set() for name in names}
+    for step in plan.schedule:
+        if step.op in clocks:
+            clocks[step.op].add(step.clock)
+    found = {each: _holes(plan, each) for each in dict.fromkeys(frozenset(each) for each in clocks.values())}
+    return {name: found[frozenset(each)] for name, each in clocks.items()}
+
+
+def _holes(plan: MemoryPlan, clocks: Collection[int]) -> list[tuple[int, int]]:
+    """The ranges of the arena, aligned, that nothing uses at these clocks; the last one has no end."""
     used = [
         part
         for plane in plan.planes.values()

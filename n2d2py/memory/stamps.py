@@ -21,6 +21,7 @@ class Stamps:
         self.total = sum(sizes)
         self.arena = np.full(case.size, -1, dtype=np.int64)
         self.known: dict[str, np.ndarray] = {}
+        self._touched: dict[tuple[str, int, int], bool] = {}
 
     def own(self, name: str) -> np.ndarray:
         """int64[height, width, pixel bytes]: the stamps that the bytes of a tensor must bear."""
@@ -89,7 +90,6 @@ class Stamps:
 
     def destroy_scratch(self, op: dict[str, Any], step: dict[str, Any]) -> None:
         """Destroys the scratch bytes: inputs lose theirs now, the output must not lie there."""
-        output = self.case.addresses(op["output"])
         self.fit_scratch(op, step, op.get("scratch_bytes", 0))
         for part in step.get("scratch", ()):
             begin, end = part["offset"], part["offset"] + part["size"]
@@ -97,7 +97,7 @@ class Stamps:
                 self.case.fault("arena", f"scratch at {begin} to {end} is outside the arena of {self.case.size}", op=op["name"])
                 continue
             self.arena[begin:end] = self.total
-            if op["output"] not in self.case.outside and ((output >= begin) & (output < end)).any():
+            if op["output"] not in self.case.outside and self._touches(op["output"], begin, end):
                 self.case.fault(
                     "overwritten",
                     f"its scratch lies over its output {op['output']}",
@@ -105,6 +105,14 @@ class Stamps:
                     tensor=op["output"],
                     by="scratch",
                 )
+
+    def _touches(self, name: str, begin: int, end: int) -> bool:
+        """Whether bytes of a tensor lie at these addresses of the arena."""
+        key = name, begin, end
+        if key not in self._touched:
+            places = self.case.addresses(name)
+            self._touched[key] = bool(((places >= begin) & (places < end)).any())
+        return self._touched[key]
 
     def fit_scratch(self, op: dict[str, Any], step: dict[str, Any], needed: int) -> None:
         given = sum(part["size"] for part in step.get("scratch", ()))

@@ -30,6 +30,8 @@ from n2d2py.memory.strips import (
 MOST_STRIPS = 12
 _WIDER = (*product(range(3), repeat=2), (3, 3))
 """Columns that the first and the last strip, which have one halo only, may have more than the others."""
+_OTHERS = (*_WIDER, *((first, first + more) for first in range(3, 7) for more in (0, 1, -1) if (first, more) != (3, 0)))
+"""The same, of strips that are tried after the best ones by estimate."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ class StripSearch:
         """The same segments in as many strips, where the first and the last one are wider than the others by other numbers of columns;
         those whose work is at most that of `point`."""
         known, tensors, found = {op.name: op for op in self.problem.ops}, self.problem.tensors, []
-        for wider in _WIDER:
+        for wider in _OTHERS:
             cuts, extra = [], 0
             for cut in point.cuts:
                 if isinstance(cut, SliceCut):
@@ -130,8 +132,9 @@ class StripSearch:
                 cuts.append(StripCut(cut.ops, strips))
                 extra += extra_work(ops, tensors, strips)
             else:
-                if extra <= point.extra and tuple(cuts) != point.cuts:
-                    found.append(StripPoint(point.bytes, extra, tuple(cuts)))
+                other = StripPoint(point.bytes, extra, tuple(cuts))
+                if extra <= point.extra and tuple(cuts) != point.cuts and other not in found:
+                    found.append(other)
         return found
 
     def _least(self, most_extra: int) -> StripPoint | None:

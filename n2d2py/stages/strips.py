@@ -68,7 +68,7 @@ class _Trials:
                 best = trial
         if best is not None and self.mode == "Minimum":
             for point in self.search.other_widths(best.point):
-                trial = self.make(point, best.bytes - 1)
+                trial = self.make(point, best.network.plan.arena_bytes - 1)
                 if trial is not None and trial.bytes < best.bytes:
                     best = trial
         return best
