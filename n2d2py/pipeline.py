@@ -233,11 +233,11 @@ def _written(project: ExportJob, folder: Path) -> tuple[ExportJob, list[KernelCh
     """The project as it is written, with the best tiles where that was asked for, and what runs its layers."""
     export = project.options.export
     target = project.target
-    kernels = export_stage(target, project.prepared, folder)
+    kernels = export_stage(target, project.prepared, folder, export.weights_text)
     if export.tune:
         request = target.tune(project.prepared, folder, kernels, export.tune, export.tune_command)
         project = replace(project, prepared=target.prepare(request))
-        kernels = export_stage(target, project.prepared, folder)
+        kernels = export_stage(target, project.prepared, folder, export.weights_text)
     save_statistics(project.quantized.observed, folder)
     return project, kernels
 

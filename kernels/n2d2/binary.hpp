@@ -25,9 +25,10 @@
 #define N2D2_OBJECT(symbol) ".type " symbol ", %object\n.size " symbol ", . - " symbol "\n"
 #endif
 
-// Defines the constant array `symbol`, a mangled name, as the bytes of a file.
-#define N2D2_BINARY(symbol, alignment, file)                                                                             \
+// Defines the constant array `symbol`, a mangled name, as the bytes of a file of a folder.
+#define N2D2_BINARY_AT(symbol, alignment, folder, file)                                                                  \
     __asm__(N2D2_READ_ONLY ".globl " N2D2_QUOTED(__USER_LABEL_PREFIX__) symbol "\n.balign " #alignment "\n" N2D2_QUOTED( \
-        __USER_LABEL_PREFIX__) symbol ":\n.incbin \"" N2D2_PARAMETERS "/" file "\"\n" N2D2_OBJECT(symbol) ".text")
+        __USER_LABEL_PREFIX__) symbol ":\n.incbin \"" folder "/" file "\"\n" N2D2_OBJECT(symbol) ".text")
+#define N2D2_BINARY(symbol, alignment, file) N2D2_BINARY_AT(symbol, alignment, N2D2_PARAMETERS, file)
 
 #endif  // N2D2_BINARY_HPP

@@ -11,11 +11,18 @@ from n2d2py.files import file_names
 from n2d2py.graph import QuantGraph
 
 WEIGHTS_FOLDER = "weights_export"
+BIG = 1 << 20
+"""Weights, biases and other constants of layers from which on a network is a big one, whose exports hold them once."""
 
 _BYTES = 256
 _TEXTS = [str(value) for value in (*range(_BYTES), *range(-_BYTES, 0))]
 """At an index from -256 on its text: negative ones count from the end."""
 _NAMES = {"weights": "weights", "bias": "biases", "scale": "scales", "mean": "means", "variance": "variances"}
+
+
+def is_big(graph: QuantGraph) -> bool:
+    """Whether the export of a network holds its weights once: in the order of its kernels, and not as text."""
+    return sum(values.size for node in graph.nodes for values in node.params.values()) >= BIG
 
 
 def write_weights(graph: QuantGraph, folder: Path) -> None:

@@ -234,6 +234,16 @@ OPTIONS: tuple[Option, ...] = (
         field="load.parameters",
     ),
     Option(
+        "weights-text",
+        "text",
+        "auto",
+        "whether weights_export/ has the integers as text, as N2D2 writes them; auto: for networks of less than 1,048,576 constants",
+        _EXPORT,
+        "WHEN",
+        ("auto", "always", "never"),
+        field="export.weights_text",
+    ),
+    Option(
         "tune",
         "optional-int",
         0,

@@ -1,7 +1,8 @@
 """A QuantGraph as one file of plain data, so that an export can be simulated without what it was made from.
 
 `simulator/network.npz` of an export: an array "graph" of the bytes of a JSON text, one array for each parameter, in
-the narrowest integer type that holds its values, and "digest", SHA-256 of them all. No pickled objects.
+the narrowest integer type that holds its values, and "digest", SHA-256 of them all. No pickled objects. The weights of a big network are
+those that its kernels read, in files of `dnn/parameters`, whose names, order and digests the JSON text has.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -22,14 +24,18 @@ from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, ResidualAdd
 from n2d2py.graph.forms import form_of
 from n2d2py.operators.base import Op, operator_kinds
 from n2d2py.operators.functions import FUNCTIONS, FunctionRow
+from n2d2py.runtime.stored_rows import StoredRows
 
 GRAPH_FILE = "simulator/network.npz"
 _FORMAT = 2
 
 
-def write_graph(graph: QuantGraph, path: Path) -> None:
-    """Writes `graph` to `path`; the same graph gives the same bytes. Locations and sources are left out."""
-    arrays = _Arrays()
+def write_graph(graph: QuantGraph, path: Path, stored: Mapping[str, StoredRows] | None = None) -> None:
+    """Writes `graph` to `path`; the same graph gives the same bytes. Locations and sources are left out.
+
+    `stored`: by layer, the weights that lie in files of the export.
+    """
+    arrays, rows = _Arrays(), stored or {}
     text = {
         "format": _FORMAT,
         "name": graph.name,
@@ -40,11 +46,13 @@ def write_graph(graph: QuantGraph, path: Path) -> None:
         "tensors": [
             {"name": t.name, "shape": [int(n) for n in t.shape], "type": _fields(t.type)} for t in graph.tensors.values()
         ],
-        "nodes": [_pack_node(node, arrays) for node in graph.nodes],
+        "nodes": [_pack_node(node, arrays, rows.get(node.name)) for node in graph.nodes],
     }
+    if arrays.files:
+        text["files"] = {name: rows.fields for name, rows in arrays.files.items()}
     buffer = io.BytesIO()
-    stored = {"graph": np.frombuffer(json.dumps(text).encode("utf-8"), np.uint8), **arrays.stored}
-    np.savez(buffer, digest=_digest(stored), **stored)
+    written = {"graph": np.frombuffer(json.dumps(text).encode("utf-8"), np.uint8), **arrays.stored}
+    np.savez(buffer, digest=_digest(written), **written)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(buffer.getvalue())
 
@@ -63,12 +71,14 @@ def read_graph(path: Path) -> QuantGraph:
             raise ValueError("it was changed since it was written")
         if text["format"] != _FORMAT:
             raise ValueError(f"format {text['format']} instead of {_FORMAT}")
+        for name, rows in text.get("files", {}).items():
+            arrays[name] = StoredRows.of(rows).read(path.parents[1])
         graph = QuantGraph(text["name"], text["bits"], inputs=text["inputs"], outputs=text["outputs"], aliases=text["aliases"])
         for t in text["tensors"]:
             graph.tensors[t["name"]] = QuantTensor(t["name"], tuple(t["shape"]), NumType(**t["type"]))
         graph.nodes = [_unpack_node(entry, arrays) for entry in text["nodes"]]
     except FileNotFoundError as error:
-        raise N2D2Error("E806", f"{path} is missing", remedy="export again") from error
+        raise N2D2Error("E806", f"{error.filename or path} is missing", remedy="export again") from error
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise N2D2Error("E806", f"{path} cannot be read: {error}", remedy="export again") from error
     return graph
@@ -84,16 +94,20 @@ def _digest(arrays: dict[str, np.ndarray]) -> np.ndarray:
 
 
 class _Arrays:
-    """The arrays of the file, by names a0, a1, ..."""
+    """The arrays of the file, by names a0, a1, ...; `files` are those that lie in other files."""
 
     def __init__(self) -> None:
         self.stored: dict[str, np.ndarray] = {}
+        self.files: dict[str, StoredRows] = {}
 
-    def add(self, values: np.ndarray) -> dict[str, str]:
-        """Stores an array; returns what the JSON text says of it."""
+    def add(self, values: np.ndarray, rows: StoredRows | None = None) -> dict[str, str]:
+        """Stores an array, unless it lies elsewhere as `rows`; returns what the JSON text says of it."""
+        name = f"a{len(self.stored) + len(self.files)}"
         values = np.asarray(values)
-        name = f"a{len(self.stored)}"
-        self.stored[name] = _narrow(values)
+        if rows is None:
+            self.stored[name] = _narrow(values)
+        else:
+            self.files[name] = rows
         return {"$array": name, "type": values.dtype.str}
 
 
@@ -138,7 +152,7 @@ def _unpack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     return {key: _unpack(item, arrays) for key, item in value.items()}
 
 
-def _pack_node(node: QuantNode, arrays: _Arrays) -> dict[str, Any]:
+def _pack_node(node: QuantNode, arrays: _Arrays, weights: StoredRows | None) -> dict[str, Any]:
     scaling = _pack_rescale(node.rescale, arrays)
     entry = {
         "name": node.name,
@@ -146,7 +160,7 @@ def _pack_node(node: QuantNode, arrays: _Arrays) -> dict[str, Any]:
         "attributes": _pack(_fields(node.op), arrays),
         "inputs": node.inputs,
         "outputs": node.outputs,
-        "params": {role: arrays.add(node.params[role]) for role in sorted(node.params)},
+        "params": {role: arrays.add(node.params[role], weights if role == "weights" else None) for role in sorted(node.params)},
         "rescale": scaling,
         "clamp": node.clamp and [int(v) for v in node.clamp],
         "bound": int(node.bound),

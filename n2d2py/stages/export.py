@@ -12,7 +12,7 @@ from n2d2py import log
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import ExportRequest, KernelChoice, Prepared, ScoredOutput, StoredStimuli, Target
-from n2d2py.exports.weights import WEIGHTS_FOLDER, write_weights
+from n2d2py.exports.weights import WEIGHTS_FOLDER, is_big, write_weights
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import Shape, channels, height, width
 from n2d2py.quant.simulator import quantize_inputs
@@ -106,13 +106,14 @@ def export_request(
     )
 
 
-def export_stage(target: Target[Any], prepared: Prepared[Any], folder: Path) -> list[KernelChoice]:
-    """Writes the project and its parameters as text into the folder.
+def export_stage(target: Target[Any], prepared: Prepared[Any], folder: Path, text: str = "auto") -> list[KernelChoice]:
+    """Writes the project and, as `ExportOptions.weights_text` says, its parameters as text into the folder.
 
     Returns what runs each layer, where the target has a choice.
     """
     request = prepared.request
     kernels = target.write(prepared, folder) or []
-    write_weights(request.graph, folder / WEIGHTS_FOLDER)
+    if text == "always" or (text == "auto" and not is_big(request.graph)):
+        write_weights(request.graph, folder / WEIGHTS_FOLDER)
     log.notice("export %s: %d layers, %d stimuli", target.name, len(request.graph.nodes), request.stimuli.count)
     return kernels

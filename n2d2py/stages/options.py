@@ -218,6 +218,7 @@ class ExportOptions:
         stimuli: test stimuli written into the export; 0 for none, -1 for all.
         tune: rounds over which tiles are timed; 0 for none.
         tune_command: what runs the timed program elsewhere.
+        weights_text: whether the parameters are written as text too; auto: unless the network is a big one.
     """
 
     target: str | None = None
@@ -225,6 +226,7 @@ class ExportOptions:
     stimuli: int = -1
     tune: int = 0
     tune_command: str = ""
+    weights_text: Literal["auto", "always", "never"] = "auto"
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from support.export_build import make, need, run_export
 from support.export_networks import S8, Builder, chain, random_inputs, request, write_export
 
 from n2d2py.exports import ScoredOutput, StoredStimuli
+from n2d2py.exports.cpp.arrays import FILES
 from n2d2py.operators.conv import Conv
 from n2d2py.quant.simulator import simulate
 
@@ -126,7 +127,7 @@ def test_cmake_builds_it_too(tmp_path):
 @pytest.fixture
 def all_in_files(monkeypatch):
     """WeightsFormat=binary of the smallest arrays too."""
-    monkeypatch.setattr("n2d2py.exports.cpp.arrays._LEAST_FILE", 1)
+    monkeypatch.setitem(FILES, "binary", 1)
 
 
 @pytest.mark.parametrize("integers", [True, False])

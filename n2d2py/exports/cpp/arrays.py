@@ -10,10 +10,8 @@ from n2d2py.exports.cpp.text import float_literal
 
 LARGE = 65536
 """Elements above which 8-bit arrays are written as string literals by WeightsFormat=auto where no files are written."""
-FILE = 1 << 16
-"""Bytes from which on arrays are files of their own by WeightsFormat=auto."""
-_LEAST_FILE = 4096
-"""Bytes from which on they are by WeightsFormat=binary."""
+FILES = {"auto": 1 << 16, "binary": 4096, "once": 4096}
+"""Bytes from which on arrays are files of their own, by WeightsFormat; "once": in big networks, which have one order of each."""
 _COLUMNS = 100
 _PLAIN = frozenset(range(32, 127)) - frozenset(b'"\\?')
 _ESCAPED = [chr(byte) if byte in _PLAIN else f"\\{byte:03o}" for byte in range(256)]
@@ -22,7 +20,7 @@ _SHORT = [chr(byte) if byte in _PLAIN else f"\\{byte:o}" for byte in range(256)]
 
 def is_file(values: np.ndarray, weights_format: str) -> bool:
     """Whether `values` are written as a file of bytes, which the assembler reads."""
-    return values.nbytes >= {"auto": FILE, "binary": _LEAST_FILE}.get(weights_format, values.nbytes + 1)
+    return values.nbytes >= FILES.get(weights_format, values.nbytes + 1)
 
 
 def file_bytes(values: np.ndarray) -> bytes:
@@ -36,7 +34,7 @@ def is_string(values: np.ndarray, weights_format: str) -> bool:
         return False
     if values.dtype.kind not in "iu" or values.dtype.itemsize != 1:
         return False
-    return weights_format == "string" or (weights_format in ("auto", "inline", "binary") and values.size > LARGE)
+    return weights_format == "string" or (weights_format != "text" and values.size > LARGE)
 
 
 def initializer(values: np.ndarray, as_string: bool) -> str:

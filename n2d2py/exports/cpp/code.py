@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from n2d2py.errors import InternalError
+from n2d2py.exports.cpp.derived import row_derivation, winograd_derivation
 from n2d2py.exports.cpp.isa import InstructionSet
 from n2d2py.exports.cpp.packing import Storage
 from n2d2py.exports.cpp.parts import NATIVE, PORTABLE, Array, Call, Constants, LayerConfig, chosen
@@ -141,6 +142,15 @@ class LayerCode:
         """The kernels beside the portable one, by name."""
         used = self.winograd_sets
         return f"Winograd ({', '.join(used)}), else {self.kernel}" if used else self.kernel
+
+    def deriving(self) -> LayerCode:
+        """The same layer with one order of its weights in the export; the others are derived by the build."""
+        arrays = tuple(replace(array, derivation=row_derivation(array)) for array in self.arrays)
+        form = self.winograd
+        weights = next((array for array in arrays if form and array.name == form.direct and array.derivation), None)
+        if form and weights:
+            form = replace(form, derivation=winograd_derivation(form.name, weights))
+        return replace(self, arrays=arrays, winograd=form)
 
     def choosing(self, choices: Mapping[str, bool]) -> LayerCode:
         """The same layer with the Winograd form, where it has one, for exactly those of the given instruction sets that are True."""

@@ -22,7 +22,7 @@ from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.isa import tagged
-from n2d2py.exports.cpp.parts import Argument, Array, Call, Constants, Expression, LayerConfig, LayerForm, Needs
+from n2d2py.exports.cpp.parts import Argument, Array, Call, Constants, Expression, LayerConfig, LayerForm, Needs, PanelOrder
 from n2d2py.exports.cpp.variants import Selection
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
@@ -249,9 +249,11 @@ class Layer:
         """The portable kernel alone, for an operator that has no other."""
         return Selection(f"there is no other kernel for {self.op.kind}" if self.integer else "floating point")
 
-    def array(self, role: str, values: np.ndarray, ctype: str, forms: tuple[LayerForm, ...] = ()) -> Array:
-        """The array `role` of the layer, with the flattened `values`."""
-        return Array(f"{self.identifier}_{role}", ctype, np.ascontiguousarray(values).reshape(-1), forms)
+    def array(
+        self, role: str, values: np.ndarray, ctype: str, forms: tuple[LayerForm, ...] = (), order: PanelOrder | None = None
+    ) -> Array:
+        """The array `role` of the layer, with the flattened `values`; `order` is that of a form of panels."""
+        return Array(f"{self.identifier}_{role}", ctype, np.ascontiguousarray(values).reshape(-1), forms, order=order)
 
     def constants(
         self, role: str, ctype: str, functions: Mapping[str, object], types: Mapping[str, str] | None = None

@@ -56,12 +56,30 @@ class LayerForm:
         return condition(self.sets)
 
 
+@dataclass(frozen=True)
+class PanelOrder:
+    """How panels of 16 outputs lie to the rows of the portable kernel, (rows, inputs).
+
+    In each group of `outputs` rows, for each 16 of them: [ceil(inputs / each)][outputs of the panel][each]. Inputs are filled up with
+    zeros, and where `filled` the outputs of the last panel too.
+    """
+
+    rows: int
+    inputs: int
+    outputs: int
+    each: int
+    filled: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class Array:
     """Constant data of a layer: a global array `name` of `ctype`, `values` flat and in final order.
 
-    The first of `forms` that holds takes the place of `values`. `where` is the condition of the preprocessor under which the array is
-    compiled, "" for always.
+    Attributes:
+        forms: the first one that holds takes the place of `values`.
+        where: the condition of the preprocessor under which the array is compiled, "" for always.
+        order: that of its only form, panels, where these hold all that `values` do.
+        derivation: how the build makes `values` of a file of another array, as a line for `dnn/derive.cpp`; "" where the export has them.
     """
 
     name: str
@@ -69,6 +87,8 @@ class Array:
     values: np.ndarray
     forms: tuple[LayerForm, ...] = ()
     where: str = ""
+    order: PanelOrder | None = None
+    derivation: str = ""
 
     def __post_init__(self) -> None:
         if self.ctype not in _DTYPES:

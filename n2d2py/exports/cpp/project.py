@@ -26,12 +26,15 @@ from n2d2py.exports.cpp.shared import share_constants
 from n2d2py.exports.cpp.text import comment, file_stems, literal
 from n2d2py.exports.cpp.tiles import tile_constants, winograd_choices
 from n2d2py.exports.cpp.view import ArrayView, LayerView, PortView, port_views
+from n2d2py.exports.cpp.weight_rows import weight_rows
 from n2d2py.exports.stimuli import write_stimuli
+from n2d2py.exports.weights import is_big
 from n2d2py.files import write_text
 from n2d2py.graph import QuantNode
 from n2d2py.graph.inputs import PixelMap
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.runtime.graph_file import GRAPH_FILE, write_graph
+from n2d2py.runtime.stored_rows import StoredRows
 from n2d2py.version import __version__
 
 API_VERSION = 2
@@ -76,8 +79,9 @@ class Project:
 
     @property
     def weights_format(self) -> str:
-        """The export parameter WeightsFormat, or "inline" for its choice without files."""
-        return self.request.parameters.get("WeightsFormat", "auto")
+        """The export parameter WeightsFormat; "inline" for its choice without files, "once" for one order of each array, in files."""
+        found = self.request.parameters.get("WeightsFormat", "auto")
+        return "once" if found in ("auto", "binary") and is_big(self.graph) else found
 
     def write(self, folder: Path) -> None:
         """Writes everything but the manifest."""
@@ -91,9 +95,10 @@ class Project:
             self._render("dnn/src/layers.cpp", folder / f"dnn/src/layers_{number}.cpp", {"group": group})
         headers = [header for layer in self.layers if layer.code for header in layer.code.headers]
         headers += ["n2d2/plane.hpp", "n2d2/peak.hpp", "n2d2/tuning.hpp", *(["n2d2/binary.hpp"] if self._has_files else [])]
+        headers += ["n2d2/derived.hpp"] if self._derivations else []
         copy_headers(headers, resources.folder("kernels"), folder / "kernels", self.sets)
         self._write_stimuli(folder)
-        write_graph(self.graph, folder / GRAPH_FILE)
+        write_graph(self.graph, folder / GRAPH_FILE, self._stored_rows() if self.weights_format == "once" else {})
 
     def _write_targets(self, folder: Path) -> None:
         """What there is for each processor to build for."""
@@ -111,6 +116,17 @@ class Project:
         values = [form.values for code in codes for array in code.constants for form in (array, *array.forms)]
         return any(is_file(one, self.weights_format) for one in values)
 
+    @cached_property
+    def _derivations(self) -> list[str]:
+        """A line for each file of constants that the build derives, under the condition that something reads it."""
+        own = [array for layer in self.layers if layer.code is not None for array in layer.code.own_constants]
+        lines = []
+        for array in (one for one in own if one.derivation):
+            portable = f"!({' || '.join(form.where for form in array.forms)})" if array.forms else ""
+            where = " && ".join(f"({condition})" for condition in (array.where, portable) if condition)
+            lines += [array.derivation] if self.dispatch else [f"#if {where}", array.derivation, "#endif"]
+        return lines
+
     def _files(self) -> list[tuple[str, str]]:
         """(template, file) for all that is written once."""
         once = ["Makefile", "CMakeLists.txt", "README.md", "main.cpp", "dnn/stack.awk"]
@@ -127,6 +143,8 @@ class Project:
             )
         ]
         once += [f"dnn/src/{stem}.cpp" for stem in (*(("dispatch", "variant") if self.dispatch else ()), *self.sources)]
+        if self._derivations:
+            once += ["dnn/derive.cpp", "dnn/parameters/derived.list"]
         once += [f"run/{stem}.hpp" for stem in ("stimuli", "inference", "score", "times", "profile", "tune", "dump")]
         if self.picture:
             once += [f"examples/{name}" for name in ("camera.h", "camera.c", "camera.cpp", "netpbm.h")]
@@ -174,6 +192,11 @@ class Project:
             "origin": origin,
             "assumed": not self.request.pixels,
         }
+
+    def _stored_rows(self) -> dict[str, StoredRows]:
+        """By layer, the weights in `dnn/parameters` that are the graph's in another order."""
+        found = ((layer.node.name, layer.code and weight_rows(layer.node, layer.code, self.graph)) for layer in self.layers)
+        return {name: rows for name, rows in found if rows}
 
     def _write_layer(self, layer: LayerView, code: LayerCode, folder: Path) -> None:
         arrays = [ArrayView.of(array, self.weights_format) for array in code.constants]
@@ -225,6 +248,7 @@ class Project:
             code = code if self.sets == instruction_sets() else code.only(self.sets)
             if tile := self.request.layer_parameters.get(node.name, {}).get("Tile"):
                 code = code.tiled(tile_constants(tile)).choosing(winograd_choices(tile))
+            code = code.deriving() if self.weights_format == "once" else code
         return LayerView(
             node,
             self.graph,
@@ -318,6 +342,7 @@ class Project:
             "constant_attributes": "",
             "mangled": partial(mangled, self.namespace),
             "has_files": self._has_files,
+            "derivations": self._derivations,
             "stack_bytes": 0,
             "constant_bytes": constants,
             "added_bytes": "".join(f" + {code.added}" for code in transformed),

@@ -180,7 +180,8 @@ def pack(layer: Layer, selection: Selection, weights: np.ndarray, suffix: str = 
         stored, kind = storage.rows(weights), "std::uint8_t"
         packed = None if packed is None else storage.run(packed)
     stream = tuple(form for form in (selection.vectors, selection.lanes) if form is not None)
-    array = layer.array("weights" + suffix, stored, kind, (*selection.forms(packed), *stream))
+    order = panels.layout if panels and storage is None else None
+    array = layer.array("weights" + suffix, stored, kind, (*selection.forms(packed), *stream), order)
     forms = () if panels is None else selection.forms(panels.bias, panels.signed_bias)
     bias = layer.array("bias" + suffix, layer.values("bias"), sum_type, forms)
     # Products of two bytes in 16 bits do not stand weights of -128.

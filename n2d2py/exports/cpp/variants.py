@@ -18,7 +18,7 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp.isa import CONVOLUTION, DEPTHWISE, FLOATS, FULLY_CONNECTED, having
 from n2d2py.exports.cpp.packing import Storage
-from n2d2py.exports.cpp.parts import PORTABLE, LayerForm
+from n2d2py.exports.cpp.parts import PORTABLE, LayerForm, PanelOrder
 from n2d2py.exports.cpp.winograd import Winograd
 
 _FLOAT_PANELS = "panels of 16 outputs in floating point"
@@ -59,12 +59,14 @@ class Panels:
         bias: float32, or int32 with what the moving of inputs by half their range adds taken out; modulo 2^32.
         signed_bias: the same for the sets that multiply bytes as signed ones, unsigned ones - 128; None where it does not matter.
         order: position -> output, for all constants per output; None when it is the identity.
+        layout: how the weights lie to those of the portable kernel, where these are panels of rows.
     """
 
     weights: np.ndarray
     bias: np.ndarray
     order: np.ndarray | None = None
     signed_bias: np.ndarray | None = None
+    layout: PanelOrder | None = None
 
     def sorted(self, values: np.ndarray) -> np.ndarray:
         """Constants per output in the order of the kernel."""
@@ -228,8 +230,10 @@ def packed_matrix(weights: np.ndarray, outputs: int, each: int = QUAD) -> np.nda
 
 
 def _matrix(weights: np.ndarray, bias: np.ndarray, facts: KernelFacts) -> Panels:
-    packed = packed_matrix(weights.reshape(len(weights), -1), facts.outputs, QUAD * 8 // facts.input.bits)
-    return Panels(packed, _moved_bias(weights, bias, facts), signed_bias=_signed_bias(weights, bias, facts))
+    rows, each = weights.reshape(len(weights), -1), QUAD * 8 // facts.input.bits
+    layout = PanelOrder(*rows.shape, facts.outputs, each)
+    packed = packed_matrix(rows, facts.outputs, each)
+    return Panels(packed, _moved_bias(weights, bias, facts), None, _signed_bias(weights, bias, facts), layout)
 
 
 def _as_they_are(weights: np.ndarray, bias: np.ndarray, facts: KernelFacts) -> Panels:
@@ -247,7 +251,8 @@ def packed_floats(weights: np.ndarray) -> np.ndarray:
 def _floats(weights: np.ndarray, bias: np.ndarray, facts: KernelFacts) -> Panels:
     padded = np.zeros(-(-len(bias) // OUTPUTS) * OUTPUTS, np.float32)
     padded[: len(bias)] = bias
-    return Panels(packed_floats(weights.reshape(len(weights), -1)), padded)
+    rows = weights.reshape(len(weights), -1)
+    return Panels(packed_floats(rows), padded, layout=PanelOrder(*rows.shape, len(rows), 1, filled=True))
 
 
 def depthwise_order(channels: int) -> np.ndarray:

@@ -182,12 +182,14 @@ class Written:
 
 @dataclass(frozen=True)
 class FormView:
-    """A form of a constant array; `dispatched`: one of its sets is chosen when a program starts. `file`: its name, without files ""."""
+    """A form of a constant array; `dispatched`: one of its sets is chosen when a program starts. `file`: its name, without files "". No
+    form is derived."""
 
     where: str
     written: Written
     dispatched: bool
     file: str
+    derivation: str = ""
 
     @staticmethod
     def of(form: LayerForm, weights_format: str, file: str) -> FormView:
@@ -199,7 +201,8 @@ class FormView:
 
 @dataclass(frozen=True)
 class ArrayView:
-    """A constant array; `forms` are those for instruction sets, where these are others; `where` as in `Array`. `file` as in `FormView`."""
+    """A constant array; `forms` are those for instruction sets, where these are others; `where` and `derivation` as in `Array`. `file`
+    as in `FormView`."""
 
     name: str
     ctype: str
@@ -207,20 +210,21 @@ class ArrayView:
     forms: tuple[FormView, ...] = ()
     where: str = ""
     file: str = ""
+    derivation: str = ""
 
     @staticmethod
     def of(array: Array, weights_format: str) -> ArrayView:
         """`array` by the export parameter WeightsFormat."""
         written = Written.of(array.values, weights_format)
         forms = (FormView.of(form, weights_format, f"{array.name}_{number}.bin") for number, form in enumerate(array.forms, 1))
-        return ArrayView(
-            array.name, array.ctype, written, tuple(forms), array.where, f"{array.name}.bin" if written.data else ""
-        )
+        file = f"{array.name}.bin" if written.data else ""
+        return ArrayView(array.name, array.ctype, written, tuple(forms), array.where, file, array.derivation)
 
     @property
     def files(self) -> dict[str, bytes]:
-        """The bytes of its files by name."""
-        return {one.file: one.written.data for one in (self, *self.forms) if one.file}
+        """The bytes of its files by name, but for those that the build derives."""
+        own = () if self.derivation else (self,)
+        return {one.file: one.written.data for one in (*own, *self.forms) if one.file}
 
     @property
     def is_string(self) -> bool:

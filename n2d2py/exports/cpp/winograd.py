@@ -46,6 +46,7 @@ class Winograd:
         weights: (O, 3, 3, C), as they are.
         sets: the instruction sets that use it; `possible` those that could. Those with a dot product of bytes are faster without.
         streamed: whether it runs line by line.
+        derivation: as in `parts.Array`; a build that cannot derive its weights uses the direct form.
     """
 
     name: str
@@ -54,11 +55,12 @@ class Winograd:
     sets: tuple[str, ...]
     possible: tuple[str, ...]
     streamed: bool = False
+    derivation: str = ""
 
     @property
     def where(self) -> str:
         """The condition of the preprocessor under which it is used."""
-        return condition(self.sets)
+        return f"({condition(self.sets)}) && N2D2_DERIVED" if self.derivation else condition(self.sets)
 
     def call(self, direct: Call) -> Call:
         """The call that runs it, of that of the direct form."""
@@ -78,7 +80,7 @@ class Winograd:
 
     def array(self) -> Array:
         """The transformed weights."""
-        return Array(self.name, "std::int8_t", transformed(self.weights), where=self.where)
+        return Array(self.name, "std::int8_t", transformed(self.weights), where=self.where, derivation=self.derivation)
 
 
 def impossible(weights: np.ndarray, geometry: WinogradFacts) -> str:

@@ -28,7 +28,7 @@ class McuProject(Project):
     @property
     def weights_format(self) -> str:
         """Without files, which the build systems of boards do not find."""
-        found = super().weights_format
+        found = self.request.parameters.get("WeightsFormat", "auto")
         return "inline" if found == "auto" else found
 
     @property

@@ -1,0 +1,38 @@
+"""Weights of the graph in the files of an export, for the simulator."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+import numpy as np
+
+from n2d2py.exports.cpp.arrays import file_bytes, is_file
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.derived import panel_file
+from n2d2py.graph import QuantGraph, QuantNode
+from n2d2py.runtime.stored_rows import StoredRows
+
+
+def weight_rows(node: QuantNode, code: LayerCode, graph: QuantGraph) -> StoredRows | None:
+    """Where the weights of a layer lie in a file of the export; None where no file has them all, and nothing else."""
+    weights = node.params.get("weights")
+    found = [array for array in code.own_constants if array.name == f"{code.identifier}_weights"]
+    if weights is None or not found or weights.ndim not in (2, 4):
+        return None
+    array, shape = found[0], weights.shape
+    if weights.ndim == 2:
+        shape = (len(weights), *graph.shape(node.inputs[0])[1:])
+    values = array.values.view(np.float16) if weights.dtype == np.float16 and array.values.itemsize == 2 else array.values
+    axes, order = (0, *range(2, len(shape)), 1), array.order
+    if values.size != weights.size or not np.array_equal(weights.reshape(shape).transpose(axes).reshape(-1), values):
+        return None
+    rows = StoredRows(f"{array.name}.bin", values.dtype.newbyteorder("<").str, shape, axes, weights.ndim == 2)
+    if array.derivation and order:
+        panels, file = (order.rows, order.inputs, order.outputs, order.each, int(order.filled)), panel_file(array.name)
+        return replace(rows, file=file, panels=panels, sha256=_digest(array.forms[0].values))
+    return replace(rows, sha256=_digest(array.values)) if is_file(array.values, "once") else None
+
+
+def _digest(values: np.ndarray) -> str:
+    return hashlib.sha256(file_bytes(values)).hexdigest()
