@@ -44,8 +44,8 @@ _OWN_FILES = tuple(
     "dispatch variant env mem_info transfer forward threads network trace arena info quantize guard partial".split()
 )
 """Stems of the files of `dnn` that belong to no layer."""
-_GROUP = 8
-"""Layers of a source file."""
+_GROUP, _BIG_GROUP = 8, 14
+"""Layers of a source file, and those of a big network."""
 
 
 def namespace_of(request: ExportRequest) -> str:
@@ -53,9 +53,9 @@ def namespace_of(request: ExportRequest) -> str:
     return request.parameters.get("Namespace") or namespace_name(request.graph.name)
 
 
-def _groups(layers: list[LayerView]) -> list[list[LayerView]]:
-    """The layers of each source file: at most _GROUP that follow each other, and two files for a small network."""
-    count = max(-(-len(layers) // _GROUP), min(2, len(layers)))
+def _groups(layers: list[LayerView], most: int) -> list[list[LayerView]]:
+    """The layers of each source file: at most `most` that follow each other, and two files for a small network."""
+    count = max(-(-len(layers) // most), min(2, len(layers)))
     cuts = [i * len(layers) // count for i in range(count + 1)] if count else [0]
     return [layers[begin:end] for begin, end in pairwise(cuts)]
 
@@ -83,22 +83,31 @@ class Project:
         found = self.request.parameters.get("WeightsFormat", "auto")
         return "once" if found in ("auto", "binary") and is_big(self.graph) else found
 
+    @property
+    def _once(self) -> bool:
+        """Whether each constant is there once, as in exports of big networks."""
+        return self.weights_format == "once"
+
     def write(self, folder: Path) -> None:
         """Writes everything but the manifest."""
         for template, target in self._files():
             self._render(template, folder / target, {})
         self._write_targets(folder)
-        for layer in self.layers:
-            if layer.code is not None:
-                self._write_layer(layer, layer.code, folder)
-        for number, group in enumerate(_groups([layer for layer in self.layers if layer.has_code]), 1):
+        groups = _groups([layer for layer in self.layers if layer.has_code], _BIG_GROUP if self._once else _GROUP)
+        for number, group in enumerate(groups, 1):
             self._render("dnn/src/layers.cpp", folder / f"dnn/src/layers_{number}.cpp", {"group": group})
+            constants = {layer.stem: self._write_layer(layer, layer.code, folder) for layer in group if layer.code}
+            if self._once:  # a compiler takes longer to start than to read what a layer has beside its files
+                constants = {f"constants_{number}": "\n".join(filter(None, constants.values()))}
+            for stem, text in constants.items():
+                if text:
+                    write_text(folder / f"dnn/parameters/{stem}.cpp", text)
         headers = [header for layer in self.layers if layer.code for header in layer.code.headers]
         headers += ["n2d2/plane.hpp", "n2d2/peak.hpp", "n2d2/tuning.hpp", *(["n2d2/binary.hpp"] if self._has_files else [])]
         headers += ["n2d2/derived.hpp"] if self._derivations else []
         copy_headers(headers, resources.folder("kernels"), folder / "kernels", self.sets)
         self._write_stimuli(folder)
-        write_graph(self.graph, folder / GRAPH_FILE, self._stored_rows() if self.weights_format == "once" else {})
+        write_graph(self.graph, folder / GRAPH_FILE, self._stored_rows() if self._once else {})
 
     def _write_targets(self, folder: Path) -> None:
         """What there is for each processor to build for."""
@@ -198,21 +207,24 @@ class Project:
         found = ((layer.node.name, layer.code and weight_rows(layer.node, layer.code, self.graph)) for layer in self.layers)
         return {name: rows for name, rows in found if rows}
 
-    def _write_layer(self, layer: LayerView, code: LayerCode, folder: Path) -> None:
+    def _write_layer(self, layer: LayerView, code: LayerCode, folder: Path) -> str:
+        """Writes what a layer has but for the source of its constants, which it returns."""
         arrays = [ArrayView.of(array, self.weights_format) for array in code.constants]
         own = [array for array in arrays if array.name not in code.borrowed]
         values = {"layer": layer, "arrays": arrays, "own": own, "headers": code.headers, "config": code.config.strip("\n")}
         self._render("dnn/include/layer.hpp", folder / f"dnn/include/{layer.stem}.hpp", values)
-        if own:
-            self._render("dnn/parameters/layer.cpp", folder / f"dnn/parameters/{layer.stem}.cpp", values)
+        (folder / "dnn/parameters").mkdir(exist_ok=True)
         for array in own:
             for name, data in array.files.items():
                 (folder / "dnn/parameters" / name).write_bytes(data)
+        return self._rendered("dnn/parameters/layer.cpp", values) if own else ""
+
+    def _rendered(self, template: str, values: dict[str, Any]) -> str:
+        return templates(*self.folders).get_template(f"{template}.j2").render({**self._common, **values})
 
     def _render(self, template: str, path: Path, values: dict[str, Any]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = templates(*self.folders).get_template(f"{template}.j2").render({**self._common, **values})
-        write_text(path, text)
+        write_text(path, self._rendered(template, values))
 
     @cached_property
     def inputs(self) -> list[PortView]:
@@ -248,7 +260,7 @@ class Project:
             code = code if self.sets == instruction_sets() else code.only(self.sets)
             if tile := self.request.layer_parameters.get(node.name, {}).get("Tile"):
                 code = code.tiled(tile_constants(tile)).choosing(winograd_choices(tile))
-            code = code.deriving() if self.weights_format == "once" else code
+            code = code.deriving() if self._once else code
         return LayerView(
             node,
             self.graph,
