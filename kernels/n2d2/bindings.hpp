@@ -21,4 +21,6 @@
 #include "n2d2/isa/mve.hpp"
 #elif N2D2_DSP
 #include "n2d2/isa/dsp.hpp"
+#elif N2D2_RV32
+#include "n2d2/isa/rv32.hpp"
 #endif

@@ -9,19 +9,12 @@ from n2d2py.errors import InternalError
 from n2d2py.exports.cpp.derived import row_derivation, winograd_derivation
 from n2d2py.exports.cpp.isa import InstructionSet
 from n2d2py.exports.cpp.packing import Storage
-from n2d2py.exports.cpp.parts import NATIVE, PORTABLE, Array, Call, Constants, LayerConfig, chosen
+from n2d2py.exports.cpp.parts import NATIVE, PORTABLE, Array, Call, Constants, LayerConfig, Stream, chosen
 from n2d2py.exports.cpp.text import comment
 from n2d2py.exports.cpp.winograd import Winograd
 from n2d2py.graph import QuantTensor
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.memory.plan import Plane
-
-LANE_KERNEL = "two weights a lane"
-PAIR_KERNEL = "two taps a word"
-"""The kernels of `lanes.py`, by name."""
-DOT_KERNEL = "dot products of vectors"
-TAP_KERNEL = "vectors of channels"
-"""Those of `vector_streams.py`."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +35,7 @@ class LayerCode:
         reason: why this kernel: what the layer has, or what ruled the better ones out.
         winograd: its Winograd form, which some instruction sets may use in place of `calls`.
         sum: the layer whose sum `calls` do too; "" for none.
-        lanes: the sets that have the kernel of `lanes.py` for it; `no_lanes`: what ruled that one out.
-        vectors: the sets that have the kernel of `vector_streams.py` for it; `no_vectors`: what ruled that one out.
+        streams: the kernels of microcontrollers that it has, or what ruled them out.
         storage: how its weights are packed; None for whole bytes.
         borrowed: names of `constants` that another layer defines.
     """
@@ -62,10 +54,7 @@ class LayerCode:
     accumulates: bool = False
     winograd: Winograd | None = None
     sum: str = ""
-    lanes: tuple[str, ...] = ()
-    no_lanes: str = ""
-    vectors: tuple[str, ...] = ()
-    no_vectors: str = ""
+    streams: tuple[Stream, ...] = ()
     storage: Storage | None = None
     borrowed: frozenset[str] = frozenset()
 
@@ -166,19 +155,18 @@ class LayerCode:
     def only(self, sets: Sequence[InstructionSet]) -> LayerCode:
         """The same layer without what is for other instruction sets."""
         names = {row.name for row in sets}
-        left = tuple(dict.fromkeys(name for name in (*self.vectors, *self.lanes, *self.sets) if name in names))
-        depthwise = self.headers[0] == "n2d2/depthwise.hpp"
-        vectors, lanes = (TAP_KERNEL, PAIR_KERNEL) if depthwise else (DOT_KERNEL, LANE_KERNEL)
+        streams = self.streams[::-1]
+        streamed = [name for one in streams for name in one.form.sets]
+        left = tuple(dict.fromkeys(name for name in (*streamed, *self.sets) if name in names))
+        problems = [f"no {one.kernel}: {one.problem}" for one in streams if one.problem]
         if not left:
-            reason = f"no {lanes}: {self.no_lanes}" if self.no_lanes else "there is no other kernel for it"
-            return replace(self.portable(), reason=reason)
+            return replace(self.portable(), reason="; ".join(problems) or "there is no other kernel for it")
 
         def kept(array: Array) -> Array:
             return replace(array, forms=tuple(form for form in array.forms if names & set(form.sets)))
 
-        found = [(vectors, self.no_vectors, names & set(self.vectors)), (lanes, self.no_lanes, names & set(self.lanes))]
-        reasons = ["bytes, sums that are proved", *(f"no {kernel}: {problem}" for kernel, problem, _ in found if problem)]
-        kernel, reason = "; ".join(kernel for kernel, _, sets in found if sets), "; ".join(reasons)
+        kernel = "; ".join(one.kernel for one in streams if names & set(one.form.sets))
+        reason = "; ".join(["bytes, sums that are proved", *problems])
         code = self
         if not kernel:
             kernel, reason = self.kernel, self.reason
@@ -191,7 +179,7 @@ class LayerCode:
         """The same layer with the portable kernel only."""
         code = self.configured(lambda config: replace(config, isa=PORTABLE))
         arrays = tuple(replace(array, forms=()) for array in self.arrays)
-        return replace(code, kernel="", sets=(), reason="SIMD=none", winograd=None, arrays=arrays, lanes=(), vectors=())
+        return replace(code, kernel="", sets=(), reason="SIMD=none", winograd=None, arrays=arrays, streams=())
 
 
 def plane_struct(tensor: str, quant: QuantTensor, plane: Plane, identifier: str) -> str:

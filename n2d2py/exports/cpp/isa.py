@@ -20,11 +20,28 @@ LANES, PAIRS = "lanes", "pairs of taps"
 """Convolutions that multiply the weights of two outputs at once, and depthwise ones of two taps (`lanes.py`)."""
 DOTS, TAPS = "dot products", "taps of vectors"
 """Convolutions that multiply and add across vectors, and depthwise ones whose vectors hold channels (`vector_streams.py`)."""
+PIXELS, COLUMNS = "pairs of pixels", "columns of taps"
+"""Convolutions that multiply the inputs of two pixels at once, and depthwise ones of a channel along a line (`pixels.py`)."""
 WINOGRAD, FLOATS, RUNS, TABLES = "winograd", "floats", "runs", "tables"
 """The Winograd form of a convolution; vectors of float32; the epilogue of runs of sums; tables of 256 bytes in registers."""
 PRODUCT = "product"
 """Matrix products of two activations."""
-KERNELS = (CONVOLUTION, DEPTHWISE, FULLY_CONNECTED, LANES, PAIRS, DOTS, TAPS, WINOGRAD, FLOATS, RUNS, TABLES, PRODUCT)
+KERNELS = (
+    CONVOLUTION,
+    DEPTHWISE,
+    FULLY_CONNECTED,
+    LANES,
+    PAIRS,
+    DOTS,
+    TAPS,
+    PIXELS,
+    COLUMNS,
+    WINOGRAD,
+    FLOATS,
+    RUNS,
+    TABLES,
+    PRODUCT,
+)
 """What a set may have."""
 
 _PANELS = frozenset((CONVOLUTION, DEPTHWISE, FULLY_CONNECTED))
@@ -237,6 +254,18 @@ _TABLE = (
         "defined(__ARM_FEATURE_DSP) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && !defined(__ARM_BIG_ENDIAN)",
         has=frozenset((LANES, PAIRS)),
         speed=2,
+        microcontroller=True,
+    ),
+    InstructionSet(
+        "rv32",
+        "RV32IM",
+        "Rv32",
+        "N2D2_RV32",
+        "n2d2/isa/rv32.hpp",
+        "RV32 with multiplication, without vectors",
+        "defined(__riscv_mul) && __riscv_xlen == 32 && !defined(__riscv_vector)",
+        has=frozenset((PIXELS, COLUMNS)),
+        speed=1,
         microcontroller=True,
     ),
 )

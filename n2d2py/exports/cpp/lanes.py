@@ -6,14 +6,12 @@ products, exact while the sum of B is below 2^23.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from n2d2py.arithmetic import FixedPointRescale, NumType
 from n2d2py.exports.cpp.isa import LANES, PAIRS, having
 from n2d2py.exports.cpp.layer import Layer
-from n2d2py.exports.cpp.parts import LayerForm, chosen
+from n2d2py.exports.cpp.parts import Stream
 from n2d2py.exports.cpp.variants import Selection
 
 _OUTPUTS = 4
@@ -54,7 +52,7 @@ def lane_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray) 
     return stream.reshape(-1).astype("<u4").view(np.int8)
 
 
-def _without_dead(weights: np.ndarray, bias: np.ndarray, rescale: FixedPointRescale) -> tuple[np.ndarray, np.ndarray]:
+def without_dead(weights: np.ndarray, bias: np.ndarray, rescale: FixedPointRescale) -> tuple[np.ndarray, np.ndarray]:
     """(bias, multipliers) per output: those without weights get a small bias with the same result.
 
     Scales of channels that training has switched off are tiny, so their biases are the largest numbers of a layer.
@@ -94,7 +92,7 @@ def _no_lanes(layer: Layer, weights: np.ndarray, groups: int) -> str:
     rows, _ = _packed(weights, np.zeros(len(weights), np.int64))
     if (256 * rows[:, 1::2] + rows[:, ::2]).min() < -32768:
         return "a weight of -128 shares its lane with a negative one"
-    bias, _ = _without_dead(weights, layer.values("bias").astype(np.int64), rescale)
+    bias, _ = without_dead(weights, layer.values("bias").astype(np.int64), rescale)
     if _sums(weights, bias, kind)[1::2].max(initial=0) >= _LIMIT:
         return "a sum may reach 2^23"
     return ""
@@ -126,30 +124,24 @@ def lane_facts(layer: Layer) -> dict[str, int]:
 
 def lanes(layer: Layer, selection: Selection, weights: np.ndarray, groups: int = 1) -> Selection:
     """`selection` with the stream of dense weights (O, ...) too, where the layer fits; the reason where it does not."""
-    rows, rescale = weights.reshape(len(weights), -1), layer.node.rescale
+    rows, rescale, name = weights.reshape(len(weights), -1), layer.node.rescale, "two weights a lane"
     if not layer.integer:
         return selection
     if (problem := _no_lanes(layer, rows, groups)) or not isinstance(rescale, FixedPointRescale):
-        return replace(selection, lanes_problem=problem)
-    stream = lane_stream(rows, *_without_dead(rows, layer.values("bias").astype(np.int64), rescale))
-    return _with_stream(selection, stream, LANES)
+        return selection.with_stream(Stream(name, having(LANES), problem=problem))
+    stream = lane_stream(rows, *without_dead(rows, layer.values("bias").astype(np.int64), rescale))
+    return selection.with_stream(Stream(name, having(LANES), stream, facts={"Lanes": 1}))
 
 
 def pairs(layer: Layer, selection: Selection, weights: np.ndarray) -> Selection:
     """`selection` with the stream of depthwise weights (O, KH, KW) too, where the layer fits; the reason where it does not."""
-    rows, rescale = weights.reshape(len(weights), -1), layer.node.rescale
+    rows, rescale, name = weights.reshape(len(weights), -1), layer.node.rescale, "two taps a word"
     if not layer.integer:
         return selection
     problem = unfit(layer, rows)
     if not problem and (len(rows) % 4 or layer.input_shape[1] != len(rows)):
         problem = "its channels are no multiple of four" if len(rows) % 4 else "a channel has several outputs"
     if problem or not isinstance(rescale, FixedPointRescale):
-        return replace(selection, lanes_problem=problem)
+        return selection.with_stream(Stream(name, having(PAIRS), problem=problem))
     stream = pair_stream(rows, layer.values("bias").astype(np.int64), rescale.multipliers)
-    return _with_stream(selection, stream, PAIRS)
-
-
-def _with_stream(selection: Selection, stream: np.ndarray, kernel: str) -> Selection:
-    names = having(kernel)
-    isa = selection.isa if selection.kernel else chosen(names, selection.isa)  # else other sets have nothing for this layer
-    return replace(selection, isa=isa, lanes=LayerForm(names, stream))
+    return selection.with_stream(Stream(name, having(PAIRS), stream, facts={"Lanes": 1}))

@@ -309,10 +309,7 @@ class Layer:
             self.partial is not None,
             chosen.winograd,
             self.node.residual.layer if self.node.residual else "",
-            chosen.lanes.sets if chosen.lanes else (),
-            chosen.lanes_problem,
-            chosen.vectors.sets if chosen.vectors else (),
-            chosen.vectors_problem,
+            chosen.streams,
             chosen.storage,
         )
 

@@ -72,6 +72,32 @@ class PanelOrder:
 
 
 @dataclass(frozen=True, eq=False)
+class Stream:
+    """All constants of a layer as one run of bytes, in the order of a kernel of microcontrollers.
+
+    Attributes:
+        kernel: its name, for the report.
+        sets: the instruction sets that have it.
+        values: int8, what takes the place of the weights; None where `problem` rules the kernel out.
+        facts: the enumerators of a config that has the stream.
+    """
+
+    kernel: str
+    sets: tuple[str, ...]
+    values: np.ndarray | None = None
+    problem: str = ""
+    facts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def form(self) -> LayerForm:
+        """What takes the place of the weights; no set has it where there is none."""
+        return LayerForm(self.sets if self.values is not None else (), self.values if self.values is not None else _NOTHING)
+
+
+_NOTHING = np.zeros(0, np.int8)
+
+
+@dataclass(frozen=True, eq=False)
 class Array:
     """Constant data of a layer: a global array `name` of `ctype`, `values` flat and in final order.
 

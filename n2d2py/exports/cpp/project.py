@@ -356,6 +356,7 @@ class Project:
             "has_files": self._has_files,
             "derivations": self._derivations,
             "stack_bytes": 0,
+            "riscv_stack_bytes": 0,
             "constant_bytes": constants,
             "added_bytes": "".join(f" + {code.added}" for code in transformed),
             "constants_of_sets": {

@@ -11,7 +11,8 @@ from n2d2py.exports.cpp.isa import RUNS, TABLES, WINOGRAD, having
 from n2d2py.exports.cpp.lanes import lane_facts, lanes, pairs
 from n2d2py.exports.cpp.layer import Layer
 from n2d2py.exports.cpp.packing import Storage, storage_of
-from n2d2py.exports.cpp.parts import NATIVE, REAL_NATIVE, Array, Expression
+from n2d2py.exports.cpp.parts import NATIVE, REAL_NATIVE, Array, Expression, Stream
+from n2d2py.exports.cpp.pixels import columns, pixels
 from n2d2py.exports.cpp.variants import HALF, OUTPUTS, TABLE, VECTORS, KernelFacts, Selection, choose
 from n2d2py.exports.cpp.vector_streams import dots, taps, vector_facts
 from n2d2py.exports.cpp.winograd import Winograd, WinogradFacts, impossible, unprofitable
@@ -133,13 +134,17 @@ def for_cores(layer: Layer, selection: Selection, weights: np.ndarray, groups: i
     """`selection` with the dense kernels of microcontrollers too, where they are exact; `weights` are (O, ...), `single`: the input is
     one pixel."""
     if selection.storage is not None:
-        return replace(selection, lanes_problem="its weights are packed")
+        return replace(selection, streams=(Stream("kernel of microcontrollers", (), problem="its weights are packed"),))
+    if not single:
+        selection = pixels(layer, selection, weights, groups)
     return dots(layer, lanes(layer, selection, weights, groups), weights, groups, single)
 
 
 def depthwise_for_cores(layer: Layer, selection: Selection, weights: np.ndarray) -> Selection:
     """`selection` with the depthwise kernels of microcontrollers too; `weights` are (C, KH, KW)."""
-    return taps(layer, pairs(layer, selection, weights), weights, layer.op.stride, layer.op.dilation, layer.op.pads)
+    stride, dilation, pads = layer.op.stride, layer.op.dilation, layer.op.pads
+    selection = pairs(layer, columns(layer, selection, weights, stride, dilation, pads), weights)
+    return taps(layer, selection, weights, stride, dilation, pads)
 
 
 def _weight_type(layer: Layer, values: np.ndarray) -> str:
@@ -179,9 +184,10 @@ def pack(layer: Layer, selection: Selection, weights: np.ndarray, suffix: str = 
     if storage is not None:
         stored, kind = storage.rows(weights), "std::uint8_t"
         packed = None if packed is None else storage.run(packed)
-    stream = tuple(form for form in (selection.vectors, selection.lanes) if form is not None)
+    streams = [one for one in selection.streams if one.values is not None]
     order = panels.layout if panels and storage is None else None
-    array = layer.array("weights" + suffix, stored, kind, (*selection.forms(packed), *stream), order)
+    forms = (*selection.forms(packed), *(one.form for one in streams[::-1]))
+    array = layer.array("weights" + suffix, stored, kind, forms, order)
     forms = () if panels is None else selection.forms(panels.bias, panels.signed_bias)
     bias = layer.array("bias" + suffix, layer.values("bias"), sum_type, forms)
     # Products of two bytes in 16 bits do not stand weights of -128.
@@ -192,9 +198,8 @@ def pack(layer: Layer, selection: Selection, weights: np.ndarray, suffix: str = 
             "FullWeights": full,
             "ByteSums": selection.byte_sums,
             **({} if storage is None else storage.facts),
-            **({"Lanes": 1} if selection.lanes else {}),
-            **({"Vectors": 1} if selection.vectors else {}),
-            **({**lane_facts(layer), **vector_facts(layer)} if stream else {}),
+            **{name: value for one in streams for name, value in one.facts.items()},
+            **({**lane_facts(layer), **vector_facts(layer)} if streams else {}),
         },
         (Expression.of(f"reinterpret_cast<const {HALF}*>({array})", array) if ctype == HALF else array, bias),
     )

@@ -11,14 +11,14 @@ returns what rules the layer out, as a clause for the report, or "" where it hol
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp.isa import CONVOLUTION, DEPTHWISE, FLOATS, FULLY_CONNECTED, having
 from n2d2py.exports.cpp.packing import Storage
-from n2d2py.exports.cpp.parts import PORTABLE, LayerForm, PanelOrder
+from n2d2py.exports.cpp.parts import PORTABLE, LayerForm, PanelOrder, Stream, chosen
 from n2d2py.exports.cpp.winograd import Winograd
 
 _FLOAT_PANELS = "panels of 16 outputs in floating point"
@@ -120,8 +120,7 @@ class Selection:
         panels: its constants; None where they have one order in all instruction sets.
         byte_sums: how many products of bytes may be summed in 16 bits (`byte_sums`).
         winograd: the Winograd form beside it.
-        lanes: the stream that takes the place of the weights (`lanes.py`); `lanes_problem` says why there is none.
-        vectors: that of the sets with vectors (`vector_streams.py`); `vectors_problem` says why there is none.
+        streams: the constants for kernels of microcontrollers, or why there are none; a set takes the last one that it has.
         storage: how its weights are packed; None for a byte or more each.
     """
 
@@ -133,10 +132,7 @@ class Selection:
     panels: Panels | None = None
     byte_sums: int = 0
     winograd: Winograd | None = None
-    lanes: LayerForm | None = None
-    lanes_problem: str = ""
-    vectors: LayerForm | None = None
-    vectors_problem: str = ""
+    streams: tuple[Stream, ...] = ()
     storage: Storage | None = None
 
     def forms(self, panels: np.ndarray | None, signed: np.ndarray | None = None) -> tuple[LayerForm, ...]:
@@ -144,6 +140,15 @@ class Selection:
         if panels is None:
             return ()
         return (*(() if signed is None else (LayerForm(self.signed_sets, signed),)), LayerForm(self.sets, panels))
+
+    def with_stream(self, stream: Stream) -> Selection:
+        """The same with one stream more."""
+        known = {name for one in self.streams for name in one.form.sets}
+        new = [name for name in stream.form.sets if name not in known]
+        isa = (
+            self.isa if self.kernel or not new else chosen(new, self.isa)
+        )  # with a kernel all sets have something for this layer
+        return replace(self, isa=isa, streams=(*self.streams, stream))
 
     def per_output(self, values: np.ndarray) -> tuple[LayerForm, ...]:
         """The forms of an array of constants per output."""

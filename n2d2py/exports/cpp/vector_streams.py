@@ -6,7 +6,6 @@ Both operands of a product are signed bytes. Unsigned inputs are taken 128 lower
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from n2d2py.arithmetic import FixedPointRescale
 from n2d2py.exports.cpp.isa import DOTS, TAPS, having
 from n2d2py.exports.cpp.lanes import unfit
 from n2d2py.exports.cpp.layer import Layer
-from n2d2py.exports.cpp.parts import LayerForm, chosen
+from n2d2py.exports.cpp.parts import Stream
 from n2d2py.exports.cpp.variants import Selection
 
 _BYTES = 16
@@ -83,7 +82,7 @@ def vector_facts(layer: Layer) -> dict[str, int]:
     return {"VectorZero": 0 if layer.node.zero_in_bias else output.zero_point, "VectorLow": int(least), "VectorHigh": int(most)}
 
 
-def _bias(layer: Layer, rows: np.ndarray) -> np.ndarray:
+def signed_bias(layer: Layer, rows: np.ndarray) -> np.ndarray:
     """The bias for inputs that are multiplied as signed bytes."""
     below = 0 if layer.inputs[0].signed else 128
     return layer.values("bias").astype(np.int64) + below * rows.astype(np.int64).sum(axis=1)
@@ -94,22 +93,23 @@ def dots(layer: Layer, selection: Selection, weights: np.ndarray, groups: int = 
 
     `single`: its input is one pixel; outputs may have 16 bits.
     """
-    rows, rescale = weights.reshape(len(weights), -1), layer.node.rescale
-    if not layer.integer or selection.storage is not None:
+    rows, rescale, name = weights.reshape(len(weights), -1), layer.node.rescale, "dot products of vectors"
+    if not layer.integer:
         return selection
     problem = unfit(layer, rows, 16 if single else 8) or ("it has groups" if groups != 1 else "")
     if problem or not isinstance(rescale, FixedPointRescale):
-        return replace(selection, vectors_problem=problem)
+        return selection.with_stream(Stream(name, having(DOTS), problem=problem))
     pack = one_stream if single else pair_of_outputs_stream
     factors = np.broadcast_to(rescale.multipliers, len(rows))
-    return _with_stream(selection, pack(rows, _bias(layer, rows), factors), DOTS)
+    stream = pack(rows, signed_bias(layer, rows), factors)
+    return selection.with_stream(Stream(name, having(DOTS), stream, facts={"Vectors": 1}))
 
 
 def taps(
     layer: Layer, selection: Selection, weights: np.ndarray, stride: Sequence[int], dilation: Sequence[int], pads: Sequence[int]
 ) -> Selection:
     """`selection` with the stream of depthwise weights (C, KH, KW) too, where the layer fits; the reason where it does not."""
-    rows, rescale = weights.reshape(len(weights), -1), layer.node.rescale
+    rows, rescale, name = weights.reshape(len(weights), -1), layer.node.rescale, "vectors of channels"
     if not layer.integer:
         return selection
     problem = unfit(layer, rows)
@@ -120,12 +120,7 @@ def taps(
     if not problem and np.any(np.all(rows[:, list(_TAPS[:8])].reshape(-1, 4, 2) == -128, axis=2)):
         problem = "two weights of -128 may leave 16 bits"
     if problem or not isinstance(rescale, FixedPointRescale):
-        return replace(selection, vectors_problem=problem)
+        return selection.with_stream(Stream(name, having(TAPS), problem=problem))
     factors = np.broadcast_to(rescale.multipliers, len(rows))
-    return _with_stream(selection, channel_stream(rows, _bias(layer, rows), factors), TAPS)
-
-
-def _with_stream(selection: Selection, stream: np.ndarray, kernel: str) -> Selection:
-    names = having(kernel)
-    isa = selection.isa if selection.kernel or selection.lanes else chosen(names, selection.isa)
-    return replace(selection, isa=isa, vectors=LayerForm(names, stream))
+    stream = channel_stream(rows, signed_bias(layer, rows), factors)
+    return selection.with_stream(Stream(name, having(TAPS), stream, facts={"Vectors": 1}))

@@ -10,7 +10,7 @@ from n2d2py.exports.cpp.isa import InstructionSet, instruction_sets
 from n2d2py.exports.cpp.project import Project
 from n2d2py.exports.mcu.boards import BOARDS, CORES, DEFAULT_CORE, Board, board, core
 from n2d2py.exports.mcu.single import single_file
-from n2d2py.exports.mcu.stack import stack_bytes
+from n2d2py.exports.mcu.stack import riscv_stack_bytes, stack_bytes
 from n2d2py.exports.mcu.steady import varying_layers
 from n2d2py.exports.mcu.vectors import write_vectors
 from n2d2py.files import write_text
@@ -121,6 +121,7 @@ class McuProject(Project):
             "exact": int(not self.graph.is_mixed and all(not kind.is_float for _, kind in shapes)),
             "line_bytes": max(width(shape) * channels(shape) * kind.bytes for shape, kind in shapes),
             "stack_bytes": stack_bytes(self.layers),
+            "riscv_stack_bytes": riscv_stack_bytes(self.layers),
             "single_file": self._single_file,
             "varying": varying_layers(self.graph),
         }

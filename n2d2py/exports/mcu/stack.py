@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from n2d2py.exports.cpp.view import LayerView
 from n2d2py.graph.shapes import width
@@ -28,6 +28,22 @@ def _window(layer: LayerView) -> int:
     return max(dense, weights.shape[2] * columns * 16, 1536)  # lines of 16 channels, or of all where that is little
 
 
-def stack_bytes(layers: Iterable[LayerView]) -> int:
+def _pixel_window(layer: LayerView) -> int:
+    """The same of the kernels of RV32 (`pixel_convolution.hpp`): words of two pixels."""
+    if layer.code is None or layer.operation != "Conv" or layer.node.op.is_depthwise(layer.node):
+        return 0
+    weights = layer.node.params["weights"]
+    inputs, outputs = -(-weights[0].size // 8) * 8, len(weights) + 1
+    pixels = 6 if inputs <= 256 else 4
+    lines = pixels * weights.shape[2] * 4 + weights.shape[1] * weights.shape[3]
+    return 2 * pixels * inputs + lines + pixels * outputs * (len(weights) % 2)
+
+
+def riscv_stack_bytes(layers: Sequence[LayerView]) -> int:
+    """As `stack_bytes`, on RISC-V."""
+    return max(stack_bytes(layers), _FRAMES + max(map(_pixel_window, layers), default=0))
+
+
+def stack_bytes(layers: Sequence[LayerView]) -> int:
     """Bytes: those of the calls, and the largest buffer of a layer; the test program of the export checks it."""
     return _FRAMES + max((_window(layer) for layer in layers), default=0)

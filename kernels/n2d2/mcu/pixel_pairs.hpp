@@ -1,0 +1,382 @@
+// Products of bytes for RV32IM: two pixels in a word, so that one MUL gives two products; four or six pixels and two outputs at a time.
+//
+// A word x0 + 2^16 * x1 of the inputs of two pixels times a weight is x0 w + 2^16 * x1 w. Sums of a few taps fit 16 bits each, which the
+// exporter has proved from the weights (|x| <= 128; unsigned inputs are taken 128 lower, which the bias makes up for). A group starts at
+// 2^15 in both halves, so that neither is negative; then
+//
+//   high += group >> 16        the sum of the second pixel
+//   total += group             modulo 2^32: first + 2^16 * second
+//
+// and first = total - 2^16 * high at the end. A group has Taps taps, four or eight; where the weights are too large for that, a bit
+// of the flags divides it in the middle. Constants of two outputs are one stream, in words:
+//
+//   both biases less 2^15 for each group;  for every 128 taps flags, one bit a group, and bytes of weights (A, B);  both multipliers,
+//   doubled
+//
+// q = clamp(zero + ((sum * m + 2^31) >> 32)) is (mulhsu(sum, 2 m) + 1 + 2 zero) >> 1.
+#ifndef N2D2_MCU_PIXEL_PAIRS_HPP
+#define N2D2_MCU_PIXEL_PAIRS_HPP
+
+#include "n2d2/env.hpp"
+
+namespace n2d2 {
+namespace pixels {
+
+// How results are stored.
+struct Results {
+    std::int32_t zero, low, high;
+};
+
+// What the assembly works on; it knows the offsets.
+struct Work {
+    const std::uint32_t* window;  // 0: pixels (0, 1), (2, 3) and so on of each tap
+    const std::uint32_t* stream;  // 4
+    const std::uint32_t* end;     // 8: of the window, a multiple of Taps behind its beginning
+    std::int32_t blocks;          // 12: of two outputs; counted down to 0
+    std::int32_t round;           // 16: 1 + 2 * zero
+    std::int32_t low, high;       // 20, 24
+    unsigned char* out[6];        // 28: results of each pixel
+};
+
+// clang-format off
+#define N2D2_PIXELS_SAVE                    \
+    "addi sp, sp, -64\n\t"                 \
+    "sw   ra, 0(sp)\n\t"                    \
+    "sw   s0, 4(sp)\n\t"                    \
+    "sw   s1, 8(sp)\n\t"                    \
+    "sw   s2, 12(sp)\n\t"                   \
+    "sw   s3, 16(sp)\n\t"                   \
+    "sw   s4, 20(sp)\n\t"                   \
+    "sw   s5, 24(sp)\n\t"                   \
+    "sw   s6, 28(sp)\n\t"                   \
+    "sw   s7, 32(sp)\n\t"                   \
+    "sw   s8, 36(sp)\n\t"                   \
+    "sw   s9, 40(sp)\n\t"                   \
+    "sw   s10, 44(sp)\n\t"                  \
+    "sw   s11, 48(sp)\n\t"                  
+
+#define N2D2_PIXELS_RESTORE                 \
+    "lw   ra, 0(sp)\n\t"                    \
+    "lw   s0, 4(sp)\n\t"                    \
+    "lw   s1, 8(sp)\n\t"                    \
+    "lw   s2, 12(sp)\n\t"                   \
+    "lw   s3, 16(sp)\n\t"                   \
+    "lw   s4, 20(sp)\n\t"                   \
+    "lw   s5, 24(sp)\n\t"                   \
+    "lw   s6, 28(sp)\n\t"                   \
+    "lw   s7, 32(sp)\n\t"                   \
+    "lw   s8, 36(sp)\n\t"                   \
+    "lw   s9, 40(sp)\n\t"                   \
+    "lw   s10, 44(sp)\n\t"                  \
+    "lw   s11, 48(sp)\n\t"                  \
+    "addi sp, sp, 64\n\t"                  \
+    "ret\n"
+
+#define N2D2_PIXELS_PRODUCTS(x, y, a, b)    \
+    "lw   a6, " #x "(a2)\n\t"               \
+    "lw   a7, " #y "(a2)\n\t"               \
+    "lb   t0, " #a "(a1)\n\t"               \
+    "lb   t1, " #b "(a1)\n\t"               \
+    "mul  t2, a6, t0\n\t"                   \
+    "mul  t3, a7, t0\n\t"                   \
+    "mul  t6, a6, t1\n\t"                   \
+    "mul  t0, a7, t1\n\t"
+
+// The first tap of a group.
+#define N2D2_PIXELS_FIRST(x, y, a, b)       \
+    N2D2_PIXELS_PRODUCTS(x, y, a, b)        \
+    "add  s0, t2, a5\n\t"                   \
+    "add  s1, t3, a5\n\t"                   \
+    "add  s2, t6, a5\n\t"                   \
+    "add  s3, t0, a5\n\t"
+
+#define N2D2_PIXELS_STEP(x, y, a, b)        \
+    N2D2_PIXELS_PRODUCTS(x, y, a, b)        \
+    "add  s0, s0, t2\n\t"                   \
+    "add  s1, s1, t3\n\t"                   \
+    "add  s2, s2, t6\n\t"                   \
+    "add  s3, s3, t0\n\t"
+
+#define N2D2_PIXELS_GROUP                   \
+    "srli t0, s0, 16\n\t"                   \
+    "srli t1, s1, 16\n\t"                   \
+    "srli t2, s2, 16\n\t"                   \
+    "srli t3, s3, 16\n\t"                   \
+    "add  s4, s4, s0\n\t"                   \
+    "add  s5, s5, s1\n\t"                   \
+    "add  s6, s6, s2\n\t"                   \
+    "add  s7, s7, s3\n\t"                   \
+    "add  s8, s8, t0\n\t"                   \
+    "add  s9, s9, t1\n\t"                   \
+    "add  s10, s10, t2\n\t"                 \
+    "add  s11, s11, t3\n\t"
+
+#define N2D2_PIXELS_CLAMP(sum, low, high)        \
+    "bge  " sum ", " low ", 5f\n\t"             \
+    "mv   " sum ", " low "\n"                   \
+"5:\n\t"                                        \
+    "bge  " high ", " sum ", 5f\n\t"            \
+    "mv   " sum ", " high "\n"                  \
+"5:\n\t"
+
+// The results of an output, `first` and `second` of two pixels, with the multiplier m.
+#define N2D2_PIXELS_RESULTS(first, second, m, t, round, low, high)    \
+    "slli " t ", " second ", 16\n\t"                \
+    "sub  " first ", " first ", " t "\n\t"          \
+    "mulhsu " second ", " second ", " m "\n\t"        \
+    "mulhsu " first ", " first ", " m "\n\t"          \
+    "add  " second ", " second ", " round "\n\t"    \
+    "add  " first ", " first ", " round "\n\t"      \
+    "srai " second ", " second ", 1\n\t"            \
+    "srai " first ", " first ", 1\n\t"              \
+    N2D2_PIXELS_CLAMP(second, low, high)             \
+    N2D2_PIXELS_CLAMP(first, low, high)
+
+#define N2D2_PIXELS_STORE_TO(at, a, b, work, offset, t)    \
+    "lw   " t ", " #at "(" work ")\n\t"     \
+    "add  " t ", " t ", " offset "\n\t"     \
+    "sb   " a ", 0(" t ")\n\t"              \
+    "sb   " b ", 1(" t ")\n\t"
+#define N2D2_PIXELS_STORE(at, a, b) N2D2_PIXELS_STORE_TO(at, a, b, "a0", "ra", "t3")
+
+#define N2D2_PIXELS_HALF4A                  \
+    N2D2_PIXELS_FIRST(0, 4, 0, 1)           \
+    N2D2_PIXELS_STEP(8, 12, 2, 3)
+#define N2D2_PIXELS_HALF4B                  \
+    N2D2_PIXELS_STEP(16, 20, 4, 5)          \
+    N2D2_PIXELS_STEP(24, 28, 6, 7)
+#define N2D2_PIXELS_HALF8A                  \
+    N2D2_PIXELS_HALF4A                      \
+    N2D2_PIXELS_HALF4B
+#define N2D2_PIXELS_HALF8B                  \
+    N2D2_PIXELS_STEP(32, 36, 8, 9)          \
+    N2D2_PIXELS_STEP(40, 44, 10, 11)        \
+    N2D2_PIXELS_STEP(48, 52, 12, 13)        \
+    N2D2_PIXELS_STEP(56, 60, 14, 15)
+
+// All outputs of four pixels. A template, so that a program has it once wherever it is included.
+#define N2D2_PIXELS_FOUR(name, first, second, inputs, weights)        \
+    template <int = 0>                                                \
+    __attribute__((naked, noinline)) void name(Work*) {               \
+        __asm__ volatile(                                             \
+            N2D2_PIXELS_SAVE                                          \
+            "lw   a1, 4(a0)\n\t"                                      \
+            "lw   t4, 8(a0)\n\t"                                      \
+            "lw   t5, 12(a0)\n\t"                                     \
+            "li   ra, 0\n\t"                                          \
+            "li   a5, 0x80008000\n"                                   \
+        "1:\n\t"                                                      \
+            "lw   s8, 0(a1)\n\t"                                      \
+            "lw   s10, 4(a1)\n\t"                                     \
+            "addi a1, a1, 8\n\t"                                      \
+            "lw   a2, 0(a0)\n\t"                                      \
+            "slli s4, s8, 16\n\t"                                     \
+            "slli s6, s10, 16\n\t"                                    \
+            "add  s4, s4, s8\n\t"                                     \
+            "add  s6, s6, s10\n\t"                                    \
+            "mv   s5, s4\n\t"                                         \
+            "mv   s7, s6\n\t"                                         \
+            "mv   s9, s8\n\t"                                         \
+            "mv   s11, s10\n"                                         \
+        "2:\n\t"                                                      \
+            "lw   a4, 0(a1)\n\t"                                      \
+            "addi a1, a1, 4\n\t"                                      \
+            "addi a3, a2, 1024\n\t"                                   \
+            "bleu a3, t4, 3f\n\t"                                     \
+            "mv   a3, t4\n"                                           \
+        "3:\n\t"                                                      \
+            first                                                     \
+            "bltz a4, 6f\n"                                           \
+        "4:\n\t"                                                      \
+            second                                                    \
+            N2D2_PIXELS_GROUP                                         \
+            "slli a4, a4, 1\n\t"                                      \
+            "addi a1, a1, " #weights "\n\t"                           \
+            "addi a2, a2, " #inputs "\n\t"                            \
+            "bne  a2, a3, 3b\n\t"                                     \
+            "bne  a2, t4, 2b\n\t"                                     \
+            "lw   t0, 0(a1)\n\t"                                      \
+            "lw   t1, 4(a1)\n\t"                                      \
+            "addi a1, a1, 8\n\t"                                      \
+            "lw   a6, 16(a0)\n\t"                                     \
+            "lw   a7, 20(a0)\n\t"                                     \
+            "lw   t2, 24(a0)\n\t"                                     \
+            N2D2_PIXELS_RESULTS("s4", "s8", "t0", "t3", "a6", "a7", "t2")                     \
+            N2D2_PIXELS_RESULTS("s5", "s9", "t0", "t3", "a6", "a7", "t2")                     \
+            N2D2_PIXELS_RESULTS("s6", "s10", "t1", "t3", "a6", "a7", "t2")                    \
+            N2D2_PIXELS_RESULTS("s7", "s11", "t1", "t3", "a6", "a7", "t2")                    \
+            N2D2_PIXELS_STORE(28, "s4", "s6")                         \
+            N2D2_PIXELS_STORE(32, "s8", "s10")                        \
+            N2D2_PIXELS_STORE(36, "s5", "s7")                         \
+            N2D2_PIXELS_STORE(40, "s9", "s11")                        \
+            "addi ra, ra, 2\n\t"                                      \
+            "addi t5, t5, -1\n\t"                                     \
+            "bnez t5, 1b\n\t"                                         \
+            N2D2_PIXELS_RESTORE                                       \
+        "6:\n\t"                                                      \
+            N2D2_PIXELS_GROUP                                         \
+            "mv   s0, a5\n\t"                                         \
+            "mv   s1, a5\n\t"                                         \
+            "mv   s2, a5\n\t"                                         \
+            "mv   s3, a5\n\t"                                         \
+            "j    4b\n\t");                                           \
+    }
+
+N2D2_PIXELS_FOUR(fourByFour, N2D2_PIXELS_HALF4A, N2D2_PIXELS_HALF4B, 32, 8)
+N2D2_PIXELS_FOUR(fourByEight, N2D2_PIXELS_HALF8A, N2D2_PIXELS_HALF8B, 64, 16)
+
+// The same for six pixels. Here sums are in s0 to s5, their totals in s6 to s11, those of second pixels in t1 to t6.
+#define N2D2_PIXELS_TAP6(x, y, z, a, b, from0, from1, from2, from3, from4, from5)    \
+    "lw   a5, " #x "(a2)\n\t"               \
+    "lb   a0, " #a "(a1)\n\t"               \
+    "lw   a6, " #y "(a2)\n\t"               \
+    "lw   a7, " #z "(a2)\n\t"               \
+    "mul  t0, a5, a0\n\t"                   \
+    "add  s0, " from0 ", t0\n\t"            \
+    "mul  t0, a6, a0\n\t"                   \
+    "add  s1, " from1 ", t0\n\t"            \
+    "mul  t0, a7, a0\n\t"                   \
+    "lb   a0, " #b "(a1)\n\t"               \
+    "add  s2, " from2 ", t0\n\t"            \
+    "mul  a5, a5, a0\n\t"                   \
+    "mul  a6, a6, a0\n\t"                   \
+    "mul  a7, a7, a0\n\t"                   \
+    "add  s3, " from3 ", a5\n\t"            \
+    "add  s4, " from4 ", a6\n\t"            \
+    "add  s5, " from5 ", a7\n\t"
+#define N2D2_PIXELS_FIRST6(x, y, z, a, b) N2D2_PIXELS_TAP6(x, y, z, a, b, "ra", "ra", "ra", "ra", "ra", "ra")
+#define N2D2_PIXELS_STEP6(x, y, z, a, b) N2D2_PIXELS_TAP6(x, y, z, a, b, "s0", "s1", "s2", "s3", "s4", "s5")
+
+#define N2D2_PIXELS_GROUP6                  \
+    "srli t0, s0, 16\n\t"                   \
+    "srli a5, s1, 16\n\t"                   \
+    "srli a6, s2, 16\n\t"                   \
+    "srli a7, s3, 16\n\t"                   \
+    "srli a0, s4, 16\n\t"                   \
+    "add  t1, t1, t0\n\t"                   \
+    "srli t0, s5, 16\n\t"                   \
+    "add  t2, t2, a5\n\t"                   \
+    "add  t3, t3, a6\n\t"                   \
+    "add  t4, t4, a7\n\t"                   \
+    "add  t5, t5, a0\n\t"                   \
+    "add  t6, t6, t0\n\t"                   \
+    "add  s6, s6, s0\n\t"                   \
+    "add  s7, s7, s1\n\t"                   \
+    "add  s8, s8, s2\n\t"                   \
+    "add  s9, s9, s3\n\t"                   \
+    "add  s10, s10, s4\n\t"                 \
+    "add  s11, s11, s5\n\t"
+
+#define N2D2_PIXELS_RESULTS6(first, second) N2D2_PIXELS_RESULTS(first, second, "a6", "t0", "a7", "a4", "a3")
+#define N2D2_PIXELS_STORE6(at, a, b) N2D2_PIXELS_STORE_TO(at, a, b, "a5", "a2", "t0")
+
+#define N2D2_PIXELS_SIX4A                   \
+    N2D2_PIXELS_FIRST6(0, 4, 8, 0, 1)       \
+    N2D2_PIXELS_STEP6(12, 16, 20, 2, 3)
+#define N2D2_PIXELS_SIX4B                   \
+    N2D2_PIXELS_STEP6(24, 28, 32, 4, 5)     \
+    N2D2_PIXELS_STEP6(36, 40, 44, 6, 7)
+#define N2D2_PIXELS_SIX8A                   \
+    N2D2_PIXELS_SIX4A                       \
+    N2D2_PIXELS_SIX4B
+#define N2D2_PIXELS_SIX8B                   \
+    N2D2_PIXELS_STEP6(48, 52, 56, 8, 9)     \
+    N2D2_PIXELS_STEP6(60, 64, 68, 10, 11)   \
+    N2D2_PIXELS_STEP6(72, 76, 80, 12, 13)   \
+    N2D2_PIXELS_STEP6(84, 88, 92, 14, 15)
+
+// On the stack: 52 Work, 56 the end of the window, 60 the offset of the outputs.
+#define N2D2_PIXELS_SIX(name, first, second, inputs, weights)         \
+    template <int = 0>                                                \
+    __attribute__((naked, noinline)) void name(Work*) {               \
+        __asm__ volatile(                                             \
+            N2D2_PIXELS_SAVE                                          \
+            "sw   a0, 52(sp)\n\t"                                     \
+            "lw   a1, 4(a0)\n\t"                                      \
+            "lw   t0, 8(a0)\n\t"                                      \
+            "sw   t0, 56(sp)\n\t"                                     \
+            "sw   zero, 60(sp)\n\t"                                   \
+            "lw   a2, 0(a0)\n\t"                                      \
+            "li   ra, 0x80008000\n"                                   \
+        "1:\n\t"                                                      \
+            "lw   t1, 0(a1)\n\t"                                      \
+            "lw   t4, 4(a1)\n\t"                                      \
+            "addi a1, a1, 8\n\t"                                      \
+            "slli s6, t1, 16\n\t"                                     \
+            "slli s9, t4, 16\n\t"                                     \
+            "add  s6, s6, t1\n\t"                                     \
+            "add  s9, s9, t4\n\t"                                     \
+            "mv   s7, s6\n\t"                                         \
+            "mv   s8, s6\n\t"                                         \
+            "mv   s10, s9\n\t"                                        \
+            "mv   s11, s9\n\t"                                        \
+            "mv   t2, t1\n\t"                                         \
+            "mv   t3, t1\n\t"                                         \
+            "mv   t5, t4\n\t"                                         \
+            "mv   t6, t4\n"                                           \
+        "2:\n\t"                                                      \
+            "lw   a4, 0(a1)\n\t"                                      \
+            "lw   t0, 56(sp)\n\t"                                     \
+            "addi a1, a1, 4\n\t"                                      \
+            "addi a3, a2, 1536\n\t"                                   \
+            "bleu a3, t0, 3f\n\t"                                     \
+            "mv   a3, t0\n"                                           \
+        "3:\n\t"                                                      \
+            first                                                     \
+            "bltz a4, 6f\n"                                           \
+        "4:\n\t"                                                      \
+            second                                                    \
+            N2D2_PIXELS_GROUP6                                        \
+            "slli a4, a4, 1\n\t"                                      \
+            "addi a1, a1, " #weights "\n\t"                           \
+            "addi a2, a2, " #inputs "\n\t"                            \
+            "bne  a2, a3, 3b\n\t"                                     \
+            "lw   t0, 56(sp)\n\t"                                     \
+            "bne  a2, t0, 2b\n\t"                                     \
+            "lw   a5, 52(sp)\n\t"                                     \
+            "lw   a2, 60(sp)\n\t"                                     \
+            "lw   a6, 0(a1)\n\t"                                      \
+            "lw   a7, 16(a5)\n\t"                                     \
+            "lw   a4, 20(a5)\n\t"                                     \
+            "lw   a3, 24(a5)\n\t"                                     \
+            N2D2_PIXELS_RESULTS6("s6", "t1")                          \
+            N2D2_PIXELS_RESULTS6("s7", "t2")                          \
+            N2D2_PIXELS_RESULTS6("s8", "t3")                          \
+            "lw   a6, 4(a1)\n\t"                                      \
+            "addi a1, a1, 8\n\t"                                      \
+            N2D2_PIXELS_RESULTS6("s9", "t4")                          \
+            N2D2_PIXELS_RESULTS6("s10", "t5")                         \
+            N2D2_PIXELS_RESULTS6("s11", "t6")                         \
+            N2D2_PIXELS_STORE6(28, "s6", "s9")                        \
+            N2D2_PIXELS_STORE6(32, "t1", "t4")                        \
+            N2D2_PIXELS_STORE6(36, "s7", "s10")                       \
+            N2D2_PIXELS_STORE6(40, "t2", "t5")                        \
+            N2D2_PIXELS_STORE6(44, "s8", "s11")                       \
+            N2D2_PIXELS_STORE6(48, "t3", "t6")                        \
+            "lw   t0, 12(a5)\n\t"                                     \
+            "addi a2, a2, 2\n\t"                                      \
+            "sw   a2, 60(sp)\n\t"                                     \
+            "addi t0, t0, -1\n\t"                                     \
+            "sw   t0, 12(a5)\n\t"                                     \
+            "lw   a2, 0(a5)\n\t"                                      \
+            "bnez t0, 1b\n\t"                                         \
+            N2D2_PIXELS_RESTORE                                       \
+        "6:\n\t"                                                      \
+            N2D2_PIXELS_GROUP6                                        \
+            "mv   s0, ra\n\t"                                         \
+            "mv   s1, ra\n\t"                                         \
+            "mv   s2, ra\n\t"                                         \
+            "mv   s3, ra\n\t"                                         \
+            "mv   s4, ra\n\t"                                         \
+            "mv   s5, ra\n\t"                                         \
+            "j    4b\n\t");                                           \
+    }
+
+N2D2_PIXELS_SIX(sixByFour, N2D2_PIXELS_SIX4A, N2D2_PIXELS_SIX4B, 48, 8)
+N2D2_PIXELS_SIX(sixByEight, N2D2_PIXELS_SIX8A, N2D2_PIXELS_SIX8B, 96, 16)
+// clang-format on
+
+}  // namespace pixels
+}  // namespace n2d2
+
+#endif  // N2D2_MCU_PIXEL_PAIRS_HPP
