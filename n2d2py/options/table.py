@@ -299,6 +299,16 @@ OPTIONS: tuple[Option, ...] = (
         field="load.encodings",
     ),
     Option(
+        "input-shape",
+        "text",
+        None,
+        "sizes of the inputs of an ONNX file that leaves them open, without the batch: 3x224x224 for one input, NAME=3x224x224,OTHER=8 "
+        "for several; arrays of -calib-data give that of one input [from the file]",
+        _QUANT,
+        "SHAPE",
+        field="load.input_shape",
+    ),
+    Option(
         "input-range",
         "text",
         None,

@@ -157,7 +157,13 @@ def _preparing(options: LoadOptions) -> list[str]:
 
 
 def refuse_for_ini(options: LoadOptions) -> None:
-    """Raises E007 for preprocessing that the pipeline of an INI does, and for encodings, which its ONNX sections name."""
+    """Raises E007 for preprocessing that the pipeline of an INI does, for encodings and for shapes, which its sections say."""
+    if options.input_shape is not None:
+        raise N2D2Error(
+            "E007",
+            "-input-shape is for ONNX files",
+            remedy="an ONNX file in an INI has the sizes of the stimuli provider: write Size into its section",
+        )
     if options.encodings is not None:
         raise N2D2Error(
             "E007",

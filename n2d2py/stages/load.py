@@ -344,9 +344,11 @@ def _load_onnx(path: Path, options: LoadOptions, params: Params, folder: Path) -
     """A plain ONNX or TFLite file: its outputs are scored, its data are given."""
     from n2d2py.frontend.models import load_model
     from n2d2py.frontend.onnx.importer import import_onnx
+    from n2d2py.stages.input_sizes import size_inputs
 
     encodings = None if options.encodings is None else Path(options.encodings)
     model = load_model(path, encodings=encodings)
+    size_inputs(model, options)
     graph = import_onnx(model)
     targets = [ScoreTarget(f"{name}.Target", name) for name in graph.outputs]
     told = told_by({entry.key: entry.value for entry in model.proto.metadata_props})

@@ -57,6 +57,7 @@ class LoadOptions:
         synthetic: stimuli of noise where an ONNX file comes without data; 0: as many as a reloaded calibration had;
             None: none.
         encodings: AIMET's file that says how the tensors of an ONNX file are quantized.
+        input_shape: sizes of the inputs of an ONNX file that leaves them open, as on the command line.
         training: "now" for the network as it is trained: real weights, and how each layer learns; "done" for one whose keys of
             training had their effect.
     """
@@ -83,6 +84,7 @@ class LoadOptions:
     read_data: bool = True
     synthetic: int | None = None
     encodings: str | Path | None = None
+    input_shape: str | None = None
     training: Literal["", "now", "done"] = ""
 
 

@@ -63,7 +63,7 @@ def _array_dims(builder: Builder, value: OnnxInput) -> Shape:
             "E305",
             f"the input '{value.name}' has the shape {text} with unknown sizes",
             where=builder.model.place(),
-            remedy="fix the sizes when exporting the model",
+            remedy="fix the sizes when exporting the model, or give them with -input-shape",
         )
     return known
 
@@ -79,7 +79,7 @@ def _input_shape(builder: Builder, value: OnnxInput, is_nhwc: bool, input_shapes
             "E305",
             f"the input '{value.name}' has the shape {text} with unknown sizes",
             where=builder.model.place(),
-            remedy="fix the sizes when exporting the model, or feed it from a stimuli provider of known size",
+            remedy="give them with -input-shape, or fix them when exporting the model; in an INI the stimuli provider says them",
         )
     return known
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +55,29 @@ class OnnxInput:
     element_type: int
     dims: tuple[int | None, ...] = ()
     kind: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a size other than the batch is not known."""
+        return None in self.shape[1:] or (len(self.dims) == 1 and None in self.dims)
+
+    def sized(self, sizes: Sequence[int], where: Location) -> OnnxInput:
+        """The input with these sizes behind the batch (all of them where it has one axis).
+
+        Raises:
+            N2D2Error: E305 where they are not as many as the input has, or one differs from what the file says.
+        """
+        first = 0 if len(self.dims) < 2 else 1
+        declared, text = self.dims[first:], "x".join(map(str, sizes))
+        if len(sizes) != len(declared) or any(known not in (None, size) for known, size in zip(declared, sizes, strict=True)):
+            shape = "x".join("?" if size is None else str(size) for size in declared)
+            raise N2D2Error(
+                "E305",
+                f"the input '{self.name}' has the shape {shape} and cannot be {text}",
+                where=where,
+                remedy="give a size for each axis behind the batch; only those that the file leaves open can be chosen",
+            )
+        return replace(self, shape=(1, *sizes), dims=(*self.dims[:first], *sizes))
 
 
 @dataclass

@@ -1,0 +1,79 @@
+"""ONNX files that leave the sizes of their inputs open, as most detectors are exported: chosen on the command line or by the data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from n2d2py.cli import main
+
+
+@pytest.fixture
+def network(tmp_path, monkeypatch):
+    """net.onnx: a convolution and a sum with y, x (N, 3, H, W) and y (N, 4, H, W) of open sizes, or of x alone."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(inputs: int = 1, turned: bool = False) -> None:
+        rng = np.random.default_rng(0)
+        weights = numpy_helper.from_array(rng.normal(0, 0.2, (4, 3, 3, 3)).astype(np.float32), "w")
+        nodes = [helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1])]
+        nodes += [helper.make_node("Add", ["c", "y"], ["r"])] if inputs > 1 else [helper.make_node("Relu", ["c"], ["r"])]
+        if turned:
+            nodes[0].input[0] = "t"
+            nodes.insert(0, helper.make_node("Transpose", ["x"], ["t"], perm=[0, 3, 1, 2]))
+        ends = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", "H", "W", 3] if turned else ["N", 3, "H", "W"])]
+        ends += [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 4, "H", "W"])][: inputs - 1]
+        result = helper.make_tensor_value_info("r", TensorProto.FLOAT, None)
+        model = helper.make_model(helper.make_graph(nodes, "open", ends, [result], [weights]), ir_version=8)
+        model.opset_import[0].version = 17
+        (tmp_path / "net.onnx").write_bytes(model.SerializeToString())
+
+    return write
+
+
+def test_on_the_command_line(network, capsys):
+    network()
+    assert main(["net.onnx", "-describe", "-input-shape", "3x10x12"]) == 0
+    assert "12x10x3" in capsys.readouterr().out
+
+
+def test_of_several_inputs(network, capsys):
+    network(2)
+    assert main(["net.onnx", "-describe", "-input-shape", "y=4x10x12,x=3x10x12"]) == 0
+    assert "12x10x4" in capsys.readouterr().out
+    assert main(["net.onnx", "-describe", "-input-shape", "3x10x12"]) != 0
+    assert "E003" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("axes, layout", [((0, 1, 2, 3), "nchw"), ((0, 2, 3, 1), "nhwc")])
+def test_of_the_data(network, tmp_path, capsys, axes, layout):
+    network()
+    x = np.random.default_rng(1).normal(size=(8, 3, 10, 12)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x.transpose(axes))
+    command = ["net.onnx", "-export", "CPP", "-calib-data", "x.npy", "-layout", layout]
+    assert main(command) == 0
+    assert "the input 'x' is 3x10x12, as x.npy" in capsys.readouterr().err
+    assert (tmp_path / "export_CPP_int8" / "manifest.json").is_file()
+
+
+@pytest.mark.parametrize("axes, layout", [((0, 1, 2, 3), "nchw"), ((0, 2, 3, 1), "nhwc")])
+def test_of_the_data_of_a_file_with_channels_last(network, tmp_path, capsys, axes, layout):
+    network(turned=True)
+    x = np.random.default_rng(1).normal(size=(8, 3, 10, 12)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x.transpose(axes))
+    assert main(["net.onnx", "-export", "CPP", "-calib-data", "x.npy", "-layout", layout]) == 0
+    assert "the input 'x' is 10x12x3, as x.npy" in capsys.readouterr().err
+
+
+def test_the_command_line_goes_before_the_data(network, tmp_path, capsys):
+    network()
+    np.save(tmp_path / "x.npy", np.zeros((8, 3, 10, 12), np.float32))
+    assert main(["net.onnx", "-export", "CPP", "-calib-data", "x.npy", "-input-shape", "3x10x10"]) != 0
+    assert "E414" in capsys.readouterr().err
+
+
+def test_an_ini_says_it_itself(network, tmp_path, capsys):
+    (tmp_path / "net.ini").write_text("[sp]\nSize=8 8\n")
+    assert main(["net.ini", "-describe", "-input-shape", "3x8x8"]) != 0
+    assert "E007" in capsys.readouterr().err
