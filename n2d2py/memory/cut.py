@@ -15,7 +15,7 @@ from n2d2py.memory.access import Overlay, PoolWindow, Repacked
 from n2d2py.memory.buffers import Buffer, Buffers
 from n2d2py.memory.overlap import Reach, reach
 from n2d2py.memory.problem import OpSpec
-from n2d2py.memory.rows import Rows, lines_read, streamable
+from n2d2py.memory.rows import KnownRows, Rows, streamable
 
 LONGEST = 60
 """Operators of a segment at the most."""
@@ -67,7 +67,7 @@ class Cutter:
 
     `pooled`: the only segments of several operators are one with windows, what follows element by element, and a pool of windows that lie
     side by side, with what unpacks their inputs and packs their output: every line is made once and read at once. `undivided`: numbers
-    of operators at which no segment begins.
+    of operators at which no segment begins. `known`: rows of the same network.
     """
 
     def __init__(
@@ -77,10 +77,12 @@ class Cutter:
         up: Callable[[int], int],
         pooled: bool = False,
         undivided: Collection[int] = (),
+        known: KnownRows | None = None,
     ):
         self.buffers, self.ops, self.up, self.pooled = buffers, ops, up, pooled
         self.longest = _LONGEST_POOLED if pooled else LONGEST
         self.undivided = set(undivided)
+        self._known = known or KnownRows()
         self.tensors = buffers.problem.tensors
         self.written: dict[Buffer, int] = dict.fromkeys(buffers.distinct(), -1)
         self.read, self.born = dict.fromkeys(self.written, -1), dict.fromkeys(self.written, -1)
@@ -99,7 +101,6 @@ class Cutter:
         self._covered = [self._may_be_covered(op) for op in ops]
         self._windows: dict[int, _Window | None] = {}
         self._ahead: dict[tuple[str, str, int], int] = {}
-        self._lines: dict[tuple[str, str], list[range]] = {}
         self._streamable = [streamable(op, buffers.problem) for op in ops]
         self._dying = self._fewest_lines()
         self._ends: dict[int, range] = {}
@@ -154,11 +155,11 @@ class Cutter:
             return []
         return [
             (end, least)
-            for end, least in zip(self.ends(begin), self._at_least(begin), strict=True)
+            for end, least in zip(self.ends(begin), self.at_least(begin), strict=True)
             if end not in self.undivided and (end == begin + 1 or not self.pooled or self._is_pooled(begin, end))
         ]
 
-    def _at_least(self, begin: int) -> list[int]:
+    def at_least(self, begin: int) -> list[int]:
         """For each end of a segment that begins with this operator the bytes that it has at least, 0 for the operator alone: what is there
         before it or is left behind it, whichever is more, as overlaps save no more than the other; and the lines between its operators that
         one line needs.
@@ -183,7 +184,7 @@ class Cutter:
                 source = writers.get(name)
                 if source is None:
                     continue
-                reads = self._read_lines(op, name)
+                reads = self._known.reads(op, name, self.tensors)
                 sizes = [r[-1] - r[0] + 1 if r else 1 for r in reads]
                 spans[source] = max(spans[source], (max if every[position] else min)(sizes))
                 covers = every[position] and len({y for r in reads for y in r}) == self.tensors[name].height
@@ -195,11 +196,6 @@ class Cutter:
                 size = self.up(spans[position] * self.buffers.geometry(op.output).line)
                 found[self._needed[position]].append((position, size))
         return found
-
-    def _read_lines(self, op: OpSpec, name: str) -> list[range]:
-        if (op.name, name) not in self._lines:
-            self._lines[op.name, name] = lines_read(op, name, self.tensors)
-        return self._lines[op.name, name]
 
     def ends(self, begin: int) -> range:
         """Where a segment that begins with this operator may end, in ascending order."""
@@ -296,7 +292,7 @@ class Cutter:
 
     def _measured(self, first: int, end: int) -> _Window:
         whole = {position - first for position in range(first, end) if self.leaves(position, end)}
-        rows = Rows(self.ops[first:end], self.buffers.problem, whole, self._lines)
+        rows = self._known.rows(self.ops[first:end], self.buffers.problem, whole)
         rings, inner = {}, [0]
         for position in reversed(range(first, end)):
             op, n = self.ops[position], position - first

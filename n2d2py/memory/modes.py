@@ -12,6 +12,7 @@ from n2d2py.memory.packing import Packing, Placement
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.reorder import best_order
+from n2d2py.memory.rows import KnownRows
 from n2d2py.memory.search import OverlapPlanner
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.stream import PooledPlanner, StreamPlanner
@@ -105,9 +106,11 @@ def plan_strips(problem: MemoryProblem, settings: Settings, mode: str) -> Memory
     return plan
 
 
-def plan_strips_within(problem: MemoryProblem, settings: Settings, mode: str, most: int | None = None) -> MemoryPlan | None:
-    """As `plan_strips`; None where every plan is known to exceed `most` bytes."""
-    planner = StreamPlanner(search=_solved) if mode == "Minimum" else StreamPlanner()
+def plan_strips_within(
+    problem: MemoryProblem, settings: Settings, mode: str, most: int | None = None, known: KnownRows | None = None
+) -> MemoryPlan | None:
+    """As `plan_strips`; None where every plan is known to exceed `most` bytes. `known`: rows of the network in other strips."""
+    planner = StreamPlanner(search=_solved if mode == "Minimum" else None, known=known)
     plan = planner.plan_within(problem, settings, most)
     return None if plan is None else _named(plan, mode, None)
 

@@ -100,6 +100,8 @@ class Packing:
         for pair in self.pairs:
             self._pairs_of.setdefault(pair.op, []).append(pair)
         self.closed = [[self._closes(i, j, pair) for j, pair in near.items()] for i, near in enumerate(self.neighbours)]
+        self._near = [[each for each in near if each.op >= 0] for near in self.closed]
+        self._apart = [[(each.block, *each.ahead) for each in near if each.op < 0] for near in self.closed]
         self._live = self._make_live()
         self.bound = self._bound()
 
@@ -248,10 +250,14 @@ class Packing:
                 top = max(top, offsets[i] + blocks[i].size)
         for i in order[kept:] if kept else order:
             closed = []
-            for j, op, ahead, behind in self.closed[i]:
+            for j, low, high in self._apart[i]:
                 at = offsets[j]
                 if at >= 0:
-                    low, high = behind if op >= 0 and backwards[op] else ahead
+                    closed.append((at + low, at + high))
+            for j, op, ahead, behind in self._near[i]:
+                at = offsets[j]
+                if at >= 0:
+                    low, high = behind if backwards[op] else ahead
                     if low < high:
                         closed.append((at + low, at + high))
             closed.sort()

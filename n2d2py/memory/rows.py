@@ -37,6 +37,29 @@ def lines_read(op: OpSpec, name: str, tensors: dict[str, TensorSpec]) -> list[ra
     return op.reads(source, output.height)
 
 
+class KnownRows:
+    """Rows that were made before, for problems in which operators of one name, with inputs and outputs of the same names, go through the
+    same lines: those of a network in all its strips.
+    """
+
+    def __init__(self):
+        self._reads: dict[tuple[str, str], list[range]] = {}
+        self._rows: dict[tuple, Rows] = {}
+
+    def reads(self, op: OpSpec, name: str, tensors: dict[str, TensorSpec]) -> list[range]:
+        """As `lines_read`."""
+        if (op.name, name) not in self._reads:
+            self._reads[op.name, name] = lines_read(op, name, tensors)
+        return self._reads[op.name, name]
+
+    def rows(self, ops: list[OpSpec], problem: MemoryProblem, whole: Collection[int]) -> Rows:
+        """The `Rows` of these operators."""
+        key = *((op.name, op.inputs, op.output) for op in ops), frozenset(whole)
+        if key not in self._rows:
+            self._rows[key] = Rows(ops, problem, whole, self)
+        return self._rows[key]
+
+
 class Rows:
     """The order of the lines of consecutive operators, all `streamable`; `ops` are numbered from 0.
 
@@ -46,26 +69,19 @@ class Rows:
 
     An operator that accumulates has an event for each line of its input and writes its one line at the last; the
     others have one for each line of their output that is made.
-
-    `known`: lines that an operator reads of an input, by the names of both, of windows of the same problem: kept there.
     """
 
-    def __init__(
-        self,
-        ops: list[OpSpec],
-        problem: MemoryProblem,
-        whole: Collection[int],
-        known: dict[tuple[str, str], list[range]] | None = None,
-    ):
+    def __init__(self, ops: list[OpSpec], problem: MemoryProblem, whole: Collection[int], known: KnownRows | None = None):
         self.ops, self._tensors = ops, problem.tensors
-        self._known = {} if known is None else known
+        known = known or KnownRows()
+        self._rings: dict[int, int] = {}
         self.accumulating = [op.accumulates(problem.tensors) for op in ops]
         self._number = {op.output: n for n, op in enumerate(ops)}
         self._readers: dict[str, list[int]] = {}
         for n, op in enumerate(ops):
             for name in dict.fromkeys(op.inputs):
                 self._readers.setdefault(name, []).append(n)
-        reads = [{name: self._lines(n, name) for name in op.inputs} for n, op in enumerate(ops)]
+        reads = [{name: known.reads(op, name, problem.tensors) for name in op.inputs} for op in ops]
         self.lines = self._made(reads, whole)
         """For each operator the lines that it makes, of its input where it accumulates: ascending."""
         reads = [
@@ -76,13 +92,6 @@ class Rows:
         """The operators' numbers, one for each event."""
         events = np.asarray(self.order, dtype=np.int64)
         self._at = [np.flatnonzero(events == n) for n in range(len(ops))]
-
-    def _lines(self, n: int, name: str) -> list[range]:
-        """As `lines_read`."""
-        key = (self.ops[n].name, name)
-        if key not in self._known:
-            self._known[key] = lines_read(self.ops[n], name, self._tensors)
-        return self._known[key]
 
     def _made(self, reads: list[dict[str, list[range]]], whole: Collection[int]) -> list[list[int]]:
         """For each operator the lines of its events, from the last operator to the first."""
@@ -140,6 +149,11 @@ class Rows:
 
     def ring(self, n: int) -> int:
         """The lines of an operator's output that are kept at the same time, at the most."""
+        if n not in self._rings:
+            self._rings[n] = self._longest_ring(n)
+        return self._rings[n]
+
+    def _longest_ring(self, n: int) -> int:
         moments, lines = self._writes(n)
         needed = self._needed(self.ops[n].output, moments)
         kept = np.where(needed == _NONE, 1, lines - np.minimum(needed, lines) + 1)

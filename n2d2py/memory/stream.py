@@ -16,13 +16,14 @@ from n2d2py.memory.packing import Block, Packing, Placement
 from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, ScheduleStep, Scratch
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 from n2d2py.memory.relax import relax
+from n2d2py.memory.rows import KnownRows
 from n2d2py.memory.search import OverlapPlanner, improve
 from n2d2py.memory.settings import Settings
 
 
 class StreamPlanner:
     """The plan with line buffers; `stream_input`: the network inputs arrive line by line when asked for. As few layers
-    are streamed as `budget` bytes allow. `search` goes on from the placement that was found.
+    are streamed as `budget` bytes allow. `search` goes on from the placement that was found. `known`: rows of the same network.
     """
 
     name = "OptimizeStream"
@@ -33,8 +34,10 @@ class StreamPlanner:
         budget: int = 0,
         search: Callable[[Packing, Placement], Placement] | None = None,
         pooled: bool = False,
+        known: KnownRows | None = None,
     ):
         self.stream_input, self.budget, self.search, self.pooled = stream_input, budget, search, pooled
+        self.known = known
 
     def plan(self, problem: MemoryProblem, settings: Settings) -> MemoryPlan:
         """The placement of the best cut, for `check_plan`."""
@@ -59,8 +62,9 @@ class StreamPlanner:
         """The best placement found: with strips, that of strips that are all alike, which is found far quicker, or where it may be
         smaller that of strips that may differ. None where none has `most` bytes."""
         best: tuple[_StreamPacking, Placement] | None = None
+        known = self.known or KnownRows()
         for shared in (True, False) if any(isinstance(op.access, Joined) for op in buffers.problem.ops) else (False,):
-            packing = _StreamPacking(buffers, self.stream_input, self.budget, self.pooled, shared)
+            packing = _StreamPacking(buffers, self.stream_input, self.budget, self.pooled, shared, known)
             if (best is not None and packing.bound >= best[1].bytes) or (most is not None and packing.bound > most):
                 continue
             placement = improve(packing)
@@ -90,8 +94,8 @@ class _StreamPacking(Packing):
     """Blocks and pairs of segments: buffers that cross their ends, rings that do not. `shared`: every strip is one segment, and
     segments of the same layers that follow each other, as strips do, have their rings in the same bytes."""
 
-    def __init__(self, buffers: Buffers, stream_input: bool, budget: int, pooled: bool, shared: bool = False):
-        self.stream_input, self.budget, self.pooled, self.shared = stream_input, budget, pooled, shared
+    def __init__(self, buffers: Buffers, stream_input: bool, budget: int, pooled: bool, shared: bool, known: KnownRows):
+        self.stream_input, self.budget, self.pooled, self.shared, self.known = stream_input, budget, pooled, shared, known
         super().__init__(buffers)
 
     def _collect(self) -> None:
@@ -99,7 +103,7 @@ class _StreamPacking(Packing):
         inputs = [OpSpec(name, Arrival(), (), name) for name in problem.inputs]
         self.ops = [*(inputs if self.stream_input else []), *self.ops]
         undivided = [number for first, end in self._strips() for number in range(first + 1, end)] if self.shared else []
-        self.cutter = Cutter(self.buffers, self.ops, self._up, self.pooled, undivided)
+        self.cutter = Cutter(self.buffers, self.ops, self._up, self.pooled, undivided, self.known)
         self.segments = self.cutter.cut(self.budget)
         self.ring_of: dict[str, int] = {}
         self.blocks, index = [], {}

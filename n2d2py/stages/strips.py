@@ -8,6 +8,7 @@ from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
 from n2d2py.memory.from_graph import memory_problem, with_columns
 from n2d2py.memory.modes import plan_strips_within, runs_by_lines
+from n2d2py.memory.rows import KnownRows
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strip_search import StripPoint, StripSearch
 from n2d2py.passes.integer.strips import by_channels, by_columns, with_strips
@@ -36,6 +37,7 @@ class _Trials:
         self.budget, self.most = params["MemoryBudget"], params["MaxExtraMacs"]
         self.settings = replace(settings, clock="op")
         self.mode = "Small" if params["MemoryMode"] == "Small" else "Minimum"
+        self.known = KnownRows()
         self.search = StripSearch(memory_problem(graph), self.settings, by_columns(graph), by_channels(graph))
 
     def points(self) -> list[StripPoint]:
@@ -49,7 +51,7 @@ class _Trials:
         """The network in the strips of `point`; None where it is known to need more than `most` bytes."""
         narrow = with_strips(self.graph, point.cuts)
         problem = memory_problem(narrow)
-        plan = plan_strips_within(problem, self.settings, self.mode, most)
+        plan = plan_strips_within(problem, self.settings, self.mode, most, self.known)
         if plan is None:
             return None
         extra = {"MaxExtraMacs": self.most, "ExtraMacs": round(100 * point.twice / self.search.work, 2)}

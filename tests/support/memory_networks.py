@@ -165,10 +165,15 @@ def autoencoder() -> MemoryProblem:
     return n.done()
 
 
-def mobilenet_v2(width: float, size: int, classes: int = 1000, *, expand_always: bool = False) -> MemoryProblem:
-    """`expand_always`: a 1x1 expansion in the first block too, as in N2D2's MobileNet_v2.ini."""
+def mobilenet_v2(
+    width: float, size: int, classes: int = 1000, *, expand_always: bool = False, rounds_down: bool = False
+) -> MemoryProblem:
+    """`expand_always`: a 1x1 expansion in the first block too, as in N2D2's MobileNet_v2.ini. `rounds_down`: numbers of channels that need
+    not be multiples of 8, as in the tables of msf-CNN."""
 
     def scaled(channels: float) -> int:
+        if rounds_down:
+            return int(channels * width)
         rounded = max(8, int(channels * width + 4) // 8 * 8)
         return rounded + 8 if rounded < 0.9 * channels * width else rounded
 
