@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py.files import read_regular
+from n2d2py.files import open_regular
 
 FOLDER = "dnn/parameters"
 _PANEL = 16
@@ -26,7 +26,8 @@ class StoredRows:
         flat: whether the array has its inputs in one axis.
         panels: (rows, inputs of a row, rows of a group, inputs that lie together, 1 where the last panel is filled up), as in
             `exports.cpp.parts.PanelOrder`; none where the file has row after row.
-        sha256: of the bytes of the file.
+        offset, bytes: where it lies in the file.
+        sha256: of these bytes.
     """
 
     file: str
@@ -35,6 +36,8 @@ class StoredRows:
     axes: tuple[int, ...]
     flat: bool = False
     panels: tuple[int, ...] = ()
+    offset: int = 0
+    bytes: int = 0
     sha256: str = ""
 
     @property
@@ -56,7 +59,9 @@ class StoredRows:
         """
         if Path(self.file).name != self.file:
             raise ValueError(f"{self.file} is no file of {FOLDER}")
-        data = read_regular(folder / FOLDER / self.file)
+        with open_regular(folder / FOLDER / self.file) as file:
+            file.seek(self.offset)
+            data = file.read(self.bytes)
         if hashlib.sha256(data).hexdigest() != self.sha256:
             raise ValueError(f"{FOLDER}/{self.file} was changed since it was written")
         values = np.frombuffer(data, self.type)

@@ -37,6 +37,7 @@ VALUES = {
     "OpenMP": "0",
     "Namespace": "other",
     "WeightsFormat": "string",
+    "WeightsFile": "1",
     "PackWeights": "0",
     "Winograd": "0",
     "SIMD": "none",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from n2d2py.errors import InternalError
 from n2d2py.exports.cpp.derived import row_derivation, winograd_derivation
-from n2d2py.exports.cpp.isa import InstructionSet
+from n2d2py.exports.cpp.isa import InstructionSet, instruction_sets
 from n2d2py.exports.cpp.packing import Storage
 from n2d2py.exports.cpp.parts import NATIVE, PORTABLE, Array, Call, Constants, LayerConfig, Stream, chosen
 from n2d2py.exports.cpp.text import comment
@@ -140,6 +141,19 @@ class LayerCode:
         if form and weights:
             form = replace(form, derivation=winograd_derivation(form.name, weights))
         return replace(self, arrays=arrays, winograd=form)
+
+    def with_weights_apart(self) -> LayerCode:
+        """The same layer with its weights in the weights file, but for those that types of its configs name."""
+        named = set(re.findall(r"\w+", self.config))
+        hosts = {row.name for row in instruction_sets() if not row.microcontroller}
+
+        def moved(array: Array) -> Array:
+            forms = tuple(form for form in array.forms if hosts & set(form.sets))
+            weights = array.name.startswith(f"{self.identifier}_weights") and array.name not in named
+            return replace(array, forms=forms, apart=True) if weights and len(forms) <= 1 else array
+
+        winograd = self.winograd and replace(self.winograd, apart=True)
+        return replace(self, arrays=tuple(map(moved, self.arrays)), winograd=winograd)
 
     def choosing(self, choices: Mapping[str, bool]) -> LayerCode:
         """The same layer with the Winograd form, where it has one, for exactly those of the given instruction sets that are True."""

@@ -16,6 +16,7 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.build import build_library
+from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE
 from n2d2py.exports.replacement import read_manifest
 from n2d2py.runtime.base import ArrayError, LayerInfo, Network, NetworkInfo, TensorInfo
 
@@ -71,6 +72,7 @@ class _Library:
 
     Attributes:
         partial: whether outputs can be chosen.
+        weights: the weights file in memory, where there is one.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -92,6 +94,21 @@ class _Library:
                 f"{path} has interface {self.api_version()}, not {API_VERSION}",
                 remedy="export again with this version of n2d2py",
             )
+        self.weights = _load_weights(library, prefix, path.parents[1]) if hasattr(library, f"{prefix}_load_weights") else None
+
+
+def _load_weights(library: ctypes.CDLL, prefix: str, folder: Path) -> np.ndarray:
+    """Gives the weights file of the export `folder` to its library; returns the memory that it lies in."""
+    path = folder / "dnn/parameters" / WEIGHTS_FILE
+    try:
+        memory = np.memmap(path, np.uint8, "r")
+    except (OSError, ValueError) as error:
+        raise N2D2Error("E803", f"{path} cannot be read: {error}", remedy="export again") from error
+    load = getattr(library, f"{prefix}_load_weights")
+    load.restype, load.argtypes = c_int, [c_void_p, c_size_t]
+    if status := load(memory.ctypes.data, memory.size):
+        raise N2D2Error("E803", f"{path} is not the weights of {prefix}: error {status}", remedy="export again")
+    return memory
 
 
 def _load_copy(path: Path) -> ctypes.CDLL:

@@ -36,6 +36,13 @@ PARAMETERS = MEMORY_PARAMETERS.extended(
         WEIGHTS_FORMATS,
     ),
     Key(
+        "WeightsFile",
+        Kind.BOOL,
+        False,
+        "the weights are a file apart, dnn/parameters/weights.bin, which the program maps, reads or has in flash and gives to "
+        "<namespace>_load_weights before the first inference",
+    ),
+    Key(
         "PackWeights",
         Kind.BOOL,
         True,

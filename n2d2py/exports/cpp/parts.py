@@ -106,6 +106,7 @@ class Array:
         where: the condition of the preprocessor under which the array is compiled, "" for always.
         order: that of its only form, panels, where these hold all that `values` do.
         derivation: how the build makes `values` of a file of another array, as a line for `dnn/derive.cpp`; "" where the export has them.
+        apart: whether it is in the weights file, and a pointer in the program.
     """
 
     name: str
@@ -115,6 +116,7 @@ class Array:
     where: str = ""
     order: PanelOrder | None = None
     derivation: str = ""
+    apart: bool = False
 
     def __post_init__(self) -> None:
         if self.ctype not in _DTYPES:

@@ -27,6 +27,7 @@ from n2d2py.exports.cpp.text import comment, file_stems, literal
 from n2d2py.exports.cpp.tiles import tile_constants, winograd_choices
 from n2d2py.exports.cpp.view import ArrayView, LayerView, PortView, port_views
 from n2d2py.exports.cpp.weight_rows import weight_rows
+from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE, WeightsFile
 from n2d2py.exports.stimuli import write_stimuli
 from n2d2py.exports.weights import is_big
 from n2d2py.files import write_text
@@ -41,7 +42,7 @@ API_VERSION = 2
 """Of the C interface; the version of the library as a package."""
 ARENA_ALIGNMENT = 64
 _OWN_FILES = tuple(
-    "dispatch variant env mem_info transfer forward threads network trace arena info quantize guard partial".split()
+    "dispatch variant env mem_info transfer forward threads network trace arena info quantize guard partial weights".split()
 )
 """Stems of the files of `dnn` that belong to no layer."""
 _GROUP, _BIG_GROUP = 8, 14
@@ -77,11 +78,28 @@ class Project:
         self.namespace = namespace_of(request)
         self.identifiers = Identifiers(self.graph)
 
+    @classmethod
+    def wants_weights_file(cls, request: ExportRequest) -> bool:
+        """Whether the weights are to be in a file apart."""
+        return bool(request.parameters.get("WeightsFile"))
+
     @property
     def weights_format(self) -> str:
         """The export parameter WeightsFormat; "inline" for its choice without files, "once" for one order of each array, in files."""
         found = self.request.parameters.get("WeightsFormat", "auto")
-        return "once" if found in ("auto", "binary") and is_big(self.graph) else found
+        return (
+            "once"
+            if found in ("auto", "binary") and is_big(self.graph) and not self.wants_weights_file(self.request)
+            else found
+        )
+
+    @cached_property
+    def weights_file(self) -> WeightsFile | None:
+        """The weights file; None where all constants are in the program."""
+        if not self.wants_weights_file(self.request):
+            return None
+        arrays = [array for layer in self.layers if layer.code is not None for array in layer.code.own_constants]
+        return WeightsFile.of(arrays, self.namespace)
 
     @property
     def _once(self) -> bool:
@@ -102,12 +120,14 @@ class Project:
             for stem, text in constants.items():
                 if text:
                     write_text(folder / f"dnn/parameters/{stem}.cpp", text)
+        if self.weights_file:
+            (folder / "dnn/parameters" / WEIGHTS_FILE).write_bytes(self.weights_file.data)
         headers = [header for layer in self.layers if layer.code for header in layer.code.headers]
         headers += ["n2d2/plane.hpp", "n2d2/peak.hpp", "n2d2/tuning.hpp", *(["n2d2/binary.hpp"] if self._has_files else [])]
         headers += ["n2d2/derived.hpp"] if self._derivations else []
         copy_headers(headers, resources.folder("kernels"), folder / "kernels", self.sets)
         self._write_stimuli(folder)
-        write_graph(self.graph, folder / GRAPH_FILE, self._stored_rows() if self._once else {})
+        write_graph(self.graph, folder / GRAPH_FILE, self._stored_rows() if self._once or self.weights_file else {})
 
     def _write_targets(self, folder: Path) -> None:
         """What there is for each processor to build for."""
@@ -122,7 +142,8 @@ class Project:
     def _has_files(self) -> bool:
         """Whether constants are files that the assembler reads."""
         codes = [layer.code for layer in self.layers if layer.code is not None]
-        values = [form.values for code in codes for array in code.constants for form in (array, *array.forms)]
+        arrays = [array for code in codes for array in code.constants if not array.apart]
+        values = [form.values for array in arrays for form in (array, *array.forms)]
         return any(is_file(one, self.weights_format) for one in values)
 
     @cached_property
@@ -154,6 +175,8 @@ class Project:
         once += [f"dnn/src/{stem}.cpp" for stem in (*(("dispatch", "variant") if self.dispatch else ()), *self.sources)]
         if self._derivations:
             once += ["dnn/derive.cpp", "dnn/parameters/derived.list"]
+        if self.weights_file:
+            once += ["dnn/src/weights.cpp", "dnn/include/weights.hpp", "run/weights.hpp"]
         once += [f"run/{stem}.hpp" for stem in ("stimuli", "inference", "score", "times", "profile", "tune", "dump")]
         if self.picture:
             once += [f"examples/{name}" for name in ("camera.h", "camera.c", "camera.cpp", "netpbm.h")]
@@ -184,9 +207,10 @@ class Project:
 
     @property
     def picture(self) -> bool:
-        """Whether the network takes one picture, gray or of three colours."""
+        """Whether the network takes one picture, gray or of three colours, and nothing else, so that there is an example."""
         shape, kind = self.graph.shape(self.graph.inputs[0]), self.graph.type(self.graph.inputs[0])
-        return len(self.graph.inputs) == 1 and len(shape) == 4 and channels(shape) in (1, 3) and not kind.plain
+        alone = len(self.graph.inputs) == 1 and not self.wants_weights_file(self.request)
+        return alone and len(shape) == 4 and channels(shape) in (1, 3) and not kind.plain
 
     def _pixels(self) -> dict[str, Any]:
         """What the examples say of bytes: the data's way where it is known, else 0 to 1."""
@@ -204,13 +228,16 @@ class Project:
 
     def _stored_rows(self) -> dict[str, StoredRows]:
         """By layer, the weights in `dnn/parameters` that are the graph's in another order."""
-        found = ((layer.node.name, layer.code and weight_rows(layer.node, layer.code, self.graph)) for layer in self.layers)
+        file = self.weights_file
+        found = (
+            (layer.node.name, layer.code and weight_rows(layer.node, layer.code, self.graph, file)) for layer in self.layers
+        )
         return {name: rows for name, rows in found if rows}
 
     def _write_layer(self, layer: LayerView, code: LayerCode, folder: Path) -> str:
         """Writes what a layer has but for the source of its constants, which it returns."""
         arrays = [ArrayView.of(array, self.weights_format) for array in code.constants]
-        own = [array for array in arrays if array.name not in code.borrowed]
+        own = [array for array in arrays if array.name not in code.borrowed and not array.apart]
         values = {"layer": layer, "arrays": arrays, "own": own, "headers": code.headers, "config": code.config.strip("\n")}
         self._render("dnn/include/layer.hpp", folder / f"dnn/include/{layer.stem}.hpp", values)
         (folder / "dnn/parameters").mkdir(exist_ok=True)
@@ -261,6 +288,7 @@ class Project:
             if tile := self.request.layer_parameters.get(node.name, {}).get("Tile"):
                 code = code.tiled(tile_constants(tile)).choosing(winograd_choices(tile))
             code = code.deriving() if self._once else code
+            code = code.with_weights_apart() if self.wants_weights_file(self.request) else code
         return LayerView(
             node,
             self.graph,
@@ -355,6 +383,8 @@ class Project:
             "mangled": partial(mangled, self.namespace),
             "has_files": self._has_files,
             "derivations": self._derivations,
+            "weights_file": self.weights_file,
+            "result": "int" if self.weights_file else "void",
             "stack_bytes": 0,
             "riscv_stack_bytes": 0,
             "constant_bytes": constants,

@@ -88,6 +88,8 @@ class CppTarget(Target[Project]):
         found += _tile_problems(request, codes) + _parameter_problems(request)
         if found:
             return Prepared(request, found)
+        if self.project.wants_weights_file(request) and (problem := _weights_file_problem(request, codes)):
+            return Prepared(request, [problem])
         _check_consistent(request, plan)
         return Prepared(request, (), self.project(request, codes))
 
@@ -209,6 +211,19 @@ def _check_consistent(request: ExportRequest, plan: MemoryPlan) -> None:
         shape = graph.shape(target.output)
         if labels[:1].size != height(shape) * width(shape):
             raise InternalError(f"{labels[:1].size} labels of a stimulus for {target.output} of shape {shape}")
+
+
+def _weights_file_problem(request: ExportRequest, codes: Mapping[str, LayerCode]) -> N2D2Error | None:
+    """E705 where WeightsFile=1 has nothing to hold, or several instruction sets would need several orders."""
+    if request.parameters.get("RuntimeDispatch"):
+        return N2D2Error(
+            "E705",
+            "WeightsFile=1 does not fit RuntimeDispatch=1: the file has one order of the weights, portable kernels need another",
+            remedy="leave one of them out",
+        )
+    if not any(array.apart for code in codes.values() for array in code.with_weights_apart().arrays):
+        return N2D2Error("E705", "WeightsFile=1: no layer has weights that can be apart", remedy="leave it out")
+    return None
 
 
 def _form_problems(code: LayerCode, tile: str) -> list[N2D2Error]:

@@ -201,7 +201,7 @@ class FormView:
 
 @dataclass(frozen=True)
 class ArrayView:
-    """A constant array; `forms` are those for instruction sets, where these are others; `where` and `derivation` as in `Array`. `file`
+    """A constant array; `forms` are those for instruction sets, where these are others; `where`, `derivation` and `apart` as in `Array`. `file`
     as in `FormView`."""
 
     name: str
@@ -211,10 +211,13 @@ class ArrayView:
     where: str = ""
     file: str = ""
     derivation: str = ""
+    apart: bool = False
 
     @staticmethod
     def of(array: Array, weights_format: str) -> ArrayView:
         """`array` by the export parameter WeightsFormat."""
+        if array.apart:
+            return ArrayView(array.name, array.ctype, Written(array.values.size, ""), apart=True)
         written = Written.of(array.values, weights_format)
         forms = (FormView.of(form, weights_format, f"{array.name}_{number}.bin") for number, form in enumerate(array.forms, 1))
         file = f"{array.name}.bin" if written.data else ""

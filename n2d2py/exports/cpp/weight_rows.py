@@ -10,12 +10,13 @@ import numpy as np
 from n2d2py.exports.cpp.arrays import file_bytes, is_file
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.derived import panel_file
+from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE, WeightsFile
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.runtime.stored_rows import StoredRows
 
 
-def weight_rows(node: QuantNode, code: LayerCode, graph: QuantGraph) -> StoredRows | None:
-    """Where the weights of a layer lie in a file of the export; None where no file has them all, and nothing else."""
+def weight_rows(node: QuantNode, code: LayerCode, graph: QuantGraph, apart: WeightsFile | None) -> StoredRows | None:
+    """Where the weights of a layer lie in a file of the export, `apart` its weights file; None where no file has them as they are."""
     weights = node.params.get("weights")
     found = [array for array in code.own_constants if array.name == f"{code.identifier}_weights"]
     if weights is None or not found or weights.ndim not in (2, 4):
@@ -28,10 +29,15 @@ def weight_rows(node: QuantNode, code: LayerCode, graph: QuantGraph) -> StoredRo
     if values.size != weights.size or not np.array_equal(weights.reshape(shape).transpose(axes).reshape(-1), values):
         return None
     rows = StoredRows(f"{array.name}.bin", values.dtype.newbyteorder("<").str, shape, axes, weights.ndim == 2)
-    if array.derivation and order:
+    if array.apart and apart:
+        rows = replace(rows, file=WEIGHTS_FILE, offset=apart.offset(array.name))
+    if order and array.forms and (array.derivation or array.apart):
         panels, file = (order.rows, order.inputs, order.outputs, order.each, int(order.filled)), panel_file(array.name)
-        return replace(rows, file=file, panels=panels, sha256=_digest(array.forms[0].values))
-    return replace(rows, sha256=_digest(array.values)) if is_file(array.values, "once") else None
+        rows = replace(rows, file=WEIGHTS_FILE if array.apart else file, panels=panels)
+        return replace(rows, bytes=array.forms[0].values.nbytes, sha256=_digest(array.forms[0].values))
+    if array.forms or not (array.apart or is_file(array.values, "once")):
+        return None
+    return replace(rows, bytes=array.values.nbytes, sha256=_digest(array.values))
 
 
 def _digest(values: np.ndarray) -> str:

@@ -46,7 +46,7 @@ class Winograd:
         weights: (O, 3, 3, C), as they are.
         sets: the instruction sets that use it; `possible` those that could. Those with a dot product of bytes are faster without.
         streamed: whether it runs line by line.
-        derivation: as in `parts.Array`; a build that cannot derive its weights uses the direct form.
+        derivation, apart: as in `parts.Array`; a build that cannot derive its weights uses the direct form.
     """
 
     name: str
@@ -56,6 +56,7 @@ class Winograd:
     possible: tuple[str, ...]
     streamed: bool = False
     derivation: str = ""
+    apart: bool = False
 
     @property
     def where(self) -> str:
@@ -80,7 +81,8 @@ class Winograd:
 
     def array(self) -> Array:
         """The transformed weights."""
-        return Array(self.name, "std::int8_t", transformed(self.weights), where=self.where, derivation=self.derivation)
+        values, where = transformed(self.weights), self.where
+        return Array(self.name, "std::int8_t", values, where=where, derivation=self.derivation, apart=self.apart)
 
 
 def impossible(weights: np.ndarray, geometry: WinogradFacts) -> str:

@@ -18,7 +18,7 @@ _OTHERWISE: dict[str, dict[str, Any]] = {
     }
 }
 """What else is said of a parameter."""
-_WITHOUT = ("OpenMP", "RuntimeDispatch", "FuseResidualAdd", "Winograd")
+_WITHOUT = ("OpenMP", "RuntimeDispatch", "FuseResidualAdd", "Winograd", "WeightsFile")
 """What there is no use for."""
 
 PARAMETERS = Schema(

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from n2d2py.exports.base import ExportRequest
 from n2d2py.exports.cpp.isa import InstructionSet, instruction_sets
 from n2d2py.exports.cpp.project import Project
 from n2d2py.exports.mcu.boards import BOARDS, CORES, DEFAULT_CORE, Board, board, core
@@ -24,6 +25,11 @@ class McuProject(Project):
 
     folders = ("mcu", "cpp")
     constant_alignment = 4
+
+    @classmethod
+    def wants_weights_file(cls, request: ExportRequest) -> bool:
+        """The weights are in the program."""
+        return False
 
     @property
     def weights_format(self) -> str:

@@ -1,0 +1,78 @@
+"""The weights file of an export, `dnn/parameters/weights.bin`: what is in it, and its bytes.
+
+All numbers are little-endian. 64 bytes of header, a table, the arrays, each at a multiple of 64 bytes from the beginning:
+
+    0   "N2D2WGT" and a zero
+    8   u32 version of the format, 1
+    12  u32 0x01020304, the order of bytes
+    16  u64 bytes of the file
+    24  u32 arrays
+    28  u32 CRC-32 (that of zlib) of all from byte 64 on
+    32  32 bytes: SHA-256 of the network's name and of all from byte 64 on, which the program knows
+    64  for each array: u64 where it begins, u64 its bytes
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from n2d2py.exports.cpp.arrays import file_bytes
+from n2d2py.exports.cpp.parts import Array
+
+WEIGHTS_FILE = "weights.bin"
+_ALIGNMENT, _HEADER = 64, 64
+
+
+@dataclass(frozen=True)
+class StoredArray:
+    """An array of the weights file: its name, the type of its elements, its bytes, where they begin."""
+
+    name: str
+    ctype: str
+    data: bytes
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class WeightsFile:
+    """The weights of a network.
+
+    Attributes:
+        arrays: in the order of the table.
+        where: the condition of the preprocessor under which a program reads them in their order; "" for always.
+        data: the bytes of the file.
+        identity: the digest that the program knows.
+    """
+
+    arrays: tuple[StoredArray, ...]
+    where: str
+    data: bytes
+    identity: bytes
+
+    @staticmethod
+    def of(arrays: Iterable[Array], network: str) -> WeightsFile:
+        """The file of those of `arrays` that are apart: of each the form of its kernels, else the order of the portable ones."""
+        apart = [array for array in arrays if array.apart]
+        conditions = dict.fromkeys(form.where for array in apart for form in array.forms)
+        at, table, stored, parts = _HEADER + 16 * len(apart), b"", list[StoredArray](), list[bytes]()
+        for array in apart:
+            data = file_bytes(array.forms[0].values if array.forms else array.values)
+            parts.append(bytes(-at % _ALIGNMENT))
+            at += len(parts[-1])
+            table += struct.pack("<QQ", at, len(data))
+            stored.append(StoredArray(array.name, array.ctype, data, at))
+            parts.append(data)
+            at += len(data)
+        body = table + b"".join(parts)
+        identity = hashlib.sha256(network.encode() + b"\0" + body).digest()
+        header = struct.pack("<8sIIQII", b"N2D2WGT\0", 1, 0x01020304, at, len(apart), zlib.crc32(body)) + identity
+        where = " && ".join(f"({condition})" for condition in conditions)
+        return WeightsFile(tuple(stored), where, header + body, identity)
+
+    def offset(self, name: str) -> int:
+        """Where the array `name` begins."""
+        return next(one.offset for one in self.arrays if one.name == name)
