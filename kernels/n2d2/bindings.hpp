@@ -21,6 +21,8 @@
 #include "n2d2/isa/mve.hpp"
 #elif N2D2_DSP
 #include "n2d2/isa/dsp.hpp"
-#elif N2D2_RV32
-#include "n2d2/isa/rv32.hpp"
+#elif N2D2_RVV
+#include "n2d2/isa/rvv.hpp"
+#elif N2D2_RVM
+#include "n2d2/isa/rvm.hpp"
 #endif

@@ -8,7 +8,8 @@
 //   n2d2::Neon        neon        ARM with NEON, little-endian
 //   n2d2::Mve         mve         Cortex-M with the vector extension: M55, M85
 //   n2d2::Dsp         dsp         Cortex-M with the DSP extension: M4, M7, M33
-//   n2d2::Rv32        rv32        RV32 with multiplication, without vectors
+//   n2d2::Rvv         rvv         RV32 with vectors of 32-bit integers or more, of 128 bits or more
+//   n2d2::Rvm         rvm         RV32 with multiplication, without vectors
 //   n2d2::Portable    portable    everything else, and everything with -DN2D2_ISA_PORTABLE
 //
 // `Native` names it; the first one that the compiler may use is taken. Its macro is 1, and that of the set which it extends, all others
@@ -94,10 +95,18 @@
 #define N2D2_PANELS 0
 #define N2D2_FLOAT_VECTORS 0
 #define N2D2_TILES(X) X(0, 0, 0)
+#elif defined(__riscv_vector) && __riscv_xlen == 32
+#define N2D2_RVV 1
+#define N2D2_ISA_NAME "rvv"
+#define N2D2_ISA_TAG Rvv
+#define N2D2_ISA_SPEED 4
+#define N2D2_PANELS 0
+#define N2D2_FLOAT_VECTORS 0
+#define N2D2_TILES(X) X(0, 0, 0)
 #elif defined(__riscv_mul) && __riscv_xlen == 32 && !defined(__riscv_vector)
-#define N2D2_RV32 1
-#define N2D2_ISA_NAME "rv32"
-#define N2D2_ISA_TAG Rv32
+#define N2D2_RVM 1
+#define N2D2_ISA_NAME "rvm"
+#define N2D2_ISA_TAG Rvm
 #define N2D2_ISA_SPEED 1
 #define N2D2_PANELS 0
 #define N2D2_FLOAT_VECTORS 0
@@ -137,8 +146,11 @@
 #if !defined(N2D2_DSP)
 #define N2D2_DSP 0
 #endif
-#if !defined(N2D2_RV32)
-#define N2D2_RV32 0
+#if !defined(N2D2_RVV)
+#define N2D2_RVV 0
+#endif
+#if !defined(N2D2_RVM)
+#define N2D2_RVM 0
 #endif
 
 namespace n2d2 {
@@ -151,7 +163,8 @@ struct NeonDot {};
 struct Neon {};
 struct Mve {};
 struct Dsp {};
-struct Rv32 {};
+struct Rvv {};
+struct Rvm {};
 struct RealVectors {};
 
 typedef N2D2_ISA_TAG Native;

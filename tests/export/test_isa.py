@@ -28,6 +28,9 @@ BOUND = {
     isa.PAIRS: "DEPTHWISE",
     isa.DOTS: "CONVOLUTION",
     isa.TAPS: "DEPTHWISE",
+    isa.PIXELS: "CONVOLUTION",
+    isa.COLUMNS: "DEPTHWISE",
+    isa.OUTPUTS: "CONVOLUTION",
     isa.PRODUCT: "PRODUCT",
 }
 """What a set has, by the mark of the operator that its header binds."""
@@ -53,7 +56,8 @@ def test_a_set_binds_what_the_table_says(row):
     marks = bound(row.header)
     assert {BOUND[kernel] for kernel in row.has} <= marks
     inherited = bound(next(one.header for one in isa.instruction_sets() if one.name == row.extends)) if row.extends else set()
-    had = {BOUND[kernel] for kernel in row.has} | ({"FULLYCONNECTED"} if isa.LANES in row.has else set())
+    had = {BOUND[kernel] for kernel in row.has} | ({"FULLYCONNECTED"} if {isa.LANES, isa.OUTPUTS} & row.has else set())
+    had |= {"DEPTHWISE"} if isa.OUTPUTS in row.has else set()
     assert {mark for mark in marks if mark in BOUND.values()} - had <= inherited & {"WINOGRAD"}
     assert ("RESIDUAL" in marks) != row.microcontroller and row.signed <= row.has
 

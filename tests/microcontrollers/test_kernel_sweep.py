@@ -13,6 +13,7 @@ from support.export_networks import request, separate_plan
 
 from n2d2py.arithmetic import FixedPointRescale, NumType
 from n2d2py.exports import ExportFolder, StoredStimuli, find_target
+from n2d2py.exports.mcu.boards import board
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Aligned, Form, Rescaled, Weighted
 from n2d2py.operators.base import Op
@@ -169,9 +170,14 @@ def depthwise(seed: int, count: int) -> Layers:
     return layers
 
 
-CORES = ("cortex-m4", "cortex-m55", pytest.param("rv32imc", marks=pytest.mark.slow))
+CORES = (
+    "cortex-m4",
+    "cortex-m55",
+    pytest.param("rv32imc", marks=pytest.mark.slow),
+    pytest.param("rv32imc_zve32x", marks=pytest.mark.slow),
+)
 LANES, PIXELS, PAIRS = "dot products of vectors; two weights a lane", "two pixels a word", "two taps a word"
-COLUMNS = "channels along a line"
+COLUMNS, OUTPUTS = "channels along a line", "vectors of outputs"
 SLOW = [pytest.param(seed, option, marks=pytest.mark.slow) for seed in (2, 3) for option in ("-O2", "-Os")]
 
 
@@ -180,7 +186,7 @@ SLOW = [pytest.param(seed, option, marks=pytest.mark.slow) for seed in (2, 3) fo
 def test_convolutions(seed, option, core, tmp_path):
     need_core(core)
     kernels = convolutions(seed, 40).export(tmp_path / "export")
-    assert {kernel.split(" bytes")[0] for kernel in kernels.values()} == {f"{LANES}; {PIXELS}"}
+    assert {kernel.split(" bytes")[0] for kernel in kernels.values()} == {f"{LANES}; {PIXELS}; {OUTPUTS}"}
     assert "40 layers: identical" in make(tmp_path / "export", core, "test", f"OPT={option}")
 
 
@@ -219,7 +225,7 @@ def test_depthwise(seed, option, core, tmp_path):
     need_core(core)
     kernels = depthwise(seed, 30).export(tmp_path / "export")
     names = [kernel.split(" bytes")[0] for kernel in kernels.values()]
-    assert all(PAIRS in name for name in names) and sum("vectors of channels" in name for name in names) > 5
+    assert all(PAIRS in name and OUTPUTS in name for name in names) and sum("vectors of channels" in name for name in names) > 5
     assert "30 layers: identical" in make(tmp_path / "export", core, "test", f"OPT={option}")
 
 
@@ -247,7 +253,7 @@ def test_channels_of_vectors(option, tmp_path):
     assert "23 layers: identical" in make(tmp_path / "export", "cortex-m55", "test", f"OPT={option}")
 
 
-@pytest.mark.parametrize("core", ["cortex-m4", "cortex-m55", "rv32imc"])
+@pytest.mark.parametrize("core", ["cortex-m4", "cortex-m55", "rv32imc", "rv32imc_zve32x"])
 def test_fully_connected(core, tmp_path):
     need_core(core)
     layers = Layers(5)
@@ -257,8 +263,35 @@ def test_fully_connected(core, tmp_path):
         outputs = int(layers.rng.integers(1, 14)) if number < 20 else int(layers.rng.integers(50, 140))  # in turns of 64
         layers.fc(shape, layers.random(outputs, int(np.prod(shape))), kinds)
     kernels = layers.export(tmp_path / "export")
-    assert {kernel.split(" bytes")[0] for kernel in kernels.values()} == {LANES}
+    assert {kernel.split(" bytes")[0] for kernel in kernels.values()} == {f"{LANES}; {OUTPUTS}"}
     assert "26 layers: identical" in make(tmp_path / "export", core, "test")
+
+
+@pytest.mark.parametrize("bits", [128, pytest.param(256, marks=pytest.mark.slow), pytest.param(1024, marks=pytest.mark.slow)])
+def test_vectors_of_outputs(bits, tmp_path):
+    """Zve32x: dense, depthwise and fully connected layers of a few to many outputs, by vectors of several lengths."""
+    need_core("rv32imc_zve32x")
+    layers = Layers(11)
+    for number in range(30):
+        channels, outputs = int(layers.rng.integers(1, 40)), int(layers.rng.integers(1, 140))
+        kinds, kernel = (KINDS[number % 5], KINDS[number // 3 % 5]), 1 + number % 3
+        pads = [int(pad) for pad in layers.rng.integers(0, kernel, 4)]
+        size = (int(layers.rng.integers(kernel, 6)), int(layers.rng.integers(kernel, 6)))
+        stride = layers.rng.integers(1, 3, 2).tolist()
+        clamp = (5, 99) if number % 7 == 3 else None
+        layers.conv(
+            size, channels, layers.random(outputs, channels, kernel, kernel, low=-128), stride, pads, (1, 1), kinds, clamp
+        )
+        layers.conv(
+            size, outputs, layers.random(outputs, 1, kernel, kernel, low=-128), stride, pads, (1, 1), kinds, clamp, outputs
+        )
+    for number in range(10):
+        kinds = (KINDS[number % 5], KINDS[number // 2 % 5] if number < 6 else WIDE[number % 2])
+        layers.fc((number + 1, 2, 1), layers.random(20 * number + 1, 2 * number + 2, low=-128), kinds)
+    kernels = layers.export(tmp_path / "export")
+    assert all(OUTPUTS in kernel.split(" bytes")[0] for kernel in kernels.values())
+    emulator = board("riscv-vectors").emulator.replace("vlen=128", f"vlen={bits}")
+    assert "70 layers: identical" in make(tmp_path / "export", "rv32imc_zve32x", "test", f"QEMU={emulator}")
 
 
 @pytest.mark.parametrize("option", ["-O2", pytest.param("-Os", marks=pytest.mark.slow)])
@@ -329,7 +362,7 @@ def test_lanes_at_their_bound(core, tmp_path):
     layers.conv((2, 2), 8, weights, kinds=(KINDS[0], FULL))
     kernels = list(layers.export(tmp_path / "export").values())
     assert all(kernels[layer].startswith(LANES) for layer in (0, 1, 5))
-    proved = "dot products of vectors bytes, sums that are proved; no two weights a lane"
+    proved = f"dot products of vectors; {PIXELS}; {OUTPUTS} bytes, sums that are proved; no two weights a lane"
     assert kernels[2] == f"{proved}: a sum may reach 2^23"
     assert kernels[4] == f"{proved}: a weight of -128 shares its lane with a negative one"
     assert "6 layers: identical" in make(tmp_path / "export", core, "test")

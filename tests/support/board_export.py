@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def need_core(name: str) -> None:
     """Skips the test where the compiler of a core, QEMU or make is absent."""
     one = core(name)
-    need("make", f"{one.prefix}g++", board(one.board).emulator.split()[0])
+    need("make", one.compiler, f"{one.prefix}gcc", board(one.board).emulator.split()[0])
 
 
 def export_for_boards(network: Path, out: Path, *words: str, parameters: str = "", calibrate: bool = True) -> Path:

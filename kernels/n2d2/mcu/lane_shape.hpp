@@ -79,6 +79,17 @@ constexpr Shape shapeOf(int inputs) {
                      (int(Cfg::Output::Width) - 1) * Cfg::StrideWidth < int(Cfg::Input::Width)};
 }
 
+// The taps of output column x; `padded` for those outside the input.
+N2D2_INLINE void placeTaps(const Shape& s, const unsigned char* const* rows, int x, const unsigned char* padded,
+                           const unsigned char** taps) {
+    const int left = x * s.strideWidth - s.padLeft;
+    for (int u = 0; u < s.kernelHeight; ++u) {
+        int column = left;
+        for (int v = 0; v < s.kernelWidth; ++v, column += s.dilationWidth)
+            *taps++ = rows[u] && column >= 0 && column < s.in.width ? rows[u] + column * s.in.stride : padded;
+    }
+}
+
 }  // namespace lanes
 }  // namespace n2d2
 

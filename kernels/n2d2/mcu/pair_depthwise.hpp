@@ -11,17 +11,6 @@
 namespace n2d2 {
 namespace pairs {
 
-// The taps of output column x; `padded` for those outside the input.
-N2D2_INLINE void place(const lanes::Shape& s, const unsigned char* const* rows, int x, const unsigned char* padded,
-                       const unsigned char** taps) {
-    const int left = x * s.strideWidth - s.padLeft;
-    for (int u = 0; u < s.kernelHeight; ++u) {
-        int column = left;
-        for (int v = 0; v < s.kernelWidth; ++v, column += s.dilationWidth)
-            *taps++ = rows[u] && column >= 0 && column < s.in.width ? rows[u] + column * s.in.stride : padded;
-    }
-}
-
 // `rows`: kernelHeight pointers. `taps`: an even number of them, at least one for each position of the kernel. `padded`: room for
 // the channels. `Nine`: the kernel is 3 x 3.
 template <bool Signed, bool Nine>
@@ -66,7 +55,7 @@ N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const unsigned char* in, uns
                     }
                 }
             } else {
-                place(s, rows, x, padded, taps);
+                lanes::placeTaps(s, rows, x, padded, taps);
             }
             inner = inside;
             work.out = to;

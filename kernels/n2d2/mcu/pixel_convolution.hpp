@@ -7,8 +7,8 @@
 
 #include <cstring>
 
-#include "n2d2/mcu/lane_shape.hpp"
 #include "n2d2/mcu/pixel_pairs.hpp"
+#include "n2d2/mcu/pixel_walk.hpp"
 #include "n2d2/parallel.hpp"
 
 namespace n2d2 {
@@ -52,16 +52,9 @@ N2D2_INLINE std::uint32_t* spread(const unsigned char* const* from, int count, s
     return window;
 }
 
-// One pixel: its output, the lines of its window (null outside the input), and the first column of it.
-struct Place {
-    unsigned char* out;
-    const unsigned char* const* lines;
-    std::int32_t left;
-};
-
 // The windows of all pixels. `padded`: kernelWidth * channels zero points.
 template <bool Signed, int Pixels>
-N2D2_INLINE void gather(const lanes::Shape& s, const Place* places, const unsigned char* padded, std::uint32_t* window) {
+N2D2_INLINE void gather(const lanes::Shape& s, const lanes::Place* places, const unsigned char* padded, std::uint32_t* window) {
     const int last = s.in.width - s.kernelWidth;
     std::int32_t offsets[Pixels];
     bool inside = s.packed;
@@ -100,9 +93,7 @@ struct Buffers {
 template <bool Signed, int Taps, int Pixels>
 N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, const unsigned char* in, unsigned char* out,
                                const std::uint32_t* stream, const Buffers& buffers, int begin, int end) {
-    const int columns = s.out.width, step = s.reverse ? -1 : 1, wide = s.outputs + s.outputs % 2;
-    const int next = step * s.out.stride, move = step * s.strideWidth, first = s.reverse ? columns - 1 : 0;
-    const int inputs = Pixels / 2 * s.inputs;
+    const int wide = s.outputs + s.outputs % 2, inputs = Pixels / 2 * s.inputs;
     Work work;
     work.window = buffers.window;
     work.end = buffers.window + inputs;
@@ -113,31 +104,9 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, con
     std::memset(buffers.padded, s.padding, static_cast<std::size_t>(s.kernelWidth * s.channels));
     for (int i = Pixels / 2 * s.kernelHeight * s.kernelWidth * s.channels; i < inputs; ++i)
         buffers.window[i] = 0;
-    Place places[Pixels], place = {};
-    const unsigned char** lines = buffers.lines;
-    int y = s.reverse ? s.out.height - begin : begin - 1, x = 0;  // x: pixels that the line has left
-    for (int count = (end - begin) * columns; count > 0; count -= Pixels) {
-        for (int j = 0; j < Pixels; ++j) {
-            if (j >= count) {  // the last one again
-                places[j] = places[j - 1];
-                continue;
-            }
-            if (x == 0) {
-                x = columns;
-                y += step;
-                lines = lines == buffers.lines ? buffers.lines + (Pixels - 1) * s.kernelHeight : lines - s.kernelHeight;
-                int from = y * s.strideHeight - s.padTop;
-                for (int u = 0; u < s.kernelHeight; ++u, from += s.dilationHeight)
-                    lines[u] = from < 0 || from >= s.in.height ? nullptr : in + s.in.at(from);
-                place.lines = lines;
-                place.out = out + s.out.at(y) + first * s.out.stride;
-                place.left = first * s.strideWidth - s.padLeft;
-            }
-            places[j] = place;
-            place.out += next;
-            place.left += move;
-            --x;
-        }
+    lanes::Place places[Pixels];
+    lanes::PixelWalk<Pixels> walk(s, in, out, buffers.lines, begin, end);
+    while (walk.next(places)) {
         gather<Signed, Pixels>(s, places, buffers.padded, buffers.window);
         for (int j = 0; j < Pixels; ++j)
             work.out[j] = buffers.results ? buffers.results + j * wide : places[j].out;

@@ -22,6 +22,8 @@ DOTS, TAPS = "dot products", "taps of vectors"
 """Convolutions that multiply and add across vectors, and depthwise ones whose vectors hold channels (`vector_streams.py`)."""
 PIXELS, COLUMNS = "pairs of pixels", "columns of taps"
 """Convolutions that multiply the inputs of two pixels at once, and depthwise ones of a channel along a line (`pixels.py`)."""
+OUTPUTS = "vectors of outputs"
+"""Dense and depthwise layers whose vectors hold outputs (`output_streams.py`)."""
 WINOGRAD, FLOATS, RUNS, TABLES = "winograd", "floats", "runs", "tables"
 """The Winograd form of a convolution; vectors of float32; the epilogue of runs of sums; tables of 256 bytes in registers."""
 PRODUCT = "product"
@@ -257,11 +259,23 @@ _TABLE = (
         microcontroller=True,
     ),
     InstructionSet(
-        "rv32",
+        "rvv",
+        "RISC-V vectors",
+        "Rvv",
+        "N2D2_RVV",
+        "n2d2/isa/rvv.hpp",
+        "RV32 with vectors of 32-bit integers or more, of 128 bits or more",
+        "defined(__riscv_vector) && __riscv_xlen == 32",
+        has=frozenset((OUTPUTS,)),
+        speed=4,
+        microcontroller=True,
+    ),
+    InstructionSet(
+        "rvm",
         "RV32IM",
-        "Rv32",
-        "N2D2_RV32",
-        "n2d2/isa/rv32.hpp",
+        "Rvm",
+        "N2D2_RVM",
+        "n2d2/isa/rvm.hpp",
         "RV32 with multiplication, without vectors",
         "defined(__riscv_mul) && __riscv_xlen == 32 && !defined(__riscv_vector)",
         has=frozenset((PIXELS, COLUMNS)),

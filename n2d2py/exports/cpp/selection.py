@@ -10,6 +10,7 @@ from n2d2py.exports.cpp.byte_sums import byte_sums, explained
 from n2d2py.exports.cpp.isa import RUNS, TABLES, WINOGRAD, having
 from n2d2py.exports.cpp.lanes import lane_facts, lanes, pairs
 from n2d2py.exports.cpp.layer import Layer
+from n2d2py.exports.cpp.output_streams import outputs
 from n2d2py.exports.cpp.packing import Storage, storage_of
 from n2d2py.exports.cpp.parts import NATIVE, REAL_NATIVE, Array, Expression, Stream
 from n2d2py.exports.cpp.pixels import columns, pixels
@@ -135,6 +136,7 @@ def for_cores(layer: Layer, selection: Selection, weights: np.ndarray, groups: i
     one pixel."""
     if selection.storage is not None:
         return replace(selection, streams=(Stream("kernel of microcontrollers", (), problem="its weights are packed"),))
+    selection = outputs(layer, selection, weights, groups)
     if not single:
         selection = pixels(layer, selection, weights, groups)
     return dots(layer, lanes(layer, selection, weights, groups), weights, groups, single)
@@ -143,6 +145,8 @@ def for_cores(layer: Layer, selection: Selection, weights: np.ndarray, groups: i
 def depthwise_for_cores(layer: Layer, selection: Selection, weights: np.ndarray) -> Selection:
     """`selection` with the depthwise kernels of microcontrollers too; `weights` are (C, KH, KW)."""
     stride, dilation, pads = layer.op.stride, layer.op.dilation, layer.op.pads
+    if layer.input_shape[1] == len(weights):
+        selection = outputs(layer, selection, weights)
     selection = pairs(layer, columns(layer, selection, weights, stride, dilation, pads), weights)
     return taps(layer, selection, weights, stride, dilation, pads)
 

@@ -31,7 +31,14 @@ class Board:
 
 @dataclass(frozen=True)
 class Core:
-    """A processor core: the compiler's prefix and flags, those of the linker, and the board whose QEMU runs it."""
+    """A processor core.
+
+    Attributes:
+        prefix, flags: what the names of its compiler begin with, and its flags.
+        board: the one whose QEMU runs it.
+        link: flags of the linker.
+        cxx, cxx_flags: the C++ compiler and its flags, where others than those above compile C++.
+    """
 
     name: str
     prefix: str
@@ -39,6 +46,13 @@ class Core:
     board: str
     link: tuple[str, ...]
     processor: str = "arm"
+    cxx: str = ""
+    cxx_flags: tuple[str, ...] = ()
+
+    @property
+    def compiler(self) -> str:
+        """The C++ compiler."""
+        return self.cxx or f"{self.prefix}g++"
 
     @property
     def steady(self) -> bool:
@@ -71,6 +85,14 @@ BOARDS = (
         riscv=True,
         text="RV32",
     ),
+    Board(
+        "riscv-vectors",
+        "qemu-system-riscv32 -M virt -cpu rv32,v=true,vlen=128,vext_spec=v1.0 -bios none",
+        (0x80000000, 8 * _MB),
+        (0x80800000, 8 * _MB),
+        riscv=True,
+        text="RV32 with vectors",
+    ),
 )
 
 _NANO = ("--specs=nano.specs",)
@@ -91,6 +113,16 @@ CORES = (
     # GCC's own vectors cost more instructions than they save.
     _arm("cortex-m55", "-mfloat-abi=hard -fno-tree-vectorize", "mps3-an547"),
     Core("rv32imc", _RISCV, ("-march=rv32imc", "-mabi=ilp32", "-mcmodel=medany", *_PICO), "riscv-virt", (), "riscv"),
+    Core(
+        "rv32imc_zve32x",
+        _RISCV,
+        ("-march=rv32imc", "-mabi=ilp32", "-mcmodel=medany", *_PICO),
+        "riscv-vectors",
+        (),
+        "riscv",
+        "clang++",
+        ("--target=riscv32-unknown-elf", "-march=rv32imc_zve32x", "-mabi=ilp32", "-mcmodel=medany"),
+    ),
     Core("rv32imafc", _RISCV, ("-march=rv32imafc", "-mabi=ilp32f", "-mcmodel=medany", *_PICO), "riscv-virt", (), "riscv"),
 )
 

@@ -34,7 +34,7 @@ class BoardExport(BuiltCopy):
     def missing(cls, details: Mapping[str, Any]) -> str:
         """make, the core's compiler and the QEMU of its board are needed."""
         one = core(details["core"])
-        for program in ("make", f"{one.prefix}g++", board(one.board).emulator.split()[0]):
+        for program in ("make", one.compiler, f"{one.prefix}gcc", board(one.board).emulator.split()[0]):
             if shutil.which(program) is None:
                 return f"no {program}"
         return ""
