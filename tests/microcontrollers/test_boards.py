@@ -135,6 +135,23 @@ def test_floating_point_is_refused(tmp_path, capsys):
     assert "error N2D2-E705: the network 'small' computes in floating point" in capsys.readouterr().err
 
 
+def test_constants_and_code_are_placed_elsewhere(small, tmp_path):
+    """By the macro and by a linker script, as docs/microcontrollers.md says, into the second RAM of the M4's board."""
+    need_core("cortex-m4")
+    folder = tmp_path / "export"
+    shutil.copytree(small, folder, ignore=shutil.ignore_patterns("build", "lib"))
+    script = folder / "boards" / "mps2-an386" / "board.ld"
+    text = script.read_text().replace("MEMORY {", "MEMORY {\n    FAST (rwx) : ORIGIN = 0x21000000, LENGTH = 16M", 1)
+    placed = "    .fast : { *libsmall.a:layers_*.o(.text .text.*) } > FAST\n    .qspi : { *(.qspi.*) } > FAST\n"
+    script.write_text(text.replace("SECTIONS {\n", "SECTIONS {\n" + placed, 1))
+    assert "layers: identical" in make(folder, "cortex-m4", "test", "CXXFLAGS=-Werror -Dsmall_CONSTANTS_SECTION=.qspi")
+    symbols = tool("cortex-m4", "nm", folder / "build" / "cortex-m4" / "test.elf").splitlines()
+    moved = {line.split()[2]: int(line.split()[0], 16) for line in symbols if len(line.split()) == 3}
+    names = [name for name in moved if "_weights" in name or "layer_" in name and "veneer" not in name and moved[name]]
+    assert len([name for name in names if "_weights" in name]) >= 6 and len(names) >= 14
+    assert all(0x21000000 <= moved[name] < 0x22000000 for name in names)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CORE_NAMES)
 @pytest.mark.parametrize("network", ["LeNet", "MobileNet", "Autoencoder"])

@@ -379,7 +379,7 @@ class Project:
             "arena_bytes": max(1, self.plan.arena_bytes),
             "arena_alignment": self.arena_alignment,
             "constant_alignment": self.constant_alignment,
-            "constant_attributes": "",
+            "sections": False,
             "mangled": partial(mangled, self.namespace),
             "has_files": self._has_files,
             "derivations": self._derivations,

@@ -85,7 +85,9 @@ class McuProject(Project):
                 ("packages/library.properties", "library.properties"),
                 ("packages/pack.pdsc", f"n2d2py.{self.namespace}.pdsc"),
             ]
-        once += [f"dnn/include/{stem}.hpp" for stem in ("env", "mem_info", "transfer", "forward", "threads", "guard")]
+        once += [
+            f"dnn/include/{stem}.hpp" for stem in ("env", "mem_info", "transfer", "forward", "threads", "guard", "sections")
+        ]
         once += [f"dnn/src/{stem}.cpp" for stem in self.sources]
         interface = [(f"include/interface.{suffix}", f"include/{self.namespace}.{suffix}") for suffix in ("h", "hpp")]
         return [
@@ -126,6 +128,7 @@ class McuProject(Project):
             "vectors": self.vectors,
             "exact": int(not self.graph.is_mixed and all(not kind.is_float for _, kind in shapes)),
             "line_bytes": max(width(shape) * channels(shape) * kind.bytes for shape, kind in shapes),
+            "sections": True,
             "stack_bytes": stack_bytes(self.layers),
             "riscv_stack_bytes": riscv_stack_bytes(self.layers),
             "single_file": self._single_file,
