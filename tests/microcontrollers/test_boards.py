@@ -147,7 +147,7 @@ def test_constants_and_code_are_placed_elsewhere(small, tmp_path):
     assert "layers: identical" in make(folder, "cortex-m4", "test", "CXXFLAGS=-Werror -Dsmall_CONSTANTS_SECTION=.qspi")
     symbols = tool("cortex-m4", "nm", folder / "build" / "cortex-m4" / "test.elf").splitlines()
     moved = {line.split()[2]: int(line.split()[0], 16) for line in symbols if len(line.split()) == 3}
-    names = [name for name in moved if "_weights" in name or "layer_" in name and "veneer" not in name and moved[name]]
+    names = [name for name in moved if "_weights" in name or ("layer_" in name and "veneer" not in name and moved[name])]
     assert len([name for name in names if "_weights" in name]) >= 6 and len(names) >= 14
     assert all(0x21000000 <= moved[name] < 0x22000000 for name in names)
 

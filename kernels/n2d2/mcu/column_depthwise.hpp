@@ -14,95 +14,189 @@
 namespace n2d2 {
 namespace pixels {
 
-// One line of a layer.
+// One line of a layer; the assembly knows the offsets.
 struct Line {
-    const unsigned char* rows[3];  // of the input, null outside
-    unsigned char* out;
-    std::int32_t channels, step, outStep;
-    std::int32_t whole;   // outputs whose last column is inside
-    bool before, behind;  // the first column, and that behind the last output's second one, are outside
-    std::int32_t zero;    // the input's zero point
+    const unsigned char* rows[3];  // 0: of the input; any where it is outside
+    unsigned char* out;            // 12
+    std::int32_t channels;         // 16
+    std::int32_t step, outStep;    // 20, 24: from one column to the next
+    std::int32_t whole;            // 28: bytes of outputs whose last column is inside
+    std::int32_t before, behind;  // 32, 36: whether the first column, and that behind the last output's second one, are outside
+    std::int32_t special;         // 40: whether the zero point is not 0 or a line is outside
+    std::int32_t zero;            // 44: the input's zero point
+    std::int32_t mask[3];         // 48: -1, or 0 for a line outside
+    std::int32_t round, low, high;  // 60, 64, 68
 };
 
-template <bool Signed, int Stride>
-N2D2_MCU_FAST void channels(const Line& line, const Results& stored, const std::int32_t* constants) {
-    const std::int32_t round = 1 + 2 * stored.zero, low = stored.low, high = stored.high, step = line.step,
-                       outStep = line.outStep;
-    const unsigned char* const valid = line.rows[1] ? line.rows[1] : line.rows[0] ? line.rows[0] : line.rows[2];
-    for (int channel = 0; channel < line.channels; ++channel, constants += 5) {
-        const signed char* const w = reinterpret_cast<const signed char*>(constants + 2);
-        std::int32_t bias = constants[0], w0 = w[0], w1 = w[1], w2 = w[2], w3 = w[3], w4 = w[4], w5 = w[5], w6 = w[6],
-                     w7 = w[7], w8 = w[8];
-        const std::int64_t multiplier = static_cast<std::uint32_t>(constants[1]);
-        const unsigned char *a = line.rows[0], *b = line.rows[1], *c = line.rows[2];
-        std::int32_t left = 0, right = 0;
-        if (line.zero != 0) {
-            left = line.zero * (w0 + w3 + w6);
-            right = line.zero * (w2 + w5 + w8);
-        }
-#define N2D2_COLUMN_NO_LINE(p, u, v, w)                                                                           \
-    if (!p) {                                                                                                     \
-        bias += line.zero * (u + v + w), left -= line.zero * u, right -= line.zero * w, u = v = w = 0, p = valid; \
+// clang-format off
+#define N2D2_COLUMN_LOAD(load)    \
+    load " a3, 0(t1)\n\t"         \
+    load " a4, 0(t2)\n\t"         \
+    load " a5, 0(t3)\n\t"         \
+    "add  t1, t1, t6\n\t"         \
+    "add  t2, t2, t6\n\t"         \
+    "add  t3, t3, t6\n\t"
+
+// to = from + the column times three weights.
+#define N2D2_COLUMN_ADD(to, from, u, v, w)     \
+    "mul  t0, a3, " u "\n\t"                   \
+    "mul  a0, a4, " v "\n\t"                   \
+    "add  " to ", " from ", t0\n\t"            \
+    "mul  t0, a5, " w "\n\t"                   \
+    "add  " to ", " to ", a0\n\t"              \
+    "add  " to ", " to ", t0\n\t"
+#define N2D2_COLUMN_BEGIN(to) N2D2_COLUMN_ADD(to, "s9", "s0", "s3", "s6")
+#define N2D2_COLUMN_GO_ON(to, from) N2D2_COLUMN_ADD(to, from, "s1", "s4", "s7")
+#define N2D2_COLUMN_END N2D2_COLUMN_ADD("a6", "a6", "s2", "s5", "s8")
+
+// Stores the sum in a6.
+#define N2D2_COLUMN_STORE         \
+    "mulhsu a6, a6, s10\n\t"      \
+    "add  a6, a6, s11\n\t"        \
+    "srai a6, a6, 1\n\t"          \
+    "bge  a6, a1, 8f\n\t"         \
+    "mv   a6, a1\n"               \
+"8:\n\t"                          \
+    "bge  a2, a6, 8f\n\t"         \
+    "mv   a6, a2\n"               \
+"8:\n\t"                          \
+    "sb   a6, 0(t4)\n\t"
+
+// Of a stride of 1: the column after the first, and an output; at the end the sum waits in a6.
+#define N2D2_COLUMN_SECOND1(load) N2D2_COLUMN_LOAD(load) N2D2_COLUMN_GO_ON("a6", "a6") N2D2_COLUMN_BEGIN("a7")
+#define N2D2_COLUMN_OUTPUT1(load)                            \
+    N2D2_COLUMN_LOAD(load) N2D2_COLUMN_END N2D2_COLUMN_STORE \
+    N2D2_COLUMN_GO_ON("a6", "a7") N2D2_COLUMN_BEGIN("a7")
+#define N2D2_COLUMN_LAST1(load)
+// The same of a stride of 2.
+#define N2D2_COLUMN_SECOND2(load)
+#define N2D2_COLUMN_OUTPUT2(load)                            \
+    N2D2_COLUMN_LOAD(load) N2D2_COLUMN_GO_ON("a6", "a6")     \
+    N2D2_COLUMN_LOAD(load) N2D2_COLUMN_END N2D2_COLUMN_STORE \
+    N2D2_COLUMN_BEGIN("a6")
+#define N2D2_COLUMN_LAST2(load) N2D2_COLUMN_LOAD(load) N2D2_COLUMN_GO_ON("a6", "a6")
+
+// All channels of a line. On the stack: 52 Line, 56 constants, 60 the channel, 64 what the column behind the last adds.
+#define N2D2_COLUMN_LINE(name, load, second, output, last)    \
+    template <int = 0>                                        \
+    __attribute__((naked, noinline)) void name(const Line*, const std::int32_t*) {  \
+        __asm__ volatile(                                     \
+            "addi sp, sp, -16\n\t"                            \
+            N2D2_PIXELS_SAVE                                  \
+            "sw   a0, 52(sp)\n\t"                             \
+            "sw   a1, 56(sp)\n\t"                             \
+            "sw   zero, 60(sp)\n\t"                           \
+            "sw   zero, 64(sp)\n\t"                           \
+            "lw   t6, 20(a0)\n\t"                             \
+            "lw   ra, 24(a0)\n\t"                             \
+            "lw   s11, 60(a0)\n"                              \
+        "1:\n\t"                                              \
+            "lw   a1, 56(sp)\n\t"                             \
+            "lw   a2, 60(sp)\n\t"                             \
+            "lw   s9, 0(a1)\n\t"                              \
+            "lw   s10, 4(a1)\n\t"                             \
+            "lb   s0, 8(a1)\n\t"                              \
+            "lb   s1, 9(a1)\n\t"                              \
+            "lb   s2, 10(a1)\n\t"                             \
+            "lb   s3, 11(a1)\n\t"                             \
+            "lb   s4, 12(a1)\n\t"                             \
+            "lb   s5, 13(a1)\n\t"                             \
+            "lb   s6, 14(a1)\n\t"                             \
+            "lb   s7, 15(a1)\n\t"                             \
+            "lb   s8, 16(a1)\n\t"                             \
+            "addi a1, a1, 20\n\t"                             \
+            "sw   a1, 56(sp)\n\t"                             \
+            "lw   t1, 0(a0)\n\t"                              \
+            "lw   t2, 4(a0)\n\t"                              \
+            "lw   t3, 8(a0)\n\t"                              \
+            "lw   t4, 12(a0)\n\t"                             \
+            "lw   t5, 28(a0)\n\t"                             \
+            "add  t1, t1, a2\n\t"                             \
+            "add  t2, t2, a2\n\t"                             \
+            "add  t3, t3, a2\n\t"                             \
+            "add  t4, t4, a2\n\t"                             \
+            "add  t5, t5, t4\n\t"                             \
+            "lw   t0, 40(a0)\n\t"                             \
+            "mv   a6, s9\n\t"                                 \
+            "bnez t0, 6f\n"                                   \
+        "2:\n\t"                                              \
+            "lw   t0, 32(a0)\n\t"                             \
+            "lw   a1, 64(a0)\n\t"                             \
+            "lw   a2, 68(a0)\n\t"                             \
+            "bnez t0, 3f\n\t"                                 \
+            N2D2_COLUMN_LOAD(load)                            \
+            N2D2_COLUMN_BEGIN("a6")                           \
+        "3:\n\t"                                              \
+            second                                            \
+            "beq  t4, t5, 5f\n"                               \
+        "4:\n\t"                                              \
+            output                                            \
+            "add  t4, t4, ra\n\t"                             \
+            "bne  t4, t5, 4b\n"                               \
+        "5:\n\t"                                              \
+            "lw   a0, 52(sp)\n\t"                             \
+            "lw   t0, 36(a0)\n\t"                             \
+            "beqz t0, 7f\n\t"                                 \
+            last                                              \
+            "lw   t0, 64(sp)\n\t"                             \
+            "add  a6, a6, t0\n\t"                             \
+            N2D2_COLUMN_STORE                                 \
+            "lw   a0, 52(sp)\n"                               \
+        "7:\n\t"                                              \
+            "lw   a2, 60(sp)\n\t"                             \
+            "lw   t0, 16(a0)\n\t"                             \
+            "addi a2, a2, 1\n\t"                              \
+            "sw   a2, 60(sp)\n\t"                             \
+            "bne  a2, t0, 1b\n\t"                             \
+            N2D2_PIXELS_UNSAVE                                \
+            "addi sp, sp, 80\n\t"                             \
+            "ret\n"                                           \
+        "6:\n\t" /* zero points: of lines outside into the bias, of columns into the first and the last sum */  \
+            "lw   a3, 48(a0)\n\t"                             \
+            "lw   a4, 52(a0)\n\t"                             \
+            "lw   a5, 56(a0)\n\t"                             \
+            "lw   t0, 44(a0)\n\t"                             \
+            "add  a6, s0, s1\n\t"                             \
+            "add  a6, a6, s2\n\t"                             \
+            "add  a7, s3, s4\n\t"                             \
+            "add  a7, a7, s5\n\t"                             \
+            "add  a1, s6, s7\n\t"                             \
+            "add  a1, a1, s8\n\t"                             \
+            "and  s0, s0, a3\n\t"                             \
+            "and  s1, s1, a3\n\t"                             \
+            "and  s2, s2, a3\n\t"                             \
+            "and  s3, s3, a4\n\t"                             \
+            "and  s4, s4, a4\n\t"                             \
+            "and  s5, s5, a4\n\t"                             \
+            "and  s6, s6, a5\n\t"                             \
+            "and  s7, s7, a5\n\t"                             \
+            "and  s8, s8, a5\n\t"                             \
+            "not  a3, a3\n\t"                                 \
+            "not  a4, a4\n\t"                                 \
+            "not  a5, a5\n\t"                                 \
+            "and  a6, a6, a3\n\t"                             \
+            "and  a7, a7, a4\n\t"                             \
+            "and  a1, a1, a5\n\t"                             \
+            "add  a6, a6, a7\n\t"                             \
+            "add  a6, a6, a1\n\t"                             \
+            "mul  a6, a6, t0\n\t"                             \
+            "add  s9, s9, a6\n\t"                             \
+            "add  a6, s0, s3\n\t"                             \
+            "add  a6, a6, s6\n\t"                             \
+            "mul  a6, a6, t0\n\t"                             \
+            "add  a6, a6, s9\n\t"                             \
+            "add  a7, s2, s5\n\t"                             \
+            "add  a7, a7, s8\n\t"                             \
+            "mul  a7, a7, t0\n\t"                             \
+            "sw   a7, 64(sp)\n\t"                             \
+            "j    2b\n\t");                                   \
     }
-        N2D2_COLUMN_NO_LINE(a, w0, w1, w2)
-        N2D2_COLUMN_NO_LINE(b, w3, w4, w5)
-        N2D2_COLUMN_NO_LINE(c, w6, w7, w8)
-#undef N2D2_COLUMN_NO_LINE
-        a += channel, b += channel, c += channel;
-        unsigned char* out = line.out + channel;
-        unsigned char* const whole = out + line.whole * outStep;
-        std::int32_t ending = bias + left, going = bias, x0, x1, x2, sum;
-#define N2D2_COLUMN_VALUE(p) (Signed ? static_cast<std::int32_t>(static_cast<signed char>(*p)) : static_cast<std::int32_t>(*p))
-#define N2D2_COLUMN_LOAD \
-    x0 = N2D2_COLUMN_VALUE(a), x1 = N2D2_COLUMN_VALUE(b), x2 = N2D2_COLUMN_VALUE(c), a += step, b += step, c += step
-#define N2D2_COLUMN_BEGIN (bias + x0 * w0 + x1 * w3 + x2 * w6)
-#define N2D2_COLUMN_GO_ON (x0 * w1 + x1 * w4 + x2 * w7)
-#define N2D2_COLUMN_END (x0 * w2 + x1 * w5 + x2 * w8)
-#define N2D2_COLUMN_STORE                                                     \
-    sum = (static_cast<std::int32_t>((sum * multiplier) >> 32) + round) >> 1; \
-    sum = sum < low ? low : sum;                                              \
-    sum = sum > high ? high : sum;                                            \
-    *out = static_cast<unsigned char>(sum);                                   \
-    out += outStep
-        if (!line.before) {
-            N2D2_COLUMN_LOAD;
-            ending = N2D2_COLUMN_BEGIN;
-        }
-        if (Stride == 1) {
-            N2D2_COLUMN_LOAD;
-            ending += N2D2_COLUMN_GO_ON;
-            going = N2D2_COLUMN_BEGIN;
-        }
-        while (out != whole) {
-            N2D2_COLUMN_LOAD;
-            if (Stride == 2) {
-                going = ending + N2D2_COLUMN_GO_ON;
-                N2D2_COLUMN_LOAD;
-                sum = going + N2D2_COLUMN_END;
-                ending = N2D2_COLUMN_BEGIN;
-            } else {
-                sum = ending + N2D2_COLUMN_END;
-                ending = going + N2D2_COLUMN_GO_ON;
-                going = N2D2_COLUMN_BEGIN;
-            }
-            N2D2_COLUMN_STORE;
-        }
-        if (line.behind) {
-            sum = ending + right;
-            if (Stride == 2) {
-                N2D2_COLUMN_LOAD;
-                sum += N2D2_COLUMN_GO_ON;
-            }
-            N2D2_COLUMN_STORE;
-        }
-#undef N2D2_COLUMN_STORE
-#undef N2D2_COLUMN_END
-#undef N2D2_COLUMN_GO_ON
-#undef N2D2_COLUMN_BEGIN
-#undef N2D2_COLUMN_LOAD
-#undef N2D2_COLUMN_VALUE
-    }
-}
+
+N2D2_COLUMN_LINE(lineUnsigned, "lbu", N2D2_COLUMN_SECOND1("lbu"), N2D2_COLUMN_OUTPUT1("lbu"), N2D2_COLUMN_LAST1("lbu"))
+N2D2_COLUMN_LINE(lineSigned, "lb", N2D2_COLUMN_SECOND1("lb"), N2D2_COLUMN_OUTPUT1("lb"), N2D2_COLUMN_LAST1("lb"))
+N2D2_COLUMN_LINE(everyOtherUnsigned, "lbu", N2D2_COLUMN_SECOND2("lbu"), N2D2_COLUMN_OUTPUT2("lbu"), N2D2_COLUMN_LAST2("lbu"))
+N2D2_COLUMN_LINE(everyOtherSigned, "lb", N2D2_COLUMN_SECOND2("lb"), N2D2_COLUMN_OUTPUT2("lb"), N2D2_COLUMN_LAST2("lb"))
+// clang-format on
 
 template <bool Signed, int Stride>
 N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const Results& stored, const unsigned char* in, unsigned char* out,
@@ -113,14 +207,26 @@ N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const Results& stored, const
     line.outStep = s.out.stride;
     line.before = s.padLeft > 0;
     line.behind = (s.out.width - 1) * Stride - s.padLeft + 2 >= s.in.width;
-    line.whole = s.out.width - (line.behind ? 1 : 0);
+    line.whole = (s.out.width - (line.behind ? 1 : 0)) * s.out.stride;
     line.zero = Signed ? static_cast<int>(static_cast<signed char>(s.padding)) : int(s.padding);
+    line.round = 1 + 2 * stored.zero;
+    line.low = stored.low;
+    line.high = stored.high;
     for (int turn = begin; turn < end; ++turn) {
         const int y = s.reverse ? s.out.height - 1 - turn : turn, from = y * s.strideHeight - s.padTop;
-        for (int u = 0; u < 3; ++u)
-            line.rows[u] = from + u >= 0 && from + u < s.in.height ? in + s.in.at(from + u) : nullptr;
+        line.special = line.zero;
+        for (int u = 0; u < 3; ++u) {
+            const int row = from + u, last = s.in.height - 1;
+            const bool there = row >= 0 && row <= last;
+            line.rows[u] = in + s.in.at(row < 0 ? 0 : row > last ? last : row);
+            line.mask[u] = there ? -1 : 0;
+            line.special |= there ? 0 : 1;
+        }
         line.out = out + s.out.at(y);
-        channels<Signed, Stride>(line, stored, stream);
+        if (Stride == 1)
+            Signed ? lineSigned(&line, stream) : lineUnsigned(&line, stream);
+        else
+            Signed ? everyOtherSigned(&line, stream) : everyOtherUnsigned(&line, stream);
     }
 }
 

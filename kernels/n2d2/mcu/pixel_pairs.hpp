@@ -55,7 +55,7 @@ struct Work {
     "sw   s10, 44(sp)\n\t"                  \
     "sw   s11, 48(sp)\n\t"                  
 
-#define N2D2_PIXELS_RESTORE                 \
+#define N2D2_PIXELS_UNSAVE                  \
     "lw   ra, 0(sp)\n\t"                    \
     "lw   s0, 4(sp)\n\t"                    \
     "lw   s1, 8(sp)\n\t"                    \
@@ -68,7 +68,10 @@ struct Work {
     "lw   s8, 36(sp)\n\t"                   \
     "lw   s9, 40(sp)\n\t"                   \
     "lw   s10, 44(sp)\n\t"                  \
-    "lw   s11, 48(sp)\n\t"                  \
+    "lw   s11, 48(sp)\n\t"
+
+#define N2D2_PIXELS_RESTORE                 \
+    N2D2_PIXELS_UNSAVE                      \
     "addi sp, sp, 64\n\t"                  \
     "ret\n"
 
@@ -142,14 +145,14 @@ struct Work {
 #define N2D2_PIXELS_HALF4A                  \
     N2D2_PIXELS_FIRST(0, 4, 0, 1)           \
     N2D2_PIXELS_STEP(8, 12, 2, 3)
-#define N2D2_PIXELS_HALF4B                  \
-    N2D2_PIXELS_STEP(16, 20, 4, 5)          \
+#define N2D2_PIXELS_HALF4B(step)            \
+    step(16, 20, 4, 5)                      \
     N2D2_PIXELS_STEP(24, 28, 6, 7)
 #define N2D2_PIXELS_HALF8A                  \
     N2D2_PIXELS_HALF4A                      \
-    N2D2_PIXELS_HALF4B
-#define N2D2_PIXELS_HALF8B                  \
-    N2D2_PIXELS_STEP(32, 36, 8, 9)          \
+    N2D2_PIXELS_HALF4B(N2D2_PIXELS_STEP)
+#define N2D2_PIXELS_HALF8B(step)            \
+    step(32, 36, 8, 9)                      \
     N2D2_PIXELS_STEP(40, 44, 10, 11)        \
     N2D2_PIXELS_STEP(48, 52, 12, 13)        \
     N2D2_PIXELS_STEP(56, 60, 14, 15)
@@ -186,9 +189,9 @@ struct Work {
             "mv   a3, t4\n"                                           \
         "3:\n\t"                                                      \
             first                                                     \
-            "bltz a4, 6f\n"                                           \
-        "4:\n\t"                                                      \
-            second                                                    \
+            "bltz a4, 6f\n\t"                                         \
+            second(N2D2_PIXELS_STEP)                                  \
+        "7:\n\t"                                                     \
             N2D2_PIXELS_GROUP                                         \
             "slli a4, a4, 1\n\t"                                      \
             "addi a1, a1, " #weights "\n\t"                           \
@@ -215,11 +218,8 @@ struct Work {
             N2D2_PIXELS_RESTORE                                       \
         "6:\n\t"                                                      \
             N2D2_PIXELS_GROUP                                         \
-            "mv   s0, a5\n\t"                                         \
-            "mv   s1, a5\n\t"                                         \
-            "mv   s2, a5\n\t"                                         \
-            "mv   s3, a5\n\t"                                         \
-            "j    4b\n\t");                                           \
+            second(N2D2_PIXELS_FIRST)                                 \
+            "j    7b\n\t");                                           \
     }
 
 N2D2_PIXELS_FOUR(fourByFour, N2D2_PIXELS_HALF4A, N2D2_PIXELS_HALF4B, 32, 8)
@@ -273,14 +273,14 @@ N2D2_PIXELS_FOUR(fourByEight, N2D2_PIXELS_HALF8A, N2D2_PIXELS_HALF8B, 64, 16)
 #define N2D2_PIXELS_SIX4A                   \
     N2D2_PIXELS_FIRST6(0, 4, 8, 0, 1)       \
     N2D2_PIXELS_STEP6(12, 16, 20, 2, 3)
-#define N2D2_PIXELS_SIX4B                   \
-    N2D2_PIXELS_STEP6(24, 28, 32, 4, 5)     \
+#define N2D2_PIXELS_SIX4B(step)             \
+    step(24, 28, 32, 4, 5)                  \
     N2D2_PIXELS_STEP6(36, 40, 44, 6, 7)
 #define N2D2_PIXELS_SIX8A                   \
     N2D2_PIXELS_SIX4A                       \
-    N2D2_PIXELS_SIX4B
-#define N2D2_PIXELS_SIX8B                   \
-    N2D2_PIXELS_STEP6(48, 52, 56, 8, 9)     \
+    N2D2_PIXELS_SIX4B(N2D2_PIXELS_STEP6)
+#define N2D2_PIXELS_SIX8B(step)             \
+    step(48, 52, 56, 8, 9)                  \
     N2D2_PIXELS_STEP6(60, 64, 68, 10, 11)   \
     N2D2_PIXELS_STEP6(72, 76, 80, 12, 13)   \
     N2D2_PIXELS_STEP6(84, 88, 92, 14, 15)
@@ -323,9 +323,9 @@ N2D2_PIXELS_FOUR(fourByEight, N2D2_PIXELS_HALF8A, N2D2_PIXELS_HALF8B, 64, 16)
             "mv   a3, t0\n"                                           \
         "3:\n\t"                                                      \
             first                                                     \
-            "bltz a4, 6f\n"                                           \
-        "4:\n\t"                                                      \
-            second                                                    \
+            "bltz a4, 6f\n\t"                                         \
+            second(N2D2_PIXELS_STEP6)                                 \
+        "7:\n\t"                                                     \
             N2D2_PIXELS_GROUP6                                        \
             "slli a4, a4, 1\n\t"                                      \
             "addi a1, a1, " #weights "\n\t"                           \
@@ -363,13 +363,8 @@ N2D2_PIXELS_FOUR(fourByEight, N2D2_PIXELS_HALF8A, N2D2_PIXELS_HALF8B, 64, 16)
             N2D2_PIXELS_RESTORE                                       \
         "6:\n\t"                                                      \
             N2D2_PIXELS_GROUP6                                        \
-            "mv   s0, ra\n\t"                                         \
-            "mv   s1, ra\n\t"                                         \
-            "mv   s2, ra\n\t"                                         \
-            "mv   s3, ra\n\t"                                         \
-            "mv   s4, ra\n\t"                                         \
-            "mv   s5, ra\n\t"                                         \
-            "j    4b\n\t");                                           \
+            second(N2D2_PIXELS_FIRST6)                                \
+            "j    7b\n\t");                                           \
     }
 
 N2D2_PIXELS_SIX(sixByFour, N2D2_PIXELS_SIX4A, N2D2_PIXELS_SIX4B, 48, 8)

@@ -42,6 +42,22 @@ struct PixelWalk {
         const int step = s.reverse ? -1 : 1, first = s.reverse ? s.out.width - 1 : 0;
         if (count <= 0)
             return false;
+        if (x >= Pixels) {
+            const int next = step * s.out.stride, move = step * s.strideWidth;
+            unsigned char* to = place.out;
+            std::int32_t left = place.left;
+            N2D2_UNROLL
+            for (int j = 0; j < Pixels; ++j, to += next, left += move) {
+                places[j].out = to;
+                places[j].lines = place.lines;
+                places[j].left = left;
+            }
+            place.out = to;
+            place.left = left;
+            x -= Pixels;
+            count -= Pixels;
+            return true;
+        }
         for (int j = 0; j < Pixels; ++j) {
             if (j >= count) {
                 places[j] = places[j - 1];
