@@ -5,7 +5,9 @@
 // stays. docs/dispatch.md has the rules.
 //
 // Written by `python -m n2d2py.docs` from the table in n2d2py/exports/cpp/isa.py.
-#if N2D2_AVX512VNNI
+#if N2D2_AMX
+#include "n2d2/isa/amx.hpp"
+#elif N2D2_AVX512VNNI
 #include "n2d2/isa/avx512vnni.hpp"
 #elif N2D2_AVXVNNI
 #include "n2d2/isa/avxvnni.hpp"

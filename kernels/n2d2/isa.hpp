@@ -1,5 +1,6 @@
 // The instruction set that the kernels are compiled for, from what the compiler may use.
 //
+//   n2d2::Avx512Vnni  amx         x86-64 with AMX-INT8 and AVX-512 VNNI, Linux
 //   n2d2::Avx512Vnni  avx512vnni  x86 with AVX-512 F, BW, DQ, VL and VNNI
 //   n2d2::Avx2        avxvnni     x86-64 with AVX2 and AVX-VNNI
 //   n2d2::Avx2        avx2        x86-64 with AVX2
@@ -27,8 +28,19 @@
 
 #if !defined(N2D2_ISA_PORTABLE) && defined(__GNUC__)
 // N2D2_EMULATED_<set>: the intrinsics are functions of the tests.
-#if defined(N2D2_EMULATED_AVX512VNNI) || \
-    (defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__) && defined(__AVX512VNNI__))
+#if (defined(__AMX_INT8__) || defined(__AMXINT8__) || defined(N2D2_EMULATED_AMX)) && defined(__x86_64__) && \
+    defined(__linux__) && (defined(N2D2_EMULATED_AVX512VNNI) || \
+     (defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__) && defined(__AVX512VNNI__)))
+#define N2D2_AMX 1
+#define N2D2_AVX512VNNI 1
+#define N2D2_ISA_NAME "amx"
+#define N2D2_ISA_TAG Avx512Vnni
+#define N2D2_ISA_SPEED 16
+#define N2D2_PANELS 1
+#define N2D2_FLOAT_VECTORS 1
+#define N2D2_TILES(X) X(0, 0, 0) X(6, 4, 8192) X(6, 4, 65536) X(8, 3, 24576) X(12, 2, 24576) X(12, 2, 65536) X(24, 1, 24576)
+#elif (defined(N2D2_EMULATED_AVX512VNNI) || \
+     (defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__) && defined(__AVX512VNNI__)))
 #define N2D2_AVX512VNNI 1
 #define N2D2_ISA_NAME "avx512vnni"
 #define N2D2_ISA_TAG Avx512Vnni
@@ -122,6 +134,9 @@
 #define N2D2_TILES(X) X(0, 0, 0) X(4, 1, 8192) X(4, 1, 65536) X(2, 1, 24576) X(3, 1, 24576)
 #endif
 
+#if !defined(N2D2_AMX)
+#define N2D2_AMX 0
+#endif
 #if !defined(N2D2_AVX512VNNI)
 #define N2D2_AVX512VNNI 0
 #endif

@@ -240,7 +240,7 @@ class Instructions:
         when: the condition of the preprocessor under which it is compiled for.
         has: the kernels that it has: "convolution", "depthwise", "fullyConnected", "winograd", "floats", "runs", "tables",
             "lanes", "pairs of taps", "dot products", "taps of vectors".
-        title, text, extends, signed, speed, tiles, flags, present, family, probe, microcontroller: as in the table.
+        title, text, extends, signed, speed, tiles, flags, present, asks, family, probe, microcontroller: as in the table.
     """
 
     name = ""
@@ -257,6 +257,7 @@ class Instructions:
     tiles: tuple[tuple[int, int, int], ...] = ((0, 0, 0),)
     flags: tuple[str, ...] = ()
     present = ""
+    asks = ""
     family = ""
     probe: Any = None
     microcontroller: bool = False

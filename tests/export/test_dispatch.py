@@ -17,7 +17,7 @@ from n2d2py.quant.simulator import simulate
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="not an x86-64 machine")
-VARIANTS = ("portable", "sse4", "avx2", "avxvnni", "avx512vnni")
+VARIANTS = ("portable", "sse4", "avx2", "avxvnni", "avx512vnni", "amx")
 
 
 def dispatching(folder: Path, graph):
@@ -51,8 +51,17 @@ def test_every_level_gives_the_same_bits(tmp_path, monkeypatch, network):
     made, out = dispatching(tmp_path / "out", graph)
     make(out, "OPT=-O2", "all", "lib")
     flags = Path("/proc/cpuinfo").read_text().split()
+    if ctypes.CDLL(None).syscall(158, 0x1023, 18) == 0:  # arch_prctl: the registers of AMX are given
+        flags.append("amx, given")
     expected = expected_bytes(graph, made)
-    known = {"portable": "lm", "sse4": "sse4_1", "avx2": "avx2", "avxvnni": "avx_vnni", "avx512vnni": "avx512_vnni"}
+    known = {
+        "portable": "lm",
+        "sse4": "sse4_1",
+        "avx2": "avx2",
+        "avxvnni": "avx_vnni",
+        "avx512vnni": "avx512_vnni",
+        "amx": "amx, given",
+    }
     for variant in VARIANTS:
         monkeypatch.setenv("N2D2_ISA", variant)
         done = run_export(out, "-outputs", "all.bin")
@@ -80,6 +89,11 @@ def test_every_level_gives_the_same_bits(tmp_path, monkeypatch, network):
     "level, present, flags",
     [
         ("avx512vnni", 'return supports("avx512f")', "-DN2D2_EMULATED_AVX512VNNI -isystem {folder}/emulated -Wno-psabi"),
+        (
+            "amx",
+            "return n2d2::amx::available()",
+            "-DN2D2_EMULATED_AMX=1 -isystem {folder}/emulated_amx -DN2D2_EMULATED_AVX512VNNI -isystem {folder}/emulated -Wno-psabi",
+        ),
         (
             "avxvnni",
             'return supports("avx2") && leaf7Bit(1, 4)',
@@ -135,6 +149,9 @@ def test_cmake_builds_every_level(tmp_path, monkeypatch):
         ("-msse4.1", "sse4", "Sse41"),
         ("-mavx2", "avx2", "Avx2"),
         ("-mavx2 -mavxvnni", "avxvnni", "Avx2"),
+        ("-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni", "avx512vnni", "Avx512Vnni"),
+        ("-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mamx-int8", "amx", "Avx512Vnni"),
+        ("-mavx2 -mamx-int8", "avx2", "Avx2"),
         ("-msse3", "portable", "Portable"),
         ("-mavx2 -DN2D2_ISA_PORTABLE", "portable", "Portable"),
     ],

@@ -11,7 +11,7 @@ from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_cases import S8, U8
 from support.kernel_overlaps import over, overlapping_cases
-from support.kernel_simd import ISAS, need_isa
+from support.kernel_simd import ISAS, need_isa, set_name
 from support.kernel_sweep import need
 
 from n2d2py.exports.cpp.layer import layer_code
@@ -52,7 +52,7 @@ def grouped_cases(seed: int) -> list[harness.Case]:
 def check(made: list[harness.Case], folder, monkeypatch, isa: str | None, *flags: str) -> None:
     """With windows of a tile as a block, so that small layers too have tiles that are made together."""
     if isa is not None:
-        constants = tile_constants(f"{'avx512vnni' if isa == 'avx512' else isa}:2x1:1024")
+        constants = tile_constants(f"{set_name(isa)}:2x1:1024")
         monkeypatch.setattr(harness, "layer_code", lambda *layer: layer_code(*layer).tiled(constants))
     harness.check_all(made, folder, "g++", (*(flags or WORST), *(need_isa(isa) if isa else ())))
 

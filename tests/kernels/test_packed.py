@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support import kernel_cases as cases
 from support import kernel_harness as harness
-from support.kernel_simd import EMULATED, ISAS, SANITIZERS, dense_cases, line_cases, need_isa
+from support.kernel_simd import AMX_TILES, EMULATED, ISAS, SANITIZERS, dense_cases, line_cases, need_isa
 from support.kernel_sweep import need
 
 from n2d2py.arithmetic import NumType
@@ -119,11 +119,13 @@ def test_simd(tmp_path, isa):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "flags", [("-O0",), ("-O3", "-march=native"), SANITIZERS, ("-O1", *EMULATED)], ids=("O0", "O3", "asan", "avx512")
+    "flags",
+    [("-O0",), ("-O3", "-march=native"), SANITIZERS, ("-O1", *EMULATED), ("-O1", *AMX_TILES, *EMULATED)],
+    ids=("O0", "O3", "asan", "avx512", "amx"),
 )
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_builds(tmp_path, compiler, flags):
     need(compiler)
-    if flags[1:] == EMULATED and compiler == "clang++":
+    if EMULATED[0] in flags and compiler == "clang++":
         pytest.skip("SIMDe is tried with GCC")
     harness.check_all(few_bits(3), tmp_path, compiler, flags)

@@ -13,7 +13,7 @@ from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_arm import TARGETS, check
 from support.kernel_cases import S8, U8
-from support.kernel_simd import EMULATED, ISAS, SANITIZERS, need_isa
+from support.kernel_simd import AMX_TILES, EMULATED, ISAS, SANITIZERS, need_isa
 from support.kernel_sweep import need
 from support.kernel_winograd import FORCED, SETS
 
@@ -209,11 +209,12 @@ def test_residual_winograd_builds(tmp_path, monkeypatch, flags, isa):
 
 
 @pytest.mark.slow
-def test_residual_avx512_emulated(tmp_path):
+@pytest.mark.parametrize("flags", [EMULATED, (*AMX_TILES, *EMULATED)], ids=["avx512", "amx"])
+def test_residual_emulated(tmp_path, flags):
     need("g++")
     if platform.machine() not in ("x86_64", "AMD64") or not Path("/usr/include/simde/x86/avx512.h").is_file():
         pytest.skip("needs an x86 machine and SIMDe (libsimde-dev)")
-    harness.check_all(residual_cases(3)[::2], tmp_path, "g++", ("-O1", *EMULATED), units=2)
+    harness.check_all(residual_cases(3)[::2], tmp_path, "g++", ("-O1", *flags), units=2)
 
 
 @pytest.mark.slow

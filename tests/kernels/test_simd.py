@@ -13,7 +13,7 @@ from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_cases import S8, S16, U8
 from support.kernel_overlaps import overlapping_cases
-from support.kernel_simd import EMULATED, ISAS, SANITIZERS, dense_cases, full_cases, line_cases, need_isa, simd_cases
+from support.kernel_simd import EMULATED, ISAS, SANITIZERS, dense_cases, full_cases, line_cases, need_isa, set_name, simd_cases
 from support.kernel_sweep import need, sweep_cases
 
 from n2d2py.exports.cpp import variants
@@ -45,7 +45,7 @@ def test_simd(tmp_path, isa):
 
 
 def check_tile(tmp_path, monkeypatch, isa: str, tile: str, every: int, flags: tuple[str, ...] = ()) -> None:
-    constants = tile_constants(f"{'avx512vnni' if isa == 'avx512' else isa}:{tile}")
+    constants = tile_constants(f"{set_name(isa)}:{tile}")
     monkeypatch.setattr(harness, "layer_code", lambda *layer: layer_code(*layer).tiled(constants))
     made = [*dense_cases(cases.Sweep(9)), *overlapping_cases(8)][::every]
     harness.check_all(made, tmp_path, "g++", ("-O1", *(flags or need_isa(isa))))

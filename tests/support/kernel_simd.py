@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from itertools import cycle
 from pathlib import Path
 
@@ -15,19 +16,26 @@ from support import kernel_harness as harness
 from support.kernel_cases import S8, S16, U8, U16
 from support.kernel_overlaps import over
 
-FLAGS = {
-    "avx512": ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni"),
-    "avx2": ("-mavx2", "-mfma"),
-    "sse4": ("-msse4.1",),
-}
+_AVX512 = ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni")
+FLAGS = {"amx": (*_AVX512, "-mamx-tile", "-mamx-int8"), "avx512": _AVX512, "avx2": ("-mavx2", "-mfma"), "sse4": ("-msse4.1",)}
 """What n2d2/isa.hpp asks for; no -march, so that nothing else of the machine is used unseen."""
 
 
-NEEDED = {"avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni"}, "avx2": {"avx2", "fma"}, "sse4": {"sse4_1"}}
+_NEEDED_AVX512 = {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni"}
+NEEDED = {
+    "amx": {*_NEEDED_AVX512, "amx_tile", "amx_int8"},
+    "avx512": _NEEDED_AVX512,
+    "avx2": {"avx2", "fma"},
+    "sse4": {"sse4_1"},
+}
 
 
 EMULATED = ("-DN2D2_EMULATED_AVX512VNNI", "-isystem", str(Path(__file__).parents[1] / "kernels" / "emulated"), "-Wno-psabi")
 """The AVX-512 kernels on any x86 machine, with the instructions of SIMDe."""
+
+
+AMX_TILES = ("-DN2D2_EMULATED_AMX=1", "-isystem", str(Path(__file__).parents[1] / "kernels" / "emulated_amx"))
+"""Beside the flags of AVX-512, or EMULATED: AMX with its registers in memory."""
 
 
 ISAS = sorted(FLAGS)
@@ -48,7 +56,14 @@ def need_isa(isa: str) -> tuple[str, ...]:
     known = set(cpuinfo.read_text().split()) if cpuinfo.is_file() else set()
     if not NEEDED[isa] <= known:
         pytest.skip(f"this machine lacks {', '.join(sorted(NEEDED[isa] - known))}")
+    if isa == "amx" and ctypes.CDLL(None).syscall(158, 0x1023, 18) != 0:  # arch_prctl, ARCH_REQ_XCOMP_PERM
+        pytest.skip("the system does not give the registers of AMX")
     return FLAGS[isa]
+
+
+def set_name(isa: str) -> str:
+    """The name of an instruction set in the table."""
+    return {"avx512": "avx512vnni"}.get(isa, isa)
 
 
 def byte_weights(case: harness.Case) -> harness.Case:

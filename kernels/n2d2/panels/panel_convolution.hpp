@@ -20,10 +20,9 @@
 
 namespace n2d2 {
 
-template <class Cfg, class Microkernel>
+template <class Cfg, class Microkernel, class Product = PanelTiles<Cfg, Microkernel> >
 struct PanelConvolution {
     typedef PanelIm2col<Cfg, Microkernel> Im2col;
-    typedef PanelTiles<Cfg, Microkernel> Product;
     typedef typename Cfg::Output Output;
     typedef typename PackedWeights<Cfg>::Stored Stored;
     typedef typename Cfg::Sum Sum;
@@ -62,8 +61,11 @@ struct PanelConvolution {
     // All blocks of the sequence from line y on, in any order.
     static N2D2_INLINE void blocks(const unsigned char* in, unsigned char* out, int y, const Stored* weights, const Sum* bias) {
         constexpr bool parallel = Work >= N2D2_PARALLEL_WORK && int(Cfg::Groups) * Tiles * Groups > 1;
-        Team<parallel>::run([=](const Member& member)
-                                N2D2_INLINE_LAMBDA { shared(member, in, out, y, 0, Tiles, weights, bias); });
+        Team<parallel>::run([=](const Member& member) N2D2_INLINE_LAMBDA {
+            Product::begin();
+            shared(member, in, out, y, 0, Tiles, weights, bias);
+            Product::end();
+        });
     }
 
     // The share of a thread in tiles [first, stop): of their units, a tile with a group of panels, in rows of which a thread gets some
@@ -111,6 +113,7 @@ struct PanelConvolution {
         Scratch<Cfg, (Ordered ? int(Cfg::Groups) * int(BlockBytes) : 0) + 64>::run(
             in, out, 0, [=](std::uint8_t* windows) N2D2_INLINE_LAMBDA {
                 Team<parallel>::run([=](const Member& member) N2D2_INLINE_LAMBDA {
+                    Product::begin();
                     for (int step = 0; step < Tiles;) {
                         const int free = member.alone() ? 0 : together(step);
                         const int count = free > PerBlock ? free : least(int(PerBlock), Tiles - step);
@@ -138,6 +141,7 @@ struct PanelConvolution {
                         });
                         member.wait();
                     }
+                    Product::end();
                 });
             });
     }

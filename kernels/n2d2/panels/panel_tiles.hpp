@@ -99,6 +99,10 @@ struct PanelTiles {
         Jump = long(Cfg::DilationHeight) * Im2col::LineBytes
     };
 
+    // What a thread does before its first tile and behind its last one.
+    static N2D2_INLINE void begin() {}
+    static N2D2_INLINE void end() {}
+
     static N2D2_INLINE constexpr int firstPixel(int tile) {
         return ByLines ? tile / RunTiles * Run + tile % RunTiles * Small + least(tile % RunTiles, int(Large)) :
                          tile * Small + least(tile, int(Large));

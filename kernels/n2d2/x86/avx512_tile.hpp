@@ -128,6 +128,11 @@ struct Tile {
                 _mm512_storeu_si512(at(i / Panels) + i % Panels * 16 + output, bytes);
                 continue;
             }
+            if (Panels == 2 && LastOutputs == 16) {
+                _mm256_storeu_si256(reinterpret_cast<__m256i*>(at(i / 2) + output), _mm512_castsi512_si256(bytes));
+                _mm256_storeu_si256(reinterpret_cast<__m256i*>(at(i / 2 + 1) + output), _mm512_extracti64x4_epi64(bytes, 1));
+                continue;
+            }
             storePart<0>(bytes, i % Panels, at(i / Panels) + output);
             storePart<1>(bytes, (i + 1) % Panels, at((i + 1) / Panels) + output);
             storePart<2>(bytes, (i + 2) % Panels, at((i + 2) / Panels) + output);

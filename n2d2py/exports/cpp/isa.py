@@ -103,6 +103,7 @@ class InstructionSet:
         tiles: (pixels, panels, bytes of windows) that `-tune` tries; zeros stand for the kernel's own choice.
         flags: the compiler's, for one binary with several sets; g++ and clang++ have the same.
         present: C++ that asks the processor for it; "" where no binary chooses it when it starts.
+        asks: a header below `kernels/` for `present`; "" without.
         family: the processors that have it; "" for all.
         probe: how a build asks whether the compiler knows it; None where all compilers do.
         microcontroller: whether processors that the export for microcontrollers is for have it.
@@ -122,6 +123,7 @@ class InstructionSet:
     tiles: tuple[tuple[int, int, int], ...] = ((0, 0, 0),)
     flags: tuple[str, ...] = ()
     present: str = ""
+    asks: str = ""
     family: str = ""
     probe: Probe | None = None
     microcontroller: bool = False
@@ -143,8 +145,37 @@ PORTABLE = InstructionSet(
 )
 """Portable C++, where no row of the table holds."""
 
+_AVX512VNNI = (
+    "(defined(N2D2_EMULATED_AVX512VNNI) || \\\n     (defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && "
+    "defined(__AVX512VL__) && defined(__AVX512VNNI__)))"
+)
+_AVX512VNNI_FLAGS = ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni", "-mf16c")
+_AVX512VNNI_PRESENT = (
+    'supports("avx512f") && supports("avx512bw") && supports("avx512dq") && supports("avx512vl") && supports("avx512vnni")'
+)
+_AVX512VNNI_TILES = ((0, 0, 0), (6, 4, 8192), (6, 4, 65536), (8, 3, 24576), (12, 2, 24576), (12, 2, 65536), (24, 1, 24576))
+
 # From the fastest to the slowest. Where the first choice of the kernels is Winograd, a last (0, 0, 0) stands for that of the direct one.
 _TABLE = (
+    InstructionSet(
+        "amx",
+        "AMX",
+        "Avx512Vnni",
+        "N2D2_AMX",
+        "n2d2/isa/amx.hpp",
+        "x86-64 with AMX-INT8 and AVX-512 VNNI, Linux",
+        "(defined(__AMX_INT8__) || defined(__AMXINT8__) || defined(N2D2_EMULATED_AMX)) && defined(__x86_64__) && \\\n"
+        f"    defined(__linux__) && {_AVX512VNNI}",
+        extends="avx512vnni",
+        has=_PANELS | {FLOATS, RUNS, PRODUCT},
+        speed=16,
+        tiles=_AVX512VNNI_TILES,
+        flags=(*_AVX512VNNI_FLAGS, "-mamx-tile", "-mamx-int8"),
+        present=f"n2d2::amx::available() && {_AVX512VNNI_PRESENT}",
+        asks="n2d2/x86/amx_permission.hpp",
+        family="x86",
+        probe=Probe("-mamx-int8", "tdpbusd %tmm2, %tmm1, %tmm0", "compilers before GCC 11 and clang 12 do not know it"),
+    ),
     InstructionSet(
         "avx512vnni",
         "AVX-512 VNNI",
@@ -152,14 +183,12 @@ _TABLE = (
         "N2D2_AVX512VNNI",
         "n2d2/isa/avx512vnni.hpp",
         "x86 with AVX-512 F, BW, DQ, VL and VNNI",
-        "defined(N2D2_EMULATED_AVX512VNNI) || \\\n    (defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && "
-        "defined(__AVX512VL__) && defined(__AVX512VNNI__))",
+        _AVX512VNNI,
         has=_PANELS | {FLOATS, RUNS, PRODUCT},
         speed=16,
-        tiles=((0, 0, 0), (6, 4, 8192), (6, 4, 65536), (8, 3, 24576), (12, 2, 24576), (12, 2, 65536), (24, 1, 24576)),
-        flags=("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni", "-mf16c"),
-        present='supports("avx512f") && supports("avx512bw") && supports("avx512dq") && supports("avx512vl") && '
-        'supports("avx512vnni")',
+        tiles=_AVX512VNNI_TILES,
+        flags=_AVX512VNNI_FLAGS,
+        present=_AVX512VNNI_PRESENT,
         family="x86",
     ),
     InstructionSet(

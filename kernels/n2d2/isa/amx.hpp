@@ -1,0 +1,12 @@
+// The kernels of AMX: convolutions of its own, all else is that of AVX-512.
+
+#if defined(N2D2_BIND_CONVOLUTION)
+#undef N2D2_BIND_CONVOLUTION
+#include "n2d2/x86/amx_convolution.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Convolution<Cfg, Native> : amx::Convolution<Cfg> {};
+}  // namespace n2d2
+#endif
+
+#include "n2d2/isa/avx512vnni.hpp"

@@ -1,0 +1,56 @@
+// Convolution with AMX: which layers take its registers (amx_tiles.hpp), and those of AVX-512 for all others, or where the system does
+// not give them. Both compute the same integers.
+#ifndef N2D2_X86_AMX_CONVOLUTION_HPP
+#define N2D2_X86_AMX_CONVOLUTION_HPP
+
+#include "n2d2/panels/panel_convolution.hpp"
+#include "n2d2/x86/amx_tiles.hpp"
+
+namespace n2d2 {
+namespace amx {
+
+// Which layers take the registers. A product of 64 inputs costs as much as two of AVX-512, of eight words, and the sums of 16 outputs of a
+// pixel are stored and loaded again, for about as much as six words; a layer begins and ends with what 1,800 words cost. Measured on
+// layers of MobileNetV2, ResNet-8 and two networks of MLPerf Tiny. Windows that AVX-512 reads from lines cost too much to gather for one panel.
+template <class Cfg, bool Bytes = sizeof(typename Cfg::Input::Type) == 1>
+struct Pays {
+    enum : bool { value = false };
+};
+template <class Cfg>
+struct Pays<Cfg, true> {
+    typedef TileProduct<OnStack<Cfg> > Product;
+    typedef PanelTiles<Cfg, avx512::Microkernel> Vectors;
+    enum : int { Words = Product::Words, Panels = Product::Panels, Pixels = Product::Pixels };
+    enum : bool {
+#if defined(N2D2_AMX_ALWAYS)  // for tests
+        Faster = true,
+#else
+        Faster = Pixels >= 16 && Words >= 8 && long(Pixels) * Panels * (Words - 6) >= 1800 && (Panels > 1 || !Vectors::ByLines),
+#endif
+        // A last panel of few outputs is copied to the stack.
+        Fits = int(Product::LastOutputs) == 16 || Words <= 512,
+        value = int(TileOf<Cfg>::Pixels) == 0 && Faster && Fits
+    };
+};
+
+template <class Cfg, bool = bool(Pays<Cfg>::value)>
+struct Convolution : PanelConvolution<Cfg, avx512::Microkernel> {};
+
+template <class Cfg>
+struct Convolution<Cfg, true> {
+    typedef PanelConvolution<Cfg, avx512::Microkernel> Vectors;
+    typedef PanelConvolution<OnStack<Cfg>, Form, TileProduct<OnStack<Cfg> > > Registers;
+
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const typename PackedWeights<Cfg>::Stored* weights,
+                                const typename Cfg::Sum* bias, const Rows& rows = Rows::all<typename Cfg::Output>()) {
+        if (granted())
+            Registers::run(in, out, weights, bias, rows);
+        else
+            Vectors::run(in, out, weights, bias, rows);
+    }
+};
+
+}  // namespace amx
+}  // namespace n2d2
+
+#endif  // N2D2_X86_AMX_CONVOLUTION_HPP

@@ -1,0 +1,306 @@
+// The matrix product of a convolution in the registers of AMX: 32 pixels times 32 outputs at a time, 64 inputs an instruction.
+//
+// What PanelTiles is for microkernels, for PanelConvolution. Two registers hold 16 pixels each of 64 bytes of their windows, two others 16
+// outputs each of as many weights, as the panels have them, four the sums, which begin as the bias. They are stored to a buffer, and
+// the epilogue of AVX-512 takes them from there while the products of the next pixels are made.
+//
+// All products of a layer have one shape, as it takes 180 cycles to change it: Rows pixels, Step inputs. What windows have beyond their
+// inputs, up to Step, meets weights of zero, from a copy of the last ones; outputs beyond the last meet zeros too. The pixels are
+// cut into pairs of Rows, of which the last may have less: its windows are never read in place, others may be, as those of
+// PanelTiles, where none of their lines of 64 bytes lies in two lines of the cache, which takes five times as long.
+// Windows of several lines whose pieces are whole steps are read from copies of the input lines (panel_lines.hpp).
+//
+// Stack: the windows, up to 256 KB, the sums of two pairs, 8 KB, and the last panel, if it has not 16 outputs.
+#ifndef N2D2_X86_AMX_TILES_HPP
+#define N2D2_X86_AMX_TILES_HPP
+
+#include <cstring>
+
+#include "n2d2/output.hpp"
+#include "n2d2/packed.hpp"
+#include "n2d2/panels/panel_im2col.hpp"
+#include "n2d2/residual.hpp"
+#include "n2d2/tuning.hpp"
+#include "n2d2/x86/amx.hpp"
+#include "n2d2/x86/avx512_tile.hpp"
+
+namespace n2d2 {
+namespace amx {
+
+// Windows as those of AVX-512, which begin at lines of the cache.
+struct Form {
+    template <class In, int Words>
+    struct Windows : avx512::Microkernel::Windows<In, Words> {
+        enum : int { Bytes = (4 * Words + 63) / 64 * 64 };
+    };
+};
+
+// The layer with its windows on the stack.
+template <class Cfg>
+struct OnStack : Cfg {
+    enum : int { ScratchBytes = 0, ScratchBase = 0 };
+    enum : long { ScratchAt = 0 };
+};
+
+template <class Cfg>
+struct TileProduct {
+    typedef PanelIm2col<Cfg, Form> Im2col;
+    typedef typename Im2col::Windows Windows;
+    typedef typename Cfg::Input Input;
+    typedef typename Cfg::Output Output;
+    typedef typename Cfg::Epilogue Epilogue;
+    typedef typename Input::Type In;
+    typedef typename Output::Type Out;
+    typedef typename Cfg::Weight Weight;
+    typedef typename Cfg::Sum Sum;
+    typedef PackedWeights<Cfg> Packing;
+    typedef typename Packing::Stored Stored;
+
+    enum : int {
+        C = Im2col::C,
+        O = static_cast<int>(Output::Channels) / Cfg::Groups,
+        Words = Im2col::Words,
+        Window = Im2col::Window,
+        OW = Output::Width,
+        Streamed = Cfg::Streamed,
+        Pixels = (Streamed ? 1 : int(Output::Height)) * OW,
+        Panels = (O + 15) / 16,
+        LastOutputs = O - 16 * (Panels - 1),
+        Group = least(int(Panels), 2),
+        Groups = (Panels + Group - 1) / Group,
+        LastGroup = Panels - (Groups - 1) * Group,
+        Ordered = Cfg::Serial && !Cfg::Streamed,
+        StepWords = least(16, int(Words)),
+        Steps = Words / StepWords,      // of whole words
+        RestWords = Words % StepWords,  // of one more
+        Rows = (Pixels + (Pixels + 31) / 32 * 2 - 1) / ((Pixels + 31) / 32 * 2),
+        Pair = 2 * Rows,  // pixels of a tile
+        Tiles = (Pixels + Pair - 1) / Pair,
+        Weights = O * Im2col::K,
+        Flat = PlaneTraits<Input>::Flat,
+        FlatOut = PlaneTraits<Output>::Flat,
+        Unpadded =
+            Cfg::PadTop == 0 && Cfg::PadLeft == 0 && int(Output::Height) == int(Input::Height) && OW == int(Input::Width),
+        Aligned = int(Input::Stride) % 64 == 0 || (int(Input::Stride) == C && 64 % C == 0),
+        InPlace = Im2col::KH == 1 && Im2col::KW == 1 && Unpadded && (Flat || Streamed) && bool(Windows::Plain) && C % 4 == 0 &&
+                  Aligned && (RestWords == 0) && !Ordered,
+        Ragged = InPlace && Pixels % Pair != 0,
+        // Bytes of windows that stay in the second-level cache.
+        Budget = Ordered ? 65536 : 262144,
+        PerBlock = InPlace ? int(Tiles) : largest(1, Budget / (Window * Pair)),
+        Blocks = (Tiles + PerBlock - 1) / PerBlock,
+        BlockBytes = Window * Pair * (InPlace ? 1 : least(int(PerBlock), int(Tiles)))
+    };
+    enum : long { Pitch = InPlace ? long(Input::Stride) : long(Window) };
+    enum : long { PanelBytes = 64L * Words };
+
+    static N2D2_INLINE constexpr int firstPixel(int tile) { return least(tile * Pair, int(Pixels)); }
+
+    // ---- the registers ----------------------------------------------------------------------
+    static N2D2_INLINE void begin() {
+        Shapes shapes = {};
+        shapes.palette = 1;
+        for (int i = 0; i < 8; ++i) {
+            shapes.bytes[i] = i == 4 || i == 5 ? 4 * StepWords : 64;
+            shapes.lines[i] = i < 6 ? Rows : StepWords;
+        }
+        configure(shapes);
+    }
+    static N2D2_INLINE void end() { release(); }
+
+    template <int Count>
+    static N2D2_INLINE void step(const std::uint8_t* x, long pitch, const std::int8_t* first, const std::int8_t* second) {
+        load<4>(x, pitch);
+        load<6>(first, 64);
+        dot<0, 4, 6>();
+        load<5>(x + Rows * pitch, pitch);
+        dot<2, 5, 6>();
+        if (Count > 1) {
+            load<7>(second, 64);
+            dot<1, 4, 7>();
+            dot<3, 5, 7>();
+        }
+    }
+
+    // ---- weights ----------------------------------------------------------------------------
+    // A panel of Outputs outputs as the registers take it: its whole steps, the rest, filled up with zeros, and the bias.
+    template <int Outputs, bool Part = (Outputs < 16)>
+    struct Panel {
+        const std::int8_t* const whole;
+        const Sum* const bias;
+        alignas(64) std::int8_t rest[RestWords > 0 ? 1024 : 64];
+
+        N2D2_INLINE Panel(const std::int8_t* w, const Sum* from) : whole(w), bias(from) {
+            if (RestWords > 0) {
+                std::memcpy(rest, w + Steps * StepWords * 64, RestWords * 64);
+                std::memset(rest + RestWords * 64, 0, sizeof(rest) - RestWords * 64);
+            }
+        }
+    };
+    template <int Outputs>
+    struct Panel<Outputs, true> {
+        enum : int { All = (Words + StepWords - 1) / StepWords * StepWords };
+        alignas(64) std::int8_t whole[All * 64];
+        alignas(64) Sum bias[16];
+        const std::int8_t* const rest;
+
+        N2D2_INLINE Panel(const std::int8_t* w, const Sum* from) : rest(whole + (All - StepWords) * 64) {
+            const __mmask16 some = avx512::first16(Outputs);
+            for (int q = 0; q < Words; ++q)
+                _mm512_store_si512(whole + q * 64, _mm512_maskz_loadu_epi32(some, w + q * Outputs * 4));
+            for (int q = Words; q < All; ++q)
+                _mm512_store_si512(whole + q * 64, _mm512_setzero_si512());
+            _mm512_store_si512(bias, _mm512_maskz_loadu_epi32(some, from));
+        }
+    };
+    // No second panel.
+    struct None {
+        const std::int8_t *const whole, *const rest;
+        const Sum* const bias;
+        N2D2_INLINE None(const std::int8_t* w, const Sum* from) : whole(w), rest(w), bias(from) {}
+    };
+
+    // ---- outputs ----------------------------------------------------------------------------
+    // Pixel p of the sequence, which begins at line y.
+    static N2D2_INLINE Out* pixel(unsigned char* out, int y, int p) {
+        if (FlatOut || Streamed)
+            return line<Output>(out, y) + static_cast<long>(p) * Output::Stride;
+        return line<Output>(out, y + p / OW) + p % OW * Output::Stride;
+    }
+    struct At {
+        enum : long { Step = FlatOut || Streamed ? long(Output::Stride) : 0L };
+        unsigned char* out;
+        int y;
+        int first;
+        N2D2_INLINE Out* operator()(int p) const { return pixel(out, y, first + p); }
+    };
+
+    // Sums that wait for their epilogue: those of pixels [done, end) of the sequence, 16 * Count to a pixel.
+    template <int Count, int Last>
+    struct Waiting {
+        enum : int { Some = Count == 1 ? 4 : 2 };  // pixels, four vectors of outputs
+        const std::int32_t* sums;
+        int done, end, output;
+
+        template <int Several>
+        struct Finish {
+            typedef avx512::Tile<In, Several, Count, Words, Last, typename OwnEpilogue<Epilogue>::Type> Tile;
+            template <class Place>
+            static N2D2_INLINE void store(const __m512i (&all)[Several][Count], int output, const Place& at) {
+                Tile::finish(all, output, at);
+            }
+        };
+        template <int Several>
+        N2D2_INLINE void pixels(unsigned char* out, int y) {
+            __m512i all[Several][Count];
+            N2D2_UNROLL
+            for (int i = 0; i < Several * Count; ++i)
+                all[i / Count][i % Count] = _mm512_load_si512(sums + 16 * i);
+            const At at = {out, y, done};
+            const bool once[4] = {true, true, true, true};
+            typedef TileEnd<Epilogue, Several, 16 * (Count - 1) + Last> End;
+            End::template store<Finish<Several> >(all, output, at, once);
+            done += Several;
+            sums += Several * Count * 16;
+        }
+        N2D2_INLINE void some(unsigned char* out, int y) {
+            if (end - done >= Some) {
+                pixels<Some>(out, y);
+                return;
+            }
+            while (done < end)
+                pixels<1>(out, y);
+        }
+        N2D2_INLINE void all(unsigned char* out, int y) {
+            while (done < end)
+                some(out, y);
+        }
+    };
+
+    // Tiles [begin, end) with Count panels of which the last has Last outputs; x: the windows of the first; last: those of the last tile of all.
+    template <int Count, int Last>
+    static N2D2_NOINLINE void tiles(const std::uint8_t* x, const std::uint8_t* last, int y, int begin, int end, int output,
+                                    unsigned char* out, const Weight* weights, const Sum* bias) {
+        constexpr bool two = Count > 1, rest = RestWords > 0;
+        const Panel<two ? 16 : Last> first(weights, bias + output);
+        const typename Choice<two, Panel<Last>, None>::Type second(weights + (two ? long(PanelBytes) : 0),
+                                                                   bias + output + (two ? 16 : 0));
+        alignas(64) std::int32_t sums[2][Pair * Count * 16];
+        typedef Waiting<Count, Last> Sums;
+        Sums waiting = {sums[0], 0, 0, output};
+        constexpr int steps = Steps + (RestWords > 0), chunks = (Pair + Sums::Some - 1) / Sums::Some;
+        constexpr int each = (chunks + steps - 1) / steps;  // beside a step
+        long pitch = Pitch;
+        for (int tile = begin; tile < end; ++tile, x += Pair * Pitch) {
+            if (Ragged && tile == Tiles - 1) {
+                x = last;
+                pitch = Window;
+            }
+            load<0>(first.bias, 0);
+            load<2>(first.bias, 0);
+            if (two) {
+                load<1>(second.bias, 0);
+                load<3>(second.bias, 0);
+            }
+            for (int s = 0; s < Steps; ++s) {
+                step<Count>(x + s * StepWords * 4, pitch, first.whole + s * StepWords * 64, second.whole + s * StepWords * 64);
+                for (int i = 0; i < each; ++i)
+                    waiting.some(out, y);
+            }
+            if (rest)
+                step<Count>(x + Steps * StepWords * 4, pitch, first.rest, second.rest);
+            waiting.all(out, y);
+            std::int32_t* const to = sums[tile & 1];
+            amx::store<0>(to, 64 * Count);
+            amx::store<2>(to + Rows * Count * 16, 64 * Count);
+            if (two) {
+                amx::store<1>(to + 16, 64 * Count);
+                amx::store<3>(to + 16 + Rows * Count * 16, 64 * Count);
+            }
+            waiting.sums = to;
+            waiting.done = tile * Pair;
+            waiting.end = firstPixel(tile + 1);
+        }
+        waiting.all(out, y);
+    }
+
+    // The panels of a group; `index` counts the groups of panels of all groups of channels.
+    static N2D2_INLINE void panels(const std::uint8_t* x, int y, int begin, int end, int index, unsigned char* out,
+                                   const Stored* weights, const Sum* bias) {
+        panels(x, x, y, begin, end, index, out, weights, bias);
+    }
+    static N2D2_INLINE void panels(const std::uint8_t* x, const std::uint8_t* last, int y, int begin, int end, int index,
+                                   unsigned char* out, const Stored* weights, const Sum* bias) {
+        const int group = index % Groups;
+        const int output = index / Groups * O + group * Group * 16;
+        const long before = static_cast<long>(output) * Words * 4;
+        if (group + 1 < Groups) {
+            const WeightPanels<Packing, 16 * Group, Words, 4, Im2col::K> w(weights, before);
+            tiles<Group, 16>(x, last, y, begin, end, output, out, w.first, bias);
+        } else {
+            const WeightPanels<Packing, 16 * (LastGroup - 1) + LastOutputs, Words, 4, Im2col::K> w(weights, before);
+            tiles<LastGroup, LastOutputs>(x, last, y, begin, end, output, out, w.first, bias);
+        }
+    }
+
+    // Tiles [begin, end) of a block with the groups of panels [from, to); their windows go to `buffer`, BlockBytes + 64 bytes.
+    static N2D2_INLINE void block(const unsigned char* in, unsigned char* out, int y, int begin, int end, int channels,
+                                  int from, int to, const Stored* weights, const Sum* bias, std::uint8_t* buffer) {
+        const std::uint8_t* x = buffer;
+        if (!InPlace) {
+            Im2col::im2col(in, y, firstPixel(begin), firstPixel(end), channels * C, buffer);
+        } else {
+            x = reinterpret_cast<const std::uint8_t*>(line<Input>(in, y) +
+                                                      static_cast<long>(firstPixel(begin)) * Input::Stride + channels * C);
+            if (Ragged && end == Tiles)
+                Im2col::im2col(in, y, firstPixel(end - 1), Pixels, channels * C, buffer);
+        }
+        for (int group = from; group < to; ++group)
+            panels(x, buffer, y, begin, end, channels * Groups + group, out, weights, bias);
+    }
+};
+
+}  // namespace amx
+}  // namespace n2d2
+
+#endif  // N2D2_X86_AMX_TILES_HPP

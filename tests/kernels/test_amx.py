@@ -1,0 +1,143 @@
+"""AMX: convolutions in its registers, where the machine has them or with registers in memory, bit for bit."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+from support import kernel_cases as cases
+from support import kernel_harness as harness
+from support.kernel_cases import S8, U8
+from support.kernel_overlaps import over, overlapping_cases
+from support.kernel_simd import AMX_TILES, EMULATED, FLAGS, NEEDED, SANITIZERS, dense_cases, line_cases, need_isa
+from support.kernel_sweep import need
+
+from n2d2py.arithmetic import NumType
+
+ALWAYS = "-DN2D2_AMX_ALWAYS"
+"""Layers too that are faster without."""
+
+BYTES = ((U8, U8), (S8, U8), (U8, S8), (S8, S8))
+
+
+def amx_cases(seed: int) -> list[harness.Case]:
+    """Inputs around 16, 64 and 128 to a window, outputs around 16 and 32, pixels around 16, 32 and 64, several blocks of windows, in place
+    and gathered, strides, both paddings, groups, outputs of 16 and 32 bits, with a zero point, layers over their inputs."""
+    sweep, made = cases.Sweep(seed), []
+    kinds = cycle((*BYTES, (U8, NumType(16)), (U8, NumType(8, True, zero_point=9)), (S8, NumType(32))))
+    placed = cycle(("apart", "apart", "wrapped", "strided", "apart", "ring", "columns"))
+    shapes = cycle(((4, 4), (3, 11), (8, 8), (5, 7), (1, 17), (16, 3), (13, 11), (6, 6)))
+    outputs = cycle((16, 32, 24, 7, 64, 33, 48, 80, 8))
+    for channels in (16, 32, 64, 128, 192, 8, 15, 20, 60, 63, 65, 68, 96, 127, 129, 130, 144, 256, 16, 64, 32, 128):
+        shape = next(shapes)
+        made.append(
+            sweep.conv((1, channels, *shape), next(outputs), (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1, next(kinds), next(placed))
+        )
+    for i, (kernel, stride, pads, dilation) in enumerate(cases.GEOMETRY * 2):
+        channels = (64, 3, 32, 22, 16, 128, 7)[i % 7]
+        made.append(
+            sweep.conv(
+                (1, channels, 9 + i % 3, 11 + i % 5),
+                next(outputs),
+                kernel,
+                stride,
+                pads,
+                dilation,
+                1,
+                next(kinds),
+                next(placed),
+                9 * (i % 2),
+            )
+        )
+    for groups, channels in ((2, 64), (3, 60), (2, 256)):
+        made.append(
+            sweep.conv((1, channels, 6, 7), groups * 16, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), groups, next(kinds), "apart")
+        )
+    for channels, size in ((192, (16, 30)), (64, (40, 33))):  # several blocks
+        made.append(sweep.conv((1, channels, *size), 33, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1, next(kinds), "apart", 5))
+    for i, (channels, some, kernel) in enumerate(((64, 16, 1), (16, 64, 1), (32, 48, 3), (64, 64, 3), (96, 24, 3))):
+        pads = (kernel // 2,) * 4
+        case = sweep.conv((1, channels, 12, 9), some, (kernel, kernel), (1, 1), pads, (1, 1), 1, BYTES[i % 4], "apart")
+        made += [over(case, False), over(case, True)]
+    return made
+
+
+def emulated() -> tuple[str, ...]:
+    """Flags for registers in memory beside the AVX-512 of the machine, or of SIMDe."""
+    if platform.machine() not in ("x86_64", "AMD64") or platform.system() != "Linux":
+        pytest.skip("the AMX kernels are for x86-64 and Linux")
+    known = set(Path("/proc/cpuinfo").read_text().split())
+    if NEEDED["avx512"] <= known:
+        return (ALWAYS, *AMX_TILES, *FLAGS["avx512"])
+    if not Path("/usr/include/simde/x86/avx512.h").is_file():
+        pytest.skip("SIMDe is not installed (libsimde-dev)")
+    return (ALWAYS, *AMX_TILES, *EMULATED)
+
+
+def test_some_in_registers(tmp_path):
+    need("g++")
+    harness.check_all(amx_cases(1)[::2], tmp_path, "g++", ("-O1", ALWAYS, *need_isa("amx")))
+
+
+def test_some_in_memory(tmp_path):
+    need("g++")
+    harness.check_all(amx_cases(2)[::6], tmp_path, "g++", ("-O1", *emulated()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize(
+    "flags",
+    [("-O0",), ("-O3",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
+    ids=["O0", "O3", "O3-all-loops-parallel", "sanitizers"],
+)
+def test_in_registers(tmp_path, compiler, flags):
+    need(compiler)
+    if compiler == "clang++":
+        flags = tuple(flag for flag in flags if flag != "-fopenmp")
+    harness.check_all([*amx_cases(3), *overlapping_cases(9)], tmp_path, compiler, (*flags, ALWAYS, *need_isa("amx")))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("-O1",),
+        ("-O2", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"),
+        ("-O1", "-DN2D2_SHARES_BACKWARDS", "-DN2D2_PARALLEL_WORK=0"),
+        SANITIZERS,
+    ],
+    ids=["one-thread", "all-loops-parallel", "worst-order", "sanitizers"],
+)
+def test_in_memory(tmp_path, flags):
+    """Each use of a register is checked: its shape, that it was configured, that it was released."""
+    need("g++")
+    sweep = cases.Sweep(11)
+    made = [*amx_cases(4), *dense_cases(sweep), *line_cases(sweep), *overlapping_cases(7)]
+    harness.check_all(made, tmp_path, "g++", (*flags, *emulated()))
+
+
+@pytest.mark.slow
+def test_where_the_system_refuses(tmp_path):
+    """The kernels of AVX-512, and no use of a register: it would end the program."""
+    need("g++")
+    flags = tuple("-DN2D2_EMULATED_AMX=0" if flag == "-DN2D2_EMULATED_AMX=1" else flag for flag in emulated())
+    harness.check_all(amx_cases(5)[::2], tmp_path, "g++", ("-O1", *flags))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_the_instructions_compile(tmp_path, compiler):
+    """For processors that may not be at hand."""
+    need(compiler, "objdump")
+    if platform.machine() not in ("x86_64", "AMD64") or platform.system() != "Linux":
+        pytest.skip("the AMX kernels are for x86-64 and Linux")
+    made = amx_cases(6)[::8]
+    (tmp_path / "cases.cpp").write_text("\n".join(harness.source(case, i) for i, case in enumerate(made)))
+    words = [*harness.WARNINGS, "-O3", ALWAYS, *FLAGS["amx"], f"-I{harness.ROOT / 'kernels'}"]
+    harness.command(compiler, *words, "-c", tmp_path / "cases.cpp", "-o", tmp_path / "cases.o")
+    text = subprocess.run(["objdump", "-d", tmp_path / "cases.o"], stdout=subprocess.PIPE, check=True).stdout
+    assert all(name in text for name in (b"tdpbusd", b"tileloadd", b"tilestored", b"ldtilecfg", b"tilerelease"))
