@@ -132,7 +132,7 @@ def test_where_the_system_refuses(tmp_path):
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_the_instructions_compile(tmp_path, compiler):
     """For processors that may not be at hand."""
-    need(compiler, "objdump")
+    need(compiler)
     if platform.machine() not in ("x86_64", "AMD64") or platform.system() != "Linux":
         pytest.skip("the AMX kernels are for x86-64 and Linux")
     made = amx_cases(6)[::8]

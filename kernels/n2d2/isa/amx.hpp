@@ -9,4 +9,13 @@ struct Convolution<Cfg, Native> : amx::Convolution<Cfg> {};
 }  // namespace n2d2
 #endif
 
+#if defined(N2D2_BIND_PEAK)
+#undef N2D2_BIND_PEAK
+#include "n2d2/x86/amx_peak.hpp"
+namespace n2d2 {
+template <>
+struct MultiplyPeak<Native> : amx::Peak {};
+}  // namespace n2d2
+#endif
+
 #include "n2d2/isa/avx512vnni.hpp"

@@ -56,7 +56,7 @@ struct PanelConvolution {
     }
 
     // Multiply-accumulates of a layer, or of a line of a streamed one.
-    static constexpr long Work = static_cast<long>(Cfg::Groups) * Weights * Product::Pixels / N2D2_SIMD_SPEED;
+    static constexpr long Work = static_cast<long>(Cfg::Groups) * Weights * Product::Pixels / N2D2_SIMD_SPEED / Product::Faster;
 
     // All blocks of the sequence from line y on, in any order.
     static N2D2_INLINE void blocks(const unsigned char* in, unsigned char* out, int y, const Stored* weights, const Sum* bias) {

@@ -37,6 +37,7 @@ struct PanelTiles {
                   "8-bit weights and 32-bit sums, or float");
 
     enum : int {
+        Faster = 1,  // than N2D2_SIMD_SPEED
         KH = Cfg::KernelHeight,
         KW = Cfg::KernelWidth,
         C = Im2col::C,

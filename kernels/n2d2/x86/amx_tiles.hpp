@@ -4,13 +4,12 @@
 // outputs each of as many weights, as the panels have them, four the sums, which begin as the bias. They are stored to a buffer, and
 // the epilogue of AVX-512 takes them from there while the products of the next pixels are made.
 //
-// All products of a layer have one shape, as it takes 180 cycles to change it: Rows pixels, Step inputs. What windows have beyond their
-// inputs, up to Step, meets weights of zero, from a copy of the last ones; outputs beyond the last meet zeros too. The pixels are
+// All products of a layer have one shape, as changing it takes as long as nine products: Rows pixels, up to 64 inputs. What windows have beyond
+// their inputs meets weights of zero, from a copy of the last ones; outputs beyond the last meet zeros too. The pixels are
 // cut into pairs of Rows, of which the last may have less: its windows are never read in place, others may be, as those of
 // PanelTiles, where none of their lines of 64 bytes lies in two lines of the cache, which takes five times as long.
-// Windows of several lines whose pieces are whole steps are read from copies of the input lines (panel_lines.hpp).
 //
-// Stack: the windows, up to 256 KB, the sums of two pairs, 8 KB, and the last panel, if it has not 16 outputs.
+// Stack: the windows, up to 256 KB or those of a pair, the sums of two pairs, 8 KB, and the last panel, if it has not 16 outputs.
 #ifndef N2D2_X86_AMX_TILES_HPP
 #define N2D2_X86_AMX_TILES_HPP
 
@@ -18,7 +17,7 @@
 
 #include "n2d2/output.hpp"
 #include "n2d2/packed.hpp"
-#include "n2d2/panels/panel_im2col.hpp"
+#include "n2d2/panels/panel_tiles.hpp"
 #include "n2d2/residual.hpp"
 #include "n2d2/tuning.hpp"
 #include "n2d2/x86/amx.hpp"
@@ -50,13 +49,13 @@ struct TileProduct {
     typedef typename Cfg::Output Output;
     typedef typename Cfg::Epilogue Epilogue;
     typedef typename Input::Type In;
-    typedef typename Output::Type Out;
     typedef typename Cfg::Weight Weight;
     typedef typename Cfg::Sum Sum;
     typedef PackedWeights<Cfg> Packing;
     typedef typename Packing::Stored Stored;
 
     enum : int {
+        Faster = 3,
         C = Im2col::C,
         O = static_cast<int>(Output::Channels) / Cfg::Groups,
         Words = Im2col::Words,
@@ -78,7 +77,6 @@ struct TileProduct {
         Tiles = (Pixels + Pair - 1) / Pair,
         Weights = O * Im2col::K,
         Flat = PlaneTraits<Input>::Flat,
-        FlatOut = PlaneTraits<Output>::Flat,
         Unpadded =
             Cfg::PadTop == 0 && Cfg::PadLeft == 0 && int(Output::Height) == int(Input::Height) && OW == int(Input::Width),
         Aligned = int(Input::Stride) % 64 == 0 || (int(Input::Stride) == C && 64 % C == 0),
@@ -161,19 +159,7 @@ struct TileProduct {
     };
 
     // ---- outputs ----------------------------------------------------------------------------
-    // Pixel p of the sequence, which begins at line y.
-    static N2D2_INLINE Out* pixel(unsigned char* out, int y, int p) {
-        if (FlatOut || Streamed)
-            return line<Output>(out, y) + static_cast<long>(p) * Output::Stride;
-        return line<Output>(out, y + p / OW) + p % OW * Output::Stride;
-    }
-    struct At {
-        enum : long { Step = FlatOut || Streamed ? long(Output::Stride) : 0L };
-        unsigned char* out;
-        int y;
-        int first;
-        N2D2_INLINE Out* operator()(int p) const { return pixel(out, y, first + p); }
-    };
+    typedef typename PanelTiles<Cfg, avx512::Microkernel>::At At;
 
     // Sums that wait for their epilogue: those of pixels [done, end) of the sequence, 16 * Count to a pixel.
     template <int Count, int Last>
