@@ -362,9 +362,12 @@ def test_lanes_at_their_bound(core, tmp_path):
     layers.conv((2, 2), 8, weights, kinds=(KINDS[0], FULL))
     kernels = list(layers.export(tmp_path / "export").values())
     assert all(kernels[layer].startswith(LANES) for layer in (0, 1, 5))
-    proved = f"dot products of vectors; {PIXELS}; {OUTPUTS} bytes, sums that are proved; no two weights a lane"
-    assert kernels[2] == f"{proved}: a sum may reach 2^23"
-    assert kernels[4] == f"{proved}: a weight of -128 shares its lane with a negative one"
+    proved, none = "bytes, sums that are proved", "no two weights a lane"
+    assert kernels[2] == f"dot products of vectors; {PIXELS}; {OUTPUTS} {proved}; {none}: a sum may reach 2^23"
+    assert kernels[4] == (
+        f"dot products of vectors; {OUTPUTS} {proved}; {none}: a weight of -128 shares its lane with a negative one; "
+        "no two pixels a word: two weights of -128 may leave 16 bits"
+    )
     assert "6 layers: identical" in make(tmp_path / "export", core, "test")
 
 
