@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +16,6 @@ from n2d2py.frontend.onnx.contract import OnnxNode
 from n2d2py.operators.arrays.norm.op import ArrayNorm
 from n2d2py.operators.arrays.values import Arrays
 from n2d2py.operators.normalize import SMALLEST_NORM, Normalize
-
-if TYPE_CHECKING:
-    from onnx import NodeProto
 
 _SMALL = 1e-6
 """The largest floor of a length that is taken for one against division by zero."""
@@ -39,13 +35,13 @@ def unit_length(a: Arrays) -> UnitLength | None:
     x, divisor = a.node.inputs
     below = _maker(a, divisor, "Expand")
     if below is not None:
-        divisor = below.input[0]
+        divisor = below.inputs[0]
     floor, below = 0.0, _maker(a, divisor, "Clip", "Max")
     if below is not None:
         found = _floor(a, below)
         if found is None or not 0 <= found <= _SMALL:
             return None
-        divisor, floor = next(name for name in below.input if name and name not in a.builder.constants), found
+        divisor, floor = next(name for name in below.inputs if name and name not in a.builder.constants), found
     axis = _axis_of_length(a, x, divisor)
     return None if axis is None else UnitLength(x, axis, floor)
 
@@ -67,15 +63,16 @@ def divided_by_length(a: Arrays) -> bool:
     return True
 
 
-def _maker(a: Arrays, tensor: str, *kinds: str) -> NodeProto | None:
+def _maker(a: Arrays, tensor: str, *kinds: str) -> OnnxNode | None:
     """The node that writes an ONNX tensor, where it is of one of these kinds."""
     node = next((node for node in a.builder.model.proto.graph.node if tensor in node.output), None)
-    return node if node is not None and node.op_type in kinds and node.domain in ("", "ai.onnx") else None
+    if node is None or node.op_type not in kinds or node.domain not in ("", "ai.onnx"):
+        return None
+    return OnnxNode(node, a.builder)
 
 
-def _floor(a: Arrays, node: NodeProto) -> float | None:
+def _floor(a: Arrays, one: OnnxNode) -> float | None:
     """What a Clip without upper end, or a Max of two, gives at least; None for others."""
-    one = OnnxNode(node, a.builder)
     if one.type == "Max":
         given = [index for index in range(len(one.inputs)) if one.is_constant(index)]
         if len(one.inputs) != 2 or len(given) != 1:
@@ -93,23 +90,23 @@ def _floor(a: Arrays, node: NodeProto) -> float | None:
 def _axis_of_length(a: Arrays, x: str, length: str) -> int | None:
     """The axis along which an ONNX tensor is the length of another; None where it is not."""
     node = _maker(a, length, "ReduceL2", "Sqrt")
-    if node is not None and node.op_type == "Sqrt":
-        node = _maker(a, node.input[0], "ReduceSum", "ReduceSumSquare")
-        if node is not None and node.op_type == "ReduceSum":
-            square = _maker(a, node.input[0], "Mul", "Pow")
-            if square is None or not _is_square(a, OnnxNode(square, a.builder), x):
+    if node is not None and node.type == "Sqrt":
+        node = _maker(a, node.inputs[0], "ReduceSum", "ReduceSumSquare")
+        if node is not None and node.type == "ReduceSum":
+            square = _maker(a, node.inputs[0], "Mul", "Pow")
+            if square is None or not _is_square(square, x):
                 return None
-            x = square.output[0]
-    if node is None or node.input[0] != x or not a.builder.is_tensor(x):
+            x = square.outputs[0]
+    if node is None or node.inputs[0] != x or not a.builder.is_tensor(x):
         return None
-    one, rank = OnnxNode(node, a.builder), len(a.builder.dims_of(x))
-    if not one.attribute("keepdims", 1) or (len(one.inputs) > 1 and one.has(1) and not one.is_constant(1)):
+    rank = len(a.builder.dims_of(x))
+    if not node.attribute("keepdims", 1) or (node.has(1) and not node.is_constant(1)):
         return None
-    axes = one.axes(rank)
+    axes = node.axes(rank)
     return axes[0] if axes is not None and len(axes) == 1 else None
 
 
-def _is_square(a: Arrays, node: OnnxNode, x: str) -> bool:
+def _is_square(node: OnnxNode, x: str) -> bool:
     """Whether a Mul or Pow makes the square of a tensor."""
     if node.type == "Mul":
         return node.inputs == [x, x]
