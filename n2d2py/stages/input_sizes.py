@@ -17,15 +17,9 @@ def size_inputs(model: OnnxModel, options: LoadOptions) -> None:
     Raises:
         N2D2Error: E003 a text that is no shape, E305 a shape that the file does not allow, an input that there is not.
     """
-    where, inputs = model.place(), {one.name: one for one in model.inputs}
-    chosen = _shapes(options.input_shape, [*inputs])
-    for name, sizes in chosen.items():
-        if name not in inputs:
-            raise N2D2Error(
-                "E305", f"-input-shape names '{name}', the inputs are {', '.join(inputs)}", where=where, remedy="name an input"
-            )
-        inputs[name] = inputs[name].sized(sizes, where)
-    (first, *others) = inputs.values()
+    for name, sizes in _shapes(options.input_shape, [one.name for one in model.inputs]).items():
+        model.set_sizes(name, sizes)
+    (first, *others) = model.inputs
     if not others and first.is_open and options.data is not None:
         given = given_data(options.data)
         if not given.is_folder:
@@ -33,9 +27,8 @@ def size_inputs(model: OnnxModel, options: LoadOptions) -> None:
             channels_last = first.name in nhwc_inputs(model.proto.graph)
             if len(sizes) == 3 and (options.layout == "nhwc") != channels_last:
                 sizes = (*sizes[1:], sizes[0]) if channels_last else (sizes[2], *sizes[:2])
-            inputs[first.name] = first.sized(sizes, where)
+            model.set_sizes(first.name, sizes)
             log.notice("the input '%s' is %s, as %s", first.name, "x".join(map(str, sizes)), given.name)
-    model.inputs[:] = inputs.values()
 
 
 def _shapes(text: str | None, names: list[str]) -> dict[str, tuple[int, ...]]:

@@ -16,6 +16,7 @@ from n2d2py.graph.forms import (
     Exponentials,
     Form,
     Interpolated,
+    MaskedExponentials,
     Moved,
     Normalized,
     Real,
@@ -34,7 +35,7 @@ from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
+from n2d2py.operators.arrays.norm import ArrayMaskedSoftmax, ArrayNorm, ArraySoftmax
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.arrays.reduce import ArrayCumSum, ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
@@ -105,6 +106,7 @@ OPS = [
     ArrayMap("Add", (2, 3), ((2, 3), (1, 3)), (0, 1)),
     ArrayNorm(2, 3, 1e-5),
     ArraySoftmax(2, 3, 4, True),
+    ArrayMaskedSoftmax(2, 3, 1),
     ArrayRecurrent("GRU", 2, 3, 4, True, True),
     ArrayMatMul((2, 3, 4), (2, 4, 5)),
     ArrayMatMul((2, 3, 4), (2, 4, 5), scale=0.125, views=((24, 0, 12, 4, 1), (), (30, 0, 5, 10, 1))),
@@ -175,6 +177,11 @@ FORMS = [
     (Table(np.arange(256, dtype=np.uint8)), None, (0, 255)),
     (Interpolated(np.arange(257, dtype=np.int32)), None, (0, 255)),
     (Exponentials(np.arange(256, dtype=np.int32), np.ones(1, np.int32), np.array([2**40])), None, (0, 255)),
+    (
+        MaskedExponentials(np.arange(256, dtype=np.int32), np.ones(1, np.int32), np.array([2**40]), np.array([[1], [3]], np.uint8)),
+        None,
+        (0, 255),
+    ),
     (
         Normalized(np.array([3, -5], np.int16), np.array([2**40, 7]), np.array([2**50]), np.array([12], np.int32)),
         FloatRescale(np.ones(1)),

@@ -113,6 +113,23 @@ class OnnxModel:
         """Names of the graph outputs."""
         return [value.name for value in self.proto.graph.output]
 
+    def set_sizes(self, name: str, sizes: Sequence[int]) -> None:
+        """Gives an input the sizes behind the batch that the file leaves open.
+
+        Raises:
+            N2D2Error: E305 no such input, or a shape that the file does not allow.
+        """
+        names = [one.name for one in self.inputs]
+        if name not in names:
+            raise N2D2Error(
+                "E305",
+                f"no input is called '{name}', the inputs are {', '.join(names)}",
+                where=self.place(),
+                remedy="name an input",
+            )
+        at = names.index(name)
+        self.inputs[at] = self.inputs[at].sized(sizes, self.place())
+
     def place(self, section: str | None = None) -> Location:
         """A place in this file for messages."""
         return Location(self.path, None, self.places.get(section, section) if section else section)
