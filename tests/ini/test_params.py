@@ -28,6 +28,7 @@ DEFAULTS = {
     "OpenMP": True,
     "Namespace": "",
     "WeightsFormat": "auto",
+    "WeightsFile": False,
     "PackWeights": True,
     "Winograd": True,
     "SIMD": "auto",
