@@ -161,13 +161,6 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "Of the pair only the first value is read, the minimum.",
     ),
     Equivalent(
-        "n2d2py/memory/cut.py",
-        "Cutter.cut",
-        "self._cut(max(budget, peak)) if peak > budget else least",
-        "self._cut(max(budget, peak)) if peak >= budget else least",
-        "Where the peak is the budget, the second cut is the first one again.",
-    ),
-    Equivalent(
         "n2d2py/operators/arrays/interpolate/op.py",
         "ArrayInterpolate.run",
         "inputs[0].reshape(-1, self.outer, self.size, self.inner)",
