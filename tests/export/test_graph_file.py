@@ -178,7 +178,9 @@ FORMS = [
     (Interpolated(np.arange(257, dtype=np.int32)), None, (0, 255)),
     (Exponentials(np.arange(256, dtype=np.int32), np.ones(1, np.int32), np.array([2**40])), None, (0, 255)),
     (
-        MaskedExponentials(np.arange(256, dtype=np.int32), np.ones(1, np.int32), np.array([2**40]), np.array([[1], [3]], np.uint8)),
+        MaskedExponentials(
+            np.arange(256, dtype=np.int32), np.ones(1, np.int32), np.array([2**40]), np.array([[1], [3]], np.uint8)
+        ),
         None,
         (0, 255),
     ),
