@@ -79,6 +79,13 @@ N2D2_INLINE std::int64_t wideTimes(std::int64_t a, std::int64_t b) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
 }
 
+// Element i counts where bit i % 8 of byte i / 8 is set.
+struct MaskedElements {
+    const std::uint8_t* const bits;
+    N2D2_INLINE explicit MaskedElements(const std::uint8_t* row) : bits(row) {}
+    N2D2_INLINE bool operator[](int i) const { return (bits[i >> 3] >> (i & 7)) & 1; }
+};
+
 }  // namespace n2d2
 
 #endif  // N2D2_ARRAY_HPP

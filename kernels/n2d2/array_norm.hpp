@@ -58,9 +58,9 @@ template <int Lines, int Size, int Masks, class T>
 N2D2_INLINE void arrayMaskedSoftmax(const T* in, const std::uint8_t* mask, T* out) {
     T line[Size];
     for (long k = 0; k < Lines; ++k) {
-        const std::uint8_t* const bits = mask + (k % Masks) * ((Size + 7) / 8);
-        for (long i = 0; i < Size; ++i)
-            line[i] = ((bits[i >> 3] >> (i & 7)) & 1) != 0 ? in[k * Size + i] : std::numeric_limits<T>::lowest();
+        const MaskedElements counts(mask + (k % Masks) * ((Size + 7) / 8));
+        for (int i = 0; i < Size; ++i)
+            line[i] = counts[i] ? in[k * Size + i] : std::numeric_limits<T>::lowest();
         softmaxLine<Size, 1, false>(line, out + k * Size);
     }
 }

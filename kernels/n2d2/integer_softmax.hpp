@@ -51,12 +51,6 @@ struct AllElements {
     N2D2_INLINE bool operator[](int) const { return true; }
 };
 
-struct MaskedElements {
-    const std::uint8_t* const bits;
-    N2D2_INLINE explicit MaskedElements(const std::uint8_t* row) : bits(row) {}
-    N2D2_INLINE bool operator[](int i) const { return (bits[i >> 3] >> (i & 7)) & 1; }
-};
-
 template <class Cfg>
 struct IntegerSoftmax {
     typedef typename Cfg::Input::Type In;

@@ -38,6 +38,7 @@ KERNELS = (
     TAPS,
     PIXELS,
     COLUMNS,
+    OUTPUTS,
     WINOGRAD,
     FLOATS,
     RUNS,

@@ -10,12 +10,13 @@ from n2d2py.exports.cpp.lanes import unfit
 from n2d2py.exports.cpp.layer import Layer
 from n2d2py.exports.cpp.parts import Stream
 from n2d2py.exports.cpp.variants import Selection
+from n2d2py.exports.cpp.vector_streams import word_bytes
 
 
 def output_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
     """int8 bytes for weights (O, taps): biases, twice the multipliers, the weights of all outputs for each tap."""
-    words = np.stack([bias, 2 * np.broadcast_to(multipliers, len(weights))]) & 0xFFFFFFFF
-    return np.concatenate([words.reshape(-1).astype("<u4").view(np.int8), weights.T.astype(np.int8).reshape(-1)])
+    words = np.stack([bias, 2 * np.broadcast_to(multipliers, len(weights))])
+    return np.concatenate([word_bytes(words.reshape(-1)), weights.T.astype(np.int8).reshape(-1)])
 
 
 def outputs(layer: Layer, selection: Selection, weights: np.ndarray, groups: int = 1) -> Selection:

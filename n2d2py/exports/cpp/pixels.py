@@ -16,7 +16,7 @@ from n2d2py.exports.cpp.lanes import unfit
 from n2d2py.exports.cpp.layer import Layer
 from n2d2py.exports.cpp.parts import Stream
 from n2d2py.exports.cpp.variants import Selection
-from n2d2py.exports.cpp.vector_streams import signed_bias
+from n2d2py.exports.cpp.vector_streams import signed_bias, word_bytes
 
 _OUTPUTS = 2
 _LIMIT = 255
@@ -63,16 +63,15 @@ def pixel_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray,
     each = _FLAGS_TAPS // taps  # groups of a word of flags, its highest bit first
     parts = []
     for block, flags in enumerate(divided):
-        parts.append(_bytes(begin[block]))
+        parts.append(word_bytes(begin[block]))
         for at in range(0, len(flags), each):
             bits = sum(1 << (31 - i) for i, one in enumerate(flags[at : at + each]) if one)
-            parts += [_bytes(np.array([bits])), rows[block, :, at * taps : (at + each) * taps].T.astype(np.int8).reshape(-1)]
-        parts.append(_bytes(factors[block]))
+            parts += [
+                word_bytes(np.array([bits])),
+                rows[block, :, at * taps : (at + each) * taps].T.astype(np.int8).reshape(-1),
+            ]
+        parts.append(word_bytes(factors[block]))
     return np.concatenate(parts)
-
-
-def _bytes(words: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(words & 0xFFFFFFFF).astype("<u4").view(np.int8)
 
 
 def pixels(layer: Layer, selection: Selection, weights: np.ndarray, groups: int = 1) -> Selection:
@@ -115,4 +114,4 @@ def column_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray
     words = np.stack([bias, 2 * np.broadcast_to(multipliers, len(weights))], axis=1)
     filled = np.zeros((len(weights), 12), np.int8)
     filled[:, :9] = weights
-    return np.concatenate([_bytes(words).reshape(len(weights), 8), filled], axis=1).reshape(-1)
+    return np.concatenate([word_bytes(words).reshape(len(weights), 8), filled], axis=1).reshape(-1)

@@ -22,11 +22,14 @@ _TAPS = (2, 1, 0, 5, 4, 3, 8, 7, 6)
 """The order of the taps of 3 x 3: each line from the right, so that the last load of a line moves its pointer."""
 
 
+def word_bytes(words: np.ndarray) -> np.ndarray:
+    """The bytes of words of 32 bits, int8, four along the last axis for each."""
+    return np.ascontiguousarray(words & 0xFFFFFFFF).astype("<u4").view(np.int8)
+
+
 def _words(*parts: np.ndarray) -> np.ndarray:
     """Parts with the same first axis, int8 or words of 32 bits, joined to bytes."""
-    rows = [
-        part if part.dtype == np.int8 else np.ascontiguousarray(part & 0xFFFFFFFF).astype("<u4").view(np.int8) for part in parts
-    ]
+    rows = [part if part.dtype == np.int8 else word_bytes(part) for part in parts]
     return np.concatenate([row.reshape(len(row), -1) for row in rows], axis=1).reshape(-1)
 
 
