@@ -140,15 +140,16 @@ def test_from_the_drawing_to_the_table_and_back(page):
     page.find("input[data-table]").send_keys("fc2")
     page.find("#node-2").click()
     row = page.find("#layer-2")
+    page.until(lambda: chosen(page))
     assert row.is_displayed() and in_view(page, row)  # the search that hid it is cleared
     assert chosen(page) == ["buffer-2", "layer-2", "node-2"]
     assert page.run("return document.activeElement.textContent") == "conv2"
     detail = page.find("#detail").text
     assert "conv2" in detail and "240,000" in detail and "5x5" in detail
     page.press("\ue007")  # the name of the layer leads back to its box
-    assert in_view(page, page.find("#node-2 .box")) and page.run("return location.hash") == "#node-2"
+    page.until(lambda: page.run("return location.hash") == "#node-2" and in_view(page, page.find("#node-2 .box")))
     page.driver.back()
-    assert page.run("return location.hash") == "#layer-2" and in_view(page, row)
+    page.until(lambda: page.run("return location.hash") == "#layer-2" and in_view(page, row))
     page.press("\ue00c")
     assert chosen(page) == [] and not page.find("#detail").is_displayed()
 
@@ -156,6 +157,7 @@ def test_from_the_drawing_to_the_table_and_back(page):
 def test_from_the_memory_map_to_the_table(page):
     page.run("document.getElementById('buffer-0').focus()")
     page.press("\ue007")
+    page.until(lambda: chosen(page))
     assert in_view(page, page.find("#layer-0")) and chosen(page) == ["buffer-0", "layer-0", "node-0"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,12 @@ class Browser:
     def run(self, script: str, *values: Any) -> Any:
         """The value of a JavaScript function body in the page."""
         return self.driver.execute_script(script, *values)
+
+    def until(self, condition: Callable[[], object]) -> None:
+        """Waits until the page says so: what follows a link, the history or a key is drawn later than its cause."""
+        from selenium.webdriver.support.wait import WebDriverWait
+
+        WebDriverWait(self.driver, 30, poll_frequency=0.05).until(lambda _: condition())
 
     def press(self, *keys: str) -> None:
         """Keys for the element that has the focus."""
