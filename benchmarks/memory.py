@@ -1,11 +1,12 @@
 """Static memory of known networks, planned and compiled, beside what other planners need, as Markdown tables.
 
-    python benchmarks/memory.py [-strategies | -depth | -strips | -compiled] [-rounds N] [-threads N] [NAME ...]
+    python benchmarks/memory.py [-strategies | -depth | -strips | -channels | -compiled] [-rounds N] [-threads N] [NAME ...]
 
 The networks are the int8 graphs of `tests/support/memory_networks.py`; NAME chooses those whose name contains it. Every plan is
 proved. Without an option: the table of the modes beside TFLite Micro's greedy planner and N2D2's default, with the seconds
 of planning. -strategies: every strategy. -depth: seconds of planning of chains of inverted residuals, up to 2,000
-layers. -strips: line by line with the input outside of the arena, and in strips. -compiled: exports of these networks with random weights (of the ONNX files in
+layers. -strips: line by line with the input outside of the arena, and in strips. -channels: what pairs of fully
+connected layers would need whose tensor between them is made and read in slices of channels. -compiled: exports of these networks with random weights (of the ONNX files in
 N2D2_MODELS and of models/*.ini where they have the same graph), whose layers are compared bit for bit with the integers of
 Python; the arena is that of the linker's table, times are ratios to MemoryMode=Speed of the same network, medians over the
 rounds, in which the modes take turns.
@@ -67,6 +68,13 @@ STRIPPED = {
     "MobileNetV1 1.0 224": lambda: networks.mobilenet_v1(1.0, 224),
     "ResNet-18 224": networks.resnet18,
     "MCUNet 320 KB 176": networks.mcunet_320k,
+}
+CONNECTED = {
+    "AD autoencoder": networks.autoencoder,
+    "784-512-512-10": lambda: connected(784, 512, 512, 10),
+    "784-256-128-10": lambda: connected(784, 256, 128, 10),
+    "128-1024-128": lambda: connected(128, 1024, 128),
+    "64-1024-16": lambda: connected(64, 1024, 16),
 }
 STRIP_EXTRA = (3, 6, 20, 40)
 """Per cent of the multiply-accumulates that may be done twice."""
@@ -219,6 +227,34 @@ def in_strips() -> None:
         _row(name, *texts, f"{time.process_time() - start:.1f}")
 
 
+def connected(*channels: int) -> MemoryProblem:
+    """A chain of fully connected layers."""
+    net = networks.Net(1, 1, channels[0])
+    x = net.input
+    for count in channels[1:]:
+        x = net.fc(x, count)
+    return net.done()
+
+
+def in_channels() -> None:
+    """Prints the table of pairs in slices of channels. Of a pair x -> y -> z a slice of one channel of y is in memory, and the sums of z
+    with 4 bytes each, since a sum goes on from slice to slice. The bound is the least over all choices of pairs, with nothing beside
+    these tensors: an arena with slices is not smaller.
+    """
+    print("Bytes of the arena, and the least that pairs in slices of channels could need.\n")
+    _header(["network", "Minimum", "bound with slices", "layers of the bound"])
+    for name, problem in CONNECTED.items():
+        made = problem()
+        sizes = [made.tensors[tensor].bytes for tensor in (made.inputs[0], *(op.output for op in made.ops))]
+        best = [(0, ())] + [(sizes[0] + sizes[1], (1,))] * (len(sizes) > 1)
+        for end in range(2, len(sizes)):
+            alone = max(best[end - 1][0], sizes[end - 1] + sizes[end]), (*best[end - 1][1], 1)
+            pair = max(best[end - 2][0], sizes[end - 2] + 1 + 4 * sizes[end]), (*best[end - 2][1], 2)
+            best.append(min(alone, pair, key=lambda found: found[0]))
+        arena = plan_mode(made, Settings(buffer_alignment=1), "Minimum").arena_bytes
+        _row(name, f"{arena:,}", f"{best[-1][0]:,}", " ".join(map(str, best[-1][1])))
+
+
 def compiled(chosen: list[str], rounds: int, threads: int) -> None:
     """Prints the table of compiled exports."""
     from memory_exports import MODES as COMPILED
@@ -273,6 +309,7 @@ def main() -> None:
     parser.add_argument("-strategies", action="store_true")
     parser.add_argument("-depth", action="store_true")
     parser.add_argument("-strips", action="store_true")
+    parser.add_argument("-channels", action="store_true")
     parser.add_argument("-compiled", action="store_true")
     parser.add_argument("-rounds", type=int, default=11)
     parser.add_argument("-threads", type=int, default=1)
@@ -282,6 +319,8 @@ def main() -> None:
         compiled(chosen, arguments.rounds, arguments.threads)
     elif arguments.strips:
         in_strips()
+    elif arguments.channels:
+        in_channels()
     elif arguments.depth:
         deeper_and_deeper()
     elif arguments.strategies:

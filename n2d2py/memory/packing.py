@@ -65,6 +65,17 @@ class Closed(NamedTuple):
     behind: Range
 
 
+class Move(NamedTuple):
+    """An order and directions that differ from others by little. The first `kept` blocks are placed as there; so is every block but those
+    in `touched` and, block for block, the neighbours of one that is placed elsewhere.
+    """
+
+    order: list[int]
+    backwards: list[bool]
+    kept: int
+    touched: set[int]
+
+
 @dataclass(frozen=True)
 class Placement:
     """The address of every block, the direction of every operator (True: backwards), the arena."""
@@ -216,63 +227,71 @@ class Packing:
             saved[next(iter(written.values())).birth] = min(sum(block.size for block in written.values()), best)
         return max((size - saved.get(clock, 0) for clock, size in enumerate(self._live, -1)), default=0)
 
-    def moved(
-        self, order: list[int], backwards: list[bool], block: int, rng: Random, turning: float
-    ) -> tuple[list[int], list[bool], int]:
-        """Copies with one random move: with the probability `turning` an operator between `block` and a neighbour turns round, else
-        the block is placed elsewhere, mostly earlier. And how many blocks first fit places where it did before, at least.
+    def moved(self, order: list[int], backwards: list[bool], block: int, rng: Random, turning: float) -> Move:
+        """One random move: with the probability `turning` an operator between `block` and a neighbour turns round, else the block is
+        placed elsewhere, mostly earlier.
         """
         order, backwards = list(order), list(backwards)
         pairs = [pair for pair in self.neighbours[block].values() if pair is not None]
         if pairs and rng.random() < turning:
             at = rng.choice(pairs).op
             backwards[at] = not backwards[at]
-            return order, backwards, min(max(order.index(p.source), order.index(p.output)) for p in self._pairs_of[at])
+            kept = min(max(order.index(p.source), order.index(p.output)) for p in self._pairs_of[at])
+            return Move(order, backwards, kept, {i for p in self._pairs_of[at] for i in (p.source, p.output)})
         source = order.index(block)
         target = rng.randrange(source + 1) if rng.random() < 0.7 else rng.randrange(len(order))
         order.insert(target, order.pop(source))
-        return order, backwards, min(source, target)
+        return Move(order, backwards, min(source, target), {block, *self.neighbours[block]})
 
     def first_fit(self, order: list[int], backwards: list[bool]) -> Placement:
         """Places the blocks in `order`, the operators running in the given directions."""
-        found = self.refit(order, backwards)
-        assert found is not None
-        return found
+        offsets, top = [-1] * len(self.blocks), 0
+        for i in order:
+            offsets[i] = self._lowest(i, offsets, backwards)
+            top = max(top, offsets[i] + self.blocks[i].size)
+        return Placement(tuple(offsets), tuple(backwards), top)
 
-    def refit(
-        self, order: list[int], backwards: list[bool], before: Placement | None = None, kept: int = 0, most: int | None = None
-    ) -> Placement | None:
-        """As `first_fit`, where the first `kept` blocks lie as in `before`; None where the arena exceeds `most` bytes."""
+    def refit(self, move: Move, before: Placement, most: int) -> Placement | None:
+        """As `first_fit`, from the placement before the move; None where the arena exceeds `most` bytes."""
         offsets, top, blocks = [-1] * len(self.blocks), 0, self.blocks
-        if before is not None:
-            for i in order[:kept]:
-                offsets[i] = before.offsets[i]
-                top = max(top, offsets[i] + blocks[i].size)
-        for i in order[kept:] if kept else order:
-            closed = []
-            for j, low, high in self._apart[i]:
-                at = offsets[j]
-                if at >= 0:
-                    closed.append((at + low, at + high))
-            for j, op, ahead, behind in self._near[i]:
-                at = offsets[j]
-                if at >= 0:
-                    low, high = behind if backwards[op] else ahead
-                    if low < high:
-                        closed.append((at + low, at + high))
-            closed.sort()
-            at = 0
-            for low, high in closed:
-                if low >= at:
-                    break
-                if at < high:
-                    at = high
+        old, order, touched = before.offsets, move.order, set(move.touched)
+        for i in order[: move.kept]:
+            offsets[i] = old[i]
+            top = max(top, old[i] + blocks[i].size)
+        for i in order[move.kept :]:
+            at = old[i]
+            if i in touched:
+                at = self._lowest(i, offsets, move.backwards)
+                if at != old[i]:
+                    touched.update(self.neighbours[i])
             offsets[i] = at
             if at + blocks[i].size > top:
                 top = at + blocks[i].size
-                if most is not None and top > most:
+                if top > most:
                     return None
-        return Placement(tuple(offsets), tuple(backwards), top)
+        return Placement(tuple(offsets), tuple(move.backwards), top)
+
+    def _lowest(self, i: int, offsets: list[int], backwards: list[bool]) -> int:
+        """The lowest address that the neighbours of block `i` leave it that have one (-1: none)."""
+        closed = []
+        for j, low, high in self._apart[i]:
+            at = offsets[j]
+            if at >= 0:
+                closed.append((at + low, at + high))
+        for j, op, ahead, behind in self._near[i]:
+            at = offsets[j]
+            if at >= 0:
+                low, high = behind if backwards[op] else ahead
+                if low < high:
+                    closed.append((at + low, at + high))
+        closed.sort()
+        at = 0
+        for low, high in closed:
+            if low >= at:
+                break
+            if at < high:
+                at = high
+        return at
 
     def plan(self, strategy: str, placement: Placement) -> MemoryPlan:
         """The plan of a placement; an operator runs backwards only where that is needed."""

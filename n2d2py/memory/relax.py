@@ -221,10 +221,10 @@ class _State:
 
     def move(self, rng: random.Random) -> None:
         """Places a block earlier that overlaps, or lies beside one that does, or turns its operator; keeps what is not worse."""
-        order, backwards, kept = self.fitter.packing.moved(self.order, self.backwards, self._critical(rng), rng, 0.3)
-        found = self.fitter.fit(order, backwards, self.found, kept)
+        move = self.fitter.packing.moved(self.order, self.backwards, self._critical(rng), rng, 0.3)
+        found = self.fitter.fit(move.order, move.backwards, self.found, move.kept)
         if found is not None:
-            self.order, self.backwards, self.found = order, backwards, found
+            self.order, self.backwards, self.found = move.order, move.backwards, found
 
     def _critical(self, rng: random.Random) -> int:
         packing, sizes, found = self.fitter.packing, self.fitter.sizes, self.found

@@ -133,10 +133,10 @@ class _State:
     def move(self, rng: random.Random) -> None:
         """Makes one move, unless it is worse."""
         block = self._critical(rng) if rng.random() < 0.67 else rng.randrange(len(self.order))
-        order, backwards, kept = self.packing.moved(self.order, self.backwards, block, rng, 0.4)
-        found = self.packing.refit(order, backwards, self.current, kept, self.current.bytes)
+        move = self.packing.moved(self.order, self.backwards, block, rng, 0.4)
+        found = self.packing.refit(move, self.current, self.current.bytes)
         if found is not None:
-            self.order, self.backwards, self.current = order, backwards, found
+            self.order, self.backwards, self.current = move.order, move.backwards, found
 
     def _critical(self, rng: random.Random) -> int:
         """A block that ends at the top of the arena, or a neighbour of one."""

@@ -25,7 +25,7 @@ from n2d2py.memory.sums import residual_sums
 from n2d2py.passes.integer.residual_add import addable, fuse_residual_adds
 from n2d2py.stages.packed_activations import planned_packed, tell_packing
 from n2d2py.stages.planned import GivingScratch, PlannedNetwork
-from n2d2py.stages.strips import planned_strips
+from n2d2py.stages.strips import naming_strips, planned_strips
 
 WITH_SUMS = ("OptimizeOverlap", "OptimizeReorder", "OptimizeOptimal")
 """Strategies that can lay a sum over its operand without a layer of its own."""
@@ -92,7 +92,9 @@ def _smallest(graph: QuantGraph, params: Params, adds_residuals: bool, placed: G
         found = planned_packed(graph, found.plan if found else None, planning, params["MemoryBudget"], smallest) or found
     if found is not None:
         return found
-    raise refused or InternalError("a network without a plan")
+    if refused is None:
+        raise InternalError("a network without a plan")
+    raise naming_strips(refused, graph, params, settings_by_params(params))
 
 
 def _planned(graph: QuantGraph, params: Params, adds_residuals: bool) -> PlannedNetwork:

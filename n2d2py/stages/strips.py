@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import ceil
 
+from n2d2py.errors import N2D2Error
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
 from n2d2py.memory.from_graph import memory_problem, with_columns
@@ -114,3 +116,18 @@ def planned_strips(
         return best.network if best is not None and (best.fits or not inside) else None
     best = trials.least()
     return best.network if best is not None and (full is None or best.bytes < full.plan.arena_bytes) else None
+
+
+def naming_strips(refused: N2D2Error, graph: QuantGraph, params: Params, settings: Settings) -> N2D2Error:
+    """The refusal of a budget (E607), with the least MaxExtraMacs whose strips meet it, if there is one."""
+    if not runs_by_lines(params.as_dict()):
+        return refused
+    budget = params["MemoryBudget"]
+    trials = _Trials(graph, params.over({"MaxExtraMacs": 100.0}), settings, lambda network: (network, True))
+    for point in trials.points():
+        trial = trials.make(point, budget)
+        if trial is not None and trial.fits:
+            most = ceil(1000 * point.twice / trials.search.work) / 10
+            remedy = f"use MaxExtraMacs={most:g}, whose strips need {trial.bytes:,} bytes; or {refused.remedy}"
+            return N2D2Error(refused.code, refused.what, where=refused.where, remedy=remedy)
+    return refused

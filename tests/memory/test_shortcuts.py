@@ -34,13 +34,13 @@ def test_first_fit_goes_on_as_it_would_from_the_start(seed):
     order, backwards = list(range(len(packing.blocks))), [False] * len(packing.ops)
     placement, refused = packing.first_fit(order, backwards), 0
     for _ in range(80):
-        other, ways, kept = packing.moved(order, backwards, rng.randrange(len(order)), rng, 0.4)
-        expected = packing.first_fit(other, ways)
-        found = packing.refit(other, ways, placement, kept, placement.bytes)
+        move = packing.moved(order, backwards, rng.randrange(len(order)), rng, 0.4)
+        expected = packing.first_fit(move.order, move.backwards)
+        found = packing.refit(move, placement, placement.bytes)
         assert found == (expected if expected.bytes <= placement.bytes else None)
         refused += found is None
         if found is not None or rng.random() < 0.3:
-            order, backwards, placement = other, ways, expected
+            order, backwards, placement = move.order, move.backwards, expected
     assert len(order) < 6 or refused
 
 
@@ -52,12 +52,13 @@ def test_relaxed_placements_go_on_as_they_would_from_the_start(seed):
     fit = fitter.fit(order, backwards)
     assert fit is not None
     for _ in range(60):
-        other, ways, kept = packing.moved(order, backwards, rng.randrange(len(order)), rng, 0.3)
-        expected, found = fitter.fit(other, ways), fitter.fit(other, ways, fit, kept)
+        move = packing.moved(order, backwards, rng.randrange(len(order)), rng, 0.3)
+        expected = fitter.fit(move.order, move.backwards)
+        found = fitter.fit(move.order, move.backwards, fit, move.kept)
         assert expected is not None
         assert found == (expected if expected.score <= fit.score else None)
         if found is not None or rng.random() < 0.3:
-            order, backwards, fit = other, ways, expected
+            order, backwards, fit = move.order, move.backwards, expected
 
 
 def _best(cutter: Cutter, budget: int) -> tuple[int, int]:

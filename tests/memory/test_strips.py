@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -284,3 +285,33 @@ def test_the_memory_report_shows_what_strips_save(capsys):
     begin = next(i for i, line in enumerate(lines) if line.startswith("MaxExtraMacs: bytes"))
     sizes = [int(line.split()[0].replace(",", "")) for line in lines[begin + 1 :] if line.strip()]
     assert len(sizes) >= 2 and sizes == sorted(sizes, reverse=True)
+
+
+def test_a_budget_that_strips_would_meet_is_refused_with_the_strips(tmp_path, capsys):
+    (tmp_path / "params.ini").write_text(_SMALL.format(mode="Small", most=0) + "MemoryBudget = 1\n")
+    network = str(__file__).replace("test_strips.py", "strips.ini")
+    words = [
+        network,
+        "-seed",
+        "1",
+        "-w",
+        "/dev/null",
+        "-export",
+        "CPP",
+        "-calib",
+        "2",
+        "-o",
+        str(tmp_path),
+        "-export-parameters",
+    ]
+    assert main([*words, str(tmp_path / "params.ini")]) == 1
+    refused = capsys.readouterr().err
+    assert "N2D2-E607" in refused and "MaxExtraMacs" not in refused
+    whole = int(re.search(r"it needs ([\d,]+) bytes", refused)[1].replace(",", ""))
+    (tmp_path / "params.ini").write_text(_SMALL.format(mode="Small", most=0) + f"MemoryBudget = {whole - 1}\n")
+    assert main([*words, str(tmp_path / "params.ini")]) == 1
+    told = re.search(r"use MaxExtraMacs=([\d.]+), whose strips need ([\d,]+) bytes", capsys.readouterr().err)
+    (tmp_path / "params.ini").write_text(_SMALL.format(mode="Small", most=told[1]) + f"MemoryBudget = {whole - 1}\n")
+    assert main([*words, str(tmp_path / "params.ini")]) == 0
+    found = memory_map(tmp_path / "export_CPP_int8")
+    assert found["arena_size"] <= whole - 1 and found["options"]["ExtraMacs"] <= float(told[1])
