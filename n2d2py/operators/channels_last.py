@@ -53,7 +53,7 @@ class FromChannelsLast(Op):
 @register
 @dataclass(frozen=True)
 class ToChannelsLast(Op):
-    """The image (N, C, H, W) as (N, H * W * C), pixel by pixel."""
+    """The image (N, C, H, W), or the line (N, C, W), as (N, H * W * C), pixel by pixel."""
 
     kind: ClassVar[str] = "ToChannelsLast"
     moves_values: ClassVar[bool] = True
@@ -62,7 +62,7 @@ class ToChannelsLast(Op):
         return [(inputs[0][0], int(np.prod(inputs[0][1:])))]
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        return [np.ascontiguousarray(inputs[0].transpose(0, 2, 3, 1)).reshape(len(inputs[0]), -1)]
+        return [np.ascontiguousarray(np.moveaxis(inputs[0], 1, -1)).reshape(len(inputs[0]), -1)]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         return self.run(inputs, node)
@@ -77,7 +77,7 @@ def _from_rows(writer: OnnxWriter, node: Node, output: str) -> None:
 
 @onnx_emitter("ToChannelsLast")
 def _to_rows(writer: OnnxWriter, node: Node, output: str) -> None:
-    rows = writer.emit("Transpose", node.inputs, perm=[0, 2, 3, 1])
+    rows = writer.emit("Transpose", node.inputs, perm=[0, *range(2, len(writer.graph.shape(node.inputs[0]))), 1])
     writer.emit("Reshape", [rows, writer.constant([0, -1])], output)
 
 

@@ -32,7 +32,7 @@ def test_a_missing_file_is_named(tmp_path):
 @needs_tools
 @pytest.mark.slow
 def test_the_table_of_two_files_and_a_budget_that_cannot_be_met(tmp_path):
-    files = {"balanced": "MemoryMode=Balanced\n", "small": "MemoryMode=Small\n", "tiny": "MemoryBudget=10\n"}
+    files = {"speed": "MemoryMode=Speed\n", "small": "MemoryMode=Small\n", "tiny": "MemoryBudget=10\n"}
     for name, text in files.items():
         (tmp_path / f"{name}.ini").write_text(text)
     done = run(
@@ -48,8 +48,8 @@ def test_the_table_of_two_files_and_a_budget_that_cannot_be_met(tmp_path):
     assert done.returncode == 1
     rows = list(csv.DictReader((tmp_path / "out" / "tune_params.csv").open()))
     assert [(row["network"], row["params"]) for row in rows] == [("LeNet_mapping", name) for name in files]
-    balanced, small, tiny = rows
-    assert int(small["arena"]) < int(balanced["arena"]) and float(balanced["ratio"]) == 1.0 and float(small["ms"]) > 0
-    assert all(int(row[key]) > 100 for row in (balanced, small) for key in ("stack", "constants", "code"))
+    fast, small, tiny = rows
+    assert int(small["arena"]) < int(fast["arena"]) and float(fast["ratio"]) == 1.0 and float(small["ms"]) > 0
+    assert all(int(row[key]) > 100 for row in (fast, small) for key in ("stack", "constants", "code"))
     assert tiny["arena"] == "" and "E607" in tiny["note"]
-    assert f"{int(balanced['arena']):,}" in done.stdout and "E607" in done.stdout
+    assert f"{int(fast['arena']):,}" in done.stdout and "E607" in done.stdout

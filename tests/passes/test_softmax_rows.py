@@ -34,6 +34,13 @@ def test_channels_of_an_image(build, run, kinds, group, rows, size):
     assert float_layers(after) == set()
 
 
+@pytest.mark.parametrize("group, rows, size", [(0, 5, 8), (4, 10, 4)])
+def test_channels_of_a_line(build, run, kinds, group, rows, size):
+    after, _ = run(network(build(8, 5), Softmax(group)), SoftmaxRows())
+    assert kinds(after)[:2] == [("s_rows", "ToChannelsLast"), ("s_shares", "ArraySoftmax")]
+    assert after.node("s_shares").op == ArraySoftmax(rows, size, 1) and float_layers(after) == set()
+
+
 def test_a_vector(build, run, kinds):
     after, _ = run(network(build(6), Softmax(3)), SoftmaxRows())
     assert kinds(after) == [("s", "ArraySoftmax"), ("last", "Activation")] and after.node("s").op == ArraySoftmax(2, 3, 1)
