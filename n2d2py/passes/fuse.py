@@ -17,6 +17,7 @@ from n2d2py.passes.fuse_gate import FuseGate
 from n2d2py.passes.fuse_norm import FuseNorm
 from n2d2py.passes.fuse_padding import FusePadding
 from n2d2py.passes.gains import GainsOfChannels, GainsOfRows, RemoveGain, WeighSums
+from n2d2py.passes.left_matmul import LeftMatMul
 from n2d2py.passes.lift_channels import LiftChannels, MergeTake
 from n2d2py.passes.masked_softmax import MaskedSoftmax, RemoveNanGuard
 from n2d2py.passes.matmul_to_conv import MatMulToConv
@@ -65,6 +66,7 @@ def passes(*, integer: bool, rows: bool = True) -> list[Pass]:
             RemoveNanGuard(),
             MaskedSoftmax(),
             FuseGate(),
+            LeftMatMul(),
             MatMulToConv(),
             ProductOperand(),
             ProductResult(),

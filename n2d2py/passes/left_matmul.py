@@ -1,0 +1,77 @@
+"""A product with a constant matrix on the left is one with its transpose on the right, between transpositions.
+
+    ArrayMatMul(W, x) of W (M, K) and x (..., K, N)   =>  (ArrayMatMul(x transposed, W transposed)) transposed
+
+The neighbours of a graph network's nodes are such a matrix, and the layers that mix the tokens of an MLP-Mixer, or resample a line. The
+product is then a convolution of 1x1 (`matmul_to_conv.py`).
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.operators.arrays.matmul import ArrayMatMul
+from n2d2py.operators.base import Op
+from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
+from n2d2py.operators.quantize import Quantize
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.transpose import Transpose
+from n2d2py.passes.base import Match, Pass
+
+_TURNED = (0, 3, 2, 1)
+"""Channels and columns change places."""
+
+
+class LeftMatMul(Pass):
+    """ArrayMatMul with a constant left matrix => with a constant right one; not in networks that come quantized."""
+
+    name = "left-matmul"
+    summary = "matrix products with constant left matrices turned into ones with constant right ones"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        op = node.op
+        if not isinstance(op, ArrayMatMul) or op.slots != (-1, 0) or op.result or node.activation is not None:
+            return None
+        if graph.kind(node.output) or any(isinstance(other.op, Quantize) for other in graph.nodes):
+            return Match.no("it computes in integers of the file")
+        if prod(op.left[:-2]) != 1:
+            return Match.no("it has a matrix for each of several products")
+        products, columns = prod(op.right[:-2]), op.right[-1]
+        return Match((products, columns)) if products * columns > 1 else Match.no("it has a single column")
+
+    def rewrite(self, graph: Graph, node: Node, found: tuple[int, int]) -> str:
+        products, columns = found
+        op, (source,), output = node.op, node.inputs, node.output
+        assert isinstance(op, ArrayMatMul)
+        outputs, depth = op.left[-2:]
+        weights = node.params["operand0"].reshape(outputs, depth)
+        at, product, view = graph.nodes.index(node), graph.fresh_name(f"{output}_product"), graph.fresh_name(f"{output}_view")
+        turned = _turned(graph, node, at, source, columns, (columns, products, depth), f"{output}_operand")
+        graph.tensors[product] = Tensor(product, (1, products * columns * outputs))
+        node.op = ArrayMatMul((products * columns, depth), (depth, outputs), (0, -1))
+        node.params = {"operand1": np.ascontiguousarray(weights.T)}
+        node.inputs, node.outputs = [turned], [product]
+        at = graph.nodes.index(node) + 1
+        line = _turned(graph, node, at, product, outputs, (outputs, products, columns), product, rows=False)
+        graph.nodes.insert(at + 3, Node(view, ToChannelsLast(), [line], [output], location=node.location, helper=True))
+        return f"its matrix of {outputs} x {depth} multiplies from the right"
+
+
+def _turned(
+    graph: Graph, node: Node, at: int, source: str, channels: int, shape: tuple[int, int, int], stem: str, rows: bool = True
+) -> str:
+    """Rows of `channels` elements as an image of `shape` whose channels and columns are exchanged; `rows`: as rows again."""
+    ops: list[tuple[str, Op]] = [
+        ("image", FromChannelsLast(channels)),
+        ("lines", Reshape(shape)),
+        ("turned", Transpose(_TURNED)),
+        *([("rows", ToChannelsLast())] if rows else []),
+    ]
+    for step, (label, op) in enumerate(ops):
+        made = graph.fresh_name(f"{stem}_{label}")
+        graph.add(Node(made, op, [source], [made], location=node.location, helper=True), at=at + step)
+        source = made
+    return source

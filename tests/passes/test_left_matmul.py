@@ -1,0 +1,55 @@
+"""A constant matrix on the left of a product becomes one on the right, and so a convolution, which has integers."""
+
+from __future__ import annotations
+
+import pytest
+
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.arrays.matmul import ArrayMatMul
+from n2d2py.operators.functions import Clip
+from n2d2py.passes.left_matmul import LeftMatMul
+from n2d2py.quant.float_fallback import float_layers
+
+
+def network(b, left, right):
+    b.layer("p", ArrayMatMul(left, right, (-1, 0)), params={"operand0": b.array(*left)})
+    b.layer("last", Activation(Clip(0.125)), "p")
+    return b.done("last")
+
+
+@pytest.mark.parametrize(
+    "left, right",
+    [((5, 7), (7, 3)), ((1, 7), (7, 3)), ((5, 1), (1, 3)), ((1, 5, 7), (4, 7, 3)), ((1, 1, 5, 7), (2, 2, 7, 1)), ((5, 5), (5, 5))],
+)
+def test_it_computes_the_same_as_a_convolution(build, run, run_all, kinds, left, right):
+    size = 1
+    for dim in right:
+        size *= dim
+    graph = network(build(size), left, right)
+    after, report = run(graph, LeftMatMul())
+    assert not report.refused
+    assert kinds(after) == [
+        ("p_operand_image", "FromChannelsLast"),
+        ("p_operand_lines", "Reshape"),
+        ("p_operand_turned", "Transpose"),
+        ("p_operand_rows", "ToChannelsLast"),
+        ("p", "ArrayMatMul"),
+        ("p_product_image", "FromChannelsLast"),
+        ("p_product_lines", "Reshape"),
+        ("p_product_turned", "Transpose"),
+        ("p_view", "ToChannelsLast"),
+        ("last", "Activation"),
+    ]
+    fused, _ = run_all(graph, integer=True)
+    assert fused.node("p").op.kind == "Conv" and float_layers(fused) == set()
+
+
+@pytest.mark.parametrize(
+    "left, right, why",
+    [((4, 5, 7), (4, 7, 3), "it has a matrix for each of several products"), ((5, 7), (7, 1), "it has a single column")],
+)
+def test_others_stay(build, run, reason, left, right, why):
+    size = 1
+    for dim in right:
+        size *= dim
+    assert reason(run(network(build(size), left, right), LeftMatMul())[1]) == f"p: {why}"
