@@ -28,6 +28,7 @@ from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize, MergeQuan
 from n2d2py.passes.remove_identity import RemoveIdentity
 from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
 from n2d2py.passes.softmax_rows import NormalizeRows, SoftmaxRows
+from n2d2py.passes.softplus_tail import RemoveSoftplusTail
 from n2d2py.passes.spelled_norm import SpelledNorm
 
 _ROUNDS = 20
@@ -64,6 +65,7 @@ def passes(*, integer: bool, rows: bool = True) -> list[Pass]:
     if integer:
         order += [
             RemoveNanGuard(),
+            RemoveSoftplusTail(),
             MaskedSoftmax(),
             FuseGate(),
             LeftMatMul(),

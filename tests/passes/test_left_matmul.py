@@ -19,7 +19,14 @@ def network(b, left, right):
 
 @pytest.mark.parametrize(
     "left, right",
-    [((5, 7), (7, 3)), ((1, 7), (7, 3)), ((5, 1), (1, 3)), ((1, 5, 7), (4, 7, 3)), ((1, 1, 5, 7), (2, 2, 7, 1)), ((5, 5), (5, 5))],
+    [
+        ((5, 7), (7, 3)),
+        ((1, 7), (7, 3)),
+        ((5, 1), (1, 3)),
+        ((1, 5, 7), (4, 7, 3)),
+        ((1, 1, 5, 7), (2, 2, 7, 1)),
+        ((5, 5), (5, 5)),
+    ],
 )
 def test_it_computes_the_same_as_a_convolution(build, run, run_all, kinds, left, right):
     size = 1
