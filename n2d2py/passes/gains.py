@@ -26,7 +26,7 @@ from n2d2py.operators.identity import Identity
 from n2d2py.operators.quantize import Quantize
 from n2d2py.operators.reshape import Reshape
 from n2d2py.passes.base import Match, Pass, drop
-from n2d2py.quant.contract import refused
+from n2d2py.passes.neighbours import gets_integers, left_in_floats
 
 
 class WeighSums(Pass):
@@ -190,25 +190,6 @@ class GainsOfRows(_Gains):
         return f"it is Affine of {rows} rows"
 
 
-def left_in_floats(graph: Graph, node: Node) -> str | None:
-    """Why a layer on arrays gets no integers: it is asked not to, the network comes quantized, a layer beside it has none; else None."""
-    if any(graph.kind(name) for name in (*node.inputs, *node.outputs)) or any(isinstance(n.op, Quantize) for n in graph.nodes):
-        return "it computes in integers of the file"
-    if graph.precision(node).quantize is False:
-        return "it is to stay in floating point"
-    producer = graph.producer(node.inputs[0])
-    if producer is not None and not _has_integers(graph, producer):
-        return f"it follows {producer.name}, which has no integers"
-    for reader in graph.consumers(node.output):
-        if not _has_integers(graph, reader):
-            return f"it feeds {reader.name}, which has no integers"
-    return None
-
-
-def _has_integers(graph: Graph, node: Node) -> bool:
-    """Whether a layer has an integer form, or gets one here because those behind it have."""
-    if graph.precision(node).quantize is False:
-        return False
-    if gains_of_rows(node) is not None or gains_of_channels(node) is not None:
-        return all(_has_integers(graph, reader) for reader in graph.consumers(node.output))
-    return refused(node) is None
+@gets_integers
+def _has_gains(node: Node) -> bool:
+    return gains_of_rows(node) is not None or gains_of_channels(node) is not None

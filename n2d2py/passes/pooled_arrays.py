@@ -22,7 +22,7 @@ from n2d2py.operators.arrays.reduce import ArrayReduce
 from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
 from n2d2py.operators.pool import Pool
 from n2d2py.passes.base import Match, Pass
-from n2d2py.passes.gains import left_in_floats
+from n2d2py.passes.neighbours import gets_integers, left_in_floats
 
 _MODES = {"Mean": "Average", "Sum": "Average", "Max": "Max"}
 
@@ -50,6 +50,15 @@ def _axes_of(op: ArrayReduce) -> Axes:
     return Axes(outer, reduced, inner, order)
 
 
+@gets_integers
+def _is_pool(node: Node) -> bool:
+    """Whether a layer is a reduction of several elements to their mean, sum or maximum."""
+    op = node.op
+    if not isinstance(op, ArrayReduce) or op.function not in _MODES or op.result or node.activation is not None:
+        return False
+    return prod(op.dims[axis] for axis in op.axes) > 1
+
+
 class PooledArrays(Pass):
     """ArrayReduce Mean, Sum or Max => Pool; not in networks that come quantized, nor beside layers that have no integers."""
 
@@ -57,13 +66,10 @@ class PooledArrays(Pass):
     summary = "reductions of arrays turned into pools"
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        op = node.op
-        if not isinstance(op, ArrayReduce) or op.function not in _MODES or op.result or node.activation is not None:
-            return None
-        if prod(op.dims[axis] for axis in op.axes) == 1:
+        if not _is_pool(node):
             return None
         reason = left_in_floats(graph, node)
-        return Match(_axes_of(op)) if reason is None else Match.no(reason)
+        return Match(_axes_of(node.op)) if reason is None else Match.no(reason)
 
     def rewrite(self, graph: Graph, node: Node, found: Axes) -> str:
         at, (source,), output, function = graph.nodes.index(node), node.inputs, node.output, node.op.function

@@ -16,7 +16,7 @@ _DIMS = (1, 2, 3, 4)
 
 def network(b, threshold: float, other: bool = False):
     b.layer("a", Reshape((24,)))
-    params = {"operand1": np.float32([threshold])}
+    params = {"operand1": np.array([threshold], np.float32)}
     b.layer("above", ArrayMap("Greater", _DIMS, (_DIMS, (1, 1, 1, 1)), (0, -1), "bool"), "a", params)
     b.layer("plus", Activation(Softplus()))
     b.layer("p", Reshape((24,)), "plus")
