@@ -278,13 +278,17 @@ def export(network: Path, folder: Path, real: bool) -> Path:
 
 
 def instructions(folder: Path) -> int | None:
-    """Instructions of one inference of an export on one thread; None where valgrind does not run it."""
+    """Instructions of one inference of an export on one thread, the same in every run; None where valgrind does not run or find it.
+
+    Those of two inferences less those of one, so that what happens once does not count; beside the network nothing is collected.
+    """
     counts = []
     for repetitions in (1, 2):
         command = [
             "valgrind",
             "--tool=callgrind",
             "--callgrind-out-file=/dev/null",
+            "--toggle-collect=*_forward_raw",
             "bin/run_export",
             "-bench",
             str(repetitions),
@@ -299,7 +303,7 @@ def instructions(folder: Path) -> int | None:
         if done.returncode or not found:
             return None
         counts.append(int(found[1]))
-    return counts[1] - counts[0]
+    return counts[1] - counts[0] or None
 
 
 def plot(table: list[list[str]], path: Path, numbers: str) -> None:
