@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
@@ -25,8 +26,16 @@ sys.path[:0] = [str(ROOT)]
 from n2d2py.commands.measure import machine as machine  # noqa: E402
 
 
-def measured(command: list[str], folder: Path) -> tuple[float, float]:
-    """Wall seconds and peak resident megabytes of a command.
+class Cost(NamedTuple):
+    """Seconds, peak resident megabytes and processor seconds of a command."""
+
+    seconds: float
+    megabytes: float
+    processor: float
+
+
+def measured(command: list[str], folder: Path) -> Cost:
+    """What a command costs.
 
     Raises:
         SystemExit: with the command's output when it fails.
@@ -37,7 +46,7 @@ def measured(command: list[str], folder: Path) -> tuple[float, float]:
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"{' '.join(command)} failed:\n{output}")
-    return time.perf_counter() - start, usage.ru_maxrss / 1024
+    return Cost(time.perf_counter() - start, usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime)
 
 
 def row(network: Path, calib: int) -> list[str]:
@@ -67,10 +76,10 @@ def row(network: Path, calib: int) -> list[str]:
             "-w",
             str(weights) if weights.is_file() else "/dev/null",
         ]
-        seconds, megabytes = measured(command, ROOT)
+        tool = measured(command, ROOT)
         export = folder / "export_CPP_int8"
         summary = json.loads((export / "statistics" / "summary.json").read_text())
-        build, _ = measured(["make", "-j2"], export)
+        build = measured(["make", "-j2"], export)
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         bench = json.loads(
             subprocess.run(
@@ -85,9 +94,9 @@ def row(network: Path, calib: int) -> list[str]:
         f"{summary['macs'] / 1e6:.1f}",
         f"{summary['arena_bytes']:,}",
         f"{summary['weights_bytes']:,}",
-        f"{seconds:.1f}",
-        f"{megabytes:.0f}",
-        f"{build:.1f}",
+        f"{tool.seconds:.1f}",
+        f"{tool.megabytes:.0f}",
+        f"{build.seconds:.1f}",
         f"{bench['median_us'] / 1000:.3f}",
     ]
 

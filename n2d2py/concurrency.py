@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
@@ -23,8 +23,11 @@ def cores() -> int:
 def ordered_map(function: Callable[[T], R], items: Iterable[T], workers: int | None = None) -> Iterator[R]:
     """function(item) for each item, in order, computed by threads; at most `workers` + 1 results wait.
 
-    An exception in `function`, or the consumer's stopping early, cancels what has not started.
+    An exception in `function`, or the consumer's stopping early, cancels what has not started. A sequence of one item needs no thread.
     """
+    if isinstance(items, Sequence) and len(items) < 2:
+        yield from map(function, items)
+        return
     count = workers or cores()
     with ThreadPoolExecutor(count) as pool:
         waiting: deque[Future[R]] = deque()

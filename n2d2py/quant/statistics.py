@@ -176,7 +176,10 @@ def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Stati
 
     result = Statistics(key=key)
     for part in ordered_map(measure, digested()):
-        result.merge(part)
+        if result.stimuli:
+            result.merge(part)
+        else:  # a copy of all histograms is much for a deep network
+            result.histograms, result.stimuli = part.histograms, part.stimuli
     result.data = digest.text()
     if not result.stimuli:
         raise N2D2Error("E508", "no stimuli to calibrate on", remedy="check the database, or give -calib-data")

@@ -47,6 +47,14 @@ def exported(tmp_path, graph, **parameters):
     return made, write_export(tmp_path / "out", made)
 
 
+def test_a_deep_network_is_measured_once(monkeypatch, tmp_path):
+    """Each array asks whether the network is a big one: with a sum over all layers for each, time grows with their square."""
+    asked = []
+    monkeypatch.setattr("n2d2py.exports.cpp.project.is_big", lambda graph: bool(asked.append(graph)))
+    exported(tmp_path, network())
+    assert len(asked) <= 2
+
+
 def test_each_weight_is_there_once(all_big, tmp_path):
     graph = network()
     _, out = exported(tmp_path, graph)

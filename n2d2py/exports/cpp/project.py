@@ -83,7 +83,7 @@ class Project:
         """Whether the weights are to be in a file apart."""
         return bool(request.parameters.get("WeightsFile"))
 
-    @property
+    @cached_property
     def weights_format(self) -> str:
         """The export parameter WeightsFormat; "inline" for its choice without files, "once" for one order of each array, in files."""
         found = self.request.parameters.get("WeightsFormat", "auto")

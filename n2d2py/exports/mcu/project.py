@@ -31,7 +31,7 @@ class McuProject(Project):
         """The weights are in the program."""
         return False
 
-    @property
+    @cached_property
     def weights_format(self) -> str:
         """Without files, which the build systems of boards do not find."""
         found = self.request.parameters.get("WeightsFormat", "auto")
