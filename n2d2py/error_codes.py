@@ -131,6 +131,10 @@ CODES: dict[str, tuple[str, str]] = {
     "E313": ("an ONNX section that is fed other inputs than it takes", "set Size, NbChannels and Input accordingly"),
     "E314": ("an ONNX node that is not as its operator is defined", "export the model again, or check it with onnx.checker"),
     "E315": ("encodings of AIMET that cannot be used, or are of another model", "export the model and its encodings again"),
+    "E316": (
+        "States or Constants that name no inputs and outputs of the model, or such that do not fit each other",
+        "see the message",
+    ),
     "E320": ("onnxruntime is not installed", "pip install onnxruntime"),
     "E321": ("a file that ONNX Runtime cannot run", "check it with onnx.checker"),
     "E401": ("data that are missing or cannot be read", "check DataPath or the path of the option"),
@@ -211,6 +215,7 @@ CODES: dict[str, tuple[str, str]] = {
     "E703": ("a tensor of a rank that the export cannot hold", "use channels, height and width"),
     "E704": ("a network without any layer to export", "check its outputs"),
     "E705": ("an export parameter that this export cannot use", "give another value"),
+    "E706": ("a network that keeps states between calls, for an export that cannot", "use CPP or CPP_MCU, or States=none"),
     "E711": ("something in place of the export folder that is no export", "remove it, or choose another place with -o"),
     "E712": ("a place that cannot be written", "choose another with -o, or change its permissions"),
     "E713": ("no space left for the export", "free some space, or choose another place with -o"),

@@ -170,6 +170,7 @@ def calibrate_only(network: LoadedNetwork, options: RunOptions) -> Path:
 def export_network(network: LoadedNetwork, options: RunOptions) -> ExportRun:
     """Exports a loaded network: calibrate and quantize, then as `export_quantized`."""
     check_tuning(network, options)
+    _check_states(network, options)
     _refuse_early(_export_path(options), network, options)
     tested = tested_stimuli(network, options)
     integer = options.quantization.integer
@@ -265,6 +266,22 @@ def check_tuning(network: LoadedNetwork, options: RunOptions) -> None:
     """Raises E808 where tiles are to be timed that the export does not have."""
     if options.export.tune:
         _target(options).check_tunable(network.params.as_dict())
+
+
+def _check_states(network: LoadedNetwork, options: RunOptions) -> None:
+    """Raises E706 where a network has states that the export cannot keep, or whose input would come line by line."""
+    if not network.graph.states:
+        return
+    target, what = _target(options), f"the network '{network.graph.name}' keeps {network.graph.states} states between calls"
+    if not target.keeps_states:
+        raise N2D2Error(
+            "E706",
+            f"{what}, which the export {target.name} cannot",
+            where=str(network.files[0]),
+            remedy="use -export CPP or CPP_MCU, or States=none, which makes them inputs and outputs",
+        )
+    if network.params["StreamInput"]:
+        raise N2D2Error("E706", f"{what}: StreamInput=1 does not go with that", remedy="leave out StreamInput")
 
 
 def _refuse_early(path: Path, network: LoadedNetwork, options: RunOptions) -> None:

@@ -10,7 +10,7 @@
 //
 // Config: planes Input, Output, of one pixel; types Weight, InputSum, RecurrentSum, Epilogue, Isa; enum Steps, Size, Hidden, Backward,
 // LinearBeforeReset, LastCell, Shift, CellFraction, SigmoidSegments, TanhSegments, CellSegments. The output lies apart from the input.
-// States and gates lie on the stack: up to 10 bytes for each unit.
+// States and gates lie on the stack: up to 10 bytes for each unit. The initial states are constants, or inputs (BegunState).
 #ifndef N2D2_INTEGER_RECURRENT_HPP
 #define N2D2_INTEGER_RECURRENT_HPP
 
@@ -32,6 +32,17 @@ template <class T>
 N2D2_INLINE std::int32_t heldWithin(T x, T limit) {
     return static_cast<std::int32_t>(least<T>(largest<T>(x, static_cast<T>(-limit)), limit));
 }
+
+// A state that a sequence begins with: integers of a tensor, rescaled.
+template <class Element, int ZeroPoint, std::int32_t Multiplier, int Shift>
+struct BegunState {
+    const Element* values;
+    N2D2_INLINE std::int16_t operator[](int j) const {
+        const std::int64_t centred = static_cast<std::int64_t>(values[j]) - ZeroPoint;
+        const std::int64_t scaled = (centred * Multiplier + (std::int64_t(1) << (Shift - 1))) >> Shift;
+        return static_cast<std::int16_t>(heldWithin<std::int64_t>(scaled, 32767));
+    }
+};
 
 template <int Count, class Sum, class Weight, class Element>
 N2D2_INLINE Sum productSum(const Weight* weights, const Element* x) {
@@ -90,11 +101,11 @@ struct IntegerRecurrent {
     }
 };
 
-template <class Cfg>
+template <class Cfg, class InitialH, class InitialC>
 N2D2_INLINE void integerLstm(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
                              const typename Cfg::Weight* recurrent, const std::int32_t* inputMultipliers,
-                             const std::int32_t* recurrentMultipliers, const std::int64_t* bias, const std::int16_t* initialH,
-                             const std::int16_t* initialC, const std::int32_t* sigmoid, const std::int32_t* tanh,
+                             const std::int32_t* recurrentMultipliers, const std::int64_t* bias, const InitialH& initialH,
+                             const InitialC& initialC, const std::int32_t* sigmoid, const std::int32_t* tanh,
                              const std::int32_t* cellTanh) {
     constexpr int size = Cfg::Size, count = Cfg::Hidden, fraction = Cfg::CellFraction;
     const IntegerRecurrent<Cfg> sums = {weights, recurrent, inputMultipliers, recurrentMultipliers, bias};
@@ -132,11 +143,11 @@ N2D2_INLINE void integerLstm(const unsigned char* in, unsigned char* out, const 
         IntegerRecurrent<Cfg>::store(c, to);
 }
 
-template <class Cfg>
+template <class Cfg, class InitialH>
 N2D2_INLINE void integerGru(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
                             const typename Cfg::Weight* recurrent, const std::int32_t* inputMultipliers,
                             const std::int32_t* recurrentMultipliers, const std::int64_t* bias,
-                            const std::int64_t* recurrentBias, const std::int16_t* initialH, const std::int32_t* sigmoid,
+                            const std::int64_t* recurrentBias, const InitialH& initialH, const std::int32_t* sigmoid,
                             const std::int32_t* tanh) {
     constexpr int size = Cfg::Size, count = Cfg::Hidden;
     const IntegerRecurrent<Cfg> sums = {weights, recurrent, inputMultipliers, recurrentMultipliers, bias};

@@ -2,7 +2,7 @@
 // first element to the last. States are rounded to the type of the output.
 //
 // Config: planes Input, Output, of one pixel; type Isa; enum Steps, Size, Hidden, Backward, LinearBeforeReset, LastCell. The output lies
-// apart from the input. States and gates lie on the stack.
+// apart from the input. States and gates lie on the stack. The initial states are constants, or inputs.
 #ifndef N2D2_RECURRENT_HPP
 #define N2D2_RECURRENT_HPP
 
@@ -35,10 +35,10 @@ struct Recurrent {
     }
 };
 
-template <class Cfg>
+template <class Cfg, class InitialH, class InitialC>
 N2D2_INLINE void lstm(const unsigned char* in, unsigned char* out, const typename Cfg::Output::Type* weights,
                       const typename Cfg::Output::Type* recurrent, const typename Cfg::Output::Type* bias,
-                      const typename Cfg::Output::Type* initialH, const typename Cfg::Output::Type* initialC) {
+                      const InitialH& initialH, const InitialC& initialC) {
     typedef typename Cfg::Output::Type Real;
     constexpr int size = Cfg::Size, count = Cfg::Hidden;
     const Recurrent<Cfg> sums = {weights, recurrent, bias};
@@ -71,10 +71,10 @@ N2D2_INLINE void lstm(const unsigned char* in, unsigned char* out, const typenam
             to[j] = c[j];
 }
 
-template <class Cfg>
+template <class Cfg, class InitialH>
 N2D2_INLINE void gru(const unsigned char* in, unsigned char* out, const typename Cfg::Output::Type* weights,
                      const typename Cfg::Output::Type* recurrent, const typename Cfg::Output::Type* bias,
-                     const typename Cfg::Output::Type* recurrentBias, const typename Cfg::Output::Type* initialH) {
+                     const typename Cfg::Output::Type* recurrentBias, const InitialH& initialH) {
     typedef typename Cfg::Output::Type Real;
     constexpr int size = Cfg::Size, count = Cfg::Hidden;
     const Recurrent<Cfg> sums = {weights, recurrent, bias};

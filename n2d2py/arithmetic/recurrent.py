@@ -17,6 +17,8 @@ The gate n of a GRU reads (r h + 2^14) >> 15 in place of h, or with linear_befor
     u = clamp31((m_x * (W x) + b + 2^(p - 5)) >> (p - 4)),  v = clamp31((m_h * (R h) + b_h + 2^(p - 5)) >> (p - 4))      in 2^-16
     gate = clamp16((2^15 u + r v + 2^18) >> 19)
 
+A sequence that begins with a state x of another tensor begins with clamp16((m x + 2^(p - 1)) >> p).
+
 clamp16 holds within +-32767, clamp31 within +-2^30.
 """
 
@@ -90,10 +92,17 @@ def _order(steps: int, reverse: bool) -> range:
     return range(steps - 1, -1, -1) if reverse else range(steps)
 
 
-def lstm(x: np.ndarray, form: Mapping[str, np.ndarray], reverse: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Hidden states (N, steps, hidden) and the last cell state (N, hidden), int64, of inputs (N, steps, size) without zero point."""
-    sums, size, fraction = _Gates(form, x), form["initial_h"].size, int(form["cell_fraction"][0])
-    h, c = (np.repeat(form[role].astype(np.int64).reshape(1, -1), len(x), 0) for role in ("initial_h", "initial_c"))
+def begun(x: np.ndarray, multiplier: int, shift: int) -> np.ndarray:
+    """The state that a sequence begins with, of integers of another tensor without zero point."""
+    return _clamp16((x * np.int64(multiplier) + (np.int64(1) << (int(shift) - 1))) >> int(shift))
+
+
+def lstm(
+    x: np.ndarray, form: Mapping[str, np.ndarray], reverse: bool, h: np.ndarray, c: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Hidden states (N, steps, hidden) and the last cell state (N, hidden), int64, of inputs (N, steps, size) without zero point and
+    the states (N, hidden) before."""
+    sums, size, fraction = _Gates(form, x), h.shape[1], int(form["cell_fraction"][0])
     states = np.zeros((*x.shape[:2], size), np.int64)
     for t in _order(x.shape[1], reverse):
         gates = sums.gate(sums.inputs[:, t] + sums.hidden(h, slice(None)))
@@ -105,10 +114,9 @@ def lstm(x: np.ndarray, form: Mapping[str, np.ndarray], reverse: bool) -> tuple[
     return states, c
 
 
-def gru(x: np.ndarray, form: Mapping[str, np.ndarray], reverse: bool, linear_before_reset: bool) -> np.ndarray:
-    """Hidden states (N, steps, hidden), int64, of inputs (N, steps, size) without zero point."""
-    sums, size = _Gates(form, x), form["initial_h"].size
-    h = np.repeat(form["initial_h"].astype(np.int64).reshape(1, -1), len(x), 0)
+def gru(x: np.ndarray, form: Mapping[str, np.ndarray], reverse: bool, linear_before_reset: bool, h: np.ndarray) -> np.ndarray:
+    """Hidden states (N, steps, hidden), int64, of inputs (N, steps, size) without zero point and the state (N, hidden) before."""
+    sums, size = _Gates(form, x), h.shape[1]
     states = np.zeros((*x.shape[:2], size), np.int64)
     both, last = slice(0, 2 * size), slice(2 * size, None)
     for t in _order(x.shape[1], reverse):

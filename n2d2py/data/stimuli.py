@@ -6,6 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
 
 import numpy as np
 
@@ -32,7 +33,10 @@ class Stimuli:
         shape: of one stimulus, (C, H, W) or (F,).
         label_map: gives the pixel-wise label ids (H, W) of the stimulus at a position; None where stimuli have one
             label each.
+        calls: so many stimuli are calls of a network with states, one after the other; 0: each stands alone.
     """
+
+    calls: int = 0
 
     def __init__(
         self,
@@ -75,20 +79,29 @@ class Stimuli:
             None if inner is None else lambda position: inner(int(chosen[position])),
         )
 
+    def following(self, calls: int) -> Stimuli:
+        """The same stimuli as calls of a network with states, from one reset to the next."""
+        other = copy(self)
+        other.calls = calls
+        return other
+
     def spread(self, count: int) -> Stimuli:
-        """`count` stimuli at even distances, so that sorted sets are sampled over all their classes."""
+        """`count` stimuli at even distances, so that sorted sets are sampled over all their classes; calls from the first one on."""
         if count >= len(self):
             return self
+        if self.calls:
+            return self.take(range(count)).following(self.calls)
         return self.take(np.unique(np.linspace(0, len(self) - 1, count).round().astype(np.int64)))
 
     def batches(self, size: int, workers: int | None = None) -> Iterator[Batch]:
-        """Batches of `size` (the last may be smaller): x float32 (n, *shape), labels (n,), names.
+        """Batches of `size` (the last may be smaller), of calls from reset to reset: x float32 (n, *shape), labels (n,), names.
 
         At most a few chunks of stimuli are read ahead. The first error of a stimulus is raised in
         its turn.
         """
         if size < 1:
             raise InternalError(f"batches of {size} stimuli")
+        size = self.calls or size
         starts = range(0, len(self), size)
         chunks = self._chunks(size, workers or default_workers())
         for start in starts:

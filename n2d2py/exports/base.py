@@ -181,6 +181,7 @@ class Target(Generic[ResultT]):
         quantization: what its integers are like.
         needs_plan: whether requests must come with `problem` and `plan`.
         adds_residuals: whether its convolutions can do a sum too (`QuantNode.residual`).
+        keeps_states: whether its networks keep states between calls.
         runner: runs a written export for `-test` and `-compare`; None for a target that cannot run on this machine.
     """
 
@@ -192,6 +193,7 @@ class Target(Generic[ResultT]):
     quantization: QuantDefaults = QuantDefaults()
     needs_plan: bool = True
     adds_residuals: bool = False
+    keeps_states: bool = False
     runner: type[Runner] | None = None
 
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:

@@ -53,6 +53,8 @@ class Graph:
         inputs, outputs: tensor names.
         aliases: name of a removed tensor or layer -> tensor that now carries its result.
         precisions: name of a layer -> how it is computed, where that was asked for; outlives merging.
+        states: as many of the last inputs are states: the last outputs of the call before, in the same order, and 0 in the first one.
+        calls: how many stimuli follow each other as calls from one reset to the next; 0: all of them.
     """
 
     def __init__(self, name: str):
@@ -63,6 +65,8 @@ class Graph:
         self.outputs: list[str] = []
         self.aliases: dict[str, str] = {}
         self.precisions: dict[str, Precision] = {}
+        self.states = 0
+        self.calls = 0
         self._index = Links(())
         self._known: tuple[list[Node], int, int] | None = None
 
@@ -122,6 +126,16 @@ class Graph:
         return node
 
     # ---- asking ---------------------------------------------------------------------------
+    @property
+    def fed(self) -> list[str]:
+        """The inputs that stimuli give: those that are no states."""
+        return self.inputs[: len(self.inputs) - self.states]
+
+    @property
+    def results(self) -> list[str]:
+        """The outputs that are no states."""
+        return self.outputs[: len(self.outputs) - self.states]
+
     def shape(self, tensor: str) -> Shape:
         """Shape of a tensor, batch 1 included."""
         return self.tensors[tensor].shape
@@ -262,6 +276,7 @@ class Graph:
         ]
         other.inputs, other.outputs = list(self.inputs), list(self.outputs)
         other.aliases, other.precisions = dict(self.aliases), dict(self.precisions)
+        other.states, other.calls = self.states, self.calls
         return other
 
     # ---- checking and dumping ---------------------------------------------------------------
@@ -300,6 +315,7 @@ class Graph:
             "name": self.name,
             "inputs": {name: list(self.shape(name)) for name in self.inputs},
             "outputs": list(self.outputs),
+            **({"states": self.states} if self.states else {}),
             "nodes": [
                 {
                     "name": n.name,

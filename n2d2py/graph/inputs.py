@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,16 +29,50 @@ class PixelMap:
 
 
 def stimulus_shape(graph: Graph | QuantGraph) -> tuple[int, ...]:
-    """Shape of one stimulus: (C, H, W) or (F,) of the only input, (total,) of several."""
-    if len(graph.inputs) == 1:
-        return tuple(graph.shape(graph.inputs[0])[1:])
-    return (sum(elements(graph.shape(name)) for name in graph.inputs),)
+    """Shape of one stimulus: (C, H, W) or (F,) of the only input that is no state, (total,) of several."""
+    if len(graph.fed) == 1:
+        return tuple(graph.shape(graph.fed[0])[1:])
+    return (sum(elements(graph.shape(name)) for name in graph.fed),)
 
 
 def split_inputs(graph: Graph | QuantGraph, stimuli: np.ndarray) -> Sequence[np.ndarray]:
-    """The array (N, ...) of each input from stimuli (N, *stimulus_shape)."""
-    if len(graph.inputs) == 1:
+    """The array (N, ...) of each input that is no state from stimuli (N, *stimulus_shape); of all inputs from those `with_states`."""
+    names, sizes = graph.fed, [elements(graph.shape(name)) for name in graph.inputs]
+    if graph.states and stimuli.ndim == 2 and stimuli.shape[1] == sum(sizes):
+        names = graph.inputs
+    if len(names) == 1:
         return [stimuli]
-    shapes = [graph.shape(name) for name in graph.inputs]
+    shapes = [graph.shape(name) for name in names]
     ends = np.cumsum([elements(shape) for shape in shapes])[:-1]
     return [part.reshape(len(stimuli), *shape[1:]) for part, shape in zip(np.split(stimuli, ends, axis=1), shapes, strict=True)]
+
+
+def named_inputs(graph: Graph | QuantGraph, stimuli: np.ndarray) -> dict[str, np.ndarray]:
+    """What `split_inputs` gives, by input."""
+    return dict(zip(graph.inputs, split_inputs(graph, stimuli)))  # noqa: B905  states may be left out
+
+
+def with_states(graph: Graph, stimuli: np.ndarray, values: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Stimuli (N, elements of all inputs), each of which stands alone: with the states that its call begins with, from `values`."""
+    parts = [stimuli, *(values[name] for name in graph.inputs[len(graph.fed) :])]
+    return np.concatenate([part.reshape(len(stimuli), -1) for part in parts], axis=1).astype(np.float32)
+
+
+def each_call(
+    graph: Graph | QuantGraph,
+    given: Mapping[str, np.ndarray],
+    first: Mapping[str, np.ndarray],
+    run: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]],
+) -> dict[str, np.ndarray]:
+    """What `run` gives by tensor for stimuli (n, ...) that are calls one after the other, with the states that each call began with.
+
+    `given`: the inputs that are no states. `first`: the states (1, ...) after a reset. `run` takes the inputs of one call, and its
+    result has the outputs of the network.
+    """
+    states, parts = dict(first), []
+    sources = dict(zip(graph.inputs[len(graph.fed) :], graph.outputs[len(graph.results) :], strict=True))
+    for index in range(len(next(iter(given.values())))):
+        values = run({**{name: x[index : index + 1] for name, x in given.items()}, **states})
+        parts.append({**values, **states})
+        states = {name: values[source] for name, source in sources.items()}
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}

@@ -14,6 +14,7 @@ from n2d2py.graph.forms import Form, Moved
 from n2d2py.graph.shapes import Shape
 
 if TYPE_CHECKING:
+    from n2d2py.graph.graph import Graph
     from n2d2py.graph.node import Node
     from n2d2py.operators.base import Op
     from n2d2py.operators.functions import FunctionRow
@@ -172,6 +173,7 @@ class QuantGraph:
         pieces: of a network in strips, what each tensor is a piece of that the network did not have before.
         packed: of a network with packed activations, the tensor whose integers each packed one holds.
         unpacked: the tensor that each one is that was unpacked for a reader.
+        states, calls: as in Graph.
     """
 
     name: str
@@ -184,6 +186,31 @@ class QuantGraph:
     pieces: dict[str, StripPiece] = field(default_factory=dict)
     packed: dict[str, str] = field(default_factory=dict)
     unpacked: dict[str, str] = field(default_factory=dict)
+    states: int = 0
+    calls: int = 0
+
+    @staticmethod
+    def ends_of(graph: Graph, bits: int) -> QuantGraph:
+        """A network with the name, the ends, the aliases and the states of a float one, without tensors and layers."""
+        return QuantGraph(
+            graph.name,
+            bits,
+            inputs=list(graph.inputs),
+            outputs=list(graph.outputs),
+            aliases=dict(graph.aliases),
+            states=graph.states,
+            calls=graph.calls,
+        )
+
+    @property
+    def fed(self) -> list[str]:
+        """The inputs that stimuli give: those that are no states."""
+        return self.inputs[: len(self.inputs) - self.states]
+
+    @property
+    def results(self) -> list[str]:
+        """The outputs that are no states."""
+        return self.outputs[: len(self.outputs) - self.states]
 
     def origin(self, tensor: str) -> str:
         """The tensor of the network before it was cut into strips, or packed, that `tensor` is a piece of, or holds; or itself."""
@@ -246,6 +273,9 @@ class QuantGraph:
         for name in self.outputs:
             if name not in known:
                 raise InternalError(f"output {name} is never written")
+        for name, output in zip(self.inputs[len(self.fed) :], self.outputs[len(self.results) :], strict=True):
+            if self.type(name) != self.type(output):
+                raise InternalError(f"the state {name} has another type than {output}, which it was")
 
     def dump(self) -> dict[str, Any]:
         """The typed graph as plain data, without the parameter values."""
@@ -258,6 +288,7 @@ class QuantGraph:
             },
             "inputs": self.inputs,
             "outputs": self.outputs,
+            **({"states": self.states} if self.states else {}),
             "nodes": [
                 {
                     "name": n.name,

@@ -14,13 +14,28 @@ from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error, listed, nearest
 from n2d2py.ini import lexer
 from n2d2py.ini.ignored import Ignored, IgnoredKeys
-from n2d2py.ini.kinds import Unreadable
+from n2d2py.ini.kinds import Kind, Unreadable
 from n2d2py.ini.precision import PRECISION_KEYS
 from n2d2py.ini.schema import Key, Schema
 
 GENERAL = Schema(
     "export parameters",
-    (),
+    (
+        Key(
+            "States",
+            Kind.STRING,
+            "",
+            "states that are kept between calls, INPUT:OUTPUT,... of the ONNX model (docs/streaming.md); empty: those that names make "
+            "plain, such as h0:hn or state:stateN; none: no states",
+        ),
+        Key(
+            "StateCalls",
+            Kind.UINT,
+            0,
+            "stimuli that are calls one after the other, from one reset of the states to the next; 0: all",
+        ),
+        Key("Constants", Kind.STRING, "", "inputs of the ONNX model with a fixed value, NAME:VALUE,..., such as sr:16000"),
+    ),
     accepted=(
         Ignored("DilatedWeights", "parameters of N2D2's kernels", "stores dilated kernels with their zeros", "remove it"),
         *Ignored("", "parameters of N2D2's other exports", "belongs to the exports ONNX and DNeuro", "remove them").of(

@@ -123,7 +123,9 @@ class Buffers:
         problem, tensors = self.problem, self.problem.tensors
         buffers: dict[str, Buffer] = {}
         for name in problem.inputs:
-            buffers[name] = Buffer(tensors[name], {name: 0}, external=not self.settings.include_input, produced=False)
+            buffers[name] = Buffer(
+                tensors[name], {name: 0}, external=not self.settings.include_input or name in problem.kept, produced=False
+            )
         part_of = {name: op for op in problem.ops if op.name in self._joins for name in op.inputs}
         for op in problem.ops:
             clock, name = self.clock[op.name], op.output
@@ -160,8 +162,10 @@ class Buffers:
 
     def _stays_outside(self, buffer: Buffer, writer: OpSpec) -> bool:
         """Whether an output of the network is written straight to the caller. What is joined in place is not, nor a pool
-        that may keep partial results.
+        that may keep partial results, nor a state.
         """
+        if not set(self.problem.becoming).isdisjoint(buffer.parts):
+            return False
         if writer.name in self._joins or writer.accumulates(self.problem.tensors) or self.settings.include_output:
             return False
         return self.settings.include_output is False or (not buffer.readers and writer.access.prefers_caller)

@@ -76,7 +76,13 @@ def graph_json(problem: MemoryProblem) -> dict[str, Any]:
         if op.scratch_bytes:
             entry["scratch_bytes"] = op.scratch_bytes
         ops.append(entry)
-    return {"tensors": tensors, "inputs": list(problem.inputs), "outputs": list(problem.outputs), "ops": ops}
+    return {
+        "tensors": tensors,
+        "inputs": list(problem.inputs),
+        "outputs": list(problem.outputs),
+        "ops": ops,
+        **({"states": problem.states} if problem.states else {}),
+    }
 
 
 def _type(op: OpSpec) -> str:
@@ -161,7 +167,7 @@ def read_graph(data: dict[str, Any]) -> MemoryProblem:
     try:
         tensors = {name: TensorSpec(name, t["h"], t["w"], t["c"], t.get("bytes", 1)) for name, t in data["tensors"].items()}
         ops = tuple(map(read_op, data["ops"]))
-        problem = MemoryProblem(tensors, tuple(data["inputs"]), tuple(data["outputs"]), ops)
+        problem = MemoryProblem(tensors, tuple(data["inputs"]), tuple(data["outputs"]), ops, data.get("states", 0))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise N2D2Error("E602", f"the memory graph lacks or misspells {error}", remedy="correct the memory graph") from error
     problem.validate()

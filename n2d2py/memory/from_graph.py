@@ -38,7 +38,7 @@ def memory_problem(graph: QuantGraph) -> MemoryProblem:
             firsts = [parts[name][1] if name in parts else 0 for name in node.inputs]
             found = reading_columns(found, [tensors[name] for name in inputs], firsts, tensors[node.output])
         ops.append(OpSpec(node.name, found, inputs, node.output, layer=node.op.kind))
-    return MemoryProblem(tensors, tuple(graph.inputs), tuple(graph.outputs), tuple(ops))
+    return MemoryProblem(tensors, tuple(graph.inputs), tuple(graph.outputs), tuple(ops), graph.states)
 
 
 def with_columns(graph: QuantGraph, plan: MemoryPlan) -> MemoryPlan:

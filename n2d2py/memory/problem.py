@@ -81,12 +81,26 @@ class OpSpec:
 
 @dataclass(frozen=True)
 class MemoryProblem:
-    """Tensors by name, inputs and outputs of the network, operators in a topological order."""
+    """Tensors by name, inputs and outputs of the network, operators in a topological order.
+
+    `states` of the last inputs lie in memory that is kept between inferences, and the last outputs are copied there at the end.
+    """
 
     tensors: dict[str, TensorSpec]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     ops: tuple[OpSpec, ...]
+    states: int = 0
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The inputs that are states."""
+        return self.inputs[len(self.inputs) - self.states :]
+
+    @property
+    def becoming(self) -> tuple[str, ...]:
+        """The outputs that are the states of the next inference."""
+        return self.outputs[len(self.outputs) - self.states :]
 
     @property
     def tensor_bytes(self) -> int:

@@ -127,7 +127,18 @@ def float_tensors(graph: Graph) -> set[str]:
     The conversions tell: a layer that reads real numbers is of the kind that it reads. To decide again which layers stay in
     floating point would be wrong, for a conversion hides from a Concat what its input was moved from.
     """
-    chosen, found = float_layers(graph), set()
+    chosen = float_layers(graph)
+    return _found_real(graph, chosen, _real_states(graph, _found_real(graph, chosen, set())))
+
+
+def _real_states(graph: Graph, real: set[str]) -> set[str]:
+    """The states that are kept in floating point: those whose outputs are `real`."""
+    ends = zip(graph.inputs[len(graph.fed) :], graph.outputs[len(graph.results) :], strict=True)
+    return {name for name, output in ends if output in real}
+
+
+def _found_real(graph: Graph, chosen: set[str], states: set[str]) -> set[str]:
+    found = set(states)
     for node in graph.nodes:
         sources = [name for name in node.inputs if not graph.kind(name)]
         if isinstance(node.op, Convert):
@@ -151,6 +162,7 @@ def insert_conversions(graph: Graph) -> Graph:
         return graph
     result = graph.copy()
     real = {name for node in result.nodes if node.name in chosen for name in node.outputs}
+    real |= _real_states(result, real)
     converted: dict[tuple[str, bool], str] = {}
     for node in list(result.nodes):
         wants = node.name in chosen

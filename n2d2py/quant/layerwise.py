@@ -9,7 +9,7 @@ import numpy as np
 
 from n2d2py.concurrency import ordered_map
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode
-from n2d2py.graph.inputs import split_inputs
+from n2d2py.graph.inputs import named_inputs
 from n2d2py.graph.shapes import elements
 from n2d2py.quant.moments import Moments, observe
 from n2d2py.quant.simulator import quantize_inputs, run_node
@@ -49,7 +49,7 @@ def _last_readers(graph: Graph) -> dict[str, int]:
 
 def _real_inputs(graph: Graph, stimuli: np.ndarray) -> dict[str, np.ndarray]:
     """The inputs by name, those of a fixed type in it."""
-    inputs = zip(graph.inputs, split_inputs(graph, stimuli), strict=True)
+    inputs = named_inputs(graph, stimuli).items()
     return {name: x.astype(graph.kind(name)) if graph.kind(name) else x for name, x in inputs}
 
 
@@ -60,7 +60,7 @@ class LayerwiseRun:
     """
 
     def __init__(self, graph: Graph, quantized: QuantGraph, batches: Sequence[np.ndarray]):
-        """`quantized` has the types of all tensors; its layers may still be missing."""
+        """`quantized` has the types of all tensors; its layers may still be missing. Stimuli come with their states."""
         self._graph, self._quantized = graph, quantized
         self._last = _last_readers(graph)
         self._index = 0

@@ -26,7 +26,7 @@ def quantize_prequantized(graph: Graph, options: QuantOptions) -> tuple[QuantGra
         N2D2Error: E514 and E51x, all layers that cannot be computed in integers together.
     """
     graph, types, errors = complete(graph)
-    result = QuantGraph(graph.name, 8, inputs=list(graph.inputs), outputs=list(graph.outputs), aliases=dict(graph.aliases))
+    result = QuantGraph.ends_of(graph, 8)
     reads: dict[str, str] = {}
     for node in graph.nodes:
         if isinstance(node.op, Quantize):

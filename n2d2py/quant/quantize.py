@@ -41,9 +41,7 @@ def form_integers(graph: Graph, types: TensorTypes, options: QuantOptions, forme
 
 def typed_graph(graph: Graph, types: TensorTypes, options: QuantOptions) -> QuantGraph:
     """The tensors of the integer network, without its layers."""
-    result = QuantGraph(
-        graph.name, options.bits, inputs=list(graph.inputs), outputs=list(graph.outputs), aliases=dict(graph.aliases)
-    )
+    result = QuantGraph.ends_of(graph, options.bits)
     result.tensors = {name: QuantTensor(name, t.shape, types.types[name]) for name, t in graph.tensors.items()}
     return result
 
@@ -83,7 +81,7 @@ def float_graph(graph: Graph, bits: int) -> QuantGraph:
     if bits == 32:
         return _plain_graph(graph)
     kind = FLOAT64 if bits == -64 else FLOAT32
-    result = QuantGraph(graph.name, bits, inputs=list(graph.inputs), outputs=list(graph.outputs), aliases=dict(graph.aliases))
+    result = QuantGraph.ends_of(graph, bits)
     result.tensors = {
         name: QuantTensor(name, t.shape, plain_type(t.kind) if t.kind else kind) for name, t in graph.tensors.items()
     }
@@ -116,7 +114,7 @@ def _halve(node: QuantNode) -> list[N2D2Error]:
 def _plain_graph(graph: Graph) -> QuantGraph:
     """32-bit integers without scales, for layers that compare, add and move them."""
     kind = plain_type("int32")
-    result = QuantGraph(graph.name, 32, inputs=list(graph.inputs), outputs=list(graph.outputs), aliases=dict(graph.aliases))
+    result = QuantGraph.ends_of(graph, 32)
     result.tensors = {name: QuantTensor(name, t.shape, kind) for name, t in graph.tensors.items()}
     wrong = [node for node in graph.nodes if not computes_plain(node)]
     ErrorList.raise_if(

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from n2d2py.concurrency import ordered_map
 from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.graph.inputs import split_inputs
+from n2d2py.graph.inputs import each_call, split_inputs
 
 
 def quantize_inputs(graph: QuantGraph, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The stored values of real inputs (N, C, H, W), by the number types of the network's inputs.
+    """The stored values of real inputs (N, C, H, W), by the number types of the network's inputs that are no states.
 
     One array for several inputs has them side by side (graph/inputs.py).
     """
     if len(inputs) == 1:
         inputs = split_inputs(graph, inputs[0])
-    return [graph.type(name).quantize(x) for name, x in zip(graph.inputs, inputs, strict=True)]
+    return [graph.type(name).quantize(x) for name, x in zip(graph.inputs, inputs)]  # noqa: B905  states may be left out
 
 
 def run_node(graph: QuantGraph, node: QuantNode, inputs: list[np.ndarray]) -> list[np.ndarray]:
@@ -34,9 +34,24 @@ def run_node(graph: QuantGraph, node: QuantNode, inputs: list[np.ndarray]) -> li
 def simulate(graph: QuantGraph, inputs: Sequence[np.ndarray], keep: bool = False) -> dict[str, np.ndarray]:
     """Stored values of the network outputs, or with `keep` of every tensor, for a batch.
 
-    `inputs` holds the stored values (N, C, H, W) of each network input, in order.
+    `inputs` holds the stored values (N, C, H, W) of each network input that is no state, in order. The stimuli of a network with
+    states are calls one after the other, the first one after a reset; where the states are given too, each stands alone.
     """
-    values = {name: np.asarray(x, graph.type(name).dtype) for name, x in zip(graph.inputs, inputs, strict=True)}
+    names = graph.inputs if len(inputs) == len(graph.inputs) else graph.fed
+    given = {name: np.asarray(x, graph.type(name).dtype) for name, x in zip(names, inputs, strict=True)}
+    if names == graph.inputs:
+        return _simulate(graph, given, keep)
+    found = each_call(graph, given, reset_states(graph), lambda values: _simulate(graph, values, keep))
+    return found if keep else {name: found[name] for name in graph.outputs}
+
+
+def reset_states(graph: QuantGraph) -> dict[str, np.ndarray]:
+    """The stored states (1, ...) after a reset, by input: zeros."""
+    return {name: graph.type(name).quantize(np.zeros(graph.shape(name), np.float32)) for name in graph.inputs[len(graph.fed) :]}
+
+
+def _simulate(graph: QuantGraph, inputs: Mapping[str, np.ndarray], keep: bool) -> dict[str, np.ndarray]:
+    values = dict(inputs)
     last_use = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
     for index, node in enumerate(graph.nodes):
         results = run_node(graph, node, [values[name] for name in node.inputs])
@@ -49,7 +64,9 @@ def simulate(graph: QuantGraph, inputs: Sequence[np.ndarray], keep: bool = False
 
 
 def simulate_all(graph: QuantGraph, inputs: Sequence[np.ndarray], size: int) -> dict[str, np.ndarray]:
-    """Stored network outputs for any number of stimuli, in batches of `size` on all cores."""
+    """Stored network outputs for any number of stimuli, in batches of `size` on all cores; with states from reset to reset."""
+    if graph.states:
+        size = graph.calls or max(len(inputs[0]), 1)
     batches = ([x[start : start + size] for x in inputs] for start in range(0, len(inputs[0]), size))
     parts = list(ordered_map(lambda batch: simulate(graph, batch), batches))
     return {name: np.concatenate([part[name] for part in parts]) for name in graph.outputs}

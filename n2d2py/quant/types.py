@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.joins import CoarseJoin, fill_values, type_concats, with_fills
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.ranges import ZERO_POINT_GAIN, Counts, least_error_interval, least_error_reach
+from n2d2py.quant.states import KeptStates, recurrent_reach
 from n2d2py.quant.thresholds import activation_threshold
 from n2d2py.quant.widths import width
 
@@ -171,6 +172,8 @@ def choose_types(
     output's type where their ranges are alike, else the concat rescales them.
     """
     source = {name: origin for name, origin in _sources(graph).items() if not graph.kind(name)}
+    states = KeptStates.of(graph, source)
+    options = replace(options, wide=options.wide | states.wide) if options.bits == 8 else options
     inputs = {
         name for name in graph.inputs if not graph.kind(name) and (ranges.get(name) or (histograms[name].minimum, 0))[0] >= 0
     }
@@ -188,6 +191,9 @@ def choose_types(
             continue
         if producer is not None and isinstance(producer.op, Concat):
             continue
+        if (kind := states.of_join(name, types)) is not None:
+            types[name], thresholds[name] = kind, kind.reach
+            continue
         signed = name not in positive or any(node.op.fill < 0 for node in padding.get(name, ()))
         known = ranges.get(name)
         bits = width(graph, name, source, final, histograms, known, options)
@@ -203,6 +209,7 @@ def choose_types(
             threshold = max(abs(known[0]), abs(known[1]))
         elif kind.bits == 16:
             threshold = _HEADROOM * histogram.largest or 1.0
+            threshold = recurrent_reach(producer, threshold) if name in states.wide else threshold
             threshold = min(threshold, 1.0) if _is_shared(producer) else threshold
         else:
             clipping = "None" if edge or _is_shared(producer) else options.act_clipping
@@ -222,6 +229,7 @@ def choose_types(
         thresholds[name] = types[name].reach
     zero = {name for name, histogram in histograms.items() if histogram.largest == 0}
     coarse += type_concats(graph, source, types, positive, zero, options)
+    types.update(states.of_inputs(types))
     for name, origin in source.items():
         types[name] = types[origin]
     return TensorTypes(types, thresholds, tuple(coarse))

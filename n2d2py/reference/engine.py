@@ -11,7 +11,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.graph import Graph
-from n2d2py.graph.inputs import split_inputs
+from n2d2py.graph.inputs import each_call, named_inputs
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.reference.contract import NoOnnxForm
 from n2d2py.reference.executor import run_graph
@@ -23,6 +23,8 @@ Batch = np.ndarray | Mapping[str, np.ndarray]
 
 class FloatEngine:
     """The floating-point reference of a Graph; may be called from several threads.
+
+    The stimuli of a network with states are calls one after the other, the first one after a reset.
 
     Attributes:
         taps: the tensors that `run` gives beside the outputs.
@@ -39,9 +41,16 @@ class FloatEngine:
         self.backend = "numpy" if self._session is None else "onnxruntime"
 
     def run(self, batch: Batch) -> dict[str, np.ndarray]:
-        """Tensor name -> values (n, ...) of the outputs and taps for a batch (n, C, H, W)."""
+        """Tensor name -> values (n, ...) of the outputs and taps for a batch (n, C, H, W); of the states that calls begin with too."""
+        graph = self.graph
         if not isinstance(batch, Mapping):
-            batch = dict(zip(self.graph.inputs, split_inputs(self.graph, batch), strict=True))
+            batch = named_inputs(graph, batch)
+        if graph.states and any(name not in batch for name in graph.inputs):
+            first = {name: np.zeros(graph.shape(name), self._dtype) for name in graph.inputs[len(graph.fed) :]}
+            return each_call(graph, batch, first, self._once)
+        return self._once(batch)
+
+    def _once(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         inputs = _as_mapping(
             batch,
             self.graph.inputs,

@@ -67,6 +67,8 @@ class NetworkInfo:
 class Network:
     """A network that runs on NumPy arrays (N, C, H, W) or (N, C), for any batch N.
 
+    One with states runs the batch as N calls of a stream, the first one after a reset.
+
     Attributes:
         info: its inputs, outputs and layers.
     """

@@ -43,6 +43,7 @@ def write_graph(graph: QuantGraph, path: Path, stored: Mapping[str, StoredRows] 
         "inputs": graph.inputs,
         "outputs": graph.outputs,
         "aliases": dict(sorted(graph.aliases.items())),
+        **({"states": graph.states, "calls": graph.calls} if graph.states else {}),
         "tensors": [
             {"name": t.name, "shape": [int(n) for n in t.shape], "type": _fields(t.type)} for t in graph.tensors.values()
         ],
@@ -74,6 +75,7 @@ def read_graph(path: Path) -> QuantGraph:
         for name, rows in text.get("files", {}).items():
             arrays[name] = StoredRows.of(rows).read(path.parents[1])
         graph = QuantGraph(text["name"], text["bits"], inputs=text["inputs"], outputs=text["outputs"], aliases=text["aliases"])
+        graph.states, graph.calls = text.get("states", 0), text.get("calls", 0)
         for t in text["tensors"]:
             graph.tensors[t["name"]] = QuantTensor(t["name"], tuple(t["shape"]), NumType(**t["type"]))
         graph.nodes = [_unpack_node(entry, arrays) for entry in text["nodes"]]

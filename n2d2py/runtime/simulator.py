@@ -27,23 +27,27 @@ class Simulator(Network):
         layers = tuple(
             LayerInfo(node.name, tuple(graph.shape(node.output)), graph.type(node.output), node.op.kind) for node in self._nodes
         )
-        self.info = NetworkInfo(graph.name, ports(graph.inputs), ports(graph.outputs), layers, 0)
+        self.info = NetworkInfo(graph.name, ports(graph.fed), ports(graph.results), layers, 0)
 
     def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
         values = self._simulate(inputs, keep=False)
-        return [values[name] for name in self.graph.outputs]
+        return [values[name] for name in self.graph.results]
 
     def _run_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
         values = self._simulate(inputs, keep=True)
         return {node.name: values[node.output] for node in self._nodes}
 
     def _run_for(self, inputs: list[np.ndarray], outputs: list[int]) -> list[np.ndarray]:
+        if self.graph.states:
+            return super()._run_for(inputs, outputs)
         names = [self.graph.outputs[index] for index in outputs]
         part = replace(self.graph, outputs=list(dict.fromkeys(names)), nodes=nodes_for(self.graph, names))
         values = Simulator(part)._simulate(inputs, keep=False)
         return [values[name] for name in names]
 
     def _needed(self, outputs: list[int]) -> set[int]:
+        if self.graph.states:
+            return super()._needed(outputs)
         needs = outputs_from(self.graph)
         wanted = sum(1 << index for index in set(outputs))
         return {index for index, name in enumerate(self.graph.inputs) if needs[name] & wanted}

@@ -12,12 +12,14 @@ from n2d2py import log
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph
+from n2d2py.graph.inputs import with_states
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes import FuseReport
 from n2d2py.quant.calibration import Observed, calibrate, observe, observed_before
 from n2d2py.quant.layerwise import SAMPLE_BATCH, sample_count
 from n2d2py.quant.statistics import Statistics, batch_size, collect, network_key
 from n2d2py.quant.trained import complete_trained, unmeasured_inputs
+from n2d2py.reference.engine import FloatEngine
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.options import CalibrationOptions, keeps_channels
@@ -146,7 +148,11 @@ def _samples(graph: Graph, calibrated: Stimuli, options: CalibrationOptions) -> 
     batches = log.progress(
         (x for x, _, _ in chosen.batches(SAMPLE_BATCH)), "reading samples", total=-(-len(chosen) // SAMPLE_BATCH), unit="batch"
     )
-    return list(batches)
+    found = list(batches)
+    if graph.states:
+        engine = FloatEngine(graph)
+        found = [with_states(graph, x, engine.run(x)) for x in found]
+    return found
 
 
 def set_to_calibrate(network: LoadedNetwork) -> Stimuli | None:

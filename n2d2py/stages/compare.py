@@ -11,12 +11,12 @@ from n2d2py.arithmetic import NumType
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, QuantGraph
-from n2d2py.graph.inputs import split_inputs
+from n2d2py.graph.inputs import named_inputs
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.quant.compare import Accumulator, LayerComparison
 from n2d2py.quant.isolation import isolated
-from n2d2py.quant.simulator import quantize_inputs, run_node, simulate
+from n2d2py.quant.simulator import quantize_inputs, reset_states, run_node, simulate
 from n2d2py.quant.statistics import batch_size
 from n2d2py.quant.worst import StimulusComparison, WorstStimuli
 from n2d2py.reference.engine import FloatEngine
@@ -57,7 +57,7 @@ def compare_stage(
     worst = WorstStimuli(quantized)
     size = batch_size(graph)
     for x, labels, names in log.progress(stimuli.batches(size), "comparing", total=-(-len(stimuli) // size), unit="batch"):
-        real = quantized.with_pieces({**dict(zip(graph.inputs, split_inputs(graph, x), strict=True)), **engine.run(x)})
+        real = quantized.with_pieces({**named_inputs(graph, x), **engine.run(x)})
         inputs = quantize_inputs(quantized, [x])
         stored = simulate(quantized, inputs, keep=True)
         real.update({name: stored[name] for name in quantized.packed})
@@ -85,9 +85,9 @@ def compare_stage(
             name: values.reshape(stored[tensor].shape) for (name, tensor) in layers if (values := found.get(name)) is not None
         }
         if quantized.is_mixed and found:
-            inside = dict(zip(quantized.inputs, inputs, strict=True))
+            inside = dict(zip(quantized.fed, inputs, strict=True))
             results = {tensor: np.ma.getdata(found[name]) for name, tensor in layers if name in found}
-            stored = _from_compiled(quantized, {**inside, **results})
+            stored = _from_compiled(quantized, {**inside, **results, **_states_before(quantized, results)})
         for accumulator in accumulators:
             accumulator.add(
                 real[accumulator.tensor],
@@ -101,6 +101,16 @@ def compare_stage(
 def _from_compiled(quantized: QuantGraph, compiled: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The stored values that Python computes for each layer from the compiled values of its inputs."""
     return {node.output: run_node(quantized, node, [compiled[name] for name in node.inputs])[0] for node in quantized.nodes}
+
+
+def _states_before(quantized: QuantGraph, results: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The states that calls began with, from the results of all of them."""
+    outputs = quantized.outputs[len(quantized.results) :]
+    first = reset_states(quantized).items()
+    return {
+        name: np.concatenate([state, results[output][:-1].reshape(-1, *state.shape[1:])])
+        for (name, state), output in zip(first, outputs, strict=True)
+    }
 
 
 def _by_layer(
@@ -117,7 +127,7 @@ def _by_layer(
         for name, values in layers.items()
     }
     found.update(_held(quantized, found))
-    values = dict(zip(quantized.inputs, inputs, strict=True))
+    values = dict(zip(quantized.fed, inputs, strict=True))
     expected: dict[str, np.ndarray] = {}
     for node in quantized.nodes:
         for name, result in zip(node.outputs, run_node(quantized, node, [values[one] for one in node.inputs]), strict=True):

@@ -37,6 +37,8 @@ def exported_stimuli(stimuli: Stimuli | None, count: int) -> tuple[Stimuli | Non
     positions = (
         np.arange(len(stimuli))
         if chosen is stimuli
+        else np.arange(len(chosen))
+        if stimuli.calls
         else np.unique(np.linspace(0, len(stimuli) - 1, count).round().astype(np.int64))
     )
     return chosen, positions

@@ -17,9 +17,9 @@ def size_inputs(model: OnnxModel, options: LoadOptions) -> None:
     Raises:
         N2D2Error: E003 a text that is no shape, E305 a shape that the file does not allow, an input that there is not.
     """
-    for name, sizes in _shapes(options.input_shape, [one.name for one in model.inputs]).items():
+    for name, sizes in _shapes(options.input_shape, [one.name for one in model.fed]).items():
         model.set_sizes(name, sizes)
-    (first, *others) = model.inputs
+    first, *others = model.fed
     if not others and first.is_open and options.data is not None:
         given = given_data(options.data)
         if not given.is_folder:

@@ -143,7 +143,22 @@ def load_stage(path: Path, options: LoadOptions, folder: Path = Path()) -> Loade
         ", ".join(f"{name} {'x'.join(map(str, graph.shape(name)[1:]))}" for name in graph.inputs),
         ", ".join(f"{name} {'x'.join(map(str, graph.shape(name)[1:]))}" for name in graph.outputs),
     )
-    return replace(network, graph=graph)
+    return _in_calls(replace(network, graph=graph))
+
+
+def _in_calls(network: LoadedNetwork) -> LoadedNetwork:
+    """With stimuli that are calls one after the other, of a network with states."""
+    graph, data = network.graph, network.data
+    if not graph.states:
+        return network
+    graph.calls = network.params["StateCalls"]
+
+    def calls(stimuli: Stimuli) -> Stimuli:
+        return stimuli.following(graph.calls or max(len(stimuli), 1))
+
+    noise = data.noise
+    drawn = None if noise is None else lambda count: calls(noise(count))
+    return replace(network, data=replace(data, sets={name: calls(one) for name, one in data.sets.items()}, noise=drawn))
 
 
 def with_data(network: LoadedNetwork, data: Data | None, labels: Labels | None, synthetic: int | None = None) -> LoadedNetwork:
@@ -159,7 +174,7 @@ def with_data(network: LoadedNetwork, data: Data | None, labels: Labels | None, 
     elif network.document is not None:
         loaded = load_stage(network.files[0], options, network.folder)
         return replace(network, data=loaded.data, mappings=loaded.mappings, options=options)
-    return replace(network, data=_onnx_data(network.graph, options, network.told), options=options)
+    return _in_calls(replace(network, data=_onnx_data(network.graph, options, network.told), options=options))
 
 
 def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) -> LoadedNetwork:
@@ -207,7 +222,7 @@ def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) ->
     files += graph_files(document)
     data = DataSet({}) if provider is None else _provided(provider, given, has_database(document), options, folder)
     if several and options.read_data and options.data is not None:
-        data = _opened(options, {name: tuple(graph.shape(name)[1:]) for name in graph.inputs})
+        data = _opened(options, {name: tuple(graph.shape(name)[1:]) for name in graph.fed})
     if options.class_names is not None:
         data = replace(data, classes=class_names(options, Told()))
     mappings = {
@@ -344,13 +359,16 @@ def _load_onnx(path: Path, options: LoadOptions, params: Params, folder: Path) -
     """A plain ONNX or TFLite file: its outputs are scored, its data are given."""
     from n2d2py.frontend.models import load_model
     from n2d2py.frontend.onnx.importer import import_onnx
+    from n2d2py.frontend.onnx.states import fix_inputs, take_states
     from n2d2py.stages.input_sizes import size_inputs
 
     encodings = None if options.encodings is None else Path(options.encodings)
     model = load_model(path, encodings=encodings)
+    fix_inputs(model, params["Constants"])
+    take_states(model, params["States"])
     size_inputs(model, options)
     graph = import_onnx(model)
-    targets = [ScoreTarget(f"{name}.Target", name) for name in graph.outputs]
+    targets = [ScoreTarget(f"{name}.Target", name) for name in graph.results]
     told = told_by({entry.key: entry.value for entry in model.proto.metadata_props})
     files = [path] if encodings is None else [path, encodings]
     return LoadedNetwork(graph, targets, _onnx_data(graph, options, told), params, options, folder, files, told=told)
@@ -358,7 +376,7 @@ def _load_onnx(path: Path, options: LoadOptions, params: Params, folder: Path) -
 
 def _check_names(graph: Graph, options: LoadOptions, data: DataSet) -> None:
     """Raises E410 where -class-names has another number of names than every output has values."""
-    outputs = {name: max(channels(graph.shape(name)), 2) for name in graph.outputs}
+    outputs = {name: max(channels(graph.shape(name)), 2) for name in graph.results}
     if options.class_names is not None and len(data.classes) not in outputs.values():
         name, count = next(iter(outputs.items()))
         raise N2D2Error(
@@ -372,7 +390,7 @@ def _onnx_data(graph: Graph, options: LoadOptions, told: Told) -> DataSet:
     if not options.read_data:
         return DataSet({})
     if options.data is not None:
-        data = _opened(options, {name: tuple(graph.shape(name)[1:]) for name in graph.inputs}, told, graph.name)
+        data = _opened(options, {name: tuple(graph.shape(name)[1:]) for name in graph.fed}, told, graph.name)
         _check_names(graph, options, data)
         return data
     if options.synthetic is None or is_quantized(graph):

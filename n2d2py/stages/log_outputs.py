@@ -11,7 +11,7 @@ from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.files import file_names
 from n2d2py.graph import Graph, QuantGraph
-from n2d2py.graph.inputs import split_inputs
+from n2d2py.graph.inputs import named_inputs
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.reference.engine import FloatEngine
 
@@ -40,21 +40,20 @@ def write_outputs(graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli, 
         raise N2D2Error(
             "E513", f"-log-outputs {number} is beyond the {len(stimuli)} test stimuli", remedy=f"give 1 to {len(stimuli)}"
         )
-    x = stimuli[number - 1][None]
+    # a call of a network with states comes behind those since the last reset
+    first = (number - 1) // stimuli.calls * stimuli.calls if stimuli.calls else number - 1
+    x = np.stack([stimuli[index] for index in range(first, number)])
     if quantized is None:
         nodes = [(node.name, node.output) for node in graph.nodes]
-        values = {
-            **dict(zip(graph.inputs, split_inputs(graph, x), strict=True)),
-            **FloatEngine(graph, taps=[tensor for _, tensor in nodes]).run(x),
-        }
+        values = {**named_inputs(graph, x), **FloatEngine(graph, taps=[tensor for _, tensor in nodes]).run(x)}
     else:
         nodes = [(node.name, node.output) for node in quantized.nodes]
         values = simulate(quantized, quantize_inputs(quantized, [x]), keep=True)
     target = folder / f"outputs_{tag}_{number}"
     target.mkdir(parents=True, exist_ok=True)
     for index, name in enumerate(graph.inputs):
-        (target / f"env{index or ''}.dat").write_text(matrix_text(values[name][0]))
+        (target / f"env{index or ''}.dat").write_text(matrix_text(values[name][-1]))
     files = file_names(name for name, _ in nodes)
     for name, tensor in nodes:
-        (target / f"{files[name]}.dat").write_text(matrix_text(values[tensor][0]))
+        (target / f"{files[name]}.dat").write_text(matrix_text(values[tensor][-1]))
     log.notice("outputs of stimulus %d: %s", number, target)

@@ -8,7 +8,7 @@ from n2d2py import log
 from n2d2py.errors import nearest
 from n2d2py.exports import Target
 from n2d2py.graph import QuantGraph
-from n2d2py.ini.params import Params
+from n2d2py.ini.params import GENERAL, Params
 from n2d2py.ini.precision import PRECISION_KEYS
 
 
@@ -18,7 +18,7 @@ def warn_without_effect(params: Params, target: Target[Any], graph: QuantGraph) 
     overruled = target.overruled(params.as_dict(), graph.bits)
     for key in params.schema.keys:
         if params.given(key.name) and params[key.name] != key.default:
-            if target.parameters.key(key.name) is None:
+            if target.parameters.key(key.name) is None and GENERAL.key(key.name) is None:
                 _warn(params, key.name, f"the {target.name} export does not read it")
             elif key.name in overruled:
                 _warn(params, key.name, overruled[key.name])

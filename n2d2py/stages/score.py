@@ -60,6 +60,12 @@ def scored_stimuli(network: LoadedNetwork, options: ScoreOptions) -> Stimuli | N
     if stimuli is None:
         return None
     if options.index >= 0:
+        if stimuli.calls:
+            raise N2D2Error(
+                "E513",
+                "-test-index takes one stimulus alone, but a call of this network depends on those before it",
+                remedy="leave it out, or give -nb-test N for the first calls",
+            )
         if options.index >= len(stimuli):
             raise N2D2Error(
                 "E513",
@@ -114,7 +120,7 @@ def score_stage(
         if quantized is None
         else [Scorer(t, class_names(network, t), type=quantized.type(t.tensor)) for t in network.targets]
     )
-    size = batch_size(graph)
+    size = stimuli.calls or batch_size(graph)
     batches = ordered_map(run, zip(range(0, len(stimuli), size), stimuli.batches(size), strict=True))
     for (x, labels, names), values, stored in log.progress(batches, "testing", total=-(-len(stimuli) // size), unit="batch"):
         for index, target in enumerate(network.targets):
@@ -147,7 +153,7 @@ def compiled_scores(
     """
     outputs = project.outputs(graph, stored.count)
     simulated = simulate_all(graph, stored.inputs, batch_size(network.graph))
-    for name in graph.outputs:
+    for name in graph.results:
         if project.slack:
             _check_direction(project.label, name, graph, simulated[name], outputs[name])
             continue
@@ -159,7 +165,7 @@ def compiled_scores(
                 f"{list(found.index)}: Python {found.expected:g}, {project.label} {found.found:g}",
                 remedy="run again with -compare to see the first layer; this is a defect, report it",
             )
-    parts = [graph.type(name).dequantize(values) for name, values in zip(graph.inputs, stored.inputs, strict=True)]
+    parts = [graph.type(name).dequantize(values) for name, values in zip(graph.fed, stored.inputs, strict=True)]
     real = parts[0] if len(parts) == 1 else np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
     for target, labels in zip(network.targets, stored.labels, strict=True):
         scorer = Scorer(target, class_names(network, target), type=graph.type(target.tensor))

@@ -11,7 +11,7 @@ from n2d2py.arithmetic import NumType
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, QuantGraph
-from n2d2py.graph.inputs import split_inputs, stimulus_shape
+from n2d2py.graph.inputs import named_inputs, stimulus_shape
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.reference.engine import FloatEngine
 
@@ -68,7 +68,7 @@ def layer_values(graph: Graph, typed: QuantGraph | None, x: np.ndarray) -> Mappi
     for name, outputs in layers:
         tensors.update({name: outputs[0]} if len(outputs) == 1 else {f"{name}:{one}": one for one in outputs})
     engine = FloatEngine(graph, taps=[tensor for tensor in tensors.values() if tensor not in graph.inputs])
-    real = {**dict(zip(graph.inputs, split_inputs(graph, x), strict=True)), **engine.run(x)}
+    real = {**named_inputs(graph, x), **engine.run(x)}
     if typed is None:
         return {name: LayerValues(name, real[tensor][0]) for name, tensor in tensors.items()}
     stored = simulate(typed, quantize_inputs(typed, [x]), keep=True)

@@ -73,6 +73,7 @@ class _Library:
     Attributes:
         partial: whether outputs can be chosen.
         weights: the weights file in memory, where there is one.
+        reset: sets the states in an arena to zero; None for a network without states.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -94,6 +95,9 @@ class _Library:
                 f"{path} has interface {self.api_version()}, not {API_VERSION}",
                 remedy="export again with this version of n2d2py",
             )
+        self.reset = getattr(library, f"{prefix}_reset", None)
+        if self.reset is not None:
+            self.reset.restype, self.reset.argtypes = None, [c_void_p]
         self.weights = _load_weights(library, prefix, path.parents[1]) if hasattr(library, f"{prefix}_load_weights") else None
 
 
@@ -202,6 +206,8 @@ class Export(Network):
         alignment = self._library.arena_alignment()
         memory = np.empty(self.info.arena_bytes + alignment, np.uint8)
         arena = c_void_p(memory.ctypes.data + -memory.ctypes.data % alignment)
+        if self._library.reset is not None:
+            self._library.reset(arena)
         for index in range(len(inputs[0])):
             forward(_pointers(sources, index), _pointers(results, index), arena, index)
         return [_nchw(values, info) for values, info in zip(results, self.info.outputs, strict=True)]

@@ -23,6 +23,7 @@ from n2d2py.exports.cpp.partial import MOST, Partial
 from n2d2py.exports.cpp.partial import literal as bits_literal
 from n2d2py.exports.cpp.schedule import Part, parts, used_ranges
 from n2d2py.exports.cpp.shared import share_constants
+from n2d2py.exports.cpp.states import StateView, bytes_with_states, state_views
 from n2d2py.exports.cpp.text import comment, file_stems, literal
 from n2d2py.exports.cpp.tiles import tile_constants, winograd_choices
 from n2d2py.exports.cpp.view import ArrayView, LayerView, PortView, port_views
@@ -136,7 +137,7 @@ class Project:
             self._render("cmake/target.cmake", folder / f"cmake/{machine.name}.cmake", {"target": machine})
 
     def _write_stimuli(self, folder: Path) -> None:
-        stems = [sanitise(name) for name in self.graph.inputs]
+        stems = [sanitise(name) for name in self.graph.fed]
         write_stimuli(self.request.stimuli, self.graph, stems, folder)
 
     @cached_property
@@ -210,7 +211,7 @@ class Project:
     def picture(self) -> bool:
         """Whether the network takes one picture, gray or of three colours, and nothing else, so that there is an example."""
         shape, kind = self.graph.shape(self.graph.inputs[0]), self.graph.type(self.graph.inputs[0])
-        alone = len(self.graph.inputs) == 1 and not self.wants_weights_file(self.request)
+        alone = len(self.graph.inputs) == 1 and not self.graph.states and not self.wants_weights_file(self.request)
         return alone and len(shape) == 4 and channels(shape) in (1, 3) and not kind.plain
 
     def _pixels(self) -> dict[str, Any]:
@@ -256,13 +257,18 @@ class Project:
 
     @cached_property
     def inputs(self) -> list[PortView]:
-        """The network's inputs."""
-        return self._ports("input", self.graph.inputs)
+        """The network's inputs but for its states."""
+        return self._ports("input", self.graph.fed)
 
     @cached_property
     def outputs(self) -> list[PortView]:
-        """The network's outputs."""
-        return self._ports("output", self.graph.outputs)
+        """The network's outputs but for its states."""
+        return self._ports("output", self.graph.results)
+
+    @cached_property
+    def states(self) -> list[StateView]:
+        """The states that are kept between inferences."""
+        return state_views(self.graph, self.plan.arena_bytes, self.identifiers)
 
     def _ports(self, role: str, names: list[str]) -> list[PortView]:
         structs = [self.identifiers.plane(name) for name in names]
@@ -313,7 +319,7 @@ class Project:
     def partial(self) -> Partial | None:
         """What some of the outputs need; None where there is no choice of them, or more of them than bits."""
         fits = 1 < len(self.outputs) <= MOST and len(self.inputs) <= MOST
-        if not fits or self.stream_input:
+        if not fits or self.stream_input or self.states:
             return None
         return Partial.of(self.graph, self.layers, self.inputs, self.outputs, self._base)
 
@@ -323,6 +329,9 @@ class Project:
         for port in (*self.inputs, *self.outputs):
             if port.external and self._origin(port.name) == origin:
                 return port.base
+        for state in self.states:
+            if self._origin(state.name) == origin:
+                return state.base
         return "arena"
 
     @cached_property
@@ -377,7 +386,10 @@ class Project:
             "partial": self.partial,
             "bits": bits_literal,
             "arena_inputs": [port for port in self.inputs if port.in_one_piece and not self.stream_input],
-            "arena_bytes": max(1, self.plan.arena_bytes),
+            "states": self.states,
+            "calls": self.graph.calls,
+            "tensor_bytes": self.plan.arena_bytes,
+            "arena_bytes": max(1, bytes_with_states(self.graph, self.plan.arena_bytes)),
             "arena_alignment": self.arena_alignment,
             "constant_alignment": self.constant_alignment,
             "sections": False,
@@ -457,6 +469,7 @@ class Project:
                 copied = f"toPlane<{port.plane}>({port.variable}, arena);"
                 needed = self.partial.condition(port.name) if self.partial else ""
                 lines += [f"if ({needed})", f"    {copied}"] if needed else [copied]
+        lines += [f"const unsigned char* const {state.base} = arena + {state.offset};" for state in self.states]
         lines += [
             f"unsigned char* const {port.base} = reinterpret_cast<unsigned char*>({port.variable});"
             for port in self.outputs
@@ -471,6 +484,9 @@ class Project:
             if not self._straight(port):
                 copied = f"fromPlane<{port.plane}>({self._base(port.name)}, {port.variable});"
                 lines += [f"if ({self.partial.of_output(index)})", f"    {copied}"] if self.partial else [copied]
+        for state in self.states:
+            kept = f"reinterpret_cast<{state.ctype}*>(arena + {state.offset})"
+            lines.append(f"fromPlane<{state.becoming}>({self._base(state.output)}, {kept});")
         return lines
 
     def _straight(self, port: PortView) -> bool:

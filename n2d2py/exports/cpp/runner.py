@@ -63,7 +63,7 @@ class CompiledExport(BuiltCopy):
                 graph.type(name).dtype.newbyteorder("<"),
                 (height(graph.shape(name)), width(graph.shape(name)), channels(graph.shape(name))),
             )
-            for i, name in enumerate(graph.outputs)
+            for i, name in enumerate(graph.results)
         ]
         rows = np.fromfile(file, np.dtype(fields))
         if len(rows) != count:
@@ -74,7 +74,7 @@ class CompiledExport(BuiltCopy):
             )
         return {
             name: np.moveaxis(rows[f"o{i}"], 3, 1).reshape(count, *graph.shape(name)[1:])
-            for i, name in enumerate(graph.outputs)
+            for i, name in enumerate(graph.results)
         }
 
     def sizes(self) -> dict[str, int]:

@@ -46,6 +46,7 @@ class CppTarget(Target[Project]):
     parameters = PARAMETERS
     layer_parameters = LAYER_PARAMETERS
     adds_residuals = True
+    keeps_states = True
     runner = CompiledExport
     project: type[Project] = Project
 

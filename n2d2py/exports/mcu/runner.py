@@ -97,7 +97,7 @@ class BoardExport(BuiltCopy):
         results = network._run(stimuli)
         return {
             name: values.reshape(count, *graph.shape(name)[1:])
-            for name, values in zip(network.graph.outputs, results, strict=True)
+            for name, values in zip(network.graph.results, results, strict=True)
         }
 
     def instructions(self) -> tuple[str, int, bool] | None:
@@ -127,7 +127,7 @@ def _stored_stimuli(folder: Path, graph: QuantGraph, count: int) -> list[np.ndar
     """The stored inputs of the export's stimuli, from its files."""
     lines = (folder / "stimuli.list").read_text(encoding="utf-8").splitlines()[:count]
     found: list[np.ndarray] = []
-    for position, name in enumerate(graph.inputs):
+    for position, name in enumerate(graph.fed):
         shape, kind = graph.shape(name), graph.type(name).dtype.newbyteorder("<")
         pixels = (height(shape), width(shape), channels(shape))
         values = []
@@ -155,7 +155,7 @@ class BoardNetwork(Network):
             LayerInfo(name, tuple(graph.shape(nodes[name].output)), graph.type(nodes[name].output), nodes[name].op.kind)
             for name in details["layers"]
         )
-        self.info = NetworkInfo(graph.name, ports(graph.inputs), ports(graph.outputs), layers, details["arena_bytes"])
+        self.info = NetworkInfo(graph.name, ports(graph.fed), ports(graph.results), layers, details["arena_bytes"])
 
     def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
         row = np.dtype([(f"o{i}", info.dtype.newbyteorder("<"), _hwc(info)) for i, info in enumerate(self.info.outputs)])

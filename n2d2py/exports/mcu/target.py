@@ -8,6 +8,7 @@ from typing import Any
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults
 from n2d2py.exports.cpp.project import Project
+from n2d2py.exports.cpp.states import bytes_with_states
 from n2d2py.exports.cpp.target import CppTarget
 from n2d2py.exports.mcu.boards import DEFAULT_CORE
 from n2d2py.exports.mcu.parameters import PARAMETERS
@@ -46,7 +47,7 @@ class McuTarget(CppTarget):
             "core": request.parameters.get("Core", DEFAULT_CORE),
             "layers": list(request.memory_plan.order),
             "varying_time": varying_layers(request.graph),
-            "arena_bytes": max(1, request.memory_plan.arena_bytes),
+            "arena_bytes": max(1, bytes_with_states(request.graph, request.memory_plan.arena_bytes)),
         }
 
     def scratch_needs(self, graph: QuantGraph, plan: MemoryPlan, parameters: Mapping[str, Any]) -> Mapping[str, ScratchNeed]:

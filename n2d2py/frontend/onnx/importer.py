@@ -31,11 +31,12 @@ from n2d2py.frontend.onnx.initial import set_initial_values
 from n2d2py.frontend.onnx.inputs_outputs import add_inputs, set_outputs
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx, to_array
 from n2d2py.frontend.onnx.preflight import Preflight
+from n2d2py.frontend.onnx.states import check_states
 from n2d2py.frontend.onnx.tensors import tensors_read
 from n2d2py.frontend.onnx.validator import Validator
 from n2d2py.graph import Graph, Tensor
 from n2d2py.graph.not_numbers import not_numbers
-from n2d2py.graph.shapes import Shape
+from n2d2py.graph.shapes import Shape, elements
 from n2d2py.operators.functions import ONNX_FUNCTIONS
 
 _OTHER = {"float16": "half", "bfloat16": "bfloat16", "float64": "double"}
@@ -98,6 +99,13 @@ def _imported(model: OnnxModel, title: str, input_shapes: Mapping[str, Shape], w
     if not model.load_weights:
         set_initial_values(builder.graph, model.seed)
     set_outputs(builder)
+    graph = builder.graph
+    graph.states = len(model.states)
+    ends = [*zip(model.states, graph.inputs[len(graph.fed) :], graph.outputs[len(graph.results) :], strict=True)]
+    check_states(
+        model,
+        {name: elements(graph.shape(tensor)) for pair, *tensors in ends for name, tensor in zip(pair, tensors, strict=True)},
+    )
     builder.graph.prune()
     other = {_OTHER[a.dtype.name] for a in model.constants.values() if a.dtype.name in _OTHER and a.ndim}
     if other:

@@ -29,10 +29,11 @@ def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
         N2D2Error: E305 a size that is not known.
     """
     transposed = nhwc_inputs(builder.model.proto.graph)
+    states = {name for name, _ in builder.model.states}
     for value in builder.model.inputs:
         kind = value.kind
         fixed = len(value.dims) > 1 and value.dims[0] not in (None, 1) and not builder.is_batched
-        if kind or not 2 <= len(value.dims) <= 4 or builder.whole or (fixed and not input_shapes):
+        if kind or value.name in states or not 2 <= len(value.dims) <= 4 or builder.whole or (fixed and not input_shapes):
             dims = _array_dims(builder, value)
             builder.arrays[value.name] = builder.graph.add_input(value.name, (1, prod(dims)), kind)
             builder.dims[value.name] = dims
@@ -147,7 +148,9 @@ def _constant_output(builder: Builder, name: str) -> str:
 
 
 def _output(builder: Builder, name: str) -> str:
-    """The tensor of an output: of its ONNX shape where it is an image, else the elements in order."""
+    """The tensor of an output: of its ONNX shape where it is an image, else, and of a state, the elements in order."""
+    if any(name == output for _, output in builder.model.states):
+        return builder.array(name)
     dims = builder.dims_of(name)
     if name in builder.names or not 2 <= len(dims) <= 4 or dims[0] != 1 or builder.kind_of(name):
         return builder.names.get(name) or builder.arrays[name]

@@ -95,6 +95,7 @@ class OnnxModel:
         load_weights: False where the layers get initial values instead of the stored weights.
         seed: of those initial values.
         places: what stands for the names of tensors in messages, for a model that was translated.
+        states: inputs and the outputs that they are in the next call, the last ones of both.
     """
 
     path: str
@@ -107,6 +108,12 @@ class OnnxModel:
     load_weights: bool = True
     seed: int = 1
     places: Mapping[str, str] = field(default_factory=dict)
+    states: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def fed(self) -> list[OnnxInput]:
+        """The inputs that are no states."""
+        return self.inputs[: len(self.inputs) - len(self.states)]
 
     @property
     def outputs(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import ClassVar
 
@@ -31,12 +31,16 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 @register
 @dataclass(frozen=True)
 class ArrayConcat(ArrayOp):
-    """`outer` times: lengths[0] elements of operand 0, lengths[1] of operand 1, ..."""
+    """`outer` times: lengths[0] elements of operand 0, lengths[1] of operand 1, ...
+
+    `alike`: one of them is a state that was taken from what the others gave in the call before, so that one scale is fit for all.
+    """
 
     outer: int
     lengths: tuple[int, ...]
     slots: tuple[int, ...] = (0,)
     result: str = ""
+    alike: bool = field(default=False, repr=False)
     kind: ClassVar[str] = "ArrayConcat"
 
     def operand_sizes(self) -> tuple[int, ...]:
@@ -88,7 +92,9 @@ def join(a: Arrays, values: list[Value], axis: int) -> Value:
     inner = prod(first[axis + 1 :])
     if prod(first[:axis]) == 1 and not any(value.is_constant or value.kind for value in values):
         return a.add(Concat(), values, dims, label="joined")  # vectors in order, which has integers too
-    op = ArrayConcat(prod(first[:axis]), tuple(value.dims[axis] * inner for value in values), a.slots(values), values[0].kind)
+    alike = any(value.tensor == name for value in values for name, _ in a.builder.model.states)
+    lengths = tuple(value.dims[axis] * inner for value in values)
+    op = ArrayConcat(prod(first[:axis]), lengths, a.slots(values), values[0].kind, alike)
     return a.add(op, values, dims, label="joined")
 
 
@@ -123,7 +129,7 @@ class ArrayConcatQuantizer(Quantizer):
         op = node.op
         if op.result or any(node.params[f"operand{i}"].dtype.kind != "f" for i, slot in enumerate(op.slots) if slot < 0):
             return "arrays of integers joined"
-        return None if -1 in op.slots else "arrays joined along an axis that is not the first"
+        return None if -1 in op.slots or op.alike else "arrays joined along an axis that is not the first"
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
         factors = np.array([kind.scale / types.output.scale for kind in types.inputs])

@@ -40,7 +40,10 @@ def _lower(layer: Layer) -> LayerCode:
     others = _OTHERS[op.cell]
     if layer.node.rescale is None:
         roles, real = [role for role in _REALS if role not in others], layer.output
-        reals = tuple(layer.array(role, layer.values(role).astype(real.dtype), real.cpp) for role in roles)
+        reals = tuple(
+            _given(layer, role) if role in op.given else layer.array(role, layer.values(role).astype(real.dtype), real.cpp)
+            for role in roles
+        )
         config = layer.config(what, layer.planes, sizes)
         return layer.code("recurrent", layer.call(function, config, constants=reals))
     sums = ["std::int32_t" if reach < 2**31 else "std::int64_t" for reach in layer.values("reaches")]
@@ -54,9 +57,23 @@ def _lower(layer: Layer) -> LayerCode:
     }
     config = layer.config(what, types, sizes)
     weights = [layer.array(role, layer.values(role), weight) for role in ("input_weights", "recurrent_weights")]
-    rest = [layer.array(role, _stored(layer, role), ctype) for role, ctype in _CTYPES.items() if role not in others]
+    rest = [
+        _given(layer, role) if role in op.given else layer.array(role, _stored(layer, role), ctype)
+        for role, ctype in _CTYPES.items()
+        if role not in others
+    ]
     called = f"integer{op.cell.capitalize()}"
     return layer.code("integer_recurrent", layer.call(called, config, constants=(*weights, *rest)))
+
+
+def _given(layer: Layer, role: str) -> str:
+    """A state that is an input, as the kernel reads it."""
+    slot = 1 + layer.op.given.index(role)
+    pointer = f"n2d2::elements<{layer.input_planes[slot]}>(in{slot})"
+    if layer.node.rescale is None:
+        return pointer
+    kind, (multiplier, shift) = layer.inputs[slot], layer.values(f"given_{role[-1]}")
+    return f"n2d2::BegunState<{kind.cpp}, {kind.zero_point}, {int(multiplier)}, {int(shift)}>{{{pointer}}}"
 
 
 def _stored(layer: Layer, role: str) -> np.ndarray:

@@ -28,7 +28,11 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
     batch = writer.emit("Slice", [writer.emit("Shape", [x]), *(writer.constant([n]) for n in (1, 2))])
     size = writer.emit("Concat", [writer.constant([1]), batch, writer.constant([op.hidden])], axis=0)
     for role in ("initial_h", "initial_c")[: 2 if op.cell == "LSTM" else 1]:
-        operands.append(writer.emit("Expand", [typed(writer, params[role].reshape(1, 1, -1), ""), size]))
+        if role in op.given:
+            state = shaped(writer, node.inputs[1 + op.given.index(role)], (1, op.hidden))
+            operands.append(writer.emit("Transpose", [state], perm=[1, 0, 2]))
+        else:
+            operands.append(writer.emit("Expand", [typed(writer, params[role].reshape(1, 1, -1), ""), size]))
     more = {"linear_before_reset": int(op.linear_before_reset)} if op.cell == "GRU" else {}
     attributes = {"hidden_size": op.hidden, "direction": "reverse" if op.reverse else "forward", **more}
     made = writer.emit_all(op.cell, operands, 3 if op.cell == "LSTM" else 2, **attributes)

@@ -26,9 +26,12 @@ def _rows(values: np.ndarray, types: LayerTypes) -> tuple[np.ndarray, np.ndarray
     return types.rounding(rows, scales, levels).astype(np.int8 if bits <= 8 else np.int16), scales
 
 
-def _cell_fraction(node: Node) -> int:
-    """Bits behind the point of the cell state: it grows by at most 1 at each step."""
-    reach = node.op.steps + float(np.abs(node.params["initial_c"]).max())
+def _cell_fraction(node: Node, types: LayerTypes) -> int:
+    """Bits behind the point of the cell state: it grows by at most 1 at each step, and within the range of one that is given."""
+    if "initial_c" in node.op.given:
+        reach = types.inputs[1 + node.op.given.index("initial_c")].reach
+    else:
+        reach = node.op.steps + float(np.abs(node.params["initial_c"]).max())
     low, high = _CELL_BITS
     return int(np.clip(15 - np.ceil(np.log2(reach)), low, high))
 
@@ -38,9 +41,10 @@ class RecurrentQuantizer(Quantizer):
     """Each gate is one sum of 64 bits of the products of its inputs and of its states (arithmetic/recurrent.py)."""
 
     def refuses(self, node: Node) -> str | None:
-        if np.abs(node.params["initial_h"]).max() > 1:
+        params = {role: node.params.get(role, np.zeros(1)) for role in ("initial_h", "initial_c")}
+        if np.abs(params["initial_h"]).max() > 1:
             return "a recurrent layer whose initial hidden state is beyond 1"
-        if np.abs(node.params["initial_c"]).max() > 15:
+        if np.abs(params["initial_c"]).max() > 15:
             return "a recurrent layer whose initial cell state is beyond 15"
         return None
 
@@ -61,7 +65,7 @@ class RecurrentQuantizer(Quantizer):
             raise refusal(node, "a recurrent layer whose weights or biases are too large")
         multipliers = [np.rint(factor * 2.0**shift).astype(np.int32) for factor in factors]
         offsets = [np.rint(bias * 2.0 ** (GATE_BITS + shift)).astype(np.int64) for bias in biases]
-        fraction = _cell_fraction(node)
+        fraction = _cell_fraction(node, types)
         form = {
             "input_weights": weights,
             "recurrent_weights": recurrent,
@@ -69,8 +73,7 @@ class RecurrentQuantizer(Quantizer):
             "recurrent_multipliers": multipliers[1],
             "gate_bias": offsets[0],
             "recurrent_bias": offsets[1],
-            "initial_h": _state(params["initial_h"], STATE_BITS),
-            "initial_c": _state(params["initial_c"], fraction),
+            **_initial(node, types, {"initial_h": STATE_BITS, "initial_c": fraction}),
             "sigmoid": knots("sigmoid", GATE_BITS),
             "tanh": knots("tanh", GATE_BITS),
             "cell_tanh": knots("tanh", fraction),
@@ -84,6 +87,19 @@ class RecurrentQuantizer(Quantizer):
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
         """Refused: other runtimes compute recurrent layers in floating point."""
         raise refusal(node, "a recurrent layer between quantized tensors of the file")
+
+
+def _initial(node: Node, types: LayerTypes, fractions: dict[str, int]) -> dict[str, np.ndarray]:
+    """The states that the sequence begins with, or for those that are inputs multiplier and shift, by role."""
+    found = {}
+    for role, fraction in fractions.items():
+        if role in node.op.given:
+            factor = types.inputs[1 + node.op.given.index(role)].scale * 2.0**fraction
+            shift = int(np.clip(30 - np.ceil(np.log2(factor)), 1, LARGEST_SHIFT))
+            found[f"given_{role[-1]}"] = np.array([np.rint(factor * 2.0**shift), shift], np.int64)
+        else:
+            found[role] = _state(node.params[role], fraction)
+    return found
 
 
 def _state(values: np.ndarray, fraction: int) -> np.ndarray:

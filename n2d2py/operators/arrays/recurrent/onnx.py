@@ -65,8 +65,10 @@ class _Sequence:
         bias = self._optional(3, "biases", (rows[0], 2 * rows[1]))
         self.biases = bias.reshape(rows[0], 2, rows[1])
         self._refuse_lengths()
-        self.initial = {"initial_h": self._initial(5)}
-        self.initial["initial_c"] = self._initial(6) if node.type == "LSTM" else np.zeros((rows[0], self.hidden), np.float32)
+        self.given: dict[str, Value] = {}
+        self.initial = {"initial_h": self._initial(5, "initial_h")}
+        none = np.zeros((rows[0], self.hidden), np.float32)
+        self.initial["initial_c"] = self._initial(6, "initial_c") if node.type == "LSTM" else none
         if node.type == "LSTM" and a.has(7) and np.any(a.node.constant(7, "peephole weights")):
             raise Unsupported("it has peephole weights", "train the model without them")
 
@@ -82,12 +84,16 @@ class _Sequence:
             raise Unsupported(f"its {what} of {list(values.shape)} do not fit its weights")
         return np.zeros(shape, np.float32) if values is None else values.reshape(shape)
 
-    def _initial(self, index: int) -> np.ndarray:
-        if self.a.has(index) and not self.a.node.is_constant(index):
-            raise Unsupported(
-                "its initial states come from outside of it", "states are not kept between calls: export it for whole windows"
-            )
-        return self._optional(index, "initial states", (len(self.reversed), self.hidden))
+    def _initial(self, index: int, role: str) -> np.ndarray:
+        """The states that directions begin with: (directions, hidden) constants, or zeros where `given` has the tensor."""
+        shape = (len(self.reversed), self.hidden)
+        if not self.a.has(index) or self.a.node.is_constant(index):
+            return self._optional(index, "initial states", shape)
+        value = self.a.tensor(self.a.value(index))
+        if value.size != np.prod(shape) or value.kind:
+            raise Unsupported(f"its initial states of {list(value.dims)} do not fit its weights")
+        self.given[role] = self.a.reshape(value, shape)
+        return np.zeros(shape, np.float32)
 
     def _refuse_lengths(self) -> None:
         lengths = self.a.node.optional_constant(4, "sequence lengths")
@@ -101,7 +107,8 @@ class _Sequence:
         """The layer of direction `at`; its result is (steps, hidden), or (hidden) of a part."""
         a, node = self.a, self.a.node
         linear = bool(node.attribute("linear_before_reset", 0)) and node.type == "GRU"
-        op = ArrayRecurrent(node.type, self.steps, self.size, self.hidden, self.reversed[at], linear, part)
+        given = {role: a.tensor(a.axes(value, {0: [at]})) for role, value in self.given.items()}
+        op = ArrayRecurrent(node.type, self.steps, self.size, self.hidden, self.reversed[at], linear, part, tuple(given))
         first, second = self.biases[at]
         total = first + second
         if node.type == "GRU" and linear:
@@ -111,13 +118,13 @@ class _Sequence:
             "recurrent_weights": self.recurrent[at],
             "gate_bias": total,
             "recurrent_bias": second[2 * self.hidden : 3 * self.hidden] if linear else np.zeros(self.hidden, np.float32),
-            **{role: values[at] for role, values in self.initial.items()},
+            **{role: values[at] for role, values in self.initial.items() if role not in given},
         }
         builder = a.builder
         name = builder.fresh(f"{node.name}_{part or ('reverse' if self.reversed[at] else 'states')}")
         checked = {role: builder.parameter(node.name, role, values) for role, values in params.items()}
-        assert self.x.tensor is not None
-        builder.graph.add(Node(name, op, [self.x.tensor], [name], checked, location=builder.model.place(node.name)))
+        tensors = [value.tensor for value in (self.x, *given.values()) if value.tensor is not None]
+        builder.graph.add(Node(name, op, tensors, [name], checked, location=builder.model.place(node.name)))
         return Value((self.hidden,) if part else (self.steps, self.hidden), "", name)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
 from n2d2py.arithmetic import functions as exact
-from n2d2py.arithmetic.recurrent import gru, lstm
+from n2d2py.arithmetic.recurrent import begun, gru, lstm
 from n2d2py.graph.forms import Custom
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
@@ -26,7 +26,8 @@ class ArrayRecurrent(ArrayOp):
 
     `reverse`: from the last step to the first; state t is still that at step t. Parameters, gates in the order of ONNX:
     "input_weights" (gates * hidden, size), "recurrent_weights" (gates * hidden, hidden), "gate_bias" (gates * hidden), the sum of
-    both biases of ONNX but for gate h of a GRU, whose second one is "recurrent_bias" (hidden); "initial_h" and "initial_c" (hidden).
+    both biases of ONNX but for gate h of a GRU, whose second one is "recurrent_bias" (hidden); "initial_h" and "initial_c" (hidden),
+    but for those in `given`, which are further inputs in that order.
     """
 
     cell: str
@@ -36,11 +37,21 @@ class ArrayRecurrent(ArrayOp):
     reverse: bool = False
     linear_before_reset: bool = False
     part: str = ""
+    given: tuple[str, ...] = field(default=(), repr=False)
     result: str = ""
     kind: ClassVar[str] = "ArrayRecurrent"
 
+    @property
+    def slots(self) -> tuple[int, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Every operand is an input."""
+        return tuple(range(1 + len(self.given)))
+
     def operand_sizes(self) -> tuple[int, ...]:
-        return (self.steps * self.size,)
+        return (self.steps * self.size, *(self.hidden for _ in self.given))
+
+    def initial(self, role: str, inputs: list[np.ndarray], node) -> np.ndarray:
+        """The state (n or 1, hidden) that the sequence begins with: an input, or a parameter."""
+        return inputs[1 + self.given.index(role)] if role in self.given else node.params[role].reshape(1, -1)
 
     def output_size(self) -> int:
         return self.hidden if self.part else self.steps * self.hidden
@@ -59,7 +70,10 @@ class ArrayRecurrent(ArrayOp):
         totals = np.zeros((count, self.steps, len(w))) + bias
         for k in range(self.size):
             totals += x[..., k, None].astype(np.float64) * w[:, k]
-        h, c = (np.repeat(params[role].astype(kind).reshape(1, -1), count, 0) for role in ("initial_h", "initial_c"))
+        h, c = (
+            np.broadcast_to(self.initial(role, inputs, node).astype(kind), (count, self.hidden))
+            for role in ("initial_h", "initial_c")
+        )
         states = np.zeros((count, self.steps, self.hidden), kind)
         for t in range(self.steps - 1, -1, -1) if self.reverse else range(self.steps):
             if self.cell == "LSTM":
@@ -92,12 +106,20 @@ class ArrayRecurrent(ArrayOp):
             return super().run_integer(inputs, node, graph)
         form = node.form_as(Custom).by_role
         x = inputs[0].reshape(-1, self.steps, self.size).astype(np.int64) - graph.type(node.inputs[0]).zero_point
+        h, c = (self._stored(role, inputs, node, graph) for role in ("initial_h", "initial_c"))
         if self.cell == "LSTM":
-            states, cell = lstm(x, form, self.reverse)
+            states, cell = lstm(x, form, self.reverse, h, c)
         else:
-            states, cell = gru(x, form, self.reverse, self.linear_before_reset), np.zeros(0)
+            states, cell = gru(x, form, self.reverse, self.linear_before_reset, h), np.zeros(0)
         acc = (cell if self.part else states).reshape(len(x), -1)
         return [node.requantize(acc, graph.type(node.output))]
+
+    def _stored(self, role: str, inputs: list[np.ndarray], node, graph) -> np.ndarray:
+        """The integers (n, hidden) of a state that the sequence begins with."""
+        x, form = self.initial(role, inputs, node).astype(np.int64), node.form_as(Custom).by_role
+        if role in self.given:
+            x = begun(x - graph.type(node.inputs[1 + self.given.index(role)]).zero_point, *form[f"given_{role[-1]}"])
+        return np.broadcast_to(x, (len(inputs[0]), self.hidden))
 
 
 def _add(total: np.ndarray, weights: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -1,0 +1,175 @@
+"""Inputs of an ONNX model that are no data: states, which are outputs of the call before, and inputs with a fixed value.
+
+A streaming network reads the state that its last call gave and gives the next one. Such a pair of an input and an output is named
+(`States=INPUT:OUTPUT`), or found by its names: both say the same thing of a state ("h", "cache", ...), the output that it is the next one
+("hn", "stateN", "cache_out", ...), and their shapes agree.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from onnx import helper
+
+from n2d2py import log
+from n2d2py.errors import N2D2Error
+from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel
+
+Pair = tuple[str, str]
+
+_OLD = frozenset("0 in input past prev previous prior old last initial init".split())
+"""Words that the name of a state before a call may have beside that of the state."""
+_NEW = frozenset("n out output new next present current cur o t".split())
+"""Words that the name of a state after a call has."""
+_STATES = frozenset(
+    """
+    h c hx cx hidden cell state states cache caches buf buffer mem memory carry context ctx rnn lstm gru
+    """.split()
+)
+"""What a state is called."""
+
+
+def fix_inputs(model: OnnxModel, text: str) -> None:
+    """Makes inputs constants: `text` is NAME:VALUE,NAME:VALUE,...
+
+    Raises:
+        N2D2Error: E316 a name that is no input, a value that is no number of its type.
+    """
+    for name, value in _named(model, text, "Constants", "sr:16000"):
+        found = next((one for one in model.inputs if one.name == name), None)
+        if found is None:
+            raise _wrong(model, f"Constants: no input is called '{name}'", _inputs_of(model))
+        kind = helper.tensor_dtype_to_np_dtype(found.element_type)
+        try:
+            number = np.array(float(value) if kind.kind == "f" else int(value)).astype(kind, casting="unsafe")
+        except (ValueError, OverflowError):
+            raise _wrong(model, f"Constants: '{value}' is no value of the input '{name}' ({kind})", "give a number") from None
+        if len(model.inputs) == 1:
+            raise _wrong(model, f"Constants: '{name}' is the only input", "leave one that data are given for")
+        model.constants[name] = np.full([size or 1 for size in found.dims], number)
+        model.inputs.remove(found)
+        log.notice("%s: the input '%s' is the constant %s", model.path, name, value)
+
+
+def take_states(model: OnnxModel, text: str) -> None:
+    """Finds the states of a model and moves them behind its other inputs and outputs, in the same order.
+
+    `text` is INPUT:OUTPUT,..., "none", or empty where names tell.
+
+    Raises:
+        N2D2Error: E316 a name that is no input or output, one that is named twice, nothing beside the states.
+    """
+    asked = text.strip()
+    if asked.lower() == "none":
+        return
+    pairs = _named(model, asked, "States", "h0:hn,c0:cn") if asked else _found(model)
+    if not pairs:
+        return
+    _check(model, pairs)
+    if not asked:
+        log.notice(
+            "%s: states are kept between calls: %s (found by their names; States=none makes them inputs and outputs)",
+            model.path,
+            ", ".join(f"{output} -> {name}" for name, output in pairs),
+        )
+    inputs, outputs = {one.name: one for one in model.inputs}, {one.name: one for one in model.proto.graph.output}
+    taken = {name for pair in pairs for name in pair}
+    shapes = {one.name: tuple(_declared(one)) for one in outputs.values()}
+    model.inputs = [one for one in model.inputs if one.name not in taken]
+    model.inputs += [_sized(inputs[name], shapes[output]) for name, output in pairs]
+    ordered = [one for one in outputs.values() if one.name not in taken] + [outputs[output] for _, output in pairs]
+    del model.proto.graph.output[:]
+    model.proto.graph.output.extend(ordered)
+    model.states = pairs
+    model.batch = 1 if model.batch is None else model.batch
+
+
+def check_states(model: OnnxModel, sizes: dict[str, int]) -> None:
+    """Raises E316 where a state does not have as many elements before a call as behind it; `sizes` by input and output."""
+    for name, output in model.states:
+        if sizes[name] != sizes[output]:
+            raise _wrong(
+                model,
+                f"the state '{name}' has {sizes[name]} elements, '{output}', which it becomes, {sizes[output]}",
+                "name the pairs with States=INPUT:OUTPUT,..., or States=none",
+            )
+
+
+def _check(model: OnnxModel, pairs: list[Pair]) -> None:
+    inputs, outputs = {one.name: one for one in model.inputs}, set(model.outputs)
+    for at, (name, output) in enumerate(pairs):
+        if name not in inputs:
+            raise _wrong(model, f"States: no input is called '{name}'", _inputs_of(model))
+        if output not in outputs:
+            raise _wrong(model, f"States: no output is called '{output}'", f"the outputs are {', '.join(model.outputs)}")
+        if any(name == other or output == result for other, result in pairs[:at]):
+            raise _wrong(model, f"States: '{name}:{output}' names an input or an output twice", "name each once")
+        if inputs[name].kind:
+            raise _wrong(model, f"States: the input '{name}' is no floating-point tensor", "leave it out, or States=none")
+    if len(pairs) == len(inputs) or len(pairs) == len(outputs):
+        what = "input" if len(pairs) == len(inputs) else "output"
+        raise _wrong(model, f"States: every {what} is a state", f"leave an {what} that is none, or give States=none")
+
+
+def _named(model: OnnxModel, text: str, key: str, example: str) -> list[Pair]:
+    pairs = []
+    for part in filter(None, (one.strip() for one in text.split(","))):
+        # names of ONNX may hold colons: the last one separates, or of a pair the one that makes both names known
+        cuts = [match.start() for match in re.finditer(":", part)]
+        known = {one.name for one in model.inputs}
+        at = next((cut for cut in cuts if part[:cut] in known), cuts[-1] if cuts else -1)
+        if at < 1 or at == len(part) - 1:
+            raise _wrong(model, f"{key}: '{part}' is no pair", f"write {key}={example}")
+        pairs.append((part[:at].strip(), part[at + 1 :].strip()))
+    return pairs
+
+
+def _found(model: OnnxModel) -> list[Pair]:
+    """The pairs that names make plain: one output for one input, of shapes that agree."""
+    given = {one.name: _meaning(one.name, _OLD) for one in model.inputs if not one.kind}
+    made = {name: _meaning(name, _NEW) for name in model.outputs}
+    shapes = {one.name: tuple(_declared(one)) for one in model.proto.graph.output}
+    inputs = {one.name: one for one in model.inputs}
+    pairs = []
+    for name, (meaning, _) in given.items():
+        same = [output for output, (other, marked) in made.items() if marked and other == meaning]
+        alone = sum(other == meaning for other, _ in given.values()) == 1
+        if meaning & _STATES and len(same) == 1 and alone and _agree(inputs[name].dims, shapes[same[0]]):
+            pairs.append((name, same[0]))
+    return [] if len(pairs) in (len(inputs), len(made)) else pairs
+
+
+def _meaning(name: str, marks: frozenset[str]) -> tuple[frozenset[str], bool]:
+    """The words of a name without `marks`, and whether it has one of them."""
+    words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)]
+    split = [part for word in words for part in (tuple(word) if word in ("hn", "cn") else (word,))]
+    return frozenset(split) - marks, bool(marks.intersection(split))
+
+
+def _agree(first: tuple[int | None, ...], second: tuple[int | None, ...]) -> bool:
+    """Whether two shapes are the same as far as they are known; a shape of no axes is not known."""
+    return not second or (
+        len(first) == len(second) and all(a is None or b is None or a == b for a, b in zip(first, second, strict=True))
+    )
+
+
+def _declared(value) -> list[int | None]:
+    return [
+        dim.dim_value if dim.HasField("dim_value") and dim.dim_value > 0 else None for dim in value.type.tensor_type.shape.dim
+    ]
+
+
+def _sized(value: OnnxInput, output: tuple[int | None, ...]) -> OnnxInput:
+    """The input with the sizes of its output where it leaves them open, else 1: one sequence."""
+    others = output if len(output) == len(value.dims) else (None,) * len(value.dims)
+    dims = tuple(size or other or 1 for size, other in zip(value.dims, others, strict=True))
+    return OnnxInput(value.name, (1, *dims[1:]), value.element_type, dims, value.kind)
+
+
+def _inputs_of(model: OnnxModel) -> str:
+    return f"the inputs are {', '.join(one.name for one in model.inputs)}"
+
+
+def _wrong(model: OnnxModel, what: str, remedy: str) -> N2D2Error:
+    return N2D2Error("E316", what, where=model.place(), remedy=remedy)
