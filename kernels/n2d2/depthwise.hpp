@@ -13,6 +13,7 @@
 #include "n2d2/output.hpp"
 #include "n2d2/parallel.hpp"
 #include "n2d2/plane.hpp"
+#include "n2d2/steady.hpp"
 
 namespace n2d2 {
 
@@ -43,7 +44,7 @@ struct Depthwise {
     template <int Count>
     static N2D2_INLINE void add(const In* x, const Weight* w, Sum* sums) {
         for (int i = 0; i < Count; ++i)
-            sums[i] += static_cast<Sum>(x[i]) * static_cast<Sum>(w[i]);
+            sums[i] += times<Sum>(x[i], w[i]);
     }
 
     // Adds InputZero * w for one position outside the input.
@@ -65,8 +66,7 @@ struct Depthwise {
             Sum sum = bias[channel + i];
             for (int u = 0; u < KH; ++u)
                 for (int v = 0; v < KW; ++v)
-                    sum += static_cast<Sum>(rows[u][left + v * step + i]) *
-                           static_cast<Sum>(weights[(u * KW + v) * C + channel + i]);
+                    sum += times<Sum>(rows[u][left + v * step + i], weights[(u * KW + v) * C + channel + i]);
             sums[i] = sum;
         }
         store<Epilogue, Count>(sums, channel, out + x * Output::Stride + channel);

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "n2d2/half.hpp"
+#include "n2d2/steady.hpp"
 
 namespace n2d2 {
 
@@ -36,7 +37,7 @@ template <class Sum>
 struct Dot<Sum, true> {
     template <class In, class Weight>
     static N2D2_INLINE Sum multiply(In x, Weight w) {
-        return static_cast<Sum>(x) * static_cast<Sum>(w);
+        return times<Sum>(x, w);
     }
 
     template <class In, class Weight>

@@ -31,7 +31,7 @@ N2D2_INLINE Sum centred(typename Operand::Plane::Type x) {
 struct SumTerms {
     template <class Operand, class Sum>
     static N2D2_INLINE Sum term(Sum x) {
-        return static_cast<Sum>(Operand::weight() * x + Operand::shift());
+        return static_cast<Sum>(times<Sum>(Operand::weight(), x) + Operand::shift());
     }
     template <class Sum>
     static N2D2_INLINE Sum combine(Sum a, Sum b) {
@@ -46,28 +46,28 @@ struct SumTerms {
 struct AbsSumTerms : SumTerms {
     template <class Operand, class Sum>
     static N2D2_INLINE Sum term(Sum x) {
-        return static_cast<Sum>(Operand::weight() * (x < Sum(0) ? -x : x));
+        return times<Sum>(Operand::weight(), x < Sum(0) ? -x : x);
     }
 };
 
 struct MaxTerms : SumTerms {
     template <class Sum>
     static N2D2_INLINE Sum combine(Sum a, Sum b) {
-        return a < b ? b : a;
+        return higher(a, b);
     }
 };
 
 struct MinTerms : SumTerms {
     template <class Sum>
     static N2D2_INLINE Sum combine(Sum a, Sum b) {
-        return b < a ? b : a;
+        return lower(a, b);
     }
 };
 
 struct ProdTerms : SumTerms {
     template <class Sum>
     static N2D2_INLINE Sum combine(Sum a, Sum b) {
-        return a * b;
+        return times<Sum>(a, b);
     }
 };
 

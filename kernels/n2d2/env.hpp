@@ -71,6 +71,15 @@ struct Exists {
     typedef void Type;
 };
 
+template <bool First, class A, class B>
+struct Choice {
+    typedef A Type;
+};
+template <class A, class B>
+struct Choice<false, A, B> {
+    typedef B Type;
+};
+
 template <class T>
 N2D2_INLINE constexpr T least(T a, T b) {
     return b < a ? b : a;

@@ -87,7 +87,7 @@ struct KnotReader {
         const std::int32_t position = static_cast<std::int32_t>(from[i]) - first;
         const std::int32_t piece = position / width, rest = position % width;
         const std::int32_t result = (knots[piece] * (width - rest) + knots[piece + 1] * rest + 4096) >> 13;
-        return static_cast<Out>(least<std::int32_t>(largest<std::int32_t>(result, Cfg::Low), Cfg::High));
+        return static_cast<Out>(held<Cfg::Low, Cfg::High>(result));
     }
 };
 

@@ -15,6 +15,7 @@
 
 #include "n2d2/activation.hpp"
 #include "n2d2/rescale.hpp"
+#include "n2d2/steady.hpp"
 
 namespace n2d2 {
 
@@ -45,15 +46,6 @@ struct InFloat<FloatRescale<Factors, Count, Bounded, Addend> > {
     enum : bool { value = true };
 };
 
-template <bool First, class A, class B>
-struct Choice {
-    typedef A Type;
-};
-template <class A, class B>
-struct Choice<false, A, B> {
-    typedef B Type;
-};
-
 template <class T, class Activation>
 struct Activated {
     typedef T Type;
@@ -63,7 +55,7 @@ struct Activated {
 template <class T, std::int64_t Low, std::int64_t High>
 struct Clamped {
     typedef T Type;
-    static N2D2_INLINE T apply(T value, int) { return least(largest(value, static_cast<T>(Low)), static_cast<T>(High)); }
+    static N2D2_INLINE T apply(T value, int) { return lower(higher(value, static_cast<T>(Low)), static_cast<T>(High)); }
 };
 
 template <class T>

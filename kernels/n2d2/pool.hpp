@@ -102,7 +102,7 @@ struct PoolMax {
             for (int u = columns.begin; u < columns.end; ++u) {
                 const In* const from = row + u * Input::Stride;
                 for (int i = 0; i < Count; ++i)
-                    best[i] = best[i] < from[i] ? from[i] : best[i];
+                    best[i] = higher(best[i], from[i]);
             }
         }
     }

@@ -72,7 +72,6 @@ struct PoolSum {
         return std::numeric_limits<T>::has_infinity ? static_cast<T>(-std::numeric_limits<T>::infinity()) :
                                                       std::numeric_limits<T>::lowest();
     }
-    static N2D2_INLINE T largest(T a, T b) { return a < b ? b : a; }
     static N2D2_INLINE constexpr int nearest(int i, int size) { return i < 0 ? 0 : i < size ? i : size - 1; }
 
     template <int Count>
@@ -93,7 +92,7 @@ struct PoolSum {
     static N2D2_INLINE T column(const T* const* rows, int at) {
         T value = rows[0][at];
         for (int v = 1; v < KH; ++v)
-            value = largest(value, rows[v][at]);
+            value = higher(value, rows[v][at]);
         return value;
     }
 
@@ -117,7 +116,7 @@ struct PoolSum {
                     columns[u] = u < Kept ? kept[u < Kept ? u : 0][i] : column(rows, at[u] + i);
                 T value = columns[0];
                 for (int u = 1; u < KW; ++u)
-                    value = largest(value, columns[u]);
+                    value = higher(value, columns[u]);
                 for (int u = 0; u < Kept; ++u)
                     kept[u][i] = columns[u + SW < KW ? u + SW : 0];
                 best[i] = value;
@@ -142,7 +141,7 @@ struct PoolSum {
                 const T* const row = line<Input>(in, v) + (OnePooledChannel ? 0 : channel);
                 for (int u = columns.begin; u < columns.end; ++u)
                     for (int i = 0; i < Count; ++i)
-                        best[i] = largest(best[i], row[u * Input::Stride + (OnePooledChannel ? 0 : i)]);
+                        best[i] = higher(best[i], row[u * Input::Stride + (OnePooledChannel ? 0 : i)]);
             }
             finish<Count>(best, others + (OneOtherColumn ? 0 : x) * Other::Stride, channel, to + x * Output::Stride, false);
         }

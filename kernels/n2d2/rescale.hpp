@@ -21,7 +21,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include "n2d2/env.hpp"
+#include "n2d2/steady.hpp"
 
 namespace n2d2 {
 
@@ -98,18 +98,13 @@ struct FixedPointRescale {
     template <std::int64_t Low, std::int64_t High, class Sum>
     static N2D2_INLINE std::int32_t apply(Sum sum, int index) {
         constexpr std::int64_t half = (std::int64_t(1) << Shift) >> 1;
-        const std::int64_t product = static_cast<std::int64_t>(sum) * Multipliers[Count == 1 ? 0 : index];
-        // Where registers have 32 bits: the upper word of the product, and its half as a bit.
         constexpr bool words = sizeof(std::size_t) == 4 && Shift == 32 && sizeof(Sum) == 4 && sizeof(Multipliers[0]) == 4 &&
                                Low >= std::numeric_limits<std::int32_t>::min() &&
                                High <= std::numeric_limits<std::int32_t>::max();
-        if (words) {
-            const std::uint32_t rest = static_cast<std::uint32_t>(product & 0xFFFFFFFF);
-            const std::int32_t x = static_cast<std::int32_t>(product >> 32) + static_cast<std::int32_t>(rest >> 31);
-            return least(largest(x, static_cast<std::int32_t>(Low)), static_cast<std::int32_t>(High));
-        }
-        const std::int64_t x = (product + half) >> Shift;
-        return static_cast<std::int32_t>(least(largest(x, Low), High));
+        if (words)  // registers have 32 bits
+            return held<Low, High>(roundedHigh(static_cast<std::int32_t>(sum), Multipliers[Count == 1 ? 0 : index]));
+        const std::int64_t x = (times<std::int64_t>(sum, Multipliers[Count == 1 ? 0 : index]) + half) >> Shift;
+        return static_cast<std::int32_t>(Shift > 0 ? held<Low, High>(x) : lower(higher(x, Low), High));
     }
 };
 
@@ -120,9 +115,8 @@ struct ShiftRescale {
     static N2D2_INLINE std::int32_t apply(Sum sum, int index) {
         const int shift = Shifts[Count == 1 ? 0 : index];
         const std::int64_t half = (std::int64_t(1) << shift) >> 1;
-        const std::int64_t product = static_cast<std::int64_t>(sum) * Multipliers[Count == 1 ? 0 : index];
-        const std::int64_t x = (product + half) >> shift;
-        return static_cast<std::int32_t>(least(largest(x, Low), High));
+        const std::int64_t x = (times<std::int64_t>(sum, Multipliers[Count == 1 ? 0 : index]) + half) >> shift;
+        return static_cast<std::int32_t>(held<Low, High>(x));
     }
 };
 

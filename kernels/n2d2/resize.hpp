@@ -68,7 +68,7 @@ struct ResizeBilinear {
                   "resampling keeps the number of channels");
 
     static N2D2_INLINE Sum across(const In* row, int first, int second, Sum w0, Sum w1) {
-        return w0 * static_cast<Sum>(row[first]) + w1 * static_cast<Sum>(row[second]);
+        return times<Sum>(w0, row[first]) + times<Sum>(w1, row[second]);
     }
 
     // Pixels [x, x + Count) of a line, Tile channels at a time; pixels of few channels share the vectors of the epilogue. All sums of a
@@ -91,8 +91,8 @@ struct ResizeBilinear {
             const int first = columns.first[x + p] * Input::Stride, second = columns.second[x + p] * Input::Stride;
             const Sum w0 = static_cast<Sum>(columns.weights[x + p]), w1 = static_cast<Sum>(columns.weights[W + x + p]);
             for (int c = 0; c < Channels; ++c)
-                sums[p * Channels + c] =
-                    v0 * across(upper + c, first, second, w0, w1) + v1 * across(lower + c, first, second, w0, w1);
+                sums[p * Channels + c] = times<Sum>(v0, across(upper + c, first, second, w0, w1)) +
+                                         times<Sum>(v1, across(lower + c, first, second, w0, w1));
         }
         EpilogueRun<typename Cfg::Epilogue, false, Isa>::template run<Count * Channels>(sums, 0, results);
         for (int p = 0; p < Count; ++p)

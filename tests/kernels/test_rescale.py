@@ -76,6 +76,8 @@ int main() {{
     [
         pytest.param("g++", "-O3", False, id="g++-int32"),
         pytest.param("g++", "-O3", True, id="g++-int64"),
+        pytest.param("g++", "-O2 -DN2D2_MASKS=1 -DN2D2_HALVES=1", False, id="masks-int32"),
+        pytest.param("g++", "-O2 -DN2D2_MASKS=1 -DN2D2_HALVES=1", True, id="masks-int64"),
         pytest.param("clang++", "-O2", False, id="clang++-int32", marks=pytest.mark.slow),
         pytest.param("clang++", "-O2", True, id="clang++-int64"),
     ],
@@ -92,7 +94,7 @@ def test_cpp_equals_python(tmp_path, compiler, flags, wide):
     harness.command(
         compiler,
         *harness.WARNINGS,
-        flags,
+        *flags.split(),
         f"-I{harness.ROOT / 'kernels'}",
         tmp_path / "rescale.cpp",
         "-o",
@@ -132,6 +134,72 @@ def test_ties_are_where_the_definition_says():
     assert ShiftRescale(np.array([1])).apply(acc, -127, 127).ravel().tolist() == [-2, -1, 0, 1, 2, 3]
     double = ShiftRescale(np.array([2]), np.array([1]))  # 3/4
     assert double.apply(acc, -127, 127).ravel().tolist() == [-4, -2, -1, 1, 2, 4]
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_selections_and_products(value, tmp_path):
+    """By masks and by halves: all types, both ends of each, differences that leave the type, carries of products."""
+    source = tmp_path / "selected.cpp"
+    source.write_text("""#include "n2d2/steady.hpp"
+template <class T>
+static int wrong(T a, T b) {
+    return (n2d2::lower(a, b) != (b < a ? b : a)) + (n2d2::higher(a, b) != (a < b ? b : a));
+}
+template <class T>
+static int all() {
+    typedef std::numeric_limits<T> L;
+    const T values[] = {L::lowest(), T(L::lowest() + 1), T(L::lowest() / 2), T(-2), T(-1), T(0), T(1), T(2), T(77), T(L::max() / 2), T(L::max() - 1), L::max()};
+    int found = 0;
+    for (T a : values)
+        for (T b : values)
+            found += wrong(a, b);
+    return found;
+}
+template <class T, std::int64_t Low, std::int64_t High>
+static int limits(T reach) {
+    const T values[] = {-reach, T(Low - 1), T(Low), T(Low + 1), T(0), T(High - 1), T(High), T(High + 1), reach};
+    int found = 0;
+    for (T x : values)
+        found += n2d2::held<Low, High>(x) != (x < T(Low) ? T(Low) : x > T(High) ? T(High) : x);
+    return found;
+}
+template <class T>
+static int both(T reach) {
+    return limits<T, 0, 255>(reach) + limits<T, -128, 127>(reach) + limits<T, 5, 99>(reach) + limits<T, -32767, 32767>(reach) +
+           limits<T, 7, 7>(reach) + limits<T, -2147483647, 2147483646>(reach);
+}
+static int products() {
+    const std::int64_t values[] = {0, 1, -1, 0xFFFF, 0x10000, -0x10000, 0x7FFFFFFF, -0x7FFFFFFF - 1, 0x7FFF8000, 0x12345678, -0x1234FFFF, 0xFFFFFFFF};
+    int found = 0;
+    for (std::int64_t a : values)
+        for (std::int64_t b : values) {
+            const std::int32_t p = std::int32_t(a), q = std::int32_t(b);
+            const std::int64_t product = std::int64_t(p) * q;
+            found += n2d2::times<std::int64_t>(p, q) != product;
+            found += n2d2::times<std::int64_t>(a, q) != a * q;
+            found += n2d2::times<std::int64_t>(std::int16_t(p), std::uint16_t(q)) != std::int64_t(std::int16_t(p)) * std::uint16_t(q);
+            found += n2d2::roundedHigh(p, q) != ((product + (std::int64_t(1) << 31)) >> 32);
+        }
+    return found;
+}
+int main() {
+    return products() + all<std::int8_t>() + all<std::uint8_t>() + all<std::int16_t>() + all<std::uint16_t>() + all<std::int32_t>() +
+           all<std::uint32_t>() + all<std::int64_t>() + all<float>() + both<std::int32_t>((1 << 30) + 2) +
+           both<std::int64_t>(std::int64_t(3) << 61);
+}
+""")
+    program, sanitizers = tmp_path / "selected", ("-fsanitize=undefined", "-fno-sanitize-recover")
+    words = [
+        "g++",
+        *harness.WARNINGS,
+        "-O1",
+        *sanitizers,
+        f"-DN2D2_MASKS={value}",
+        f"-DN2D2_HALVES={value}",
+        f"-I{harness.ROOT / 'kernels'}",
+    ]
+    harness.command(*words, source, "-o", program)
+    subprocess.run([program], check=True)
 
 
 def test_fast_math_is_refused(tmp_path):

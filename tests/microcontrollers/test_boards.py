@@ -73,8 +73,8 @@ def test_what_the_library_needs(small, name):
     inference = [line for line in symbols if not re.search(r":(quantize|trace)\.o:", line)]
     needed = {line.split()[-1] for line in inference if line.split()[-2] == "U"} - own
     allowed = {"memcpy", "memset", "__aeabi_memcpy", "__aeabi_memset"}
-    if name == "cortex-m0":  # products of 64 bits and quotients, which the core has no instruction for
-        allowed |= {"__aeabi_lmul", "__aeabi_idiv", "__aeabi_idivmod", "__aeabi_uidiv", "__aeabi_uidivmod"}
+    if name == "cortex-m0":  # quotients, which the core has no instruction for
+        allowed |= {"__aeabi_idiv", "__aeabi_idivmod", "__aeabi_uidiv", "__aeabi_uidivmod"}
     assert {one for one in needed if not one.startswith("__gnu_thumb")} <= allowed
     sections = re.findall(r"^(\.\S+) +(\d+)", tool(name, "size", "-A", archive), re.MULTILINE)
     used = {section for section, size in sections if int(size)}

@@ -19,8 +19,10 @@ from n2d2py.exports.stimuli import hwc
 from n2d2py.graph import QuantGraph
 from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
 
-INPUTS = 50
-STEADY = [pytest.param(one.name, marks=() if one.name == "cortex-m4" else pytest.mark.slow) for one in CORES if one.steady]
+INPUTS, FEW = 50, 8
+STEADY = [pytest.param(one.name, INPUTS, marks=() if one.name == "cortex-m4" else pytest.mark.slow) for one in CORES]
+JUMPING = ("cortex-m0", "rv32imc")
+"""Cores without conditional instructions: a few inputs are counted in each run of the tests, all of them in the slow ones."""
 
 LAYERS = """<ir_version: 8, opset_import: ["" : 17]>
 layers (float[1,8,10,10] x) => (float[1,7,10,10] y, float[1,6,20,20] u, float[1,8,1,1] g, float[1,10] f,
@@ -91,31 +93,31 @@ def counted(folder: Path, name: str, words: Sequence[str] = (), count: int = INP
     return found
 
 
-@pytest.mark.parametrize("name", STEADY)
+@pytest.mark.parametrize("name, count", [*STEADY, *((name, FEW) for name in JUMPING)])
 @pytest.mark.parametrize("option", ["-O2", pytest.param("-Os", marks=pytest.mark.slow)])
-def test_every_input_takes_the_same_instructions(small, name, option):
+def test_every_input_takes_the_same_instructions(small, name, count, option):
     need_core(name)
     assert varying_layers(read_graph(small / GRAPH_FILE)) == {}
-    assert len(set(counted(small, name, (f"OPT={option}",)))) == 1
+    assert len(set(counted(small, name, (f"OPT={option}",), count))) == 1
 
 
-MODES = [
-    pytest.param("Fixed-point-p32", "8"),
-    pytest.param("Fixed-point16", "8", marks=pytest.mark.slow),
-    pytest.param("Double-shift", "8", marks=pytest.mark.slow),
-    pytest.param("Fixed-point-p32", "16", marks=pytest.mark.slow),
+MODES = [("Fixed-point-p32", "8"), ("Fixed-point16", "8"), ("Double-shift", "8"), ("Fixed-point-p32", "16")]
+KINDS = [
+    pytest.param(*mode, name, INPUTS, marks=() if (mode, name) == (MODES[0], "cortex-m4") else pytest.mark.slow)
+    for mode in MODES
+    for name in ("cortex-m4", *JUMPING, "rv32imc_zve32x")
 ]
 
 
-@pytest.mark.parametrize("mode, bits", MODES)
-def test_a_layer_of_each_kind(mode, bits, tmp_path):
-    need_core("cortex-m4")
+@pytest.mark.parametrize("mode, bits, name, count", [*KINDS, *((*MODES[0], name, FEW) for name in JUMPING)])
+def test_a_layer_of_each_kind(mode, bits, name, count, tmp_path):
+    need_core(name)
     model = layers_model(tmp_path / "layers.onnx")
     folder = export_for_boards(model, tmp_path / "out", "-act-rescaling-mode", mode, "-nbbits", bits)
     folder = folder.with_name(f"export_CPP_MCU_int{bits}")
     assert varying_layers(read_graph(folder / GRAPH_FILE)) == {}
     assert "takes the same instructions for every input" in (folder / "README.md").read_text()
-    assert len(set(counted(folder, "cortex-m4"))) == 1
+    assert len(set(counted(folder, name, (), count))) == 1
 
 
 def test_layers_that_vary_are_named(tmp_path):

@@ -25,7 +25,7 @@ struct Line {
     std::int32_t special;         // 40: whether the zero point is not 0 or a line is outside
     std::int32_t zero;            // 44: the input's zero point
     std::int32_t mask[3];         // 48: -1, or 0 for a line outside
-    std::int32_t round, low, high;  // 60, 64, 68
+    std::int32_t round, range, low;  // 60, 64, 68: as in pixel_pairs.hpp
 };
 
 // clang-format off
@@ -49,35 +49,32 @@ struct Line {
 #define N2D2_COLUMN_GO_ON(to, from) N2D2_COLUMN_ADD(to, from, "s1", "s4", "s7")
 #define N2D2_COLUMN_END N2D2_COLUMN_ADD("a6", "a6", "s2", "s5", "s8")
 
-// Stores the sum in a6.
-#define N2D2_COLUMN_STORE         \
-    "mulhsu a6, a6, s10\n\t"      \
-    "add  a6, a6, s11\n\t"        \
-    "srai a6, a6, 1\n\t"          \
-    "bge  a6, a1, 8f\n\t"         \
-    "mv   a6, a1\n"               \
-"8:\n\t"                          \
-    "bge  a2, a6, 8f\n\t"         \
-    "mv   a6, a2\n"               \
-"8:\n\t"                          \
+// Stores the sum in a6; `low`: adds the lowest result, where it is not 0.
+#define N2D2_COLUMN_STORE(low)                \
+    "mulhsu a6, a6, s10\n\t"                  \
+    "add  a6, a6, s11\n\t"                    \
+    "srai a6, a6, 1\n\t"                      \
+    N2D2_PIXELS_CLAMP("a6", "t0", "a1")       \
+    low                                       \
     "sb   a6, 0(t4)\n\t"
+#define N2D2_COLUMN_LOW "add  a6, a6, a2\n\t"
 
 // Of a stride of 1: the column after the first, and an output; at the end the sum waits in a6.
 #define N2D2_COLUMN_SECOND1(load) N2D2_COLUMN_LOAD(load) N2D2_COLUMN_GO_ON("a6", "a6") N2D2_COLUMN_BEGIN("a7")
-#define N2D2_COLUMN_OUTPUT1(load)                            \
-    N2D2_COLUMN_LOAD(load) N2D2_COLUMN_END N2D2_COLUMN_STORE \
+#define N2D2_COLUMN_OUTPUT1(load, low)                            \
+    N2D2_COLUMN_LOAD(load) N2D2_COLUMN_END N2D2_COLUMN_STORE(low) \
     N2D2_COLUMN_GO_ON("a6", "a7") N2D2_COLUMN_BEGIN("a7")
 #define N2D2_COLUMN_LAST1(load)
 // The same of a stride of 2.
 #define N2D2_COLUMN_SECOND2(load)
-#define N2D2_COLUMN_OUTPUT2(load)                            \
-    N2D2_COLUMN_LOAD(load) N2D2_COLUMN_GO_ON("a6", "a6")     \
-    N2D2_COLUMN_LOAD(load) N2D2_COLUMN_END N2D2_COLUMN_STORE \
+#define N2D2_COLUMN_OUTPUT2(load, low)                            \
+    N2D2_COLUMN_LOAD(load) N2D2_COLUMN_GO_ON("a6", "a6")          \
+    N2D2_COLUMN_LOAD(load) N2D2_COLUMN_END N2D2_COLUMN_STORE(low) \
     N2D2_COLUMN_BEGIN("a6")
 #define N2D2_COLUMN_LAST2(load) N2D2_COLUMN_LOAD(load) N2D2_COLUMN_GO_ON("a6", "a6")
 
 // All channels of a line. On the stack: 52 Line, 56 constants, 60 the channel, 64 what the column behind the last adds.
-#define N2D2_COLUMN_LINE(name, load, second, output, last)    \
+#define N2D2_COLUMN_LINE(name, load, stride, low)             \
     template <int = 0>                                        \
     __attribute__((naked, noinline)) void name(const Line*, const std::int32_t*) {  \
         __asm__ volatile(                                     \
@@ -127,20 +124,20 @@ struct Line {
             N2D2_COLUMN_LOAD(load)                            \
             N2D2_COLUMN_BEGIN("a6")                           \
         "3:\n\t"                                              \
-            second                                            \
+            N2D2_COLUMN_SECOND##stride(load)                  \
             "beq  t4, t5, 5f\n"                               \
         "4:\n\t"                                              \
-            output                                            \
+            N2D2_COLUMN_OUTPUT##stride(load, low)             \
             "add  t4, t4, ra\n\t"                             \
             "bne  t4, t5, 4b\n"                               \
         "5:\n\t"                                              \
             "lw   a0, 52(sp)\n\t"                             \
             "lw   t0, 36(a0)\n\t"                             \
             "beqz t0, 7f\n\t"                                 \
-            last                                              \
+            N2D2_COLUMN_LAST##stride(load)                    \
             "lw   t0, 64(sp)\n\t"                             \
             "add  a6, a6, t0\n\t"                             \
-            N2D2_COLUMN_STORE                                 \
+            N2D2_COLUMN_STORE(low)                            \
             "lw   a0, 52(sp)\n"                               \
         "7:\n\t"                                              \
             "lw   a2, 60(sp)\n\t"                             \
@@ -192,13 +189,30 @@ struct Line {
             "j    2b\n\t");                                   \
     }
 
-N2D2_COLUMN_LINE(lineUnsigned, "lbu", N2D2_COLUMN_SECOND1("lbu"), N2D2_COLUMN_OUTPUT1("lbu"), N2D2_COLUMN_LAST1("lbu"))
-N2D2_COLUMN_LINE(lineSigned, "lb", N2D2_COLUMN_SECOND1("lb"), N2D2_COLUMN_OUTPUT1("lb"), N2D2_COLUMN_LAST1("lb"))
-N2D2_COLUMN_LINE(everyOtherUnsigned, "lbu", N2D2_COLUMN_SECOND2("lbu"), N2D2_COLUMN_OUTPUT2("lbu"), N2D2_COLUMN_LAST2("lbu"))
-N2D2_COLUMN_LINE(everyOtherSigned, "lb", N2D2_COLUMN_SECOND2("lb"), N2D2_COLUMN_OUTPUT2("lb"), N2D2_COLUMN_LAST2("lb"))
+N2D2_COLUMN_LINE(unsigned1, "lbu", 1, )
+N2D2_COLUMN_LINE(signed1, "lb", 1, )
+N2D2_COLUMN_LINE(unsigned2, "lbu", 2, )
+N2D2_COLUMN_LINE(signed2, "lb", 2, )
+N2D2_COLUMN_LINE(unsigned1Low, "lbu", 1, N2D2_COLUMN_LOW)
+N2D2_COLUMN_LINE(signed1Low, "lb", 1, N2D2_COLUMN_LOW)
+N2D2_COLUMN_LINE(unsigned2Low, "lbu", 2, N2D2_COLUMN_LOW)
+N2D2_COLUMN_LINE(signed2Low, "lb", 2, N2D2_COLUMN_LOW)
 // clang-format on
 
-template <bool Signed, int Stride>
+// Low: whether the lowest result is not 0.
+template <bool Signed, int Stride, bool Low>
+N2D2_INLINE void depthwiseLine(const Line& line, const std::int32_t* stream) {
+    if (Stride == 1 && Low)
+        Signed ? signed1Low(&line, stream) : unsigned1Low(&line, stream);
+    else if (Stride == 1)
+        Signed ? signed1(&line, stream) : unsigned1(&line, stream);
+    else if (Low)
+        Signed ? signed2Low(&line, stream) : unsigned2Low(&line, stream);
+    else
+        Signed ? signed2(&line, stream) : unsigned2(&line, stream);
+}
+
+template <bool Signed, int Stride, bool Low>
 N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const Results& stored, const unsigned char* in, unsigned char* out,
                              const std::int32_t* stream, int begin, int end) {
     Line line;
@@ -209,9 +223,9 @@ N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const Results& stored, const
     line.behind = (s.out.width - 1) * Stride - s.padLeft + 2 >= s.in.width;
     line.whole = (s.out.width - (line.behind ? 1 : 0)) * s.out.stride;
     line.zero = Signed ? static_cast<int>(static_cast<signed char>(s.padding)) : int(s.padding);
-    line.round = 1 + 2 * stored.zero;
+    line.round = 1 + 2 * (stored.zero - stored.high);
+    line.range = stored.high - stored.low;
     line.low = stored.low;
-    line.high = stored.high;
     for (int turn = begin; turn < end; ++turn) {
         const int y = s.reverse ? s.out.height - 1 - turn : turn, from = y * s.strideHeight - s.padTop;
         line.special = line.zero;
@@ -223,10 +237,7 @@ N2D2_MCU_FAST void depthwise(const lanes::Shape& s, const Results& stored, const
             line.special |= there ? 0 : 1;
         }
         line.out = out + s.out.at(y);
-        if (Stride == 1)
-            Signed ? lineSigned(&line, stream) : lineUnsigned(&line, stream);
-        else
-            Signed ? everyOtherSigned(&line, stream) : everyOtherUnsigned(&line, stream);
+        depthwiseLine<Signed, Stride, Low>(line, stream);
     }
 }
 
@@ -242,7 +253,7 @@ struct ColumnDepthwise<Cfg, typename Exists<Cfg::Columns>::Type> {
                                 const typename Cfg::Sum*, const Rows& rows = Rows::all<typename Cfg::Output>()) {
         static constexpr lanes::Shape shape = lanes::shapeOf<Cfg>(Cfg::Input::Channels);
         static constexpr pixels::Results stored = {Cfg::VectorZero, Cfg::VectorLow, Cfg::VectorHigh};
-        pixels::depthwise<std::numeric_limits<typename Cfg::Input::Type>::is_signed, Cfg::StrideWidth>(
+        pixels::depthwise<std::numeric_limits<typename Cfg::Input::Type>::is_signed, Cfg::StrideWidth, Cfg::VectorLow != 0>(
             shape, stored, in, out, reinterpret_cast<const std::int32_t*>(weights), rows.begin, rows.end);
     }
 };

@@ -98,9 +98,9 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, con
     work.window = buffers.window;
     work.end = buffers.window + inputs;
     work.stream = stream;
-    work.round = 1 + 2 * stored.zero;
+    work.round = 1 + 2 * (stored.zero - stored.high);
+    work.range = stored.high - stored.low;
     work.low = stored.low;
-    work.high = stored.high;
     std::memset(buffers.padded, s.padding, static_cast<std::size_t>(s.kernelWidth * s.channels));
     for (int i = Pixels / 2 * s.kernelHeight * s.kernelWidth * s.channels; i < inputs; ++i)
         buffers.window[i] = 0;

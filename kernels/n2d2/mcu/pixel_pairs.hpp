@@ -13,7 +13,8 @@
 //   both biases less 2^15 for each group;  for every 128 taps flags, one bit a group, and bytes of weights (A, B);  both multipliers,
 //   doubled
 //
-// q = clamp(zero + ((sum * m + 2^31) >> 32)) is (mulhsu(sum, 2 m) + 1 + 2 zero) >> 1.
+// q = clamp(zero + ((sum * m + 2^31) >> 32)) is (mulhsu(sum, 2 m) + 1 + 2 zero) >> 1. Clamps do not jump: of x - high what is negative
+// stays, of that plus high - low what is not. A shift by -1 is one by 31, which leaves 0 in the byte that is stored.
 #ifndef N2D2_MCU_PIXEL_PAIRS_HPP
 #define N2D2_MCU_PIXEL_PAIRS_HPP
 
@@ -33,8 +34,8 @@ struct Work {
     const std::uint32_t* stream;  // 4
     const std::uint32_t* end;     // 8: of the window, a multiple of Taps behind its beginning
     std::int32_t blocks;          // 12: of two outputs; counted down to 0
-    std::int32_t round;           // 16: 1 + 2 * zero
-    std::int32_t low, high;       // 20, 24
+    std::int32_t round;           // 16: 1 + 2 * (zero - high)
+    std::int32_t range, low;      // 20: high - low; 24
     unsigned char* out[6];        // 28: results of each pixel
 };
 
@@ -114,16 +115,16 @@ struct Work {
     "add  s10, s10, t2\n\t"                 \
     "add  s11, s11, t3\n\t"
 
-#define N2D2_PIXELS_CLAMP(sum, low, high)        \
-    "bge  " sum ", " low ", 5f\n\t"             \
-    "mv   " sum ", " low "\n"                   \
-"5:\n\t"                                        \
-    "bge  " high ", " sum ", 5f\n\t"            \
-    "mv   " sum ", " high "\n"                  \
-"5:\n\t"
+// The byte of x - low, clamped, from x - high.
+#define N2D2_PIXELS_CLAMP(x, t, range)      \
+    "srai " t ", " x ", 31\n\t"            \
+    "and  " x ", " x ", " t "\n\t"         \
+    "add  " x ", " x ", " range "\n\t"     \
+    "srai " t ", " x ", 31\n\t"            \
+    "sll  " x ", " x ", " t "\n\t"
 
-// The results of an output, `first` and `second` of two pixels, with the multiplier m.
-#define N2D2_PIXELS_RESULTS(first, second, m, t, round, low, high)    \
+// The results of an output less the lowest one, `first` and `second` of two pixels, with the multiplier m.
+#define N2D2_PIXELS_RESULTS(first, second, m, t, round, range)    \
     "slli " t ", " second ", 16\n\t"                \
     "sub  " first ", " first ", " t "\n\t"          \
     "mulhsu " second ", " second ", " m "\n\t"        \
@@ -132,8 +133,15 @@ struct Work {
     "add  " first ", " first ", " round "\n\t"      \
     "srai " second ", " second ", 1\n\t"            \
     "srai " first ", " first ", 1\n\t"              \
-    N2D2_PIXELS_CLAMP(second, low, high)             \
-    N2D2_PIXELS_CLAMP(first, low, high)
+    N2D2_PIXELS_CLAMP(second, t, range)             \
+    N2D2_PIXELS_CLAMP(first, t, range)
+
+// Adds the lowest result, unless it is 0.
+#define N2D2_PIXELS_LOW(low, a, b, c, d)    \
+    "add  " a ", " a ", " low "\n\t"       \
+    "add  " b ", " b ", " low "\n\t"       \
+    "add  " c ", " c ", " low "\n\t"       \
+    "add  " d ", " d ", " low "\n\t"
 
 #define N2D2_PIXELS_STORE_TO(at, a, b, work, offset, t)    \
     "lw   " t ", " #at "(" work ")\n\t"     \
@@ -204,10 +212,14 @@ struct Work {
             "lw   a6, 16(a0)\n\t"                                     \
             "lw   a7, 20(a0)\n\t"                                     \
             "lw   t2, 24(a0)\n\t"                                     \
-            N2D2_PIXELS_RESULTS("s4", "s8", "t0", "t3", "a6", "a7", "t2")                     \
-            N2D2_PIXELS_RESULTS("s5", "s9", "t0", "t3", "a6", "a7", "t2")                     \
-            N2D2_PIXELS_RESULTS("s6", "s10", "t1", "t3", "a6", "a7", "t2")                    \
-            N2D2_PIXELS_RESULTS("s7", "s11", "t1", "t3", "a6", "a7", "t2")                    \
+            N2D2_PIXELS_RESULTS("s4", "s8", "t0", "t3", "a6", "a7")                     \
+            N2D2_PIXELS_RESULTS("s5", "s9", "t0", "t3", "a6", "a7")                     \
+            N2D2_PIXELS_RESULTS("s6", "s10", "t1", "t3", "a6", "a7")                    \
+            N2D2_PIXELS_RESULTS("s7", "s11", "t1", "t3", "a6", "a7")                    \
+            "beqz t2, 5f\n\t"                                        \
+            N2D2_PIXELS_LOW("t2", "s4", "s5", "s6", "s7")             \
+            N2D2_PIXELS_LOW("t2", "s8", "s9", "s10", "s11")           \
+        "5:\n\t"                                                     \
             N2D2_PIXELS_STORE(28, "s4", "s6")                         \
             N2D2_PIXELS_STORE(32, "s8", "s10")                        \
             N2D2_PIXELS_STORE(36, "s5", "s7")                         \
@@ -267,7 +279,7 @@ N2D2_PIXELS_FOUR(fourByEight, N2D2_PIXELS_HALF8A, N2D2_PIXELS_HALF8B, 64, 16)
     "add  s10, s10, s4\n\t"                 \
     "add  s11, s11, s5\n\t"
 
-#define N2D2_PIXELS_RESULTS6(first, second) N2D2_PIXELS_RESULTS(first, second, "a6", "t0", "a7", "a4", "a3")
+#define N2D2_PIXELS_RESULTS6(first, second) N2D2_PIXELS_RESULTS(first, second, "a6", "t0", "a7", "a4")
 #define N2D2_PIXELS_STORE6(at, a, b) N2D2_PIXELS_STORE_TO(at, a, b, "a5", "a2", "t0")
 
 #define N2D2_PIXELS_SIX4A                   \
@@ -347,6 +359,11 @@ N2D2_PIXELS_FOUR(fourByEight, N2D2_PIXELS_HALF8A, N2D2_PIXELS_HALF8B, 64, 16)
             N2D2_PIXELS_RESULTS6("s9", "t4")                          \
             N2D2_PIXELS_RESULTS6("s10", "t5")                         \
             N2D2_PIXELS_RESULTS6("s11", "t6")                         \
+            "beqz a3, 5f\n\t"                                        \
+            N2D2_PIXELS_LOW("a3", "s6", "s7", "s8", "s9")             \
+            N2D2_PIXELS_LOW("a3", "s10", "s11", "t1", "t2")           \
+            N2D2_PIXELS_LOW("a3", "t3", "t4", "t5", "t6")             \
+        "5:\n\t"                                                     \
             N2D2_PIXELS_STORE6(28, "s6", "s9")                        \
             N2D2_PIXELS_STORE6(32, "t1", "t4")                        \
             N2D2_PIXELS_STORE6(36, "s7", "s10")                       \

@@ -41,14 +41,19 @@ def _reaches(rows: np.ndarray, taps: int) -> np.ndarray:
 
 
 def group_taps(weights: np.ndarray) -> int:
-    """Taps of a group for weights (O, K): eight where at most one group of three has to be divided, else four; 0 where two taps may
-    already leave 16 bits."""
-    rows = _filled(weights, 8)
-    if _reaches(rows, 2).max() > _LIMIT:
+    """Taps of a group for weights (O, K): four or eight, whichever takes fewer instructions; 0 where two taps may already leave 16 bits."""
+    if _reaches(_filled(weights, 2), 2).max() > _LIMIT:
         return 0
-    if _reaches(rows, 4).max() > _LIMIT:
+    rows = _filled(weights, 8)
+    if _reaches(rows, 4).max() > _LIMIT:  # half a group of eight
         return 4
-    return 8 if (_reaches(rows, 8) > _LIMIT).mean() <= 1 / 3 else 4
+    return min((8, 4), key=lambda taps: _instructions(_filled(weights, taps), taps))
+
+
+def _instructions(rows: np.ndarray, taps: int) -> int:
+    """Those of six pixels in the assembly of `pixel_pairs.hpp`, without what all groupings have in common."""
+    reaches = _reaches(rows, taps)
+    return reaches.size * (17 * taps + 18 + 5) + int((reaches > _LIMIT).sum()) * (18 + 1)
 
 
 def pixel_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray, taps: int) -> np.ndarray:

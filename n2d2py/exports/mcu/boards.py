@@ -54,11 +54,6 @@ class Core:
         """The C++ compiler."""
         return self.cxx or f"{self.prefix}g++"
 
-    @property
-    def steady(self) -> bool:
-        """Whether clamps are conditional instructions; the others jump, so that an inference differs by some hundredths of a per cent."""
-        return self.processor == "arm" and self.name != "cortex-m0"
-
 
 _KB, _MB = 1024, 1024 * 1024
 

@@ -111,7 +111,7 @@ class BoardExport(BuiltCopy):
         if status or found is None:
             log.detail("instructions are not counted: %s", printed.strip().rpartition("\n")[2])
             return None
-        return one.name, int(found[1]), one.steady and not self.details["varying_time"]
+        return one.name, int(found[1]), not self.details["varying_time"]
 
     def sizes(self) -> dict[str, int]:
         """What `make size` prints: the arena, constants and code by section, the stack of one inference."""
