@@ -1,9 +1,10 @@
-// A constant for each element of a vector, added:
+// A constant for each element of a vector, added; they repeat after Constants elements:
 //
-//   addConstants  out[i] = in[i] + constants[i]
-//   addShifted    out[i] = Epilogue(weight * (in[i] - zero) + constantWeight * constants[i]), integers
+//   addConstants  out[i] = in[i] + constants[i % Constants]
+//   addShifted    out[i] = Epilogue(weight * (in[i] - zero) + constantWeight * constants[i % Constants]), integers
 //
-// Config: planes Input, Output, of one pixel; for integers types Sum, Terms (with these numbers), Epilogue, Isa.
+// Config: planes Input, Output, of one pixel; Constants, a divisor of their size; for integers types Sum, Terms (with these numbers),
+// Epilogue, Isa.
 // The output lies apart from the input.
 #ifndef N2D2_ADD_CONSTANTS_HPP
 #define N2D2_ADD_CONSTANTS_HPP
@@ -17,8 +18,9 @@ template <class Cfg, class T>
 N2D2_INLINE void addConstants(const unsigned char* in, unsigned char* out, const T* constants) {
     const typename Cfg::Input::Type* const from = elements<typename Cfg::Input>(in);
     typename Cfg::Output::Type* const to = elements<typename Cfg::Output>(out);
-    for (long i = 0; i < Cfg::Output::Channels; ++i)
-        to[i] = from[i] + constants[i];
+    for (long first = 0; first < Cfg::Output::Channels; first += Cfg::Constants)
+        for (long i = 0; i < Cfg::Constants; ++i)
+            to[first + i] = from[first + i] + constants[i];
 }
 
 template <class Cfg>
@@ -37,14 +39,16 @@ struct ShiftedSums {
 
 template <class Cfg>
 N2D2_INLINE void addShifted(const unsigned char* in, unsigned char* out, const std::int8_t* constants) {
-    constexpr int size = Cfg::Output::Channels, piece = size < 64 ? size : 64, last = size % piece;
-    const typename Cfg::Input::Type* const from = elements<typename Cfg::Input>(in);
-    typename Cfg::Output::Type* const to = elements<typename Cfg::Output>(out);
-    int i = 0;
-    for (; i + piece <= size; i += piece)
-        ShiftedSums<Cfg>::template run<piece>(from + i, constants + i, to + i);
-    if (last > 0)
-        ShiftedSums<Cfg>::template run<(last > 0 ? last : 1)>(from + i, constants + i, to + i);
+    constexpr int size = Cfg::Constants, piece = size < 64 ? size : 64, last = size % piece;
+    const typename Cfg::Input::Type* from = elements<typename Cfg::Input>(in);
+    typename Cfg::Output::Type* to = elements<typename Cfg::Output>(out);
+    for (long first = 0; first < Cfg::Output::Channels; first += size, from += size, to += size) {
+        int i = 0;
+        for (; i + piece <= size; i += piece)
+            ShiftedSums<Cfg>::template run<piece>(from + i, constants + i, to + i);
+        if (last > 0)
+            ShiftedSums<Cfg>::template run<(last > 0 ? last : 1)>(from + i, constants + i, to + i);
+    }
 }
 
 }  // namespace n2d2

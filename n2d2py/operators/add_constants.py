@@ -1,4 +1,4 @@
-"""A constant for each element, added: embeddings of positions."""
+"""A constant for each element, added: embeddings of positions, biases of attention."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 @register
 @dataclass(frozen=True)
 class AddConstants(Op):
-    """y[i] = x[i] + constants[i] of a vector. Parameter "constants" (N)."""
+    """y[i] = x[i] + constants[i mod C] of a vector (N). Parameter "constants" (C), C a divisor of N."""
 
     kind: ClassVar[str] = "AddConstants"
 
@@ -35,19 +35,29 @@ class AddConstants(Op):
         return int(np.prod(output))
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        return [inputs[0] + node.params["constants"].astype(inputs[0].dtype)]
+        return [inputs[0] + repeated(node.params["constants"], inputs[0]).astype(inputs[0].dtype)]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         """acc = multiplier * (q - zero point) + constant_multiplier * stored, rescaled."""
         form = node.form_as(forms.Shifted)
         acc = int(form.multiplier[0]) * (inputs[0].astype(np.int64) - graph.type(node.inputs[0]).zero_point)
-        acc = acc + int(form.constant_multiplier[0]) * form.stored.astype(np.int64)
+        acc = acc + int(form.constant_multiplier[0]) * repeated(form.stored, acc).astype(np.int64)
         return [node.requantize(acc, graph.type(node.output))]
+
+
+def repeated(constants: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The constants (C) as often as they are added to `values` (batch, N): (N)."""
+    return np.tile(constants, values.shape[-1] // len(constants))
 
 
 @onnx_emitter("AddConstants")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
-    writer.emit("Add", [node.inputs[0], writer.exact(node.params["constants"].reshape(1, -1))], output)
+    constants, (_, size) = node.params["constants"], writer.graph.shape(output)
+    rows = size // len(constants)
+    source = node.inputs[0] if rows == 1 else writer.emit("Reshape", [node.inputs[0], writer.constant([0, rows, -1])])
+    added = writer.emit("Add", [source, writer.exact(constants.reshape(1, -1))], output if rows == 1 else None)
+    if rows > 1:
+        writer.emit("Reshape", [added, writer.constant([0, -1])], output)
 
 
 memory_access("AddConstants")(whole)
@@ -79,7 +89,7 @@ def _lower(layer: Layer) -> LayerCode:
     """The C++ of added constants, in floating point or in integers."""
     if not layer.integer:
         constants = layer.array("constants", layer.values("constants").astype(layer.output.dtype), layer.output.cpp)
-        config = layer.config("constants added", layer.planes, {})
+        config = layer.config("constants added", layer.planes, {"Constants": len(layer.values("constants"))})
         return layer.code("add_constants", layer.call("addConstants", config, constants=(constants,)))
     layer, selection, total = layer.apart(), vectors(layer), layer.sum_type()
     functions = {
@@ -89,6 +99,6 @@ def _lower(layer: Layer) -> LayerCode:
     }
     factors = layer.constants("factors_of_terms", total, functions)
     types = {**layer.planes, "Sum": total, "Terms": factors, "Epilogue": epilogue(layer, selection)}
-    config = layer.config("constants added", types, {}, selection)
+    config = layer.config("constants added", types, {"Constants": len(layer.values("stored"))}, selection)
     stored = layer.array("constants", layer.values("stored"), "std::int8_t")
     return layer.code("add_constants", layer.call("addShifted", config, constants=(stored,)), selection=selection)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from n2d2py.errors import InternalError
 from n2d2py.graph import Graph
 from n2d2py.graph.chains import CHAINS
+from n2d2py.passes.added_constants import AddedConstants
 from n2d2py.passes.array_elemwise import ArrayElemWise
 from n2d2py.passes.array_sums import ArraySums
 from n2d2py.passes.base import FuseReport, Pass
@@ -84,7 +85,7 @@ def passes(*, integer: bool, rows: bool = True) -> list[Pass]:
 
 def late_passes() -> list[Pass]:
     """The rewrites of integer exports that take what the others leave: parts of what those fuse would be lost to them."""
-    return [WeighSums(), GainsOfRows(), GainsOfChannels(), PooledArrays(), ArrayElemWise()]
+    return [WeighSums(), GainsOfRows(), GainsOfChannels(), PooledArrays(), ArrayElemWise(), AddedConstants()]
 
 
 def fuse(graph: Graph, *, integer: bool, rows: bool = True) -> tuple[Graph, FuseReport]:

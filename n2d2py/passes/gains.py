@@ -56,6 +56,10 @@ class WeighSums(Pass):
         return f"the factor {factor:g} is a weight of " + ", ".join(total.name for total in sums)
 
 
+_WIDEST = 4096
+"""Elements of a row of several axes: each has a gain and a shift in the program."""
+
+
 @dataclass(frozen=True)
 class Gains:
     """y = gain * x + shift, both (C): of rows (..., C), or of (C, *pixels)."""
@@ -82,15 +86,23 @@ def _combined(node: Node) -> tuple[tuple[int, ...], np.ndarray, np.ndarray] | No
 
 
 def gains_of_rows(node: Node) -> Gains | None:
-    """What a layer computes of its only input as a gain and a shift for each element of a row; None where it does something else."""
+    """What a layer computes of its only input as a gain and a shift for each element of a row; None where it does something else.
+
+    The row is the last axis, or several last ones where the constants lie along an axis before it and no other layer has a form for them.
+    """
     found = _combined(node)
     if found is None:
         return None
     shape, gain, shift = found
-    if prod(shape) not in (1, (shape or (1,))[-1]):
-        return None
-    width = (node.op.dims or (1,))[-1]
-    return Gains(np.broadcast_to(gain, (width,)), np.broadcast_to(shift, (width,)))
+    dims = node.op.dims or (1,)
+    padded = (1,) * (len(dims) - len(shape)) + shape
+    first = next((axis for axis, size in enumerate(padded) if size > 1), len(dims) - 1)
+    row = dims[min(first, len(dims) - 1) :]
+    if len(row) > 1:
+        added_alone = padded[first:] == row and (gain == 1).all()
+        if added_alone or prod(row) > _WIDEST or gains_of_channels(node) is not None:
+            return None
+    return Gains(*(np.broadcast_to(each.reshape(padded[first:]), row).reshape(-1) for each in (gain, shift)))
 
 
 def gains_of_channels(node: Node) -> Gains | None:

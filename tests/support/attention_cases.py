@@ -88,7 +88,8 @@ def sums(seed: int, every: int = 1) -> list[Case]:
     for size, (x, y) in zip((1, 63, 64, 65, 300, 17, 128), cycle(kinds)):
         x, y = x.with_scale(0.01), y.with_scale(3 / y.qmax)
         values = {"constants": sweep.rng.normal(0, 1, size).astype(np.float32)}
-        made.append(formed(sweep, AddConstants(), x, y, next(modes), sweep.stored((size,), x), values))
+        for repeats in (1, 3):
+            made.append(formed(sweep, AddConstants(), x, y, next(modes), sweep.stored((repeats * size,), x), values))
         op = ArrayConcat(2, (3, size, 5), (-1, 0, -1))
         parts = {f"operand{i}": sweep.rng.normal(0, 1, (2, op.lengths[i])).astype(np.float32) for i in (0, 2)}
         made.append(formed(sweep, op, x, y, next(modes), sweep.stored((2 * size,), x), parts))

@@ -248,13 +248,14 @@ def _scaled(layers: Layers, node: QuantNode, index: int, shape: tuple[int, ...],
 
 
 def add_constants(layers: Layers, node: QuantNode) -> None:
-    """A sum with a constant for each element."""
+    """A sum with a constant for each element, written as often as it repeats."""
+    _, size = layers.graph.shape(node.output)
     if node.output in layers.real:
-        constants = layers.numbers(f"{node.name}/constants", node.params["constants"].reshape(1, -1))
+        constants = layers.numbers(f"{node.name}/constants", np.resize(node.params["constants"], (1, size)))
     else:
         form, step = node.form_as(Shifted), node.rescaling.effective()[0] * layers.graph.type(node.output).scale
         grid = (np.float32(form.constant_multiplier[0] * step), 0)
-        values = form.stored.reshape(1, -1)
+        values = np.resize(form.stored, (1, size))
         constants = layers.file.tensor(f"{node.name}/constants", values.shape, np.int8, grid, values)
     activation = layers.activation(node)
     operands = [*layers.sources(node), constants]
