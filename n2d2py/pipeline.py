@@ -211,6 +211,7 @@ def compare_export(run: ExportRun, stimuli: int) -> Comparison:
 
 def _project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOptions) -> ExportJob:
     """Plans the memory and asks the target whether it takes the network."""
+    _check_states(quantized.network, options)
     network, target = quantized.network, _target(options)
     if options.export.target in target.aliases:
         log.notice("-export %s: this export is %s here", options.export.target, target.name)
@@ -274,11 +275,12 @@ def _check_states(network: LoadedNetwork, options: RunOptions) -> None:
         return
     target, what = _target(options), f"the network '{network.graph.name}' keeps {network.graph.states} states between calls"
     if not target.keeps_states:
+        able = [name for name in target_names() if find_target(name).keeps_states]
         raise N2D2Error(
             "E706",
             f"{what}, which the export {target.name} cannot",
             where=str(network.files[0]),
-            remedy="use -export CPP or CPP_MCU, or States=none, which makes them inputs and outputs",
+            remedy=f"use -export {' or '.join(able)}, or States=none, which makes them inputs and outputs",
         )
     if network.params["StreamInput"]:
         raise N2D2Error("E706", f"{what}: StreamInput=1 does not go with that", remedy="leave out StreamInput")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from n2d2py.errors import InternalError, Location, N2D2Error
+from n2d2py.graph.ends import Ends
 from n2d2py.graph.links import Links
 from n2d2py.graph.node import Node
 from n2d2py.graph.precision import Precision
@@ -43,7 +44,7 @@ def complete_params(params: Mapping[str, np.ndarray | None]) -> tuple[dict[str, 
     return found | {role: np.zeros(len(found["weights"]), np.float32) for role in missing}, bool(missing)
 
 
-class Graph:
+class Graph(Ends):
     """A network of float operators. Node order is topological; every tensor has one producer.
 
     Attributes:
@@ -126,16 +127,6 @@ class Graph:
         return node
 
     # ---- asking ---------------------------------------------------------------------------
-    @property
-    def fed(self) -> list[str]:
-        """The inputs that stimuli give: those that are no states."""
-        return self.inputs[: len(self.inputs) - self.states]
-
-    @property
-    def results(self) -> list[str]:
-        """The outputs that are no states."""
-        return self.outputs[: len(self.outputs) - self.states]
-
     def shape(self, tensor: str) -> Shape:
         """Shape of a tensor, batch 1 included."""
         return self.tensors[tensor].shape

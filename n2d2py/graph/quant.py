@@ -10,6 +10,7 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType, Rescale
 from n2d2py.errors import InternalError, Location
+from n2d2py.graph.ends import Ends
 from n2d2py.graph.forms import Form, Moved
 from n2d2py.graph.shapes import Shape
 
@@ -164,7 +165,7 @@ class StripPiece:
 
 
 @dataclass
-class QuantGraph:
+class QuantGraph(Ends):
     """A typed network in execution order; what memory, export and the integer simulator work on.
 
     Attributes:
@@ -203,14 +204,9 @@ class QuantGraph:
         )
 
     @property
-    def fed(self) -> list[str]:
-        """The inputs that stimuli give: those that are no states."""
-        return self.inputs[: len(self.inputs) - self.states]
-
-    @property
-    def results(self) -> list[str]:
-        """The outputs that are no states."""
-        return self.outputs[: len(self.outputs) - self.states]
+    def state_bytes(self) -> int:
+        """Bytes of the states."""
+        return sum(self.tensors[name].bytes for name in self.inputs[len(self.fed) :])
 
     def origin(self, tensor: str) -> str:
         """The tensor of the network before it was cut into strips, or packed, that `tensor` is a piece of, or holds; or itself."""

@@ -146,6 +146,8 @@ _OF_INTEGERS = tuple(
 
 def _warn_without_effect(a: Arguments) -> None:
     """Says which of the given options have no effect beside the others."""
+    # those of States and Constants hold for every run of a model file
+    parameters = () if a.network.endswith(MODEL_ENDINGS) else ("export-parameters",)
     lost = {
         "a log that N2D2 keeps of its training": a.ignored,
         "integers are chosen with -nbbits 8 and 16 only": _OF_INTEGERS if a.nbbits not in (8, 16) else (),
@@ -153,7 +155,7 @@ def _warn_without_effect(a: Arguments) -> None:
         "that is for -act-clipping-mode Quantile": ("act-quantile-value",) if a.act_clipping_mode != "Quantile" else (),
         "that is for -test": () if a.test else ("nb-test", "test-index", "log-json"),
         "that is for -tune": () if a.tune else ("tune-command",),
-        "that is for -export": () if a.export or a.memory_report else ("db-export", "export-parameters"),
+        "that is for -export": () if a.export or a.memory_report else ("db-export", *parameters),
         "that is for -learn and -learn-epoch": () if a.learn or a.learn_epoch else ("stop-valid", "learn-resume", "dev"),
         "that is for INI files": ("w-ignore",) if a.network.endswith(MODEL_ENDINGS) else (),
     }

@@ -24,7 +24,7 @@ def footprint(data: ReportData, rows: Sequence[LayerRow]) -> Footprint:
     """RAM and flash: as built, else as far as they are planned."""
     if data.built is not None:
         return data.built
-    arena = data.plan.arena_bytes if data.plan is not None else None
+    arena = data.plan.arena_bytes + data.qgraph.state_bytes if data.plan is not None else None
     return Footprint(arena, None, totals(rows).parameter_bytes, None, "as planned, not built")
 
 
@@ -45,6 +45,7 @@ def summary(data: ReportData, rows: Sequence[LayerRow]) -> dict[str, Any]:
         "network": data.network,
         "nbbits": data.qgraph.bits,
         "arena_bytes": data.plan.arena_bytes if data.plan is not None else None,
+        **({"state_bytes": data.qgraph.state_bytes} if data.qgraph.states else {}),
         "weights_bytes": sums.parameter_bytes,
         "packed_weights_bytes": sums.flash_bytes,
         "parameters": sums.parameters,

@@ -143,7 +143,19 @@ def load_stage(path: Path, options: LoadOptions, folder: Path = Path()) -> Loade
         ", ".join(f"{name} {'x'.join(map(str, graph.shape(name)[1:]))}" for name in graph.inputs),
         ", ".join(f"{name} {'x'.join(map(str, graph.shape(name)[1:]))}" for name in graph.outputs),
     )
+    _warn_without_effect(network)
     return _in_calls(replace(network, graph=graph))
+
+
+def _warn_without_effect(network: LoadedNetwork) -> None:
+    """W109 for parameters of the states where there are none, and of ONNX files for an INI."""
+    params = network.params
+    for name in ("States", "StateCalls", "Constants"):
+        why = "it is for ONNX and TFLite files" if network.document is not None else ""
+        if name == "StateCalls" and not network.graph.states:
+            why = "the network has no states"
+        if why and params.given(name) and params[name]:
+            log.warning("W109", f"{name} has no effect: {why}", where=params.where(name), remedy="remove it")
 
 
 def _in_calls(network: LoadedNetwork) -> LoadedNetwork:

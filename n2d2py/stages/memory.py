@@ -39,6 +39,9 @@ def plan_stage(
     graph: QuantGraph, params: Params, adds_residuals: bool = False, scratch: ScratchNeeds | None = None
 ) -> PlannedNetwork:
     """As `planned`, and says what it found."""
+    kept = graph.state_bytes
+    if kept and params["MemoryBudget"] > 0:
+        params = params.over({"MemoryBudget": max(params["MemoryBudget"] - kept, 1)})
     found = planned(graph, params, adds_residuals, scratch)
     plan = found.plan
     log.notice(
@@ -49,6 +52,8 @@ def plan_stage(
         _way_text(plan),
         _bound_text(plan),
     )
+    if kept:
+        log.notice("states: %s bytes more behind the arena, kept between calls", f"{kept:,}")
     if params["PackActivations"] and graph.bits > 0:
         tell_packing(found.graph, params)
     return found

@@ -5,9 +5,12 @@ from __future__ import annotations
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 from support.e2e_run import needs_compiler
 from support.pages import ROOT, commands, run_block, run_page, texts, write_files
+
+from n2d2py import load_simulator
 
 needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 pytestmark = [needs_compiler, needs_bash]
@@ -57,6 +60,16 @@ def test_two_networks_in_a_cmake_project(tmp_path):
     (tmp_path / "one.cpp").write_text("#include <LeNet.hpp>\nint main() { return LeNet::ArenaBytes == 2512 ? 0 : 1; }\n")
     subprocess.run(["g++", "one.cpp", *flags, "-o", "one"], cwd=tmp_path, check=True)
     subprocess.run(["./one"], cwd=tmp_path, check=True)
+
+
+def test_a_network_that_streams(tmp_path):
+    exported, streamed = run_page("streaming.md", tmp_path)
+    assert texts("streaming.md")[0] in exported and "compiled values identical to Python's" in exported
+    lines = [[int(value) for value in line.split()] for line in streamed.splitlines()[-2:]]
+    assert lines[0] == lines[1] and len(set(lines[0])) == 3
+    frames = np.full((3, 1, 6), 20, np.int8) * np.arange(1, 7, dtype=np.int8)
+    simulator = load_simulator(tmp_path / "export_CPP_int8")
+    assert simulator.run_raw(frames).ravel().tolist() == lines[0]
 
 
 def test_coming_from_other_tools(digits, tmp_path):

@@ -12,6 +12,9 @@ from n2d2py.exports.parameters import known_parameters
 from n2d2py.ini import Params
 
 DEFAULTS = {
+    "States": "",
+    "StateCalls": 0,
+    "Constants": "",
     "IncludeInputInBuffer": True,
     "IncludeOutputInBuffer": "auto",
     "OptimizeBufferMemory": True,

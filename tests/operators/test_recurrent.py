@@ -243,19 +243,6 @@ def test_refused(tmp_path, cell, attributes, form, reason):
     assert error.code == "E310" and reason in error.line(), error.line()
 
 
-@pytest.mark.parametrize(("cell", "name"), [("GRU", "h0"), ("LSTM", "h0"), ("LSTM", "c0")])
-def test_states_from_outside_are_refused(tmp_path, cell, name):
-    """A file that streams: its states are inputs, and would be outputs of the call before."""
-    states = {one: np.zeros((1, 1, HIDDEN)) for one in ("h0", "c0")[: 2 if cell == "LSTM" else 1]}
-    model = onnx.load(saved(tmp_path / "net.onnx", cell, inputs=states))
-    model.graph.initializer.remove(next(one for one in model.graph.initializer if one.name == name))
-    model.graph.input.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, 1, HIDDEN)))
-    onnx.save(model, tmp_path / "net.onnx")
-    with pytest.raises(N2D2Error, match="initial states come from outside.*states are not kept between calls") as raised:
-        import_onnx(tmp_path / "net.onnx")
-    assert raised.value.code == "E310"
-
-
 def test_states_beyond_the_integers_are_refused():
     op = ArrayRecurrent("LSTM", 2, 3, 4)
     params = parameters(op, np.random.default_rng(0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import cycle
 
 import numpy as np
@@ -60,22 +61,41 @@ def everything(seed: int, every: int = 1) -> list[Case]:
             made.append(_integers(sweep, op, params, *next(kinds), next(modes)))
             if at % 3 == 0:
                 made.append(_reals(sweep, op, params, (FLOAT32, FLOAT64)[at % 2]))
+            if at % 2 == 1:
+                roles = ("initial_h", "initial_c")[: 2 if cell == "LSTM" else 1]
+                fed = replace(op, given=roles[at % 4 == 1 and cell == "LSTM" :])
+                rest = {role: values for role, values in params.items() if role not in fed.given}
+                state = (S16, S8, SHIFTED[0])[len(made) % 3]
+                made.append(_integers(sweep, fed, rest, *next(kinds), next(modes), state))
+                made.append(_reals(sweep, fed, rest, (FLOAT32, FLOAT64)[at % 4 == 1]))
     return made[::every]
 
 
-def _integers(sweep: Sweep, op: ArrayRecurrent, params: dict, x: NumType, y: NumType, mode: str) -> Case:
+def _states(op: ArrayRecurrent, kind: NumType) -> dict[str, tuple[tuple[int, int], NumType]]:
+    """The inputs of a layer whose sequence begins with states: beyond what they can be, to be held within that."""
+    scaled = {
+        role: kind if kind.is_float else kind.with_scale((1.2, 20.0)[role == "initial_c"] / kind.qmax) for role in op.given
+    }
+    return {role: ((1, op.hidden), one) for role, one in scaled.items()}
+
+
+def _integers(sweep: Sweep, op: ArrayRecurrent, params: dict, x: NumType, y: NumType, mode: str, state: NumType = S16) -> Case:
     x, y = x.with_scale(3 / x.qmax), y.with_scale((2.0 if op.part else 1.0) / y.qmax)
     bits = 16 if x.bits == 16 else 8
-    types = LayerTypes([x], y, QuantOptions(rescaling=mode, bits=bits))
-    node = quantize_layer(Node("layer", op, ["x"], ["y"], params), types)
+    states = _states(op, state)
+    types = LayerTypes([x, *(kind for _, kind in states.values())], y, QuantOptions(rescaling=mode, bits=bits))
+    node = quantize_layer(Node("layer", op, ["x", *states], ["y"], params), types)
     own = {"form": node.form, "rescale": node.rescale, "clamp": node.clamp, "bound": node.bound}
     size = op.steps * op.size
-    graph = sweep.graph(op, {"x": ((1, size), x)}, ((1, op.output_size()), y), **own)
-    return sweep.case(f"{op} {x.name} to {y.name} {mode}", graph, {"x": sweep.stored((1, size), x)}, "apart")
+    ends = {"x": ((1, size), x), **states}
+    graph = sweep.graph(op, ends, ((1, op.output_size()), y), **own)
+    drawn = {name: sweep.stored(*end) for name, end in ends.items()}
+    return sweep.case(f"{op} {op.given} {x.name} to {y.name} {mode}", graph, drawn, "apart")
 
 
 def _reals(sweep: Sweep, op: ArrayRecurrent, params: dict, kind: NumType) -> Case:
     size = op.steps * op.size
     form = Real({role: values.astype(kind.dtype) for role, values in params.items()})
-    graph = sweep.graph(op, {"x": ((1, size), kind)}, ((1, op.output_size()), kind), form=form)
-    return sweep.case(f"{op} {kind.name}", graph, {"x": sweep.stored((1, size), kind)}, "apart")
+    ends = {"x": ((1, size), kind), **_states(op, kind)}
+    graph = sweep.graph(op, ends, ((1, op.output_size()), kind), form=form)
+    return sweep.case(f"{op} {op.given} {kind.name}", graph, {name: sweep.stored(*end) for name, end in ends.items()}, "apart")
