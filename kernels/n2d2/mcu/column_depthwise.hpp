@@ -86,40 +86,40 @@ struct Line {
             "sw   zero, 64(sp)\n\t"                           \
             "lw   t6, 20(a0)\n\t"                             \
             "lw   ra, 24(a0)\n\t"                             \
-            "lw   s11, 60(a0)\n"                              \
+            "lw   s11, 60(a0)\n\t"                            \
+            "lw   a1, 64(a0)\n\t"                             \
+            "lw   a2, 68(a0)\n"                               \
         "1:\n\t"                                              \
-            "lw   a1, 56(sp)\n\t"                             \
-            "lw   a2, 60(sp)\n\t"                             \
-            "lw   s9, 0(a1)\n\t"                              \
-            "lw   s10, 4(a1)\n\t"                             \
-            "lb   s0, 8(a1)\n\t"                              \
-            "lb   s1, 9(a1)\n\t"                              \
-            "lb   s2, 10(a1)\n\t"                             \
-            "lb   s3, 11(a1)\n\t"                             \
-            "lb   s4, 12(a1)\n\t"                             \
-            "lb   s5, 13(a1)\n\t"                             \
-            "lb   s6, 14(a1)\n\t"                             \
-            "lb   s7, 15(a1)\n\t"                             \
-            "lb   s8, 16(a1)\n\t"                             \
-            "addi a1, a1, 20\n\t"                             \
-            "sw   a1, 56(sp)\n\t"                             \
+            "lw   a5, 56(sp)\n\t"                             \
+            "lw   a4, 60(sp)\n\t"                             \
+            "lw   s9, 0(a5)\n\t"                              \
+            "lw   s10, 4(a5)\n\t"                             \
+            "lb   s0, 8(a5)\n\t"                              \
+            "lb   s1, 9(a5)\n\t"                              \
+            "lb   s2, 10(a5)\n\t"                             \
+            "lb   s3, 11(a5)\n\t"                             \
+            "lb   s4, 12(a5)\n\t"                             \
+            "lb   s5, 13(a5)\n\t"                             \
+            "lb   s6, 14(a5)\n\t"                             \
+            "lb   s7, 15(a5)\n\t"                             \
+            "lb   s8, 16(a5)\n\t"                             \
+            "addi a5, a5, 20\n\t"                             \
+            "sw   a5, 56(sp)\n\t"                             \
             "lw   t1, 0(a0)\n\t"                              \
             "lw   t2, 4(a0)\n\t"                              \
             "lw   t3, 8(a0)\n\t"                              \
             "lw   t4, 12(a0)\n\t"                             \
             "lw   t5, 28(a0)\n\t"                             \
-            "add  t1, t1, a2\n\t"                             \
-            "add  t2, t2, a2\n\t"                             \
-            "add  t3, t3, a2\n\t"                             \
-            "add  t4, t4, a2\n\t"                             \
+            "add  t1, t1, a4\n\t"                             \
+            "add  t2, t2, a4\n\t"                             \
+            "add  t3, t3, a4\n\t"                             \
+            "add  t4, t4, a4\n\t"                             \
             "add  t5, t5, t4\n\t"                             \
             "lw   t0, 40(a0)\n\t"                             \
             "mv   a6, s9\n\t"                                 \
             "bnez t0, 6f\n"                                   \
         "2:\n\t"                                              \
             "lw   t0, 32(a0)\n\t"                             \
-            "lw   a1, 64(a0)\n\t"                             \
-            "lw   a2, 68(a0)\n\t"                             \
             "bnez t0, 3f\n\t"                                 \
             N2D2_COLUMN_LOAD(load)                            \
             N2D2_COLUMN_BEGIN("a6")                           \
@@ -140,11 +140,11 @@ struct Line {
             N2D2_COLUMN_STORE(low)                            \
             "lw   a0, 52(sp)\n"                               \
         "7:\n\t"                                              \
-            "lw   a2, 60(sp)\n\t"                             \
+            "lw   a4, 60(sp)\n\t"                             \
             "lw   t0, 16(a0)\n\t"                             \
-            "addi a2, a2, 1\n\t"                              \
-            "sw   a2, 60(sp)\n\t"                             \
-            "bne  a2, t0, 1b\n\t"                             \
+            "addi a4, a4, 1\n\t"                              \
+            "sw   a4, 60(sp)\n\t"                             \
+            "bne  a4, t0, 1b\n\t"                             \
             N2D2_PIXELS_UNSAVE                                \
             "addi sp, sp, 80\n\t"                             \
             "ret\n"                                           \
@@ -186,6 +186,7 @@ struct Line {
             "add  a7, a7, s8\n\t"                             \
             "mul  a7, a7, t0\n\t"                             \
             "sw   a7, 64(sp)\n\t"                             \
+            "lw   a1, 64(a0)\n\t"                             \
             "j    2b\n\t");                                   \
     }
 

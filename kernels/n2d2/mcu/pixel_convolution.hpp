@@ -55,7 +55,23 @@ N2D2_INLINE std::uint32_t* spread(const unsigned char* const* from, int count, s
 // The windows of all pixels. `padded`: kernelWidth * channels zero points.
 template <bool Signed, int Pixels>
 N2D2_INLINE void gather(const lanes::Shape& s, const lanes::Place* places, const unsigned char* padded, std::uint32_t* window) {
-    const int last = s.in.width - s.kernelWidth;
+    const int last = s.in.width - s.kernelWidth, first = places[0].left, move = places[1].left - first;
+    const int end = first + (Pixels - 1) * move;
+    if (s.packed && places[0].lines == places[Pixels - 1].lines && places[Pixels - 1].left == end && first >= 0 &&
+        first <= last && end >= 0 && end <= last) {  // pixels of one line, in equal steps
+        const unsigned char* const* const lines = places[0].lines;
+        for (int u = 0; u < s.kernelHeight; ++u) {
+            const unsigned char* const base = lines[u] ? lines[u] + first * s.in.stride : padded;
+            const int step = lines[u] ? move * s.in.stride : 0;
+            const unsigned char* from[Pixels];
+            from[0] = base;
+            N2D2_UNROLL
+            for (int j = 1; j < Pixels; ++j)
+                from[j] = from[j - 1] + step;
+            window = spread<Signed, Pixels>(from, s.kernelWidth * s.channels, window);
+        }
+        return;
+    }
     std::int32_t offsets[Pixels];
     bool inside = s.packed;
     for (int j = 0; j < Pixels; ++j) {
@@ -89,8 +105,8 @@ struct Buffers {
     const unsigned char** lines;  // Pixels * kernelHeight
 };
 
-// `Taps`: of a group; `Pixels`: at a time.
-template <bool Signed, int Taps, int Pixels>
+// `Pixels`: at a time.
+template <bool Signed, int Pixels>
 N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, const unsigned char* in, unsigned char* out,
                                const std::uint32_t* stream, const Buffers& buffers, int begin, int end) {
     const int wide = s.outputs + s.outputs % 2, inputs = Pixels / 2 * s.inputs;
@@ -98,6 +114,7 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, con
     work.window = buffers.window;
     work.end = buffers.window + inputs;
     work.stream = stream;
+    work.outputs = wide;
     work.round = 1 + 2 * (stored.zero - stored.high);
     work.range = stored.high - stored.low;
     work.low = stored.low;
@@ -108,13 +125,10 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, con
     lanes::PixelWalk<Pixels> walk(s, in, out, buffers.lines, begin, end);
     while (walk.next(places)) {
         gather<Signed, Pixels>(s, places, buffers.padded, buffers.window);
+        N2D2_UNROLL
         for (int j = 0; j < Pixels; ++j)
             work.out[j] = buffers.results ? buffers.results + j * wide : places[j].out;
-        work.blocks = wide / 2;
-        if (Pixels == 6)
-            Taps == 8 ? sixByEight(&work) : sixByFour(&work);
-        else
-            Taps == 8 ? fourByEight(&work) : fourByFour(&work);
+        Pixels == 6 ? sixPixels(&work) : fourPixels(&work);
         if (buffers.results)
             for (int j = 0; j < Pixels; ++j)
                 std::memcpy(places[j].out, buffers.results + j * wide, static_cast<std::size_t>(s.outputs));
@@ -123,7 +137,7 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const Results& stored, con
 
 }  // namespace pixels
 
-// A layer whose constants are a stream (Cfg::Pixels, the taps of a group); the others have the portable kernel.
+// A layer whose constants are a stream (Cfg::Pixels); the others have the portable kernel.
 template <class Cfg, class Found = void>
 struct PixelConvolution : Convolution<Cfg, Portable> {};
 
@@ -134,8 +148,7 @@ struct PixelConvolution<Cfg, typename Exists<Cfg::Pixels>::Type> {
     enum : int {
         C = Input::Channels,
         O = Output::Channels,
-        Taps = Cfg::Pixels,
-        K = (Cfg::KernelHeight * Cfg::KernelWidth * C + Taps - 1) / Taps * Taps,
+        K = (Cfg::KernelHeight * Cfg::KernelWidth * C + 1) / 2 * 2,
         Pixels = K <= 256 ? 6 : 4  // 3 KB of windows
     };
 
@@ -147,7 +160,7 @@ struct PixelConvolution<Cfg, typename Exists<Cfg::Pixels>::Type> {
         unsigned char padded[int(Cfg::KernelWidth) * C], results[O % 2 ? Pixels * (O + 1) : 1];
         const unsigned char* lines[Pixels * Cfg::KernelHeight];
         const pixels::Buffers buffers = {window, padded, O % 2 ? results : nullptr, lines};
-        pixels::convolution<std::numeric_limits<typename Input::Type>::is_signed, Taps, Pixels>(
+        pixels::convolution<std::numeric_limits<typename Input::Type>::is_signed, Pixels>(
             shape, stored, in, out, reinterpret_cast<const std::uint32_t*>(weights), buffers, rows.begin, rows.end);
     }
 };

@@ -7,11 +7,11 @@
 //   high += group >> 16        the sum of the second pixel
 //   total += group             modulo 2^32: first + 2^16 * second
 //
-// and first = total - 2^16 * high at the end. A group has Taps taps, four or eight; where the weights are too large for that, a bit
-// of the flags divides it in the middle. Constants of two outputs are one stream, in words:
+// and first = total - 2^16 * high at the end. A group has eight taps, or four or two where the weights are too large for more. Constants of
+// two outputs are one stream, in words:
 //
-//   both biases less 2^15 for each group;  for every 128 taps flags, one bit a group, and bytes of weights (A, B);  both multipliers,
-//   doubled
+//   both biases less 2^15 for each group;  for every ten groups their sizes, three bits each from the highest ones on (4: four
+//   taps, 2: eight, 1: two, 0: no more), and bytes of weights (A, B);  both multipliers, doubled
 //
 // q = clamp(zero + ((sum * m + 2^31) >> 32)) is (mulhsu(sum, 2 m) + 1 + 2 zero) >> 1. Clamps do not jump: of x - high what is negative
 // stays, of that plus high - low what is not. A shift by -1 is one by 31, which leaves 0 in the byte that is stored.
@@ -32,8 +32,8 @@ struct Results {
 struct Work {
     const std::uint32_t* window;  // 0: pixels (0, 1), (2, 3) and so on of each tap
     const std::uint32_t* stream;  // 4
-    const std::uint32_t* end;     // 8: of the window, a multiple of Taps behind its beginning
-    std::int32_t blocks;          // 12: of two outputs; counted down to 0
+    const std::uint32_t* end;     // 8: of the window, an even number of taps behind its beginning
+    std::int32_t outputs;         // 12: a multiple of two
     std::int32_t round;           // 16: 1 + 2 * (zero - high)
     std::int32_t range, low;      // 20: high - low; 24
     unsigned char* out[6];        // 28: results of each pixel
@@ -150,92 +150,104 @@ struct Work {
     "sb   " b ", 1(" t ")\n\t"
 #define N2D2_PIXELS_STORE(at, a, b) N2D2_PIXELS_STORE_TO(at, a, b, "a0", "ra", "t3")
 
-#define N2D2_PIXELS_HALF4A                  \
+#define N2D2_PIXELS_TWO                     \
     N2D2_PIXELS_FIRST(0, 4, 0, 1)           \
     N2D2_PIXELS_STEP(8, 12, 2, 3)
-#define N2D2_PIXELS_HALF4B(step)            \
-    step(16, 20, 4, 5)                      \
+#define N2D2_PIXELS_FOUR                    \
+    N2D2_PIXELS_TWO                         \
+    N2D2_PIXELS_STEP(16, 20, 4, 5)          \
     N2D2_PIXELS_STEP(24, 28, 6, 7)
-#define N2D2_PIXELS_HALF8A                  \
-    N2D2_PIXELS_HALF4A                      \
-    N2D2_PIXELS_HALF4B(N2D2_PIXELS_STEP)
-#define N2D2_PIXELS_HALF8B(step)            \
-    step(32, 36, 8, 9)                      \
+#define N2D2_PIXELS_EIGHT                   \
+    N2D2_PIXELS_FOUR                        \
+    N2D2_PIXELS_STEP(32, 36, 8, 9)          \
     N2D2_PIXELS_STEP(40, 44, 10, 11)        \
     N2D2_PIXELS_STEP(48, 52, 12, 13)        \
     N2D2_PIXELS_STEP(56, 60, 14, 15)
 
-// All outputs of four pixels. A template, so that a program has it once wherever it is included.
-#define N2D2_PIXELS_FOUR(name, first, second, inputs, weights)        \
-    template <int = 0>                                                \
-    __attribute__((naked, noinline)) void name(Work*) {               \
-        __asm__ volatile(                                             \
-            N2D2_PIXELS_SAVE                                          \
-            "lw   a1, 4(a0)\n\t"                                      \
-            "lw   t4, 8(a0)\n\t"                                      \
-            "lw   t5, 12(a0)\n\t"                                     \
-            "li   ra, 0\n\t"                                          \
-            "li   a5, 0x80008000\n"                                   \
-        "1:\n\t"                                                      \
-            "lw   s8, 0(a1)\n\t"                                      \
-            "lw   s10, 4(a1)\n\t"                                     \
-            "addi a1, a1, 8\n\t"                                      \
-            "lw   a2, 0(a0)\n\t"                                      \
-            "slli s4, s8, 16\n\t"                                     \
-            "slli s6, s10, 16\n\t"                                    \
-            "add  s4, s4, s8\n\t"                                     \
-            "add  s6, s6, s10\n\t"                                    \
-            "mv   s5, s4\n\t"                                         \
-            "mv   s7, s6\n\t"                                         \
-            "mv   s9, s8\n\t"                                         \
-            "mv   s11, s10\n"                                         \
-        "2:\n\t"                                                      \
-            "lw   a4, 0(a1)\n\t"                                      \
-            "addi a1, a1, 4\n\t"                                      \
-            "addi a3, a2, 1024\n\t"                                   \
-            "bleu a3, t4, 3f\n\t"                                     \
-            "mv   a3, t4\n"                                           \
-        "3:\n\t"                                                      \
-            first                                                     \
-            "bltz a4, 6f\n\t"                                         \
-            second(N2D2_PIXELS_STEP)                                  \
-        "7:\n\t"                                                     \
-            N2D2_PIXELS_GROUP                                         \
-            "slli a4, a4, 1\n\t"                                      \
-            "addi a1, a1, " #weights "\n\t"                           \
-            "addi a2, a2, " #inputs "\n\t"                            \
-            "bne  a2, a3, 3b\n\t"                                     \
-            "bne  a2, t4, 2b\n\t"                                     \
-            "lw   t0, 0(a1)\n\t"                                      \
-            "lw   t1, 4(a1)\n\t"                                      \
-            "addi a1, a1, 8\n\t"                                      \
-            "lw   a6, 16(a0)\n\t"                                     \
-            "lw   a7, 20(a0)\n\t"                                     \
-            "lw   t2, 24(a0)\n\t"                                     \
-            N2D2_PIXELS_RESULTS("s4", "s8", "t0", "t3", "a6", "a7")                     \
-            N2D2_PIXELS_RESULTS("s5", "s9", "t0", "t3", "a6", "a7")                     \
-            N2D2_PIXELS_RESULTS("s6", "s10", "t1", "t3", "a6", "a7")                    \
-            N2D2_PIXELS_RESULTS("s7", "s11", "t1", "t3", "a6", "a7")                    \
-            "beqz t2, 5f\n\t"                                        \
-            N2D2_PIXELS_LOW("t2", "s4", "s5", "s6", "s7")             \
-            N2D2_PIXELS_LOW("t2", "s8", "s9", "s10", "s11")           \
-        "5:\n\t"                                                     \
-            N2D2_PIXELS_STORE(28, "s4", "s6")                         \
-            N2D2_PIXELS_STORE(32, "s8", "s10")                        \
-            N2D2_PIXELS_STORE(36, "s5", "s7")                         \
-            N2D2_PIXELS_STORE(40, "s9", "s11")                        \
-            "addi ra, ra, 2\n\t"                                      \
-            "addi t5, t5, -1\n\t"                                     \
-            "bnez t5, 1b\n\t"                                         \
-            N2D2_PIXELS_RESTORE                                       \
-        "6:\n\t"                                                      \
-            N2D2_PIXELS_GROUP                                         \
-            second(N2D2_PIXELS_FIRST)                                 \
-            "j    7b\n\t");                                           \
-    }
+// To the next group, `inputs` and `weights` bytes on; goes on where it has four or eight taps.
+#define N2D2_PIXELS_NEXT(inputs, weights, four)    \
+    "slli a4, a4, 3\n\t"                    \
+    "addi a1, a1, " #weights "\n\t"        \
+    "addi a2, a2, " #inputs "\n\t"         \
+    "bltz a4, " four "\n\t"                 \
+    "slli t0, a4, 1\n\t"                    \
+    "bltz t0, 8b\n\t"
 
-N2D2_PIXELS_FOUR(fourByFour, N2D2_PIXELS_HALF4A, N2D2_PIXELS_HALF4B, 32, 8)
-N2D2_PIXELS_FOUR(fourByEight, N2D2_PIXELS_HALF8A, N2D2_PIXELS_HALF8B, 64, 16)
+// All groups of a window, whose end is in the register `end`; at 4 all sums are made.
+#define N2D2_PIXELS_GROUPS(end, two, four, eight, group, inputs2, inputs4, inputs8)    \
+        "2:\n\t"                           \
+            "beq  a2, " end ", 4f\n\t"     \
+            "lw   a4, 0(a1)\n\t"           \
+            "addi a1, a1, 4\n"             \
+        "3:\n\t"                           \
+            "bltz a4, 6f\n\t"              \
+            "slli t0, a4, 1\n\t"           \
+            "bgez t0, 7f\n"                \
+        "8:\n\t"                           \
+            eight                           \
+            group                           \
+            N2D2_PIXELS_NEXT(inputs8, 16, "6f")    \
+            "j    7f\n"                     \
+        "6:\n\t"                           \
+            four                            \
+            group                           \
+            N2D2_PIXELS_NEXT(inputs4, 8, "6b")    \
+        "7:\n\t"                           \
+            "beqz a4, 2b\n\t"              \
+            two                             \
+            group                           \
+            "slli a4, a4, 3\n\t"           \
+            "addi a1, a1, 4\n\t"           \
+            "addi a2, a2, " #inputs2 "\n\t"    \
+            "j    3b\n"                     \
+        "4:\n\t"
+
+// All outputs of four pixels. A template, so that a program has it once wherever it is included.
+template <int = 0>
+__attribute__((naked, noinline)) void fourPixels(Work*) {
+        __asm__ volatile(
+            N2D2_PIXELS_SAVE
+            "lw   a1, 4(a0)\n\t"
+            "lw   t4, 8(a0)\n\t"
+            "lw   t5, 12(a0)\n\t"
+            "li   ra, 0\n\t"
+            "li   a5, 0x80008000\n"
+        "1:\n\t"
+            "lw   s8, 0(a1)\n\t"
+            "lw   s10, 4(a1)\n\t"
+            "addi a1, a1, 8\n\t"
+            "lw   a2, 0(a0)\n\t"
+            "slli s4, s8, 16\n\t"
+            "slli s6, s10, 16\n\t"
+            "add  s4, s4, s8\n\t"
+            "add  s6, s6, s10\n\t"
+            "mv   s5, s4\n\t"
+            "mv   s7, s6\n\t"
+            "mv   s9, s8\n\t"
+            "mv   s11, s10\n"
+            N2D2_PIXELS_GROUPS("t4", N2D2_PIXELS_TWO, N2D2_PIXELS_FOUR, N2D2_PIXELS_EIGHT, N2D2_PIXELS_GROUP, 16, 32, 64)
+            "lw   t0, 0(a1)\n\t"
+            "lw   t1, 4(a1)\n\t"
+            "addi a1, a1, 8\n\t"
+            "lw   a6, 16(a0)\n\t"
+            "lw   a7, 20(a0)\n\t"
+            "lw   t2, 24(a0)\n\t"
+            N2D2_PIXELS_RESULTS("s4", "s8", "t0", "t3", "a6", "a7")
+            N2D2_PIXELS_RESULTS("s5", "s9", "t0", "t3", "a6", "a7")
+            N2D2_PIXELS_RESULTS("s6", "s10", "t1", "t3", "a6", "a7")
+            N2D2_PIXELS_RESULTS("s7", "s11", "t1", "t3", "a6", "a7")
+            "beqz t2, 5f\n\t"
+            N2D2_PIXELS_LOW("t2", "s4", "s5", "s6", "s7")
+            N2D2_PIXELS_LOW("t2", "s8", "s9", "s10", "s11")
+        "5:\n\t"
+            N2D2_PIXELS_STORE(28, "s4", "s6")
+            N2D2_PIXELS_STORE(32, "s8", "s10")
+            N2D2_PIXELS_STORE(36, "s5", "s7")
+            N2D2_PIXELS_STORE(40, "s9", "s11")
+            "addi ra, ra, 2\n\t"
+            "bne  ra, t5, 1b\n\t"
+            N2D2_PIXELS_RESTORE);
+}
 
 // The same for six pixels. Here sums are in s0 to s5, their totals in s6 to s11, those of second pixels in t1 to t6.
 #define N2D2_PIXELS_TAP6(x, y, z, a, b, from0, from1, from2, from3, from4, from5)    \
@@ -282,110 +294,83 @@ N2D2_PIXELS_FOUR(fourByEight, N2D2_PIXELS_HALF8A, N2D2_PIXELS_HALF8B, 64, 16)
 #define N2D2_PIXELS_RESULTS6(first, second) N2D2_PIXELS_RESULTS(first, second, "a6", "t0", "a7", "a4")
 #define N2D2_PIXELS_STORE6(at, a, b) N2D2_PIXELS_STORE_TO(at, a, b, "a5", "a2", "t0")
 
-#define N2D2_PIXELS_SIX4A                   \
+#define N2D2_PIXELS_TWO6                    \
     N2D2_PIXELS_FIRST6(0, 4, 8, 0, 1)       \
     N2D2_PIXELS_STEP6(12, 16, 20, 2, 3)
-#define N2D2_PIXELS_SIX4B(step)             \
-    step(24, 28, 32, 4, 5)                  \
+#define N2D2_PIXELS_FOUR6                   \
+    N2D2_PIXELS_TWO6                        \
+    N2D2_PIXELS_STEP6(24, 28, 32, 4, 5)     \
     N2D2_PIXELS_STEP6(36, 40, 44, 6, 7)
-#define N2D2_PIXELS_SIX8A                   \
-    N2D2_PIXELS_SIX4A                       \
-    N2D2_PIXELS_SIX4B(N2D2_PIXELS_STEP6)
-#define N2D2_PIXELS_SIX8B(step)             \
-    step(48, 52, 56, 8, 9)                  \
+#define N2D2_PIXELS_EIGHT6                  \
+    N2D2_PIXELS_FOUR6                       \
+    N2D2_PIXELS_STEP6(48, 52, 56, 8, 9)     \
     N2D2_PIXELS_STEP6(60, 64, 68, 10, 11)   \
     N2D2_PIXELS_STEP6(72, 76, 80, 12, 13)   \
     N2D2_PIXELS_STEP6(84, 88, 92, 14, 15)
 
 // On the stack: 52 Work, 56 the end of the window, 60 the offset of the outputs.
-#define N2D2_PIXELS_SIX(name, first, second, inputs, weights)         \
-    template <int = 0>                                                \
-    __attribute__((naked, noinline)) void name(Work*) {               \
-        __asm__ volatile(                                             \
-            N2D2_PIXELS_SAVE                                          \
-            "sw   a0, 52(sp)\n\t"                                     \
-            "lw   a1, 4(a0)\n\t"                                      \
-            "lw   t0, 8(a0)\n\t"                                      \
-            "sw   t0, 56(sp)\n\t"                                     \
-            "sw   zero, 60(sp)\n\t"                                   \
-            "lw   a2, 0(a0)\n\t"                                      \
-            "li   ra, 0x80008000\n"                                   \
-        "1:\n\t"                                                      \
-            "lw   t1, 0(a1)\n\t"                                      \
-            "lw   t4, 4(a1)\n\t"                                      \
-            "addi a1, a1, 8\n\t"                                      \
-            "slli s6, t1, 16\n\t"                                     \
-            "slli s9, t4, 16\n\t"                                     \
-            "add  s6, s6, t1\n\t"                                     \
-            "add  s9, s9, t4\n\t"                                     \
-            "mv   s7, s6\n\t"                                         \
-            "mv   s8, s6\n\t"                                         \
-            "mv   s10, s9\n\t"                                        \
-            "mv   s11, s9\n\t"                                        \
-            "mv   t2, t1\n\t"                                         \
-            "mv   t3, t1\n\t"                                         \
-            "mv   t5, t4\n\t"                                         \
-            "mv   t6, t4\n"                                           \
-        "2:\n\t"                                                      \
-            "lw   a4, 0(a1)\n\t"                                      \
-            "lw   t0, 56(sp)\n\t"                                     \
-            "addi a1, a1, 4\n\t"                                      \
-            "addi a3, a2, 1536\n\t"                                   \
-            "bleu a3, t0, 3f\n\t"                                     \
-            "mv   a3, t0\n"                                           \
-        "3:\n\t"                                                      \
-            first                                                     \
-            "bltz a4, 6f\n\t"                                         \
-            second(N2D2_PIXELS_STEP6)                                 \
-        "7:\n\t"                                                     \
-            N2D2_PIXELS_GROUP6                                        \
-            "slli a4, a4, 1\n\t"                                      \
-            "addi a1, a1, " #weights "\n\t"                           \
-            "addi a2, a2, " #inputs "\n\t"                            \
-            "bne  a2, a3, 3b\n\t"                                     \
-            "lw   t0, 56(sp)\n\t"                                     \
-            "bne  a2, t0, 2b\n\t"                                     \
-            "lw   a5, 52(sp)\n\t"                                     \
-            "lw   a2, 60(sp)\n\t"                                     \
-            "lw   a6, 0(a1)\n\t"                                      \
-            "lw   a7, 16(a5)\n\t"                                     \
-            "lw   a4, 20(a5)\n\t"                                     \
-            "lw   a3, 24(a5)\n\t"                                     \
-            N2D2_PIXELS_RESULTS6("s6", "t1")                          \
-            N2D2_PIXELS_RESULTS6("s7", "t2")                          \
-            N2D2_PIXELS_RESULTS6("s8", "t3")                          \
-            "lw   a6, 4(a1)\n\t"                                      \
-            "addi a1, a1, 8\n\t"                                      \
-            N2D2_PIXELS_RESULTS6("s9", "t4")                          \
-            N2D2_PIXELS_RESULTS6("s10", "t5")                         \
-            N2D2_PIXELS_RESULTS6("s11", "t6")                         \
-            "beqz a3, 5f\n\t"                                        \
-            N2D2_PIXELS_LOW("a3", "s6", "s7", "s8", "s9")             \
-            N2D2_PIXELS_LOW("a3", "s10", "s11", "t1", "t2")           \
-            N2D2_PIXELS_LOW("a3", "t3", "t4", "t5", "t6")             \
-        "5:\n\t"                                                     \
-            N2D2_PIXELS_STORE6(28, "s6", "s9")                        \
-            N2D2_PIXELS_STORE6(32, "t1", "t4")                        \
-            N2D2_PIXELS_STORE6(36, "s7", "s10")                       \
-            N2D2_PIXELS_STORE6(40, "t2", "t5")                        \
-            N2D2_PIXELS_STORE6(44, "s8", "s11")                       \
-            N2D2_PIXELS_STORE6(48, "t3", "t6")                        \
-            "lw   t0, 12(a5)\n\t"                                     \
-            "addi a2, a2, 2\n\t"                                      \
-            "sw   a2, 60(sp)\n\t"                                     \
-            "addi t0, t0, -1\n\t"                                     \
-            "sw   t0, 12(a5)\n\t"                                     \
-            "lw   a2, 0(a5)\n\t"                                      \
-            "bnez t0, 1b\n\t"                                         \
-            N2D2_PIXELS_RESTORE                                       \
-        "6:\n\t"                                                      \
-            N2D2_PIXELS_GROUP6                                        \
-            second(N2D2_PIXELS_FIRST6)                                \
-            "j    7b\n\t");                                           \
-    }
-
-N2D2_PIXELS_SIX(sixByFour, N2D2_PIXELS_SIX4A, N2D2_PIXELS_SIX4B, 48, 8)
-N2D2_PIXELS_SIX(sixByEight, N2D2_PIXELS_SIX8A, N2D2_PIXELS_SIX8B, 96, 16)
+template <int = 0>
+__attribute__((naked, noinline)) void sixPixels(Work*) {
+        __asm__ volatile(
+            N2D2_PIXELS_SAVE
+            "sw   a0, 52(sp)\n\t"
+            "lw   a1, 4(a0)\n\t"
+            "lw   t0, 8(a0)\n\t"
+            "sw   t0, 56(sp)\n\t"
+            "sw   zero, 60(sp)\n\t"
+            "lw   a2, 0(a0)\n\t"
+            "li   ra, 0x80008000\n"
+        "1:\n\t"
+            "lw   t1, 0(a1)\n\t"
+            "lw   t4, 4(a1)\n\t"
+            "addi a1, a1, 8\n\t"
+            "slli s6, t1, 16\n\t"
+            "slli s9, t4, 16\n\t"
+            "add  s6, s6, t1\n\t"
+            "add  s9, s9, t4\n\t"
+            "mv   s7, s6\n\t"
+            "mv   s8, s6\n\t"
+            "mv   s10, s9\n\t"
+            "mv   s11, s9\n\t"
+            "mv   t2, t1\n\t"
+            "mv   t3, t1\n\t"
+            "mv   t5, t4\n\t"
+            "mv   t6, t4\n\t"
+            "lw   a3, 56(sp)\n"
+            N2D2_PIXELS_GROUPS("a3", N2D2_PIXELS_TWO6, N2D2_PIXELS_FOUR6, N2D2_PIXELS_EIGHT6, N2D2_PIXELS_GROUP6, 24, 48, 96)
+            "lw   a5, 52(sp)\n\t"
+            "lw   a2, 60(sp)\n\t"
+            "lw   a6, 0(a1)\n\t"
+            "lw   a7, 16(a5)\n\t"
+            "lw   a4, 20(a5)\n\t"
+            "lw   a3, 24(a5)\n\t"
+            N2D2_PIXELS_RESULTS6("s6", "t1")
+            N2D2_PIXELS_RESULTS6("s7", "t2")
+            N2D2_PIXELS_RESULTS6("s8", "t3")
+            "lw   a6, 4(a1)\n\t"
+            "addi a1, a1, 8\n\t"
+            N2D2_PIXELS_RESULTS6("s9", "t4")
+            N2D2_PIXELS_RESULTS6("s10", "t5")
+            N2D2_PIXELS_RESULTS6("s11", "t6")
+            "beqz a3, 5f\n\t"
+            N2D2_PIXELS_LOW("a3", "s6", "s7", "s8", "s9")
+            N2D2_PIXELS_LOW("a3", "s10", "s11", "t1", "t2")
+            N2D2_PIXELS_LOW("a3", "t3", "t4", "t5", "t6")
+        "5:\n\t"
+            N2D2_PIXELS_STORE6(28, "s6", "s9")
+            N2D2_PIXELS_STORE6(32, "t1", "t4")
+            N2D2_PIXELS_STORE6(36, "s7", "s10")
+            N2D2_PIXELS_STORE6(40, "t2", "t5")
+            N2D2_PIXELS_STORE6(44, "s8", "s11")
+            N2D2_PIXELS_STORE6(48, "t3", "t6")
+            "lw   t0, 12(a5)\n\t"
+            "addi a2, a2, 2\n\t"
+            "sw   a2, 60(sp)\n\t"
+            "sub  t0, t0, a2\n\t"
+            "lw   a2, 0(a5)\n\t"
+            "bnez t0, 1b\n\t"
+            N2D2_PIXELS_RESTORE);
+}
 // clang-format on
 
 }  // namespace pixels

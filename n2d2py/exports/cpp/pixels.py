@@ -23,58 +23,65 @@ _LIMIT = 255
 """The sum of the magnitudes of weights whose products with -128 to 127 stay within 16 bits."""
 _BASE = 1 << 15
 """What both halves of a group start at."""
-_FLAGS_TAPS = 128
-"""Taps of a word of flags: 1024 bytes of the window."""
+_WORD_GROUPS = 10
+"""Groups whose sizes a word of the stream has, three bits each."""
+_SIZES = {2: (1, 26), 4: (4, 22), 8: (2, 24)}
+"""By the taps that a group may have, its bits and the instructions beside its products, for six pixels."""
 
 
-def _filled(weights: np.ndarray, taps: int) -> np.ndarray:
-    """Weights (O, K) as (blocks, 2, K), zeros up to a multiple of two outputs and of `taps`."""
+def _filled(weights: np.ndarray) -> np.ndarray:
+    """Weights (O, K) as (blocks, 2, K), zeros up to a multiple of two outputs and of two taps."""
     outputs, inputs = weights.shape
-    filled = np.zeros((-(-outputs // _OUTPUTS) * _OUTPUTS, -(-inputs // taps) * taps), np.int64)
+    filled = np.zeros((-(-outputs // _OUTPUTS) * _OUTPUTS, -(-inputs // 2) * 2), np.int64)
     filled[:outputs, :inputs] = weights
     return filled.reshape(-1, _OUTPUTS, filled.shape[1])
 
 
 def _reaches(rows: np.ndarray, taps: int) -> np.ndarray:
-    """The larger sum of magnitudes of two outputs for every `taps` taps, (blocks, K / taps)."""
-    return np.abs(rows).reshape(len(rows), _OUTPUTS, -1, taps).sum(axis=3).max(axis=1)
+    """The larger sum of magnitudes of two outputs for `taps` taps from each even one on, (blocks, places)."""
+    sums = np.cumsum(np.abs(rows), axis=2)
+    sums = np.concatenate([np.zeros_like(sums[:, :, :1]), sums], axis=2)
+    return (sums[:, :, taps:] - sums[:, :, :-taps])[:, :, ::2].max(axis=1)
 
 
-def group_taps(weights: np.ndarray) -> int:
-    """Taps of a group for weights (O, K): four or eight, whichever takes fewer instructions; 0 where two taps may already leave 16 bits."""
-    if _reaches(_filled(weights, 2), 2).max() > _LIMIT:
-        return 0
-    rows = _filled(weights, 8)
-    if _reaches(rows, 4).max() > _LIMIT:  # half a group of eight
-        return 4
-    return min((8, 4), key=lambda taps: _instructions(_filled(weights, taps), taps))
+def group_sizes(rows: np.ndarray) -> list[list[int]]:
+    """The taps of the groups of each block of (blocks, 2, K): as few instructions as possible, each within 16 bits."""
+    blocks, places = len(rows), rows.shape[2] // 2
+    fits = {taps: _reaches(rows, taps) <= _LIMIT for taps in _SIZES}
+    cost, best = np.full((blocks, places + 1), 1 << 40), np.full((blocks, places), 2)
+    cost[:, places] = 0
+    for place in range(places - 1, -1, -1):
+        for taps, (_, instructions) in _SIZES.items():
+            if place + taps // 2 <= places:
+                other = cost[:, place + taps // 2] + instructions
+                better = fits[taps][:, place] & (other < cost[:, place])
+                cost[better, place], best[better, place] = other[better], taps
+    found: list[list[int]] = []
+    for choice in best.tolist():
+        sizes, place = [], 0
+        while place < places:
+            sizes.append(choice[place])
+            place += choice[place] // 2
+        found.append(sizes)
+    return found
 
 
-def _instructions(rows: np.ndarray, taps: int) -> int:
-    """Those of six pixels in the assembly of `pixel_pairs.hpp`, without what all groupings have in common."""
-    reaches = _reaches(rows, taps)
-    return reaches.size * (17 * taps + 18 + 5) + int((reaches > _LIMIT).sum()) * (18 + 1)
-
-
-def pixel_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray, taps: int) -> np.ndarray:
-    """int8 bytes of the stream of weights (O, K), biases (O) and multipliers (O) in groups of `taps`, as `pixel_pairs.hpp` describes it."""
-    rows = _filled(weights, taps)
+def pixel_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
+    """int8 bytes of the stream of weights (O, K), biases (O) and multipliers (O), as `pixel_pairs.hpp` describes it."""
+    rows = _filled(weights)
     words = np.zeros((2, len(rows) * _OUTPUTS), np.int64)
     words[0, : len(weights)], words[1, : len(weights)] = bias, 2 * multipliers
     first, factors = words.reshape(2, -1, _OUTPUTS)
-    divided = _reaches(rows, taps) > _LIMIT
-    groups = divided.shape[1] + divided.sum(axis=1)
-    begin = first - _BASE * groups[:, None]
-    each = _FLAGS_TAPS // taps  # groups of a word of flags, its highest bit first
     parts = []
-    for block, flags in enumerate(divided):
-        parts.append(word_bytes(begin[block]))
-        for at in range(0, len(flags), each):
-            bits = sum(1 << (31 - i) for i, one in enumerate(flags[at : at + each]) if one)
-            parts += [
-                word_bytes(np.array([bits])),
-                rows[block, :, at * taps : (at + each) * taps].T.astype(np.int8).reshape(-1),
-            ]
+    for block, sizes in enumerate(group_sizes(rows)):
+        parts.append(word_bytes(first[block] - _BASE * len(sizes)))
+        begin = 0
+        for at in range(0, len(sizes), _WORD_GROUPS):
+            some = sizes[at : at + _WORD_GROUPS]
+            bits = sum(_SIZES[taps][0] << (29 - 3 * i) for i, taps in enumerate(some))
+            end = begin + sum(some)
+            parts += [word_bytes(np.array([bits])), rows[block, :, begin:end].T.astype(np.int8).reshape(-1)]
+            begin = end
         parts.append(word_bytes(factors[block]))
     return np.concatenate(parts)
 
@@ -85,14 +92,13 @@ def pixels(layer: Layer, selection: Selection, weights: np.ndarray, groups: int 
     if not layer.integer:
         return selection
     problem = unfit(layer, rows) or ("it has groups" if groups != 1 else "")
-    taps = 0 if problem else group_taps(rows)
-    if not problem and not taps:
+    if not problem and _reaches(_filled(rows), 2).max() > _LIMIT:
         problem = "two weights of -128 may leave 16 bits"
     if problem or not isinstance(rescale, FixedPointRescale):
         return selection.with_stream(Stream(name, having(PIXELS), problem=problem))
     factors = np.broadcast_to(rescale.multipliers, len(rows))
-    stream = pixel_stream(rows, signed_bias(layer, rows), factors, taps)
-    return selection.with_stream(Stream(name, having(PIXELS), stream, facts={"Pixels": taps}))
+    stream = pixel_stream(rows, signed_bias(layer, rows), factors)
+    return selection.with_stream(Stream(name, having(PIXELS), stream, facts={"Pixels": 1}))
 
 
 def columns(
