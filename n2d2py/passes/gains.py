@@ -102,7 +102,8 @@ def gains_of_rows(node: Node) -> Gains | None:
         added_alone = padded[first:] == row and (gain == 1).all()
         if added_alone or prod(row) > _WIDEST or gains_of_channels(node) is not None:
             return None
-    return Gains(*(np.broadcast_to(each.reshape(padded[first:]), row).reshape(-1) for each in (gain, shift)))
+    gain, shift = (np.broadcast_to(each.reshape(padded[first:]), row).reshape(-1) for each in (gain, shift))
+    return Gains(gain, shift)
 
 
 def gains_of_channels(node: Node) -> Gains | None:
