@@ -118,8 +118,20 @@ struct PanelIm2col {
         }
     }
 
-    // The windows of pixels [begin, end) of the sequence from line y on, one after the other.
+    // The windows of pixels [begin, end) of the sequence from line y on, one after the other. Threads and a thread alone, blocks and parts of
+    // them need them. In a large layer they call one function, and the compiler takes a quarter less time for it; in a small one
+    // calls cost up to 3 % of its instructions.
     static N2D2_INLINE void im2col(const unsigned char* in, int y, int begin, int end, int channel, std::uint8_t* to) {
+        constexpr bool large = static_cast<long>(Output::Height) * OW * Output::Channels * K >= 8000000;
+        if (large)
+            im2colCalled(in, y, begin, end, channel, to);
+        else
+            im2colHere(in, y, begin, end, channel, to);
+    }
+    static N2D2_NOINLINE void im2colCalled(const unsigned char* in, int y, int begin, int end, int channel, std::uint8_t* to) {
+        im2colHere(in, y, begin, end, channel, to);
+    }
+    static N2D2_INLINE void im2colHere(const unsigned char* in, int y, int begin, int end, int channel, std::uint8_t* to) {
         const In* rows[KH];
         int x = begin % OW;
         y += begin / OW;
