@@ -158,8 +158,8 @@ N2D2_INLINE T held(T x) {
     constexpr std::int64_t quarter = std::numeric_limits<T>::max() / 4;
     if (Low >= -quarter && High <= quarter) {
         Bits rest = static_cast<Bits>(x) - static_cast<Bits>(High);
-        rest = static_cast<Bits>(Low - High) - (rest & signMask(rest));
-        return static_cast<T>(static_cast<Bits>(Low) - (rest & signMask(rest)));
+        rest = (rest & signMask(rest)) + static_cast<Bits>(High - Low);
+        return static_cast<T>((rest & ~signMask(rest)) + static_cast<Bits>(Low));
     }
 #endif
     return lower(higher(x, static_cast<T>(Low)), static_cast<T>(High));
