@@ -23,6 +23,7 @@ from n2d2py.version import __version__
 
 if TYPE_CHECKING:
     from n2d2py.pipeline import ExportRun
+    from n2d2py.stages.load import LoadedNetwork
 
 _COMMAND_LINE = ("E002", "E003", "E004", "E005", "E006", "E007")
 """Codes of a wrong command line."""
@@ -124,6 +125,7 @@ def run(arguments: Arguments) -> None:
         if not is_first_process():
             return
     network = pipeline.load_network(path, options)
+    _warn_of_parameters(arguments, network)
     if arguments.calib_reload:
         options = pipeline.reloading(network, options)
     if arguments.describe:
@@ -139,6 +141,14 @@ def run(arguments: Arguments) -> None:
         print_scores(pipeline.score_float(network, options))
     elif arguments.pre_samples < 0 and not options.training.wanted:
         log.notice("nothing to do: add -test, -export TYPE or -describe")
+
+
+def _warn_of_parameters(arguments: Arguments, network: LoadedNetwork) -> None:
+    """W011 where no export reads the parameters of a model file, and none of them is for its import."""
+    if not arguments.export_parameters or arguments.export or arguments.memory_report or network.document is not None:
+        return
+    if not any(network.params.given(name) for name in ("States", "StateCalls", "Constants")):
+        log.warning("W011", "-export-parameters without effect: that is for -export", remedy="leave it out")
 
 
 def _print_export(run: ExportRun) -> None:

@@ -196,3 +196,11 @@ def test_describe_counts_no_bias_where_there_is_none(capsys, tmp_path):
         (tmp_path / "net.ini").write_text(text + without + "\n")
         counts.append([layer["params"] for layer in described(capsys, tmp_path / "net.ini")["layers"]])
     assert counts == [[5 * 10, 2 * (2 * 2 * 5 + 1)], [5 * 9, 2 * 2 * 2 * 5]]
+
+
+@pytest.mark.parametrize("text, warned", [("MemoryMode = Small\n", True), ("States = none\n", False)])
+def test_parameters_that_no_export_reads_are_warned_of(text, warned, tmp_path, capsys):
+    (tmp_path / "p.ini").write_text(text)
+    network = MODELS / "MobileNet.onnx"
+    assert main([str(network), "-describe", "-export-parameters", str(tmp_path / "p.ini")]) == 0
+    assert ("N2D2-W011: -export-parameters without effect" in capsys.readouterr().err) == warned
