@@ -23,6 +23,7 @@ PARTS = {
     "E210": {"frontend", "operators"},
     "E003": {"options", "stages"},
     "E012": {"cli", "report"},
+    "W011": {"cli", "options"},
     "E101": {"commands", "exports", "ini", "stages"},
     "E301": {"frontend"},
     "E401": {"data", "stages"},

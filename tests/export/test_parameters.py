@@ -21,6 +21,9 @@ TARGETS = {
     "ncnn": ("NCNN", "8"),
 }
 VALUES = {
+    "States": "a:b",
+    "StateCalls": "3",
+    "Constants": "a:1",
     "IncludeInputInBuffer": "0",
     "IncludeOutputInBuffer": "0",
     "OptimizeBufferMemory": "0",
@@ -63,11 +66,14 @@ VALUES = {
 REFUSED = {("nvdla", "NVDLAPrecision"), ("nvdla", "NVDLACalibration")}
 OF_INTEGERS = {("float", name) for name in ("FuseResidualAdd", "PackWeights", "WeightsFormat", "Winograd")}
 """Those that are for integers only: in floating point each is warned of."""
-ALONE = {"MaxExtraMacs", "PackActivations"}
-"""Those that have no effect without another one, or without tensors of few bits."""
+OF_MODELS = {"States", "StateCalls", "Constants"}
+"""Those that are for the inputs of ONNX and TFLite files."""
+ALONE = {"MaxExtraMacs", "PackActivations", *OF_MODELS}
+"""Those that have no effect without another one, without tensors of few bits, or here, where the network is an INI file."""
 UNUSED = {
     ("nvdla", "NVDLAFallback"),
     *OF_INTEGERS,
+    *((target, name) for target in TARGETS for name in OF_MODELS),
     *((target, name) for target in ("int8", "mcu", "float") for name in ALONE),
     ("onnx", "Int4Weights"),
     ("ncnn", "Fp16Storage"),
