@@ -111,6 +111,15 @@ N2D2_INLINE void addResidual(const Sum& sum, const Own* own, Out* out) {
         sum.template sixteen<(rest > 0 ? rest : 16)>(own + whole, out + whole);
 }
 
+// What is at `place` was stored by addresses that may lie before it, which the compiler need not see as the same bytes.
+N2D2_INLINE void storedAt(const void* place) {
+#if defined(__GNUC__)
+    __asm__ volatile("" : : "r"(place) : "memory");
+#else
+    static_cast<void>(place);
+#endif
+}
+
 // What a tile of Pixels pixels of Count outputs passes through: nothing, or a buffer of what the layer makes of its own sums, which
 // is added to what lies at the place of each pixel. run() lets Runner compute the tile, store() has its sums; `once` says which pixels are
 // none that another one repeats.
@@ -148,6 +157,7 @@ struct TileEnd<Epilogue, Pixels, Count, true> {
         alignas(64) Out made[Pixels * Step];
         const Beside beside = {made, output};
         Runner::template run<Tile>(x, weights, bias, output, beside);
+        storedAt(made);
         const ResidualSum<Epilogue, Native> sum;
         if (StepOf<At>::value == Count && int(Step) == Count) {  // the pixels follow each other
             addResidual<Pixels * Count>(sum, made, at(0) + output);
@@ -161,6 +171,7 @@ struct TileEnd<Epilogue, Pixels, Count, true> {
         alignas(64) Out made[Pixels * Step];
         const Beside beside = {made, output};
         Finish::store(sums, output, beside);
+        storedAt(made);
         const ResidualSum<Epilogue, Native> sum;
         for (int p = 0; p < Pixels; ++p)
             if (once[p])
