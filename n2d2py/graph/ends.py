@@ -19,3 +19,13 @@ class Ends:
     def results(self) -> list[str]:
         """The outputs that are no states."""
         return self.outputs[: len(self.outputs) - self.states]
+
+    @property
+    def kept(self) -> list[str]:
+        """The inputs that are states."""
+        return self.inputs[len(self.inputs) - self.states :]
+
+    @property
+    def becoming(self) -> list[str]:
+        """The outputs that are the states of the next call, in the order of `kept`."""
+        return self.outputs[len(self.outputs) - self.states :]

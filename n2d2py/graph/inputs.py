@@ -54,7 +54,7 @@ def named_inputs(graph: Graph | QuantGraph, stimuli: np.ndarray) -> dict[str, np
 
 def with_states(graph: Graph, stimuli: np.ndarray, values: Mapping[str, np.ndarray]) -> np.ndarray:
     """Stimuli (N, elements of all inputs), each of which stands alone: with the states that its call begins with, from `values`."""
-    parts = [stimuli, *(values[name] for name in graph.inputs[len(graph.fed) :])]
+    parts = [stimuli, *(values[name] for name in graph.kept)]
     return np.concatenate([part.reshape(len(stimuli), -1) for part in parts], axis=1).astype(np.float32)
 
 
@@ -70,7 +70,7 @@ def each_call(
     result has the outputs of the network.
     """
     states, parts = dict(first), []
-    sources = dict(zip(graph.inputs[len(graph.fed) :], graph.outputs[len(graph.results) :], strict=True))
+    sources = dict(zip(graph.kept, graph.becoming, strict=True))
     for index in range(len(next(iter(given.values())))):
         values = run({**{name: x[index : index + 1] for name, x in given.items()}, **states})
         parts.append({**values, **states})

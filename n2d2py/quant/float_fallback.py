@@ -133,7 +133,7 @@ def float_tensors(graph: Graph) -> set[str]:
 
 def _real_states(graph: Graph, real: set[str]) -> set[str]:
     """The states that are kept in floating point: those whose outputs are `real`."""
-    ends = zip(graph.inputs[len(graph.fed) :], graph.outputs[len(graph.results) :], strict=True)
+    ends = zip(graph.kept, graph.becoming, strict=True)
     return {name for name, output in ends if output in real}
 
 

@@ -47,7 +47,7 @@ def simulate(graph: QuantGraph, inputs: Sequence[np.ndarray], keep: bool = False
 
 def reset_states(graph: QuantGraph) -> dict[str, np.ndarray]:
     """The stored states (1, ...) after a reset, by input: zeros."""
-    return {name: graph.type(name).quantize(np.zeros(graph.shape(name), np.float32)) for name in graph.inputs[len(graph.fed) :]}
+    return {name: graph.type(name).quantize(np.zeros(graph.shape(name), np.float32)) for name in graph.kept}
 
 
 def _simulate(graph: QuantGraph, inputs: Mapping[str, np.ndarray], keep: bool) -> dict[str, np.ndarray]:

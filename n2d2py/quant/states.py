@@ -33,7 +33,7 @@ class KeptStates:
     @staticmethod
     def of(graph: Graph, source: Mapping[str, str]) -> KeptStates:
         """The states of a graph; `source` gives for each tensor the one whose integers it holds."""
-        ends = zip(graph.inputs[len(graph.fed) :], graph.outputs[len(graph.results) :], strict=True)
+        ends = zip(graph.kept, graph.becoming, strict=True)
         pairs = tuple((name, source[output]) for name, output in ends)
         states = {name for name, _ in pairs}
         wide = frozenset(name for _, origin in pairs for name in _computed(graph, source, origin, states))

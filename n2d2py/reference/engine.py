@@ -46,7 +46,7 @@ class FloatEngine:
         if not isinstance(batch, Mapping):
             batch = named_inputs(graph, batch)
         if graph.states and any(name not in batch for name in graph.inputs):
-            first = {name: np.zeros(graph.shape(name), self._dtype) for name in graph.inputs[len(graph.fed) :]}
+            first = {name: np.zeros(graph.shape(name), self._dtype) for name in graph.kept}
             return each_call(graph, batch, first, self._once)
         return self._once(batch)
 

@@ -105,7 +105,7 @@ def _from_compiled(quantized: QuantGraph, compiled: dict[str, np.ndarray]) -> di
 
 def _states_before(quantized: QuantGraph, results: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The states that calls began with, from the results of all of them."""
-    outputs = quantized.outputs[len(quantized.results) :]
+    outputs = quantized.becoming
     first = reset_states(quantized).items()
     return {
         name: np.concatenate([state, results[output][:-1].reshape(-1, *state.shape[1:])])

@@ -38,7 +38,7 @@ class StateView:
 def state_views(graph: QuantGraph, arena_bytes: int, identifiers: Identifiers) -> list[StateView]:
     """The states behind an arena of that many bytes of tensors."""
     views, at = [], arena_bytes
-    ends = zip(graph.inputs[len(graph.fed) :], graph.outputs[len(graph.results) :], strict=True)
+    ends = zip(graph.kept, graph.becoming, strict=True)
     for index, (name, output) in enumerate(ends):
         kind, count = graph.type(name), elements(graph.shape(name))
         at = -(-at // _ALIGNMENT) * _ALIGNMENT
@@ -64,6 +64,6 @@ def state_views(graph: QuantGraph, arena_bytes: int, identifiers: Identifiers) -
 def bytes_with_states(graph: QuantGraph, arena_bytes: int) -> int:
     """The bytes of an arena with the states behind its tensors."""
     at = arena_bytes
-    for name in graph.inputs[len(graph.fed) :]:
+    for name in graph.kept:
         at = -(-at // _ALIGNMENT) * _ALIGNMENT + elements(graph.shape(name)) * graph.type(name).bytes
     return at

@@ -101,7 +101,7 @@ def _imported(model: OnnxModel, title: str, input_shapes: Mapping[str, Shape], w
     set_outputs(builder)
     graph = builder.graph
     graph.states = len(model.states)
-    ends = [*zip(model.states, graph.inputs[len(graph.fed) :], graph.outputs[len(graph.results) :], strict=True)]
+    ends = [*zip(model.states, graph.kept, graph.becoming, strict=True)]
     check_states(
         model,
         {name: elements(graph.shape(tensor)) for pair, *tensors in ends for name, tensor in zip(pair, tensors, strict=True)},
