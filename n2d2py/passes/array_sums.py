@@ -18,7 +18,7 @@ from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.norm import ArrayNorm
 from n2d2py.operators.base import Op
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.quantize import Quantize
+from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes.base import Match, Pass
 
 
@@ -42,7 +42,7 @@ class ArraySums(Pass):
             return None
         if any(graph.kind(name) for name in (*node.inputs, node.output)):
             return None
-        if any(isinstance(other.op, Quantize) for other in graph.nodes):
+        if is_quantized(graph):
             return Match.no("it computes in integers of the file")
         if sorted(op.slots) == [0, 1]:
             if any(shape != op.dims for shape in op.shapes):

@@ -23,7 +23,7 @@ from n2d2py.operators.arrays.map import gains_and_shifts, scale_and_shift
 from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.identity import Identity
-from n2d2py.operators.quantize import Quantize
+from n2d2py.operators.quantize import is_quantized
 from n2d2py.operators.reshape import Reshape
 from n2d2py.passes.base import Match, Pass, drop
 from n2d2py.passes.neighbours import gets_integers, left_in_floats
@@ -128,7 +128,7 @@ class RemoveGain(Pass):
 
     def match(self, graph: Graph, node: Node) -> Match | None:
         found = _combined(node)
-        if found is None or graph.kind(node.output) or any(isinstance(other.op, Quantize) for other in graph.nodes):
+        if found is None or graph.kind(node.output) or is_quantized(graph):
             return None
         return Match(True) if Gains(*found[1:]).changes_nothing else None
 

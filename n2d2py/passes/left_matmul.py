@@ -16,7 +16,7 @@ from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.base import Op
 from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
-from n2d2py.operators.quantize import Quantize
+from n2d2py.operators.quantize import is_quantized
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.transpose import Transpose
 from n2d2py.passes.base import Match, Pass
@@ -35,7 +35,7 @@ class LeftMatMul(Pass):
         op = node.op
         if not isinstance(op, ArrayMatMul) or op.slots != (-1, 0) or op.result or node.activation is not None:
             return None
-        if graph.kind(node.output) or any(isinstance(other.op, Quantize) for other in graph.nodes):
+        if graph.kind(node.output) or is_quantized(graph):
             return Match.no("it computes in integers of the file")
         if prod(op.left[:-2]) != 1:
             return Match.no("it has a matrix for each of several products")

@@ -20,7 +20,7 @@ from n2d2py.graph import Graph, Node
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.norm import ArrayMaskedSoftmax, ArraySoftmax
 from n2d2py.operators.identity import Identity
-from n2d2py.operators.quantize import Quantize
+from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes.base import Match, Pass, drop
 from n2d2py.quant.contract import refused
 
@@ -106,7 +106,7 @@ class MaskedSoftmax(Pass):
         found = mask_of(node, softmax.outer, softmax.size)
         if found is None:
             return None
-        if graph.precision(reader).quantize is False or any(isinstance(other.op, Quantize) for other in graph.nodes):
+        if graph.precision(reader).quantize is False or is_quantized(graph):
             return Match.no("it is to stay in floating point")
         return Match(found)
 

@@ -19,7 +19,7 @@ from n2d2py.operators.arrays.map import ArrayMap, scale_and_shift
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
 from n2d2py.operators.conv import Conv
-from n2d2py.operators.quantize import Quantize
+from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes.base import Match, Pass
 
 
@@ -44,7 +44,7 @@ class MatMulToConv(Pass):
         op = node.op
         if not isinstance(op, ArrayMatMul) or op.slots != (0, -1) or op.result or node.activation is not None:
             return None
-        if graph.kind(node.output) or any(isinstance(other.op, Quantize) for other in graph.nodes):
+        if graph.kind(node.output) or is_quantized(graph):
             return Match.no("it computes in integers of the file")
         if prod(op.right[:-2]) != 1:
             return Match.no("it has a matrix for each of several products")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.quantize import Quantize
+from n2d2py.operators.quantize import is_quantized
 from n2d2py.quant.contract import refused
 
 Rule = Callable[[Node], bool]
@@ -20,7 +20,7 @@ def gets_integers(rule: Rule) -> Rule:
 
 def left_in_floats(graph: Graph, node: Node) -> str | None:
     """Why a layer on arrays gets no integers: it is asked not to, the network comes quantized, a layer beside it has none; else None."""
-    if any(graph.kind(name) for name in (*node.inputs, *node.outputs)) or any(isinstance(n.op, Quantize) for n in graph.nodes):
+    if any(graph.kind(name) for name in (*node.inputs, *node.outputs)) or is_quantized(graph):
         return "it computes in integers of the file"
     if graph.precision(node).quantize is False:
         return "it is to stay in floating point"

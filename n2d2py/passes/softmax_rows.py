@@ -19,7 +19,7 @@ from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
 from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
 from n2d2py.operators.normalize import SMALLEST_NORM, Normalize
-from n2d2py.operators.quantize import Quantize
+from n2d2py.operators.quantize import is_quantized
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.softmax import Softmax
 from n2d2py.passes.base import Match, Pass
@@ -37,7 +37,7 @@ class SoftmaxRows(Pass):
             return None
         if node.output in graph.outputs:
             return Match.no("its result leaves the network")
-        if any(isinstance(other.op, Quantize) for other in graph.nodes):
+        if is_quantized(graph):
             return Match.no("the file has integers, and computes it in floating point")
         return Match(op.group_size or graph.shape(node.output)[1])
 
@@ -58,7 +58,7 @@ class NormalizeRows(Pass):
             return None
         if graph.precision(node).quantize is False:
             return None
-        if any(isinstance(other.op, Quantize) for other in graph.nodes):
+        if is_quantized(graph):
             return Match.no("the file has integers, and computes it in floating point")
         return Match(True)
 
