@@ -179,6 +179,12 @@ def test_residual_winograd(tmp_path, monkeypatch):
     harness.check_all(winograd_cases(1)[:1], tmp_path, "g++", ("-O1", *need_isa("avx2")), units=2)
 
 
+def test_sums_of_a_small_last_group_as_the_compiler_orders_them(tmp_path):
+    """g++ -O3 once read the buffer of such a group before it was stored."""
+    need("g++")
+    harness.check_all(residual_cases(2), tmp_path, "g++", ("-O3", *need_isa("sse4")), units=2)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("isa", [*ISAS, ""])
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
