@@ -18,28 +18,36 @@ _MAX_COLUMNS = 16384
 _COLUMNS_PER_INPUT = 8
 _THOROUGH = 4
 """Factor on these for weights of few bits."""
+_FEW = 4
+"""The sampled inputs are kept in place of their products where the layer has so many times as many inputs."""
 
 
 @dataclass
 class Moments:
     """Sums over `count` sampled positions, for each group of inputs that the same outputs read.
 
-    G groups of K inputs: G = 1 for dense layers, the number of channels for depthwise ones.
+    G groups of K inputs: G = 1 for dense layers, the number of channels for depthwise ones. A layer of many inputs and few positions has
+    `columns` in place of `square`, which is their product with themselves.
 
     Attributes:
         square: sums of products of two inputs (G, K, K).
+        columns: sampled inputs (G, count, K) in float32.
         drift: sums of products of what an input of the float network is more (rows), and an input (columns) (G, K, K); None where that was
             not asked for.
     """
 
     count: int
-    square: np.ndarray
+    square: np.ndarray | None = None
     drift: np.ndarray | None = None
+    columns: np.ndarray | None = None
 
     def merge(self, other: Moments) -> None:
         """Adds the sums of other positions."""
         self.count += other.count
-        self.square = self.square + other.square
+        if self.columns is not None and other.columns is not None:
+            self.columns = np.concatenate([self.columns, other.columns], axis=1)
+        if self.square is not None and other.square is not None:
+            self.square = self.square + other.square
         if self.drift is not None and other.drift is not None:
             self.drift = self.drift + other.drift
 
@@ -57,12 +65,15 @@ def observe(node: Node, stored: np.ndarray, kind: NumType, stimuli: int, real: n
     """
     times = 1 if real is None else _THOROUGH
     columns = _columns(node, stored, kind.zero_point, stimuli, times).astype(np.float32) - np.float32(kind.zero_point)
+    positions = columns.shape[1]
+    if real is None and _FEW * stimuli * (positions // len(stored)) <= columns.shape[2]:
+        return Moments(positions, columns=columns)
     square = np.matmul(columns.transpose(0, 2, 1), columns).astype(np.float64)
     if real is None:
-        return Moments(columns.shape[1], square)
+        return Moments(positions, square)
     exact = _columns(node, real, 0, stimuli, times).astype(np.float32) / np.float32(kind.scale)
     drift = np.matmul((exact - columns).transpose(0, 2, 1), columns).astype(np.float64)
-    return Moments(columns.shape[1], square, drift)
+    return Moments(positions, square, drift)
 
 
 def _columns(node: Node, x: np.ndarray, fill: int, stimuli: int, times: int) -> np.ndarray:

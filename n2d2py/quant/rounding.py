@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from n2d2py.quant.covariance import BLOCK, Covariance, shrinkage, shrunk
 from n2d2py.quant.moments import Moments
 from n2d2py.quant.weights import Rounding
 
-_DAMPING = 0.01
-_BLOCK = 32
 _SWEEPS = 4
 _RATIOS = np.linspace(1.0, 0.3, 36)
 """Ranges that are tried, as shares of the largest magnitude."""
@@ -31,41 +30,34 @@ class CompensatedRounding:
         """Moments with a drift are those of a network with weights of few bits: its integers drift so far from the float network
         that each layer makes up for what the layers before it did to its inputs.
         """
-        hessian = moments.square / moments.count
-        size = hessian.shape[-1]
-        diagonal = np.einsum("gkk->gk", hessian).copy()
-        # few samples say little about correlations: the matrix is shrunk towards its diagonal
-        shrink = size / (size + moments.count)
-        hessian *= 1 - shrink
-        damping = _DAMPING * diagonal.mean(axis=1, keepdims=True) + 1e-9
-        hessian[:, np.arange(size), np.arange(size)] += shrink * diagonal + damping
-        self._hessian = hessian
+        self._covariance = covariance = shrunk(moments)
         self._shift: np.ndarray | None = None
         if moments.drift is not None:
-            drift = moments.drift / moments.count * (1 - shrink)
-            self._shift = np.linalg.solve(hessian, drift.transpose(0, 2, 1)).transpose(0, 2, 1)
+            drift = moments.drift / moments.count * (1 - shrinkage(moments))
+            self._shift = np.linalg.solve(covariance.matrix(), drift.transpose(0, 2, 1)).transpose(0, 2, 1)
 
     def __call__(self, rows: np.ndarray, scales: np.ndarray, levels: int) -> np.ndarray:
         """Integers (O, K) in +-levels for real weights (O, K) with a scale (O) for each row."""
-        groups = len(self._hessian)
+        groups = len(self._covariance.diagonal)
         target = (rows / scales[:, None]).reshape(groups, len(rows) // groups, -1)
         if self._shift is not None:
             target = target + np.matmul(target, self._shift)
-        result = round_compensated(target, self._hessian, levels)
+        result = round_compensated(target, self._covariance, levels)
         if self._shift is not None:
-            result = descend(target, result, self._hessian, levels)
+            result = descend(target, result, self._covariance.matrix(), levels)
         return result.reshape(rows.shape)
 
     def magnitudes(self, rows: np.ndarray, largest: np.ndarray, levels: int) -> np.ndarray:
         """Magnitudes (O) for +-levels with the least error of the outputs of weights (O, K) that are rounded to the nearest."""
-        groups, size = len(self._hessian), rows.shape[1]
+        covariance, size = self._covariance, rows.shape[1]
+        groups = len(covariance.diagonal)
         shaped = rows.reshape(groups, len(rows) // groups, size)
         best, least = largest.copy(), np.full(len(rows), np.inf)
-        diagonal = np.einsum("gkk->gk", self._hessian)[:, None, :]
+        diagonal = covariance.diagonal[:, None, :]
         for ratio in _RATIOS:
             step = np.maximum(largest * ratio / levels, 1e-300).reshape(shaped.shape[:2])[..., None]
             error = shaped - np.clip(np.rint(shaped / step), -levels, levels) * step
-            weighed = np.matmul(error, self._hessian) if size <= _WIDE else error * diagonal
+            weighed = np.matmul(error, covariance.matrix()) if size <= _WIDE else error * diagonal
             cost = (weighed * error).sum(axis=2).reshape(-1)
             better = cost < least * (1 - 1e-9)
             best[better], least[better] = (largest * ratio)[better], cost[better]
@@ -85,35 +77,30 @@ class Remembered:
         return self._last[2]
 
 
-def round_compensated(target: np.ndarray, covariance: np.ndarray, levels: int) -> np.ndarray:
-    """Integers (G, O, K) near `target` (in steps) with a small error over inputs of this covariance (G, K, K).
+def round_compensated(target: np.ndarray, covariance: Covariance, levels: int) -> np.ndarray:
+    """Integers (G, O, K) near `target` (in steps) with a small error over inputs of this covariance.
 
     Of the inputs in the order of their variances, the largest first, the covariance is M M^T with M upper triangular, so that
     the error e H e^T is the sum over k of (sum of e_j M_jk over j <= k)^2. One weight after the other makes its own square least. These are the
     integers of GPTQ, which takes the factor of the inverse (J. Chen et al., "The geometry of LLM quantization", 2025), for a tenth of the time.
     """
-    groups, outputs, size = target.shape
-    order = np.argsort(-np.einsum("gkk->gk", covariance), axis=1, kind="stable")
-    upper = _upper_factor(covariance, order)
+    size = target.shape[2]
+    order = np.argsort(-covariance.diagonal, axis=1, kind="stable")
+    factor = covariance.factor(order, target.shape[1])
     work = np.take_along_axis(target, order[:, None, :], axis=2).transpose(0, 2, 1).astype(np.float64, order="C")
-    result, errors = np.empty_like(work), np.zeros((groups, size, outputs))
-    for start in range(0, size, _BLOCK):
-        stop = min(start + _BLOCK, size)
-        pending = np.matmul(upper[:, :start, start:stop].transpose(0, 2, 1), errors[:, :start])
-        for k in range(start, stop):
-            wanted = work[:, k] + pending[:, k - start] / upper[:, k, k][:, None]
-            result[:, k] = np.clip(np.rint(wanted), -levels, levels)
-            errors[:, k] = work[:, k] - result[:, k]
-            pending[:, k - start + 1 :] += upper[:, k, k + 1 : stop][:, :, None] * errors[:, None, k]
+    result = np.empty_like(work)
+    for start in range(0, size, BLOCK):
+        stop = min(start + BLOCK, size)
+        upper, pending = factor.block(start, stop), factor.pending(start, stop)
+        errors = np.empty_like(pending)
+        for k in range(stop - start):
+            real = work[:, start + k]
+            result[:, start + k] = np.clip(np.rint(real + pending[:, k] / upper[:, k, k][:, None]), -levels, levels)
+            errors[:, k] = real - result[:, start + k]
+            pending[:, k + 1 :] += upper[:, k, k + 1 :][:, :, None] * errors[:, None, k]
+        factor.add(start, stop, errors)
     inverse = np.argsort(order, axis=1, kind="stable")
     return np.take_along_axis(result, inverse[:, :, None], axis=1).transpose(0, 2, 1)
-
-
-def _upper_factor(covariance: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """M (G, K, K), upper triangular, with M M^T the covariance of the inputs in that order (G, K)."""
-    back = order[:, ::-1]
-    groups = np.arange(len(covariance))[:, None, None]
-    return np.linalg.cholesky(covariance[groups, back[:, :, None], back[:, None, :]])[:, ::-1, ::-1]
 
 
 def descend(target: np.ndarray, start: np.ndarray, covariance: np.ndarray, levels: int) -> np.ndarray:
@@ -125,8 +112,8 @@ def descend(target: np.ndarray, start: np.ndarray, covariance: np.ndarray, level
     diagonal = np.einsum("gkk->gk", covariance)
     for _ in range(_SWEEPS):
         slope, moved = np.matmul(target - result, covariance), False
-        for first in range(0, size, _BLOCK):
-            last = min(first + _BLOCK, size)
+        for first in range(0, size, BLOCK):
+            last = min(first + BLOCK, size)
             local, before = slope[:, :, first:last].copy(), result[:, :, first:last].copy()
             for k in range(first, last):
                 wanted = result[:, :, k] + local[:, :, k - first] / diagonal[:, k][:, None]

@@ -7,14 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from n2d2py.arithmetic import NumType
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import ChannelClip, Clip
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.channels import channel_factors, scale_channels
+from n2d2py.quant.covariance import DenseCovariance, shrunk
 from n2d2py.quant.forming import activation_clamp
-from n2d2py.quant.moments import observe
+from n2d2py.quant.moments import Moments, observe
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.rounding import CompensatedRounding, round_compensated
 from n2d2py.quant.simulator import quantize_inputs, simulate
@@ -74,7 +76,10 @@ def test_rounding_is_better_than_nearest_where_inputs_are_correlated():
     x = generator.normal(size=(4000, 3)) @ generator.normal(size=(3, 24)) + 0.1 * generator.normal(size=(4000, 24))
     square = (x.T @ x)[None] / len(x) + 1e-6 * np.eye(24)
     target = generator.normal(size=(1, 10, 24)) * 20
-    error = [np.mean(((q - target)[0] @ x.T) ** 2) for q in (np.rint(target), round_compensated(target, square, 127))]
+    error = [
+        np.mean(((q - target)[0] @ x.T) ** 2)
+        for q in (np.rint(target), round_compensated(target, DenseCovariance(square), 127))
+    ]
     assert error[1] < 0.5 * error[0]
 
 
@@ -83,8 +88,6 @@ def test_weights_on_the_grid_are_left_alone():
     rows = generator.integers(-127, 128, size=(6, 27)).astype(np.float64)
     node = Node("n", Conv(), ["x"], ["y"], {"weights": rows.reshape(6, 3, 3, 3)})
     stored = generator.integers(0, 256, size=(2, 3, 9, 9)).astype(np.uint8)
-    from n2d2py.arithmetic import NumType
-
     rounding = CompensatedRounding(observe(node, stored, NumType(8, False), 2))
     scales = np.full(6, 0.25)
     assert np.array_equal(rounding(rows * 0.25, scales, 127), rows)
@@ -93,9 +96,38 @@ def test_weights_on_the_grid_are_left_alone():
 def test_integers_stay_in_range_and_do_not_depend_on_the_run():
     generator = np.random.default_rng(3)
     target, square = generator.normal(size=(2, 4, 9)) * 200, np.stack([np.eye(9) + 0.9] * 2)
-    first = round_compensated(target, square, 127)
+    first = round_compensated(target, DenseCovariance(square), 127)
     assert np.abs(first).max() == 127 and np.array_equal(first, np.rint(first))
-    assert np.array_equal(first, round_compensated(target, square, 127))
+    assert np.array_equal(first, round_compensated(target, DenseCovariance(square), 127))
+
+
+@pytest.mark.parametrize(("groups", "count", "inputs"), [(1, 40, 200), (3, 7, 65), (2, 1, 31), (1, 5, 32)])
+def test_few_samples_give_the_integers_of_all_products(groups, count, inputs):
+    generator = np.random.default_rng(count)
+    columns = generator.integers(0, 256, size=(groups, count, inputs)).astype(np.float32)
+    columns[:, :, 1::7] = columns[:, :, ::7][:, :, : columns[:, :, 1::7].shape[2]]  # equal variances keep their order
+    target = generator.normal(size=(groups, 9, inputs)) * 40
+    square = np.matmul(columns.transpose(0, 2, 1), columns).astype(np.float64)
+    few, dense = shrunk(Moments(count, columns=columns)), shrunk(Moments(count, square))
+    assert type(few) is not type(dense)
+    np.testing.assert_allclose(few.matrix(), dense.matrix(), rtol=1e-12)
+    assert np.array_equal(few.diagonal, dense.diagonal)
+    assert np.array_equal(round_compensated(target, few, 127), round_compensated(target, dense, 127))
+
+
+@pytest.mark.parametrize(("stimuli", "thin"), [(4, True), (5, False)])
+def test_samples_are_kept_where_they_are_few(stimuli, thin):
+    node = Node("n", Conv(), ["x"], ["y"], {"weights": np.ones((2, 16, 3, 3))})
+    stored = np.random.default_rng(5).integers(0, 256, size=(stimuli, 16, 5, 5)).astype(np.uint8)
+    parts = [observe(node, stored[k : k + 2], NumType(8, False), stimuli) for k in range(0, stimuli, 2)]
+    found = parts[0]
+    for part in parts[1:]:
+        found.merge(part)
+    whole = observe(node, stored, NumType(8, False), stimuli)
+    assert found.count == whole.count == 9 * stimuli
+    assert (found.columns is not None, found.square is None) == (thin, thin)
+    for one, other in ((found.columns, whole.columns), (found.square, whole.square)):
+        assert (one is None and other is None) or np.array_equal(one, other)
 
 
 def test_bias_correction_brings_the_means_of_outputs_nearer():

@@ -18,6 +18,7 @@ from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip
 from n2d2py.quant.bit_search import WidthChoice, front
 from n2d2py.quant.calibration import quantize
+from n2d2py.quant.covariance import DenseCovariance
 from n2d2py.quant.narrow import narrowed, with_weight_bits
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.rounding import descend, round_compensated
@@ -56,7 +57,7 @@ def test_descent_ends_where_no_single_weight_can_be_better(seed):
 def test_descent_improves_what_compensation_found():
     covariance = _covariance(60, 3)
     target = np.random.default_rng(4).uniform(-1.5, 1.5, (1, 32, 60))
-    first = round_compensated(target, covariance, 1)
+    first = round_compensated(target, DenseCovariance(covariance), 1)
     second = descend(target, first, covariance, 1)
     before, after = (_cost(target, each, covariance) for each in (first, second))
     assert (after <= before + 1e-9).all() and after.sum() < 0.98 * before.sum()
