@@ -5,6 +5,7 @@
 //   n2d2::Avx2        avxvnni     x86-64 with AVX2 and AVX-VNNI
 //   n2d2::Avx2        avx2        x86-64 with AVX2
 //   n2d2::Sse41       sse4        x86-64 with SSE4.1
+//   n2d2::NeonDot     neoni8mm    ARMv8.6 with the matrix instructions of 8 bits (I8MM)
 //   n2d2::NeonDot     neondot     ARMv8.2 with the dot product instructions
 //   n2d2::Neon        neon        ARM with NEON, little-endian
 //   n2d2::Mve         mve         Cortex-M with the vector extension: M55, M85
@@ -73,6 +74,17 @@
 #define N2D2_PANELS 1
 #define N2D2_FLOAT_VECTORS 1
 #define N2D2_TILES(X) X(0, 0, 0) X(2, 1, 8192) X(2, 1, 65536) X(3, 1, 24576) X(1, 2, 24576)
+#elif defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN) && defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD) && \
+    defined(__ARM_FEATURE_MATMUL_INT8)
+#define N2D2_NEON_I8MM 1
+#define N2D2_NEON_DOT 1
+#define N2D2_NEON 1
+#define N2D2_ISA_NAME "neoni8mm"
+#define N2D2_ISA_TAG NeonDot
+#define N2D2_ISA_SPEED 8
+#define N2D2_PANELS 1
+#define N2D2_FLOAT_VECTORS 1
+#define N2D2_TILES(X) X(0, 0, 0) X(6, 1, 8192) X(6, 1, 65536) X(4, 1, 24576) X(2, 1, 24576)
 #elif defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN) && defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)
 #define N2D2_NEON_DOT 1
 #define N2D2_NEON 1
@@ -148,6 +160,9 @@
 #endif
 #if !defined(N2D2_SSE41)
 #define N2D2_SSE41 0
+#endif
+#if !defined(N2D2_NEON_I8MM)
+#define N2D2_NEON_I8MM 0
 #endif
 #if !defined(N2D2_NEON_DOT)
 #define N2D2_NEON_DOT 0

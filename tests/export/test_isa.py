@@ -67,10 +67,23 @@ def test_conditions_hold_for_their_sets_only():
     names = [row.name for row in isa.instruction_sets()]
     panels = [row.name for row in isa.instruction_sets() if isa.reads_panels(row)]
     extends = {row.name: row.extends for row in isa.instruction_sets()}
-    for wanted in (names, ["avx2"], ["avxvnni", "avx2"], ["neon"], ["neondot", "neon"], ["sse4", "neondot"], names[1:]):
+    for wanted in (
+        names,
+        ["avx2"],
+        ["avxvnni", "avx2"],
+        ["neon"],
+        ["neondot", "neon"],
+        ["sse4", "neondot"],
+        names[1:],
+        ["neoni8mm"],
+        ["neoni8mm", "neon"],
+    ):
         text = isa.condition(wanted)
         for name in [*names, "portable"]:
-            lineage = {name, extends.get(name, "")}
+            lineage, base = {name}, extends.get(name, "")
+            while base:
+                lineage.add(base)
+                base = extends[base]
             values = {row.macro: row.name in lineage for row in isa.instruction_sets()} | {"N2D2_PANELS": name in panels}
             python = (
                 re.sub(r"\w+", lambda word, values=values: str(values[word[0]]), text)

@@ -24,9 +24,9 @@ def test_tiles_become_constants():
     found = tile_constants("avx2:6x1:8192 neondot:3x2:24576")
     avx2 = "(N2D2_AVX2 && !N2D2_AVXVNNI) ?"
     assert found == {
-        "TilePixels": f"{avx2} 6 : N2D2_NEON_DOT ? 3 : 0",
-        "TilePanels": f"{avx2} 1 : N2D2_NEON_DOT ? 2 : 0",
-        "WindowBytes": f"{avx2} 8192 : N2D2_NEON_DOT ? 24576 : 0",
+        "TilePixels": f"{avx2} 6 : (N2D2_NEON_DOT && !N2D2_NEON_I8MM) ? 3 : 0",
+        "TilePanels": f"{avx2} 1 : (N2D2_NEON_DOT && !N2D2_NEON_I8MM) ? 2 : 0",
+        "WindowBytes": f"{avx2} 8192 : (N2D2_NEON_DOT && !N2D2_NEON_I8MM) ? 24576 : 0",
     }
 
 

@@ -239,6 +239,20 @@ _TABLE = (
         family="x86",
     ),
     InstructionSet(
+        "neoni8mm",
+        "NEON with matrix products",
+        "NeonDot",
+        "N2D2_NEON_I8MM",
+        "n2d2/isa/neoni8mm.hpp",
+        "ARMv8.6 with the matrix instructions of 8 bits (I8MM)",
+        "defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN) && defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD) && \\\n"
+        "    defined(__ARM_FEATURE_MATMUL_INT8)",
+        extends="neondot",
+        has=_PANELS | {FLOATS},
+        signed=frozenset((DEPTHWISE, FULLY_CONNECTED)),
+        tiles=((0, 0, 0), (6, 1, 8192), (6, 1, 65536), (4, 1, 24576), (2, 1, 24576)),
+    ),
+    InstructionSet(
         "neondot",
         "NEON with dot products",
         "NeonDot",
@@ -359,6 +373,15 @@ def exactly(row: InstructionSet) -> str:
     return f"({' && '.join([row.macro, *(f'!{macro}' for macro in others)])})" if others else row.macro
 
 
+def extending(row: InstructionSet) -> set[str]:
+    """Names of the sets that extend a set, directly or not."""
+    found: set[str] = set()
+    for one in reversed(instruction_sets()):  # a set stands before the one that it extends
+        if one.extends == row.name or one.extends in found:
+            found.add(one.name)
+    return found
+
+
 def condition(names: Iterable[str]) -> str:
     """What the preprocessor asks for one of the sets `names`: macros that hold for them and no other set."""
     wanted, rows = set(names), instruction_sets()
@@ -367,15 +390,11 @@ def condition(names: Iterable[str]) -> str:
     if panels and panels <= wanted:
         parts.append("N2D2_PANELS")
         wanted -= panels
-    covered: set[str] = set()
-    for one in rows:
-        more = {other.name for other in rows if other.extends == one.name}
-        if one.name in wanted and more and more <= wanted:
-            covered |= more
-    for one in rows:
-        if one.name in wanted and one.name not in covered:
-            more = {other.name for other in rows if other.extends == one.name}
-            parts.append(one.macro if more <= wanted else exactly(one))
+    whole = {one.name: extending(one) for one in rows if one.name in wanted and extending(one) <= wanted}
+    covered = {name for more in whole.values() for name in more}
+    parts += [
+        one.macro if one.name in whole else exactly(one) for one in rows if one.name in wanted and one.name not in covered
+    ]
     return " || ".join(parts)
 
 
@@ -424,6 +443,7 @@ TARGETS = (
     Processor("i686", "i686", ("-m32", "-march=i686", "-mfpmath=sse", "-msse2"), "i686-linux-gnu-", ("qemu-i386",)),
     Processor("aarch64", "aarch64", ("-march=armv8-a",), _AARCH64, ("qemu-aarch64",)),
     Processor("aarch64-dot", "aarch64", ("-march=armv8.2-a+dotprod",), _AARCH64, ("qemu-aarch64", "-cpu", "max")),
+    Processor("aarch64-i8mm", "aarch64", ("-march=armv8.2-a+dotprod+i8mm",), _AARCH64, ("qemu-aarch64", "-cpu", "max")),
     Processor("armv7", "arm", ("-march=armv7-a", "-mfpu=neon", "-mfloat-abi=hard", "-Wno-psabi"), _ARM, ("qemu-arm",)),
     Processor("riscv64", "riscv64", ("-march=rv64gc",), "riscv64-linux-gnu-", ("qemu-riscv64",)),
     Processor("windows-x86-64", "x86_64", ("-march=x86-64",), _MINGW, ("wine",), "Windows"),

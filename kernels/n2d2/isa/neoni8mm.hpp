@@ -1,0 +1,13 @@
+// The kernels of NEON with matrix instructions: convolutions of its own, all else is that of the dot product instructions.
+
+#if defined(N2D2_BIND_CONVOLUTION)
+#undef N2D2_BIND_CONVOLUTION
+#include "n2d2/arm/neon_i8mm_tile.hpp"
+#include "n2d2/panels/panel_convolution.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Convolution<Cfg, Native> : PanelConvolution<Cfg, neoni8mm::Microkernel> {};
+}  // namespace n2d2
+#endif
+
+#include "n2d2/isa/neondot.hpp"
