@@ -31,6 +31,7 @@ class Preprocessing:
         bgr: whether the network takes blue, green, red.
         layout: axes of given arrays.
         declared: the range of real arrays, where somebody said it.
+        told: whether the network's file says `scale`, `mean` and `std`; then they do not matter for arrays of real numbers.
     """
 
     input_range: Range = (0.0, 1.0)
@@ -42,6 +43,7 @@ class Preprocessing:
     bgr: bool = False
     layout: Literal["nchw", "nhwc"] = "nchw"
     declared: Range | None = None
+    told: bool = False
 
     @property
     def by_formula(self) -> bool:

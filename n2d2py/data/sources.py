@@ -211,7 +211,7 @@ def _array(given: GivenData, shape: tuple[int, ...], how: Preprocessing) -> Stim
     if x.dtype.kind not in "bf" and x.dtype != np.uint8:
         raise N2D2Error("E414", f"{path} holds {x.dtype}", remedy="store uint8 or float32")
     if x.dtype.kind == "f":
-        if how.by_formula:
+        if how.by_formula and not how.told:
             raise N2D2Error(
                 "E417",
                 f"{path} holds real values, which are inputs as they are: -mean, -std and -scale are for bytes",

@@ -110,13 +110,14 @@ def preprocessing(options: LoadOptions, shape: tuple[int, ...], told: Told, netw
         declared = told.input_range
         taken.append(f"values {declared[0]:g}..{declared[1]:g} (Image.NominalPixelRange)")
     scale, mean, std = options.scale, options.mean, options.std
-    if (
+    by_file = (
         options.input_range is None
         and not by_formula
-        and told.factors
+        and bool(told.factors)
         and shape[:1] == (len(told.factors),)
         and declared is None
-    ):
+    )
+    if by_file:
         scale, std = 1.0, tuple(1 / factor for factor in told.factors)
         mean = tuple(-offset / factor for factor, offset in zip(told.factors, told.offsets, strict=True))
         taken.append(f"values by {told.formula}")
@@ -132,7 +133,7 @@ def preprocessing(options: LoadOptions, shape: tuple[int, ...], told: Told, netw
     crop = options.crop
     if crop is None and options.resize is not None and len(options.resize) == 1 and len(shape) == 3:
         crop = (shape[2], shape[1])
-    return Preprocessing(declared or (0.0, 1.0), scale, mean, std, options.resize, crop, bgr, options.layout, declared)
+    return Preprocessing(declared or (0.0, 1.0), scale, mean, std, options.resize, crop, bgr, options.layout, declared, by_file)
 
 
 def input_text(how: Preprocessing, shape: tuple[int, ...], given: GivenData, reals: bool, count: str) -> str:

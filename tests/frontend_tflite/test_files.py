@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("ai_edge_litert", reason="ai-edge-litert, whose schema writes the files, is not installed")
 
 from support.litert import Reference, agreement
-from support.tflite_files import IN, OUT, Small
+from support.tflite_files import IN, OUT, Small, rewritten
 
 import n2d2py
 from n2d2py.cli import main
@@ -192,17 +192,10 @@ def test_refused_tensors(change, text, tmp_path):
 def test_refused_graphs(tmp_path):
     """Two graphs, a custom operator, a buffer of another length, a file without graph."""
     m, made = _refused()
-    litert = m.schema
-    whole = m.write(tmp_path, made).read_bytes()
+    litert, whole = m.schema, m.write(tmp_path, made)
 
     def changed(change, name: str) -> str:
-        import flatbuffers
-
-        model = litert.ModelT.InitFromPackedBuf(whole, 0)
-        change(model)
-        builder = flatbuffers.Builder(1024)
-        builder.Finish(model.Pack(builder), b"TFL3")
-        (tmp_path / name).write_bytes(bytes(builder.Output()))
+        rewritten(whole, lambda schema, model: change(model), tmp_path / name)
         (line,) = failure(tmp_path / name)
         return line
 
@@ -211,7 +204,7 @@ def test_refused_graphs(tmp_path):
         model.operatorCodes[0].customCode = "MyOperator"
 
     assert "2 graphs" in changed(lambda model: model.subgraphs.append(model.subgraphs[0]), "two.tflite")
-    assert "MyOperator" in (line := changed(custom, "custom.tflite")) and "custom operators" in line
+    assert "MyOperator" in (line := changed(custom, "custom.tflite")) and "the custom operator is not supported" in line
     assert "version 2" in changed(lambda model: setattr(model, "version", 2), "old.tflite")
 
     def short(model):
@@ -221,6 +214,19 @@ def test_refused_graphs(tmp_path):
         model.subgraphs[0].tensors[0].buffer = len(model.buffers) - 1
 
     assert "has 5 bytes, not 192" in changed(short, "short.tflite")
+
+
+def test_arrays_of_real_numbers_are_inputs_as_they_are(tmp_path):
+    """The scale of the input says what a byte is; arrays of real numbers and of bytes give the same."""
+    m, out = _network()
+    path, bytes_ = m.write(tmp_path, out), np.random.default_rng(1).integers(0, 256, (3, 3, 8, 8)).astype(np.uint8)
+    found = []
+    for name, data in (("bytes", bytes_), ("reals", bytes_.astype(np.float32) / 255)):
+        np.save(tmp_path / f"{name}.npy", data)
+        folder = tmp_path / name
+        assert main([str(path), "-export", "CPP", "-calib-data", str(tmp_path / f"{name}.npy"), "-o", str(folder)]) == 0
+        found.append(np.load(next(folder.glob("export_*")) / "simulator" / "network.npz").files)
+    assert found[0] == found[1]
 
 
 def test_damaged_files_end_with_an_error(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -62,3 +63,16 @@ class Small:
         ends = {f"output_{number}": index for number, index in enumerate(outputs)}
         path.write_bytes(self.file.packed("main", {"x": self.x}, ends))
         return path
+
+
+def rewritten(path: Path, change: Callable[[Any, Any], None], to: Path | None = None) -> Path:
+    """A file that is changed: `change` takes the schema and the model; written to `to`, or in its place."""
+    import flatbuffers
+
+    schema = need_schema()
+    model = schema.ModelT.InitFromPackedBuf(path.read_bytes(), 0)
+    change(schema, model)
+    builder = flatbuffers.Builder(1024)
+    builder.Finish(model.Pack(builder), b"TFL3")
+    (to or path).write_bytes(bytes(builder.Output()))
+    return to or path

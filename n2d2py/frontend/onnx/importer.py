@@ -31,7 +31,7 @@ from n2d2py.frontend.onnx.initial import set_initial_values
 from n2d2py.frontend.onnx.inputs_outputs import add_inputs, set_outputs
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx, to_array
 from n2d2py.frontend.onnx.preflight import Preflight
-from n2d2py.frontend.onnx.states import check_states
+from n2d2py.frontend.onnx.states import check_states, keep_images
 from n2d2py.frontend.onnx.tensors import tensors_read
 from n2d2py.frontend.onnx.validator import Validator
 from n2d2py.graph import Graph, Tensor
@@ -106,6 +106,7 @@ def _imported(model: OnnxModel, title: str, input_shapes: Mapping[str, Shape], w
         model,
         {name: elements(graph.shape(tensor)) for pair, *tensors in ends for name, tensor in zip(pair, tensors, strict=True)},
     )
+    keep_images(graph)
     builder.graph.prune()
     other = {_OTHER[a.dtype.name] for a in model.constants.values() if a.dtype.name in _OTHER and a.ndim}
     if other:

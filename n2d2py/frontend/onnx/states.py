@@ -8,6 +8,7 @@ A streaming network reads the state that its last call gave and gives the next o
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 from onnx import helper
@@ -15,6 +16,8 @@ from onnx import helper
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel
+from n2d2py.graph import Graph
+from n2d2py.operators.reshape import Reshape
 
 Pair = tuple[str, str]
 
@@ -61,6 +64,10 @@ def take_states(model: OnnxModel, text: str) -> None:
         N2D2Error: E316 a name that is no input or output, one that is named twice, nothing beside the states.
     """
     asked = text.strip()
+    if model.states:  # the file says them
+        if asked:
+            raise _wrong(model, "States: the file says its states itself: its variables", "leave States out")
+        return
     if asked.lower() == "none":
         return
     pairs = _named(model, asked, "States", "h0:hn,c0:cn") if asked else _found(model)
@@ -94,6 +101,27 @@ def check_states(model: OnnxModel, sizes: dict[str, int]) -> None:
                 f"the state '{name}' has {sizes[name]} elements, '{output}', which it becomes, {sizes[output]}",
                 "name the pairs with States=INPUT:OUTPUT,..., or States=none",
             )
+
+
+def keep_images(graph: Graph) -> None:
+    """States that are images where they are read and where they are made stay so: as rows of numbers, in which they were declared, each call
+    would turn them twice."""
+    for kept, becoming in zip(graph.kept, graph.becoming, strict=True):
+        readers, maker = graph.consumers(kept), graph.producer(becoming)
+        if maker is None or not readers or not all(isinstance(node.op, Reshape) for node in (*readers, maker)):
+            continue
+        image = maker.inputs[0]
+        shapes = {graph.shape(image), *(graph.shape(node.output) for node in readers)}
+        taken = (
+            image in graph.inputs or image in graph.outputs or graph.consumers(becoming) or graph.outputs.count(becoming) > 1
+        )
+        if len(shapes) > 1 or len(graph.shape(image)) < 3 or taken:
+            continue
+        graph.tensors[kept] = replace(graph.tensors[kept], shape=graph.shape(image))
+        for node in readers:
+            graph.bypass(node)
+        graph.outputs[graph.outputs.index(becoming)] = image
+        graph.remove(maker)
 
 
 def _check(model: OnnxModel, pairs: list[Pair]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from n2d2py.errors import Location, N2D2Error
 from n2d2py.files import open_regular
 from n2d2py.frontend.tflite.flatbuffer import DamagedFile, FlatTable
 from n2d2py.frontend.tflite.schema import CUSTOM, IDENTIFIER, INT4, OPERATORS, OTHER_TYPES, TYPES
+from n2d2py.frontend.tflite.sparse import dense_values
 from n2d2py.graph.shapes import Shape
 from n2d2py.naming import numbered_name
 
@@ -20,6 +22,11 @@ _MOST_BYTES = 2**31
 _MOST_TABLES = 100_000
 _MOST_DIMENSIONS = 8
 _MOST_ELEMENTS = 2**31
+_WITHOUT_RESULT = frozenset({"ASSIGN_VARIABLE", "CALL_ONCE"})
+
+
+class RefusedOperator(Exception):
+    """An operator cannot be translated; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,7 @@ class TfliteTensor:
 
 @dataclass(frozen=True)
 class TfliteOperator:
-    """An operator: its position and name, the indexes of its tensors (-1: left out), its options."""
+    """An operator: its position and name, the indexes of its tensors (-1: left out), its options; a custom one has bytes of its own, `given`."""
 
     index: int
     code: str
@@ -60,32 +67,43 @@ class TfliteOperator:
     outputs: tuple[int, ...]
     options: FlatTable | None
     custom: bool = False
+    given: bytes = b""
 
 
 @dataclass(frozen=True)
 class TfliteFile:
-    """The only graph of a file."""
+    """The main graph of a file; `initial`: by name the values of its variables before the first call, which other graphs give."""
 
     path: str
     tensors: tuple[TfliteTensor, ...]
     operators: tuple[TfliteOperator, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    initial: Mapping[str, TfliteTensor] = field(default_factory=dict)
 
     def place(self, operator: TfliteOperator) -> Location:
         """An operator, for messages."""
         return Location(self.path, None, self.label(operator))
 
     def label(self, operator: TfliteOperator) -> str:
-        """The index of an operator, its name and that of its result."""
-        return f"{operator.index} {operator.code} {self.tensors[operator.outputs[0]].name}"
+        """The index of an operator, its name and that of its result, or of the variable that it writes."""
+        at = (*operator.outputs, *operator.inputs)[:1]
+        return " ".join([str(operator.index), operator.code, *(self.tensors[index].name for index in at if index >= 0)])
+
+    def variables(self) -> dict[int, str]:
+        """The names of variables, by the index of a tensor that stands for one."""
+        return {
+            operator.outputs[0]: operator.options.text(1)
+            for operator in self.operators
+            if operator.code == "VAR_HANDLE" and operator.options is not None
+        }
 
 
 def read_tflite(path: Path) -> TfliteFile:
     """The tensors and operators of a file.
 
     Raises:
-        N2D2Error: E301 unreadable, E302 damaged or no .tflite file, E310 more than one graph.
+        N2D2Error: E301 unreadable, E302 damaged or no .tflite file, E310 several graphs that do more than initialize variables.
     """
     name = str(path)
     try:
@@ -115,38 +133,86 @@ def _parsed(data: bytes, path: str) -> TfliteFile:
     if model.integer(0, "<I") != 3:
         raise _invalid(path, f"the schema of the file has version {model.integer(0, '<I')}, not 3")
     graphs = model.tables(2, _MOST_TABLES)
-    if len(graphs) != 1:
-        raise N2D2Error(
-            "E310",
-            f"the file has {len(graphs)} graphs, one is supported",
-            where=Location(path),
-            remedy="convert the model without control flow and with one signature",
-        )
-    buffers = model.tables(4, _MOST_TABLES)
     codes = [_code(entry) for entry in model.tables(1, _MOST_TABLES)]
-    (graph,) = graphs
-    tensors: list[TfliteTensor] = []
-    names: set[str] = set()
-    for index, entry in enumerate(graph.tables(0, _MOST_TABLES)):
-        tensors.append(_tensor(entry, index, buffers, data, names, path))
-    count = len(tensors)
-    operators = []
-    for index, entry in enumerate(graph.tables(3, _MOST_TABLES)):
-        code = entry.integer(0, "<I")
-        if code >= len(codes):
-            raise DamagedFile(f"operator {index} has the code {code} of {len(codes)}")
-        inputs, outputs = (tuple(map(int, entry.vector(slot, "<i4"))) for slot in (1, 2))
-        wrong = [at for at in (*inputs, *outputs) if not -1 <= at < count] + [at for at in outputs if at < 0]
-        if wrong or not outputs:
-            raise DamagedFile(f"operator {index} names the tensors {', '.join(map(str, wrong)) or 'of no output'} of {count}")
-        options = entry.table(4) if entry.integer(3, "<B") else None
-        operators.append(TfliteOperator(index, *codes[code][:1], inputs, outputs, options, codes[code][1]))
-    ends = [tuple(map(int, graph.vector(slot, "<i4"))) for slot in (1, 2)]
-    for what, found in zip(("input", "output"), ends, strict=True):
-        if wrong := [at for at in found if not 0 <= at < count]:
-            raise DamagedFile(f"the {what} {wrong[0]} is none of the {count} tensors")
-    _check_order(operators, tensors, ends[0])
-    return TfliteFile(path, tuple(tensors), tuple(operators), *ends)
+    if not graphs or (len(graphs) > 1 and ("CALL_ONCE", False) not in codes):
+        raise _refused_graphs(path, len(graphs))
+    reader = _Reader(data, path, model.tables(4, _MOST_TABLES), codes)
+    main = reader.graph(graphs[0])
+    once = {
+        operator.options.integer(0)
+        for operator in main.operators
+        if operator.code == "CALL_ONCE" and operator.options is not None
+    }
+    if once != set(range(1, len(graphs))):
+        raise _refused_graphs(path, len(graphs))
+    initial: dict[str, TfliteTensor] = {}
+    for index in sorted(once):
+        initial.update(_initial_values(reader.graph(graphs[index]), index))
+    return replace(main, initial=initial)
+
+
+def _refused_graphs(path: str, count: int) -> N2D2Error:
+    return N2D2Error(
+        "E310",
+        f"the file has {count} graphs, one is supported, and others that give variables their first values",
+        where=Location(path),
+        remedy="convert the model without control flow and with one signature",
+    )
+
+
+def _initial_values(graph: TfliteFile, index: int) -> dict[str, TfliteTensor]:
+    """What a graph that runs once assigns to variables, by their names."""
+    names, found = graph.variables(), {}
+    for operator in graph.operators:
+        known = operator.code == "ASSIGN_VARIABLE" and len(operator.inputs) == 2 and operator.inputs[0] in names
+        if known and operator.inputs[1] >= 0 and graph.tensors[operator.inputs[1]].values is not None:
+            found[names[operator.inputs[0]]] = graph.tensors[operator.inputs[1]]
+        elif operator.code != "VAR_HANDLE":
+            raise N2D2Error(
+                "E310",
+                f"{operator.code} of the graph {index}, which runs once, gives no variable a constant",
+                where=graph.place(operator),
+                remedy="convert the model with variables that start at constants",
+            )
+    return found
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """What graphs of a file share."""
+
+    data: bytes
+    path: str
+    buffers: list[FlatTable]
+    codes: list[tuple[str, bool]]
+
+    def graph(self, graph: FlatTable) -> TfliteFile:
+        """One graph."""
+        tensors: list[TfliteTensor] = []
+        names: set[str] = set()
+        for index, entry in enumerate(graph.tables(0, _MOST_TABLES)):
+            tensors.append(_tensor(entry, index, self.buffers, self.data, names, self.path))
+        count = len(tensors)
+        operators = []
+        for index, entry in enumerate(graph.tables(3, _MOST_TABLES)):
+            code = entry.integer(0, "<I")
+            if code >= len(self.codes):
+                raise DamagedFile(f"operator {index} has the code {code} of {len(self.codes)}")
+            name, custom = self.codes[code]
+            inputs, outputs = (tuple(map(int, entry.vector(slot, "<i4"))) for slot in (1, 2))
+            wrong = [at for at in (*inputs, *outputs) if not -1 <= at < count] + [at for at in outputs if at < 0]
+            if wrong or not (outputs or name in _WITHOUT_RESULT):
+                raise DamagedFile(
+                    f"operator {index} names the tensors {', '.join(map(str, wrong)) or 'of no output'} of {count}"
+                )
+            options = entry.table(4) if entry.integer(3, "<B") else None
+            operators.append(TfliteOperator(index, name, inputs, outputs, options, custom, entry.vector(5, "u1").tobytes()))
+        ends = tuple(map(int, graph.vector(1, "<i4"))), tuple(map(int, graph.vector(2, "<i4")))
+        for what, found in zip(("input", "output"), ends, strict=True):
+            if wrong := [at for at in found if not 0 <= at < count]:
+                raise DamagedFile(f"the {what} {wrong[0]} is none of the {count} tensors")
+        _check_order(operators, tensors, ends[0])
+        return TfliteFile(self.path, tuple(tensors), tuple(operators), *ends)
 
 
 def _code(entry: FlatTable) -> tuple[str, bool]:
@@ -191,8 +257,6 @@ def _tensor(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes,
     refusal = ""
     if kind not in TYPES:
         refusal = f"is of type {OTHER_TYPES.get(kind, f'number {kind}')}"
-    elif entry.has(6):
-        refusal = "is sparse"
     elif entry.flag(5):
         refusal = "is a variable, which keeps its value from run to run"
     elif entry.integer(10, "<I"):
@@ -207,6 +271,12 @@ def _tensor(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes,
         zero = zero if zero.size else np.zeros(scale.size, np.int64)
     else:
         scale, zero = scale[:0], zero[:0]
+    sparsity = entry.table(6)
+    if sparsity is not None:
+        if kind == INT4:
+            return TfliteTensor(made, shape, dtype, scale[:0], zero[:0], refusal="is sparse and of 4 bits")
+        listed = _values(made, (stored.size // dtype.itemsize,), dtype, stored, False)
+        return TfliteTensor(made, shape, dtype, scale, zero, axis, dense_values(sparsity, shape, listed, made))
     values = _values(made, shape, dtype, stored, kind == INT4) if stored.size else None
     return TfliteTensor(made, shape, dtype, scale, zero, axis, values)
 

@@ -11,7 +11,7 @@ from onnx import helper
 from n2d2py import log
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx
 from n2d2py.frontend.tflite.file import TfliteFile, read_tflite
-from n2d2py.frontend.tflite.operators import LOWERINGS
+from n2d2py.frontend.tflite.operators import CUSTOM_LOWERINGS, LOWERINGS
 from n2d2py.frontend.tflite.translation import Translation
 
 
@@ -26,13 +26,15 @@ def load_tflite(path: str | Path, *, ignore: Iterable[str] = (), ignore_init: bo
     """
     file = read_tflite(Path(path))
     translation = Translation(file)
-    proto = translation.run(LOWERINGS)
+    proto = translation.run(LOWERINGS, CUSTOM_LOWERINGS)
     helper.set_model_props(proto, _input_formula(file))
     model = load_onnx(proto, ignore=ignore, ignore_init=ignore_init, seed=seed)
     images = [file.tensors[index].name for index in file.inputs if len(file.tensors[index].shape) == 4]
     if images:
         log.notice("%s: images are height, width, channels in the file; the network takes channels, height, width", model.path)
-    return replace(model, places=translation.places)
+    if states := translation.variables.states:
+        log.notice("%s: variables are kept between calls: %s", model.path, ", ".join(name for name, _ in states))
+    return replace(model, places=translation.places, states=states, batch=1 if states else model.batch)
 
 
 def _input_formula(file: TfliteFile) -> dict[str, str]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import struct
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from math import prod
 
 import numpy as np
 
-from n2d2py.frontend.tflite.file import TfliteOperator, TfliteTensor
+from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator, TfliteTensor
 from n2d2py.frontend.tflite.schema import ACTIVATIONS, REFLECT, SAME, VALID
-from n2d2py.frontend.tflite.translation import RefusedOperator, Translation, moved_axis
+from n2d2py.frontend.tflite.translation import Lowering, Translation, moved_axis
 from n2d2py.graph.shapes import Shape
-
-Lowering = Callable[[Translation, TfliteOperator], None]
 
 _LIMITS = {"RELU": (0.0, np.inf), "RELU_N1_TO_1": (-1.0, 1.0), "RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0)}
 
@@ -52,13 +52,16 @@ def _image(t: Translation, index: int) -> Shape:
 
 
 # ---- windows ------------------------------------------------------------------------------------
+def _padding(operator: TfliteOperator) -> int:
+    return _option(operator, 0, "<b")
+
+
 def _windows(
-    operator: TfliteOperator, sizes: Sequence[int], kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+    padding: int, sizes: Sequence[int], kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> tuple[list[int], list[int]]:
     """(sizes of the result, pads as ONNX has them) of windows on an image."""
     if min(*kernel, *stride, *dilation) < 1:
         raise RefusedOperator(f"its kernel {kernel}, stride {stride} or dilation {dilation} is below 1")
-    padding = _option(operator, 0, "<b")
     if padding not in (SAME, VALID):
         raise RefusedOperator(f"its padding is number {padding}")
     extents = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
@@ -114,7 +117,7 @@ def _conv(t: Translation, operator: TfliteOperator) -> None:
         (_option(operator, 2), _option(operator, 1)),
         tuple(_option(operator, 5 + after - at, default=1) for at in (0, 1)),
     )
-    sizes, pads = _windows(operator, shape[1:3], (kh, kw), stride, dilation)
+    sizes, pads = _windows(_padding(operator), shape[1:3], (kh, kw), stride, dilation)
     if depthwise:
         groups = shape[3]
         if weights.shape[0] != 1 or groups == 0 or outputs % groups:
@@ -148,35 +151,48 @@ def _conv(t: Translation, operator: TfliteOperator) -> None:
 
 def _transposed_conv(t: Translation, operator: TfliteOperator) -> None:
     _count(operator, 3)
-    source, weights = operator.inputs[2], t.tensor(operator.inputs[1])
+    moved = replace(operator, inputs=(operator.inputs[2], operator.inputs[1], *operator.inputs[3:4]))
+    _turned_conv(t, moved, _padding(operator), (_option(operator, 2), _option(operator, 1)), _fused(operator, 3))
+
+
+def _mediapipe_conv(t: Translation, operator: TfliteOperator) -> None:
+    """MediaPipe's transposed convolution with a bias: the numbers of its padding (1: SAME, 2: VALID), stride along lines and from line to line."""
+    _count(operator, 3)
+    if len(operator.given) < 12:
+        raise RefusedOperator(f"its options have {len(operator.given)} bytes")
+    padding, *stride = struct.unpack_from("<3i", operator.given)
+    _turned_conv(t, operator, {1: SAME, 2: VALID}.get(padding, -1), (stride[1], stride[0]), None)
+
+
+def _turned_conv(
+    t: Translation, operator: TfliteOperator, padding: int, stride: tuple[int, int], limits: tuple[float, float] | None
+) -> None:
+    """A transposed convolution: its inputs are a tensor, weights and perhaps a bias."""
+    source, weights = operator.inputs[0], t.tensor(operator.inputs[1])
     shape = _image(t, source)
     if len(weights.shape) != 4 or 0 in weights.shape or weights.shape[3] != shape[3]:
         raise RefusedOperator(f"its weights {' x '.join(map(str, weights.shape))} do not fit {shape[3]} channels")
     if weights.scale.size > 1 and weights.axis != 0:
         raise RefusedOperator(f"its weights have scales along the axis {weights.axis}, not 0")
     outputs, kh, kw, _ = weights.shape
-    stride = (_option(operator, 2), _option(operator, 1))
     made = _image(t, operator.outputs[0])
-    back, pads = _windows(operator, made[1:3], (kh, kw), stride, (1, 1))
+    back, pads = _windows(padding, made[1:3], (kh, kw), stride, (1, 1))
     if tuple(back) != shape[1:3] or made[3] != outputs or made[0] != shape[0]:
         raise RefusedOperator(f"its result {' x '.join(map(str, made))} does not fit its input {' x '.join(map(str, shape))}")
     full = [(n - 1) * s + k for n, s, k in zip(shape[1:3], stride, (kh, kw), strict=True)]
     ends = [f - o - p for f, o, p in zip(full, made[1:3], pads[:2], strict=True)]
-    moved = TfliteOperator(
-        operator.index, operator.code, (source, operator.inputs[1], *operator.inputs[3:4]), operator.outputs, None
-    )
-    _need_alike(t, moved, weights)
+    _need_alike(t, operator, weights)
     inputs = [
         t.real(source),
         t.parameter(weights, lambda values: values.transpose(3, 0, 1, 2), 1),
-        _bias(t, moved, 2, outputs, weights),
+        _bias(t, operator, 2, outputs, weights),
     ]
     _layer(
         t,
         operator,
         "ConvTranspose",
         inputs,
-        _fused(operator, 3),
+        limits,
         kernel_shape=[kh, kw],
         strides=stride,
         pads=[*pads[:2], *(max(end, 0) for end in ends)],
@@ -223,7 +239,7 @@ def _pool(t: Translation, operator: TfliteOperator) -> None:
     _count(operator, 1)
     shape = _image(t, operator.inputs[0])
     kernel, stride = (_option(operator, 4), _option(operator, 3)), (_option(operator, 2), _option(operator, 1))
-    sizes, pads = _windows(operator, shape[1:3], kernel, stride, (1, 1))
+    sizes, pads = _windows(_padding(operator), shape[1:3], kernel, stride, (1, 1))
     t.expect(operator.outputs[0], (shape[0], *sizes, shape[3]))
     attributes = {"kernel_shape": kernel, "strides": stride, "pads": pads}
     if operator.code == "AVERAGE_POOL_2D":
@@ -500,13 +516,29 @@ def _space_to_depth(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _convert(t: Translation, operator: TfliteOperator) -> None:
-    """QUANTIZE and DEQUANTIZE: the real numbers of the input, in the type of the result."""
+    """QUANTIZE, DEQUANTIZE and DENSIFY: the real numbers of the input, in the type of the result."""
     _count(operator, 1)
     source = t.tensor(operator.inputs[0])
     t.expect(operator.outputs[0], source.shape)
-    if source.values is not None and operator.code == "DEQUANTIZE":
+    if operator.code == "DENSIFY" and source.values is None:
+        raise RefusedOperator("its input is no constant")
+    if source.values is not None and operator.code != "QUANTIZE":
         return t.known(operator.outputs[0], operator.inputs[0])
     return t.alias(operator.outputs[0], operator.inputs[0])
+
+
+def _read_variable(t: Translation, operator: TfliteOperator) -> None:
+    _count(operator, 1)
+    t.variables.read(operator.outputs[0], operator.inputs[0])
+
+
+def _assign_variable(t: Translation, operator: TfliteOperator) -> None:
+    _count(operator, 2, 0)
+    t.variables.assign(*operator.inputs[:2])
+
+
+def _nothing(t: Translation, operator: TfliteOperator) -> None:
+    """VAR_HANDLE and CALL_ONCE: `TfliteFile` has what they say."""
 
 
 LOWERINGS: dict[str, Lowering] = {
@@ -538,6 +570,12 @@ LOWERINGS: dict[str, Lowering] = {
     "SLICE": _slice,
     **dict.fromkeys(("SPLIT", "SPLIT_V"), _split),
     **dict.fromkeys(("SPACE_TO_DEPTH", "DEPTH_TO_SPACE"), _space_to_depth),
-    **dict.fromkeys(("QUANTIZE", "DEQUANTIZE"), _convert),
+    **dict.fromkeys(("QUANTIZE", "DEQUANTIZE", "DENSIFY"), _convert),
+    "READ_VARIABLE": _read_variable,
+    "ASSIGN_VARIABLE": _assign_variable,
+    **dict.fromkeys(("VAR_HANDLE", "CALL_ONCE"), _nothing),
 }
 """How operators are translated, by their names."""
+
+CUSTOM_LOWERINGS: dict[str, Lowering] = {"Convolution2DTransposeBias": _mediapipe_conv}
+"""The same of custom operators."""

@@ -17,7 +17,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.frontend.onnx.contract import ROUNDING
-from n2d2py.frontend.tflite.file import TfliteFile, TfliteOperator, TfliteTensor
+from n2d2py.frontend.tflite.file import RefusedOperator, TfliteFile, TfliteOperator, TfliteTensor
+from n2d2py.frontend.tflite.variables import Variables
 from n2d2py.graph.shapes import Shape
 from n2d2py.naming import numbered_name
 
@@ -26,10 +27,6 @@ _FIRST, _LAST = (0, 3, 1, 2), (0, 2, 3, 1)
 _ROUND_TWICE = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "MEAN"})
 """Operators whose reference kernels round the rescaled sum, then the shifted one; FULLY_CONNECTED rounds once."""
 _REMEDY = "replace the operator and convert the model again, or export the model as ONNX"
-
-
-class RefusedOperator(Exception):
-    """An operator cannot be translated; the text says why."""
 
 
 def channels_first(shape: Sequence[int]) -> Shape:
@@ -54,6 +51,7 @@ class Translation:
     Attributes:
         places: by name of an ONNX tensor, the operator of the file that it comes from.
         rounding: of the operator that is being translated, as `Node.rounding`.
+        variables: those of the file.
     """
 
     def __init__(self, file: TfliteFile):
@@ -67,6 +65,7 @@ class Translation:
         self._taken = {tensor.name for tensor in file.tensors}
         self._blocked: set[int] = set()
         self._label = ""
+        self.variables = Variables(self)
 
     # ---- names and nodes ------------------------------------------------------------------------
     def fresh(self, name: str) -> str:
@@ -281,8 +280,8 @@ class Translation:
         return name
 
     # ---- the whole ------------------------------------------------------------------------------
-    def run(self, lowerings: Mapping[str, Callable[[Translation, TfliteOperator], None]]) -> onnx.ModelProto:
-        """The model.
+    def run(self, lowerings: Mapping[str, Lowering], custom: Mapping[str, Lowering]) -> onnx.ModelProto:
+        """The model; operators of TFLite and custom ones are translated by their names.
 
         Raises:
             ErrorList: E310 for each kind of operator that cannot be translated, with the first one.
@@ -296,12 +295,10 @@ class Translation:
             if operator.index not in needed:
                 continue
             self._label, self.rounding = file.label(operator), self._rounding(operator)
-            lowering = None if operator.custom else lowerings.get(operator.code)
+            lowering = (custom if operator.custom else lowerings).get(operator.code)
             try:
-                if operator.custom:
-                    raise RefusedOperator("custom operators are not supported")
                 if lowering is None:
-                    raise RefusedOperator("the operator is not supported")
+                    raise RefusedOperator(f"the {'custom ' if operator.custom else ''}operator is not supported")
                 if not self._blocked.intersection(operator.inputs):
                     lowering(self, operator)
                     continue
@@ -310,6 +307,8 @@ class Translation:
             self._blocked.update(operator.outputs)
         ErrorList.raise_if([self._refused(code, reason, those) for (code, reason), those in refusals.items()])
         outputs = [self._output(index) for index in file.outputs]
+        inputs += self.variables.inputs
+        outputs += self.variables.outputs(file.outputs)
         graph = helper.make_graph(self._nodes, file.path, inputs, outputs, list(self._initializers.values()))
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="tflite")
         model.ir_version = 10
@@ -335,9 +334,9 @@ class Translation:
 
     def _needed(self) -> set[int]:
         """The operators that lead to an output; shapes that are computed are told by the tensors themselves."""
-        wanted, found = set(self.file.outputs), set()
+        wanted, found = {*self.file.outputs, *self.variables.values()}, set()
         for operator in reversed(self.file.operators):
-            if wanted.intersection(operator.outputs):
+            if wanted.intersection(operator.outputs) or operator.code == "ASSIGN_VARIABLE":
                 found.add(operator.index)
                 wanted.update(operator.inputs[:1] if operator.code == "RESHAPE" else operator.inputs)
         return found
@@ -353,25 +352,46 @@ class Translation:
 
     def _declare_input(self, index: int) -> onnx.ValueInfoProto:
         tensor = self.tensor(index)
+        self._label = f"input {tensor.name}"
+        return self.fed(index, tensor.name)
+
+    def fed(self, index: int, name: str) -> onnx.ValueInfoProto:
+        """An input of the graph, called `name`, that a tensor of the file is."""
+        tensor = self.tensor(index)
         if 0 in tensor.shape:
             raise RefusedOperator("it has no elements")
-        self._label = f"input {tensor.name}"
         if tensor.dtype.kind != "f":
             self.need_quantized(tensor)
-            stored = self.emit("QuantizeLinear", [tensor.name, *self._grid(tensor)], self.fresh(f"{tensor.name}_quantized"))
-            self._real[index] = self._dequantized(stored, tensor, self.fresh(f"{tensor.name}_dequantized"))
+            stored = self.emit("QuantizeLinear", [name, *self._grid(tensor)], self.fresh(f"{name}_quantized"))
+            self._real[index] = self._dequantized(stored, tensor, self.fresh(f"{name}_dequantized"))
         else:
-            self._real[index] = tensor.name
-        return helper.make_tensor_value_info(tensor.name, TensorProto.FLOAT, channels_first(tensor.shape))
+            self._real[index] = name
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, channels_first(tensor.shape))
 
     def _wrong_end(self, what: str, index: int, reason: str) -> N2D2Error:
         text = f"the {what} '{self.file.tensors[index].name}' cannot be used: {reason}"
         return N2D2Error("E305", text, where=Location(self.file.path), remedy="convert the model again")
 
-    def _output(self, index: int) -> onnx.ValueInfoProto:
+    def _output(self, index: int, name: str = "") -> onnx.ValueInfoProto:
         tensor = self.file.tensors[index]
         kind = helper.np_dtype_to_tensor_dtype(tensor.dtype)
-        return helper.make_tensor_value_info(tensor.name, kind, channels_first(tensor.shape))
+        return helper.make_tensor_value_info(name or tensor.name, kind, channels_first(tensor.shape))
+
+    def given(self, index: int, copied: bool) -> onnx.ValueInfoProto:
+        """An output of the graph that a tensor is; where it is one already, or an input, a copy of it."""
+        if not copied:
+            return self._output(index)
+        tensor = self.tensor(index)
+        name, real = self.fresh(f"{tensor.name}_kept"), self.real(index)
+        if tensor.dtype.kind == "f":
+            self.emit("Identity", [real], name)
+        else:
+            self.emit("QuantizeLinear", [real, *self._grid(tensor)], name)
+        return self._output(index, name)
+
+
+Lowering = Callable[[Translation, TfliteOperator], None]
+"""Translates an operator."""
 
 
 def _order_matters(shape: Sequence[int]) -> bool:

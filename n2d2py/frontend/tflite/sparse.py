@@ -1,0 +1,104 @@
+"""Sparse tensors of .tflite files, as they are without zeros left out.
+
+The format (`SparsityParameters` of TFLite's schema): axes, some of them cut into an outer one and one of blocks, are passed through in an order of
+their own. Each is dense, or lists the indices that it has below each place of the axis before it (compressed sparse rows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from n2d2py.frontend.tflite.flatbuffer import DamagedFile, FlatTable
+from n2d2py.graph.shapes import Shape
+
+_INDEX_TYPES = {1: "<i4", 2: "<u2", 3: "u1"}
+"""Elements of a list of indices, by the type of its table."""
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """An axis in the order of storage: its size if it is dense, else where the indices below each place begin, and the indices."""
+
+    size: int = 0
+    begins: np.ndarray | None = None
+    indices: np.ndarray | None = None
+
+
+def dense_values(sparsity: FlatTable, shape: Shape, stored: np.ndarray, name: str) -> np.ndarray:
+    """The values of a tensor of this shape; `stored` are those that are listed.
+
+    Raises:
+        DamagedFile: when the lists do not fit each other, the shape or the values.
+    """
+    order, blocked = ([int(axis) for axis in sparsity.vector(slot, "<i4")] for slot in (0, 1))
+    axes = [_axis(entry, name) for entry in sparsity.tables(2, len(order))]
+    rank = len(shape)
+    if sorted(order) != list(range(rank + len(blocked))) or len(axes) != len(order):
+        raise DamagedFile(
+            f"the sparse tensor '{name}' of {rank} axes and {len(blocked)} blocks is stored in the order {order[:16]}"
+        )
+    if len(set(blocked)) < len(blocked) or any(not 0 <= axis < rank for axis in blocked):
+        raise DamagedFile(f"the sparse tensor '{name}' has blocks of the axes {blocked[:16]}")
+    sizes = _sizes(order, blocked, axes, shape, name)
+    places = _places(order, axes, sizes, name)
+    if len(places[0]) != stored.size:
+        raise DamagedFile(f"the sparse tensor '{name}' lists {len(places[0]):,} places for {stored.size:,} values")
+    values = np.zeros(shape, stored.dtype)
+    if stored.size:
+        index = [places[axis] for axis in range(rank)]
+        for at, axis in enumerate(blocked):
+            index[axis] = index[axis] * sizes[rank + at] + places[rank + at]
+        values[tuple(index)] = stored
+    return values
+
+
+def _axis(entry: FlatTable, name: str) -> _Axis:
+    if entry.integer(0, "<b") == 0:
+        return _Axis(entry.integer(1))
+    lists = []
+    for slot in (2, 4):
+        kind, table = _INDEX_TYPES.get(entry.integer(slot, "<B")), entry.table(slot + 1)
+        if kind is None or table is None:
+            raise DamagedFile(f"the sparse tensor '{name}' lacks a list of indices")
+        lists.append(table.vector(0, kind).astype(np.int64))
+    return _Axis(begins=lists[0], indices=lists[1])
+
+
+def _sizes(order: Sequence[int], blocked: Sequence[int], axes: Sequence[_Axis], shape: Shape, name: str) -> list[int]:
+    """Of the axes of the tensor, less their blocks, and of the blocks."""
+    rank = len(shape)
+    blocks = [axes[order.index(rank + at)].size for at in range(len(blocked))]
+    sizes = [*shape, *blocks]
+    for axis, block in zip(blocked, blocks, strict=True):
+        if block < 1 or shape[axis] % block:
+            raise DamagedFile(f"the sparse tensor '{name}' has blocks of {block} in an axis of {shape[axis]}")
+        sizes[axis] //= block
+    for axis, one in zip(order, axes, strict=True):
+        if one.indices is None and one.size != sizes[axis]:
+            raise DamagedFile(f"the sparse tensor '{name}' has a dense axis of {one.size}, not {sizes[axis]}")
+    return sizes
+
+
+def _places(order: Sequence[int], axes: Sequence[_Axis], sizes: Sequence[int], name: str) -> dict[int, np.ndarray]:
+    """By axis, the index of each value that is listed."""
+    found: dict[int, np.ndarray] = {}
+    count, most = 1, prod(sizes)
+    for axis, one in zip(order, axes, strict=True):
+        if one.begins is None or one.indices is None:
+            lengths, indices = np.full(count, sizes[axis]), np.tile(np.arange(sizes[axis]), count)
+        else:
+            lengths, indices = np.diff(one.begins), one.indices
+            if len(lengths) != count or lengths.min(initial=0) < 0 or one.begins[0] != 0 or one.begins[-1] != len(indices):
+                raise DamagedFile(f"the sparse tensor '{name}' lists the indices of {len(lengths)} places, not {count}")
+            if indices.size and not (indices.min() >= 0 and indices.max() < sizes[axis]):
+                raise DamagedFile(f"the sparse tensor '{name}' has an index outside of {sizes[axis]}")
+        found = {other: np.repeat(index, lengths) for other, index in found.items()}
+        found[axis] = indices
+        count = len(indices)
+        if count > most:
+            raise DamagedFile(f"the sparse tensor '{name}' lists more places than it has")
+    return found

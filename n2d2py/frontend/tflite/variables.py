@@ -1,0 +1,109 @@
+"""Variables of .tflite files as states: inputs of the graph, and the outputs that they are in the next call.
+
+VAR_HANDLE names a variable, READ_VARIABLE gives its value, ASSIGN_VARIABLE another one, also for the next call; the graph that CALL_ONCE runs
+gives the first one. Streaming networks (microWakeWord, exports of Keras with state) keep the frames that they have seen so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from math import prod
+from typing import Protocol
+
+import numpy as np
+import onnx
+
+from n2d2py.errors import Location, N2D2Error
+from n2d2py.frontend.tflite.file import RefusedOperator, TfliteFile, TfliteTensor
+
+
+class VariableTensors(Protocol):
+    """What variables need of the graph that is being made (`Translation`)."""
+
+    file: TfliteFile
+
+    def tensor(self, index: int) -> TfliteTensor: ...
+    def fresh(self, name: str) -> str: ...
+    def alias(self, index: int, source: int) -> None: ...
+    def fed(self, index: int, name: str) -> onnx.ValueInfoProto: ...
+    def given(self, index: int, copied: bool) -> onnx.ValueInfoProto: ...
+
+
+class Variables:
+    """The variables of a graph that is being made.
+
+    Attributes:
+        inputs: those of the graph that variables are, in the order in which they are read first.
+        states: (input, output) of each.
+    """
+
+    def __init__(self, tensors: VariableTensors):
+        self._t = tensors
+        self._names = tensors.file.variables()
+        self.inputs: list[onnx.ValueInfoProto] = []
+        self.states: list[tuple[str, str]] = []
+        self._first: dict[str, int] = {}
+        self._last: dict[str, int] = {}
+
+    def values(self) -> set[int]:
+        """The tensors that variables become."""
+        return {one.inputs[1] for one in self._t.file.operators if one.code == "ASSIGN_VARIABLE" and len(one.inputs) == 2}
+
+    def read(self, index: int, handle: int) -> None:
+        """A result that is the value of a variable: of the last call until it is assigned."""
+        name = self._name(handle)
+        source = self._last.get(name, self._first.get(name))
+        if source is not None:
+            self._need_same(index, source, name)
+            return self._t.alias(index, source)
+        tensor, initial = self._t.tensor(index), self._t.file.initial.get(name)
+        if initial is None or initial.values is None:
+            raise RefusedOperator(f"its variable '{name}' has no value before the first call")
+        zero = tensor.zero_point[0] if tensor.is_quantized else 0
+        if initial.dtype != tensor.dtype or initial.values.size != prod(tensor.shape) or np.any(initial.values != zero):
+            raise RefusedOperator(f"its variable '{name}' does not start as zeros")
+        self._first[name] = index
+        self.inputs.append(self._t.fed(index, self._t.fresh(name)))
+
+    def assign(self, handle: int, index: int) -> None:
+        """The value of a variable from here on, and in the next call."""
+        name = self._name(handle)
+        if self._t.tensor(index).values is not None:
+            raise RefusedOperator(f"its variable '{name}' becomes a constant")
+        self._last[name] = index
+
+    def outputs(self, taken: Collection[int]) -> list[onnx.ValueInfoProto]:
+        """What the variables are in the next call; `taken`: tensors that are outputs already.
+
+        Raises:
+            N2D2Error: E310 for one that is never assigned, or in another form than it is read.
+        """
+        found, known = [], {*taken, *self._first.values()}
+        for (name, index), given in zip(self._first.items(), self.inputs, strict=True):
+            value = self._last.get(name)
+            try:
+                if value is None:
+                    raise RefusedOperator(f"the variable '{name}' is never assigned")
+                self._need_same(index, value, name)
+                found.append(self._t.given(value, value in known))
+            except RefusedOperator as reason:
+                raise N2D2Error(
+                    "E310",
+                    str(reason),
+                    where=Location(self._t.file.path),
+                    remedy="convert the model with a variable that it keeps",
+                ) from None
+            known.add(value)
+            self.states.append((given.name, found[-1].name))
+        return found
+
+    def _name(self, handle: int) -> str:
+        if handle not in self._names:
+            raise RefusedOperator("its variable is no result of VAR_HANDLE")
+        return self._names[handle]
+
+    def _need_same(self, index: int, source: int, name: str) -> None:
+        first, second = self._t.tensor(index), self._t.tensor(source)
+        alike = first.dtype == second.dtype and first.shape == second.shape
+        if not (alike and np.array_equal(first.scale, second.scale) and np.array_equal(first.zero_point, second.zero_point)):
+            raise RefusedOperator(f"the variable '{name}' is assigned in another form than it is read")

@@ -1,0 +1,260 @@
+"""Variables of .tflite files, which keep values from call to call, against LiteRT's own, call by call."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ai_edge_litert", reason="the referee, ai-edge-litert, is not installed")
+
+from ai_edge_litert import interpreter as litert
+from support.tflite_files import IN, OUT, Small, rewritten
+
+from n2d2py.cli import main
+from n2d2py.errors import N2D2Error
+from n2d2py.frontend.models import load_model
+from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.frontend.onnx.states import take_states
+from n2d2py.runtime import load_simulator
+
+SLICE = {"beginMask": 0, "endMask": 0}
+
+
+class Streaming(Small):
+    """A file whose main graph reads and assigns variables; a second graph gives their first values."""
+
+    def __init__(self, shape=(1, 1, 1, 3), grid=IN, dtype=np.int8):
+        super().__init__(shape, grid, dtype)
+        self.handles: dict[str, int] = {}
+        self.first: list[tuple[str, np.ndarray]] = []
+
+    def handle(self, name: str) -> int:
+        if name not in self.handles:
+            made = self.add("VAR_HANDLE", [], (), None, "VarHandleOptions", name=f"handle_{name}", sharedName=name)
+            self.file._tensors[made].type = self.schema.TensorType.RESOURCE
+            self.handles[name] = made
+        return self.handles[name]
+
+    def read(self, name: str, shape, grid=IN, dtype=np.int8, tensor: str = "") -> int:
+        return self.add(
+            "READ_VARIABLE", [self.handle(name)], shape, grid, "ReadVariableOptions", dtype, name=tensor or f"old_{name}"
+        )
+
+    def assign(self, name: str, value: int) -> None:
+        self.file.operator("ASSIGN_VARIABLE", [self.handle(name), value], value, "AssignVariableOptions")
+        self.file._operators[-1].outputs = np.zeros(0, np.int32)
+
+    def begin(self, name: str, values: np.ndarray) -> None:
+        self.first.append((name, values))
+
+    def write(self, folder: Path, outputs, name: str = "m.tflite", change=None) -> Path:
+        self.file.operator("CALL_ONCE", [], self.x, "CallOnceOptions", initSubgraphIndex=1)
+        once = self.file._operators.pop()
+        once.outputs = np.zeros(0, np.int32)
+        self.file._operators.insert(0, once)
+        return rewritten(super().write(folder, outputs, name), partial(self._begun, change))
+
+    def _begun(self, change, schema, model) -> None:
+        """Adds the graph that runs once."""
+        graph = schema.SubGraphT()
+        graph.name, graph.tensors, graph.operators = "once", [], []
+        graph.inputs = graph.outputs = np.zeros(0, np.int32)
+        for variable, values in self.first:
+            handle, constant, buffer = schema.TensorT(), schema.TensorT(), schema.BufferT()
+            handle.name, handle.type, handle.shape = variable + "_h", schema.TensorType.RESOURCE, np.zeros(0, np.int32)
+            buffer.data = np.frombuffer(values.tobytes(), np.uint8)
+            model.buffers.append(buffer)
+            constant.name, constant.shape, constant.buffer = (
+                variable + "_0",
+                np.array(values.shape, np.int32),
+                len(model.buffers) - 1,
+            )
+            constant.type = schema.TensorType.INT8 if values.dtype == np.int8 else schema.TensorType.FLOAT32
+            at = len(graph.tensors)
+            graph.tensors += [handle, constant]
+            for code, inputs, outs in (("VAR_HANDLE", [], [at]), ("ASSIGN_VARIABLE", [at, at + 1], [])):
+                operator = schema.OperatorT()
+                if code not in self.file.codes:
+                    continue
+                operator.opcodeIndex = self.file.codes.index(code)
+                operator.inputs, operator.outputs = np.array(inputs, np.int32), np.array(outs, np.int32)
+                if code == "VAR_HANDLE":
+                    operator.builtinOptionsType = schema.BuiltinOptions.VarHandleOptions
+                    operator.builtinOptions = schema.VarHandleOptionsT()
+                    operator.builtinOptions.sharedName = variable
+                graph.operators.append(operator)
+        model.subgraphs.append(graph)
+        for code in model.operatorCodes:
+            if code.builtinCode in (schema.BuiltinOperator.VAR_HANDLE, schema.BuiltinOperator.CALL_ONCE, 142, 143, 144):
+                code.version = 1
+        if change is not None:
+            change(schema, model)
+
+
+def _context(m: Streaming, zero: int = IN[1], grid=IN, dtype=np.int8) -> int:
+    """A convolution over the last four columns, three of them a variable."""
+    channels = m.file._tensors[m.x].shape[3]
+    m.begin("cache", np.full((1, 3, 1, channels), zero, dtype))
+    old = m.read("cache", (1, 3, 1, channels), grid, dtype)
+    whole = m.add("CONCATENATION", [old, m.x], (1, 4, 1, channels), grid, "ConcatenationOptions", dtype, name="whole", axis=1)
+    rows = [m.constant(name, values) for name, values in (("b", [0, 1, 0, 0]), ("e", [1, 4, 1, channels]), ("s", [1, 1, 1, 1]))]
+    new = m.add("STRIDED_SLICE", [whole, *rows], (1, 3, 1, channels), grid, "StridedSliceOptions", dtype, name="new", **SLICE)
+    m.assign("cache", new)
+    return whole
+
+
+def _conv(m: Streaming, source: int) -> int:
+    w, scales = m.weights((5, 4, 1, 3), 5, 0)
+    fields = {"padding": 1, "strideH": 1, "strideW": 1, "dilationHFactor": 1, "dilationWFactor": 1}
+    return m.add("CONV_2D", [source, w, m.bias(scales, 5, IN[0])], (1, 1, 1, 5), OUT, "Conv2DOptions", name="y", **fields)
+
+
+def _wanted(path: Path, calls: np.ndarray) -> np.ndarray:
+    """What LiteRT gives call by call, in the integers of the file."""
+    reference = litert.Interpreter(model_path=str(path), experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF)
+    reference.allocate_tensors()
+    (port,), found = reference.get_input_details(), []
+    for call in calls:
+        reference.set_tensor(port["index"], call[None])
+        reference.invoke()
+        found.append(np.concatenate([reference.get_tensor(one["index"]).reshape(-1) for one in reference.get_output_details()]))
+    return np.array(found)
+
+
+def _exported(path: Path, calls: np.ndarray, *options: str) -> Path:
+    (scale, zero), folder = IN, path.parent
+    real = (calls.astype(np.float32) - zero) * np.float32(scale) if calls.dtype == np.int8 else calls
+    np.save(folder / "calls.npy", np.moveaxis(real, -1, 1))
+    done = main([str(path), "-export", "CPP", "-calib-data", str(folder / "calls.npy"), "-o", str(folder), *options])
+    assert done == 0
+    return next(folder.glob("export_CPP_*"))
+
+
+def _calls(count: int, shape=(1, 1, 3), seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-128, 128, (count, *shape)).astype(np.int8)
+
+
+def test_a_cached_context_as_litert(tmp_path):
+    """Every call is LiteRT's to the bit, also the first ones, which read the first value."""
+    m = Streaming()
+    path, calls = m.write(tmp_path, _conv(m, _context(m))), _calls(40)
+    folder = _exported(path, calls)
+    found = load_simulator(folder)(np.load(tmp_path / "calls.npy"))
+    (scale, zero), wanted = OUT, _wanted(path, calls)
+    integers = np.rint(np.asarray(found).reshape(40, -1) / scale + zero) if np.asarray(found).dtype.kind == "f" else found
+    assert np.array_equal(np.asarray(integers).reshape(40, -1), wanted) and len(np.unique(wanted)) > 20
+
+
+def test_states_that_are_images_are_not_turned(tmp_path):
+    m = Streaming()
+    graph = import_onnx(load_model(m.write(tmp_path, _conv(m, _context(m)))))
+    assert [graph.shape(name) for name in (*graph.kept, *graph.becoming)] == [(1, 3, 3, 1)] * 2
+    assert not any(node.op.kind == "Reshape" for node in graph.nodes)
+
+
+@pytest.mark.slow
+def test_a_cached_context_compiled(tmp_path):
+    m = Streaming()
+    path, calls = m.write(tmp_path, _conv(m, _context(m))), _calls(12)
+    _exported(path, calls, "-test", "-compare", "12")
+
+
+def _real(m: Streaming, name: str, zero: float = 0.0) -> int:
+    m.begin(name, np.full((1, 1, 1, 3), zero, np.float32))
+    return m.read(name, (1, 1, 1, 3), None, np.float32)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_sums_of_real_numbers(again, tmp_path):
+    """y = old + x is the state and an output; a variable that is read behind its assignment has the new value."""
+    m = Streaming(grid=None)
+    y = m.add("ADD", [_real(m, "sum"), m.x], (1, 1, 1, 3), None, "AddOptions", name="y")
+    m.assign("sum", y)
+    outputs = [y]
+    if again:
+        later = m.read("sum", (1, 1, 1, 3), None, np.float32, "later")
+        outputs.append(m.add("MUL", [later, m.x], (1, 1, 1, 3), None, "MulOptions", name="z"))
+    path = m.write(tmp_path, outputs)
+    calls = np.random.default_rng(2).normal(size=(9, 1, 1, 3)).astype(np.float32)
+    found = load_simulator(_exported(path, calls, "-nbbits", "-32"))(np.load(tmp_path / "calls.npy"))
+    parts = found.values() if isinstance(found, dict) else found if isinstance(found, (list, tuple)) else [found]
+    rows = np.concatenate([np.asarray(part).reshape(9, -1) for part in parts], axis=1)
+    np.testing.assert_allclose(rows, _wanted(path, calls), rtol=1e-5, atol=1e-5)
+
+
+def test_a_chain_of_variables(tmp_path):
+    """The second variable becomes what the first one was: two calls of delay."""
+    m = Streaming(grid=None)
+    first, second = _real(m, "first"), _real(m, "second")
+    y = m.add("ADD", [second, m.x], (1, 1, 1, 3), None, "AddOptions", name="y")
+    scaled = m.add(
+        "MUL", [m.x, m.tensor("half", (1,), values=np.array([0.5], np.float32))], (1, 1, 1, 3), None, "MulOptions", name="h"
+    )
+    m.assign("second", first)
+    m.assign("first", scaled)
+    path, calls = m.write(tmp_path, y), np.random.default_rng(3).normal(size=(7, 1, 1, 3)).astype(np.float32)
+    found = load_simulator(_exported(path, calls, "-nbbits", "-32"))(np.load(tmp_path / "calls.npy"))
+    np.testing.assert_allclose(np.asarray(found).reshape(7, -1), _wanted(path, calls), rtol=1e-5, atol=1e-5)
+
+
+def _line(path: Path) -> str:
+    with pytest.raises(N2D2Error) as caught:
+        load_model(path)
+    (error,) = caught.value.errors
+    return error.line()
+
+
+def test_refused_variables(tmp_path):
+    """Each in one line that names the variable, or the operator."""
+    m = Streaming()
+    assert "does not start as zeros" in _line(m.write(tmp_path, _conv(m, _context(m, zero=IN[1] + 1))))
+    m = Streaming(grid=None)
+    y = m.add("ADD", [_real(m, "sum", 1.0), m.x], (1, 1, 1, 3), None, "AddOptions", name="y")
+    m.assign("sum", y)
+    assert "'sum' does not start as zeros" in _line(m.write(tmp_path, y))
+    m = Streaming(grid=None)
+    y = m.add("ADD", [_real(m, "sum"), m.x], (1, 1, 1, 3), None, "AddOptions", name="y")
+    m.assign("other", y)
+    m.begin("other", np.zeros((1, 1, 1, 3), np.float32))
+    assert "'sum' is never assigned" in _line(m.write(tmp_path, y))
+    m = Streaming(grid=None)
+    y = m.add("ADD", [_real(m, "sum"), m.x], (1, 1, 1, 3), None, "AddOptions", name="y")
+    m.assign("sum", m.tensor("k", (1, 1, 1, 3), values=np.ones((1, 1, 1, 3), np.float32)))
+    assert "'sum' becomes a constant" in _line(m.write(tmp_path, y))
+    m = Streaming(grid=None)
+    y = m.add("ADD", [m.read("sum", (1, 1, 1, 3), None, np.float32), m.x], (1, 1, 1, 3), None, "AddOptions", name="y")
+    m.assign("sum", y)
+    assert "has no value before the first call" in _line(m.write(tmp_path, y))
+    m = Streaming()
+    m.begin("v", np.full((1, 1, 1, 3), IN[1], np.int8))
+    y = m.add("ADD", [m.read("v", (1, 1, 1, 3)), m.x], (1, 1, 1, 3), OUT, "AddOptions", name="y")
+    m.assign("v", y)
+    assert "'v' is assigned in another form" in _line(m.write(tmp_path, y))
+
+
+def test_a_graph_that_computes_is_refused(tmp_path):
+    m = Streaming()
+
+    def change(schema, model) -> None:
+        graph = model.subgraphs[1]
+        graph.tensors.append(graph.tensors[1].__class__())
+        graph.tensors[-1].shape, graph.operators[1].outputs = np.zeros(0, np.int32), np.array([2], np.int32)
+        graph.operators[1].opcodeIndex = model.subgraphs[0].operators[3].opcodeIndex
+
+    line = _line(m.write(tmp_path, _conv(m, _context(m)), change=change))
+    assert line.startswith("N2D2-E310") and "of the graph 1, which runs once" in line
+    m = Streaming()
+    twice = m.write(tmp_path, _conv(m, _context(m)), change=lambda schema, model: model.subgraphs.append(model.subgraphs[1]))
+    assert "the file has 3 graphs" in _line(twice)
+
+
+def test_states_of_the_file_are_not_named_again(tmp_path):
+    m = Streaming()
+    model = load_model(m.write(tmp_path, _conv(m, _context(m))))
+    take_states(model, "")
+    assert model.states == [("cache", "new")]
+    with pytest.raises(N2D2Error, match=r"E316.*the file says its states itself"):
+        take_states(model, "a:b")
