@@ -47,6 +47,7 @@ VALUES = {
     "RuntimeDispatch": "1",
     "Core": "cortex-m0",
     "TestVectors": "2",
+    "SpeedForFlash": "1",
     "SingleFile": "1",
     "Fp16Storage": "1",
     "RoundBlobs": "1",

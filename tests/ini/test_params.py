@@ -38,6 +38,7 @@ DEFAULTS = {
     "RuntimeDispatch": False,
     "Core": "cortex-m4",
     "TestVectors": 3,
+    "SpeedForFlash": False,
     "SingleFile": False,
     "Fp16Storage": False,
     "RoundBlobs": False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from support.export_networks import request, separate_plan
 
 from n2d2py.arithmetic import FixedPointRescale, NumType
 from n2d2py.exports import ExportFolder, StoredStimuli, find_target
+from n2d2py.exports.cpp import channel_pairs
 from n2d2py.exports.mcu.boards import board
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Aligned, Form, Rescaled, Weighted
@@ -106,8 +108,9 @@ class Layers:
     def random(self, outputs: int, *shape: int, low: int = -127, high: int = 127) -> np.ndarray:
         return self.rng.integers(low, high, (outputs, *shape), endpoint=True)
 
-    def export(self, folder: Path) -> dict[str, str]:
-        """Writes the export with inputs at both ends of their range, and random ones; returns the kernel of each layer."""
+    def export(self, folder: Path, **parameters: object) -> dict[str, str]:
+        """Writes the export, with more export parameters, with inputs at both ends of their range, and random ones; returns the kernel of each
+        layer."""
         graph, rng = self.graph, self.rng
         graph.verify()
         inputs = []
@@ -117,7 +120,9 @@ class Layers:
             values[0], values[1] = kind.qmax, kind.qmin
             inputs.append(values.astype(kind.dtype))
         stimuli = StoredStimuli(tuple(inputs), (), ())
-        made = request(graph, stimuli=stimuli, targets=(), plan=separate_plan(graph), parameters={"TestVectors": 3})
+        made = request(
+            graph, stimuli=stimuli, targets=(), plan=separate_plan(graph), parameters={"TestVectors": 3, **parameters}
+        )
         target = find_target("CPP_MCU")
         prepared = target.prepare(made)
         with ExportFolder(folder, target.manifest(prepared)) as written:
@@ -342,6 +347,77 @@ def test_two_pixels_a_word(tmp_path):
     assert "no two pixels a word: two weights of -128 may leave 16 bits" in kernels.pop(-2)
     assert all(PIXELS in kernel.split(" bytes")[0] for kernel in kernels)
     assert "32 layers: identical" in make(tmp_path / "export", "rv32imc", "test")
+
+
+WINOGRAD = "Winograd by pairs of channels"
+
+
+def tiles(seed: int, count: int) -> Layers:
+    """3 x 3 with stride 1: odd and even sizes from one pixel on, padding at each side beyond a pixel too, channels around the 16 that are
+    unrolled, outputs of any number, weights at both ends, all number types."""
+    layers = Layers(seed)
+    rng = layers.rng
+    for number in range(count):
+        channels, outputs = int(rng.choice([4, 8, 12, 16, 20, 28, 32, 36, 48])), int(rng.integers(1, 26))
+        pads = (1, 1, 1, 1) if number % 3 else tuple(int(pad) for pad in rng.integers(0, 3, 4))
+        least = [max(1, 3 - pads[side] - pads[side + 2]) for side in (0, 1)]
+        size = (int(rng.integers(least[0], 10)), int(rng.integers(least[1], 12)))
+        kinds = (KINDS[int(rng.integers(len(KINDS)))], KINDS[int(rng.integers(len(KINDS)))])
+        weights = layers.random(outputs, channels, 3, 3, low=-128)
+        if number % 5 == 1:
+            weights[:] = rng.choice([-128, 127])
+        if number % 7 == 2 and outputs > 1:
+            weights[-1] = 0
+        layers.conv(size, channels, weights, pads=pads, kinds=kinds, clamp=(5, 99) if number % 6 == 3 else None)
+    return layers
+
+
+@pytest.mark.parametrize(
+    "core, seed, option",
+    [
+        ("cortex-m4", 1, "-O2"),
+        ("cortex-m4", 2, "-Os"),
+        *(pytest.param("cortex-m4", 3, option, marks=pytest.mark.slow) for option in ("-O0", "-O3")),
+        *(pytest.param(core, 4, "-O2", marks=pytest.mark.slow) for core in ("cortex-m7", "cortex-m33", "cortex-m55")),
+    ],
+)
+def test_winograd(core, seed, option, tmp_path, monkeypatch):
+    """The form by Winograd of every layer that it is exact for, whether it is faster or not."""
+    need_core(core)
+    monkeypatch.setattr(channel_pairs, "faster", lambda layer, weights: "")
+    kernels = tiles(seed, 40).export(tmp_path / "export", SpeedForFlash=True)
+    assert all(WINOGRAD in kernel.split(" bytes")[0] for kernel in kernels.values())
+    assert "40 layers: identical" in make(tmp_path / "export", core, "test", f"OPT={option}")
+
+
+def test_layers_without_winograd(tmp_path):
+    """Each says why; they run the kernels that they have without it."""
+    need_core("cortex-m4")
+    layers = Layers(12)
+    pads = (1, 1, 1, 1)
+    layers.conv((9, 9), 16, layers.random(16, 16, 3, 3), pads=pads)
+    for channels, kernel, stride, dilation in ((16, 3, 2, 1), (16, 3, 1, 2), (16, 1, 1, 1), (16, 5, 1, 1), (6, 3, 1, 1)):
+        layers.conv((9, 9), channels, layers.random(16, channels, kernel, kernel), (stride, stride), pads, (dilation, dilation))
+    layers.conv((4, 3), 16, layers.random(16, 16, 3, 3))
+    layers.conv((9, 9), 16, layers.random(16, 4, 3, 3), pads=pads, groups=4)
+    kernels = list(layers.export(tmp_path / "export", SpeedForFlash=True).values())
+    windows = f"no {WINOGRAD}: it takes windows of 3 x 3 that lie side by side, stride 1, of one group"
+    assert kernels[0].startswith(WINOGRAD)
+    assert all(windows in kernel for kernel in (*kernels[1:5], kernels[7]))
+    assert f"no {WINOGRAD}: it takes channels by four, not 6" in kernels[5]
+    assert re.search(rf"no {WINOGRAD}: it would take about \d\d\d? % of the instructions", kernels[6])
+    assert all("two weights a lane" in kernel.split(" bytes")[0] for kernel in kernels[:7])
+    assert "8 layers: identical" in make(tmp_path / "export", "cortex-m4", "test")
+
+
+def test_winograd_at_its_bound():
+    """Four times a sum fits 32 bits; four channels more, and the layer has no such form."""
+    for kind, weight, channels in ((KINDS[0], 127, 1840), (FULL, -128, 3640)):
+        most = 36 * weight * (-128 if kind.signed else 255)  # of four times a sum, by channel
+        assert most * channels < 2**31 <= most * (channels + 4)
+        assert channel_pairs.inexact(np.full((1, 3, 3, channels), weight), kind) == ""
+        reason = channel_pairs.inexact(np.full((1, 3, 3, channels + 4), weight), kind)
+        assert reason == "four times its sums may exceed 32 bits"
 
 
 @pytest.mark.parametrize("core", ["cortex-m4", pytest.param("cortex-m55", marks=pytest.mark.slow)])

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper, parser
-from support.board_export import export_for_boards, make, need_core
+from support.board_export import export_for_boards, need_core
+from support.steady_time import INPUTS, counted
 
-from n2d2py.exports.mcu.boards import CORES, board, core
+from n2d2py.exports.mcu.boards import CORES
 from n2d2py.exports.mcu.steady import varying_layers
-from n2d2py.exports.stimuli import hwc
-from n2d2py.graph import QuantGraph
 from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
 
-INPUTS, FEW = 50, 8
+FEW = 8
 STEADY = [pytest.param(one.name, INPUTS, marks=() if one.name == "cortex-m4" else pytest.mark.slow) for one in CORES]
 JUMPING = ("cortex-m0", "rv32imc")
 """Cores without conditional instructions: a few inputs are counted in each run of the tests, all of them in the slow ones."""
@@ -60,37 +57,6 @@ def layers_model(path: Path, text: str = LAYERS) -> Path:
     model.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items() if name in used)
     onnx.save(model, path)
     return path
-
-
-def stimuli(graph: QuantGraph, count: int) -> bytes:
-    """The first ones are the least, the largest and the zero value everywhere, and both ends at random; the others random."""
-    rng, rows = np.random.default_rng(1), []
-    for index in range(count):
-        for name in graph.inputs:
-            kind, shape = graph.type(name), tuple(graph.shape(name)[1:])
-            extremes = [
-                np.full(shape, kind.qmin),
-                np.full(shape, kind.qmax),
-                np.full(shape, kind.zero_point),
-                np.where(rng.random(shape) < 0.5, kind.qmin, kind.qmax),
-            ]
-            values = extremes[index] if index < len(extremes) else rng.integers(kind.qmin, kind.qmax, shape, endpoint=True)
-            rows.append(hwc(values.astype(kind.dtype)).tobytes())
-    return b"".join(rows)
-
-
-def counted(folder: Path, name: str, words: Sequence[str] = (), count: int = INPUTS) -> list[int]:
-    """Instructions of an inference for each stimulus."""
-    (folder / "all.bin").write_bytes(stimuli(read_graph(folder / GRAPH_FILE), count))
-    make(folder, name, *words, "all", "build/count.so")
-    arguments = f"enable=on,target=native,arg=test,arg=counts,arg=all.bin,arg={count}"
-    command = [*board(core(name).board).emulator.split(), "-nographic", "-monitor", "none", "-serial", "none"]
-    command += ["-kernel", f"build/{name}/test.elf", "-semihosting-config", arguments]
-    command += ["-plugin", "build/count.so,out=build/all"]
-    subprocess.run(command, cwd=folder, check=True, stdin=subprocess.DEVNULL)
-    found = [int(line) for line in (folder / "build" / "all").read_text().split()]
-    assert len(found) == count
-    return found
 
 
 @pytest.mark.parametrize("name, count", [*STEADY, *((name, FEW) for name in JUMPING)])

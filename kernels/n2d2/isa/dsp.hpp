@@ -1,10 +1,10 @@
-// The kernels for the DSP extension of Arm's M profile (Cortex-M4, M7, M33, M55).
+// The kernels for the DSP extension of Arm's M profile (Cortex-M4, M7, M33).
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
-#include "n2d2/mcu/lane_convolution.hpp"
+#include "n2d2/mcu/tile_convolution.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Convolution<Cfg, Native> : LaneConvolution<Cfg> {};
+struct Convolution<Cfg, Native> : TileConvolution<Cfg> {};
 }  // namespace n2d2
 #endif
 

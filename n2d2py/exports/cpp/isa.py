@@ -18,6 +18,8 @@ CONVOLUTION, DEPTHWISE, FULLY_CONNECTED = "convolution", "depthwise", "fullyConn
 """Kernels on panels of weights (`variants.py`)."""
 LANES, PAIRS = "lanes", "pairs of taps"
 """Convolutions that multiply the weights of two outputs at once, and depthwise ones of two taps (`lanes.py`)."""
+CHANNEL_PAIRS = "pairs of channels"
+"""Winograd forms of convolutions that multiply two channels at once (`channel_pairs.py`)."""
 DOTS, TAPS = "dot products", "taps of vectors"
 """Convolutions that multiply and add across vectors, and depthwise ones whose vectors hold channels (`vector_streams.py`)."""
 PIXELS, COLUMNS = "pairs of pixels", "columns of taps"
@@ -34,6 +36,7 @@ KERNELS = (
     FULLY_CONNECTED,
     LANES,
     PAIRS,
+    CHANNEL_PAIRS,
     DOTS,
     TAPS,
     PIXELS,
@@ -298,7 +301,7 @@ _TABLE = (
         "n2d2/isa/dsp.hpp",
         "Cortex-M with the DSP extension: M4, M7, M33",
         "defined(__ARM_FEATURE_DSP) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && !defined(__ARM_BIG_ENDIAN)",
-        has=frozenset((LANES, PAIRS)),
+        has=frozenset((LANES, PAIRS, CHANNEL_PAIRS)),
         speed=2,
         microcontroller=True,
     ),

@@ -89,6 +89,7 @@ class Layer:
         run: how the layer runs, by the plan of the memory.
         scratch: what its kernel may use of the arena.
         packs: whether weights of few bits are packed.
+        trades_flash: whether a kernel may be faster with larger constants.
     """
 
     node: QuantNode
@@ -104,9 +105,17 @@ class Layer:
     run: OpPlan = OpPlan()
     packs: bool = True
     scratch: LayerScratch = LayerScratch()
+    trades_flash: bool = False
 
     @staticmethod
-    def of(node: QuantNode, graph: QuantGraph, plan: MemoryPlan, identifiers: Identifiers, packs: bool = True) -> Layer:
+    def of(
+        node: QuantNode,
+        graph: QuantGraph,
+        plan: MemoryPlan,
+        identifiers: Identifiers,
+        packs: bool = True,
+        trades_flash: bool = False,
+    ) -> Layer:
         """The layer of a node; `plan` says where every tensor of it lies and how it runs.
 
         Raises:
@@ -132,6 +141,7 @@ class Layer:
             run,
             packs,
             LayerScratch.of(node, plan),
+            trades_flash,
         )
 
     # ---- what it is -------------------------------------------------------------------------
@@ -340,9 +350,16 @@ def layer_kinds() -> tuple[str, ...]:
     return tuple(LAYERS)
 
 
-def layer_code(node: QuantNode, graph: QuantGraph, plan: MemoryPlan, identifiers: Identifiers, packs: bool = True) -> LayerCode:
+def layer_code(
+    node: QuantNode,
+    graph: QuantGraph,
+    plan: MemoryPlan,
+    identifiers: Identifiers,
+    packs: bool = True,
+    trades_flash: bool = False,
+) -> LayerCode:
     """The C++ of one layer; `plan` says where every tensor of the layer lies and how it runs. `packs`: weights of few bits are packed,
-    but where a plug-in's kernel might read them.
+    but where a plug-in's kernel might read them. `trades_flash`: see `Layer`.
 
     Raises:
         N2D2Error: E701 when the C++ export has no kernel for the operator.
@@ -356,7 +373,7 @@ def layer_code(node: QuantNode, graph: QuantGraph, plan: MemoryPlan, identifiers
             remedy="remove the layer, or fuse it with -fuse",
         )
     packs = packs and not any(override.kind == node.op.kind for override in _OVERRIDES)
-    code = function(Layer.of(node, graph, plan, identifiers, packs))
+    code = function(Layer.of(node, graph, plan, identifiers, packs, trades_flash))
     for override in _OVERRIDES:
         if override.kind == node.op.kind:
             code = override.applied(code, node)

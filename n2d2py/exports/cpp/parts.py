@@ -80,6 +80,7 @@ class Stream:
         sets: the instruction sets that have it.
         values: int8, what takes the place of the weights; None where `problem` rules the kernel out.
         facts: the enumerators of a config that has the stream.
+        stack: bytes of the kernel's buffers on the stack, where it is not among those of `exports.mcu.stack`.
     """
 
     kernel: str
@@ -87,6 +88,7 @@ class Stream:
     values: np.ndarray | None = None
     problem: str = ""
     facts: Mapping[str, int] = field(default_factory=dict)
+    stack: int = 0
 
     @property
     def form(self) -> LayerForm:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from n2d2py.exports.cpp.byte_sums import byte_sums, explained
+from n2d2py.exports.cpp.channel_pairs import channel_pairs
 from n2d2py.exports.cpp.isa import RUNS, TABLES, WINOGRAD, having
 from n2d2py.exports.cpp.lanes import lane_facts, lanes, pairs
 from n2d2py.exports.cpp.layer import Layer
@@ -139,7 +140,8 @@ def for_cores(layer: Layer, selection: Selection, weights: np.ndarray, groups: i
     selection = outputs(layer, selection, weights, groups)
     if not single:
         selection = pixels(layer, selection, weights, groups)
-    return dots(layer, lanes(layer, selection, weights, groups), weights, groups, single)
+    selection = dots(layer, lanes(layer, selection, weights, groups), weights, groups, single)
+    return channel_pairs(layer, selection, weights, groups) if layer.trades_flash and not single else selection
 
 
 def depthwise_for_cores(layer: Layer, selection: Selection, weights: np.ndarray) -> Selection:

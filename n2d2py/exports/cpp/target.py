@@ -77,11 +77,11 @@ class CppTarget(Target[Project]):
         codes: dict[str, LayerCode] = {}
         if not found:
             identifiers, packs = Identifiers(graph), bool(request.parameters.get("PackWeights", True))
-            winograd = bool(request.parameters.get("Winograd", True))
+            winograd, flash = bool(request.parameters.get("Winograd", True)), self.trades_flash(request.parameters)
             for node in graph.nodes:
                 try:
                     if node.name not in plan.views and not node.op.is_part:
-                        code = layer_code(node, graph, plan, identifiers, packs)
+                        code = layer_code(node, graph, plan, identifiers, packs, flash)
                         code = codes[node.name] = code if winograd else replace(code, winograd=None)
                         found += _form_problems(code, request.layer_parameters.get(node.name, {}).get("Tile", ""))
                 except N2D2Error as problem:
@@ -116,6 +116,10 @@ class CppTarget(Target[Project]):
         if strategy in N2D2_STRATEGIES:
             found["BufferAlignment"] = f"MemoryManagerStrategy={strategy} packs buffers as N2D2 does"
         return found
+
+    def trades_flash(self, parameters: Mapping[str, Any]) -> bool:
+        """Whether kernels may have larger constants to be faster (`layer.Layer.trades_flash`)."""
+        return False
 
     def details(self, prepared: Prepared[Project]) -> dict[str, Any]:
         """The namespace, which names the library too; by layer the bits and bytes of packed weights, and the bytes that they had; the same

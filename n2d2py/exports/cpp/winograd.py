@@ -141,6 +141,11 @@ def _depth(weights: np.ndarray) -> int:
     return -(-weights.shape[-1] // _LANES) * _LANES
 
 
+def positions(weights: np.ndarray) -> np.ndarray:
+    """(2 G) w (2 G)' of weights (O, 3, 3, C), by row and column of the positions: (4, 4, O, C)."""
+    return np.einsum("iu,ouvc,jv->ijoc", _MATRIX, weights.astype(np.int64), _MATRIX, optimize=True)
+
+
 def transformed(weights: np.ndarray) -> np.ndarray:
     """(O, 3, 3, C) -> (2 G) w (2 G)' as bytes, low byte first, in the order of `kernels/n2d2/winograd.hpp`: [panel][16 positions]
     [pair of channels][output][channel of the pair], the outputs of the last panel filled up to a multiple of 8.
@@ -148,8 +153,9 @@ def transformed(weights: np.ndarray) -> np.ndarray:
     outputs, channels = len(weights), weights.shape[-1]
     padded = np.zeros((-(-outputs // 8) * 8, 3, 3, -(-channels // 2) * 2), np.int64)
     padded[:outputs, :, :, :channels] = weights
-    all_positions = np.einsum("iu,ouvc,jv->ijoc", _MATRIX, padded, _MATRIX, optimize=True).astype("<i2")
-    pairs = all_positions.reshape(16, len(padded), -1, 2).transpose(0, 2, 1, 3)  # position, pair, output, channel of the pair
+    pairs = (
+        positions(padded).astype("<i2").reshape(16, len(padded), -1, 2).transpose(0, 2, 1, 3)
+    )  # position, pair, output, channel of the pair
     return np.concatenate(
         [np.ascontiguousarray(pairs[:, :, first : first + 16]).reshape(-1).view(np.int8) for first in range(0, len(padded), 16)]
     )

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from n2d2py.exports.cpp.isa import CHANNEL_PAIRS, having
+
 
 @dataclass(frozen=True)
 class Board:
@@ -38,6 +40,7 @@ class Core:
         board: the one whose QEMU runs it.
         link: flags of the linker.
         cxx, cxx_flags: the C++ compiler and its flags, where others than those above compile C++.
+        isa: the instruction set that its kernels are for (`exports.cpp.isa`); "" for portable ones.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Core:
     processor: str = "arm"
     cxx: str = ""
     cxx_flags: tuple[str, ...] = ()
+    isa: str = ""
 
     @property
     def compiler(self) -> str:
@@ -95,19 +99,19 @@ _ARM, _RISCV = "arm-none-eabi-", "riscv64-unknown-elf-"
 _PICO = ("--specs=picolibc.specs",)
 
 
-def _arm(name: str, flags: str, board: str) -> Core:
-    return Core(name, _ARM, (f"-mcpu={name}", "-mthumb", *flags.split()), board, _NANO)
+def _arm(name: str, flags: str, board: str, isa: str = "") -> Core:
+    return Core(name, _ARM, (f"-mcpu={name}", "-mthumb", *flags.split()), board, _NANO, isa=isa)
 
 
 CORES = (
     _arm("cortex-m0", "", "mps2-an386"),
     _arm("cortex-m3", "", "mps2-an385"),
-    _arm("cortex-m4", "-mfpu=fpv4-sp-d16 -mfloat-abi=hard", "mps2-an386"),
-    _arm("cortex-m7", "-mfpu=fpv5-sp-d16 -mfloat-abi=hard", "mps2-an500"),
-    _arm("cortex-m33", "-mfpu=fpv5-sp-d16 -mfloat-abi=hard", "mps2-an505"),
+    _arm("cortex-m4", "-mfpu=fpv4-sp-d16 -mfloat-abi=hard", "mps2-an386", "dsp"),
+    _arm("cortex-m7", "-mfpu=fpv5-sp-d16 -mfloat-abi=hard", "mps2-an500", "dsp"),
+    _arm("cortex-m33", "-mfpu=fpv5-sp-d16 -mfloat-abi=hard", "mps2-an505", "dsp"),
     # GCC's own vectors cost more instructions than they save.
-    _arm("cortex-m55", "-mfloat-abi=hard -fno-tree-vectorize", "mps3-an547"),
-    Core("rv32imc", _RISCV, ("-march=rv32imc", "-mabi=ilp32", "-mcmodel=medany", *_PICO), "riscv-virt", (), "riscv"),
+    _arm("cortex-m55", "-mfloat-abi=hard -fno-tree-vectorize", "mps3-an547", "mve"),
+    Core("rv32imc", _RISCV, ("-march=rv32imc", "-mabi=ilp32", "-mcmodel=medany", *_PICO), "riscv-virt", (), "riscv", isa="rvm"),
     Core(
         "rv32imc_zve32x",
         _RISCV,
@@ -117,8 +121,17 @@ CORES = (
         "riscv",
         "clang++",
         ("--target=riscv32-unknown-elf", "-march=rv32imc_zve32x", "-mabi=ilp32", "-mcmodel=medany"),
+        "rvv",
     ),
-    Core("rv32imafc", _RISCV, ("-march=rv32imafc", "-mabi=ilp32f", "-mcmodel=medany", *_PICO), "riscv-virt", (), "riscv"),
+    Core(
+        "rv32imafc",
+        _RISCV,
+        ("-march=rv32imafc", "-mabi=ilp32f", "-mcmodel=medany", *_PICO),
+        "riscv-virt",
+        (),
+        "riscv",
+        isa="rvm",
+    ),
 )
 
 DEFAULT_CORE = "cortex-m4"
@@ -132,3 +145,9 @@ def core(name: str) -> Core:
 def board(name: str) -> Board:
     """The board of that name."""
     return next(one for one in BOARDS if one.name == name)
+
+
+def transforming_cores() -> tuple[Core, ...]:
+    """Those that have kernels by Winograd."""
+    sets = having(CHANNEL_PAIRS)
+    return tuple(one for one in CORES if one.isa in sets)

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from n2d2py.exports.base import ExportRequest
+from n2d2py.exports.cpp.channel_pairs import NAME as WINOGRAD_FORM
 from n2d2py.exports.cpp.isa import InstructionSet, instruction_sets
+from n2d2py.exports.cpp.parts import Stream
 from n2d2py.exports.cpp.project import Project
-from n2d2py.exports.mcu.boards import BOARDS, CORES, DEFAULT_CORE, Board, board, core
+from n2d2py.exports.mcu.boards import BOARDS, CORES, DEFAULT_CORE, Board, board, core, transforming_cores
 from n2d2py.exports.mcu.single import single_file
 from n2d2py.exports.mcu.stack import riscv_stack_bytes, stack_bytes
 from n2d2py.exports.mcu.steady import varying_layers
@@ -18,6 +20,11 @@ from n2d2py.files import write_text
 from n2d2py.graph.shapes import channels, width
 
 _FREESTANDING = ("climits", "cmath", "cstddef", "cstdint", "cstring", "limits", "type_traits")
+
+
+def winograd_forms(project: Project) -> list[Stream]:
+    """The streams by Winograd of the layers, or what ruled them out."""
+    return [one for layer in project.layers if layer.code for one in layer.code.streams if one.kernel == WINOGRAD_FORM]
 
 
 class McuProject(Project):
@@ -62,6 +69,15 @@ class McuProject(Project):
     @property
     def _single_file(self) -> bool:
         return bool(self.request.parameters.get("SingleFile", False))
+
+    @property
+    def _transformed_bytes(self) -> int:
+        """Bytes of the constants that a core with kernels by Winograd links."""
+        sets, size = {one.isa for one in transforming_cores()}, 0
+        for array in (array for layer in self.layers if layer.code for array in layer.code.own_constants):
+            form = next((form.values for form in array.forms if sets & set(form.sets)), array.values)
+            size += form.nbytes
+        return size
 
     def _files(self) -> list[tuple[str, str]]:
         once = [
@@ -133,4 +149,8 @@ class McuProject(Project):
             "riscv_stack_bytes": riscv_stack_bytes(self.layers),
             "single_file": self._single_file,
             "varying": varying_layers(self.graph),
+            "transforming": [
+                one.name for one in transforming_cores() if any(form.values is not None for form in winograd_forms(self))
+            ],
+            "transformed_bytes": self._transformed_bytes,
         }

@@ -15,6 +15,11 @@ def _window(layer: LayerView) -> int:
     """Bytes of the windows and lines that a layer gathers, of the kernels that take the most."""
     if layer.code is None or layer.operation not in ("Conv", "Fc"):
         return 0
+    return max([_gathered(layer), *(stream.stack for stream in layer.code.streams)])
+
+
+def _gathered(layer: LayerView) -> int:
+    """Those of a convolution or a fully connected layer that kernels spread."""
     node, weights = layer.node, layer.node.params["weights"]
     size, outputs = max(2, layer.graph.type(node.inputs[0]).bytes), len(weights)
     inputs = -(-weights[0].size // 16) * 16

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from n2d2py import log
 from n2d2py.errors import N2D2Error
-from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults
+from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefaults
 from n2d2py.exports.cpp.project import Project
 from n2d2py.exports.cpp.states import bytes_with_states
 from n2d2py.exports.cpp.target import CppTarget
-from n2d2py.exports.mcu.boards import DEFAULT_CORE
+from n2d2py.exports.mcu.boards import DEFAULT_CORE, transforming_cores
 from n2d2py.exports.mcu.parameters import PARAMETERS
-from n2d2py.exports.mcu.project import McuProject
+from n2d2py.exports.mcu.project import McuProject, winograd_forms
 from n2d2py.exports.mcu.runner import BoardExport
 from n2d2py.exports.mcu.steady import varying_layers
 from n2d2py.exports.registry import register
@@ -36,8 +38,20 @@ class McuTarget(CppTarget):
     project = McuProject
 
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
-        """As for CPP, which knows of dispatch too."""
-        return super().overruled({**parameters, "RuntimeDispatch": False}, bits)
+        """As for CPP, which knows of dispatch too; SpeedForFlash on a core without Winograd."""
+        found = super().overruled({**parameters, "RuntimeDispatch": False}, bits)
+        if parameters["SIMD"] == "none":
+            found["SpeedForFlash"] = "SIMD=none leaves the portable kernels"
+        elif not self.trades_flash({**parameters, "SpeedForFlash": True}):
+            cores = ", ".join(one.name for one in transforming_cores())
+            found["SpeedForFlash"] = f"Core={parameters['Core']} has no kernels by Winograd; these have: {cores}"
+        return found
+
+    def trades_flash(self, parameters: Mapping[str, Any]) -> bool:
+        """With SpeedForFlash, for a core that has kernels by Winograd."""
+        core = parameters.get("Core", DEFAULT_CORE)
+        wanted = parameters.get("SpeedForFlash", False) and parameters.get("SIMD", "auto") != "none"
+        return bool(wanted) and any(one.name == core for one in transforming_cores())
 
     def details(self, prepared: Prepared[Project]) -> dict[str, Any]:
         """What the runner needs: the core, the layers in the order in which they run; the layers whose time the data change."""
@@ -64,6 +78,15 @@ class McuTarget(CppTarget):
             )
             return Prepared(request, [error])
         return super().prepare(request)
+
+    def write(self, prepared: Prepared[Project], folder: Path) -> list[KernelChoice]:
+        """As for CPP; W109 where SpeedForFlash makes no layer faster."""
+        forms = winograd_forms(prepared.result)
+        if self.trades_flash(prepared.request.parameters) and all(one.values is None for one in forms):
+            why = f"no convolution is faster by Winograd ({'; '.join(dict.fromkeys(one.problem for one in forms))})"
+            reason = why if forms else "there is no dense convolution"
+            log.warning("W109", f"SpeedForFlash has no effect: {reason}", remedy="remove it")
+        return super().write(prepared, folder)
 
     def check_tunable(self, parameters: Mapping[str, Any]) -> None:
         """Nothing is timed."""

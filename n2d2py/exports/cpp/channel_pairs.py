@@ -1,0 +1,97 @@
+"""Constants of the Winograd form of a convolution for the DSP extension: `kernels/n2d2/mcu/tiles.hpp`.
+
+Weights are transformed to 16 bits, 3.6 times as many bytes: it is for exports that trade flash for speed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py.arithmetic import FixedPointRescale, NumType
+from n2d2py.exports.cpp.isa import CHANNEL_PAIRS, having
+from n2d2py.exports.cpp.lanes import unfit
+from n2d2py.exports.cpp.layer import Layer
+from n2d2py.exports.cpp.parts import Stream
+from n2d2py.exports.cpp.variants import Selection
+from n2d2py.exports.cpp.winograd import positions
+
+NAME = "Winograd by pairs of channels"
+_OUTPUTS, _CHANNELS = 4, 4
+_ROWS = (1, 2, 0, 3)
+"""The order of the rows of a column of positions."""
+_SIGNS = np.array([1, 1, 1, -1])
+"""Of rows, and of columns: the sums of the last ones are added."""
+
+
+def tile_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
+    """int8 bytes of the stream of weights (O, 3, 3, C), biases (O) and multipliers (O), as `tiles.hpp` describes it."""
+    outputs, channels = len(weights), weights.shape[-1]
+    count = -(-outputs // _OUTPUTS) * _OUTPUTS
+    filled, words = np.zeros((count, 3, 3, channels), np.int64), np.zeros((count, 2), np.int64)
+    filled[:outputs], words[:outputs, 0], words[:outputs, 1] = weights, bias, multipliers
+    signed = positions(filled) * _SIGNS[:, None, None, None] * _SIGNS[:, None, None]
+    ordered = signed[list(_ROWS)].transpose(1, 0, 2, 3)  # column, row, output, channel
+    quads = ordered.reshape(16, count // _OUTPUTS, _OUTPUTS, channels // _CHANNELS, _CHANNELS) & 0xFFFF
+    pairs = np.stack([quads[..., 0] | quads[..., 2] << 16, quads[..., 1] | quads[..., 3] << 16], axis=-1)
+    products = (
+        pairs.reshape(16, count // _OUTPUTS, _OUTPUTS, channels // 2).transpose(1, 0, 3, 2).reshape(count // _OUTPUTS, -1)
+    )
+    stream = np.concatenate([products, words.reshape(count // _OUTPUTS, -1)], axis=1) & 0xFFFFFFFF
+    return stream.reshape(-1).astype("<u4").view(np.int8)
+
+
+def inexact(weights: np.ndarray, kind: NumType) -> str:
+    """What rules the form out for weights (O, 3, 3, C) and stored inputs of any value, as a clause; "" where it is exact.
+
+    Transformed inputs and weights are at most 4 * 255 and 9 * 128; all sums are modulo 2^32 but for those of the results, four times each.
+    """
+    rows, (least, most) = weights.reshape(len(weights), -1).astype(np.int64), (-128, 127) if kind.signed else (0, 255)
+    high, low = np.maximum(rows * least, rows * most).sum(axis=1), np.minimum(rows * least, rows * most).sum(axis=1)
+    return "" if 4 * max(int(high.max()), -int(low.min())) < 2**31 else "four times its sums may exceed 32 bits"
+
+
+def faster(layer: Layer, weights: np.ndarray) -> str:
+    """Why the kernel by lanes is to be preferred, as a clause; "" where this form takes a tenth less instructions.
+
+    Both were counted on a Cortex-M4: for each two pixels, and for each two tiles; for four outputs of these; for the channels.
+    """
+    (lines, pixels), channels, outputs = layer.output_shape[2:], weights.shape[-1], -(-len(weights) // _OUTPUTS)
+    inputs, more = -(-9 * channels // 8) * 8, -(-channels // 16) - 1
+    direct = -(-lines * pixels // 2) * (100 + 3 * inputs + outputs * (75 + 51 * inputs // 8))
+    tiles = -(-lines // 2) * -(-pixels // 4) * (300 + 66 * channels + outputs * (480 + 88 * channels + 48 * more))
+    return "" if 10 * tiles <= 9 * direct else f"it would take about {100 * tiles // direct} % of the instructions"
+
+
+def _problem(layer: Layer, weights: np.ndarray, groups: int) -> str:
+    """What rules the form out, as a clause; "" where it is exact and faster."""
+    op = layer.op
+    if problem := unfit(layer, weights.reshape(len(weights), -1)):
+        return problem
+    if weights.shape[1:3] != (3, 3) or tuple(op.stride) != (1, 1) or tuple(op.dilation) != (1, 1) or groups != 1:
+        return "it takes windows of 3 x 3 that lie side by side, stride 1, of one group"
+    if weights.shape[-1] % _CHANNELS:
+        return f"it takes channels by four, not {weights.shape[-1]}"
+    if layer.streamed:
+        return "it makes pairs of lines; the layer runs line by line"
+    return inexact(weights, layer.inputs[0]) or faster(layer, weights)
+
+
+def channel_pairs(layer: Layer, selection: Selection, weights: np.ndarray, groups: int) -> Selection:
+    """`selection` with the stream of dense weights (O, KH, KW, C) too, where the layer fits; the reason where it does not."""
+    rescale = layer.node.rescale
+    if not layer.integer:
+        return selection
+    problem = _problem(layer, weights, groups)
+    if problem or not isinstance(rescale, FixedPointRescale):
+        return selection.with_stream(Stream(NAME, having(CHANNEL_PAIRS), problem=problem))
+    bias, multipliers = layer.values("bias").astype(np.int64), np.broadcast_to(rescale.multipliers, len(weights))
+    stream = tile_stream(weights, bias, multipliers)
+    return selection.with_stream(Stream(NAME, having(CHANNEL_PAIRS), stream, facts={"Transformed": 1}, stack=_stack(layer)))
+
+
+def _stack(layer: Layer) -> int:
+    """Bytes of its buffers: transformed inputs of two tiles, a pixel of the padding, results, a line of inputs."""
+    outputs, channels = layer.output_shape[1], layer.input_shape[1]
+    wide = -(-outputs // _OUTPUTS) * _OUTPUTS
+    line = layer.over[0].line_bytes if layer.over else 0
+    return 64 * channels + channels + wide * (8 if outputs % _OUTPUTS else 1) + line

@@ -1,0 +1,129 @@
+"""`SpeedForFlash=1`: a network of convolutions by Winograd on a board, in memory that its layers share; what it says, takes and reports."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper, parser
+from support.board_export import compiled, export_for_boards, make, need_core
+from support.steady_time import INPUTS, counted
+
+NETWORK = """<ir_version: 8, opset_import: ["" : 17]>
+chain (float[1,8,11,13] x) => (float[1,20,11,13] y) {
+    a = Conv <pads=[1,1,1,1]> (x, w0)  ar = Relu (a)
+    b = Conv <pads=[1,1,1,1]> (ar, w1)  s = Add (b, ar)  sr = Relu (s)
+    c = Conv <pads=[1,1,1,1]> (sr, w2)  cr = Relu (c)
+    d = Conv <pads=[1,1,1,1]> (cr, w3)  y = Conv <pads=[1,1,1,1]> (d, w4)
+}"""
+SHAPES = {"w0": (16, 8, 3, 3), "w1": (16, 16, 3, 3), "w2": (32, 16, 3, 3), "w3": (12, 32, 3, 3), "w4": (20, 12, 3, 3)}
+FLASH = "SpeedForFlash=1\n"
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory) -> Path:
+    """Sums, ReLUs, odd sizes; outputs lie over inputs, in both orders of the lines."""
+    generator, model = np.random.default_rng(3), parser.parse_model(NETWORK)
+    constants = {name: generator.normal(0, 0.2, shape).astype(np.float32) for name, shape in SHAPES.items()}
+    model.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items())
+    path = tmp_path_factory.mktemp("winograd") / "chain.onnx"
+    onnx.save(model, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def exported(network, tmp_path_factory) -> Path:
+    need_core("cortex-m4")
+    return export_for_boards(network, tmp_path_factory.mktemp("flash"), "-compare", "1", "-db-export", "3", parameters=FLASH)
+
+
+def configs(folder: Path) -> list[str]:
+    """The configs of the layers by Winograd."""
+    return [text for file in (folder / "dnn" / "include").glob("*.hpp") if "Transformed = 1" in (text := file.read_text())]
+
+
+@pytest.mark.parametrize("option", ["-O2", pytest.param("-Os", marks=pytest.mark.slow)])
+def test_layers_over_their_inputs(option, exported):
+    """One line of inputs that a pair of lines covers is copied: every layer is Python's."""
+    orders = {tuple(re.findall(r"(Serial|Reverse) = (\d)", text)) for text in configs(exported)}
+    assert {dict(order)["Reverse"] for order in orders if dict(order)["Serial"] == "1"} == {"0", "1"}
+    assert len(configs(exported)) == 5
+    assert "3 vectors, 6 layers: identical" in make(exported, "cortex-m4", "test", f"OPT={option}")
+
+
+def test_memory_by_lines(network, tmp_path):
+    """Layers that run line by line keep their kernels; the others are by Winograd."""
+    need_core("cortex-m4")
+    folder = export_for_boards(network, tmp_path, "-db-export", "3", parameters=f"{FLASH}MemoryMode=Minimum\n")
+    assert 0 < len(configs(folder)) < 5 and all("Streamed = 0" in text for text in configs(folder))
+    assert "no Winograd by pairs of channels: it makes pairs of lines; the layer runs line by line" in (
+        (folder / "statistics" / "layers.csv").read_text()
+    )
+    assert "3 vectors, 6 layers: identical" in make(folder, "cortex-m4", "test")
+
+
+def test_every_input_takes_the_same_instructions(exported):
+    assert len(set(counted(exported, "cortex-m4", (), INPUTS))) == 1
+
+
+def test_what_is_reported_is_what_a_board_takes(network, exported, tmp_path):
+    """Flash of the linker, the stack of the compiler's call graphs with the frames of the assembly, against the painted stack."""
+    plain = export_for_boards(network, tmp_path, "-db-export", "3")
+    sizes = {}
+    for folder in (plain, exported):
+        said = make(folder, "cortex-m4", "-s", "size", "OPT=-O2")
+        sizes[folder] = {name.strip(): int(size) for name, size in re.findall(r"^(.{24}) +(\d+)", said, re.MULTILINE)}
+    painted = re.search(r"stack (\d+) of (\d+) bytes", make(exported, "cortex-m4", "test", "OPT=-O2"))
+    assert painted is not None
+    measured, bound = int(painted[1]), int(painted[2])
+    assert sizes[exported]["stack"] - 8 <= measured <= sizes[exported]["stack"] + 64 and measured <= bound
+    transformed = sum(32 * channels * -(-outputs // 4) * 4 for outputs, channels, *_ in SHAPES.values())
+    direct = sum(9 * channels * outputs for outputs, channels, *_ in SHAPES.values())
+    growth = sizes[exported]["constants"] - sizes[plain]["constants"]
+    assert abs(growth - (transformed - direct)) < 256
+    (said,) = re.findall(
+        r"with kernels by Winograd, on cortex-m4, cortex-m7, cortex-m33, (\d+)", (exported / "README.md").read_text()
+    )
+    biases = 4 * sum(outputs for outputs, *_ in SHAPES.values())  # a layer that has them in its weights links none
+    assert 0 <= int(said) - sizes[exported]["constants"] <= biases
+    summary = json.loads((exported / "statistics" / "summary.json").read_text())
+    assert summary["memory"]["constants"] == sizes[exported]["constants"]
+    assert summary["memory"]["stack"] == sizes[exported]["stack"]
+
+
+@pytest.mark.parametrize("core", ["cortex-m0", "cortex-m3", "cortex-m55", "rv32imc", "rv32imc_zve32x"])
+def test_cores_without_it_are_warned_of(core, network, tmp_path, capsys):
+    folder = export_for_boards(network, tmp_path, parameters=f"{FLASH}Core={core}\n")
+    assert (
+        f"params.ini:1: SpeedForFlash has no effect: Core={core} has no kernels by Winograd; these have: cortex-m4, cortex-m7, cortex-m33"
+        in capsys.readouterr().err
+    )
+    assert not configs(folder)
+
+
+def test_a_build_for_another_core_says_so(exported):
+    """The export is for all cores: the others have their own kernels, the same integers and a line of make."""
+    need_core("cortex-m3")
+    done = compiled(exported, "cortex-m3", "test")
+    assert done.returncode == 0 and "3 vectors, 6 layers: identical" in done.stdout
+    assert "SpeedForFlash=1 has no effect on TARGET=cortex-m3: cortex-m4, cortex-m7, cortex-m33 have" in done.stdout
+    assert "SpeedForFlash" not in compiled(exported, "cortex-m4", "help").stdout
+
+
+def test_a_network_without_such_layers_is_warned_of(tmp_path, capsys):
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    point (float[1,8,11,13] x) => (float[1,16,11,13] y) { y = Conv (x, w) }"""
+    model = parser.parse_model(text)
+    model.graph.initializer.append(numpy_helper.from_array(np.ones((16, 8, 1, 1), np.float32), "w"))
+    onnx.save(model, tmp_path / "point.onnx")
+    export_for_boards(tmp_path / "point.onnx", tmp_path / "out", parameters=FLASH)
+    assert (
+        "W109: SpeedForFlash has no effect: no convolution is faster by Winograd (it takes windows of 3 x 3 that lie side by side, "
+        "stride 1, of one group); remove it" in capsys.readouterr().err
+    )
+    export_for_boards(tmp_path / "point.onnx", tmp_path / "none", parameters=f"{FLASH}SIMD=none\n")
+    assert "params.ini:1: SpeedForFlash has no effect: SIMD=none leaves the portable kernels" in capsys.readouterr().err
