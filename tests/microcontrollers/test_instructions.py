@@ -47,6 +47,13 @@ MEASURED = {
 }
 """By GCC 12.2, with vectors of RISC-V by clang 14. The networks are MLPerf Tiny's, quantized already but for ad_autoencoder,
 which the default `-quality` gives outputs of 16 bits."""
+SPEED_FOR_FLASH = {
+    ("cortex-m4", "-O2"): 7_803_225,
+    ("cortex-m4", "-Os"): 7_940_641,
+    ("cortex-m7", "-O2"): 7_810_537,
+    ("cortex-m33", "-O2"): 7_804_429,
+}
+"""resnet8 with `SpeedForFlash=1`."""
 MOBILENET_V2 = {"cortex-m7": 17_392_101, "cortex-m55": 5_178_526}
 """MobileNetV2 0.35 on pictures of 96 x 96, with random weights, `-O2`."""
 CODE = {"resnet8": 12 * 1024, "vww_96": 14 * 1024, "kws_dscnn": 12 * 1024, "ad_autoencoder": 6 * 1024}
@@ -89,6 +96,20 @@ def test_networks(core, network, option, exported):
         pytest.skip(f"the numbers are those of GCC {COMPILER}")
     found = counted(exported(network), core, option)
     assert found <= 1.01 * MEASURED[core, network, option], f"{found:,} instructions"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SHARED.is_dir(), reason="real models and data are not in ../shared/data")
+@pytest.mark.parametrize("core, option", SPEED_FOR_FLASH)
+def test_speed_for_flash(core, option, exported):
+    """Every layer is Python's; the code fits what it may take without."""
+    need_core(core)
+    folder = exported("resnet8", "SpeedForFlash=1\n")
+    assert "14 layers: identical" in make(folder, core, "test", f"OPT={option}")
+    said = make(folder, core, "-s", "size", f"OPT={option}")
+    assert 0 < sum(int(size) for size in re.findall(r"^code, \w+ +(\d+)$", said, re.MULTILINE)) <= CODE["resnet8"]
+    if tool(core, "gcc", "-dumpfullversion").startswith(COMPILER):
+        assert counted(folder, core, option) <= 1.01 * SPEED_FOR_FLASH[core, option]
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from shutil import copytree
 
 import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper, parser
-from support.board_export import compiled, export_for_boards, make, need_core
+from support.board_export import compiled, export_for_boards, make, need_core, tool
+from support.export_build import need
 from support.steady_time import INPUTS, counted
 
 NETWORK = """<ir_version: 8, opset_import: ["" : 17]>
@@ -21,6 +23,8 @@ chain (float[1,8,11,13] x) => (float[1,20,11,13] y) {
     d = Conv <pads=[1,1,1,1]> (cr, w3)  y = Conv <pads=[1,1,1,1]> (d, w4)
 }"""
 SHAPES = {"w0": (16, 8, 3, 3), "w1": (16, 16, 3, 3), "w2": (32, 16, 3, 3), "w3": (12, 32, 3, 3), "w4": (20, 12, 3, 3)}
+COUNTED = {"a": 139_127, "b": 221_617, "c": 401_714, "d": 306_851, "y": 219_380}
+"""Instructions of the layers on a Cortex-M4."""
 FLASH = "SpeedForFlash=1\n"
 
 
@@ -53,6 +57,24 @@ def test_layers_over_their_inputs(option, exported):
     assert {dict(order)["Reverse"] for order in orders if dict(order)["Serial"] == "1"} == {"0", "1"}
     assert len(configs(exported)) == 5
     assert "3 vectors, 6 layers: identical" in make(exported, "cortex-m4", "test", f"OPT={option}")
+
+
+@pytest.mark.parametrize("option", ["-O2", "-Os"])
+def test_instructions(option, exported):
+    """They may not grow by more than a hundredth."""
+    if not tool("cortex-m4", "gcc", "-dumpfullversion").startswith("12.2"):
+        pytest.skip("the numbers are those of GCC 12.2")
+    said = make(exported, "cortex-m4", "-s", "count", f"OPT={option}")
+    counts = {name: int(count) for name, count in re.findall(r"^(\S+) +(\d+)$", said, re.MULTILINE)}
+    assert {name: counts[name] for name in COUNTED if counts[name] > 1.01 * COUNTED[name]} == {}
+
+
+def test_clang(exported, tmp_path):
+    """clang aligns functions to two bytes: the products are entered where they should."""
+    need("clang++")
+    folder = copytree(exported, tmp_path / "export")
+    clang = "CXX=clang++ --target=arm-none-eabi -isystem /usr/include/newlib"
+    assert "3 vectors, 6 layers: identical" in make(folder, "cortex-m4", "test", clang)
 
 
 def test_memory_by_lines(network, tmp_path):
@@ -88,8 +110,8 @@ def test_what_is_reported_is_what_a_board_takes(network, exported, tmp_path):
     (said,) = re.findall(
         r"with kernels by Winograd, on cortex-m4, cortex-m7, cortex-m33, (\d+)", (exported / "README.md").read_text()
     )
-    biases = 4 * sum(outputs for outputs, *_ in SHAPES.values())  # a layer that has them in its weights links none
-    assert 0 <= int(said) - sizes[exported]["constants"] <= biases
+    # What a layer has in its weights too, biases and multipliers, is not linked.
+    assert int(said) - sizes[exported]["constants"] == 8 * sum(outputs for outputs, *_ in SHAPES.values())
     summary = json.loads((exported / "statistics" / "summary.json").read_text())
     assert summary["memory"]["constants"] == sizes[exported]["constants"]
     assert summary["memory"]["stack"] == sizes[exported]["stack"]

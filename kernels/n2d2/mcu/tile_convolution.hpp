@@ -80,6 +80,17 @@ N2D2_MCU_FAST void convolution(const lanes::Shape& s, const unsigned char* in, u
         for (int x = 0; x < s.out.width; x += 4) {
             place(s, lines, x, buffers.padded, taps);
             (Signed ? transformSigned<> : transformUnsigned<>)(taps, buffers.inputs, s.channels);
+            if (whole && to[1] && x + 4 <= s.out.width) {
+                const std::int32_t step = s.out.stride;
+                unsigned char *upper = to[0] + x * step, *lower = to[1] + x * step;
+                N2D2_UNROLL
+                for (int j = 0; j < 4; ++j, upper += step, lower += step) {
+                    work.out[j] = upper;
+                    work.out[4 + j] = lower;
+                }
+                outputs(&work);
+                continue;
+            }
             unsigned char* results[8];
             for (int j = 0; j < 8; ++j) {
                 const int column = x + j % 4;

@@ -155,9 +155,9 @@ N2D2_TILES_TRANSFORM(transformSigned, "sxtb16")
     "blo    " #label "b\n\t"                                    \
     "sub    r0, r0, r3\n\t"
 
-// Where the loop `label` is entered when it skips as many bytes as r2 has.
+// Where the loop `label` is entered when it skips as many bytes as r2 has. ADR wants a function at a multiple of four.
 #define N2D2_TILES_ENTRY(entry, label)                          \
-    "adr    r3, " #label "f\n\t"                                \
+    "adr.w  r3, " #label "f\n\t"                                \
     "add    r3, r3, r2\n\t"                                     \
     "orr    r3, r3, #1\n\t"                                     \
     "str    r3, [sp, #" #entry "]\n\t"
@@ -247,7 +247,7 @@ N2D2_TILES_TRANSFORM(transformSigned, "sxtb16")
 // are left, 36 zero, 40 low and room, 48 mask, 52 where sums are kept next, 56 the pointers of the results, 88 a row of sums, 120 the
 // sums [4 columns][2 lines][4 outputs][2 tiles].
 template <int FrameBytes = 412>
-__attribute__((naked, noinline)) void outputs(Work*) {
+__attribute__((naked, noinline, aligned(4))) void outputs(Work*) {
     __asm__ volatile(
         ".syntax unified\n\t"
         "push   {r4-r11, lr}\n\t"
