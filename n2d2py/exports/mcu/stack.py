@@ -8,18 +8,13 @@ from n2d2py.exports.cpp.view import LayerView
 from n2d2py.graph.shapes import width
 
 _FRAMES = 2048
-"""The frames of calls, registers, sums: measured on all cores with GCC, see tests/export_mcu."""
+"""The frames of calls, registers, sums: measured on all cores with GCC, see tests/microcontrollers."""
 
 
 def _window(layer: LayerView) -> int:
     """Bytes of the windows and lines that a layer gathers, of the kernels that take the most."""
     if layer.code is None or layer.operation not in ("Conv", "Fc"):
         return 0
-    return max([_gathered(layer), *(stream.stack for stream in layer.code.streams)])
-
-
-def _gathered(layer: LayerView) -> int:
-    """Those of a convolution or a fully connected layer that kernels spread."""
     node, weights = layer.node, layer.node.params["weights"]
     size, outputs = max(2, layer.graph.type(node.inputs[0]).bytes), len(weights)
     inputs = -(-weights[0].size // 16) * 16
@@ -38,17 +33,22 @@ def _pixel_window(layer: LayerView) -> int:
     if layer.code is None or layer.operation != "Conv" or layer.node.op.is_depthwise(layer.node):
         return 0
     weights = layer.node.params["weights"]
-    inputs, outputs = -(-weights[0].size // 8) * 8, len(weights) + 1
+    inputs, outputs = -(-weights[0].size // 2) * 2, len(weights) + 1
     pixels = 6 if inputs <= 256 else 4
     lines = pixels * weights.shape[2] * 4 + weights.shape[1] * weights.shape[3]
     return 2 * pixels * inputs + lines + pixels * outputs * (len(weights) % 2)
 
 
+def _own(layer: LayerView) -> int:
+    """Those of kernels that say what they take."""
+    return max((stream.stack for stream in layer.code.streams), default=0) if layer.code else 0
+
+
 def riscv_stack_bytes(layers: Sequence[LayerView]) -> int:
     """As `stack_bytes`, on RISC-V."""
-    return max(stack_bytes(layers), _FRAMES + max(map(_pixel_window, layers), default=0))
+    return _FRAMES + max((max(_window(layer), _pixel_window(layer)) for layer in layers), default=0)
 
 
 def stack_bytes(layers: Sequence[LayerView]) -> int:
     """Bytes: those of the calls, and the largest buffer of a layer; the test program of the export checks it."""
-    return _FRAMES + max((_window(layer) for layer in layers), default=0)
+    return _FRAMES + max((max(_window(layer), _own(layer)) for layer in layers), default=0)
