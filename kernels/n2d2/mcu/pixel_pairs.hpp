@@ -76,26 +76,26 @@ struct Work {
     "addi sp, sp, 64\n\t"                  \
     "ret\n"
 
-#define N2D2_PIXELS_PRODUCTS(x, y, a, b)    \
-    "lw   a6, " #x "(a2)\n\t"               \
-    "lw   a7, " #y "(a2)\n\t"               \
-    "lb   t0, " #a "(a1)\n\t"               \
-    "lb   t1, " #b "(a1)\n\t"               \
+#define N2D2_PIXELS_PRODUCTS(tap)           \
+    "lw   a6, 8*" #tap "(a2)\n\t"           \
+    "lw   a7, 8*" #tap "+4(a2)\n\t"         \
+    "lb   t0, 2*" #tap "(a1)\n\t"           \
+    "lb   t1, 2*" #tap "+1(a1)\n\t"         \
     "mul  t2, a6, t0\n\t"                   \
     "mul  t3, a7, t0\n\t"                   \
     "mul  t6, a6, t1\n\t"                   \
     "mul  t0, a7, t1\n\t"
 
 // The first tap of a group.
-#define N2D2_PIXELS_FIRST(x, y, a, b)       \
-    N2D2_PIXELS_PRODUCTS(x, y, a, b)        \
+#define N2D2_PIXELS_FIRST(tap)              \
+    N2D2_PIXELS_PRODUCTS(tap)               \
     "add  s0, t2, a5\n\t"                   \
     "add  s1, t3, a5\n\t"                   \
     "add  s2, t6, a5\n\t"                   \
     "add  s3, t0, a5\n\t"
 
-#define N2D2_PIXELS_STEP(x, y, a, b)        \
-    N2D2_PIXELS_PRODUCTS(x, y, a, b)        \
+#define N2D2_PIXELS_STEP(tap)               \
+    N2D2_PIXELS_PRODUCTS(tap)               \
     "add  s0, s0, t2\n\t"                   \
     "add  s1, s1, t3\n\t"                   \
     "add  s2, s2, t6\n\t"                   \
@@ -150,19 +150,10 @@ struct Work {
     "sb   " b ", 1(" t ")\n\t"
 #define N2D2_PIXELS_STORE(at, a, b) N2D2_PIXELS_STORE_TO(at, a, b, "a0", "ra", "t3")
 
-#define N2D2_PIXELS_TWO                     \
-    N2D2_PIXELS_FIRST(0, 4, 0, 1)           \
-    N2D2_PIXELS_STEP(8, 12, 2, 3)
-#define N2D2_PIXELS_FOUR                    \
-    N2D2_PIXELS_TWO                         \
-    N2D2_PIXELS_STEP(16, 20, 4, 5)          \
-    N2D2_PIXELS_STEP(24, 28, 6, 7)
-#define N2D2_PIXELS_EIGHT                   \
-    N2D2_PIXELS_FOUR                        \
-    N2D2_PIXELS_STEP(32, 36, 8, 9)          \
-    N2D2_PIXELS_STEP(40, 44, 10, 11)        \
-    N2D2_PIXELS_STEP(48, 52, 12, 13)        \
-    N2D2_PIXELS_STEP(56, 60, 14, 15)
+// The taps of a group, from those of `first` and `step`.
+#define N2D2_PIXELS_TWO(first, step) first(0) step(1)
+#define N2D2_PIXELS_FOUR(first, step) N2D2_PIXELS_TWO(first, step) step(2) step(3)
+#define N2D2_PIXELS_EIGHT(first, step) N2D2_PIXELS_FOUR(first, step) step(4) step(5) step(6) step(7)
 
 // To the next group, `inputs` and `weights` bytes on; goes on where it has four or eight taps.
 #define N2D2_PIXELS_NEXT(inputs, weights, four)    \
@@ -173,8 +164,8 @@ struct Work {
     "slli t0, a4, 1\n\t"                    \
     "bltz t0, 8b\n\t"
 
-// All groups of a window, whose end is in the register `end`; at 4 all sums are made.
-#define N2D2_PIXELS_GROUPS(end, two, four, eight, group, inputs2, inputs4, inputs8)    \
+// All groups of a window, whose end is in the register `end`, of taps of `bytes` bytes; at 4 all sums are made.
+#define N2D2_PIXELS_GROUPS(end, first, step, group, bytes)    \
         "2:\n\t"                           \
             "beq  a2, " end ", 4f\n\t"     \
             "lw   a4, 0(a1)\n\t"           \
@@ -184,21 +175,21 @@ struct Work {
             "slli t0, a4, 1\n\t"           \
             "bgez t0, 7f\n"                \
         "8:\n\t"                           \
-            eight                           \
+            N2D2_PIXELS_EIGHT(first, step)  \
             group                           \
-            N2D2_PIXELS_NEXT(inputs8, 16, "6f")    \
+            N2D2_PIXELS_NEXT(8*bytes, 16, "6f")    \
             "j    7f\n"                     \
         "6:\n\t"                           \
-            four                            \
+            N2D2_PIXELS_FOUR(first, step)   \
             group                           \
-            N2D2_PIXELS_NEXT(inputs4, 8, "6b")    \
+            N2D2_PIXELS_NEXT(4*bytes, 8, "6b")    \
         "7:\n\t"                           \
             "beqz a4, 2b\n\t"              \
-            two                             \
+            N2D2_PIXELS_TWO(first, step)    \
             group                           \
             "slli a4, a4, 3\n\t"           \
             "addi a1, a1, 4\n\t"           \
-            "addi a2, a2, " #inputs2 "\n\t"    \
+            "addi a2, a2, 2*" #bytes "\n\t"    \
             "j    3b\n"                     \
         "4:\n\t"
 
@@ -225,7 +216,7 @@ __attribute__((naked, noinline)) void fourPixels(Work*) {
             "mv   s7, s6\n\t"
             "mv   s9, s8\n\t"
             "mv   s11, s10\n"
-            N2D2_PIXELS_GROUPS("t4", N2D2_PIXELS_TWO, N2D2_PIXELS_FOUR, N2D2_PIXELS_EIGHT, N2D2_PIXELS_GROUP, 16, 32, 64)
+            N2D2_PIXELS_GROUPS("t4", N2D2_PIXELS_FIRST, N2D2_PIXELS_STEP, N2D2_PIXELS_GROUP, 8)
             "lw   t0, 0(a1)\n\t"
             "lw   t1, 4(a1)\n\t"
             "addi a1, a1, 8\n\t"
@@ -250,17 +241,17 @@ __attribute__((naked, noinline)) void fourPixels(Work*) {
 }
 
 // The same for six pixels. Here sums are in s0 to s5, their totals in s6 to s11, those of second pixels in t1 to t6.
-#define N2D2_PIXELS_TAP6(x, y, z, a, b, from0, from1, from2, from3, from4, from5)    \
-    "lw   a5, " #x "(a2)\n\t"               \
-    "lb   a0, " #a "(a1)\n\t"               \
-    "lw   a6, " #y "(a2)\n\t"               \
-    "lw   a7, " #z "(a2)\n\t"               \
+#define N2D2_PIXELS_TAP6(tap, from0, from1, from2, from3, from4, from5)    \
+    "lw   a5, 12*" #tap "(a2)\n\t"          \
+    "lb   a0, 2*" #tap "(a1)\n\t"           \
+    "lw   a6, 12*" #tap "+4(a2)\n\t"        \
+    "lw   a7, 12*" #tap "+8(a2)\n\t"        \
     "mul  t0, a5, a0\n\t"                   \
     "add  s0, " from0 ", t0\n\t"            \
     "mul  t0, a6, a0\n\t"                   \
     "add  s1, " from1 ", t0\n\t"            \
     "mul  t0, a7, a0\n\t"                   \
-    "lb   a0, " #b "(a1)\n\t"               \
+    "lb   a0, 2*" #tap "+1(a1)\n\t"         \
     "add  s2, " from2 ", t0\n\t"            \
     "mul  a5, a5, a0\n\t"                   \
     "mul  a6, a6, a0\n\t"                   \
@@ -268,8 +259,8 @@ __attribute__((naked, noinline)) void fourPixels(Work*) {
     "add  s3, " from3 ", a5\n\t"            \
     "add  s4, " from4 ", a6\n\t"            \
     "add  s5, " from5 ", a7\n\t"
-#define N2D2_PIXELS_FIRST6(x, y, z, a, b) N2D2_PIXELS_TAP6(x, y, z, a, b, "ra", "ra", "ra", "ra", "ra", "ra")
-#define N2D2_PIXELS_STEP6(x, y, z, a, b) N2D2_PIXELS_TAP6(x, y, z, a, b, "s0", "s1", "s2", "s3", "s4", "s5")
+#define N2D2_PIXELS_FIRST6(tap) N2D2_PIXELS_TAP6(tap, "ra", "ra", "ra", "ra", "ra", "ra")
+#define N2D2_PIXELS_STEP6(tap) N2D2_PIXELS_TAP6(tap, "s0", "s1", "s2", "s3", "s4", "s5")
 
 #define N2D2_PIXELS_GROUP6                  \
     "srli t0, s0, 16\n\t"                   \
@@ -293,20 +284,6 @@ __attribute__((naked, noinline)) void fourPixels(Work*) {
 
 #define N2D2_PIXELS_RESULTS6(first, second) N2D2_PIXELS_RESULTS(first, second, "a6", "t0", "a7", "a4")
 #define N2D2_PIXELS_STORE6(at, a, b) N2D2_PIXELS_STORE_TO(at, a, b, "a5", "a2", "t0")
-
-#define N2D2_PIXELS_TWO6                    \
-    N2D2_PIXELS_FIRST6(0, 4, 8, 0, 1)       \
-    N2D2_PIXELS_STEP6(12, 16, 20, 2, 3)
-#define N2D2_PIXELS_FOUR6                   \
-    N2D2_PIXELS_TWO6                        \
-    N2D2_PIXELS_STEP6(24, 28, 32, 4, 5)     \
-    N2D2_PIXELS_STEP6(36, 40, 44, 6, 7)
-#define N2D2_PIXELS_EIGHT6                  \
-    N2D2_PIXELS_FOUR6                       \
-    N2D2_PIXELS_STEP6(48, 52, 56, 8, 9)     \
-    N2D2_PIXELS_STEP6(60, 64, 68, 10, 11)   \
-    N2D2_PIXELS_STEP6(72, 76, 80, 12, 13)   \
-    N2D2_PIXELS_STEP6(84, 88, 92, 14, 15)
 
 // On the stack: 52 Work, 56 the end of the window, 60 the offset of the outputs.
 template <int = 0>
@@ -337,7 +314,7 @@ __attribute__((naked, noinline)) void sixPixels(Work*) {
             "mv   t5, t4\n\t"
             "mv   t6, t4\n\t"
             "lw   a3, 56(sp)\n"
-            N2D2_PIXELS_GROUPS("a3", N2D2_PIXELS_TWO6, N2D2_PIXELS_FOUR6, N2D2_PIXELS_EIGHT6, N2D2_PIXELS_GROUP6, 24, 48, 96)
+            N2D2_PIXELS_GROUPS("a3", N2D2_PIXELS_FIRST6, N2D2_PIXELS_STEP6, N2D2_PIXELS_GROUP6, 12)
             "lw   a5, 52(sp)\n\t"
             "lw   a2, 60(sp)\n\t"
             "lw   a6, 0(a1)\n\t"
