@@ -25,6 +25,7 @@ BOUND = {
     isa.RUNS: "RUNS",
     isa.TABLES: "LOOKUP",
     isa.LANES: "CONVOLUTION",
+    isa.CHANNEL_PAIRS: "CONVOLUTION",
     isa.PAIRS: "DEPTHWISE",
     isa.DOTS: "CONVOLUTION",
     isa.TAPS: "DEPTHWISE",

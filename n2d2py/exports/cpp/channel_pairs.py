@@ -1,4 +1,4 @@
-"""Constants of the Winograd form of a convolution for the DSP extension: `kernels/n2d2/mcu/tiles.hpp`.
+"""Constants of the Winograd form of a convolution for Cortex-M4, M7 and M33: `kernels/n2d2/mcu/tiles.hpp`.
 
 Weights are transformed to 16 bits, 3.6 times as many bytes: it is for exports that trade flash for speed.
 """

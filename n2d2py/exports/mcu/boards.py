@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from n2d2py.exports.cpp.isa import CHANNEL_PAIRS, having
-
 
 @dataclass(frozen=True)
 class Board:
@@ -40,7 +38,7 @@ class Core:
         board: the one whose QEMU runs it.
         link: flags of the linker.
         cxx, cxx_flags: the C++ compiler and its flags, where others than those above compile C++.
-        isa: the instruction set that its kernels are for (`exports.cpp.isa`); "" for portable ones.
+        transforms: whether it has kernels by Winograd (`exports.cpp.channel_pairs`).
     """
 
     name: str
@@ -51,7 +49,7 @@ class Core:
     processor: str = "arm"
     cxx: str = ""
     cxx_flags: tuple[str, ...] = ()
-    isa: str = ""
+    transforms: bool = False
 
     @property
     def compiler(self) -> str:
@@ -99,19 +97,19 @@ _ARM, _RISCV = "arm-none-eabi-", "riscv64-unknown-elf-"
 _PICO = ("--specs=picolibc.specs",)
 
 
-def _arm(name: str, flags: str, board: str, isa: str = "") -> Core:
-    return Core(name, _ARM, (f"-mcpu={name}", "-mthumb", *flags.split()), board, _NANO, isa=isa)
+def _arm(name: str, flags: str, board: str, transforms: bool = False) -> Core:
+    return Core(name, _ARM, (f"-mcpu={name}", "-mthumb", *flags.split()), board, _NANO, transforms=transforms)
 
 
 CORES = (
     _arm("cortex-m0", "", "mps2-an386"),
     _arm("cortex-m3", "", "mps2-an385"),
-    _arm("cortex-m4", "-mfpu=fpv4-sp-d16 -mfloat-abi=hard", "mps2-an386", "dsp"),
-    _arm("cortex-m7", "-mfpu=fpv5-sp-d16 -mfloat-abi=hard", "mps2-an500", "dsp"),
-    _arm("cortex-m33", "-mfpu=fpv5-sp-d16 -mfloat-abi=hard", "mps2-an505", "dsp"),
+    _arm("cortex-m4", "-mfpu=fpv4-sp-d16 -mfloat-abi=hard", "mps2-an386", transforms=True),
+    _arm("cortex-m7", "-mfpu=fpv5-sp-d16 -mfloat-abi=hard", "mps2-an500", transforms=True),
+    _arm("cortex-m33", "-mfpu=fpv5-sp-d16 -mfloat-abi=hard", "mps2-an505", transforms=True),
     # GCC's own vectors cost more instructions than they save.
-    _arm("cortex-m55", "-mfloat-abi=hard -fno-tree-vectorize", "mps3-an547", "mve"),
-    Core("rv32imc", _RISCV, ("-march=rv32imc", "-mabi=ilp32", "-mcmodel=medany", *_PICO), "riscv-virt", (), "riscv", isa="rvm"),
+    _arm("cortex-m55", "-mfloat-abi=hard -fno-tree-vectorize", "mps3-an547"),
+    Core("rv32imc", _RISCV, ("-march=rv32imc", "-mabi=ilp32", "-mcmodel=medany", *_PICO), "riscv-virt", (), "riscv"),
     Core(
         "rv32imc_zve32x",
         _RISCV,
@@ -121,17 +119,8 @@ CORES = (
         "riscv",
         "clang++",
         ("--target=riscv32-unknown-elf", "-march=rv32imc_zve32x", "-mabi=ilp32", "-mcmodel=medany"),
-        "rvv",
     ),
-    Core(
-        "rv32imafc",
-        _RISCV,
-        ("-march=rv32imafc", "-mabi=ilp32f", "-mcmodel=medany", *_PICO),
-        "riscv-virt",
-        (),
-        "riscv",
-        isa="rvm",
-    ),
+    Core("rv32imafc", _RISCV, ("-march=rv32imafc", "-mabi=ilp32f", "-mcmodel=medany", *_PICO), "riscv-virt", (), "riscv"),
 )
 
 DEFAULT_CORE = "cortex-m4"
@@ -149,5 +138,4 @@ def board(name: str) -> Board:
 
 def transforming_cores() -> tuple[Core, ...]:
     """Those that have kernels by Winograd."""
-    sets = having(CHANNEL_PAIRS)
-    return tuple(one for one in CORES if one.isa in sets)
+    return tuple(one for one in CORES if one.transforms)

@@ -8,7 +8,7 @@ from typing import Any
 
 from n2d2py.exports.base import ExportRequest
 from n2d2py.exports.cpp.channel_pairs import NAME as WINOGRAD_FORM
-from n2d2py.exports.cpp.isa import InstructionSet, instruction_sets
+from n2d2py.exports.cpp.isa import CHANNEL_PAIRS, InstructionSet, having, instruction_sets
 from n2d2py.exports.cpp.parts import Stream
 from n2d2py.exports.cpp.project import Project
 from n2d2py.exports.mcu.boards import BOARDS, CORES, DEFAULT_CORE, Board, board, core, transforming_cores
@@ -73,7 +73,7 @@ class McuProject(Project):
     @property
     def _transformed_bytes(self) -> int:
         """Bytes of the constants that a core with kernels by Winograd links."""
-        sets, size = {one.isa for one in transforming_cores()}, 0
+        sets, size = set(having(CHANNEL_PAIRS)), 0
         for array in (array for layer in self.layers if layer.code for array in layer.code.own_constants):
             form = next((form.values for form in array.forms if sets & set(form.sets)), array.values)
             size += form.nbytes
