@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 from shutil import copytree
+from subprocess import run
 
 import numpy as np
 import onnx
@@ -136,6 +137,15 @@ def test_a_build_for_another_core_says_so(exported):
     assert "SpeedForFlash" not in compiled(exported, "cortex-m4", "help").stdout
 
 
+def test_cmake_for_another_core_says_so(exported, tmp_path):
+    need_core("cortex-m3")
+    need("cmake")
+    for name, said in (("cortex-m3", True), ("cortex-m4", False)):
+        toolchain = f"-DCMAKE_TOOLCHAIN_FILE={exported}/cmake/{name}.cmake"
+        done = run(["cmake", "-S", exported, "-B", tmp_path / name, toolchain], capture_output=True, text=True, check=True)
+        assert ("SpeedForFlash=1 has no effect on cortex-m3" in " ".join(done.stderr.split())) == said
+
+
 def test_a_network_without_such_layers_is_warned_of(tmp_path, capsys):
     text = """<ir_version: 8, opset_import: ["" : 17]>
     point (float[1,8,11,13] x) => (float[1,16,11,13] y) { y = Conv (x, w) }"""
@@ -147,5 +157,11 @@ def test_a_network_without_such_layers_is_warned_of(tmp_path, capsys):
         "W109: SpeedForFlash has no effect: no convolution is faster by Winograd (it takes windows of 3 x 3 that lie side by side, "
         "stride 1, of one group); remove it" in capsys.readouterr().err
     )
+    model = parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
+    dense (float[1,8] x) => (float[1,16] y) { y = Gemm <transB=1> (x, w) }""")
+    model.graph.initializer.append(numpy_helper.from_array(np.ones((16, 8), np.float32), "w"))
+    onnx.save(model, tmp_path / "dense.onnx")
+    export_for_boards(tmp_path / "dense.onnx", tmp_path / "dense", parameters=FLASH)
+    assert "W109: SpeedForFlash has no effect: there is no dense convolution; remove it" in capsys.readouterr().err
     export_for_boards(tmp_path / "point.onnx", tmp_path / "none", parameters=f"{FLASH}SIMD=none\n")
     assert "params.ini:1: SpeedForFlash has no effect: SIMD=none leaves the portable kernels" in capsys.readouterr().err
