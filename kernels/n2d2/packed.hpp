@@ -28,10 +28,13 @@ struct PackedWeights<Cfg, typename Exists<Cfg::WeightBits>::Type> {
     enum : int { Bits = Cfg::WeightBits, PerByte = 8 / Bits, Mask = (1 << Bits) - 1 };
     static_assert(int(Bits) == 1 || int(Bits) == 2 || int(Bits) == 4 || int(Bits) == 8, "whole weights in a byte");
 
-    static N2D2_INLINE Weight at(const Stored* from, int index) {
-        const int raw = from[index / PerByte] >> (index % PerByte * Bits) & Mask;
-        return static_cast<Weight>(Cfg::WeightStep * (raw ^ Cfg::WeightFlip) + Cfg::WeightBase);
+    // The weight at a place of a byte. Compilers make vectors of it where they see that bytes, modulo 256, are enough.
+    static N2D2_INLINE Weight weight(Stored byte, int place) {
+        typedef typename Choice<sizeof(Weight) == 1, std::uint8_t, int>::Type Number;
+        const Number raw = static_cast<Number>((byte >> (place * Bits) & Mask) ^ Cfg::WeightFlip);
+        return static_cast<Weight>(static_cast<Number>(Cfg::WeightStep * raw + Cfg::WeightBase));
     }
+    static N2D2_INLINE Weight at(const Stored* from, int index) { return weight(from[index / PerByte], index % PerByte); }
 
     // Weights [first, first + count) of a run that begins at `from`.
     static N2D2_INLINE void unpack(const Stored* from, int first, int count, Weight* to) {
@@ -39,9 +42,11 @@ struct PackedWeights<Cfg, typename Exists<Cfg::WeightBits>::Type> {
             *to++ = at(from, first++);
         const Stored* const bytes = from + first / PerByte;
         const int whole = count / PerByte;
-        for (int i = 0; i < whole; ++i)
+        for (int i = 0; i < whole; ++i) {
+            N2D2_UNROLL
             for (int j = 0; j < PerByte; ++j)
-                to[i * PerByte + j] = at(bytes + i, j);
+                to[i * PerByte + j] = weight(bytes[i], j);
+        }
         for (int i = whole * PerByte; i < count; ++i)
             to[i] = at(bytes, i);
     }

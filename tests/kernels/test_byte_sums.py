@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import cycle
 
@@ -16,7 +17,7 @@ from support.kernel_sweep import need
 from n2d2py.arithmetic import FLOAT32, PLACE_LIMIT, largest_place
 from n2d2py.exports.cpp.byte_sums import byte_sums
 from n2d2py.exports.cpp.identifiers import Identifiers
-from n2d2py.exports.cpp.layer import layer_code
+from n2d2py.exports.cpp.layer import Layer, layer_code
 
 ISAS = ("avx2", "sse4")
 
@@ -64,6 +65,28 @@ def byte_cases(seed: int) -> list[harness.Case]:
     return [narrowed(case, words, sweep.rng) for case, words in zip(made, cycle((2, 1)))]
 
 
+def few_bits(seed: int, stored: str) -> list[harness.Case]:
+    """Layers with weights of 4 bits, some outputs of one sign alone, and inputs of 8 bits or (`stored`) within the limits of 4; from runs
+    of eight words, of all, and of what lies between."""
+    sweep, made = cases.Sweep(seed), []
+    shapes = [(1, channels, *size) for channels, size in ((80, (3, 5)), (16, (4, 3)), (33, (3, 3)), (8, (5, 4)), (130, (2, 2)))]
+    for shape, outputs, layout in zip(shapes * 2, cycle((16, 7, 24, 33)), cycle(("apart", "strided", "wrapped"))):
+        window, kinds = (3, 1)[len(made) % 2], ((U8, U8), (S8, S8), (U8, S8))[len(made) % 3]
+        made.append(sweep.conv(shape, outputs, (window, window), (1, 1), (window // 2,) * 4, (1, 1), 1, kinds, layout))
+    made += [sweep.fc((1, channels, 2, 1), 24, (U8, U8), "apart") for channels in (5, 40, 700)]
+    for case in made:
+        weights = sweep.rng.integers(-8, 8, case.node.form.weights.shape)
+        weights[::3], weights[1::3] = 7, -8
+        case.node.form = replace(case.node.form, weights=weights.astype(np.int8))
+        if stored != "computed":
+            continue
+        tensor = case.graph.tensors["x"]
+        least, most = (-8, 7) if tensor.type.signed else (0, 15)
+        case.graph.tensors["x"] = replace(tensor, type=replace(tensor.type, least=least, most=most))
+        case.inputs["x"] = np.clip(case.inputs["x"], least, most)
+    return made
+
+
 def config(case: harness.Case) -> str:
     return layer_code(case.node, case.graph, case.plan, Identifiers(case.graph)).config
 
@@ -85,6 +108,17 @@ def test_byte_sums(tmp_path):
     harness.check_all(byte_cases(1)[::12], tmp_path, "g++", ("-O1", *need_isa("avx2")))
 
 
+@pytest.mark.parametrize("stored", ["given", "computed"])
+def test_runs_of_words(tmp_path, monkeypatch, stored):
+    """Sums of 16 bits that are kept from word to word; those of inputs of 4 bits only where a layer makes these."""
+    need("g++")
+    monkeypatch.setattr(Layer, "computed", stored == "computed")
+    made = few_bits(3, stored)
+    runs = {int(re.search(r"ByteSums = (\d+)", config(case))[1]) for case in made}
+    assert runs == ({2, 3, 4, 8} if stored == "given" else {2, 3, 4, 9, 12, 18, 20, 33, 36, 75, 128})
+    harness.check_all(made, tmp_path, "g++", ("-O1", *need_isa("avx2")))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
@@ -97,7 +131,7 @@ def test_byte_sums_builds(tmp_path, compiler, flags, isa):
     need(compiler)
     if compiler == "clang++":
         flags = tuple(flag for flag in flags if flag != "-fopenmp")
-    harness.check_all(byte_cases(2), tmp_path, compiler, (*flags, *need_isa(isa)))
+    harness.check_all([*byte_cases(2), *few_bits(4, "given")], tmp_path, compiler, (*flags, *need_isa(isa)))
 
 
 @pytest.mark.parametrize(

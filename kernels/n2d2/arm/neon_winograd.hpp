@@ -29,16 +29,17 @@ N2D2_INLINE int32x4_t multiplyHigh(int32x4_t sums, int16x8_t w, int16x8_t x) {
 #endif
 }
 
-struct WinogradMicrokernel {
+// 4 sums of a tile, its inputs, four vectors of weights: 29 of 32 registers, or 14 of 16.
+#if defined(__aarch64__)
+enum : int { WinogradTiles = 5 };
+#else
+enum : int { WinogradTiles = 2 };
+#endif
+
+struct WinogradMicrokernel : TransformedWeights {
     typedef int16x8_t Inputs;
     typedef int32x4_t Sums;
-    enum : int { Lanes = 8, SumLanes = 4, StepWords = 4 };
-    // 4 sums of a tile, its inputs, four vectors of weights: 29 of 32 registers, or 14 of 16.
-#if defined(__aarch64__)
-    enum : int { GroupTiles = 5 };
-#else
-    enum : int { GroupTiles = 2 };
-#endif
+    enum : int { Lanes = 8, SumLanes = 4, StepWords = 4, GroupTiles = WinogradTiles };
 
     // Count bytes as 16-bit integers from -128 to 127, unsigned ones - 128.
     template <int Count, class In>

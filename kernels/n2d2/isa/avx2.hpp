@@ -4,9 +4,12 @@
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/panels/panel_convolution.hpp"
 #include "n2d2/x86/avx2_byte_tile.hpp"
+#include "n2d2/x86/byte_winograd.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Convolution<Cfg, Native> : PanelConvolution<Cfg, ByteMicrokernel<avx2::BytesMicrokernel, Cfg::ByteSums> > {};
+struct Convolution<Cfg, Native>
+    : ByteConvolution<Cfg, ByteWinograd<avx2::Microkernel, 6, WinogradSumsOf<Cfg>::Words>,
+                      PanelConvolution<Cfg, ByteMicrokernel<avx2::BytesMicrokernel, Cfg::ByteSums> > > {};
 }  // namespace n2d2
 #endif
 

@@ -3,10 +3,13 @@
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/panels/panel_convolution.hpp"
+#include "n2d2/x86/byte_winograd.hpp"
 #include "n2d2/x86/sse41_byte_tile.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Convolution<Cfg, Native> : PanelConvolution<Cfg, ByteMicrokernel<sse41::BytesMicrokernel, Cfg::ByteSums> > {};
+struct Convolution<Cfg, Native>
+    : ByteConvolution<Cfg, ByteWinograd<sse41::Microkernel, 2, WinogradSumsOf<Cfg>::Words>,
+                      PanelConvolution<Cfg, ByteMicrokernel<sse41::BytesMicrokernel, Cfg::ByteSums> > > {};
 }  // namespace n2d2
 #endif
 

@@ -3,7 +3,7 @@
 // The output is one sequence of tiles of two by two pixels, line by line; the last column and the last line of tiles may
 // have one pixel. The inputs of a block of tiles are transformed into scratch (n2d2/scratch.hpp), [tile][16 positions][channels],
 // 16 bits each. Then, for each panel of 16 outputs and each group of some tiles, the products of all 16 positions are summed over the
-// channels, [position][tile][output] in 32 bits, and become outputs while they are in the cache.
+// channels, [position][tile][output] in 32 bits, and become outputs while they are in the cache. (Bytes, where transformed inputs fit them.)
 //
 // Line order: all inputs of a block are transformed before the first of its outputs is stored. Where the output
 // overlaps the input (Serial) a block has whole lines of tiles, and blocks come in order (with Reverse from the last): a pair of
@@ -15,8 +15,9 @@
 // input it makes one at a time: what a line stores covers nothing that it reads.
 // Scratch: a pixel of the padding, 64 bytes for each product of a group of tiles, BlockBytes.
 //
-// Microkernel: vectors of inputs (Inputs, Lanes of them) and of sums (Sums, SumLanes of them) with what is done with them;
-// GroupTiles; what winograd_products.hpp wants; Finish, the epilogue of some pixels.
+// Microkernel: vectors of inputs (Inputs, Lanes of them, of ElementBytes) and of sums (Sums, SumLanes of them) with what is done with them;
+// GroupTiles; Stored, the weights of the layer, and Panel<Cfg, Outputs>(weights, output), whose `first` are those of a panel, transformed;
+// what winograd_products.hpp wants; Finish, the epilogue of some pixels.
 #ifndef N2D2_PANELS_PANEL_WINOGRAD_HPP
 #define N2D2_PANELS_PANEL_WINOGRAD_HPP
 
@@ -41,6 +42,7 @@ struct PanelWinograd {
     typedef typename Input::Type In;
     typedef typename Output::Type Out;
     typedef typename Microkernel::Sums Sums;
+    typedef typename Microkernel::Stored Stored;
     static_assert(Cfg::KernelHeight == 3 && Cfg::KernelWidth == 3 && Cfg::StrideHeight == 1 && Cfg::StrideWidth == 1 &&
                       Cfg::DilationHeight == 1 && Cfg::DilationWidth == 1 && Cfg::Groups == 1,
                   "3 x 3 windows of one group, stride 1");
@@ -53,16 +55,17 @@ struct PanelWinograd {
         W = Input::Width,
         OH = Output::Height,
         OW = Output::Width,
-        Words = (C + 1) / 2,  // of two channels
+        Element = Microkernel::ElementBytes,  // of a transformed input
+        Each = 4 / Element,                   // channels of a word
+        Words = (C + Each - 1) / Each,
         Lanes = Microkernel::Lanes,
         Depth = (C + Lanes - 1) / Lanes * Lanes,
         Rest = C - (Depth - Lanes),  // channels of the last vector
-        TileBytes = 32 * Depth,
+        TileBytes = 16 * Element * Depth,
         Columns = (OW + 1) / 2,
         Tiles = Columns * ((OH + 1) / 2),
         Panels = (O + 15) / 16,
         LastOutputs = O - 16 * (Panels - 1),
-        PanelBytes = 16 * Words * 64,  // of weights
         Streamed = Cfg::Streamed,
         Ordered = Cfg::Serial && !Cfg::Streamed,
         PadBytes = (C + 63) / 64 * 64,
@@ -203,28 +206,27 @@ struct PanelWinograd {
     // The outputs of a panel of tiles [begin, end), whose transformed inputs are at x; groups of nearly equal size.
     template <int Outputs, int TileLines>
     static N2D2_INLINE void panel(const std::uint8_t* x, std::int32_t* products, int top, int begin, int end, int output,
-                                  unsigned char* out, const std::int8_t* weights, const std::int32_t* bias) {
+                                  unsigned char* out, const Stored* weights, const std::int32_t* bias) {
         const int count = end - begin, groups = (count + Group - 1) / Group;
+        const typename Microkernel::template Panel<Cfg, Outputs> transformed(weights, output);
         for (int group = 0; group < groups; ++group) {
             const int from = count * group / groups, size = count * (group + 1) / groups - from;
             WinogradGroup<Microkernel, Group, Group, Depth, Words, Outputs, 4 * TileLines + 8>::run(
-                size, x + static_cast<long>(from) * TileBytes, weights, products);
+                size, x + static_cast<long>(from) * TileBytes, transformed.first, products);
             finish<Outputs, TileLines>(products, top, begin + from, size, output, out, bias);
         }
     }
     template <int TileLines>
     static N2D2_INLINE void panel(const std::uint8_t* x, std::uint8_t* scratch, int top, int begin, int end, int index,
-                                  unsigned char* out, const std::int8_t* weights, const std::int32_t* bias) {
+                                  unsigned char* out, const Stored* weights, const std::int32_t* bias) {
         std::int32_t* const products = reinterpret_cast<std::int32_t*>(scratch);
-        const std::int8_t* const w = weights + static_cast<long>(index) * PanelBytes;
         if (index + 1 < Panels)
-            panel<16, TileLines>(x, products, top, begin, end, 16 * index, out, w, bias);
+            panel<16, TileLines>(x, products, top, begin, end, 16 * index, out, weights, bias);
         else
-            panel<LastOutputs, TileLines>(x, products, top, begin, end, 16 * index, out, w, bias);
+            panel<LastOutputs, TileLines>(x, products, top, begin, end, 16 * index, out, weights, bias);
     }
 
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
-                                const std::int32_t* bias) {
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Stored* weights, const std::int32_t* bias) {
         if (Carried)
             carried(in, out, weights, bias);
         else if (Ordered)
@@ -233,8 +235,8 @@ struct PanelWinograd {
             shared<2>(in, out, 0, weights, bias);
     }
     // Lines [rows.begin, rows.end) of a layer that runs by lines.
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
-                                const std::int32_t* bias, const Rows& rows) {
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Stored* weights, const std::int32_t* bias,
+                                const Rows& rows) {
         static_assert(Streamed, "a layer that runs by lines");
         int y = rows.begin;
         if (!Over)
@@ -246,7 +248,7 @@ struct PanelWinograd {
 
     // All tiles from line `top` on, shared among the threads.
     template <int TileLines>
-    static N2D2_INLINE void shared(const unsigned char* in, unsigned char* out, int top, const std::int8_t* weights,
+    static N2D2_INLINE void shared(const unsigned char* in, unsigned char* out, int top, const Stored* weights,
                                    const std::int32_t* bias) {
         Team<(TileWork * Most / N2D2_SIMD_SPEED >= N2D2_PARALLEL_WORK)>::run([=](const Member& member) N2D2_INLINE_LAMBDA {
             const int begin = static_cast<int>(member.begin(Most, member.self));
@@ -260,7 +262,7 @@ struct PanelWinograd {
     // Tiles [begin, end), block by block.
     template <int TileLines>
     static N2D2_NOINLINE void range(const unsigned char* in, unsigned char* out, int top, int begin, int end,
-                                    const std::int8_t* weights, const std::int32_t* bias, std::uint8_t* scratch) {
+                                    const Stored* weights, const std::int32_t* bias, std::uint8_t* scratch) {
         const In* const pad = padding(scratch);
         std::uint8_t *const products = scratch + PadBytes, *const inputs = products + ProductBytes;
         for (; begin < end; begin += BlockTiles) {
@@ -272,7 +274,7 @@ struct PanelWinograd {
     }
 
     // Pairs of lines in order; the threads share the tiles of one.
-    static N2D2_INLINE void carried(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
+    static N2D2_INLINE void carried(const unsigned char* in, unsigned char* out, const Stored* weights,
                                     const std::int32_t* bias) {
         Buffer::run(in, out, 0, [=](std::uint8_t* scratch) N2D2_INLINE_LAMBDA {
             const In* const pad = padding(scratch);
@@ -287,14 +289,13 @@ struct PanelWinograd {
         });
     }
     static N2D2_NOINLINE void pairsOfThread(const Member& member, const unsigned char* in, unsigned char* out,
-                                            const std::int8_t* weights, const std::int32_t* bias, const In* pad,
+                                            const Stored* weights, const std::int32_t* bias, const In* pad,
                                             std::uint8_t* copy) {
         alignas(64) std::uint8_t own[ProductBytes + BlockBytes];
         pairs(member, in, out, weights, bias, pad, copy, own);
     }
-    static N2D2_NOINLINE void pairs(const Member& member, const unsigned char* in, unsigned char* out,
-                                    const std::int8_t* weights, const std::int32_t* bias, const In* pad, std::uint8_t* copy,
-                                    std::uint8_t* products) {
+    static N2D2_NOINLINE void pairs(const Member& member, const unsigned char* in, unsigned char* out, const Stored* weights,
+                                    const std::int32_t* bias, const In* pad, std::uint8_t* copy, std::uint8_t* products) {
         constexpr int count = (OH + 1) / 2;
         constexpr std::size_t lineBytes = static_cast<std::size_t>((W - 1) * static_cast<int>(Input::Stride) + C);
         std::uint8_t* const inputs = products + ProductBytes;
@@ -316,7 +317,7 @@ struct PanelWinograd {
     }
 
     // Blocks in line order: the threads transform parts of one, then make panels of parts.
-    static N2D2_INLINE void serial(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
+    static N2D2_INLINE void serial(const unsigned char* in, unsigned char* out, const Stored* weights,
                                    const std::int32_t* bias) {
         constexpr int parts = largest(1, least(8, BlockTiles / (2 * Group)));
         constexpr int splits = Panels >= 8 ? 1 : least(int(parts), 8 / Panels);
@@ -333,14 +334,14 @@ struct PanelWinograd {
         });
     }
     static N2D2_NOINLINE void blocksOfThread(const Member& member, const unsigned char* in, unsigned char* out,
-                                             const std::int8_t* weights, const std::int32_t* bias, const In* pad,
+                                             const Stored* weights, const std::int32_t* bias, const In* pad,
                                              std::uint8_t* inputs, int splits) {
         alignas(64) std::uint8_t own[ProductBytes];
         blocks(member, in, out, weights, bias, pad, inputs, own, splits);
     }
-    static N2D2_NOINLINE void blocks(const Member& member, const unsigned char* in, unsigned char* out,
-                                     const std::int8_t* weights, const std::int32_t* bias, const In* pad, std::uint8_t* inputs,
-                                     std::uint8_t* products, int splits) {
+    static N2D2_NOINLINE void blocks(const Member& member, const unsigned char* in, unsigned char* out, const Stored* weights,
+                                     const std::int32_t* bias, const In* pad, std::uint8_t* inputs, std::uint8_t* products,
+                                     int splits) {
         constexpr int parts = largest(1, least(8, BlockTiles / (2 * Group)));
         const int pieces = member.alone() ? 1 : splits;
         for (int step = 0; step < Blocks; ++step) {

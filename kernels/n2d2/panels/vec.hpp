@@ -11,8 +11,10 @@
 //   plus, minus(a, b)           of 32-bit integers, modulo 2^32; plusQuarter(a, b): a + floor(b / 4)
 //   plus16, minus16(a, b)       of 16-bit integers; left16<Bits>, right16<Bits>(a): shifted, with the sign
 //   widened<In, Count>(from)    Count bytes as 16-bit integers, signed ones + 128; flipped<In>(x): bytes, signed ones + 128
+//   plus8, minus8(a, b)         of bytes; loadSome<Count>(from): the first Count bytes, the others 0 (AVX2, SSE4.1)
 //   lowBytes, highBytes(x)      of each 16 bits, as 16-bit integers
 //   lowPairs, highPairs(a, b)   16-bit integers of a and b in turns, of the lower and the upper half of each 128 bits
+//   byteProducts(a, b)          the sums of the two products of unsigned bytes a and signed ones b in each place of 16 bits, saturated (AVX2, SSE4.1)
 //   addPairs(sums, a, b)        sums + the two products of 16-bit integers in each place of 32 bits
 //   pin(x), pin(x, y)           they are in registers here: the compiler does not put together what is added before and behind
 //

@@ -12,6 +12,18 @@
 
 namespace n2d2 {
 
+// Of a Microkernel: 16 bits for a transformed input, and weights that the exporter transformed, a panel of 16 outputs after the other.
+struct TransformedWeights {
+    typedef std::int8_t Stored;
+    enum : int { ElementBytes = 2 };
+    template <class Cfg, int Outputs>
+    struct Panel {
+        const std::int8_t* const first;
+        N2D2_INLINE Panel(const Stored* weights, int output)
+            : first(weights + output / 16 * (16L * ((static_cast<int>(Cfg::Input::Channels) + 1) / 2) * 64)) {}
+    };
+};
+
 // Count tiles with a panel of Outputs outputs, summed over Words words; Group: tiles of a whole group. A tile has Depth channels of 16
 // bits in each of 16 positions, of which the first Positions are multiplied.
 template <class Microkernel, int Count, int Group, int Depth, int Words, int Outputs, int Positions>

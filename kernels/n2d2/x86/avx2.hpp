@@ -78,6 +78,16 @@ struct Vec {
     static N2D2_INLINE Ints some(const void* first, const void* second) {
         return eight<Count>(first, second);
     }
+    template <int Count>
+    static N2D2_INLINE Ints loadSome(const void* from) {
+        if (Count >= Size)
+            return load(from);
+        if (Count <= 16)
+            return _mm256_zextsi128_si256(loadBytes<(Count < 16 ? Count : 16)>(from));
+        return _mm256_inserti128_si256(_mm256_castsi128_si256(loadBytes<16>(from)),
+                                       loadBytes<(Count > 16 ? Count - 16 : 1)>(static_cast<const unsigned char*>(from) + 16),
+                                       1);
+    }
     static N2D2_INLINE Ints word(const std::uint8_t* from) {
         std::int32_t value;
         std::memcpy(&value, from, 4);

@@ -11,7 +11,8 @@ namespace avx2 {
 template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
 struct ByteProducts : Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {
     typedef Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> Base;
-    enum : int { Vectors = Base::Vectors };
+    typedef avx2::Vec Vec;
+    enum : int { TilePixels = Pixels, Vectors = Base::Vectors };
     enum : bool { Part = Base::Rest < 8 };  // the last vector is put together
 
     // Count words from q on. Weights are operands in memory: there is no register for them.

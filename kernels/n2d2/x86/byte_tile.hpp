@@ -1,8 +1,9 @@
 // The matrix product of the panels where pmaddubsw is exact: products of bytes.
 //
 // pmaddubsw saturates the sum of two products to 16 bits. Where the weights are such that no sum of two products can leave
-// them (Sums = 1), or no sum of the products of two words in one place of 16 bits (Sums = 2), it is exact; the exporter proves
-// it. pmaddwd with ones adds the pairs. For 64 products Sums = 2 takes five instructions, pmaddwd alone eight.
+// them (Sums = 1), or no sum of the products of Sums words in one place of 16 bits, for words in runs of Sums, it is exact; the exporter
+// proves it. pmaddwd with ones adds the pairs. For 64 products Sums = 2 takes five instructions, pmaddwd alone eight. Where eight words
+// and more fit, as those of weights of 4 bits do, the registers hold sums of 16 bits, which are widened at the end of a run: four.
 // Windows are bytes in order, unsigned inputs of 1x1 convolutions are read in place.
 #ifndef N2D2_X86_BYTE_TILE_HPP
 #define N2D2_X86_BYTE_TILE_HPP
@@ -11,8 +12,8 @@
 
 namespace n2d2 {
 
-// Products: a tile, and add<Count, Pitch>(x, w, q, sums), which adds the products of Count words from q on.
-template <int Sums, class Products, int Words>
+// Products: a tile, and add<Count, Pitch>(x, w, q, sums), which adds the products of Count <= 2 words from q on.
+template <int Sums, class Products, int Words, bool Long = (Sums > 2)>
 struct ByteTile : Products {
     template <long Pitch, class All>
     static N2D2_INLINE void sum(const std::uint8_t* x, const std::int8_t* w, All& sums) {
@@ -27,6 +28,70 @@ struct ByteTile : Products {
         }
         if (whole != Words)
             Products::template add<1, Pitch>(x, w, whole, sums);
+    }
+
+    template <long Pitch, class At>
+    static N2D2_INLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
+                                const At at) {
+        Products::template multiply<ByteTile, Pitch>(x, w, bias, output, at);
+    }
+};
+
+// Sums of 16 bits in the registers; those of 32 bits wait on the stack meanwhile.
+template <int Sums, class Products, int Words>
+struct ByteTile<Sums, Products, Words, true> : Products {
+    typedef typename Products::Vec Vec;
+    typedef typename Vec::Ints Ints;
+    enum : int { Pixels = Products::TilePixels, Vectors = Products::Vectors };
+
+    // The products of word q; the first ones of a run are its sums.
+    template <bool First, long Pitch>
+    static N2D2_INLINE void word(const std::uint8_t* x, const std::int8_t* w, int q, Ints (&places)[Pixels][Vectors]) {
+        Ints weights[Vectors];
+        N2D2_UNROLL
+        for (int v = 0; v < Vectors; ++v)
+            weights[v] = Products::weights(w, v, q);
+        N2D2_UNROLL
+        for (int p = 0; p < Pixels; ++p) {
+            const Ints inputs = Products::word(x + p * Pitch + 4 * q);
+            N2D2_UNROLL
+            for (int v = 0; v < Vectors; ++v) {
+                const Ints products = Vec::byteProducts(inputs, weights[v]);
+                places[p][v] = First ? products : Vec::plus16(places[p][v], products);
+                Vec::pin(places[p][v]);
+            }
+        }
+    }
+
+    // Count words from q on.
+    template <int Count, long Pitch, class All>
+    static N2D2_INLINE void run(const std::uint8_t* x, const std::int8_t* w, int q, All& sums) {
+        Ints places[Pixels][Vectors];
+        word<true, Pitch>(x, w, q, places);
+        if (Count <= 8) {  // the end of a short loop costs as much as a word
+            N2D2_UNROLL
+            for (int i = 1; i < Count; ++i)
+                word<false, Pitch>(x, w, q + i, places);
+        } else {
+            for (int i = 1; i < Count; ++i)
+                word<false, Pitch>(x, w, q + i, places);
+        }
+        const Ints ones = Vec::spread16(1);
+        N2D2_UNROLL
+        for (int p = 0; p < Pixels; ++p) {
+            N2D2_UNROLL
+            for (int v = 0; v < Vectors; ++v)
+                sums[p][v] = Vec::addPairs(sums[p][v], places[p][v], ones);
+        }
+    }
+
+    template <long Pitch, class All>
+    static N2D2_INLINE void sum(const std::uint8_t* x, const std::int8_t* w, All& sums) {
+        constexpr int whole = Words / Sums * Sums, rest = Words - whole;
+        for (int q = 0; q < whole; q += Sums)
+            run<(Sums < Words ? Sums : Words), Pitch>(x, w, q, sums);
+        if (rest > 0)
+            run<(rest > 0 ? rest : 1), Pitch>(x, w, whole, sums);
     }
 
     template <long Pitch, class At>

@@ -10,7 +10,7 @@ namespace n2d2 {
 // Microkernel: that of the direct form, with Vec, and whose Tile has store(), the epilogue of some pixels. Tiles: those whose sums the
 // registers hold beside the weights of a word, the word and a product.
 template <class Microkernel, int Tiles>
-struct PairWinograd {
+struct PairWinograd : TransformedWeights {
     typedef typename Microkernel::Vec Vec;
     typedef typename Vec::Ints Inputs;
     typedef typename Vec::Ints Sums;

@@ -16,6 +16,8 @@
     static N2D2_INLINE Ints minus(Ints a, Ints b) { return MM##_sub_epi32(a, b); }                                          \
     static N2D2_INLINE Ints plusQuarter(Ints a, Ints b) { return MM##_add_epi32(MM##_srai_epi32(b, 2), a); }                \
     static N2D2_INLINE Ints plus16(Ints a, Ints b) { return MM##_add_epi16(a, b); }                                         \
+    static N2D2_INLINE Ints plus8(Ints a, Ints b) { return MM##_add_epi8(a, b); }                                           \
+    static N2D2_INLINE Ints minus8(Ints a, Ints b) { return MM##_sub_epi8(a, b); }                                          \
     static N2D2_INLINE Ints minus16(Ints a, Ints b) { return MM##_sub_epi16(a, b); }                                        \
     template <int Count>                                                                                                    \
     static N2D2_INLINE Ints left16(Ints x) {                                                                                \
@@ -30,6 +32,7 @@
     static N2D2_INLINE Ints lowPairs(Ints a, Ints b) { return MM##_unpacklo_epi16(a, b); }                                  \
     static N2D2_INLINE Ints highPairs(Ints a, Ints b) { return MM##_unpackhi_epi16(a, b); }                                 \
     static N2D2_INLINE Ints addPairs(Ints sums, Ints a, Ints b) { return MM##_add_epi32(sums, MM##_madd_epi16(a, b)); }     \
+    static N2D2_INLINE Ints byteProducts(Ints a, Ints b) { return MM##_maddubs_epi16(a, b); }                               \
     static N2D2_INLINE Floats toFloats(Ints x) { return MM##_cvtepi32_ps(x); }                                              \
     static N2D2_INLINE Ints toInts(Floats x) { return MM##_cvtps_epi32(x); }                                                \
     static N2D2_INLINE Floats asFloats(Ints x) { return MM##_cast##SI##_ps(x); }                                            \

@@ -54,6 +54,10 @@ struct Vec {
     static N2D2_INLINE Ints some(const void* first, const void*) {
         return four<Count>(first);
     }
+    template <int Count>
+    static N2D2_INLINE Ints loadSome(const void* from) {
+        return loadBytes<(Count < 16 ? Count : 16)>(from);
+    }
     static N2D2_INLINE Ints word(const std::uint8_t* from) {
         std::int32_t value;
         std::memcpy(&value, from, 4);

@@ -11,7 +11,8 @@ namespace sse41 {
 template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
 struct ByteProducts : Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {
     typedef Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> Base;
-    enum : int { Vectors = Base::Vectors };
+    typedef sse41::Vec Vec;
+    enum : int { TilePixels = Pixels, Vectors = Base::Vectors };
 
     // Count words from q on.
     template <int Count, long Pitch>

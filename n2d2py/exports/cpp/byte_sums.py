@@ -4,21 +4,40 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.arithmetic import PLACE_LIMIT, NumType, largest_place
+from n2d2py.arithmetic import NumType, largest_place
+
+LONG = 8
+"""From so many words on a sum of 16 bits is kept from word to word, and widened when they are summed."""
+_RUNS = (256, 128, 96, 64, 48, 32, 24, 16, 12, LONG)
+_LARGEST = 2**15 - 1
 
 
-def byte_sums(weights: np.ndarray, inputs: NumType) -> int:
-    """How many words' products of a place 16 bits hold: 2, 1, or 0 where not even those of one word.
+def _longest(weights: np.ndarray, most: int, runs: tuple[int, ...]) -> int:
+    """The first of `runs` of words whose products with inputs of 0 to `most` fit 16 bits in each place of `weights` (rows, K), or 0."""
+    return next((words for words in runs if most * int(largest_place(weights, words).max()) <= _LARGEST), 0)
 
-    `weights` are integers (O, K) in the kernel's order.
+
+def long_run(weights: np.ndarray, most: int) -> int:
+    """How many words' products with inputs of 0 to `most` 16 bits hold in each place of `weights` (rows, K), for words in runs of so
+    many: all of a row, or one of some numbers from LONG on; 0 where they do not.
+    """
+    every = -(-weights.shape[1] // 4)
+    return _longest(weights, most, (every, *(words for words in _RUNS if words < every)))
+
+
+def byte_sums(weights: np.ndarray, inputs: NumType, *, bounded: bool = False) -> int:
+    """As `long_run`, also 2, 1, or 0 where not even the products of one word fit.
+
+    `weights` are integers (O, K) in the kernel's order. Inputs may be any byte; with `bounded` what their type holds.
     """
     if inputs.is_float or inputs.bits != 8:
         return 0
-    return next((words for words in (2, 1) if largest_place(weights, words).max() <= PLACE_LIMIT), 0)
+    most = inputs.qmax + (128 if inputs.signed else 0) if bounded else 255
+    long = long_run(weights, most) if weights.shape[1] > 8 else 0
+    return long or _longest(weights, most, (2, 1))
 
 
 def explained(sums: int) -> str:
     """The clause of the report."""
-    return ("sums of two products may exceed 16 bits", "sums of two products fit 16 bits", "sums of four products fit 16 bits")[
-        sums
-    ]
+    count = {1: "two", 2: "four"}.get(sums, str(2 * sums))
+    return f"sums of {count} products fit 16 bits" if sums else "sums of two products may exceed 16 bits"

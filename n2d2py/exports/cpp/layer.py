@@ -161,6 +161,11 @@ class Layer:
         return self.graph.is_integer(self.node)
 
     @property
+    def computed(self) -> bool:
+        """Whether another layer makes the first input, whose integers are then within the limits of its type."""
+        return self.node.inputs[0] not in self.graph.inputs
+
+    @property
     def input_shape(self) -> Shape:
         """Shape of the first input."""
         return self.graph.shape(self.node.inputs[0])

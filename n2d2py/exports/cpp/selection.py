@@ -18,6 +18,7 @@ from n2d2py.exports.cpp.pixels import columns, pixels
 from n2d2py.exports.cpp.variants import HALF, OUTPUTS, TABLE, VECTORS, KernelFacts, Selection, choose
 from n2d2py.exports.cpp.vector_streams import dots, taps, vector_facts
 from n2d2py.exports.cpp.winograd import Winograd, WinogradFacts, impossible, unprofitable
+from n2d2py.exports.cpp.winograd import byte_sums as winograd_byte_sums
 
 _LARGEST_RUN = 4608
 """Weights of an output that are unpacked at a time, at most: those of 512 channels by 3 x 3. SIMD kernels unpack up to 64 outputs (128
@@ -36,6 +37,11 @@ def _storage(layer: Layer, weights: np.ndarray, groups: int) -> Storage | None:
     return storage_of(weights)
 
 
+def packs(layer: Layer, weights: np.ndarray, groups: int) -> bool:
+    """Whether the weights of a dense layer, (O, positions..., inputs of an output), are packed."""
+    return _storage(layer, weights, groups) is not None
+
+
 def select_kernel(layer: Layer, kernel: str, weights: np.ndarray, groups: int = 1, *, packable: bool = False) -> Selection:
     """The implementation of `kernel` beside the portable one, and its panels.
 
@@ -51,7 +57,7 @@ def select_kernel(layer: Layer, kernel: str, weights: np.ndarray, groups: int = 
     reason = f"{facts.input.name} inputs, " + ("int8 weights, int32 sums" if layer.integer else "sums in one order")
     sums = 0
     if layer.integer and dense and facts.input.bits == 8:
-        sums = byte_sums(weights.reshape(len(weights), -1), facts.input)
+        sums = byte_sums(weights.reshape(len(weights), -1), facts.input, bounded=layer.computed)
         reason += f"; {explained(sums)}"
     isa = NATIVE if layer.integer else REAL_NATIVE
     panels = found.pack(weights, layer.values("bias"), facts)
@@ -91,13 +97,12 @@ def winograd_geometry(layer: Layer) -> WinogradFacts:
 def winograd_pays(layer: Layer, weights: np.ndarray) -> bool:
     """Whether the Winograd form is exact and faster where its scratch finds room; `weights` are (O, KH, KW, C)."""
     geometry = replace(winograd_geometry(layer), scratch=_UNLIMITED)
-    return (
-        layer.integer
-        and weights.shape[1:3] == (3, 3)
-        and _storage(layer, weights, layer.op.groups) is None
-        and not impossible(weights, geometry)
-        and not unprofitable(weights, geometry)
-    )
+    if not (layer.integer and weights.shape[1:3] == (3, 3)):
+        return False
+    storage = _storage(layer, weights, layer.op.groups)
+    if storage is not None:
+        return layer.computed and winograd_byte_sums(weights, geometry, layer.inputs[0], storage) > 0
+    return not impossible(weights, geometry) and not unprofitable(weights, geometry)
 
 
 def vectors(layer: Layer) -> Selection:
@@ -122,6 +127,10 @@ def winograd(layer: Layer, selection: Selection, weights: np.ndarray, geometry: 
         return selection
     problem, form = impossible(weights, geometry), None
     if selection.storage is not None:
+        sums = winograd_byte_sums(weights, geometry, layer.inputs[0], selection.storage) if layer.computed else 0
+        if sums:
+            reason = f"{selection.reason}; Winograd in bytes with AVX2 and SSE4.1"
+            return replace(selection, winograd_sums=sums, reason=reason)
         problem = "its weights are packed"
     if not problem:
         problem = unprofitable(weights, geometry)
@@ -204,6 +213,7 @@ def pack(layer: Layer, selection: Selection, weights: np.ndarray, suffix: str = 
             "FullWeights": full,
             "ByteSums": selection.byte_sums,
             **({} if storage is None else storage.facts),
+            **({"WinogradSums": selection.winograd_sums} if selection.winograd_sums else {}),
             **{name: value for one in streams for name, value in one.facts.items()},
             **({**lane_facts(layer), **vector_facts(layer)} if streams else {}),
         },

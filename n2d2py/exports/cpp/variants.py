@@ -120,6 +120,7 @@ class Selection:
         panels: its constants; None where they have one order in all instruction sets.
         byte_sums: how many products of bytes may be summed in 16 bits (`byte_sums`).
         winograd: the Winograd form beside it.
+        winograd_sums: words that the Winograd form of packed weights sums in 16 bits; 0 without it.
         streams: the constants for kernels of microcontrollers, or why there are none; a set takes the last one that it has.
         storage: how its weights are packed; None for a byte or more each.
     """
@@ -132,6 +133,7 @@ class Selection:
     panels: Panels | None = None
     byte_sums: int = 0
     winograd: Winograd | None = None
+    winograd_sums: int = 0
     streams: tuple[Stream, ...] = ()
     storage: Storage | None = None
 

@@ -6,7 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from n2d2py.arithmetic import NumType
+from n2d2py.exports.cpp.byte_sums import long_run
 from n2d2py.exports.cpp.isa import condition
+from n2d2py.exports.cpp.packing import Storage
 from n2d2py.exports.cpp.parts import Array, Call
 from n2d2py.memory.scratch import ScratchNeed
 
@@ -16,6 +19,11 @@ _LANES = 16
 _GROUP = 6
 _PRODUCTS = 1024
 """Tiles of a group, at most, and bytes of the products of one with a panel."""
+_BYTES = 32
+_PER_PANEL = 16
+_MOST = 15
+_CHANNELS = 508
+"""Inputs of the kernel in bytes, and channels, at most: sums of 16 bits hold the weights."""
 _BUFFER = 262144
 """Bytes of transformed inputs that a block may take of the stack, where the plan of the memory has no place for it."""
 
@@ -135,6 +143,40 @@ def unprofitable(weights: np.ndarray, geometry: WinogradFacts) -> str:
     if pixels < 100 and outputs * channels > 65536:
         return f"{pixels} pixels are too few for {32 * outputs * channels / 2**20:.1f} MB of transformed weights"
     return ""
+
+
+def byte_sums(weights: np.ndarray, geometry: WinogradFacts, inputs: NumType, storage: Storage) -> int:
+    """For packed weights (O, 3, 3, C) of 4 bits and inputs from 0 to 15: over how many words of four channels the kernel in bytes
+    (`kernels/n2d2/x86/byte_winograd.hpp`) sums in 16 bits; 0 where it cannot take them, or the direct kernel is faster.
+    """
+    small = storage.bits == 4 and not inputs.signed and inputs.qmax <= _MOST
+    whole = weights.shape[-1] % 4 == 0 and weights.shape[-1] <= _CHANNELS and len(weights) % 8 == 0
+    if not (small and whole) or geometry.streamed or impossible(weights, geometry) or unprofitable(weights, geometry):
+        return 0
+    if 0 < geometry.scratch < _byte_scratch(weights.shape[-1], geometry):
+        return 0
+    positions = np.einsum("iu,ouvc,jv->ijoc", _MATRIX, weights.astype(np.int64), _MATRIX, optimize=True).reshape(
+        16, len(weights), -1
+    )
+    if np.abs(positions).max(initial=0) > 127:
+        return 0
+    # Transformed inputs, moved by twice _MOST: up to six times in the position of sums alone, four times in the others.
+    reach = [(6 if place == 5 else 4) * _MOST for place in range(16)]
+    return min(long_run(rows, most) for rows, most in zip(positions, reach, strict=True))
+
+
+def _byte_scratch(channels: int, geometry: WinogradFacts) -> int:
+    """Bytes with which the kernel in bytes transforms weights for _PER_PANEL tiles at a time, or for all: for fewer it is not worth it."""
+    columns = (geometry.size[1] + 1) // 2
+    tiles, unit = columns * ((geometry.size[0] + 1) // 2), columns if geometry.serial else _GROUP
+    wanted = -(-min(_PER_PANEL, tiles) // unit) * unit
+    return -(-channels // 64) * 64 + _GROUP * _PRODUCTS + wanted * 16 * (-(-channels // _BYTES) * _BYTES)
+
+
+def byte_scratch(channels: int, geometry: WinogradFacts, direct: ScratchNeed) -> ScratchNeed:
+    """What the kernel in bytes is glad of, beside the direct one; the arena does not grow for it."""
+    wanted = _byte_scratch(channels, geometry)
+    return replace(direct, enough=max(direct.enough, wanted), most=max(direct.most, 4 * wanted))
 
 
 def _depth(weights: np.ndarray) -> int:

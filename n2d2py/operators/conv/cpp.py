@@ -11,12 +11,13 @@ from n2d2py.exports.cpp.selection import (
     for_cores,
     has_panels,
     pack,
+    packs,
     select_kernel,
     winograd,
     winograd_geometry,
     winograd_pays,
 )
-from n2d2py.exports.cpp.winograd import winograd_scratch
+from n2d2py.exports.cpp.winograd import byte_scratch, winograd_scratch
 from n2d2py.memory.scratch import ScratchNeed
 
 
@@ -32,6 +33,8 @@ def needed(layer: Layer, may_winograd: bool) -> ScratchNeed | None:
     direct = windows_scratch(layer, values.shape[1:3], op.groups)
     if not (may_winograd and winograd_pays(layer, values)):
         return direct
+    if packs(layer, values, op.groups):
+        return byte_scratch(values.shape[-1], winograd_geometry(layer), direct)
     form = winograd_scratch(values.shape[-1], winograd_geometry(layer))
     return ScratchNeed(
         direct.least, max(direct.least, form.least), max(direct.enough, form.enough), max(direct.most, form.most)

@@ -1,0 +1,160 @@
+"""Times weights of 4 bits against bytes, for an instruction set without a dot product of bytes, as Markdown tables.
+
+    python benchmarks/low_bits_speed.py [-march haswell] [-rounds N] [-kinds 1x1,3x3,depthwise,fc] [-widths 8,...] [-forms int8,w4a8,w4a4] [MODEL.onnx ...]
+
+Three forms of the same layers: `int8`, bytes with -wt-reduce-range; `w4a8`, weights of 4 bits packed in the flash, activations of 8
+bits; `w4a4`, both of 4 bits, activations a byte each in the memory (QWeight, QAct). Without models: single layers, one after the
+other in a network with random weights, timed by `run_export -profile`; a layer has as many outputs as inputs, 16 x 16 pixels. With
+models of N2D2_MODELS: whole networks, int8 and w4a8 (-wt-bits 4; layers that -wt-bits leaves at 8 bits have a reduced range too).
+
+All forms are built for -march, run in turns on one thread, and each turn takes the median of its inferences. A ratio is the median over the
+rounds of int8 / form: above 1 the form is faster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+from latency import instructions  # noqa: E402
+
+from n2d2py.commands.measure import MOMENT, bench, machine  # noqa: E402
+
+NETWORKS = ("resnet8", "vww_96", "kws_dscnn", "mobilenet_v1")
+"""Networks of tests/networks."""
+KINDS = {"1x1": 1, "3x3": 3, "depthwise": 3, "fc": 0}
+"""Sides of the windows; 0: fully connected."""
+_HEAD = """[database]
+Type=Random_Database
+NbStimuli=16
+
+[sp]
+Size={size} {size} {inputs}
+BatchSize=8
+"""
+_SECTIONS = {
+    "int8": "ActivationFunction=Rectifier\n",
+    "w4a8": "ActivationFunction=Rectifier\nQuantWeightBits=4\n",
+    "w4a4": "ActivationFunction=Linear\nQWeight=SAT\nQWeight.Range=15\nQWeight.ApplyScaling=1\nQAct=SAT\nQAct.Range=15\nQAct.Alpha=1.5\n",
+}
+
+
+def layer(name: str, kind: str, source: str, outputs: int, form: str) -> str:
+    """A section."""
+    side = KINDS[kind]
+    shape = f"Type=Conv\nKernelDims={side} {side}\nPadding={side // 2}\n" if side else "Type=Fc\n"
+    groups = f"Mapping.NbGroups={outputs}\n" if kind == "depthwise" else ""
+    return f"\n[{name}]\nInput={source}\nNbOutputs={outputs}\nWeightsFiller=HeFiller\n{shape}{groups}{_SECTIONS[form]}"
+
+
+def layers(kinds: list[str], widths: list[int], form: str) -> tuple[str, list[str]]:
+    """An INI with a layer of each kind for each width, and the names of those that are measured."""
+    dense = kinds == ["fc"]
+    text, source, names = _HEAD.format(size=1 if dense else 16, inputs=widths[0]), "sp", []
+    for width in widths:
+        text += layer(f"to_{width}", "fc" if dense else "1x1", source, width, form)
+        source = f"to_{width}"
+        for kind in kinds:
+            name = f"{kind}_{width}"
+            text += layer(name, kind, source, width, form)
+            source = name
+            names.append(name)
+    return f"{text}\n[{source}.Target]\n", names
+
+
+def export(network: Path, form: str, march: str, folder: Path) -> Path:
+    """The built export of a network; `folder` is made."""
+    words = [sys.executable, "-m", "n2d2py", str(network), "-seed", "1", "-export", "CPP", "-nbbits", "8", "-calib", "16"]
+    words += ["-db-export", "1", "-quiet", "-o", str(folder), "-wt-rounding", "nearest", "-wt-reduce-range"]
+    words += ["-wt-bits", "4"] if form == "w4a8" and network.parent != folder.parent else []
+    subprocess.run(words if network.parent != folder.parent else [*words, "-w", "/dev/null"], cwd=ROOT, check=True)
+    built = folder / "export_CPP_int8"
+    make = ["make", "-s", f"ARCH=-march={march}", "OPENMP=0"]
+    subprocess.run(make, cwd=built, check=True, stdout=subprocess.DEVNULL)
+    return built
+
+
+def profile(folder: Path, names: list[str], count: int) -> dict[str, float]:
+    """Microseconds of some layers, each the median of `count` inferences."""
+    text = subprocess.run(
+        ["bin/run_export", "-profile", str(count)], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout
+    found = {line.split()[0]: float(line.split()[2]) for line in text.splitlines() if re.match(r"\S+_\d+ ", line)}
+    return {name: found[name] for name in names}
+
+
+def measure_layers(kinds: list[str], arguments: argparse.Namespace) -> None:
+    """Prints the lines of single layers."""
+    with tempfile.TemporaryDirectory() as name:
+        folders, names = {}, []
+        for form in arguments.forms:
+            network = Path(name) / f"{form}.ini"
+            text, names = layers(kinds, arguments.widths, form)
+            network.write_text(text)
+            folders[form] = export(network, form, arguments.march, Path(name) / form)
+        turns: dict[str, list[dict[str, float]]] = {form: [] for form in folders}
+        for _ in range(arguments.rounds):
+            for form, folder in folders.items():
+                turns[form].append(profile(folder, names, 30))
+        for one in names:
+            times = {form: [turn[one] for turn in turns[form]] for form in folders}
+            print_row(one.replace("_", ", "), times, "us")
+
+
+def print_row(name: str, times: dict[str, list[float]], unit: str, more: str = "") -> None:
+    first = times["int8"]
+    ratios = [
+        f"{statistics.median(a / b for a, b in zip(first, other, strict=True)):.2f}"
+        for form, other in times.items()
+        if form != "int8"
+    ]
+    print(f"| {name} | {statistics.median(first):.2f} {unit} | {' | '.join(ratios)} |{more}", flush=True)
+
+
+def measure_network(network: Path, arguments: argparse.Namespace) -> None:
+    """Prints the line of a whole network: times and instructions."""
+    with tempfile.TemporaryDirectory() as name:
+        folders = {form: export(network, form, arguments.march, Path(name) / form) for form in ("int8", "w4a8")}
+        count = max(5, int(MOMENT / bench(folders["int8"], 1, 5)))
+        times: dict[str, list[float]] = {form: [] for form in folders}
+        for _ in range(arguments.rounds):
+            for form, folder in folders.items():
+                times[form].append(1e6 * bench(folder, 1, count))
+        counts = [instructions(folder) for folder in folders.values()]
+        print_row(network.stem, times, "us", "" if None in counts else f" {counts[0] / counts[1]:.2f} |")
+
+
+def main() -> None:
+    """Prints the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("networks", nargs="*", help="networks of tests/networks, or `all`")
+    parser.add_argument("-march", default="haswell")
+    parser.add_argument("-rounds", type=int, default=9)
+    parser.add_argument("-kinds", default=",".join(KINDS), type=lambda text: text.split(","))
+    parser.add_argument("-widths", default="8,16,32,64,128,256", type=lambda text: [int(one) for one in text.split(",")])
+    parser.add_argument("-forms", default="int8,w4a8,w4a4", type=lambda text: text.split(","))
+    chosen = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"
+    print(f"Machine: {machine()}; -march={chosen.march}.\n")
+    if chosen.networks:
+        print("| network | int8 | int8 / w4a8 | instructions, int8 / w4a8 |\n|---|---:|---:|---:|")
+        for name in NETWORKS if chosen.networks == ["all"] else chosen.networks:
+            measure_network(ROOT / "tests" / "networks" / f"{name}.ini", chosen)
+        return
+    print(f"| layer | int8 | {' | '.join(f'int8 / {form}' for form in chosen.forms[1:])} |\n|---|{'---:|' * len(chosen.forms)}")
+    for kinds in ([kind for kind in chosen.kinds if kind != "fc"], ["fc"] if "fc" in chosen.kinds else []):
+        if kinds:
+            measure_layers(kinds, chosen)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""Winograd convolutions of packed weights of 4 bits and inputs of 4 bits, in bytes with AVX2 and SSE4.1: bit for bit, where they are used, the proof."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import cycle
+
+import numpy as np
+import pytest
+from support import kernel_cases as cases
+from support import kernel_harness as harness
+from support.kernel_cases import S8, S16, U8
+from support.kernel_overlaps import over
+from support.kernel_simd import SANITIZERS, need_isa
+from support.kernel_sweep import need
+
+from n2d2py.arithmetic import NumType
+from n2d2py.exports.cpp.identifiers import Identifiers
+from n2d2py.exports.cpp.layer import Layer, layer_code
+from n2d2py.exports.cpp.packing import storage_of
+from n2d2py.exports.cpp.selection import winograd_geometry
+from n2d2py.exports.cpp.winograd import WinogradFacts, byte_scratch, byte_sums
+from n2d2py.graph import QuantGraph
+from n2d2py.graph.forms import Weighted
+from n2d2py.memory.plan import MemoryPlan
+from n2d2py.memory.scratch import ScratchNeed
+
+U4 = NumType(8, False, most=15)
+PLAIN = WinogradFacts((1, 1), (1, 1), 1, 8, (16, 16), False, False)
+WEIGHTS = {
+    "random": lambda rng, shape: rng.integers(-8, 8, shape),
+    "least": lambda rng, shape: np.full(shape, -8),
+    "alternating": lambda rng, shape: np.where(np.indices(shape)[2:].sum(axis=0) % 2, 7, -8),
+    "odd": lambda rng, shape: 2 * rng.integers(-8, 8, shape) + 1,
+    "outputs of one sign": lambda rng, shape: (
+        np.where(np.arange(shape[0])[:, None, None, None] % 2, 7, -8) + np.zeros(shape, int)
+    ),
+}
+"""Weights (O, C, 3, 3) of 4 bits."""
+
+
+def needed(graph: QuantGraph, plan: MemoryPlan) -> dict[str, ScratchNeed]:
+    """The scratch of the form in bytes."""
+    layer = Layer.of(graph.nodes[0], graph, plan, Identifiers(graph))
+    need = byte_scratch(layer.values("weights").shape[1], winograd_geometry(layer), ScratchNeed(1, 1, 1, 1))
+    return {layer.name: replace(need, least=need.enough, form=need.enough)}
+
+
+@pytest.fixture(autouse=True)
+def in_bytes(monkeypatch):
+    """The inputs of all cases count as those that another layer makes, within the limits of their type; scratch suffices."""
+    monkeypatch.setattr(Layer, "computed", True)
+    monkeypatch.setattr(harness, "scratch_needs", needed)
+
+
+def case_of(sweep: cases.Sweep, channels: int, outputs: int, size, pads, output: NumType, layout: str, kind: str, zero: int):
+    case = sweep.conv((1, channels, *size), outputs, (3, 3), (1, 1), pads, (1, 1), 1, (U8, output), layout, zero)
+    weighted = case.node.form
+    assert isinstance(weighted, Weighted)
+    weights = WEIGHTS[kind](sweep.rng, weighted.weights.shape).astype(np.int8)
+    case.node.form = replace(weighted, weights=weights)
+    tensor = case.graph.tensors["x"]
+    case.graph.tensors["x"] = replace(tensor, type=replace(tensor.type, most=15))
+    x = case.inputs["x"]
+    case.inputs["x"] = np.where(x == 255, 15, x % 16).astype(np.uint8)
+    return case
+
+
+def packed_cases(seed: int) -> list[harness.Case]:
+    """Channels around vectors of 32, outputs of half a panel and more, odd sizes, pads, every layout, one run and several."""
+    sweep, made = cases.Sweep(seed), []
+    outputs, kinds = cycle((8, 16, 24, 40)), cycle(WEIGHTS)
+    sizes, pads = (
+        cycle(((6, 8), (7, 7), (5, 13), (12, 3), (8, 5))),
+        cycle(((1, 1, 1, 1), (1, 0, 0, 1), (2, 2, 2, 2), (0, 1, 1, 0))),
+    )
+    types, layouts = cycle((U8, S8, S16, NumType(32))), cycle(("apart", "strided", "wrapped", "over", "strided wrapped"))
+    for channels in (4, 8, 12, 16, 28, 32, 36, 48, 64, 80, 96, 128, 260):
+        made.append(
+            case_of(sweep, channels, next(outputs), next(sizes), next(pads), next(types), next(layouts), next(kinds), 5)
+        )
+    made.append(case_of(sweep, 16, 24, (22, 30), (1, 1, 1, 1), U8, "apart", "random", 0))
+    apart = [case_of(sweep, channels, 16, (11, 14), (1, 1, 1, 1), U8, "apart", "random", 0) for channels in (16, 40)]
+    return made + [over(case, backwards) for case in apart for backwards in (False, True)]
+
+
+def words(case: harness.Case) -> int:
+    """WinogradSums of the layer, 0 without it."""
+    found = re.search(r"WinogradSums = (\d+)", layer_code(case.node, case.graph, case.plan, Identifiers(case.graph)).config)
+    return int(found[1]) if found else 0
+
+
+def test_the_cases_use_it():
+    found = [words(case) for case in packed_cases(1)]
+    assert sum(one > 0 for one in found) > 0.6 * len(found) and len(set(found)) > 5, found
+
+
+@pytest.mark.parametrize("isa, every", [("avx2", 2), ("sse4", 5)])
+def test_packed_winograd(tmp_path, isa, every):
+    need("g++")
+    harness.check_all(packed_cases(1)[::every], tmp_path, "g++", ("-O1", *need_isa(isa)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("isa", ["avx2", "sse4"])
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize(
+    "flags",
+    [("-O0",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
+    ids=["O0", "O3-all-loops-parallel", "sanitizers"],
+)
+def test_packed_winograd_builds(tmp_path, compiler, flags, isa):
+    need(compiler)
+    if compiler == "clang++":
+        flags = tuple(flag for flag in flags if flag != "-fopenmp")
+    harness.check_all(packed_cases(2), tmp_path, compiler, (*flags, *need_isa(isa)))
+
+
+def sums(weights: np.ndarray, kind: NumType = U4, facts: WinogradFacts = PLAIN) -> int:
+    storage = storage_of(weights)
+    assert storage is not None
+    return byte_sums(weights, facts, kind, storage)
+
+
+def test_the_proof():
+    """No place of 16 bits overflows, by what inputs can be at most; with the next longer run one can."""
+    rng = np.random.default_rng(2)
+    matrix = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]])
+    for spread in (2, 5, 8):
+        weights = rng.integers(-spread, spread, (16, 3, 3, 256))
+        weights[0, 0, 0, :2] = -8, 7
+        run = sums(weights)
+        positions = np.einsum("iu,ouvc,jv->ijoc", matrix, weights, matrix).reshape(16, 16, 256)
+        most = np.where(np.arange(16) == 5, 90, 60)[:, None, None, None]
+        for sign in (1, -1):
+            one_sign = np.maximum(sign * positions, 0)
+            padded = np.concatenate([one_sign, np.zeros((16, 16, -256 % (4 * run)), int)], axis=2)
+            places = padded.reshape(16, 16, -1, run, 2, 2).sum(axis=(3, 5))
+            assert run >= 8 and (most * places).max() < 2**15
+
+
+@pytest.mark.parametrize("kind", [U8, S8, NumType(8, True, least=-8, most=7)])
+def test_only_small_inputs(kind):
+    assert sums(np.random.default_rng(1).integers(-8, 8, (16, 3, 3, 16))) > 0
+    assert sums(np.random.default_rng(1).integers(-8, 8, (16, 3, 3, 16)), kind) == 0
+
+
+@pytest.mark.parametrize("outputs, channels", [(16, 18), (12, 16)])
+def test_only_whole_vectors(outputs, channels):
+    assert sums(np.random.default_rng(1).integers(-8, 8, (outputs, 3, 3, channels))) == 0
+
+
+def test_transformed_weights_that_are_no_bytes():
+    assert sums(np.full((16, 3, 3, 16), 15)) == 0
+
+
+def test_given_inputs_are_not_trusted(monkeypatch):
+    case = packed_cases(1)[-1]
+    assert words(case)
+    monkeypatch.setattr(Layer, "computed", False)
+    assert not words(case)
