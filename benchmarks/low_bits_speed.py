@@ -1,11 +1,12 @@
 """Times weights of 4 bits against bytes, for an instruction set without a dot product of bytes, as Markdown tables.
 
-    python benchmarks/low_bits_speed.py [-march haswell] [-rounds N] [-kinds 1x1,3x3,depthwise,fc] [-widths 8,...] [-forms int8,w4a8,w4a4] [MODEL.onnx ...]
+    python benchmarks/low_bits_speed.py [-march haswell] [-rounds N] [-kinds 1x1,3x3,depthwise,fc]
+                                        [-widths 8,...] [-forms int8,full,w4a8,w4a4] [NETWORK ... | all]
 
-Three forms of the same layers: `int8`, bytes with -wt-reduce-range; `w4a8`, weights of 4 bits packed in the flash, activations of 8
-bits; `w4a4`, both of 4 bits, activations a byte each in the memory (QWeight, QAct). Without models: single layers, one after the
+Forms of the same layers: `int8`, bytes with -wt-reduce-range, to which the others are compared; `full`, bytes without it; `w4a8`, weights of 4 bits packed in the flash, activations of 8
+bits; `w4a4`, both of 4 bits, activations a byte each in the memory (QWeight, QAct). Without networks: single layers, one after the
 other in a network with random weights, timed by `run_export -profile`; a layer has as many outputs as inputs, 16 x 16 pixels. With
-models of N2D2_MODELS: whole networks, int8 and w4a8 (-wt-bits 4; layers that -wt-bits leaves at 8 bits have a reduced range too).
+names of tests/networks: whole networks, int8 and w4a8 (-wt-bits 4; layers that -wt-bits leaves at 8 bits have a reduced range too).
 
 All forms are built for -march, run in turns on one thread, and each turn takes the median of its inferences. A ratio is the median over the
 rounds of int8 / form: above 1 the form is faster.
@@ -43,6 +44,7 @@ BatchSize=8
 """
 _SECTIONS = {
     "int8": "ActivationFunction=Rectifier\n",
+    "full": "ActivationFunction=Rectifier\n",
     "w4a8": "ActivationFunction=Rectifier\nQuantWeightBits=4\n",
     "w4a4": "ActivationFunction=Linear\nQWeight=SAT\nQWeight.Range=15\nQWeight.ApplyScaling=1\nQAct=SAT\nQAct.Range=15\nQAct.Alpha=1.5\n",
 }
@@ -74,7 +76,14 @@ def layers(kinds: list[str], widths: list[int], form: str) -> tuple[str, list[st
 def export(network: Path, form: str, march: str, folder: Path) -> Path:
     """The built export of a network; `folder` is made."""
     words = [sys.executable, "-m", "n2d2py", str(network), "-seed", "1", "-export", "CPP", "-nbbits", "8", "-calib", "16"]
-    words += ["-db-export", "1", "-quiet", "-o", str(folder), "-wt-rounding", "nearest", "-wt-reduce-range"]
+    words += ["-db-export", "1", "-quiet", "-o", str(folder)]
+    words += (
+        []
+        if form == "w4a4"
+        else ["-wt-rounding", "nearest"]
+        if form == "full"
+        else ["-wt-rounding", "nearest", "-wt-reduce-range"]
+    )
     words += ["-wt-bits", "4"] if form == "w4a8" and network.parent != folder.parent else []
     subprocess.run(words if network.parent != folder.parent else [*words, "-w", "/dev/null"], cwd=ROOT, check=True)
     built = folder / "export_CPP_int8"
@@ -141,7 +150,7 @@ def main() -> None:
     parser.add_argument("-rounds", type=int, default=9)
     parser.add_argument("-kinds", default=",".join(KINDS), type=lambda text: text.split(","))
     parser.add_argument("-widths", default="8,16,32,64,128,256", type=lambda text: [int(one) for one in text.split(",")])
-    parser.add_argument("-forms", default="int8,w4a8,w4a4", type=lambda text: text.split(","))
+    parser.add_argument("-forms", default="int8,full,w4a8,w4a4", type=lambda text: text.split(","))
     chosen = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
     print(f"Machine: {machine()}; -march={chosen.march}.\n")

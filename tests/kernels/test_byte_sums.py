@@ -14,8 +14,8 @@ from support.kernel_cases import S8, S16, U8
 from support.kernel_simd import SANITIZERS, dense_cases, full_cases, need_isa
 from support.kernel_sweep import need
 
-from n2d2py.arithmetic import FLOAT32, PLACE_LIMIT, largest_place
-from n2d2py.exports.cpp.byte_sums import byte_sums
+from n2d2py.arithmetic import FLOAT32, PLACE_LIMIT, NumType, largest_place
+from n2d2py.exports.cpp.byte_sums import byte_sums, nibble_sums
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import Layer, layer_code
 
@@ -74,6 +74,16 @@ def few_bits(seed: int, stored: str) -> list[harness.Case]:
         window, kinds = (3, 1)[len(made) % 2], ((U8, U8), (S8, S8), (U8, S8))[len(made) % 3]
         made.append(sweep.conv(shape, outputs, (window, window), (1, 1), (window // 2,) * 4, (1, 1), 1, kinds, layout))
     made += [sweep.fc((1, channels, 2, 1), 24, (U8, U8), "apart") for channels in (5, 40, 700)]
+    made += [
+        sweep.fc((1, *shape), outputs, kinds, layout)
+        for shape, outputs, kinds, layout in (
+            ((8, 3, 2), 10, (S8, S8), "strided"),
+            ((16, 2, 2), 40, (U8, U8), "wrapped"),
+            ((3, 4, 1), 33, (S8, U8), "strided"),
+            ((6, 2, 3), 17, (U8, S8), "apart"),
+            ((64, 1, 1), 100, (U8, NumType(32)), "apart"),
+        )
+    ]
     for case in made:
         weights = sweep.rng.integers(-8, 8, case.node.form.weights.shape)
         weights[::3], weights[1::3] = 7, -8
@@ -115,7 +125,7 @@ def test_runs_of_words(tmp_path, monkeypatch, stored):
     monkeypatch.setattr(Layer, "computed", stored == "computed")
     made = few_bits(3, stored)
     runs = {int(re.search(r"ByteSums = (\d+)", config(case))[1]) for case in made}
-    assert runs == ({2, 3, 4, 8} if stored == "given" else {2, 3, 4, 9, 12, 18, 20, 33, 36, 75, 128})
+    assert runs == ({2, 3, 4, 8} if stored == "given" else {2, 3, 4, 9, 12, 16, 18, 20, 33, 36, 75, 128})
     harness.check_all(made, tmp_path, "g++", ("-O1", *need_isa("avx2")))
 
 
@@ -167,6 +177,17 @@ def test_the_proof_is_tight():
             ]
             fits = min(sums) >= -(2**15) and max(sums) < 2**15
             assert (byte_sums(rows.clip(-128, 127), U8) >= words) == fits
+
+
+def test_the_proof_of_nibbles():
+    """All four inputs of a word go to one place: a run more than what is let through can leave it."""
+    row = np.tile([7, -8, 7, 0], 64)
+    assert nibble_sums(row[None], U8) == 8 and 255 * 14 * 8 < 2**15 < 255 * 14 * 12
+    assert nibble_sums(np.full((2, 64), 7), U8) == 4 and nibble_sums(np.full((2, 64), 9), U8) == 0
+    assert nibble_sums(row[None, :-1], U8) == 0
+    assert (
+        nibble_sums(row[None], replace(U8, most=15), bounded=True) == 64 and nibble_sums(row[None], replace(U8, most=15)) == 8
+    )
 
 
 @pytest.mark.parametrize("kind", [S16, FLOAT32])

@@ -16,10 +16,10 @@ struct Convolution<Cfg, Native>
 #if defined(N2D2_BIND_FULLYCONNECTED)
 #undef N2D2_BIND_FULLYCONNECTED
 #include "n2d2/panels/panel_fullyconnected.hpp"
-#include "n2d2/x86/avx2_byte_tile.hpp"
+#include "n2d2/x86/avx2_nibble_tile.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, ByteMicrokernel<avx2::BytesMicrokernel, Cfg::ByteSums> > {};
+struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, typename avx2::SingleMicrokernel<Cfg>::Type> {};
 }  // namespace n2d2
 #endif
 

@@ -18,6 +18,29 @@
 
 namespace n2d2 {
 
+// Panels of one pixel, of weights that are unpacked first where they are packed; a microkernel with NibbleSums takes them as they are.
+template <class Microkernel, class Packing, class In, int Panels, int Words, int LastOutputs, int K, class Epilogue,
+          class Found = void>
+struct SinglePanels {
+    template <class Sum, class At>
+    static N2D2_INLINE void run(const std::uint8_t* x, const typename Packing::Stored* weights, long before, const Sum* bias,
+                                int output, const At& at) {
+        const WeightPanels<Packing, 16 * (Panels - 1) + LastOutputs, Words, 4 / static_cast<int>(sizeof(In)), K> w(weights,
+                                                                                                                   before);
+        Microkernel::template Tile<In, 1, Panels, Words, LastOutputs, Epilogue>::template run<0>(x, w.first, bias, output, at);
+    }
+};
+template <class Microkernel, class Packing, class In, int Panels, int Words, int LastOutputs, int K, class Epilogue>
+struct SinglePanels<Microkernel, Packing, In, Panels, Words, LastOutputs, K, Epilogue,
+                    typename Exists<Microkernel::NibbleSums>::Type> {
+    template <class At>
+    static N2D2_INLINE void run(const std::uint8_t* x, const std::uint8_t* weights, long before, const std::int32_t* bias,
+                                int output, const At& at) {
+        Microkernel::template Single<Packing, In, Panels, Words, LastOutputs, Epilogue>::run(
+            x, weights + before / Packing::PerByte, bias, output, at);
+    }
+};
+
 template <class Cfg, class Microkernel>
 struct PanelFullyConnected {
     typedef typename Cfg::Input Input;
@@ -73,21 +96,20 @@ struct PanelFullyConnected {
             const int output = group * Group * 16;
             const long before = static_cast<long>(output) * Words * Each;
             const At at = {line<Output>(out, 0)};
-            if (group + 1 < Groups) {
-                const WeightPanels<Packing, 16 * Group, Words, Each, K> w(weights, before);
-                Microkernel::template Tile<In, 1, Group, Words, 16, Epilogue>::template run<0>(x, w.first, bias, output, at);
-            } else {
-                const WeightPanels<Packing, 16 * (LastGroup - 1) + LastOutputs, Words, Each, K> w(weights, before);
-                Microkernel::template Tile<In, 1, LastGroup, Words, LastOutputs, Epilogue>::template run<0>(x, w.first, bias,
-                                                                                                            output, at);
-            }
+            if (group + 1 < Groups)
+                SinglePanels<Microkernel, Packing, In, Group, Words, 16, K, Epilogue>::run(x, weights, before, bias, output,
+                                                                                           at);
+            else
+                SinglePanels<Microkernel, Packing, In, LastGroup, Words, LastOutputs, K, Epilogue>::run(x, weights, before,
+                                                                                                        bias, output, at);
         });
     }
 
-    template <class Form>
+    // Step: by how many bytes the place of an input grows.
+    template <class Form, int Step>
     static N2D2_INLINE void copy(const unsigned char* in, std::uint8_t* to) {
         for (int i = 0; i < Runs; ++i)
-            Form::template copy<Run>(line<Input>(in, i / LineRuns) + i % LineRuns * Input::Stride, to + i * Run * Size);
+            Form::template copy<Run>(line<Input>(in, i / LineRuns) + i % LineRuns * Input::Stride, to + i * Run * Step);
     }
 
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Stored* weights, const Sum* bias) {
@@ -97,11 +119,11 @@ struct PanelFullyConnected {
         }
         Scratch<Cfg, InPlace ? 64 : int(BufferBytes)>::run(in, out, 0, [=](std::uint8_t* buffer) N2D2_INLINE_LAMBDA {
             if (Direct) {
-                copy<Windows>(in, buffer);
+                copy<Windows, Size>(in, buffer);
             } else {
                 std::uint8_t* const raw = buffer + WindowBytes;
                 std::memset(raw + Words * 4 - 4, 0, 4);
-                copy<typename Windows::Raw>(in, raw);
+                copy<typename Windows::Raw, static_cast<int>(sizeof(In))>(in, raw);
                 Windows::arrange(raw, buffer);
             }
             multiply(buffer, out, weights, bias);

@@ -9,6 +9,7 @@ from n2d2py.arithmetic import NumType, largest_place
 LONG = 8
 """From so many words on a sum of 16 bits is kept from word to word, and widened when they are summed."""
 _RUNS = (256, 128, 96, 64, 48, 32, 24, 16, 12, LONG)
+_FEW = 4
 _LARGEST = 2**15 - 1
 
 
@@ -35,6 +36,22 @@ def byte_sums(weights: np.ndarray, inputs: NumType, *, bounded: bool = False) ->
     most = inputs.qmax + (128 if inputs.signed else 0) if bounded else 255
     long = long_run(weights, most) if weights.shape[1] > 8 else 0
     return long or _longest(weights, most, (2, 1))
+
+
+def nibble_sums(weights: np.ndarray, inputs: NumType, *, bounded: bool = False) -> int:
+    """How many words' products of one output, all four of each word, 16 bits hold, in runs of so many; 0 below _FEW, or where the weights
+    (O, K) do not fill words. The kernel is `kernels/n2d2/x86/avx2_nibble_tile.hpp`.
+    """
+    if inputs.bits != 8 or weights.shape[1] % 4:
+        return 0
+    most = inputs.qmax + (128 if inputs.signed else 0) if bounded else 255
+    pairs = np.zeros((len(weights), weights.shape[1] // 2, 4), np.int64)  # words of two inputs, in one place
+    pairs[:, :, :2] = weights.reshape(len(weights), -1, 2)
+    every = weights.shape[1] // 4
+    runs = (every, *(words for words in (*_RUNS, _FEW) if words < every))
+    return next(
+        (words for words in runs if most * int(largest_place(pairs.reshape(len(weights), -1), 2 * words).max()) <= _LARGEST), 0
+    )
 
 
 def explained(sums: int) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from n2d2py.exports.cpp.byte_sums import byte_sums, explained
+from n2d2py.exports.cpp.byte_sums import byte_sums, explained, nibble_sums
 from n2d2py.exports.cpp.channel_pairs import channel_pairs
 from n2d2py.exports.cpp.isa import RUNS, TABLES, WINOGRAD, having
 from n2d2py.exports.cpp.lanes import lane_facts, lanes, pairs
@@ -63,7 +63,10 @@ def select_kernel(layer: Layer, kernel: str, weights: np.ndarray, groups: int = 
     panels = found.pack(weights, layer.values("bias"), facts)
     if storage is not None:
         reason += f"; weights of {storage.bits} bits, unpacked before they are multiplied"
-    return Selection(reason, found.name, found.sets, isa, found.signed_sets, panels, sums, storage=storage)
+    nibbles = 0
+    if kernel == "fullyConnected" and storage is not None and storage.bits == 4:
+        nibbles = nibble_sums(weights.reshape(len(weights), -1), facts.input, bounded=layer.computed)
+    return Selection(reason, found.name, found.sets, isa, found.signed_sets, panels, sums, nibble_sums=nibbles, storage=storage)
 
 
 def _facts(layer: Layer, kernel: str, weights: np.ndarray, groups: int) -> KernelFacts:
@@ -213,6 +216,7 @@ def pack(layer: Layer, selection: Selection, weights: np.ndarray, suffix: str = 
             "FullWeights": full,
             "ByteSums": selection.byte_sums,
             **({} if storage is None else storage.facts),
+            **({"NibbleSums": selection.nibble_sums} if selection.nibble_sums else {}),
             **({"WinogradSums": selection.winograd_sums} if selection.winograd_sums else {}),
             **{name: value for one in streams for name, value in one.facts.items()},
             **({**lane_facts(layer), **vector_facts(layer)} if streams else {}),
