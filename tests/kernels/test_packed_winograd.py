@@ -19,12 +19,8 @@ from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import Layer, layer_code
 from n2d2py.exports.cpp.packing import storage_of
-from n2d2py.exports.cpp.selection import winograd_geometry
-from n2d2py.exports.cpp.winograd import WinogradFacts, byte_scratch, byte_sums
-from n2d2py.graph import QuantGraph
+from n2d2py.exports.cpp.winograd import WinogradFacts, byte_sums
 from n2d2py.graph.forms import Weighted
-from n2d2py.memory.plan import MemoryPlan
-from n2d2py.memory.scratch import ScratchNeed
 
 U4 = NumType(8, False, most=15)
 PLAIN = WinogradFacts((1, 1), (1, 1), 1, 8, (16, 16), False, False)
@@ -40,18 +36,10 @@ WEIGHTS = {
 """Weights (O, C, 3, 3) of 4 bits."""
 
 
-def needed(graph: QuantGraph, plan: MemoryPlan) -> dict[str, ScratchNeed]:
-    """The scratch of the form in bytes."""
-    layer = Layer.of(graph.nodes[0], graph, plan, Identifiers(graph))
-    need = byte_scratch(layer.values("weights").shape[1], winograd_geometry(layer), ScratchNeed(1, 1, 1, 1))
-    return {layer.name: replace(need, least=need.enough, form=need.enough)}
-
-
 @pytest.fixture(autouse=True)
 def in_bytes(monkeypatch):
-    """The inputs of all cases count as those that another layer makes, within the limits of their type; scratch suffices."""
+    """The inputs of all cases count as those that another layer makes, within the limits of their type."""
     monkeypatch.setattr(Layer, "computed", True)
-    monkeypatch.setattr(harness, "scratch_needs", needed)
 
 
 def case_of(sweep: cases.Sweep, channels: int, outputs: int, size, pads, output: NumType, layout: str, kind: str, zero: int):

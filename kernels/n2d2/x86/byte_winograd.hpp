@@ -165,11 +165,31 @@ struct WinogradProducts<ByteWinograd<Microkernel, Tiles, Run>, Count, Group, Dep
     }
 };
 
-// The kernel of a layer: the form in bytes, or the direct one.
+// A config whose scratch is on the stack: 16 tiles or more, lines of them where lines have an order.
+template <class Cfg>
+struct StackScratch : Cfg {
+    enum : int {
+        Columns = (static_cast<int>(Cfg::Output::Width) + 1) / 2,
+        Tiles = Columns * ((static_cast<int>(Cfg::Output::Height) + 1) / 2),
+        Unit = Cfg::Serial ? int(Columns) : 6,
+        C = Cfg::Input::Channels,
+        ScratchBytes =
+            (C + 63) / 64 * 64 + 6 * 1024 + (least(16, int(Tiles)) + Unit - 1) / Unit * Unit * 16 * ((C + 31) / 32 * 32),
+        ScratchBase = 0
+    };
+    enum : long { ScratchAt = 0 };
+};
+
+// The kernel of a layer: the form in bytes, or the direct one. The weights would be transformed for a few tiles each time where the arena has
+// little room for scratch.
 template <class Cfg, class Bytes, class Direct, bool InBytes = (WinogradSumsOf<Cfg>::Words > 0)>
 struct ByteConvolution : Direct {};
 template <class Cfg, class Bytes, class Direct>
-struct ByteConvolution<Cfg, Bytes, Direct, true> : PanelWinograd<Cfg, Bytes> {};
+struct ByteConvolution<Cfg, Bytes, Direct, true>
+    : PanelWinograd<
+          typename Choice<(int(ScratchOf<Cfg>::Base) != 0 && int(ScratchOf<Cfg>::Bytes) < int(StackScratch<Cfg>::ScratchBytes)),
+                          StackScratch<Cfg>, Cfg>::Type,
+          Bytes> {};
 
 }  // namespace n2d2
 

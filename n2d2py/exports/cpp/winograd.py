@@ -21,6 +21,8 @@ _PRODUCTS = 1024
 """Tiles of a group, at most, and bytes of the products of one with a panel."""
 _BYTES = 32
 _PER_PANEL = 16
+_STACK = 81920
+"""Bytes of its scratch that the kernel in bytes may take of the stack, where the plan has less."""
 _MOST = 15
 _CHANNELS = 508
 """Inputs of the kernel in bytes, and channels, at most: sums of 16 bits hold the weights."""
@@ -151,9 +153,15 @@ def byte_sums(weights: np.ndarray, geometry: WinogradFacts, inputs: NumType, sto
     """
     small = storage.bits == 4 and not inputs.signed and inputs.qmax <= _MOST
     whole = weights.shape[-1] % 4 == 0 and weights.shape[-1] <= _CHANNELS and len(weights) % 8 == 0
-    if not (small and whole) or geometry.streamed or impossible(weights, geometry) or unprofitable(weights, geometry):
+    if (
+        not (small and whole)
+        or geometry.streamed
+        or impossible(weights, replace(geometry, scratch=0))
+        or unprofitable(weights, geometry)
+    ):
         return 0
-    if 0 < geometry.scratch < _byte_scratch(weights.shape[-1], geometry):
+    wanted = _byte_scratch(weights.shape[-1], geometry)
+    if 0 < geometry.scratch < wanted and wanted > _STACK:
         return 0
     positions = np.einsum("iu,ouvc,jv->ijoc", _MATRIX, weights.astype(np.int64), _MATRIX, optimize=True).reshape(
         16, len(weights), -1
