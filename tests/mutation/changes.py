@@ -141,11 +141,16 @@ def without_effect(context: tuple[ast.expr, ...], node: ast.expr, other: ast.exp
 
 
 def strings(holder: Any, node: ast.expr) -> Iterator[tuple[Any, str, int | None, str]]:
-    """The strings of one side of a comparison, and where they stand."""
+    """Where the strings of one side of a comparison stand, each with another one: of a string that is searched, it without its first
+    letter."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        field, index = ("left", None) if holder.left is node else ("comparators", holder.comparators.index(node))
-        yield holder, field, index, node.value
+        if holder.left is node:
+            yield holder, "left", None, node.value + "_"
+        else:
+            index = holder.comparators.index(node)
+            searched = isinstance(holder.ops[index], (ast.In, ast.NotIn))
+            yield holder, "comparators", index, node.value[1:] if searched else node.value + "_"
     elif isinstance(node, (ast.Tuple, ast.List, ast.Set)):
         for at, part in enumerate(node.elts):
             if isinstance(part, ast.Constant) and isinstance(part.value, str):
-                yield node, "elts", at, part.value
+                yield node, "elts", at, part.value + "_"

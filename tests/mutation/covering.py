@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import time
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -226,7 +227,7 @@ class Covering:
         return bool(mutant.names) or not mutant.function or place in self.at_import
 
     def tests(self, mutant: Mutant, source: SourceFile, budget: float) -> list[str]:
-        """The tests that run what is mutated, the fastest first, as many as take `budget` seconds together.
+        """The tests that run what is mutated, of each function in turn, as many as take `budget` seconds together.
 
         A statement of a module or class runs at import: the tests are those of the functions that use its names, else of the file,
         and those of `tables`. So are they for what such a statement calls.
@@ -242,9 +243,15 @@ class Covering:
         return list(self._within(found or self.by_file.get(mutant.file, ()), budget))
 
     def _within(self, tests: Iterable[str], budget: float) -> Iterator[str]:
+        """Of each test function in turn one case, the long ones last, as far as the time goes; of its cases any order that is always the
+        same: the fastest are those that see least."""
+        functions: dict[str, list[str]] = {}
+        for test in sorted(tests, key=lambda test: (self.seconds[test] > budget / 20, zlib.crc32(test.encode()))):
+            functions.setdefault(test.split("[")[0], []).append(test)
+        turns = sorted((turn, self.seconds[test], test) for each in functions.values() for turn, test in enumerate(each))
         spent = 0.0
-        for test in sorted(tests, key=lambda test: (self.seconds[test], test)):
-            spent += self.seconds[test] + 0.005
-            if spent > budget:
-                return
-            yield test
+        for _, _, test in turns:
+            cost = self.seconds[test] + 0.005
+            if spent + cost <= budget:
+                spent += cost
+                yield test

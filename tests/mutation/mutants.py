@@ -186,7 +186,7 @@ class SourceFile:
                     self._add(place, node, "ops", at, kind())
             for part in (node.left, *node.comparators):
                 for at_holder, at_field, at_index, text in strings(node, part):
-                    self._add(place, at_holder, at_field, at_index, ast.Constant(text + "_"))
+                    self._add(place, at_holder, at_field, at_index, ast.Constant(text))
         if isinstance(node, ast.IfExp):
             self._condition(node, "test", None, place, True)
         if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):

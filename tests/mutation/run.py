@@ -41,12 +41,13 @@ from trial import Outcome, Result, Trials  # noqa: E402
 
 PACKAGE = "n2d2py"
 PARTS = ("frontend", "memory", "operators", "passes", "quant")
-TESTS = "arithmetic,errors,frontend_ini,frontend_onnx,frontend_tflite,ini,memory,operators,passes,quant,reference"
+TESTS = "arithmetic,errors,frontend_ini,frontend_onnx,frontend_tflite,ini,memory,operators,passes,quant,reference,whole_chain"
 SLOW = (
     "tests/cli/test_command.py",
     "tests/conformance/test_node_operators.py",
     "tests/frontend_onnx/test_drawn_nodes.py",
     "tests/random_networks/test_fused_networks.py",
+    "tests/random_networks/test_same_random_chains.py",
     "tests/random_networks/test_single_layers.py",
 )
 """Files of tests that count beside those, slow ones too: tables that the documentation prints, most operators on arrays, rewrites of

@@ -160,7 +160,7 @@ class Trials:
         return results
 
     def _run(self, source: SourceFile, mutant: Mutant, runner: Runner) -> Result | None:
-        """The mutant under its tests, the fastest first, until one fails; None where no function runs its code."""
+        """The mutant under its tests until one fails; None where no function runs its code."""
         start = time.perf_counter()
         tests = self.covering.tests(mutant, source, self.budget)
         before = source.code()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import ml_dtypes
@@ -18,6 +19,7 @@ from n2d2py.passes import fuse
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.prequantized import quantize_prequantized
 from n2d2py.quant.simulator import quantize_inputs, simulate
+from n2d2py.reference.executor import run_graph
 
 pytest.importorskip("onnxruntime")
 
@@ -154,6 +156,30 @@ def test_qonnx_that_is_refused(change, words):
     model = Model(SHAPE)
     model.outputs.append(qonnx(model, "x", **{"scale": 0.1, "bits": 4, **change}))
     assert words in refused(model)
+
+
+@pytest.mark.parametrize("bits", [1, 2, 7, 8, 9, 16, 17, 32, 33])
+def test_the_limits_of_qonnx(bits):
+    """All zero points around the limits of the bits: what is taken gives the values of the definition."""
+    x = stimuli(4) * 40
+    for signed, narrow in product((0, 1), repeat=2):
+        low, high = (-(2 ** (bits - 1)) + narrow, 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1 - narrow)
+        for zero in sorted({low - 1, low, 0, high, high + 1}):
+            model = Model(SHAPE)
+            y = qonnx(model, "x", 0.25, bits, signed=signed, narrow=narrow, zero=zero)
+            model.outputs.append(model.add("Relu", y))
+            right = bits <= 16 and low < high and low <= zero <= high
+            if right:
+                proto = model.proto()
+                proto.opset_import.append(helper.make_opsetid(QONNX, 2))
+                want = (np.clip(np.rint(x.astype(np.float64) / 0.25 + zero), low, high) - zero) * 0.25
+                graph = import_onnx(proto)
+                found = run_graph(graph, {graph.inputs[0]: x})[graph.outputs[0]]
+                np.testing.assert_array_equal(found, np.maximum(want, 0).astype(np.float32), f"{signed} {narrow} {zero}")
+            else:
+                assert any(
+                    words in refused(model) for words in ("one whole number", "leave it one", "bits; use", "is no integer of")
+                )
 
 
 @pytest.mark.parametrize("operator, words", [("Trunc", "drops the lowest bits"), ("BipolarQuant", "gives signs of a tensor")])

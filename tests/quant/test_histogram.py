@@ -59,7 +59,7 @@ def test_storage_round_trip():
 
 def test_values_that_are_not_finite_are_refused():
     for value in (np.nan, np.inf, -np.inf):
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match="values that are not finite"):
             Histogram().add(np.array([1.0, value, 2.0], np.float32))
 
 

@@ -209,6 +209,7 @@ def _deconv(padding, stride, made, kernel=(3, 3)):
 
 CASES["transpose_conv_same"] = lambda: _deconv(SAME, 2, (10, 8))
 CASES["transpose_conv_valid"] = lambda: _deconv(VALID, 2, (11, 9))
+CASES["transpose_conv_beyond"] = lambda: _deconv(VALID, 3, (16, 12), (2, 2))
 CASES["transpose_conv_odd"] = lambda: _deconv(SAME, 2, (9, 7))
 
 

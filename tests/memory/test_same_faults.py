@@ -1,0 +1,115 @@
+"""What the checker says of damaged maps: of random changes of the graph or the map of random networks, the faults in words.
+
+Whoever changes that on purpose writes same_faults.json again and looks at the difference:
+
+    PYTHONPATH=tests python tests/memory/test_same_faults.py
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.memory_graphs import random_problem
+from support.memory_plans import SETTINGS
+
+from n2d2py.memory.checker import check_map
+from n2d2py.memory.format import graph_json, map_json
+from n2d2py.memory.modes import plan_mode
+from n2d2py.memory.strategies import planner
+from n2d2py.memory.stream import StreamPlanner
+
+KEPT = Path(__file__).resolve().parent / "same_faults.json"
+PLANNERS = ("OptimizeOverlap", "OptimizeMaxLifetimeMaxSizeFirst", "OptimizeStream", "arrives", "Minimum", "OptimizeReorder")
+NETWORKS, CHANGES = 30, 36
+
+
+@cache
+def data(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The graph and the map of a random network, planned in one of the ways."""
+    problem, settings = random_problem(seed, ops=4 + seed % 7, tables=seed % 4 == 1), SETTINGS[seed % 16]
+    way = PLANNERS[seed % len(PLANNERS)]
+    if way == "Minimum":
+        plan = plan_mode(problem, settings, way)
+    else:
+        plan = (StreamPlanner(True) if way == "arrives" else planner(way)).plan(problem, settings)
+    return graph_json(problem), map_json(plan)
+
+
+def places(data: Any, path: tuple = ()) -> list[tuple]:
+    """The paths of everything inside of JSON data."""
+    inner = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    return [found for key, value in inner for found in ((*path, key), *places(value, (*path, key)))]
+
+
+def change(data: dict[str, Any], rng: random.Random) -> str:
+    """Changes one thing in place; what was done."""
+    path = rng.choice(places(data))
+    holder = data
+    for key in path[:-1]:
+        holder = holder[key]
+    key, value = path[-1], holder[path[-1]]
+    if isinstance(value, bool):
+        new = not value
+    elif isinstance(value, int):
+        new = value + rng.choice([1, -1, 1, -1, 7, -7, 64, -64, 1000])
+    elif value is None:
+        new = rng.choice([0, 1, 5])
+    elif isinstance(value, str):
+        new = rng.choice([other for other in _strings(data) if other != value] or ["other"])
+    elif value and isinstance(value, list) and rng.random() < 0.7:
+        new = list(value)
+        at, other = rng.randrange(len(new)), rng.randrange(len(new))
+        if rng.random() < 0.4:
+            del new[at]
+        elif at != other:
+            new[at], new[other] = new[other], new[at]
+        else:
+            new.insert(at, copy.deepcopy(new[at]))
+    elif isinstance(holder, list) or rng.random() < 0.5:
+        del holder[key]
+        return f"{'.'.join(map(str, path))} removed"
+    else:
+        new = copy.deepcopy(holder[rng.choice([other for other in holder if type(holder[other]) is type(value)])])
+    holder[key] = new
+    return f"{'.'.join(map(str, path))} -> {json.dumps(new)[:40]}"
+
+
+def _strings(data: Any) -> list[str]:
+    if isinstance(data, str):
+        return [data]
+    parts = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
+    return sorted({found for part in parts for found in _strings(part)})
+
+
+def found(seed: int) -> dict[str, list[str]]:
+    """What was changed, and the first faults that the checker finds then."""
+    rng, result = random.Random(seed), {}
+    for _ in range(CHANGES):
+        graph, memory_map = copy.deepcopy(data(seed))
+        told = change(graph, rng) if rng.random() < 0.15 else change(memory_map, rng)
+        try:
+            faults = [str(fault) for fault in check_map(graph, memory_map)]
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            continue  # no graph, or no map, that the tool would write
+        result[told] = [*faults[:2], *([f"{len(faults)} faults"] if len(faults) > 2 else [])]
+    return result
+
+
+@pytest.mark.parametrize("seed", range(NETWORKS))
+def test_faults_change_on_purpose_only(seed):
+    assert found(seed) == json.loads(KEPT.read_text())[str(seed)]
+
+
+def main() -> None:
+    """Writes what the tests compare with."""
+    KEPT.write_text(json.dumps({str(seed): found(seed) for seed in range(NETWORKS)}, indent=0) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

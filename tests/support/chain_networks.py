@@ -1,0 +1,186 @@
+"""Small networks for whole chains: files, the words of their command lines, and the parameters that their memory is planned with."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from support import chain_texts as texts
+from support import onnx_array_forms as arrays
+from support import onnx_image_forms as images
+from support.ini_forms import LAYERS
+
+WORDS = (
+    (),
+    ("-nbbits", "16"),
+    ("-act-rescaling-mode", "Fixed-point32"),
+    ("-act-rescaling-mode", "Single-shift", "-no-unsigned"),
+    ("-wt-bits", "4", "-no-cle"),
+    ("-nbbits", "-32"),
+    ("-act-rescaling-mode", "Double-shift", "-act-clipping-mode", "None"),
+    ("-input-bits", "16", "-act-rescale-per-output", "0"),
+    ("-no-zero-points", "-no-mixed-precision", "-output-bits", "16"),
+)
+"""Options that cases have in turn."""
+PLANS: tuple[dict[str, dict[str, Any]], ...] = (
+    {"whole": {"MemoryMode": "Speed", "IncludeOutputInBuffer": "1"}},
+    {"lines": {"MemoryMode": "Small", "IncludeOutputInBuffer": "0"}},
+    {"stream": {"StreamInput": True, "SIMD": "none"}},
+    {"least": {"MemoryMode": "Minimum", "MaxExtraMacs": 60.0}},
+    {"apart": {"MemoryManagerStrategy": "None", "IncludeInputInBuffer": False, "MemoryAlignment": 4}},
+    {"packed": {"PackActivations": True, "Winograd": False, "BufferAlignment": 1}},
+    {"reordered": {"MemoryManagerStrategy": "OptimizeReorder", "FuseResidualAdd": False, "OptimizeNoBranchConcat": False}},
+    {"N2D2": {"MemoryManagerStrategy": "OptimizeAuto", "OptimizeBufferMemory": False}},
+)
+"""Memory parameters that cases have in turn, beside the default."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A network: `make` writes its file into a folder, with the stimuli that calibrate it."""
+
+    make: Callable[[Path], Path]
+    words: tuple[str, ...]
+    plans: dict[str, dict[str, Any]]
+
+
+def case(make: Callable[[Path], Path], at: int, words: tuple[str, ...]) -> Case:
+    """The case number `at`, with memory parameters in turn."""
+    plans = {"memory": {}, **PLANS[at % len(PLANS)], **PLANS[(at + 3) % len(PLANS)]}
+    return Case(make, ("-export", "CPP", "-seed", "1", *words), plans)
+
+
+def save_stimuli(folder: Path, shape: tuple[int, ...]) -> None:
+    """data.npz: stimuli of any last bits, so that few results lie in the middle of two integers."""
+    np.savez(folder / "data.npz", x=np.random.default_rng(2).normal(0.3, 0.8, (8, *shape)).astype(np.float32))
+
+
+def written(model: onnx.ModelProto, shape: tuple[int, ...]) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        save_stimuli(folder, shape)
+        onnx.save(model, folder / "net.onnx")
+        return folder / "net.onnx"
+
+    return make
+
+
+def form_cases() -> Iterator[tuple[str, Case]]:
+    """All forms of operators on images, behind a convolution, and on arrays."""
+    rng, at = np.random.default_rng(9), itertools.count()
+    front = rng.normal(0, 0.5, (4, 4, 1, 1)).astype(np.float32)
+    given = (("front", front), ("bias", np.array([0.3, -0.2, 0.1, 0.7], np.float32)))
+    for opset, name, body in _bodies(images):
+        inner = re.sub(r"(?<![\w])y(?=[ ,])", "t5", re.sub(r"(?<![\w])x(?=[ ,)])", "t1", body))
+        text = f"t0 = Conv (x, front, bias)\n t1 = Relu (t0)\n {inner}\n t6 = Relu (t5)\n y = Mul (t6, half)"
+        built = images.model(opset, text)
+        built.graph.initializer.extend(numpy_helper.from_array(value, key) for key, value in given)
+        yield f"image, {name}", _calibrated(written(built, (4, 5, 6)), next(at))
+    for opset, name, body in _bodies(arrays):
+        yield f"array, {name}", _calibrated(written(arrays.model(opset, body), (48,)), next(at))
+
+
+def _bodies(forms) -> Iterator[tuple[int, str, str]]:
+    for name, body in forms.BODIES.items():
+        yield 17, name, body
+    for (opset, name), body in forms.OTHER_SETS.items():
+        yield opset, f"{name}, set {opset}", body
+
+
+def _calibrated(make: Callable[[Path], Path], at: int) -> Case:
+    words = WORDS[at % len(WORDS)]
+    return case(make, at, words if "-32" in words else (*words, "-calib", "8", "-calib-data", "data.npz"))
+
+
+def ini_cases() -> Iterator[tuple[str, Case]]:
+    """All types of sections behind a convolution."""
+    for at, body in enumerate(LAYERS):
+        made = _calibrated(_section(body), at)
+        yield body.replace("\n", ", "), replace(made, words=(*made.words, "-w", "/dev/null"))
+
+
+HEAD = """[sp]
+Size=8 6 4
+
+[before]
+Input=sp
+Type=Conv
+KernelSize=1
+NbOutputs=4
+ActivationFunction=Rectifier
+WeightsFiller=HeFiller
+"""
+
+
+def _section(body: str) -> Callable[[Path], Path]:
+    head, _, rest = body.partition("ConfigSection=")
+    given = "" if "Input=" in body else "Input=before\n"
+    last = f"ConfigSection={rest}\n" if rest else ""
+
+    def make(folder: Path) -> Path:
+        save_stimuli(folder, (4, 6, 8))
+        path = folder / "net.ini"
+        path.write_text(f"{HEAD}\n[y]\n{given}{head}{last}\n[y.Target]\n", encoding="utf-8")
+        return path
+
+    return make
+
+
+def text_cases() -> Iterator[tuple[str, Case]]:
+    """Networks of several layers, each with two options and other memory parameters."""
+    for at, name in enumerate(texts.TEXTS):
+        for turn in range(2):
+            number = at + 5 * turn
+            made = written(texts.model(name), (4, 8, 8))
+            if name not in texts.ROUNDED:
+                yield f"{name}, {turn}", _calibrated(made, number)
+            else:
+                yield f"{name}, {turn}", case(made, number, ("-nbbits", "-32") if turn else ())
+
+
+LINES = ("lines", "separable lines", "inverted residual", "u shape", "dense block", "padded")
+"""Texts whose layers can run line by line and in strips."""
+BUDGETS = {
+    **{f"budget {bytes}": {"MemoryBudget": bytes} for bytes in (300, 450, 700)},
+    **{
+        f"strips {share}": {"MemoryMode": "Minimum", "MaxExtraMacs": share, "BufferAlignment": 1, "FuseResidualAdd": share > 5}
+        for share in (5.0, 30.0, 100.0)
+    },
+}
+
+
+def line_cases() -> Iterator[tuple[str, Case]]:
+    """Networks whose memory is planned in all ways."""
+    for at, name in enumerate(LINES):
+        made = _calibrated(written(texts.model(name), (4, 8, 8)), (0, 4)[at % 2])
+        plans = {key: value for each in PLANS for key, value in each.items()}
+        yield f"{name}, all plans", replace(made, plans={"memory": {}, **plans, **BUDGETS})
+
+
+def tflite_cases() -> Iterator[tuple[str, Case]]:
+    """All operators of .tflite files, of integers and of real numbers; none without ai-edge-litert, which writes the files."""
+    if find_spec("ai_edge_litert") is None:
+        return
+    from support.tflite_cases import CASES, REALS
+
+    for at, (name, make) in enumerate(CASES.items()):
+        yield f"integers, {name}", case(_packed(make), at, ("-nbbits", "-32") if at % 8 == 7 else ())
+    for at, (name, make) in enumerate(REALS.items()):
+        yield f"real, {name}", _calibrated(_packed(make), at)
+
+
+def _packed(make: Callable[[], tuple[Any, int]]) -> Callable[[Path], Path]:
+    def written(folder: Path) -> Path:
+        save_stimuli(folder, (4, 8, 6))
+        made, output = make()
+        return made.write(folder, output, "net.tflite")
+
+    return written
