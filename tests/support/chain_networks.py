@@ -78,17 +78,18 @@ def form_cases() -> Iterator[tuple[str, Case]]:
     rng, at = np.random.default_rng(9), itertools.count()
     front = rng.normal(0, 0.5, (4, 4, 1, 1)).astype(np.float32)
     given = (("front", front), ("bias", np.array([0.3, -0.2, 0.1, 0.7], np.float32)))
-    for opset, name, body in _bodies(images):
+    for opset, name, body in bodies(images):
         inner = re.sub(r"(?<![\w])y(?=[ ,])", "t5", re.sub(r"(?<![\w])x(?=[ ,)])", "t1", body))
         text = f"t0 = Conv (x, front, bias)\n t1 = Relu (t0)\n {inner}\n t6 = Relu (t5)\n y = Mul (t6, half)"
         built = images.model(opset, text)
         built.graph.initializer.extend(numpy_helper.from_array(value, key) for key, value in given)
         yield f"image, {name}", _calibrated(written(built, (4, 5, 6)), next(at))
-    for opset, name, body in _bodies(arrays):
+    for opset, name, body in bodies(arrays):
         yield f"array, {name}", _calibrated(written(arrays.model(opset, body), (48,)), next(at))
 
 
-def _bodies(forms) -> Iterator[tuple[int, str, str]]:
+def bodies(forms: Any) -> Iterator[tuple[int, str, str]]:
+    """(operator set, name, text) of the forms of a module."""
     for name, body in forms.BODIES.items():
         yield 17, name, body
     for (opset, name), body in forms.OTHER_SETS.items():
@@ -120,15 +121,19 @@ WeightsFiller=HeFiller
 """
 
 
-def _section(body: str) -> Callable[[Path], Path]:
+def section_text(body: str) -> str:
+    """The INI of a section behind a convolution."""
     head, _, rest = body.partition("ConfigSection=")
     given = "" if "Input=" in body else "Input=before\n"
     last = f"ConfigSection={rest}\n" if rest else ""
+    return f"{HEAD}\n[y]\n{given}{head}{last}\n[y.Target]\n"
 
+
+def _section(body: str) -> Callable[[Path], Path]:
     def make(folder: Path) -> Path:
         save_stimuli(folder, (4, 6, 8))
         path = folder / "net.ini"
-        path.write_text(f"{HEAD}\n[y]\n{given}{head}{last}\n[y.Target]\n", encoding="utf-8")
+        path.write_text(section_text(body), encoding="utf-8")
         return path
 
     return make

@@ -320,7 +320,7 @@ class Translation:
         Average pools round means of stored values away from 0: where a rectifier leaves the type's lowest integer for 0, nearly all that
         are read are negative.
         """
-        if operator.code == "AVERAGE_POOL_2D" and operator.inputs[0] >= 0:
+        if operator.code == "AVERAGE_POOL_2D" and operator.inputs and operator.inputs[0] >= 0:
             tensor = self.file.tensors[operator.inputs[0]]
             if tensor.dtype == np.uint8:
                 return "up"

@@ -60,6 +60,8 @@ def _wanted(a: Arrays, x: Value, chosen: list[int], old: bool) -> tuple[list[int
         given = [int(v) for v in a.node.constant(sizes_at, "sizes").reshape(-1)]
         if len(given) != len(chosen):
             raise Unsupported(f"it has {len(given)} sizes for {len(chosen)} axes")
+        if any(size < 1 for size in given):
+            raise Unsupported(f"its sizes {given} are not all above 0")
         policy = a.node.attribute("keep_aspect_ratio_policy", "stretch")
         ratios = [size / x.dims[axis] for axis, size in zip(chosen, given, strict=True)]
         for axis, size, ratio in zip(chosen, given, ratios, strict=True):

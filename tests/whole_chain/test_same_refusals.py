@@ -1,0 +1,151 @@
+"""Damaged models: the words of each refusal, and the layers of what is taken, change on purpose only.
+
+Whoever changes that on purpose writes the records again and looks at the difference:
+
+    PYTHONPATH=tests python tests/whole_chain/test_same_refusals.py [forms] [sections] [files]
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import random
+import re
+import sys
+import tempfile
+import zlib
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import onnx
+import pytest
+from support import chain_texts as texts
+from support import onnx_array_forms as arrays
+from support import onnx_image_forms as images
+from support.chain_networks import bodies, section_text
+from support.damages import damage_file, damage_model, damage_text
+from support.ini_forms import LAYERS
+
+from n2d2py import log
+from n2d2py.errors import N2D2Error
+from n2d2py.frontend.ini.network import build_graph
+from n2d2py.frontend.ini.weights import WeightStore
+from n2d2py.frontend.models import load_model
+from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.graph import Graph
+from n2d2py.ini import load_document
+
+FOLDER = Path(__file__).resolve().parent
+CHANGES = 7
+MODELS = {
+    **{f"image, {name}": (images.model, opset, body) for opset, name, body in bodies(images)},
+    **{f"array, {name}": (arrays.model, opset, body) for opset, name, body in bodies(arrays)},
+    **{name: (lambda _, name: texts.model(name), 17, name) for name in texts.TEXTS},
+}
+SECTIONS = {body.replace("\n", ", "): body for body in LAYERS}
+KEYS = sorted({line for body in LAYERS for line in body.splitlines() if "=" in line and not line.startswith(("Type", "Input"))})
+
+
+def outcome(read: Callable[[], Graph]) -> str:
+    """The first line of the refusal, or the kinds of the layers and a checksum of what they are."""
+    log.setup(quiet=True)
+    try:
+        graph = read()
+    except N2D2Error as error:
+        line = re.sub(r"(as the operator is defined) \((?!its ).*?\);", r"\1 (in the words of onnx);", error.errors[0].line())
+        return f"{len(error.errors)}: {line}" if len(error.errors) > 1 else line
+    found = [
+        f"{node.op} {node.activation} {node.inputs} {[graph.shape(name) for name in node.outputs]} {graph.kind(node.outputs[0])} "
+        f"{[(role, array.shape) for role, array in node.params.items()]} {node.rounding}"
+        for node in graph.nodes
+    ]
+    text = "\n".join([*found, *graph.outputs, *(warning.line() for warning in log.warnings_seen())])
+    text = re.sub(r"np\.\w+\(([^()]*)\)", r"\1", text).replace(str(Path.cwd()), "")
+    return f"{' '.join(dict.fromkeys(node.op.kind for node in graph.nodes))} {zlib.crc32(text.encode()):08x}"
+
+
+def of_models(name: str) -> dict[str, str]:
+    make, opset, body = MODELS[name]
+    model, rng, found = make(opset, body), random.Random(zlib.crc32(name.encode())), {}
+    for _ in range(CHANGES):
+        changed = copy.deepcopy(model)
+        told = damage_model(changed, rng)
+        onnx.save(changed, "net.onnx")
+        found[told] = outcome(lambda: import_onnx(load_model(Path("net.onnx"))))
+    return found
+
+
+def of_sections(name: str) -> dict[str, str]:
+    text, rng, found = section_text(SECTIONS[name]), random.Random(zlib.crc32(name.encode())), {}
+    for _ in range(CHANGES):
+        changed, told = damage_text(text, KEYS, rng)
+        Path("net.ini").write_text(changed, encoding="utf-8")
+        found[told] = outcome(lambda: build_graph(load_document(Path("net.ini")), (1, 4, 6, 8), WeightStore(None), 1))
+    return found
+
+
+def of_files(name: str) -> dict[str, str]:
+    from support.tflite_cases import CASES, REALS
+
+    rng, found = random.Random(zlib.crc32(name.encode())), {}
+    for _ in range(2 * CHANGES):
+        made, output = {**CASES, **REALS}[name]()
+        told = damage_file(made, rng)
+        path = made.write(Path.cwd(), output)
+        found[told] = outcome(lambda path=path: import_onnx(load_model(Path(path.name))))
+    return found
+
+
+def _files() -> list[str]:
+    if find_spec("ai_edge_litert") is None:
+        return []
+    from support.tflite_cases import CASES, REALS
+
+    return [*CASES, *REALS]
+
+
+SETS = {"forms": (of_models, list(MODELS)), "sections": (of_sections, list(SECTIONS)), "files": (of_files, _files())}
+
+
+@cache
+def kept(chosen: str) -> dict[str, dict[str, str]]:
+    return json.loads((FOLDER / f"refused_{chosen}.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("name", SETS["forms"][1])
+def test_forms(name):
+    assert of_models(name) == kept("forms")[name]
+
+
+@pytest.mark.parametrize("name", SETS["sections"][1])
+def test_sections(name):
+    assert of_sections(name) == kept("sections")[name]
+
+
+@pytest.mark.parametrize("name", SETS["files"][1])
+def test_files(name):
+    assert of_files(name) == kept("files")[name]
+
+
+def main() -> None:
+    """Writes what the tests compare with."""
+    for chosen in sys.argv[1:] or SETS:
+        find, names = SETS[chosen]
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            found = {name: find(name) for name in names}
+            os.chdir(FOLDER)
+        path = FOLDER / f"refused_{chosen}.json"
+        path.write_text(json.dumps(found, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
