@@ -213,9 +213,12 @@ VALUES = ("0", "-1", "1", "2", "3", "99", "a", "", "0.5", "1 2", "1 2 3", "1,2",
 def damage_text(text: str, keys: list[str], rng: random.Random) -> tuple[str, str]:
     """(the text of an INI with one line changed, removed or added; what was done). `keys`: lines that may be added."""
     lines = text.splitlines()
-    places = [at for at, line in enumerate(lines) if "=" in line]
+    places = [at for at, line in enumerate(lines) if "=" in line or line.startswith("[")]
     at, way = rng.choice(places), rng.random()
-    if way < 0.6:
+    if way < 0.6 and "=" not in lines[at]:
+        lines[at] = rng.choice(["[other]", "[sp]", f"{lines[at]} other", lines[at][:-1], lines[places[0]]])
+        told = lines[at]
+    elif way < 0.6:
         key = lines[at].split("=")[0]
         lines[at] = f"{key}={rng.choice(VALUES)}"
         told = lines[at]

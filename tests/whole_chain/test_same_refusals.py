@@ -2,7 +2,7 @@
 
 Whoever changes that on purpose writes the records again and looks at the difference:
 
-    PYTHONPATH=tests python tests/whole_chain/test_same_refusals.py [forms] [sections] [files]
+    PYTHONPATH=tests python tests/whole_chain/test_same_refusals.py [forms] [sections] [documents] [files]
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import os
 import random
 import re
+import shutil
 import sys
 import tempfile
 import zlib
@@ -37,6 +38,8 @@ from n2d2py.frontend.models import load_model
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph
 from n2d2py.ini import load_document
+from n2d2py.options import read_command
+from n2d2py.pipeline import load_network
 
 FOLDER = Path(__file__).resolve().parent
 CHANGES = 7
@@ -47,6 +50,33 @@ MODELS = {
 }
 SECTIONS = {body.replace("\n", ", "): body for body in LAYERS}
 KEYS = sorted({line for body in LAYERS for line in body.splitlines() if "=" in line and not line.startswith(("Type", "Input"))})
+
+
+DOCUMENTS = {
+    path.stem: path
+    for folder, names in (
+        (
+            "models/styles",
+            "mlp windows am_softmax gtsrb lenet_spike levels multi_task same_padding wav_1d yolo inception_v3 autoencoder_fc conditional "
+            "segnet lenet_qat erfnet mobilenet_se hourglass shufflenet squeezenet_old",
+        ),
+        ("memory", "pooled skipped slices resampling strips packed"),
+        ("export", "parameters partial"),
+        ("e2e", "branches"),
+        ("../models", "Add MaxPoolAdd Autoencoder LeNet LeNet_mapping DSCNN LeNet_QAT"),
+    )
+    for path in ((FOLDER.parent / folder / f"{name}.ini").resolve() for name in names.split())
+}
+"""Whole networks as INI."""
+MORE_KEYS = sorted(
+    {
+        line.strip()
+        for path in DOCUMENTS.values()
+        for line in path.read_text(encoding="utf-8-sig").splitlines()
+        if re.match(r"\w[\w.*]*=", line)
+    }
+    | set(KEYS)
+)
 
 
 def outcome(read: Callable[[], Graph]) -> str:
@@ -87,6 +117,19 @@ def of_sections(name: str) -> dict[str, str]:
     return found
 
 
+def of_documents(name: str) -> dict[str, str]:
+    path = DOCUMENTS[name]
+    for other in path.parent.iterdir():
+        if other.suffix in (".tpl", ".txt", ".onnx") and other.stat().st_size < 1 << 16:
+            shutil.copy(other, Path.cwd())
+    text, rng, found = path.read_text(encoding="utf-8-sig"), random.Random(zlib.crc32(name.encode())), {}
+    for _ in range(3 * CHANGES):
+        changed, told = damage_text(text, MORE_KEYS, rng)
+        Path("net.ini").write_text(changed, encoding="utf-8")
+        found[told] = outcome(lambda: load_network(*read_command(["net.ini", "-describe"])).graph)
+    return found
+
+
 def of_files(name: str) -> dict[str, str]:
     from support.tflite_cases import CASES, REALS
 
@@ -107,7 +150,12 @@ def _files() -> list[str]:
     return [*CASES, *REALS]
 
 
-SETS = {"forms": (of_models, list(MODELS)), "sections": (of_sections, list(SECTIONS)), "files": (of_files, _files())}
+SETS = {
+    "forms": (of_models, list(MODELS)),
+    "sections": (of_sections, list(SECTIONS)),
+    "documents": (of_documents, list(DOCUMENTS)),
+    "files": (of_files, _files()),
+}
 
 
 @cache
@@ -128,6 +176,11 @@ def test_forms(name):
 @pytest.mark.parametrize("name", SETS["sections"][1])
 def test_sections(name):
     assert of_sections(name) == kept("sections")[name]
+
+
+@pytest.mark.parametrize("name", SETS["documents"][1])
+def test_documents(name):
+    assert of_documents(name) == kept("documents")[name]
 
 
 @pytest.mark.parametrize("name", SETS["files"][1])
