@@ -168,9 +168,9 @@ def read_graph(data: dict[str, Any]) -> MemoryProblem:
         tensors = {name: TensorSpec(name, t["h"], t["w"], t["c"], t.get("bytes", 1)) for name, t in data["tensors"].items()}
         ops = tuple(map(read_op, data["ops"]))
         problem = MemoryProblem(tensors, tuple(data["inputs"]), tuple(data["outputs"]), ops, data.get("states", 0))
+        problem.validate()
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise N2D2Error("E602", f"the memory graph lacks or misspells {error}", remedy="correct the memory graph") from error
-    problem.validate()
     return problem
 
 

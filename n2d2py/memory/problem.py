@@ -147,7 +147,7 @@ class MemoryProblem:
             known.add(name)
         names = set()
         for op in self.ops:
-            missing = [t for t in op.inputs if t not in known]
+            missing = [t for t in op.inputs if t not in known or t not in self.tensors]
             if missing:
                 faults.append((op.name, f"reads {', '.join(missing)} before it is written"))
             if op.output not in self.tensors or op.output in known:

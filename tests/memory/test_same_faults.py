@@ -1,4 +1,4 @@
-"""What the checker says of damaged maps: of random changes of the graph or the map of random networks, the faults in words.
+"""What the checker says of damaged maps, and what reading damaged graphs gives: of random changes, the words.
 
 Whoever changes that on purpose writes same_faults.json again and looks at the difference:
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import zlib
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,9 @@ import pytest
 from support.memory_graphs import random_problem
 from support.memory_plans import SETTINGS
 
+from n2d2py.errors import N2D2Error
 from n2d2py.memory.checker import check_map
-from n2d2py.memory.format import graph_json, map_json
+from n2d2py.memory.format import graph_json, map_json, read_graph
 from n2d2py.memory.modes import plan_mode
 from n2d2py.memory.strategies import planner
 from n2d2py.memory.stream import StreamPlanner
@@ -101,6 +103,26 @@ def found(seed: int) -> dict[str, list[str]]:
     return result
 
 
+def read(seed: int) -> dict[str, str]:
+    """What was changed in a graph, and what reading it gives: the refusal, or a checksum of the problem."""
+    rng, result = random.Random(seed + 1000), {}
+    for _ in range(CHANGES):
+        graph = copy.deepcopy(data(seed)[0])
+        told = change(graph, rng)
+        try:
+            problem = read_graph(graph)
+            text = f"{problem.inputs} {problem.outputs} {problem.ops} {list(problem.tensors.values())}"
+            result[told] = f"{zlib.crc32(text.encode()):08x}"
+        except N2D2Error as error:
+            result[told] = error.line().split(" lacks or misspells ")[0]  # what follows are Python's words
+    return result
+
+
+@pytest.mark.parametrize("seed", range(NETWORKS))
+def test_graphs_are_read_alike(seed):
+    assert read(seed) == json.loads(KEPT.read_text())[f"read {seed}"]
+
+
 @pytest.mark.parametrize("seed", range(NETWORKS))
 def test_faults_change_on_purpose_only(seed):
     assert found(seed) == json.loads(KEPT.read_text())[str(seed)]
@@ -108,7 +130,11 @@ def test_faults_change_on_purpose_only(seed):
 
 def main() -> None:
     """Writes what the tests compare with."""
-    KEPT.write_text(json.dumps({str(seed): found(seed) for seed in range(NETWORKS)}, indent=0) + "\n", encoding="utf-8")
+    records = {
+        **{str(seed): found(seed) for seed in range(NETWORKS)},
+        **{f"read {seed}": read(seed) for seed in range(NETWORKS)},
+    }
+    KEPT.write_text(json.dumps(records, indent=0) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
