@@ -119,3 +119,16 @@ def test_a_pool_without_mapping_is_channel_by_channel(build, stimulus, capsys):
 def test_mistakes(keys, expected, refusal):
     found = refusal(CONV.format(parents="sp", outputs=2, keys=keys), (3, 2, 2))
     assert found.startswith("N2D2-E213: net.ini:8") and expected in found
+
+
+@pytest.mark.parametrize(
+    ("most", "keys", "taken"), [(6, "Mapping.Size=1", True), (5, "Mapping.Size=1", False), (5, "", True), (5, "NoBias=1", True)]
+)
+def test_the_largest_mapping(most, keys, taken, build, refusal, monkeypatch):
+    """Two outputs of three channels; without a mapping nothing is listed."""
+    monkeypatch.setattr("n2d2py.frontend.ini.mapping.MAX_CONNECTIONS", most)
+    text = CONV.format(parents="sp", outputs=2, keys=keys)
+    if taken:
+        assert build(text, (3, 2, 2)).graph.nodes
+    else:
+        assert "N2D2-E229: net.ini:2 [conv]: a mapping of 6 connections is too large, at most 5" in refusal(text, (3, 2, 2))

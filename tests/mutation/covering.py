@@ -246,7 +246,7 @@ class Covering:
         """Of each test function in turn one case, the long ones last, as far as the time goes; of its cases any order that is always the
         same: the fastest are those that see least."""
         functions: dict[str, list[str]] = {}
-        for test in sorted(tests, key=lambda test: (self.seconds[test] > budget / 20, zlib.crc32(test.encode()))):
+        for test in sorted(tests, key=lambda test: (self.seconds[test] > budget / 100, zlib.crc32(test.encode()))):
             functions.setdefault(test.split("[")[0], []).append(test)
         turns = sorted((turn, self.seconds[test], test) for each in functions.values() for turn, test in enumerate(each))
         spent = 0.0

@@ -152,3 +152,17 @@ def test_layers_that_are_to_stay_in_floating_point_stay(tmp_path):
     network = import_onnx(path)
     network.precisions = {node.name: Precision(quantize=False) for node in network.nodes}
     assert "ArrayReduce" in [node.op.kind for node in fuse(network, integer=True)[0].nodes]
+
+
+@pytest.mark.parametrize(("rows", "columns", "taken"), [(64, 64, True), (17, 241, False), (1, 4097, True), (4097, 1, False)])
+def test_the_widest_rows_of_several_axes(rows, columns, taken):
+    """4096 elements have gains of their own, 4097 only where they are the last axis."""
+    gain = np.random.default_rng(0).normal(size=(rows, columns)).astype(np.float32)
+    nodes = [helper.make_node("Reshape", ["x", "s"], ["r"]), helper.make_node("Mul", ["r", "w"], ["y"])]
+    held = [numpy_helper.from_array(np.array([1, 3, 1, rows, columns]), "s"), numpy_helper.from_array(gain, "w")]
+    x, y = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, size) for name, size in (("x", [1, 3 * gain.size]), ("y", None))
+    )
+    graph = helper.make_graph(nodes, "rows", [x], [y], held)
+    found = fuse(import_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)), integer=True)
+    assert ("gains-of-rows" in found[1].counts) == taken

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from n2d2py.arithmetic import NumType
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
@@ -13,6 +14,7 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip, LeakyRectifier, Tanh
 from n2d2py.operators.identity import Identity
+from n2d2py.operators.lrn import LRN
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
@@ -21,9 +23,9 @@ from n2d2py.quant.calibration import quantize
 from n2d2py.quant.compare import decibels
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.quantize import float_graph
+from n2d2py.quant.quantize import float_graph, form_integers
 from n2d2py.quant.statistics import Statistics
-from n2d2py.quant.types import nonnegative_tensors
+from n2d2py.quant.types import TensorTypes, nonnegative_tensors
 
 RELU, ABOVE, BELOW = Clip(0.0), Clip(0.5, 2.0), Clip(-1.0, 2.0)
 
@@ -168,3 +170,16 @@ def test_sums_of_weights_stay_within_their_bits(bits):
         assert 2**31 * 0.98 < node.bound < 2**31 and stored.tolist() == [60, 60]
     else:
         assert node.bound > 2**40 and stored.tolist() == [32767, 32767]
+
+
+def test_all_layers_without_integers_are_refused_together():
+    """Not only the first one."""
+    graph = Graph("g")
+    graph.add_input("x", (1, 3, 2, 2))
+    for name in ("one", "two"):
+        graph.add(Node(name, LRN(), ["x"], [name]))
+    graph.outputs = ["one", "two"]
+    types = TensorTypes(dict.fromkeys(graph.tensors, NumType(8, scale=0.1)), {})
+    with pytest.raises((N2D2Error, ErrorList)) as caught:
+        form_integers(graph, types, QuantOptions(), {})
+    assert ["'one'" in caught.value.errors[0].what, "'two'" in caught.value.errors[1].what] == [True, True]

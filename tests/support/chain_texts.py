@@ -70,6 +70,8 @@ TEXTS: dict[str, str] = {
     "pq = QuantizeLinear (p, step, z8)\n y = DequantizeLinear (pq, step, z8)",
     "integer operators": "xq = QuantizeLinear (x, step, u128)\n a = QLinearConv (xq, step, u128, m_6_4_3_3, s_6, n_6, step2, u9, l_6)\n ad = DequantizeLinear (a, step2, u9)\n f = Flatten (ad)\n fq = QuantizeLinear (f, step2, u9)\n"
     "g = QLinearMatMul (fq, step2, u9, m_216_4, step, u128, step2, u0)\n y = DequantizeLinear (g, step2, u0)",
+    "lstm, batch first": "f = Reshape (x, i_1_8_32)\n a, h, c = LSTM <hidden_size = 3, layout = 1> (f, w_1_12_32, w_1_12_3, b_1_24)\n d = Reshape (a, i_1_24)\n e = Reshape (c, i_1_3)\n y = Concat <axis = 1> (d, e)",
+    "unlike dilations": "a = Conv <pads = [2,1,2,1], dilations = [2,1]> (x, w_4_4_3_3, b_4)\n r = Relu (a)\n c = Conv <pads = [0,3,0,3], dilations = [1,3]> (r, w_4_4_1_3)\n s = Relu (c)\n y = Concat <axis = 1> (s, r)",
 }
 """The nodes of networks from x (1, 4, 8, 8) to y."""
 ROUNDED = ("rounded", "rounded sums", "integer operators")
