@@ -216,6 +216,14 @@ def test_refused_graphs(tmp_path):
     assert "has 5 bytes, not 192" in changed(short, "short.tflite")
 
 
+def test_the_order_of_an_input_of_three_axes_is_said(tmp_path, capsys):
+    for shape, said in (((1, 3, 40), True), ((1, 1, 40), False)):
+        m = Small(shape)
+        path = m.write(tmp_path, m.add("RELU", [m.x], shape, IN, name="y"))
+        assert main([str(path), "-export", "CPP", "-o", str(tmp_path / str(said))]) == 0
+        assert ("the input 'x' of 3 x 40 is 3 channels of 40 values" in "".join(capsys.readouterr())) == said
+
+
 def test_arrays_of_real_numbers_are_inputs_as_they_are(tmp_path):
     """The scale of the input says what a byte is; arrays of real numbers and of bytes give the same."""
     m, out = _network()

@@ -32,6 +32,20 @@ def load_tflite(path: str | Path, *, ignore: Iterable[str] = (), ignore_init: bo
     images = [file.tensors[index].name for index in file.inputs if len(file.tensors[index].shape) == 4]
     if images:
         log.notice("%s: images are height, width, channels in the file; the network takes channels, height, width", model.path)
+    for tensor in (file.tensors[index] for index in file.inputs):
+        if len(tensor.shape) == 3 and min(tensor.shape[1:]) > 1:
+            rows, columns = tensor.shape[1:]
+            log.notice(
+                "%s: the input '%s' of %d x %d is %d channels of %d values: the exported function takes the %d channels of each value"
+                " side by side, the transpose of the file's order",
+                model.path,
+                tensor.name,
+                rows,
+                columns,
+                rows,
+                columns,
+                rows,
+            )
     if states := translation.variables.states:
         log.notice("%s: variables are kept between calls: %s", model.path, ", ".join(name for name, _ in states))
     return replace(model, places=translation.places, states=states, batch=1 if states else model.batch)
