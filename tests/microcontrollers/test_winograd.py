@@ -103,19 +103,21 @@ def test_what_is_reported_is_what_a_board_takes(network, exported, tmp_path):
     painted = re.search(r"stack (\d+) of (\d+) bytes", make(exported, "cortex-m4", "test", "OPT=-O2"))
     assert painted is not None
     measured, bound = int(painted[1]), int(painted[2])
-    assert sizes[exported]["stack"] - 8 <= measured <= sizes[exported]["stack"] + 64 and measured <= bound
+    assert measured <= bound
+    if "at most" not in said:  # by the call graphs, which a compiler cache leaves out
+        assert -32 <= sizes[exported]["stack"] - measured < 64
     transformed = sum(32 * channels * -(-outputs // 4) * 4 for outputs, channels, *_ in SHAPES.values())
     direct = sum(9 * channels * outputs for outputs, channels, *_ in SHAPES.values())
     growth = sizes[exported]["constants"] - sizes[plain]["constants"]
     assert abs(growth - (transformed - direct)) < 256
-    (said,) = re.findall(
+    (written,) = re.findall(
         r"with kernels by Winograd, on cortex-m4, cortex-m7, cortex-m33, (\d+)", (exported / "README.md").read_text()
     )
     # What a layer has in its weights too, biases and multipliers, is not linked.
-    assert int(said) - sizes[exported]["constants"] == 8 * sum(outputs for outputs, *_ in SHAPES.values())
+    assert int(written) - sizes[exported]["constants"] == 8 * sum(outputs for outputs, *_ in SHAPES.values())
     summary = json.loads((exported / "statistics" / "summary.json").read_text())
     assert summary["memory"]["constants"] == sizes[exported]["constants"]
-    assert summary["memory"]["stack"] == sizes[exported]["stack"]
+    assert summary["memory"]["stack_bound"] or -32 <= summary["memory"]["stack"] - measured < 64
 
 
 @pytest.mark.parametrize("core", ["cortex-m0", "cortex-m3", "cortex-m55", "rv32imc", "rv32imc_zve32x"])

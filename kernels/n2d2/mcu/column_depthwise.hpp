@@ -75,7 +75,7 @@ struct Line {
 
 // All channels of a line. On the stack: 52 Line, 56 constants, 60 the channel, 64 what the column behind the last adds.
 #define N2D2_COLUMN_LINE(name, load, stride, low)             \
-    template <int = 0>                                        \
+    template <int FrameBytes = 80>                            \
     __attribute__((naked, noinline)) void name(const Line*, const std::int32_t*) {  \
         __asm__ volatile(                                     \
             "addi sp, sp, -16\n\t"                            \

@@ -54,7 +54,7 @@ struct Work {
     "smlad  r9, r3, lr, r9\n\t"
 
 // All outputs of two pixels. A template, so that a program has it once wherever it is included.
-template <int = 0>
+template <int FrameBytes = 72>
 __attribute__((naked, noinline)) void two(Work*) {
     __asm__ volatile(
         ".syntax unified\n\t"
@@ -190,7 +190,7 @@ __attribute__((naked, noinline)) void two(Work*) {
 
 // All outputs of one pixel: the first of a window of two (one), the only one (alone), and that in words (aloneWords).
 #define N2D2_LANES_ONE(name, inputs, stored)                \
-    template <int = 0>                                      \
+    template <int FrameBytes = 60>                          \
     __attribute__((naked, noinline)) void name(Work*) {     \
         __asm__ volatile(                                   \
             ".syntax unified\n\t"                           \

@@ -172,7 +172,7 @@ inline std::int32_t skipOf(int vectors) {
     N2D2_MVE_STEP("vmladava.s8") N2D2_MVE_STEP("vmladava.s8")
 
 // All outputs of four pixels, two at a time. A template, so that a program has it once wherever it is included.
-template <int = 0>
+template <int FrameBytes = 112>
 __attribute__((naked, noinline)) void four(Work*) {
     __asm__ volatile(
         ".syntax unified\n\t"
@@ -241,7 +241,7 @@ struct Single {
 // clang-format off
 // All outputs of one pixel, four at a time, which `stored` stores: as bytes, or as 16-bit integers.
 #define N2D2_MVE_ONE(name, stored)                                                          \
-    template <int = 0>                                                                      \
+    template <int FrameBytes = 36>                                                          \
     __attribute__((naked, noinline)) void name(Single*) {                                   \
         __asm__ volatile(                                                                   \
             ".syntax unified\n\t"                                                           \
@@ -325,7 +325,7 @@ struct Line {
 
 // `count` results of 16 channels, or of 8 of two pixels; taps are `tap` bytes apart, pixels `move`.
 #define N2D2_MVE_PIXELS(name, tap, tap2, move)                                                   \
-    template <int = 0>                                                                           \
+    template <int FrameBytes = 136>                                                              \
     __attribute__((naked, noinline)) void name(Line*) {                                          \
         __asm__ volatile(                                                                        \
             ".syntax unified\n\t"                                                                \

@@ -58,7 +58,7 @@ struct Work {
 
 // All channels of a pixel. A template, so that a program has it once wherever it is included.
 #define N2D2_PAIRS_PIXEL(name, products)                     \
-    template <int = 0>                                       \
+    template <int FrameBytes = 72>                           \
     __attribute__((naked, noinline)) void name(Work*) {      \
         __asm__ volatile(                                    \
             ".syntax unified\n\t"                            \

@@ -194,7 +194,7 @@ struct Work {
         "4:\n\t"
 
 // All outputs of four pixels. A template, so that a program has it once wherever it is included.
-template <int = 0>
+template <int FrameBytes = 64>
 __attribute__((naked, noinline)) void fourPixels(Work*) {
         __asm__ volatile(
             N2D2_PIXELS_SAVE
@@ -286,7 +286,7 @@ __attribute__((naked, noinline)) void fourPixels(Work*) {
 #define N2D2_PIXELS_STORE6(at, a, b) N2D2_PIXELS_STORE_TO(at, a, b, "a5", "a2", "t0")
 
 // On the stack: 52 Work, 56 the end of the window, 60 the offset of the outputs.
-template <int = 0>
+template <int FrameBytes = 64>
 __attribute__((naked, noinline)) void sixPixels(Work*) {
         __asm__ volatile(
             N2D2_PIXELS_SAVE

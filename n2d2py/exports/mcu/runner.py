@@ -19,6 +19,7 @@ from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.runtime.base import LayerInfo, Network, NetworkInfo, TensorInfo
 from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
+from n2d2py.runtime.runner import AT_MOST
 
 
 class BoardExport(BuiltCopy):
@@ -116,7 +117,8 @@ class BoardExport(BuiltCopy):
     def sizes(self) -> dict[str, int]:
         """What `make size` prints: the arena, constants and code by section, the stack of one inference."""
         printed = run_make(self.folder, "-s", "size")[1]
-        return {name.strip(): int(size) for name, size in re.findall(r"^(.{24}) +(\d+)", printed, re.MULTILINE)}
+        rows = re.findall(r"^(.{24}) +(\d+)(.*)$", printed, re.MULTILINE)
+        return {name.strip() + (AT_MOST if note.endswith(AT_MOST) else ""): int(size) for name, size, note in rows}
 
     def network(self) -> BoardNetwork:
         """The network that the board runs."""
