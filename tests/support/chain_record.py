@@ -81,7 +81,7 @@ def _stages(file: Path, words: list[str], plans: Mapping[str, Mapping[str, Any]]
     yield "passes", [f"{counts or 'none'} | {len(texts)} texts {_sum_of(chr(10).join(texts))}"]
     if (layers := _layers(fused.graph)) != found:
         yield "fused", layers
-    yield "onnx", list(dict.fromkeys(_onnx(each) for each in (network.graph, fused.graph)))
+    yield "onnx", _distinct(_onnx(each) for each in (network.graph, fused.graph))
     yield "values", _values(network.graph, fused.graph, noise)
     calibrated = calibrate_stage(network, options.calibration) if integer else network
     quantized = quantize_stage(calibrated, options.quantization)
@@ -163,7 +163,17 @@ def _values(graph: Graph, fused: Graph, noise: int) -> list[str]:
     for each, run in ways:
         values = run()
         found.append(" | ".join(fingerprint(values[name], False) for name in each.outputs))
-    return list(dict.fromkeys(found))
+    return _distinct(found)
+
+
+def _distinct(lines: Iterable[str]) -> list[str]:
+    """The lines that are not as one before them, but for last digits."""
+    kept: list[str] = []
+    for line in lines:
+        parts = line.split(" | ")
+        if not any(len(parts) == len(other) and all(map(_alike, other, parts)) for other in (one.split(" | ") for one in kept)):
+            kept.append(line)
+    return kept
 
 
 @cache
