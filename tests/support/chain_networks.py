@@ -151,7 +151,7 @@ def text_cases() -> Iterator[tuple[str, Case]]:
                 yield f"{name}, {turn}", case(made, number, ("-nbbits", "-32") if turn else ())
 
 
-LINES = ("lines", "separable lines", "inverted residual", "u shape", "dense block", "padded")
+LINES = ("lines", "separable lines", "inverted residual", "padded")
 """Texts whose layers can run line by line and in strips."""
 BUDGETS = {
     **{f"budget {bytes}": {"MemoryBudget": bytes} for bytes in (300, 450, 700)},

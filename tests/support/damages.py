@@ -200,6 +200,8 @@ def damage_file(made: Any, rng: random.Random) -> str:
         numbers.zeroPoint = numbers.zeroPoint + rng.choice([1, -1, 300])
     elif part == "more":
         numbers.scale = np.append(numbers.scale, np.float32(0.1))
+        if rng.random() < 0.7:
+            numbers.zeroPoint = np.append(numbers.zeroPoint, numbers.zeroPoint[:1])
     else:
         numbers.quantizedDimension = rng.choice([0, 1, 2, 3, 9])
     return f"{name} with another grid: {part}"

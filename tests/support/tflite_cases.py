@@ -262,6 +262,18 @@ for code, options in (
     ("LOG", ""),
 ):
     REALS[code.lower()] = lambda code=code, options=options: _floats(code, options, [], (1, 8, 6, 4))
+
+
+def _padded():
+    m = Small((1, 8, 6, 4), None)
+    inputs = [
+        m.x,
+        m.constant("pads", [[0, 0], [1, 2], [0, 1], [0, 0]]),
+        m.tensor("fill", (1,), values=np.array([0.7], np.float32)),
+    ]
+    return m, m.add("PADV2", inputs, (1, 11, 7, 4), None, "PadV2Options")
+
+
 for aligned, centred in ((False, False), (True, False), (False, True)):
     for code, options in (
         ("RESIZE_BILINEAR", "ResizeBilinearOptions"),
@@ -275,3 +287,5 @@ for aligned, centred in ((False, False), (True, False), (False, True)):
             return m, m.add(code, inputs, (1, 11, 15, 4), None, options, **fields)
 
         REALS[f"{code.lower()}_{int(aligned)}{int(centred)}"] = _resized
+
+REALS["padv2"] = _padded
