@@ -39,6 +39,7 @@ PARTS = {
     "E509": {"pipeline", "results", "stages"},
     "E510": {"operators", "quant"},
     "W102": {"frontend", "ini", "stages"},
+    "W109": {"exports", "stages"},
 }
 """Codes that several parts of the tool use, for the same problem."""
 

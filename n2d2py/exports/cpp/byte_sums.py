@@ -40,7 +40,7 @@ def byte_sums(weights: np.ndarray, inputs: NumType, *, bounded: bool = False) ->
 
 def nibble_sums(weights: np.ndarray, inputs: NumType, *, bounded: bool = False) -> int:
     """How many words' products of one output, all four of each word, 16 bits hold, in runs of so many; 0 below _FEW, or where the weights
-    (O, K) do not fill words. The kernel is `kernels/n2d2/x86/avx2_nibble_tile.hpp`.
+    (O, K) do not fill words. The kernel is `NibbleTile`.
     """
     if inputs.bits != 8 or weights.shape[1] % 4:
         return 0

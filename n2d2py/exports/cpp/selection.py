@@ -132,7 +132,7 @@ def winograd(layer: Layer, selection: Selection, weights: np.ndarray, geometry: 
     if selection.storage is not None:
         sums = winograd_byte_sums(weights, geometry, layer.inputs[0], selection.storage) if layer.computed else 0
         if sums:
-            reason = f"{selection.reason}; Winograd in bytes with AVX2 and SSE4.1"
+            reason = f"{selection.reason}; Winograd in bytes on x86 without VNNI"
             return replace(selection, winograd_sums=sums, reason=reason)
         problem = "its weights are packed"
     if not problem:
