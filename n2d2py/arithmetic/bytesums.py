@@ -14,12 +14,19 @@ PLACE_LIMIT = 128
 
 
 def largest_place(weights: np.ndarray, words: int) -> np.ndarray:
-    """For each output, the largest sum of the weights of one sign in one place of `words` words (1 or 2), int64.
+    """For each output, the largest sum of the weights of one sign in one place of `words` words, int64.
 
     `weights` are integers (O, K) in the order of the kernel; words are taken from the first on.
     """
-    rows, each = weights.astype(np.int64), 4 * words
-    padded = np.zeros((len(rows), -(-rows.shape[1] // each) * each), np.int64)
-    padded[:, : rows.shape[1]] = rows
-    places = padded.reshape(len(rows), -1, words, 2, 2)
-    return np.maximum(*(np.maximum(sign * places, 0).sum(axis=(2, 4)).max(axis=(1, 2)) for sign in (-1, 1)))
+    count, each = weights.shape[1], 4 * words
+    padded = np.zeros((len(weights), -(-count // each) * each), np.int32)
+    padded[:, :count] = weights
+    found = np.zeros(len(weights), np.int64)
+    for sign in (-1, 1):
+        parts = np.maximum(sign * padded, 0)
+        pairs = (parts[:, ::2] + parts[:, 1::2]).reshape(len(weights), -1, words, 2)
+        sums = pairs[:, :, 0]
+        for word in range(1, words):
+            sums = sums + pairs[:, :, word]
+        found = np.maximum(found, sums.max(axis=(1, 2)))
+    return found

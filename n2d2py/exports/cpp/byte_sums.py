@@ -23,6 +23,8 @@ def long_run(weights: np.ndarray, most: int) -> int:
     many: all of a row, or one of some numbers from LONG on; 0 where they do not.
     """
     every = -(-weights.shape[1] // 4)
+    if every >= _FEW and not _longest(weights, most, (_FEW,)):
+        return 0  # each of the runs holds whole runs of so many: seldom more than this is computed for weights of 8 bits
     return _longest(weights, most, (every, *(words for words in _RUNS if words < every)))
 
 
