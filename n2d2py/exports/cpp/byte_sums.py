@@ -13,6 +13,11 @@ _FEW = 4
 _LARGEST = 2**15 - 1
 
 
+def _most(inputs: NumType, bounded: bool) -> int:
+    """The largest input of a kernel, from 0 on: any byte, or what the type holds."""
+    return inputs.qmax + (128 if inputs.signed else 0) if bounded else 255
+
+
 def _longest(weights: np.ndarray, most: int, runs: tuple[int, ...]) -> int:
     """The first of `runs` of words whose products with inputs of 0 to `most` fit 16 bits in each place of `weights` (rows, K), or 0."""
     return next((words for words in runs if most * int(largest_place(weights, words).max()) <= _LARGEST), 0)
@@ -35,7 +40,7 @@ def byte_sums(weights: np.ndarray, inputs: NumType, *, bounded: bool = False) ->
     """
     if inputs.is_float or inputs.bits != 8:
         return 0
-    most = inputs.qmax + (128 if inputs.signed else 0) if bounded else 255
+    most = _most(inputs, bounded)
     long = long_run(weights, most) if weights.shape[1] > 8 else 0
     return long or _longest(weights, most, (2, 1))
 
@@ -46,14 +51,11 @@ def nibble_sums(weights: np.ndarray, inputs: NumType, *, bounded: bool = False) 
     """
     if inputs.bits != 8 or weights.shape[1] % 4:
         return 0
-    most = inputs.qmax + (128 if inputs.signed else 0) if bounded else 255
     pairs = np.zeros((len(weights), weights.shape[1] // 2, 4), np.int64)  # words of two inputs, in one place
     pairs[:, :, :2] = weights.reshape(len(weights), -1, 2)
     every = weights.shape[1] // 4
     runs = (every, *(words for words in (*_RUNS, _FEW) if words < every))
-    return next(
-        (words for words in runs if most * int(largest_place(pairs.reshape(len(weights), -1), 2 * words).max()) <= _LARGEST), 0
-    )
+    return _longest(pairs.reshape(len(weights), -1), _most(inputs, bounded), tuple(2 * words for words in runs)) // 2
 
 
 def explained(sums: int) -> str:

@@ -376,13 +376,19 @@ def exactly(row: InstructionSet) -> str:
     return f"({' && '.join([row.macro, *(f'!{macro}' for macro in others)])})" if others else row.macro
 
 
+def extended(row: InstructionSet) -> list[InstructionSet]:
+    """The sets that a set extends, directly or not."""
+    named = {one.name: one for one in instruction_sets()}
+    found = []
+    while row.extends:
+        row = named[row.extends]
+        found.append(row)
+    return found
+
+
 def extending(row: InstructionSet) -> set[str]:
     """Names of the sets that extend a set, directly or not."""
-    found: set[str] = set()
-    for one in reversed(instruction_sets()):  # a set stands before the one that it extends
-        if one.extends == row.name or one.extends in found:
-            found.add(one.name)
-    return found
+    return {one.name for one in instruction_sets() if row in extended(one)}
 
 
 def condition(names: Iterable[str]) -> str:

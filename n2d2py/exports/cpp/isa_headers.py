@@ -15,6 +15,7 @@ from n2d2py.exports.cpp.isa import (
     TARGETS,
     WINOGRAD,
     InstructionSet,
+    extended,
     instruction_sets,
     reads_panels,
     tags,
@@ -22,16 +23,6 @@ from n2d2py.exports.cpp.isa import (
 
 ISA_HEADERS = ("n2d2/isa.hpp", "n2d2/bindings.hpp")
 """Headers that are rendered from the table, below `kernels/`."""
-
-
-def _extended(row: InstructionSet) -> list[InstructionSet]:
-    """The sets that a set extends, directly or not."""
-    named = {one.name: one for one in instruction_sets()}
-    found = []
-    while row.extends:
-        row = named[row.extends]
-        found.append(row)
-    return found
 
 
 def isa_header(header: str, chosen: Sequence[InstructionSet] | None = None) -> str:
@@ -43,7 +34,7 @@ def isa_header(header: str, chosen: Sequence[InstructionSet] | None = None) -> s
         .render(
             sets=sets,
             portable=PORTABLE,
-            extended=_extended,
+            extended=extended,
             tagged=[row for row in tags().values() if row in sets],
             panels=[row for row in sets if reads_panels(row)],
             floats=[row for row in sets if FLOATS in row.has],

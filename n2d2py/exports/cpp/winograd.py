@@ -163,14 +163,12 @@ def byte_sums(weights: np.ndarray, geometry: WinogradFacts, inputs: NumType, sto
     wanted = _byte_scratch(weights.shape[-1], geometry)
     if 0 < geometry.scratch < wanted and wanted > _STACK:
         return 0
-    positions = np.einsum("iu,ouvc,jv->ijoc", _MATRIX, weights.astype(np.int64), _MATRIX, optimize=True).reshape(
-        16, len(weights), -1
-    )
-    if np.abs(positions).max(initial=0) > 127:
+    rows = positions(weights).reshape(16, len(weights), -1)
+    if np.abs(rows).max(initial=0) > 127:
         return 0
     # Transformed inputs, moved by twice _MOST: up to six times in the position of sums alone, four times in the others.
     reach = [(6 if place == 5 else 4) * _MOST for place in range(16)]
-    return min(long_run(rows, most) for rows, most in zip(positions, reach, strict=True))
+    return min(long_run(one, most) for one, most in zip(rows, reach, strict=True))
 
 
 def _byte_scratch(channels: int, geometry: WinogradFacts) -> int:
@@ -203,9 +201,8 @@ def transformed(weights: np.ndarray) -> np.ndarray:
     outputs, channels = len(weights), weights.shape[-1]
     padded = np.zeros((-(-outputs // 8) * 8, 3, 3, -(-channels // 2) * 2), np.int64)
     padded[:outputs, :, :, :channels] = weights
-    pairs = (
-        positions(padded).astype("<i2").reshape(16, len(padded), -1, 2).transpose(0, 2, 1, 3)
-    )  # position, pair, output, channel of the pair
+    by_pair = positions(padded).astype("<i2").reshape(16, len(padded), -1, 2)
+    pairs = by_pair.transpose(0, 2, 1, 3)  # position, pair, output, channel of the pair
     return np.concatenate(
         [np.ascontiguousarray(pairs[:, :, first : first + 16]).reshape(-1).view(np.int8) for first in range(0, len(padded), 16)]
     )
