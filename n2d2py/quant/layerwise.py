@@ -82,11 +82,13 @@ class LayerwiseRun:
 
     def moments(self, node: Node, thorough: bool = False) -> Moments:
         """Moments of the inputs of the next layer; `thorough`: of more positions, and beside the float network."""
-        name = node.inputs[0]
-        kind = self._quantized.type(name)
-        parts = ordered_map(
-            lambda part: observe(node, part.stored[name], kind, self._count, part.real[name] if thorough else None), self._parts
-        )
+        kinds = [self._quantized.type(name) for name in node.inputs]
+
+        def run(part: _Part) -> Moments:
+            real = [part.real[name] for name in node.inputs] if thorough else None
+            return observe(node, [part.stored[name] for name in node.inputs], kinds, self._count, real)
+
+        parts = ordered_map(run, self._parts)
         result = next(parts)
         for part in parts:
             result.merge(part)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.exact import sliding_windows
 from n2d2py.graph import Node
+from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.windows import pad
@@ -54,24 +56,35 @@ class Moments:
 
 def has_moments(node: Node) -> bool:
     """Whether the layer computes sums of several weighted inputs that `observe` can gather."""
-    return isinstance(node.op, (Conv, Fc))
+    return isinstance(node.op, (Conv, Fc, ArrayRecurrent))
 
 
-def observe(node: Node, stored: np.ndarray, kind: NumType, stimuli: int, real: np.ndarray | None = None) -> Moments:
-    """The moments over a batch of stored inputs (n, ...) of number type `kind`, in steps of its scale; `real` are the same in the float
-    network, for `drift`.
+def observe(
+    node: Node, stored: Sequence[np.ndarray], kinds: Sequence[NumType], stimuli: int, real: Sequence[np.ndarray] | None = None
+) -> Moments:
+    """The moments over a batch of stored inputs (n, ...) of number types `kinds`, in steps of the first one's scale; of a recurrent layer
+    those of its inputs, in units of that type's reach, then of the hidden states that they lead to. `real` are the inputs in the float network, for `drift`.
 
     At most a fixed number of positions is taken from all `stimuli` together, at even distances; more of them with `real`.
     """
     times = 1 if real is None else _THOROUGH
-    columns = _columns(node, stored, kind.zero_point, stimuli, times).astype(np.float32) - np.float32(kind.zero_point)
+    recurrent = isinstance(node.op, ArrayRecurrent)
+    if recurrent:
+        restored = [kind.dequantize(x) for kind, x in zip(kinds, stored, strict=True)]
+        columns = _steps(node, restored, kinds[0].reach, stimuli, times)
+    else:
+        zero = kinds[0].zero_point
+        columns = _columns(node, stored[0], zero, stimuli, times).astype(np.float32) - np.float32(zero)
     positions = columns.shape[1]
-    if real is None and _FEW * stimuli * (positions // len(stored)) <= columns.shape[2]:
+    if real is None and _FEW * stimuli * (positions // len(stored[0])) <= columns.shape[2]:
         return Moments(positions, columns=columns)
     square = np.matmul(columns.transpose(0, 2, 1), columns).astype(np.float64)
     if real is None:
         return Moments(positions, square)
-    exact = _columns(node, real, 0, stimuli, times).astype(np.float32) / np.float32(kind.scale)
+    if recurrent:
+        exact = _steps(node, real, kinds[0].reach, stimuli, times)
+    else:
+        exact = _columns(node, real[0], 0, stimuli, times).astype(np.float32) / np.float32(kinds[0].scale)
     drift = np.matmul((exact - columns).transpose(0, 2, 1), columns).astype(np.float64)
     return Moments(positions, square, drift)
 
@@ -84,10 +97,22 @@ def _columns(node: Node, x: np.ndarray, fill: int, stimuli: int, times: int) -> 
     windows = sliding_windows(pad(x, op.pads, fill), weights.shape[2:], op.stride, op.dilation)
     n, _, lines, columns = windows.shape[:4]
     inputs = int(np.prod(weights.shape[1:]))
-    wanted = times * min(max(_COLUMNS_PER_INPUT * inputs, _MIN_COLUMNS), _MAX_COLUMNS)
-    chosen = _positions(lines * columns, wanted, stimuli)
+    chosen = _positions(lines * columns, _wanted(inputs, times), stimuli)
     picked = windows[:, :, chosen // columns, chosen % columns]
     return picked.transpose(0, 2, 1, 3, 4).reshape(n * len(chosen), op.groups, inputs).transpose(1, 0, 2)
+
+
+def _steps(node: Node, inputs: Sequence[np.ndarray], reach: float, stimuli: int, times: int) -> np.ndarray:
+    """What sampled steps of a recurrent layer read, inputs in units of `reach` and hidden state (1, P, K)."""
+    op, x = node.op, inputs[0].reshape(len(inputs[0]), node.op.steps, node.op.size)
+    both = np.concatenate([x / reach, op.states_before(list(inputs), node)], axis=2)
+    chosen = _positions(op.steps, _wanted(both.shape[2], times), stimuli)
+    return both[:, chosen].astype(np.float32).reshape(1, -1, both.shape[2])
+
+
+def _wanted(inputs: int, times: int) -> int:
+    """Positions to take for sums of so many inputs."""
+    return times * min(max(_COLUMNS_PER_INPUT * inputs, _MIN_COLUMNS), _MAX_COLUMNS)
 
 
 def _positions(available: int, wanted: int, stimuli: int) -> np.ndarray:

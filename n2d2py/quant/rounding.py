@@ -37,14 +37,16 @@ class CompensatedRounding:
             self._shift = np.linalg.solve(covariance.matrix(), drift.transpose(0, 2, 1)).transpose(0, 2, 1)
 
     def __call__(self, rows: np.ndarray, scales: np.ndarray, levels: int) -> np.ndarray:
-        """Integers (O, K) in +-levels for real weights (O, K) with a scale (O) for each row."""
+        """Integers (O, K) in +-levels for real weights (O, K) with a scale (O) for each row, or (O, K) for each weight."""
         groups = len(self._covariance.diagonal)
-        target = (rows / scales[:, None]).reshape(groups, len(rows) // groups, -1)
+        shape = (groups, len(rows) // groups, -1)
+        steps = None if scales.ndim == 1 else scales.reshape(shape)
+        target = (rows / scales[:, None] if steps is None else rows).reshape(shape)
         if self._shift is not None:
             target = target + np.matmul(target, self._shift)
-        result = round_compensated(target, self._covariance, levels)
+        result = round_compensated(target, self._covariance, levels, steps)
         if self._shift is not None:
-            result = descend(target, result, self._covariance.matrix(), levels)
+            result = descend(target, result, self._covariance.matrix(), levels, steps)
         return result.reshape(rows.shape)
 
     def magnitudes(self, rows: np.ndarray, largest: np.ndarray, levels: int) -> np.ndarray:
@@ -77,51 +79,57 @@ class Remembered:
         return self._last[2]
 
 
-def round_compensated(target: np.ndarray, covariance: Covariance, levels: int) -> np.ndarray:
-    """Integers (G, O, K) near `target` (in steps) with a small error over inputs of this covariance.
+def round_compensated(target: np.ndarray, covariance: Covariance, levels: int, steps: np.ndarray | None = None) -> np.ndarray:
+    """Integers (G, O, K) near `target` with a small error over inputs of this covariance; `steps` (G, O, K) are what they stand for, else 1.
 
     Of the inputs in the order of their variances, the largest first, the covariance is M M^T with M upper triangular, so that
     the error e H e^T is the sum over k of (sum of e_j M_jk over j <= k)^2. One weight after the other makes its own square least. These are the
     integers of GPTQ, which takes the factor of the inverse (J. Chen et al., "The geometry of LLM quantization", 2025), for a tenth of the time.
     """
     size = target.shape[2]
-    order = np.argsort(-covariance.diagonal, axis=1, kind="stable")
+    variances = covariance.diagonal if steps is None else covariance.diagonal * np.square(steps).mean(axis=1)
+    order = np.argsort(-variances, axis=1, kind="stable")
     factor = covariance.factor(order, target.shape[1])
     work = np.take_along_axis(target, order[:, None, :], axis=2).transpose(0, 2, 1).astype(np.float64, order="C")
+    units = None if steps is None else np.take_along_axis(steps, order[:, None, :], axis=2).transpose(0, 2, 1)
     result = np.empty_like(work)
     for start in range(0, size, BLOCK):
         stop = min(start + BLOCK, size)
         upper, pending = factor.block(start, stop), factor.pending(start, stop)
         errors = np.empty_like(pending)
         for k in range(stop - start):
-            real = work[:, start + k]
-            result[:, start + k] = np.clip(np.rint(real + pending[:, k] / upper[:, k, k][:, None]), -levels, levels)
-            errors[:, k] = real - result[:, start + k]
+            real, unit = work[:, start + k], 1.0 if units is None else units[:, start + k]
+            result[:, start + k] = np.clip(np.rint((real + pending[:, k] / upper[:, k, k][:, None]) / unit), -levels, levels)
+            errors[:, k] = real - result[:, start + k] * unit
             pending[:, k + 1 :] += upper[:, k, k + 1 :][:, :, None] * errors[:, None, k]
         factor.add(start, stop, errors)
     inverse = np.argsort(order, axis=1, kind="stable")
     return np.take_along_axis(result, inverse[:, :, None], axis=1).transpose(0, 2, 1)
 
 
-def descend(target: np.ndarray, start: np.ndarray, covariance: np.ndarray, levels: int) -> np.ndarray:
+def descend(
+    target: np.ndarray, start: np.ndarray, covariance: np.ndarray, levels: int, steps: np.ndarray | None = None
+) -> np.ndarray:
     """Integers (G, O, K) of no larger error than `start`: one weight after the other becomes the best integer beside the others.
 
     With e = target - q the error e H e^T is least in q_k for q_k + (e H)_k / H_kk; what is rounded never makes it larger.
     """
     result, size = start.copy(), start.shape[-1]
     diagonal = np.einsum("gkk->gk", covariance)
+    units = np.broadcast_to(1.0, target.shape) if steps is None else steps
     for _ in range(_SWEEPS):
-        slope, moved = np.matmul(target - result, covariance), False
+        slope, moved = np.matmul(target - result * units, covariance), False
         for first in range(0, size, BLOCK):
             last = min(first + BLOCK, size)
             local, before = slope[:, :, first:last].copy(), result[:, :, first:last].copy()
             for k in range(first, last):
-                wanted = result[:, :, k] + local[:, :, k - first] / diagonal[:, k][:, None]
+                unit = units[:, :, k]
+                wanted = result[:, :, k] + local[:, :, k - first] / diagonal[:, k][:, None] / unit
                 change = np.clip(np.rint(wanted), -levels, levels) - result[:, :, k]
                 if change.any():
                     result[:, :, k] += change
-                    local -= change[:, :, None] * covariance[:, None, k, first:last]
-            change = result[:, :, first:last] - before
+                    local -= (change * unit)[:, :, None] * covariance[:, None, k, first:last]
+            change = (result[:, :, first:last] - before) * units[:, :, first:last]
             if change.any():
                 slope, moved = slope - np.matmul(change, covariance[:, first:last]), True
         if not moved:

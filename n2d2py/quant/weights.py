@@ -18,7 +18,7 @@ _NARROW = 8
 
 
 Rounding = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
-"""(weights (O, K), scales (O), levels) -> integers (O, K) in +-levels."""
+"""(weights (O, K), scales (O) of rows or (O, K) of all weights, levels) -> integers (O, K) in +-levels."""
 
 Ranging = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
 """(weights (O, K), largest magnitudes (O), levels) -> magnitudes (O) that +-levels stand for."""
@@ -26,7 +26,7 @@ Ranging = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
 
 def round_nearest(rows: np.ndarray, scales: np.ndarray, levels: int) -> np.ndarray:
     """Each weight to the nearest integer, ties to even."""
-    return np.clip(np.rint(rows / scales[:, None]), -levels, levels)
+    return np.clip(np.rint(rows / (scales[:, None] if scales.ndim == 1 else scales)), -levels, levels)
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,19 @@ import pytest
 
 from n2d2py.arithmetic import NumType
 from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.operators.arrays.recurrent import GATES, ArrayRecurrent
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import ChannelClip, Clip
-from n2d2py.quant.calibration import quantize
+from n2d2py.quant.calibration import observe as observe_graph
+from n2d2py.quant.calibration import quantize, quantize_observed
 from n2d2py.quant.channels import channel_factors, scale_channels
 from n2d2py.quant.covariance import DenseCovariance, shrunk
 from n2d2py.quant.forming import activation_clamp
 from n2d2py.quant.moments import Moments, observe
+from n2d2py.quant.narrow import with_weight_bits
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.rounding import CompensatedRounding, round_compensated
+from n2d2py.quant.rounding import CompensatedRounding, descend, round_compensated
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
 from n2d2py.reference.engine import FloatEngine
@@ -88,7 +91,7 @@ def test_weights_on_the_grid_are_left_alone():
     rows = generator.integers(-127, 128, size=(6, 27)).astype(np.float64)
     node = Node("n", Conv(), ["x"], ["y"], {"weights": rows.reshape(6, 3, 3, 3)})
     stored = generator.integers(0, 256, size=(2, 3, 9, 9)).astype(np.uint8)
-    rounding = CompensatedRounding(observe(node, stored, NumType(8, False), 2))
+    rounding = CompensatedRounding(observe(node, [stored], [NumType(8, False)], 2))
     scales = np.full(6, 0.25)
     assert np.array_equal(rounding(rows * 0.25, scales, 127), rows)
 
@@ -99,6 +102,17 @@ def test_integers_stay_in_range_and_do_not_depend_on_the_run():
     first = round_compensated(target, DenseCovariance(square), 127)
     assert np.abs(first).max() == 127 and np.array_equal(first, np.rint(first))
     assert np.array_equal(first, round_compensated(target, DenseCovariance(square), 127))
+
+
+def test_steps_of_weights_are_units_of_their_inputs():
+    generator = np.random.default_rng(6)
+    x, units = generator.normal(size=(500, 40)) @ generator.normal(size=(40, 40)), generator.choice([0.25, 1.0, 4.0], size=40)
+    target, square = generator.normal(size=(1, 5, 40)) * 30, (x.T @ x)[None] / 500
+    coarse = square * units * units[:, None]
+    given = np.broadcast_to(units, target.shape)
+    first = round_compensated(target * units, DenseCovariance(square), 99, given)
+    assert np.array_equal(first, round_compensated(target, DenseCovariance(coarse), 99))
+    assert np.array_equal(descend(target * units, first, square, 99, given), descend(target, first, coarse, 99))
 
 
 @pytest.mark.parametrize(("groups", "count", "inputs"), [(1, 40, 200), (3, 7, 65), (2, 1, 31), (1, 5, 32)])
@@ -119,11 +133,11 @@ def test_few_samples_give_the_integers_of_all_products(groups, count, inputs):
 def test_samples_are_kept_where_they_are_few(stimuli, thin):
     node = Node("n", Conv(), ["x"], ["y"], {"weights": np.ones((2, 16, 3, 3))})
     stored = np.random.default_rng(5).integers(0, 256, size=(stimuli, 16, 5, 5)).astype(np.uint8)
-    parts = [observe(node, stored[k : k + 2], NumType(8, False), stimuli) for k in range(0, stimuli, 2)]
+    parts = [observe(node, [stored[k : k + 2]], [NumType(8, False)], stimuli) for k in range(0, stimuli, 2)]
     found = parts[0]
     for part in parts[1:]:
         found.merge(part)
-    whole = observe(node, stored, NumType(8, False), stimuli)
+    whole = observe(node, [stored], [NumType(8, False)], stimuli)
     assert found.count == whole.count == 9 * stimuli
     assert (found.columns is not None, found.square is None) == (thin, thin)
     for one, other in ((found.columns, whole.columns), (found.square, whole.square)):
@@ -193,3 +207,45 @@ def test_inputs_that_8_bits_would_spoil_get_16():
         quantized, _ = quantize(graph, histograms, QuantOptions(input_bits=asked), ranges)
         assert quantized.type("x").bits == expected
         assert all(quantized.type(name).bits == 8 for name in "abcy")
+
+
+def _walks(count: int, steps: int, seed: int) -> np.ndarray:
+    """Sequences (count, steps * 6) whose features belong together, as those of speech do."""
+    generator = np.random.default_rng(seed)
+    mixed = np.random.default_rng(0).normal(size=(2, 6))
+    walks = np.cumsum(generator.normal(size=(count, steps, 2)), axis=1) @ mixed / 8
+    return (walks + 0.05 * generator.normal(size=walks.shape)).clip(-2, 2).astype(np.float32).reshape(count, -1)
+
+
+def _recurrent(cell: str, reverse: bool) -> Graph:
+    generator, steps, size, hidden = np.random.default_rng(4), 12, 6, 16
+    rows = GATES[cell] * hidden
+    params = {
+        "input_weights": generator.normal(size=(rows, size)),
+        "recurrent_weights": generator.normal(size=(rows, hidden)) / 4,
+        "gate_bias": generator.normal(size=rows) / 4,
+        "recurrent_bias": generator.normal(size=hidden) / 4,
+        "initial_h": np.zeros(hidden),
+        "initial_c": np.zeros(hidden),
+    }
+    graph = Graph("net")
+    graph.inputs, graph.outputs = ["x"], ["y"]
+    graph.tensors = {"x": Tensor("x", (1, steps * size)), "y": Tensor("y", (1, steps * hidden))}
+    op = ArrayRecurrent(cell, steps, size, hidden, reverse, linear_before_reset=True)
+    graph.nodes = [Node("y", op, ["x"], ["y"], {role: value.astype(np.float32) for role, value in params.items()})]
+    graph.verify()
+    return graph
+
+
+@pytest.mark.parametrize(("cell", "reverse"), [("LSTM", False), ("GRU", False), ("GRU", True)])
+@pytest.mark.parametrize("bits", [8, 4])
+def test_weights_of_recurrent_layers_are_rounded_for_their_gates(cell, reverse, bits):
+    graph, x, errors = _recurrent(cell, reverse), _walks(40, 12, 9), []
+    narrow = with_weight_bits(graph, {"y": bits}) if bits < 8 else graph
+    samples = [_walks(8, 12, seed) for seed in range(8)]
+    for adaptive in (False, True):
+        options = QuantOptions(input_bits=16, output_bits=16, adaptive_rounding=adaptive)
+        typed, _ = quantize_observed(observe_graph(narrow, samples, samples, {"x": (-2.0, 2.0)}, False, ""), options)
+        stored = simulate(typed, quantize_inputs(typed, [x]))["y"]
+        errors.append(np.square(typed.type("y").dequantize(stored) - graph.nodes[0].op.run([x], graph.nodes[0])[0]).mean())
+    assert errors[1] < (0.2 if bits == 8 else 0.4) * errors[0]

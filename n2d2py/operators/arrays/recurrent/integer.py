@@ -9,21 +9,28 @@ from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.forms import Custom
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer, refusal
 from n2d2py.quant.forming import peak, rescaled
+from n2d2py.quant.weights import range_nearest
 
 _STATE_PEAK = 2**STATE_BITS - 1
 _CELL_BITS = (11, 15)
 """Least and most bits behind the point of a cell state: it is held within +-16."""
 
 
-def _rows(values: np.ndarray, types: LayerTypes) -> tuple[np.ndarray, np.ndarray]:
-    """Integers (O, K) of rows of weights, and the scale of each row."""
+def _weights(params: dict[str, np.ndarray], types: LayerTypes) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Integers (O, K) of the weights of inputs and of those of states, and the scale (O) of each row; rounded together."""
     bits = types.weight_bits or types.options.bits
     levels = 2 ** (bits - 1) - 1
-    rows = values.astype(np.float64)
-    largest = np.abs(rows).max(axis=1)
-    reached = types.ranging(rows, largest, levels) if bits < 8 else largest
-    scales = np.where(largest > 0, reached / levels, 1.0)
-    return types.rounding(rows, scales, levels).astype(np.int8 if bits <= 8 else np.int16), scales
+    reach = types.inputs[0].reach  # what `observe` takes inputs in units of
+    real = [params["input_weights"].astype(np.float64) * reach, params["recurrent_weights"].astype(np.float64)]
+    scales = []
+    for rows in real:
+        largest = np.abs(rows).max(axis=1)
+        reached = range_nearest(rows, largest, levels) if bits < 8 else largest
+        scales.append(np.where(largest > 0, reached / levels, 1.0))
+    steps = np.repeat(np.stack(scales, axis=1), [rows.shape[1] for rows in real], axis=1)
+    rounded = types.rounding(np.concatenate(real, axis=1), steps, levels).astype(np.int8 if bits <= 8 else np.int16)
+    parts = np.split(rounded, [real[0].shape[1]], axis=1)
+    return [(np.ascontiguousarray(part), scale / unit) for part, scale, unit in zip(parts, scales, (reach, 1.0), strict=True)]
 
 
 def _cell_fraction(node: Node, types: LayerTypes) -> int:
@@ -50,8 +57,7 @@ class RecurrentQuantizer(Quantizer):
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
         x, y, op, params = types.inputs[0], types.output, node.op, node.params
-        weights, weight_scales = _rows(params["input_weights"], types)
-        recurrent, recurrent_scales = _rows(params["recurrent_weights"], types)
+        (weights, weight_scales), (recurrent, recurrent_scales) = _weights(params, types)
         tops = (max(peak(x), x.qmax, -x.qmin), _STATE_PEAK)
         reaches = [
             np.abs(rows.astype(np.int64)).sum(axis=1) * top for rows, top in zip((weights, recurrent), tops, strict=True)

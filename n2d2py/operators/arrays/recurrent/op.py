@@ -61,6 +61,17 @@ class ArrayRecurrent(ArrayOp):
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         """Sums are made in float64, bias first, then inputs, then states; states are rounded to the type of the input."""
+        states, cell = self._run(inputs, node)
+        return self.typed(cell if self.part else states, inputs)
+
+    def states_before(self, inputs: list[np.ndarray], node) -> np.ndarray:
+        """The hidden states (n, steps, hidden) that the steps read."""
+        states, _ = self._run(inputs, node)
+        first = np.broadcast_to(self.initial("initial_h", inputs, node), states[:, 0].shape)[:, None]
+        return np.concatenate([states[:, 1:], first] if self.reverse else [first, states[:, :-1]], axis=1)
+
+    def _run(self, inputs: list[np.ndarray], node) -> tuple[np.ndarray, np.ndarray]:
+        """All hidden states (n, steps, hidden) and the last cell state (n, hidden)."""
         x = inputs[0].reshape(-1, self.steps, self.size)
         kind, count, params = x.dtype, len(x), node.params
         w, r, bias = (
@@ -81,7 +92,7 @@ class ArrayRecurrent(ArrayOp):
             else:
                 h = self._gru(totals[:, t], r, last, h)
             states[:, t] = h
-        return self.typed(c if self.part else states, inputs)
+        return states, c
 
     def _lstm(self, total: np.ndarray, r: np.ndarray, h: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         i, o, f, g = np.split(_add(total, r, h), 4, axis=1)
