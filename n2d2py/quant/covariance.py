@@ -60,18 +60,18 @@ def shrunk(moments: Moments) -> Covariance:
     if moments.columns is not None:
         columns = moments.columns.astype(np.float64)
         own = np.square(columns).sum(axis=1) / moments.count
-        added = share * own + _damping(own)
+        added = share * own + _damping(own, moments.mixed)
         return ThinCovariance(columns * np.sqrt((1 - share) / moments.count), added, own * (1 - share) + added)
     assert moments.square is not None
     matrix = moments.square / moments.count
     own = np.einsum("gkk->gk", matrix).copy()
     matrix *= 1 - share
-    matrix[:, np.arange(own.shape[1]), np.arange(own.shape[1])] += share * own + _damping(own)
+    matrix[:, np.arange(own.shape[1]), np.arange(own.shape[1])] += share * own + _damping(own, moments.mixed)
     return DenseCovariance(matrix)
 
 
-def _damping(diagonal: np.ndarray) -> np.ndarray:
-    return _DAMPING * diagonal.mean(axis=1, keepdims=True) + 1e-9
+def _damping(diagonal: np.ndarray, mixed: bool) -> np.ndarray:
+    return _DAMPING * (diagonal if mixed else diagonal.mean(axis=1, keepdims=True)) + 1e-9
 
 
 class DenseCovariance:

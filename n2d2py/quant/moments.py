@@ -34,6 +34,7 @@ class Moments:
     Attributes:
         square: sums of products of two inputs (G, K, K).
         columns: sampled inputs (G, count, K) in float32.
+        mixed: whether the inputs are of several kinds, so that the size of one says nothing about another's.
         drift: sums of products of what an input of the float network is more (rows), and an input (columns) (G, K, K); None where that was
             not asked for.
     """
@@ -42,6 +43,7 @@ class Moments:
     square: np.ndarray | None = None
     drift: np.ndarray | None = None
     columns: np.ndarray | None = None
+    mixed: bool = False
 
     def merge(self, other: Moments) -> None:
         """Adds the sums of other positions."""
@@ -77,16 +79,16 @@ def observe(
         columns = _columns(node, stored[0], zero, stimuli, times).astype(np.float32) - np.float32(zero)
     positions = columns.shape[1]
     if real is None and _FEW * stimuli * (positions // len(stored[0])) <= columns.shape[2]:
-        return Moments(positions, columns=columns)
+        return Moments(positions, columns=columns, mixed=recurrent)
     square = np.matmul(columns.transpose(0, 2, 1), columns).astype(np.float64)
     if real is None:
-        return Moments(positions, square)
+        return Moments(positions, square, mixed=recurrent)
     if recurrent:
         exact = _steps(node, real, kinds[0].reach, stimuli, times)
     else:
         exact = _columns(node, real[0], 0, stimuli, times).astype(np.float32) / np.float32(kinds[0].scale)
     drift = np.matmul((exact - columns).transpose(0, 2, 1), columns).astype(np.float64)
-    return Moments(positions, square, drift)
+    return Moments(positions, square, drift, mixed=recurrent)
 
 
 def _columns(node: Node, x: np.ndarray, fill: int, stimuli: int, times: int) -> np.ndarray:
