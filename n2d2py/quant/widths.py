@@ -35,7 +35,8 @@ def width(
 
     16 bits at an edge are taken only where weighted layers alone read the values. Inside, the tensors that only normalisations and
     softmaxes read, or sums whose results they read, have 16 bits: no weights multiply these, and their errors add up from block to
-    block of a transformer. So have the states that one recurrent layer gives to the next.
+    block of a transformer. So have the states that one recurrent layer gives to the next one, or to
+    the scores.
     """
     holders = [tensor for tensor, origin in source.items() if origin == name]
     asked = asked_bits(graph, holders)
@@ -59,7 +60,7 @@ def _keeps_sixteen(graph: Graph, name: str) -> bool:
 
 
 def is_sequence(graph: Graph, name: str) -> bool:
-    """Whether recurrent layers alone read what recurrent layers give, joined or not."""
+    """Whether recurrent layers alone, and the last layer of the network, read what recurrent layers give, joined or not."""
     producer = graph.producer(name)
     made = producer is not None and isinstance(producer.op, (ArrayRecurrent, ArrayConcat, Concat))
     return made and _feeds_recurrent(graph, name)
@@ -71,7 +72,7 @@ def _feeds_recurrent(graph: Graph, name: str) -> bool:
 
 
 def _passes_on(graph: Graph, node: Node) -> bool:
-    if isinstance(node.op, ArrayRecurrent):
+    if isinstance(node.op, ArrayRecurrent) or (isinstance(node.op, Fc) and node.output in graph.outputs):
         return True
     joins = node.op.moves_values or isinstance(node.op, (ArrayConcat, Concat))
     return joins and node.activation is None and _feeds_recurrent(graph, node.output)

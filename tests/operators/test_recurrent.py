@@ -213,6 +213,30 @@ def test_states_between_layers_have_16_bits(tmp_path, cell, direction):
     assert 10 * np.log10(np.square(real).sum() / np.square(found - real).sum()) > 36
 
 
+@pytest.mark.parametrize(("activation", "bits"), [("", 16), ("Relu", 8)])
+def test_states_that_scores_read_have_16_bits(tmp_path, activation, bits):
+    """A layer that is not the last one reads 8 bits."""
+    model = onnx.load(stacked(tmp_path / "net.onnx", "GRU", "forward"))
+    weights = np.random.default_rng(1).normal(size=(HIDDEN, 5)).astype(np.float32)
+    given, made = model.graph, "y"
+    given.node.append(helper.make_node("Reshape", ["h", "flat"], ["f"]))
+    given.node.append(helper.make_node("MatMul", ["f", "w"], ["y"]))
+    given.initializer.extend([numpy_helper.from_array(weights, "w"), numpy_helper.from_array(np.array([1, HIDDEN]), "flat")])
+    if activation:
+        given.node.append(helper.make_node(activation, ["y"], ["r"]))
+        given.node.append(helper.make_node("MatMul", ["r", "v"], ["z"]))
+        given.initializer.append(numpy_helper.from_array(weights[:5, :3].copy(), "v"))
+        made = "z"
+    del given.output[:]
+    given.output.append(helper.make_tensor_value_info(made, TensorProto.FLOAT, None))
+    onnx.save(model, tmp_path / "scores.onnx")
+    network, options = n2d2py.load(tmp_path / "scores.onnx"), n2d2py.QuantizationOptions()
+    calibration = suited(n2d2py.CalibrationOptions(stimuli=-1), options)
+    graph = n2d2py.quantize(network, n2d2py.calibrate(network, wide_inputs(20), options=calibration), options=options).graph
+    (first, *_) = [node for node in graph.nodes if node.op.kind == "Fc"]
+    assert graph.type(first.inputs[0]).bits == bits
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("direction", ["forward", "bidirectional"])
 @pytest.mark.parametrize("cell", ["LSTM", "GRU"])
