@@ -24,6 +24,14 @@ def has_narrow(graph: Graph) -> bool:
     return any((graph.precision(node).weight_bits or _BYTE) < _BYTE for node in graph.nodes)
 
 
+def weight_counts(graph: Graph) -> dict[str, int]:
+    """How many weights the layers that have any hold, by name: those of inputs and of states together in recurrent ones."""
+    counts = {
+        node.name: sum(values.size for role, values in node.params.items() if role.endswith("weights")) for node in graph.nodes
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
 def with_weight_bits(graph: Graph, bits: dict[str, int]) -> Graph:
     """A copy of the graph whose layers have weights of so many bits, by name."""
     result = graph.copy()

@@ -11,7 +11,7 @@ from n2d2py.exports import find_target
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.passes import FuseReport
 from n2d2py.quant.calibration import Observed, quantize_observed
-from n2d2py.quant.narrow import narrowed
+from n2d2py.quant.narrow import narrowed, weight_counts
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.prequantized import quantize_prequantized
 from n2d2py.quant.quantize import float_graph
@@ -81,16 +81,23 @@ def quantize_stage(
         network, observed, chosen, search = fitted.network, fitted.observed, fitted.options, fitted.search
     if options.weight_bits:
         observed = replace(observed, graph=narrowed(observed.graph, options.weight_bits))
-        bits = [width for node in observed.graph.nodes if (width := observed.graph.precision(node).weight_bits)]
-        log.notice(
-            "-wt-bits: %d of %d layers with weights",
-            bits.count(options.weight_bits),
-            sum("weights" in node.params for node in observed.graph.nodes),
-        )
+        _tell_narrow(observed.graph, options.weight_bits)
     graph, types = quantize_observed(observed, chosen)
     graph = _as_computed(graph, network)
     tell_in_float(graph, observed.graph)
     return QuantizedNetwork(network, report, graph, observed.graph, chosen, observed, types, quality, search)
+
+
+def _tell_narrow(graph: Graph, bits: int) -> None:
+    """How much -wt-bits reaches."""
+    held, width = weight_counts(graph), {node.name: graph.precision(node).weight_bits for node in graph.nodes}
+    reached = [count for name, count in held.items() if width[name] == bits]
+    log.notice(
+        "-wt-bits: %d of %d layers with weights, %.1f %% of the weights",
+        len(reached),
+        len(held),
+        100 * sum(reached) / max(1, sum(held.values())),
+    )
 
 
 def _as_computed(graph: QuantGraph, network: LoadedNetwork) -> QuantGraph:
