@@ -41,3 +41,12 @@ def ordered_map(function: Callable[[T], R], items: Iterable[T], workers: int | N
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def together(first: Callable[[], T], second: Callable[[], R], threads: bool = True) -> tuple[T, R]:
+    """The results of both, with `threads` the second one computed by another thread meanwhile."""
+    if not threads:
+        return first(), second()
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(second)
+        return first(), other.result()

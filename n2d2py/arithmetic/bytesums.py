@@ -19,7 +19,8 @@ def largest_place(weights: np.ndarray, words: int) -> np.ndarray:
     `weights` are integers (O, K) in the order of the kernel; words are taken from the first on.
     """
     count, each = weights.shape[1], 4 * words
-    padded = np.zeros((len(weights), -(-count // each) * each), np.int32)
+    most = max(int(weights.max(initial=0)), -int(weights.min(initial=0)))
+    padded = np.zeros((len(weights), -(-count // each) * each), np.int16 if 2 * words * most < 2**15 else np.int32)
     padded[:, :count] = weights
     found = np.zeros(len(weights), np.int64)
     for sign in (-1, 1):

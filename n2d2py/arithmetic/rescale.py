@@ -83,9 +83,11 @@ def _along(values: np.ndarray, acc: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _rounded(real: np.ndarray, low: int, high: int) -> np.ndarray:
-    """float32 numbers clamped and rounded to even, int64."""
-    rounded = np.rint(np.clip(real, np.float32(low), np.float32(high))).astype(np.int64)
-    return np.clip(rounded, low, high)  # float32 may round limits beyond 2^24 outwards
+    """float32 numbers, which this overwrites, clamped and rounded to even, int64."""
+    real = np.asarray(real)
+    np.clip(real, np.float32(low), np.float32(high), out=real)
+    rounded = np.asarray(np.rint(real, out=real).astype(np.int64))
+    return np.clip(rounded, low, high, out=rounded)  # float32 may round limits beyond 2^24 outwards
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ at most a tenth, or so far that the layer can run in its form at all.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -70,20 +71,27 @@ def _holes_of(plan: MemoryPlan, names: Sequence[str]) -> dict[str, list[tuple[in
     for step in plan.schedule:
         if step.op in clocks:
             clocks[step.op].add(step.clock)
-    found = {each: _holes(plan, each) for each in dict.fromkeys(frozenset(each) for each in clocks.values())}
+    used = _used_at(plan, sorted(set().union(*clocks.values())))
+    found = {each: _holes(set().union(*(used[clock] for clock in each))) for each in {*map(frozenset, clocks.values())}}
     return {name: found[frozenset(each)] for name, each in clocks.items()}
 
 
-def _holes(plan: MemoryPlan, clocks: Collection[int]) -> list[tuple[int, int]]:
-    """The ranges of the arena, aligned, that nothing uses at these clocks; the last one has no end."""
-    used = [
-        part
-        for plane in plan.planes.values()
-        if any(plane.alloc <= clock <= plane.release for clock in clocks)
-        for part in plane.intervals()
-    ]
-    others = {step.op for step in plan.schedule if step.clock in clocks}
-    used += [(one.offset, one.offset + one.size) for other, one in plan.scratch.items() if other in others]
+def _used_at(plan: MemoryPlan, clocks: Sequence[int]) -> dict[int, list[tuple[int, int]]]:
+    """By clock, of those in ascending order, the ranges of the arena that something uses then."""
+    used: dict[int, list[tuple[int, int]]] = {clock: [] for clock in clocks}
+    for plane in plan.planes.values():
+        for clock in clocks[bisect_left(clocks, plane.alloc) : bisect_right(clocks, plane.release)]:
+            used[clock] += plane.intervals()
+    scratch = plan.scratch
+    for step in plan.schedule:
+        if step.op in scratch and step.clock in used:
+            one = scratch[step.op]
+            used[step.clock].append((one.offset, one.offset + one.size))
+    return used
+
+
+def _holes(used: Collection[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The ranges of the arena, aligned, beside those that are used; the last one has no end."""
     holes, at = [], 0
     for begin, end in sorted(used):
         if at < begin:

@@ -97,10 +97,17 @@ def _expected_error(reader: Node, factors: np.ndarray, widest: float, power: np.
     if isinstance(reader.op, Conv) and reader.op.groups > 1:  # its scales take the factors up
         size = np.square(weights).reshape(channels, -1).sum(axis=1)
         return float(np.sum(size * np.square(widest / factors)))
-    scaled = weights.reshape(len(weights), channels, -1) / factors[:, None]
-    steps = np.maximum(np.abs(scaled).max(axis=(1, 2), keepdims=True), 1e-30) / _LEVELS[1]
-    lost = np.square((scaled - np.rint(scaled / steps) * steps) * factors[:, None]).sum(axis=(0, 2))
-    size = np.square(scaled * factors[:, None]).sum(axis=(0, 2))
+    shaped = weights.reshape(len(weights), channels, -1)
+    scaled = shaped / factors[:, None]
+    steps = np.maximum(np.maximum(scaled.max(axis=(1, 2), keepdims=True), -scaled.min(axis=(1, 2), keepdims=True)), 1e-30)
+    steps /= _LEVELS[1]
+    rounded = scaled / steps
+    np.rint(rounded, out=rounded)
+    rounded *= steps
+    scaled -= rounded
+    scaled *= factors[:, None]
+    lost = np.einsum("ocp,ocp->c", scaled, scaled)
+    size = np.einsum("ocp,ocp->c", shaped, shaped)
     return float(np.sum(size * np.square(widest / factors / _LEVELS[0])) / 12 + np.sum(lost * power))
 
 

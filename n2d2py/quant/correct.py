@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from n2d2py import log
+from n2d2py.concurrency import together
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, QuantNode
 from n2d2py.quant.contract import LayerTypes, quantize_layer
@@ -154,11 +155,12 @@ def _corrected(node: Node, layer: LayerTypes, run: LayerwiseRun, biases: _Biases
         rounding = CompensatedRounding(run.moments(node, narrow))
         layer = replace(layer, rounding=Remembered(rounding), ranging=rounding.magnitudes)
     typed = quantize_layer(node, layer)
-    found = run.advance(node, typed)
     if biases is None:
+        run.advance(node, typed)
         return typed
 
-    judged = biases.held.advance(node, typed)
+    held = biases.held
+    found, judged = together(lambda: run.advance(node, typed), lambda: held.advance(node, typed), run.large)
     if found is None or judged is None:
         return typed
     error = expected_error(*(np.concatenate(values) for values in zip(*found, strict=True)))
@@ -168,6 +170,5 @@ def _corrected(node: Node, layer: LayerTypes, run: LayerwiseRun, biases: _Biases
     if not better or not error.any():
         return typed
     corrected = quantize_layer(replace(node, params={**node.params, "bias": node.params["bias"] + error}), layer)
-    run.redo(corrected)
-    biases.held.correct(corrected)
+    together(lambda: run.redo(corrected), lambda: held.correct(corrected), run.large)
     return corrected

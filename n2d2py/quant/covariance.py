@@ -14,6 +14,8 @@ from n2d2py.quant.moments import Moments
 
 BLOCK = 32
 """Inputs that are rounded between two products of matrices; `Factor` is read in such blocks, in order."""
+_LINES = 96
+"""Lines of a triangle that are computed together."""
 _DAMPING = 0.01
 
 
@@ -88,10 +90,25 @@ class DenseCovariance:
 
     def factor(self, order: np.ndarray, outputs: int) -> Factor:
         """As Covariance."""
-        back = order[:, ::-1]
-        groups = np.arange(len(back))[:, None, None]
-        lower = np.linalg.cholesky(self._matrix[groups, back[:, :, None], back[:, None, :]])
-        return _DenseFactor(lower[:, ::-1, ::-1], np.zeros((*order.shape, outputs)))
+        upper = _upper(self._matrix, order[:, ::-1])
+        return _DenseFactor(upper[:, ::-1, ::-1].transpose(0, 2, 1), np.zeros((*order.shape, outputs)))
+
+
+def _upper(matrix: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """The upper triangular U (G, K, K) with U^T U the matrix (G, K, K) of its inputs in that order (G, K), some lines after the other:
+    nearly all of it is products of matrices, which are faster than the factorization that NumPy has for a large one."""
+    groups, size = np.arange(len(order))[:, None], order.shape[1]
+    result = np.zeros_like(matrix)
+    for start in range(0, size, _LINES):
+        stop = min(start + _LINES, size)
+        lines = np.take_along_axis(matrix[groups, order[:, start:stop]], order[:, None, start:], axis=2)
+        if start:
+            lines -= np.matmul(result[:, :start, start:stop].transpose(0, 2, 1), result[:, :start, start:])
+        square = np.linalg.cholesky(lines[:, :, : stop - start])
+        result[:, start:stop, start:stop] = square.transpose(0, 2, 1)
+        if stop < size:
+            np.matmul(np.linalg.inv(square), lines[:, :, stop - start :], out=result[:, start:stop, stop:])
+    return result
 
 
 class _DenseFactor:

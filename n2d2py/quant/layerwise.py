@@ -20,6 +20,9 @@ SAMPLE_BATCH = 4
 _SAMPLE_ELEMENTS = 40_000_000
 """Elements that may be alive at once, of 4 bytes in floating point and 1 in integers."""
 
+_LARGE = 100_000
+"""Elements of a tensor from which on each stimulus is worked on alone, so that few stimuli occupy all cores too."""
+
 _FEW = 16
 """A mean of fewer values corrects nothing."""
 
@@ -57,6 +60,9 @@ class LayerwiseRun:
     """The values of the live tensors of all stimuli, after the layers advanced over so far.
 
     Batches are worked on by all cores; nothing depends on their number.
+
+    Attributes:
+        large: whether a tensor is so large that each stimulus is worked on alone.
     """
 
     def __init__(self, graph: Graph, quantized: QuantGraph, batches: Sequence[np.ndarray]):
@@ -64,11 +70,14 @@ class LayerwiseRun:
         self._graph, self._quantized = graph, quantized
         self._last = _last_readers(graph)
         self._index = 0
-        self._parts = [
-            _Part(_real_inputs(graph, x), dict(zip(graph.inputs, quantize_inputs(quantized, [x]), strict=True)))
-            for x in batches
-        ]
+        self.large = any(elements(tensor.shape) >= _LARGE for tensor in graph.tensors.values())
+        self._batches = [[self._part(x[k : k + 1]) for k in range(len(x))] if self.large else [self._part(x)] for x in batches]
+        self._parts = [part for batch in self._batches for part in batch]
         self._count = sum(len(x) for x in batches)
+
+    def _part(self, x: np.ndarray) -> _Part:
+        stored = quantize_inputs(self._quantized, [x])
+        return _Part(_real_inputs(self._graph, x), dict(zip(self._graph.inputs, stored, strict=True)))
 
     def beside(self) -> LayerwiseRun:
         """Another way of the same stimuli through the integers, before the first layer; it has its real values from this one.
@@ -84,14 +93,15 @@ class LayerwiseRun:
         """Moments of the inputs of the next layer; `thorough`: of more positions, and beside the float network."""
         kinds = [self._quantized.type(name) for name in node.inputs]
 
-        def run(part: _Part) -> Moments:
-            real = [part.real[name] for name in node.inputs] if thorough else None
-            return observe(node, [part.stored[name] for name in node.inputs], kinds, self._count, real)
+        def observed(batch: list[_Part]) -> Moments:
+            stored = [np.concatenate([part.stored[name] for part in batch]) for name in node.inputs]
+            real = [np.concatenate([part.real[name] for part in batch]) for name in node.inputs] if thorough else None
+            return observe(node, stored, kinds, self._count, real)
 
-        parts = ordered_map(run, self._parts)
-        result = next(parts)
-        for part in parts:
-            result.merge(part)
+        found = ordered_map(observed, self._batches)
+        result = next(found)
+        for moments in found:
+            result.merge(moments)
         return result
 
     def reached(self, node: Node) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -87,24 +87,36 @@ def round_compensated(target: np.ndarray, covariance: Covariance, levels: int, s
     integers of GPTQ, which takes the factor of the inverse (J. Chen et al., "The geometry of LLM quantization", 2025), for a tenth of the time.
     """
     size = target.shape[2]
+    groups = np.arange(len(target))[:, None]
     variances = covariance.diagonal if steps is None else covariance.diagonal * np.square(steps).mean(axis=1)
     order = np.argsort(-variances, axis=1, kind="stable")
     factor = covariance.factor(order, target.shape[1])
-    work = np.take_along_axis(target, order[:, None, :], axis=2).transpose(0, 2, 1).astype(np.float64, order="C")
-    units = None if steps is None else np.take_along_axis(steps, order[:, None, :], axis=2).transpose(0, 2, 1)
+    work = np.ascontiguousarray(target.transpose(0, 2, 1), np.float64)[groups, order]
+    units = None if steps is None else steps.transpose(0, 2, 1)[groups, order]
     result = np.empty_like(work)
     for start in range(0, size, BLOCK):
         stop = min(start + BLOCK, size)
-        upper, pending = factor.block(start, stop), factor.pending(start, stop)
-        errors = np.empty_like(pending)
+        upper = factor.block(start, stop)
+        across = np.einsum("gkk->gk", upper)[:, :, None]
+        shares = np.ascontiguousarray((upper.transpose(0, 2, 1) / across)[:, :, None, :])
+        real, rounded = work[:, start:stop], result[:, start:stop]
+        wanted, errors = factor.pending(start, stop), np.empty_like(real)
+        wanted /= across
+        wanted += real
         for k in range(stop - start):
-            real, unit = work[:, start + k], 1.0 if units is None else units[:, start + k]
-            result[:, start + k] = np.clip(np.rint((real + pending[:, k] / upper[:, k, k][:, None]) / unit), -levels, levels)
-            errors[:, k] = real - result[:, start + k] * unit
-            pending[:, k + 1 :] += upper[:, k, k + 1 :][:, :, None] * errors[:, None, k]
+            best = wanted[:, k : k + 1]
+            best += np.matmul(shares[:, k, :, :k], errors[:, :k])
+            if units is not None:
+                best /= units[:, start + k, None]
+            np.rint(best, out=best)
+            np.minimum(best, levels, out=best)
+            np.maximum(best, -levels, out=rounded[:, k : k + 1])
+            kept = rounded[:, k] if units is None else rounded[:, k] * units[:, start + k]
+            np.subtract(real[:, k], kept, out=errors[:, k])
         factor.add(start, stop, errors)
-    inverse = np.argsort(order, axis=1, kind="stable")
-    return np.take_along_axis(result, inverse[:, :, None], axis=1).transpose(0, 2, 1)
+    back = np.empty_like(result)
+    back[groups, order] = result
+    return back.transpose(0, 2, 1)
 
 
 def descend(

@@ -132,9 +132,10 @@ def quantize_weights(
         magnitude = np.full(len(rows), magnitude.max())
     if scales is None:
         scales = np.asarray(np.where(magnitude > 0, magnitude, max(float(magnitude.max()), 1.0)) / levels)
-    gain = np.ones(len(rows)) if gain is None else gain
     widened = np.zeros(len(rows), bool)
-    real, reduced, words = rows * gain[:, None], np.ones(len(rows)), 0
+    real = rows if gain is None else rows * gain[:, None]
+    gain = np.ones(len(rows)) if gain is None else gain
+    reduced, words = np.ones(len(rows)), 0
     method = rounding if reduced_order is None else round_nearest
     while True:
         quantized = method(real, scales, levels)

@@ -13,6 +13,7 @@ from n2d2py.operators.arrays.recurrent import GATES, ArrayRecurrent
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import ChannelClip, Clip
+from n2d2py.quant import layerwise
 from n2d2py.quant.calibration import observe as observe_graph
 from n2d2py.quant.calibration import quantize, quantize_observed
 from n2d2py.quant.channels import channel_factors, scale_channels
@@ -113,6 +114,39 @@ def test_steps_of_weights_are_units_of_their_inputs():
     first = round_compensated(target * units, DenseCovariance(square), 99, given)
     assert np.array_equal(first, round_compensated(target, DenseCovariance(coarse), 99))
     assert np.array_equal(descend(target * units, first, square, 99, given), descend(target, first, coarse, 99))
+
+
+@pytest.mark.parametrize(("groups", "size"), [(1, 230), (2, 97), (3, 96), (40, 9)])
+def test_weights_are_rounded_one_after_the_other_for_the_least_error(groups, size):
+    """The definition, a weight at a time, with NumPy's factorization."""
+    generator = np.random.default_rng(size)
+    x = generator.normal(size=(groups, 2 * size, size)) * generator.uniform(1, 9, size=size)
+    square = np.matmul(x.transpose(0, 2, 1), x)
+    target = generator.normal(size=(groups, 5, size)) * 60
+    found = round_compensated(target, DenseCovariance(square), 127)
+    assert np.abs(found).max() == 127
+    for group in range(groups):
+        order = np.argsort(-np.diag(square[group]), kind="stable")
+        back = order[::-1]
+        factor = np.linalg.cholesky(square[group][np.ix_(back, back)])[::-1, ::-1]
+        errors = np.zeros((5, size))
+        for k, place in enumerate(order):
+            real = target[group, :, place]
+            wanted = np.rint(real + errors[:, :k] @ factor[:k, k] / factor[k, k])
+            assert np.array_equal(found[group, :, place], np.clip(wanted, -127, 127))
+            errors[:, k] = real - found[group, :, place]
+
+
+def test_stimuli_worked_on_alone_give_the_same_integers(monkeypatch):
+    graph, samples = _network(), [_data(4, 0), _data(4, 1)]
+    histograms = collect(graph, samples).histograms
+    options = QuantOptions(adaptive_rounding=True, correct_bias=True)
+    whole = quantize(graph, histograms, options, samples=samples)[0]
+    monkeypatch.setattr(layerwise, "_LARGE", 1)
+    alone = quantize(graph, histograms, options, samples=samples)[0]
+    for first, second in zip(whole.nodes, alone.nodes, strict=True):
+        for role, values in first.params.items():
+            assert np.array_equal(values, second.params[role]), (first.name, role)
 
 
 @pytest.mark.parametrize(("groups", "count", "inputs"), [(1, 40, 200), (3, 7, 65), (2, 1, 31), (1, 5, 32)])

@@ -209,7 +209,7 @@ def _plain(ctype: str) -> str:
 def _moved_bias(weights: np.ndarray, bias: np.ndarray, facts: KernelFacts) -> np.ndarray:
     """The bias for signed bytes stored + 128 and for unsigned 16-bit inputs stored - 32768."""
     shift = {(8, True): 128, (16, False): -32768}.get((facts.input.bits, facts.input.signed), 0)
-    bias = bias.astype(np.int64) - shift * weights.reshape(len(weights), -1).astype(np.int64).sum(axis=1)
+    bias = bias.astype(np.int64) - shift * _sums(weights)
     return (bias & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 
@@ -218,8 +218,12 @@ def _signed_bias(weights: np.ndarray, bias: np.ndarray, facts: KernelFacts) -> n
     if facts.input.bits != 8:
         return None
     shift = 0 if facts.input.signed else 128
-    moved = bias.astype(np.int64) + shift * weights.reshape(len(weights), -1).astype(np.int64).sum(axis=1)
+    moved = bias.astype(np.int64) + shift * _sums(weights)
     return (moved & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+
+
+def _sums(weights: np.ndarray) -> np.ndarray:
+    return weights.reshape(len(weights), -1).sum(axis=1, dtype=np.int64)
 
 
 def packed_matrix(weights: np.ndarray, outputs: int, each: int = QUAD) -> np.ndarray:

@@ -72,6 +72,7 @@ class Tensors:
         read: ONNX tensors that a node reads, and the model's outputs.
         weight_scales: the scale of each element of a constant that a DequantizeLinear gave.
         plain_integers: the network has no static scales: integers of the file are integers of a fixed type.
+        writers: the node of the file that writes an ONNX tensor, by tensor.
         integers: ONNX tensors that hold integers of a QuantizeLinear; the graph has the real numbers that they stand for.
     """
 
@@ -88,7 +89,8 @@ class Tensors:
         self.is_batched = model.batch not in (None, 1) and not whole
         self.read = tensors_read(model.proto.graph)
         self.plain_integers = plain_integers
-        self._taken = {name for node in model.proto.graph.node for name in node.output}
+        self.writers = {name: node for node in model.proto.graph.node for name in node.output}
+        self._taken = set(self.writers)
 
     def fresh(self, name: str) -> str:
         """`name`, with underscores appended until no tensor has it."""

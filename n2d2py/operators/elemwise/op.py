@@ -81,7 +81,8 @@ class ElemWise(Op):
             return [node.requantize(self._real(inputs, node, graph), graph.type(node.output))]
         form = node.form_as(Aligned)
         zero_points = [graph.type(name).zero_point for name in node.inputs]
-        x = [a.astype(np.int64) - z for a, z in zip(inputs, zero_points, strict=True)]
+        kind = np.int32 if node.bound < 2**31 else np.int64
+        x = [np.subtract(a, z, dtype=kind) for a, z in zip(inputs, zero_points, strict=True)]
         m = [int(v) for v in form.multipliers]
         if self.operation == "Prod":
             acc = reduce(np.multiply, x)

@@ -65,7 +65,7 @@ def divided_by_length(a: Arrays) -> bool:
 
 def _maker(a: Arrays, tensor: str, *kinds: str) -> OnnxNode | None:
     """The node that writes an ONNX tensor, where it is of one of these kinds."""
-    node = next((node for node in a.builder.model.proto.graph.node if tensor in node.output), None)
+    node = a.builder.writers.get(tensor)
     if node is None or node.op_type not in kinds or node.domain not in ("", "ai.onnx"):
         return None
     return OnnxNode(node, a.builder)
