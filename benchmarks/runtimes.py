@@ -174,8 +174,7 @@ def lines(
         graph = n2d2py.quantize(net, calibrated).graph
         yield from cells(case.path.stem, target, graph, case.inputs, case.real, own, labels)
         if target == "NCNN":
-            for settings in ({}, {"use_packing_layout": False}):
-                yield from cells(case.path.stem, target, graph, case.inputs, case.real, None, labels, settings, RoundBlobs=True)
+            yield from cells(case.path.stem, target, graph, case.inputs, case.real, None, labels, {"use_packing_layout": False})
 
 
 def of_modern(folder: Path, count: int, targets: Sequence[str]) -> Iterator[list[str]]:

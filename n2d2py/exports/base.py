@@ -12,7 +12,7 @@ import numpy as np
 from n2d2py.errors import ErrorList, InternalError, N2D2Error
 from n2d2py.exports.stimuli import StoredStimuli
 from n2d2py.exports.writer import Manifest
-from n2d2py.graph import QuantGraph
+from n2d2py.graph import Node, QuantGraph
 from n2d2py.graph.inputs import PixelMap
 from n2d2py.ini.schema import Schema
 from n2d2py.memory.plan import MemoryPlan
@@ -113,6 +113,8 @@ class QuantDefaults:
         reduce_range: whether weights are kept so small that products of bytes fit 16 bits.
         unit_ranges: whether results of 8 bits of Softmax and Logistic have the scale 1/256, those of Tanh 1/128, whatever their range.
         softmax_rows: whether a Softmax over channels inside of the network may become one of rows of an array, in integers.
+        integer_layers: the layers that sum integers, each of which rounds what it reads, while all others compute in floating point
+            (quant/real_between.py); None: all that have an integer form compute in integers.
     """
 
     unsigned: bool = True
@@ -125,6 +127,7 @@ class QuantDefaults:
     reduce_range: bool = False
     unit_ranges: bool = False
     softmax_rows: bool = True
+    integer_layers: Callable[[Node], bool] | None = None
 
 
 @dataclass(frozen=True)

@@ -4,22 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
+
+
+class TargetForm(Enum):
+    """What a target with real numbers between its integer layers makes of a layer."""
+
+    REAL = "floating point"
+    SUMS = "sums of integers, as real numbers"
+    INTEGERS = "integers"
 
 
 @dataclass(frozen=True)
 class Precision:
-    """What `QuantBits`, `QuantWeightBits` and `Quantize` of a layer say; None where they say nothing.
+    """What `QuantBits`, `QuantWeightBits` and `Quantize` of a layer say; None where they say nothing. And what the target says.
 
     Attributes:
         bits: width of the integers that the layer reads and writes, 8 or 16.
         weight_bits: width of its weights, 2 to 8 or 16.
         quantize: False for a layer that stays in floating point.
+        target: of a target with real numbers between its integer layers: what it makes of this one (quant/real_between.py).
     """
 
     bits: int | None = None
     weight_bits: int | None = None
     quantize: bool | None = None
+    target: TargetForm | None = None
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> Precision:
@@ -35,4 +46,5 @@ class Precision:
             other.bits if self.bits is None else self.bits,
             other.weight_bits if self.weight_bits is None else self.weight_bits,
             other.quantize if self.quantize is None else self.quantize,
+            other.target if self.target is None else self.target,
         )

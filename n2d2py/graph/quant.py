@@ -11,7 +11,7 @@ import numpy as np
 from n2d2py.arithmetic import NumType, Rescale
 from n2d2py.errors import InternalError, Location
 from n2d2py.graph.ends import Ends
-from n2d2py.graph.forms import Form, Moved
+from n2d2py.graph.forms import Form, Moved, Weighted
 from n2d2py.graph.shapes import Shape
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class QuantNode(Generic[OpT]):
             float layers.
         clamp: inclusive integer range of the output (activation and type range together).
         bound: largest magnitude that any partial sum of the accumulator can reach.
-        activation: only in float layers; in integer layers it is part of `clamp` or of the form.
+        activation: only of real results; in integer layers it is part of `clamp` or of the form.
         residual: a sum with the last input that the layer does too; rescale, clamp and bound are those before it.
         zero_in_bias: whether the bias holds the zero point of the result too, so that the rescale gives stored integers.
     """
@@ -149,8 +149,13 @@ class QuantNode(Generic[OpT]):
     def requantize(self, acc: np.ndarray, kind: NumType, axis: int = 1) -> np.ndarray:
         """clamp(rescaled acc + zero point of `kind`) as stored elements; `axis` is the channel axis of `acc`.
 
-        The zero point is added after rounding, unless the accumulator has it.
+        The zero point is added after rounding, unless the accumulator has it. Of a floating-point `kind`: the activation of acc times the
+        factors of the rescale.
         """
+        if kind.is_float:
+            factors = self.rescaling.effective().astype(np.float32)
+            real = acc.astype(np.float32) * factors.reshape(-1, *(1,) * (acc.ndim - 1 - axis))
+            return real if self.activation is None else self.activation(real).astype(kind.dtype)
         return _requantized(acc, self.rescaling, self.limits, kind, axis, 0 if self.zero_in_bias else None)
 
 
@@ -239,6 +244,10 @@ class QuantGraph(Ends):
     def is_integer(self, node: QuantNode) -> bool:
         """Whether the node computes in integers (all its tensors have integer types)."""
         return not any(self.type(name).is_float for name in node.inputs + node.outputs)
+
+    def sums_integers(self, node: QuantNode) -> bool:
+        """Whether the node makes real numbers of its sums of integers."""
+        return isinstance(node.form, Weighted) and self.type(node.output).is_float
 
     def is_float(self, node: QuantNode | Node) -> bool:
         """Whether the node computes in floating point alone (all its tensors have such types)."""

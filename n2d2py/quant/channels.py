@@ -19,7 +19,9 @@ import numpy as np
 from n2d2py import log
 from n2d2py.concurrency import ordered_map
 from n2d2py.graph import Graph, Node
+from n2d2py.graph.precision import TargetForm
 from n2d2py.operators.conv import Conv
+from n2d2py.operators.convert import Convert
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import ChannelClip, Clip
 from n2d2py.quant.equalize import scale_inputs, takes_channels
@@ -44,8 +46,12 @@ def _pairs(graph: Graph) -> list[tuple[Node, Clip, Node]]:
             continue
         if graph.precision(node).quantize is False:
             continue
-        reader = graph.sole_consumer(node.output)
-        if reader is not None and takes_channels(reader, node.output):
+        tensor, reader = node.output, graph.sole_consumer(node.output)
+        if graph.precision(node).target is TargetForm.SUMS:  # its results are rounded where they are read
+            if reader is None or not isinstance(reader.op, Convert) or rectifier.high != np.inf:
+                continue
+            tensor, reader = reader.output, graph.sole_consumer(reader.output)
+        if reader is not None and takes_channels(reader, tensor):
             found.append((node, rectifier, reader))
     return found
 

@@ -1,6 +1,6 @@
 """Layers that stay in floating point inside of an integer network, and the conversions at their borders.
 
-They are those with `Quantize=0`, and those that have no integer form. What reads only such tensors and either moves values or
+They are those with `Quantize=0`, those that have no integer form, and those for which the target has no integers (quant/real_between.py). What reads only such tensors and either moves values or
 computes exactly (maxima, products, sums of two) joins the latter. A Concat with an input or a reader in floating point joins
 both: boxes and scores of a detector would lose their scores in integers of one scale. The functions of layers without integer
 form are those of `arithmetic/functions.py`, so that every export gives the same bits.
@@ -9,6 +9,7 @@ form are those of `arithmetic/functions.py`, so that every export gives the same
 from __future__ import annotations
 
 from n2d2py.graph import Graph, Node
+from n2d2py.graph.precision import TargetForm
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.map import ArrayMap
@@ -32,7 +33,8 @@ def float_layers(graph: Graph) -> set[str]:
     A layer that only moves values, between layers in floating point alone, joins them: nothing is converted for it. So does a
     Concat beside one, and what only moves the values of that: each part of them is rounded by itself.
     """
-    chosen = {node.name for node in graph.nodes if graph.precision(node).quantize is False} | _formless(graph)
+    chosen = {node.name for node in graph.nodes if graph.precision(node).quantize is False or _by_target(graph, node)}
+    chosen |= _formless(graph)
     joints: set[str] = set()
     while chosen:
         inside = {node.name for node in graph.nodes if node.name not in chosen and _is_inside(graph, node, chosen)}
@@ -42,6 +44,15 @@ def float_layers(graph: Graph) -> set[str]:
         chosen |= inside | joined
         joints |= joined
     return chosen
+
+
+def _by_target(graph: Graph, node: Node) -> bool:
+    return graph.precision(node).target is TargetForm.REAL
+
+
+def _sums(graph: Graph, node: Node) -> bool:
+    """Whether a layer reads integers and gives real numbers."""
+    return graph.precision(node).target is TargetForm.SUMS
 
 
 def _is_joint(graph: Graph, node: Node, chosen: set[str], joints: set[str]) -> bool:
@@ -144,7 +155,7 @@ def _found_real(graph: Graph, chosen: set[str], states: set[str]) -> set[str]:
         if isinstance(node.op, Convert):
             real = node.op.to_float
         else:
-            real = any(name in found for name in sources) if sources else node.name in chosen
+            real = (any(name in found for name in sources) if sources else node.name in chosen) or _sums(graph, node)
         found.update(name for name in node.outputs if real and not graph.kind(name))
     return found
 
@@ -158,15 +169,15 @@ def insert_conversions(graph: Graph) -> Graph:
         N2D2Error: E510 for a layer that has neither an integer form nor a kernel that gives the same bits everywhere.
     """
     chosen = float_layers(graph)
-    if not chosen:
+    if not chosen and not any(_sums(graph, node) for node in graph.nodes):
         return graph
     result = graph.copy()
-    real = {name for node in result.nodes if node.name in chosen for name in node.outputs}
+    real = {name for node in result.nodes if node.name in chosen or _sums(result, node) for name in node.outputs}
     real |= _real_states(result, real)
     converted: dict[tuple[str, bool], str] = {}
     for node in list(result.nodes):
         wants = node.name in chosen
-        if wants and result.precision(node).quantize is not False:
+        if wants and result.precision(node).quantize is not False and not _by_target(result, node):
             _check(node)
             node.op = _as_map(node, result) or node.op
         for position, name in enumerate(node.inputs):

@@ -11,6 +11,7 @@ from n2d2py.concurrency import ordered_map
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode
 from n2d2py.graph.inputs import named_inputs
 from n2d2py.graph.shapes import elements
+from n2d2py.operators.functions import Clip, FunctionRow
 from n2d2py.quant.moments import Moments, observe
 from n2d2py.quant.simulator import quantize_inputs, run_node
 
@@ -121,7 +122,7 @@ class LayerwiseRun:
 
         Both are (n, C), over values that neither the activation nor the integers clip: see `expected_error`.
         """
-        biased = "bias" in node.params and typed.clamp is not None
+        biased = "bias" in node.params and (typed.clamp is not None or self._quantized.sums_integers(typed))
 
         def run(part: _Part) -> tuple[np.ndarray, np.ndarray] | None:
             results = node.op.run([part.real[name] for name in node.inputs], node)
@@ -165,11 +166,17 @@ class LayerwiseRun:
         """(sum of real minus restored, number of values), each (n, C), over values that are not clipped."""
         real, stored = part.real[node.output], part.stored[node.output]
         kind = self._quantized.type(node.output)
-        low, high = typed.limits
+        low, high = _open_interval(typed.activation) if kind.is_float else typed.limits
         shape = (real.shape[0], real.shape[1], -1)
         inside = ((stored > low) & (stored < high)).reshape(shape)
         error = np.where(inside, (real - kind.dequantize(stored)).reshape(shape), 0)
         return error.sum(axis=2, dtype=np.float64), inside.sum(axis=2)
+
+
+def _open_interval(function: FunctionRow | None) -> tuple[float, float]:
+    """Between which real results no clamp cuts what a layer sums."""
+    low, high = (function.low, function.high) if isinstance(function, Clip) else (-np.inf, np.inf)
+    return low, high
 
 
 def expected_error(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, plain_type
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Real
+from n2d2py.graph.precision import TargetForm
 from n2d2py.operators.convert import Convert
 from n2d2py.quant.contract import LayerTypes, computes_plain, quantize_layer
 from n2d2py.quant.options import QuantOptions
@@ -49,7 +50,8 @@ def typed_graph(graph: Graph, types: TensorTypes, options: QuantOptions) -> Quan
 def layer_types(graph: Graph, node: Node, types: TensorTypes, options: QuantOptions) -> LayerTypes | None:
     """The types that a layer's integers are formed from; None for one that computes in floating point."""
     kinds = [types.types[name] for name in (*node.inputs, *node.outputs)]
-    if not isinstance(node.op, Convert) and any(kind.is_float or kind.plain for kind in kinds):
+    sums = graph.precision(node).target is TargetForm.SUMS
+    if not sums and not isinstance(node.op, Convert) and any(kind.is_float or kind.plain for kind in kinds):
         return None
     return LayerTypes(
         kinds[: len(node.inputs)],

@@ -23,7 +23,7 @@ def quantize_inputs(graph: QuantGraph, inputs: Sequence[np.ndarray]) -> list[np.
 
 def run_node(graph: QuantGraph, node: QuantNode, inputs: list[np.ndarray]) -> list[np.ndarray]:
     """Stored output values of one layer from the stored values of its inputs."""
-    if graph.is_integer(node) or node.op.mixes_types:
+    if graph.is_integer(node) or node.op.mixes_types or graph.sums_integers(node):
         return node.op.run_integer(inputs, node, graph)
     outputs = node.op.run(inputs, node)
     if node.activation is not None:

@@ -90,6 +90,9 @@ class WeightedQuantizer(Quantizer):
                 result.widened,
             )
         bias = result.bias
+        if types.output.is_float:
+            made = formed(node, _form(result.weights, bias, result.bound), None, rescale, result.bound)
+            return replace(made, activation=node.activation)
         if x.zero_point and self.zero_point_in_bias:
             sums = result.weights.reshape(len(bias), -1).sum(axis=1, dtype=np.int64)
             bias = bias - x.zero_point * sums

@@ -46,7 +46,7 @@ def float_layers_in(graph: QuantGraph, real: Graph) -> list[FloatLayer]:
     size = max(sum(row.parameter_bytes + row.activation_bytes for row in rows), 1)
     found = []
     for node, row in zip(graph.nodes, rows, strict=True):
-        if graph.is_integer(node) or isinstance(node.op, Convert):
+        if graph.is_integer(node) or isinstance(node.op, Convert) or graph.sums_integers(node):
             continue
         source = sources.get(node.name)
         asked = source is not None and real.precision(source).quantize is False

@@ -17,12 +17,13 @@ from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes import FuseReport
 from n2d2py.quant.calibration import Observed, calibrate, observe, observed_before
 from n2d2py.quant.layerwise import SAMPLE_BATCH, sample_count
+from n2d2py.quant.real_between import with_target_forms
 from n2d2py.quant.statistics import Statistics, batch_size, collect, network_key
 from n2d2py.quant.trained import complete_trained, unmeasured_inputs
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import LoadedNetwork
-from n2d2py.stages.options import CalibrationOptions, keeps_channels
+from n2d2py.stages.options import CalibrationOptions, keeps_channels, sums_integers
 
 _MOST_SAMPLES = {"fast": 32, "default": 96, "best": 288}
 """Stimuli for the corrections by quality; more of them cost time and change little."""
@@ -67,7 +68,9 @@ def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions) -> Cali
     observer = _collected if options.reload is None else _reloaded
     per_output = keeps_channels(options, network.options.target)
     observer = partial(observer, fused, replace(options, per_output=per_output))
-    observed = calibrate(fused.graph, per_output, options.equalize, observer)
+    sums = sums_integers(network.options.target)
+    graph = fused.graph if sums is None else with_target_forms(fused.graph, sums)
+    observed = calibrate(graph, per_output, options.equalize, observer)
     return Calibration(fused, report, options, observed)
 
 

@@ -5,7 +5,7 @@ A text such as `-nbbits` in a message is the name of the option on the command l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -17,6 +17,7 @@ from n2d2py.quant.options import QuantOptions
 
 if TYPE_CHECKING:
     from n2d2py.exports import QuantDefaults
+    from n2d2py.graph import Node
 
 GIVEN_STIMULI = 128
 """Stimuli of given data that calibrate where their number is not said."""
@@ -325,6 +326,11 @@ def keeps_channels(options: CalibrationOptions, target: str | None) -> bool:
 def takes_rows(target: str | None) -> bool:
     """Whether a Softmax of channels may become one of rows, in integers."""
     return _limits(target).softmax_rows
+
+
+def sums_integers(target: str | None) -> Callable[[Node], bool] | None:
+    """Which layers sum integers, while all others compute in floating point; None where all compute in integers that can."""
+    return _limits(target).integer_layers
 
 
 def _limits(target: str | None) -> QuantDefaults:

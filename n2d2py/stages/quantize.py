@@ -22,7 +22,7 @@ from n2d2py.stages.budget import fit_budgets
 from n2d2py.stages.calibrate import Calibration
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import LoadedNetwork
-from n2d2py.stages.options import QuantizationOptions, quant_options
+from n2d2py.stages.options import QuantizationOptions, quant_options, sums_integers
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,8 @@ def quantize_stage(
         _tell_narrow(observed.graph, options.weight_bits)
     graph, types = quantize_observed(observed, chosen)
     graph = _as_computed(graph, network)
-    tell_in_float(graph, observed.graph)
+    if sums_integers(network.options.target) is None:
+        tell_in_float(graph, observed.graph)
     return QuantizedNetwork(network, report, graph, observed.graph, chosen, observed, types, quality, search)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from n2d2py.exports.ncnn.file import NetworkFile, Value, integer_weights, real_numbers, real_weights_of
 from n2d2py.exports.ncnn.functions import Unary, limits_of, rounded, scaled, shifted, steps_of
 from n2d2py.exports.real_weights import real_weights
-from n2d2py.graph import QuantGraph, QuantNode
+from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.forms import Weighted
 from n2d2py.graph.shapes import Shape
 
@@ -55,6 +55,13 @@ class RealOrIntegers:
 def dims(shape: Shape) -> dict[int, int]:
     """The sizes of a blob as parameters of Input, Reshape and MemoryData: width, height, channels."""
     return dict(zip({2: (0,), 3: (1, 0), 4: (2, 1, 0)}[len(shape)], shape[1:], strict=True))
+
+
+def sums_integers(node: Node) -> bool:
+    """Whether ncnn can compute a layer in integers of 8 bits: of the convolutions of groups, those with one output for each."""
+    if node.op.kind == "Conv":
+        return len(node.inputs) == 1 and (node.op.groups == 1 or node.op.groups == len(node.params["weights"]))
+    return node.op.kind == "Fc"
 
 
 class NcnnLayers:

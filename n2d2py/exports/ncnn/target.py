@@ -11,7 +11,7 @@ from typing import Any
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, no_layers
-from n2d2py.exports.ncnn.layers import NcnnChoices
+from n2d2py.exports.ncnn.layers import NcnnChoices, sums_integers
 from n2d2py.exports.ncnn.model import NcnnModel, write_model
 from n2d2py.exports.ncnn.parameters import PARAMETERS
 from n2d2py.exports.ncnn.readme import arrays_header, numbers_header, readme
@@ -27,7 +27,9 @@ class NcnnTarget(Target[NcnnModel]):
 
     name = "NCNN"
     parameters = PARAMETERS
-    quantization = QuantDefaults(unsigned=False, input_bits=8, mixed=False, wide_joins=False, softmax_rows=False)
+    quantization = QuantDefaults(
+        unsigned=False, input_bits=8, mixed=False, wide_joins=False, softmax_rows=False, integer_layers=sums_integers
+    )
     needs_plan = False
     runner = NcnnRunner
 
