@@ -69,6 +69,10 @@ class Rescale:
         """
         raise NotImplementedError
 
+    def real(self, acc: np.ndarray, axis: int = 1) -> np.ndarray:
+        """acc times the factors in float32, neither rounded nor clamped."""
+        return acc.astype(np.float32) * _along(self.effective().astype(np.float32), acc, axis)
+
     def effective(self) -> np.ndarray:
         """The factors that the integer formula really applies, float64 of length `count`."""
         raise NotImplementedError

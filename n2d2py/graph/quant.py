@@ -149,12 +149,11 @@ class QuantNode(Generic[OpT]):
     def requantize(self, acc: np.ndarray, kind: NumType, axis: int = 1) -> np.ndarray:
         """clamp(rescaled acc + zero point of `kind`) as stored elements; `axis` is the channel axis of `acc`.
 
-        The zero point is added after rounding, unless the accumulator has it. Of a floating-point `kind`: the activation of acc times the
-        factors of the rescale.
+        The zero point is added after rounding, unless the accumulator has it. Of a floating-point `kind`: the activation of what acc
+        stands for.
         """
         if kind.is_float:
-            factors = self.rescaling.effective().astype(np.float32)
-            real = acc.astype(np.float32) * factors.reshape(-1, *(1,) * (acc.ndim - 1 - axis))
+            real = self.rescaling.real(acc, axis)
             return real if self.activation is None else self.activation(real).astype(kind.dtype)
         return _requantized(acc, self.rescaling, self.limits, kind, axis, 0 if self.zero_in_bias else None)
 

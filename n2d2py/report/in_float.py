@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from n2d2py.graph import Graph, QuantGraph
+from n2d2py.graph.precision import TargetForm
 from n2d2py.operators.convert import Convert
 from n2d2py.quant.contract import refused
 from n2d2py.report.layers import layer_rows, totals
@@ -52,6 +53,8 @@ def float_layers_in(graph: QuantGraph, real: Graph) -> list[FloatLayer]:
         asked = source is not None and real.precision(source).quantize is False
         reason = None if source is None or asked else refused(source)
         why = "Quantize=0" if asked else _formless(row.type, reason) if reason else "its neighbours are in floating point"
+        if source is not None and not asked and real.precision(source).target is TargetForm.REAL:
+            why = "the target has no integers for it"
         share = (row.parameter_bytes + row.activation_bytes) / size
         found.append(FloatLayer(node.name, row.type, why, asked, row.macs / work, share))
     return found

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from n2d2py.exports.ncnn.arithmetic import inverse
 from n2d2py.exports.ncnn.file import NetworkFile, Value, integer_weights, real_numbers, real_weights_of
 from n2d2py.exports.ncnn.functions import Unary, limits_of, rounded, scaled, shifted, steps_of
 from n2d2py.exports.real_weights import real_weights
-from n2d2py.graph import Node, QuantGraph, QuantNode
+from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.forms import Weighted
 from n2d2py.graph.shapes import Shape
 
@@ -57,13 +58,6 @@ def dims(shape: Shape) -> dict[int, int]:
     return dict(zip({2: (0,), 3: (1, 0), 4: (2, 1, 0)}[len(shape)], shape[1:], strict=True))
 
 
-def sums_integers(node: Node) -> bool:
-    """Whether ncnn can compute a layer in integers of 8 bits: of the convolutions of groups, those with one output for each."""
-    if node.op.kind == "Conv":
-        return len(node.inputs) == 1 and (node.op.groups == 1 or node.op.groups == len(node.params["weights"]))
-    return node.op.kind == "Fc"
-
-
 class NcnnLayers:
     """Writes layer after layer.
 
@@ -73,6 +67,8 @@ class NcnnLayers:
         integer: layers that compute in integers of 8 bits.
         real: weighted layers of an integer network that compute in real numbers.
         halves: layers whose weights can be stored in half precision.
+        rounded: blobs that are rounded to the integers of their tensor.
+        unpacked: whether some layer is exact only where channels are not packed.
     """
 
     def __init__(self, graph: QuantGraph, file: NetworkFile, choices: NcnnChoices):
@@ -82,6 +78,8 @@ class NcnnLayers:
         self.integer: list[str] = []
         self.real: list[str] = []
         self.halves = 0
+        self.rounded = 0
+        self.unpacked = False
 
     def input(self, name: str) -> None:
         """Writes an input of the network."""
@@ -130,6 +128,7 @@ class NcnnLayers:
         kind, readers = self.graph.type(node.output), self.graph.consumers(node.output)
         real = not all(self.runs_in_integers(one) for one in readers)
         rounding = rounded(kind.scale) if real and self.choices.round_blobs and kind.bits == 8 else []
+        self.rounded += bool(rounding)
         return [*limits_of(self.graph, node, real), *rounding]
 
     def function(self, function) -> list[Unary]:
@@ -262,12 +261,13 @@ class NcnnLayers:
             stored = [real_weights_of(found.weights, self.choices.half), real_numbers(found.bias)]
         else:
             requantized = stays and not steps and self.requantizes(node)
+            self.unpacked |= groups > 1
             parameters[8] = _REQUANTIZED if requantized else _SCALES
             if groups > 1:
                 scales = _by_group(scales, groups)
             ends = [self.graph.type(node.inputs[0]).scale, *([self.graph.type(node.output).scale] if requantized else [])]
-            stored = [integer_weights(found.weights), real_numbers(found.bias), real_numbers(_inverse(scales))]
-            stored += [real_numbers(_inverse(np.array([scale]))) for scale in ends]
+            stored = [integer_weights(found.weights), real_numbers(found.bias), real_numbers(inverse(scales))]
+            stored += [real_numbers(inverse(np.array([scale]))) for scale in ends]
             if requantized:
                 self.stored.append(node.output)
         self.emit(node, kind, parameters, None, stored, steps)
@@ -276,11 +276,6 @@ class NcnnLayers:
 def _by_group(scales: np.ndarray, groups: int) -> np.ndarray:
     """The scale of the first output of each group."""
     return scales.reshape(groups, -1)[:, 0]
-
-
-def _inverse(scales: np.ndarray) -> np.ndarray:
-    """1 / scale; 0 stays 0, which ncnn takes for a channel of zeros."""
-    return np.divide(1.0, scales, out=np.zeros(len(scales)), where=scales != 0)
 
 
 Lowering = Callable[[NcnnLayers, QuantNode], None]

@@ -25,6 +25,9 @@ class NcnnModel:
         stored: tensors whose blob has integers.
         integer, real: weighted layers of an integer network, by what they compute in.
         halves: layers whose weights can be stored in half precision.
+        rounded: blobs that are rounded to the integers of their tensor.
+        unpacked: whether some layer is exact only where channels are not packed.
+        simulated: whether no tensor of integers of the network is one of real numbers in ncnn.
     """
 
     network: NcnnNetwork
@@ -33,6 +36,9 @@ class NcnnModel:
     integer: tuple[str, ...]
     real: tuple[str, ...]
     halves: int
+    rounded: int
+    unpacked: bool
+    simulated: bool
 
 
 def write_model(graph: QuantGraph, choices: NcnnChoices) -> NcnnModel:
@@ -59,7 +65,10 @@ def write_model(graph: QuantGraph, choices: NcnnChoices) -> NcnnModel:
     ErrorList.raise_if(problems)
     network = file.finished(layers.outputs())
     names = (tuple(layers.stored), tuple(layers.integer), tuple(layers.real))
-    return NcnnModel(network, layers.blobs, *names, layers.halves)
+    simulated = all(
+        layers.runs_in_integers(node) or node.op.kind == "Convert" for node in graph.nodes if graph.is_integer(node)
+    )
+    return NcnnModel(network, layers.blobs, *names, layers.halves, layers.rounded, layers.unpacked, simulated)
 
 
 def _refused(what: str, where: Location | str, remedy: str) -> N2D2Error:

@@ -17,8 +17,8 @@ PARAMETERS = Schema(
             "RoundBlobs",
             Kind.BOOL,
             False,
-            "blobs that layers in floating point read are rounded to the integers of the tool, for results as simulated at the price of "
-            "three layers for each",
+            "of networks that come quantized: blobs that layers in floating point read are rounded to the integers of their tensors, at the "
+            "price of three layers for each",
         ),
         Key("ModelArray", Kind.BOOL, True, "the files as arrays of C too, for ncnn without a file system"),
     ),

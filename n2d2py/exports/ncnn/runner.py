@@ -16,7 +16,7 @@ from n2d2py.graph import QuantGraph
 from n2d2py.runtime.runner import STEP_SLACK, PackageRunner
 
 _STEPS = 8.5 / 255
-"""Of a network whose blobs are not rounded as the tool rounds them: layers in floating point read real numbers that were not rounded, half a step off, which a layer may magnify."""
+"""Of a network that was quantized otherwise than for ncnn, without RoundBlobs: layers in floating point read real numbers that were not rounded, half a step off, which a layer may magnify."""
 _REAL = 1e-3
 """Convolutions by Winograd's transformation, of the largest magnitude."""
 
@@ -25,7 +25,7 @@ class NcnnRunner(PackageRunner):
     """The network in ncnn, a stimulus at a time.
 
     Attributes:
-        settings: of `net.opt`: float32 and int8 on one core.
+        settings: of `net.opt`: float32 and int8 on one core, without packed channels where these are not exact.
     """
 
     label = "ncnn"
@@ -39,12 +39,14 @@ class NcnnRunner(PackageRunner):
 
     def __init__(self, folder: Path, details: Mapping[str, Any]):
         super().__init__(folder, details)
-        self.slack = (STEP_SLACK if details["rounded"] else _STEPS) if details["integers"] else _REAL
+        self.slack = _REAL if details["simulated"] else STEP_SLACK if details["rounded"] else _STEPS
+        if details["unpacked"]:
+            self.settings = {**self.settings, "use_packing_layout": False}
 
     def outputs(self, graph: QuantGraph, count: int) -> dict[str, np.ndarray]:
         """Stored outputs in the types of `graph`."""
         inputs = read_arrays(self._folder, len(graph.inputs), count)
-        net, wanted = _opened(self._folder, self._details, self.settings), list(graph.outputs)
+        net, wanted = opened(self._folder, self._details, self.settings), list(graph.outputs)
         found: dict[str, list[np.ndarray]] = {name: [] for name in wanted}
         for sample in log.progress(zip(*inputs, strict=True), "running the network", total=count, unit="stimulus"):
             for name, values in _run(net, self._details, sample, wanted).items():
@@ -56,7 +58,7 @@ class NcnnRunner(PackageRunner):
 
     def network(self) -> Any:
         """What -compare asks for the layers."""
-        return _Layers(self._details, _opened(self._folder, self._details, {**self.settings, "lightmode": False}))
+        return _Layers(self._details, opened(self._folder, self._details, {**self.settings, "lightmode": False}))
 
     def sizes(self) -> dict[str, int]:
         """Bytes of the files."""
@@ -78,7 +80,7 @@ class _Layers:
         return {name: np.stack(values) for name, values in found.items()}
 
 
-def _opened(folder: Path, details: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:
+def opened(folder: Path, details: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:
     """The network by ncnn."""
     net = import_module("ncnn").Net()
     for name, value in settings.items():

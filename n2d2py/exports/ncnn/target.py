@@ -11,7 +11,8 @@ from typing import Any
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, no_layers
-from n2d2py.exports.ncnn.layers import NcnnChoices, sums_integers
+from n2d2py.exports.ncnn.arithmetic import sums_integers, with_ncnn
+from n2d2py.exports.ncnn.layers import NcnnChoices
 from n2d2py.exports.ncnn.model import NcnnModel, write_model
 from n2d2py.exports.ncnn.parameters import PARAMETERS
 from n2d2py.exports.ncnn.readme import arrays_header, numbers_header, readme
@@ -20,6 +21,7 @@ from n2d2py.exports.registry import register
 from n2d2py.exports.stimuli import write_arrays
 from n2d2py.exports.writer import model_file
 from n2d2py.files import write_text
+from n2d2py.graph import QuantGraph
 
 
 class NcnnTarget(Target[NcnnModel]):
@@ -38,6 +40,10 @@ class NcnnTarget(Target[NcnnModel]):
         found = {"Fp16Storage": "-nbbits -16 stores weights in half precision"} if bits == -16 else {}
         return found | ({"RoundBlobs": "there are no integers to round to"} if bits < 0 else {})
 
+    def as_computed(self, graph: QuantGraph, parameters: Mapping[str, Any]) -> QuantGraph:
+        """With the arithmetic of ncnn."""
+        return with_ncnn(graph)
+
     def prepare(self, request: ExportRequest) -> Prepared[NcnnModel]:
         """E704 without layers, E705 other numbers than int8 and float32, E701 layers that ncnn does not have."""
         if not request.graph.nodes:
@@ -48,6 +54,15 @@ class NcnnTarget(Target[NcnnModel]):
         made = Prepared.of(request, partial(write_model, request.graph, _choices(request)))
         if request.parameters.get("Fp16Storage") and made.content is not None and not made.content.halves:
             log.warning("W703", "Fp16Storage has no effect: no layer has real weights", remedy="remove it")
+        if (
+            request.graph.bits > 0
+            and request.parameters.get("RoundBlobs")
+            and made.content is not None
+            and not made.content.rounded
+        ):
+            log.warning(
+                "W703", "RoundBlobs has no effect: what layers in floating point read has no integers", remedy="remove it"
+            )
         return made
 
     def details(self, prepared: Prepared[NcnnModel]) -> dict[str, Any]:
@@ -59,6 +74,8 @@ class NcnnTarget(Target[NcnnModel]):
             "bin": model_file(graph.name, "bin"),
             "integers": graph.bits > 0,
             "rounded": _choices(prepared.request).round_blobs,
+            "simulated": made.simulated,
+            "unpacked": made.unpacked,
             "inputs": list(graph.inputs),
             "layers": made.network.types,
             "blobs": {name: made.blobs[name] for name in [*graph.inputs, *produced]},
