@@ -87,7 +87,7 @@ def readme(request: ExportRequest, made: NcnnModel, stem: str, half: bool) -> st
             "",
             "Set `use_packing_layout` to false before the network is loaded: on x86, ncnn multiplies the results of int8 depthwise convolutions of "
             "packed channels by an estimate of 12 bits. Without packing results are those that were simulated. It takes more time: kws_dscnn 2.1 times as "
-            "long, MobileNetV1 1.2 times, on an Intel Xeon; with packing, top-1 of these was as simulated for 100 % and 96.7 % of the stimuli.",
+            "long, MobileNetV1 1.2 times, on an Intel Xeon; with packing, top-1 of these was as simulated for 100 % and 97 % of the stimuli.",
         ]
     if request.parameters.get("ModelArray", True):
         identifiers = f"{variable(stem)}_param_id"
