@@ -60,8 +60,7 @@ class LRN(Op):
         squares, sums = x * x, np.zeros_like(x)
         for step in range(max(-before, 1 - channels), min(self.size - before, channels)):
             first, last = max(0, -step), min(channels, channels - step)
-            if first < last:
-                sums[:, first:last] += squares[:, first + step : last + step]
+            sums[:, first:last] += squares[:, first + step : last + step]
         base = self.k + self.alpha * sums
         return [(x / power(base, np.float64(self.beta))).astype(inputs[0].dtype)]
 

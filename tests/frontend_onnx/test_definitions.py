@@ -27,3 +27,16 @@ def test_affine_grid(size, attributes):
     (name,) = graph.inputs
     found = run_graph(graph, {name: theta.reshape(graph.shape(name))})[graph.outputs[0]]
     np.testing.assert_allclose(np.asarray(found).reshape(wanted.shape), wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "node", ["Shrink (x)", "Shrink <lambd = 0.25> (x)", "Shrink <bias = 0.125> (x)", "Shrink <bias = 0.125, lambd = 1.0> (x)"]
+)
+def test_attributes_that_are_given_or_not(node):
+    model = parser.parse_model(
+        f'<ir_version: 9, opset_import: ["" : 18]> net (float[1,3,4,5] x) => (float[a,b,c,d] y) {{ y = {node} }}'
+    )
+    x = np.random.default_rng(0).normal(size=(1, 3, 4, 5)).astype(np.float32)
+    wanted = np.asarray(ReferenceEvaluator(model).run(None, {"x": x})[0])
+    found = run_graph(graph := import_onnx(model), {"x": x})[graph.outputs[0]]
+    np.testing.assert_array_equal(np.asarray(found).reshape(wanted.shape), wanted)

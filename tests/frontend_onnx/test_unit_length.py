@@ -98,3 +98,43 @@ def test_zeros_stay_zeros(tmp_path):
     graph = imported(file((1, 6, 4, 5), 1, "norm", 1e-12, True), tmp_path)
     x = np.zeros((2, 6, 4, 5), np.float32)
     assert not FloatEngine(graph).run(x)[graph.outputs[0]].any()
+
+
+NEARLY = {
+    "kept": ("n = ReduceL2 (x, last)\n y = Div (x, n)", True),
+    "not kept": ("n = ReduceL2 <keepdims = 0> (x, last)\n y = Div (x, n)", False),
+    "of two axes": ("n = ReduceL2 (x, both)\n y = Div (x, n)", False),
+    "the largest floor": ("n = ReduceL2 (x, last)\n f = Clip (n, small)\n y = Div (x, f)", True),
+    "a larger floor": ("n = ReduceL2 (x, last)\n f = Clip (n, larger)\n y = Div (x, f)", False),
+    "a negative floor": ("n = ReduceL2 (x, last)\n f = Clip (n, minus)\n y = Div (x, f)", False),
+    "no floor": ("n = ReduceL2 (x, last)\n f = Clip (n)\n y = Div (x, f)", True),
+    "an upper end": ("n = ReduceL2 (x, last)\n f = Clip (n, small, half)\n y = Div (x, f)", False),
+    "only an upper end": ("n = ReduceL2 (x, last)\n f = Clip (n, , half)\n y = Div (x, f)", False),
+    "a floor in front": ("n = ReduceL2 (x, last)\n f = Max (small, n)\n y = Div (x, f)", True),
+    "two floors": ("n = ReduceL2 (x, last)\n f = Max (n, small, half)\n y = Div (x, f)", False),
+    "floors of lines": ("n = ReduceL2 (x, last)\n f = Max (n, floors)\n y = Div (x, f)", False),
+    "the length of another": ("r = Relu (x)\n n = ReduceL2 (r, last)\n y = Div (x, n)", False),
+    "squares of another": ("r = Relu (x)\n s = ReduceSumSquare (r, last)\n n = Sqrt (s)\n y = Div (x, n)", False),
+    "the product with another": ("r = Relu (x)\n q = Mul (x, r)\n s = ReduceSum (q, last)\n n = Sqrt (s)\n y = Div (x, n)", False),
+    "fourth powers": ("q = Pow (x, four)\n s = ReduceSum (q, last)\n n = Sqrt (s)\n y = Div (x, n)", False),
+    "squares": ("q = Pow (x, two)\n s = ReduceSum (q, last)\n n = Sqrt (s)\n y = Div (x, n)", True),
+    "no root": ("s = ReduceSumSquare (x, last)\n y = Div (x, s)", False),
+    "the root of another sum": ("q = Abs (x)\n s = ReduceSum (q, last)\n n = Sqrt (s)\n y = Div (x, n)", False),
+    "the root alone": ("q = Abs (x)\n n = Sqrt (q)\n y = Div (x, n)", False),
+    "expanded": ("n = ReduceL2 (x, last)\n w = Expand (n, dims)\n y = Div (x, w)", True),
+}  # fmt: skip
+CONSTANTS = {
+    **{name: np.float32(value) for name, value in (("larger", 0.5), ("minus", -1), ("half", 1.5), ("two", 2), ("four", 4))},
+    **{name: np.array(value) for name, value in (("last", [2]), ("both", [1, 2]), ("dims", [1, 6, 6]))},
+    "small": np.float32(9e-7),
+    "floors": np.linspace(0, 4, 6, dtype=np.float32).reshape(1, 6, 1),
+}
+
+
+@pytest.mark.parametrize("name", NEARLY)
+def test_what_is_nearly_a_length(name, model, check):
+    """Each agrees with ONNX Runtime; only a division by the length along one axis is one layer."""
+    body, wanted = NEARLY[name]
+    used = {key: np.asarray(value) for key, value in CONSTANTS.items() if key in body}
+    graph = check(model("float[1,6,6] x => float[1,6,6] y", body, opset=18, **used))
+    assert ("ArrayNorm" in {node.op.kind for node in graph.nodes}) == wanted

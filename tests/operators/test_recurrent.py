@@ -255,6 +255,31 @@ REFUSED = {
     "batch": ("GRU", {}, {"dims": (STEPS, 2, SIZE)}, "it reads 2 sequences side by side"),
     "weights": ("LSTM", {}, {"more": {"W": np.ones((1, 4 * HIDDEN, 3))}}, "do not fit its input of 5"),
     "direction": ("LSTM", {"direction": "sideways"}, {}, "its direction is sideways"),
+    "free batch": ("GRU", {}, {"dims": ("N", 1, SIZE)}, "it takes as steps the batch axis"),
+    "free batch, other layout": ("GRU", {"layout": 1}, {"dims": (2, STEPS, SIZE)}, "it reads 2 sequences side by side"),
+    "recurrent weights": ("LSTM", {}, {"more": {"R": np.ones((1, 4 * HIDDEN, HIDDEN - 1))}}, "do not fit its input of 5"),
+    "directions": (
+        "GRU",
+        {"direction": "reverse"},
+        {"more": {"W": np.ones((2, 3 * HIDDEN, SIZE))}},
+        "do not fit its input of 5",
+    ),
+    "rank of weights": ("GRU", {}, {"more": {"W": np.ones((3 * HIDDEN, SIZE))}}, "its weights have rank 2, not 3"),
+    "rank of recurrent weights": (
+        "GRU",
+        {},
+        {"more": {"R": np.ones((21, HIDDEN))}},
+        "its recurrent weights have rank 2, not 3",
+    ),
+    "biases": ("GRU", {}, {"more": {"B": np.ones((1, 3 * HIDDEN))}}, "its biases of [1, 21] do not fit its weights"),
+    "initial states": ("LSTM", {}, {"inputs": {"h0": np.ones((1, 1, 4))}}, "its initial states of [1, 1, 4] do not fit"),
+    "initial cells": ("LSTM", {}, {"inputs": {"c0": np.ones((2, 1, HIDDEN))}}, "its initial states of [2, 1, 7] do not fit"),
+    "activations of one direction": (
+        "GRU",
+        {"activations": ["Sigmoid", "Tanh"], "direction": "bidirectional"},
+        {},
+        "its activations are Sigmoid, Tanh",
+    ),
 }
 
 

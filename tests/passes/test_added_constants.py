@@ -66,3 +66,29 @@ def test_a_mask_of_scores_stays(build, run, kinds, largest, sum_of):
     b.layer("s", ArraySoftmax(6, 4, 1), "y")
     after, report = run(b.done("s"), AddedConstants())
     assert ("y", sum_of) in kinds(after) and len(report.refused) == (sum_of == "ArrayMap")
+
+
+DIMS, SHAPE = (2, 3, 4, 5), (1, 3, 4, 5)
+NEARLY = {
+    "the sum": ({}, {}, True),
+    "an activation": ({"activation": Clip(0.0)}, {}, False),
+    "another type": ({}, {"result": "int32"}, False),
+    "two tensors": ({"inputs": ["f", "f"]}, {"shapes": (DIMS, DIMS), "slots": (0, 1)}, False),
+    "a tensor that is repeated": ({}, {"shapes": ((2, 3, 4, 5), (3, 1, 3, 4, 5)), "dims": (3, 2, 3, 4, 5)}, False),
+    "one constant": ({"params": np.ones(1, np.float32)}, {"shapes": (DIMS, (1, 1, 1, 1))}, False),
+    "integers": ({"params": np.ones(60, np.int64)}, {}, False),
+    "a constant for all": ({"params": np.ones(1, np.float32)}, {}, False),
+    "no number": ({"params": np.full(60, np.nan, np.float32)}, {}, False),
+}
+
+
+@pytest.mark.parametrize("name", NEARLY)
+def test_what_is_nearly_a_sum_with_constants(build, name):
+    node, op, taken = NEARLY[name]
+    b = build(120)
+    b.layer("f", Activation(Clip(-4.0)))
+    made = ArrayMap(**{"function": "Add", "dims": DIMS, "shapes": (DIMS, SHAPE), "slots": (0, -1), **op})
+    params = {"operand1": node.get("params", b.array(prod(made.shapes[1])))}
+    b.layer("y", made, node.get("inputs", "f"), params, node.get("activation"))
+    found = AddedConstants().match(b.graph, b.graph.node("y"))
+    assert (found is not None) == taken

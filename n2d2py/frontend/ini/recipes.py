@@ -22,27 +22,28 @@ POLICIES = ("None", "StepDecay", "ExponentialDecay", "InvTDecay", "PolyDecay", "
 
 _SGD = (
     Key("LearningRate", Kind.FLOAT, 0.01, minimum=0),
-    Key("Momentum", Kind.FLOAT, 0.0, minimum=0, maximum=1),
-    Key("PolyakMomentum", Kind.BOOL, True),
-    Key("Decay", Kind.FLOAT, 0.0, minimum=0),
-    Key("MinDecay", Kind.FLOAT, 0.0, minimum=0),
-    Key("Power", Kind.FLOAT, 0.0),
-    Key("IterationSize", Kind.UINT, 1, minimum=1),
-    Key("MaxIterations", Kind.UINT, 0),
-    Key("WarmUpDuration", Kind.UINT, 0),
-    Key("WarmUpLRFrac", Kind.FLOAT, 0.25, minimum=0, maximum=1),
-    Key("LearningRatePolicy", Kind.ENUM, "None", "", POLICIES),
-    Key("LearningRateStepSize", Kind.UINT, 1, minimum=1),
-    Key("LearningRateDecay", Kind.FLOAT, 0.1, minimum=0),
-    Key("Clamping", Kind.STRING, ""),
+    Key("Momentum", Kind.FLOAT, minimum=0, maximum=1),
+    Key("PolyakMomentum", Kind.BOOL),
+    Key("Decay", Kind.FLOAT, minimum=0),
+    Key("MinDecay", Kind.FLOAT, minimum=0),
+    Key("Power", Kind.FLOAT),
+    Key("IterationSize", Kind.UINT, minimum=1),
+    Key("MaxIterations", Kind.UINT),
+    Key("WarmUpDuration", Kind.UINT),
+    Key("WarmUpLRFrac", Kind.FLOAT, minimum=0, maximum=1),
+    Key("LearningRatePolicy", Kind.ENUM, choices=POLICIES),
+    Key("LearningRateStepSize", Kind.UINT, minimum=1),
+    Key("LearningRateDecay", Kind.FLOAT, minimum=0),
+    Key("Clamping", Kind.STRING),
 )
 _ADAM = (
     Key("LearningRate", Kind.FLOAT, 0.001, minimum=0),
-    Key("Beta1", Kind.FLOAT, 0.9, minimum=0, maximum=1),
-    Key("Beta2", Kind.FLOAT, 0.999, minimum=0, maximum=1),
-    Key("Epsilon", Kind.FLOAT, 1e-8, minimum=0),
-    Key("Clamping", Kind.STRING, ""),
+    Key("Beta1", Kind.FLOAT, minimum=0, maximum=1),
+    Key("Beta2", Kind.FLOAT, minimum=0, maximum=1),
+    Key("Epsilon", Kind.FLOAT, minimum=0),
+    Key("Clamping", Kind.STRING),
 )
+"""What each solver reads; but for the learning rate, which each has its own of, `SolverSettings` says what an absent one is."""
 _SOLVERS = {"SGD": _SGD, "Adam": _ADAM}
 
 _PREFIXES = {

@@ -1,0 +1,56 @@
+"""Windows of channels at the ends of an image, and conversions of types, against their definitions."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from n2d2py.arithmetic import NumType
+from n2d2py.graph import Node
+from n2d2py.operators.arrays.map import ArrayMap
+from n2d2py.operators.lrn import LRN
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 5])
+@pytest.mark.parametrize("size", range(1, 13))
+def test_windows_wider_than_the_channels(size, channels):
+    """ONNX: of channel c those from c - floor((size - 1) / 2) to c + ceil((size - 1) / 2) that there are."""
+    x = np.random.default_rng(size).normal(size=(2, channels, 2, 3))
+    op = LRN(size, 0.5, 0.75, 2.0)
+    wanted = np.empty_like(x)
+    for c in range(channels):
+        window = x[:, max(0, c - (size - 1) // 2) : min(channels - 1, c + size // 2) + 1]
+        wanted[:, c] = x[:, c] / (2.0 + 0.5 * np.square(window).sum(axis=1)) ** 0.75
+    np.testing.assert_allclose(op.run([x], Node("y", op, ["x"], ["y"]))[0], wanted, rtol=1e-12)
+    assert op.macs([x.shape], x.shape, Node("y", op, ["x"], ["y"])) == x.size * min(size, channels)
+
+
+def _cast(result: str) -> tuple[ArrayMap, Node]:
+    op = ArrayMap("Cast", (2, 3), ((2, 3),), (0,), result)
+    return op, Node("y", op, ["x"], ["y"])
+
+
+@pytest.mark.parametrize(
+    ("result", "wanted"), [("int32", [-2, 0, 0, 0, 2, 300]), ("bool", [1, 1, 0, 1, 1, 1]), ("int64", [-2, 0, 0, 0, 2, 300])]
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_reals_become_integers_towards_zero(result, wanted, dtype):
+    op, node = _cast(result)
+    x = np.array([[[-2.75, -0.5, 0, 0.5, 2.75, 300.5]]], dtype).reshape(1, 2, 3)
+    (found,) = op.run([x], node)
+    assert found.dtype.kind in "ib" and found.reshape(-1).tolist() == wanted
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_integers_become_reals_of_the_network(bits):
+    op, node = _cast("")
+    graph: Any = SimpleNamespace(type=lambda name: {"y": NumType(bits, is_float=True)}[name])
+    for dtype in (np.int8, np.int32, np.bool_):
+        (found,) = op.run_integer([np.ones((1, 2, 3), dtype)], node, graph)
+        assert found.dtype == NumType(bits, is_float=True).dtype and (found == 1).all()
+    x = np.array([[[0.25, 0.5, 1], [-1, -0.5, 2]]], np.float64)
+    (found,) = op.run_integer([x], node, graph)
+    assert found.dtype == NumType(bits, is_float=True).dtype and np.array_equal(found.reshape(x.shape), x)
