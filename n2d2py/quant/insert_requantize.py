@@ -187,7 +187,8 @@ def _range(node: Node, inputs: list[NumType], limits: np.ndarray) -> tuple[float
         values = op.function(inputs[0].dequantize(np.arange(inputs[0].qmin, inputs[0].qmax + 1)))
         return np.nanmin(values), np.nanmax(values)
     if isinstance(op, ElemWise) and op.operation == "Sum":
-        terms = np.sort(np.array(op.coefficients(len(inputs))[0])[:, None] * limits, axis=1)
+        weights, shifts = map(np.array, op.coefficients(len(inputs)))
+        terms = np.sort(weights[:, None] * limits, axis=1) + shifts[:, None]
         return terms[:, 0].sum(), terms[:, 1].sum()
     if isinstance(op, ElemWise) and op.operation == "Prod":
         low, high = limits[0]

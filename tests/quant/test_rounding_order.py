@@ -1,0 +1,46 @@
+"""Each weight is rounded so that its own square of the error is least, in the order of the variances."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from n2d2py.quant.covariance import DenseCovariance
+from n2d2py.quant.rounding import Remembered, round_compensated
+
+
+@pytest.mark.parametrize("levels", [127, 3])
+@pytest.mark.parametrize("size", [1, 7, 32, 33, 70])
+def test_every_weight_makes_its_own_square_least(size, levels):
+    rng = np.random.default_rng(size)
+    x = rng.normal(size=(2, 200, size)) * np.geomspace(0.3, 3, size)[rng.permutation(size)]
+    matrix = np.einsum("gnk,gnl->gkl", x, x) / 200 + 0.01 * np.eye(size)
+    target = rng.normal(0, levels / 3, (2, 3, size))
+    found = round_compensated(target, DenseCovariance(matrix), levels)
+    assert np.array_equal(found, np.rint(found)) and np.abs(found).max() <= levels
+    for group in range(2):
+        order = np.argsort(-np.diag(matrix[group]), kind="stable")
+        back = order[::-1]
+        upper = np.linalg.cholesky(matrix[group][np.ix_(back, back)])[::-1, ::-1]
+        error = (target - found)[group][:, order]
+        for k in range(size):
+            before = error[:, :k] @ upper[:k, k]
+            here = np.abs(before + error[:, k] * upper[k, k])
+            q = found[group][:, order[k]]
+            for step in (-1, 1):
+                beside = np.abs(before + (error[:, k] - step) * upper[k, k])
+                assert ((here <= beside + 1e-9) | (np.abs(q + step) > levels)).all()
+
+
+def test_a_remembered_rounding_is_computed_again_for_other_weights():
+    calls: list[int] = []
+
+    def rounding(rows, scales, levels):
+        calls.append(levels)
+        return np.rint(rows / scales[:, None])
+
+    remembered, rows, scales = Remembered(rounding), np.ones((2, 3)), np.array([0.5, 0.25])
+    for given in ((rows, scales), (rows.copy(), scales.copy()), (rows * 2, scales), (rows * 2, scales * 2)):
+        found = remembered(*given, 127)
+        assert np.array_equal(found, np.rint(given[0] / given[1][:, None]))
+    assert len(calls) == 3
