@@ -221,6 +221,9 @@ def test_threshold(tmp_path, operation, expected, kind):
     np.testing.assert_allclose(result(layer(tmp_path, body)), expected(IMAGE))
 
 
+SHIFTS = np.arange(1, 5).reshape(1, 4, 1, 1)
+
+
 @pytest.mark.parametrize(
     "keys, expected",
     [
@@ -232,14 +235,28 @@ def test_threshold(tmp_path, operation, expected, kind):
         ("Transformation=RangeAffine\nFirstOperator=Multiplies\nFirstValue=3\nSecondValue=0.5", lambda x: 3 * x + 0.5),
         ("Transformation=RangeClippingTransformation\nRangeMin=-1\nRangeMax=0.5", lambda x: (np.clip(x, -1, 0.5) + 1) / 1.5),
         ("Transformation=SliceExtractionTransformation\nWidth=3\nHeight=2\nOffsetX=4\nOffsetY=1", lambda x: x[..., 1:3, 4:7]),
+        ("Transformation=RangeAffine\nFirstOperator=Plus\nFirstValue=1\nSecondOperator=Minus\nSecondValue=3", lambda x: x - 2),
+        (
+            "Transformation=RangeAffine\nFirstOperator=Divides\nFirstValue=1 2 4 8\nSecondOperator=Multiplies\nSecondValue=0",
+            lambda x: 0 * x,
+        ),
+        ("Transformation=RangeAffine\nFirstOperator=Multiplies\nFirstValue=0\nSecondValue=1 2 3 4", lambda x: 0 * x + SHIFTS),
+        ("Transformation=SliceExtraction\nWidth=4\nHeight=5\nOffsetX=4\nOffsetY=1", lambda x: x[..., 1:, 4:]),
+        ("Transformation=SliceExtraction\nWidth=0\nHeight=0\nOffsetX=7\nOffsetY=5", lambda x: x[..., 5:, 7:]),
         ("Transformation=PadCropTransformation\nWidth=5\nHeight=4", lambda x: x[..., 1:5, 1:6]),
+        ("Transformation=PadCrop\nWidth=8\nHeight=6", lambda x: x),
+        ("Transformation=PadCrop\nWidth=7\nHeight=3", lambda x: x[..., 1:4, :7]),
+        ("Transformation=Rescale\nWidth=1\nHeight=1", lambda x: x[..., 2:4, 3:5].mean(axis=(2, 3), keepdims=True)),
         (
             "Transformation=PadCropTransformation\nWidth=1\nHeight=1\nAdditiveWH=1\nBorderType=ConstantBorder",
             lambda x: np.pad(x, ((0, 0), (0, 0), (1, 0), (1, 0))),
         ),
         ("Transformation=FlipTransformation\nHorizontalFlip=1", lambda x: x[..., ::-1]),
         ("Transformation=Flip\nVerticalFlip=1\nHorizontalFlip=1", lambda x: x[..., ::-1, ::-1]),
+        ("Transformation=Flip", lambda x: x),
+        ("Transformation=Flip\nVerticalFlip=1", lambda x: x[..., ::-1, :]),
         ("Transformation=Reshape\nNbRows=4", lambda x: x.reshape(1, 4, 4, 12)),
+        ("Transformation=Reshape\nNbRows=1\nNbCols=48", lambda x: x.reshape(1, 4, 1, 48)),
     ],
 )
 def test_transformations_as_layers(tmp_path, keys, expected):
@@ -252,6 +269,10 @@ def test_transformations_as_layers(tmp_path, keys, expected):
     [
         ("Transformation=ColorSpaceTransformation\nColorSpace=RGB\nNbOutputs=3", lambda x: x[:, ::-1]),
         ("Transformation=ColorSpace\nColorSpace=BGR\nNbOutputs=3", lambda x: x),
+        ("Transformation=ColorSpace\nColorSpace=RGB_to_BGR\nNbOutputs=3", lambda x: x[:, ::-1]),
+        ("Transformation=ColorSpace\nColorSpace=BGR_to_RGB\nNbOutputs=3", lambda x: x[:, ::-1]),
+        ("Transformation=ChannelExtraction\nCSChannel=Blue\nNbOutputs=1", lambda x: x[:, :1]),
+        ("Transformation=ChannelExtraction\nCSChannel=Red\nNbOutputs=1", lambda x: x[:, 2:]),
         ("Transformation=ChannelExtraction\nCSChannel=Green\nNbOutputs=1", lambda x: x[:, 1:2]),
         (
             "Transformation=ChannelExtraction\nCSChannel=Gray\nNbOutputs=1",
@@ -277,6 +298,26 @@ def test_colours_as_layers(tmp_path, keys, expected):
         ("Transformation=RangeClipping\nRangeMin=1", "needs RangeMax"),
         ("Transformation=SliceExtraction\nWidth=6\nHeight=2\nOffsetX=4", "leaves the input"),
         ("Transformation=PadCrop\nWidth=20\nHeight=20", "MinusOneReflectBorder"),
+        ("Transformation=PadCrop\nWidth=9\nHeight=6", "MinusOneReflectBorder"),
+        ("Transformation=PadCrop\nWidth=5\nHeight=7", "MinusOneReflectBorder"),
+        ("Transformation=PadCrop\nWidth=9\nHeight=6\nBorderType=ReflectBorder", "BorderType=ReflectBorder cannot"),
+        ("Transformation=SliceExtraction\nWidth=5\nHeight=2\nOffsetX=4", "a part of 5x2 at 4,0 leaves the input of 8x6"),
+        ("Transformation=SliceExtraction\nWidth=2\nHeight=6\nOffsetY=1", "a part of 2x6 at 0,1 leaves"),
+        ("Transformation=SliceExtraction\nWidth=0\nHeight=2\nOffsetX=8", "a part of 0x2 at 8,0 leaves"),
+        ("Transformation=SliceExtraction\nWidth=2\nHeight=0\nOffsetY=6", "a part of 2x0 at 0,6 leaves"),
+        ("Transformation=SliceExtraction\nWidth=2", "needs Height"),
+        ("Transformation=Rescale\nWidth=0\nHeight=2", "a size of 0x2 is none"),
+        ("Transformation=Rescale\nWidth=2\nHeight=0", "a size of 2x0 is none"),
+        ("Transformation=RangeClipping\nRangeMin=1\nRangeMax=1", "RangeMin=1 is not below RangeMax=1"),
+        ("Transformation=RangeAffine\nFirstOperator=Plus\nFirstValue=1 2", "FirstValue has 2 values for 4 channels"),
+        ("Transformation=RangeAffine\nFirstOperator=Plus\nFirstValue=1\nSecondValue=1 2 3", "SecondValue has 3 values"),
+        ("Transformation=RangeAffine\nFirstOperator=Plus", "needs FirstValue"),
+        ("Transformation=Threshold", "needs Threshold"),
+        ("Transformation=Reshape", "needs NbRows"),
+        ("Transformation=Reshape\nNbRows=0", "48 positions are not 0 rows"),
+        ("Transformation=Reshape\nNbRows=4\nNbCols=13", "48 positions are not 4 rows of 13"),
+        ("Transformation=ChannelExtraction\nCSChannel=Hue", "CSChannel=Hue cannot be part of a layer"),
+        ("Transformation=ChannelExtraction\nCSChannel=Gray", "CSChannel=Gray needs 3 channels"),
     ],
 )
 def test_transformations_that_cannot_be_layers(tmp_path, keys, message):
