@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from n2d2py.graph import Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.batchnorm import BatchNorm
@@ -15,6 +16,7 @@ from n2d2py.operators.functions import Clip, Tanh
 from n2d2py.operators.pool import Pool
 from n2d2py.passes.fuse_affine import FuseAffine, FuseAffineForward
 from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseBatchNorm
+from n2d2py.passes.linear import gain_and_shift, scale_outputs
 
 
 def bn(b, channels):
@@ -172,3 +174,34 @@ def test_affine_stays_before_other_layers(build, run, reason):
     assert reason(run(graph, FuseAffine())[1]) == "a: its input is a network input"
     graph.node("a").activation = Tanh()
     assert reason(run(graph, FuseAffineForward())[1]) == "a: it has the activation Tanh"
+
+
+@pytest.mark.parametrize("scales", [np.array([0.5], np.float32), np.array([0.5, 0.25, 1, 2], np.float32)])
+def test_gains_of_weights_that_are_integers_of_a_file(scales):
+    """The integers stay, their signs change with the gain; what a gain near 0 multiplies is 0, in the scale that it had."""
+    integers = np.array([[1, -2], [3, 4], [5, 6], [-7, 8]], np.float32)
+    every = np.broadcast_to(scales, 4)
+    params = {"weights": integers * every[:, None], "bias": np.arange(4, dtype=np.float32), "weight_scales": scales}
+    node = Node("y", Fc(), ["x"], ["y"], params)
+    gain, shift = np.array([2.0, -3.0, 0.0, 1e-31]), np.array([0.5, 0, 1, -1])
+    scale_outputs(node, gain, shift)
+    used = np.array([2.0, -3.0, 0.0, 0.0])
+    assert np.array_equal(node.params["weights"], integers * every[:, None] * used[:, None])
+    assert np.array_equal(node.params["weight_scales"], every * np.array([2, 3, 1, 1], np.float32))
+    assert np.array_equal(node.params["bias"], np.arange(4) * used + shift)
+    assert all(array.dtype == np.float32 for array in node.params.values())
+
+
+def test_small_gains_of_real_weights_are_kept():
+    node = Node("y", Fc(), ["x"], ["y"], {"weights": np.full((1, 2), 1e20, np.float32), "bias": np.ones(1, np.float32)})
+    scale_outputs(node, np.array([1e-31]), np.array([0.0]))
+    assert np.allclose(node.params["weights"], 1e-11, rtol=1e-6, atol=0)
+
+
+def test_all_variances_tiny():
+    node = Node("y", BatchNorm(0.0), ["x"], ["y"], {role: np.full(2, value) for role, value in PARAMS.items()})
+    gain, shift = gain_and_shift(node)
+    assert gain.tolist() == [3, 3] and shift.tolist() == [-5, -5]
+
+
+PARAMS = {"scale": 3.0, "bias": 1.0, "mean": 2.0, "variance": 1e-13}

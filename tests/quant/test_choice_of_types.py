@@ -1,0 +1,52 @@
+"""The choice of number types: what -mixed-precision asks for, and what it needs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from n2d2py.graph import Graph, Node
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.functions import Clip
+from n2d2py.quant.calibration import choose, observe, observed_before, prepare
+from n2d2py.quant.options import QuantOptions
+
+
+@pytest.fixture
+def observed():
+    """Two convolutions whose tensor between has one large channel and small ones."""
+    rng = np.random.default_rng(3)
+    graph = Graph("net")
+    graph.add_input("x", (1, 2, 6, 6))
+    gains = np.array([1, 1e-3, 1e-3, 1e-3]).reshape(4, 1, 1, 1)
+    for name, source, weights in (
+        ("a", "x", rng.normal(size=(4, 2, 1, 1)) * gains),
+        ("y", "a", rng.normal(size=(3, 4, 1, 1)) / gains.reshape(1, 4, 1, 1)),
+    ):
+        params = {"weights": weights.astype(np.float32), "bias": np.zeros(len(weights), np.float32)}
+        graph.add(Node(name, Conv(), [source], [name], params, Clip(0.0) if name == "a" else None))
+    graph.outputs = ["y"]
+    graph.verify()
+    samples = [rng.normal(size=(4, 2, 6, 6)).astype(np.float32) for _ in range(3)]
+    return observe(prepare(graph, False, False), samples, samples, {}, False, "")
+
+
+def bits(observed, **options) -> dict[str, int]:
+    return {name: kind.bits for name, kind in choose(observed, QuantOptions(**options)).types.items()}
+
+
+def test_mixed_precision_widens_what_costs_most(observed):
+    plain, mixed = bits(observed), bits(observed, mixed=True)
+    assert set(plain.values()) == {8} and mixed["a"] == 16 and set(mixed) == set(plain)
+
+
+def test_without_samples_nothing_is_widened(observed):
+    assert bits(replace(observed, samples=[]), mixed=True) == bits(observed)
+
+
+def test_the_statistics_of_an_earlier_calibration_give_the_same_types(observed):
+    again = observed_before(observed.graph, observed.statistics, observed.samples, observed.ranges)
+    first, second = (choose(one, QuantOptions()).types for one in (observed, again))
+    assert first == second
