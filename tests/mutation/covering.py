@@ -10,6 +10,7 @@ import ast
 import hashlib
 import json
 import os
+import re
 import sys
 import time
 import zlib
@@ -194,6 +195,10 @@ def collect(
     return records
 
 
+_TURN = 0.005
+"""Seconds that a test takes beside its own."""
+
+
 @dataclass
 class Covering:
     """The tests by what they run."""
@@ -204,6 +209,7 @@ class Covering:
     by_file: dict[str, set[str]]
     at_import: set[Statement] = field(default_factory=set)
     tables: set[str] = field(default_factory=set)
+    _texts: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, records: Iterable[Path]) -> Covering:
@@ -227,7 +233,8 @@ class Covering:
         return bool(mutant.names) or not mutant.function or place in self.at_import
 
     def tests(self, mutant: Mutant, source: SourceFile, budget: float) -> list[str]:
-        """The tests that run what is mutated, of each function in turn, as many as take `budget` seconds together.
+        """The tests that run what is mutated, of each function in turn, as many as take `budget` seconds together: first, for half of the
+        time, those of files that name its module, which look at what it does.
 
         A statement of a module or class runs at import: the tests are those of the functions that use its names, else of the file,
         and those of `tables`. So are they for what such a statement calls.
@@ -236,11 +243,25 @@ class Covering:
         if mutant.names or not mutant.function:
             users = source.users(mutant.names)
             found = set().union(*(self.by_function.get((mutant.file, name), set()) for name in users))
-            return list(self._within((found or self.by_file.get(mutant.file, set())) | self.tables, budget))
+            return self._chosen((found or self.by_file.get(mutant.file, set())) | self.tables, budget, source.module)
         elif not self.runs_at_import(mutant):
             found = self.by_statement.get((mutant.file, mutant.function, mutant.offset), ())
             found = found or self.by_function.get((mutant.file, mutant.function), ())
-        return list(self._within(found or self.by_file.get(mutant.file, ()), budget))
+        return self._chosen(found or self.by_file.get(mutant.file, ()), budget, source.module)
+
+    def _chosen(self, tests: Iterable[str], budget: float, module: str) -> list[str]:
+        found = set(tests)
+        about = list(self._within({test for test in found if self._names(test, module)}, budget / 2))
+        spent = sum(self.seconds[test] + _TURN for test in about)
+        return about + list(self._within(found - set(about), budget - spent))
+
+    def _names(self, test: str, module: str) -> bool:
+        """Whether the file of a test names a module, or, as tests of operators in a folder do, the package that it is in."""
+        file = test.split("::")[0]
+        if file not in self._texts:
+            self._texts[file] = Path(file).read_text(encoding="utf-8") if Path(file).is_file() else ""
+        package = module.rpartition(".")[0] if module.count(".") > 2 else module
+        return any(re.search(rf"\b{re.escape(name)}\b(?!\.)", self._texts[file]) for name in {module, package})
 
     def _within(self, tests: Iterable[str], budget: float) -> Iterator[str]:
         """Of each test function in turn one case, the long ones last, as far as the time goes; of its cases any order that is always the
@@ -251,7 +272,7 @@ class Covering:
         turns = sorted((turn, self.seconds[test], test) for each in functions.values() for turn, test in enumerate(each))
         spent = 0.0
         for _, _, test in turns:
-            cost = self.seconds[test] + 0.005
+            cost = self.seconds[test] + _TURN
             if spent + cost <= budget:
                 spent += cost
                 yield test

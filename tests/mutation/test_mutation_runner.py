@@ -258,3 +258,18 @@ def test_every_function_has_a_test_before_one_has_two():
     assert [test.split("[")[0] for test in chosen[:4]] == ["a.py::a", "b.py::b"] * 2
     assert chosen[1:4:2] == ["b.py::b[short]", "b.py::b[long]"] and "b.py::c" not in chosen
     assert sum(seconds[test] for test in chosen) <= 2.0 and len(chosen) > 20
+
+
+def test_files_that_name_the_module_come_first_for_half_of_the_time(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("about.py").write_text("from package.part.rules import limit\n")
+    Path("folder.py").write_text("import package.part\n")
+    Path("longer.py").write_text("from package.part.rules.more import limit\nfrom package.parts.rules_of import x\n")
+    seconds = {**{f"about.py::test_{at}": 0.4 for at in range(9)}, "folder.py::test": 0.1, "longer.py::test": 0.2}
+    covering = Covering(seconds, {}, {}, {})
+    chosen = covering._chosen(seconds, 2.0, "package.part.rules")
+    assert sum(seconds[test] for test in chosen) <= 2.0
+    first = [test.split("::")[0] for test in chosen]
+    assert first[:2] == ["about.py"] * 2 and set(first[2:4]) == {"folder.py", "longer.py"} and first[4:] == ["about.py"] * 2
+    assert covering._names("folder.py::test", "package.part.rules.op") is False
+    assert covering._names("about.py::test_0", "package.part.rules.op") is True
