@@ -54,3 +54,11 @@ def test_integers_become_reals_of_the_network(bits):
     x = np.array([[[0.25, 0.5, 1], [-1, -0.5, 2]]], np.float64)
     (found,) = op.run_integer([x], node, graph)
     assert found.dtype == NumType(bits, is_float=True).dtype and np.array_equal(found.reshape(x.shape), x)
+
+
+@pytest.mark.parametrize(("result", "low", "high"), [("int8", -128, 127), ("uint8", 0, 255), ("int32", -(2**31), 2**31 - 1)])
+def test_reals_beyond_an_integer_type_become_its_ends(result, low, high):
+    op, node = _cast(result)
+    x = np.array([[[-1e20, 1e20, -np.inf], [np.inf, 100.9, -0.5]]], np.float32).reshape(1, 2, 3)
+    (found,) = op.run([x], node)
+    assert found.reshape(-1).tolist() == [low, high, low, high, 100, 0]
