@@ -44,11 +44,9 @@ class Mask:
         return self.counts
 
 
-def _operand(node: Node, index: int) -> np.ndarray | None:
-    """A constant operand in the dimensions of the result, None where it is a tensor."""
+def _operand(node: Node, index: int) -> np.ndarray:
+    """A constant operand in the dimensions of the result."""
     op = node.op
-    if op.slots[index] >= 0:
-        return None
     return np.broadcast_to(node.params[f"operand{index}"].reshape(op.shapes[index]), op.dims)
 
 
@@ -57,18 +55,15 @@ def _added(node: Node) -> tuple[np.ndarray, np.ndarray] | None:
     op = node.op
     if not isinstance(op, ArrayMap) or op.result or node.activation is not None or op.slots.count(0) != 1 or max(op.slots) > 0:
         return None
-    if op.shapes[op.slots.index(0)] != op.dims:
+    at = op.slots.index(0)
+    if op.shapes[at] != op.dims:
         return None
     if op.function == "Add":
-        constant = _operand(node, 1 - op.slots.index(0))
-        return None if constant is None or constant.dtype.kind != "f" else (constant, np.zeros(op.dims, bool))
-    condition = _operand(node, 0) if op.function == "Where" else None
-    if condition is None:
+        return _operand(node, 1 - at), np.zeros(op.dims, bool)
+    if op.function != "Where" or at == 0:
         return None
-    constant, put = _operand(node, 3 - op.slots.index(0)), condition != 0
-    if constant is None or constant.dtype.kind != "f":
-        return None
-    put = put if op.slots[2] == 0 else ~put
+    constant, put = _operand(node, 3 - at), _operand(node, 0) != 0
+    put = put if at == 2 else ~put
     return np.where(put, constant, 0.0), put
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 
 import numpy as np
@@ -12,6 +13,7 @@ from n2d2py import log
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.onnx.attach import attach_onnx
 from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.frontend.onnx.model import load_onnx
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.describe import describe
 from n2d2py.operators.functions import Gelu
@@ -230,3 +232,34 @@ def test_two_files_may_need_the_same_helpers(model, tmp_path):
     assert len({node.name for node in graph.nodes}) == len(graph.nodes) > 2
     graph.verify()
     np.testing.assert_allclose(FloatEngine(graph).run(x)["second"].reshape(expected.shape), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("name", "wanted"), [("", "model"), ("net", "net")])
+def test_the_name_of_a_model_in_memory(model, name, wanted):
+    built = model("float[1,3] x => float[1,3] y", "y = Nonsense (x)")
+    built.graph.name = name
+    with pytest.raises(N2D2Error) as caught:
+        import_onnx(built)
+    assert re.search(rf": {wanted}( \[|: )", caught.value.errors[0].line())
+
+
+@pytest.mark.parametrize(
+    ("shape", "sizes", "wanted"),
+    [
+        ("N,3,h,w", (3, 4, 5), (1, 3, 4, 5)),
+        ("N,c,h,w", (3, 4, 5), (1, 3, 4, 5)),
+        ("N,3,h,w", (2, 4, 5), "the input 'x' has the shape 3x?x? and cannot be 2x4x5"),
+        ("N,3,h,w", (4, 5), "has the shape 3x?x? and cannot be 4x5"),
+        ("n", (6,), (1, 6)),
+    ],
+)
+def test_sizes_that_a_file_leaves_open(model, shape, sizes, wanted):
+    loaded = load_onnx(model(f"float[{shape}] x => float[{shape}] y", "y = Relu (x)"))
+    if isinstance(wanted, str):
+        with pytest.raises(N2D2Error, match=f"E305.*{re.escape(wanted)}"):
+            loaded.set_sizes("x", sizes)
+    else:
+        assert loaded.inputs[0].is_open
+        loaded.set_sizes("x", sizes)
+        assert loaded.inputs[0].shape == wanted and not loaded.inputs[0].is_open
+        assert loaded.inputs[0].dims[-len(sizes) :] == sizes

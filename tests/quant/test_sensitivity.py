@@ -12,7 +12,7 @@ from n2d2py.operators.activation import Activation
 from n2d2py.operators.functions import Logistic
 from n2d2py.quant.isolation import Tail, isolated
 from n2d2py.quant.mixed import rounding_costs, wide_tensors
-from n2d2py.quant.sensitivity import layer_losses
+from n2d2py.quant.sensitivity import LayerLoss, layer_losses
 from n2d2py.reference.engine import FloatEngine
 
 
@@ -138,3 +138,22 @@ def test_a_corrected_bias_is_told_from_rounded_weights():
     }
     assert found[False].cause == "weights" and found[True].cause == "bias correction"
     assert found[True].remedy == "" and found[True].power == found[False].power
+
+
+@pytest.mark.parametrize(
+    ("cause", "bits", "weight_bits", "remedy"),
+    [
+        ("weights", 8, 8, "QuantWeightBits=16"),
+        ("weights", 8, 4, "QuantWeightBits=8"),
+        ("weights", 8, 1, "QuantWeightBits=8"),
+        ("weights", 8, 16, "QuantBits=16"),
+        ("weights", 8, 0, "QuantBits=16"),
+        ("weights", 16, 0, "Quantize=0"),
+        ("output", 8, 8, "QuantBits=16"),
+        ("inputs", 16, 8, "Quantize=0"),
+        ("clipping", 8, 8, ""),
+        ("bias correction", 16, 8, ""),
+    ],
+)
+def test_the_remedy_of_a_loss(cause, bits, weight_bits, remedy):
+    assert LayerLoss("y", "Conv", 0.1, 0.1, 1.0, cause, 0.0, bits, weight_bits).remedy == remedy

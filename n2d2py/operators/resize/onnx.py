@@ -77,7 +77,7 @@ def _axes(node: OnnxNode, sizes_at: int | None, scales_at: int) -> list[_Axis]:
             raise Unsupported("it resizes the batch")
         scaled = shape[axis] * float(np.float32(scale))
         # a float32 scale such as 1/3 stands for the ratio of two sizes
-        exact = abs(scaled - round(scaled)) < 1e-6 * scaled and round(scaled) > 0
+        exact = abs(scaled - round(scaled)) < 1e-6 * scaled
         ratio = Fraction(round(scaled), shape[axis]) if exact else meant_scale(scale)
         axes[axis] = _Axis(shape[axis], floor(shape[axis] * ratio), ratio)
     return axes
