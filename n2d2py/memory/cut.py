@@ -6,6 +6,7 @@ the one is taken whose largest segment holds the fewest bytes, or fits a budget,
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -21,7 +22,7 @@ LONGEST = 60
 """Operators of a segment at the most."""
 _LONGEST_POOLED = 12
 """Of one in which every line is made once and read at once."""
-_NEVER = 1 << 62
+_NEVER = sys.maxsize
 
 
 @dataclass(frozen=True)

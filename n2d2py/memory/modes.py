@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -20,7 +21,7 @@ from n2d2py.memory.stream import PooledPlanner, StreamPlanner
 MODES = ("Speed", "Balanced", "Small", "Minimum")
 """From the fastest to the smallest: no output over an input; exact overlap; row streaming; the smallest plan known."""
 
-_UNLIMITED = 1 << 62
+_UNLIMITED = sys.maxsize
 _POINTS = 10
 """Of a budget curve."""
 

@@ -11,6 +11,7 @@ then seeded random moves, until only layers overlap whose live bytes exceed the 
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
@@ -20,7 +21,7 @@ from n2d2py.memory.packing import Packing, Placement, Range
 
 _WORK = 20_000
 """Random moves times blocks after which nothing better is expected: about a third of a second of one core."""
-_UNLIMITED = 1 << 62
+_UNLIMITED = sys.maxsize
 
 
 def overlap_cost(packing: Packing, placement: Placement) -> int:

@@ -57,3 +57,26 @@ def test_the_longest_axis_of_a_resized_array(lines, taken, monkeypatch):
 def test_parts_that_nobody_reads_are_no_layers():
     graph = imported("a, c, d = Split <axis = 3> (x)\n y = Neg (c)")
     assert [node.outputs for node in graph.nodes if node.op.kind != "Affine"] == [["c"]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a, none = MaxPool <kernel_shape = [2,2]> (x)\n y = Clip (a, , high)",
+        "a, b, none = Split <axis = 3> (x)\n d = Add (a, b)\n y = Clip (d, , high)",
+        "none, a, b = Split <axis = 3> (x)\n d = Add (a, b)\n y = Clip (d, , high)",
+        "a, none = Dropout (x)\n y = Clip (a, , high)",
+    ],
+)
+def test_outputs_and_inputs_that_are_left_out(text):
+    """Both have the empty name, and are not each other."""
+    given = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> g (float[1,4,5,6] x) => (float[N] y) {{ {text} }}')
+    given.graph.output[0].type.tensor_type.ClearField("shape")
+    given.graph.initializer.append(numpy_helper.from_array(np.float32(0.5), "high"))
+    named = import_onnx(given)
+    outputs = given.graph.node[0].output
+    outputs[:] = ["" if name == "none" else name for name in outputs]
+    graph = import_onnx(given)
+    x = {"x": np.random.default_rng(1).normal(size=(2, 4, 5, 6)).astype(np.float32)}
+    wanted, found = (run_graph(each, x)[each.outputs[0]] for each in (named, graph))
+    assert np.array_equal(wanted, found) and [node.op for node in named.nodes] == [node.op for node in graph.nodes]

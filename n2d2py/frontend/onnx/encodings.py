@@ -302,7 +302,8 @@ def _bits(value: Any) -> int:
 
 
 def _checked(bits: int, scale: np.ndarray, zero: np.ndarray, signed: bool, axis: int | None) -> Encoding:
-    scale = np.asarray(scale, np.float64).astype(np.float32).reshape(-1)
+    with np.errstate(over="ignore"):  # what is too large is refused below
+        scale = np.asarray(scale, np.float64).astype(np.float32).reshape(-1)
     zero = np.broadcast_to(np.asarray(zero, np.float64).reshape(-1), scale.shape)
     if not scale.size or not np.all((scale > 0) & np.isfinite(scale)):
         raise _Wrong("a scale is no positive number")
