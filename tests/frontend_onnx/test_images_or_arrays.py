@@ -77,6 +77,10 @@ CONSTANTS = {
     "s14": np.array([1, 4]),
     "twice": np.array([1, 1, 2, 2], F),
     "channels": np.array([1, 2, 1, 1], F),
+    "same": np.array([1, 3, 4, 5]),
+    "halves": np.array([1, 1, 0.5, 1], F),
+    "narrow": np.array([1, 1, 2, 0.8], F),
+    "odd": np.array([1, 1, 1.3, 1], F),
     "to_size": np.array([1, 3, 6, 3]),
     "to_line": np.array([1, 3, 1, 7]),
 }
@@ -270,6 +274,16 @@ LAYERS = {
     'y = Resize <mode = "linear"> (x, , channels)': "Reshape ArrayInterpolate Reshape",
     "y = DepthToSpace <blocksize = 2> (d4)": "Concat DepthToSpace",
     "y = SpaceToDepth <blocksize = 2> (e4)": "IndexSelect SpaceToDepth",
+    'y = Resize <mode = "linear", antialias = 1> (x, , twice)': "Resize",
+    'y = Resize <mode = "linear", antialias = 1> (x, , halves)': "Reshape ArrayInterpolate Reshape",
+    'y = Resize <mode = "linear", antialias = 1> (x, , narrow)': "Reshape ArrayInterpolate ArrayInterpolate Reshape",
+    'y = Resize <mode = "linear", coordinate_transformation_mode = "pytorch_half_pixel"> (x, , , to_size)': "Resize",
+    'y = Resize <mode = "linear"> (x, , odd)': "Reshape ArrayInterpolate Reshape",
+    'y = Resize <mode = "linear"> (x, , narrow)': "Resize",
+    'y = Resize <mode = "nearest"> (x, , odd)': "IndexSelect",
+    'y = Resize <mode = "nearest", coordinate_transformation_mode = "align_corners"> (x, , , to_size)': "IndexSelect",
+    'y = Resize <mode = "nearest"> (x, , channels)': "IndexSelect",
+    'y = Resize <mode = "linear"> (x, , , same)': "Identity",
 }
 
 
@@ -280,7 +294,10 @@ def test_layers(body, model, check):
     text = "\n ".join([*first, *body.split(" | ")])
     inputs = "float[1,3,4,5] x, float[1,3,4,5] z" if "z" in set(re.findall(r"\w+", text)) else "float[1,3,4,5] x"
     names = set(re.findall(r"\w+", text))
-    built = model(f"{inputs} => float[N] y", text, **{name: array for name, array in CONSTANTS.items() if name in names})
+    opset = 18 if "antialias" in body else 17
+    built = model(
+        f"{inputs} => float[N] y", text, opset=opset, **{name: array for name, array in CONSTANTS.items() if name in names}
+    )
     built.graph.output[0].type.tensor_type.ClearField("shape")
     graph = check(built, tolerance=1e-4)
     assert " ".join(node.op.kind for node in graph.nodes) == LAYERS[body]

@@ -2,9 +2,10 @@
 
 Changed are comparisons, arithmetic, boolean operators, conditions, returned values, statements left out, orders of arguments,
 `break` and `continue`, `min` and `max`, `any` and `all`, numbers, truth values, and strings that something is compared with.
-Left alone are docstrings, annotations, decorators, imports, `__all__`, assertions, f-strings, what errors and the log say (texts
-have tests of their own), the `strict` of `zip`, which guards against a defect elsewhere, and what NumPy does alike either way
-(`changes.without_effect`, and functions of two arguments that give the same in both orders).
+Left alone are docstrings, annotations, decorators, imports, `__all__`, assertions, as which an InternalError under a condition of its
+own counts too, f-strings, what errors and the log say (texts have tests of their own), the `strict` of `zip`, which guards against a
+defect elsewhere, and what NumPy does alike either way (`changes.without_effect`, and functions of two arguments that give the same in
+both orders).
 """
 
 from __future__ import annotations
@@ -130,6 +131,8 @@ class SourceFile:
             self._statements(node, "body", inner, True)
             return
         place = _Place(outer.function, outer.at, node, (), outer.module)
+        if _is_assertion(node):
+            return
         if _defines(node, "__all__") or (isinstance(node, ast.If) and last_name(node.test) == "TYPE_CHECKING"):
             return
         for replacement in other_statements(node):
@@ -240,6 +243,13 @@ def _value(holder: Any, field: str, index: int | None) -> Any:
 
 def _is_error(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and last_name(node.func).endswith(("Error", "ErrorList"))
+
+
+def _is_assertion(node: ast.stmt) -> bool:
+    """Whether a statement only raises an InternalError, perhaps under a condition: something is wrong elsewhere."""
+    if isinstance(node, ast.If) and not node.orelse and len(node.body) == 1:
+        return _is_assertion(node.body[0])
+    return isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and last_name(node.exc.func) == "InternalError"
 
 
 def _targets(node: ast.stmt | None) -> list[ast.expr]:

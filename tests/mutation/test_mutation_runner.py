@@ -273,3 +273,12 @@ def test_files_that_name_the_module_come_first_for_half_of_the_time(tmp_path, mo
     assert first[:2] == ["about.py"] * 2 and set(first[2:4]) == {"folder.py", "longer.py"} and first[4:] == ["about.py"] * 2
     assert covering._names("folder.py::test", "package.part.rules.op") is False
     assert covering._names("about.py::test_0", "package.part.rules.op") is True
+
+
+@pytest.mark.parametrize("error, found", [("InternalError", False), ("N2D2Error", True)])
+def test_what_only_notices_a_defect_elsewhere_is_an_assertion(tmp_path, error, found):
+    """An InternalError alone or under a condition of its own; what else such a condition decides is not."""
+    text = f"def f(a):\n    if a < 1:\n        raise {error}('E1', a)\n    if a > 2:\n        g(a)\n    else:\n        raise {error}('E2')\n"
+    assert (("a < 1", "a <= 1") in changes(tmp_path, text)) == found
+    assert (f"raise {error}('E1', a)", "pass") in changes(tmp_path, text) or not found
+    assert ("a > 2", "a >= 2") in changes(tmp_path, text)
