@@ -15,9 +15,9 @@ from n2d2py.operators.arrays.norm import ArrayNorm
 from n2d2py.passes.base import Match, Pass
 
 
-def _of_lines(node: Node | None, function: str, size: int) -> np.ndarray | None:
+def _of_lines(node: Node, function: str, size: int) -> np.ndarray | None:
     """The constant of `size` elements that a layer combines with every line of its input; None for any other layer."""
-    if node is None or not isinstance(node.op, ArrayMap) or node.op.function != function or node.activation is not None:
+    if not isinstance(node.op, ArrayMap) or node.op.function != function or node.activation is not None:
         return None
     op = node.op
     if op.result or sorted(op.slots) != [-1, 0]:
@@ -43,7 +43,7 @@ class FuseNorm(Pass):
         if not isinstance(op, ArrayNorm) or op.part or op.result or node.activation is not None:
             return None
         reader = graph.sole_consumer(node.output)
-        if reader is None or node.output in graph.outputs:
+        if reader is None:
             return None
         gains = _of_lines(reader, "Mul", op.inner)
         shifts = _of_lines(reader, "Add", op.inner)

@@ -93,7 +93,7 @@ class MaskedSoftmax(Pass):
 
     def match(self, graph: Graph, node: Node) -> Match | None:
         reader = graph.sole_consumer(node.output) if isinstance(node.op, ArrayMap) else None
-        if reader is None or type(reader.op) is not ArraySoftmax or node.output in graph.outputs:
+        if reader is None or type(reader.op) is not ArraySoftmax:
             return None
         softmax = reader.op
         if softmax.inner != 1 or reader.activation is not None or refused(reader) is not None:

@@ -89,7 +89,7 @@ class MatMulToConv(Pass):
 def _behind(graph: Graph, node: Node, function: str, width: int) -> tuple[Node, np.ndarray] | tuple[None, None]:
     """The layer that combines the rows of `node` alone with a constant, and that constant (N); two None where there is none."""
     reader = graph.sole_consumer(node.output)
-    constant = None if reader is None or node.output in graph.outputs else _constant(reader, function, width)
+    constant = None if reader is None else _constant(reader, function, width)
     return (None, None) if reader is None or constant is None else (reader, constant)
 
 

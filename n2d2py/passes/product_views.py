@@ -98,7 +98,7 @@ class ProductResult(Pass):
         if not isinstance(op, ArrayMatMul) or op.slots != (0, 1) or op.result or node.activation is not None:
             return None
         reader = graph.sole_consumer(node.output)
-        if reader is None or node.output in graph.outputs:
+        if reader is None:
             return None
         scaled = scale_and_shift(reader)
         if scaled is not None and scaled[0] > 0 and scaled[1] == 0:

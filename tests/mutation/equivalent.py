@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["EQUIVALENT", "Equivalent"]
+from mutants import Mutant
+
+__all__ = ["EQUIVALENT", "SIZES_OF_WORK", "Equivalent", "reason_of"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,30 @@ class Equivalent:
         return self.file, self.function, self.original, self.mutated
 
 
+SIZES_OF_WORK: dict[tuple[str, str], str] = {
+    (
+        "n2d2py/frontend/onnx/skeleton.py",
+        "_HEAVY",
+    ): "Larger constants are left out of what shapes are inferred from, to save time.",
+    ("n2d2py/operators/pool/ini.py", "_AT_ONCE"): "A maximum of maxima is the maximum, however many are taken together.",
+    ("n2d2py/quant/histogram.py", "_BLOCK"): "Values are counted block by block, and counts are added.",
+    ("n2d2py/quant/isolation.py", "_ELEMENTS"): "Stimuli run in batches that fit the memory; no result depends on their size.",
+    (
+        "n2d2py/quant/statistics.py",
+        "_BATCH_ELEMENTS",
+    ): "Stimuli run in batches that fit the memory; no result depends on their size.",
+}
+"""Constants, by file and name, that say how much is done at once: no mutant of theirs changes a result."""
+
+
 EQUIVALENT: tuple[Equivalent, ...] = (
+    Equivalent(
+        "n2d2py/quant/statistics.py",
+        "batch_size",
+        "min(64, _BATCH_ELEMENTS // max(total, 1))",
+        "min(65, _BATCH_ELEMENTS // max(total, 1))",
+        "Stimuli run in batches that fit the memory; no result depends on their size.",
+    ),
     Equivalent(
         "n2d2py/frontend/ini/network.py",
         "_ordered",
@@ -224,3 +249,12 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "Only time is saved: an aim of 0 stays 0, and gives the same plan again.",
     ),
 )
+
+
+def reason_of(mutant: Mutant) -> str:
+    """Why a mutant is equivalent; empty where it is not known to be."""
+    sizes = next((SIZES_OF_WORK[mutant.file, name] for name in mutant.names if (mutant.file, name) in SIZES_OF_WORK), "")
+    return _REASONS.get(mutant.key, sizes)
+
+
+_REASONS = {entry.key: entry.reason for entry in EQUIVALENT}

@@ -35,7 +35,7 @@ import onnxruntime  # noqa: E402, F401
 import PIL.Image  # noqa: E402, F401
 import tqdm  # noqa: E402, F401
 from covering import Covering, collect, ran_at_import  # noqa: E402
-from equivalent import EQUIVALENT  # noqa: E402
+from equivalent import EQUIVALENT, SIZES_OF_WORK, reason_of  # noqa: E402
 from mutants import Mutant, SourceFile  # noqa: E402
 from trial import Outcome, Result, Trials  # noqa: E402
 
@@ -113,9 +113,8 @@ def main() -> int:
         drawn = [every[key] for key in keys if key in every]
     else:
         drawn = draw(sources, arguments.only, arguments.n, arguments.seed)
-    reasons = {entry.key: entry.reason for entry in EQUIVALENT}
-    equal = [mutant for _, mutant in drawn if mutant.key in reasons]
-    tried = [(source, mutant) for source, mutant in drawn if mutant.key not in reasons]
+    equal = [mutant for _, mutant in drawn if reason_of(mutant)]
+    tried = [(source, mutant) for source, mutant in drawn if not reason_of(mutant)]
     out = os.fdopen(os.dup(1), "w")
 
     def tell(at: int, result: Result) -> None:
@@ -133,11 +132,14 @@ def main() -> int:
     if not arguments.again:
         lived.write_text("\0".join(repr(mutant.key) for mutant in survivors), encoding="utf-8")
     for mutant in equal:
-        say(f"equivalent: {mutant}\n    {reasons[mutant.key]}")
+        say(f"equivalent: {mutant}\n    {reason_of(mutant)}")
     known = {mutant.key for source in sources for mutant in source.mutants}
     for entry in EQUIVALENT:
         if entry.key not in known:
             say(f"equivalent.py: no such mutant any more: {entry.file}: {entry.function}: {entry.original}")
+    names = {(mutant.file, name) for source in sources for mutant in source.mutants for name in mutant.names}
+    for file, name in SIZES_OF_WORK.keys() - names:
+        say(f"equivalent.py: no such constant any more: {file}: {name}")
     for mutant in survivors:
         say(f"SURVIVOR {mutant}\n    Equivalent{mutant.key!r}")
     for name, counts in (*sorted(totals.items()), ("all", sum(totals.values(), Counter()))):

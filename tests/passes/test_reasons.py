@@ -12,6 +12,7 @@ from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
+from n2d2py.operators.arrays.norm import ArrayNorm
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip, Tanh
@@ -28,6 +29,7 @@ from n2d2py.passes.conv_to_fc import ConvToFc
 from n2d2py.passes.drop_softmax import DropSoftmax
 from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, SplitActivation
 from n2d2py.passes.fuse_affine import FuseAffine, FuseAffineForward
+from n2d2py.passes.fuse_norm import FuseNorm
 from n2d2py.passes.fuse_padding import FusePadding
 from n2d2py.passes.left_matmul import LeftMatMul
 from n2d2py.passes.matmul_to_conv import MatMulToConv
@@ -148,6 +150,20 @@ def _sum(function="Add", slots=(0, 1), shapes=((2, 4, 4), (2, 4, 4)), activation
         second = "g" if shapes[1] == (2, 4, 4) else "g2"
         b.layer("n", ArrayMap(function, (2, 4, 4), shapes, slots, result), ["f", second], activation=activation)
         return [b.layer("o", Activation(TANH), "n")]
+
+    return make
+
+
+def _norm(function="Mul", shape=(4, 8), *, values=None, slots=(0, -1), twice=False, also=False, activation=None, **options):
+    """A norm of four lines of eight elements, and a layer `m` of constants behind it."""
+
+    def make(b) -> list[str]:
+        b.layer("v", Reshape((32,)), "x")
+        b.layer("n", ArrayNorm(4, 8, 1e-5, **options), "v", activation=activation)
+        shapes = tuple(shape if slot < 0 else (4, 8) for slot in slots)
+        constant = b.array(int(np.prod(shape))) if values is None else values
+        b.layer("m", ArrayMap(function, (4, 8), shapes, slots), "n", {f"operand{slots.index(-1)}": constant})
+        return ["m", *([b.layer("o", Activation(TANH), "n")] if twice else []), *(["n"] if also else [])]
 
     return make
 
@@ -330,6 +346,15 @@ CASES: dict[str, tuple[Any, Callable, Found]] = {
     "product of elements": (ArraySums(), _sum("Mul"), None),
     "sum with an activation": (ArraySums(), _sum(activation=RELU), None),
     "sum of what is repeated": (ArraySums(), _sum(shapes=((2, 4, 4), (2, 1, 1))), "one of its operands is repeated"),
+    "norm and gains": (FuseNorm(), _norm(shape=(1, 8)), True),
+    "norm and turned shifts": (FuseNorm(), _norm("Add", (1, 8), slots=(-1, 0)), True),
+    "norm and a gain for all": (FuseNorm(), _norm(shape=(1, 1)), True),
+    "norm and gains of lines": (FuseNorm(), _norm(shape=(4, 1)), None),
+    "norm and gains of elements": (FuseNorm(), _norm(shape=(4, 8)), None),
+    "norm and a difference": (FuseNorm(), _norm("Sub", (1, 8)), None),
+    "norm that is read twice": (FuseNorm(), _norm(shape=(1, 8), twice=True), None),
+    "norm that is an output": (FuseNorm(), _norm(shape=(1, 8), also=True), None),
+    "norm with an activation": (FuseNorm(), _norm(shape=(1, 8), activation=RELU), None),
 }  # fmt: skip
 
 
