@@ -80,3 +80,88 @@ def test_outputs_and_inputs_that_are_left_out(text):
     x = {"x": np.random.default_rng(1).normal(size=(2, 4, 5, 6)).astype(np.float32)}
     wanted, found = (run_graph(each, x)[each.outputs[0]] for each in (named, graph))
     assert np.array_equal(wanted, found) and [node.op for node in named.nodes] == [node.op for node in graph.nodes]
+
+
+@pytest.mark.parametrize("dims", ["3,4,5", "3,4,5,2"])
+@pytest.mark.parametrize(
+    ("start", "end", "step", "taken"),
+    [
+        (0, 2**31 - 1, 1, True),
+        (0, 2**63 - 1, 1, True),
+        (0, 2**31 - 2, 1, False),
+        (1, 2**31 - 1, 1, False),
+        (0, 2**31 - 1, 2, False),
+        (-1, -(2**31), -1, False),
+    ],
+)
+def test_slices_of_a_batch_of_any_size(dims, start, end, step, taken):
+    """One from the first stimulus to beyond all is none."""
+    text = "y = Slice (x, s, e, a, t)"
+    built = parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 17]> g (float[N,{dims}] x) => (float[N,{dims}] y) {{ {text} }}'
+    )
+    values = {"s": [start], "e": [end], "a": [0], "t": [step]}
+    built.graph.initializer.extend(numpy_helper.from_array(np.array(value), name) for name, value in values.items())
+    if taken:
+        graph = import_onnx(built)
+        x = np.random.default_rng(0).normal(size=(3, *map(int, dims.split(",")))).astype(np.float32)
+        found = run_graph(graph, {"x": x.reshape(3, *graph.shape("x")[1:])})[graph.outputs[0]]
+        assert np.array_equal(found.reshape(x.shape), x)
+    else:
+        with pytest.raises(N2D2Error, match="E310.*batch"):
+            import_onnx(built)
+
+
+OVER_THE_BATCH = {
+    "y = Softmax <axis = 0> (x)": False,
+    "y = Softmax <axis = 1> (x)": True,
+    "y = LogSoftmax <axis = -5> (x)": False,
+    "y = Hardmax <axis = 0> (x)": False,
+    "y = ReduceMean <axes = [0]> (x)": False,
+    "y = ReduceMean <axes = [1]> (x)": True,
+    "y = ReduceMax <axes = [0, 1]> (x)": False,
+    "y = ReduceL2 (x)": False,
+    "y = ArgMax <axis = 0> (x)": False,
+    "y = ArgMax <axis = 1> (x)": True,
+    "y = CumSum (x, zero)": False,
+    "y = CumSum (x, one)": True,
+    "y = Concat <axis = 0> (x, x)": False,
+    "y = Concat <axis = 1> (x, x)": True,
+    "y = Gather <axis = 0> (x, index)": False,
+    "y = Gather <axis = 1> (x, index)": True,
+    "y = Tile (x, twice)": False,
+    "y = Tile (x, lines)": True,
+    "y = Pad (x, front)": False,
+    "y = Pad (x, back)": False,
+    "y = Pad (x, planes)": True,
+    "y = Expand (x, two)": False,
+    "y = Expand (x, single)": True,
+    "y = Transpose <perm = [0,2,1,3,4]> (x)": True,
+    "y = LpNormalization <axis = 0> (x)": False,
+    "y = LpNormalization <axis = 1> (x)": True,
+    "a, b = Split <axis = 0> (x)\n y = Add (a, b)": False,
+}
+
+
+@pytest.mark.parametrize("text", OVER_THE_BATCH)
+def test_a_batch_of_any_size_is_not_mixed(text):
+    built = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> g (float[N,3,4,5,2] x) => (float[N] y) {{ {text} }}')
+    built.graph.output[0].type.tensor_type.ClearField("shape")
+    constants = {
+        "zero": np.array(0),
+        "one": np.array(1),
+        "index": np.array([0]),
+        "twice": np.array([2, 1, 1, 1, 1]),
+        "lines": np.array([1, 1, 2, 1, 1]),
+        "front": np.array([1, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+        "back": np.array([0, 0, 0, 0, 0, 1, 0, 0, 0, 0]),
+        "planes": np.array([0, 1, 0, 0, 0, 0, 0, 2, 0, 0]),
+        "two": np.array([2, 3, 4, 5, 2]),
+        "single": np.array([1, 3, 4, 5, 2]),
+    }
+    built.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items() if name in text)
+    if OVER_THE_BATCH[text]:
+        assert import_onnx(built).nodes
+    else:
+        with pytest.raises(N2D2Error, match="E310.*(batch|stimuli)"):
+            import_onnx(built)

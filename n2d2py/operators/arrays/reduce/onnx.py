@@ -63,6 +63,7 @@ def _scan(product: bool):
     def convert(a: Arrays) -> None:
         x = a.tensor(a.value(0))
         axis = a.node.axis_of(int(a.node.constant(1, "axis").reshape(-1)[0]), len(x.dims))
+        a.builder.guard_batch(a.node, 0, axis, "runs along")
         op = ArrayCumSum(
             prod(x.dims[:axis]),
             x.dims[axis],
