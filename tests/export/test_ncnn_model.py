@@ -224,6 +224,20 @@ def test_layers_simulated_as_ncnn_computes_them_are_identical(network, tmp_path)
         assert np.array_equal(result, values[name])
 
 
+@pytest.mark.parametrize("network", ["padded", "requantized", "requantized depthwise"])
+def test_convolutions_with_integers_of_their_own_are_identical(network, tmp_path):
+    """As in networks that come quantized, whose tensors all have integers."""
+    pytest.importorskip("ncnn")
+    typed = find_target("NCNN").as_computed(_typed(network), {})
+    runner, _ = _written(typed, tmp_path)
+    (stored,) = quantize_inputs(typed, [branched_networks.data(4, 5)])
+    found, values = runner.network().layers(stored), {"x": stored}
+    for node in typed.nodes:
+        (expected,) = run_node(typed, node, [values[name] for name in node.inputs])
+        values[node.output] = typed.type(node.output).quantize(found[node.output]).reshape(expected.shape)
+        assert np.array_equal(values[node.output], expected), node.name
+
+
 def test_packed_channels_of_depthwise_layers_are_turned_off_in_the_readme_too(tmp_path):
     for network, told in (("depthwise, many", True), ("conv", False)):
         _, details = _written(_simulated(network), tmp_path)
