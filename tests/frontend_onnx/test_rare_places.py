@@ -7,7 +7,10 @@ import pytest
 from onnx import numpy_helper, parser
 
 from n2d2py.errors import N2D2Error
+from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.frontend.onnx.qoperators import has_plain_integers
+from n2d2py.frontend.onnx.tensors import constant_kind
 from n2d2py.graph import Graph
 from n2d2py.reference.executor import run_graph
 
@@ -165,3 +168,34 @@ def test_a_batch_of_any_size_is_not_mixed(text):
     else:
         with pytest.raises(N2D2Error, match="E310.*(batch|stimuli)"):
             import_onnx(built)
+
+
+@pytest.mark.parametrize("kind", ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+def test_kinds_of_integer_constants(kind):
+    assert constant_kind(np.zeros(2, kind)) == kind
+
+
+def test_kinds_of_other_constants():
+    assert [constant_kind(np.zeros(2, kind)) for kind in ("float16", "float32", "float64")] == ["", "", ""]
+    for array in (np.array(["a"]), np.zeros(1, np.complex64)):
+        with pytest.raises(Unsupported, match="it holds values of type"):
+            constant_kind(array)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "plain"),
+    [
+        ("d = DequantizeLinear (q, s)", True),
+        ("d = DequantizeLinear (q, s)\n y = Relu (d)", False),
+        ("d = DequantizeLinear (w, s)\n y = Add (d, d)", True),
+        ("i = Identity (w)\n d = DequantizeLinear (i, s)\n y = Relu (d)", True),
+        ("a = Relu (q)\n d = DequantizeLinear (a, s)", False),
+        ("d = DequantizeLinear (q, r)\n y = Relu (d)", True),
+        ("y = QLinearAdd (q, s, z, q, s, z, s, z)", False),
+    ],
+)
+def test_integers_that_stand_for_themselves(nodes, plain):
+    """Those whose real numbers nothing in the file reads."""
+    text = f'<ir_version: 8, opset_import: ["" : 17, "com.microsoft": 1]> g (int8[1,4] q, float r) => (float[1,4] y) <float s = {{0.5}}, int8 z = {{0}}, int8[4] w = {{1,2,3,4}}> {{ {nodes} }}'
+    text = text.replace("QLinearAdd", "com.microsoft.QLinearAdd")
+    assert has_plain_integers(parser.parse_model(text).graph) == plain

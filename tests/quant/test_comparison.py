@@ -98,6 +98,15 @@ def test_the_unused_part_of_a_range():
 
 
 @pytest.mark.parametrize(
+    ("real", "found", "cosine"), [(0.0, 0.0, 1.0), (0.0, 0.5, 0.0), (0.5, 0.0, 0.0), (0.5, -0.5, -1.0), (0.5, 2.0, 1.0)]
+)
+def test_the_cosine_of_a_layer_that_is_0(real, found, cosine):
+    layer = Accumulator("a", "a", FLOAT32)
+    layer.add(row(real), row(found))
+    assert layer.result().cosine == pytest.approx(cosine)
+
+
+@pytest.mark.parametrize(
     "kind",
     [
         NumType(8, False, scale=0.1),

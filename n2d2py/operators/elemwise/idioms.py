@@ -59,12 +59,14 @@ def merged_gain(graph: Graph, tensor: str, gain: np.ndarray) -> tuple[str, Funct
 def _scaled(graph: Graph, tensor: str) -> tuple[str, float, float]:
     """(source, gain, shift) where `tensor` is one gain times a source plus one shift; (tensor, 1, 0) otherwise."""
     producer = graph.producer(tensor)
-    if producer is not None and isinstance(producer.op, Affine) and producer.activation is None:
+    if producer is None:
+        return tensor, 1.0, 0.0
+    if isinstance(producer.op, Affine) and producer.activation is None:
         weights, bias = producer.params["weights"], producer.params["bias"]
         if (weights == weights[0]).all() and (bias == bias[0]).all():
             return producer.inputs[0], float(weights[0]), float(bias[0])
-    found = None if producer is None else scale_and_shift(producer)
-    return (tensor, 1.0, 0.0) if producer is None or found is None else (producer.inputs[0], *found)
+    found = scale_and_shift(producer)
+    return (tensor, 1.0, 0.0) if found is None else (producer.inputs[0], *found)
 
 
 def _applied(graph: Graph, tensor: str) -> tuple[str, FunctionRow | None]:
