@@ -46,6 +46,13 @@ SIZES_OF_WORK: dict[tuple[str, str], str] = {
 
 EQUIVALENT: tuple[Equivalent, ...] = (
     Equivalent(
+        "n2d2py/quant/rounding.py",
+        "descend",
+        "change.any()",
+        "True",
+        "Only time is saved: a change of 0 everywhere moves nothing, and sweeps that move nothing end where they began.",
+    ),
+    Equivalent(
         "n2d2py/quant/statistics.py",
         "batch_size",
         "min(64, _BATCH_ELEMENTS // max(total, 1))",

@@ -78,6 +78,7 @@ CASES: dict[str, tuple[str, Any, Any]] = {
     "linear, too high": ("2.0.0", {**LINEAR, "y_zero_point": 128}, "an offset is no integer of 8 bits"),
     "linear, channels": ("2.0.0", {**LINEAR, "y_scale": [0.5, 1], "y_zero_point": [0, 1], "axis": 1}, (8, [0.5, 1], [0, 1], True)),
     "linear, real": ("2.0.0", {**LINEAR, "output_dtype": "float16"}, None),
+    "linear, real without a scale": ("2.0.0", {"output_dtype": "float16"}, None),
     "linear, bfloat": ("2.0.0", {**LINEAR, "output_dtype": "bfloat16"}, None),
     "linear, blocks": ("2.0.0", {**LINEAR, "block_size": 32}, "blocks of weights are not supported"),
     "linear, rows of scales": ("2.0.0", {**LINEAR, "y_scale": [[0.5], [1]]}, "blocks of weights are not supported"),
