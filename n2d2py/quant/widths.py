@@ -60,22 +60,31 @@ def _keeps_sixteen(graph: Graph, name: str) -> bool:
 
 
 def is_sequence(graph: Graph, name: str) -> bool:
-    """Whether recurrent layers alone, and the last layer of the network, read what recurrent layers give, joined or not."""
+    """Whether recurrent layers alone, or the last layer of the network too, read what recurrent layers give, joined or not."""
     producer = graph.producer(name)
-    made = producer is not None and isinstance(producer.op, (ArrayRecurrent, ArrayConcat, Concat))
-    return made and _feeds_recurrent(graph, name)
+    made = producer is not None and isinstance(producer.op, (ArrayRecurrent, *_JOINS))
+    return made and _feeds_recurrent(graph, name, _are_states(graph, name))
 
 
-def _feeds_recurrent(graph: Graph, name: str) -> bool:
+def _are_states(graph: Graph, name: str) -> bool:
+    """Whether recurrent layers alone make the values."""
+    producer = graph.producer(name)
+    if producer is None or isinstance(producer.op, ArrayRecurrent):
+        return producer is not None
+    passes = isinstance(producer.op, _JOINS) or producer.op.moves_values
+    return passes and producer.activation is None and all(_are_states(graph, each) for each in producer.inputs)
+
+
+def _feeds_recurrent(graph: Graph, name: str, scores: bool) -> bool:
     readers = graph.consumers(name)
-    return name not in graph.outputs and bool(readers) and all(_passes_on(graph, node) for node in readers)
+    return name not in graph.outputs and bool(readers) and all(_passes_on(graph, node, scores) for node in readers)
 
 
-def _passes_on(graph: Graph, node: Node) -> bool:
-    if isinstance(node.op, ArrayRecurrent) or (isinstance(node.op, Fc) and node.output in graph.outputs):
+def _passes_on(graph: Graph, node: Node, scores: bool) -> bool:
+    if isinstance(node.op, ArrayRecurrent) or (scores and isinstance(node.op, Fc) and node.output in graph.outputs):
         return True
-    joins = node.op.moves_values or isinstance(node.op, (ArrayConcat, Concat))
-    return joins and node.activation is None and _feeds_recurrent(graph, node.output)
+    joins = node.op.moves_values or isinstance(node.op, _JOINS)
+    return joins and node.activation is None and _feeds_recurrent(graph, node.output, scores)
 
 
 def _are_shares(graph: Graph, name: str) -> bool:
@@ -85,6 +94,7 @@ def _are_shares(graph: Graph, name: str) -> bool:
     return shared and bool(readers) and all(isinstance(node.op, ArrayMatMul) for node in readers)
 
 
+_JOINS = (ArrayConcat, Concat)
 _WEIGHTED = (Conv, Fc, ArrayRecurrent)
 _NORMALISED = (ArrayNorm, ArraySoftmax)
 _SUMS = (AddConstants, ArrayConcat, ElemWise)
