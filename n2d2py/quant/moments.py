@@ -79,7 +79,7 @@ def observe(
         columns = _columns(node, stored[0], zero, stimuli, times).astype(np.float32) - np.float32(zero)
     positions = columns.shape[1]
     if real is None and _FEW * stimuli * (positions // len(stored[0])) <= columns.shape[2]:
-        return Moments(positions, columns=columns, mixed=recurrent)
+        return Moments(positions, columns=columns.astype(np.float32), mixed=recurrent)
     square = np.matmul(columns.transpose(0, 2, 1), columns).astype(np.float64)
     if real is None:
         return Moments(positions, square, mixed=recurrent)
@@ -105,11 +105,12 @@ def _columns(node: Node, x: np.ndarray, fill: int, stimuli: int, times: int) -> 
 
 
 def _steps(node: Node, inputs: Sequence[np.ndarray], reach: float, stimuli: int, times: int) -> np.ndarray:
-    """What sampled steps of a recurrent layer read, inputs in units of `reach` and hidden state (1, P, K)."""
+    """What sampled steps of a recurrent layer read, inputs in units of `reach` and hidden state (1, P, K), in float64: real numbers have sums
+    that depend on their order, which is that of the processor."""
     op, x = node.op, inputs[0].reshape(len(inputs[0]), node.op.steps, node.op.size)
     both = np.concatenate([x / reach, op.states_before(list(inputs), node)], axis=2)
     chosen = _positions(op.steps, _wanted(both.shape[2], times), stimuli)
-    return both[:, chosen].astype(np.float32).reshape(1, -1, both.shape[2])
+    return both[:, chosen].astype(np.float64).reshape(1, -1, both.shape[2])
 
 
 def _wanted(inputs: int, times: int) -> int:
