@@ -78,7 +78,7 @@ def by_openvino(folder: Path, graph: QuantGraph, x: np.ndarray) -> np.ndarray:
     """The real results of the first output, by OpenVINO with sums of products that do not saturate."""
     openvino = import_module("openvino")
     (path,) = folder.glob("*.onnx")
-    settings = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": "NO"}
+    settings = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": "NO", "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0}
     core = openvino.Core()
     run = core.compile_model(core.read_model(path), "CPU", settings)
     starts = range(0, len(x), BATCH)
