@@ -174,9 +174,9 @@ def choose_types(
     source = {name: origin for name, origin in _sources(graph).items() if not graph.kind(name)}
     states = KeptStates.of(graph, source)
     options = replace(options, wide=options.wide | states.wide) if options.bits == 8 else options
-    inputs = {
-        name for name in graph.inputs if not graph.kind(name) and (ranges.get(name) or (histograms[name].minimum, 0))[0] >= 0
-    }
+    lowest = {name: histogram.minimum for name, histogram in histograms.items()}  # states in floating point have none
+    lowest |= {name: known[0] for name, known in ranges.items() if known is not None}
+    inputs = {name for name in graph.inputs if not graph.kind(name) and lowest.get(name, -1) >= 0}
     positive = nonnegative_tensors(graph, inputs) if options.unsigned else set()
     final = {source[name] for name in graph.outputs if name in source}
     real = float_tensors(graph)

@@ -78,10 +78,12 @@ UNUSED = {
     *((target, name) for target in ("int8", "mcu", "float") for name in ALONE),
     ("onnx", "Int4Weights"),
     ("ncnn", "Fp16Storage"),
+    ("ncnn", "RoundBlobs"),
     ("int8", "PackWeights"),
     ("mcu", "PackWeights"),
 }
-"""Those that matter to other networks or precisions only: no layer of this one runs on the CPU, adds bytes, or has weights of few bits."""
+"""Those that matter to other networks or precisions only: no layer of this one runs on the CPU, adds bytes, or has weights of few bits, and
+none in floating point reads integers."""
 
 
 def export(out: Path, target: str, parameters: str, *words: str) -> int:
