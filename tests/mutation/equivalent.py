@@ -186,13 +186,6 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "`verify` raises only where a graph was broken by a defect elsewhere.",
     ),
     Equivalent(
-        "n2d2py/quant/types.py",
-        "choose_types",
-        "(histograms[name].minimum, 0)",
-        "(histograms[name].minimum, 1)",
-        "Of the pair only the first value is read, the minimum.",
-    ),
-    Equivalent(
         "n2d2py/operators/arrays/interpolate/op.py",
         "ArrayInterpolate.run",
         "inputs[0].reshape(-1, self.outer, self.size, self.inner)",
