@@ -113,6 +113,7 @@ class QuantDefaults:
         reduce_range: whether weights are kept so small that products of bytes fit 16 bits.
         unit_ranges: whether results of 8 bits of Softmax and Logistic have the scale 1/256, those of Tanh 1/128, whatever their range.
         softmax_rows: whether a Softmax over channels inside of the network may become one of rows of an array, in integers.
+        full_range: whether signed integers have -2^(bits-1) too, as where a runtime cuts at the end of its type.
         integer_layers: the layers that sum integers, each of which rounds what it reads, while all others compute in floating point
             (quant/real_between.py); None: all that have an integer form compute in integers.
     """
@@ -127,6 +128,7 @@ class QuantDefaults:
     reduce_range: bool = False
     unit_ranges: bool = False
     softmax_rows: bool = True
+    full_range: bool = False
     integer_layers: Callable[[Node], bool] | None = None
 
 
@@ -203,6 +205,10 @@ class Target(Generic[ResultT]):
         """Of the parameters that it reads, those that others, or the precision `bits` (-nbbits), leave without effect, each with the
         reason."""
         return {}
+
+    def quantization_with(self, parameters: Mapping[str, Any]) -> QuantDefaults:
+        """`quantization` under these parameters."""
+        return self.quantization
 
     def as_computed(self, graph: QuantGraph, parameters: Mapping[str, Any]) -> QuantGraph:
         """The typed network with the arithmetic of what runs the export, where that is not the tool's own: its simulator, scores and

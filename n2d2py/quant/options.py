@@ -33,6 +33,7 @@ class QuantOptions:
             smaller error; only where `unsigned` allows it.
         unit_ranges: results of 8 bits of Softmax and Logistic have the scale 1/256, those of Tanh 1/128: runtimes in fixed point
             demand it.
+        full_range: signed integers have -2^(bits-1) too: runtimes cut at the end of the type.
     """
 
     bits: int = 8
@@ -54,6 +55,7 @@ class QuantOptions:
     reduce_range: bool = False
     zero_points: bool = True
     unit_ranges: bool = False
+    full_range: bool = False
 
     @property
     def needs_samples(self) -> bool:

@@ -146,6 +146,11 @@ def _unit_type(producer: Node | None, unsigned: bool) -> NumType | None:
     return NumType(8).with_scale(1 / 128) if function == Tanh() else None
 
 
+def _full(kind: NumType) -> NumType:
+    """The type with its least integer."""
+    return replace(kind, full=True) if kind.signed and not (kind.is_float or kind.plain) else kind
+
+
 def _least_error_type(histogram: Histogram, symmetric: NumType, readers: Sequence[Node], options: QuantOptions) -> NumType:
     """The type of 8 bits of the least error, for a tensor whose range the statistics give: with a zero point, or without."""
     if options.act_clipping != "MSE" or symmetric.bits != 8:
@@ -232,4 +237,6 @@ def choose_types(
     types.update(states.of_inputs(types))
     for name, origin in source.items():
         types[name] = types[origin]
+    if options.full_range:
+        types = {name: _full(kind) for name, kind in types.items()}
     return TensorTypes(types, thresholds, tuple(coarse))

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -333,15 +334,17 @@ def sums_integers(target: str | None) -> Callable[[Node], bool] | None:
     return _limits(target).integer_layers
 
 
-def _limits(target: str | None) -> QuantDefaults:
+def _limits(target: str | None, parameters: Mapping[str, Any] = MappingProxyType({})) -> QuantDefaults:
     from n2d2py.exports import QuantDefaults, find_target  # late: the help needs no export
 
-    return QuantDefaults() if target is None else find_target(target).quantization
+    return QuantDefaults() if target is None else find_target(target).quantization_with(parameters)
 
 
-def quant_options(calibration: CalibrationOptions, chosen: QuantizationOptions, target: str | None) -> QuantOptions:
-    """The options of the algorithms: what the quality and the target decide is decided."""
-    wanted = _limits(target)
+def quant_options(
+    calibration: CalibrationOptions, chosen: QuantizationOptions, target: str | None, parameters: Mapping[str, Any]
+) -> QuantOptions:
+    """The options of the algorithms: what the quality and the target, with its `parameters`, decide is decided."""
+    wanted = _limits(target, parameters)
     best, fast = calibration.quality == "best", calibration.quality == "fast"
     rounding = chosen.rounding or ("nearest" if fast else "adaptive")
     return QuantOptions(
@@ -363,4 +366,5 @@ def quant_options(calibration: CalibrationOptions, chosen: QuantizationOptions, 
         reduce_range=chosen.reduce_range or wanted.reduce_range,
         zero_points=chosen.zero_points,
         unit_ranges=wanted.unit_ranges,
+        full_range=wanted.full_range,
     )

@@ -65,7 +65,7 @@ def quantize_stage(
         network, report = fuse_stage(calibrated, integer=False, rounding=False)
         return QuantizedNetwork(network, report, float_graph(network.graph, options.bits), network.graph)
     network, report, observed = calibrated.network, calibrated.fused, calibrated.observed
-    chosen = quant_options(calibrated.options, options, network.options.target)
+    chosen = quant_options(calibrated.options, options, network.options.target, network.params.as_dict())
     quality = calibrated.options.quality
     if observed is None:
         check_prequantized(options.bits, [name for name in given if name != "calib" or not network.trained_quantized])

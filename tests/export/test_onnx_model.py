@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from functools import cache
 
@@ -121,7 +122,8 @@ def _steps(typed: QuantGraph, parameters: dict, x: np.ndarray) -> dict[str, np.n
             seen, tensor = found[name], typed.type(name)
             if seen.dtype.kind == "f" and not tensor.is_float:
                 seen = tensor.quantize(seen)
-            values[name] = np.clip(seen, tensor.qmin, tensor.qmax).astype(tensor.dtype).reshape(one.shape)
+            assert seen.min() >= tensor.qmin and seen.max() <= tensor.qmax, name
+            values[name] = seen.astype(tensor.dtype).reshape(one.shape)
             steps[name] = np.abs(values[name].astype(np.float64) - one)
     return steps
 
@@ -140,12 +142,15 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("parameters", [{}, {"IntegerIO": True}, {"ExactRange": True}], ids=str)
 def test_every_layer_is_within_a_step(way, parameters):
-    typed = _many_typed(**WAYS[way])
+    """Of inputs that saturate many tensors."""
+    full = find_target("ONNX").quantization_with(parameters).full_range
+    assert full != ("ExactRange" in parameters)
+    typed = _many_typed(full_range=full, **WAYS[way])
     steps = _steps(typed, parameters, 3 * branched_networks.data(6, 5).clip(-0.3, 0.3))
     for name, off in steps.items():
         limit = 1 if typed.type(name).bits == 8 else 16  # bilinear weights have 11 bits
         assert off.max() <= limit, (name, off.max())
-        if "ExactRange" in parameters and typed.type(name).bits == 8:  # else -128 stands for -127 where values saturate
+        if typed.type(name).bits == 8:
             assert (off > 0).mean() < 0.1, name
 
 
@@ -195,18 +200,14 @@ def test_inputs_and_outputs_may_be_integers():
     assert session.get_outputs()[0].type == f"tensor({typed.type('scores').name})"
 
 
-def test_the_exact_range_has_no_128():
+@pytest.mark.parametrize(("full", "least"), [(True, -128), (False, -127)])
+def test_the_model_has_the_range_of_the_integers(full, least):
     """Inputs far beyond the calibrated range."""
-    typed = _many_typed(zero_points=False, unsigned=False)
-    x = 50 * branched_networks.data(8, 2)
-
-    def least(parameters: dict) -> int:
-        made = write_model(typed, parameters, {})
-        made.model.graph.output.append(onnx.ValueInfoProto(name=made.stored["b"]))
-        return int(_session(made.model).run([made.stored["b"]], {"x": x})[0].min())
-
-    assert least({}) == -128
-    assert least({"ExactRange": True}) == -127
+    typed = _many_typed(zero_points=False, unsigned=False, full_range=full)
+    made = write_model(typed, {}, {})
+    assert ("Clip" in {node.op_type for node in made.model.graph.node if node.output[0] == made.stored["b"]}) is not full
+    made.model.graph.output.append(onnx.ValueInfoProto(name=made.stored["b"]))
+    assert _session(made.model).run([made.stored["b"]], {"x": 50 * branched_networks.data(8, 2)})[0].min() == least
 
 
 @pytest.mark.parametrize("opset", range(13, 24))
@@ -257,7 +258,7 @@ def test_what_it_writes_is_imported_with_the_same_weights(tmp_path):
     """And the same scales of the tensors: the integers of the weighted layers are the same."""
     typed = _typed(branched_networks.network(), input_bits=8, output_bits=8)
     path = tmp_path / "net.onnx"
-    path.write_bytes(write_model(typed, {"ExactRange": True}, {}).model.SerializeToString())
+    path.write_bytes(write_model(typed, {}, {}).model.SerializeToString())
     graph = import_onnx(load_onnx(path))
     kinds = [node.op.type for node in graph.nodes if node.op.kind == "Quantize"]
     assert {(kind.bits, np.float32(kind.scale)) for kind in kinds} == {
@@ -306,6 +307,19 @@ def test_the_command_line_exports_and_compares(tmp_path, capsys):
     first = (folder / "LeNet.onnx").read_bytes()
     assert main([*words, "-force"]) == 0
     assert (folder / "LeNet.onnx").read_bytes() == first
+
+
+@pytest.mark.parametrize("exact", [0, 1])
+def test_integers_are_chosen_for_the_range_of_the_model(exact, tmp_path):
+    parameters = tmp_path / "params.ini"
+    parameters.write_text(f"ExactRange = {exact}\n")
+    words = [*LENET, "-export", "ONNX", "-export-parameters", str(parameters), "-calib", "20", "-no-unsigned"]
+    assert main([*words, "-o", str(tmp_path)]) == 0
+    folder = tmp_path / "export_ONNX_int8"
+    types = json.loads((folder / "manifest.json").read_text())["details"]["types"]
+    assert types and all(kind["full"] is not bool(exact) for kind in types.values() if kind["signed"])
+    text = (folder / "README.md").read_text()
+    assert ("-128 to 127" in text) is not bool(exact)
 
 
 def test_metadata_are_those_that_the_import_reads(tmp_path):

@@ -51,9 +51,7 @@ def write_model(graph: QuantGraph, parameters: Mapping[str, Any], metadata: Mapp
     Raises:
         ErrorList: E701 for every layer that ONNX cannot say; E705 for a version of the operators that lacks something.
     """
-    choices = Choices(
-        bool(parameters.get("IntegerIO")), bool(parameters.get("ExactRange")), bool(parameters.get("Int4Weights"))
-    )
+    choices = Choices(bool(parameters.get("IntegerIO")), bool(parameters.get("Int4Weights")))
     writer = QdqWriter(graph, choices)
     _write_layers(writer)
     opset = _opset(parameters.get("Opset", 0), writer.wide)

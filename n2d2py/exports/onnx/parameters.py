@@ -21,8 +21,8 @@ PARAMETERS = Schema(
             "ExactRange",
             Kind.BOOL,
             False,
-            "a Clip of the integers keeps signed tensors from -128, which the tool does not use (QCDQ): the same integers where "
-            "values saturate, at the price of a node for each tensor",
+            "signed bytes are -127 to 127, by a Clip of the integers (QCDQ) for each tensor; 0: -128 to 127, as QuantizeLinear "
+            "cuts them; networks that come quantized keep their range",
         ),
         Key(
             "Int4Weights",

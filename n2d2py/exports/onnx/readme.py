@@ -44,6 +44,14 @@ def readme(request: ExportRequest, made: QdqModel, file: str) -> str:
             "or export with `-wt-reduce-range`, where no sum can saturate.",
             "",
             "Runtimes compute between the integers in float32: a result may be a step off where it is near the middle of two.",
-            "Tensors of signed bytes use -127 to 127; a runtime may give -128 where a value saturates, which `ExactRange=1` prevents.",
+            *_range_of(graph),
         ]
     return "\n".join(lines) + "\n"
+
+
+def _range_of(graph: QuantGraph) -> list[str]:
+    """The line on -128, where signed bytes have it."""
+    kinds = (tensor.type for tensor in graph.tensors.values())
+    if not any(kind.full and kind.bits == 8 for kind in kinds):
+        return []
+    return ["Tensors of signed bytes use -128 to 127, as QuantizeLinear does; with `ExactRange=1` -127 to 127."]

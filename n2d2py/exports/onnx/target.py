@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,9 +28,13 @@ class OnnxTarget(Target[QdqModel]):
 
     name = "ONNX"
     parameters = PARAMETERS
-    quantization = QuantDefaults(softmax_rows=False)
+    quantization = QuantDefaults(softmax_rows=False, full_range=True)
     needs_plan = False
     runner = OnnxRunner
+
+    def quantization_with(self, parameters: Mapping[str, Any]) -> QuantDefaults:
+        """QuantizeLinear cuts signed bytes at -128, under `ExactRange` a Clip behind it at -127."""
+        return replace(self.quantization, full_range=not parameters.get("ExactRange"))
 
     def prepare(self, request: ExportRequest) -> Prepared[QdqModel]:
         """E704 without layers, E701 layers that ONNX cannot say, E705 parameters."""

@@ -23,7 +23,6 @@ class Choices:
     """What the export parameters of the same names ask for."""
 
     integer_io: bool
-    exact_range: bool
     int4_weights: bool
 
 
@@ -107,8 +106,7 @@ class QdqWriter(OnnxWriter):
     def _limited(self, real: str, kind: NumType, low: int, high: int) -> str:
         """The real numbers within the integers `low` to `high`, where QuantizeLinear does not limit them to these anyway."""
         least, most = _full_range(kind)
-        spared = low == -most and (kind.bits == 8 or not self.choices.exact_range)  # -128 for -127: `_quantize`, or nothing
-        below = low > least and not spared
+        below = low > least and not _is_narrow(kind, low)  # else `_quantize` limits them
         if not below and high == most:
             return real
         if below and low == kind.zero_point and high == most:
@@ -120,10 +118,9 @@ class QdqWriter(OnnxWriter):
         """Writes the integers of `real` and the real numbers that they stand for."""
         scale, zero = self._grid(kind)
         stored = name if integer else self.fresh(f"{name}_quantized")
-        most = _full_range(kind)[1]
-        if self.choices.exact_range and kind.bits == 8 and low == -most:
+        if _is_narrow(kind, low):
             free = self.emit("QuantizeLinear", [real, scale, zero])
-            limits = [self.exact(np.array(limit, kind.dtype)) for limit in (low, most)]
+            limits = [self.exact(np.array(limit, kind.dtype)) for limit in (low, -low)]
             self.emit("Clip", [free, *limits], stored)
         else:
             self.emit("QuantizeLinear", [real, scale, zero], stored)
@@ -213,6 +210,11 @@ def _real_graph(graph: QuantGraph) -> Graph:
         real.tensors[name] = Tensor(name, graph.shape(name), kinds[name])
     real.inputs, real.outputs = list(graph.inputs), list(graph.outputs)
     return real
+
+
+def _is_narrow(kind: NumType, low: int) -> bool:
+    """Whether integers from `low` on are signed bytes without -128."""
+    return kind.bits == 8 and low == -_full_range(kind)[1]
 
 
 def _full_range(kind: NumType) -> tuple[int, int]:
