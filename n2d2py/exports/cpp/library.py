@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_double, c_int, c_size_t, c_uint64, c_void_p
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,6 @@ class _Library:
 
     Attributes:
         partial: whether outputs can be chosen.
-        weights: the weights file in memory, where there is one.
         reset: sets the states in an arena to zero; None for a network without states.
     """
 
@@ -80,7 +80,7 @@ class _Library:
         raise AttributeError(name)  # functions are attributes of the object
 
     def __init__(self, path: Path, prefix: str):
-        library = _load_copy(path)
+        library = _load_copy(path, _stamp(path))
         self.partial = hasattr(library, f"{prefix}_forward_to")
         try:
             for name, (result, arguments) in {**_FUNCTIONS, **(_PARTIAL if self.partial else {})}.items():
@@ -98,11 +98,12 @@ class _Library:
         self.reset = getattr(library, f"{prefix}_reset", None)
         if self.reset is not None:
             self.reset.restype, self.reset.argtypes = None, [c_void_p]
-        self.weights = _load_weights(library, prefix, path.parents[1]) if hasattr(library, f"{prefix}_load_weights") else None
+        if hasattr(library, f"{prefix}_load_weights"):
+            _load_weights(library, prefix, path.parents[1])
 
 
-def _load_weights(library: ctypes.CDLL, prefix: str, folder: Path) -> np.ndarray:
-    """Gives the weights file of the export `folder` to its library; returns the memory that it lies in."""
+def _load_weights(library: ctypes.CDLL, prefix: str, folder: Path) -> None:
+    """Gives the weights file of the export `folder` to its library, which keeps the memory that it lies in."""
     path = folder / "dnn/parameters" / WEIGHTS_FILE
     try:
         memory = np.memmap(path, np.uint8, "r")
@@ -112,11 +113,21 @@ def _load_weights(library: ctypes.CDLL, prefix: str, folder: Path) -> np.ndarray
     load.restype, load.argtypes = c_int, [c_void_p, c_size_t]
     if status := load(memory.ctypes.data, memory.size):
         raise N2D2Error("E803", f"{path} is not the weights of {prefix}: error {status}", remedy="export again")
-    return memory
+    vars(library).setdefault("mapped", []).append(memory)
 
 
-def _load_copy(path: Path) -> ctypes.CDLL:
-    """Loads a copy under a name of its own: a library that was built again is another one to the loader."""
+def _stamp(path: Path) -> tuple[int, ...]:
+    """What differs between a file and one that was written in its place."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise N2D2Error("E803", f"{path} cannot be loaded: {error}", remedy="run make in the export") from error
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+
+
+@cache
+def _load_copy(path: Path, stamp: tuple[int, ...]) -> ctypes.CDLL:
+    """Loads a copy under a name of its own: a library that was built again is another one to the loader, which never unloads any."""
     handle, name = tempfile.mkstemp(prefix=path.stem, suffix=path.suffix)
     os.close(handle)
     try:
