@@ -107,6 +107,7 @@ class QuantDefaults:
             signed and symmetric.
         per_output: whether weights may have a scale for each output channel; False: one scale for each layer.
         rescaling: mode of the rescaling, as in `-act-rescaling-mode`; "" for that of the tool.
+        own_rescaling: whether sums become integers by an arithmetic of the runtime, whatever `-act-rescaling-mode`.
         input_bits, output_bits: width of the network's inputs and outputs; 0: the tool chooses.
         mixed: whether single tensors may have 16 bits in an 8-bit network, for less rounding.
         wide_joins: whether a concatenation of ranges that differ much may have 16 bits.
@@ -121,6 +122,7 @@ class QuantDefaults:
     unsigned: bool = True
     per_output: bool = True
     rescaling: str = ""
+    own_rescaling: bool = False
     input_bits: int = 0
     output_bits: int = 0
     mixed: bool = True
@@ -130,6 +132,17 @@ class QuantDefaults:
     softmax_rows: bool = True
     full_range: bool = False
     integer_layers: Callable[[Node], bool] | None = None
+
+    @property
+    def without_effect(self) -> tuple[str, ...]:
+        """The options of the command line that ask for what the target never has, or always."""
+        return (
+            *(("act-rescaling-mode",) if self.own_rescaling else ()),
+            *(() if self.unsigned else ("no-unsigned", "no-zero-points")),
+            *(() if self.mixed else ("mixed-precision", "no-mixed-precision")),
+            *(() if self.per_output else ("act-rescale-per-output",)),
+            *(("wt-reduce-range",) if self.reduce_range else ()),
+        )
 
 
 @dataclass(frozen=True)

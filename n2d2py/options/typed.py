@@ -148,7 +148,9 @@ def _warn_without_effect(a: Arguments) -> None:
     """Says which of the given options have no effect beside the others."""
     # those of States and Constants hold for every run of a model file
     parameters = () if a.network.endswith(MODEL_ENDINGS) else ("export-parameters",)
+    target = _target_options(a.export) if a.export and a.nbbits in (8, 16) else ()
     lost = {
+        f"the export {a.export} leaves no choice there": target,
         "a log that N2D2 keeps of its training": a.ignored,
         "integers are chosen with -nbbits 8 and 16 only": _OF_INTEGERS if a.nbbits not in (8, 16) else (),
         "integers of 16 bits are not equalized": ("no-cle",) if a.nbbits == 16 and a.act_rescale_per_output else (),
@@ -165,6 +167,13 @@ def _warn_without_effect(a: Arguments) -> None:
         given = [f"-{name}" for name in names if name in a.ignored or name.replace("-", "_") in a.given]
         if given:
             log.warning("W011", f"{', '.join(given)} without effect: {why}", remedy="leave it out")
+
+
+def _target_options(name: str) -> tuple[str, ...]:
+    """Options without effect on the integers of an export."""
+    from n2d2py.exports import find_target  # late: the help needs no export
+
+    return find_target(name).quantization.without_effect
 
 
 def _check_together(a: Arguments) -> None:

@@ -352,7 +352,7 @@ def quant_options(
         chosen.act_clipping,
         chosen.quantile,
         chosen.wt_clipping,
-        chosen.rescaling or wanted.rescaling or "Floating-point",
+        (None if wanted.own_rescaling else chosen.rescaling) or wanted.rescaling or "Floating-point",
         keeps_channels(calibration, target),
         chosen.unsigned and wanted.unsigned,
         calibration.equalize,

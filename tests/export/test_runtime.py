@@ -144,6 +144,11 @@ def test_threads_share_an_export(exports):
         np.testing.assert_array_equal(found, simulate(graph, [x])["fc"])
 
 
+def _mapped(name: str) -> int:
+    """How many files of this name are mapped into the memory of the process."""
+    return len({line.split()[5] for line in Path("/proc/self/maps").read_text().splitlines() if name in line})
+
+
 def test_the_library_is_built_when_it_is_stale_only(exports, tmp_path):
     folder = tmp_path / "out"
     shutil.copytree(exports(chain), folder, ignore=shutil.ignore_patterns("build", "lib", "bin"))
@@ -151,8 +156,10 @@ def test_the_library_is_built_when_it_is_stale_only(exports, tmp_path):
     library = folder / "lib" / "libDigits_1.so"
     first = n2d2py.load_export(folder)
     built = library.stat().st_mtime_ns
+    mapped = _mapped("libDigits_1")
     n2d2py.load_export(folder)
     assert library.stat().st_mtime_ns == built
+    assert _mapped("libDigits_1") == mapped, "the same library is in memory once"
     old = first.run_raw(x)
     write_export(folder, request(chain(True, seed=9)))
     second = n2d2py.load_export(folder)

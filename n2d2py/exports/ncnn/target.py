@@ -30,7 +30,13 @@ class NcnnTarget(Target[NcnnModel]):
     name = "NCNN"
     parameters = PARAMETERS
     quantization = QuantDefaults(
-        unsigned=False, input_bits=8, mixed=False, wide_joins=False, softmax_rows=False, integer_layers=sums_integers
+        unsigned=False,
+        own_rescaling=True,
+        input_bits=8,
+        mixed=False,
+        wide_joins=False,
+        softmax_rows=False,
+        integer_layers=sums_integers,
     )
     needs_plan = False
     runner = NcnnRunner
