@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from n2d2py.exports.base import ExportRequest
 from n2d2py.exports.onnx.model import QdqModel
+from n2d2py.graph import QuantGraph
 
 
 def readme(request: ExportRequest, made: QdqModel, file: str) -> str:
