@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+import numpy as np
 import pytest
 
 from n2d2py.errors import ErrorList, N2D2Error
@@ -61,3 +62,40 @@ def test_stimuli_keep_their_place(model, check, case):
 def test_a_batch_of_one_is_taken(model, body, weights):
     graph = import_onnx(model("float[1,4] x => float[P,Q] y", body, **weights))
     assert prod(graph.shape(graph.outputs[0])) == 12
+
+
+_ATTENTION = """
+    q = Transpose <perm = [1, 0, 2]> ({read})
+    k = Transpose <perm = [0, 2, 1]> (q)
+    s = MatMul (q, k)
+    a = Softmax <axis = -1> (s)
+    v = MatMul (a, q)
+    y = Transpose <perm = [1, 0, 2]> (v)
+"""
+"""Over the first axis of what it reads."""
+
+
+@pytest.mark.parametrize("size, refused", [("N", True), ("1", False), ("2", False)])
+def test_attention_over_the_batch_is_refused(size, refused, model):
+    """As PyTorch's layers without `batch_first` have it: for one stimulus it attends to that alone, and each rule about nodes holds."""
+    made = model(f"float[{size},4,3] x => float[{size},4,3] y", _ATTENTION.format(read="x"))
+    if refused:
+        with pytest.raises(N2D2Error, match="E310.*mixes the stimuli of a batch: for two together its output 'y'"):
+            import_onnx(made)
+    else:
+        import_onnx(made)
+
+
+def test_attention_over_another_axis_is_taken(model, check):
+    """The batch moves behind the axis that is attended to, and back."""
+    body = "t = Transpose <perm = [1, 0, 2]> (x)" + _ATTENTION.format(read="t").replace("y =", "z =")
+    check(model("float[N,4,3] x => float[N,4,3] y", body + "y = Transpose <perm = [1, 0, 2]> (z)"), batch=1)
+
+
+def test_files_that_run_with_one_stimulus_only_are_taken(model, check):
+    body = """
+        t = Transpose <perm = [1, 0, 2]> (x)
+        f = Reshape (t, flat)
+        y = MatMul (f, w)
+    """
+    check(model("float[N,4,3] x => float[1,2] y", body, flat=np.array([1, 12], np.int64), w=(12, 2)), batch=1)

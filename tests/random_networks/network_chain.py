@@ -40,6 +40,8 @@ LEAST_TOLERANCE = 2e-7
 DEFECTS = ("E099", "E604")
 """Errors that say that the tool is wrong: no refusals."""
 _STIMULI = 3
+_NO_COLLECTION = ("--param", "ggc-min-heapsize=2000000", "--param", "ggc-min-expand=1000")
+"""Flags of GCC: its memory is not tidied up below 2 GB, which takes a quarter of the time of a batch of 25 networks (in 0.7 GB)."""
 
 
 @dataclass(frozen=True)
@@ -258,6 +260,7 @@ def compile_batch(batch: list[Prepared], folder: Path, flags: tuple[str, ...] = 
             "g++",
             "-std=c++11",
             *flags,
+            *_NO_COLLECTION,
             "-march=native",
             "-Wall",
             "-Wextra",

@@ -32,6 +32,7 @@ from n2d2py.frontend.onnx.inputs_outputs import add_inputs, set_outputs
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx, to_array
 from n2d2py.frontend.onnx.preflight import Preflight
 from n2d2py.frontend.onnx.states import check_states, keep_images
+from n2d2py.frontend.onnx.stimuli_apart import refuse_mixed_stimuli
 from n2d2py.frontend.onnx.tensors import tensors_read
 from n2d2py.frontend.onnx.validator import Validator
 from n2d2py.graph import Graph, Tensor
@@ -113,6 +114,7 @@ def _imported(model: OnnxModel, title: str, input_shapes: Mapping[str, Shape], w
         log.notice("%s: %s weights are converted to float32", model.path, " and ".join(sorted(other)))
     builder.graph.verify()
     _refuse_not_numbers(builder)
+    refuse_mixed_stimuli(model)
     return builder.graph
 
 
