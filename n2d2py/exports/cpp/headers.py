@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 
 from n2d2py.errors import InternalError
@@ -40,10 +41,18 @@ def _text(header: str, kernels: Path, sets: Sequence[InstructionSet] | None = No
     source = _source(header, kernels)
     if not source.is_file():
         raise InternalError(f"the kernel header {header} does not exist")
+    found = source.stat()
+    return _read(source, found.st_mtime_ns, found.st_size)
+
+
+@cache
+def _read(source: Path, time: int, size: int) -> str:
+    """The text of a file that has not changed: many exports of a process need the same."""
     return source.read_text(encoding="utf-8")
 
 
-def _active(text: str, marks: set[str]) -> str:
+@cache
+def _active(text: str, marks: frozenset[str]) -> str:
     """`text` without the parts for operators that are not among `marks`, in the header of an instruction set."""
     kept, depth = [], 0
     for line in text.splitlines():
@@ -55,11 +64,17 @@ def _active(text: str, marks: set[str]) -> str:
     return "\n".join(kept)
 
 
-def _included(header: str, text: str, kernels: Path, marks: set[str]) -> list[str]:
+@cache
+def _parts(text: str) -> tuple[str, ...]:
+    """The operators that parts of a header are for."""
+    return tuple(dict.fromkeys(re.findall(r"(?m)^#if defined\(N2D2_BIND_(\w+)\)$", text)))
+
+
+def _included(header: str, text: str, kernels: Path, marks: frozenset[str]) -> list[str]:
     """What a header includes: kernel headers, and those beside it where it is a plug-in's. Of the header of an instruction set, the parts
     for the operators `marks` (`kernels/n2d2/bindings.hpp`).
     """
-    text = _active(text, marks)
+    text = _active(text, marks & frozenset(_parts(text)))
     found = _INCLUDE.findall(text)
     if header.startswith("plugins/"):
         source = _source(header, kernels)
@@ -79,7 +94,8 @@ def needed_headers(first: Iterable[str], kernels: Path, sets: Sequence[Instructi
         for header in waiting:
             texts[header] = _text(header, kernels, sets)
             marks.update(_MARK.findall(texts[header]))
-        waiting = {name for header, text in texts.items() for name in _included(header, text, kernels, marks)} - texts.keys()
+        known = frozenset(marks)
+        waiting = {name for header, text in texts.items() for name in _included(header, text, kernels, known)} - texts.keys()
     return sorted(texts)
 
 
