@@ -6,7 +6,7 @@
 //   MaxTerms        the largest t_i
 //   MinTerms        the smallest t_i
 //   ProdTerms       t_0 * t_1 * ...
-//   EuclideanTerms  sqrt(t_0^2 + t_1^2 + ...), floating point only
+//   EuclideanTerms  sqrt(t_0^2 + t_1^2 + ...), of real numbers
 //
 // then Epilogue. With integers the weights are multipliers that bring the inputs to one scale, and an offset of
 // the sum is the shift of operand 0. Terms are combined from left to right.

@@ -21,6 +21,7 @@ from n2d2py.passes.fuse_padding import FusePadding
 from n2d2py.passes.gains import GainsOfChannels, GainsOfRows, RemoveGain, WeighSums
 from n2d2py.passes.left_matmul import LeftMatMul
 from n2d2py.passes.lift_channels import LiftChannels, MergeTake
+from n2d2py.passes.magnitude import FuseMagnitude
 from n2d2py.passes.masked_softmax import MaskedSoftmax, RemoveNanGuard
 from n2d2py.passes.matmul_to_conv import MatMulToConv
 from n2d2py.passes.move_transpose import MoveTranspose, TransposeIntoFc
@@ -70,6 +71,7 @@ def passes(*, integer: bool, rows: bool = True) -> list[Pass]:
             RemoveSoftplusTail(),
             MaskedSoftmax(),
             FuseGate(),
+            FuseMagnitude(),
             LeftMatMul(),
             MatMulToConv(),
             ProductOperand(),

@@ -33,10 +33,10 @@ def width(
 ) -> int:
     """Bits of a tensor: what its layers ask for, else those of the network, for inputs and outputs what options say.
 
-    16 bits at an edge are taken only where weighted layers alone read the values. Inside, the tensors that only normalisations and
+    16 bits at an edge, and for magnitudes, are taken only where weighted layers alone read the values. Inside, the tensors that only normalisations and
     softmaxes read, or sums whose results they read, have 16 bits: no weights multiply these, and their errors add up from block to
     block of a transformer. So have the states that one recurrent layer gives to the next one, or to
-    the scores.
+    the scores, and spectra of which magnitudes are made.
     """
     holders = [tensor for tensor, origin in source.items() if origin == name]
     asked = asked_bits(graph, holders)
@@ -45,14 +45,25 @@ def width(
     if name in options.wide:
         return 16
     readers = [node for tensor in holders for node in graph.consumers(tensor) if not node.op.moves_values]
-    if options.bits == 8 and options.wide_joins and _keeps_sixteen(graph, name):
+    if options.bits == 8 and options.wide_joins and (_keeps_sixteen(graph, name) or _is_spectrum(readers)):
         return 16
-    if options.bits == 8 and name in graph.inputs and readers and all(isinstance(n.op, _WEIGHTED) for n in readers):
+    given = name in graph.inputs or _is_magnitude(graph.producer(name))
+    if options.bits == 8 and given and readers and all(isinstance(n.op, _WEIGHTED) for n in readers):
         if options.input_bits == 16 or (options.input_bits == 0 and known is None and _is_spoiled(histograms[name])):
             return 16
     if options.bits == 8 and name in final and name not in graph.inputs and not readers:
         return options.output_bits or (16 if _is_scores(graph, name) else 8)
     return options.bits
+
+
+def _is_spectrum(readers: Sequence[Node]) -> bool:
+    """Whether magnitudes alone are made of the values: 8 bits do not hold the range of a spectrum."""
+    return bool(readers) and all(map(_is_magnitude, readers))
+
+
+def _is_magnitude(node: Node | None) -> bool:
+    """Whether a layer makes the magnitudes of a spectrum, which are to the layers behind it what an input is."""
+    return node is not None and isinstance(node.op, ElemWise) and node.op.operation == "EuclideanSum"
 
 
 def _keeps_sixteen(graph: Graph, name: str) -> bool:

@@ -111,6 +111,8 @@ COMPUTED = {
     "sum": lambda: binary(ElemWise("Sum"), Clip(0.0)),
     "weighed": lambda: binary(ElemWise("Sum", (0.5, -2.0), (0.25, 0.5))),
     "product": lambda: binary(ElemWise("Prod"), None, (1, 1)),
+    "length": lambda: binary(ElemWise("EuclideanSum")),
+    "length of three": lambda: _three("EuclideanSum", (1.0, 0.5, -2.0)),
     "largest": lambda: binary(ElemWise("Max")),
     "smallest": lambda: binary(ElemWise("Min")),
     "three": lambda: _three("Sum", (1.0, 0.5, 1.0)),

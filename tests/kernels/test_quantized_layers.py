@@ -174,14 +174,21 @@ def table_cases(sweep: Sweep) -> list[harness.Case]:
     return made
 
 
+def length_cases(sweep: Sweep) -> list[harness.Case]:
+    """Roots of sums of squares."""
+    placed = cycle(cases.POINTWISE_LAYOUTS)
+    shapes = [(1, channels, 5, 7) for channels in (*CHANNELS, 70)]
+    return [real_sum(sweep, "EuclideanSum", shape, 1 + number % 3, next(placed)) for number, shape in enumerate(shapes)]
+
+
 def quantized_cases(seed: int) -> list[harness.Case]:
     sweep = Sweep(seed)
-    return [*weighted_cases(sweep), *real_cases(sweep), *table_cases(sweep)]
+    return [*weighted_cases(sweep), *real_cases(sweep), *table_cases(sweep), *length_cases(sweep)]
 
 
 def test_quantized_layers(tmp_path):
     need("g++")
-    harness.check_all([*quantized_cases(3)[::5], *table_cases(Sweep(3))], tmp_path, flags=("-O1",))
+    harness.check_all([*quantized_cases(3)[::5], *table_cases(Sweep(3)), *length_cases(Sweep(3))], tmp_path, flags=("-O1",))
 
 
 @pytest.mark.slow

@@ -96,7 +96,7 @@ def test_the_form_of_each_operator_of_a_prequantized_network(layer, form):
         (LRN(), "LRN"),
         (Quantize(S8), "Quantize"),
         (PoolSum(Pool("Max", (2, 2))), "PoolSum"),
-        (ElemWise("EuclideanSum"), "ElemWise EuclideanSum"),
+        (ElemWise("EuclideanSum", (), (0.0, 1.0)), "ElemWise EuclideanSum"),
         (ElemWise("Max", (2.0, 1.0)), "ElemWise Max"),
         (ElemWise("Min", (), (0.0, 1.0)), "ElemWise Min"),
         (Unpool((2, 2), (1, 1)), "Unpool with overlapping windows"),
@@ -111,7 +111,14 @@ def test_what_is_refused_is_not_quantized(op, what):
 
 
 @pytest.mark.parametrize(
-    "op", [ElemWise("Max"), ElemWise("Sum", (2.0, 1.0), (0.0, 1.0)), Unpool((2, 2), (2, 2)), Pool("Max", (2, 2))]
+    "op",
+    [
+        ElemWise("Max"),
+        ElemWise("EuclideanSum", (2.0, 1.0)),
+        ElemWise("Sum", (2.0, 1.0), (0.0, 1.0)),
+        Unpool((2, 2), (2, 2)),
+        Pool("Max", (2, 2)),
+    ],
 )
 def test_the_attributes_of_an_operator_decide(op):
     assert refused(node(op, "ab")) is None

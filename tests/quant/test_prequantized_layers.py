@@ -247,6 +247,17 @@ def test_sums_are_of_real_numbers(weights):
     assert isinstance(node.rescale, StepRescale) and node.params["scales"].dtype == np.float32
 
 
+@pytest.mark.parametrize("weights", [(), (3.0, -0.5)])
+def test_lengths_are_of_real_numbers(weights):
+    """In float32, of networks that come quantized and of others."""
+    a, b = anything(SHIFTED, 50, 4), anything(UBYTE, 50, 4, seed=1)
+    first, second = np.float32(weights or (1, 1))
+    want = rounded(np.sqrt((first * real(a, SHIFTED)) ** 2 + (second * real(b, UBYTE)) ** 2), BYTE)
+    np.testing.assert_array_equal(
+        values(layer(ElemWise("EuclideanSum", weights), [SHIFTED, UBYTE]), [a, b], [SHIFTED, UBYTE]), want
+    )
+
+
 @pytest.mark.parametrize("operation, combine", [("Prod", np.multiply), ("Max", np.maximum), ("Min", np.minimum)])
 def test_products_and_limits_of_real_numbers(operation, combine):
     node = layer(ElemWise(operation), [SHIFTED, UBYTE])
@@ -259,7 +270,7 @@ def test_products_and_limits_of_real_numbers(operation, combine):
 @pytest.mark.parametrize(
     "op",
     [
-        ElemWise("EuclideanSum"),
+        ElemWise("EuclideanSum", (1.0, 1.0), (0.0, 2.0)),
         ElemWise("AbsSum"),
         ElemWise("Sum", (1.0, 1.0), (0.0, 2.0)),
         ElemWise("Prod", (1.0, 2.0)),

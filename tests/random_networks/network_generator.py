@@ -256,7 +256,7 @@ class _Maker(ValueLayers):
             keys["Shifts"] = " ".join(str(rng.choice([0.0, 0.25, -0.5])) for _ in parents)
         if operation == "Prod":
             parents = parents[:2]
-        if operation == "EuclideanSum" and self.bits > 0:
+        if operation == "EuclideanSum" and "Shifts" in keys and self.bits > 0:
             return self.add("ElemWise", parents, shape, **keys, **self.activation(), Quantize=0)
         return self.add("ElemWise", parents, shape, **keys, **self.activation(), **self.precision())
 

@@ -14,6 +14,7 @@ from n2d2py.exports.real_weights import real_weights
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.forms import Weighted
 from n2d2py.graph.shapes import Shape
+from n2d2py.operators.functions import Sqrt
 
 _LARGEST_HALF = 65504.0
 _ADD, _MULTIPLY, _MAXIMUM, _MINIMUM = 0, 2, 4, 5
@@ -361,18 +362,22 @@ def _elemwise(layers: NcnnLayers, node: QuantNode) -> None:
     """Two at a time."""
     op = node.op
     weights, shifts = op.coefficients(len(node.inputs))
-    code = {"Sum": _ADD, "Prod": _MULTIPLY, "Max": _MAXIMUM, "Min": _MINIMUM}.get(op.operation)
-    if code is None:
-        raise NoNcnnForm(f"{op.operation} of tensors")
+    euclidean = op.operation == "EuclideanSum"
+    code = {"Sum": _ADD, "EuclideanSum": _ADD, "Prod": _MULTIPLY, "Max": _MAXIMUM, "Min": _MINIMUM}.get(op.operation)
+    if code is None or (euclidean and any(shifts)):
+        raise NoNcnnForm(f"{op.operation} of tensors{' with shifts' if code else ''}")
     inputs = layers.sources(node)
     behind: list[Unary] = []
-    if op.operation == "Sum":
+    if op.operation in ("Sum", "EuclideanSum"):
         inputs = [
             blob if weight == 1 else layers.between(node, "BinaryOp", [blob], scaled(weight).parameters)
             for blob, weight in zip(inputs, weights, strict=True)
         ]
         if sum(shifts):
             behind = [shifted(sum(shifts))]
+    if euclidean:
+        inputs = [layers.between(node, "BinaryOp", [blob, blob], {0: _MULTIPLY}) for blob in inputs]
+        behind = layers.function(Sqrt())
     if len(inputs) == 1:
         return layers.chain(node, [], inputs, [*behind, *layers.steps(node)])
     current = inputs[0]

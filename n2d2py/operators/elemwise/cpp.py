@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from n2d2py.errors import InternalError
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
 from n2d2py.exports.cpp.layer import Layer, cpp
@@ -41,8 +40,6 @@ def _coefficients(layer: Layer) -> tuple[list, list]:
 def lower(layer: Layer) -> LayerCode:
     """The C++ of an element-wise layer."""
     layer, operation, selection = layer.pointwise(), layer.op.operation, vectors(layer)
-    if layer.integer and operation == "EuclideanSum":
-        raise InternalError(f"{layer.name}: a Euclidean sum of integers")
     sum_type = "float" if layer.has("scales") else layer.sum_type()
     operands = [
         layer.constants(

@@ -15,14 +15,14 @@ from n2d2py.quant.forming import common_multipliers, file_clamp, formed, peak, r
 class ElemWiseQuantizer(Quantizer):
     """Sum: acc = sum of m_i q_i + offset, m_i ~ w_i s_i / (s_y unit) in 14 bits (22 where a tensor has 16 bits).
 
-    The unit is a power of two, so the rescale is exact in every mode.
+    The unit is a power of two, so the rescale is exact in every mode. EuclideanSum: the root of real numbers, in float32.
     """
 
     def refuses(self, node: Node) -> str | None:
         op = node.op
         weights, shifts = op.coefficients(len(node.inputs))
         weighted = any(weight != 1 for weight in weights) or any(shifts)
-        if op.operation == "EuclideanSum" or (op.operation in ("Max", "Min") and weighted):
+        if (op.operation == "EuclideanSum" and any(shifts)) or (op.operation in ("Max", "Min") and weighted):
             return f"ElemWise {op.operation}"
         return None
 
@@ -30,6 +30,8 @@ class ElemWiseQuantizer(Quantizer):
         op, count, step = node.op, len(types.inputs), types.output.scale
         peaks = [peak(kind) for kind in types.inputs]
         scales = np.array([kind.scale for kind in types.inputs])
+        if op.operation == "EuclideanSum":
+            return dequantized(node, types)
         if op.operation == "Prod":
             bound = int(np.prod([float(p) for p in peaks]))
             form = Aligned(np.ones(count, np.int32), np.zeros(1, np.int32))
@@ -52,7 +54,8 @@ def dequantized(node: Node, types: LayerTypes) -> QuantNode:
     """Real numbers, scale_i (q_i - zero point), combined in float32."""
     op = node.op
     weights, shifts = op.coefficients(len(types.inputs))
-    if op.operation not in ("Sum", "Prod", "Max", "Min") or any(shifts) or (op.operation != "Sum" and set(weights) != {1}):
+    plain = op.operation in ("Prod", "Max", "Min") and set(weights) == {1}
+    if any(shifts) or not (plain or op.operation in ("Sum", "EuclideanSum")):
         raise refusal(node, f"ElemWise {op.operation}", "replace it by sums, products or limits of tensors")
     scales = np.array([np.float32(kind.scale) * np.float32(weight) for kind, weight in zip(types.inputs, weights, strict=True)])
     step = StepRescale(np.float32(types.output.scale))

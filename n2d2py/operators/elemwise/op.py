@@ -75,7 +75,7 @@ class ElemWise(Op):
 
         Sum: acc = sum of m_i q_i + offset. AbsSum: sum of m_i |q_i|. Max, Min: largest, smallest m_i q_i. Prod:
         product of q_i. Dequantized, the same of the real numbers scale_i q_i in float32, as the operator that a
-        prequantized network names computes them.
+        prequantized network names computes them; so is every EuclideanSum.
         """
         if isinstance(node.form, Dequantized):
             return [node.requantize(self._real(inputs, node, graph), graph.type(node.output))]
@@ -104,6 +104,8 @@ class ElemWise(Op):
             (x.astype(np.float32) - np.float32(graph.type(name).zero_point)) * scale
             for x, name, scale in zip(inputs, node.inputs, node.form_as(Dequantized).scales, strict=True)
         ]
+        if self.operation == "EuclideanSum":
+            return np.sqrt(reduce(np.add, (t * t for t in terms)))
         combine = {"Sum": np.add, "Prod": np.multiply, "Max": np.maximum, "Min": np.minimum}[self.operation]
         return reduce(combine, terms)
 
