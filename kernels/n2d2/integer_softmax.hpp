@@ -1,13 +1,14 @@
-// Softmax of lines of integers, with powers from a table in 2^-15 (n2d2py/arithmetic/attention.py):
+// Softmax of lines of integers, with powers in 2^-15 (n2d2py/arithmetic/attention.py), d = largest - q:
 //
-//   e = Fine[largest - q]                                                       bytes
-//   e = (Coarse[d >> 8] * Fine[d & 255] + 2^14) >> 15, d = largest - q          16 bits
+//   e = powers[d]                                                           bytes
+//   e = 2^(15 - x / 2^15), x = min(d, Limit) * Multiplier >> Shift          16 bits, by a polynomial
 //   out = Share(e, sum of e) + OutZero, held within [Low, High]
 //
 // Masked: element i of line k counts where bit i % 8 of byte i / 8 of row k % Masks of the mask is set; e is 0 elsewhere.
 //
 // Config: planes Input, Output, of one pixel; type Share; enum Outer, Size, Inner, Low, High, OutZero: lines along the middle axis of
-// (Outer, Size, Inner); masked also Masks, and Inner is 1. The output lies apart from the input.
+// (Outer, Size, Inner); of 16 bits also Multiplier, Shift, Limit; masked also Masks, and Inner is 1. The output lies apart from the
+// input.
 #ifndef N2D2_INTEGER_SOFTMAX_HPP
 #define N2D2_INTEGER_SOFTMAX_HPP
 
@@ -42,13 +43,36 @@ struct FixedShare {
     }
 };
 
-template <int Bytes>
-N2D2_INLINE std::int32_t powerBelow(std::int32_t below, const std::int32_t* fine, const std::int32_t* coarse) {
-    return Bytes == 1 ? fine[below] : (coarse[Bytes == 1 ? 0 : below >> 8] * fine[below & 255] + (1 << 14)) >> 15;
-}
+// e from a table.
+struct TabledPowers {
+    const std::uint16_t* const powers;
+    N2D2_INLINE std::int32_t operator()(std::int32_t below) const { return powers[below]; }
+};
+
+// e by a polynomial: every product is below 2^31, and the last octave, the 17th, gives 0.
+template <class Cfg>
+struct ComputedPowers {
+    N2D2_INLINE std::int32_t operator()(std::int32_t below) const {
+        const std::int32_t octaves =
+            least(below, static_cast<std::int32_t>(Cfg::Limit)) * int(Cfg::Multiplier) >> int(Cfg::Shift);
+        const std::int32_t x = least(octaves, static_cast<std::int32_t>(17 << 15)), f = x & 32767;
+        const std::int32_t inner = 15699 - (f * (3498 - (f * 453 >> 15)) >> 15);
+        const std::int32_t power = (1 << 30) - (f * (45422 - (f * inner >> 15)) >> 1);
+        return ((power >> (14 + (x >> 15))) + 1) >> 1;
+    }
+};
 
 struct AllElements {
+    N2D2_INLINE AllElements line(int) const { return *this; }
     N2D2_INLINE bool operator[](int) const { return true; }
+};
+
+template <class Cfg>
+struct SomeElements {
+    const std::uint8_t* const mask;
+    N2D2_INLINE MaskedElements line(int i) const {
+        return MaskedElements(mask + (i % int(Cfg::Masks)) * static_cast<long>((Cfg::Size + 7) / 8));
+    }
 };
 
 template <class Cfg>
@@ -57,61 +81,66 @@ struct IntegerSoftmax {
     typedef typename Cfg::Output::Type Out;
     enum : int { Size = Cfg::Size, Inner = Cfg::Inner, Kept = Size <= 1024 ? Size : 1, Low = Cfg::Low, High = Cfg::High };
 
-    template <class Counts>
-    static N2D2_INLINE std::int32_t powerAt(const In* in, int i, std::int32_t highest, const std::int32_t* fine,
-                                            const std::int32_t* coarse, Counts counts) {
+    template <class Powers, class Counts>
+    static N2D2_INLINE std::int32_t powerAt(const In* in, int i, std::int32_t highest, Powers powers, Counts counts) {
         const std::int32_t value = in[i * static_cast<long>(Inner)];
-        return counts[i] ? powerBelow<static_cast<int>(sizeof(In))>(highest - value, fine, coarse) : 0;
+        return counts[i] ? powers(highest - value) : 0;
     }
 
-    template <class Counts>
-    static N2D2_INLINE void line(const In* in, const std::int32_t* fine, const std::int32_t* coarse, Out* out, Counts counts) {
+    template <class Powers, class Counts>
+    static N2D2_INLINE void line(const In* in, Out* out, Powers powers, Counts counts) {
         constexpr bool kept = int(Kept) == int(Size);
-        std::int32_t powers[Kept], highest = std::numeric_limits<In>::min(), total = 0;
+        std::int32_t found[Kept], highest = std::numeric_limits<In>::min(), total = 0;
         for (int i = 0; i < Size; ++i) {
             const std::int32_t value = in[i * static_cast<long>(Inner)];
             highest = counts[i] ? largest(highest, value) : highest;
         }
         for (int i = 0; i < Size; ++i) {
-            const std::int32_t power = powerAt(in, i, highest, fine, coarse, counts);
+            const std::int32_t power = powerAt(in, i, highest, powers, counts);
             if (kept)
-                powers[kept ? i : 0] = power;
+                found[kept ? i : 0] = power;
             total += power;
         }
         const typename Cfg::Share share(total);
         for (int i = 0; i < Size; ++i) {
-            const std::int32_t power = kept ? powers[kept ? i : 0] : powerAt(in, i, highest, fine, coarse, counts);
+            const std::int32_t power = kept ? found[kept ? i : 0] : powerAt(in, i, highest, powers, counts);
             out[i * static_cast<long>(Inner)] = static_cast<Out>(
                 share.template of<int(Low) - int(Cfg::OutZero), int(High) - int(Cfg::OutZero)>(power) + int(Cfg::OutZero));
         }
     }
+
+    template <class Powers, class Counts>
+    static N2D2_INLINE void lines(const unsigned char* in, unsigned char* out, Powers powers, Counts counts) {
+        constexpr int count = Cfg::Outer * Cfg::Inner, inner = Cfg::Inner, size = Cfg::Size;
+        constexpr bool parallel = static_cast<long>(count) * size * 4 >= N2D2_PARALLEL_WORK && count > 1;
+        const In* const from = elements<typename Cfg::Input>(in);
+        Out* const to = elements<typename Cfg::Output>(out);
+        Loop<parallel>::run(count, [=](int i) N2D2_INLINE_LAMBDA {
+            const long at = static_cast<long>(i / inner) * size * inner + i % inner;
+            line(from + at, to + at, powers, counts.line(i));
+        });
+    }
 };
 
 template <class Cfg>
-N2D2_INLINE void integerSoftmax(const unsigned char* in, unsigned char* out, const std::int32_t* fine,
-                                const std::int32_t* coarse) {
-    constexpr int lines = Cfg::Outer * Cfg::Inner, inner = Cfg::Inner, size = Cfg::Size;
-    constexpr bool parallel = static_cast<long>(lines) * size * 4 >= N2D2_PARALLEL_WORK && lines > 1;
-    const typename Cfg::Input::Type* const from = elements<typename Cfg::Input>(in);
-    typename Cfg::Output::Type* const to = elements<typename Cfg::Output>(out);
-    Loop<parallel>::run(lines, [=](int i) N2D2_INLINE_LAMBDA {
-        const long at = static_cast<long>(i / inner) * size * inner + i % inner;
-        IntegerSoftmax<Cfg>::line(from + at, fine, coarse, to + at, AllElements());
-    });
+N2D2_INLINE void integerSoftmax(const unsigned char* in, unsigned char* out, const std::uint16_t* powers) {
+    IntegerSoftmax<Cfg>::lines(in, out, TabledPowers{powers}, AllElements());
 }
 
 template <class Cfg>
-N2D2_INLINE void integerMaskedSoftmax(const unsigned char* in, unsigned char* out, const std::int32_t* fine,
-                                      const std::int32_t* coarse, const std::uint8_t* mask) {
-    constexpr int lines = Cfg::Outer, size = Cfg::Size, masks = Cfg::Masks, bytes = (Cfg::Size + 7) / 8;
-    constexpr bool parallel = static_cast<long>(lines) * size * 4 >= N2D2_PARALLEL_WORK && lines > 1;
-    const typename Cfg::Input::Type* const from = elements<typename Cfg::Input>(in);
-    typename Cfg::Output::Type* const to = elements<typename Cfg::Output>(out);
-    Loop<parallel>::run(lines, [=](int i) N2D2_INLINE_LAMBDA {
-        const long at = static_cast<long>(i) * size;
-        IntegerSoftmax<Cfg>::line(from + at, fine, coarse, to + at,
-                                  MaskedElements(mask + (i % masks) * static_cast<long>(bytes)));
-    });
+N2D2_INLINE void integerSoftmax(const unsigned char* in, unsigned char* out) {
+    IntegerSoftmax<Cfg>::lines(in, out, ComputedPowers<Cfg>(), AllElements());
+}
+
+template <class Cfg>
+N2D2_INLINE void integerMaskedSoftmax(const unsigned char* in, unsigned char* out, const std::uint16_t* powers,
+                                      const std::uint8_t* mask) {
+    IntegerSoftmax<Cfg>::lines(in, out, TabledPowers{powers}, SomeElements<Cfg>{mask});
+}
+
+template <class Cfg>
+N2D2_INLINE void integerMaskedSoftmax(const unsigned char* in, unsigned char* out, const std::uint8_t* mask) {
+    IntegerSoftmax<Cfg>::lines(in, out, ComputedPowers<Cfg>(), SomeElements<Cfg>{mask});
 }
 
 }  // namespace n2d2

@@ -2,12 +2,15 @@
 
 Softmax of a line q, scale s, largest element m, with d = m - q >= 0:
 
-    e = fine[d]                                                  inputs of 8 bits
-    e = (coarse[d >> 8] * fine[d & 255] + 2^14) >> 15            inputs of 16 bits
+    e = powers[d], powers[d] = round(2^15 exp(-s d))                 inputs of 8 bits
+    e = ((p(x & 32767) >> (14 + (x >> 15))) + 1) >> 1                inputs of 16 bits, near 2^15 exp(-s d), with
+        x = min(min(d, limit) * multiplier >> shift, 17 * 2^15)      octaves below m, 15 bits behind the point, and
+        p(f) = 2^30 - (f * (45422 - (f * (15699 - (f * (3498 - (f * 453 >> 15)) >> 15)) >> 15)) >> 1)       2^(30 - f / 2^15)
     y = rint(float32(e) * (float32(1 / s_y) / float32(sum of e)))                    Floating-point rescale, ties to even
     y = (e * floor(numerator / sum of e) + 2^31) >> 32, numerator = round(2^32 / s_y)    the other modes, 64 bits
 
-fine[d] = round(2^15 exp(-s d)), coarse[d] = round(2^15 exp(-256 s d)). The zero point of y is added, then it is clamped.
+multiplier = round(2^(15 + shift) s / ln 2); from `limit` on e is 0; limit * multiplier is below 2^31, as every other product.
+The zero point of y is added, then it is clamped.
 Where a mask says that an element does not count, it is not looked at for m, and its e is 0.
 
 Normalisation of a line of n elements q (zero point z), d = q - z:
@@ -30,14 +33,29 @@ ONE = 2**15
 LONGEST_LINE = 2**14
 """Elements of a line that is normalised."""
 _FIXED = 32
+_POINT, _LAST_OCTAVE = 15, 17
+"""Bits behind the point of octaves; how many of them e is looked at for: from 17 on it is 0."""
+POLYNOMIAL = (453, 3498, 15699, 45422)
+"""2^-f for f in 0..1, in 2^-16, the highest power first, of alternating signs: within 3 * 10^-5, as it is rounded."""
 
 
-def exponentials(scale: float, bits: int) -> tuple[np.ndarray, np.ndarray]:
-    """(fine, coarse) for inputs of `bits` bits and this scale."""
-    steps = np.arange(256)
-    fine = np.rint(ONE * np.exp(-scale * steps)).astype(np.int32)
-    coarse = np.rint(ONE * np.exp(-256 * scale * steps[: 256 if bits > 8 else 1])).astype(np.int32)
-    return fine, coarse
+def exponentials(scale: float, bits: int) -> np.ndarray:
+    """What gives e for inputs of `bits` bits and this scale: for bytes the table (256), uint16; else (multiplier, shift, limit), int32."""
+    if bits <= 8:
+        return np.rint(ONE * np.exp(-scale * np.arange(256))).astype(np.uint16)
+    octaves = min(scale / np.log(2), _LAST_OCTAVE)
+    limit = int(min(np.ceil(_LAST_OCTAVE / octaves), 65535)) if octaves > 0 else 65535
+    shift = next(bits for bits in range(30, -1, -1) if round(octaves * 2.0 ** (_POINT + bits)) * limit < 2**31)
+    return np.array([round(octaves * 2.0 ** (_POINT + shift)), shift, limit], np.int32)
+
+
+def _computed_powers(below: np.ndarray, powers: np.ndarray) -> np.ndarray:
+    multiplier, shift, limit = powers.tolist()
+    x = np.minimum(np.minimum(below, limit) * multiplier >> shift, _LAST_OCTAVE << _POINT)
+    f, p = x & (2**_POINT - 1), np.int64(0)
+    for factor in POLYNOMIAL:
+        p = factor - (f * p >> _POINT)
+    return (((2**30 - (f * p >> 1)) >> (14 + (x >> _POINT))) + 1) >> 1
 
 
 def mask_bits(mask: np.ndarray) -> np.ndarray:
@@ -50,15 +68,13 @@ def taken_of(bits: np.ndarray, size: int) -> np.ndarray:
     return np.unpackbits(bits, axis=1, count=size, bitorder="little").astype(bool)
 
 
-def powers_of(x: np.ndarray, fine: np.ndarray, coarse: np.ndarray, taken: np.ndarray | None = None) -> np.ndarray:
-    """e (int64) of lines along the last axis; `taken`: the elements that count, bool, broadcast to x."""
+def powers_of(x: np.ndarray, powers: np.ndarray, taken: np.ndarray | None = None) -> np.ndarray:
+    """e (int64) of lines along the last axis, with `exponentials`; `taken`: the elements that count, bool, broadcast to x."""
     if taken is not None:
         x = np.where(taken, x, np.where(taken, x, np.iinfo(x.dtype).min).max(-1, keepdims=True))
     below = x.max(-1, keepdims=True).astype(np.int64) - x
-    powers = fine.astype(np.int64)[below & 255]
-    if coarse.size > 1:
-        powers = (coarse.astype(np.int64)[below >> 8] * powers + ONE // 2) >> 15
-    return powers if taken is None else np.where(taken, powers, 0)
+    found = powers.astype(np.int64)[below] if powers.dtype == np.uint16 else _computed_powers(below, powers)
+    return found if taken is None else np.where(taken, found, 0)
 
 
 def shares(powers: np.ndarray, factor: np.float32 | None, numerator: int, low: int, high: int) -> np.ndarray:

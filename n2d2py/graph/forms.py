@@ -82,12 +82,11 @@ class Interpolated(Form):
 class Exponentials(Form):
     """The powers of a softmax, in 2^-15, and what their sum divides: arithmetic/attention.py.
 
-    fine: (256), int32, exp of 0 to -255 steps of the input; coarse: of multiples of 256 steps, (256), or (1) for bytes;
-    numerator: (1), int64, 2^32 / scale of the output.
+    powers: (256), uint16, exp of 0 to -255 steps of an input of bytes; or (3), int32, the multiplier, the shift and the limit that
+    compute those of an input of 16 bits; numerator: (1), int64, 2^32 / scale of the output.
     """
 
-    fine: np.ndarray
-    coarse: np.ndarray
+    powers: np.ndarray
     numerator: np.ndarray
 
 

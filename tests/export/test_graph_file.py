@@ -176,14 +176,8 @@ FORMS = [
     (Dequantized(np.array([0.5, 0.1], np.float32)), StepRescale(np.float32(0.1)), (0, 255)),
     (Table(np.arange(256, dtype=np.uint8)), None, (0, 255)),
     (Interpolated(np.arange(257, dtype=np.int32)), None, (0, 255)),
-    (Exponentials(np.arange(256, dtype=np.int32), np.ones(1, np.int32), np.array([2**40])), None, (0, 255)),
-    (
-        MaskedExponentials(
-            np.arange(256, dtype=np.int32), np.ones(1, np.int32), np.array([2**40]), np.array([[1], [3]], np.uint8)
-        ),
-        None,
-        (0, 255),
-    ),
+    (Exponentials(np.arange(256, dtype=np.uint16), np.array([2**40])), None, (0, 255)),
+    (MaskedExponentials(np.array([2**14, 3, 9], np.int32), np.array([2**40]), np.array([[1], [3]], np.uint8)), None, (0, 255)),
     (
         Normalized(np.array([3, -5], np.int16), np.array([2**40, 7]), np.array([2**50]), np.array([12], np.int32)),
         FloatRescale(np.ones(1)),

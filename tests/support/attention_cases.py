@@ -113,7 +113,7 @@ def softmaxes(seed: int, every: int = 1) -> list[Case]:
         (S8, U8), (U8, U8), (SHIFTED[0], S8), (S16, U8), (U16, U16), (S8, U16), (SHIFTED[1], NumType(8, full=True, zero_point=-128)),
     )  # fmt: skip
     modes = cycle(RESCALING_MODES)
-    for scale, reach in ((0.05, 1.0), (0.002, 0.1), (0.7, 1.0), (1e-6, 0.02)):
+    for scale, reach in ((0.05, 1.0), (0.002, 0.1), (0.7, 1.0), (1e-6, 0.02), (300.0, 1.0)):
         for (x, y), size in zip(kinds, cycle(sizes), strict=False):
             op, kind = ArraySoftmax(*size), x.with_scale(scale / (256 if x.bits > 8 else 1))
             stored = sweep.stored((op.output_size(),), kind)

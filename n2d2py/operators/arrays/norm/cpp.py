@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from n2d2py.arithmetic.attention import mask_bits
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
@@ -15,7 +17,7 @@ from n2d2py.operators.arrays.lowering import kernel_call
 def _lower_softmax(layer: Layer) -> LayerCode:
     """The C++ of a softmax."""
     op = layer.op
-    if not layer.has("fine"):
+    if not layer.has("powers"):
         if not layer.has("mask"):
             return kernel_call(layer, "array_norm", "arraySoftmax", (op.outer, op.size, op.inner, bool(op.log)))
         mask = layer.array("mask", mask_bits(layer.values("mask")), "std::uint8_t")
@@ -36,11 +38,15 @@ def _lower_softmax(layer: Layer) -> LayerCode:
         "High": high,
         "OutZero": layer.output.zero_point,
     }
+    powers, tables = layer.values("powers"), ()
+    if powers.dtype == np.uint16:
+        tables = (layer.array("powers", powers, "std::uint16_t"),)
+    else:
+        sizes.update(zip(("Multiplier", "Shift", "Limit"), powers.tolist(), strict=True))
     masked = layer.has("mask")
     if masked:
         sizes["Masks"] = len(layer.values("mask"))
     config = layer.config(f"softmax of {op.size} integers", {**layer.planes, "Share": share}, sizes)
-    tables = tuple(layer.array(role, layer.values(role), "std::int32_t") for role in ("fine", "coarse"))
     if masked:
         tables = (*tables, layer.array("mask", layer.values("mask"), "std::uint8_t"))
     kernel = "integerMaskedSoftmax" if masked else "integerSoftmax"

@@ -20,7 +20,7 @@ _FRACTION, _WIDE_FRACTION = 12, 16
 
 @quantizer("ArraySoftmax")
 class SoftmaxQuantizer(Quantizer):
-    """Tables of powers, and the reciprocal of the scale of the output."""
+    """Powers, and the reciprocal of the scale of the output."""
 
     def refuses(self, node: Node) -> str | None:
         if node.op.log:
@@ -29,8 +29,7 @@ class SoftmaxQuantizer(Quantizer):
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
         x, y = types.inputs[0], types.output
-        fine, coarse = exponentials(x.scale, x.bits)
-        form = self.form(node, Exponentials(fine, coarse, np.array([round(2.0**32 / y.scale)], np.int64)))
+        form = self.form(node, Exponentials(exponentials(x.scale, x.bits), np.array([round(2.0**32 / y.scale)], np.int64)))
         floating = types.options.rescaling == "Floating-point"
         rescale = make_rescale("Floating-point", np.array([1 / y.scale]))[0] if floating else None
         return formed(node, form, activation_clamp(node, y), rescale)
@@ -50,7 +49,7 @@ class MaskedSoftmaxQuantizer(SoftmaxQuantizer):
 
     def form(self, node: Node, powers: Exponentials) -> Exponentials:
         """With the mask."""
-        return MaskedExponentials(powers.fine, powers.coarse, powers.numerator, mask_bits(node.params["mask"]))
+        return MaskedExponentials(powers.powers, powers.numerator, mask_bits(node.params["mask"]))
 
     def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
         """The mask."""

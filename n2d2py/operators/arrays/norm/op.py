@@ -108,7 +108,7 @@ class ArraySoftmax(ArrayOp):
         taken = self.taken(form)
         factor = node.rescale.factors[0] if isinstance(node.rescale, FloatRescale) else None
         low, high = (limit - kind.zero_point for limit in node.limits)
-        found = shares(powers_of(x, form.fine, form.coarse, taken), factor, int(form.numerator[0]), low, high) + kind.zero_point
+        found = shares(powers_of(x, form.powers, taken), factor, int(form.numerator[0]), low, high) + kind.zero_point
         return [np.moveaxis(found, 3, 2).astype(kind.dtype).reshape(len(inputs[0]), -1)]
 
     def taken(self, form: Exponentials) -> np.ndarray | None:
