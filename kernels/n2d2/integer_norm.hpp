@@ -2,9 +2,10 @@
 //
 //   a = n d - sum of d, v = n * sum of d^2 - (sum of d)^2 + Epsilon     without mean (Centred 0) the sum of d counts as 0
 //   t = a / sqrt(v) with Fraction bits behind the point, by an integer square root and a reciprocal
-//   out = Epilogue(gains[i] * t + offsets[i])
+//   out = Epilogue(gains[i] * t + offsets[i])            or Epilogue(Gain * t), without arrays
 //
-// Config: planes Input, Output, of one pixel; types Sum, Epilogue, Isa; enum Outer, Size, Centred, InputZero, Fraction.
+// Config: planes Input, Output, of one pixel; types Sum, Epilogue, Isa, Epsilon; enum Outer, Size, Centred, InputZero, Fraction, and
+// Gain where there are no arrays. Epsilon: a struct { static constexpr std::int64_t epsilon(); }.
 // The output lies apart from the input.
 #ifndef N2D2_INTEGER_NORM_HPP
 #define N2D2_INTEGER_NORM_HPP
@@ -45,7 +46,25 @@ N2D2_INLINE int bitsOf(std::uint64_t x) {
 #endif
 }
 
+// A gain and an offset for each element of a line.
 template <class Cfg>
+struct GainOfEach {
+    const std::int16_t* const gains;
+    const typename Cfg::Sum* const offsets;
+    N2D2_INLINE typename Cfg::Sum operator()(std::int32_t t, int i) const {
+        return static_cast<typename Cfg::Sum>(t) * gains[i] + offsets[i];
+    }
+};
+
+// One gain for all.
+template <class Cfg>
+struct GainOfAll {
+    N2D2_INLINE typename Cfg::Sum operator()(std::int32_t t, int) const {
+        return static_cast<typename Cfg::Sum>(t) * int(Cfg::Gain);
+    }
+};
+
+template <class Cfg, class Gains>
 struct IntegerNorm {
     typedef typename Cfg::Input::Type In;
     typedef typename Cfg::Output::Type Out;
@@ -55,23 +74,23 @@ struct IntegerNorm {
 
     // Count elements of a line from element `first` on.
     template <int Count>
-    static N2D2_INLINE void some(const In* in, std::int32_t total, std::int64_t inverse, int shift, const std::int16_t* gains,
-                                 const Sum* offsets, Out* out) {
+    static N2D2_INLINE void some(const In* in, std::int32_t total, std::int64_t inverse, int shift, Gains gains, int first,
+                                 Out* out) {
         // products get 2^62, so that the shift needs no sign
         constexpr std::uint64_t up = std::uint64_t(1) << 62;
         const std::uint64_t half = up + (std::uint64_t(1) << (shift - 1));
         const std::uint32_t down = static_cast<std::uint32_t>(up >> shift);
         alignas(64) Sum sums[Count];
         for (int i = 0; i < Count; ++i) {
-            const std::int32_t away = int(Size) * (static_cast<std::int32_t>(in[i]) - int(Cfg::InputZero)) - total;
+            const std::int32_t away = int(Size) * (static_cast<std::int32_t>(in[first + i]) - int(Cfg::InputZero)) - total;
             const std::uint64_t product = static_cast<std::uint64_t>(away * inverse) + half;
             const std::int32_t t = static_cast<std::int32_t>(static_cast<std::uint32_t>(product >> shift) - down);
-            sums[i] = static_cast<Sum>(t) * gains[i] + offsets[i];
+            sums[i] = gains(t, first + i);
         }
-        EpilogueRun<typename Cfg::Epilogue, false, typename Cfg::Isa>::template run<Count>(sums, 0, out);
+        EpilogueRun<typename Cfg::Epilogue, false, typename Cfg::Isa>::template run<Count>(sums, 0, out + first);
     }
 
-    static N2D2_INLINE void line(const In* in, std::int64_t epsilon, const std::int16_t* gains, const Sum* offsets, Out* out) {
+    static N2D2_INLINE void line(const In* in, Gains gains, Out* out) {
         constexpr int size = Size, piece = Piece, last = Last;
         std::int32_t total = 0;
         Squares squares = 0;
@@ -83,29 +102,37 @@ struct IntegerNorm {
         if (!bool(Cfg::Centred))
             total = 0;
         const std::uint64_t v = static_cast<std::uint64_t>(squares * static_cast<std::int64_t>(size) -
-                                                           static_cast<std::int64_t>(total) * total + epsilon);
+                                                           static_cast<std::int64_t>(total) * total + Cfg::Epsilon::epsilon());
         const int k = (62 - bitsOf(v)) / 2;
         const std::int64_t inverse = static_cast<std::int64_t>((std::uint64_t(1) << 61) / integerRoot(v << (2 * k)));
         const int shift = 61 - k - int(Cfg::Fraction);
         int i = 0;
         for (; i + piece <= size; i += piece)
-            some<piece>(in + i, total, inverse, shift, gains + i, offsets + i, out + i);
+            some<piece>(in, total, inverse, shift, gains, i, out);
         if (last > 0)
-            some<(last > 0 ? last : 1)>(in + i, total, inverse, shift, gains + i, offsets + i, out + i);
+            some<(last > 0 ? last : 1)>(in, total, inverse, shift, gains, i, out);
+    }
+
+    static N2D2_INLINE void lines(const unsigned char* in, unsigned char* out, Gains gains) {
+        constexpr int count = Cfg::Outer, size = Cfg::Size;
+        constexpr bool parallel = static_cast<long>(count) * size * 4 >= N2D2_PARALLEL_WORK && count > 1;
+        const In* const from = elements<typename Cfg::Input>(in);
+        Out* const to = elements<typename Cfg::Output>(out);
+        Loop<parallel>::run(count, [=](int i) N2D2_INLINE_LAMBDA {
+            line(from + static_cast<long>(i) * size, gains, to + static_cast<long>(i) * size);
+        });
     }
 };
 
 template <class Cfg>
 N2D2_INLINE void integerNorm(const unsigned char* in, unsigned char* out, const std::int16_t* gains,
-                             const typename Cfg::Sum* offsets, const std::int64_t* epsilon) {
-    constexpr int lines = Cfg::Outer, size = Cfg::Size;
-    constexpr bool parallel = static_cast<long>(lines) * size * 4 >= N2D2_PARALLEL_WORK && lines > 1;
-    const typename Cfg::Input::Type* const from = elements<typename Cfg::Input>(in);
-    typename Cfg::Output::Type* const to = elements<typename Cfg::Output>(out);
-    Loop<parallel>::run(lines, [=](int i) N2D2_INLINE_LAMBDA {
-        IntegerNorm<Cfg>::line(from + static_cast<long>(i) * size, epsilon[0], gains, offsets,
-                               to + static_cast<long>(i) * size);
-    });
+                             const typename Cfg::Sum* offsets) {
+    IntegerNorm<Cfg, GainOfEach<Cfg> >::lines(in, out, GainOfEach<Cfg>{gains, offsets});
+}
+
+template <class Cfg>
+N2D2_INLINE void integerNorm(const unsigned char* in, unsigned char* out) {
+    IntegerNorm<Cfg, GainOfAll<Cfg> >::lines(in, out, GainOfAll<Cfg>());
 }
 
 }  // namespace n2d2

@@ -1,7 +1,7 @@
 // Softmax of lines of integers, with powers in 2^-15 (n2d2py/arithmetic/attention.py), d = largest - q:
 //
 //   e = powers[d]                                                           bytes
-//   e = 2^(15 - x / 2^15), x = min(d, Limit) * Multiplier >> Shift          16 bits, by a polynomial
+//   e = 2^(15 - x / 2^16), x = min(d, Limit) * Multiplier >> Shift          16 bits, by a polynomial
 //   out = Share(e, sum of e) + OutZero, held within [Low, High]
 //
 // Masked: element i of line k counts where bit i % 8 of byte i / 8 of row k % Masks of the mask is set; e is 0 elsewhere.
@@ -43,22 +43,47 @@ struct FixedShare {
     }
 };
 
-// e from a table.
+// e in place of d, from a table.
 struct TabledPowers {
     const std::uint16_t* const powers;
-    N2D2_INLINE std::int32_t operator()(std::int32_t below) const { return powers[below]; }
+    template <int Count>
+    N2D2_INLINE void run(std::int32_t* below) const {
+        for (int i = 0; i < Count; ++i)
+            below[i] = powers[below[i]];
+    }
 };
 
-// e by a polynomial: every product is below 2^31, and the last octave, the 17th, gives 0.
+// The upper half of a product.
+N2D2_INLINE std::uint16_t upperHalf(std::uint16_t a, std::uint16_t b) {
+    return static_cast<std::uint16_t>(static_cast<std::uint32_t>(a) * b >> 16);
+}
+
+// e in place of d, by a polynomial in halfwords; loops of their own, of one width each, become vectors. From the 17th octave on e is 0.
 template <class Cfg>
 struct ComputedPowers {
-    N2D2_INLINE std::int32_t operator()(std::int32_t below) const {
-        const std::int32_t octaves =
-            least(below, static_cast<std::int32_t>(Cfg::Limit)) * int(Cfg::Multiplier) >> int(Cfg::Shift);
-        const std::int32_t x = least(octaves, static_cast<std::int32_t>(17 << 15)), f = x & 32767;
-        const std::int32_t inner = 15699 - (f * (3498 - (f * 453 >> 15)) >> 15);
-        const std::int32_t power = (1 << 30) - (f * (45422 - (f * inner >> 15)) >> 1);
-        return ((power >> (14 + (x >> 15))) + 1) >> 1;
+    static N2D2_INLINE std::int32_t octaves(std::int32_t below) {
+        constexpr std::int32_t limit = Cfg::Limit, last = 17 << 16;
+        constexpr bool steep = (static_cast<std::int64_t>(limit) * int(Cfg::Multiplier) >> int(Cfg::Shift)) >= (32 << 16);
+        const std::int32_t x = least(below, limit) * int(Cfg::Multiplier) >> int(Cfg::Shift);
+        return steep ? least(x, last) : x;
+    }
+
+    template <int Count>
+    N2D2_INLINE void run(std::int32_t* below) const {
+        std::uint16_t lost[Count];
+        for (int i = 0; i < Count; ++i)
+            below[i] = octaves(below[i]);
+        for (int i = 0; i < Count; ++i)
+            lost[i] = static_cast<std::uint16_t>(below[i] & 65535);
+        for (int i = 0; i < Count; ++i) {
+            const std::uint16_t f = lost[i];
+            const std::uint16_t cubic = static_cast<std::uint16_t>(3496 - upperHalf(450, f));
+            const std::uint16_t square = static_cast<std::uint16_t>(15701 - upperHalf(cubic, f));
+            const std::uint16_t slope = static_cast<std::uint16_t>(45423 - upperHalf(square, f));
+            lost[i] = upperHalf(slope, f);
+        }
+        for (int i = 0; i < Count; ++i)
+            below[i] = (((65536 - lost[i]) >> (below[i] >> 16)) + 1) >> 1;
     }
 };
 
@@ -79,33 +104,66 @@ template <class Cfg>
 struct IntegerSoftmax {
     typedef typename Cfg::Input::Type In;
     typedef typename Cfg::Output::Type Out;
-    enum : int { Size = Cfg::Size, Inner = Cfg::Inner, Kept = Size <= 1024 ? Size : 1, Low = Cfg::Low, High = Cfg::High };
+    enum : int {
+        Size = Cfg::Size,
+        Inner = Cfg::Inner,
+        Piece = Size < 64 ? Size : 64,
+        Last = Size % Piece,
+        Kept = Size <= 1024 ? Size : Piece,
+        Low = Cfg::Low,
+        High = Cfg::High
+    };
 
-    template <class Powers, class Counts>
-    static N2D2_INLINE std::int32_t powerAt(const In* in, int i, std::int32_t highest, Powers powers, Counts counts) {
-        const std::int32_t value = in[i * static_cast<long>(Inner)];
-        return counts[i] ? powers(highest - value) : 0;
+    // Count powers of a line from element `first` on; returns their sum.
+    template <int Count, class Powers, class Counts>
+    static N2D2_INLINE std::int32_t some(const In* in, int first, std::int32_t highest, Powers powers, Counts counts,
+                                         std::int32_t* found) {
+        std::int32_t total = 0;
+        for (int i = 0; i < Count; ++i) {
+            const std::int32_t value = in[(first + i) * static_cast<long>(Inner)];
+            found[i] = counts[first + i] ? highest - value : 0;
+        }
+        powers.template run<Count>(found);
+        for (int i = 0; i < Count; ++i) {
+            found[i] = counts[first + i] ? found[i] : 0;
+            total += found[i];
+        }
+        return total;
+    }
+
+    template <int Count>
+    static N2D2_INLINE void store(const std::int32_t* found, typename Cfg::Share share, Out* out) {
+        for (int i = 0; i < Count; ++i)
+            out[i * static_cast<long>(Inner)] = static_cast<Out>(
+                share.template of<int(Low) - int(Cfg::OutZero), int(High) - int(Cfg::OutZero)>(found[i]) + int(Cfg::OutZero));
     }
 
     template <class Powers, class Counts>
     static N2D2_INLINE void line(const In* in, Out* out, Powers powers, Counts counts) {
         constexpr bool kept = int(Kept) == int(Size);
+        constexpr int size = Size, piece = Piece, last = Last, rest = last > 0 ? last : 1;
         std::int32_t found[Kept], highest = std::numeric_limits<In>::min(), total = 0;
-        for (int i = 0; i < Size; ++i) {
+        for (int i = 0; i < size; ++i) {
             const std::int32_t value = in[i * static_cast<long>(Inner)];
             highest = counts[i] ? largest(highest, value) : highest;
         }
-        for (int i = 0; i < Size; ++i) {
-            const std::int32_t power = powerAt(in, i, highest, powers, counts);
-            if (kept)
-                found[kept ? i : 0] = power;
-            total += power;
-        }
+        int i = 0;
+        for (; i + piece <= size; i += piece)
+            total += some<piece>(in, i, highest, powers, counts, found + (kept ? i : 0));
+        if (last > 0)
+            total += some<rest>(in, i, highest, powers, counts, found + (kept ? i : 0));
         const typename Cfg::Share share(total);
-        for (int i = 0; i < Size; ++i) {
-            const std::int32_t power = kept ? found[kept ? i : 0] : powerAt(in, i, highest, powers, counts);
-            out[i * static_cast<long>(Inner)] = static_cast<Out>(
-                share.template of<int(Low) - int(Cfg::OutZero), int(High) - int(Cfg::OutZero)>(power) + int(Cfg::OutZero));
+        if (kept) {
+            store<int(Kept)>(found, share, out);
+            return;
+        }
+        for (i = 0; i + piece <= size; i += piece) {
+            some<piece>(in, i, highest, powers, counts, found);
+            store<piece>(found, share, out + i * static_cast<long>(Inner));
+        }
+        if (last > 0) {
+            some<rest>(in, i, highest, powers, counts, found);
+            store<rest>(found, share, out + i * static_cast<long>(Inner));
         }
     }
 

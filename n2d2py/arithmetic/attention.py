@@ -3,13 +3,13 @@
 Softmax of a line q, scale s, largest element m, with d = m - q >= 0:
 
     e = powers[d], powers[d] = round(2^15 exp(-s d))                 inputs of 8 bits
-    e = ((p(x & 32767) >> (14 + (x >> 15))) + 1) >> 1                inputs of 16 bits, near 2^15 exp(-s d), with
-        x = min(min(d, limit) * multiplier >> shift, 17 * 2^15)      octaves below m, 15 bits behind the point, and
-        p(f) = 2^30 - (f * (45422 - (f * (15699 - (f * (3498 - (f * 453 >> 15)) >> 15)) >> 15)) >> 1)       2^(30 - f / 2^15)
+    e = ((p(x & 65535) >> (x >> 16)) + 1) >> 1                       inputs of 16 bits, near 2^15 exp(-s d), with
+        x = min(min(d, limit) * multiplier >> shift, 17 * 2^16)      octaves below m, 16 bits behind the point, and
+        p(f) = 2^16 - (f (45423 - (f (15701 - (f (3496 - (f 450 >> 16)) >> 16)) >> 16)) >> 16), near 2^(16 - f / 2^16)
     y = rint(float32(e) * (float32(1 / s_y) / float32(sum of e)))                    Floating-point rescale, ties to even
     y = (e * floor(numerator / sum of e) + 2^31) >> 32, numerator = round(2^32 / s_y)    the other modes, 64 bits
 
-multiplier = round(2^(15 + shift) s / ln 2); from `limit` on e is 0; limit * multiplier is below 2^31, as every other product.
+multiplier = round(2^(16 + shift) s / ln 2); from `limit` on e is 0; limit * multiplier is below 2^31.
 The zero point of y is added, then it is clamped.
 Where a mask says that an element does not count, it is not looked at for m, and its e is 0.
 
@@ -33,9 +33,9 @@ ONE = 2**15
 LONGEST_LINE = 2**14
 """Elements of a line that is normalised."""
 _FIXED = 32
-_POINT, _LAST_OCTAVE = 15, 17
+_POINT, _LAST_OCTAVE = 16, 17
 """Bits behind the point of octaves; how many of them e is looked at for: from 17 on it is 0."""
-POLYNOMIAL = (453, 3498, 15699, 45422)
+POLYNOMIAL = (450, 3496, 15701, 45423)
 """2^-f for f in 0..1, in 2^-16, the highest power first, of alternating signs: within 3 * 10^-5, as it is rounded."""
 
 
@@ -55,7 +55,7 @@ def _computed_powers(below: np.ndarray, powers: np.ndarray) -> np.ndarray:
     f, p = x & (2**_POINT - 1), np.int64(0)
     for factor in POLYNOMIAL:
         p = factor - (f * p >> _POINT)
-    return (((2**30 - (f * p >> 1)) >> (14 + (x >> _POINT))) + 1) >> 1
+    return (((2**16 - (f * p >> _POINT)) >> (x >> _POINT)) + 1) >> 1
 
 
 def mask_bits(mask: np.ndarray) -> np.ndarray:

@@ -104,8 +104,9 @@ class MaskedExponentials(Exponentials):
 class Normalized(Form):
     """acc = gains * (elements of a line less their mean, over their deviation) + offsets: arithmetic/attention.py.
 
-    gains: (elements of a line), int16; offsets: the same, int32, or int64 where the bound of the accumulator needs it; epsilon: (1),
-    int64, what is added to the squared deviation; fraction: (1), int32, bits behind the point of what is multiplied by the gains.
+    gains: (elements of a line), or (1) for all of them, int16; offsets: the same, int32, or int64 where the bound of the accumulator
+    needs it; epsilon: (1), int64, what is added to the squared deviation; fraction: (1), int32, bits behind the point of what is
+    multiplied by the gains.
     """
 
     gains: np.ndarray

@@ -16,7 +16,7 @@ from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, Split
 from n2d2py.passes.fuse_affine import FuseAffine, FuseAffineForward
 from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseBatchNorm
 from n2d2py.passes.fuse_gate import FuseGate
-from n2d2py.passes.fuse_norm import FuseNorm
+from n2d2py.passes.fuse_norm import FuseNorm, FuseNormForward
 from n2d2py.passes.fuse_padding import FusePadding
 from n2d2py.passes.gains import GainsOfChannels, GainsOfRows, RemoveGain, WeighSums
 from n2d2py.passes.left_matmul import LeftMatMul
@@ -78,6 +78,7 @@ def passes(*, integer: bool, rows: bool = True) -> list[Pass]:
             ProductResult(),
             SpelledNorm(),
             FuseNorm(),
+            FuseNormForward(),
             ArraySums(),
         ]
         order += [RemoveGain(), DropSoftmax(), SplitActivation()]

@@ -79,8 +79,13 @@ def _integer_norm(layer: Layer) -> LayerCode:
         "InputZero": layer.inputs[0].zero_point,
         "Fraction": int(layer.values("fraction")[0]),
     }
-    types = {**layer.planes, "Sum": total, "Epilogue": epilogue(layer, selection)}
+    gains, offsets = layer.values("gains"), layer.values("offsets")
+    constants: tuple[Argument, ...] = ()
+    if offsets.any() or len(gains) > 1:
+        constants = (layer.array("gains", gains, "std::int16_t"), layer.array("offsets", offsets, total))
+    else:
+        sizes["Gain"] = int(gains[0])
+    epsilon = layer.constants("epsilon", "std::int64_t", {"epsilon": int(layer.values("epsilon")[0])})
+    types = {**layer.planes, "Sum": total, "Epilogue": epilogue(layer, selection), "Epsilon": epsilon}
     config = layer.config(f"normalisation of {op.inner} integers", types, sizes, selection)
-    arrays = (("gains", "std::int16_t"), ("offsets", total), ("epsilon", "std::int64_t"))
-    constants = tuple(layer.array(role, layer.values(role), ctype) for role, ctype in arrays)
     return layer.code("integer_norm", layer.call("integerNorm", config, constants=constants), selection=selection)

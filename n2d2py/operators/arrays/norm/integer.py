@@ -58,7 +58,10 @@ class MaskedSoftmaxQuantizer(SoftmaxQuantizer):
 
 @quantizer("ArrayNorm")
 class NormQuantizer(Quantizer):
-    """Gains in 14 bits, or what sums of 32 bits leave; their unit is a power of two, so the rescale is exact in every mode."""
+    """Gains in 14 bits, or what sums of 32 bits leave; their unit is a power of two, so the rescale is exact in every mode.
+
+    One gain and no offset where the node has none of its own.
+    """
 
     def refuses(self, node: Node) -> str | None:
         if node.op.part:
@@ -67,15 +70,15 @@ class NormQuantizer(Quantizer):
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
         x, y, op = types.inputs[0], types.output, node.op
-        gains = np.asarray(node.params.get("gain", np.ones(op.inner)), np.float64) / y.scale
-        shifts = np.asarray(node.params.get("shift", np.zeros(op.inner)), np.float64) / y.scale
+        gains = np.asarray(node.params.get("gain", np.ones(1)), np.float64) / y.scale
+        shifts = np.asarray(node.params.get("shift", np.zeros(1)), np.float64) / y.scale
         epsilon = min(max(round(op.inner**2 * op.epsilon / x.scale**2), 1), 2**60)
         fraction = _FRACTION if y.bits == 8 else _WIDE_FRACTION
         largest = int(sqrt(op.inner) * 2**fraction) + 2
         bits = min(_GAIN_BITS, 30 - largest.bit_length()) if y.bits == 8 else _GAIN_BITS
-        steps = gains * 2.0**-fraction if gains.any() else np.full(op.inner, 2.0**-fraction)
+        steps = gains * 2.0**-fraction if gains.any() else np.full(len(gains), 2.0**-fraction)
         multipliers, unit = common_multipliers(steps, bits)
-        whole = np.array(multipliers if gains.any() else [0] * op.inner)
+        whole = np.array(multipliers if gains.any() else [0] * len(gains))
         offsets = np.array([round(shift / unit) for shift in shifts])
         bound = int(np.max(largest * np.abs(whole) + np.abs(offsets)))
         if bound >= 2**53:
@@ -91,8 +94,8 @@ class NormQuantizer(Quantizer):
     def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
         """Gains of 14 bits and offsets in their unit."""
         form, step = node.form_as(Normalized), node.rescaling.effective()[0] * graph.type(node.output).scale
-        gains = form.gains * (step * 2.0 ** int(form.fraction[0]))
-        return {"gain": gains.astype(np.float32), "shift": (form.offsets * step).astype(np.float32)}
+        values = {"gain": form.gains * (step * 2.0 ** int(form.fraction[0])), "shift": form.offsets * step}
+        return {role: np.broadcast_to(each, node.op.inner).astype(np.float32) for role, each in values.items()}
 
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
         """Refused: other runtimes round a normalisation in floating point."""
