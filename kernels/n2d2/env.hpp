@@ -41,6 +41,13 @@
 #define N2D2_UNROLL
 #endif
 
+// A processor with vectors of integers, which compilers make of simple loops.
+#if defined(__SSE2__) || defined(_M_X64) || defined(__ARM_NEON) || defined(__ARM_FEATURE_MVE) || defined(__riscv_vector)
+#define N2D2_VECTOR_LOOPS 1
+#else
+#define N2D2_VECTOR_LOOPS 0
+#endif
+
 // A core without vectors whose registers hold the sums of four outputs of four pixels.
 #if defined(__riscv_mul) && __riscv_xlen == 32 && !defined(__riscv_vector) && defined(__GNUC__)
 #define N2D2_SCALAR_TILES 1

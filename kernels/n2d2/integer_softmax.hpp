@@ -43,13 +43,14 @@ struct FixedShare {
     }
 };
 
-// e in place of d, from a table.
+// e of d, one or several in its place, from a table.
 struct TabledPowers {
     const std::uint16_t* const powers;
+    N2D2_INLINE std::int32_t of(std::int32_t below) const { return powers[below]; }
     template <int Count>
     N2D2_INLINE void run(std::int32_t* below) const {
         for (int i = 0; i < Count; ++i)
-            below[i] = powers[below[i]];
+            below[i] = of(below[i]);
     }
 };
 
@@ -58,7 +59,7 @@ N2D2_INLINE std::uint16_t upperHalf(std::uint16_t a, std::uint16_t b) {
     return static_cast<std::uint16_t>(static_cast<std::uint32_t>(a) * b >> 16);
 }
 
-// e in place of d, by a polynomial in halfwords; loops of their own, of one width each, become vectors. From the 17th octave on e is 0.
+// The same by a polynomial in halfwords; loops of their own, of one width each, become vectors. From the 17th octave on e is 0.
 template <class Cfg>
 struct ComputedPowers {
     static N2D2_INLINE std::int32_t octaves(std::int32_t below) {
@@ -68,6 +69,23 @@ struct ComputedPowers {
         return steep ? least(x, last) : x;
     }
 
+    // What a part f of an octave, in 2^-16, takes away.
+    static N2D2_INLINE std::uint16_t lostBy(std::uint16_t f) {
+        const std::uint16_t cubic = static_cast<std::uint16_t>(3496 - upperHalf(450, f));
+        const std::uint16_t square = static_cast<std::uint16_t>(15701 - upperHalf(cubic, f));
+        const std::uint16_t slope = static_cast<std::uint16_t>(45423 - upperHalf(square, f));
+        return upperHalf(slope, f);
+    }
+
+    static N2D2_INLINE std::int32_t left(std::uint16_t lost, std::int32_t x) {
+        return (((65536 - lost) >> (x >> 16)) + 1) >> 1;
+    }
+
+    N2D2_INLINE std::int32_t of(std::int32_t below) const {
+        const std::int32_t x = octaves(below);
+        return left(lostBy(static_cast<std::uint16_t>(x & 65535)), x);
+    }
+
     template <int Count>
     N2D2_INLINE void run(std::int32_t* below) const {
         std::uint16_t lost[Count];
@@ -75,15 +93,10 @@ struct ComputedPowers {
             below[i] = octaves(below[i]);
         for (int i = 0; i < Count; ++i)
             lost[i] = static_cast<std::uint16_t>(below[i] & 65535);
-        for (int i = 0; i < Count; ++i) {
-            const std::uint16_t f = lost[i];
-            const std::uint16_t cubic = static_cast<std::uint16_t>(3496 - upperHalf(450, f));
-            const std::uint16_t square = static_cast<std::uint16_t>(15701 - upperHalf(cubic, f));
-            const std::uint16_t slope = static_cast<std::uint16_t>(45423 - upperHalf(square, f));
-            lost[i] = upperHalf(slope, f);
-        }
         for (int i = 0; i < Count; ++i)
-            below[i] = (((65536 - lost[i]) >> (below[i] >> 16)) + 1) >> 1;
+            lost[i] = lostBy(lost[i]);
+        for (int i = 0; i < Count; ++i)
+            below[i] = left(lost[i], below[i]);
     }
 };
 
@@ -121,11 +134,15 @@ struct IntegerSoftmax {
         std::int32_t total = 0;
         for (int i = 0; i < Count; ++i) {
             const std::int32_t value = in[(first + i) * static_cast<long>(Inner)];
+#if N2D2_VECTOR_LOOPS
             found[i] = counts[first + i] ? highest - value : 0;
         }
         powers.template run<Count>(found);
         for (int i = 0; i < Count; ++i) {
             found[i] = counts[first + i] ? found[i] : 0;
+#else
+            found[i] = counts[first + i] ? powers.of(highest - value) : 0;
+#endif
             total += found[i];
         }
         return total;
