@@ -302,7 +302,7 @@ OPTIONS: tuple[Option, ...] = (
         "input-shape",
         "text",
         None,
-        "sizes of the inputs of an ONNX file that leaves them open, without the batch: 3x224x224 for one input, NAME=3x224x224,OTHER=8 "
+        "sizes of the inputs of an ONNX file that leaves them open, without the batch, or with a batch of 1: 3x224x224 or 1x3x224x224 for one input, NAME=3x224x224,OTHER=8 "
         "for several; arrays of -calib-data give that of one input [from the file]",
         _QUANT,
         "SHAPE",

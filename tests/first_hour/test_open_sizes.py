@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -77,3 +79,26 @@ def test_an_ini_says_it_itself(network, tmp_path, capsys):
     (tmp_path / "net.ini").write_text("[sp]\nSize=8 8\n")
     assert main(["net.ini", "-describe", "-input-shape", "3x8x8"]) != 0
     assert "E007" in capsys.readouterr().err
+
+
+def test_a_batch_of_one(tmp_path, monkeypatch, capsys):
+    """A file that takes the largest value of all it gets is a network for one stimulus: refused, until the batch is said to be 1."""
+    monkeypatch.chdir(tmp_path)
+    onnx.save(onnx.parser.parse_model(_LARGEST), "net.onnx")
+    np.save("x.npy", np.random.default_rng(1).normal(size=(8, 5)).astype(np.float32))
+    command = ["net.onnx", "-export", "CPP", "-calib-data", "x.npy", "-calib", "-1"]
+    assert main(command) != 0
+    assert "reduces the batch axis; export the model with batch 1, or give -input-shape with a 1 in front" in capsys.readouterr().err
+    assert main([*command, "-input-shape", "1x5", "-nbbits", "-32", "-compare", "4"]) == 0
+    assert "equal to Python's" in capsys.readouterr().out
+    assert main([*command, "-input-shape", "2x5"]) != 0
+    assert "E305" in capsys.readouterr().err
+
+
+_LARGEST = """
+<ir_version: 8, opset_import: ["": 17]>
+g (float[N, S] x) => (float[N, S] y) {
+    top = ReduceMax <keepdims = 0> (x)
+    y = Sub (x, top)
+}
+"""

@@ -121,7 +121,7 @@ class OnnxModel:
         return [value.name for value in self.proto.graph.output]
 
     def set_sizes(self, name: str, sizes: Sequence[int]) -> None:
-        """Gives an input the sizes behind the batch that the file leaves open.
+        """Gives an input the sizes behind the batch that the file leaves open; with a 1 in front, a batch of free size becomes 1.
 
         Raises:
             N2D2Error: E305 no such input, or a shape that the file does not allow.
@@ -135,6 +135,8 @@ class OnnxModel:
                 remedy="name an input",
             )
         at = names.index(name)
+        if self.batch is None and len(sizes) == len(self.inputs[at].dims) > 1 and sizes[0] == 1:
+            self.batch, sizes = 1, sizes[1:]
         self.inputs[at] = self.inputs[at].sized(sizes, self.place())
 
     def place(self, section: str | None = None) -> Location:

@@ -47,7 +47,7 @@ def refuse_mixed_stimuli(model: OnnxModel) -> None:
                 "E310",
                 f"the network mixes the stimuli of a batch: for two together its output '{name}' is another one than for each alone",
                 where=model.place(),
-                remedy="export the model with batch 1, or correct the axis that it takes for the batch",
+                remedy="correct the axis that it takes for the batch, or give -input-shape with a 1 in front",
             )
 
 
