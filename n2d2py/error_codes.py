@@ -306,6 +306,10 @@ CODES: dict[str, tuple[str, str]] = {
         "layers of an integer network that compute in floating point without having been asked to",
         "see the table; Quantize=0 says that it is meant",
     ),
+    "W508": (
+        "integers whose outputs are far from floating point on the calibration data that were held back",
+        "find the layers with -sensitivity; more bits for these, or -quality best",
+    ),
     "W701": ("NVDLA layers that run on the CPU as extension operations", "run the loadable with `n2d2py-nvdla`"),
     "W702": ("a loadable that leaves weights in the convolution buffer", "compile it again before it runs more than once"),
     "W703": ("an export parameter that has no effect on this network", "remove it"),

@@ -34,6 +34,11 @@ class BiasCorrections:
         """Whether the network has corrected biases."""
         return bool(self.shifts)
 
+    @property
+    def error(self) -> float:
+        """That at the outputs of the network as it is."""
+        return self.corrected if self.used else self.plain
+
     def line(self) -> str:
         """The result in a line."""
         layers = f"{len(self.kept)} of {len(self.kept) + len(self.dropped)} layers"

@@ -1,6 +1,7 @@
 """Layers that stay in floating point inside of an integer network, and the conversions at their borders.
 
-They are those with `Quantize=0`, those that have no integer form, and those for which the target has no integers (quant/real_between.py). What reads only such tensors and either moves values or
+They are those with `Quantize=0`, those that have no integer form, those between the squares of a spectrum and their logarithm (quant/power.py), and
+those for which the target has no integers (quant/real_between.py). What reads only such tensors and either moves values or
 computes exactly (maxima, products, sums of two) joins the latter. A Concat with an input or a reader in floating point joins
 both: boxes and scores of a detector would lose their scores in integers of one scale. The functions of layers without integer
 form are those of `arithmetic/functions.py`, so that every export gives the same bits.
@@ -21,6 +22,7 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.pool import Pool
 from n2d2py.quant.contract import refusal, refused
+from n2d2py.quant.power import power_layers
 
 _EXACT = {"Logistic": "Sigmoid", "Exp": "Exp", "Log": "Log", "Erf": "Erf", "Softplus": "Softplus", "Sqrt": "Sqrt", "Abs": "Abs"}
 """Activation functions that are computed as maps of arrays there."""
@@ -30,14 +32,14 @@ _ORDERED = ("ArgMax", "ArgMin", "ArgMaxLast", "ArgMinLast")
 def float_layers(graph: Graph) -> set[str]:
     """Names of the layers that stay in floating point.
 
-    A layer that only moves values, between layers in floating point alone, joins them: nothing is converted for it. So does a
+    Layers that only move values, between layers in floating point alone, join them: nothing is converted for them. So does a
     Concat beside one, and what only moves the values of that: each part of them is rounded by itself.
     """
     chosen = {node.name for node in graph.nodes if graph.precision(node).quantize is False or _by_target(graph, node)}
-    chosen |= _formless(graph)
+    chosen |= _formless(graph) | power_layers(graph)
     joints: set[str] = set()
     while chosen:
-        inside = {node.name for node in graph.nodes if node.name not in chosen and _is_inside(graph, node, chosen)}
+        inside = _inside(graph, chosen)
         joined = {node.name for node in graph.nodes if node.name not in chosen and _is_joint(graph, node, chosen, joints)}
         if not inside and not joined:
             break
@@ -120,16 +122,28 @@ def _as_map(node: Node, graph: Graph) -> ArrayMap | None:
     return ArrayMap(_EXACT[node.op.function.kind], (size[1],), ((size[1],),))
 
 
-def _is_inside(graph: Graph, node: Node, chosen: set[str]) -> bool:
-    if not node.op.moves_values or graph.precision(node).quantize is not None:
-        return False
+def _inside(graph: Graph, chosen: set[str]) -> set[str]:
+    """The layers that move values from `chosen` layers, or each other, to such alone."""
+    found = {
+        node.name: node
+        for node in graph.nodes
+        if node.name not in chosen
+        and node.op.moves_values
+        and graph.precision(node).quantize is None
+        and not any(name in graph.outputs for name in node.outputs)
+    }
+    while True:
+        kept = {name: node for name, node in found.items() if _are_within(graph, node, chosen | found.keys())}
+        if len(kept) == len(found):
+            return set(kept)
+        found = kept
+
+
+def _are_within(graph: Graph, node: Node, names: set[str]) -> bool:
+    """Whether all neighbours of a layer are among `names`, and some layer reads it."""
     producers = [graph.producer(name) for name in node.inputs]
     readers = [reader for name in node.outputs for reader in graph.consumers(name)]
-    return (
-        bool(readers)
-        and not any(name in graph.outputs for name in node.outputs)
-        and all(other is not None and other.name in chosen for other in (*producers, *readers))
-    )
+    return bool(readers) and all(other is not None and other.name in names for other in (*producers, *readers))
 
 
 def float_tensors(graph: Graph) -> set[str]:

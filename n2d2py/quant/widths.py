@@ -13,10 +13,12 @@ from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
+from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.power import is_square
 
 _INPUT_SQNR = 35.0
 """Decibels that the 8-bit integers of an input must keep; images do not come here, their bytes are exact."""
@@ -45,7 +47,7 @@ def width(
     if name in options.wide:
         return 16
     readers = [node for tensor in holders for node in graph.consumers(tensor) if not node.op.moves_values]
-    if options.bits == 8 and options.wide_joins and (_keeps_sixteen(graph, name) or _is_spectrum(readers)):
+    if options.bits == 8 and options.wide_joins and (_keeps_sixteen(graph, name) or _is_spectrum(graph, readers)):
         return 16
     given = name in graph.inputs or _is_magnitude(graph.producer(name))
     if options.bits == 8 and given and readers and all(isinstance(n.op, _WEIGHTED) for n in readers):
@@ -56,9 +58,15 @@ def width(
     return options.bits
 
 
-def _is_spectrum(readers: Sequence[Node]) -> bool:
-    """Whether magnitudes alone are made of the values: 8 bits do not hold the range of a spectrum."""
-    return bool(readers) and all(map(_is_magnitude, readers))
+def _is_spectrum(graph: Graph, readers: Sequence[Node]) -> bool:
+    """Whether magnitudes and squares in floating point alone are made of the values: 8 bits do not hold the range of a spectrum."""
+    return bool(readers) and all(_is_magnitude(node) or _is_squared(graph, node) for node in readers)
+
+
+def _is_squared(graph: Graph, node: Node) -> bool:
+    """Whether a layer turns values into real numbers that are squared."""
+    real = isinstance(node.op, Convert) and node.op.to_float
+    return real and all(map(is_square, graph.consumers(node.output)))
 
 
 def _is_magnitude(node: Node | None) -> bool:

@@ -48,7 +48,7 @@ def network(*layers, inputs=("x", "z"), shape=SHAPE, outputs=None, precisions=No
 FORMLESS = [
     ("Softmax", [("y", Softmax(), "x")]),
     ("LRN", [("y", LRN(3, 1e-4, 0.75, 1.0), "x")]),
-    ("EuclideanSum", [("y", ElemWise("EuclideanSum"), "x z")]),
+    ("shifted EuclideanSum", [("y", ElemWise("EuclideanSum", (), (0.0, 1.0)), "x z")]),
     ("weighted maximum", [("y", ElemWise("Max", (2.0, 1.0)), "x z")]),
     ("maximum with negative weight", [("y", ElemWise("Max", (1.0, -1.0)), "x z")]),
     ("shifted minimum", [("y", ElemWise("Min", (1.0, 1.0), (0.0, 0.5)), "x z")]),
@@ -62,6 +62,7 @@ FORMED = [
     ("weighted sum with shifts", [("y", ElemWise("Sum", (2.0, -0.5), (1.0, 0.0)), "x z")]),
     ("sum of magnitudes", [("y", ElemWise("AbsSum", (2.0, 1.0)), "x z")]),
     ("product", [("y", ElemWise("Prod"), "x z")]),
+    ("EuclideanSum", [("y", ElemWise("EuclideanSum", (2.0, 1.0)), "x z")]),
     ("Unpool", [("p", Pool("Max", (2, 2), (2, 2)), "x"), ("y", Unpool((2, 2), (2, 2)), "p x")]),
     ("function", [("y", Activation(Tanh()), "x")]),
     ("mean", [("y", Pool("Average", (2, 2)), "x")]),
@@ -173,7 +174,9 @@ def test_layers_that_move_values_between_floating_point():
         ("c", Reshape((48,)), "b"),
         ("d", Activation(Tanh()), "c"),
     ]
-    assert float_layers(network(*layers, precisions={"a": asked["a"], "d": asked["d"]})) == {"a", "d"}  # two between them
+    assert float_layers(network(*layers, precisions=asked)) == {"a", "b", "c", "d"}
+    assert float_layers(network(*layers, ("e", Activation(Tanh()), "b"), precisions=asked)) == {"a", "d"}
+    assert float_layers(network(*layers, precisions={**asked, "c": Precision(quantize=True)})) == {"a", "d"}
     layers = [("a", Activation(Tanh()), "x"), ("b", Identity(), "a"), ("d", Activation(Tanh()), "b")]
     assert float_layers(network(*layers, precisions=asked)) == {"a", "b", "d"}
     assert float_layers(network(*layers, precisions=asked, outputs=["d", "b"])) == {"a", "d"}
@@ -249,7 +252,8 @@ def refused(*layers, **options) -> N2D2Error:
 
 def test_neither_form_is_refused():
     """No integer form, and no kernel with the same bits everywhere."""
-    assert "layer 'y' (ElemWise EuclideanSum)" in refused(("y", ElemWise("EuclideanSum"), "x z")).what
+    shifted = ElemWise("EuclideanSum", (), (1.0, 0.0))
+    assert "layer 'y' (ElemWise EuclideanSum)" in refused(("y", shifted, "x z")).what
     assert "layer 'y' (ElemWise Max)" in refused(("y", ElemWise("Max", (2.0, 1.0)), "x z")).what
     pooled = ("p", Pool("Max", (2, 2), (1, 1)), "x")
     assert "layer 'y' (Unpool with overlapping windows)" in refused(pooled, ("y", Unpool((2, 2), (1, 1)), "p x")).what

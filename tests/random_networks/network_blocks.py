@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 __all__ = ["BLOCKS", "PAIRS", "STEPS", "Block", "draw_block", "has_table", "model_text"]
 
 Shape = tuple[int, int, int]
@@ -314,12 +316,21 @@ def _resized(rng: random.Random, shape: Shape) -> Block | None:
             ("linear", "pytorch_half_pixel"),
         ]
     )
+    if (mode, where) == ("nearest", "asymmetric") and (_misses(h, height) or _misses(w, width)):
+        where = "half_pixel"
     rounding = ', nearest_mode = "floor"' if mode == "nearest" else ""
     return Block(
         f'z = Resize <mode = "{mode}", coordinate_transformation_mode = "{where}"{rounding}, axes = [2, 3]> (x, , , sizes)',
         (height, width, c),
         _ints("sizes", [height, width]),
     )
+
+
+def _misses(before: int, after: int) -> bool:
+    """Whether ONNX Runtime, which divides by the float32 of after / before, takes a position that lies exactly at one for the one before:
+    8 / (16 / 14) is 6.9999995 there. PyTorch and exact arithmetic have 7."""
+    scale = np.float32(after) / np.float32(before)
+    return any(int(np.float32(position) / scale) != position * before // after for position in range(after))
 
 
 def _reduced(rng: random.Random, shape: Shape) -> Block | None:

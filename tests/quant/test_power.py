@@ -1,0 +1,131 @@
+"""Layers between the squares of a spectrum and their logarithm are found, and stay in floating point."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from n2d2py import log
+from n2d2py.graph import Graph, Node
+from n2d2py.graph.precision import Precision
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.arrays.map import ArrayMap
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.functions import FUNCTIONS, Clip, Log
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.softmax import Softmax
+from n2d2py.quant.calibration import quantize
+from n2d2py.quant.float_fallback import insert_conversions
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.power import power_layers
+from n2d2py.quant.simulator import quantize_inputs, simulate
+from n2d2py.quant.statistics import collect
+from n2d2py.reference.executor import run_graph
+from n2d2py.report.in_float import float_layers_in
+
+_FRONT_END = ["re2", "im2", "sum", "bank", "held", "log"]
+
+
+def front_end(*, between=None, precisions=None, squares: bool = True, function=None) -> Graph:
+    """x (1, 1, 1, 64): real and imaginary parts of four bands, their power, a bank of three filters, the logarithm, scores."""
+    graph, rng = Graph("kws"), np.random.default_rng(0)
+    graph.add_input("x", (1, 1, 1, 64))
+
+    def weighted(name: str, weights: np.ndarray, source: str) -> None:
+        params = {"weights": weights.astype(np.float32), "bias": np.zeros(len(weights), np.float32)}
+        graph.add(Node(name, Conv(), [source], [name], params))
+
+    angles = 2 * np.pi * np.outer(np.arange(1, 5), np.arange(64)) / 64
+    for part, values in (("re", np.cos(angles)), ("im", np.sin(angles))):
+        weighted(part, values.reshape(4, 1, 1, 64), "x")
+        op = ElemWise("Prod") if squares else between
+        graph.add(Node(f"{part}2", op, [part, part] if squares else [part], [f"{part}2"]))
+    graph.add(Node("sum", ElemWise("Sum"), ["re2", "im2"], ["sum"]))
+    weighted("bank", rng.uniform(0, 1, (3, 4, 1, 1)), "sum")
+    graph.add(Node("held", between if squares and between else Activation(Clip(1e-10)), ["bank"], ["held"]))
+    graph.add(Node("log", Activation(function or Log()), ["held"], ["log"]))
+    weighted("scores", rng.normal(size=(2, 3, 1, 1)), "log")
+    graph.outputs = ["scores"]
+    graph.verify()
+    for name, precision in (precisions or {}).items():
+        graph.precisions[name] = precision
+    return graph
+
+
+def test_a_logarithm_of_power_is_found():
+    assert power_layers(front_end()) == set(_FRONT_END)
+    assert power_layers(front_end(between=Pool("Average", (1, 1)))) == set(_FRONT_END)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"function": FUNCTIONS["Tanh"]()},
+        {"between": Softmax()},
+        {"between": Activation(FUNCTIONS["Abs"]()), "squares": False},
+        {"precisions": {"bank": Precision(quantize=True)}},
+    ],
+    ids=["another function", "a softmax between", "magnitudes", "Quantize=1"],
+)
+def test_others_are_not(options):
+    assert power_layers(front_end(**options)) == set()
+
+
+def test_a_deep_network_with_a_logarithm_is_none():
+    """And what branches at each layer takes no time."""
+    graph = Graph("deep")
+    graph.add_input("x", (1, 3, 2, 2))
+    graph.add(Node("y0", ElemWise("Prod"), ["x", "x"], ["y0"]))
+    for number in range(60):
+        before = f"y{number}"
+        graph.add(Node(f"a{number}", Activation(Clip(0.0)), [before], [f"a{number}"]))
+        graph.add(Node(f"y{number + 1}", ElemWise("Sum"), [before, f"a{number}"], [f"y{number + 1}"]))
+    graph.add(Node("log", Activation(Log()), ["y60"], ["log"]))
+    graph.outputs = ["log"]
+    assert power_layers(graph) == set()
+
+
+def test_arrays_are_squared_and_their_logarithm_taken():
+    graph, dims = Graph("arrays"), (2, 3)
+    graph.add_input("x", (1, 6))
+    graph.add(Node("square", ArrayMap("Mul", dims, (dims, dims), (0, 0)), ["x"], ["square"]))
+    graph.add(Node("log", ArrayMap("Log", dims, (dims,)), ["square"], ["log"]))
+    graph.outputs = ["log"]
+    assert power_layers(graph) == {"square", "log"}
+
+
+def test_quiet_sounds_keep_their_power():
+    """Stimuli of 60 dB apart: within 1 dB, where integers between the spectrum and the logarithm lose them."""
+    graph = front_end()
+    rng = np.random.default_rng(1)
+    x = (rng.normal(size=(300, 1, 1, 64)) * 10 ** rng.uniform(-2, 0, (300, 1, 1, 1))).astype(np.float32)
+    prepared = insert_conversions(graph)
+    histograms, ranges = collect(prepared, [x]).histograms, {"x": None}
+    typed = quantize(prepared, histograms, QuantOptions(input_bits=0), ranges, [x])[0]
+    assert [typed.type(name).bits for name in ("re", "im")] == [16, 16]
+    assert {one.layer for one in float_layers_in(typed, graph)} == set(_FRONT_END)
+    assert {one.reason for one in float_layers_in(typed, graph)} == {"the power of a spectrum, of which a logarithm is made"}
+
+    def worst(network) -> float:
+        stored = simulate(network, quantize_inputs(network, [x]), keep=True)["log"]
+        found = network.type("log").dequantize(stored)
+        return float(10 / np.log(10) * np.abs(found - run_graph(graph, {"x": x}, ["log"])["log"]).max())
+
+    assert worst(typed) < 1.0
+    integers = front_end(precisions={name: Precision(quantize=True) for name in _FRONT_END})
+    histograms = collect(integers, [x]).histograms
+    assert worst(quantize(integers, histograms, QuantOptions(input_bits=0), ranges, [x])[0]) > 10.0
+
+
+@pytest.mark.parametrize("integers, warned", [(True, ["W508"]), (False, [])])
+def test_integers_far_from_floating_point_are_warned_of(integers, warned):
+    log.setup()
+    graph = front_end(precisions={name: Precision(quantize=True) for name in _FRONT_END} if integers else {})
+    graph.outputs = ["log"]
+    rng = np.random.default_rng(1)
+    x = (rng.normal(size=(90, 1, 1, 64)) * 10 ** rng.uniform(-3, 0, (90, 1, 1, 1))).astype(np.float32)
+    prepared = insert_conversions(graph)
+    options = QuantOptions(input_bits=0, correct_bias=True)
+    quantize(prepared, collect(prepared, [x]).histograms, options, {"x": None}, [x])
+    assert [one.code for one in log.warnings_seen()] == warned
