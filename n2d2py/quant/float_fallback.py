@@ -1,6 +1,6 @@
 """Layers that stay in floating point inside of an integer network, and the conversions at their borders.
 
-They are those with `Quantize=0`, those that have no integer form, those between the squares of a spectrum and their logarithm (quant/power.py), and
+They are those with `Quantize=0`, those that have no integer form, those between the squares of a spectrum and their logarithm (quant/spectra.py), and
 those for which the target has no integers (quant/real_between.py). What reads only such tensors and either moves values or
 computes exactly (maxima, products, sums of two) joins the latter. A Concat with an input or a reader in floating point joins
 both: boxes and scores of a detector would lose their scores in integers of one scale. The functions of layers without integer
@@ -22,7 +22,7 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.pool import Pool
 from n2d2py.quant.contract import refusal, refused
-from n2d2py.quant.power import power_layers
+from n2d2py.quant.spectra import power_layers
 
 _EXACT = {"Logistic": "Sigmoid", "Exp": "Exp", "Log": "Log", "Erf": "Erf", "Softplus": "Softplus", "Sqrt": "Sqrt", "Abs": "Abs"}
 """Activation functions that are computed as maps of arrays there."""

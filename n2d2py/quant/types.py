@@ -23,6 +23,7 @@ from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.joins import CoarseJoin, fill_values, type_concats, with_fills
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.ranges import ZERO_POINT_GAIN, Counts, least_error_interval, least_error_reach
+from n2d2py.quant.spectra import wide_tensors
 from n2d2py.quant.states import KeptStates, recurrent_reach
 from n2d2py.quant.thresholds import activation_threshold
 from n2d2py.quant.widths import width
@@ -178,7 +179,9 @@ def choose_types(
     """
     source = {name: origin for name, origin in _sources(graph).items() if not graph.kind(name)}
     states = KeptStates.of(graph, source)
-    options = replace(options, wide=options.wide | states.wide) if options.bits == 8 else options
+    if options.bits == 8:
+        spectra = {source[name] for name in wide_tensors(graph) if name in source} if options.wide_joins else frozenset()
+        options = replace(options, wide=options.wide | states.wide | spectra)
     lowest = {name: histogram.minimum for name, histogram in histograms.items()}  # states in floating point have none
     lowest |= {name: known[0] for name, known in ranges.items() if known is not None}
     inputs = {name for name in graph.inputs if not graph.kind(name) and lowest.get(name, -1) >= 0}

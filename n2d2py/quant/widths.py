@@ -18,7 +18,7 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.power import is_square
+from n2d2py.quant.spectra import is_magnitude
 
 _INPUT_SQNR = 35.0
 """Decibels that the 8-bit integers of an input must keep; images do not come here, their bytes are exact."""
@@ -35,10 +35,10 @@ def width(
 ) -> int:
     """Bits of a tensor: what its layers ask for, else those of the network, for inputs and outputs what options say.
 
-    16 bits at an edge, and for magnitudes, are taken only where weighted layers alone read the values. Inside, the tensors that only normalisations and
+    16 bits at an edge, and for magnitudes, are taken only where weighted layers and floating point alone read the values. Inside, the tensors that only normalisations and
     softmaxes read, or sums whose results they read, have 16 bits: no weights multiply these, and their errors add up from block to
     block of a transformer. So have the states that one recurrent layer gives to the next one, or to
-    the scores, and spectra of which magnitudes are made.
+    the scores. Spectra, and what they are made of, are among `options.wide` (quant/spectra.py).
     """
     holders = [tensor for tensor, origin in source.items() if origin == name]
     asked = asked_bits(graph, holders)
@@ -47,10 +47,10 @@ def width(
     if name in options.wide:
         return 16
     readers = [node for tensor in holders for node in graph.consumers(tensor) if not node.op.moves_values]
-    if options.bits == 8 and options.wide_joins and (_keeps_sixteen(graph, name) or _is_spectrum(graph, readers)):
+    if options.bits == 8 and options.wide_joins and _keeps_sixteen(graph, name):
         return 16
-    given = name in graph.inputs or _is_magnitude(graph.producer(name))
-    if options.bits == 8 and given and readers and all(isinstance(n.op, _WEIGHTED) for n in readers):
+    given = name in graph.inputs or is_magnitude(graph.producer(name))
+    if options.bits == 8 and given and readers and all(isinstance(n.op, _WEIGHTED) or _to_float(n) for n in readers):
         if options.input_bits == 16 or (options.input_bits == 0 and known is None and _is_spoiled(histograms[name])):
             return 16
     if options.bits == 8 and name in final and name not in graph.inputs and not readers:
@@ -58,20 +58,8 @@ def width(
     return options.bits
 
 
-def _is_spectrum(graph: Graph, readers: Sequence[Node]) -> bool:
-    """Whether magnitudes and squares in floating point alone are made of the values: 8 bits do not hold the range of a spectrum."""
-    return bool(readers) and all(_is_magnitude(node) or _is_squared(graph, node) for node in readers)
-
-
-def _is_squared(graph: Graph, node: Node) -> bool:
-    """Whether a layer turns values into real numbers that are squared."""
-    real = isinstance(node.op, Convert) and node.op.to_float
-    return real and all(map(is_square, graph.consumers(node.output)))
-
-
-def _is_magnitude(node: Node | None) -> bool:
-    """Whether a layer makes the magnitudes of a spectrum, which are to the layers behind it what an input is."""
-    return node is not None and isinstance(node.op, ElemWise) and node.op.operation == "EuclideanSum"
+def _to_float(node: Node) -> bool:
+    return isinstance(node.op, Convert) and node.op.to_float
 
 
 def _keeps_sixteen(graph: Graph, name: str) -> bool:

@@ -11,7 +11,7 @@ from n2d2py.graph import Graph, QuantGraph
 from n2d2py.graph.precision import TargetForm
 from n2d2py.operators.convert import Convert
 from n2d2py.quant.contract import refused
-from n2d2py.quant.power import power_layers
+from n2d2py.quant.spectra import power_layers
 from n2d2py.report.layers import layer_rows, totals
 from n2d2py.targets import text_table
 

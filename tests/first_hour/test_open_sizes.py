@@ -88,7 +88,10 @@ def test_a_batch_of_one(tmp_path, monkeypatch, capsys):
     np.save("x.npy", np.random.default_rng(1).normal(size=(8, 5)).astype(np.float32))
     command = ["net.onnx", "-export", "CPP", "-calib-data", "x.npy", "-calib", "-1"]
     assert main(command) != 0
-    assert "reduces the batch axis; export the model with batch 1, or give -input-shape with a 1 in front" in capsys.readouterr().err
+    assert (
+        "reduces the batch axis; export the model with batch 1, or give -input-shape with a 1 in front"
+        in capsys.readouterr().err
+    )
     assert main([*command, "-input-shape", "1x5", "-nbbits", "-32", "-compare", "4"]) == 0
     assert "equal to Python's" in capsys.readouterr().out
     assert main([*command, "-input-shape", "2x5"]) != 0

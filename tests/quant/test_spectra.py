@@ -18,8 +18,8 @@ from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.power import power_layers
 from n2d2py.quant.simulator import quantize_inputs, simulate
+from n2d2py.quant.spectra import power_layers, wide_tensors
 from n2d2py.quant.statistics import collect
 from n2d2py.reference.executor import run_graph
 from n2d2py.report.in_float import float_layers_in
@@ -27,7 +27,7 @@ from n2d2py.report.in_float import float_layers_in
 _FRONT_END = ["re2", "im2", "sum", "bank", "held", "log"]
 
 
-def front_end(*, between=None, precisions=None, squares: bool = True, function=None) -> Graph:
+def front_end(*, between=None, precisions=None, squares: bool = True, function=None, emphasis: bool = False) -> Graph:
     """x (1, 1, 1, 64): real and imaginary parts of four bands, their power, a bank of three filters, the logarithm, scores."""
     graph, rng = Graph("kws"), np.random.default_rng(0)
     graph.add_input("x", (1, 1, 1, 64))
@@ -36,9 +36,11 @@ def front_end(*, between=None, precisions=None, squares: bool = True, function=N
         params = {"weights": weights.astype(np.float32), "bias": np.zeros(len(weights), np.float32)}
         graph.add(Node(name, Conv(), [source], [name], params))
 
+    if emphasis:
+        graph.add(Node("e", ElemWise("Sum", (1.0, -0.9)), ["x", "x"], ["e"]))
     angles = 2 * np.pi * np.outer(np.arange(1, 5), np.arange(64)) / 64
     for part, values in (("re", np.cos(angles)), ("im", np.sin(angles))):
-        weighted(part, values.reshape(4, 1, 1, 64), "x")
+        weighted(part, values.reshape(4, 1, 1, 64), "e" if emphasis else "x")
         op = ElemWise("Prod") if squares else between
         graph.add(Node(f"{part}2", op, [part, part] if squares else [part], [f"{part}2"]))
     graph.add(Node("sum", ElemWise("Sum"), ["re2", "im2"], ["sum"]))
@@ -93,6 +95,18 @@ def test_arrays_are_squared_and_their_logarithm_taken():
     graph.add(Node("log", ArrayMap("Log", dims, (dims,)), ["square"], ["log"]))
     graph.outputs = ["log"]
     assert power_layers(graph) == {"square", "log"}
+
+
+def test_what_spectra_are_made_of_is_wide():
+    """Sounds, what is made of them by sums, and the spectra; nothing that leaves the network, or that others read."""
+    graph = insert_conversions(front_end(emphasis=True))
+    assert wide_tensors(graph) == {"x", "e", "re", "im"}
+    graph.outputs = ["scores", "e"]
+    assert wide_tensors(graph) == {"re", "im"}
+    graph.outputs = ["scores", "other"]
+    graph.add(Node("other", Activation(FUNCTIONS["Tanh"]()), ["x"], ["other"]))
+    assert wide_tensors(graph) == {"e", "re", "im"}
+    assert wide_tensors(insert_conversions(front_end(function=FUNCTIONS["Tanh"]()))) == set()
 
 
 def test_quiet_sounds_keep_their_power():

@@ -1,7 +1,7 @@
-"""Logarithms of power spectra: 60 dB of a sound are a factor of a million in its power, which neither 8 bits nor 16 hold.
+"""Spectra of sounds: 60 dB are a factor of a thousand in amplitude, which 8 bits do not hold, and of a million in power, which 16 do not.
 
-The layers from the squares of a spectrum to the logarithm stay in floating point: squares, their sums, a filter bank (weights over the bands), limits. The
-spectrum itself has integers of 16 bits, and so has what is made of the logarithm.
+A spectrum, of which magnitudes or squares are made, and the sounds that it is made of have 16 bits. The layers from the squares to their logarithm stay in
+floating point: squares, their sums, a filter bank (weights over the bands), limits.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.reduce import ArrayReduce
 from n2d2py.operators.conv import Conv
+from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip, Log
@@ -34,6 +35,47 @@ def power_layers(graph: Graph) -> set[str]:
             if chain and not any(graph.precision(one).quantize for one in (*chain, node)):
                 found |= {node.name, *(one.name for one in chain)}
     return found
+
+
+def wide_tensors(graph: Graph) -> set[str]:
+    """The tensors of which spectra alone are made, and these; what is only turned into floating point besides is one of them. `graph` has
+    its conversions."""
+    found: set[str] = set()
+    for name in reversed([*graph.inputs, *(name for node in graph.nodes for name in node.outputs)]):
+        readers = [node for node in graph.consumers(name) if not (_to_float(node) and not _squares_follow(graph, node))]
+        if readers and name not in graph.outputs and all(_makes_spectrum(graph, node, found) for node in readers):
+            found.add(name)
+    return found
+
+
+def _makes_spectrum(graph: Graph, node: Node, found: set[str]) -> bool:
+    if is_magnitude(node) or _squares_follow(graph, node):
+        return True
+    sums = isinstance(node.op, _LINEAR) or (isinstance(node.op, ElemWise) and node.op.operation == "Sum")
+    return (sums or node.op.moves_values) and found.issuperset(node.outputs)
+
+
+def _squares_follow(graph: Graph, node: Node) -> bool:
+    """Whether a layer turns values into real numbers that are squared."""
+    readers = graph.consumers(node.output)
+    return _to_float(node) and bool(readers) and all(_is_squared(graph, reader) for reader in readers)
+
+
+def _is_squared(graph: Graph, node: Node) -> bool:
+    """Whether a layer squares what it reads, or only moves what is squared."""
+    if not node.op.moves_values:
+        return is_square(node)
+    readers = graph.consumers(node.output)
+    return bool(readers) and all(_is_squared(graph, reader) for reader in readers)
+
+
+def _to_float(node: Node) -> bool:
+    return isinstance(node.op, Convert) and node.op.to_float
+
+
+def is_magnitude(node: Node | None) -> bool:
+    """Whether a layer makes the magnitudes of a spectrum, which are to the layers behind it what an input is."""
+    return node is not None and isinstance(node.op, ElemWise) and node.op.operation == "EuclideanSum"
 
 
 def is_square(node: Node) -> bool:
