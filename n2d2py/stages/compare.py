@@ -126,6 +126,8 @@ def _by_layer(
         name: quantized.type(name).quantize(values.reshape(len(values), *quantized.shape(name)[1:]))
         for name, values in layers.items()
     }
+    for name in _left_real(quantized, layers, found):
+        del found[name]
     found.update(_held(quantized, found))
     values = dict(zip(quantized.fed, inputs, strict=True))
     expected: dict[str, np.ndarray] = {}
@@ -134,6 +136,19 @@ def _by_layer(
             expected[name] = result
             values[name] = found.get(name, result)
     return found, expected
+
+
+def _left_real(graph: QuantGraph, layers: dict[str, np.ndarray], found: dict[str, np.ndarray]) -> list[str]:
+    """Results of conversions to integers that the target leaves to the next layer: its numbers are none that integers stand for."""
+    names = [
+        node.output for node in graph.nodes if isinstance(node.op, Convert) and not node.op.to_float and node.output in found
+    ]
+    kinds = {name: graph.type(name) for name in names}
+    return [
+        name
+        for name, kind in kinds.items()
+        if np.abs(layers[name].reshape(found[name].shape) - kind.dequantize(found[name])).max(initial=0) > kind.scale / 100
+    ]
 
 
 def _held(graph: QuantGraph, found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -155,7 +170,7 @@ def _roundings(graph: QuantGraph, layers: dict[str, np.ndarray], found: dict[str
     lost: dict[str, float] = {}
     for name, values in layers.items():
         kind = graph.type(name)
-        if not (kind.is_float or kind.plain):
+        if name in found and not (kind.is_float or kind.plain):
             away = np.abs(values.reshape(found[name].shape) - kind.dequantize(found[name]))
             lost[name] = float(np.minimum(away, kind.scale / 2).max(initial=0.0))
     shares: dict[str, float] = {}
