@@ -10,6 +10,7 @@ from support.branched_networks import data, network, quantized
 
 from n2d2py.arithmetic import NumType
 from n2d2py.data.stimuli import Stimuli
+from n2d2py.exports.ncnn.arithmetic import AwayRescale
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
@@ -22,7 +23,7 @@ from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.level_counts import LevelCounts
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
-from n2d2py.quant.simulator import simulate
+from n2d2py.quant.simulator import run_node, simulate
 from n2d2py.quant.statistics import collect
 from n2d2py.quant.worst import stimulus_picture
 from n2d2py.reference.engine import FloatEngine
@@ -264,3 +265,37 @@ def test_a_difference_of_numbers_that_a_target_never_rounds(error, differs):
     given = Stimuli([f"s{k}" for k in range(10)], np.full(10, -1), x.shape[1:], lambda position: x[position])
     found = {c.layer: c for c in compare_stage(graph, typed, given, Target(), slack=1.5 / 255).layers}
     assert [found[name].difference is not None for name in ("a", "b", "y")] == [False, False, differs]
+
+
+def test_what_a_target_leaves_to_the_next_layer_is_rounded_by_its_rule():
+    """Real numbers in the middle of two integers, which the target rounds away from zero in the layer behind them."""
+    graph = Graph("ties")
+    graph.add_input("x", (1, 2, 4, 4))
+    graph.add(Node("s", Softmax(), ["x"], ["s"]))
+    graph.add(Node("y", Affine(), ["s"], ["y"], {"weights": np.full(2, 1.5, np.float32), "bias": np.zeros(2, np.float32)}))
+    graph.outputs = ["y"]
+    prepared = insert_conversions(graph)
+    x = np.linspace(-4, 4, 10 * 32, dtype=np.float32).reshape(10, 2, 4, 4)
+    typed, _ = quantize(prepared, collect(prepared, [x]).histograms, QuantOptions(unsigned=False, output_bits=16))
+    (made,) = [node for node in typed.nodes if node.op.kind == "Convert" and not node.op.to_float and "s" in node.inputs]
+    step = np.float32(0.0078125)
+    typed.tensors[made.output] = replace(typed.tensors[made.output], type=typed.type(made.output).with_scale(float(step)))
+    made.rescale = AwayRescale(np.array([1 / step], np.float32))
+    (last,) = [node for node in typed.nodes if node.output == "y"]
+
+    class Target:
+        def layers(self, *inputs: np.ndarray) -> dict[str, np.ndarray]:
+            halves = ((np.arange(inputs[0].size) % 80 + np.float32(0.5)) * step).astype(np.float32).reshape(inputs[0].shape)
+            (whole,) = run_node(typed, made, [halves])
+            real = typed.type("x").dequantize(inputs[0])
+            return {
+                "x_float": real,
+                "s": halves,
+                made.output: halves,
+                "y": typed.type("y").dequantize(run_node(typed, last, [whole])[0]),
+            }
+
+    given = Stimuli([f"s{k}" for k in range(10)], np.full(10, -1), x.shape[1:], lambda position: x[position])
+    found = {c.layer: c for c in compare_stage(prepared, typed, given, Target(), slack=1e-5).layers}
+    assert found["y"].difference is None and found["y"].identical
+    assert found[made.name].identical is None
