@@ -42,7 +42,7 @@ def wide_tensors(graph: Graph) -> set[str]:
     its conversions."""
     found: set[str] = set()
     for name in reversed([*graph.inputs, *(name for node in graph.nodes for name in node.outputs)]):
-        readers = [node for node in graph.consumers(name) if not (_to_float(node) and not _squares_follow(graph, node))]
+        readers = [node for node in graph.consumers(name) if not (is_to_float(node) and not _squares_follow(graph, node))]
         if readers and name not in graph.outputs and all(_makes_spectrum(graph, node, found) for node in readers):
             found.add(name)
     return found
@@ -58,7 +58,7 @@ def _makes_spectrum(graph: Graph, node: Node, found: set[str]) -> bool:
 def _squares_follow(graph: Graph, node: Node) -> bool:
     """Whether a layer turns values into real numbers that are squared."""
     readers = graph.consumers(node.output)
-    return _to_float(node) and bool(readers) and all(_is_squared(graph, reader) for reader in readers)
+    return is_to_float(node) and bool(readers) and all(_is_squared(graph, reader) for reader in readers)
 
 
 def _is_squared(graph: Graph, node: Node) -> bool:
@@ -69,7 +69,8 @@ def _is_squared(graph: Graph, node: Node) -> bool:
     return bool(readers) and all(_is_squared(graph, reader) for reader in readers)
 
 
-def _to_float(node: Node) -> bool:
+def is_to_float(node: Node) -> bool:
+    """Whether a layer turns integers into real numbers."""
     return isinstance(node.op, Convert) and node.op.to_float
 
 

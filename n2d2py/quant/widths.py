@@ -13,12 +13,11 @@ from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
-from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.spectra import is_magnitude
+from n2d2py.quant.spectra import is_magnitude, is_to_float
 
 _INPUT_SQNR = 35.0
 """Decibels that the 8-bit integers of an input must keep; images do not come here, their bytes are exact."""
@@ -50,16 +49,12 @@ def width(
     if options.bits == 8 and options.wide_joins and _keeps_sixteen(graph, name):
         return 16
     given = name in graph.inputs or is_magnitude(graph.producer(name))
-    if options.bits == 8 and given and readers and all(isinstance(n.op, _WEIGHTED) or _to_float(n) for n in readers):
+    if options.bits == 8 and given and readers and all(isinstance(n.op, _WEIGHTED) or is_to_float(n) for n in readers):
         if options.input_bits == 16 or (options.input_bits == 0 and known is None and _is_spoiled(histograms[name])):
             return 16
     if options.bits == 8 and name in final and name not in graph.inputs and not readers:
         return options.output_bits or (16 if _is_scores(graph, name) else 8)
     return options.bits
-
-
-def _to_float(node: Node) -> bool:
-    return isinstance(node.op, Convert) and node.op.to_float
 
 
 def _keeps_sixteen(graph: Graph, name: str) -> bool:

@@ -67,7 +67,7 @@ def _active(text: str, marks: frozenset[str]) -> str:
 @cache
 def _parts(text: str) -> tuple[str, ...]:
     """The operators that parts of a header are for."""
-    return tuple(dict.fromkeys(re.findall(r"(?m)^#if defined\(N2D2_BIND_(\w+)\)$", text)))
+    return tuple(dict.fromkeys(part[1] for line in text.splitlines() if (part := _PART.match(line))))
 
 
 def _included(header: str, text: str, kernels: Path, marks: frozenset[str]) -> list[str]:
