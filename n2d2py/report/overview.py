@@ -49,15 +49,13 @@ def tiles(data: ReportData, rows: Sequence[LayerRow]) -> list[Tile]:
     """The figures in the order of the page."""
     sums = totals(rows)
     memory = footprint(data, rows)
+    tested = any(data.score(label) is not None for label in SCORE_LABELS)
+    why = "not measured by the -test of this export" if tested else "not measured: add -test"
+    stack = "stack, at most" if memory.stack_bound else "stack"
     return [
         _score(data),
-        _bytes(
-            "RAM",
-            memory.ram,
-            {"arena": memory.arena, "stack, at most" if memory.stack_bound else "stack": memory.stack},
-            memory.source,
-        ),
-        _bytes("flash", memory.flash, {"code": memory.code, "constants": memory.constants}, memory.source),
+        _bytes("RAM", memory.ram, {"arena": memory.arena, stack: memory.stack}, memory.source, why),
+        _bytes("flash", memory.flash, {"code": memory.code, "constants": memory.constants}, memory.source, why),
         _latency(data),
         Tile(
             "work",
@@ -95,7 +93,8 @@ def _score_text(score: Score) -> str:
     return decimal(score.mse, 5) or "–" if score.errors is not None else "–" if score.top1 is None else f"{score.top1:.2f}%"
 
 
-def _bytes(name: str, total: int | None, parts: dict[str, int | None], source: str) -> Tile:
+def _bytes(name: str, total: int | None, parts: dict[str, int | None], source: str, why: str) -> Tile:
+    """`why` some of the parts may be unknown."""
     known = {key: size for key, size in parts.items() if size is not None}
     value = short_bytes(total) if total is not None else f"≥ {short_bytes(sum(known.values()))}" if known else "–"
     missing = [key for key, size in parts.items() if size is None]
@@ -103,7 +102,7 @@ def _bytes(name: str, total: int | None, parts: dict[str, int | None], source: s
     return Tile(
         name,
         value,
-        f"{grouped(total)} bytes" if total is not None else f"{' and '.join(missing)} not measured: add -test",
+        f"{grouped(total)} bytes" if total is not None else f"{' and '.join(missing)} {why}",
         source,
         tuple(
             Piece(key, f"{grouped(size)} bytes", 100 * size / whole, hue)

@@ -100,6 +100,7 @@ class TrainingOptions:
         patience: epochs without a better validation after which training ends; 0: it goes on.
         device: number of the CUDA device; -1: the processor.
         resume: whether an interrupted training goes on.
+        workers: processes that read and transform stimuli; 0: threads of this one.
     """
 
     stimuli: int = 0
@@ -107,6 +108,7 @@ class TrainingOptions:
     patience: int = 0
     device: int = -1
     resume: bool = False
+    workers: int = 0
 
     @property
     def wanted(self) -> bool:

@@ -58,7 +58,7 @@ def train_stage(path: Path, options: RunOptions) -> RunOptions:
     total = chosen.stimuli or chosen.epochs * len(learn)
     device = "cpu" if chosen.device < 0 else f"cuda:{chosen.device}"
     _check_device(device)
-    schedule = Schedule(total, network.batch_size, seed, chosen.patience, device, chosen.resume)
+    schedule = Schedule(total, network.batch_size, seed, chosen.patience, device, chosen.resume, chosen.workers)
     log.notice("training: %d stimuli of %d, batches of %d", total, len(learn), network.batch_size)
     options.folder.mkdir(parents=True, exist_ok=True)
     progress = train(module, store.recipes, goals, learn, validation, schedule, options.folder, drawn)

@@ -25,9 +25,7 @@ from n2d2py.frontend.ini.recipes import LayerRecipe, SolverSettings
 from n2d2py.training.folder import write_weights
 from n2d2py.training.module import GraphModule
 from n2d2py.training.rates import learning_rate
-
-_HELD = 1 << 30
-"""Bytes of stimuli up to which they are read once and held."""
+from n2d2py.training.reading import Source
 
 
 @dataclass(frozen=True)
@@ -58,6 +56,7 @@ class Schedule:
         stimuli: in all.
         batch: stimuli of a step, over all processes.
         patience: epochs without a better validation after which it ends; 0: never.
+        workers: processes that read and transform stimuli; 0: threads of this one.
     """
 
     stimuli: int
@@ -66,6 +65,7 @@ class Schedule:
     patience: int = 0
     device: str = "cpu"
     resume: bool = False
+    workers: int = 0
 
 
 @dataclass
@@ -182,7 +182,7 @@ def train(
         if schedule.resume:
             _restore(checkpoint, module, solvers, progress)
         wrapped: nn.Module = DistributedDataParallel(module) if count > 1 else module
-        source, checked = _Source(learn, drawn), None if validation is None else _Source(validation)
+        source, checked = Source(learn, drawn, schedule.workers), None if validation is None else Source(validation)
         epochs = ceil(schedule.stimuli / len(learn))
         while progress.seen < schedule.stimuli:
             loss = _epoch(wrapped, solvers, goals, source, schedule, progress, rank, count)
@@ -208,35 +208,11 @@ def train(
     return progress
 
 
-class _Source:
-    """Stimuli by positions; read once where they fit into memory and nothing is drawn."""
-
-    def __init__(self, stimuli: Stimuli, drawn: Callable[[int], Stimuli] | None = None):
-        """`drawn` gives the stimuli of an epoch, where those differ."""
-        self.stimuli = stimuli
-        self._drawn = drawn
-        self._held: np.ndarray | None = None
-        if drawn is None and len(stimuli) * int(np.prod(stimuli.shape)) * 4 <= _HELD:
-            batches = log.progress(stimuli.batches(256), "reading", total=-(-len(stimuli) // 256), unit="batch")
-            self._held = np.concatenate([x for x, _, _ in batches])
-
-    def batches(self, positions: np.ndarray, size: int, epoch: int = 0) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(x, labels) at these positions, `size` at a time, as an epoch learns them."""
-        if self._held is None:
-            stimuli = self.stimuli if self._drawn is None else self._drawn(epoch)
-            for x, labels, _ in stimuli.take(positions).batches(size):
-                yield x, labels
-            return
-        for start in range(0, len(positions), size):
-            chosen = positions[start : start + size]
-            yield self._held[chosen], self.stimuli.labels[chosen]
-
-
 def _epoch(
     module: nn.Module,
     solvers: _Solvers,
     goals: list[Goal],
-    source: _Source,
+    source: Source,
     schedule: Schedule,
     progress: Progress,
     rank: int,
@@ -252,11 +228,10 @@ def _epoch(
     single = [part for part in parts if len(part) > 1] or parts  # statistics of one stimulus are none
     bare = module.module if isinstance(module, DistributedDataParallel) else module
     total, steps = 0.0, 0
-    # all parts but the last are of one size: reading goes on while a batch is learned
-    read = source.batches(np.concatenate(single), len(single[0]), progress.epoch) if single else iter(())
+    read = source.batches(single, progress.epoch)
     for part in log.progress(single, "learning", total=len(single), unit="batch"):
         x, labels = next(read)
-        inputs = torch.from_numpy(np.ascontiguousarray(x)).to(schedule.device)
+        inputs = x.to(schedule.device)
         outputs = module(inputs, tuple(goal.tensor for goal in goals))
         loss = torch.stack([_loss(goal, outputs[goal.tensor], labels, inputs) for goal in goals]).sum()
         value = float(loss.detach())
@@ -295,12 +270,13 @@ def _loss(goal: Goal, outputs: Tensor, labels: np.ndarray, inputs: Tensor) -> Te
 
 
 @torch.no_grad()
-def _score(module: GraphModule, goals: list[Goal], source: _Source, schedule: Schedule) -> float:
+def _score(module: GraphModule, goals: list[Goal], source: Source, schedule: Schedule) -> float:
     """Share of right labels of the first target, or minus its loss where it has no classes."""
     module.eval()
     goal, found = goals[0], 0.0
-    for x, labels in source.batches(np.arange(len(source.stimuli)), 256):
-        inputs = torch.from_numpy(np.ascontiguousarray(x)).to(schedule.device)
+    positions = np.arange(len(source.stimuli))
+    for x, labels in source.batches([positions[start : start + 256] for start in range(0, len(positions), 256)]):
+        inputs = x.to(schedule.device)
         outputs = module(inputs, (goal.tensor,))[goal.tensor]
         if goal.is_input:
             found -= float(_loss(goal, outputs, labels, inputs)) * len(x)

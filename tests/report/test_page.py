@@ -115,13 +115,20 @@ def test_the_page_is_self_contained_and_complete(written):
         f"{simulated.correct} of {simulated.count}",
         "24,096",
         f"{data.plan.arena_bytes:,} bytes",
-        "stack not measured",
+        "stack not measured by the -test of this export",
         "W502: an example",
         "BatchNorm bn1 into conv1",
         "Misclassified: " + str(len(data.score("compiled").misclassified)),
     ):
         assert expected in words, expected
     assert page.tags.count("svg") >= 3 + len(data.histograms)
+
+
+def test_what_was_not_measured_says_what_measures_it(written, tmp_path):
+    data, _ = written
+    write_report(dataclasses.replace(data, scores=[]), tmp_path)
+    words = " ".join(parsed((tmp_path / "report.html").read_text(encoding="utf-8")).text)
+    assert "stack not measured: add -test" in words and "not run: add -test" in words
 
 
 def test_worst_stimuli_and_levels_are_shown(written):
@@ -193,7 +200,7 @@ def test_a_float_export_without_data_has_a_page(tmp_path):
     data = networks.report_data(
         networks.small(),
         bits=-32,
-        scores=(),
+        scores=[],
         comparisons=(),
         warnings=(),
         fusion=(),

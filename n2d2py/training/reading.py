@@ -1,0 +1,93 @@
+"""Batches of stimuli for a training: held in memory, read by threads, or by processes of PyTorch's DataLoader."""
+
+# PyTorch is an extra: pyright runs without it too, and then takes n2d2py/torch.py for it
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from n2d2py import log
+from n2d2py.data.stimuli import Stimuli
+from n2d2py.errors import N2D2Error
+
+_HELD = 1 << 30
+"""Bytes of stimuli up to which they are read once and held."""
+
+
+class Source:
+    """Stimuli by positions; read once where they fit into memory and nothing is drawn."""
+
+    def __init__(self, stimuli: Stimuli, drawn: Callable[[int], Stimuli] | None = None, workers: int = 0):
+        """`drawn` gives the stimuli of an epoch, where those differ; `workers` processes read those, 0: threads of this one."""
+        self.stimuli = stimuli
+        self._drawn = drawn
+        self._workers = workers
+        self._held: np.ndarray | None = None
+        if drawn is None and len(stimuli) * int(np.prod(stimuli.shape)) * 4 <= _HELD:
+            batches = log.progress(stimuli.batches(256), "reading", total=-(-len(stimuli) // 256), unit="batch")
+            self._held = np.concatenate([x for x, _, _ in batches])
+
+    def batches(self, parts: Sequence[np.ndarray], epoch: int = 0) -> Iterator[tuple[Tensor, np.ndarray]]:
+        """(x float32 (n, *shape), labels (n,)) at the positions of each part, as an epoch learns them.
+
+        All parts but the last have one size: reading goes on while a batch is learned.
+
+        Raises:
+            N2D2Error: what reading a stimulus raises, E813 when a process that reads dies.
+        """
+        if self._held is not None:
+            return ((torch.from_numpy(self._held[part]), self.stimuli.labels[part]) for part in parts)
+        stimuli = self.stimuli if self._drawn is None else self._drawn(epoch)
+        if not parts:
+            return iter(())
+        if self._workers:
+            return _read_by_processes(stimuli, parts, self._workers)
+        chosen = stimuli.take(np.concatenate(parts))
+        return ((torch.from_numpy(x), labels) for x, labels, _ in chosen.batches(len(parts[0])))
+
+
+class _Batches(Dataset):
+    """Whole batches of stimuli, or what reading one of them raised: an error with a code does not pass PyTorch's own way whole."""
+
+    def __init__(self, stimuli: Stimuli):
+        self._stimuli = stimuli
+
+    def __getitems__(self, positions: list[int]) -> Tensor | N2D2Error:
+        try:
+            return torch.from_numpy(np.stack([self._stimuli[position] for position in positions]))
+        except N2D2Error as error:
+            return error
+
+
+def _read_by_processes(stimuli: Stimuli, parts: Sequence[np.ndarray], workers: int) -> Iterator[tuple[Tensor, np.ndarray]]:
+    # forked: what reads a stimulus is a chain of functions that no other process could be sent
+    loader: Any = DataLoader(
+        _Batches(stimuli),
+        batch_sampler=[part.tolist() for part in parts],
+        num_workers=workers,
+        collate_fn=_as_it_is,
+        multiprocessing_context="fork",
+    )
+    found = iter(loader)
+    for part in parts:
+        try:
+            x = next(found)
+        except RuntimeError as error:
+            raise N2D2Error(
+                "E813",
+                f"a process that reads stimuli died: {str(error).splitlines()[0]}",
+                remedy="give a smaller -learn-workers, or 0",
+            ) from None
+        if isinstance(x, N2D2Error):
+            raise x
+        yield x, stimuli.labels[part]
+
+
+def _as_it_is(batch: Any) -> Any:
+    return batch

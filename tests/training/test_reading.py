@@ -1,0 +1,72 @@
+"""Batches for a training: the same from threads and from processes; what goes wrong in a process ends with a code."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+
+import numpy as np
+import pytest
+
+from n2d2py.data.stimuli import Stimuli
+from n2d2py.errors import N2D2Error
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+
+PARTS = [np.array([7, 2, 9]), np.array([0, 4, 1]), np.array([5])]
+
+
+def stimuli(load) -> Stimuli:
+    return Stimuli([f"s{k}" for k in range(10)], np.arange(10), (2, 3), load)
+
+
+def read(load, workers: int, epoch: int = 0):
+    from n2d2py.training.reading import Source
+
+    def drawn(number: int) -> Stimuli:
+        return stimuli(lambda k: load(k) + np.float32(100 * number))
+
+    return [(x.numpy(), labels) for x, labels in Source(stimuli(load), drawn, workers).batches(PARTS, epoch)]
+
+
+def plain(position: int) -> np.ndarray:
+    return np.full((2, 3), position, np.float32)
+
+
+def test_processes_read_what_threads_read():
+    threads, processes = read(plain, 0, epoch=3), read(plain, 2, epoch=3)
+    assert len(threads) == len(processes) == 3
+    for part, (x, labels), (y, others) in zip(PARTS, threads, processes, strict=True):
+        assert np.array_equal(x, y) and np.array_equal(labels, others)
+        assert np.array_equal(labels, part) and np.array_equal(x[:, 0, 0], part + 300)
+
+
+def test_an_error_of_a_stimulus_keeps_its_code():
+    def load(position: int) -> np.ndarray:
+        if position == 4:
+            raise N2D2Error("E415", "stimulus s4 is uint16", where="net.ini:3", remedy="store all in one number type")
+        return plain(position)
+
+    for workers in (0, 2):
+        with pytest.raises(N2D2Error, match="E415.*net.ini:3.*s4 is uint16"):
+            read(load, workers)
+
+
+def test_a_process_that_dies_is_named():
+    def load(position: int) -> np.ndarray:
+        if position == 4:
+            os._exit(9)
+        return plain(position)
+
+    with pytest.raises(N2D2Error, match="E813.*-learn-workers"):
+        read(load, 2)
+
+
+def test_what_is_held_is_read_once():
+    from n2d2py.training.reading import Source
+
+    asked: list[int] = []
+    source = Source(stimuli(lambda k: asked.append(k) or plain(k)))
+    for _ in range(2):
+        assert [x.shape for x, _ in source.batches(PARTS)] == [(3, 2, 3), (3, 2, 3), (1, 2, 3)]
+    assert sorted(asked) == list(range(10))
