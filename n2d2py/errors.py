@@ -13,7 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from itertools import islice
+from typing import Any
 
 
 def readable(text: str) -> str:
@@ -57,6 +59,10 @@ class N2D2Error(Exception):
         self.remedy = remedy
         super().__init__(self.line())
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For other processes: made again from its parts, not from its message."""
+        return partial(type(self), where=self.where, remedy=self.remedy), (self.code, self.what)
+
     @property
     def errors(self) -> tuple[N2D2Error, ...]:
         """The errors found in one pass: this one alone."""
@@ -84,6 +90,10 @@ class ErrorList(N2D2Error):
             raise InternalError("ErrorList without errors")
         first = self._errors[0]
         super().__init__(first.code, first.what, where=first.where, remedy=first.remedy)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For other processes: all of them."""
+        return type(self), (self._errors,)
 
     @property
     def errors(self) -> tuple[N2D2Error, ...]:

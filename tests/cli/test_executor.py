@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from n2d2py.errors import N2D2Error
+from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.executor import ATTEMPTS, Executor
 
 
@@ -21,6 +21,11 @@ def fails(number: int) -> int:
     if number == 3:
         raise ValueError("three")
     return number
+
+
+def refuses(number: int) -> int:
+    where = Location("net.ini", number, "conv")
+    raise ErrorList([N2D2Error("E204", "an odd number", where=where, remedy="take another"), N2D2Error("E401", "no file")])
 
 
 def dies_once(job: tuple[int, str]) -> int:
@@ -50,6 +55,16 @@ def test_results_are_in_the_order_of_the_shards(workers):
 def test_an_exception_ends_all(workers):
     with pytest.raises(ValueError, match="three"):
         Executor(workers).map(fails, list(range(6)))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_errors_with_codes_come_back_whole(workers):
+    with pytest.raises(ErrorList) as caught:
+        Executor(workers).map(refuses, [7, 7])
+    assert [error.line() for error in caught.value.errors] == [
+        "N2D2-E204: net.ini:7 [conv]: an odd number; take another",
+        "N2D2-E401: no file",
+    ]
 
 
 def test_a_shard_whose_worker_is_killed_is_done_again(tmp_path):

@@ -28,10 +28,10 @@ TABLE = [
         "ResNet8_QAT",
         {},
         24,
-        79_050,
+        78_714,
         {"conv1": [32, 32, 16], "block2_sum": [16, 16, 32], "block3_sum": [8, 8, 64], "fc": [1, 1, 10]},
     ),
-    ("ResNet8_QAT", {"QUANTIZER": ""}, 24, 79_050, {"block3_sum": [8, 8, 64], "fc": [1, 1, 10]}),
+    ("ResNet8_QAT", {"QUANTIZER": ""}, 24, 78_714, {"block3_sum": [8, 8, 64], "fc": [1, 1, 10]}),
     ("LeNet_mapping", {}, 8, None, {"conv2": [10, 10, 16], "conv3": [1, 1, 120], "fc2": [1, 1, 10]}),
     (
         "MobileNet_v1",
