@@ -10,11 +10,14 @@
 //
 // Config: planes Input, Output, of one pixel; types Weight, InputSum, RecurrentSum, Epilogue, Isa; enum Steps, Size, Hidden, Backward,
 // LinearBeforeReset, LastCell, Shift, CellFraction, SigmoidSegments, TanhSegments, CellSegments. The output lies apart from the input.
-// States and gates lie on the stack: up to 10 bytes for each unit. The initial states are constants, or inputs (BegunState).
+// States and gates lie on the stack: up to 12 bytes for each unit. The initial states are constants, or inputs (BegunState).
+//
+// Sums are made of eight rows of weights at a time, gates of all units before their states: compilers make vectors of both.
 #ifndef N2D2_INTEGER_RECURRENT_HPP
 #define N2D2_INTEGER_RECURRENT_HPP
 
 #include "n2d2/array.hpp"
+#include "n2d2/dot.hpp"
 #include "n2d2/pointwise.hpp"
 
 namespace n2d2 {
@@ -44,12 +47,26 @@ struct BegunState {
     }
 };
 
-template <int Count, class Sum, class Weight, class Element>
-N2D2_INLINE Sum productSum(const Weight* weights, const Element* x) {
-    Sum sum = 0;
-    for (int k = 0; k < Count; ++k)
-        sum += static_cast<Sum>(weights[k]) * static_cast<Sum>(x[k]);
-    return sum;
+// sums[r] = the scalar product of Count values with row r of the weights, of Rows rows.
+template <class Isa>
+struct RowDots {
+    template <int Count, int Rows, class In, class Weight, class Sum>
+    static N2D2_INLINE void run(const In* x, const Weight* weights, Sum (&sums)[Rows]) {
+        for (int r = 0; r < Rows; ++r)
+            sums[r] = 0;
+        dots<Sum, Rows>(Count, x, weights, Count, sums);
+    }
+};
+
+// Calls body.run<Size>(first) for pieces of at most Most of Count.
+template <int Count, int Most, class Body>
+N2D2_INLINE void inPieces(const Body& body) {
+    constexpr int count = Count, piece = count < Most ? count : Most, last = count % piece;
+    int first = 0;
+    for (; first + piece <= count; first += piece)
+        body.template run<piece>(first);
+    if (last > 0)
+        body.template run<(last > 0 ? last : 1)>(first);
 }
 
 template <class Cfg>
@@ -57,7 +74,8 @@ struct IntegerRecurrent {
     typedef typename Cfg::Input::Type In;
     typedef typename Cfg::Output::Type Out;
     typedef typename Cfg::Weight Weight;
-    enum : int { Size = Cfg::Size, Hidden = Cfg::Hidden, Piece = Hidden < 64 ? Hidden : 64, Last = Hidden % Piece };
+    typedef RowDots<typename Cfg::Isa> Rows;
+    enum : int { Size = Cfg::Size, Hidden = Cfg::Hidden };
 
     const Weight* weights;
     const Weight* recurrent;
@@ -65,15 +83,20 @@ struct IntegerRecurrent {
     const std::int32_t* recurrentMultipliers;
     const std::int64_t* bias;
 
-    N2D2_INLINE std::int64_t input(const In* x, int row) const {
-        const long first = static_cast<long>(row) * int(Size);
-        return static_cast<std::int64_t>(productSum<Size, typename Cfg::InputSum>(weights + first, x)) * inputMultipliers[row] +
-               bias[row];
+    // The sums of Count rows from `row` on: of the inputs with their bias, and of the states.
+    template <int Count>
+    N2D2_INLINE void inputs(const In* x, int row, std::int64_t (&to)[Count]) const {
+        typename Cfg::InputSum sums[Count];
+        Rows::template run<Size>(x, weights + static_cast<long>(row) * int(Size), sums);
+        for (int i = 0; i < Count; ++i)
+            to[i] = static_cast<std::int64_t>(sums[i]) * inputMultipliers[row + i] + bias[row + i];
     }
-    N2D2_INLINE std::int64_t hidden(const std::int16_t* h, int row) const {
-        const long first = static_cast<long>(row) * int(Hidden);
-        return static_cast<std::int64_t>(productSum<Hidden, typename Cfg::RecurrentSum>(recurrent + first, h)) *
-               recurrentMultipliers[row];
+    template <int Count>
+    N2D2_INLINE void states(const std::int16_t* h, int row, std::int64_t (&to)[Count]) const {
+        typename Cfg::RecurrentSum sums[Count];
+        Rows::template run<Hidden>(h, recurrent + static_cast<long>(row) * int(Hidden), sums);
+        for (int i = 0; i < Count; ++i)
+            to[i] = static_cast<std::int64_t>(sums[i]) * recurrentMultipliers[row + i];
     }
     static N2D2_INLINE std::int32_t gate(std::int64_t sum) {
         constexpr int shift = Cfg::Shift;
@@ -84,20 +107,100 @@ struct IntegerRecurrent {
         return heldWithin<std::int64_t>((sum + (std::int64_t(1) << (shift - 1))) >> shift, std::int64_t(1) << 30);
     }
 
+    struct Gates {
+        const IntegerRecurrent& sums;
+        const In* x;
+        const std::int16_t* h;
+        int row;
+        std::int16_t* to;
+        template <int Count>
+        N2D2_INLINE void run(int first) const {
+            std::int64_t a[Count], b[Count];
+            sums.inputs(x, row + first, a);
+            sums.states(h, row + first, b);
+            for (int i = 0; i < Count; ++i)
+                to[first + i] = static_cast<std::int16_t>(gate(a[i] + b[i]));
+        }
+    };
+    // The gates of Count rows from `row` on.
     template <int Count>
-    static N2D2_INLINE void some(const std::int16_t* states, Out* out) {
-        alignas(64) std::int32_t sums[Count];
-        for (int i = 0; i < Count; ++i)
-            sums[i] = states[i];
-        EpilogueRun<typename Cfg::Epilogue, false, typename Cfg::Isa>::template run<Count>(sums, 0, out);
+    N2D2_INLINE void gates(const In* x, const std::int16_t* h, int row, std::int16_t* to) const {
+        const Gates body = {*this, x, h, row, to};
+        inPieces<Count, 8>(body);
     }
+
+    struct Stored {
+        const std::int16_t* states;
+        Out* out;
+        template <int Count>
+        N2D2_INLINE void run(int first) const {
+            alignas(64) std::int32_t sums[Count];
+            for (int i = 0; i < Count; ++i)
+                sums[i] = states[first + i];
+            EpilogueRun<typename Cfg::Epilogue, false, typename Cfg::Isa>::template run<Count>(sums, 0, out + first);
+        }
+    };
     static N2D2_INLINE void store(const std::int16_t* states, Out* out) {
-        constexpr int count = Hidden, piece = Piece, last = Last;
-        int i = 0;
-        for (; i + piece <= count; i += piece)
-            some<piece>(states + i, out + i);
-        if (last > 0)
-            some<(last > 0 ? last : 1)>(states + i, out + i);
+        const Stored body = {states, out};
+        inPieces<Hidden, 64>(body);
+    }
+};
+
+// The next states of units from their gates i, o, f, g, Hidden apart.
+template <class Cfg>
+struct LstmUnits {
+    const std::int16_t* gates;
+    std::int16_t* c;
+    std::int16_t* h;
+    const std::int32_t* sigmoid;
+    const std::int32_t* tanh;
+    const std::int32_t* cellTanh;
+
+    template <int Count>
+    N2D2_INLINE void run(int first) const {
+        constexpr int hidden = Cfg::Hidden, fraction = Cfg::CellFraction;
+        const std::int16_t* const from = gates + first;
+        std::int32_t i[Count], o[Count], f[Count], g[Count];
+        for (int k = 0; k < Count; ++k) {
+            i[k] = knotted<Cfg::SigmoidSegments>(sigmoid, from[k]);
+            o[k] = knotted<Cfg::SigmoidSegments>(sigmoid, from[hidden + k]);
+            f[k] = knotted<Cfg::SigmoidSegments>(sigmoid, from[2 * hidden + k]);
+            g[k] = knotted<Cfg::TanhSegments>(tanh, from[3 * hidden + k]);
+        }
+        for (int k = 0; k < Count; ++k) {
+            const std::int64_t kept = static_cast<std::int64_t>(f[k]) * c[first + k] * (std::int64_t(1) << (15 - fraction));
+            const std::int64_t cell = kept + static_cast<std::int64_t>(i[k]) * g[k];
+            g[k] = heldWithin<std::int64_t>((cell + (std::int64_t(1) << (29 - fraction))) >> (30 - fraction), 32767);
+            c[first + k] = static_cast<std::int16_t>(g[k]);
+        }
+        for (int k = 0; k < Count; ++k)
+            h[first + k] = static_cast<std::int16_t>(
+                heldWithin<std::int32_t>((o[k] * knotted<Cfg::CellSegments>(cellTanh, g[k]) + 16384) >> 15, 32767));
+    }
+};
+
+// The gates n of units of a GRU whose reset gate, Hidden before, multiplies what the states give.
+template <class Cfg>
+struct LinearGates {
+    const IntegerRecurrent<Cfg>& sums;
+    const typename Cfg::Input::Type* x;
+    const std::int16_t* h;
+    const std::int64_t* recurrentBias;
+    const std::int32_t* sigmoid;
+    std::int16_t* to;
+
+    template <int Count>
+    N2D2_INLINE void run(int first) const {
+        constexpr int hidden = Cfg::Hidden;
+        std::int64_t a[Count], b[Count];
+        sums.inputs(x, 2 * hidden + first, a);
+        sums.states(h, 2 * hidden + first, b);
+        for (int i = 0; i < Count; ++i) {
+            const std::int64_t r = knotted<Cfg::SigmoidSegments>(sigmoid, to[first - hidden + i]);
+            const std::int64_t v = sums.wide(b[i] + recurrentBias[first + i]);
+            const std::int64_t mixed = static_cast<std::int64_t>(sums.wide(a[i])) * 32768 + r * v;
+            to[first + i] = static_cast<std::int16_t>(heldWithin<std::int64_t>((mixed + (std::int64_t(1) << 18)) >> 19, 32767));
+        }
     }
 };
 
@@ -107,35 +210,20 @@ N2D2_INLINE void integerLstm(const unsigned char* in, unsigned char* out, const 
                              const std::int32_t* recurrentMultipliers, const std::int64_t* bias, const InitialH& initialH,
                              const InitialC& initialC, const std::int32_t* sigmoid, const std::int32_t* tanh,
                              const std::int32_t* cellTanh) {
-    constexpr int size = Cfg::Size, count = Cfg::Hidden, fraction = Cfg::CellFraction;
+    constexpr int size = Cfg::Size, count = Cfg::Hidden;
     const IntegerRecurrent<Cfg> sums = {weights, recurrent, inputMultipliers, recurrentMultipliers, bias};
     const typename Cfg::Input::Type* const from = elements<typename Cfg::Input>(in);
     typename Cfg::Output::Type* const to = elements<typename Cfg::Output>(out);
-    std::int16_t h[count], next[count], c[count];
+    std::int16_t h[count], c[count], gates[4 * count];
     for (int j = 0; j < count; ++j) {
         h[j] = initialH[j];
         c[j] = initialC[j];
     }
+    const LstmUnits<Cfg> units = {gates, c, h, sigmoid, tanh, cellTanh};
     for (int step = 0; step < Cfg::Steps; ++step) {
         const long t = Cfg::Backward != 0 ? int(Cfg::Steps) - 1 - step : step;
-        const typename Cfg::Input::Type* const x = from + t * size;
-        for (int j = 0; j < count; ++j) {
-            std::int32_t gates[4];
-            for (int k = 0; k < 4; ++k)
-                gates[k] = sums.gate(sums.input(x, k * count + j) + sums.hidden(h, k * count + j));
-            const std::int64_t i = knotted<Cfg::SigmoidSegments>(sigmoid, gates[0]);
-            const std::int32_t o = knotted<Cfg::SigmoidSegments>(sigmoid, gates[1]);
-            const std::int64_t f = knotted<Cfg::SigmoidSegments>(sigmoid, gates[2]);
-            const std::int32_t g = knotted<Cfg::TanhSegments>(tanh, gates[3]);
-            const std::int64_t cell = f * c[j] * (std::int64_t(1) << (15 - fraction)) + i * g;
-            const std::int32_t held =
-                heldWithin<std::int64_t>((cell + (std::int64_t(1) << (29 - fraction))) >> (30 - fraction), 32767);
-            c[j] = static_cast<std::int16_t>(held);
-            next[j] = static_cast<std::int16_t>(
-                heldWithin<std::int32_t>((o * knotted<Cfg::CellSegments>(cellTanh, held) + 16384) >> 15, 32767));
-        }
-        for (int j = 0; j < count; ++j)
-            h[j] = next[j];
+        sums.template gates<4 * count>(from + t * size, h, 0, gates);
+        inPieces<count, 16>(units);
         if (Cfg::LastCell == 0)
             IntegerRecurrent<Cfg>::store(h, to + t * count);
     }
@@ -153,37 +241,35 @@ N2D2_INLINE void integerGru(const unsigned char* in, unsigned char* out, const t
     const IntegerRecurrent<Cfg> sums = {weights, recurrent, inputMultipliers, recurrentMultipliers, bias};
     const typename Cfg::Input::Type* const from = elements<typename Cfg::Input>(in);
     typename Cfg::Output::Type* const to = elements<typename Cfg::Output>(out);
-    std::int16_t h[count], reset[count];
-    std::int32_t update[count], gate[count];
+    std::int16_t h[count], reset[count], gates[3 * count];
+    std::int16_t* const last = gates + 2 * count;
     for (int j = 0; j < count; ++j)
         h[j] = initialH[j];
     for (int step = 0; step < Cfg::Steps; ++step) {
         const long t = Cfg::Backward != 0 ? int(Cfg::Steps) - 1 - step : step;
         const typename Cfg::Input::Type* const x = from + t * size;
-        for (int j = 0; j < count; ++j) {
-            update[j] = knotted<Cfg::SigmoidSegments>(sigmoid, sums.gate(sums.input(x, j) + sums.hidden(h, j)));
-            const std::int32_t r =
-                knotted<Cfg::SigmoidSegments>(sigmoid, sums.gate(sums.input(x, count + j) + sums.hidden(h, count + j)));
-            if (Cfg::LinearBeforeReset != 0) {
-                const std::int64_t v = sums.wide(sums.hidden(h, 2 * count + j) + recurrentBias[j]);
-                const std::int64_t mixed = sums.wide(sums.input(x, 2 * count + j)) * 32768 + r * v;
-                gate[j] = heldWithin<std::int64_t>((mixed + (std::int64_t(1) << 18)) >> 19, 32767);
-            } else {
-                reset[j] = static_cast<std::int16_t>((r * h[j] + 16384) >> 15);
-            }
-        }
-        if (Cfg::LinearBeforeReset == 0)
+        sums.template gates<2 * count>(x, h, 0, gates);
+        if (Cfg::LinearBeforeReset != 0) {
+            const LinearGates<Cfg> linear = {sums, x, h, recurrentBias, sigmoid, last};
+            inPieces<count, 8>(linear);
+        } else {
             for (int j = 0; j < count; ++j)
-                gate[j] = sums.gate(sums.input(x, 2 * count + j) + sums.hidden(reset, 2 * count + j));
+                reset[j] =
+                    static_cast<std::int16_t>((knotted<Cfg::SigmoidSegments>(sigmoid, gates[count + j]) * h[j] + 16384) >> 15);
+            sums.template gates<count>(x, reset, 2 * count, last);
+        }
         for (int j = 0; j < count; ++j) {
-            const std::int32_t n = knotted<Cfg::TanhSegments>(tanh, gate[j]);
-            const std::int32_t mixed = ((32768 - update[j]) * n + update[j] * h[j] + 16384) >> 15;
-            h[j] = static_cast<std::int16_t>(heldWithin<std::int32_t>(mixed, 32767));
+            const std::int32_t n = knotted<Cfg::TanhSegments>(tanh, last[j]);
+            const std::int32_t z = knotted<Cfg::SigmoidSegments>(sigmoid, gates[j]);
+            h[j] = static_cast<std::int16_t>(heldWithin<std::int32_t>(((32768 - z) * n + z * h[j] + 16384) >> 15, 32767));
         }
         IntegerRecurrent<Cfg>::store(h, to + t * count);
     }
 }
 
 }  // namespace n2d2
+
+#define N2D2_BIND_ROW_DOTS
+#include "n2d2/bindings.hpp"
 
 #endif  // N2D2_INTEGER_RECURRENT_HPP

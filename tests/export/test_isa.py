@@ -33,6 +33,7 @@ BOUND = {
     isa.COLUMNS: "DEPTHWISE",
     isa.OUTPUTS: "CONVOLUTION",
     isa.PRODUCT: "PRODUCT",
+    isa.ROWS: "ROW_DOTS",
 }
 """What a set has, by the mark of the operator that its header binds."""
 

@@ -32,6 +32,8 @@ SIZES = (
     (2, 40, 65),
     (17, 4, 3),
     (2, 3, 130),
+    (2, 150, 34),
+    (1, 70, 16),
 )
 """Steps, inputs, hidden units."""
 KINDS = ((S8, S8), (U8, S8), (SHIFTED[0], U8), (S8, S16), (SHIFTED[1], SHIFTED[0]), (S16, S16), (U16, S8))

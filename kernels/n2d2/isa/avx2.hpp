@@ -82,6 +82,15 @@ struct VectorExp<Native> : avx2::VectorExp {};
 }  // namespace n2d2
 #endif
 
+#if defined(N2D2_BIND_ROW_DOTS)
+#undef N2D2_BIND_ROW_DOTS
+#include "n2d2/x86/row_dots.hpp"
+namespace n2d2 {
+template <>
+struct RowDots<Native> : VectorRowDots<PairRows256> {};
+}  // namespace n2d2
+#endif
+
 #if defined(N2D2_BIND_FLOATS)
 #undef N2D2_BIND_FLOATS
 #include "n2d2/x86/float256.hpp"

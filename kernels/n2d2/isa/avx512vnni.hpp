@@ -48,6 +48,15 @@ struct EpilogueRun<Epilogue, Varying, Native> : VectorRun<avx512::Vec, Epilogue,
 }  // namespace n2d2
 #endif
 
+#if defined(N2D2_BIND_ROW_DOTS)
+#undef N2D2_BIND_ROW_DOTS
+#include "n2d2/x86/row_dots512.hpp"
+namespace n2d2 {
+template <>
+struct RowDots<Native> : RowDots512 {};
+}  // namespace n2d2
+#endif
+
 #if defined(N2D2_BIND_FLOATS)
 #undef N2D2_BIND_FLOATS
 #include "n2d2/x86/float512.hpp"

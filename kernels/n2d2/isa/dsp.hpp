@@ -25,3 +25,12 @@ template <class Cfg>
 struct FullyConnected<Cfg, Native> : LaneFullyConnected<Cfg> {};
 }  // namespace n2d2
 #endif
+
+#if defined(N2D2_BIND_ROW_DOTS)
+#undef N2D2_BIND_ROW_DOTS
+#include "n2d2/mcu/row_dots.hpp"
+namespace n2d2 {
+template <>
+struct RowDots<Native> : LaneRowDots {};
+}  // namespace n2d2
+#endif

@@ -30,6 +30,8 @@ WINOGRAD, FLOATS, RUNS, TABLES = "winograd", "floats", "runs", "tables"
 """The Winograd form of a convolution; vectors of float32; the epilogue of runs of sums; tables of 256 bytes in registers."""
 PRODUCT = "product"
 """Matrix products of two activations."""
+ROWS = "rows"
+"""Products of a vector with rows of weights, of recurrent layers."""
 KERNELS = (
     CONVOLUTION,
     DEPTHWISE,
@@ -47,6 +49,7 @@ KERNELS = (
     RUNS,
     TABLES,
     PRODUCT,
+    ROWS,
 )
 """What a set may have."""
 
@@ -171,7 +174,7 @@ _TABLE = (
         "(defined(__AMX_INT8__) || defined(__AMXINT8__) || defined(N2D2_EMULATED_AMX)) && defined(__x86_64__) && \\\n"
         f"    defined(__linux__) && {_AVX512VNNI}",
         extends="avx512vnni",
-        has=_PANELS | {FLOATS, RUNS, PRODUCT},
+        has=_PANELS | {FLOATS, RUNS, PRODUCT, ROWS},
         speed=16,
         tiles=_AVX512VNNI_TILES,
         flags=(*_AVX512VNNI_FLAGS, "-mamx-tile", "-mamx-int8"),
@@ -188,7 +191,7 @@ _TABLE = (
         "n2d2/isa/avx512vnni.hpp",
         "x86 with AVX-512 F, BW, DQ, VL and VNNI",
         _AVX512VNNI,
-        has=_PANELS | {FLOATS, RUNS, PRODUCT},
+        has=_PANELS | {FLOATS, RUNS, PRODUCT, ROWS},
         speed=16,
         tiles=_AVX512VNNI_TILES,
         flags=_AVX512VNNI_FLAGS,
@@ -204,7 +207,7 @@ _TABLE = (
         "x86-64 with AVX2 and AVX-VNNI",
         "defined(__AVX2__) && defined(__x86_64__) && (defined(__AVXVNNI__) || defined(N2D2_EMULATED_AVXVNNI))",
         extends="avx2",
-        has=_PANELS | {FLOATS, RUNS, TABLES, PRODUCT},
+        has=_PANELS | {FLOATS, RUNS, TABLES, PRODUCT, ROWS},
         speed=16,
         tiles=((0, 0, 0), (6, 1, 8192), (6, 1, 65536), (5, 1, 24576), (4, 1, 24576), (3, 2, 24576), (3, 2, 65536)),
         flags=("-mavx2", "-mf16c", "-mavxvnni"),
@@ -220,7 +223,7 @@ _TABLE = (
         "n2d2/isa/avx2.hpp",
         "x86-64 with AVX2",
         "defined(__AVX2__) && defined(__x86_64__)",
-        has=_PANELS | {WINOGRAD, FLOATS, RUNS, TABLES, PRODUCT},
+        has=_PANELS | {WINOGRAD, FLOATS, RUNS, TABLES, PRODUCT, ROWS},
         tiles=((0, 0, 0), (6, 1, 8192), (6, 1, 65536), (5, 1, 24576), (4, 1, 24576), (3, 2, 24576), (3, 2, 65536), (0, 0, 0)),
         flags=("-mavx2", "-mf16c"),  # every processor with AVX2 has F16C
         present='supports("avx2")',
@@ -289,7 +292,7 @@ _TABLE = (
         "Cortex-M with the vector extension: M55, M85",
         "defined(__ARM_FEATURE_MVE) && defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)",
         extends="dsp",
-        has=frozenset((LANES, PAIRS, DOTS, TAPS, RUNS)),
+        has=frozenset((LANES, PAIRS, DOTS, TAPS, RUNS, ROWS)),
         speed=4,
         microcontroller=True,
     ),
@@ -301,7 +304,7 @@ _TABLE = (
         "n2d2/isa/dsp.hpp",
         "Cortex-M with the DSP extension: M4, M7, M33",
         "defined(__ARM_FEATURE_DSP) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' && !defined(__ARM_BIG_ENDIAN)",
-        has=frozenset((LANES, PAIRS, CHANNEL_PAIRS)),
+        has=frozenset((LANES, PAIRS, CHANNEL_PAIRS, ROWS)),
         speed=2,
         microcontroller=True,
     ),

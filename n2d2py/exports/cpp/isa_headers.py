@@ -11,6 +11,7 @@ from n2d2py.exports.cpp.isa import (
     FULLY_CONNECTED,
     KERNELS,
     PORTABLE,
+    ROWS,
     RUNS,
     TARGETS,
     WINOGRAD,
@@ -56,6 +57,7 @@ def isa_page() -> str:
         WINOGRAD: "Winograd",
         FLOATS: "float32",
         RUNS: "runs of sums",
+        ROWS: "rows of recurrent layers",
     }
     rows = []
     for row in (*instruction_sets(), PORTABLE):

@@ -8,14 +8,14 @@ import numpy as np
 
 from n2d2py.exports.cpp.byte_sums import byte_sums, explained, nibble_sums
 from n2d2py.exports.cpp.channel_pairs import channel_pairs
-from n2d2py.exports.cpp.isa import RUNS, TABLES, WINOGRAD, having
+from n2d2py.exports.cpp.isa import ROWS, RUNS, TABLES, WINOGRAD, having
 from n2d2py.exports.cpp.lanes import lane_facts, lanes, pairs
 from n2d2py.exports.cpp.layer import Layer
 from n2d2py.exports.cpp.output_streams import outputs
 from n2d2py.exports.cpp.packing import Storage, storage_of
 from n2d2py.exports.cpp.parts import NATIVE, REAL_NATIVE, Array, Expression, Stream
 from n2d2py.exports.cpp.pixels import columns, pixels
-from n2d2py.exports.cpp.variants import HALF, OUTPUTS, TABLE, VECTORS, KernelFacts, Selection, choose
+from n2d2py.exports.cpp.variants import HALF, OUTPUTS, ROW_DOTS, TABLE, VECTORS, KernelFacts, Selection, choose
 from n2d2py.exports.cpp.vector_streams import dots, taps, vector_facts
 from n2d2py.exports.cpp.winograd import Winograd, WinogradFacts, impossible, unprofitable
 from n2d2py.exports.cpp.winograd import byte_sums as winograd_byte_sums
@@ -113,6 +113,11 @@ def vectors(layer: Layer) -> Selection:
     if not layer.integer:
         return layer.portable
     return Selection("the compiler makes the sums, registers the epilogue", VECTORS, having(RUNS), NATIVE)
+
+
+def row_dots() -> Selection:
+    """The kernel of the instruction set for products of a vector with rows of weights, which have the same order in all."""
+    return Selection("a vector of inputs with eight rows of weights at a time", ROW_DOTS, having(ROWS), NATIVE)
 
 
 def table(layer: Layer) -> Selection:

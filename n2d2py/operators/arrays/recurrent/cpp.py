@@ -7,6 +7,7 @@ import numpy as np
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
 from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.selection import row_dots
 
 _CTYPES = {
     "input_multipliers": "std::int32_t",
@@ -55,7 +56,8 @@ def _lower(layer: Layer) -> LayerCode:
         "CellFraction": int(layer.values("cell_fraction")[0]),
         **{name: layer.values(role).size - 1 for name, role in tables.items() if role not in others},
     }
-    config = layer.config(what, types, sizes)
+    selection = row_dots()
+    config = layer.config(what, types, sizes, selection)
     weights = [layer.array(role, layer.values(role), weight) for role in ("input_weights", "recurrent_weights")]
     rest = [
         _given(layer, role) if role in op.given else layer.array(role, _stored(layer, role), ctype)
@@ -63,7 +65,7 @@ def _lower(layer: Layer) -> LayerCode:
         if role not in others
     ]
     called = f"integer{op.cell.capitalize()}"
-    return layer.code("integer_recurrent", layer.call(called, config, constants=(*weights, *rest)))
+    return layer.code("integer_recurrent", layer.call(called, config, constants=(*weights, *rest)), selection=selection)
 
 
 def _given(layer: Layer, role: str) -> str:

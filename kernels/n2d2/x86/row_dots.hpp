@@ -1,0 +1,79 @@
+// Scalar products of a vector of bytes or 16-bit integers with rows of signed bytes, eight rows at a time (n2d2/integer_recurrent.hpp).
+//
+// Bytes are widened to 16 bits, pairs of products added to 32-bit sums; what is left of a row behind whole vectors is added one by one.
+// A set gives Vector: Ints, Lanes (integers of a vector), zero(), load(from) of so many, add(sums, a, b) of products, and totals(sums, to),
+// the sums of eight vectors.
+#ifndef N2D2_X86_ROW_DOTS_HPP
+#define N2D2_X86_ROW_DOTS_HPP
+
+#include "n2d2/dot.hpp"
+#include "n2d2/x86/intrinsics.hpp"
+
+namespace n2d2 {
+
+struct PairRows256 {
+    typedef __m256i Ints;
+    enum : int { Lanes = 16 };
+
+    static N2D2_INLINE Ints zero() { return _mm256_setzero_si256(); }
+    static N2D2_INLINE Ints load(const std::int16_t* from) {
+        return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+    }
+    static N2D2_INLINE Ints load(const std::int8_t* from) {
+        return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+    }
+    static N2D2_INLINE Ints load(const std::uint8_t* from) {
+        return _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+    }
+    static N2D2_INLINE void add(Ints& sums, Ints a, Ints b) { sums = _mm256_add_epi32(sums, _mm256_madd_epi16(a, b)); }
+    static N2D2_INLINE void totals(const Ints (&s)[8], std::int32_t (&to)[8]) {
+        const Ints low = _mm256_hadd_epi32(_mm256_hadd_epi32(s[0], s[1]), _mm256_hadd_epi32(s[2], s[3]));
+        const Ints high = _mm256_hadd_epi32(_mm256_hadd_epi32(s[4], s[5]), _mm256_hadd_epi32(s[6], s[7]));
+        const Ints all =
+            _mm256_add_epi32(_mm256_permute2x128_si256(low, high, 0x20), _mm256_permute2x128_si256(low, high, 0x31));
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), all);
+    }
+};
+
+template <class Vector>
+struct VectorRowDots {
+    template <int Count, class In>
+    static N2D2_INLINE void eight(const In* x, const std::int8_t* weights, std::int32_t (&sums)[8]) {
+        constexpr int whole = Count / static_cast<int>(Vector::Lanes) * static_cast<int>(Vector::Lanes);
+        typename Vector::Ints s[8];
+        for (int r = 0; r < 8; ++r)
+            s[r] = Vector::zero();
+        for (int k = 0; k < whole; k += static_cast<int>(Vector::Lanes)) {
+            const typename Vector::Ints v = Vector::load(x + k);
+            for (int r = 0; r < 8; ++r)
+                Vector::add(s[r], v, Vector::load(weights + static_cast<long>(r) * Count + k));
+        }
+        Vector::totals(s, sums);
+        for (int r = 0; r < 8; ++r)
+            for (int k = whole; k < Count; ++k)
+                sums[r] += static_cast<std::int32_t>(x[k]) * weights[static_cast<long>(r) * Count + k];
+    }
+
+    template <int Count, int Rows, class In, class Weight, class Sum>
+    static N2D2_INLINE void run(const In* x, const Weight* weights, Sum (&sums)[Rows]) {
+        for (int r = 0; r < Rows; ++r)
+            sums[r] = 0;
+        dots<Sum, Rows>(Count, x, weights, Count, sums);
+    }
+    template <int Count>
+    static N2D2_INLINE void run(const std::int16_t* x, const std::int8_t* weights, std::int32_t (&sums)[8]) {
+        eight<Count>(x, weights, sums);
+    }
+    template <int Count>
+    static N2D2_INLINE void run(const std::int8_t* x, const std::int8_t* weights, std::int32_t (&sums)[8]) {
+        eight<Count>(x, weights, sums);
+    }
+    template <int Count>
+    static N2D2_INLINE void run(const std::uint8_t* x, const std::int8_t* weights, std::int32_t (&sums)[8]) {
+        eight<Count>(x, weights, sums);
+    }
+};
+
+}  // namespace n2d2
+
+#endif  // N2D2_X86_ROW_DOTS_HPP

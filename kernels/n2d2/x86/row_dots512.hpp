@@ -1,0 +1,50 @@
+// Scalar products with rows of signed bytes (n2d2/x86/row_dots.hpp), by the dot products of AVX-512 VNNI. Unsigned bytes are multiplied as
+// they are.
+#ifndef N2D2_X86_ROW_DOTS512_HPP
+#define N2D2_X86_ROW_DOTS512_HPP
+
+#include "n2d2/x86/avx512.hpp"
+#include "n2d2/x86/row_dots.hpp"
+
+namespace n2d2 {
+
+struct Rows512 {
+    typedef __m512i Ints;
+
+    static N2D2_INLINE Ints zero() { return _mm512_setzero_si512(); }
+    static N2D2_INLINE void totals(const Ints (&s)[8], std::int32_t (&to)[8]) {
+        __m256i halves[8];
+        for (int r = 0; r < 8; ++r)
+            halves[r] = _mm256_add_epi32(_mm512_castsi512_si256(s[r]), _mm512_extracti64x4_epi64(s[r], 1));
+        PairRows256::totals(halves, to);
+    }
+};
+
+struct PairRows512 : Rows512 {
+    enum : int { Lanes = 32 };
+
+    static N2D2_INLINE Ints load(const std::int16_t* from) { return _mm512_loadu_si512(from); }
+    static N2D2_INLINE Ints load(const std::int8_t* from) {
+        return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+    }
+    static N2D2_INLINE void add(Ints& sums, Ints a, Ints b) { avx512::dotPairs(sums, a, b); }
+};
+
+struct ByteRows512 : Rows512 {
+    enum : int { Lanes = 64 };
+
+    static N2D2_INLINE Ints load(const void* from) { return _mm512_loadu_si512(from); }
+    static N2D2_INLINE void add(Ints& sums, Ints a, Ints b) { avx512::dot(sums, a, b); }
+};
+
+struct RowDots512 : VectorRowDots<PairRows512> {
+    using VectorRowDots<PairRows512>::run;
+    template <int Count>
+    static N2D2_INLINE void run(const std::uint8_t* x, const std::int8_t* weights, std::int32_t (&sums)[8]) {
+        VectorRowDots<ByteRows512>::eight<Count>(x, weights, sums);
+    }
+};
+
+}  // namespace n2d2
+
+#endif  // N2D2_X86_ROW_DOTS512_HPP
