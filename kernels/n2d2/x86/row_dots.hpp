@@ -1,8 +1,9 @@
 // Scalar products of a vector of bytes or 16-bit integers with rows of signed bytes, eight rows at a time (n2d2/integer_recurrent.hpp).
 //
-// Bytes are widened to 16 bits, pairs of products added to 32-bit sums; what is left of a row behind whole vectors is added one by one.
+// Bytes are widened to 16 bits, pairs of products added to 32-bit sums.
 // A set gives Vector: Ints, Lanes (integers of a vector), zero(), load(from) of so many, add(sums, a, b) of products, and totals(sums, to),
-// the sums of eight vectors.
+// the sums of eight vectors. A row that ends within a vector has its last Lanes loaded, of whose inputs some<Count>(from) keeps the last
+// Count. Shorter rows are added one by one.
 #ifndef N2D2_X86_ROW_DOTS_HPP
 #define N2D2_X86_ROW_DOTS_HPP
 
@@ -25,6 +26,12 @@ struct PairRows256 {
     static N2D2_INLINE Ints load(const std::uint8_t* from) {
         return _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
     }
+    template <int Count, class In>
+    static N2D2_INLINE Ints some(const In* from) {
+        alignas(32) static const std::int16_t kept[32] = {0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
+                                                          -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+        return _mm256_and_si256(load(from), load(kept + Count));
+    }
     static N2D2_INLINE void add(Ints& sums, Ints a, Ints b) { sums = _mm256_add_epi32(sums, _mm256_madd_epi16(a, b)); }
     static N2D2_INLINE void totals(const Ints (&s)[8], std::int32_t (&to)[8]) {
         const Ints low = _mm256_hadd_epi32(_mm256_hadd_epi32(s[0], s[1]), _mm256_hadd_epi32(s[2], s[3]));
@@ -37,21 +44,39 @@ struct PairRows256 {
 
 template <class Vector>
 struct VectorRowDots {
+    typedef typename Vector::Ints Ints;
+    enum : int { Lanes = Vector::Lanes };
+
+    // The products of Count inputs with eight rows that lie Pitch apart.
+    template <int Count, int Pitch, class In>
+    struct Eight {
+        static N2D2_INLINE void add(Ints x, const std::int8_t* weights, Ints (&s)[8]) {
+            for (int r = 0; r < 8; ++r)
+                Vector::add(s[r], x, Vector::load(weights + static_cast<long>(r) * Pitch));
+        }
+        static N2D2_INLINE void run(const In* x, const std::int8_t* weights, std::int32_t (&sums)[8]) {
+            constexpr int rest = Count % Lanes, whole = Count - rest, last = Count - Lanes;
+            Ints s[8];
+            for (int r = 0; r < 8; ++r)
+                s[r] = Vector::zero();
+            for (int k = 0; k < whole; k += Lanes)
+                add(Vector::load(x + k), weights + k, s);
+            if (rest > 0)
+                add(Vector::template some<(rest > 0 ? rest : int(Lanes))>(x + last), weights + last, s);
+            Vector::totals(s, sums);
+        }
+    };
+
     template <int Count, class In>
     static N2D2_INLINE void eight(const In* x, const std::int8_t* weights, std::int32_t (&sums)[8]) {
-        constexpr int whole = Count / static_cast<int>(Vector::Lanes) * static_cast<int>(Vector::Lanes);
-        typename Vector::Ints s[8];
-        for (int r = 0; r < 8; ++r)
-            s[r] = Vector::zero();
-        for (int k = 0; k < whole; k += static_cast<int>(Vector::Lanes)) {
-            const typename Vector::Ints v = Vector::load(x + k);
+        constexpr bool vectors = Count >= static_cast<int>(Lanes);
+        if (vectors) {
+            Eight<(vectors ? Count : int(Lanes)), Count, In>::run(x, weights, sums);
+        } else {
             for (int r = 0; r < 8; ++r)
-                Vector::add(s[r], v, Vector::load(weights + static_cast<long>(r) * Count + k));
+                sums[r] = 0;
+            dots<std::int32_t, 8>(Count, x, weights, Count, sums);
         }
-        Vector::totals(s, sums);
-        for (int r = 0; r < 8; ++r)
-            for (int k = whole; k < Count; ++k)
-                sums[r] += static_cast<std::int32_t>(x[k]) * weights[static_cast<long>(r) * Count + k];
     }
 
     template <int Count, int Rows, class In, class Weight, class Sum>

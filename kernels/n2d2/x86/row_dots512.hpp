@@ -27,6 +27,10 @@ struct PairRows512 : Rows512 {
     static N2D2_INLINE Ints load(const std::int8_t* from) {
         return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
     }
+    template <int Count, class In>
+    static N2D2_INLINE Ints some(const In* from) {
+        return _mm512_maskz_mov_epi16(~std::uint32_t(0) << (32 - Count), load(from));
+    }
     static N2D2_INLINE void add(Ints& sums, Ints a, Ints b) { avx512::dotPairs(sums, a, b); }
 };
 
@@ -34,6 +38,10 @@ struct ByteRows512 : Rows512 {
     enum : int { Lanes = 64 };
 
     static N2D2_INLINE Ints load(const void* from) { return _mm512_loadu_si512(from); }
+    template <int Count>
+    static N2D2_INLINE Ints some(const void* from) {
+        return _mm512_maskz_mov_epi8(~std::uint64_t(0) << (64 - Count), load(from));
+    }
     static N2D2_INLINE void add(Ints& sums, Ints a, Ints b) { avx512::dot(sums, a, b); }
 };
 
@@ -41,7 +49,23 @@ struct RowDots512 : VectorRowDots<PairRows512> {
     using VectorRowDots<PairRows512>::run;
     template <int Count>
     static N2D2_INLINE void run(const std::uint8_t* x, const std::int8_t* weights, std::int32_t (&sums)[8]) {
-        VectorRowDots<ByteRows512>::eight<Count>(x, weights, sums);
+        constexpr bool whole = Count >= 64;
+        if (whole)
+            VectorRowDots<ByteRows512>::eight<(whole ? Count : 64)>(x, weights, sums);
+        else
+            few<Count>(x, weights, sums);
+    }
+
+    // Rows of less than a vector.
+    template <int Count>
+    static N2D2_INLINE void few(const std::uint8_t* x, const std::int8_t* weights, std::int32_t (&sums)[8]) {
+        const __m512i v = _mm512_maskz_loadu_epi8(avx512::first64(Count), x);
+        __m512i s[8];
+        for (int r = 0; r < 8; ++r) {
+            s[r] = Rows512::zero();
+            avx512::dot(s[r], v, _mm512_maskz_loadu_epi8(avx512::first64(Count), weights + static_cast<long>(r) * Count));
+        }
+        Rows512::totals(s, sums);
     }
 };
 
