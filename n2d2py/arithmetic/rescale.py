@@ -38,6 +38,8 @@ RESCALING_MODES = (
     "Double-shift",
 )
 MAX_SHIFT = 50
+_EXACT = 2**24
+"""Every integer up to this magnitude is a float32 number."""
 _HIGH_WORD = 32
 
 
@@ -63,7 +65,7 @@ class Rescale:
         )
 
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
-        """clamp(rescaled acc, low, high) in int64; `axis` is the channel axis of `acc`.
+        """clamp(rescaled acc, low, high) in int64, or in int32 where that holds it; `axis` is the channel axis of `acc`.
 
         `acc` holds exact integers, in an integer or a floating-point type.
         """
@@ -87,11 +89,12 @@ def _along(values: np.ndarray, acc: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _rounded(real: np.ndarray, low: int, high: int) -> np.ndarray:
-    """float32 numbers, which this overwrites, clamped and rounded to even, int64."""
+    """float32 numbers, which this overwrites, clamped and rounded to even, int32 or int64."""
     real = np.asarray(real)
     np.clip(real, np.float32(low), np.float32(high), out=real)
-    rounded = np.asarray(np.rint(real, out=real).astype(np.int64))
-    return np.clip(rounded, low, high, out=rounded)  # float32 may round limits beyond 2^24 outwards
+    exact = max(-low, high) <= _EXACT
+    rounded = np.asarray(np.rint(real, out=real).astype(np.int32 if exact else np.int64))
+    return rounded if exact else np.clip(rounded, low, high, out=rounded)  # float32 may round the limits outwards
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +111,7 @@ class FloatRescale(Rescale):
         return self.factors.size
 
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
-        return _rounded(acc.astype(np.float32) * _along(self.factors, acc, axis), low, high)
+        return _rounded(acc.astype(np.float32, copy=False) * _along(self.factors, acc, axis), low, high)
 
     def effective(self) -> np.ndarray:
         return self.factors.astype(np.float64)

@@ -75,10 +75,11 @@ def _pass(
     """One way of the samples through the network, layer after layer; `biases` takes what was corrected, None corrects none."""
     types = TensorTypes(dict(types.types), dict(types.thresholds), types.coarse)
     typed = typed_graph(graph, types, options)
-    run = LayerwiseRun(graph, typed, samples)
     refinable = refinable_tensors(graph, types) if options.sequential else {}
     layers: dict[str, QuantNode] = {}
     narrow = has_narrow(graph)
+    compared = biases is not None and biases.only != frozenset()
+    run = LayerwiseRun(graph, typed, samples, real=narrow or bool(refinable) or compared)
     for node in graph.nodes:
         if not set(node.outputs).isdisjoint(refinable):
             kind = refined_type(node, types.types[node.output], run.reached(node))
@@ -103,11 +104,15 @@ class _Biases:
     """The corrections of biases so far, and the layers as they are without."""
 
     def __init__(self, held: HeldBack, only: frozenset[str] | None = None):
-        """`only`: the layers that may be corrected, where that is known."""
+        """`only`: the layers that may be corrected, where that is known; then none is held back."""
         self.held, self.only = held, only
         self.plain: dict[str, QuantNode] = {}
         self.shifts: dict[str, np.ndarray] = {}
         self._dropped: list[str] = []
+
+    def may_correct(self, node: Node) -> bool:
+        """Whether the bias of a layer may become another."""
+        return self.only is None or node.name in self.only
 
     def add(self, node: Node, plain: QuantNode, shift: np.ndarray, better: bool) -> None:
         """A layer whose bias can be corrected."""
@@ -142,42 +147,53 @@ def alternatives(
                 rounding = CompensatedRounding(run.moments(node, True))
                 layer = replace(layer, rounding=rounding, ranging=rounding.magnitudes)
             found[node.name] = {bits: quantize_layer(node, replace(layer, weight_bits=bits)) for bits in widths[node.name]}
-            run.advance(node, next(iter(found[node.name].values())))
+            run.advance(next(iter(found[node.name].values())))
         else:
-            run.advance(node, form_layer(node, layer))
+            run.advance(form_layer(node, layer))
+        run.advance_real(node)
         run.forget()
     return found
 
 
 def _advanced(node: Node, typed: QuantNode, run: LayerwiseRun, biases: _Biases | None) -> QuantNode:
-    run.advance(node, typed)
+    run.advance_real(node)
+    run.advance(typed)
     if biases is not None:
+        biases.held.advance_real(node)
         biases.held.advance(node, typed)
     return typed
 
 
 def _corrected(node: Node, layer: LayerTypes, run: LayerwiseRun, biases: _Biases | None, narrow: bool) -> QuantNode:
     """The integer form of the next layer of the run, with the corrections that the options ask for; `narrow`: the network
-    has weights of few bits."""
-    options = layer.options
-    if options.adaptive_rounding and has_moments(node):
-        rounding = CompensatedRounding(run.moments(node, narrow))
-        layer = replace(layer, rounding=Remembered(rounding), ranging=rounding.magnitudes)
-    typed = quantize_layer(node, layer)
-    if biases is None:
-        run.advance(node, typed)
+    has weights of few bits. The float network runs meanwhile."""
+
+    def formed() -> tuple[LayerTypes, QuantNode]:
+        rounded = layer
+        if layer.options.adaptive_rounding and has_moments(node):
+            rounding = CompensatedRounding(run.moments(node, narrow))
+            rounded = replace(layer, rounding=Remembered(rounding), ranging=rounding.magnitudes)
+        return rounded, quantize_layer(node, rounded)
+
+    def real() -> None:
+        run.advance_real(node)
+        if biases is not None:
+            biases.held.advance_real(node)
+
+    (layer, typed), _ = together(formed, real, run.large)
+    if biases is None or not biases.may_correct(node):
+        run.advance(typed)
         return typed
 
     held = biases.held
-    found, judged = together(lambda: run.advance(node, typed), lambda: held.advance(node, typed), run.large)
+    found, judged = together(lambda: run.advance_with_errors(node, typed), lambda: held.advance(node, typed), run.large)
     if found is None or judged is None:
         return typed
     error = expected_error(*(np.concatenate(values) for values in zip(*found, strict=True)))
-    allowed = biases.only is None or node.name in biases.only
-    better = allowed and (not judged or gain(error, judged) > 0)
+    better = not judged or gain(error, judged) > 0
     biases.add(node, typed, error, better)
     if not better or not error.any():
         return typed
     corrected = quantize_layer(replace(node, params={**node.params, "bias": node.params["bias"] + error}), layer)
-    together(lambda: run.redo(corrected), lambda: held.correct(corrected), run.large)
+    together(lambda: run.advance(corrected), lambda: held.correct(corrected), run.large)
     return corrected

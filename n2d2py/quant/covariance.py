@@ -6,25 +6,25 @@ than K it is a diagonal and a product of rank P, whose factor takes 4 K P^2 oper
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 
+from n2d2py.concurrency import together
 from n2d2py.quant.moments import Moments
 
 BLOCK = 32
 """Inputs that are rounded between two products of matrices; `Factor` is read in such blocks, in order."""
 _LINES = 96
 """Lines of a triangle that are computed together."""
+_SHARED = 1024
+"""Inputs from which on two threads make a triangle."""
 _DAMPING = 0.01
 
 
-class Factor(Protocol):
-    """M (G, K, K), upper triangular, with M M^T the covariance of the inputs in some order; and sums over errors e (G, K, O)."""
-
-    def block(self, start: int, stop: int) -> np.ndarray:
-        """The square (G, B, B) of M on its diagonal from `start` to `stop`."""
-        ...
+class Sums(Protocol):
+    """Sums of the errors e (G, K, O) of some outputs, weighed by the values of a factor M."""
 
     def pending(self, start: int, stop: int) -> np.ndarray:
         """Sums of e_j M_jk over the errors j added so far, for k from `start` to `stop` (G, B, O)."""
@@ -32,6 +32,18 @@ class Factor(Protocol):
 
     def add(self, start: int, stop: int, errors: np.ndarray) -> None:
         """Takes the errors (G, B, O) of the inputs from `start` to `stop`."""
+        ...
+
+
+class Factor(Protocol):
+    """M (G, K, K), upper triangular, with M M^T the covariance of the inputs in some order."""
+
+    def block(self, start: int, stop: int) -> np.ndarray:
+        """The square (G, B, B) of M on its diagonal from `start` to `stop`."""
+        ...
+
+    def sums(self, outputs: int) -> Sums:
+        """Those of the errors of so many outputs, none added yet."""
         ...
 
 
@@ -44,8 +56,8 @@ class Covariance(Protocol):
         """All of it (G, K, K)."""
         ...
 
-    def factor(self, order: np.ndarray, outputs: int) -> Factor:
-        """The factor of the inputs in that order (G, K), for errors of so many outputs."""
+    def factor(self, order: np.ndarray) -> Factor:
+        """The factor of the inputs in that order (G, K)."""
         ...
 
 
@@ -65,7 +77,7 @@ def shrunk(moments: Moments) -> Covariance:
         added = share * own + _damping(own, moments.mixed)
         return ThinCovariance(columns * np.sqrt((1 - share) / moments.count), added, own * (1 - share) + added)
     assert moments.square is not None
-    matrix = moments.square / moments.count
+    matrix = np.divide(moments.square, moments.count, dtype=np.float64)
     own = np.einsum("gkk->gk", matrix).copy()
     matrix *= 1 - share
     matrix[:, np.arange(own.shape[1]), np.arange(own.shape[1])] += share * own + _damping(own, moments.mixed)
@@ -88,10 +100,10 @@ class DenseCovariance:
         """As Covariance."""
         return self._matrix
 
-    def factor(self, order: np.ndarray, outputs: int) -> Factor:
+    def factor(self, order: np.ndarray) -> Factor:
         """As Covariance."""
         upper = _upper(self._matrix, order[:, ::-1])
-        return _DenseFactor(upper[:, ::-1, ::-1].transpose(0, 2, 1), np.zeros((*order.shape, outputs)))
+        return _DenseFactor(upper[:, ::-1, ::-1].transpose(0, 2, 1))
 
 
 def _upper(matrix: np.ndarray, order: np.ndarray) -> np.ndarray:
@@ -99,11 +111,23 @@ def _upper(matrix: np.ndarray, order: np.ndarray) -> np.ndarray:
     nearly all of it is products of matrices, which are faster than the factorization that NumPy has for a large one."""
     groups, size = np.arange(len(order))[:, None], order.shape[1]
     result = np.zeros_like(matrix)
+
+    def fill(lines: np.ndarray, rows: np.ndarray, start: int, first: int, last: int) -> None:
+        """The columns [first, last) of the lines that start in line `start`, without what the lines before them give."""
+        part = lines[:, :, first - start : last - start]
+        part[:] = np.take_along_axis(rows, order[:, None, first:last], axis=2)
+        if start:
+            part -= np.matmul(
+                result[:, :start, start : start + lines.shape[1]].transpose(0, 2, 1), result[:, :start, first:last]
+            )
+
     for start in range(0, size, _LINES):
         stop = min(start + _LINES, size)
-        lines = np.take_along_axis(matrix[groups, order[:, start:stop]], order[:, None, start:], axis=2)
-        if start:
-            lines -= np.matmul(result[:, :start, start:stop].transpose(0, 2, 1), result[:, :start, start:])
+        lines, rows = np.empty((len(order), stop - start, size - start)), matrix[groups, order[:, start:stop]]
+        middle = (start + size) // 2 if size >= _SHARED else size
+        together(
+            partial(fill, lines, rows, start, start, middle), partial(fill, lines, rows, start, middle, size), middle < size
+        )
         square = np.linalg.cholesky(lines[:, :, : stop - start])
         result[:, start:stop, start:stop] = square.transpose(0, 2, 1)
         if stop < size:
@@ -112,11 +136,19 @@ def _upper(matrix: np.ndarray, order: np.ndarray) -> np.ndarray:
 
 
 class _DenseFactor:
-    def __init__(self, upper: np.ndarray, errors: np.ndarray):
-        self._upper, self._errors = upper, errors
+    def __init__(self, upper: np.ndarray):
+        self._upper = upper
 
     def block(self, start: int, stop: int) -> np.ndarray:
         return self._upper[:, start:stop, start:stop]
+
+    def sums(self, outputs: int) -> Sums:
+        return _DenseSums(self._upper, outputs)
+
+
+class _DenseSums:
+    def __init__(self, upper: np.ndarray, outputs: int):
+        self._upper, self._errors = upper, np.zeros((*upper.shape[:2], outputs))
 
     def pending(self, start: int, stop: int) -> np.ndarray:
         return np.matmul(self._upper[:, :start, start:stop].transpose(0, 2, 1), self._errors[:, :start])
@@ -141,10 +173,10 @@ class ThinCovariance:
         result[:, inputs, inputs] += self._own
         return result
 
-    def factor(self, order: np.ndarray, outputs: int) -> Factor:
+    def factor(self, order: np.ndarray) -> Factor:
         """As Covariance."""
         samples = np.take_along_axis(self._samples, order[:, None, :], axis=2)
-        return _ThinFactor(samples, np.take_along_axis(self._own, order, axis=1), outputs)
+        return _ThinFactor(samples, np.take_along_axis(self._own, order, axis=1))
 
 
 class _ThinFactor:
@@ -152,10 +184,9 @@ class _ThinFactor:
     the covariance once these are eliminated is D + X^T S X (Woodbury). Its columns of b are X^T S X_b, so that with U the triangle of the
     block and Z = S X_b U^-T those of M are X^T Z, and the next S is S - Z Z^T."""
 
-    def __init__(self, samples: np.ndarray, own: np.ndarray, outputs: int):
+    def __init__(self, samples: np.ndarray, own: np.ndarray):
         groups, count, size = samples.shape
         self._samples, self._across = samples, np.empty_like(samples)
-        self._sums = np.zeros((groups, count, outputs))
         self._triangles: dict[int, np.ndarray] = {}
         left = np.tile(np.eye(count), (groups, 1, 1))
         for start in reversed(range(0, size, BLOCK)):
@@ -171,6 +202,15 @@ class _ThinFactor:
 
     def block(self, start: int, stop: int) -> np.ndarray:
         return self._triangles[start]
+
+    def sums(self, outputs: int) -> Sums:
+        return _ThinSums(self._samples, self._across, outputs)
+
+
+class _ThinSums:
+    def __init__(self, samples: np.ndarray, across: np.ndarray, outputs: int):
+        self._samples, self._across = samples, across
+        self._sums = np.zeros((*samples.shape[:2], outputs))
 
     def pending(self, start: int, stop: int) -> np.ndarray:
         return np.matmul(self._across[:, :, start:stop].transpose(0, 2, 1), self._sums)

@@ -48,15 +48,19 @@ class HeldBack:
         self.stimuli = sum(len(batch) for batch in batches)
         self._lost: list[np.ndarray] = []
 
+    def advance_real(self, node: Node) -> None:
+        """The next layer in floating point."""
+        self._corrected.advance_real(node)
+
     def advance(self, node: Node, typed: QuantNode) -> list[tuple[np.ndarray, np.ndarray]] | None:
-        """The next layer without correction on both ways; the errors of the second as LayerwiseRun.advance gives them."""
-        found = self._corrected.advance(node, typed)
-        self._plain.redo(typed)
+        """The same layer without correction on both ways; the errors of the second as LayerwiseRun.advance_with_errors gives them."""
+        found = self._corrected.advance_with_errors(node, typed)
+        self._plain.advance(typed)
         return found
 
     def correct(self, typed: QuantNode) -> None:
         """The same layer with a corrected bias, on the second way."""
-        self._corrected.redo(typed)
+        self._corrected.advance(typed)
 
     def finish(self, node: Node) -> None:
         """Notes what the layer gave, if it is an output of the network, and frees what no later layer reads."""
@@ -75,5 +79,5 @@ class HeldBack:
 
 
 def gain(error: np.ndarray, found: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
-    """What adding `error` (C) to a layer's bias takes from the sum of its squared errors; `found` as LayerwiseRun.advance gives it."""
+    """What adding `error` (C) to a layer's bias takes from the sum of its squared errors; `found` as LayerwiseRun.advance_with_errors gives it."""
     return float(sum((2 * error * sums - np.square(error) * counts).sum() for sums, counts in found))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,9 +66,12 @@ class LayerwiseRun:
         large: whether a tensor is so large that each stimulus is worked on alone.
     """
 
-    def __init__(self, graph: Graph, quantized: QuantGraph, batches: Sequence[np.ndarray]):
-        """`quantized` has the types of all tensors; its layers may still be missing. Stimuli come with their states."""
-        self._graph, self._quantized = graph, quantized
+    def __init__(self, graph: Graph, quantized: QuantGraph, batches: Sequence[np.ndarray], real: bool = True):
+        """`quantized` has the types of all tensors; its layers may still be missing. Stimuli come with their states.
+
+        Without `real` the integers alone are computed: nothing may ask for what the layers give in floating point, or for errors.
+        """
+        self._graph, self._quantized, self._real = graph, quantized, real
         self._last = _last_readers(graph)
         self._index = 0
         self.large = any(elements(tensor.shape) >= _LARGE for tensor in graph.tensors.values())
@@ -83,7 +86,7 @@ class LayerwiseRun:
     def beside(self) -> LayerwiseRun:
         """Another way of the same stimuli through the integers, before the first layer; it has its real values from this one.
 
-        `redo` takes it on behind each `advance` of this one, `forget` as this one.
+        `advance` takes it on behind that of this one, `forget` as this one.
         """
         other = LayerwiseRun(self._graph, self._quantized, [])
         other._parts = [_Part(part.real, dict(part.stored)) for part in self._parts]
@@ -117,28 +120,36 @@ class LayerwiseRun:
 
         return list(ordered_map(run, self._parts))
 
-    def advance(self, node: Node, typed: QuantNode) -> list[tuple[np.ndarray, np.ndarray]] | None:
-        """Computes the outputs of the next layer; of a layer with a bias, by batch the sums of its errors and their numbers.
+    def advance_real(self, node: Node) -> None:
+        """Computes the outputs of the next layer in floating point, where they are asked for."""
 
-        Both are (n, C), over values that neither the activation nor the integers clip: see `expected_error`.
-        """
-        biased = "bias" in node.params and (typed.clamp is not None or self._quantized.sums_integers(typed))
-
-        def run(part: _Part) -> tuple[np.ndarray, np.ndarray] | None:
+        def run(part: _Part) -> None:
             results = node.op.run([part.real[name] for name in node.inputs], node)
             if node.activation is not None:
                 results = [node.activation(y) for y in results]
             part.real.update(zip(node.outputs, results, strict=True))
+
+        if self._real:
+            _for_each(run, self._parts)
+
+    def advance(self, typed: QuantNode) -> None:
+        """Computes the integers of the next layer, or once more from another form of it."""
+        _for_each(lambda part: self._run_integers(part, typed), self._parts)
+
+    def advance_with_errors(self, node: Node, typed: QuantNode) -> list[tuple[np.ndarray, np.ndarray]] | None:
+        """Computes the integers of the next layer, whose real outputs are known; by batch the sums of its errors and their numbers.
+
+        Both are (n, C), over values that neither the activation nor the integers clip: see `expected_error`. None for a layer without bias.
+        """
+        if "bias" not in node.params or (typed.clamp is None and not self._quantized.sums_integers(typed)):
+            self.advance(typed)
+            return None
+
+        def run(part: _Part) -> tuple[np.ndarray, np.ndarray]:
             self._run_integers(part, typed)
-            return self._errors(part, node, typed) if biased else None
+            return self._errors(part, node, typed)
 
-        found = list(ordered_map(run, self._parts))
-        return [one for one in found if one is not None] if biased else None
-
-    def redo(self, typed: QuantNode) -> None:
-        """Computes the integers of the layer just advanced over once more, from another form of it."""
-        for _ in ordered_map(lambda part: self._run_integers(part, typed), self._parts):
-            pass
+        return list(ordered_map(run, self._parts))
 
     def squares(self, name: str) -> tuple[float, float]:
         """Of a live tensor: sum of the squares of its errors, and of its real values."""
@@ -171,6 +182,11 @@ class LayerwiseRun:
         inside = ((stored > low) & (stored < high)).reshape(shape)
         error = np.where(inside, (real - kind.dequantize(stored)).reshape(shape), 0)
         return error.sum(axis=2, dtype=np.float64), inside.sum(axis=2)
+
+
+def _for_each(function: Callable[[_Part], None], parts: Sequence[_Part]) -> None:
+    for _ in ordered_map(function, parts):
+        pass
 
 
 def _open_interval(function: FunctionRow | None) -> tuple[float, float]:

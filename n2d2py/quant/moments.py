@@ -9,6 +9,7 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.exact import sliding_windows
+from n2d2py.concurrency import together
 from n2d2py.graph import Node
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.conv import Conv
@@ -20,6 +21,8 @@ _MAX_COLUMNS = 16384
 _COLUMNS_PER_INPUT = 8
 _THOROUGH = 4
 """Factor on these for weights of few bits."""
+_SHARED = 1024
+"""Inputs from which on two threads multiply them."""
 _FEW = 4
 """The sampled inputs are kept in place of their products where the layer has so many times as many inputs."""
 
@@ -32,7 +35,7 @@ class Moments:
     `columns` in place of `square`, which is their product with themselves.
 
     Attributes:
-        square: sums of products of two inputs (G, K, K).
+        square: sums of products of two inputs (G, K, K), of a single batch in float32.
         columns: sampled inputs (G, count, K) in float32.
         mixed: whether the inputs are of several kinds, so that the size of one says nothing about another's.
         drift: sums of products of what an input of the float network is more (rows), and an input (columns) (G, K, K); None where that was
@@ -51,7 +54,7 @@ class Moments:
         if self.columns is not None and other.columns is not None:
             self.columns = np.concatenate([self.columns, other.columns], axis=1)
         if self.square is not None and other.square is not None:
-            self.square = self.square + other.square
+            self.square = np.add(self.square, other.square, dtype=np.float64)
         if self.drift is not None and other.drift is not None:
             self.drift = self.drift + other.drift
 
@@ -80,7 +83,7 @@ def observe(
     positions = columns.shape[1]
     if real is None and _FEW * stimuli * (positions // len(stored[0])) <= columns.shape[2]:
         return Moments(positions, columns=columns.astype(np.float32), mixed=recurrent)
-    square = np.matmul(columns.transpose(0, 2, 1), columns).astype(np.float64)
+    square = _products(columns)
     if real is None:
         return Moments(positions, square, mixed=recurrent)
     if recurrent:
@@ -89,6 +92,27 @@ def observe(
         exact = _columns(node, real[0], 0, stimuli, times).astype(np.float32) / np.float32(kinds[0].scale)
     drift = np.matmul((exact - columns).transpose(0, 2, 1), columns).astype(np.float64)
     return Moments(positions, square, drift, mixed=recurrent)
+
+
+def _products(columns: np.ndarray) -> np.ndarray:
+    """Sums over P of the products of two of K columns (G, P, K) -> (G, K, K); of many columns by two threads."""
+    count = columns.shape[2]
+    if count < _SHARED:
+        return np.matmul(columns.transpose(0, 2, 1), columns)
+    result = np.empty((len(columns), count, count), columns.dtype)
+    half = count // 2
+    first, second = columns[:, :, :half], columns[:, :, half:]
+
+    def squares() -> None:
+        for part, place in ((first, slice(None, half)), (second, slice(half, None))):
+            np.matmul(part.transpose(0, 2, 1), part, out=result[:, place, place])
+
+    def beside() -> None:
+        np.matmul(second.transpose(0, 2, 1), first, out=result[:, half:, :half])
+        result[:, :half, half:] = result[:, half:, :half].transpose(0, 2, 1)
+
+    together(squares, beside)
+    return result
 
 
 def _columns(node: Node, x: np.ndarray, fill: int, stimuli: int, times: int) -> np.ndarray:

@@ -44,13 +44,14 @@ class Conv(GroupedKernel):
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         x = inputs[0]
         sums = self._sums(x, node, 0, x.dtype)
-        return [sums + node.params["bias"].astype(x.dtype).reshape(1, -1, 1, 1)]
+        sums += node.params["bias"].astype(x.dtype).reshape(1, -1, 1, 1)
+        return [sums]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
         zero_point = graph.type(node.inputs[0]).zero_point
         dtype = exact_float(node.bound)
         acc = self._sums(inputs[0], node, zero_point, dtype)
-        acc = acc + node.params["bias"].astype(dtype).reshape(1, -1, 1, 1)
+        acc += node.params["bias"].astype(dtype).reshape(1, -1, 1, 1)
         added = node.residual
         if added is None:
             return [node.requantize(acc, graph.type(node.output))]
