@@ -1,5 +1,5 @@
-// Convolution with AMX: which layers take its registers (amx_tiles.hpp), and those of AVX-512 for all others, or where the system does
-// not give them. Both compute the same integers.
+// Convolution with AMX: which layers take its registers (amx_tiles.hpp), and those of AVX-512 for all others. Both compute the same
+// integers.
 #ifndef N2D2_X86_AMX_CONVOLUTION_HPP
 #define N2D2_X86_AMX_CONVOLUTION_HPP
 
@@ -38,18 +38,7 @@ template <class Cfg, bool = bool(Pays<Cfg>::value)>
 struct Convolution : PanelConvolution<Cfg, avx512::Microkernel> {};
 
 template <class Cfg>
-struct Convolution<Cfg, true> {
-    typedef PanelConvolution<Cfg, avx512::Microkernel> Vectors;
-    typedef PanelConvolution<OnStack<Cfg>, Form, TileProduct<OnStack<Cfg> > > Registers;
-
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const typename PackedWeights<Cfg>::Stored* weights,
-                                const typename Cfg::Sum* bias, const Rows& rows = Rows::all<typename Cfg::Output>()) {
-        if (granted())
-            Registers::run(in, out, weights, bias, rows);
-        else
-            Vectors::run(in, out, weights, bias, rows);
-    }
-};
+struct Convolution<Cfg, true> : PanelConvolution<OnStack<Cfg>, Form, TileProduct<OnStack<Cfg> > > {};
 
 }  // namespace amx
 }  // namespace n2d2

@@ -21,6 +21,7 @@
 #include "n2d2/residual.hpp"
 #include "n2d2/tuning.hpp"
 #include "n2d2/x86/amx.hpp"
+#include "n2d2/x86/amx_instead.hpp"
 #include "n2d2/x86/avx512_tile.hpp"
 
 namespace n2d2 {
@@ -96,6 +97,8 @@ struct TileProduct {
 
     // ---- the registers ----------------------------------------------------------------------
     static N2D2_INLINE void begin() {
+        if (!granted())
+            return;
         Shapes shapes = {};
         shapes.palette = 1;
         for (int i = 0; i < 8; ++i) {
@@ -104,7 +107,10 @@ struct TileProduct {
         }
         configure(shapes);
     }
-    static N2D2_INLINE void end() { release(); }
+    static N2D2_INLINE void end() {
+        if (granted())
+            release();
+    }
 
     template <int Count>
     static N2D2_INLINE void step(const std::uint8_t* x, long pitch, const std::int8_t* first, const std::int8_t* second) {
@@ -217,31 +223,43 @@ struct TileProduct {
         constexpr int steps = Steps + (RestWords > 0), chunks = (Pair + Sums::Some - 1) / Sums::Some;
         constexpr int each = (chunks + steps - 1) / steps;  // beside a step
         long pitch = Pitch;
+        const bool registers = granted();
         for (int tile = begin; tile < end; ++tile, x += Pair * Pitch) {
             if (Ragged && tile == Tiles - 1) {
                 x = last;
                 pitch = Window;
             }
-            load<0>(first.bias, 0);
-            load<2>(first.bias, 0);
-            if (two) {
-                load<1>(second.bias, 0);
-                load<3>(second.bias, 0);
-            }
-            for (int s = 0; s < Steps; ++s) {
-                step<Count>(x + s * StepWords * 4, pitch, first.whole + s * StepWords * 64, second.whole + s * StepWords * 64);
-                for (int i = 0; i < each; ++i)
-                    waiting.some(out, y);
-            }
-            if (rest)
-                step<Count>(x + Steps * StepWords * 4, pitch, first.rest, second.rest);
-            waiting.all(out, y);
             std::int32_t* const to = sums[tile & 1];
-            amx::store<0>(to, 64 * Count);
-            amx::store<2>(to + Rows * Count * 16, 64 * Count);
-            if (two) {
-                amx::store<1>(to + 16, 64 * Count);
-                amx::store<3>(to + 16 + Rows * Count * 16, 64 * Count);
+            if (registers) {
+                load<0>(first.bias, 0);
+                load<2>(first.bias, 0);
+                if (two) {
+                    load<1>(second.bias, 0);
+                    load<3>(second.bias, 0);
+                }
+                for (int s = 0; s < Steps; ++s) {
+                    step<Count>(x + s * StepWords * 4, pitch, first.whole + s * StepWords * 64,
+                                second.whole + s * StepWords * 64);
+                    for (int i = 0; i < each; ++i)
+                        waiting.some(out, y);
+                }
+                if (rest)
+                    step<Count>(x + Steps * StepWords * 4, pitch, first.rest, second.rest);
+            } else if (two) {
+                Instead<2> instead = {x, pitch, {first.whole, second.whole}, {first.bias, second.bias}, Words, to};
+                instead.run(Pair);
+            } else {
+                Instead<1> instead = {x, pitch, {first.whole}, {first.bias}, Words, to};
+                instead.run(Pair);
+            }
+            waiting.all(out, y);
+            if (registers) {
+                amx::store<0>(to, 64 * Count);
+                amx::store<2>(to + Rows * Count * 16, 64 * Count);
+                if (two) {
+                    amx::store<1>(to + 16, 64 * Count);
+                    amx::store<3>(to + 16 + Rows * Count * 16, 64 * Count);
+                }
             }
             waiting.sums = to;
             waiting.done = tile * Pair;
