@@ -74,14 +74,14 @@ def channel_factors(graph: Graph, batches: Sequence[np.ndarray]) -> dict[str, np
         return found
 
     parts = list(ordered_map(measure, batches))
-    factors = {}
-    for index, (node, _, reader) in enumerate(pairs):
+
+    def choose(index: int) -> np.ndarray | None:
         largest = np.max([part[index][0] for part in parts], axis=0)
         power = np.sum([part[index][1] for part in parts], axis=0) / sum(part[index][2] for part in parts)
-        found = _factors(reader, largest, power)
-        if found is not None:
-            factors[node.output] = found
-    return factors
+        return _factors(pairs[index][2], largest, power)
+
+    chosen = zip(names, ordered_map(choose, range(len(pairs))), strict=True)
+    return {name: factors for name, factors in chosen if factors is not None}
 
 
 def _factors(reader: Node, largest: np.ndarray, power: np.ndarray) -> np.ndarray | None:

@@ -41,8 +41,11 @@ def activation_threshold(histogram: Histogram, mode: str, levels: int, quantile:
 
 def _quantization_error(x: np.ndarray, p: np.ndarray, threshold: float, levels: int) -> float:
     step = threshold / levels
-    quantized = np.minimum(np.rint(x / step), levels) * step
-    return float(np.dot(p, (x - quantized) ** 2))
+    error = x / step
+    np.minimum(np.rint(error, out=error), levels, out=error)
+    error *= step
+    np.subtract(x, error, out=error)
+    return float(np.dot(p, np.square(error, out=error)))
 
 
 def mse_threshold(counts: np.ndarray, edges: np.ndarray, largest: float, levels: int) -> float:

@@ -11,6 +11,7 @@ LONG = 8
 _RUNS = (256, 128, 96, 64, 48, 32, 24, 16, 12, LONG)
 _FEW = 4
 _LARGEST = 2**15 - 1
+_SOME = 16
 
 
 def _most(inputs: NumType, bounded: bool) -> int:
@@ -20,7 +21,12 @@ def _most(inputs: NumType, bounded: bool) -> int:
 
 def _longest(weights: np.ndarray, most: int, runs: tuple[int, ...]) -> int:
     """The first of `runs` of words whose products with inputs of 0 to `most` fit 16 bits in each place of `weights` (rows, K), or 0."""
-    return next((words for words in runs if most * int(largest_place(weights, words).max()) <= _LARGEST), 0)
+
+    def fits(words: int) -> bool:
+        # weights of 8 bits seldom fit, which some rows show
+        return all(most * int(largest_place(rows, words).max()) <= _LARGEST for rows in (weights[:_SOME], weights))
+
+    return next((words for words in runs if fits(words)), 0)
 
 
 def long_run(weights: np.ndarray, most: int) -> int:

@@ -52,7 +52,7 @@ class Storage:
 def storage_of(weights: np.ndarray) -> Storage | None:
     """The storage of fewest bits that holds integer weights; None where it is a byte for each, or more."""
     low, high = int(weights.min(initial=0)), int(weights.max(initial=0))
-    odd = bool(weights.size and (weights % 2 != 0).all())
+    odd = bool(weights.size and (weights & 1).all())
     for bits in _BITS:
         top, half = 2**bits - 1, 2 ** (bits - 1)
         if odd and -top <= low and high <= top:

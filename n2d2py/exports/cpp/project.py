@@ -144,8 +144,8 @@ class Project:
     def _has_files(self) -> bool:
         """Whether constants are files that the assembler reads."""
         codes = [layer.code for layer in self.layers if layer.code is not None]
-        arrays = [array for code in codes for array in code.constants if not array.apart]
-        values = [form.values for array in arrays for form in (array, *array.forms)]
+        arrays = (array for code in codes for array in code.constants if not array.apart)
+        values = (form.values for array in arrays for form in (array, *array.forms))
         return any(is_file(one, self.weights_format) for one in values)
 
     @cached_property
