@@ -203,7 +203,8 @@ struct TileProduct {
             while (done < end)
                 pixels<1>(out, y);
         }
-        N2D2_INLINE void all(unsigned char* out, int y) {
+        // Of few pixels: a function of its own, which is compiled once.
+        N2D2_NOINLINE void all(unsigned char* out, int y) {
             while (done < end)
                 some(out, y);
         }
