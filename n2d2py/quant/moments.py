@@ -83,7 +83,7 @@ def observe(
     positions = columns.shape[1]
     if real is None and _FEW * stimuli * (positions // len(stored[0])) <= columns.shape[2]:
         return Moments(positions, columns=columns.astype(np.float32), mixed=recurrent)
-    square = _products(columns)
+    square = products(columns)
     if real is None:
         return Moments(positions, square, mixed=recurrent)
     if recurrent:
@@ -94,7 +94,7 @@ def observe(
     return Moments(positions, square, drift, mixed=recurrent)
 
 
-def _products(columns: np.ndarray) -> np.ndarray:
+def products(columns: np.ndarray) -> np.ndarray:
     """Sums over P of the products of two of K columns (G, P, K) -> (G, K, K); of many columns by two threads."""
     count = columns.shape[2]
     if count < _SHARED:

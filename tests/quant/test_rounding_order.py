@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from n2d2py.quant import covariance, moments
 from n2d2py.quant.covariance import DenseCovariance
+from n2d2py.quant.moments import products
 from n2d2py.quant.rounding import Remembered, round_compensated
 
 
@@ -30,6 +32,29 @@ def test_every_weight_makes_its_own_square_least(size, levels):
             for step in (-1, 1):
                 beside = np.abs(before + (error[:, k] - step) * upper[k, k])
                 assert ((here <= beside + 1e-9) | (np.abs(q + step) > levels)).all()
+
+
+@pytest.mark.parametrize("size", [97, 200, 331])
+def test_two_threads_make_the_same_triangles_and_products(size, monkeypatch):
+    rng = np.random.default_rng(size)
+    columns = rng.integers(-128, 128, (2, 50, size)).astype(np.float32)
+    order = np.stack([rng.permutation(size) for _ in range(2)])
+    square = products(columns)
+    alone = DenseCovariance(square + 1e3 * np.eye(size)).factor(order)
+    monkeypatch.setattr(covariance, "_SHARED", 1)
+    monkeypatch.setattr(moments, "_SHARED", 1)
+    assert np.array_equal(products(columns), square) and np.array_equal(square, np.einsum("gnk,gnl->gkl", columns, columns))
+    shared = DenseCovariance(square + 1e3 * np.eye(size)).factor(order)
+    for start in range(0, size, covariance.BLOCK):
+        stop = min(start + covariance.BLOCK, size)
+        assert np.allclose(alone.block(start, stop), shared.block(start, stop), rtol=1e-12, atol=1e-9)
+    errors = rng.normal(size=(2, size, 3))
+    found = []
+    for factor in (alone, shared):
+        sums = factor.sums(3)
+        sums.add(0, size - 1, errors[:, : size - 1])
+        found.append(sums.pending(size - 1, size))
+    assert np.allclose(*found, rtol=1e-9, atol=1e-9)
 
 
 def test_a_remembered_rounding_is_computed_again_for_other_weights():
