@@ -10,6 +10,8 @@ from n2d2py.errors import N2D2Error
 from n2d2py.files import DamagedArray, map_npy, map_npz
 
 _TYPES = (np.uint8, np.int8, np.uint16, np.int16, np.int32, np.float32)
+_WIDE = (np.int64, np.uint32, np.uint64)
+"""Types that NumPy gives integers without being asked, such as ids of tokens."""
 
 
 def open_npy(path: Path, name: str | None = None) -> np.ndarray:
@@ -49,16 +51,22 @@ def open_npz(path: Path, name: str | None = None) -> dict[str, np.ndarray]:
 
 def check_type(array: np.ndarray, name: str) -> None:
     """Raises E414 unless `plain` gives the samples of the array a number type of the pipeline."""
-    if array.dtype.kind not in "bf" and array.dtype.newbyteorder("=") not in _TYPES:
-        raise N2D2Error(
-            "E414",
-            f"{name}: stimuli of type {array.dtype} cannot be used",
-            remedy="store uint8, uint16, int8, int16, int32 or float32",
-        )
+    if array.dtype.kind not in "bf" and array.dtype.newbyteorder("=") not in (*_TYPES, *_WIDE):
+        raise N2D2Error("E414", f"{name}: stimuli of type {array.dtype} cannot be used", remedy="store integers or float32")
 
 
 def plain(sample: np.ndarray) -> np.ndarray:
-    """A copy in memory: booleans as uint8, reals as float32, integers in this machine's order."""
+    """A copy in memory: booleans as uint8, reals as float32, integers in this machine's order, those of more than 32 bits as int32.
+
+    Raises:
+        N2D2Error: E414 an integer that int32 does not hold.
+    """
+    if sample.dtype.newbyteorder("=") in _WIDE:
+        held = np.iinfo(np.int32)
+        for value in (sample.min(initial=0), sample.max(initial=0)):
+            if not held.min <= value <= held.max:
+                raise N2D2Error("E414", f"a stimulus holds {value}, beyond 32 bits", remedy="store float32, or smaller integers")
+        return np.array(sample, np.int32)
     kinds = {"b": np.dtype(np.uint8), "f": np.dtype(np.float32)}
     return np.array(sample, kinds.get(sample.dtype.kind, sample.dtype.newbyteorder("=")))
 

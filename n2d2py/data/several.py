@@ -12,7 +12,8 @@ In file names, characters of inputs' names other than letters, digits, - and . m
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 
@@ -43,17 +44,16 @@ def open_several(source: GivenData | Path | str, inputs: Inputs, input_range: tu
     if given.arrays is None and not path.exists():
         raise N2D2Error("E401", f"{path} does not exist", remedy=_REMEDY)
     if given.arrays is not None or (path.suffix == ".npz" and path.is_file()):
-        return _stacked(given.read(), path, inputs, input_range)
+        return _stacked(replace(given, labels=None).read(), given, inputs, input_range)
     if not path.is_dir():
         raise N2D2Error("E414", f"{path} has no array for each of the {len(inputs)} inputs", remedy=_REMEDY)
-    files = {name: path / f"{_file_name(name)}.npy" for name in inputs}
+    files = array_files(path, inputs)
     if any(file.is_file() for file in files.values()):
         missing = [file.name for file in files.values() if not file.is_file()]
         if missing:
             raise N2D2Error("E401", f"{path} lacks {', '.join(missing)}", remedy=_REMEDY)
         labels = {"y": open_npy(path / "y.npy")} if (path / "y.npy").is_file() else {}
-        arrays = {**{name: open_npy(file) for name, file in files.items()}, **labels}
-        return _stacked(given.labelled(arrays), path, inputs, input_range)
+        return _stacked({**labels, **{name: open_npy(file) for name, file in files.items()}}, given, inputs, input_range)
     singles = sorted(path.glob("*.npz"))
     if not singles:
         raise N2D2Error("E416", f"{path} holds neither {next(iter(files.values())).name} nor .npz files", remedy=_REMEDY)
@@ -65,6 +65,11 @@ def open_several(source: GivenData | Path | str, inputs: Inputs, input_range: tu
     load(0)
     labels = np.full(len(singles), -1) if given.labels is None else label_ids(given.labels, np.empty((len(singles), 1)), path)
     return Stimuli([file.name for file in singles], labels, _shape(inputs), load)
+
+
+def array_files(folder: Path, inputs: Iterable[str]) -> dict[str, Path]:
+    """Where a folder holds the array of each input, by its name."""
+    return {name: folder / f"{_file_name(name)}.npy" for name in inputs}
 
 
 def _file_name(name: str) -> str:
@@ -86,18 +91,13 @@ def _given(arrays: Mapping[str, np.ndarray], name: str, path: Path) -> np.ndarra
             f"{path} has no array '{name}', but {', '.join(arrays)}",
             remedy="store an array under the name of each input",
         )
-    check_type_of(arrays[name], f"{path.name}: {name}")
+    check_type(arrays[name], f"{path.name}: {name}")
     return arrays[name]
 
 
-def check_type_of(array: np.ndarray, name: str) -> None:
-    """Like `check_type`, with the wide integers that inputs of numbers may have."""
-    if array.dtype not in (np.int64, np.uint32, np.uint64):
-        check_type(array, name)
-
-
-def _stacked(arrays: Mapping[str, np.ndarray], path: Path, inputs: Inputs, input_range: tuple[float, float]) -> Stimuli:
-    """Arrays with an axis of stimuli in front."""
+def _stacked(arrays: Mapping[str, np.ndarray], source: GivenData, inputs: Inputs, input_range: tuple[float, float]) -> Stimuli:
+    """Arrays with an axis of stimuli in front; y has the labels, unless an input is called so."""
+    path = source.path
     given = [_given(arrays, name, path) for name in inputs]
     count = len(given[0]) if given[0].ndim else 0
     for array, (name, shape) in zip(given, inputs.items(), strict=True):
@@ -110,7 +110,9 @@ def _stacked(arrays: Mapping[str, np.ndarray], path: Path, inputs: Inputs, input
         _check(array.shape[1:], shape, f"{path}: {name}", _text(("N", *array.shape[1:])))
     if not count:
         raise N2D2Error("E416", f"{path} holds no stimulus", remedy="check the file")
-    labels = np.asarray(arrays.get("y", np.full(count, -1)))
+    none = np.full(count, -1)
+    held = source.labels if source.labels is not None else none if "y" in inputs else arrays.get("y", none)
+    labels = np.asarray(held)
     if labels.size != count or labels.dtype.kind not in "iu":
         raise N2D2Error(
             "E414", f"{path}: y has no integer for each of the {count} stimuli", remedy="store one label id per stimulus"

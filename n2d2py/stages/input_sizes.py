@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from n2d2py import log
+from n2d2py.data.arrays import open_npy
 from n2d2py.data.database.numpy_file import read_arrays
-from n2d2py.data.given import given_data
+from n2d2py.data.given import GivenData, given_data
+from n2d2py.data.several import array_files
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.layout import nhwc_inputs
 from n2d2py.frontend.onnx.model import OnnxModel
@@ -19,16 +23,33 @@ def size_inputs(model: OnnxModel, options: LoadOptions) -> None:
     """
     for name, sizes in _shapes(options.input_shape, [one.name for one in model.fed]).items():
         model.set_sizes(name, sizes)
-    first, *others = model.fed
-    if not others and first.is_open and options.data is not None:
-        given = given_data(options.data)
-        if not given.is_folder:
-            sizes = read_arrays(given)[0].shape[1:]
-            channels_last = first.name in nhwc_inputs(model.proto.graph)
-            if len(sizes) == 3 and (options.layout == "nhwc") != channels_last:
-                sizes = (*sizes[1:], sizes[0]) if channels_last else (sizes[2], *sizes[:2])
-            model.set_sizes(first.name, sizes)
-            log.notice("the input '%s' is %s, as %s", first.name, "x".join(map(str, sizes)), given.name)
+    opened = [one.name for one in model.fed if one.is_open]
+    if not opened or options.data is None:
+        return
+    given = given_data(options.data)
+    if len(model.fed) == 1 and not given.is_folder:
+        sizes = read_arrays(given)[0].shape[1:]
+        channels_last = opened[0] in nhwc_inputs(model.proto.graph)
+        if len(sizes) == 3 and (options.layout == "nhwc") != channels_last:
+            sizes = (*sizes[1:], sizes[0]) if channels_last else (sizes[2], *sizes[:2])
+        _take(model, opened[0], sizes, given.name)
+    elif len(model.fed) > 1:
+        arrays = _arrays(given, opened)
+        for name in opened:
+            if name in arrays and arrays[name].ndim > 1:
+                _take(model, name, arrays[name].shape[1:], given.name)
+
+
+def _arrays(given: GivenData, names: list[str]) -> dict[str, np.ndarray]:
+    """The arrays of a network with several inputs that are there, an axis of stimuli in front; files of single stimuli have none."""
+    if not given.is_folder:
+        return given.read()
+    return {name: open_npy(path) for name, path in array_files(given.path, names).items() if path.is_file()}
+
+
+def _take(model: OnnxModel, name: str, sizes: tuple[int, ...], source: str) -> None:
+    model.set_sizes(name, sizes)
+    log.notice("the input '%s' is %s, as %s", name, "x".join(map(str, sizes)), source)
 
 
 def _shapes(text: str | None, names: list[str]) -> dict[str, tuple[int, ...]]:

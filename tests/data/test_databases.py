@@ -285,6 +285,17 @@ def test_numpy_stored_without_compression_is_mapped(tmp_path):
     assert database.items.read(0).dtype == np.float32
 
 
+@pytest.mark.parametrize("kind", ["int64", "uint32", "uint64", ">i8"])
+def test_numpy_with_wide_integers(tmp_path, kind):
+    """NumPy gives ids 64 bits; those that 32 bits hold are taken, others are not cut."""
+    np.savez(tmp_path / "d.npz", x=np.array([[0, 7, 2**31 - 1], [1, 2, 2**31]]).astype(kind))
+    items = numpy_database(tmp_path / "d.npz", IN_ORDER).items
+    assert items.read(0).dtype == np.int32
+    assert items.read(0).reshape(-1).tolist() == [0, 7, 2**31 - 1]
+    with pytest.raises(N2D2Error, match="E414: a stimulus holds 2147483648, beyond 32 bits"):
+        items.read(1)
+
+
 def test_numpy_without_labels(tmp_path):
     np.save(tmp_path / "d.npy", np.zeros((3, 7), np.float32))
     database = numpy_database(tmp_path / "d.npy", IN_ORDER)
@@ -294,7 +305,7 @@ def test_numpy_without_labels(tmp_path):
 @pytest.mark.parametrize(
     "arrays, message",
     [
-        ({"x": np.zeros((2, 3), np.int64)}, "E414: d.npz: stimuli of type int64 cannot be used"),
+        ({"x": np.zeros((2, 3), complex)}, "E414: d.npz: stimuli of type complex128 cannot be used"),
         ({"x": np.zeros(3)}, "x has 1 axes"),
         ({"x": np.zeros((2, 3)), "y": np.zeros(3)}, "y has the shape 3 for 2 stimuli"),
         ({"x": np.zeros((2, 3)), "y": np.array([0.5, 1])}, "y holds values that are no label ids"),

@@ -68,6 +68,22 @@ def test_of_the_data_of_a_file_with_channels_last(network, tmp_path, capsys, axe
     assert "the input 'x' is 10x12x3, as x.npy" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("folder", [False, True])
+def test_of_the_data_of_several_inputs(network, tmp_path, capsys, folder):
+    network(2)
+    rng = np.random.default_rng(1)
+    arrays = {name: rng.normal(size=(8, count, 10, 12)).astype(np.float32) for name, count in (("x", 3), ("y", 4))}
+    np.savez(tmp_path / "data.npz", **arrays)
+    (tmp_path / "data").mkdir()
+    for name, values in arrays.items():
+        np.save(tmp_path / "data" / f"{name}.npy", values)
+    data = "data" if folder else "data.npz"
+    assert main(["net.onnx", "-export", "CPP", "-calib-data", data]) == 0
+    said = capsys.readouterr().err
+    assert f"the input 'x' is 3x10x12, as {data}" in said
+    assert f"the input 'y' is 4x10x12, as {data}" in said
+
+
 def test_the_command_line_goes_before_the_data(network, tmp_path, capsys):
     network()
     np.save(tmp_path / "x.npy", np.zeros((8, 3, 10, 12), np.float32))
