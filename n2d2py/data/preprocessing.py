@@ -31,6 +31,7 @@ class Preprocessing:
         bgr: whether the network takes blue, green, red.
         layout: axes of given arrays.
         declared: the range of real arrays, where somebody said it.
+        integers: whether the input is one of integers, such as ids, which are taken as they are; bytes too.
         told: whether the network's file says `scale`, `mean` and `std`; then they do not matter for arrays of real numbers.
     """
 
@@ -44,6 +45,7 @@ class Preprocessing:
     layout: Literal["nchw", "nhwc"] = "nchw"
     declared: Range | None = None
     told: bool = False
+    integers: bool = False
 
     @property
     def by_formula(self) -> bool:
@@ -60,6 +62,8 @@ class Preprocessing:
 
     def real(self, values: np.ndarray) -> np.ndarray:
         """Bytes (C, ...) as float32."""
+        if self.integers:
+            return values.astype(np.float32)
         if not self.by_formula:
             return scaled_bytes(values, self.input_range)
         shape = (-1, *(1,) * (values.ndim - 1))

@@ -12,8 +12,9 @@ In file names, characters of inputs' names other than letters, digits, - and . m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from math import prod
 from pathlib import Path
 
@@ -29,22 +30,36 @@ from n2d2py.files import file_names
 
 _REMEDY = "give an .npz with an array for each input, or a folder with a file INPUT.npy for each"
 Inputs = Mapping[str, tuple[int, ...]]
+_Real = Callable[[str, np.ndarray], np.ndarray]
+"""The real numbers of what is stored for an input, by its name."""
 
 
-def open_several(source: GivenData | Path | str, inputs: Inputs, input_range: tuple[float, float] = (0.0, 1.0)) -> Stimuli:
+def open_several(
+    source: GivenData | Path | str,
+    inputs: Inputs,
+    input_range: tuple[float, float] = (0.0, 1.0),
+    integers: Collection[str] = (),
+) -> Stimuli:
     """The stimuli for `inputs` (name -> shape without stimuli), each as one vector of all inputs in order.
 
-    Bytes are scaled to the input range, as for one input; everything else is taken as it is.
+    Bytes are scaled to the input range, as for one input, except those of the inputs of `integers`; everything else is taken as it is.
 
     Raises:
         N2D2Error: E401, E402 for files, E414 arrays that do not fit, E416 nothing there, E418 not finite.
     """
+
+
+    def real(name: str, part: np.ndarray) -> np.ndarray:
+        if part.dtype == np.uint8 and name not in integers:
+            return scaled_bytes(plain(part), input_range)
+        return plain(part).astype(np.float32)
+
     given = given_data(source)
     path = given.path
     if given.arrays is None and not path.exists():
         raise N2D2Error("E401", f"{path} does not exist", remedy=_REMEDY)
     if given.arrays is not None or (path.suffix == ".npz" and path.is_file()):
-        return _stacked(replace(given, labels=None).read(), given, inputs, input_range)
+        return _stacked(replace(given, labels=None).read(), given, inputs, real)
     if not path.is_dir():
         raise N2D2Error("E414", f"{path} has no array for each of the {len(inputs)} inputs", remedy=_REMEDY)
     files = array_files(path, inputs)
@@ -53,14 +68,14 @@ def open_several(source: GivenData | Path | str, inputs: Inputs, input_range: tu
         if missing:
             raise N2D2Error("E401", f"{path} lacks {', '.join(missing)}", remedy=_REMEDY)
         labels = {"y": open_npy(path / "y.npy")} if (path / "y.npy").is_file() else {}
-        return _stacked({**labels, **{name: open_npy(file) for name, file in files.items()}}, given, inputs, input_range)
+        return _stacked({**labels, **{name: open_npy(file) for name, file in files.items()}}, given, inputs, real)
     singles = sorted(path.glob("*.npz"))
     if not singles:
         raise N2D2Error("E416", f"{path} holds neither {next(iter(files.values())).name} nor .npz files", remedy=_REMEDY)
 
     def load(index: int) -> np.ndarray:
         arrays = open_npz(singles[index])
-        return _joined([_given(arrays, name, singles[index]) for name in inputs], inputs, singles[index].name, input_range)
+        return _joined([_given(arrays, name, singles[index]) for name in inputs], inputs, singles[index].name, real)
 
     load(0)
     labels = np.full(len(singles), -1) if given.labels is None else label_ids(given.labels, np.empty((len(singles), 1)), path)
@@ -95,7 +110,7 @@ def _given(arrays: Mapping[str, np.ndarray], name: str, path: Path) -> np.ndarra
     return arrays[name]
 
 
-def _stacked(arrays: Mapping[str, np.ndarray], source: GivenData, inputs: Inputs, input_range: tuple[float, float]) -> Stimuli:
+def _stacked(arrays: Mapping[str, np.ndarray], source: GivenData, inputs: Inputs, real: _Real) -> Stimuli:
     """Arrays with an axis of stimuli in front; y has the labels, unless an input is called so."""
     path = source.path
     given = [_given(arrays, name, path) for name in inputs]
@@ -121,7 +136,7 @@ def _stacked(arrays: Mapping[str, np.ndarray], source: GivenData, inputs: Inputs
         [f"{path.name}[{index}]" for index in range(count)],
         labels.reshape(-1),
         _shape(inputs),
-        lambda index: _joined([array[index] for array in given], inputs, f"stimulus {index} of {path.name}", input_range),
+        lambda index: _joined([array[index] for array in given], inputs, f"stimulus {index} of {path.name}", real),
     )
 
 
@@ -134,13 +149,11 @@ def _check(found: tuple[int, ...], shape: tuple[int, ...], where: str, text: str
         raise N2D2Error("E414", f"{where} holds {text}, the network takes {_text(shape)}", remedy=remedy)
 
 
-def _joined(parts: list[np.ndarray], inputs: Inputs, title: str, input_range: tuple[float, float]) -> np.ndarray:
+def _joined(parts: list[np.ndarray], inputs: Inputs, title: str, real: _Real) -> np.ndarray:
     vectors = []
     for part, (name, shape) in zip(parts, inputs.items(), strict=True):
         _check(part.shape, shape, f"{title}: {name}", _text(part.shape))
-        sample = plain(part)
-        real = scaled_bytes(sample, input_range) if sample.dtype == np.uint8 else sample.astype(np.float32)
-        vectors.append(real.reshape(-1))
+        vectors.append(real(name, part).reshape(-1))
         if not np.isfinite(vectors[-1]).all():
             raise N2D2Error("E418", f"{title}: {name} holds NaN or infinity", remedy="remove it or correct its values")
     return np.concatenate(vectors)

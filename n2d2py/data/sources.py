@@ -208,7 +208,7 @@ def _array(given: GivenData, shape: tuple[int, ...], how: Preprocessing) -> Stim
         raise _misfit(path, x.shape, shape)
     if not len(x):
         raise N2D2Error("E416", f"{path} holds no stimulus", remedy="check the file")
-    if x.dtype.kind not in "bf" and x.dtype != np.uint8:
+    if x.dtype.kind not in "bf" and x.dtype != np.uint8 and not how.integers:
         raise N2D2Error("E414", f"{path} holds {x.dtype}", remedy="store uint8 or float32")
     if x.dtype.kind == "f":
         if how.by_formula and not how.told:
@@ -221,13 +221,13 @@ def _array(given: GivenData, shape: tuple[int, ...], how: Preprocessing) -> Stim
 
     def load(index: int) -> np.ndarray:
         sample = plain(x[index])
-        if sample.dtype == np.uint8:
+        if x.dtype.kind in "iu":
             return how.real(sample)
         if not np.isfinite(sample).all():
             raise N2D2Error(
                 "E418", f"stimulus {index} of {path.name} holds NaN or infinity", remedy="remove it or correct its values"
             )
-        return sample
+        return sample.astype(np.float32)
 
     return Stimuli([f"{path.name}[{index}]" for index in range(len(x))], labels, shape, load)
 

@@ -101,8 +101,10 @@ def given_labelled(options: LoadOptions, names: tuple[str, ...]) -> tuple[GivenD
     return labelled_data(options.data, options.labels, names)
 
 
-def preprocessing(options: LoadOptions, shape: tuple[int, ...], told: Told, network: str) -> Preprocessing:
-    """How pictures and bytes become an input of `shape` (C, H, W); what metadata decide is said."""
+def preprocessing(
+    options: LoadOptions, shape: tuple[int, ...], told: Told, network: str, integers: bool = False
+) -> Preprocessing:
+    """How pictures and bytes become an input of `shape` (C, H, W), one of `integers` perhaps; what metadata decide is said."""
     taken = []
     by_formula = options.scale is not None or bool(options.mean or options.std)
     declared = options.input_range
@@ -133,7 +135,8 @@ def preprocessing(options: LoadOptions, shape: tuple[int, ...], told: Told, netw
     crop = options.crop
     if crop is None and options.resize is not None and len(options.resize) == 1 and len(shape) == 3:
         crop = (shape[2], shape[1])
-    return Preprocessing(declared or (0.0, 1.0), scale, mean, std, options.resize, crop, bgr, options.layout, declared, by_file)
+    bounds = declared or (0.0, 1.0)
+    return Preprocessing(bounds, scale, mean, std, options.resize, crop, bgr, options.layout, declared, by_file, integers)
 
 
 def input_text(how: Preprocessing, shape: tuple[int, ...], given: GivenData, reals: bool, count: str) -> str:
@@ -142,7 +145,8 @@ def input_text(how: Preprocessing, shape: tuple[int, ...], given: GivenData, rea
     channels = {1: " gray", 3: " BGR" if how.bgr else " RGB"}.get(shape[0], f", {shape[0]} channels") if len(shape) == 3 else ""
     if not given.is_folder and len(shape) == 3:
         channels = f", {shape[0]} channel{'s' * (shape[0] > 1)}, {how.layout.upper()}"
-    values = "real values as they are" if reals else how.text(shape[0])
+    kind = "integers" if how.integers else "real values" if reals else ""
+    values = f"{kind} as they are" if kind else how.text(shape[0])
     steps = "".join(f"{step}, " for step in how.steps())
     return f"input: {size}{channels}, {steps}{values}, {count}"
 

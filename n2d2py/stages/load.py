@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -234,7 +234,7 @@ def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) ->
     files += graph_files(document)
     data = DataSet({}) if provider is None else _provided(provider, given, has_database(document), options, folder)
     if several and options.read_data and options.data is not None:
-        data = _opened(options, {name: tuple(graph.shape(name)[1:]) for name in graph.fed})
+        data = _opened(options, _fed(graph), integers=_integers(graph))
     if options.class_names is not None:
         data = replace(data, classes=class_names(options, Told()))
     mappings = {
@@ -329,16 +329,32 @@ def _provided(provider: StimuliProvider, given: Database | None, has_own: bool, 
     return replace(data, sets={**sets, **added}, value_range=None, origin=data.origin + opened.origin)
 
 
-def _opened(options: LoadOptions, inputs: dict[str, tuple[int, ...]], told: Told = Told(), network: str = "") -> DataSet:
-    """The stimuli of given data for inputs of these shapes; what of them has labels is scored too."""
+def _fed(graph: Graph) -> dict[str, tuple[int, ...]]:
+    """The shapes of what stimuli hold, by the names of the inputs."""
+    return {name: tuple(graph.shape(name)[1:]) for name in graph.fed}
+
+
+def _integers(graph: Graph) -> set[str]:
+    """The inputs of integers, such as ids."""
+    return {name for name in graph.fed if graph.kind(name)}
+
+
+def _opened(
+    options: LoadOptions,
+    inputs: dict[str, tuple[int, ...]],
+    told: Told = Told(),
+    network: str = "",
+    integers: Collection[str] = (),
+) -> DataSet:
+    """The stimuli of given data for inputs of these shapes, some of integers; what of them has labels is scored too."""
     given, names = given_labelled(options, class_names(options, told))
     if len(inputs) > 1:
         refuse_for_several(options, len(inputs))
-        stimuli, pixels = open_several(given, inputs, options.input_range or (0.0, 1.0)), None
+        stimuli, pixels = open_several(given, inputs, options.input_range or (0.0, 1.0), integers), None
         how = preprocessing(LoadOptions(input_range=options.input_range), (), told, network)
     else:
-        (shape,) = inputs.values()
-        how = preprocessing(options, shape, told, network)
+        ((name, shape),) = inputs.items()
+        how = preprocessing(options, shape, told, network, name in integers)
         stimuli = open_source(given, shape, how)
         pictures = given.is_folder
         order = (2, 1, 0) if how.bgr else tuple(range(shape[0]))
@@ -402,7 +418,7 @@ def _onnx_data(graph: Graph, options: LoadOptions, told: Told) -> DataSet:
     if not options.read_data:
         return DataSet({})
     if options.data is not None:
-        data = _opened(options, {name: tuple(graph.shape(name)[1:]) for name in graph.fed}, told, graph.name)
+        data = _opened(options, _fed(graph), told, graph.name, _integers(graph))
         _check_names(graph, options, data)
         return data
     if options.synthetic is None or is_quantized(graph):

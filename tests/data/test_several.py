@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from n2d2py.data.given import given_data
 from n2d2py.data.several import open_several
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph
@@ -99,3 +100,22 @@ def test_folders_without_data_and_with_a_part(tmp_path):
         with pytest.raises(N2D2Error) as caught:
             open_several(path, INPUTS)
         assert caught.value.code in ("E401", "E414")
+
+
+def test_truth_and_integers_are_taken_as_they_are(tmp_path):
+    """Bytes are scaled as those of pictures are, but not True, and not what stands for integers."""
+    np.savez(tmp_path / "d.npz", **{"left:0": LEFT > 0, "right": np.full((5, 4), 200, np.uint8)})
+    held = values(open_several(tmp_path / "d.npz", INPUTS, integers=["right"]))
+    assert np.array_equal(held[:, :6], (LEFT > 0).reshape(5, -1))
+    assert (held[:, 6:] == 200).all()
+
+
+def test_an_input_called_y(tmp_path):
+    """Labels are those that are given apart, if any."""
+    np.savez(tmp_path / "d.npz", **{"left:0": LEFT, "y": np.ones((5, 4), np.float32)})
+    inputs = {"left:0": INPUTS["left:0"], "y": INPUTS["right"]}
+    assert open_several(tmp_path / "d.npz", inputs).labels.tolist() == [-1] * 5
+    given = given_data(tmp_path / "d.npz", np.arange(5))
+    stimuli = open_several(given, inputs)
+    assert stimuli.labels.tolist() == [0, 1, 2, 3, 4]
+    assert (values(stimuli)[:, 6:] == 1).all()

@@ -407,14 +407,26 @@ def _inputs(
 
 
 def _kind(graph: onnx.GraphProto, name: str, element_type: int) -> str:
-    """The kind of an input; bytes that are converted first are real numbers, as images are."""
+    """The kind of an input; bytes that are converted first are real numbers, as images are, and real numbers that are converted are the
+    integers that they become: ids, which have to be exact."""
     if element_type in _FLOATS:
-        return ""
+        return _made_of(graph, name)
     if element_type in _IMAGES:
         readers = [node.op_type for node in graph.node if name in node.input]
         if readers and all(reader in _IMAGE_READERS or "Linear" in reader or "Integer" in reader for reader in readers):
             return ""
     return onnx.helper.tensor_dtype_to_np_dtype(element_type).name
+
+
+def _made_of(graph: onnx.GraphProto, name: str) -> str:
+    """The kind of integers that all readers of an input of real numbers turn it into; none where they differ, or where a branch reads it."""
+    readers = [node for node in graph.node if name in node.input]
+    inner = any(attribute.HasField("g") or attribute.graphs for node in graph.node for attribute in node.attribute)
+    if inner or not all(node.op_type == "Cast" for node in readers) or name in {one.name for one in graph.output}:
+        return ""
+    kinds = {attribute.i for node in readers for attribute in node.attribute if attribute.name == "to"}
+    (kind,) = kinds if len(kinds) == 1 else (0,)
+    return onnx.helper.tensor_dtype_to_np_dtype(kind).name if kind in (TensorProto.INT32, TensorProto.INT64) else ""
 
 
 def _check_ignored(proto: onnx.ModelProto, path: str, ignore: Iterable[str]) -> None:

@@ -32,6 +32,9 @@ def _reduce(mode: str, gain: float | None = 1.0, *, before: FunctionRow | str | 
         if 0 in axes:
             raise Unsupported("it reduces the batch axis", "reduce other axes")
         tensor, permutation = channels_first(node.tensor(), builder.graph)
+        kept = [permutation[axis] for axis in range(len(shape)) if axis not in axes and shape[axis] > 1]
+        if kept != sorted(kept):  # what is left would lie in another order
+            tensor, permutation = node.tensor(), tuple(range(len(shape)))
         reduced = sorted(permutation[axis] for axis in axes)
         count = prod(builder.graph.shape(tensor)[axis] for axis in reduced)
         if isinstance(before, FunctionRow):
