@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from math import prod
 from pathlib import Path
 
@@ -47,7 +46,6 @@ def open_several(
     Raises:
         N2D2Error: E401, E402 for files, E414 arrays that do not fit, E416 nothing there, E418 not finite.
     """
-
 
     def real(name: str, part: np.ndarray) -> np.ndarray:
         if part.dtype == np.uint8 and name not in integers:

@@ -12,11 +12,12 @@ from n2d2py.graph import Graph
 def run_graph(graph: Graph, inputs: Mapping[str, np.ndarray], keep: Collection[str] = ()) -> dict[str, np.ndarray]:
     """The network's outputs and the tensors named in `keep`, in the floating-point type of the inputs.
 
-    `inputs` maps each network input to a batch (n, C, H, W). Other tensors are freed after their last reader.
+    `inputs` maps each network input to a batch (n, C, H, W); inputs of integers are cut to these. Other tensors are freed after their
+    last reader.
     """
     wanted = [*dict.fromkeys([*graph.outputs, *keep])]
     last = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
-    values = dict(inputs)
+    values = {name: x.astype(kind) if (kind := graph.kind(name)) else x for name, x in inputs.items()}
     for index, node in enumerate(graph.nodes):
         results = node.op.run([values[name] for name in node.inputs], node)
         if node.activation is not None:

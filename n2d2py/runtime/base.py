@@ -91,7 +91,7 @@ class Network:
         chosen = self._chosen(outputs)
         arrays = self._batches(self._present(inputs, chosen))
         for info, x in zip(self.info.inputs, arrays, strict=True):
-            if x.dtype.kind not in "fiu":
+            if x.dtype.kind not in "fiub":
                 raise ArrayError(f"the input '{info.name}' is an array of {x.dtype}", "give real numbers")
             if x.dtype.kind == "f" and np.isnan(x).any():
                 raise ArrayError(f"the input '{info.name}' holds NaN", "give real numbers")
@@ -195,7 +195,7 @@ class Network:
         arrays = self._batches(inputs)
         for info, x in zip(self.info.inputs, arrays, strict=True):
             if info.type.is_float:
-                if x.dtype.kind not in "fiu":
+                if x.dtype.kind not in "fiub":
                     raise ArrayError(f"the input '{info.name}' is an array of {x.dtype}", f"give {info.dtype}")
                 continue
             if x.dtype.kind not in "iu":
