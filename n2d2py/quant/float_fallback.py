@@ -12,6 +12,8 @@ from __future__ import annotations
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.precision import TargetForm
 from n2d2py.operators.activation import Activation
+from n2d2py.operators.add_constants import AddConstants
+from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.reduce import ArrayReduce
@@ -123,12 +125,13 @@ def _as_map(node: Node, graph: Graph) -> ArrayMap | None:
 
 
 def _inside(graph: Graph, chosen: set[str]) -> set[str]:
-    """The layers that move values from `chosen` layers, or each other, to such alone."""
+    """The layers that move or scale values from `chosen` layers, or each other, to such alone: what floating point alone reads is not
+    rounded on its way."""
     found = {
         node.name: node
         for node in graph.nodes
         if node.name not in chosen
-        and node.op.moves_values
+        and (node.op.moves_values or _scales(node))
         and graph.precision(node).quantize is None
         and not any(name in graph.outputs for name in node.outputs)
     }
@@ -137,6 +140,12 @@ def _inside(graph: Graph, chosen: set[str]) -> set[str]:
         if len(kept) == len(found):
             return set(kept)
         found = kept
+
+
+def _scales(node: Node) -> bool:
+    """Whether a layer has a gain, a shift or a sum for each value."""
+    plain = node.activation is None or isinstance(node.activation, Clip)
+    return plain and isinstance(node.op, (AddConstants, Affine, ElemWise))
 
 
 def _are_within(graph: Graph, node: Node, names: set[str]) -> bool:

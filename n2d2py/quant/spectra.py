@@ -10,16 +10,19 @@ from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.affine import Affine
+from n2d2py.operators.arrays.concat import ArrayConcat
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.reduce import ArrayReduce
+from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import Clip, Log
+from n2d2py.operators.functions import Clip, Log, Sqrt
 from n2d2py.operators.pool import Pool
 
+_JOINS = (ArrayConcat, Concat)
 _LINEAR = (AddConstants, Affine, ArrayMatMul, Conv, Fc)
 _MAPS = ("Add", "Clip", "Div", "Max", "Min", "Mul")
 _DEEPEST = 16
@@ -51,7 +54,7 @@ def wide_tensors(graph: Graph) -> set[str]:
 def _makes_spectrum(graph: Graph, node: Node, found: set[str]) -> bool:
     if is_magnitude(node) or _squares_follow(graph, node):
         return True
-    sums = isinstance(node.op, _LINEAR) or (isinstance(node.op, ElemWise) and node.op.operation == "Sum")
+    sums = isinstance(node.op, (*_LINEAR, *_JOINS)) or (isinstance(node.op, ElemWise) and node.op.operation == "Sum")
     return (sums or node.op.moves_values) and found.issuperset(node.outputs)
 
 
@@ -62,8 +65,8 @@ def _squares_follow(graph: Graph, node: Node) -> bool:
 
 
 def _is_squared(graph: Graph, node: Node) -> bool:
-    """Whether a layer squares what it reads, or only moves what is squared."""
-    if not node.op.moves_values:
+    """Whether a layer squares what it reads, or only moves and joins what is squared."""
+    if not (node.op.moves_values or isinstance(node.op, _JOINS)):
         return is_square(node)
     readers = graph.consumers(node.output)
     return bool(readers) and all(_is_squared(graph, reader) for reader in readers)
@@ -102,11 +105,24 @@ def _power_behind(graph: Graph, name: str, known: dict[str, list[Node]], depth: 
         if node is None or depth == 0 or not (is_square(node) or _passes(node)):
             known[name] = []
         elif is_square(node):
-            known[name] = [node]
+            known[name] = [*_root_behind(graph, node.inputs[0], known, depth - 1), node]
         else:
             parts = [_power_behind(graph, source, known, depth - 1) for source in dict.fromkeys(node.inputs)]
             known[name] = [*dict.fromkeys(one for part in parts for one in part), node] if all(parts) else []
     return known[name]
+
+
+def _root_behind(graph: Graph, name: str, known: dict[str, list[Node]], depth: int) -> list[Node]:
+    """The layers from squares to the square root of their sums, magnitudes that are squared again; none where no root is read."""
+    moved: list[Node] = []
+    node = graph.producer(name)
+    while node is not None and node.op.moves_values:
+        moved.insert(0, node)
+        node = graph.producer(node.inputs[0])
+    if node is None or node.activation is not None or not (isinstance(node.op, Activation) and node.op.function == Sqrt()):
+        return []
+    power = _power_behind(graph, node.inputs[0], known, depth)
+    return [*power, node, *moved] if power else []
 
 
 def _passes(node: Node) -> bool:

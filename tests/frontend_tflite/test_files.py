@@ -266,3 +266,11 @@ def test_referee_keeps_the_file_s_tensors(tmp_path):
     """The referee compares tensors by their names: those of the file are there."""
     m, out = _network()
     assert {"conv", "pool", "dense", "probabilities"} <= set(Reference(m.write(tmp_path, out)).tensors)
+
+
+def test_a_constant_without_elements(tmp_path):
+    """It needs no buffer: the shape of a number by itself, which TensorFlow computes sizes with."""
+    m = Small((1, 8, 6, 4), None)
+    empty = m.tensor("empty", (0,), None, values=np.zeros(0, np.int32))
+    output = m.add("RESHAPE", [m.x, empty], (1, 192), None)
+    assert import_onnx(load_model(m.write(tmp_path, output))).shape("t2") == (1, 192)

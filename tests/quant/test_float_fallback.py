@@ -8,6 +8,7 @@ import pytest
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, Precision
 from n2d2py.operators.activation import Activation
+from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.reduce import ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
@@ -189,6 +190,21 @@ def test_layers_that_move_values_between_floating_point():
     assert float_layers(network(*other, precisions=both)) == {"a", "b", "d", "e"}
     computing = [("a", Activation(Tanh()), "x"), ("b", Pool("Average", (2, 2)), "a"), ("d", Activation(Tanh()), "b")]
     assert float_layers(network(*computing, precisions=asked)) == {"a", "d"}
+
+
+@pytest.mark.parametrize(
+    "op, joins",
+    [(Affine(), True), (ElemWise("Sum", (1.0, -0.97)), True), (Pool("Average", (2, 2)), False), (Activation(Tanh()), False)],
+)
+def test_layers_that_scale_values_between_floating_point(op, joins):
+    """What floating point alone reads is not rounded to 8 bits on its way."""
+    asked = {name: Precision(quantize=False) for name in ("a", "d")}
+    sources = "a a" if isinstance(op, ElemWise) else "a"
+    params = {"weights": [2.0, 3.0, 4.0], "bias": [0.0, 1.0, 2.0]} if isinstance(op, Affine) else None
+    layers = [("a", Activation(Tanh()), "x"), ("b", op, sources, None, params), ("d", Activation(Tanh()), "b")]
+    assert float_layers(network(*layers, precisions=asked)) == ({"a", "b", "d"} if joins else {"a", "d"})
+    assert float_layers(network(*layers, precisions={"a": asked["a"]})) == {"a"}
+    assert float_layers(network(*layers, precisions={**asked, "b": Precision(quantize=True)})) == {"a", "d"}
 
 
 def test_what_moves_a_network_input_stays_integer():

@@ -10,9 +10,11 @@ from n2d2py.graph import Graph, Node
 from n2d2py.graph.precision import Precision
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.map import ArrayMap
+from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.functions import FUNCTIONS, Clip, Log
+from n2d2py.operators.functions import FUNCTIONS, Clip, Log, Sqrt
+from n2d2py.operators.identity import Identity
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.calibration import quantize
@@ -107,6 +109,35 @@ def test_what_spectra_are_made_of_is_wide():
     graph.add(Node("other", Activation(FUNCTIONS["Tanh"]()), ["x"], ["other"]))
     assert wide_tensors(graph) == {"e", "re", "im"}
     assert wide_tensors(insert_conversions(front_end(function=FUNCTIONS["Tanh"]()))) == set()
+
+
+def constant_q(*, root=None, joined=True) -> Graph:
+    """x (1, 1, 1, 64): two spectra side by side, magnitudes of their parts, squared again before the logarithm."""
+    graph, rng = Graph("pitch"), np.random.default_rng(0)
+    graph.add_input("x", (1, 1, 1, 64))
+    for name in ("a", "b"):
+        params = {"weights": rng.normal(size=(4, 1, 1, 64)).astype(np.float32), "bias": np.zeros(4, np.float32)}
+        graph.add(Node(name, Conv(), ["x"], [name], params))
+    op = Concat() if joined else ElemWise("Max")
+    graph.add(Node("c", op, ["a", "b"], ["c"]))
+    graph.add(Node("p", ElemWise("Prod"), ["c", "c"], ["p"]))
+    graph.add(Node("m", Activation(root or Sqrt()), ["p"], ["m"]))
+    graph.add(Node("t", Identity(), ["m"], ["t"]))
+    graph.add(Node("q", ElemWise("Prod"), ["t", "t"], ["q"]))
+    graph.add(Node("log", Activation(Log()), ["q"], ["log"]))
+    graph.outputs = ["log"]
+    graph.verify()
+    return graph
+
+
+def test_magnitudes_that_are_squared_again_are_power():
+    assert power_layers(constant_q()) == {"p", "m", "t", "q", "log"}
+    assert power_layers(constant_q(root=FUNCTIONS["Tanh"]())) == {"q", "log"}
+
+
+def test_spectra_that_are_joined_are_wide():
+    assert wide_tensors(insert_conversions(constant_q())) == {"x", "a", "b"}
+    assert wide_tensors(insert_conversions(constant_q(joined=False))) == {"c"}
 
 
 def test_quiet_sounds_keep_their_power():

@@ -289,3 +289,87 @@ for aligned, centred in ((False, False), (True, False), (False, True)):
         REALS[f"{code.lower()}_{int(aligned)}{int(centred)}"] = _resized
 
 REALS["padv2"] = _padded
+
+
+def _real(code: str, options: str = "", operands: tuple = (), made=(1, 8, 6, 4), dtype=None, **fields):
+    """An operator on x (1, 8, 6, 4) and constants; a result of truth values chooses between x and a constant."""
+    m = Small((1, 8, 6, 4), None)
+    inputs = [m.x]
+    for index, operand in enumerate(operands):
+        values = np.asarray(operand)
+        if values.dtype.kind == "i":
+            inputs.append(m.constant(f"c{index}", values))
+        else:
+            inputs.append(m.tensor(f"c{index}", values.shape, None, values=values.astype(np.float32)))
+    if dtype is None:
+        return m, m.add(code, inputs, made, None, options, **fields)
+    truth = m.file.tensor("truth", made, dtype, None, None)
+    m.file.operator(code, inputs, truth, options, **fields)
+    other = m.tensor("other", (4,), None, values=np.array([1.0, -2.0, 3.0, 0.5], np.float32))
+    return m, m.add("SELECT_V2", [truth, m.x, other], made, None, "SelectV2Options")
+
+
+_ROWS = np.linspace(-1, 1, 4)
+REALS |= {
+    "neg": lambda: _real("NEG", "NegOptions"),
+    "square": lambda: _real("SQUARE", "SquareOptions"),
+    "sin": lambda: _real("SIN"),
+    "cos": lambda: _real("COS", "CosOptions"),
+    "floor": lambda: _real("FLOOR"),
+    "squared_difference": lambda: _real("SQUARED_DIFFERENCE", "SquaredDifferenceOptions", (_ROWS,)),
+    "sum": lambda: _real("SUM", "ReducerOptions", ([1, 3],), (1, 6), keepDims=False),
+    "sum_kept": lambda: _real("SUM", "ReducerOptions", ([-1],), (1, 8, 6, 1), keepDims=True),
+    "reduce_max": lambda: _real("REDUCE_MAX", "ReducerOptions", ([2],), (1, 8, 4), keepDims=False),
+    "reduce_min": lambda: _real("REDUCE_MIN", "ReducerOptions", ([3],), (1, 8, 6), keepDims=False),
+    "tile": lambda: _real("TILE", "TileOptions", ([1, 2, 1, 3],), (1, 16, 6, 12)),
+    "reverse_v2": lambda: _real("REVERSE_V2", "ReverseV2Options", ([2, 3],)),
+    "gather": lambda: _real("GATHER", "GatherOptions", ([3, 0, 3],), (1, 8, 6, 3), axis=3),
+    "l2_normalization": lambda: _real("L2_NORMALIZATION", "L2NormOptions"),
+    **{
+        code.lower(): lambda code=code, options=options: _real(code, options, (_ROWS,), dtype=np.bool_)
+        for code, options in (("GREATER", "GreaterOptions"), ("LESS", "LessOptions"), ("LESS_EQUAL", "LessEqualOptions"))
+    },
+}  # fmt: skip
+
+
+def _packed(axis: int):
+    m = Small((1, 8, 6, 4), None)
+    part = m.add(
+        "SLICE", [m.x, m.constant("b", [0, 0, 2, 0]), m.constant("s", [1, 8, 1, 4])], (1, 8, 1, 4), None, "SliceOptions"
+    )
+    one = m.add("RESHAPE", [part, m.constant("f", [1, 8, 4])], (1, 8, 4), None)
+    other = m.add("NEG", [one], (1, 8, 4), None, "NegOptions")
+    shape = [1, 8, 4]
+    shape.insert(axis, 3)
+    return m, m.add("PACK", [one, other, one], shape, None, "PackOptions", valuesCount=3, axis=axis)
+
+
+def _unpacked(axis: int):
+    m = Small((1, 8, 6, 4), None)
+    shape = [1, 8, 6, 4]
+    count = shape.pop(axis)
+    parts = [m.tensor(f"part{index}", shape) for index in range(count)]
+    m.file.operator("UNPACK", [m.x], parts[0], "UnpackOptions", num=count, axis=axis)
+    m.file._operators[-1].outputs = np.array(parts, np.int32)
+    return m, m.add("SUB", [parts[0], parts[2]], shape, None, "SubOptions")
+
+
+def _multiplied(adjoint: tuple[bool, bool], rank: int):
+    m = Small((1, 8, 6, 4), None)
+    x = m.x if rank == 4 else m.add("RESHAPE", [m.x, m.constant("f", [8, 6, 4])], (8, 6, 4), None)
+    front = (1, 8) if rank == 4 else (8,)
+    lines, inner = (4, 6) if adjoint[0] else (6, 4)
+    right = (5, inner) if adjoint[1] else (inner, 5)
+    other = m.tensor("other", (*front, *right), None, values=m.rng.normal(size=(*front, *right)).astype(np.float32))
+    fields = {"adjX": adjoint[0], "adjY": adjoint[1]}
+    return m, m.add("BATCH_MATMUL", [x, other], (*front, lines, 5), None, "BatchMatMulOptions", **fields)
+
+
+REALS |= {f"pack_{axis}": lambda axis=axis: _packed(axis) for axis in (1, 2, 3)}
+REALS |= {f"unpack_{axis}": lambda axis=axis: _unpacked(axis) for axis in (1, 2, 3)}
+REALS |= {
+    f"batch_matmul_{rank}_{int(x)}{int(y)}": lambda rank=rank, x=x, y=y: _multiplied((x, y), rank)
+    for rank in (3, 4)
+    for x in (False, True)
+    for y in (False, True)
+}

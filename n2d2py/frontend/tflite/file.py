@@ -230,7 +230,8 @@ def _check_order(operators: list[TfliteOperator], tensors: list[TfliteTensor], i
         raise DamagedFile("an input is listed twice")
     for operator in operators:
         for at in operator.inputs:
-            if at >= 0 and at not in known and tensors[at].values is None and not tensors[at].refusal:
+            constant = tensors[at].values is not None or not prod(tensors[at].shape)  # no elements need no buffer
+            if at >= 0 and at not in known and not constant and not tensors[at].refusal:
                 raise DamagedFile(f"operator {operator.index} reads '{tensors[at].name}', which nothing writes before it")
         for at in operator.outputs:
             if at in known or tensors[at].values is not None:

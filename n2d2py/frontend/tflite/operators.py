@@ -11,6 +11,7 @@ from math import prod
 import numpy as np
 
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator, TfliteTensor
+from n2d2py.frontend.tflite.lowering import flag, layer, need_ends, option, slices
 from n2d2py.frontend.tflite.schema import ACTIVATIONS, REFLECT, SAME, VALID
 from n2d2py.frontend.tflite.translation import Lowering, Translation, moved_axis
 from n2d2py.graph.shapes import Shape
@@ -18,29 +19,15 @@ from n2d2py.graph.shapes import Shape
 _LIMITS = {"RELU": (0.0, np.inf), "RELU_N1_TO_1": (-1.0, 1.0), "RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0)}
 
 
-def _option(operator: TfliteOperator, slot: int, kind: str = "<i", default: int = 0) -> int:
-    return default if operator.options is None else operator.options.integer(slot, kind, default)
-
-
-def _flag(operator: TfliteOperator, slot: int) -> bool:
-    return operator.options is not None and operator.options.flag(slot)
-
-
 def _fused(operator: TfliteOperator, slot: int) -> tuple[float, float] | None:
     """The limits of the fused activation."""
-    number = _option(operator, slot, "<b")
+    number = option(operator, slot, "<b")
     name = ACTIVATIONS[number] if 0 <= number < len(ACTIVATIONS) else f"number {number}"
     if name == "NONE":
         return None
     if name not in _LIMITS:
         raise RefusedOperator(f"its fused activation {name} is not supported")
     return _LIMITS[name]
-
-
-def _count(operator: TfliteOperator, inputs: int, outputs: int = 1) -> None:
-    """Refuses an operator with too few inputs, or another number of outputs."""
-    if len(operator.inputs) < inputs or len(operator.outputs) != outputs:
-        raise RefusedOperator(f"it has {len(operator.inputs)} inputs and {len(operator.outputs)} outputs")
 
 
 def _image(t: Translation, index: int) -> Shape:
@@ -53,7 +40,7 @@ def _image(t: Translation, index: int) -> Shape:
 
 # ---- windows ------------------------------------------------------------------------------------
 def _padding(operator: TfliteOperator) -> int:
-    return _option(operator, 0, "<b")
+    return option(operator, 0, "<b")
 
 
 def _windows(
@@ -66,6 +53,8 @@ def _windows(
         raise RefusedOperator(f"its padding is number {padding}")
     extents = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
     if padding == VALID:
+        if any(n < e for n, e in zip(sizes, extents, strict=True)):
+            raise RefusedOperator(f"its window {extents[0]} x {extents[1]} is larger than its input {sizes[0]} x {sizes[1]}")
         return [(n - e) // s + 1 for n, e, s in zip(sizes, extents, stride, strict=True)], [0, 0, 0, 0]
     made = [-(-n // s) for n, s in zip(sizes, stride, strict=True)]
     total = [max((o - 1) * s + e - n, 0) for o, s, e, n in zip(made, stride, extents, sizes, strict=True)]
@@ -92,11 +81,6 @@ def _bias(t: Translation, operator: TfliteOperator, at: int, outputs: int, weigh
     return t.emit("DequantizeLinear", [t.constant(f"{name}_stored", values), scale], t.fresh(f"{name}_real"), axis=0)
 
 
-def _layer(t: Translation, operator: TfliteOperator, kind: str, inputs: list[str | None], limits, **attributes) -> None:
-    given = [name for name in inputs if name is not None]
-    t.result(operator.outputs[0], lambda name: t.emit(kind, given, name, **attributes), limits)
-
-
 def _need_alike(t: Translation, operator: TfliteOperator, weights: TfliteTensor) -> None:
     """Refuses real weights behind integers; integer weights behind real numbers (dynamic range) are taken as real ones."""
     if t.tensor(operator.inputs[0]).dtype.kind != "f" and weights.dtype.kind == "f":
@@ -104,7 +88,7 @@ def _need_alike(t: Translation, operator: TfliteOperator, weights: TfliteTensor)
 
 
 def _conv(t: Translation, operator: TfliteOperator) -> None:
-    _count(operator, 2)
+    need_ends(operator, 2)
     depthwise = operator.code == "DEPTHWISE_CONV_2D"
     shape, weights = _image(t, operator.inputs[0]), t.tensor(operator.inputs[1])
     _need_alike(t, operator, weights)
@@ -114,15 +98,15 @@ def _conv(t: Translation, operator: TfliteOperator) -> None:
     outputs = last if depthwise else weights.shape[0]
     after = 1 if depthwise else 0
     stride, dilation = (
-        (_option(operator, 2), _option(operator, 1)),
-        tuple(_option(operator, 5 + after - at, default=1) for at in (0, 1)),
+        (option(operator, 2), option(operator, 1)),
+        tuple(option(operator, 5 + after - at, default=1) for at in (0, 1)),
     )
     sizes, pads = _windows(_padding(operator), shape[1:3], (kh, kw), stride, dilation)
     if depthwise:
         groups = shape[3]
         if weights.shape[0] != 1 or groups == 0 or outputs % groups:
             raise RefusedOperator(f"its weights for {outputs} outputs do not fit {groups} channels")
-        multiplier = _option(operator, 3)
+        multiplier = option(operator, 3)
         if multiplier not in (0, outputs // groups):
             raise RefusedOperator(f"its multiplier is {multiplier}, its weights are those of {outputs // groups}")
         form, axis, wanted = (lambda values: values.transpose(3, 0, 1, 2)), 0, 3
@@ -135,7 +119,7 @@ def _conv(t: Translation, operator: TfliteOperator) -> None:
         raise RefusedOperator(f"its weights have scales along the axis {weights.axis}, not {wanted}")
     t.expect(operator.outputs[0], (shape[0], *sizes, outputs))
     inputs = [t.real(operator.inputs[0]), t.parameter(weights, form, axis), _bias(t, operator, 2, outputs, weights)]
-    _layer(
+    layer(
         t,
         operator,
         "Conv",
@@ -150,14 +134,14 @@ def _conv(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _transposed_conv(t: Translation, operator: TfliteOperator) -> None:
-    _count(operator, 3)
+    need_ends(operator, 3)
     moved = replace(operator, inputs=(operator.inputs[2], operator.inputs[1], *operator.inputs[3:4]))
-    _turned_conv(t, moved, _padding(operator), (_option(operator, 2), _option(operator, 1)), _fused(operator, 3))
+    _turned_conv(t, moved, _padding(operator), (option(operator, 2), option(operator, 1)), _fused(operator, 3))
 
 
 def _mediapipe_conv(t: Translation, operator: TfliteOperator) -> None:
     """MediaPipe's transposed convolution with a bias: the numbers of its padding (1: SAME, 2: VALID), stride along lines and from line to line."""
-    _count(operator, 3)
+    need_ends(operator, 3)
     if len(operator.given) < 12:
         raise RefusedOperator(f"its options have {len(operator.given)} bytes")
     padding, *stride = struct.unpack_from("<3i", operator.given)
@@ -187,7 +171,7 @@ def _turned_conv(
         t.parameter(weights, lambda values: values.transpose(3, 0, 1, 2), 1),
         _bias(t, operator, 2, outputs, weights),
     ]
-    _layer(
+    layer(
         t,
         operator,
         "ConvTranspose",
@@ -201,10 +185,10 @@ def _turned_conv(
 
 
 def _fully_connected(t: Translation, operator: TfliteOperator) -> None:
-    _count(operator, 2)
+    need_ends(operator, 2)
     source, weights = t.tensor(operator.inputs[0]), t.tensor(operator.inputs[1])
     _need_alike(t, operator, weights)
-    if _option(operator, 1, "<b"):
+    if option(operator, 1, "<b"):
         raise RefusedOperator("its weights are shuffled")
     if len(weights.shape) != 2 or 0 in weights.shape or prod(source.shape) % weights.shape[1]:
         raise RefusedOperator(f"its weights {' x '.join(map(str, weights.shape))} do not fit {prod(source.shape)} elements")
@@ -236,21 +220,21 @@ def _fully_connected(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _pool(t: Translation, operator: TfliteOperator) -> None:
-    _count(operator, 1)
+    need_ends(operator, 1)
     shape = _image(t, operator.inputs[0])
-    kernel, stride = (_option(operator, 4), _option(operator, 3)), (_option(operator, 2), _option(operator, 1))
+    kernel, stride = (option(operator, 4), option(operator, 3)), (option(operator, 2), option(operator, 1))
     sizes, pads = _windows(_padding(operator), shape[1:3], kernel, stride, (1, 1))
     t.expect(operator.outputs[0], (shape[0], *sizes, shape[3]))
     attributes = {"kernel_shape": kernel, "strides": stride, "pads": pads}
     if operator.code == "AVERAGE_POOL_2D":
         attributes["count_include_pad"] = 0
     kind = "AveragePool" if operator.code == "AVERAGE_POOL_2D" else "MaxPool"
-    _layer(t, operator, kind, [t.real(operator.inputs[0])], _fused(operator, 5), **attributes)
+    layer(t, operator, kind, [t.real(operator.inputs[0])], _fused(operator, 5), **attributes)
 
 
 # ---- elements -----------------------------------------------------------------------------------
 def _arithmetic(t: Translation, operator: TfliteOperator) -> None:
-    _count(operator, 2)
+    need_ends(operator, 2)
     shapes = [t.tensor(index).shape for index in operator.inputs[:2]]
     try:
         t.expect(operator.outputs[0], np.broadcast_shapes(*shapes))
@@ -259,24 +243,24 @@ def _arithmetic(t: Translation, operator: TfliteOperator) -> None:
     rank = max(map(len, shapes))
     kind = {"ADD": "Add", "SUB": "Sub", "MUL": "Mul", "DIV": "Div", "MAXIMUM": "Max", "MINIMUM": "Min"}[operator.code]
     limits = None if operator.code in ("MAXIMUM", "MINIMUM") else _fused(operator, 0)
-    _layer(t, operator, kind, [t.real(index, rank) for index in operator.inputs[:2]], limits)
+    layer(t, operator, kind, [t.real(index, rank) for index in operator.inputs[:2]], limits)
 
 
 def _function(kind: str, t: Translation, operator: TfliteOperator, **attributes) -> None:
-    _count(operator, 1)
+    need_ends(operator, 1)
     t.expect(operator.outputs[0], t.tensor(operator.inputs[0]).shape)
-    _layer(t, operator, kind, [t.real(operator.inputs[0])], None, **attributes)
+    layer(t, operator, kind, [t.real(operator.inputs[0])], None, **attributes)
 
 
 def _inverse_root(t: Translation, operator: TfliteOperator) -> None:
-    _count(operator, 1)
+    need_ends(operator, 1)
     t.expect(operator.outputs[0], t.tensor(operator.inputs[0]).shape)
     name = t.real(operator.inputs[0])
     t.result(operator.outputs[0], lambda made: t.emit("Reciprocal", [t.emit("Sqrt", [name], t.fresh(f"{made}_root"))], made))
 
 
 def _rectifier(t: Translation, operator: TfliteOperator) -> None:
-    _count(operator, 1)
+    need_ends(operator, 1)
     t.expect(operator.outputs[0], t.tensor(operator.inputs[0]).shape)
     name = t.real(operator.inputs[0])
     t.result(operator.outputs[0], lambda made: t.emit("Identity", [name], made), _LIMITS[operator.code])
@@ -287,11 +271,11 @@ def _leaky(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _gelu(t: Translation, operator: TfliteOperator) -> None:
-    _function("Gelu", t, operator, approximate="tanh" if _flag(operator, 0) else "none")
+    _function("Gelu", t, operator, approximate="tanh" if flag(operator, 0) else "none")
 
 
 def _prelu(t: Translation, operator: TfliteOperator) -> None:
-    _count(operator, 2)
+    need_ends(operator, 2)
     shape = t.tensor(operator.inputs[0]).shape
     t.expect(operator.outputs[0], shape)
     slopes = t.tensor(operator.inputs[1])
@@ -308,11 +292,11 @@ def _prelu(t: Translation, operator: TfliteOperator) -> None:
     values = values.reshape(full)
     values = values.transpose(0, 3, 1, 2) if rank == 4 else values
     constant = t.constant(f"{slopes.name}_values", values[0] if rank > 1 else values)
-    _layer(t, operator, "PRelu", [t.real(operator.inputs[0]), constant], None)
+    layer(t, operator, "PRelu", [t.real(operator.inputs[0]), constant], None)
 
 
 def _softmax(t: Translation, operator: TfliteOperator) -> None:
-    _count(operator, 1)
+    need_ends(operator, 1)
     shape = t.tensor(operator.inputs[0]).shape
     t.expect(operator.outputs[0], shape)
     name = t.real(operator.inputs[0])
@@ -323,13 +307,13 @@ def _softmax(t: Translation, operator: TfliteOperator) -> None:
         factor = t.constant(f"{name}_beta", np.float32(beta))
         name = t.emit("Mul", [name, factor], t.fresh(f"{name}_scaled"))
     kind = "Softmax" if operator.code == "SOFTMAX" else "LogSoftmax"
-    _layer(t, operator, kind, [name], None, axis=moved_axis(-1, len(shape)))
+    layer(t, operator, kind, [name], None, axis=moved_axis(-1, len(shape)))
 
 
 # ---- moves --------------------------------------------------------------------------------------
 def _reshape(t: Translation, operator: TfliteOperator) -> None:
     """RESHAPE, SQUEEZE, EXPAND_DIMS: the shape that the result is declared in."""
-    _count(operator, 1)
+    need_ends(operator, 1)
     source = t.tensor(operator.inputs[0])
     if source.values is not None:
         raise RefusedOperator("it moves a constant")
@@ -338,18 +322,18 @@ def _reshape(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _concatenation(t: Translation, operator: TfliteOperator) -> None:
-    _count(operator, 1)
+    need_ends(operator, 1)
     shapes = [t.tensor(index).shape for index in operator.inputs]
-    rank, axis = len(shapes[0]), _option(operator, 0)
+    rank, axis = len(shapes[0]), option(operator, 0)
     place = moved_axis(axis, rank)
     made = list(shapes[0])
     made[axis] = sum(shape[axis] for shape in shapes if len(shape) == rank)
     t.expect(operator.outputs[0], made)
-    _layer(t, operator, "Concat", [t.real(index) for index in operator.inputs], _fused(operator, 1), axis=place)
+    layer(t, operator, "Concat", [t.real(index) for index in operator.inputs], _fused(operator, 1), axis=place)
 
 
 def _pad(t: Translation, operator: TfliteOperator) -> None:
-    _count(operator, 2)
+    need_ends(operator, 2)
     shape = t.tensor(operator.inputs[0]).shape
     amounts = np.array(t.numbers(operator.inputs[1], "padding"), np.int64)
     if amounts.size != 2 * len(shape) or amounts.min(initial=0) < 0:
@@ -361,7 +345,7 @@ def _pad(t: Translation, operator: TfliteOperator) -> None:
     inputs: list[str | None] = [t.real(operator.inputs[0]), t.constant("pads", amounts.T.reshape(-1))]
     mode = "constant"
     if operator.code == "MIRROR_PAD":
-        if _option(operator, 0, "<b") != REFLECT and amounts.max(initial=0) > 0:
+        if option(operator, 0, "<b") != REFLECT and amounts.max(initial=0) > 0:
             raise RefusedOperator("its mode SYMMETRIC is not supported")
         mode = "reflect"
     if operator.code == "PADV2":
@@ -371,91 +355,68 @@ def _pad(t: Translation, operator: TfliteOperator) -> None:
             raise RefusedOperator(f"it has {values.size} values")
         real = (values.astype(np.float32) - np.float32(fill.zero_point[0])) * fill.scale[0] if fill.is_quantized else values
         inputs.append(t.constant("fill", real.reshape(()).astype(np.float32)))
-    _layer(t, operator, "Pad", inputs, None, mode=mode)
+    layer(t, operator, "Pad", inputs, None, mode=mode)
 
 
-def _mean(t: Translation, operator: TfliteOperator) -> None:
-    _count(operator, 2)
+def _reduction(kind: str, t: Translation, operator: TfliteOperator) -> None:
+    need_ends(operator, 2)
     shape = t.tensor(operator.inputs[0]).shape
     rank = len(shape)
     axes = t.numbers(operator.inputs[1], "axes")
     places = sorted({moved_axis(axis, rank) for axis in axes})
     over = {axis % rank for axis in axes}
     full = tuple(1 if axis in over else size for axis, size in enumerate(shape))
-    declared = full if _flag(operator, 0) else tuple(size for axis, size in enumerate(shape) if axis not in over)
+    declared = full if flag(operator, 0) else tuple(size for axis, size in enumerate(shape) if axis not in over)
     t.expect(operator.outputs[0], declared)
     inputs = [t.real(operator.inputs[0]), t.constant("axes", np.array(places, np.int64))]
-    mean = partial(t.emit_shaped, "ReduceMean", inputs, shape=full, wanted=declared, inner="kept", keepdims=1)
-    t.result(operator.outputs[0], mean)
+    if operator.code == "SUM" and t.tensor(operator.inputs[0]).is_quantized:
+        raise RefusedOperator("its input is quantized")
+    made = partial(t.emit_shaped, kind, inputs, shape=full, wanted=declared, inner="kept", keepdims=1)
+    t.result(operator.outputs[0], made)
 
 
 def _resize(t: Translation, operator: TfliteOperator) -> None:
-    _count(operator, 2)
+    need_ends(operator, 2)
     shape = _image(t, operator.inputs[0])
     sizes = t.numbers(operator.inputs[1], "size")
     if len(sizes) != 2 or min(sizes) < 1:
         raise RefusedOperator(f"its size is {sizes[:4]}")
     t.expect(operator.outputs[0], (shape[0], *sizes, shape[3]))
     linear = operator.code == "RESIZE_BILINEAR"
-    aligned, centred = (_flag(operator, slot) for slot in ((2, 3) if linear else (0, 1)))
+    aligned, centred = (flag(operator, slot) for slot in ((2, 3) if linear else (0, 1)))
     coordinates = "align_corners" if aligned else "half_pixel" if centred else "asymmetric"
     attributes = {"mode": "linear" if linear else "nearest", "coordinate_transformation_mode": coordinates}
     if not linear:
         # with half pixels the middle of two is the one behind, as floor(x + 0.5) is of TFLite's own coordinates
         attributes["nearest_mode"] = "round_prefer_ceil" if aligned or centred else "floor"
     target = t.constant("size", np.array([shape[0], shape[3], *sizes], np.int64))
-    _layer(t, operator, "Resize", [t.real(operator.inputs[0]), "", "", target], None, **attributes)
+    layer(t, operator, "Resize", [t.real(operator.inputs[0]), "", "", target], None, **attributes)
 
 
 def _transpose(t: Translation, operator: TfliteOperator) -> None:
-    _count(operator, 2)
+    need_ends(operator, 2)
     shape = t.tensor(operator.inputs[0]).shape
     order = t.numbers(operator.inputs[1], "order")
     if sorted(order) != list(range(len(shape))):
         raise RefusedOperator(f"its order {order[:8]} is none of {len(shape)} axes")
     t.expect(operator.outputs[0], [shape[axis] for axis in order])
     perm = [moved_axis(order[axis], 4) for axis in (0, 3, 1, 2)] if len(shape) == 4 else order
-    _layer(t, operator, "Transpose", [t.real(operator.inputs[0])], None, perm=perm)
-
-
-def _sliced(
-    t: Translation, operator: TfliteOperator, begins: list[int], ends: list[int], steps: list[int], drop: set[int]
-) -> None:
-    """Slices of every axis of the file; the axes `drop` disappear."""
-    shape = t.tensor(operator.inputs[0]).shape
-    taken = [range(size)[begin:end:step] for size, begin, end, step in zip(shape, begins, ends, steps, strict=True)]
-    full = tuple(map(len, taken))
-    declared = tuple(size for axis, size in enumerate(full) if axis not in drop)
-    t.expect(operator.outputs[0], declared)
-    places = [moved_axis(axis, len(shape)) for axis in range(len(shape))]
-    cut = [axis for axis, one in enumerate(taken) if one != range(shape[axis])]
-    rows = [
-        t.constant(f"slice_{what}", np.array([function(axis) for axis in cut], np.int64))
-        for what, function in (
-            ("begins", lambda axis: taken[axis].start),
-            ("ends", lambda axis: taken[axis].stop if taken[axis].stop >= 0 else -(2**31)),
-            ("axes", lambda axis: places[axis]),
-            ("steps", lambda axis: taken[axis].step),
-        )
-    ]
-    name = t.real(operator.inputs[0])
-    kind, inputs = ("Slice", [name, *rows]) if cut else ("Identity", [name])
-    t.result(operator.outputs[0], partial(t.emit_shaped, kind, inputs, shape=full, wanted=declared, inner="kept"))
+    layer(t, operator, "Transpose", [t.real(operator.inputs[0])], None, perm=perm)
 
 
 def _strided_slice(t: Translation, operator: TfliteOperator) -> None:
-    _count(operator, 4)
+    need_ends(operator, 4)
     shape = t.tensor(operator.inputs[0]).shape
     begins, ends, steps = (
         t.numbers(index, what) for index, what in zip(operator.inputs[1:4], ("begin", "end", "steps"), strict=True)
     )
-    if _option(operator, 2) or _option(operator, 3) or _flag(operator, 5):
+    if option(operator, 2) or option(operator, 3) or flag(operator, 5):
         raise RefusedOperator("it has an ellipsis, a new axis or ends that are offsets")
     if not len(begins) == len(ends) == len(steps) == len(shape) or 0 in steps:
         raise RefusedOperator(f"its begin, end and steps do not fit {len(shape)} axes")
-    masks, drop = [_option(operator, slot) for slot in (0, 1)], set()
+    masks, drop = [option(operator, slot) for slot in (0, 1)], set()
     for axis, size in enumerate(shape):
-        if _option(operator, 4) >> axis & 1:
+        if option(operator, 4) >> axis & 1:
             at = begins[axis] + size * (begins[axis] < 0)
             if not 0 <= at < size:
                 raise RefusedOperator(f"it takes the index {begins[axis]} of {size}")
@@ -466,11 +427,11 @@ def _strided_slice(t: Translation, operator: TfliteOperator) -> None:
             begins[axis] = 0 if steps[axis] > 0 else size - 1
         if masks[1] >> axis & 1:
             ends[axis] = size if steps[axis] > 0 else -size - 1
-    _sliced(t, operator, begins, ends, steps, drop)
+    slices(t, operator, begins, ends, steps, drop)
 
 
 def _slice(t: Translation, operator: TfliteOperator) -> None:
-    _count(operator, 3)
+    need_ends(operator, 3)
     shape = t.tensor(operator.inputs[0]).shape
     begins, sizes = t.numbers(operator.inputs[1], "begin"), t.numbers(operator.inputs[2], "size")
     if not len(begins) == len(sizes) == len(shape) or any(not 0 <= at <= n for at, n in zip(begins, shape, strict=True)):
@@ -478,12 +439,12 @@ def _slice(t: Translation, operator: TfliteOperator) -> None:
     ends = [n if size == -1 else begin + size for begin, size, n in zip(begins, sizes, shape, strict=True)]
     if any(not begin <= end <= n for begin, end, n in zip(begins, ends, shape, strict=True)):
         raise RefusedOperator("its begin and size lead out of its input")
-    _sliced(t, operator, begins, ends, [1] * len(shape), set())
+    slices(t, operator, begins, ends, [1] * len(shape), set())
 
 
 def _split(t: Translation, operator: TfliteOperator) -> None:
     by_sizes = operator.code == "SPLIT_V"
-    _count(operator, 3 if by_sizes else 2, len(operator.outputs))
+    need_ends(operator, 3 if by_sizes else 2, len(operator.outputs))
     source, axis = (operator.inputs[0], operator.inputs[2]) if by_sizes else (operator.inputs[1], operator.inputs[0])
     (place,) = t.numbers(axis, "axis")[:1] or [0]
     shape = t.tensor(source).shape
@@ -496,7 +457,7 @@ def _split(t: Translation, operator: TfliteOperator) -> None:
         one = TfliteOperator(operator.index, operator.code, (source,), (output,), None)
         begins, ends = [0] * len(shape), list(shape)
         begins[place], ends[place] = begin, end
-        _sliced(t, one, begins, ends, [1] * len(shape), set())
+        slices(t, one, begins, ends, [1] * len(shape), set())
         begin = end
     if begin != shape[place]:
         raise RefusedOperator(f"its parts take {begin} of {shape[place]}")
@@ -504,20 +465,20 @@ def _split(t: Translation, operator: TfliteOperator) -> None:
 
 def _space_to_depth(t: Translation, operator: TfliteOperator) -> None:
     """ONNX's orders of channels are TFLite's: the position in the block before the channel (DCR)."""
-    _count(operator, 1)
-    shape, block = _image(t, operator.inputs[0]), _option(operator, 0)
+    need_ends(operator, 1)
+    shape, block = _image(t, operator.inputs[0]), option(operator, 0)
     if block < 1:
         raise RefusedOperator(f"its block has {block} pixels")
     if operator.code == "SPACE_TO_DEPTH":
         t.expect(operator.outputs[0], (shape[0], shape[1] // block, shape[2] // block, shape[3] * block * block))
-        return _layer(t, operator, "SpaceToDepth", [t.real(operator.inputs[0])], None, blocksize=block)
+        return layer(t, operator, "SpaceToDepth", [t.real(operator.inputs[0])], None, blocksize=block)
     t.expect(operator.outputs[0], (shape[0], shape[1] * block, shape[2] * block, shape[3] // (block * block)))
-    return _layer(t, operator, "DepthToSpace", [t.real(operator.inputs[0])], None, blocksize=block, mode="DCR")
+    return layer(t, operator, "DepthToSpace", [t.real(operator.inputs[0])], None, blocksize=block, mode="DCR")
 
 
 def _convert(t: Translation, operator: TfliteOperator) -> None:
     """QUANTIZE, DEQUANTIZE and DENSIFY: the real numbers of the input, in the type of the result."""
-    _count(operator, 1)
+    need_ends(operator, 1)
     source = t.tensor(operator.inputs[0])
     t.expect(operator.outputs[0], source.shape)
     if operator.code == "DENSIFY" and source.values is None:
@@ -528,12 +489,12 @@ def _convert(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _read_variable(t: Translation, operator: TfliteOperator) -> None:
-    _count(operator, 1)
+    need_ends(operator, 1)
     t.variables.read(operator.outputs[0], operator.inputs[0])
 
 
 def _assign_variable(t: Translation, operator: TfliteOperator) -> None:
-    _count(operator, 2, 0)
+    need_ends(operator, 2, 0)
     t.variables.assign(*operator.inputs[:2])
 
 
@@ -563,7 +524,10 @@ LOWERINGS: dict[str, Lowering] = {
     **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), _reshape),
     "CONCATENATION": _concatenation,
     **dict.fromkeys(("PAD", "PADV2", "MIRROR_PAD"), _pad),
-    "MEAN": _mean,
+    "MEAN": partial(_reduction, "ReduceMean"),
+    "SUM": partial(_reduction, "ReduceSum"),
+    "REDUCE_MAX": partial(_reduction, "ReduceMax"),
+    "REDUCE_MIN": partial(_reduction, "ReduceMin"),
     **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _resize),
     "TRANSPOSE": _transpose,
     "STRIDED_SLICE": _strided_slice,

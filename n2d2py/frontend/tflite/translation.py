@@ -144,12 +144,14 @@ class Translation:
             raise RefusedOperator(f"its {what} is of type {values.dtype.name}")
         return [int(value) for value in values.reshape(-1)]
 
-    def real(self, index: int, rank: int | None = None) -> str:
-        """The real numbers of a tensor in the order of the graph; `rank`: axes that a constant is filled up to from the left."""
+    def real(self, index: int, rank: int | None = None, truth: bool = False) -> str:
+        """The real numbers of a tensor in the order of the graph, or its truth values; `rank`: axes that a constant is filled up to from the
+        left."""
         tensor = self.tensor(index)
+        self._need_kind(tensor, truth)
         if tensor.values is not None:
             return self._constant(tensor, max(len(tensor.shape), rank or 0))
-        if tensor.dtype.kind == "f":
+        if tensor.dtype.kind in "fb":
             name = self._real[index]
         else:
             self.need_quantized(tensor)
@@ -159,6 +161,10 @@ class Translation:
         if rank is not None and len(tensor.shape) < rank:
             name = self.reshaped(name, tensor.shape, (1,) * (rank - len(tensor.shape)) + tensor.shape)
         return name
+
+    def _need_kind(self, tensor: TfliteTensor, truth: bool) -> None:
+        if (tensor.dtype.kind == "b") != truth:
+            raise RefusedOperator(f"'{tensor.name}' is of {tensor.dtype.name}")
 
     def need_quantized(self, tensor: TfliteTensor) -> None:
         """Refuses integers that stand for no real numbers, or in a way that activations have not."""
@@ -182,6 +188,8 @@ class Translation:
     def _constant(self, tensor: TfliteTensor, rank: int) -> str:
         """A constant operand, filled up to `rank` axes."""
         shape = (1,) * (rank - len(tensor.shape)) + tensor.shape
+        if tensor.values is not None and tensor.dtype.kind == "b":
+            return self.constant(tensor.name, _turned(tensor.values.reshape(shape)))
         axis = moved_axis(tensor.axis + rank - len(tensor.shape), rank) if tensor.scale.size > 1 else 0
         return self.parameter(tensor, lambda values: _turned(values.reshape(shape)), axis)
 
@@ -207,13 +215,16 @@ class Translation:
             inputs.append(self.constant(f"{name}_zero_point", zero[0] if single else zero))
         return self.emit("DequantizeLinear", inputs, self.fresh(f"{name}_real"), axis=axis)
 
-    def result(self, index: int, made: Callable[[str], object], limits: tuple[float, float] | None = None) -> None:
-        """Declares a result: `made` writes the node that gives its real numbers under the name that it is told.
+    def result(
+        self, index: int, made: Callable[[str], object], limits: tuple[float, float] | None = None, truth: bool = False
+    ) -> None:
+        """Declares a result: `made` writes the node that gives its real numbers, or truth values, under the name that it is told.
 
         `limits`: a fused clamp.
         """
         tensor = self.tensor(index)
-        if tensor.dtype.kind == "f":
+        self._need_kind(tensor, truth)
+        if tensor.dtype.kind in "fb":
             self._clamped(tensor.name, made, limits)
             self._real[index] = tensor.name
             return
@@ -383,7 +394,7 @@ class Translation:
             return self._output(index)
         tensor = self.tensor(index)
         name, real = self.fresh(f"{tensor.name}_kept"), self.real(index)
-        if tensor.dtype.kind == "f":
+        if tensor.dtype.kind in "fb":
             self.emit("Identity", [real], name)
         else:
             self.emit("QuantizeLinear", [real, *self._grid(tensor)], name)

@@ -1,0 +1,57 @@
+"""What translations of operators share: their options, the check of what they join, results of a node."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
+from n2d2py.frontend.tflite.translation import Translation, moved_axis
+
+
+def option(operator: TfliteOperator, slot: int, kind: str = "<i", default: int = 0) -> int:
+    """An integer of the options."""
+    return default if operator.options is None else operator.options.integer(slot, kind, default)
+
+
+def flag(operator: TfliteOperator, slot: int) -> bool:
+    """A truth value of the options."""
+    return operator.options is not None and operator.options.flag(slot)
+
+
+def need_ends(operator: TfliteOperator, inputs: int, outputs: int = 1) -> None:
+    """Refuses an operator with too few inputs, or another number of outputs."""
+    if len(operator.inputs) < inputs or len(operator.outputs) != outputs:
+        raise RefusedOperator(f"it has {len(operator.inputs)} inputs and {len(operator.outputs)} outputs")
+
+
+def layer(t: Translation, operator: TfliteOperator, kind: str, inputs: list[str | None], limits, **attributes) -> None:
+    """A node of ONNX that gives the result, with the limits of a fused activation; inputs of None are left out."""
+    given = [name for name in inputs if name is not None]
+    t.result(operator.outputs[0], lambda name: t.emit(kind, given, name, **attributes), limits)
+
+
+def slices(
+    t: Translation, operator: TfliteOperator, begins: list[int], ends: list[int], steps: list[int], drop: set[int]
+) -> None:
+    """Slices of every axis of the file; the axes `drop` disappear."""
+    shape = t.tensor(operator.inputs[0]).shape
+    taken = [range(size)[begin:end:step] for size, begin, end, step in zip(shape, begins, ends, steps, strict=True)]
+    full = tuple(map(len, taken))
+    declared = tuple(size for axis, size in enumerate(full) if axis not in drop)
+    t.expect(operator.outputs[0], declared)
+    places = [moved_axis(axis, len(shape)) for axis in range(len(shape))]
+    cut = [axis for axis, one in enumerate(taken) if one != range(shape[axis])]
+    rows = [
+        t.constant(f"slice_{what}", np.array([function(axis) for axis in cut], np.int64))
+        for what, function in (
+            ("begins", lambda axis: taken[axis].start),
+            ("ends", lambda axis: taken[axis].stop if taken[axis].stop >= 0 else -(2**31)),
+            ("axes", lambda axis: places[axis]),
+            ("steps", lambda axis: taken[axis].step),
+        )
+    ]
+    name = t.real(operator.inputs[0])
+    kind, inputs = ("Slice", [name, *rows]) if cut else ("Identity", [name])
+    t.result(operator.outputs[0], partial(t.emit_shaped, kind, inputs, shape=full, wanted=declared, inner="kept"))

@@ -1,0 +1,219 @@
+"""Operators that are translated for real numbers alone: comparisons, arithmetic, what joins and repeats arrays."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
+from n2d2py.frontend.tflite.lowering import flag, layer, need_ends, option, slices
+from n2d2py.frontend.tflite.translation import Lowering, Translation, moved_axis
+from n2d2py.graph.shapes import Shape
+
+_LENGTH = 1e-6
+"""The least length that L2_NORMALIZATION divides by."""
+_COMPARISONS = ("Equal", "Not", "Less", "LessOrEqual", "Greater", "GreaterOrEqual")
+
+
+def _need_reals(t: Translation, operator: TfliteOperator, inputs: int) -> list[Shape]:
+    """The shapes of the inputs, none of them quantized."""
+    need_ends(operator, inputs, len(operator.outputs))
+    for index in (*operator.inputs, *operator.outputs):
+        if index >= 0 and t.tensor(index).is_quantized:
+            raise RefusedOperator("it computes with quantized tensors")
+    return [t.tensor(index).shape for index in operator.inputs[:inputs]]
+
+
+def _broadcast(kind: str, count: int, t: Translation, operator: TfliteOperator) -> None:
+    """A function of `count` operands, which repeat where they have one element."""
+    shapes = _need_reals(t, operator, count)
+    try:
+        t.expect(operator.outputs[0], np.broadcast_shapes(*shapes))
+    except ValueError:
+        raise RefusedOperator(f"its inputs {', '.join(map(str, shapes))} do not fit each other") from None
+    rank, logical = max(map(len, shapes)), operator.code.startswith("LOGICAL")
+    operands = [
+        t.real(index, rank, logical or (kind == "Where" and at == 0)) for at, index in enumerate(operator.inputs[:count])
+    ]
+    name = t.tensor(operator.outputs[0]).name
+    if operator.code == "SQUARED_DIFFERENCE":
+        operands = [t.emit("Sub", operands, t.fresh(f"{name}_difference"))]
+    if kind == "Mul":
+        operands *= 2
+    if operator.code == "NOT_EQUAL":
+        operands = [t.emit("Equal", operands, t.fresh(f"{name}_equal"))]
+    t.result(operator.outputs[0], lambda made: t.emit(kind, operands, made), None, logical or kind in _COMPARISONS)
+
+
+def _cast(t: Translation, operator: TfliteOperator) -> None:
+    (shape,) = _need_reals(t, operator, 1)
+    source, made = (t.tensor(index).dtype for index in (operator.inputs[0], operator.outputs[0]))
+    if made.kind != "f" or source.kind not in "fb":
+        raise RefusedOperator(f"it turns {source.name} into {made.name}")
+    t.expect(operator.outputs[0], shape)
+    layer(t, operator, "Cast", [t.real(operator.inputs[0], truth=source.kind == "b")], None, to=1)
+
+
+def _pack(t: Translation, operator: TfliteOperator) -> None:
+    """Arrays side by side along an axis of their own."""
+    shapes = _need_reals(t, operator, 1)
+    if any(t.tensor(index).shape != shapes[0] for index in operator.inputs):
+        raise RefusedOperator("its inputs have several shapes")
+    rank, axis = len(shapes[0]) + 1, option(operator, 1)
+    place = moved_axis(axis, rank)
+    one = (*shapes[0][: axis % rank], 1, *shapes[0][axis % rank :])
+    t.expect(operator.outputs[0], (*one[: axis % rank], len(operator.inputs), *one[axis % rank + 1 :]))
+    name = t.tensor(operator.outputs[0]).name
+    parts = [
+        t.reshaped(t.real(index), shapes[0], one, t.fresh(f"{name}_{number}")) for number, index in enumerate(operator.inputs)
+    ]
+    layer(t, operator, "Concat", [*parts], None, axis=place)
+
+
+def _unpack(t: Translation, operator: TfliteOperator) -> None:
+    (shape,) = _need_reals(t, operator, 1)
+    axis = option(operator, 1)
+    moved_axis(axis, len(shape))
+    axis %= len(shape)
+    if len(operator.outputs) != shape[axis]:
+        raise RefusedOperator(f"it has {len(operator.outputs)} outputs for {shape[axis]} parts")
+    for index, output in enumerate(operator.outputs):
+        part = TfliteOperator(operator.index, operator.code, operator.inputs, (output,), None)
+        begins, ends = [0] * len(shape), list(shape)
+        begins[axis], ends[axis] = index, index + 1
+        slices(t, part, begins, ends, [1] * len(shape), {axis})
+
+
+def _reverse(t: Translation, operator: TfliteOperator) -> None:
+    (shape, _) = _need_reals(t, operator, 2)
+    axes = {axis % len(shape) for axis in t.numbers(operator.inputs[1], "axes") if moved_axis(axis, len(shape)) >= 0}
+    turned = [axis in axes for axis in range(len(shape))]
+    begins = [size - 1 if back else 0 for size, back in zip(shape, turned, strict=True)]
+    ends = [-size - 1 if back else size for size, back in zip(shape, turned, strict=True)]
+    slices(t, operator, begins, ends, [-1 if back else 1 for back in turned], set())
+
+
+def _repeated(t: Translation, operator: TfliteOperator) -> None:
+    """TILE: how often each axis; BROADCAST_TO: the shape."""
+    (shape, _) = _need_reals(t, operator, 2)
+    counts = t.numbers(operator.inputs[1], "sizes")
+    if operator.code == "BROADCAST_TO":
+        if len(counts) < len(shape) or any(
+            size not in (1, wanted) for size, wanted in zip(shape[::-1], counts[::-1], strict=False)
+        ):
+            raise RefusedOperator(f"its input {shape} does not become {counts[:8]}")
+        t.expect(operator.outputs[0], counts)
+        name = t.real(operator.inputs[0], len(counts))
+        shape = (1,) * (len(counts) - len(shape)) + shape
+        counts = [wanted // size if size else 1 for size, wanted in zip(shape, counts, strict=True)]
+    else:
+        if len(counts) != len(shape):
+            raise RefusedOperator(f"it repeats {len(counts)} axes of {len(shape)}")
+        t.expect(operator.outputs[0], [size * count for size, count in zip(shape, counts, strict=True)])
+        name = t.real(operator.inputs[0])
+    if len(counts) == 4:
+        counts = [counts[axis] for axis in (0, 3, 1, 2)]
+    layer(t, operator, "Tile", [name, t.constant("repeats", np.array(counts, np.int64))], None)
+
+
+def _gather(t: Translation, operator: TfliteOperator) -> None:
+    """The rows, columns or channels of constant numbers."""
+    (shape, _) = _need_reals(t, operator, 2)
+    chosen = t.tensor(operator.inputs[1])
+    indexes, axis = t.numbers(operator.inputs[1], "list of positions"), option(operator, 0)
+    place = moved_axis(axis, len(shape))
+    if option(operator, 1) or len(chosen.shape) != 1:
+        raise RefusedOperator(f"its positions have {len(chosen.shape)} axes, or it takes others for each stimulus")
+    axis %= len(shape)
+    if any(not 0 <= index < shape[axis] for index in indexes):
+        raise RefusedOperator(f"it takes positions that are none of {shape[axis]}")
+    t.expect(operator.outputs[0], (*shape[:axis], len(indexes), *shape[axis + 1 :]))
+    positions = t.constant("positions", np.array(indexes, np.int64))
+    layer(t, operator, "Gather", [t.real(operator.inputs[0]), positions], None, axis=place)
+
+
+def _products(t: Translation, operator: TfliteOperator) -> None:
+    """BATCH_MATMUL: the last two axes of the file are lines and columns."""
+    shapes = _need_reals(t, operator, 2)
+    rank = len(shapes[0])
+    if not 2 <= rank == len(shapes[1]):
+        raise RefusedOperator(f"it multiplies arrays of {rank} and {len(shapes[1])} axes")
+    name, operands, forms = t.tensor(operator.outputs[0]).name, [], []
+    for at, (index, shape) in enumerate(zip(operator.inputs[:2], shapes, strict=True)):
+        order = [*range(rank - 2), rank - 1, rank - 2] if flag(operator, at) else [*range(rank)]
+        forms.append([shape[axis] for axis in order])
+        perm = [moved_axis(axis, rank) for axis in order]
+        operand = t.real(index)
+        operands.append(
+            operand
+            if perm == [*range(rank)]
+            else t.emit("Transpose", [operand], t.fresh(f"{name}_{'left right'.split()[at]}"), perm=perm)
+        )
+    try:
+        above = np.broadcast_shapes(*(form[:-2] for form in forms))
+    except ValueError:
+        raise RefusedOperator(f"its inputs {shapes[0]} and {shapes[1]} do not fit each other") from None
+    if forms[0][-1] != forms[1][-2]:
+        raise RefusedOperator(f"its inputs {shapes[0]} and {shapes[1]} do not fit each other")
+    t.expect(operator.outputs[0], (*above, forms[0][-2], forms[1][-1]))
+    if rank != 4:
+        return layer(t, operator, "MatMul", [*operands], None)
+    product = t.emit("MatMul", operands, t.fresh(f"{name}_product"))
+    return layer(t, operator, "Transpose", [product], None, perm=(0, 3, 1, 2))
+
+
+def _unit_length(t: Translation, operator: TfliteOperator) -> None:
+    (shape,) = _need_reals(t, operator, 1)
+    t.expect(operator.outputs[0], shape)
+    if option(operator, 0, "<b"):
+        raise RefusedOperator("it has a fused activation")
+    name, made = t.real(operator.inputs[0]), t.tensor(operator.outputs[0]).name
+    axes = t.constant("axes", np.array([moved_axis(-1, len(shape))], np.int64))
+    length = t.emit("ReduceL2", [name, axes], t.fresh(f"{made}_length"), keepdims=1)
+    least = t.constant("least", np.float32(_LENGTH))
+    layer(t, operator, "Div", [name, t.emit("Max", [length, least], t.fresh(f"{made}_divisor"))], None)
+
+
+REAL_LOWERINGS: dict[str, Lowering] = {
+    **{
+        code: partial(_broadcast, kind, 1)
+        for code, kind in (
+            ("NEG", "Neg"),
+            ("SIN", "Sin"),
+            ("COS", "Cos"),
+            ("FLOOR", "Floor"),
+            ("CEIL", "Ceil"),
+            ("ROUND", "Round"),
+            ("SIGN", "Sign"),
+            ("ELU", "Elu"),
+            ("SQUARE", "Mul"),
+            ("LOGICAL_NOT", "Not"),
+        )
+    },
+    **{
+        code: partial(_broadcast, kind, 2)
+        for code, kind in (
+            ("POW", "Pow"),
+            ("SQUARED_DIFFERENCE", "Mul"),
+            ("EQUAL", "Equal"),
+            ("NOT_EQUAL", "Not"),
+            ("LESS", "Less"),
+            ("LESS_EQUAL", "LessOrEqual"),
+            ("GREATER", "Greater"),
+            ("GREATER_EQUAL", "GreaterOrEqual"),
+            ("LOGICAL_AND", "And"),
+            ("LOGICAL_OR", "Or"),
+        )
+    },
+    **dict.fromkeys(("SELECT", "SELECT_V2"), partial(_broadcast, "Where", 3)),
+    "CAST": _cast,
+    "PACK": _pack,
+    "UNPACK": _unpack,
+    "REVERSE_V2": _reverse,
+    **dict.fromkeys(("TILE", "BROADCAST_TO"), _repeated),
+    "GATHER": _gather,
+    "BATCH_MATMUL": _products,
+    "L2_NORMALIZATION": _unit_length,
+}
+"""How operators of real numbers are translated, by their names."""
