@@ -11,6 +11,7 @@ from n2d2py.operators.activation import Activation
 from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.concat import ArrayConcat
+from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.reduce import ArrayReduce
@@ -25,6 +26,9 @@ from n2d2py.operators.pool import Pool
 _JOINS = (ArrayConcat, Concat)
 _LINEAR = (AddConstants, Affine, ArrayMatMul, Conv, Fc)
 _MAPS = ("Add", "Clip", "Div", "Max", "Min", "Mul")
+_CHOICES = ("Add", "Mul", "Sub", "Where")
+_MOST_SUMMED = 1 << 15
+"""Values of 16 bits whose sum 32 bits hold."""
 _DEEPEST = 16
 """Layers between squares and logarithm, one after the other: a bank of filters, its limits, and what moves values between them."""
 
@@ -41,21 +45,42 @@ def power_layers(graph: Graph) -> set[str]:
 
 
 def wide_tensors(graph: Graph) -> set[str]:
-    """The tensors of which spectra alone are made, and these; what is only turned into floating point besides is one of them. `graph` has
-    its conversions."""
+    """The tensors of which spectra alone are made, and these, in floating point too; what is only turned into floating point besides is one
+    of them. `graph` has its conversions."""
     found: set[str] = set()
     for name in reversed([*graph.inputs, *(name for node in graph.nodes for name in node.outputs)]):
-        readers = [node for node in graph.consumers(name) if not (is_to_float(node) and not _squares_follow(graph, node))]
+        readers = [node for node in graph.consumers(name) if not _is_beside(graph, node, found)]
         if readers and name not in graph.outputs and all(_makes_spectrum(graph, node, found) for node in readers):
             found.add(name)
     return found
 
 
+def _is_beside(graph: Graph, node: Node, found: set[str]) -> bool:
+    """Whether a layer turns values into real numbers of which no spectrum is made, or moves what is only turned so."""
+    if not found.isdisjoint(node.outputs) or _squares_follow(graph, node):
+        return False
+    if not node.op.moves_values or any(name in graph.outputs for name in node.outputs):
+        return is_to_float(node)
+    readers = [reader for name in node.outputs for reader in graph.consumers(name)]
+    return bool(readers) and all(_is_beside(graph, reader, found) for reader in readers)
+
+
 def _makes_spectrum(graph: Graph, node: Node, found: set[str]) -> bool:
     if is_magnitude(node) or _squares_follow(graph, node):
         return True
-    sums = isinstance(node.op, (*_LINEAR, *_JOINS)) or (isinstance(node.op, ElemWise) and node.op.operation == "Sum")
-    return (sums or node.op.moves_values) and found.issuperset(node.outputs)
+    return (node.op.moves_values or _sums(node)) and found.issuperset(node.outputs)
+
+
+def _sums(node: Node) -> bool:
+    """Whether a layer makes sums of what it reads, joins or chooses of it, or is a conversion."""
+    op = node.op
+    if isinstance(op, ElemWise):
+        return op.operation == "Sum"
+    if isinstance(op, Pool):
+        return op.mode == "Average" and op.kernel[0] * op.kernel[1] <= _MOST_SUMMED
+    if isinstance(op, ArrayMap):
+        return op.function in _CHOICES
+    return isinstance(op, (*_LINEAR, *_JOINS, ArrayGather, ArrayScatter, Convert))
 
 
 def _squares_follow(graph: Graph, node: Node) -> bool:

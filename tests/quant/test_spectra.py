@@ -111,6 +111,33 @@ def test_what_spectra_are_made_of_is_wide():
     assert wide_tensors(insert_conversions(front_end(function=FUNCTIONS["Tanh"]()))) == set()
 
 
+def test_floating_point_between_does_not_end_them():
+    """What is turned into real numbers and back on its way to a spectrum has 16 bits before, too."""
+    graph = front_end(emphasis=True, precisions={"e": Precision(quantize=False)})
+    assert wide_tensors(insert_conversions(graph)) == {"x", "x_float", "e", "e_integer", "re", "im"}
+    graph.add(Node("moved", Identity(), ["x"], ["moved"]))
+    graph.add(Node("other", Activation(FUNCTIONS["Tanh"]()), ["moved"], ["other"]))
+    graph.outputs = ["scores", "other"]
+    graph.precisions["other"] = Precision(quantize=False)
+    assert "x" in wide_tensors(insert_conversions(graph))
+    graph.precisions["other"] = Precision()
+    assert "x" not in wide_tensors(insert_conversions(graph))
+
+
+@pytest.mark.parametrize("size, wide", [(64, True), (1 << 16, False)])
+def test_sounds_without_their_mean(size, wide):
+    """A mean is a sum, as long as 32 bits hold it."""
+    graph = Graph("mean")
+    graph.add_input("x", (1, 1, 1, size))
+    graph.add(Node("m", Pool("Average", (1, size)), ["x"], ["m"]))
+    params = {"weights": np.ones((2, 1, 1, 1), np.float32), "bias": np.zeros(2, np.float32)}
+    graph.add(Node("re", Conv(), ["m"], ["re"], params))
+    graph.add(Node("p", ElemWise("Prod"), ["re", "re"], ["p"]))
+    graph.add(Node("log", Activation(Log()), ["p"], ["log"]))
+    graph.outputs = ["log"]
+    assert wide_tensors(insert_conversions(graph)) == ({"x", "m", "re"} if wide else {"m", "re"})
+
+
 def constant_q(*, root=None, joined=True) -> Graph:
     """x (1, 1, 1, 64): two spectra side by side, magnitudes of their parts, squared again before the logarithm."""
     graph, rng = Graph("pitch"), np.random.default_rng(0)

@@ -16,7 +16,7 @@ import onnx
 
 from n2d2py import log
 from n2d2py.errors import ErrorList, InternalError, N2D2Error, readable
-from n2d2py.frontend.onnx import folding, qoperators, weight_scales
+from n2d2py.frontend.onnx import folding, qoperators, spectra, weight_scales
 from n2d2py.frontend.onnx.contract import (
     IMAGE_CONVERTERS,
     Builder,
@@ -175,8 +175,9 @@ class _Walk:
         wrong = None
         try:
             wrong = self._validator.check(proto)
+            behind = not self._blocked.isdisjoint(proto.input)
             self._import(proto)
-            if wrong is not None:
+            if wrong is not None and not behind:  # shapes behind what is refused are not those of the file
                 raise wrong
         except Unsupported as refusal:
             self._preflight.refuse(proto, refusal)
@@ -197,16 +198,22 @@ class _Walk:
         if proto.op_type == "If" and self._splice(proto):
             return
         if qoperators.is_qoperator(proto):
-            self._expand(proto)
+            self._expand(qoperators.expand(proto, self.builder.constants, self.builder.fresh))
         elif any(name in self._blocked for name in proto.input):
             if (
                 find_converter(proto.op_type, proto.domain) is None
                 and find_array_converter(proto.op_type, proto.domain) is None
-                and proto.op_type not in folding.SHAPE_ARITHMETIC
+                and proto.op_type not in (*folding.SHAPE_ARITHMETIC, *spectra.OPERATORS)
             ):
                 raise Unsupported("the operator is not supported")
             self._block(proto)
-        elif not self._fold(proto):
+        elif self._fold(proto):
+            return
+        elif proto.op_type in spectra.OPERATORS and proto.domain in ("", "ai.onnx"):
+            builder = self.builder
+            dims = builder.dims_of(proto.input[0])
+            self._expand(spectra.expand(proto, builder.model.opset, dims, builder.constants, builder.fresh))
+        else:
             self._convert(proto)
 
     def _fold(self, proto: onnx.NodeProto) -> bool:
@@ -238,11 +245,10 @@ class _Walk:
             builder.weight_scales[proto.output[0]] = folding.evaluate(proto, values, builder.model.opset)[0]
         return True
 
-    def _expand(self, proto: onnx.NodeProto) -> None:
-        """Imports an operator on integers as the nodes that it stands for."""
-        builder = self.builder
-        for part in qoperators.expand(proto, builder.constants, builder.fresh):
-            builder.read.update(part.output)
+    def _expand(self, parts: list[onnx.NodeProto]) -> None:
+        """Imports an operator as the nodes that it stands for."""
+        for part in parts:
+            self.builder.read.update(part.output)
             self._visit(part)
 
     def _convert(self, proto: onnx.NodeProto) -> None:
