@@ -22,6 +22,7 @@ class QuantOptions:
         equalize: False with `-no-cle`.
         correct_bias: `-bias-correction`; the mean of every output of a weighted layer is kept.
         input_bits: `-input-bits`; 0 takes 16 for an input that 8 bits would spoil.
+        input_asked: `-input-bits 16`; inputs have 16 bits whatever reads them.
         output_bits: `-output-bits`; width of the network's outputs; 0 takes 16 for vectors of weighted sums.
         mixed: `-mixed-precision`; tensors whose rounding costs most are stored in 16 bits.
         wide: these tensors, once they are known.
@@ -47,6 +48,7 @@ class QuantOptions:
     correct_bias: bool = False
     adaptive_rounding: bool = False
     input_bits: int = 8
+    input_asked: bool = False
     output_bits: int = 8
     mixed: bool = False
     wide: frozenset[str] = frozenset()

@@ -181,7 +181,8 @@ def choose_types(
     states = KeptStates.of(graph, source)
     if options.bits == 8:
         spectra = {source[name] for name in wide_tensors(graph) if name in source} if options.wide_joins else frozenset()
-        options = replace(options, wide=options.wide | states.wide | spectra)
+        asked = set(graph.inputs) - set(graph.kept) if options.input_asked else frozenset()
+        options = replace(options, wide=options.wide | states.wide | spectra | asked)
     lowest = {name: histogram.minimum for name, histogram in histograms.items()}  # states in floating point have none
     lowest |= {name: known[0] for name, known in ranges.items() if known is not None}
     inputs = {name for name in graph.inputs if not graph.kind(name) and lowest.get(name, -1) >= 0}

@@ -361,6 +361,7 @@ def quant_options(
         correct_bias=chosen.correct_bias and not fast,
         adaptive_rounding=rounding == "adaptive",
         input_bits=chosen.input_bits or wanted.input_bits or (16 if best else 0),
+        input_asked=chosen.input_bits == 16,
         output_bits=chosen.output_bits or wanted.output_bits or (8 if fast else 16 if best else 0),
         mixed=chosen.bits == 8 and (best if chosen.mixed is None else chosen.mixed) and wanted.mixed,
         wide_joins=wanted.wide_joins,

@@ -71,6 +71,7 @@ def test_discrete(model, tmp_path, shape, axis, length, attributes, opset):
     [
         ("y = STFT (x, step, hann)", "do not fit its window"),
         ("s = Cast <to = 7> (n)\n y = STFT (x, s, hann)", "its frame step is computed at run time"),
+        ("s = Cast <to = 7> (n)\n y = STFT (hann2, s, hann)", "its frame step is computed at run time"),
         ("y = STFT (c, step, hann)", "complex signals are not supported"),
         ("y = DFT <axis = 1, onesided = 1, inverse = 1> (c)", "one side"),
     ],
@@ -78,7 +79,7 @@ def test_discrete(model, tmp_path, shape, axis, length, attributes, opset):
 def test_refused(model, tmp_path, body, reason):
     built = model(
         "float[N, 40] x, float[N, 40, 2] c, float n => float[?, ?, ?] z", f"{body}\n z = ReduceMax <keepdims = 0, axes = [1]> (y)",
-        17, step=np.array(4), hann=np.hanning(50).astype(F),
+        17, step=np.array(4), hann=np.hanning(50).astype(F), hann2=np.ones((1, 60), F),
     )  # fmt: skip
     onnx.save(built, tmp_path / "m.onnx")
     with pytest.raises(N2D2Error) as caught:

@@ -10,6 +10,7 @@ import pytest
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.functions import Clip
+from n2d2py.operators.pool import Pool
 from n2d2py.quant.calibration import choose, observe, observed_before, prepare
 from n2d2py.quant.options import QuantOptions
 
@@ -50,3 +51,15 @@ def test_the_statistics_of_an_earlier_calibration_give_the_same_types(observed):
     again = observed_before(observed.graph, observed.statistics, observed.samples, observed.ranges)
     first, second = (choose(one, QuantOptions()).types for one in (observed, again))
     assert first == second
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_inputs_have_the_bits_that_were_asked_for(asked):
+    """Whatever reads them: `-input-bits 16` did nothing where no layer with weights does."""
+    graph = Graph("pooled")
+    graph.add_input("x", (1, 2, 4, 4))
+    graph.add(Node("p", Pool("Average", (2, 2), (2, 2)), ["x"], ["p"]))
+    graph.outputs = ["p"]
+    x = np.random.default_rng(2).normal(size=(20, 2, 4, 4)).astype(np.float32)
+    made = observe(prepare(graph, False, False), [x], [x], {}, False, "")
+    assert bits(made, input_bits=16, input_asked=asked)["x"] == (16 if asked else 8)

@@ -211,7 +211,8 @@ class _Walk:
             return
         elif proto.op_type in spectra.OPERATORS and proto.domain in ("", "ai.onnx"):
             builder = self.builder
-            dims = builder.dims_of(proto.input[0])
+            signal = proto.input[0]
+            dims = builder.constants[signal].shape if signal in builder.constants else builder.dims_of(signal)
             self._expand(spectra.expand(proto, builder.model.opset, dims, builder.constants, builder.fresh))
         else:
             self._convert(proto)
