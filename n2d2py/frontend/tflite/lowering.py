@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,14 @@ def need_ends(operator: TfliteOperator, inputs: int, outputs: int = 1) -> None:
         raise RefusedOperator(f"it has {len(operator.inputs)} inputs and {len(operator.outputs)} outputs")
 
 
-def layer(t: Translation, operator: TfliteOperator, kind: str, inputs: list[str | None], limits, **attributes) -> None:
+def layer(
+    t: Translation,
+    operator: TfliteOperator,
+    kind: str,
+    inputs: list[str | None],
+    limits: tuple[float, float] | None,
+    **attributes: Any,
+) -> None:
     """A node of ONNX that gives the result, with the limits of a fused activation; inputs of None are left out."""
     given = [name for name in inputs if name is not None]
     t.result(operator.outputs[0], lambda name: t.emit(kind, given, name, **attributes), limits)
