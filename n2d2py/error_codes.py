@@ -169,6 +169,7 @@ CODES: dict[str, tuple[str, str]] = {
     "E431": ("a network, data or solvers that cannot be trained", "see the message, or train elsewhere and give the weights"),
     "E432": ("a loss that is not finite", "lower the learning rate"),
     "E433": ("a checkpoint of a training that is not there, or of another network", "leave out -learn-resume"),
+    "E434": ("a process of -learn-workers that died", "give a smaller -learn-workers, or 0"),
     "E450": ("a label that is mapped to no output", "add it to the LabelsMapping"),
     "E451": ("a label beyond the network's outputs", "check the network, or set LabelsMapping"),
     "E452": ("a target on an output that is no vector of classes", "put it on the layer that gives one value per class"),

@@ -39,7 +39,7 @@ class Source:
         All parts but the last have one size: reading goes on while a batch is learned.
 
         Raises:
-            N2D2Error: what reading a stimulus raises, E813 when a process that reads dies.
+            N2D2Error: what reading a stimulus raises, E434 when a process that reads dies.
         """
         if self._held is not None:
             return ((torch.from_numpy(self._held[part]), self.stimuli.labels[part]) for part in parts)
@@ -80,7 +80,7 @@ def _read_by_processes(stimuli: Stimuli, parts: Sequence[np.ndarray], workers: i
             x = next(found)
         except RuntimeError as error:
             raise N2D2Error(
-                "E813",
+                "E434",
                 f"a process that reads stimuli died: {str(error).splitlines()[0]}",
                 remedy="give a smaller -learn-workers, or 0",
             ) from None

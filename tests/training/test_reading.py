@@ -58,7 +58,7 @@ def test_a_process_that_dies_is_named():
             os._exit(9)
         return plain(position)
 
-    with pytest.raises(N2D2Error, match="E813.*-learn-workers"):
+    with pytest.raises(N2D2Error, match="E434.*-learn-workers"):
         read(load, 2)
 
 
