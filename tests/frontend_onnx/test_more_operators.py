@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.functions import Gelu, GeluTanh, HardSwish, Mish, Swish
+from n2d2py.reference.engine import original_engine
 from n2d2py.reference.executor import run_graph
 
 F = np.float32
@@ -314,3 +316,17 @@ def test_parts_of_constants_alone_are_computed_at_once(model, check, body, shape
         model("float[1,3] x => float[1,3] y", body, **shapes, **({"s": np.array([1, 3])} if "Reshape" in body else {}))
     )
     assert not set(kinds(graph)) & {"ArrayMatMul", "ArrayConvPool", "Fc", "Conv"}
+
+
+@pytest.mark.parametrize("attributes", ["", "axis = 1", "axis = -1, largest = 0", "axis = 2, largest = 1", "axis = -2, largest = 0"])
+@pytest.mark.parametrize("wanted", ["v", "i", "v, i"])
+def test_largest_elements_in_order(model, tmp_path, attributes, wanted):
+    """Equal elements keep their order; either result may be left out."""
+    outputs = ", ".join({"v": "float[N, ?, ?] v", "i": "int64[N, ?, ?] i"}[name] for name in wanted.split(", "))
+    code = f"r = Round (x)\nv, i = TopK {f'<{attributes}> ' if attributes else ''}(r, k)"
+    path = tmp_path / "net.onnx"
+    onnx.save(model(f"float[N, 5, 7] x => {outputs}", code, 13, k=np.array([3])), path)
+    feeds = {"x": np.random.default_rng(1).normal(size=(3, 5, 7)).astype(F)}
+    found = run_graph(import_onnx(path), feeds).values()
+    for want, got in zip(original_engine(path).run(feeds).values(), found, strict=True):
+        assert np.array_equal(np.reshape(got, want.shape), want)

@@ -140,6 +140,13 @@ def test_average_unpool_spreads_the_values(tmp_path):
     np.testing.assert_allclose(y, pooled.repeat(2, axis=2).repeat(2, axis=3) / 4, rtol=1e-6)
 
 
+def test_average_unpool_of_windows_that_are_not_square(tmp_path):
+    text = POOLED.format(pooling="Average", argmax="", stride=2).replace("PoolSize=2", "PoolDims=2 3")
+    y = result(build(tmp_path, text.replace("Stride=2", "StrideDims=2 3")))
+    pooled = IMAGE.reshape(1, 4, 2, 3, 4, 2).max(axis=(3, 5))
+    np.testing.assert_allclose(y, pooled.repeat(3, axis=2).repeat(2, axis=3) / 6, rtol=1e-6)
+
+
 @pytest.mark.parametrize("argmax, stride", [("poll", 2), ("", 2), ("pool", 1)])
 def test_unpool_needs_a_pool_of_the_same_window(tmp_path, argmax, stride):
     with pytest.raises(N2D2Error, match="E210"):
