@@ -146,8 +146,8 @@ struct IntegerRecurrent {
     }
 };
 
-// The next states of units from their gates i, o, f, g, Hidden apart.
-template <class Cfg>
+// The next states of units from their gates i, o, f, g, Hidden apart; without States the cell states alone, for which o is not needed.
+template <class Cfg, bool States>
 struct LstmUnits {
     const std::int16_t* gates;
     std::int16_t* c;
@@ -160,10 +160,9 @@ struct LstmUnits {
     N2D2_INLINE void run(int first) const {
         constexpr int hidden = Cfg::Hidden, fraction = Cfg::CellFraction;
         const std::int16_t* const from = gates + first;
-        std::int32_t i[Count], o[Count], f[Count], g[Count];
+        std::int32_t i[Count], f[Count], g[Count];
         for (int k = 0; k < Count; ++k) {
             i[k] = knotted<Cfg::SigmoidSegments>(sigmoid, from[k]);
-            o[k] = knotted<Cfg::SigmoidSegments>(sigmoid, from[hidden + k]);
             f[k] = knotted<Cfg::SigmoidSegments>(sigmoid, from[2 * hidden + k]);
             g[k] = knotted<Cfg::TanhSegments>(tanh, from[3 * hidden + k]);
         }
@@ -173,9 +172,11 @@ struct LstmUnits {
             g[k] = heldWithin<std::int64_t>((cell + (std::int64_t(1) << (29 - fraction))) >> (30 - fraction), 32767);
             c[first + k] = static_cast<std::int16_t>(g[k]);
         }
-        for (int k = 0; k < Count; ++k)
+        for (int k = 0; States && k < Count; ++k) {
+            const std::int32_t o = knotted<Cfg::SigmoidSegments>(sigmoid, from[hidden + k]);
             h[first + k] = static_cast<std::int16_t>(
-                heldWithin<std::int32_t>((o[k] * knotted<Cfg::CellSegments>(cellTanh, g[k]) + 16384) >> 15, 32767));
+                heldWithin<std::int32_t>((o * knotted<Cfg::CellSegments>(cellTanh, g[k]) + 16384) >> 15, 32767));
+        }
     }
 };
 
@@ -219,16 +220,23 @@ N2D2_INLINE void integerLstm(const unsigned char* in, unsigned char* out, const 
         h[j] = initialH[j];
         c[j] = initialC[j];
     }
-    const LstmUnits<Cfg> units = {gates, c, h, sigmoid, tanh, cellTanh};
-    for (int step = 0; step < Cfg::Steps; ++step) {
+    const LstmUnits<Cfg, true> units = {gates, c, h, sigmoid, tanh, cellTanh};
+    const int whole = int(Cfg::Steps) - (Cfg::LastCell != 0 ? 1 : 0);
+    for (int step = 0; step < whole; ++step) {
         const long t = Cfg::Backward != 0 ? int(Cfg::Steps) - 1 - step : step;
         sums.template gates<4 * count>(from + t * size, h, 0, gates);
         inPieces<count, 16>(units);
         if (Cfg::LastCell == 0)
             IntegerRecurrent<Cfg>::store(h, to + t * count);
     }
-    if (Cfg::LastCell != 0)
+    if (Cfg::LastCell != 0) {
+        const typename Cfg::Input::Type* const x = from + (Cfg::Backward != 0 ? 0 : long(whole) * size);
+        for (int row = 0; row < 4 * count; row += row == 0 ? 2 * count : count)
+            sums.template gates<count>(x, h, row, gates + row);
+        const LstmUnits<Cfg, false> cells = {gates, c, h, sigmoid, tanh, cellTanh};
+        inPieces<count, 16>(cells);
         IntegerRecurrent<Cfg>::store(c, to);
+    }
 }
 
 template <class Cfg, class InitialH>

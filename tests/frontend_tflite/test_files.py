@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("ai_edge_litert", reason="ai-edge-litert, whose schema writes the files, is not installed")
 
 from support.litert import Reference, agreement
+from support.tflite_cases import REALS
 from support.tflite_files import IN, OUT, Small, rewritten
 
 import n2d2py
@@ -260,6 +261,21 @@ def test_damaged_files_end_with_an_error(tmp_path):
             assert all("\n" not in one.line() for one in error.errors)
             refused += 1
     assert refused > 100
+
+
+def test_damaged_options_end_with_an_error(tmp_path):
+    """Fields of options are read when their operator is translated: each byte of their tables is changed."""
+    m, out = REALS["batch_matmul_3_10"]()
+    path = m.write(tmp_path, out)
+    whole, place = path.read_bytes(), read_tflite(path).operators[-1].options._at
+    lines = []
+    for at in range(place - 32, place + 12):
+        path.write_bytes(whole[:at] + b"\x7f" + whole[at + 1 :])
+        try:
+            import_onnx(load_model(path))
+        except N2D2Error as error:
+            lines += [one.line() for one in error.errors]
+    assert any("is behind its end" in line and line.startswith("N2D2-E302") for line in lines)
 
 
 def test_referee_keeps_the_file_s_tensors(tmp_path):

@@ -121,7 +121,12 @@ def read_tflite(path: Path) -> TfliteFile:
     try:
         return _parsed(data, name)
     except DamagedFile as damage:
-        raise _invalid(name, f"the file is damaged or truncated ({damage})") from None
+        raise damaged(name, damage) from None
+
+
+def damaged(path: str, damage: DamagedFile) -> N2D2Error:
+    """E302 for what was found when a table of the file was read."""
+    return _invalid(path, f"the file is damaged or truncated ({damage})")
 
 
 def _invalid(path: str, what: str) -> N2D2Error:

@@ -10,7 +10,8 @@ from onnx import helper
 
 from n2d2py import log
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx
-from n2d2py.frontend.tflite.file import TfliteFile, read_tflite
+from n2d2py.frontend.tflite.file import TfliteFile, damaged, read_tflite
+from n2d2py.frontend.tflite.flatbuffer import DamagedFile
 from n2d2py.frontend.tflite.operators import CUSTOM_LOWERINGS, LOWERINGS
 from n2d2py.frontend.tflite.real_operators import REAL_LOWERINGS
 from n2d2py.frontend.tflite.translation import Translation
@@ -27,7 +28,10 @@ def load_tflite(path: str | Path, *, ignore: Iterable[str] = (), ignore_init: bo
     """
     file = read_tflite(Path(path))
     translation = Translation(file)
-    proto = translation.run({**LOWERINGS, **REAL_LOWERINGS}, CUSTOM_LOWERINGS)
+    try:
+        proto = translation.run({**LOWERINGS, **REAL_LOWERINGS}, CUSTOM_LOWERINGS)
+    except DamagedFile as damage:  # options of operators are read when these are translated
+        raise damaged(file.path, damage) from None
     helper.set_model_props(proto, _input_formula(file))
     model = load_onnx(proto, ignore=ignore, ignore_init=ignore_init, seed=seed)
     images = [file.tensors[index].name for index in file.inputs if len(file.tensors[index].shape) == 4]
