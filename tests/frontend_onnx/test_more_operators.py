@@ -318,7 +318,9 @@ def test_parts_of_constants_alone_are_computed_at_once(model, check, body, shape
     assert not set(kinds(graph)) & {"ArrayMatMul", "ArrayConvPool", "Fc", "Conv"}
 
 
-@pytest.mark.parametrize("attributes", ["", "axis = 1", "axis = -1, largest = 0", "axis = 2, largest = 1", "axis = -2, largest = 0"])
+@pytest.mark.parametrize(
+    "attributes", ["", "axis = 1", "axis = -1, largest = 0", "axis = 2, largest = 1", "axis = -2, largest = 0"]
+)
 @pytest.mark.parametrize("wanted", ["v", "i", "v, i"])
 def test_largest_elements_in_order(model, tmp_path, attributes, wanted):
     """Equal elements keep their order; either result may be left out."""
