@@ -32,6 +32,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
@@ -192,6 +193,16 @@ PEERS = {
 }
 
 
+def fastest(run: Callable[[], object]) -> float:
+    """Seconds of the fastest inference within MOMENT."""
+    times, stop = [], time.perf_counter() + MOMENT
+    while time.perf_counter() < stop:
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
 def worker(peer: str, model: str, threads: int) -> None:
     """Answers every line of the standard input with the seconds of the fastest inference within MOMENT."""
     run = PEERS[peer](model, threads)
@@ -199,12 +210,7 @@ def worker(peer: str, model: str, threads: int) -> None:
         run()
     print("ready", flush=True)
     for _ in sys.stdin:
-        times, stop = [], time.perf_counter() + MOMENT
-        while time.perf_counter() < stop:
-            start = time.perf_counter()
-            run()
-            times.append(time.perf_counter() - start)
-        print(min(times), flush=True)
+        print(fastest(run), flush=True)
 
 
 class Peer:

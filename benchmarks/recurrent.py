@@ -16,21 +16,19 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from exports import machine  # noqa: E402
-from latency import _openvino  # noqa: E402
+from latency import PEERS, fastest  # noqa: E402
 
 from n2d2py.commands.measure import MOMENT, bench  # noqa: E402
 
@@ -90,33 +88,17 @@ def exported(model: Path, kind: str, *words: str) -> tuple[Path, str]:
     return model.parent / model.stem / f"export_{kind}_int8", done.stdout + done.stderr
 
 
-def fastest(run: Callable[[], object]) -> float:
-    """Seconds of the fastest inference within MOMENT."""
-    least, end = float("inf"), time.perf_counter() + MOMENT
-    while (start := time.perf_counter()) < end:
-        run()
-        least = min(least, time.perf_counter() - start)
-    return least
-
-
-def _session(model: Path, x: np.ndarray) -> Callable[[], object]:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-    return lambda: session.run(None, {"x": x})
-
-
-def others(model: Path, cell: str, x: np.ndarray) -> dict[str, Callable[[], object]]:
+def others(model: Path, cell: str) -> dict[str, Callable[[], object]]:
     """An inference of each other runtime."""
-    found = {"ONNX Runtime float32": _session(model, x)}
+    found = {"ONNX Runtime float32": PEERS["onnxruntime"](str(model), 1)}
     if cell == "LSTM":
         from onnxruntime.quantization import quantize_dynamic
 
         dynamic = model.with_name(f"{model.stem}_dynamic.onnx")
         quantize_dynamic(model, dynamic)
-        found["ONNX Runtime dynamic int8"] = _session(dynamic, x)
+        found["ONNX Runtime dynamic int8"] = PEERS["onnxruntime"](str(dynamic), 1)
     with suppress(ImportError):
-        found["OpenVINO float32"] = _openvino(str(model), 1)
+        found["OpenVINO float32"] = PEERS["openvino"](str(model), 1)
     return found
 
 
@@ -142,7 +124,7 @@ def main() -> None:
                 continue
             folder, _ = exported(model, "CPP")
             subprocess.run(["make", "-j2"], cwd=folder, check=True, capture_output=True)
-            runs = others(model, cell, np.zeros((steps, 1, size), np.float32))
+            runs = others(model, cell)
             repeats = max(10, int(MOMENT / bench(folder, 1, 20)))
             rounds = [
                 (bench(folder, 1, repeats), {one: fastest(run) for one, run in runs.items()}) for _ in range(arguments.rounds)

@@ -17,8 +17,8 @@
 #define N2D2_INTEGER_RECURRENT_HPP
 
 #include "n2d2/array.hpp"
-#include "n2d2/dot.hpp"
 #include "n2d2/pointwise.hpp"
+#include "n2d2/row_dots.hpp"
 
 namespace n2d2 {
 
@@ -44,17 +44,6 @@ struct BegunState {
         const std::int64_t centred = static_cast<std::int64_t>(values[j]) - ZeroPoint;
         const std::int64_t scaled = (centred * Multiplier + (std::int64_t(1) << (Shift - 1))) >> Shift;
         return static_cast<std::int16_t>(heldWithin<std::int64_t>(scaled, 32767));
-    }
-};
-
-// sums[r] = the scalar product of Count values with row r of the weights, of Rows rows.
-template <class Isa>
-struct RowDots {
-    template <int Count, int Rows, class In, class Weight, class Sum>
-    static N2D2_INLINE void run(const In* x, const Weight* weights, Sum (&sums)[Rows]) {
-        for (int r = 0; r < Rows; ++r)
-            sums[r] = 0;
-        dots<Sum, Rows>(Count, x, weights, Count, sums);
     }
 };
 
@@ -276,8 +265,5 @@ N2D2_INLINE void integerGru(const unsigned char* in, unsigned char* out, const t
 }
 
 }  // namespace n2d2
-
-#define N2D2_BIND_ROW_DOTS
-#include "n2d2/bindings.hpp"
 
 #endif  // N2D2_INTEGER_RECURRENT_HPP

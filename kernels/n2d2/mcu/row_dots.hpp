@@ -1,4 +1,4 @@
-// Scalar products of a vector of bytes or 16-bit integers with rows of signed bytes (n2d2/integer_recurrent.hpp), for the DSP extension.
+// Scalar products of a vector of bytes or 16-bit integers with rows of signed bytes (n2d2/row_dots.hpp), for the DSP extension.
 //
 // Inputs 0, 2 and 1, 3 of four lie in a word each, for four rows; so do those of a word of weights behind SXTB16. An SMLAD adds two products.
 #ifndef N2D2_MCU_ROW_DOTS_HPP
@@ -6,11 +6,11 @@
 
 #include <cstring>
 
-#include "n2d2/dot.hpp"
+#include "n2d2/row_dots.hpp"
 
 namespace n2d2 {
 
-struct LaneRowDots {
+struct LaneRowDots : PlainRowDots {
     static N2D2_INLINE std::uint32_t word(const void* from) {
         std::uint32_t found;
         std::memcpy(&found, from, 4);
@@ -87,12 +87,7 @@ struct LaneRowDots {
         }
     }
 
-    template <int Count, int Rows, class In, class Weight, class Sum>
-    static N2D2_INLINE void run(const In* x, const Weight* weights, Sum (&sums)[Rows]) {
-        for (int r = 0; r < Rows; ++r)
-            sums[r] = 0;
-        dots<Sum, Rows>(Count, x, weights, Count, sums);
-    }
+    using PlainRowDots::run;
     template <int Count, int Rows>
     static N2D2_INLINE void run(const std::int8_t* x, const std::int8_t* weights, std::int32_t (&sums)[Rows]) {
         all<Count, Rows>(x, weights, sums);

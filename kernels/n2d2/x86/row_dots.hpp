@@ -1,4 +1,4 @@
-// Scalar products of a vector of bytes or 16-bit integers with rows of signed bytes, eight rows at a time (n2d2/integer_recurrent.hpp).
+// Scalar products of a vector of bytes or 16-bit integers with rows of signed bytes, eight rows at a time (n2d2/row_dots.hpp).
 //
 // Bytes are widened to 16 bits, pairs of products added to 32-bit sums.
 // A set gives Vector: Ints, Lanes (integers of a vector), zero(), load(from) of so many, add(sums, a, b) of products, and totals(sums, to),
@@ -7,7 +7,7 @@
 #ifndef N2D2_X86_ROW_DOTS_HPP
 #define N2D2_X86_ROW_DOTS_HPP
 
-#include "n2d2/dot.hpp"
+#include "n2d2/row_dots.hpp"
 #include "n2d2/x86/intrinsics.hpp"
 
 namespace n2d2 {
@@ -43,7 +43,7 @@ struct PairRows256 {
 };
 
 template <class Vector>
-struct VectorRowDots {
+struct VectorRowDots : PlainRowDots {
     typedef typename Vector::Ints Ints;
     enum : int { Lanes = Vector::Lanes };
 
@@ -70,21 +70,13 @@ struct VectorRowDots {
     template <int Count, class In>
     static N2D2_INLINE void eight(const In* x, const std::int8_t* weights, std::int32_t (&sums)[8]) {
         constexpr bool vectors = Count >= static_cast<int>(Lanes);
-        if (vectors) {
+        if (vectors)
             Eight<(vectors ? Count : int(Lanes)), Count, In>::run(x, weights, sums);
-        } else {
-            for (int r = 0; r < 8; ++r)
-                sums[r] = 0;
-            dots<std::int32_t, 8>(Count, x, weights, Count, sums);
-        }
+        else
+            PlainRowDots::run<Count>(x, weights, sums);
     }
 
-    template <int Count, int Rows, class In, class Weight, class Sum>
-    static N2D2_INLINE void run(const In* x, const Weight* weights, Sum (&sums)[Rows]) {
-        for (int r = 0; r < Rows; ++r)
-            sums[r] = 0;
-        dots<Sum, Rows>(Count, x, weights, Count, sums);
-    }
+    using PlainRowDots::run;
     template <int Count>
     static N2D2_INLINE void run(const std::int16_t* x, const std::int8_t* weights, std::int32_t (&sums)[8]) {
         eight<Count>(x, weights, sums);

@@ -177,36 +177,32 @@ def _unit_length(t: Translation, operator: TfliteOperator) -> None:
 
 REAL_LOWERINGS: dict[str, Lowering] = {
     **{
-        code: partial(_broadcast, kind, 1)
-        for code, kind in (
-            ("NEG", "Neg"),
-            ("SIN", "Sin"),
-            ("COS", "Cos"),
-            ("FLOOR", "Floor"),
-            ("CEIL", "Ceil"),
-            ("ROUND", "Round"),
-            ("SIGN", "Sign"),
-            ("ELU", "Elu"),
-            ("SQUARE", "Mul"),
-            ("LOGICAL_NOT", "Not"),
+        code: partial(_broadcast, kind, operands)
+        for code, kind, operands in (
+            ("NEG", "Neg", 1),
+            ("SIN", "Sin", 1),
+            ("COS", "Cos", 1),
+            ("FLOOR", "Floor", 1),
+            ("CEIL", "Ceil", 1),
+            ("ROUND", "Round", 1),
+            ("SIGN", "Sign", 1),
+            ("ELU", "Elu", 1),
+            ("SQUARE", "Mul", 1),
+            ("LOGICAL_NOT", "Not", 1),
+            ("POW", "Pow", 2),
+            ("SQUARED_DIFFERENCE", "Mul", 2),
+            ("EQUAL", "Equal", 2),
+            ("NOT_EQUAL", "Not", 2),
+            ("LESS", "Less", 2),
+            ("LESS_EQUAL", "LessOrEqual", 2),
+            ("GREATER", "Greater", 2),
+            ("GREATER_EQUAL", "GreaterOrEqual", 2),
+            ("LOGICAL_AND", "And", 2),
+            ("LOGICAL_OR", "Or", 2),
+            ("SELECT", "Where", 3),
+            ("SELECT_V2", "Where", 3),
         )
     },
-    **{
-        code: partial(_broadcast, kind, 2)
-        for code, kind in (
-            ("POW", "Pow"),
-            ("SQUARED_DIFFERENCE", "Mul"),
-            ("EQUAL", "Equal"),
-            ("NOT_EQUAL", "Not"),
-            ("LESS", "Less"),
-            ("LESS_EQUAL", "LessOrEqual"),
-            ("GREATER", "Greater"),
-            ("GREATER_EQUAL", "GreaterOrEqual"),
-            ("LOGICAL_AND", "And"),
-            ("LOGICAL_OR", "Or"),
-        )
-    },
-    **dict.fromkeys(("SELECT", "SELECT_V2"), partial(_broadcast, "Where", 3)),
     "CAST": _cast,
     "PACK": _pack,
     "UNPACK": _unpack,
