@@ -17,12 +17,12 @@ N2D2_INLINE constexpr std::int16_t multiplied(int value) {
                                                        (std::numeric_limits<In>::is_signed ? value : value - 32768));
 }
 
-// A window in the order of the inputs; Words words of four bytes, or of two 16-bit integers.
-template <class In, int Words>
+// A window in the order of the inputs; Words words of Each inputs, four bytes or two 16-bit integers, or two of either.
+template <class In, int Words, int Each = 4 / static_cast<int>(sizeof(In))>
 struct Halfwords {
     typedef Halfwords Raw;
     enum : bool { Plain = sizeof(In) == 2 && std::numeric_limits<In>::is_signed };
-    enum : int { Size = 2, Unit = 1, Bytes = Words * (sizeof(In) == 2 ? 4 : 8) };
+    enum : int { Size = 2, Unit = 1, Bytes = Words * 2 * Each };
 
     static N2D2_INLINE void arrange(const std::uint8_t*, std::uint8_t*) {}
 

@@ -432,7 +432,7 @@ OPTIONS: tuple[Option, ...] = (
         "text",
         "default",
         "corrections of the integers: fast none; default adaptive rounding and bias "
-        "correction; best also 16 bits for inputs, outputs and the activations that need them, and more stimuli for the "
+        "correction; best also 16 bits for inputs, outputs and the activations and weights that need them, and more stimuli for the "
         "corrections",
         _QUANT,
         "LEVEL",
@@ -454,8 +454,8 @@ OPTIONS: tuple[Option, ...] = (
         "wt-bits",
         "int",
         0,
-        "width of the weights of convolutions and fully connected layers, 2 to 8; 0: that of -nbbits; those of 4 and 2 bits share "
-        "bytes with others (PackWeights)",
+        "width of the weights of convolutions and fully connected layers, 2 to 8; 0: that of -nbbits, with -quality best 16 where 8 "
+        "cost most; those of 4 and 2 bits share bytes with others (PackWeights)",
         _QUANT,
         "N",
         minimum=0,
@@ -526,7 +526,8 @@ OPTIONS: tuple[Option, ...] = (
         "mixed-precision",
         "flag",
         False,
-        "the activations whose rounding to 8 bits costs most are stored in 16 bits, as -quality best does",
+        "the activations whose rounding to 8 bits costs most are stored in 16 bits, as -quality best does, which may do it with "
+        "weights too",
         _QUANT,
         field="quantization.mixed",
     ),
@@ -534,7 +535,7 @@ OPTIONS: tuple[Option, ...] = (
         "no-mixed-precision",
         "flag",
         False,
-        "all activations between layers have 8 bits, also with -quality best",
+        "all activations between layers, and all weights, have 8 bits, also with -quality best",
         _QUANT,
         field="quantization.mixed",
         sets=False,

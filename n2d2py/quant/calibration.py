@@ -2,7 +2,7 @@
 
 1. prepare: layers without integer form stay in floating point, weights of neighbouring layers are equalized.
 2. observe: statistics of the float network over stimuli, collected now or by an earlier calibration.
-3. choose types: a number type for every tensor, with `mixed` some of 16 bits.
+3. choose types: a number type for every tensor, with `mixed` some of 16 bits, with `wide_weights` weights of some layers too.
 4. correct: weights rounded and biases set for the outputs of each layer, with `sequential` ranges chosen again.
 5. form integers: constants, rescales and clamps of every layer.
 
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from n2d2py import log
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.quant.channels import channel_factors, scale_channels
 from n2d2py.quant.correct import correct
@@ -24,11 +25,13 @@ from n2d2py.quant.equalize import equalize
 from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.joins import warn_of_coarse_joins
-from n2d2py.quant.mixed import tensors_to_widen
+from n2d2py.quant.mixed import measuring_stimuli, tensors_to_widen
+from n2d2py.quant.narrow import weight_counts, with_weight_bits
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import form_integers
 from n2d2py.quant.statistics import Statistics, collect
 from n2d2py.quant.types import TensorTypes, choose_types
+from n2d2py.quant.wide_weights import weight_costs, wide_layers
 
 Range = tuple[float, float]
 
@@ -83,6 +86,7 @@ def quantize_observed(observed: Observed, options: QuantOptions) -> tuple[QuantG
     Raises:
         N2D2Error: E51x, all layers without integer arithmetic together.
     """
+    observed, options = settle(observed, options)
     types = choose(observed, options)
     corrected = correct(observed.graph, types, observed.samples, options)
     return form_integers(observed.graph, corrected.types, options, corrected.layers), corrected.types
@@ -123,12 +127,37 @@ def observed_before(
     return Observed(scale_channels(graph, statistics.factors), statistics, samples, ranges)
 
 
+def settle(observed: Observed, options: QuantOptions) -> tuple[Observed, QuantOptions]:
+    """What gets 16 bits by what rounding costs: activations as `wide` of the options, weights as widths of the graph.
+
+    Without samples nothing does. What is settled already stays.
+    """
+    if not (options.mixed and observed.samples):
+        return observed, replace(options, mixed=False, wide_weights=False)
+    graph, samples = observed.graph, observed.samples
+    roundings = tensors_to_widen(graph, _types(observed, options), samples)
+    settled = replace(options, mixed=False, wide_weights=False, wide=roundings.wide)
+    if options.wide_weights:
+        costs = weight_costs(graph, _types(observed, settled), samples, measuring_stimuli(samples), settled)
+        counts = weight_counts(graph)
+        wide = wide_layers(costs, counts, roundings)
+        log.notice(
+            "mixed precision: weights of %d of %d layers in 16 bits, %.1f %% of the weights",
+            len(wide),
+            len(counts),
+            100 * sum(counts[name] for name in wide) / max(1, sum(counts.values())),
+        )
+        log.detail("weights in 16 bits: %s", ", ".join(sorted(wide)))
+        observed = replace(observed, graph=with_weight_bits(graph, dict.fromkeys(wide, 16)))
+    return observed, settled
+
+
 def choose(observed: Observed, options: QuantOptions) -> TensorTypes:
     """Step 3: a number type for every tensor."""
-    graph, histograms, ranges = observed.graph, observed.statistics.histograms, dict(observed.ranges)
-    types = choose_types(graph, histograms, ranges, options)
-    if options.mixed and observed.samples:
-        wide = tensors_to_widen(graph, types, observed.samples)
-        types = choose_types(graph, histograms, ranges, replace(options, wide=wide))
+    types = _types(*settle(observed, replace(options, wide_weights=False)))
     warn_of_coarse_joins(types.coarse)
     return types
+
+
+def _types(observed: Observed, options: QuantOptions) -> TensorTypes:
+    return choose_types(observed.graph, observed.statistics.histograms, dict(observed.ranges), options)

@@ -7,6 +7,7 @@ fewest tensors are those with the largest squares.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,15 +24,28 @@ REMAINING = 0.1
 """Share of the squared error of all roundings that the tensors left in 8 bits may cause together."""
 
 
-def tensors_to_widen(graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray]) -> frozenset[str]:
+@dataclass(frozen=True)
+class Roundings:
+    """The tensors to store in 16 bits, and mean squares at the outputs: of the roundings of all to 8 bits, and of those left."""
+
+    wide: frozenset[str]
+    total: float
+    left: float
+
+
+def tensors_to_widen(graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray]) -> Roundings:
     """The tensors to store in 16 bits, by a few of the stimuli of `samples`, batches (n, C, H, W) of the only input."""
-    stimuli = np.concatenate(samples)
-    chosen = stimuli[np.unique(np.linspace(0, len(stimuli) - 1, _SAMPLES).round().astype(np.int64))]
-    costs = rounding_costs(graph, types, chosen)
+    costs = rounding_costs(graph, types, measuring_stimuli(samples))
     wide = wide_tensors(costs)
     log.notice("mixed precision: %d of %d activations in 16 bits", len(wide), len(costs))
     log.detail("in 16 bits: %s", ", ".join(sorted(wide)))
-    return wide
+    return Roundings(wide, sum(costs.values()), sum(cost for name, cost in costs.items() if name not in wide))
+
+
+def measuring_stimuli(samples: Sequence[np.ndarray]) -> np.ndarray:
+    """A few (N, ...) of the stimuli of batches, at even distances, on which single roundings are measured."""
+    stimuli = np.concatenate(samples)
+    return stimuli[np.unique(np.linspace(0, len(stimuli) - 1, _SAMPLES).round().astype(np.int64))]
 
 
 def rounding_costs(graph: Graph, types: TensorTypes, stimuli: np.ndarray) -> dict[str, float]:

@@ -25,6 +25,7 @@ class QuantOptions:
         input_asked: `-input-bits 16`; inputs have 16 bits whatever reads them.
         output_bits: `-output-bits`; width of the network's outputs; 0 takes 16 for vectors of weighted sums.
         mixed: `-mixed-precision`; tensors whose rounding costs most are stored in 16 bits.
+        wide_weights: with `mixed`, weights whose rounding costs most have 16 bits too, as far as activations leave too much.
         wide: these tensors, once they are known.
         wide_joins: a Concat of ranges that differ much may get 16 bits; False for hardware of 8.
         sequential: `-sequential-calibration`; ranges are chosen again on the integers of the layers before.
@@ -51,6 +52,7 @@ class QuantOptions:
     input_asked: bool = False
     output_bits: int = 8
     mixed: bool = False
+    wide_weights: bool = False
     wide: frozenset[str] = frozenset()
     wide_joins: bool = True
     sequential: bool = False

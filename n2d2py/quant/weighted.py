@@ -20,7 +20,10 @@ from n2d2py.quant.weights import quantize_weights
 _WIDE_SUMS = 2**52
 """Limit of 64-bit accumulators, exact in double precision."""
 _COARSER = 1.1
-"""Weights under 16-bit inputs may get so much coarser before their sums take 64 bits instead."""
+"""Weights of 8 bits under 16-bit inputs may get so much coarser before their sums take 64 bits instead."""
+_COARSER_WIDE = {8: 128.0, 16: 16.0}
+"""The same of weights of 16 bits, by the bits of the network. In one of 8 bits, 9 bits are twice as fine as what they replace. In one
+of 16 bits, 12 bits cost at most 2 dB of 69 and more; 10 bits would cost up to 10 (docs/accuracy.md)."""
 _OFF_GRID = 0.02
 """Largest distance of a weight from an integer, in steps, that rounding of real weights and scales explains."""
 _FRACTION = 1e-3
@@ -58,7 +61,7 @@ class WeightedQuantizer(Quantizer):
         options, x = types.options, types.inputs[0]
         per_output = options.per_output or self.per_output
         bits = types.weight_bits or options.bits
-        limit, order = 2**31 - 1 if bits <= 8 else _WIDE_SUMS, self._reduced_order(node, types, bits)
+        limit, order = 2**31 - 1, self._reduced_order(node, types, bits)
         quantize = partial(
             quantize_weights,
             node.params["weights"],
@@ -72,9 +75,9 @@ class WeightedQuantizer(Quantizer):
             ranging=types.ranging,
         )
         result = quantize(limit=limit, reduced_order=order)
-        if result.widened and x.bits > 8 and bits <= 8:
+        if result.widened and max(x.bits, bits) > 8:
             free = quantize(limit=_WIDE_SUMS, reduced_order=order)
-            if np.max(result.scales / free.scales) > _COARSER:
+            if np.max(result.scales / free.scales) > (_COARSER if bits <= 8 else _COARSER_WIDE[options.bits]):
                 limit, result = _WIDE_SUMS, free
         factors, reduced = x.scale * result.scales / types.output.scale, result.reduced
         rescale = rescale_of(node, factors if per_output else factors[:1], result.bound, options, weighted=True)

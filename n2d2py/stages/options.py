@@ -349,6 +349,7 @@ def quant_options(
     wanted = _limits(target, parameters)
     best, fast = calibration.quality == "best", calibration.quality == "fast"
     rounding = chosen.rounding or ("nearest" if fast else "adaptive")
+    mixed = chosen.bits == 8 and (best if chosen.mixed is None else chosen.mixed) and wanted.mixed
     return QuantOptions(
         chosen.bits,
         chosen.act_clipping,
@@ -363,7 +364,8 @@ def quant_options(
         input_bits=chosen.input_bits or wanted.input_bits or (16 if best else 0),
         input_asked=chosen.input_bits == 16,
         output_bits=chosen.output_bits or wanted.output_bits or (8 if fast else 16 if best else 0),
-        mixed=chosen.bits == 8 and (best if chosen.mixed is None else chosen.mixed) and wanted.mixed,
+        mixed=mixed,
+        wide_weights=mixed and best and not chosen.weight_bits and not chosen.flash_budget,
         wide_joins=wanted.wide_joins,
         sequential=chosen.sequential,
         reduce_range=chosen.reduce_range or wanted.reduce_range,

@@ -13,16 +13,24 @@ from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_cases import S8, S16, U8
 from support.kernel_overlaps import overlapping_cases
-from support.kernel_simd import EMULATED, ISAS, SANITIZERS, dense_cases, full_cases, line_cases, need_isa, set_name, simd_cases
+from support.kernel_simd import (
+    EMULATED,
+    ISAS,
+    SANITIZERS,
+    dense_cases,
+    full_cases,
+    line_cases,
+    need_emulated_avxvnni,
+    need_isa,
+    set_name,
+    simd_cases,
+)
 from support.kernel_sweep import need, sweep_cases
 
 from n2d2py.exports.cpp import variants
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import layer_code
 from n2d2py.exports.cpp.tiles import tile_constants
-
-EMULATED_AVXVNNI = ("-DN2D2_EMULATED_AVXVNNI", "-isystem", str(Path(__file__).parent / "emulated_avxvnni"))
-"""The AVX-VNNI kernels on a machine with AVX2, in the same way."""
 
 
 def test_cases_use_the_panels():
@@ -77,13 +85,6 @@ def test_simd_builds(tmp_path, compiler, flags, isa):
     if compiler == "clang++":
         flags = tuple(flag for flag in flags if flag != "-fopenmp")
     harness.check_all([*simd_cases(2), *overlapping_cases(6)], tmp_path, compiler, (*flags, *need_isa(isa)))
-
-
-def need_emulated_avxvnni() -> tuple[str, ...]:
-    """The compiler's flags for the AVX-VNNI kernels on this machine."""
-    if not Path("/usr/include/simde/x86/avx512.h").is_file():
-        pytest.skip("SIMDe is not installed (libsimde-dev)")
-    return (*need_isa("avx2"), *EMULATED_AVXVNNI)
 
 
 def test_some_of_avxvnni_emulated(tmp_path):
@@ -254,7 +255,7 @@ def test_bias_of_signed_inputs():
             {"kernel": "depthwise", "outputs": 1, "input": S16},
             "no lines by four: its inputs are int16; it takes integers of 8 bits",
         ),
-        ({"weight_type": "std::int16_t"}, "no panels of 16 outputs: its weights are int16; it takes int8"),
+        ({"weight_type": "std::int32_t"}, "no panels of 16 outputs: its weights are int32; it takes int8 and int16"),
         ({"sum_type": "std::int64_t"}, "no panels of 16 outputs: its sums are int64; it takes int32"),
         ({"groups": 4, "outputs": 2}, "no panels of 16 outputs: its groups have 2 outputs; it takes 8 and more"),
         ({"inputs": 3, "taps": 1}, "no panels of 16 outputs: an output has 3 inputs; it takes 4 and more"),

@@ -38,6 +38,10 @@ AMX_TILES = ("-DN2D2_EMULATED_AMX=1", "-isystem", str(Path(__file__).parents[1] 
 """Beside the flags of AVX-512, or EMULATED: AMX with its registers in memory."""
 
 
+EMULATED_AVXVNNI = ("-DN2D2_EMULATED_AVXVNNI", "-isystem", str(Path(__file__).parents[1] / "kernels" / "emulated_avxvnni"))
+"""The AVX-VNNI kernels on a machine with AVX2, in the same way."""
+
+
 ISAS = sorted(FLAGS)
 
 
@@ -59,6 +63,13 @@ def need_isa(isa: str) -> tuple[str, ...]:
     if isa == "amx" and ctypes.CDLL(None).syscall(158, 0x1023, 18) != 0:  # arch_prctl, ARCH_REQ_XCOMP_PERM
         pytest.skip("the system does not give the registers of AMX")
     return FLAGS[isa]
+
+
+def need_emulated_avxvnni() -> tuple[str, ...]:
+    """The compiler's flags for the AVX-VNNI kernels on this machine."""
+    if not Path("/usr/include/simde/x86/avx512.h").is_file():
+        pytest.skip("SIMDe is not installed (libsimde-dev)")
+    return (*need_isa("avx2"), *EMULATED_AVXVNNI)
 
 
 def set_name(isa: str) -> str:

@@ -175,6 +175,7 @@ struct Form<In, FullWeights, 1> {
 
 template <bool FullWeights>
 struct Microkernel {
+    typedef neon::WideMicrokernel Wide;
     template <class In, int Words>
     struct Windows : Form<In, FullWeights>::template Windows<Words> {};
 

@@ -120,6 +120,7 @@ struct Form<In, 1> {
 };
 
 struct Microkernel {
+    typedef neon::WideMicrokernel Wide;
     template <class In, int Words>
     struct Windows : Form<In>::template Windows<Words> {};
 

@@ -8,6 +8,7 @@
 
 #include "n2d2/arm/neon_finish.hpp"
 #include "n2d2/halfwords.hpp"
+#include "n2d2/panels/microkernel.hpp"
 
 namespace n2d2 {
 namespace neon {
@@ -42,40 +43,66 @@ N2D2_INLINE void multiply(int32x4_t* sums, int16x8_t low, int16x8_t high, int16x
 // The bytes of a word of a panel of Outputs outputs, with its inputs taken apart: value[k] are those of input k.
 template <int Each, int Outputs>
 struct Word {
+    static_assert(Each == 4, "or two, below");
     static N2D2_INLINE void load(const std::int8_t* from, int8x16_t* value) {
-        std::int8_t all[16 * Each] = {};
+        std::int8_t all[64] = {};
         if (Outputs < 16) {
-            std::memcpy(all, from, Outputs * Each);
+            std::memcpy(all, from, Outputs * 4);
             from = all;
         }
-        if (Each == 4) {
-            const int8x16x4_t apart = vld4q_s8(from);
-            for (int k = 0; k < 4; ++k)
-                value[k] = apart.val[k];
-        } else {
-            const int8x16x2_t apart = vld2q_s8(from);
-            value[0] = apart.val[0];
-            value[1] = apart.val[1];
-        }
+        const int8x16x4_t apart = vld4q_s8(from);
+        for (int k = 0; k < 4; ++k)
+            value[k] = apart.val[k];
     }
 };
 
-template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+// The 16-bit weights of a word, as two inputs have them.
+struct Wide {
+    int16x8_t low, high;
+};
+template <int Outputs>
+struct Word<2, Outputs> {
+    static N2D2_INLINE void load(const std::int8_t* from, int8x16_t* value) {
+        std::int8_t all[32] = {};
+        const int8x16x2_t apart = vld2q_s8(filled(from, all));
+        value[0] = apart.val[0];
+        value[1] = apart.val[1];
+    }
+    static N2D2_INLINE void load(const std::int16_t* from, Wide* value) {
+        std::int16_t all[32] = {};
+        from = filled(from, all);
+        const int16x8x2_t low = vld2q_s16(from), high = vld2q_s16(from + 16);
+        value[0] = Wide{low.val[0], high.val[0]};
+        value[1] = Wide{low.val[1], high.val[1]};
+    }
+    template <class Weight>
+    static N2D2_INLINE const Weight* filled(const Weight* from, Weight* all) {
+        if (Outputs >= 16)
+            return from;
+        std::memcpy(all, from, 2 * Outputs * sizeof(Weight));
+        return all;
+    }
+};
+
+template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue, class Weight = std::int8_t>
 struct Tile {
     static_assert(Panels == 1, "a tile is one panel");
-    enum : int { Each = sizeof(In) == 2 ? 2 : 4 };
+    enum : int { Each = WordOf<In, Weight>::Each };
+    typedef typename Choice<sizeof(Weight) == 2, Wide, int8x16_t>::Type Weights;
 
     template <int Lane>
-    static N2D2_INLINE void input(int32x4_t (*sums)[4], int8x16_t w, const int16x4_t* x) {
-        const int16x8_t low = vmovl_s8(vget_low_s8(w)), high = vmovl_s8(vget_high_s8(w));
+    static N2D2_INLINE void input(int32x4_t (*sums)[4], const Wide& w, const int16x4_t* x) {
         N2D2_UNROLL
         for (int p = 0; p < Pixels; ++p)
-            multiply<Lane>(sums[p], low, high, x[p]);
+            multiply<Lane>(sums[p], w.low, w.high, x[p]);
+    }
+    template <int Lane>
+    static N2D2_INLINE void input(int32x4_t (*sums)[4], int8x16_t w, const int16x4_t* x) {
+        input<Lane>(sums, Wide{vmovl_s8(vget_low_s8(w)), vmovl_s8(vget_high_s8(w))}, x);
     }
 
     template <long Pitch, class At>
-    static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
-                                  const At& at) {
+    static N2D2_NOINLINE void run(const std::uint8_t* x, const Weight* w, const std::int32_t* bias, int output, const At& at) {
         int32x4_t sums[Pixels][4];
         N2D2_UNROLL
         for (int p = 0; p < Pixels; ++p) {
@@ -84,7 +111,7 @@ struct Tile {
                 sums[p][v] = vdupq_n_s32(0);
         }
         for (int q = 0; q < Words; ++q) {
-            int8x16_t weights[Each];
+            Weights weights[Each];
             int16x4_t inputs[Pixels];
             Word<Each, LastOutputs>::load(w + q * LastOutputs * Each, weights);
             N2D2_UNROLL
@@ -106,7 +133,10 @@ struct Tile {
     }
 };
 
+struct WideMicrokernel;
+
 struct Microkernel {
+    typedef WideMicrokernel Wide;
     template <class In, int Words>
     struct Windows : Halfwords<In, Words> {};
 
@@ -122,6 +152,8 @@ struct Microkernel {
     static N2D2_INLINE constexpr int tilePanels(int) { return 1; }
     static N2D2_INLINE constexpr int singlePanels() { return 1; }
 };
+
+struct WideMicrokernel : WideWeights<Microkernel, neon::Tile> {};
 
 }  // namespace neon
 }  // namespace n2d2

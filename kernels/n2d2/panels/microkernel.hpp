@@ -20,14 +20,43 @@
 //   singlePanels()            panels of a tile of one pixel (fully connected layers)
 //   LineVector                optional, bytes of a vector: tiles are also read from input lines (panel_lines.hpp), run<Pitch, Lines, Jump>(...):
 //                             a window is Lines pieces, Jump bytes apart
+//   Wide                      the microkernel for weights of 16 bits: panels [K / 2][16][2] of int16, words of two inputs, whatever their type
 //
 // The matrix products of Winograd's form have another one (panel_winograd.hpp).
 #ifndef N2D2_PANELS_MICROKERNEL_HPP
 #define N2D2_PANELS_MICROKERNEL_HPP
 
-#include "n2d2/env.hpp"
+#include <limits>
+
+#include "n2d2/halfwords.hpp"
 
 namespace n2d2 {
+
+// Inputs in a word: as many as their type and that of the weights allow.
+template <class In, class Weight>
+struct WordOf {
+    enum : bool { Wide = std::numeric_limits<In>::is_integer && sizeof(Weight) == 2 };
+    enum : int { Each = bool(Wide) ? 2 : 4 / static_cast<int>(sizeof(In)) };
+};
+
+// Weights of 16 bits: tiles of the same shape, windows of 16-bit integers.
+template <class Microkernel, template <class, int, int, int, int, class, class> class AnyTile>
+struct WideWeights : Microkernel {
+    template <class In, int Words>
+    struct Windows : Halfwords<In, Words, 2> {};
+    template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+    struct Tile : AnyTile<In, Pixels, Panels, Words, LastOutputs, Epilogue, std::int16_t> {};
+};
+
+// The microkernel for the weights of a layer.
+template <class Cfg, class Microkernel, bool = bool(WordOf<typename Cfg::Input::Type, typename Cfg::Weight>::Wide)>
+struct ForWeights {
+    typedef Microkernel Type;
+};
+template <class Cfg, class Microkernel>
+struct ForWeights<Cfg, Microkernel, true> {
+    typedef typename Microkernel::Wide Type;
+};
 
 template <class Microkernel, class Found = void>
 struct LineVectorOf {

@@ -20,9 +20,9 @@
 
 namespace n2d2 {
 
-template <class Cfg, class Microkernel, class Product = PanelTiles<Cfg, Microkernel> >
+template <class Cfg, class Microkernel, class Product = PanelTiles<Cfg, typename ForWeights<Cfg, Microkernel>::Type> >
 struct PanelConvolution {
-    typedef PanelIm2col<Cfg, Microkernel> Im2col;
+    typedef PanelIm2col<Cfg, typename ForWeights<Cfg, Microkernel>::Type> Im2col;
     typedef typename Cfg::Output Output;
     typedef typename PackedWeights<Cfg>::Stored Stored;
     typedef typename Cfg::Sum Sum;

@@ -25,8 +25,8 @@ struct SinglePanels {
     template <class Sum, class At>
     static N2D2_INLINE void run(const std::uint8_t* x, const typename Packing::Stored* weights, long before, const Sum* bias,
                                 int output, const At& at) {
-        const WeightPanels<Packing, 16 * (Panels - 1) + LastOutputs, Words, 4 / static_cast<int>(sizeof(In)), K> w(weights,
-                                                                                                                   before);
+        constexpr int each = WordOf<In, typename Packing::Weight>::Each;
+        const WeightPanels<Packing, 16 * (Panels - 1) + LastOutputs, Words, each, K> w(weights, before);
         Microkernel::template Tile<In, 1, Panels, Words, LastOutputs, Epilogue>::template run<0>(x, w.first, bias, output, at);
     }
 };
@@ -41,8 +41,9 @@ struct SinglePanels<Microkernel, Packing, In, Panels, Words, LastOutputs, K, Epi
     }
 };
 
-template <class Cfg, class Microkernel>
+template <class Cfg, class Given>
 struct PanelFullyConnected {
+    typedef typename ForWeights<Cfg, Given>::Type Microkernel;
     typedef typename Cfg::Input Input;
     typedef typename Cfg::Output Output;
     typedef typename Cfg::Epilogue Epilogue;
@@ -53,15 +54,15 @@ struct PanelFullyConnected {
     typedef PlaneTraits<Input> Traits;
     typedef PackedWeights<Cfg> Packing;
     typedef typename Packing::Stored Stored;
-    static_assert(sizeof(Sum) == 4 && (sizeof(Weight) == 1 || !std::numeric_limits<In>::is_integer),
-                  "8-bit weights and 32-bit sums, or float");
+    static_assert(sizeof(Sum) == 4 && (sizeof(Weight) <= 2 || !std::numeric_limits<In>::is_integer),
+                  "weights of 8 or 16 bits and 32-bit sums, or float");
 
     enum : int {
         C = Input::Channels,
         H = Input::Height,
         W = Input::Width,
         K = H * W * C,
-        Each = 4 / static_cast<int>(sizeof(In)),  // inputs in a word
+        Each = WordOf<In, Weight>::Each,
         Words = (K + Each - 1) / Each
     };
     typedef typename Microkernel::template Windows<In, Words> Windows;

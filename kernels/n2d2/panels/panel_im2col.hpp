@@ -20,7 +20,7 @@ struct PanelIm2col {
         KW = Cfg::KernelWidth,
         C = static_cast<int>(Input::Channels) / Cfg::Groups,
         K = KH * KW * C,
-        Each = 4 / static_cast<int>(sizeof(In)),  // inputs in a word
+        Each = WordOf<In, typename Cfg::Weight>::Each,
         Words = (K + Each - 1) / Each
     };
     typedef typename Microkernel::template Windows<In, Words> Windows;

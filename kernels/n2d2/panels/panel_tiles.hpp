@@ -33,8 +33,8 @@ struct PanelTiles {
     typedef typename Cfg::Sum Sum;
     typedef PackedWeights<Cfg> Packing;
     typedef typename Packing::Stored Stored;
-    static_assert(sizeof(Sum) == 4 && (sizeof(Weight) == 1 || !std::numeric_limits<In>::is_integer),
-                  "8-bit weights and 32-bit sums, or float");
+    static_assert(sizeof(Sum) == 4 && (sizeof(Weight) <= 2 || !std::numeric_limits<In>::is_integer),
+                  "weights of 8 or 16 bits and 32-bit sums, or float");
 
     enum : int {
         Faster = 1,  // than N2D2_SIMD_SPEED

@@ -13,7 +13,7 @@ namespace amx {
 // words from the seventh on, because its sums are stored and loaded once more; a layer must make up for its begin and end, with 1,800
 // of these. Fitted to the times of the layers of MobileNetV2, ResNet-8, and the keyword and person networks of MLPerf Tiny, with and without. One panel of windows
 // that AVX-512 reads from lines gains less than their gathering costs.
-template <class Cfg, bool Bytes = sizeof(typename Cfg::Input::Type) == 1>
+template <class Cfg, bool Bytes = sizeof(typename Cfg::Input::Type) == 1 && sizeof(typename Cfg::Weight) == 1>
 struct Pays {
     enum : bool { value = false };
 };

@@ -14,30 +14,30 @@
 namespace n2d2 {
 namespace avx2 {
 
-template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue, class Weight = std::int8_t>
 struct Tile {
     typedef typename Epilogue::Type Out;
-    enum : bool { Pairs = sizeof(In) == 2, Bytes = sizeof(Out) == 1 };
+    enum : bool { Wide = sizeof(Weight) == 2, Pairs = sizeof(In) == 2 || bool(Wide), Bytes = sizeof(Out) == 1 };
     enum : int {
         Each = Pairs ? 2 : 4,
         Vectors = 2 * (Panels - 1) + (LastOutputs + 7) / 8,  // of eight sums
         Rest = LastOutputs - (LastOutputs > 8 ? 8 : 0)       // outputs of the last vector
     };
-    enum : long { PanelBytes = 16L * Each * Words, Odd = 4L * Words };
+    enum : long { PanelWeights = 16L * Each * Words, Odd = 4L * Words };
 
     // The weights of a vector in a word.
     template <int Count>
-    static N2D2_INLINE __m256i some(const std::int8_t* from) {
-        if (Pairs)
+    static N2D2_INLINE __m256i some(const Weight* from) {
+        if (Pairs && !Wide)
             return _mm256_cvtepi8_epi16(loadBytes<2 * Count>(from));
         if (Count == 8)
             return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
-        return eight<Count>(from, from + 16);
+        return eight<Count>(from, from + 4 * Each);
     }
-    static N2D2_INLINE __m256i weights(const std::int8_t* w, int vector, int word) {
+    static N2D2_INLINE __m256i weights(const Weight* w, int vector, int word) {
         const int panel = vector / 2;
         const int outputs = panel == Panels - 1 ? LastOutputs : 16;
-        const std::int8_t* const from = w + panel * PanelBytes + (word * outputs + vector % 2 * 8) * Each;
+        const Weight* const from = w + panel * PanelWeights + (word * outputs + vector % 2 * 8) * Each;
         return vector == Vectors - 1 ? some<Rest>(from) : some<8>(from);
     }
 
@@ -63,7 +63,7 @@ struct Tile {
     }
 
     template <long Pitch>
-    static N2D2_INLINE void sum(const std::uint8_t* x, const std::int8_t* w, __m256i (&sums)[Pixels][Vectors]) {
+    static N2D2_INLINE void sum(const std::uint8_t* x, const Weight* w, __m256i (&sums)[Pixels][Vectors]) {
         if (Words <= 8) {  // the end of a short loop costs as much as a word
             N2D2_UNROLL
             for (int q = 0; q < Words; ++q)
@@ -74,7 +74,7 @@ struct Tile {
         }
     }
     template <long Pitch>
-    static N2D2_INLINE void addWord(const std::uint8_t* x, const std::int8_t* w, int q, __m256i (&sums)[Pixels][Vectors]) {
+    static N2D2_INLINE void addWord(const std::uint8_t* x, const Weight* w, int q, __m256i (&sums)[Pixels][Vectors]) {
         __m256i part[Vectors];
         N2D2_UNROLL
         for (int v = 0; v < Vectors; ++v)
@@ -184,7 +184,7 @@ struct Tile {
 
     // A function of its own, so that no constant of the epilogue takes a register from the sums. Product::sum adds the products.
     template <class Product, long Pitch, class At>
-    static N2D2_NOINLINE void multiply(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
+    static N2D2_NOINLINE void multiply(const std::uint8_t* x, const Weight* w, const std::int32_t* bias, int output,
                                        const At at) {
         __m256i sums[Pixels][Vectors];
         start(bias + output, sums);
@@ -193,14 +193,17 @@ struct Tile {
     }
 
     template <long Pitch, class At>
-    static N2D2_INLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
-                                const At at) {
+    static N2D2_INLINE void run(const std::uint8_t* x, const Weight* w, const std::int32_t* bias, int output, const At at) {
         multiply<Tile, Pitch>(x, w, bias, output, at);
     }
 };
 
 // 12 sums of eight outputs, two weight vectors, a word, a product.
-struct Microkernel : SplitMicrokernel<avx2::Vec, avx2::Tile, 6, 2> {};
+struct WideMicrokernel;
+struct Microkernel : SplitMicrokernel<avx2::Vec, avx2::Tile, 6, 2> {
+    typedef WideMicrokernel Wide;
+};
+struct WideMicrokernel : WideWeights<Microkernel, avx2::Tile> {};
 
 }  // namespace avx2
 }  // namespace n2d2

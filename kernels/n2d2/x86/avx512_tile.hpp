@@ -1,37 +1,37 @@
 // A tile of a matrix product in registers: Pixels x Panels * 16 outputs, all K inputs.
 //
 // x: the windows of the pixels, Pitch bytes apart, in words of four unsigned bytes or two signed 16-bit integers
-// (Pairs). w: panels [Words][16][4 or 2] of bytes one after the other; the last of a layer has only LastOutputs of
-// 16. One
-// instruction multiplies a word of one pixel with those of 16 outputs; a weight vector serves all pixels, a word
+// (Pairs). w: panels [Words][16][4 or 2] of bytes, or [Words][16][2] of 16-bit integers, one after the other; the last of a layer
+// has only LastOutputs of 16. One instruction multiplies a word of one pixel with those of 16 outputs; a weight vector serves all pixels, a word
 // all panels.
 #ifndef N2D2_X86_AVX512_TILE_HPP
 #define N2D2_X86_AVX512_TILE_HPP
 
+#include "n2d2/panels/microkernel.hpp"
 #include "n2d2/plane.hpp"
 #include "n2d2/x86/avx512.hpp"
 
 namespace n2d2 {
 namespace avx512 {
 
-template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue, class Weight = std::int8_t>
 struct Tile {
     typedef typename Epilogue::Type Out;
-    enum : bool { Pairs = sizeof(In) == 2 };
+    enum : bool { Wide = sizeof(Weight) == 2, Pairs = sizeof(In) == 2 || bool(Wide) };
     enum : int { Each = Pairs ? 2 : 4 };  // weights of an output in a word
-    enum : long { PanelBytes = 16L * Each * Words };
+    enum : long { PanelWeights = 16L * Each * Words };
 
-    static N2D2_INLINE __m512i weights(const std::int8_t* w, int panel, int word) {
+    static N2D2_INLINE __m512i weights(const Weight* w, int panel, int word) {
         const bool part = LastOutputs < 16 && panel == Panels - 1;
-        const std::int8_t* const from = w + panel * PanelBytes + word * (part ? LastOutputs : 16L) * Each;
-        if (Pairs)
+        const Weight* const from = w + panel * PanelWeights + word * (part ? LastOutputs : 16L) * Each;
+        if (Pairs && !Wide)
             return _mm512_cvtepi8_epi16(part ? _mm256_maskz_loadu_epi16(first16(LastOutputs), from) :
                                                _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
         return part ? _mm512_maskz_loadu_epi32(first16(LastOutputs), from) : _mm512_loadu_si512(from);
     }
 
     template <long Pitch>
-    static N2D2_INLINE void addWord(const std::uint8_t* x, const std::int8_t* w, int q, __m512i (&sums)[Pixels][Panels]) {
+    static N2D2_INLINE void addWord(const std::uint8_t* x, const Weight* w, int q, __m512i (&sums)[Pixels][Panels]) {
         __m512i v[Panels];
         N2D2_UNROLL
         for (int n = 0; n < Panels; ++n)
@@ -52,7 +52,7 @@ struct Tile {
     }
 
     template <long Pitch, int Lines, long Jump>
-    static N2D2_INLINE void sum(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias,
+    static N2D2_INLINE void sum(const std::uint8_t* x, const Weight* w, const std::int32_t* bias,
                                 __m512i (&sums)[Pixels][Panels]) {
         N2D2_UNROLL
         for (int n = 0; n < Panels; ++n) {
@@ -154,15 +154,17 @@ struct Tile {
     // A function of its own, so that no constant of the epilogue takes a register from the sums.
     // Lines: pieces of a window, Jump bytes apart (panel_lines.hpp).
     template <long Pitch, int Lines = 1, long Jump = 0, class At>
-    static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
-                                  const At& at) {
+    static N2D2_NOINLINE void run(const std::uint8_t* x, const Weight* w, const std::int32_t* bias, int output, const At& at) {
         __m512i sums[Pixels][Panels];
         sum<Pitch, Lines, Jump>(x, w, bias + output, sums);
         finish(sums, output, at);
     }
 };
 
+struct WideMicrokernel;
+
 struct Microkernel {
+    typedef WideMicrokernel Wide;
     enum : int { LineVector = 64 };
 
     // Plain: values of the type are multiplied as they are.
@@ -200,6 +202,8 @@ struct Microkernel {
     // Panels of a tile of one pixel.
     static N2D2_INLINE constexpr int singlePanels() { return 8; }
 };
+
+struct WideMicrokernel : WideWeights<Microkernel, avx512::Tile> {};
 
 }  // namespace avx512
 }  // namespace n2d2

@@ -23,14 +23,14 @@ N2D2_DOT_BY_NAME(dot, __m256i, "x", "%{vex%} vpdpbusd")
 N2D2_DOT_BY_NAME(dotPairs, __m256i, "x", "%{vex%} vpdpwssd")
 #endif
 
-template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
-struct Tile : avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {
-    typedef avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> Base;
+template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue, class Weight = std::int8_t>
+struct Tile : avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue, Weight> {
+    typedef avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue, Weight> Base;
     typedef typename Epilogue::Type Out;
     enum : int { Vectors = Base::Vectors, Rest = Base::Rest };
 
     template <long Pitch>
-    static N2D2_INLINE void addWord(const std::uint8_t* x, const std::int8_t* w, int q, __m256i (&sums)[Pixels][Vectors]) {
+    static N2D2_INLINE void addWord(const std::uint8_t* x, const Weight* w, int q, __m256i (&sums)[Pixels][Vectors]) {
         __m256i part[Vectors];
         N2D2_UNROLL
         for (int v = 0; v < Vectors; ++v)
@@ -49,7 +49,7 @@ struct Tile : avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {
     }
 
     template <long Pitch, int Lines, long Jump>
-    static N2D2_INLINE void addWords(const std::uint8_t* x, const std::int8_t* w, int q, __m256i (&sums)[Pixels][Vectors]) {
+    static N2D2_INLINE void addWords(const std::uint8_t* x, const Weight* w, int q, __m256i (&sums)[Pixels][Vectors]) {
         N2D2_UNROLL
         for (int u = 0; u < Lines; ++u)
             addWord<Pitch>(x + u * Jump, w, u * (Words / Lines) + q, sums);
@@ -58,8 +58,7 @@ struct Tile : avx2::Tile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {
     // A function of its own, so that no constant of the epilogue takes a register from the sums.
     // Lines: pieces of a window, Jump bytes apart (panel_lines.hpp).
     template <long Pitch, int Lines = 1, long Jump = 0, class At>
-    static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
-                                  const At at) {
+    static N2D2_NOINLINE void run(const std::uint8_t* x, const Weight* w, const std::int32_t* bias, int output, const At at) {
         __m256i sums[Pixels][Vectors];
         Base::start(bias + output, sums);
         constexpr int words = Words / Lines;  // of a line; all lines in one loop, whose end costs as much as some words
@@ -80,7 +79,10 @@ struct Windows : bytes::ByteWindow<In, Words, avx2::Vec> {};
 template <class In, int Words>
 struct Windows<In, Words, true> : Halfwords<In, Words> {};
 
+struct WideMicrokernel;
+
 struct Microkernel {
+    typedef WideMicrokernel Wide;
     enum : int { LineVector = 32 };
 
     template <class In, int Words>
@@ -94,6 +96,8 @@ struct Microkernel {
     static N2D2_INLINE constexpr int tilePanels(int) { return 1; }
     static N2D2_INLINE constexpr int singlePanels() { return 4; }
 };
+
+struct WideMicrokernel : WideWeights<Microkernel, avxvnni::Tile> {};
 
 }  // namespace avxvnni
 }  // namespace n2d2

@@ -2,6 +2,7 @@
 #ifndef N2D2_X86_SPLIT_WINDOW_HPP
 #define N2D2_X86_SPLIT_WINDOW_HPP
 
+#include "n2d2/panels/microkernel.hpp"
 #include "n2d2/x86/bytes.hpp"
 
 namespace n2d2 {
@@ -74,14 +75,14 @@ struct SplitWindow<In, Words, Vec, true> : Halfwords<In, Words> {};
 }  // namespace bytes
 
 // Such windows, and tiles (AnyTile) of Pixels pixels of a panel of outputs, or of one pixel of Single panels.
-template <class AnyVec, template <class, int, int, int, int, class> class AnyTile, int Pixels, int Single>
+template <class AnyVec, template <class, int, int, int, int, class, class> class AnyTile, int Pixels, int Single>
 struct SplitMicrokernel {
     typedef AnyVec Vec;
 
     template <class In, int Words>
     struct Windows : bytes::SplitWindow<In, Words, Vec> {};
     template <class In, int TilePixels, int Panels, int Words, int LastOutputs, class Epilogue>
-    struct Tile : AnyTile<In, TilePixels, Panels, Words, LastOutputs, Epilogue> {};
+    struct Tile : AnyTile<In, TilePixels, Panels, Words, LastOutputs, Epilogue, std::int8_t> {};
 
     static N2D2_INLINE constexpr int tilePixels(int) { return Pixels; }
     static N2D2_INLINE constexpr int tilePanels(int) { return 1; }

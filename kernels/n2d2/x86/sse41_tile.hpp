@@ -8,25 +8,25 @@
 namespace n2d2 {
 namespace sse41 {
 
-template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue, class Weight = std::int8_t>
 struct Tile {
-    enum : bool { Pairs = sizeof(In) == 2 };
+    enum : bool { Wide = sizeof(Weight) == 2, Pairs = sizeof(In) == 2 || bool(Wide) };
     enum : int {
         Each = Pairs ? 2 : 4,
         Vectors = 4 * (Panels - 1) + (LastOutputs + 3) / 4,  // of four sums
         Rest = LastOutputs - (LastOutputs - 1) / 4 * 4       // outputs of the last vector
     };
-    enum : long { PanelBytes = 16L * Each * Words, Odd = 4L * Words };
+    enum : long { PanelWeights = 16L * Each * Words, Odd = 4L * Words };
 
     // The weights of a vector in a word.
     template <int Count>
-    static N2D2_INLINE __m128i some(const std::int8_t* from) {
-        return Pairs ? _mm_cvtepi8_epi16(loadBytes<2 * Count>(from)) : loadBytes<4 * Count>(from);
+    static N2D2_INLINE __m128i some(const Weight* from) {
+        return Pairs && !Wide ? _mm_cvtepi8_epi16(loadBytes<2 * Count>(from)) : loadBytes<4 * Count>(from);
     }
-    static N2D2_INLINE __m128i weights(const std::int8_t* w, int vector, int word) {
+    static N2D2_INLINE __m128i weights(const Weight* w, int vector, int word) {
         const int panel = vector / 4;
         const int outputs = panel == Panels - 1 ? LastOutputs : 16;
-        const std::int8_t* const from = w + panel * PanelBytes + (word * outputs + vector % 4 * 4) * Each;
+        const Weight* const from = w + panel * PanelWeights + (word * outputs + vector % 4 * 4) * Each;
         return vector == Vectors - 1 ? some<Rest>(from) : some<4>(from);
     }
 
@@ -48,7 +48,7 @@ struct Tile {
     }
 
     template <long Pitch>
-    static N2D2_INLINE void sum(const std::uint8_t* x, const std::int8_t* w, __m128i (&sums)[Pixels][Vectors]) {
+    static N2D2_INLINE void sum(const std::uint8_t* x, const Weight* w, __m128i (&sums)[Pixels][Vectors]) {
         for (int q = 0; q < Words; ++q) {
             __m128i all[Vectors], part[Vectors];
             N2D2_UNROLL
@@ -68,7 +68,7 @@ struct Tile {
 
     // A function of its own, so that no constant of the epilogue takes a register from the sums. Product::sum adds the products.
     template <class Product, long Pitch, class At>
-    static N2D2_NOINLINE void multiply(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
+    static N2D2_NOINLINE void multiply(const std::uint8_t* x, const Weight* w, const std::int32_t* bias, int output,
                                        const At& at) {
         __m128i sums[Pixels][Vectors];
         N2D2_UNROLL
@@ -98,14 +98,17 @@ struct Tile {
     }
 
     template <long Pitch, class At>
-    static N2D2_INLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
-                                const At& at) {
+    static N2D2_INLINE void run(const std::uint8_t* x, const Weight* w, const std::int32_t* bias, int output, const At& at) {
         multiply<Tile, Pitch>(x, w, bias, output, at);
     }
 };
 
 // 8 sums of four outputs, four weight vectors, a word, a product.
-struct Microkernel : SplitMicrokernel<sse41::Vec, sse41::Tile, 2, 2> {};
+struct WideMicrokernel;
+struct Microkernel : SplitMicrokernel<sse41::Vec, sse41::Tile, 2, 2> {
+    typedef WideMicrokernel Wide;
+};
+struct WideMicrokernel : WideWeights<Microkernel, sse41::Tile> {};
 
 }  // namespace sse41
 }  // namespace n2d2

@@ -15,7 +15,7 @@ from n2d2py.exports.cpp.output_streams import outputs
 from n2d2py.exports.cpp.packing import Storage, storage_of
 from n2d2py.exports.cpp.parts import NATIVE, REAL_NATIVE, Array, Expression, Stream
 from n2d2py.exports.cpp.pixels import columns, pixels
-from n2d2py.exports.cpp.variants import HALF, OUTPUTS, ROW_DOTS, TABLE, VECTORS, KernelFacts, Selection, choose
+from n2d2py.exports.cpp.variants import HALF, OUTPUTS, QUAD, ROW_DOTS, TABLE, VECTORS, KernelFacts, Selection, choose
 from n2d2py.exports.cpp.vector_streams import dots, taps, vector_facts
 from n2d2py.exports.cpp.winograd import Winograd, WinogradFacts, impossible, unprofitable
 from n2d2py.exports.cpp.winograd import byte_sums as winograd_byte_sums
@@ -54,9 +54,10 @@ def select_kernel(layer: Layer, kernel: str, weights: np.ndarray, groups: int = 
     found, reason = choose(facts)
     if found is None:
         return Selection(reason, storage=storage)
-    reason = f"{facts.input.name} inputs, " + ("int8 weights, int32 sums" if layer.integer else "sums in one order")
+    integers = f"{facts.weight_type.removeprefix('std::').removesuffix('_t')} weights, int32 sums"
+    reason = f"{facts.input.name} inputs, " + (integers if layer.integer else "sums in one order")
     sums = 0
-    if layer.integer and dense and facts.input.bits == 8:
+    if layer.integer and dense and facts.each == QUAD:
         sums = byte_sums(weights.reshape(len(weights), -1), facts.input, bounded=layer.computed)
         reason += f"; {explained(sums)}"
     isa = NATIVE if layer.integer else REAL_NATIVE

@@ -50,13 +50,18 @@ class KernelFacts:
     inputs: int
     taps: int
 
+    @property
+    def each(self) -> int:
+        """Products of integers in a word of the dense kernels: of four bytes, or of two where inputs or weights have 16 bits."""
+        return QUAD if self.input.bits == 8 and self.weight_type == "std::int8_t" else QUAD // 2
+
 
 @dataclass(frozen=True, eq=False)
 class Panels:
     """Constants in the order of SIMD kernels.
 
     Attributes:
-        weights: int8, or float32, flat.
+        weights: int8, int16 or float32, flat.
         bias: float32, or int32 with what the moving of inputs by half their range adds taken out; modulo 2^32.
         signed_bias: the same for the sets that multiply bytes as signed ones, unsigned ones - 128; None where it does not matter.
         order: position -> output, for all constants per output; None when it is the identity.
@@ -160,7 +165,7 @@ class Selection:
         return () if self.panels is None else self.forms(self.panels.sorted(np.asarray(values).reshape(-1)))
 
 
-# ---- needs: the dot product instructions multiply inputs of 8 or 16 bits with 8-bit weights, to 32-bit sums ----
+# ---- needs: the dot product instructions multiply bytes with bytes, or 16-bit integers with 16-bit integers, to 32-bit sums ----
 def _inputs_of(*bits: int) -> Callable[[KernelFacts], str]:
     wanted = " or ".join(map(str, bits))
     return lambda f: (
@@ -172,6 +177,11 @@ def _inputs_of(*bits: int) -> Callable[[KernelFacts], str]:
 
 def _byte_weights(f: KernelFacts) -> str:
     return "" if f.weight_type == "std::int8_t" else f"its weights are {_plain(f.weight_type)}; it takes int8"
+
+
+def _narrow_weights(f: KernelFacts) -> str:
+    taken = ("std::int8_t", "std::int16_t")
+    return "" if f.weight_type in taken else f"its weights are {_plain(f.weight_type)}; it takes int8 and int16"
 
 
 def _word_sums(f: KernelFacts) -> str:
@@ -216,7 +226,7 @@ def _moved_bias(weights: np.ndarray, bias: np.ndarray, facts: KernelFacts) -> np
 
 def _signed_bias(weights: np.ndarray, bias: np.ndarray, facts: KernelFacts) -> np.ndarray | None:
     """The bias for unsigned bytes multiplied as signed ones, 128 less; as it is for signed ones."""
-    if facts.input.bits != 8:
+    if facts.input.bits != 8 or facts.each != QUAD:
         return None
     shift = 0 if facts.input.signed else 128
     moved = bias.astype(np.int64) + shift * _sums(weights)
@@ -233,7 +243,7 @@ def packed_matrix(weights: np.ndarray, outputs: int, each: int = QUAD) -> np.nda
     K is filled up with zeros; the last panel of a group has only the outputs that are left.
     """
     rows, inputs = weights.shape
-    padded = np.zeros((rows, -(-inputs // each) * each), np.int8)
+    padded = np.zeros((rows, -(-inputs // each) * each), np.int8 if each == QUAD else weights.dtype)
     padded[:, :inputs] = weights
     panels = []
     for group in range(0, rows, outputs):
@@ -244,7 +254,8 @@ def packed_matrix(weights: np.ndarray, outputs: int, each: int = QUAD) -> np.nda
 
 
 def _matrix(weights: np.ndarray, bias: np.ndarray, facts: KernelFacts) -> Panels:
-    rows, each = weights.reshape(len(weights), -1), QUAD * 8 // facts.input.bits
+    rows, each = weights.reshape(len(weights), -1), facts.each
+    rows = rows.astype(np.int8 if facts.weight_type == "std::int8_t" else np.int16)
     layout = PanelOrder(*rows.shape, facts.outputs, each)
     packed = packed_matrix(rows, facts.outputs, each)
     return Panels(packed, _moved_bias(weights, bias, facts), None, _signed_bias(weights, bias, facts), layout)
@@ -303,7 +314,7 @@ IMPLEMENTATIONS: tuple[Implementation, ...] = (
         "convolution",
         "panels of 16 outputs",
         CONVOLUTION,
-        (_inputs_of(8, 16), _byte_weights, _word_sums, _wide_groups, _depth),
+        (_inputs_of(8, 16), _narrow_weights, _word_sums, _wide_groups, _depth),
         _matrix,
     ),
     Implementation(
@@ -313,7 +324,7 @@ IMPLEMENTATIONS: tuple[Implementation, ...] = (
         "fullyConnected",
         "panels of 16 outputs",
         FULLY_CONNECTED,
-        (_inputs_of(8, 16), _byte_weights, _word_sums, _depth),
+        (_inputs_of(8, 16), _narrow_weights, _word_sums, _depth),
         _matrix,
     ),
     Implementation("convolution", _FLOAT_PANELS, FLOATS, (_floats_only, _whole_groups), _floats, True),

@@ -103,6 +103,8 @@ def impossible(weights: np.ndarray, geometry: WinogradFacts) -> str:
         return f"it has {geometry.groups} groups; it takes one"
     if geometry.bits != 8:
         return f"its inputs have {geometry.bits} bits; it takes 8"
+    if weights.min(initial=0) < -128 or weights.max(initial=0) > 127:
+        return "its weights have 16 bits; it takes 8"
     ordered = geometry.serial and not geometry.streamed
     if ordered and not geometry.scratch and (geometry.size[1] + 1) // 2 * 32 * _depth(weights) > _BUFFER:
         return f"a pair of its lines needs more than {_BUFFER // 1024} KB of stack"
