@@ -8,11 +8,11 @@
 // are straight lines between knots (lookup.hpp). The zero point of the input is in the bias. States are stored by the Epilogue: that of
 // each step, or the last cell state alone (LastCell).
 //
-// Config: planes Input, Output, of one pixel; types Weight, InputSum, RecurrentSum, Epilogue, Isa; enum Steps, Size, Hidden, Backward,
+// Config: planes Input, Output, of one pixel; types Weight, InputSum, RecurrentSum, Epilogue, Isa; enum Steps, Size, Hidden, Gates, Backward,
 // LinearBeforeReset, LastCell, Shift, CellFraction, SigmoidSegments, TanhSegments, CellSegments. The output lies apart from the input.
 // States and gates lie on the stack: up to 12 bytes for each unit. The initial states are constants, or inputs (BegunState).
 //
-// Sums are made of eight rows of weights at a time, gates of all units before their states: compilers make vectors of both.
+// Sums are made of some rows of weights at a time (row_dots.hpp), gates of all units before their states: compilers make vectors of both.
 #ifndef N2D2_INTEGER_RECURRENT_HPP
 #define N2D2_INTEGER_RECURRENT_HPP
 
@@ -47,24 +47,16 @@ struct BegunState {
     }
 };
 
-// Calls body.run<Size>(first) for pieces of at most Most of Count.
-template <int Count, int Most, class Body>
-N2D2_INLINE void inPieces(const Body& body) {
-    constexpr int count = Count, piece = count < Most ? count : Most, last = count % piece;
-    int first = 0;
-    for (; first + piece <= count; first += piece)
-        body.template run<piece>(first);
-    if (last > 0)
-        body.template run<(last > 0 ? last : 1)>(first);
-}
-
 template <class Cfg>
 struct IntegerRecurrent {
     typedef typename Cfg::Input::Type In;
     typedef typename Cfg::Output::Type Out;
     typedef typename Cfg::Weight Weight;
-    typedef RowDots<typename Cfg::Isa> Rows;
-    enum : int { Size = Cfg::Size, Hidden = Cfg::Hidden };
+    enum : int { Size = Cfg::Size, Hidden = Cfg::Hidden, All = Cfg::Gates * Hidden };
+    typedef RowProducts<typename Cfg::Isa, In, Weight, typename Cfg::InputSum, Size, Hidden, All> Inputs;
+    typedef RowProducts<typename Cfg::Isa, std::int16_t, Weight, typename Cfg::RecurrentSum, Hidden, Hidden, All> States;
+    enum : bool { Aligned = bool(Inputs::Aligned) || bool(States::Aligned) };
+    enum : int { Most = largest(int(Inputs::Most), int(States::Most)) };  // rows at a time
 
     const Weight* weights;
     const Weight* recurrent;
@@ -74,16 +66,16 @@ struct IntegerRecurrent {
 
     // The sums of Count rows from `row` on: of the inputs with their bias, and of the states.
     template <int Count>
-    N2D2_INLINE void inputs(const In* x, int row, std::int64_t (&to)[Count]) const {
+    N2D2_INLINE void inputs(const Inputs& x, int row, std::int64_t (&to)[Count]) const {
         typename Cfg::InputSum sums[Count];
-        Rows::template run<Size>(x, weights + static_cast<long>(row) * int(Size), sums);
+        x.template run<Count>(row, sums);
         for (int i = 0; i < Count; ++i)
             to[i] = static_cast<std::int64_t>(sums[i]) * inputMultipliers[row + i] + bias[row + i];
     }
     template <int Count>
-    N2D2_INLINE void states(const std::int16_t* h, int row, std::int64_t (&to)[Count]) const {
+    N2D2_INLINE void states(const States& h, int row, std::int64_t (&to)[Count]) const {
         typename Cfg::RecurrentSum sums[Count];
-        Rows::template run<Hidden>(h, recurrent + static_cast<long>(row) * int(Hidden), sums);
+        h.template run<Count>(row, sums);
         for (int i = 0; i < Count; ++i)
             to[i] = static_cast<std::int64_t>(sums[i]) * recurrentMultipliers[row + i];
     }
@@ -98,8 +90,8 @@ struct IntegerRecurrent {
 
     struct Gates {
         const IntegerRecurrent& sums;
-        const In* x;
-        const std::int16_t* h;
+        const Inputs& x;
+        const States& h;
         int row;
         std::int16_t* to;
         template <int Count>
@@ -113,9 +105,12 @@ struct IntegerRecurrent {
     };
     // The gates of Count rows from `row` on.
     template <int Count>
-    N2D2_INLINE void gates(const In* x, const std::int16_t* h, int row, std::int16_t* to) const {
-        const Gates body = {*this, x, h, row, to};
-        inPieces<Count, 8>(body);
+    N2D2_INLINE void gates(const Inputs& x, const States& h, int row, std::int16_t* to) const {
+        constexpr int run = Aligned ? int(Hidden) : Count;
+        for (int first = 0; first < Count; first += run) {
+            const Gates body = {*this, x, h, row + first, to + first};
+            inPieces<run, Most>(body);
+        }
     }
 
     struct Stored {
@@ -173,8 +168,8 @@ struct LstmUnits {
 template <class Cfg>
 struct LinearGates {
     const IntegerRecurrent<Cfg>& sums;
-    const typename Cfg::Input::Type* x;
-    const std::int16_t* h;
+    const typename IntegerRecurrent<Cfg>::Inputs& x;
+    const typename IntegerRecurrent<Cfg>::States& h;
     const std::int64_t* recurrentBias;
     const std::int32_t* sigmoid;
     std::int16_t* to;
@@ -213,15 +208,18 @@ N2D2_INLINE void integerLstm(const unsigned char* in, unsigned char* out, const 
     const int whole = int(Cfg::Steps) - (Cfg::LastCell != 0 ? 1 : 0);
     for (int step = 0; step < whole; ++step) {
         const long t = Cfg::Backward != 0 ? int(Cfg::Steps) - 1 - step : step;
-        sums.template gates<4 * count>(from + t * size, h, 0, gates);
+        const typename IntegerRecurrent<Cfg>::Inputs x(from + t * size, weights);
+        const typename IntegerRecurrent<Cfg>::States before(h, recurrent);
+        sums.template gates<4 * count>(x, before, 0, gates);
         inPieces<count, 16>(units);
         if (Cfg::LastCell == 0)
             IntegerRecurrent<Cfg>::store(h, to + t * count);
     }
     if (Cfg::LastCell != 0) {
-        const typename Cfg::Input::Type* const x = from + (Cfg::Backward != 0 ? 0 : long(whole) * size);
+        const typename IntegerRecurrent<Cfg>::Inputs x(from + (Cfg::Backward != 0 ? 0 : long(whole) * size), weights);
+        const typename IntegerRecurrent<Cfg>::States before(h, recurrent);
         for (int row = 0; row < 4 * count; row += row == 0 ? 2 * count : count)
-            sums.template gates<count>(x, h, row, gates + row);
+            sums.template gates<count>(x, before, row, gates + row);
         const LstmUnits<Cfg, false> cells = {gates, c, h, sigmoid, tanh, cellTanh};
         inPieces<count, 16>(cells);
         IntegerRecurrent<Cfg>::store(c, to);
@@ -244,16 +242,17 @@ N2D2_INLINE void integerGru(const unsigned char* in, unsigned char* out, const t
         h[j] = initialH[j];
     for (int step = 0; step < Cfg::Steps; ++step) {
         const long t = Cfg::Backward != 0 ? int(Cfg::Steps) - 1 - step : step;
-        const typename Cfg::Input::Type* const x = from + t * size;
-        sums.template gates<2 * count>(x, h, 0, gates);
+        const typename IntegerRecurrent<Cfg>::Inputs x(from + t * size, weights);
+        const typename IntegerRecurrent<Cfg>::States before(h, recurrent);
+        sums.template gates<2 * count>(x, before, 0, gates);
         if (Cfg::LinearBeforeReset != 0) {
-            const LinearGates<Cfg> linear = {sums, x, h, recurrentBias, sigmoid, last};
-            inPieces<count, 8>(linear);
+            const LinearGates<Cfg> linear = {sums, x, before, recurrentBias, sigmoid, last};
+            inPieces<count, IntegerRecurrent<Cfg>::Most>(linear);
         } else {
             for (int j = 0; j < count; ++j)
                 reset[j] =
                     static_cast<std::int16_t>((knotted<Cfg::SigmoidSegments>(sigmoid, gates[count + j]) * h[j] + 16384) >> 15);
-            sums.template gates<count>(x, reset, 2 * count, last);
+            sums.template gates<count>(x, typename IntegerRecurrent<Cfg>::States(reset, recurrent), 2 * count, last);
         }
         for (int j = 0; j < count; ++j) {
             const std::int32_t n = knotted<Cfg::TanhSegments>(tanh, last[j]);

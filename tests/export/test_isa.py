@@ -34,6 +34,7 @@ BOUND = {
     isa.OUTPUTS: "CONVOLUTION",
     isa.PRODUCT: "PRODUCT",
     isa.ROWS: "ROW_DOTS",
+    isa.ROW_PANELS: "ROW_DOTS",
 }
 """What a set has, by the mark of the operator that its header binds."""
 

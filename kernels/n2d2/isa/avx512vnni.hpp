@@ -54,6 +54,10 @@ struct EpilogueRun<Epilogue, Varying, Native> : VectorRun<avx512::Vec, Epilogue,
 namespace n2d2 {
 template <>
 struct RowDots<Native> : RowDots512 {};
+template <class In, int Count, int Run, int All>
+struct RowProducts<Native, In, std::int8_t, std::int32_t, Count, Run, All> : RowPanels<PanelRows512, In, Count, Run, All> {
+    using RowPanels<PanelRows512, In, Count, Run, All>::RowPanels;
+};
 }  // namespace n2d2
 #endif
 

@@ -20,6 +20,17 @@ struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, avxvnni::Microkern
 }  // namespace n2d2
 #endif
 
+// What has no panels is AVX2's.
+#if defined(N2D2_BIND_ROW_DOTS)
+#include "n2d2/x86/row_dots_avxvnni.hpp"
+namespace n2d2 {
+template <class In, int Count, int Run, int All>
+struct RowProducts<Native, In, std::int8_t, std::int32_t, Count, Run, All> : RowPanels<PanelRowsVnni, In, Count, Run, All> {
+    using RowPanels<PanelRowsVnni, In, Count, Run, All>::RowPanels;
+};
+}  // namespace n2d2
+#endif
+
 #if defined(N2D2_BIND_PEAK)
 #undef N2D2_BIND_PEAK
 #include "n2d2/x86/multiply_peak.hpp"

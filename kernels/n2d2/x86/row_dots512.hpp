@@ -5,6 +5,7 @@
 
 #include "n2d2/x86/avx512.hpp"
 #include "n2d2/x86/row_dots.hpp"
+#include "n2d2/x86/row_panels.hpp"
 
 namespace n2d2 {
 
@@ -67,6 +68,28 @@ struct RowDots512 : VectorRowDots<PairRows512> {
         }
         Rows512::totals(s, sums);
     }
+};
+
+struct PanelRows512 {
+    typedef __m512i Ints;
+    enum : int { Lanes = 16, Most = 128 };
+
+    static N2D2_INLINE Ints zero() { return _mm512_setzero_si512(); }
+    template <int Count>
+    static N2D2_INLINE Ints load(const void* from) {
+        return Count < 16 ? _mm512_maskz_loadu_epi32(avx512::first16(Count), from) : _mm512_loadu_si512(from);
+    }
+    template <int Count>
+    static N2D2_INLINE void store(Ints x, std::int32_t* to) {
+        _mm512_mask_storeu_epi32(to, avx512::first16(Count), x);
+    }
+    static N2D2_INLINE Ints word(const std::uint8_t* from) {
+        std::int32_t four;
+        std::memcpy(&four, from, 4);
+        return _mm512_set1_epi32(four);
+    }
+    static N2D2_INLINE void dot(Ints& sums, Ints x, Ints w) { avx512::dot(sums, x, w); }
+    static N2D2_INLINE Ints joined(Ints low, Ints high) { return _mm512_add_epi32(low, _mm512_slli_epi32(high, 8)); }
 };
 
 }  // namespace n2d2

@@ -32,6 +32,8 @@ PRODUCT = "product"
 """Matrix products of two activations."""
 ROWS = "rows"
 """Products of a vector with rows of weights, of recurrent layers."""
+ROW_PANELS = "panels of rows"
+"""The same with panels of 16 rows (`selection.row_panels`)."""
 KERNELS = (
     CONVOLUTION,
     DEPTHWISE,
@@ -50,6 +52,7 @@ KERNELS = (
     TABLES,
     PRODUCT,
     ROWS,
+    ROW_PANELS,
 )
 """What a set may have."""
 
@@ -174,7 +177,7 @@ _TABLE = (
         "(defined(__AMX_INT8__) || defined(__AMXINT8__) || defined(N2D2_EMULATED_AMX)) && defined(__x86_64__) && \\\n"
         f"    defined(__linux__) && {_AVX512VNNI}",
         extends="avx512vnni",
-        has=_PANELS | {FLOATS, RUNS, PRODUCT, ROWS},
+        has=_PANELS | {FLOATS, RUNS, PRODUCT, ROWS, ROW_PANELS},
         speed=16,
         tiles=_AVX512VNNI_TILES,
         flags=(*_AVX512VNNI_FLAGS, "-mamx-tile", "-mamx-int8"),
@@ -191,7 +194,7 @@ _TABLE = (
         "n2d2/isa/avx512vnni.hpp",
         "x86 with AVX-512 F, BW, DQ, VL and VNNI",
         _AVX512VNNI,
-        has=_PANELS | {FLOATS, RUNS, PRODUCT, ROWS},
+        has=_PANELS | {FLOATS, RUNS, PRODUCT, ROWS, ROW_PANELS},
         speed=16,
         tiles=_AVX512VNNI_TILES,
         flags=_AVX512VNNI_FLAGS,
@@ -207,7 +210,7 @@ _TABLE = (
         "x86-64 with AVX2 and AVX-VNNI",
         "defined(__AVX2__) && defined(__x86_64__) && (defined(__AVXVNNI__) || defined(N2D2_EMULATED_AVXVNNI))",
         extends="avx2",
-        has=_PANELS | {FLOATS, RUNS, TABLES, PRODUCT, ROWS},
+        has=_PANELS | {FLOATS, RUNS, TABLES, PRODUCT, ROWS, ROW_PANELS},
         speed=16,
         tiles=((0, 0, 0), (6, 1, 8192), (6, 1, 65536), (5, 1, 24576), (4, 1, 24576), (3, 2, 24576), (3, 2, 65536)),
         flags=("-mavx2", "-mf16c", "-mavxvnni"),

@@ -6,16 +6,28 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp.byte_sums import byte_sums, explained, nibble_sums
 from n2d2py.exports.cpp.channel_pairs import channel_pairs
-from n2d2py.exports.cpp.isa import ROWS, RUNS, TABLES, WINOGRAD, having
+from n2d2py.exports.cpp.isa import ROW_PANELS, ROWS, RUNS, TABLES, WINOGRAD, having
 from n2d2py.exports.cpp.lanes import lane_facts, lanes, pairs
 from n2d2py.exports.cpp.layer import Layer
 from n2d2py.exports.cpp.output_streams import outputs
 from n2d2py.exports.cpp.packing import Storage, storage_of
-from n2d2py.exports.cpp.parts import NATIVE, REAL_NATIVE, Array, Expression, Stream
+from n2d2py.exports.cpp.parts import NATIVE, REAL_NATIVE, Array, Expression, LayerForm, Stream
 from n2d2py.exports.cpp.pixels import columns, pixels
-from n2d2py.exports.cpp.variants import HALF, OUTPUTS, QUAD, ROW_DOTS, TABLE, VECTORS, KernelFacts, Selection, choose
+from n2d2py.exports.cpp.variants import (
+    HALF,
+    OUTPUTS,
+    QUAD,
+    ROW_DOTS,
+    TABLE,
+    VECTORS,
+    KernelFacts,
+    Selection,
+    choose,
+    packed_matrix,
+)
 from n2d2py.exports.cpp.vector_streams import dots, taps, vector_facts
 from n2d2py.exports.cpp.winograd import Winograd, WinogradFacts, impossible, unprofitable
 from n2d2py.exports.cpp.winograd import byte_sums as winograd_byte_sums
@@ -118,7 +130,21 @@ def vectors(layer: Layer) -> Selection:
 
 def row_dots() -> Selection:
     """The kernel of the instruction set for products of a vector with rows of weights, which have the same order in all."""
-    return Selection("a vector of inputs with eight rows of weights at a time", ROW_DOTS, having(ROWS), NATIVE)
+    return Selection("a vector of inputs with some rows of weights at a time", ROW_DOTS, having(ROWS), NATIVE)
+
+
+def row_panels(rows: np.ndarray, run: int, kind: NumType, reach: int) -> tuple[LayerForm, ...]:
+    """The rows of a recurrent layer (R, K), `run` of them for each gate, for sets that multiply panels of 16 rows.
+
+    Panels are those of dense layers, [ceil(K / 4)][16][4] for each gate. Behind them lie R integers of 32 bits, what moving the inputs by half
+    their range, so that none is negative, takes from the sums. `kind` is the type of the inputs, `reach` the largest sum:
+    other weights than int8, and larger sums than 32 bits have, keep their rows.
+    """
+    if rows.dtype != np.int8 or reach >= 2**31:
+        return ()
+    first = -(2 ** (kind.bits - 1) if kind.signed else 0) * rows.sum(axis=1, dtype=np.int64)
+    begin = (first & 0xFFFFFFFF).astype("<u4").view(np.int8)
+    return (LayerForm(having(ROW_PANELS), np.concatenate([packed_matrix(rows, run), begin])),)
 
 
 def table(layer: Layer) -> Selection:

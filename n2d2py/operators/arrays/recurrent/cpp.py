@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
 from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.exports.cpp.selection import row_dots
+from n2d2py.exports.cpp.selection import row_dots, row_panels
 
 _CTYPES = {
     "input_multipliers": "std::int32_t",
@@ -52,13 +53,18 @@ def _lower(layer: Layer) -> LayerCode:
     types = {**layer.planes, "Weight": weight, "InputSum": sums[0], "RecurrentSum": sums[1], "Epilogue": epilogue(layer)}
     tables = {"SigmoidSegments": "sigmoid", "TanhSegments": "tanh", "CellSegments": "cell_tanh"}
     sizes |= {
+        "Gates": len(layer.values("input_weights")) // op.hidden,
         "Shift": int(layer.values("shift")[0]),
         "CellFraction": int(layer.values("cell_fraction")[0]),
         **{name: layer.values(role).size - 1 for name, role in tables.items() if role not in others},
     }
     selection = row_dots()
     config = layer.config(what, types, sizes, selection)
-    weights = [layer.array(role, layer.values(role), weight) for role in ("input_weights", "recurrent_weights")]
+    kinds = ("input_weights", layer.inputs[0]), ("recurrent_weights", NumType(16))
+    weights = [
+        layer.array(role, layer.values(role), weight, row_panels(layer.values(role), op.hidden, kind, int(reach)))
+        for (role, kind), reach in zip(kinds, layer.values("reaches"), strict=True)
+    ]
     rest = [
         _given(layer, role) if role in op.given else layer.array(role, _stored(layer, role), ctype)
         for role, ctype in _CTYPES.items()

@@ -1,0 +1,30 @@
+// Panels of rows (n2d2/x86/row_panels.hpp) for AVX-VNNI.
+#ifndef N2D2_X86_ROW_DOTS_AVXVNNI_HPP
+#define N2D2_X86_ROW_DOTS_AVXVNNI_HPP
+
+#include "n2d2/x86/avxvnni_tile.hpp"
+#include "n2d2/x86/row_panels.hpp"
+
+namespace n2d2 {
+
+struct PanelRowsVnni {
+    typedef __m256i Ints;
+    enum : int { Lanes = 8, Most = 32 };
+
+    static N2D2_INLINE Ints zero() { return _mm256_setzero_si256(); }
+    template <int Count>
+    static N2D2_INLINE Ints load(const std::int8_t* from) {
+        return Count < 8 ? avx2::eight<Count>(from, from + 16) : _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+    }
+    template <int Count>
+    static N2D2_INLINE void store(Ints x, std::int32_t* to) {
+        avx2::store8<Count>(x, to);
+    }
+    static N2D2_INLINE Ints word(const std::uint8_t* from) { return avx2::Vec::word(from); }
+    static N2D2_INLINE void dot(Ints& sums, Ints x, Ints w) { avxvnni::dot(sums, x, w); }
+    static N2D2_INLINE Ints joined(Ints low, Ints high) { return _mm256_add_epi32(low, _mm256_slli_epi32(high, 8)); }
+};
+
+}  // namespace n2d2
+
+#endif  // N2D2_X86_ROW_DOTS_AVXVNNI_HPP
