@@ -36,7 +36,11 @@ from n2d2py.exports.cpp.tiles import tile_constants
 def test_cases_use_the_panels():
     made = simd_cases(1)
     texts = [layer_code(case.node, case.graph, case.plan, Identifiers(case.graph)) for case in made]
-    native = [code for code in texts if re.search("typedef n2d2::(Real)?Native Isa;", code.config)]
+    native = [
+        code
+        for code in texts
+        if re.search(r"typedef n2d2::((Real)?Native|Choose<n2d2::\w+, n2d2::Native, .*) Isa;", code.config)
+    ]
     assert len(native) > 0.9 * len(made)
     assert all(code.kernel for code in native)
     for code in native:
@@ -237,6 +241,26 @@ def test_depthwise_panels():
     assert last[0, 0, 5].tolist() == weights[69, :4, 0].tolist()
 
 
+@pytest.mark.parametrize("channels, lines, columns, block", [(70, 5, 3, 32), (16, 1, 4, 16), (9, 2, 1, 16), (3, 3, 3, 8)])
+def test_depthwise_channels(channels, lines, columns, block):
+    """Where the weights of each tap are."""
+    weights = np.arange(1, channels * lines * columns + 1).reshape(channels, lines, columns)
+    packed = variants.packed_channels(weights).reshape(-(-channels // block), -1, 2, block // 2, 2)
+    order = variants.channel_order(channels).tolist()
+    places = [
+        [block * b + 8 * i + j for i in range(block // 8) for j in range(8) if (j >= 4) == second]
+        for b in range(3)
+        for second in (0, 1)
+    ]
+    assert order == [c for place in places for c in place if c < channels]
+    expected = np.zeros(packed.shape, int)
+    for c, u, v in np.ndindex(weights.shape):
+        down = u < lines // 2 * 2
+        pair = u // 2 * columns + (v if down else v // 2)
+        expected[c // block, pair, c % 8 // 4, c % block // 8 * 4 + c % 4, (u if down else v) % 2] = weights[c, u, v]
+    assert np.array_equal(packed, expected)
+
+
 def test_bias_of_signed_inputs():
     """sum of w * (x + 128) + bias' is sum of w * x + bias, also where that leaves 32 bits on the way."""
     weights = np.array([[127] * 300, [-128] * 300])
@@ -252,8 +276,9 @@ def test_bias_of_signed_inputs():
     "change, reason",
     [
         (
-            {"kernel": "depthwise", "outputs": 1, "input": S16},
-            "no lines by four: its inputs are int16; it takes integers of 8 bits",
+            {"kernel": "depthwise", "outputs": 1, "input": S16, "weight_type": "std::int32_t"},
+            "no lines by four: its inputs are int16; it takes integers of 8 bits; "
+            "no vectors of channels: its weights are int32; it takes int8 and int16",
         ),
         ({"weight_type": "std::int32_t"}, "no panels of 16 outputs: its weights are int32; it takes int8 and int16"),
         ({"sum_type": "std::int64_t"}, "no panels of 16 outputs: its sums are int64; it takes int32"),
@@ -277,3 +302,20 @@ def test_other_layers_stay_portable(change, reason):
     }
     assert variants.choose(variants.KernelFacts(**facts)) == (variants.IMPLEMENTATIONS[0], "")
     assert variants.choose(variants.KernelFacts(**{**facts, **change})) == (None, reason)
+
+
+@pytest.mark.parametrize(
+    "input, weights, name",
+    [
+        (U8, "std::int8_t", "lines by four"),
+        (U8, "std::int16_t", "vectors of channels"),
+        (S16, "std::int8_t", "vectors of channels"),
+        (S16, "std::int16_t", "vectors of channels"),
+    ],
+)
+def test_depthwise_layers_of_16_bits_have_a_kernel(input, weights, name):
+    found, _ = variants.choose(variants.KernelFacts("depthwise", input, U8, weights, "std::int32_t", 7, 1, 1, 9))
+    assert found is not None and found.name == name
+    # A set that binds another depthwise kernel runs the portable one.
+    assert (found.isa == "n2d2::Native") == (name == "lines by four")
+    assert "Neon" not in found.isa and all(one.startswith(("a", "s")) for one in found.sets if name != "lines by four")

@@ -128,11 +128,18 @@ class Sweep:
         return Case(f"{title} {layout}", graph, planes, inputs, inplace)
 
     # ---- operators ------------------------------------------------------------------------
-    def conv(self, shape, outputs: int, kernel, stride, pads, dilation, groups, kinds, layout, zero: int = 0) -> Case:
+    def conv(
+        self, shape, outputs: int, kernel, stride, pads, dilation, groups, kinds, layout, zero: int = 0, weight_bits: int = 0
+    ) -> Case:
+        """`weight_bits`: of the weights, where these have not as many as the inputs."""
         kind, out_kind = kinds
         kind = NumType(kind.bits, kind.signed, kind.is_float, 1.0, zero)
         op = Conv(stride, pads, dilation, groups)
-        weights = self.weights((outputs, shape[1] // groups, *kernel), kind)
+        weights = self.weights(
+            (outputs, shape[1] // groups, *kernel), NumType(8 if weight_bits == 8 else 16) if weight_bits else kind
+        )
+        if weight_bits > 8:
+            weights >>= 16 - weight_bits
         x = self.stored(shape, kind)
         node = self.linear(weights, x, kind, out_kind)
         probe = QuantNode("probe", op, ["x"], ["y"], node["form"])

@@ -178,6 +178,55 @@ def depthwise_cases(sweep: cases.Sweep) -> list[harness.Case]:
     return made
 
 
+def channel_depthwise_cases(sweep: cases.Sweep) -> list[harness.Case]:
+    """Depthwise layers whose inputs or weights have 16 bits: channels around 4, 8, 16 and 32, even and odd kernels, long ones, runs of
+    pixels of one length and of two, strides, dilations, pads beyond the input, zero points, every layout."""
+    made, placed = [], cycle(LAYOUTS)
+    kinds = cycle(
+        [(U8, S16, 16), (S8, U8, 16), (S16, S16, 12), (U16, U16, 12), (U16, S8, 8), (S16, U8, 8), (S16, NumType(32), 12)]
+        + [(U16, NumType(8, False, zero_point=9), 8)]
+    )
+    geometry = cycle(
+        [
+            ((3, 3), (1, 1), (1, 1), (6, 7)),
+            ((5, 5), (1, 1), (1, 1), (5, 14)),
+            ((1, 7), (1, 1), (1, 1), (3, 25)),
+            ((2, 2), (2, 2), (1, 1), (7, 13)),
+            ((3, 3), (2, 2), (1, 1), (9, 13)),
+            ((3, 3), (1, 1), (2, 2), (6, 5)),
+            ((4, 2), (1, 3), (1, 1), (5, 8)),
+            ((7, 1), (2, 1), (1, 1), (9, 1)),
+            ((1, 1), (1, 1), (1, 1), (2, 33)),
+            ((2, 19), (1, 1), (1, 1), (3, 8)),
+            ((3, 11), (1, 2), (1, 2), (4, 30)),
+        ]
+    )
+    for i, channels in enumerate((1, 3, 17, 33, 70, 4, 5, 8, 9, 12, 15, 16, 20, 31, 32, 40, 56, 64, 65, 96, 3, 70, 33, 17, 1)):
+        kernel, stride, dilation, size = next(geometry)
+        kind, output, bits = next(kinds)
+        reach = [(k - 1) * d for k, d in zip(kernel, dilation, strict=True)]
+        before = [(half // 2, 0, half, half // 2)[i % 4] for half in reach]
+        pads = (*before, *(half - least + i % 2 for half, least in zip(reach, before, strict=True)))
+        taps = kernel[0] * kernel[1]
+        bits = bits if bits in (8, 16) or taps <= 9 else 10 - taps // 26
+        made.append(
+            sweep.conv(
+                (1, channels, *size),
+                channels,
+                kernel,
+                stride,
+                pads,
+                dilation,
+                channels,
+                (kind, output),
+                next(placed),
+                7 * (i % 3 == 1),
+                bits,
+            )
+        )
+    return made
+
+
 def line_depthwise_cases(sweep: cases.Sweep) -> list[harness.Case]:
     """Depthwise layers of 4 to 32 channels in dense lines: vectors of several pixels, one to four lines, strides, dilations, both paddings."""
     made, kinds = [], cycle((*KINDS[:4], (U8, NumType(8, True, zero_point=9)), (S8, NumType(8, False, zero_point=9))))
@@ -272,6 +321,7 @@ def simd_cases(seed: int) -> list[harness.Case]:
         *line_cases(sweep),
         *depthwise_cases(sweep),
         *line_depthwise_cases(sweep),
+        *channel_depthwise_cases(sweep),
         *full_cases(sweep),
         *run_cases(sweep),
         *zero_cases(sweep),

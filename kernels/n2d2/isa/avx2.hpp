@@ -37,10 +37,11 @@ struct Winograd<Cfg, Native> : PanelWinograd<Cfg, PairWinograd<avx2::Microkernel
 
 #if defined(N2D2_BIND_DEPTHWISE)
 #undef N2D2_BIND_DEPTHWISE
+#include "n2d2/panels/channel_depthwise.hpp"
 #include "n2d2/x86/avx2_depthwise.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Depthwise<Cfg, Native> : avx2::Depthwise<Cfg> {};
+struct Depthwise<Cfg, Native> : DepthwiseOfWidth<Cfg, avx2::Depthwise<Cfg>, avx2::Vec, 4> {};
 }  // namespace n2d2
 #endif
 

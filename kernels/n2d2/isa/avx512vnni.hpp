@@ -22,10 +22,11 @@ struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, avx512::Microkerne
 
 #if defined(N2D2_BIND_DEPTHWISE)
 #undef N2D2_BIND_DEPTHWISE
+#include "n2d2/panels/channel_depthwise.hpp"
 #include "n2d2/x86/avx512_depthwise.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Depthwise<Cfg, Native> : avx512::Depthwise<Cfg> {};
+struct Depthwise<Cfg, Native> : DepthwiseOfWidth<Cfg, avx512::Depthwise<Cfg>, avx512::Vec, 6> {};
 }  // namespace n2d2
 #endif
 

@@ -37,11 +37,12 @@ struct Winograd<Cfg, Native> : PanelWinograd<Cfg, PairWinograd<sse41::Microkerne
 
 #if defined(N2D2_BIND_DEPTHWISE)
 #undef N2D2_BIND_DEPTHWISE
+#include "n2d2/panels/channel_depthwise.hpp"
 #include "n2d2/x86/pair_depthwise.hpp"
 #include "n2d2/x86/sse41.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Depthwise<Cfg, Native> : PairDepthwise<Cfg, sse41::Vec> {};
+struct Depthwise<Cfg, Native> : DepthwiseOfWidth<Cfg, PairDepthwise<Cfg, sse41::Vec>, sse41::Vec, 4> {};
 }  // namespace n2d2
 #endif
 

@@ -11,6 +11,7 @@
 //   plus, minus(a, b)           of 32-bit integers, modulo 2^32; plusQuarter(a, b): a + floor(b / 4)
 //   plus16, minus16(a, b)       of 16-bit integers; left16<Bits>, right16<Bits>(a): shifted, with the sign
 //   widened<In, Count>(from)    Count bytes as 16-bit integers, signed ones + 128; flipped<In>(x): bytes, signed ones + 128
+//   halfwords<In, Count>(from)  Count <= 2 Lanes integers of 8 or 16 bits as signed ones of 16; unsigned ones of 16 bits - 32768
 //   plus8, minus8(a, b)         of bytes; loadSome<Count>(from): the first Count bytes, the others 0 (AVX2, SSE4.1)
 //   lowBytes, highBytes(x)      of each 16 bits, as 16-bit integers
 //   lowPairs, highPairs(a, b)   16-bit integers of a and b in turns, of the lower and the upper half of each 128 bits

@@ -158,6 +158,25 @@ struct Vec {
     static N2D2_INLINE void storeTwo(Ints a, Ints b, std::int8_t* to) {
         storeTwoBytes<S, Count>(a, b, to);
     }
+    template <class S, int Count>
+    static N2D2_INLINE void storeTwo(Ints a, Ints b, std::int16_t* to) {
+        storeTwoHalves<Count>(_mm256_packs_epi32(a, b), to);
+    }
+    template <class S, int Count>
+    static N2D2_INLINE void storeTwo(Ints a, Ints b, std::uint16_t* to) {
+        storeTwoHalves<Count>(_mm256_packus_epi32(a, b), to);
+    }
+    template <int Count>
+    static N2D2_INLINE void storeTwoHalves(Ints x, void* to) {
+        if (Count >= 16) {
+            store(x, to);
+            return;
+        }
+        avx2::storeBytes<(Count < 8 ? 2 * Count : 16)>(_mm256_castsi256_si128(x), to);
+        if (Count > 8)
+            avx2::storeBytes<(Count > 8 ? 2 * Count - 16 : 1)>(_mm256_extracti128_si256(x, 1),
+                                                               static_cast<unsigned char*>(to) + 16);
+    }
     template <class S, int Count, class T>
     static N2D2_INLINE void storeTwoBytes(Ints a, Ints b, T* to) {
         const Ints halves = _mm256_packs_epi32(a, b);

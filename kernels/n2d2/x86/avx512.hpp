@@ -387,6 +387,54 @@ struct Vec {
     static N2D2_INLINE Ints packed(Ints a, Ints b, Ints c, Ints d) {
         return packedInOrder<T>(a, b, c, d);
     }
+    static N2D2_INLINE Ints lowPairs(Ints a, Ints b) { return _mm512_unpacklo_epi16(a, b); }
+    static N2D2_INLINE Ints highPairs(Ints a, Ints b) { return _mm512_unpackhi_epi16(a, b); }
+    template <class In, int Count>
+    static N2D2_INLINE Ints halfwords(const In* from) {
+        if (sizeof(In) == 2)
+            return Flip<In>::apply(avx512::loadBytes<2 * Count>(from));
+        const __m256i x = _mm512_castsi512_si256(avx512::loadBytes<Count>(from));
+        return std::numeric_limits<In>::is_signed ? _mm512_cvtepi8_epi16(x) : _mm512_cvtepu8_epi16(x);
+    }
+    template <class S, int Count, class T>
+    static N2D2_INLINE void storeTwo(Ints a, Ints b, T* to) {
+        const Ints low = _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
+        store16<(Count < 16 ? Count : 16)>(_mm512_permutex2var_epi32(a, low, b), to);
+        if (Count > 16)
+            store16<(Count > 16 ? Count - 16 : 1)>(_mm512_permutex2var_epi32(a, _mm512_add_epi32(low, spread(8)), b), to + 16);
+    }
+    template <class S, int Count>
+    static N2D2_INLINE void storeTwo(Ints a, Ints b, std::int16_t* to) {
+        storeTwoHalves<Count>(_mm512_packs_epi32(a, b), to);
+    }
+    template <class S, int Count>
+    static N2D2_INLINE void storeTwo(Ints a, Ints b, std::uint16_t* to) {
+        storeTwoHalves<Count>(_mm512_packus_epi32(a, b), to);
+    }
+    template <int Count>
+    static N2D2_INLINE void storeTwoHalves(Ints x, void* to) {
+        if (Count >= 32)
+            store(x, to);
+        else
+            _mm512_mask_storeu_epi16(to, first32(Count), x);
+    }
+    template <class S, int Count>
+    static N2D2_INLINE void storeTwo(Ints a, Ints b, std::int8_t* to) {
+        storeTwoBytes<S, Count>(_mm512_packs_epi16(_mm512_packs_epi32(a, b), zero()), to);
+    }
+    template <class S, int Count>
+    static N2D2_INLINE void storeTwo(Ints a, Ints b, std::uint8_t* to) {
+        storeTwoBytes<S, Count>(_mm512_packus_epi16(_mm512_packs_epi32(a, b), zero()), to);
+    }
+    template <class S, int Count>
+    static N2D2_INLINE void storeTwoBytes(Ints x, void* to) {
+        const Ints order = _mm512_setr_epi64(0, 2, 4, 6, 0, 2, 4, 6);
+        const __m256i bytes = _mm512_castsi512_si256(Epilogue16<S>::clampBytes(_mm512_permutexvar_epi64(order, x)));
+        if (Count >= 32)
+            _mm256_storeu_si256(static_cast<__m256i*>(to), bytes);
+        else
+            _mm256_mask_storeu_epi8(to, first32(Count), bytes);
+    }
     template <int Count, class S, int Outputs>
     static N2D2_INLINE void storeBytes(const Epilogue<S, Outputs>& epilogue, Ints sums, typename S::Type* to) {
         store16<Count>(epilogue.template apply<false>(sums), to);

@@ -52,6 +52,13 @@
         return std::numeric_limits<T>::is_signed ? MM##_min_epi8(x, MM##_set1_epi8(value)) :                                \
                                                    MM##_min_epu8(x, MM##_set1_epi8(value));                                 \
     }                                                                                                                       \
+    template <class In, int Count>                                                                                          \
+    static N2D2_INLINE Ints halfwords(const In* from) {                                                                     \
+        if (sizeof(In) == 1)                                                                                                \
+            return wide<In>(bytes::loadBytes<Count>(from));                                                                 \
+        const Ints x = loadSome<2 * Count>(from);                                                                           \
+        return std::numeric_limits<In>::is_signed ? x : MM##_xor_##SI(x, MM##_set1_epi16(-32768));                          \
+    }                                                                                                                       \
     template <class T>                                                                                                      \
     static N2D2_INLINE Ints wide(__m128i x) {                                                                               \
         return std::numeric_limits<T>::is_signed ? MM##_cvtepi8_epi16(x) : MM##_cvtepu8_epi16(x);                           \

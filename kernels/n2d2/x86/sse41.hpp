@@ -79,6 +79,14 @@ struct Vec {
         const Ints values[2] = {a, b};
         storePanel<S, Count>(values, to);
     }
+    template <class S, int Count>
+    static N2D2_INLINE void storeTwo(Ints a, Ints b, std::int16_t* to) {
+        sse41::storeBytes<2 * Count>(_mm_packs_epi32(a, b), to);
+    }
+    template <class S, int Count>
+    static N2D2_INLINE void storeTwo(Ints a, Ints b, std::uint16_t* to) {
+        sse41::storeBytes<2 * Count>(_mm_packus_epi32(a, b), to);
+    }
     template <int Count>
     static N2D2_INLINE __m128i sixteen(const void* from) {
         return sse41::loadBytes<Count>(from);

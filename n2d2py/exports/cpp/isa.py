@@ -16,6 +16,8 @@ from n2d2py.errors import InternalError
 
 CONVOLUTION, DEPTHWISE, FULLY_CONNECTED = "convolution", "depthwise", "fullyConnected"
 """Kernels on panels of weights (`variants.py`)."""
+CHANNELS = "depthwise of 16 bits"
+"""Depthwise convolutions of inputs or weights of 16 bits, whose vectors hold channels (`variants.py`)."""
 LANES, PAIRS = "lanes", "pairs of taps"
 """Convolutions that multiply the weights of two outputs at once, and depthwise ones of two taps (`lanes.py`)."""
 CHANNEL_PAIRS = "pairs of channels"
@@ -38,6 +40,7 @@ KERNELS = (
     CONVOLUTION,
     DEPTHWISE,
     FULLY_CONNECTED,
+    CHANNELS,
     LANES,
     PAIRS,
     CHANNEL_PAIRS,
@@ -177,7 +180,7 @@ _TABLE = (
         "(defined(__AMX_INT8__) || defined(__AMXINT8__) || defined(N2D2_EMULATED_AMX)) && defined(__x86_64__) && \\\n"
         f"    defined(__linux__) && {_AVX512VNNI}",
         extends="avx512vnni",
-        has=_PANELS | {FLOATS, RUNS, PRODUCT, ROWS, ROW_PANELS},
+        has=_PANELS | {CHANNELS, FLOATS, RUNS, PRODUCT, ROWS, ROW_PANELS},
         speed=16,
         tiles=_AVX512VNNI_TILES,
         flags=(*_AVX512VNNI_FLAGS, "-mamx-tile", "-mamx-int8"),
@@ -194,7 +197,7 @@ _TABLE = (
         "n2d2/isa/avx512vnni.hpp",
         "x86 with AVX-512 F, BW, DQ, VL and VNNI",
         _AVX512VNNI,
-        has=_PANELS | {FLOATS, RUNS, PRODUCT, ROWS, ROW_PANELS},
+        has=_PANELS | {CHANNELS, FLOATS, RUNS, PRODUCT, ROWS, ROW_PANELS},
         speed=16,
         tiles=_AVX512VNNI_TILES,
         flags=_AVX512VNNI_FLAGS,
@@ -210,7 +213,7 @@ _TABLE = (
         "x86-64 with AVX2 and AVX-VNNI",
         "defined(__AVX2__) && defined(__x86_64__) && (defined(__AVXVNNI__) || defined(N2D2_EMULATED_AVXVNNI))",
         extends="avx2",
-        has=_PANELS | {FLOATS, RUNS, TABLES, PRODUCT, ROWS, ROW_PANELS},
+        has=_PANELS | {CHANNELS, FLOATS, RUNS, TABLES, PRODUCT, ROWS, ROW_PANELS},
         speed=16,
         tiles=((0, 0, 0), (6, 1, 8192), (6, 1, 65536), (5, 1, 24576), (4, 1, 24576), (3, 2, 24576), (3, 2, 65536)),
         flags=("-mavx2", "-mf16c", "-mavxvnni"),
@@ -226,7 +229,7 @@ _TABLE = (
         "n2d2/isa/avx2.hpp",
         "x86-64 with AVX2",
         "defined(__AVX2__) && defined(__x86_64__)",
-        has=_PANELS | {WINOGRAD, FLOATS, RUNS, TABLES, PRODUCT, ROWS},
+        has=_PANELS | {CHANNELS, WINOGRAD, FLOATS, RUNS, TABLES, PRODUCT, ROWS},
         tiles=((0, 0, 0), (6, 1, 8192), (6, 1, 65536), (5, 1, 24576), (4, 1, 24576), (3, 2, 24576), (3, 2, 65536), (0, 0, 0)),
         flags=("-mavx2", "-mf16c"),  # every processor with AVX2 has F16C
         present='supports("avx2")',
@@ -240,7 +243,7 @@ _TABLE = (
         "n2d2/isa/sse4.hpp",
         "x86-64 with SSE4.1",
         "defined(__SSE4_1__) && defined(__x86_64__)",
-        has=_PANELS | {WINOGRAD, FLOATS, PRODUCT},
+        has=_PANELS | {CHANNELS, WINOGRAD, FLOATS, PRODUCT},
         speed=4,
         tiles=((0, 0, 0), (2, 1, 8192), (2, 1, 65536), (3, 1, 24576), (1, 2, 24576)),
         flags=("-msse4.1",),

@@ -24,8 +24,8 @@ PORTABLE, NATIVE, REAL_NATIVE = "n2d2::Portable", "n2d2::Native", "n2d2::RealNat
 def chosen(names: Iterable[str], otherwise: str) -> str:
     """The type of a config's Isa: the native set where the code is compiled for one of `names`, else `otherwise`."""
     wanted = set(names)
-    for row in (one for one in instruction_sets() if one.name in wanted):
-        otherwise = f"n2d2::Choose<n2d2::{row.tag}, {NATIVE}, {otherwise}>::Isa"
+    for tag in dict.fromkeys(row.tag for row in instruction_sets() if row.name in wanted):
+        otherwise = f"n2d2::Choose<n2d2::{tag}, {NATIVE}, {otherwise}>::Isa"
     return otherwise
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp.byte_sums import byte_sums, explained, nibble_sums
 from n2d2py.exports.cpp.channel_pairs import channel_pairs
-from n2d2py.exports.cpp.isa import ROW_PANELS, ROWS, RUNS, TABLES, WINOGRAD, having
+from n2d2py.exports.cpp.isa import CHANNELS, ROW_PANELS, ROWS, RUNS, TABLES, WINOGRAD, having
 from n2d2py.exports.cpp.lanes import lane_facts, lanes, pairs
 from n2d2py.exports.cpp.layer import Layer
 from n2d2py.exports.cpp.output_streams import outputs
@@ -66,20 +66,21 @@ def select_kernel(layer: Layer, kernel: str, weights: np.ndarray, groups: int = 
     found, reason = choose(facts)
     if found is None:
         return Selection(reason, storage=storage)
-    integers = f"{facts.weight_type.removeprefix('std::').removesuffix('_t')} weights, int32 sums"
-    reason = f"{facts.input.name} inputs, " + (integers if layer.integer else "sums in one order")
+    weight_type = facts.weight_type.removeprefix("std::").removesuffix("_t")
+    reason = f"{facts.input.name} inputs, " + (f"{weight_type} weights, int32 sums" if layer.integer else "sums in one order")
     sums = 0
     if layer.integer and dense and facts.each == QUAD:
         sums = byte_sums(weights.reshape(len(weights), -1), facts.input, bounded=layer.computed)
         reason += f"; {explained(sums)}"
-    isa = NATIVE if layer.integer else REAL_NATIVE
     panels = found.pack(weights, layer.values("bias"), facts)
     if storage is not None:
         reason += f"; weights of {storage.bits} bits, unpacked before they are multiplied"
     nibbles = 0
     if kernel == "fullyConnected" and storage is not None and storage.bits == 4:
         nibbles = nibble_sums(weights.reshape(len(weights), -1), facts.input, bounded=layer.computed)
-    return Selection(reason, found.name, found.sets, isa, found.signed_sets, panels, sums, nibble_sums=nibbles, storage=storage)
+    return Selection(
+        reason, found.name, found.sets, found.isa, found.signed_sets, panels, sums, nibble_sums=nibbles, storage=storage
+    )
 
 
 def _facts(layer: Layer, kernel: str, weights: np.ndarray, groups: int) -> KernelFacts:
@@ -99,7 +100,8 @@ def _facts(layer: Layer, kernel: str, weights: np.ndarray, groups: int) -> Kerne
 
 def has_panels(layer: Layer, kernel: str, weights: np.ndarray, groups: int = 1) -> bool:
     """Whether a kernel on panels of weights fits; the arguments are those of `select_kernel`."""
-    return choose(_facts(layer, kernel, weights, groups))[0] is not None
+    found = choose(_facts(layer, kernel, weights, groups))[0]
+    return found is not None and found.which != CHANNELS
 
 
 def winograd_geometry(layer: Layer) -> WinogradFacts:

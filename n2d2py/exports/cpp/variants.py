@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.exports.cpp.isa import CONVOLUTION, DEPTHWISE, FLOATS, FULLY_CONNECTED, having
+from n2d2py.exports.cpp.isa import CHANNELS, CONVOLUTION, DEPTHWISE, FLOATS, FULLY_CONNECTED, having
 from n2d2py.exports.cpp.packing import Storage
-from n2d2py.exports.cpp.parts import PORTABLE, LayerForm, PanelOrder, Stream, chosen
+from n2d2py.exports.cpp.parts import NATIVE, PORTABLE, REAL_NATIVE, LayerForm, PanelOrder, Stream, chosen
 from n2d2py.exports.cpp.winograd import Winograd
 
 _FLOAT_PANELS = "panels of 16 outputs in floating point"
@@ -105,6 +105,13 @@ class Implementation:
         return having(self.which)
 
     @property
+    def isa(self) -> str:
+        """The instruction set of a config: where others bind a kernel of bytes only, portable C++."""
+        if self.which == CHANNELS:
+            return chosen(self.sets, PORTABLE)
+        return REAL_NATIVE if self.real else NATIVE
+
+    @property
     def signed_sets(self) -> tuple[str, ...]:
         """Those of them that multiply signed bytes."""
         return having(self.which, signed=True)
@@ -156,8 +163,8 @@ class Selection:
         known = {name for one in self.streams for name in one.form.sets}
         new = [name for name in stream.form.sets if name not in known]
         isa = (
-            self.isa if self.kernel or not new else chosen(new, self.isa)
-        )  # with a kernel all sets have something for this layer
+            self.isa if self.isa in (NATIVE, REAL_NATIVE) or not new else chosen(new, self.isa)
+        )  # a native kernel: all sets have something for this layer
         return replace(self, isa=isa, streams=(*self.streams, stream))
 
     def per_output(self, values: np.ndarray) -> tuple[LayerForm, ...]:
@@ -309,6 +316,41 @@ def _depthwise(weights: np.ndarray, bias: np.ndarray, facts: KernelFacts) -> Pan
     return Panels(packed_depthwise(weights), moved, order, None if signed is None else signed[order])
 
 
+def channel_order(channels: int) -> np.ndarray:
+    """Position -> channel, for each block of 32 of them (8 or 16 where there are no more): the first four of each eight, then the others."""
+    size, numbers = _channel_block(channels), np.arange(channels)
+    second = numbers % 8 // 4
+    return numbers[np.lexsort((numbers, second, numbers // size))]
+
+
+def _channel_block(channels: int) -> int:
+    return next((size for size in (8, 16) if channels <= size), 32)
+
+
+def packed_channels(weights: np.ndarray) -> np.ndarray:
+    """(C, KH, KW) -> for each block of `channel_order`: [pair of taps][first fours, second fours][half of the block][2], int16, flat.
+
+    A pair of taps is two lines of a column; of an odd number of lines the last one's are two columns. What is missing is zero.
+    """
+    channels, lines, columns = weights.shape
+    size, even = _channel_block(channels), lines // 2 * 2
+    down = weights[:, :even].reshape(channels, -1, 2, columns).transpose(0, 1, 3, 2).reshape(channels, -1, 2)
+    last = weights[:, even:]
+    last = np.pad(last, ((0, 0), (0, 0), (0, columns % 2))).reshape(channels, -1, 2)
+    pairs = np.concatenate([down, last], axis=1)
+    pairs = np.pad(pairs, ((0, -channels % size), (0, 0), (0, 0))).astype(np.int16)
+    blocks = pairs.reshape(-1, size // 8, 2, 4, *pairs.shape[1:])  # (block, eight, which four, channel, pair, 2)
+    return np.ascontiguousarray(blocks.transpose(0, 4, 2, 1, 3, 5)).reshape(-1)
+
+
+def _channels(weights: np.ndarray, bias: np.ndarray, facts: KernelFacts) -> Panels:
+    order, packed = channel_order(len(weights)), packed_channels(weights)
+    if facts.weight_type == "std::int8_t":
+        packed = packed.astype("<i2").view(np.int8)
+    moved = _moved_bias(weights, bias, facts) if facts.input.bits == 16 else bias
+    return Panels(packed, moved[order], order)
+
+
 IMPLEMENTATIONS: tuple[Implementation, ...] = (
     Implementation(
         "convolution",
@@ -319,6 +361,9 @@ IMPLEMENTATIONS: tuple[Implementation, ...] = (
     ),
     Implementation(
         "depthwise", "lines by four", DEPTHWISE, (_inputs_of(8), _byte_weights, _word_sums, _no_multiplier), _depthwise
+    ),
+    Implementation(
+        "depthwise", "vectors of channels", CHANNELS, (_inputs_of(8, 16), _narrow_weights, _word_sums, _no_multiplier), _channels
     ),
     Implementation(
         "fullyConnected",

@@ -1,0 +1,213 @@
+// Depthwise convolution of inputs or weights of 16 bits: vectors of channels, two taps at a time.
+//
+// An instruction multiplies pairs of 16-bit integers and adds both products to a sum of 32 bits. Two lines of a window are
+// interleaved to such pairs, column by column, and each pair is added to all outputs of a run of pixels that it reaches. Of an odd
+// number of lines the last one is interleaved with itself, each column with the next one. Sums stay in registers.
+//
+// Inputs become signed integers of 16 bits: unsigned ones of 16 bits are taken - 32768, which the exporter has taken from the
+// bias. Sums are modulo 2^32. Interleaving leaves channels 0 to 3, 8 to 11, ... of 2 Lanes in one vector, the others in a second one. The
+// exporter has brought the constants into that order (channel_order in variants.py), Block channels at a time:
+//
+//   weights  [block][pair of taps][first or second][Block / 2][2], 16-bit integers whatever Cfg::Weight is, filled up with zeros
+//   others   [block][first or second]
+#ifndef N2D2_PANELS_CHANNEL_DEPTHWISE_HPP
+#define N2D2_PANELS_CHANNEL_DEPTHWISE_HPP
+
+#include "n2d2/line_order.hpp"
+#include "n2d2/output.hpp"
+#include "n2d2/panels/vec.hpp"
+#include "n2d2/parallel.hpp"
+#include "n2d2/plane.hpp"
+
+namespace n2d2 {
+
+// Most: pixels whose sums have registers.
+template <class Cfg, class Vec, int Most>
+struct ChannelDepthwise {
+    typedef typename Cfg::Input Input;
+    typedef typename Cfg::Output Output;
+    typedef typename Cfg::Epilogue Epilogue;
+    typedef typename Cfg::Weight Weight;
+    typedef typename Input::Type In;
+    typedef typename Output::Type Out;
+    typedef typename Vec::Ints Ints;
+    static_assert(sizeof(In) <= 2 && sizeof(Weight) <= 2 && sizeof(typename Cfg::Sum) == 4,
+                  "8 or 16-bit inputs and weights, 32-bit sums");
+
+    enum : int {
+        KH = Cfg::KernelHeight,
+        KW = Cfg::KernelWidth,
+        C = Input::Channels,
+        H = Input::Height,
+        W = Input::Width,
+        OW = Output::Width,
+        Stride = Cfg::StrideWidth,
+        Dilation = Cfg::DilationWidth,
+        Group = 2 * Vec::Lanes,  // channels
+        Groups = (C + Group - 1) / Group,
+        LastGroup = C - Group * (Groups - 1),
+        Block = C <= 8  ? 8 :
+                C <= 16 ? 16 :
+                          32,
+        Blocks = (C + Block - 1) / Block,
+        LastBlock = C - Block * (Blocks - 1),
+        Runs = (OW + Most - 1) / Most,
+        Pixels = (OW + Runs - 1) / Runs,  // of a run; the last one may begin within the one before
+        Columns = (Pixels - 1) * Stride + (KW - 1) * Dilation + 1,
+        Twos = (KW + 1) / 2,
+        Pairs = KH / 2 * KW + KH % 2 * Twos,
+        Piece = 8,  // taps of a line whose pairs are made together
+        Rest = KW % Piece,
+        Slots = Vec::Lanes < Block / 2 ? int(Vec::Lanes) : Block / 2,  // of a vector of weights
+        SlotBytes = 2 * Block  // of the weights of a pair of taps, of all first or second
+    };
+
+    // How many of the first `count` channels of a block are in the first vectors.
+    static N2D2_INLINE constexpr int firsts(int count) { return count / 8 * 4 + least(count % 8, 4); }
+
+    // A pixel of a line, what is outside being padding.
+    template <bool Edge, int Count>
+    static N2D2_INLINE Ints at(const In* line, int column, const In* padding) {
+        constexpr int width = W;
+        const bool inside = !Edge || (line && column >= 0 && column < width);
+        return Vec::template halfwords<In, Count>(inside ? line + column * Input::Stride : padding);
+    }
+
+    // Taps [0, Taps) of lines a and b (Down), or of line a in twos, to the sums of a run of pixels.
+    template <int Taps, bool Down, bool Edge, int Count>
+    static N2D2_INLINE void add(const In* a, const In* b, int left, const In* padding, const unsigned char* weights,
+                                Ints* sums) {
+        constexpr int columns = (Pixels - 1) * Stride + (Taps - 1) * Dilation + 1, step = Down ? 1 : 2;
+        N2D2_UNROLL
+        for (int i = 0; i < columns; ++i) {
+            const Ints x = at<Edge, Count>(a, left + i, padding);
+            // The last of an odd number of taps has no next one, and a weight of zero.
+            const Ints y = Down                   ? at<Edge, Count>(b, left + i, padding) :
+                           i + Dilation < columns ? at<Edge, Count>(a, left + i + Dilation, padding) :
+                                                    x;
+            const Ints first = Vec::lowPairs(x, y), second = Vec::highPairs(x, y);
+            N2D2_UNROLL
+            for (int p = 0; p < Pixels; ++p) {
+                const int from = i - p * Stride, tap = from / Dilation;
+                if (from < 0 || from % Dilation != 0 || tap >= Taps || tap % step != 0)
+                    continue;
+                const unsigned char* const w = weights + tap / step * 2 * SlotBytes;
+                sums[2 * p] = Vec::addPairs(sums[2 * p], first, Vec::template some<Slots>(w, w + 16));
+                if (Count > 4)
+                    sums[2 * p + 1] =
+                        Vec::addPairs(sums[2 * p + 1], second, Vec::template some<Slots>(w + SlotBytes, w + SlotBytes + 16));
+            }
+        }
+    }
+
+    // All taps of the lines.
+    template <bool Down, bool Edge, int Count>
+    static N2D2_INLINE void lines(const In* a, const In* b, int left, const In* padding, const unsigned char* weights,
+                                  Ints* sums) {
+        constexpr int bytes = 2 * SlotBytes / (Down ? 1 : 2);
+        for (int tap = 0; tap + Piece <= KW; tap += Piece)
+            add<Piece, Down, Edge, Count>(a, b, left + tap * Dilation, padding, weights + tap * bytes, sums);
+        if (Rest > 0)
+            add<(Rest > 0 ? int(Rest) : 1), Down, Edge, Count>(a, b, left + (KW - Rest) * Dilation, padding,
+                                                               weights + (KW - Rest) * bytes, sums);
+    }
+
+    // Count channels of a line of outputs.
+    template <int Count>
+    struct Channels {
+        enum : int { First = firsts(Count), Second = Count - First, Others = Second > 0 ? int(Second) : 1 };
+        typename Vec::template Epilogue<Epilogue, First> epilogue0;
+        typename Vec::template Epilogue<Epilogue, Others> epilogue1;
+        Ints bias0, bias1;
+
+        // The constants from positions `first` and `second` on.
+        N2D2_INLINE Channels(const std::int32_t* bias, int first, int second)
+            : epilogue0(first, first + 4),
+              epilogue1(Second > 0 ? second : first, (Second > 0 ? second : first) + 4),
+              bias0(Vec::template some<First>(bias + first, bias + first + 4)),
+              bias1(Second > 0 ? Vec::template some<Others>(bias + second, bias + second + 4) : Vec::zero()) {}
+
+        // Pixels outputs from one on. Edge: what the windows reach may lie outside.
+        template <bool Edge>
+        N2D2_INLINE void run(const In* const* rows, int left, const In* padding, const unsigned char* weights, Out* out) const {
+            constexpr bool bytes = sizeof(Out) == 1;
+            Ints sums[2 * Pixels];
+            N2D2_UNROLL
+            for (int p = 0; p < Pixels; ++p) {
+                sums[2 * p] = bias0;
+                sums[2 * p + 1] = bias1;
+            }
+            for (int u = 0; u + 1 < KH; u += 2)
+                lines<true, Edge, Count>(rows[u], rows[u + 1], left, padding, weights + u / 2 * KW * 2 * SlotBytes, sums);
+            if (KH % 2 != 0)
+                lines<false, Edge, Count>(rows[KH - 1], nullptr, left, padding, weights + KH / 2 * KW * 2 * SlotBytes, sums);
+            N2D2_UNROLL
+            for (int p = 0; p < Pixels; ++p)
+                Vec::template storeTwo<Epilogue, Count>(epilogue0.template apply<bytes>(sums[2 * p]),
+                                                        epilogue1.template apply<bytes>(sums[2 * p + 1]),
+                                                        out + p * Output::Stride);
+        }
+    };
+
+    // The lines of a window from `channel` on, null for padding; `inside`: none is.
+    template <int Count>
+    static N2D2_INLINE void line(const In* const* rows, bool inside, int channel, const In* padding, Out* out,
+                                 const unsigned char* weights, const std::int32_t* bias) {
+        constexpr int width = W, columns = Columns;
+        const int block = channel / Block, begin = block * Block, half = (channel - begin) / 2;
+        const int size = block + 1 < Blocks ? int(Block) : int(LastBlock);
+        const Channels<Count> channels(bias, begin + half, begin + firsts(size) + half);
+        const unsigned char* const w = weights + static_cast<long>(block) * Pairs * 2 * SlotBytes + 4 * half;
+        for (int run = 0; run < Runs; ++run) {
+            const int x = least(run * Pixels, OW - Pixels), left = x * Stride - Cfg::PadLeft;
+            Out* const to = out + x * Output::Stride + channel;
+            if (inside && left >= 0 && left + columns <= width)
+                channels.template run<false>(rows, left, padding, w, to);
+            else
+                channels.template run<true>(rows, left, padding, w, to);
+        }
+    }
+
+    // What stands for a pixel outside of the input.
+    struct Padding {
+        In values[Group];
+        N2D2_INLINE Padding() {
+            for (In& value : values)
+                value = static_cast<In>(Cfg::InputZero);
+        }
+    };
+
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const std::int32_t* bias,
+                                const Rows& rows = Rows::all<Output>()) {
+        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
+        constexpr long work =
+            static_cast<long>(KH) * KW * least(int(Group), int(C)) * static_cast<int>(Output::Width) * 2 / N2D2_SIMD_SPEED;
+        const Padding padding;
+        const unsigned char* const w = reinterpret_cast<const unsigned char*>(weights);
+        Tasks<serial, Output::Height, Groups, work, reverse, WindowOrder<Cfg> >::run(
+            rows, [=](int y, int group) N2D2_INLINE_LAMBDA {
+                const int channel = group * Group;
+                const In* taps[KH];
+                bool inside = true;
+                for (int u = 0; u < KH; ++u) {
+                    const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
+                    taps[u] = from >= 0 && from < H ? n2d2::line<Input>(in, from) + channel : nullptr;
+                    inside = inside && taps[u];
+                }
+                Out* const to = n2d2::line<Output>(out, y);
+                if (group + 1 < Groups)
+                    line<Group>(taps, inside, channel, padding.values, to, w, bias);
+                else
+                    line<LastGroup>(taps, inside, channel, padding.values, to, w, bias);
+            });
+    }
+};
+
+// `Bytes` for inputs and weights of 8 bits, the kernel above for the others.
+template <class Cfg, class Bytes, class Vec, int Most>
+struct DepthwiseOfWidth : Choice<sizeof(typename Cfg::Input::Type) == 1 && sizeof(typename Cfg::Weight) == 1, Bytes,
+                                 ChannelDepthwise<Cfg, Vec, Most> >::Type {};
+
+}  // namespace n2d2
+
+#endif  // N2D2_PANELS_CHANNEL_DEPTHWISE_HPP
