@@ -26,9 +26,8 @@ N2D2_INLINE void addConstants(const unsigned char* in, unsigned char* out, const
 template <class Cfg>
 struct ShiftedSums {
     typedef typename Cfg::Sum Sum;
-    template <int Count>
-    static N2D2_INLINE void run(const typename Cfg::Input::Type* in, const std::int8_t* constants,
-                                typename Cfg::Output::Type* out) {
+    template <int Count, class C>
+    static N2D2_INLINE void run(const typename Cfg::Input::Type* in, const C* constants, typename Cfg::Output::Type* out) {
         alignas(64) Sum sums[Count];
         for (int i = 0; i < Count; ++i)
             sums[i] = Cfg::Terms::weight() * (static_cast<Sum>(in[i]) - Cfg::Terms::zero()) +
@@ -37,8 +36,8 @@ struct ShiftedSums {
     }
 };
 
-template <class Cfg>
-N2D2_INLINE void addShifted(const unsigned char* in, unsigned char* out, const std::int8_t* constants) {
+template <class Cfg, class C>
+N2D2_INLINE void addShifted(const unsigned char* in, unsigned char* out, const C* constants) {
     constexpr int size = Cfg::Constants, piece = size < 64 ? size : 64, last = size % piece;
     const typename Cfg::Input::Type* from = elements<typename Cfg::Input>(in);
     typename Cfg::Output::Type* to = elements<typename Cfg::Output>(out);

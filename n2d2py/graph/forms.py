@@ -119,7 +119,7 @@ class Normalized(Form):
 class Shifted(Form):
     """acc = multiplier * (q - zero point) + constant_multiplier * stored, element by element.
 
-    multiplier, constant_multiplier: (1), int32, or int64 where the bound of the accumulator needs it; stored: (elements), int8.
+    multiplier, constant_multiplier: (1), int32, or int64 where the bound of the accumulator needs it; stored: (elements), int8 or int16.
     """
 
     multiplier: np.ndarray

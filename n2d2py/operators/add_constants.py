@@ -65,21 +65,23 @@ memory_access("AddConstants")(whole)
 
 @quantizer("AddConstants")
 class AddConstantsQuantizer(Quantizer):
-    """The constants in 8 bits, and multipliers of 14 bits, 22 where a tensor has 16, whose unit is a power of two."""
+    """The constants in the bits of the network, and multipliers of 14 bits, 22 where a tensor has 16, 26 where both have, whose unit
+    is a power of two."""
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
         x, step = types.inputs[0], types.output.scale
         constants = node.params["constants"].astype(np.float64)
-        kind = NumType(8)
+        kind = NumType(types.options.bits)
         kind = kind.with_scale(float(np.abs(constants).max(initial=0)) / kind.qmax or x.scale)
-        (multiplier, other), unit = common_multipliers(np.array([x.scale, kind.scale]) / step, 22 if types.wide else 14)
+        precise = 14 if not types.wide else 22 if kind.bits == 8 else 26
+        (multiplier, other), unit = common_multipliers(np.array([x.scale, kind.scale]) / step, precise)
         bound = abs(multiplier) * peak(x) + abs(other) * kind.qmax
         wide = np.int32 if bound < 2**31 else np.int64
         form = forms.Shifted(np.array([multiplier], wide), np.array([other], wide), kind.quantize(constants))
         return rescaled(node, types, np.array([unit]), bound, form)
 
     def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
-        """The constants in 8 bits."""
+        """The constants as stored."""
         form, step = node.form_as(forms.Shifted), node.rescaling.effective()[0] * graph.type(node.output).scale
         return {"constants": (form.stored * (form.constant_multiplier[0] * step)).astype(np.float32)}
 
@@ -100,5 +102,6 @@ def _lower(layer: Layer) -> LayerCode:
     factors = layer.constants("factors_of_terms", total, functions)
     types = {**layer.planes, "Sum": total, "Terms": factors, "Epilogue": epilogue(layer, selection)}
     config = layer.config("constants added", types, {"Constants": len(layer.values("stored"))}, selection)
-    stored = layer.array("constants", layer.values("stored"), "std::int8_t")
+    values = layer.values("stored")
+    stored = layer.array("constants", values, f"std::{values.dtype.name}_t")
     return layer.code("add_constants", layer.call("addShifted", config, constants=(stored,)), selection=selection)

@@ -181,6 +181,8 @@ def _softplus(x: np.ndarray) -> np.ndarray:
 _erf = np.vectorize(erf, otypes=[np.float64])
 _GELU_CUBE = 0.044715
 """Weight of x^3 in the tanh form of GELU (Hendrycks and Gimpel 2016)."""
+GELU_POLYNOMIAL = sqrt(2 / pi) * np.array([0, 1, 0, _GELU_CUBE])
+"""What that form takes the tanh of, as a polynomial of x: its coefficients, that of 1 first."""
 
 
 # ---- clamps and rectifiers ----------------------------------------------------------------------

@@ -15,10 +15,10 @@ from n2d2py.operators.activation import Activation
 from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.arrays.concat import joins
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.reduce import ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
-from n2d2py.operators.concat import Concat
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip
@@ -63,7 +63,7 @@ def _is_joint(graph: Graph, node: Node, chosen: set[str], joints: set[str]) -> b
     """Whether a layer is a Concat that reads `chosen` layers or is read by one, or moves the values of one of `joints`."""
     if graph.precision(node).quantize is not None or any(graph.kind(name) for name in (*node.inputs, *node.outputs)):
         return False
-    if isinstance(node.op, Concat):
+    if joins(node):
         plain = node.activation is None or isinstance(node.activation, Clip)
         return plain and (_comes_from(graph, node, chosen) or _goes_to(graph, node, chosen))
     producer = graph.producer(node.inputs[0]) if node.op.moves_values and node.activation is None else None
@@ -113,7 +113,7 @@ def _follows(node: Node, graph: Graph) -> bool:
         weights, shifts = op.coefficients(len(node.inputs))
         plain = all(abs(w) == 1 for w in weights) and not any(shifts)
         return op.operation in ("Prod", "Max", "Min") or (op.operation == "Sum" and plain)
-    return op.moves_values or isinstance(op, Concat) or (isinstance(op, Pool) and op.mode == "Max")
+    return op.moves_values or joins(node) or (isinstance(op, Pool) and op.mode == "Max")
 
 
 def _as_map(node: Node, graph: Graph) -> ArrayMap | None:

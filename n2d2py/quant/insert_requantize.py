@@ -11,7 +11,7 @@ from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.concat import Concat
+from n2d2py.operators.arrays.concat import joins
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.pool import Pool
@@ -63,7 +63,7 @@ def _settle(graph: Graph, node: Node, types: dict[str, NumType]) -> bool:
     if node.op.moves_values and not mean and node.activation is None:
         types.update(dict.fromkeys(node.outputs, types[node.inputs[0]]))
         return False
-    if isinstance(node.op, Concat) and node.activation is None:
+    if joins(node) and node.activation is None:
         _join(graph, node, types)
         return False
     return _round(graph, node, types, types[node.inputs[0]] if mean else None)
@@ -155,7 +155,7 @@ def _in_floats(graph: Graph, tensor: str) -> bool:
 
 
 def _only_moves(node: Node) -> bool:
-    return isinstance(node.op, Concat) or (node.op.moves_values and not _averages(node))
+    return joins(node) or (node.op.moves_values and not _averages(node))
 
 
 def _averages(node: Node) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode
+from n2d2py.operators.arrays.concat import joins
 from n2d2py.quant.isolation import Tail, isolated, slices
 from n2d2py.reference.engine import FloatEngine
 
@@ -55,9 +56,7 @@ def layer_losses(
     `stimuli` (N, C, H, W) are those of the input, or vectors of all inputs (graph/inputs.py). `shifts`: by layer, what a correction
     added to its bias (C): it makes up for the layers before, and is an error where they are floating point.
     """
-    nodes = [
-        node for node in quantized.nodes if quantized.is_integer(node) and not node.op.moves_values and node.op.kind != "Concat"
-    ]
+    nodes = [node for node in quantized.nodes if quantized.is_integer(node) and not node.op.moves_values and not joins(node)]
     engine = FloatEngine(graph, taps=list(graph.tensors))
     sums = {node.name: _Sums() for node in nodes}
     batches = slices(graph, stimuli)

@@ -12,7 +12,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.concat import Concat
+from n2d2py.operators.arrays.concat import joins
 from n2d2py.operators.functions import ChannelClip
 from n2d2py.operators.pool import Pool
 from n2d2py.quant.types import TensorTypes, shared_tensors
@@ -42,7 +42,7 @@ def refinable_tensors(graph: Graph, types: TensorTypes) -> dict[str, list[str]]:
             or producer is None
             or any(tensor in graph.outputs for tensor in held)
             or isinstance(producer.activation, ChannelClip)
-            or any(isinstance(node.op, Concat) or (isinstance(node.op, Pool) and node.op.mode == "Max") for node in readers)
+            or any(joins(node) or (isinstance(node.op, Pool) and node.op.mode == "Max") for node in readers)
         )
         if not fixed:
             found[name] = held

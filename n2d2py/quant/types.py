@@ -10,8 +10,8 @@ import numpy as np
 from n2d2py.arithmetic import FLOAT32, NumType, plain_type
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
+from n2d2py.operators.arrays.concat import joins
 from n2d2py.operators.arrays.norm import ArraySoftmax
-from n2d2py.operators.concat import Concat
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.elemwise import ElemWise
@@ -53,13 +53,7 @@ def _moves(node) -> bool:
 def calibrated_tensors(graph: Graph) -> list[str]:
     """The tensors whose range must be measured: all integers that some layer computes, and the inputs."""
     real = {*float_tensors(graph), *(name for name, tensor in graph.tensors.items() if tensor.kind)}
-    made = [
-        name
-        for node in graph.nodes
-        if not _moves(node) and not isinstance(node.op, Concat)
-        for name in node.outputs
-        if name not in real
-    ]
+    made = [name for node in graph.nodes if not _moves(node) and not joins(node) for name in node.outputs if name not in real]
     pooled = [node.output for node in graph.nodes if isinstance(node.op, Pool) and node.op.mode == "Max"]
     return [name for name in dict.fromkeys(graph.inputs + made + pooled) if name not in real]
 
@@ -70,7 +64,7 @@ def nonnegative_tensors(graph: Graph, inputs: set[str]) -> set[str]:
     for node in graph.nodes:
         all_known = all(name in known for name in node.inputs)
         activation = node.activation or (node.op.function if isinstance(node.op, Activation) else None)
-        preserves = (_moves(node) and getattr(node.op, "fill", 0) >= 0) or isinstance(node.op, (Concat, Pool, Convert))
+        preserves = (_moves(node) and getattr(node.op, "fill", 0) >= 0) or joins(node) or isinstance(node.op, (Pool, Convert))
         if isinstance(node.op, ElemWise):
             weights, shifts = node.op.coefficients(len(node.inputs))
             plain = min(weights) >= 0 and min(shifts) >= 0
@@ -198,7 +192,7 @@ def choose_types(
         if name in real:
             types[name] = FLOAT32
             continue
-        if producer is not None and isinstance(producer.op, Concat):
+        if producer is not None and joins(producer):
             continue
         if (kind := states.of_join(name, types)) is not None:
             types[name], thresholds[name] = kind, kind.reach

@@ -11,6 +11,7 @@ from n2d2py.operators.functions import Gelu, HardSwish, Swish
 F = np.float32
 X = "float[N,3,4,5] x => float[N,3,4,5] y"
 GELU = "d = Div(x, r)\n e = Erf(d)\n a = Add(e, o)\n m = Mul(x, a)\n y = Mul(m, h)"
+GATE_HALVED = "d = Div(x, r)\n e = Erf(d)\n a = Add(e, o)\n g = Mul(h, a)\n y = Mul(x, g)"
 CONSTANTS = {"r": np.sqrt(2), "o": 1, "h": 0.5, "z": 0, "six": 6, "three": 3}
 
 
@@ -37,8 +38,9 @@ THREE = np.array([1, 2, 0.5], F).reshape(3, 1, 1)
         ({"o": THREE}, False),
     ],
 )
-def test_a_gelu(model, check, changes, is_gelu):
-    graph = check(model(X, GELU, **given(changes, "r o h")))
+@pytest.mark.parametrize("spelled", [GELU, GATE_HALVED], ids=["product", "gate"])
+def test_a_gelu(model, check, spelled, changes, is_gelu):
+    graph = check(model(X, spelled, **given(changes, "r o h")))
     assert any(isinstance(each, Gelu) for each in functions(graph)) == is_gelu
 
 
@@ -49,6 +51,17 @@ def test_a_gelu_of_a_shifted_value(model, check):
     assert not any(isinstance(each, Gelu) for each in functions(graph))
     graph = check(model(X, f"s = Neg(x)\n {shifted}", **given({}, "r o h")))
     assert not any(isinstance(each, Gelu) for each in functions(graph))
+
+
+@pytest.mark.parametrize("spelled", [GELU, GATE_HALVED], ids=["product", "gate"])
+def test_a_gelu_of_a_value_that_is_scaled_and_shifted(model, check, spelled):
+    """The value may be made by the layers that its gate is searched through."""
+    graph = check(
+        model(
+            "float[N,3,4,5] v => float[N,3,4,5] y", f"s = Mul(v, three)\n x = Add(s, h)\n {spelled}", **given({}, "r o h three")
+        )
+    )
+    assert any(isinstance(each, Gelu) for each in functions(graph))
 
 
 GATES = {

@@ -171,6 +171,24 @@ def test_the_maximum_of_each_channel_of_a_constant(model, check):
     check(model("float[1,2,1] x => float[1,2,1] y", "m = GlobalMaxPool(c)\n y = Add(m, x)", c=values))
 
 
+@pytest.mark.parametrize(
+    "shape, axis, indices",
+    [
+        ((1, 64), 1, np.arange(24)[np.newaxis]),
+        ((3, 70), -1, [[69, 0], [1, -1], [33, 40]]),
+        ((70, 2), 0, [[64, 65], [0, 3]]),
+        ((3, 4, 5), 1, np.zeros((2, 1, 5))),
+    ],
+)
+def test_elements_gathered_from_a_constant(model, check, shape, axis, indices):
+    """As the ids of types of a BERT network are: of long axes, negative positions, fewer lines than the data have."""
+    indices = np.asarray(indices, np.int64)
+    sizes = ",".join(map(str, indices.shape))
+    values = np.random.default_rng(0).normal(size=shape).astype(F)
+    body = f"g = GatherElements<axis = {axis}>(c, i)\n y = Add(x, g)"
+    check(model(f"float[N,{sizes}] x => float[N,{sizes}] y", body, c=values, i=indices))
+
+
 def test_a_constant_that_is_scaled_by_computed_gains(model, check):
     """The normalization has no input of the network but its gains; the constant keeps its shape."""
     values = np.random.default_rng(0).normal(size=(1, 6)).astype(F)

@@ -130,13 +130,13 @@ def test_integers_of_added_constants(bits, zero, scale):
     constants = (rng.normal(size=5) * scale).astype(np.float32)
     node = Node("y", AddConstants(), ["x"], ["y"], {"constants": constants})
     x, y = NumType(bits, scale=2.0**-5, zero_point=zero), NumType(bits, scale=4 * max(scale, 1) / (2 ** (bits - 1) - 1))
-    formed = quantize_layer(node, LayerTypes([x], y, QuantOptions()))
-    graph = QuantGraph("net", 8)
+    formed = quantize_layer(node, LayerTypes([x], y, QuantOptions(bits)))
+    graph = QuantGraph("net", bits)
     graph.tensors = {"x": QuantTensor("x", (1, 15), x), "y": QuantTensor("y", (1, 15), y)}
     stored = rng.integers(-60, 61, (4, 15)).astype(x.dtype)
     (found,) = node.op.run_integer([stored], formed, graph)
     real = (stored.astype(np.float64) - zero) * x.scale
     wanted = np.clip((real + np.tile(constants, 3)) / y.scale, y.qmin, y.qmax)
-    step = np.abs(constants).max() / 127 / 2 / y.scale
+    step = np.abs(constants).max() / (2 ** (bits - 1) - 1) / 2 / y.scale
     assert found.dtype == y.dtype and np.abs(found - wanted).max() <= 0.55 + step
     assert np.allclose(node.op.run([real], node)[0], real + np.tile(constants, 3))

@@ -53,6 +53,17 @@ def test_gains_along_an_axis_before_the_last(build, run, run_all, kinds, functio
     assert float_layers(run_all(graph, integer=True)[0]) == set()
 
 
+def test_a_sign_that_is_turned(build, run, run_all, kinds):
+    b = build(120)
+    b.layer("f", Activation(Clip(-4.0)))
+    b.layer("y", ArrayMap("Neg", (2, 3, 4, 5), ((2, 3, 4, 5),)), "f")
+    b.layer("last", Activation(Clip(-2.0)), "y")
+    graph = b.done("last")
+    after, _ = run(graph, GainsOfRows())
+    assert ("y", "Affine") in kinds(after) and (after.node("y").params["weights"] == -1).all()
+    assert float_layers(run_all(graph, integer=True)[0]) == set()
+
+
 def test_very_long_rows_stay(build, run, kinds):
     after, _ = run(network(build(2 * 3 * 5000), "Mul", (2, 3, 5000), (1, 3, 1)), GainsOfRows())
     assert ("y", "ArrayMap") in kinds(after)

@@ -97,14 +97,26 @@ def test_floating_point_exports_keep_the_product(tmp_path):
 GELU = {
     "torch": [("Div", ["p", "r"], "d"), ("Erf", ["d"], "e"), ("Add", ["e", "one"], "a"), ("Mul", ["p", "a"], "m"), ("Mul", ["m", "half"], "y")],
     "half first": [("Mul", ["p", "half"], "h"), ("Div", ["p", "r"], "d"), ("Erf", ["d"], "e"), ("Add", ["one", "e"], "a"), ("Mul", ["h", "a"], "y")],
+    "gate halved": [("Div", ["p", "r"], "d"), ("Erf", ["d"], "e"), ("Add", ["e", "one"], "a"), ("Mul", ["half", "a"], "g"), ("Mul", ["p", "g"], "y")],
+    "tanh": [
+        ("Mul", ["p", "half"], "h"), ("Pow", ["p", "three"], "t"), ("Mul", ["t", "cube"], "k"), ("Add", ["p", "k"], "i"),
+        ("Mul", ["i", "s2pi"], "u"), ("Tanh", ["u"], "v"), ("Add", ["v", "one"], "a"), ("Mul", ["h", "a"], "y"),
+    ],
+    "tanh, products": [
+        ("Mul", ["p", "s2pi"], "u"), ("Mul", ["p", "cube"], "k"), ("Mul", ["k", "p"], "l2"), ("Add", ["l2", "one"], "m"), ("Mul", ["u", "m"], "i"),
+        ("Tanh", ["i"], "v"), ("Add", ["v", "one"], "a"), ("Mul", ["half", "a"], "g"), ("Mul", ["p", "g"], "y"),
+    ],
     "silu": [("Sigmoid", ["p"], "s"), ("Mul", ["s", "p"], "y")],
     "hard swish": [("HardSigmoid", ["p"], "s"), ("Mul", ["p", "s"], "y")],
 }  # fmt: skip
 
 
+GELU_CONSTANTS = {"r": np.sqrt(2), "one": 1.0, "half": 0.5, "three": 3.0, "cube": 0.044715, "s2pi": np.sqrt(2 / np.pi)}
+
+
 @pytest.mark.parametrize("name", GELU)
 def test_functions_of_several_nodes_are_one_layer(name, tmp_path):
-    constants = {**CONSTANTS, "r": np.sqrt(2), "one": 1.0, "half": 0.5}
+    constants = {**CONSTANTS, **GELU_CONSTANTS}
     used = {word for _, inputs, _ in GELU[name] for word in inputs} | {"w", "b"}
     nodes = [("MatMul", ["x", "w"], "l"), ("Add", ["l", "b"], "p"), *GELU[name]]
     file = model(nodes, {key: value for key, value in constants.items() if key in used})
@@ -120,6 +132,20 @@ def test_what_is_nearly_gelu_is_not(shift, factor, tmp_path):
     graph = fused(file, tmp_path)
     assert not any(node.op.kind == "Activation" and node.op.function.kind == "Gelu" for node in graph.nodes)
     check(file, graph)
+
+
+@pytest.mark.parametrize("changed", [{"cube": 0.045}, {"s2pi": 0.8}, {"three": 3.5}, {"one": 0.9}])
+@pytest.mark.parametrize("name", ["tanh", "tanh, products"])
+def test_what_is_nearly_gelu_by_tanh_is_not(name, changed, tmp_path):
+    used = {word for _, inputs, _ in GELU[name] for word in inputs} | {"w", "b"}
+    if not changed.keys() <= used:
+        pytest.skip("it has no such constant")
+    constants = {key: value for key, value in {**CONSTANTS, **GELU_CONSTANTS, **changed}.items() if key in used}
+    file = model([("MatMul", ["x", "w"], "l"), ("Add", ["l", "b"], "p"), *GELU[name]], constants)
+    graph = fused(file, tmp_path)
+    assert not any(node.op.kind == "Activation" and node.op.function.kind == "GeluTanh" for node in graph.nodes)
+    if "three" not in changed:  # powers of negative numbers are none
+        check(file, graph)
 
 
 def test_a_block_of_two_linear_layers_is_all_integer(tmp_path):

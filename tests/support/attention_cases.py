@@ -82,23 +82,27 @@ def products(seed: int, every: int = 1) -> list[Case]:
 
 
 def sums(seed: int, every: int = 1) -> list[Case]:
-    """Constants added, and constants joined with rescaled arrays."""
+    """Constants added, arrays joined with each other, and with constants."""
     sweep, made, modes = Sweep(seed), [], cycle(RESCALING_MODES)
     kinds = ((S8, S16), (S16, S16), (SHIFTED[0], S8), (U8, SHIFTED[1]), (U16, S8))
     for size, (x, y) in zip((1, 63, 64, 65, 300, 17, 128), cycle(kinds)):
         x, y = x.with_scale(0.01), y.with_scale(3 / y.qmax)
         values = {"constants": sweep.rng.normal(0, 1, size).astype(np.float32)}
-        for repeats in (1, 3):
-            made.append(formed(sweep, AddConstants(), x, y, next(modes), sweep.stored((repeats * size,), x), values))
+        for repeats, bits in ((1, 8), (3, 8), (2, 16)):
+            made.append(formed(sweep, AddConstants(), x, y, next(modes), sweep.stored((repeats * size,), x), values, bits))
         op = ArrayConcat(2, (3, size, 5), (-1, 0, -1))
         parts = {f"operand{i}": sweep.rng.normal(0, 1, (2, op.lengths[i])).astype(np.float32) for i in (0, 2)}
         made.append(formed(sweep, op, x, y, next(modes), sweep.stored((2 * size,), x), parts))
+        op = ArrayConcat(2, (size, size), (0, 0))
+        made += [formed(sweep, op, x, kind, next(modes), sweep.stored((2 * size,), x)) for kind in (x, y)]
     return made[::every]
 
 
-def formed(sweep: Sweep, op, x: NumType, y: NumType, mode: str, stored: np.ndarray, params: dict | None = None) -> Case:
-    """A layer of one input with the integers that the quantizer gives it."""
-    node = quantize_layer(Node("layer", op, ["x"], ["y"], params or {}), LayerTypes([x], y, QuantOptions(rescaling=mode)))
+def formed(
+    sweep: Sweep, op, x: NumType, y: NumType, mode: str, stored: np.ndarray, params: dict | None = None, bits: int = 8
+) -> Case:
+    """A layer of one input with the integers that the quantizer gives it, in a network of `bits`."""
+    node = quantize_layer(Node("layer", op, ["x"], ["y"], params or {}), LayerTypes([x], y, QuantOptions(bits, rescaling=mode)))
     own = {"form": node.form, "rescale": node.rescale, "clamp": node.clamp, "bound": node.bound}
     graph = sweep.graph(op, {"x": ((1, stored.size), x)}, (op.output_shapes([(1, stored.size)], node)[0], y), **own)
     title = f"{op} {x.name} {x.zero_point} {x.scale:.3g} to {y.name} {y.zero_point} {mode}"

@@ -100,7 +100,25 @@ def row_of_integers(net: Joins) -> str:
     return net.add("Concat", first, net.part(net.scores, 0, 2), net.part(net.scores, 2, 4), axis=1)
 
 
-JOINS = (float_reader, float_input, row, reshaped, split, stacked, integers, moved_integers, row_of_integers)
+def _in_lines(net: Joins, *parts: str) -> str:
+    """Joined along the last of four axes, and parted again."""
+    lines = [net.add("Reshape", x, net.constant(np.array([0, 2, 4, 4, 8]))) for x in parts]
+    joined = net.add("Concat", *lines, axis=4)
+    apart = [net.part(joined, 8 * index, 8 * index + 8, 4) for index in range(2)]
+    return net.add("Concat", *(net.add("Reshape", x, net.constant(np.array([0, 4, 64]))) for x in apart), axis=1)
+
+
+def lines_of_integers(net: Joins) -> str:
+    return _in_lines(net, net.boxes, net.scores)
+
+
+def lines_beside_reals(net: Joins) -> str:
+    return _in_lines(net, net.real(net.boxes), net.scores)
+
+
+JOINS = (
+    float_reader, float_input, row, reshaped, split, stacked, integers, moved_integers, row_of_integers, lines_of_integers, lines_beside_reals,
+)  # fmt: skip
 """All give boxes (4 channels), then scores (4 channels)."""
 
 

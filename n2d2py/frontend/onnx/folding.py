@@ -35,8 +35,6 @@ _MOST_ELEMENTS = 1 << 26
 """Elements of a constant that is computed: 256 MiB of float32."""
 _ROOM = 1 << 25
 """What constants computed from others may add to a small file: 128 MiB of float32."""
-_CORRECTED = {"GlobalMaxPool": lambda x: x.max(axis=tuple(range(2, x.ndim)), keepdims=True)}
-"""What the reference implementation gets wrong: it takes this maximum over other axes unless the input has four."""
 _RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
 _QUANTIZED = ("QuantizeLinear", "DequantizeLinear")
 
@@ -48,6 +46,22 @@ def is_foldable(proto: onnx.NodeProto) -> bool:
         and proto.op_type not in (*_RANDOM, *_QUANTIZED)
         and not any(a.type in (a.GRAPH, a.GRAPHS) for a in proto.attribute)
     )
+
+
+def _global_max_pool(proto: onnx.NodeProto, x: np.ndarray) -> np.ndarray:
+    """The reference implementation takes the maximum over other axes unless the input has four."""
+    return x.max(axis=tuple(range(2, x.ndim)), keepdims=True)
+
+
+def _gather_elements(proto: onnx.NodeProto, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """The reference implementation refuses axes of more than 64 elements, and indices of fewer lines than the data."""
+    axis = next((a.i for a in proto.attribute if a.name == "axis"), 0) % data.ndim
+    lines = tuple(slice(None) if each == axis else slice(size) for each, size in enumerate(indices.shape))
+    return np.take_along_axis(data[lines], indices, axis)
+
+
+_CORRECTED = {"GlobalMaxPool": _global_max_pool, "GatherElements": _gather_elements}
+"""What the reference implementation gets wrong."""
 
 
 def _check_size(proto: onnx.NodeProto, values: list[np.ndarray | None], room: int) -> None:
@@ -102,8 +116,12 @@ def evaluate(proto: onnx.NodeProto, values: list[np.ndarray | None], opset: int,
     from onnx.reference import ReferenceEvaluator
 
     _check_size(proto, values, room)
-    if proto.op_type in _CORRECTED and proto.domain in ("", "ai.onnx"):
-        return [_CORRECTED[proto.op_type](*values)]
+    corrected = _CORRECTED.get(proto.op_type) if proto.domain in ("", "ai.onnx") else None
+    if corrected is not None:
+        try:
+            return [corrected(proto, *values)]
+        except (ValueError, IndexError) as error:
+            raise _not_computed(error) from None
 
     known = {name: value for name, value in zip(proto.input, values, strict=True) if name and value is not None}
     inputs = [
@@ -115,6 +133,10 @@ def evaluate(proto: onnx.NodeProto, values: list[np.ndarray | None], opset: int,
     try:
         results = ReferenceEvaluator(model).run(None, known)
     except Exception as error:  # the evaluator raises whatever NumPy or its operators raise
-        raise Unsupported(f"its constant value cannot be computed ({str(error).splitlines()[0][:80]})") from None
+        raise _not_computed(error) from None
     by_name = dict(zip(names, (np.asarray(result) for result in results), strict=True))
     return [by_name.get(name, np.empty(0)) for name in proto.output]
+
+
+def _not_computed(error: Exception) -> Unsupported:
+    return Unsupported(f"its constant value cannot be computed ({str(error).splitlines()[0][:80]})")

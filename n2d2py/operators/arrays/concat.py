@@ -24,7 +24,7 @@ from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import register
 from n2d2py.operators.concat import Concat
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
-from n2d2py.quant.forming import peak, rescaled
+from n2d2py.quant.forming import moved, peak, rescaled
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 
@@ -71,6 +71,13 @@ class ArrayConcat(ArrayOp):
             rescaled = node.rescale.only(index).apply(centred, low - kind.zero_point, high - kind.zero_point)
             parts.append((rescaled + kind.zero_point).astype(kind.dtype))
         return [self._joined(parts, node).reshape(len(inputs[0]), -1)]
+
+
+def joins(node: Node | QuantNode) -> bool:
+    """Whether a layer joins tensors of real numbers alone, which get one type as far as their ranges allow."""
+    op = node.op
+    plain = isinstance(op, ArrayConcat) and not (op.result or op.alike or -1 in op.slots)
+    return plain or isinstance(op, Concat)
 
 
 def join(a: Arrays, values: list[Value], axis: int) -> Value:
@@ -123,15 +130,17 @@ memory_access("ArrayConcat")(whole)
 
 @quantizer("ArrayConcat")
 class ArrayConcatQuantizer(Quantizer):
-    """Each input is rescaled by s_i / s_y; constants are quantized."""
+    """Inputs of the output's type are copied where all are; otherwise each is rescaled by s_i / s_y. Constants are quantized."""
 
     def refuses(self, node: Node) -> str | None:
         op = node.op
         if op.result or any(node.params[f"operand{i}"].dtype.kind != "f" for i, slot in enumerate(op.slots) if slot < 0):
             return "arrays of integers joined"
-        return None if -1 in op.slots or op.alike else "arrays joined along an axis that is not the first"
+        return None
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+        if joins(node) and all(kind == types.output for kind in types.inputs):
+            return moved(node, types)
         factors = np.array([kind.scale / types.output.scale for kind in types.inputs])
         constants = {role: types.output.quantize(values.astype(np.float64)) for role, values in node.params.items()}
         return rescaled(node, types, factors, max(map(peak, types.inputs)), Custom(constants))

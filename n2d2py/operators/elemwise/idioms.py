@@ -3,6 +3,7 @@
     x * g(x)                                         the function with the gate g
     x * hardsigmoid(x), x * clip(a x + b, 0, h) * c  HardSwish
     x * (1 + erf(x / sqrt(2))) * c                   GELU times 2 c
+    x * (1 + tanh(p(x))) * c, p its polynomial       GELU by tanh times 2 c
 
 The layers of the parts stay where something else reads them; the others are pruned at the end of the import.
 """
@@ -12,25 +13,36 @@ from __future__ import annotations
 from math import isclose, sqrt
 
 import numpy as np
+from numpy.polynomial import polynomial
 
-from n2d2py.graph import Graph
+from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
-from n2d2py.operators.arrays.map import scale_and_shift
-from n2d2py.operators.functions import FUNCTIONS, Clip, Erf, FunctionRow, Gelu, HardSigmoid, HardSwish
+from n2d2py.operators.arrays.map import ArrayMap, scale_and_shift
+from n2d2py.operators.functions import (
+    FUNCTIONS,
+    GELU_POLYNOMIAL,
+    Clip,
+    Erf,
+    FunctionRow,
+    Gelu,
+    GeluTanh,
+    HardSigmoid,
+    HardSwish,
+    Tanh,
+)
+
+_MOST_STEPS = 6
+"""Layers one behind the other that a polynomial is made of."""
 
 
 def gated(graph: Graph, a: str, b: str) -> tuple[str, FunctionRow, float] | None:
     """(x, f, g) where the product of the tensors a and b is g * f(x) for one of the known functions, else None."""
     for value, gate in ((a, b), (b, a)):
-        x, gain, shift = _scaled(graph, value)
-        if shift == 0 and gain != 0:
-            found = _gate(graph, x, gate)
+        for x, gain, shift in reversed(_scalings(graph, value)):
+            found = _gate(graph, x, gate) if shift == 0 and gain != 0 else None
             if found is not None:
                 return x, found[0], found[1] * gain
-        found = _gate(graph, value, gate)
-        if found is not None:
-            return value, *found
     return None
 
 
@@ -56,17 +68,22 @@ def merged_gain(graph: Graph, tensor: str, gain: np.ndarray) -> tuple[str, Funct
     return tensor, None, gain
 
 
-def _scaled(graph: Graph, tensor: str) -> tuple[str, float, float]:
-    """(source, gain, shift) where `tensor` is one gain times a source plus one shift; (tensor, 1, 0) otherwise."""
-    producer = graph.producer(tensor)
-    if producer is None:
-        return tensor, 1.0, 0.0
-    if isinstance(producer.op, Affine) and producer.activation is None:
-        weights, bias = producer.params["weights"], producer.params["bias"]
+def _scalings(graph: Graph, tensor: str) -> list[tuple[str, float, float]]:
+    """(source, gain, shift) for each source of which `tensor` is one gain times it plus one shift: itself, then ever earlier ones."""
+    found = [(tensor, 1.0, 0.0)]
+    while (producer := graph.producer(found[-1][0])) is not None and (step := _scaling(producer)) is not None:
+        _, gain, shift = found[-1]
+        found.append((producer.inputs[0], gain * step[0], gain * step[1] + shift))
+    return found
+
+
+def _scaling(node: Node) -> tuple[float, float] | None:
+    """(gain, shift) of a layer that gives one gain times its input plus one shift, else None."""
+    if isinstance(node.op, Affine) and node.activation is None:
+        weights, bias = node.params["weights"], node.params["bias"]
         if (weights == weights[0]).all() and (bias == bias[0]).all():
-            return producer.inputs[0], float(weights[0]), float(bias[0])
-    found = scale_and_shift(producer)
-    return (tensor, 1.0, 0.0) if found is None else (producer.inputs[0], *found)
+            return float(weights[0]), float(bias[0])
+    return scale_and_shift(node)
 
 
 def _applied(graph: Graph, tensor: str) -> tuple[str, FunctionRow | None]:
@@ -79,11 +96,11 @@ def _applied(graph: Graph, tensor: str) -> tuple[str, FunctionRow | None]:
 
 def _gate(graph: Graph, x: str, gate: str) -> tuple[FunctionRow, float] | None:
     """(f, g) with x * gate = g * f(x)."""
-    inner, factor, offset = _scaled(graph, gate)
+    inner, factor, offset = _scalings(graph, gate)[-1]
     source, function = _applied(graph, inner)
     if function is None:
         return None
-    before, gain, shift = _scaled(graph, source)
+    before, gain, shift = next((one for one in _scalings(graph, source) if one[0] == x), (source, 1.0, 0.0))
     if (
         isinstance(function, Erf)
         and before == x
@@ -92,6 +109,8 @@ def _gate(graph: Graph, x: str, gate: str) -> tuple[FunctionRow, float] | None:
         and isclose(factor, offset)
     ):
         return Gelu(), 2 * factor
+    if isinstance(function, Tanh) and isclose(factor, offset) and _is_gelu_polynomial(graph, source, x):
+        return GeluTanh(), 2 * factor
     if offset != 0 or factor <= 0:
         return None
     if isinstance(function, Clip) and before == x and function.low == 0 and np.isfinite(function.high) and function.high > 0:
@@ -101,6 +120,39 @@ def _gate(graph: Graph, x: str, gate: str) -> tuple[FunctionRow, float] | None:
     for made in FUNCTIONS.values():
         if made.gate and _chain(graph, inner, len(made.gate)) == (x, made.gate):
             return made(), factor
+    return None
+
+
+def _is_gelu_polynomial(graph: Graph, tensor: str, x: str) -> bool:
+    """Whether a tensor is sqrt(2 / pi) * (x + 0.044715 x^3), in any order of products and sums."""
+    found = _polynomial(graph, tensor, x, _MOST_STEPS)
+    return (
+        found is not None and found.shape == GELU_POLYNOMIAL.shape and np.allclose(found, GELU_POLYNOMIAL, rtol=1e-5, atol=1e-9)
+    )
+
+
+def _polynomial(graph: Graph, tensor: str, x: str, steps: int) -> np.ndarray | None:
+    """The coefficients, that of 1 first, by which a tensor is a polynomial of `x` (degree 3 at the most); None where it is none."""
+    if tensor == x:
+        return np.array([0.0, 1.0])
+    node = graph.producer(tensor)
+    if node is None or node.activation is not None or steps == 0:
+        return None
+    scaling = _scaling(node)
+    parts = [_polynomial(graph, name, x, steps - 1) for name in node.inputs]
+    found = [part for part in parts if part is not None]
+    if len(found) < len(parts):
+        return None
+    if scaling is not None:
+        return polynomial.polyadd(scaling[0] * found[0], [scaling[1]])
+    if isinstance(node.op, ArrayMap) and node.op.function in ("Add", "Mul", "Pow") and not node.op.result:
+        operands = [found[slot] for slot in node.op.slots if slot >= 0]
+        if node.op.function == "Pow":
+            exponent = node.params.get("operand1", np.zeros(0))
+            return polynomial.polypow(operands[0], 3) if np.array_equal(exponent.reshape(-1), [3]) else None
+        if len(operands) == 2:
+            made = polynomial.polyadd(*operands) if node.op.function == "Add" else polynomial.polymul(*operands)
+            return made if len(made) <= len(GELU_POLYNOMIAL) else None
     return None
 
 

@@ -191,12 +191,17 @@ memory_access("ArrayMap")(whole)
 
 
 def gains_and_shifts(node: Node) -> tuple[tuple[int, ...], np.ndarray, np.ndarray] | None:
-    """(shape of the constant, gains, shifts) of an ArrayMap that computes g * x + s of its only input and a constant of real numbers.
+    """(shape of the constant, gains, shifts) of an ArrayMap that computes g * x + s of its only input and a constant of real numbers;
+    the constant of Neg is -1.
 
     Gains and shifts have an element (float64) for each of the constant. None for any other layer, and for a divisor of 0.
     """
     op = node.op
-    if not isinstance(op, ArrayMap) or node.activation is not None or op.result or sorted(op.slots) != [-1, 0]:
+    if not isinstance(op, ArrayMap) or node.activation is not None or op.result:
+        return None
+    if op.function == "Neg" and op.shapes == (op.dims,):
+        return (1,) * len(op.dims), -np.ones(1), np.zeros(1)
+    if sorted(op.slots) != [-1, 0]:
         return None
     index = op.slots.index(-1)
     constant = node.params[f"operand{index}"]
