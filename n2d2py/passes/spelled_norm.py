@@ -2,7 +2,7 @@
 
     d = Sub(x, Mean(x)), Div(d, Sqrt(Add(Mean(d * d), epsilon)))        =>  ArrayNorm(x)
     Div(x, Sqrt(Add(Mean(x * x), epsilon)))                             =>  ArrayNorm(x) without mean
-    Mul(x, Reciprocal(Sqrt(...))) the same; means are those of the last axes
+    Mul(x, Reciprocal(Sqrt(...))), Mul(x, Div(1, Sqrt(...))) the same; means are those of the last axes
 
 The parts disappear with the layers that nothing reads.
 """
@@ -42,7 +42,7 @@ class SpelledNorm(Pass):
         for x, root in (node.inputs, node.inputs[::-1])[: 1 if divides else 2]:
             below = graph.producer(root)
             if not divides:
-                below = graph.producer(below.inputs[0]) if below is not None and _map(below, "Reciprocal") else None
+                below = graph.producer(below.inputs[0]) if below is not None and _is_reciprocal(below) else None
             found = _lines(graph, x, below, node.op.dims)
             if found is not None:
                 return Match(found)
@@ -61,6 +61,13 @@ def _map(node: Node | None, function: str) -> bool:
     if isinstance(node.op, Activation):
         return node.op.function.kind == function
     return isinstance(node.op, ArrayMap) and node.op.function == function and not node.op.result
+
+
+def _is_reciprocal(node: Node) -> bool:
+    """Whether a layer divides 1 by its input."""
+    if _map(node, "Div") and isinstance(node.op, ArrayMap) and node.op.slots == (-1, 0):
+        return bool((node.params["operand0"] == 1).all())
+    return _map(node, "Reciprocal")
 
 
 def _mean(node: Node | None, dims: tuple[int, ...]) -> int | None:

@@ -63,12 +63,13 @@ class Model:
         if form == "node":
             return self.node("LayerNormalization", x, gain, shift, epsilon=1e-5)
         mean = self.node("ReduceMean", x, axes=[-1], keepdims=1)
-        away = x if form == "rms" else self.node("Sub", x, mean)
+        away = x if form.startswith("rms") else self.node("Sub", x, mean)
         square = self.node("Pow", away, self.const(np.float32(2)))
         variance = self.node("ReduceMean", square, axes=[-1], keepdims=1)
         root = self.node("Sqrt", self.node("Add", variance, self.const(np.float32(1e-5))))
-        if form == "rms":
-            return self.node("Mul", self.node("Mul", away, self.node("Reciprocal", root)), gain)
+        if form.startswith("rms"):
+            divided = ["Reciprocal", root] if form == "rms" else ["Div", self.const(np.float32(form[-1])), root]
+            return self.node("Mul", self.node("Mul", away, self.node(*divided)), gain)
         return self.node("Add", self.node("Mul", self.node("Div", away, root), gain), shift)
 
     def attention(self, x: str, form: str) -> str:
@@ -109,7 +110,7 @@ def real_outputs(file: bytes, x: np.ndarray) -> np.ndarray:
     return np.concatenate([np.asarray(session.run(None, {"x": one[None]})[0]).reshape(1, -1) for one in x])
 
 
-BLOCKS = [("node", "split"), ("node", "three"), ("spelled", "split"), ("rms", "three")]
+BLOCKS = [("node", "split"), ("node", "three"), ("spelled", "split"), ("rms", "three"), ("rms, divides 1", "three")]
 
 
 @pytest.mark.parametrize("norm, form", BLOCKS)
@@ -129,6 +130,15 @@ def test_a_block_has_no_moves_and_no_floating_point(norm, form, tmp_path):
     stored = simulate(typed, quantize_inputs(typed, [x]))[output]
     found = typed.type(output).dequantize(stored).reshape(len(x), -1).astype(np.float64)
     assert 10 * np.log10(np.square(real).sum() / np.square(found - real).sum()) > 32
+
+
+def test_two_divided_by_the_deviation_is_no_normalisation(tmp_path):
+    file = block("rms, divides 2", "three")
+    graph = fused(file, tmp_path)
+    assert "ArrayNorm" not in {node.op.kind for node in graph.nodes}
+    x = np.random.default_rng(5).normal(size=(2, ROWS, WIDTH)).astype(np.float32)
+    (output,) = graph.outputs
+    assert np.allclose(FloatEngine(graph).run(x)[output].reshape(len(x), -1), real_outputs(file, x), rtol=1e-4, atol=1e-5)
 
 
 def test_what_is_read_elsewhere_stays(tmp_path):
