@@ -36,7 +36,7 @@ _APART = 8
 
 @dataclass(frozen=True)
 class CoarseJoin:
-    """A Concat, or a layer that pads, whose integers are too coarse for some of what it holds.
+    """A Concat (of arrays too), or a layer that pads, whose integers are too coarse for some of what it holds.
 
     `what` says for which, `remedy` what helps.
     """
