@@ -73,6 +73,10 @@ struct ChannelDepthwise {
         return Vec::template halfwords<In, Count>(inside ? line + column * Input::Stride : padding);
     }
 
+    static N2D2_INLINE Ints weightsAt(const unsigned char* from) {
+        return int(Slots) == int(Vec::Lanes) ? Vec::load(from) : Vec::template some<Slots>(from, from + 16);
+    }
+
     // Taps [0, Taps) of lines a and b (Down), or of line a in twos, to the sums of a run of pixels.
     template <int Taps, bool Down, bool Edge, int Count>
     static N2D2_INLINE void add(const In* a, const In* b, int left, const In* padding, const unsigned char* weights,
@@ -92,10 +96,13 @@ struct ChannelDepthwise {
                 if (from < 0 || from % Dilation != 0 || tap >= Taps || tap % step != 0)
                     continue;
                 const unsigned char* const w = weights + tap / step * 2 * SlotBytes;
-                sums[2 * p] = Vec::addPairs(sums[2 * p], first, Vec::template some<Slots>(w, w + 16));
-                if (Count > 4)
-                    sums[2 * p + 1] =
-                        Vec::addPairs(sums[2 * p + 1], second, Vec::template some<Slots>(w + SlotBytes, w + SlotBytes + 16));
+                sums[2 * p] = Vec::addPairs(sums[2 * p], first, weightsAt(w));
+                // GCC would add products in another order, and keep them in memory until then.
+                Vec::pin(sums[2 * p]);
+                if (Count > 4) {
+                    sums[2 * p + 1] = Vec::addPairs(sums[2 * p + 1], second, weightsAt(w + SlotBytes));
+                    Vec::pin(sums[2 * p + 1]);
+                }
             }
         }
     }

@@ -134,6 +134,12 @@ inline simde__m512i shifted(const simde__m512i& vector, const simde__m512i& by) 
 #if !defined(_mm256_mask_storeu_epi16)
 #define _mm256_mask_storeu_epi16(to, mask, vector) emulated::store<std::int16_t>(to, mask, vector)
 #endif
+#if !defined(_mm256_mask_storeu_epi8)
+#define _mm256_mask_storeu_epi8(to, mask, vector) emulated::store<std::int8_t>(to, mask, vector)
+#endif
+#if !defined(_mm512_mask_storeu_epi16)
+#define _mm512_mask_storeu_epi16(to, mask, vector) emulated::store<std::int16_t>(to, mask, vector)
+#endif
 #if !defined(_mm512_mask_storeu_epi32)
 #define _mm512_mask_storeu_epi32(to, mask, vector) emulated::store<std::int32_t>(to, mask, vector)
 #endif
@@ -148,6 +154,12 @@ inline simde__m512i shifted(const simde__m512i& vector, const simde__m512i& by) 
 #endif
 #if !defined(_mm512_cvtepu32_epi64)
 #define _mm512_cvtepu32_epi64(x) (emulated::converted<simde__m512i, std::uint64_t, std::uint32_t>(x))
+#endif
+#if !defined(_mm512_cvtepi8_epi16)
+#define _mm512_cvtepi8_epi16(x) (emulated::converted<simde__m512i, std::int16_t, std::int8_t>(x))
+#endif
+#if !defined(_mm512_cvtepu8_epi16)
+#define _mm512_cvtepu8_epi16(x) (emulated::converted<simde__m512i, std::uint16_t, std::uint8_t>(x))
 #endif
 #if !defined(_mm512_cvtepi8_epi32)
 #define _mm512_cvtepi8_epi32(x) (emulated::converted<simde__m512i, std::int32_t, std::int8_t>(x))
