@@ -363,7 +363,11 @@ IMPLEMENTATIONS: tuple[Implementation, ...] = (
         "depthwise", "lines by four", DEPTHWISE, (_inputs_of(8), _byte_weights, _word_sums, _no_multiplier), _depthwise
     ),
     Implementation(
-        "depthwise", "vectors of channels", CHANNELS, (_inputs_of(8, 16), _narrow_weights, _word_sums, _no_multiplier), _channels
+        "depthwise",
+        "vectors of channels",
+        CHANNELS,
+        (_inputs_of(8, 16), _narrow_weights, _word_sums, _no_multiplier),
+        _channels,
     ),
     Implementation(
         "fullyConnected",
