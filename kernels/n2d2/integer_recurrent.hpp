@@ -58,8 +58,6 @@ struct IntegerRecurrent {
     enum : bool { Aligned = bool(Inputs::Aligned) || bool(States::Aligned) };
     enum : int { Most = largest(int(Inputs::Most), int(States::Most)) };  // rows at a time
 
-    const Weight* weights;
-    const Weight* recurrent;
     const std::int32_t* inputMultipliers;
     const std::int32_t* recurrentMultipliers;
     const std::int64_t* bias;
@@ -196,7 +194,7 @@ N2D2_INLINE void integerLstm(const unsigned char* in, unsigned char* out, const 
                              const InitialC& initialC, const std::int32_t* sigmoid, const std::int32_t* tanh,
                              const std::int32_t* cellTanh) {
     constexpr int size = Cfg::Size, count = Cfg::Hidden;
-    const IntegerRecurrent<Cfg> sums = {weights, recurrent, inputMultipliers, recurrentMultipliers, bias};
+    const IntegerRecurrent<Cfg> sums = {inputMultipliers, recurrentMultipliers, bias};
     const typename Cfg::Input::Type* const from = elements<typename Cfg::Input>(in);
     typename Cfg::Output::Type* const to = elements<typename Cfg::Output>(out);
     std::int16_t h[count], c[count], gates[4 * count];
@@ -233,7 +231,7 @@ N2D2_INLINE void integerGru(const unsigned char* in, unsigned char* out, const t
                             const std::int64_t* recurrentBias, const InitialH& initialH, const std::int32_t* sigmoid,
                             const std::int32_t* tanh) {
     constexpr int size = Cfg::Size, count = Cfg::Hidden;
-    const IntegerRecurrent<Cfg> sums = {weights, recurrent, inputMultipliers, recurrentMultipliers, bias};
+    const IntegerRecurrent<Cfg> sums = {inputMultipliers, recurrentMultipliers, bias};
     const typename Cfg::Input::Type* const from = elements<typename Cfg::Input>(in);
     typename Cfg::Output::Type* const to = elements<typename Cfg::Output>(out);
     std::int16_t h[count], reset[count], gates[3 * count];

@@ -51,10 +51,8 @@ struct RowProducts {
         Sum* to;
         template <int Rows>
         N2D2_INLINE void run(int first) const {
-            Sum sums[Rows];
+            Sum(&sums)[Rows] = *reinterpret_cast<Sum(*)[Rows]>(to + first);
             RowDots<Isa>::template run<Count>(x, weights + static_cast<long>(first) * Count, sums);
-            for (int i = 0; i < Rows; ++i)
-                to[first + i] = sums[i];
         }
     };
     // The products with Rows rows from `row` on.

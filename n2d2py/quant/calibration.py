@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from n2d2py import log
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.quant.channels import channel_factors, scale_channels
 from n2d2py.quant.correct import correct
@@ -25,13 +24,13 @@ from n2d2py.quant.equalize import equalize
 from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.joins import warn_of_coarse_joins
-from n2d2py.quant.mixed import measuring_stimuli, tensors_to_widen
-from n2d2py.quant.narrow import weight_counts, with_weight_bits
+from n2d2py.quant.mixed import tensors_to_widen
+from n2d2py.quant.narrow import with_weight_bits
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import form_integers
 from n2d2py.quant.statistics import Statistics, collect
 from n2d2py.quant.types import TensorTypes, choose_types
-from n2d2py.quant.wide_weights import weight_costs, wide_layers
+from n2d2py.quant.wide_weights import layers_to_widen
 
 Range = tuple[float, float]
 
@@ -138,16 +137,7 @@ def settle(observed: Observed, options: QuantOptions) -> tuple[Observed, QuantOp
     roundings = tensors_to_widen(graph, _types(observed, options), samples)
     settled = replace(options, mixed=False, wide_weights=False, wide=roundings.wide)
     if options.wide_weights:
-        costs = weight_costs(graph, _types(observed, settled), samples, measuring_stimuli(samples), settled)
-        counts = weight_counts(graph)
-        wide = wide_layers(costs, counts, roundings)
-        log.notice(
-            "mixed precision: weights of %d of %d layers in 16 bits, %.1f %% of the weights",
-            len(wide),
-            len(counts),
-            100 * sum(counts[name] for name in wide) / max(1, sum(counts.values())),
-        )
-        log.detail("weights in 16 bits: %s", ", ".join(sorted(wide)))
+        wide = layers_to_widen(graph, _types(observed, settled), samples, settled, roundings)
         observed = replace(observed, graph=with_weight_bits(graph, dict.fromkeys(wide, 16)))
     return observed, settled
 

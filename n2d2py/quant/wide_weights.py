@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from n2d2py import log
 from n2d2py.graph import Graph
 from n2d2py.quant.bit_search import width_errors
 from n2d2py.quant.correct import alternatives
-from n2d2py.quant.mixed import Roundings
+from n2d2py.quant.mixed import Roundings, measuring_stimuli
 from n2d2py.quant.narrow import weight_counts
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import typed_graph
@@ -24,6 +25,23 @@ REMAINING = 0.12
 independent. They are not quite; 6 dB is what is wanted."""
 
 _WIDTHS = (16, 8)
+
+
+def layers_to_widen(
+    graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], options: QuantOptions, roundings: Roundings
+) -> frozenset[str]:
+    """The layers to give weights of 16 bits, by a few of the stimuli of `samples`, batches (n, ...); `roundings` of the activations."""
+    costs = weight_costs(graph, types, samples, measuring_stimuli(samples), options)
+    counts = weight_counts(graph)
+    wide = wide_layers(costs, counts, roundings)
+    log.notice(
+        "mixed precision: weights of %d of %d layers in 16 bits, %.1f %% of the weights",
+        len(wide),
+        len(counts),
+        100 * sum(counts[name] for name in wide) / max(1, sum(counts.values())),
+    )
+    log.detail("weights in 16 bits: %s", ", ".join(sorted(wide)))
+    return wide
 
 
 def weight_costs(

@@ -27,6 +27,7 @@ from n2d2py.exports.cpp.variants import (
     Selection,
     choose,
     packed_matrix,
+    plain,
 )
 from n2d2py.exports.cpp.vector_streams import dots, taps, vector_facts
 from n2d2py.exports.cpp.winograd import Winograd, WinogradFacts, impossible, unprofitable
@@ -66,8 +67,9 @@ def select_kernel(layer: Layer, kernel: str, weights: np.ndarray, groups: int = 
     found, reason = choose(facts)
     if found is None:
         return Selection(reason, storage=storage)
-    weight_type = facts.weight_type.removeprefix("std::").removesuffix("_t")
-    reason = f"{facts.input.name} inputs, " + (f"{weight_type} weights, int32 sums" if layer.integer else "sums in one order")
+    reason = f"{facts.input.name} inputs, " + (
+        f"{plain(facts.weight_type)} weights, int32 sums" if layer.integer else "sums in one order"
+    )
     sums = 0
     if layer.integer and dense and facts.each == QUAD:
         sums = byte_sums(weights.reshape(len(weights), -1), facts.input, bounded=layer.computed)

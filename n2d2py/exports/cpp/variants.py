@@ -183,16 +183,16 @@ def _inputs_of(*bits: int) -> Callable[[KernelFacts], str]:
 
 
 def _byte_weights(f: KernelFacts) -> str:
-    return "" if f.weight_type == "std::int8_t" else f"its weights are {_plain(f.weight_type)}; it takes int8"
+    return "" if f.weight_type == "std::int8_t" else f"its weights are {plain(f.weight_type)}; it takes int8"
 
 
 def _narrow_weights(f: KernelFacts) -> str:
     taken = ("std::int8_t", "std::int16_t")
-    return "" if f.weight_type in taken else f"its weights are {_plain(f.weight_type)}; it takes int8 and int16"
+    return "" if f.weight_type in taken else f"its weights are {plain(f.weight_type)}; it takes int8 and int16"
 
 
 def _word_sums(f: KernelFacts) -> str:
-    return "" if f.sum_type == "std::int32_t" else f"its sums are {_plain(f.sum_type)}; it takes int32"
+    return "" if f.sum_type == "std::int32_t" else f"its sums are {plain(f.sum_type)}; it takes int32"
 
 
 def _depth(f: KernelFacts) -> str:
@@ -205,7 +205,7 @@ def _wide_groups(f: KernelFacts) -> str:
 
 
 def _floats_only(f: KernelFacts) -> str:
-    return "" if f.weight_type in ("float", HALF) else f"its weights are {_plain(f.weight_type)}; it takes float"
+    return "" if f.weight_type in ("float", HALF) else f"its weights are {plain(f.weight_type)}; it takes float"
 
 
 def _whole_groups(f: KernelFacts) -> str:
@@ -220,7 +220,8 @@ def _no_multiplier(f: KernelFacts) -> str:
     return "" if f.outputs == 1 else f"a channel has {f.outputs} outputs; it takes one"
 
 
-def _plain(ctype: str) -> str:
+def plain(ctype: str) -> str:
+    """A type of C++ as reports name it."""
     return ctype.removeprefix("std::").removesuffix("_t")
 
 
@@ -233,7 +234,7 @@ def _moved_bias(weights: np.ndarray, bias: np.ndarray, facts: KernelFacts) -> np
 
 def _signed_bias(weights: np.ndarray, bias: np.ndarray, facts: KernelFacts) -> np.ndarray | None:
     """The bias for unsigned bytes multiplied as signed ones, 128 less; as it is for signed ones."""
-    if facts.input.bits != 8 or facts.each != QUAD:
+    if facts.each != QUAD:
         return None
     shift = 0 if facts.input.signed else 128
     moved = bias.astype(np.int64) + shift * _sums(weights)
@@ -250,7 +251,7 @@ def packed_matrix(weights: np.ndarray, outputs: int, each: int = QUAD) -> np.nda
     K is filled up with zeros; the last panel of a group has only the outputs that are left.
     """
     rows, inputs = weights.shape
-    padded = np.zeros((rows, -(-inputs // each) * each), np.int8 if each == QUAD else weights.dtype)
+    padded = np.zeros((rows, -(-inputs // each) * each), weights.dtype)
     padded[:, :inputs] = weights
     panels = []
     for group in range(0, rows, outputs):
