@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -20,33 +20,67 @@ def cores() -> int:
         return os.cpu_count() or 1
 
 
-def ordered_map(function: Callable[[T], R], items: Iterable[T], workers: int | None = None) -> Iterator[R]:
-    """function(item) for each item, in order, computed by threads; at most `workers` + 1 results wait.
+class _Shared:
+    """The threads of this process, as many as it has cores; made when they are asked for. A fork has none of them."""
+
+    pool: ThreadPoolExecutor | None = None
+
+    @classmethod
+    def submit(cls, function: Callable[..., R], *arguments: object) -> Future[R]:
+        """The function's result to come."""
+        if cls.pool is None:
+            cls.pool = ThreadPoolExecutor(cores(), "n2d2py")
+        return cls.pool.submit(function, *arguments)
+
+    @classmethod
+    def forget(cls) -> None:
+        """Makes new threads when the next are asked for."""
+        cls.pool = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_Shared.forget)
+
+
+def _taken(future: Future[R], function: Callable[..., R], *arguments: object) -> R:
+    """The result of a function handed to the threads, which is called here if none of them has begun: who is one of them
+    never waits for work that waits for him."""
+    return function(*arguments) if future.cancel() else future.result()
+
+
+def ordered_map(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    """function(item) for each item, in order, computed by threads; at most one result more than there are cores waits.
 
     An exception in `function`, or the consumer's stopping early, cancels what has not started. A sequence of one item needs no thread.
     """
     if isinstance(items, Sequence) and len(items) < 2:
         yield from map(function, items)
         return
-    count = workers or cores()
-    with ThreadPoolExecutor(count) as pool:
-        waiting: deque[Future[R]] = deque()
-        try:
-            for item in items:
-                waiting.append(pool.submit(function, item))
-                if len(waiting) > count:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+    count = cores()
+    waiting: deque[tuple[Future[R], T]] = deque()
+    try:
+        for item in items:
+            waiting.append((_Shared.submit(function, item), item))
+            if len(waiting) > count:
+                future, first = waiting.popleft()
+                yield _taken(future, function, first)
+        while waiting:
+            future, first = waiting.popleft()
+            yield _taken(future, function, first)
+    finally:
+        for future, _ in waiting:
+            future.cancel()
 
 
 def together(first: Callable[[], T], second: Callable[[], R], threads: bool = True) -> tuple[T, R]:
     """The results of both, with `threads` the second one computed by another thread meanwhile."""
     if not threads:
         return first(), second()
-    with ThreadPoolExecutor(1) as pool:
-        other = pool.submit(second)
-        return first(), other.result()
+    other = _Shared.submit(second)
+    try:
+        found = first()
+    except BaseException:
+        if not other.cancel():
+            wait([other])
+        raise
+    return found, _taken(other, second)
