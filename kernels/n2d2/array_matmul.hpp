@@ -22,28 +22,59 @@ N2D2_INLINE double scaledSum(double total, double scale) { return rounded(total 
 N2D2_INLINE std::int64_t scaledSum(std::int64_t total, double) { return total; }
 
 // The steps of the axes of a product of matrices: LM, LK of the left one, RK, RN of the right one, OM, ON of the result.
+template <int K, long LM, long LK, long RK, long RN, long OM, long ON, class A, class B, class R>
+struct ProductTile {
+    typedef typename WideType<R>::Type W;
+
+    // Rows x Columns results. Each has its sum in the order of k; those of a row are made side by side.
+    template <int Rows, int Columns>
+    static N2D2_INLINE void run(const A* left, const B* right, double factor, R* to) {
+        W total[Rows][Columns] = {};
+        for (long k = 0; k < K; ++k) {
+            N2D2_UNROLL
+            for (int i = 0; i < Rows; ++i) {
+                const W x = static_cast<W>(left[i * LM + k * LK]);
+                N2D2_UNROLL
+                for (int j = 0; j < Columns; ++j)
+                    total[i][j] = widePlus(total[i][j], productOf<R>(x, static_cast<W>(right[k * RK + j * RN])));
+            }
+        }
+        for (int i = 0; i < Rows; ++i)
+            for (int j = 0; j < Columns; ++j)
+                to[i * OM + j * ON] = static_cast<R>(scaledSum(total[i][j], factor));
+    }
+
+    // So many rows of all N columns.
+    template <int Rows, int N>
+    static N2D2_INLINE void rows(const A* left, const B* right, double factor, R* to) {
+        constexpr int Side = RN == 1 ? 16 : 1, Tail = N % Side;
+        for (long n = 0; n + Side <= N; n += Side)
+            run<Rows, Side>(left, right + n * RN, factor, to + n * ON);
+        if (Tail > 0)
+            run<Rows, Tail == 0 ? 1 : Tail>(left, right + (N - Tail) * RN, factor, to + (N - Tail) * ON);
+    }
+};
+
 template <int M, int K, int N, long LM, long LK, long RK, long RN, long OM, long ON, class A, class B, class R>
 struct ProductBody {
-    typedef typename WideType<R>::Type W;
     const A* a;
     const B* b;
     double scale;
     R* out;
     N2D2_INLINE void operator()(long i, long j, long o, long) const {
+        typedef ProductTile<K, LM, LK, RK, RN, OM, ON, A, B, R> Tile;
+        constexpr int Rows = RN == 1 && M >= 4 ? 4 : 1, Tail = M % Rows;
+        constexpr bool parallel = static_cast<long>(M) * K * N >= N2D2_PARALLEL_WORK && M > 1;
         const A* const left = a + i;
         const B* const right = b + j;
         R* const to = out + o;
         const double factor = scale;
-        constexpr bool parallel = static_cast<long>(M) * K * N >= N2D2_PARALLEL_WORK && M > 1;
-        Loop<parallel>::run(M, [=](int m) N2D2_INLINE_LAMBDA {
-            for (long n = 0; n < N; ++n) {
-                W total = W(0);
-                for (long k = 0; k < K; ++k)
-                    total = widePlus(
-                        total, productOf<R>(static_cast<W>(left[m * LM + k * LK]), static_cast<W>(right[k * RK + n * RN])));
-                to[m * OM + n * ON] = static_cast<R>(scaledSum(total, factor));
-            }
+        Loop<parallel>::run(M / Rows, [=](int block) N2D2_INLINE_LAMBDA {
+            const long m = static_cast<long>(block) * Rows;
+            Tile::template rows<Rows, N>(left + m * LM, right, factor, to + m * OM);
         });
+        if (Tail > 0)
+            Tile::template rows<Tail == 0 ? 1 : Tail, N>(left + (M - Tail) * LM, right, factor, to + (M - Tail) * OM);
     }
 };
 

@@ -20,30 +20,50 @@ N2D2_INLINE void shiftedPowers(const T* x, double highest, double* powers) {
     exact::exps<Count>(powers, powers);
 }
 
-// One line; the powers of up to 512 elements at a time, so that they are vectors.
+// The largest element, found side by side at eight places.
+template <int Size, int Inner, class T>
+N2D2_INLINE T largestOf(const T* x) {
+    constexpr int side = Size < 8 ? Size : 8;
+    T largest[side];
+    for (long i = 0; i < side; ++i)
+        largest[i] = x[i * Inner];
+    for (long k = side; k + side <= Size; k += side)
+        for (long i = 0; i < side; ++i)
+            largest[i] = x[(k + i) * Inner] > largest[i] ? x[(k + i) * Inner] : largest[i];
+    for (long i = 1; i < side; ++i)
+        largest[0] = largest[i] > largest[0] ? largest[i] : largest[0];
+    for (long k = Size - Size % side; k < Size; ++k)
+        largest[0] = x[k * Inner] > largest[0] ? x[k * Inner] : largest[0];
+    return largest[0];
+}
+
+// One line; the powers of some elements at a time, so that they are vectors, and those of the next are made while these are added. Those
+// of long lines are made twice.
 template <int Size, int Inner, bool Log, class T>
 N2D2_INLINE void softmaxLine(const T* x, T* y) {
-    constexpr int piece = Size < 512 ? Size : 512, last = Size % piece;
-    double highest = static_cast<double>(x[0]), sum = 0.0, powers[piece];
-    for (long k = 1; k < Size; ++k)
-        highest = static_cast<double>(x[k * Inner]) > highest ? static_cast<double>(x[k * Inner]) : highest;
+    constexpr int piece = Size < 16 ? Size : 16, last = Size % piece;
+    constexpr bool kept = !Log && Size <= 512;
+    const double highest = static_cast<double>(largestOf<Size, Inner>(x));
+    double sum = 0.0, powers[kept ? Size : piece];
     for (long k = 0; k + piece <= Size; k += piece) {
-        shiftedPowers<piece, Inner>(x + k * Inner, highest, powers);
+        double* const part = powers + (kept ? k : 0);
+        shiftedPowers<piece, Inner>(x + k * Inner, highest, part);
         for (int i = 0; i < piece; ++i)
-            sum = sum + powers[i];
+            sum = sum + part[i];
     }
     if (last > 0) {
-        shiftedPowers<(last > 0 ? last : 1), Inner>(x + (Size - last) * long(Inner), highest, powers);
+        double* const part = powers + (kept ? Size - last : 0);
+        shiftedPowers<(last > 0 ? last : 1), Inner>(x + (Size - last) * long(Inner), highest, part);
         for (int i = 0; i < last; ++i)
-            sum = sum + powers[i];
+            sum = sum + part[i];
     }
     const double logarithm = Log ? exact::log(sum) : 0.0;
     for (long k = 0; k < Size; ++k) {
         const double shifted = static_cast<double>(x[k * Inner]) - highest;
-        if (Log || Size > piece)
-            y[k * Inner] = static_cast<T>(Log ? shifted - logarithm : exact::exp(shifted) / sum);
+        if (Log)
+            y[k * Inner] = static_cast<T>(shifted - logarithm);
         else
-            y[k * Inner] = static_cast<T>(powers[k] / sum);
+            y[k * Inner] = static_cast<T>((kept ? powers[kept ? k : 0] : exact::exp(shifted)) / sum);
     }
 }
 

@@ -64,6 +64,8 @@ def passes(*, integer: bool, rows: bool = True) -> list[Pass]:
         RemoveUnlimited(),
         FuseActivation(),
         ConvToFc(),
+        LeftMatMul(),
+        MatMulToConv(),
     ]
     if integer:
         order += [
@@ -72,8 +74,6 @@ def passes(*, integer: bool, rows: bool = True) -> list[Pass]:
             MaskedSoftmax(),
             FuseGate(),
             FuseMagnitude(),
-            LeftMatMul(),
-            MatMulToConv(),
             ProductOperand(),
             ProductResult(),
             SpelledNorm(),

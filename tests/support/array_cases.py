@@ -326,10 +326,13 @@ class Arrays:
                 for _ in range(3):
                     if next(turn) == 0:
                         made.append(self.window(function, kind, "int64" if function == "MaxIndex" else kind))
+        for kind in NUMBERS:  # whole tiles of 4 rows and 16 columns, and what is left of them
+            for sizes in ((4, 3, 16), (6, 5, 37), (1, 9, 48))[:: 1 if kind in REALS else 2]:
+                made.append(self.product(kind, kind, kind, 1, sizes))
         return made
 
-    def product(self, left: str, right: str, result: str, lead: int) -> Case:
-        m, k, n = (int(v) for v in self.rng.integers(1, 8, 3))
+    def product(self, left: str, right: str, result: str, lead: int, sizes: tuple[int, int, int] | None = None) -> Case:
+        m, k, n = sizes or (int(v) for v in self.rng.integers(1, 8, 3))
         batch = self.dims(lead, 3) if lead else ()
         a, b = ((*(1 if self.rng.integers(3) == 0 else v for v in batch), *tail) for tail in ((m, k), (k, n)))
         scale, views = (0.3, ()) if result in REALS else (1.0, ())
@@ -396,21 +399,17 @@ class Arrays:
         graph = self.sweep.graph(op, tensors, ((1, op.output_size()), element(kind)), form=Real({"mask": mask}))
         return self.sweep.case(f"{op.kind} {kind}", graph, inputs, LAYOUT)
 
+    def softmax(self, kind: str, log: bool, outer: int, size: int, inner: int) -> Case:
+        op, x = ArraySoftmax(outer, size, inner, log), self.values(outer * size * inner, kind)
+        return self.case(op, [x], [element(kind)], element(kind), kind)
+
     def norms(self, share: int) -> list[Case]:
         """Softmax, normalisations and resampling along an axis."""
         made = []
         for kind in REALS:
             for log in (False, True):
-                outer, size, inner = (int(n) for n in self.rng.integers(1, 7, 3))
-                made.append(
-                    self.case(
-                        ArraySoftmax(outer, size, inner, log),
-                        [self.values(outer * size * inner, kind)],
-                        [element(kind)],
-                        element(kind),
-                        kind,
-                    )
-                )
+                drawn = tuple(int(n) for n in self.rng.integers(1, 7, 3))
+                made += [self.softmax(kind, log, *sizes) for sizes in (drawn, (2, 37, 1), (1, 530, 2))]
             made.append(self.masked_softmax(kind))
             for centred, part in ((True, ""), (False, ""), (True, "mean"), (True, "inverse"))[:: share if share < 4 else 2]:
                 outer, inner = int(self.rng.integers(1, 6)), int(self.rng.integers(1, 40))

@@ -76,10 +76,10 @@ struct Lookup<Cfg, Native> : avx2::Lookup<Cfg> {};
 
 #if defined(N2D2_BIND_EXP)
 #undef N2D2_BIND_EXP
-#include "n2d2/x86/avx2_exp.hpp"
+#include "n2d2/panels/vector_exp.hpp"
 namespace n2d2 {
 template <>
-struct VectorExp<Native> : avx2::VectorExp {};
+struct VectorExp<Native> : DoubleVectors<32> {};
 }  // namespace n2d2
 #endif
 
