@@ -138,13 +138,14 @@ def alternatives(
 
     Each is formed on the inputs that layers of the largest width before it give.
     """
-    run = LayerwiseRun(graph, typed_graph(graph, types, options), samples)
+    narrow = any(bits < 8 for each in widths.values() for bits in each)
+    run = LayerwiseRun(graph, typed_graph(graph, types, options), samples, real=narrow)
     found: dict[str, dict[int, QuantNode]] = {}
     for node in graph.nodes:
         layer = layer_types(graph, node, types, options)
         if layer is not None and node.name in widths:
             if options.adaptive_rounding and has_moments(node):
-                rounding = CompensatedRounding(run.moments(node, True))
+                rounding = CompensatedRounding(run.moments(node, narrow))
                 layer = replace(layer, rounding=rounding, ranging=rounding.magnitudes)
             found[node.name] = {bits: quantize_layer(node, replace(layer, weight_bits=bits)) for bits in widths[node.name]}
             run.advance(next(iter(found[node.name].values())))
