@@ -1,6 +1,6 @@
 """Instructions of the kernels under QEMU, portable against those for an instruction set: a table.
 
-    python -m benchmarks.instructions [aarch64 | aarch64-dot | armv7]
+    python -m benchmarks.instructions [aarch64 | aarch64-dot | aarch64-i8mm | aarch64-sve256 | armv7]
 
 Each row is one layer, run REPEATS times and not at all in the same program; the difference is what is counted, by a
 plug-in of QEMU (`count.c`). Needs g++ of the target (Debian: g++-aarch64-linux-gnu, g++-arm-linux-gnueabihf), qemu-user
@@ -27,7 +27,7 @@ from support.kernel_cases import S8, U8  # noqa: E402
 from n2d2py.exports.cpp import isa  # noqa: E402
 
 TARGETS = {
-    one.name: ([f"{one.prefix}g++", *one.flags], [one.emulator[0], "-cpu", "max"])
+    one.name: ([f"{one.prefix}g++", *one.flags], list(one.emulator))
     for one in isa.TARGETS
     if one.processor in ("aarch64", "arm")
 }

@@ -5,6 +5,7 @@
 //   n2d2::Avx2        avxvnni     x86-64 with AVX2 and AVX-VNNI
 //   n2d2::Avx2        avx2        x86-64 with AVX2
 //   n2d2::Sse41       sse4        x86-64 with SSE4.1
+//   n2d2::NeonDot     sve256      ARM with SVE or SVE2 and I8MM, built for vectors of 256 bits (Neoverse V1)
 //   n2d2::NeonDot     neoni8mm    ARMv8.6 with the matrix instructions of 8 bits (I8MM)
 //   n2d2::NeonDot     neondot     ARMv8.2 with the dot product instructions
 //   n2d2::Neon        neon        ARM with NEON, little-endian
@@ -74,6 +75,19 @@
 #define N2D2_PANELS 1
 #define N2D2_FLOAT_VECTORS 1
 #define N2D2_TILES(X) X(0, 0, 0) X(2, 1, 8192) X(2, 1, 65536) X(3, 1, 24576) X(1, 2, 24576)
+#elif defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN) && defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD) && \
+    defined(__ARM_FEATURE_MATMUL_INT8) && \
+    defined(__ARM_FEATURE_SVE_MATMUL_INT8) && defined(__ARM_FEATURE_SVE_BITS) && __ARM_FEATURE_SVE_BITS == 256
+#define N2D2_SVE256 1
+#define N2D2_NEON_I8MM 1
+#define N2D2_NEON_DOT 1
+#define N2D2_NEON 1
+#define N2D2_ISA_NAME "sve256"
+#define N2D2_ISA_TAG NeonDot
+#define N2D2_ISA_SPEED 8
+#define N2D2_PANELS 1
+#define N2D2_FLOAT_VECTORS 1
+#define N2D2_TILES(X) X(0, 0, 0) X(8, 1, 8192) X(8, 1, 65536) X(6, 1, 24576) X(4, 1, 24576)
 #elif defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN) && defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD) && \
     defined(__ARM_FEATURE_MATMUL_INT8)
 #define N2D2_NEON_I8MM 1
@@ -160,6 +174,9 @@
 #endif
 #if !defined(N2D2_SSE41)
 #define N2D2_SSE41 0
+#endif
+#if !defined(N2D2_SVE256)
+#define N2D2_SVE256 0
 #endif
 #if !defined(N2D2_NEON_I8MM)
 #define N2D2_NEON_I8MM 0

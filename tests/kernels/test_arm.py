@@ -1,19 +1,106 @@
-"""The NEON kernels, bit for bit, cross-compiled and run by QEMU: the sweep of the SIMD kernels, on three targets."""
+"""The NEON and SVE kernels, bit for bit, cross-compiled and run by QEMU: the sweep of the SIMD kernels."""
 
 from __future__ import annotations
+
+import subprocess
+from itertools import cycle
 
 import numpy as np
 import pytest
 from support import kernel_cases as cases
+from support import kernel_harness as harness
+from support.export_build import need
 from support.kernel_arm import TARGETS, check
 from support.kernel_lines import line_cases
 from support.kernel_simd import simd_cases
 from support.kernel_sweep import sweep_cases
 
+from n2d2py.arithmetic import FLOAT32, RESCALING_MODES, NumType
+
 
 def test_few(tmp_path):
     """A handful, for the fast tests."""
     check(simd_cases(5)[::40][:2] + line_cases(5)[::24][1:], "aarch64-dot", tmp_path, "-O0")
+
+
+def sve_cases() -> list[harness.Case]:
+    """Each rescale by channels in order and in blocks of 64; outputs around 8 and 16, words around four, tiles of one, of an odd number and
+    of all pixels; kernels of three, four and five lines; padding; zero points; float32."""
+    sweep = cases.Sweep(7)
+    u8, s8, s16, u16 = cases.U8, cases.S8, cases.S16, cases.U16
+    one, none, around = (1, 1), (0, 0, 0, 0), (1, 1, 1, 1)
+    centred = NumType(8, True, False, 1.0, -5)
+    made = []
+    drawn = (
+        cycle(((16, 5, 3), (9, 5, 4), (4, 5, 5), (3, 5, 6), (5, 1, 3))),
+        cycle((36, 21, 64, 7, 12)),
+        cycle((16, 7, 25, 20, 9)),
+        cycle((64, 83, 21, 9, 15)),
+        cycle(((u8, u8), (s8, s8), (u8, s16), (s8, u16), (s8, u8))),
+        cycle(((s8, u8), (u8, centred), (s8, s8))),
+    )
+    for mode, size, inputs, outputs, channels, kind, other in zip(RESCALING_MODES, *drawn, strict=False):
+        sweep.modes = cycle((mode,))
+        made += [
+            sweep.conv((1, *size), outputs, (3, 3), one, around, one, 1, kind, "apart"),
+            sweep.conv((1, inputs, 1, 1), 2 * outputs, one, one, none, one, 1, other, "apart"),
+            sweep.conv((1, channels, 5, 7), channels, (3, 3), one, around, one, channels, kind, "apart"),
+            sweep.conv((1, 70, 6, 5), 70, (5, 4), (2, 1), around, one, 70, other, "apart", 6),
+            sweep.fc((1, inputs), outputs, other, "apart"),
+        ]
+    real = (FLOAT32, FLOAT32)
+    return [
+        *made,
+        sweep.conv((1, 5, 4, 5), 18, (3, 3), one, around, one, 1, real, "apart"),
+        sweep.fc((1, 19), 21, real, "apart"),
+    ]
+
+
+def test_sve(tmp_path):
+    check(sve_cases(), "aarch64-sve256", tmp_path, "-O1")
+
+
+@pytest.mark.slow
+def test_sve_clang(tmp_path):
+    need("clang++")
+    need("aarch64-linux-gnu-g++", "qemu-aarch64")
+    _, machine, emulator = TARGETS["aarch64-sve256"]
+    harness.check_all(sve_cases(), tmp_path, "clang++", ("--target=aarch64-linux-gnu", "-static", *machine, "-O3"), emulator)
+
+
+@pytest.mark.parametrize("bits", [128, 256, 512])
+def test_another_vector_length(tmp_path, bits):
+    """A program for vectors of 256 bits ends with a line where they have another length."""
+    compiler, machine, emulator = TARGETS["aarch64-sve256"]
+    need(compiler, emulator[0])
+    (tmp_path / "main.cpp").write_text(
+        '#include "n2d2/vector_length.hpp"\nint main() { n2d2::requireVectorLength(); return 0; }\n'
+    )
+    harness.command(
+        compiler,
+        *harness.WARNINGS,
+        *machine,
+        "-O2",
+        "-static",
+        f"-I{harness.ROOT / 'kernels'}",
+        tmp_path / "main.cpp",
+        "-o",
+        tmp_path / "main",
+    )
+    done = subprocess.run(
+        [emulator[0], "-cpu", f"max,sve-default-vector-length={bits // 8}", "./main"],
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+    )
+    if bits == 256:
+        assert done.returncode == 0 and not done.stderr
+    else:
+        assert done.returncode != 0
+        assert (
+            f"n2d2: built for SVE vectors of 256 bits, this processor has {bits}: build with -msve-vector-bits={bits}"
+            in done.stderr
+        )
 
 
 @pytest.mark.slow

@@ -168,6 +168,11 @@ _AVX512VNNI_PRESENT = (
 )
 _AVX512VNNI_TILES = ((0, 0, 0), (6, 4, 8192), (6, 4, 65536), (8, 3, 24576), (12, 2, 24576), (12, 2, 65536), (24, 1, 24576))
 
+_NEONI8MM = (
+    "defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN) && defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD) && \\\n"
+    "    defined(__ARM_FEATURE_MATMUL_INT8)"
+)
+
 # From the fastest to the slowest. Where the first choice of the kernels is Winograd, a last (0, 0, 0) stands for that of the direct one.
 _TABLE = (
     InstructionSet(
@@ -251,14 +256,26 @@ _TABLE = (
         family="x86",
     ),
     InstructionSet(
+        "sve256",
+        "SVE of 256 bits",
+        "NeonDot",
+        "N2D2_SVE256",
+        "n2d2/isa/sve256.hpp",
+        "ARM with SVE or SVE2 and I8MM, built for vectors of 256 bits (Neoverse V1)",
+        f"{_NEONI8MM} && \\\n"
+        "    defined(__ARM_FEATURE_SVE_MATMUL_INT8) && defined(__ARM_FEATURE_SVE_BITS) && __ARM_FEATURE_SVE_BITS == 256",
+        extends="neoni8mm",
+        has=_PANELS | {FLOATS},
+        tiles=((0, 0, 0), (8, 1, 8192), (8, 1, 65536), (6, 1, 24576), (4, 1, 24576)),
+    ),
+    InstructionSet(
         "neoni8mm",
         "NEON with matrix products",
         "NeonDot",
         "N2D2_NEON_I8MM",
         "n2d2/isa/neoni8mm.hpp",
         "ARMv8.6 with the matrix instructions of 8 bits (I8MM)",
-        "defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN) && defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD) && \\\n"
-        "    defined(__ARM_FEATURE_MATMUL_INT8)",
+        _NEONI8MM,
         extends="neondot",
         has=_PANELS | {FLOATS},
         signed=frozenset((DEPTHWISE, FULLY_CONNECTED)),
@@ -462,6 +479,13 @@ TARGETS = (
     Processor("aarch64", "aarch64", ("-march=armv8-a",), _AARCH64, ("qemu-aarch64",)),
     Processor("aarch64-dot", "aarch64", ("-march=armv8.2-a+dotprod",), _AARCH64, ("qemu-aarch64", "-cpu", "max")),
     Processor("aarch64-i8mm", "aarch64", ("-march=armv8.2-a+dotprod+i8mm",), _AARCH64, ("qemu-aarch64", "-cpu", "max")),
+    Processor(
+        "aarch64-sve256",
+        "aarch64",
+        ("-march=armv8.2-a+sve+dotprod+i8mm", "-msve-vector-bits=256"),
+        _AARCH64,
+        ("qemu-aarch64", "-cpu", "max,sve-default-vector-length=32"),
+    ),
     Processor("armv7", "arm", ("-march=armv7-a", "-mfpu=neon", "-mfloat-abi=hard", "-Wno-psabi"), _ARM, ("qemu-arm",)),
     Processor("riscv64", "riscv64", ("-march=rv64gc",), "riscv64-linux-gnu-", ("qemu-riscv64",)),
     Processor("windows-x86-64", "x86_64", ("-march=x86-64",), _MINGW, ("wine",), "Windows"),

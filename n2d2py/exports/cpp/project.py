@@ -124,7 +124,13 @@ class Project:
         if self.weights_file:
             (folder / "dnn/parameters" / WEIGHTS_FILE).write_bytes(self.weights_file.data)
         headers = [header for layer in self.layers if layer.code for header in layer.code.headers]
-        headers += ["n2d2/plane.hpp", "n2d2/peak.hpp", "n2d2/tuning.hpp", *(["n2d2/binary.hpp"] if self._has_files else [])]
+        headers += [
+            "n2d2/plane.hpp",
+            "n2d2/peak.hpp",
+            "n2d2/tuning.hpp",
+            "n2d2/vector_length.hpp",
+            *(["n2d2/binary.hpp"] if self._has_files else []),
+        ]
         headers += ["n2d2/derived.hpp"] if self._derivations else []
         headers += [one.asks for one in dispatched() if one.asks and self.dispatch]
         copy_headers(headers, resources.folder("kernels"), folder / "kernels", self.sets)

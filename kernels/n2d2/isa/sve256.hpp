@@ -1,0 +1,37 @@
+// The kernels of SVE with vectors of 256 bits and matrix instructions; all that is not here is that of NEON with matrix instructions.
+
+#if defined(N2D2_BIND_CONVOLUTION)
+#undef N2D2_BIND_CONVOLUTION
+#include "n2d2/arm/sve_tile.hpp"
+#include "n2d2/panels/panel_convolution.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Convolution<Cfg, Native> : PanelConvolution<Cfg, sve::Microkernel> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_FULLYCONNECTED)
+#undef N2D2_BIND_FULLYCONNECTED
+#include "n2d2/arm/sve_tile.hpp"
+#include "n2d2/panels/panel_fullyconnected.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, sve::Microkernel> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_DEPTHWISE)
+#undef N2D2_BIND_DEPTHWISE
+#include "n2d2/arm/sve_depthwise.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Depthwise<Cfg, Native> : sve::Depthwise<Cfg> {};
+}  // namespace n2d2
+#endif
+
+#if defined(N2D2_BIND_FLOATS)
+#undef N2D2_BIND_FLOATS
+#include "n2d2/arm/sve_float.hpp"
+#endif
+
+#include "n2d2/isa/neoni8mm.hpp"
