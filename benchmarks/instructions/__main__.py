@@ -1,6 +1,6 @@
 """Instructions of the kernels under QEMU, portable against those for an instruction set: a table.
 
-    python -m benchmarks.instructions [aarch64 | aarch64-dot | aarch64-i8mm | aarch64-sve256 | armv7]
+    python -m benchmarks.instructions [aarch64 | aarch64-dot | aarch64-i8mm | aarch64-sve256 | armv7] [layer]
 
 Each row is one layer, run REPEATS times and not at all in the same program; the difference is what is counted, by a
 plug-in of QEMU (`count.c`). Needs g++ of the target (Debian: g++-aarch64-linux-gnu, g++-arm-linux-gnueabihf), qemu-user
@@ -22,7 +22,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from support import kernel_cases as cases  # noqa: E402
 from support import kernel_harness as harness  # noqa: E402
-from support.kernel_cases import S8, U8  # noqa: E402
+from support.kernel_cases import S8, S16, U8  # noqa: E402
 
 from n2d2py.exports.cpp import isa  # noqa: E402
 
@@ -50,6 +50,12 @@ def layers() -> dict[str, harness.Case]:
         "depthwise 3x3 s2, 40, 16x16, s8": conv((1, 40, 16, 16), 40, (3, 3), (2, 2), both, one, 40, (S8, S8), "apart"),
         "fully connected, 512 to 64, u8": sweep.fc((1, 512), 64, (U8, U8), "apart"),
         "fully connected, 256 to 10, s8": sweep.fc((1, 256), 10, (S8, S8), "apart"),
+        "depthwise 3x3, 64, 16x16, u8, 16-bit weights": conv(
+            (1, 64, 16, 16), 64, (3, 3), one, both, one, 64, (U8, U8), "apart", 0, 16
+        ),
+        "depthwise 3x3 s2, 40, 16x16, s16": conv(
+            (1, 40, 16, 16), 40, (3, 3), (2, 2), both, one, 40, (S16, S16), "apart", 0, 12
+        ),
     }
 
 
@@ -87,7 +93,9 @@ def instructions(case: harness.Case, target: str, folder: Path, *flags: str) -> 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("target", nargs="?", default="aarch64", choices=sorted(TARGETS))
-    target = parser.parse_args().target
+    parser.add_argument("layer", nargs="?", default="", help="what the names of the layers begin with")
+    given = parser.parse_args()
+    target = given.target
     print(f"| Layer, {target} | portable | kernels | ratio |\n|---|---:|---:|---:|")
     ratios = []
     with tempfile.TemporaryDirectory() as temporary:
@@ -95,7 +103,7 @@ def main() -> None:
         subprocess.run(
             ["gcc", "-O2", "-shared", "-fPIC", Path(__file__).parent / "count.c", "-o", folder / "count.so"], check=True
         )
-        for name, case in layers().items():
+        for name, case in ((name, case) for name, case in layers().items() if name.startswith(given.layer)):
             portable = instructions(case, target, folder, "-DN2D2_ISA_PORTABLE")
             kernels = instructions(case, target, folder)
             ratios.append(portable / kernels)

@@ -12,7 +12,7 @@ from support import kernel_harness as harness
 from support.export_build import need
 from support.kernel_arm import TARGETS, check
 from support.kernel_lines import line_cases
-from support.kernel_simd import simd_cases
+from support.kernel_simd import channel_depthwise_cases, simd_cases
 from support.kernel_sweep import sweep_cases
 
 from n2d2py.arithmetic import FLOAT32, RESCALING_MODES, NumType
@@ -54,6 +54,12 @@ def sve_cases() -> list[harness.Case]:
         sweep.conv((1, 5, 4, 5), 18, (3, 3), one, around, one, 1, real, "apart"),
         sweep.fc((1, 19), 21, real, "apart"),
     ]
+
+
+@pytest.mark.parametrize("target", ["aarch64", "aarch64-sve256", "armv7"])
+def test_channels(tmp_path, target):
+    """Depthwise layers of 16 bits: a few of those of all sets."""
+    check(channel_depthwise_cases(cases.Sweep(6))[::4], target, tmp_path, "-O1")
 
 
 def test_sve(tmp_path):

@@ -41,7 +41,7 @@ struct Winograd<Cfg, Native> : PanelWinograd<Cfg, PairWinograd<avx2::Microkernel
 #include "n2d2/x86/avx2_depthwise.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Depthwise<Cfg, Native> : DepthwiseOfWidth<Cfg, avx2::Depthwise<Cfg>, avx2::Vec, 5> {};
+struct Depthwise<Cfg, Native> : DepthwiseOfWidth<Cfg, avx2::Depthwise<Cfg>, ChannelDepthwise<Cfg, avx2::Vec, 5> > {};
 }  // namespace n2d2
 #endif
 

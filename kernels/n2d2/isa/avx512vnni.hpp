@@ -26,7 +26,7 @@ struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, avx512::Microkerne
 #include "n2d2/x86/avx512_depthwise.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Depthwise<Cfg, Native> : DepthwiseOfWidth<Cfg, avx512::Depthwise<Cfg>, avx512::Vec, 6> {};
+struct Depthwise<Cfg, Native> : DepthwiseOfWidth<Cfg, avx512::Depthwise<Cfg>, ChannelDepthwise<Cfg, avx512::Vec, 6> > {};
 }  // namespace n2d2
 #endif
 

@@ -23,9 +23,11 @@ struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, neondot::Microkern
 #if defined(N2D2_BIND_DEPTHWISE)
 #undef N2D2_BIND_DEPTHWISE
 #include "n2d2/arm/neon_dot_depthwise.hpp"
+#include "n2d2/arm/neon_channels.hpp"
+#include "n2d2/panels/channel_columns.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Depthwise<Cfg, Native> : neondot::Depthwise<Cfg> {};
+struct Depthwise<Cfg, Native> : DepthwiseOfWidth<Cfg, neondot::Depthwise<Cfg>, ChannelColumns<Cfg, neon::Channels> > {};
 }  // namespace n2d2
 #endif
 

@@ -42,7 +42,7 @@ struct Winograd<Cfg, Native> : PanelWinograd<Cfg, PairWinograd<sse41::Microkerne
 #include "n2d2/x86/sse41.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Depthwise<Cfg, Native> : DepthwiseOfWidth<Cfg, PairDepthwise<Cfg, sse41::Vec>, sse41::Vec, 4> {};
+struct Depthwise<Cfg, Native> : DepthwiseOfWidth<Cfg, PairDepthwise<Cfg, sse41::Vec>, ChannelDepthwise<Cfg, sse41::Vec, 4> > {};
 }  // namespace n2d2
 #endif
 

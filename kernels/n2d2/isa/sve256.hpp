@@ -22,10 +22,12 @@ struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, sve::Microkernel> 
 
 #if defined(N2D2_BIND_DEPTHWISE)
 #undef N2D2_BIND_DEPTHWISE
+#include "n2d2/arm/sve_channels.hpp"
 #include "n2d2/arm/sve_depthwise.hpp"
+#include "n2d2/panels/channel_columns.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Depthwise<Cfg, Native> : sve::Depthwise<Cfg> {};
+struct Depthwise<Cfg, Native> : DepthwiseOfWidth<Cfg, sve::Depthwise<Cfg>, ChannelColumns<Cfg, sve::Channels> > {};
 }  // namespace n2d2
 #endif
 

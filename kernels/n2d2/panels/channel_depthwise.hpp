@@ -4,73 +4,44 @@
 // interleaved to such pairs, column by column, and each pair is added to all outputs of a run of pixels that it reaches. Of an odd
 // number of lines the last one is interleaved with itself, each column with the next one. Sums stay in registers.
 //
-// Inputs become signed integers of 16 bits: unsigned ones of 16 bits are taken - 32768, which the exporter has taken from the
-// bias. Sums are modulo 2^32. Interleaving leaves channels 0 to 3, 8 to 11, ... of 2 Lanes in one vector, the others in a second one. The
-// exporter has brought the constants into that order (channel_order in variants.py), Block channels at a time:
-//
-//   weights  [block][pair of taps][first or second][Block / 2][2], 16-bit integers whatever Cfg::Weight is, filled up with zeros
-//   others   [block][first or second]
+// Interleaving leaves channels 0 to 3, 8 to 11, ... of 2 Lanes in one vector, the others in a second one; the constants are in that order
+// (panels/channel_panels.hpp).
 #ifndef N2D2_PANELS_CHANNEL_DEPTHWISE_HPP
 #define N2D2_PANELS_CHANNEL_DEPTHWISE_HPP
 
-#include "n2d2/line_order.hpp"
-#include "n2d2/output.hpp"
+#include "n2d2/panels/channel_panels.hpp"
 #include "n2d2/panels/vec.hpp"
-#include "n2d2/parallel.hpp"
-#include "n2d2/plane.hpp"
 
 namespace n2d2 {
 
 // Most: pixels whose sums have registers.
 template <class Cfg, class Vec, int Most>
-struct ChannelDepthwise {
-    typedef typename Cfg::Input Input;
-    typedef typename Cfg::Output Output;
+struct ChannelDepthwise : ChannelPanels<Cfg, 2 * Vec::Lanes, Most> {
+    typedef ChannelPanels<Cfg, 2 * Vec::Lanes, Most> Base;
+    typedef typename Base::In In;
+    typedef typename Base::Out Out;
+    typedef typename Base::Output Output;
+    typedef typename Base::Place Place;
     typedef typename Cfg::Epilogue Epilogue;
-    typedef typename Cfg::Weight Weight;
-    typedef typename Input::Type In;
-    typedef typename Output::Type Out;
     typedef typename Vec::Ints Ints;
-    static_assert(sizeof(In) <= 2 && sizeof(Weight) <= 2 && sizeof(typename Cfg::Sum) == 4,
-                  "8 or 16-bit inputs and weights, 32-bit sums");
-
     enum : int {
-        KH = Cfg::KernelHeight,
-        KW = Cfg::KernelWidth,
-        C = Input::Channels,
-        H = Input::Height,
-        W = Input::Width,
-        OW = Output::Width,
-        Stride = Cfg::StrideWidth,
-        Dilation = Cfg::DilationWidth,
-        Group = 2 * Vec::Lanes,  // channels
-        Groups = (C + Group - 1) / Group,
-        LastGroup = C - Group * (Groups - 1),
-        Block = C <= 8  ? 8 :
-                C <= 16 ? 16 :
-                          32,
-        Blocks = (C + Block - 1) / Block,
-        LastBlock = C - Block * (Blocks - 1),
-        Runs = (OW + Most - 1) / Most,
-        Pixels = (OW + Runs - 1) / Runs,  // of a run; the last one may begin within the one before
-        Columns = (Pixels - 1) * Stride + (KW - 1) * Dilation + 1,
-        Twos = (KW + 1) / 2,
-        Pairs = KH / 2 * KW + KH % 2 * Twos,
+        KH = Base::KH,
+        KW = Base::KW,
+        Stride = Base::Stride,
+        Dilation = Base::Dilation,
+        Pixels = Base::Pixels,
+        SlotBytes = Base::SlotBytes,
         Piece = 8,  // taps of a line whose pairs are made together
         Rest = KW % Piece,
-        Slots = Vec::Lanes < Block / 2 ? int(Vec::Lanes) : Block / 2,  // of a vector of weights
-        SlotBytes = 2 * Block  // of the weights of a pair of taps, of all first or second
+        Slots = Vec::Lanes < Base::Block / 2 ? int(Vec::Lanes) : Base::Block / 2  // of a vector of weights
     };
-
-    // How many of the first `count` channels of a block are in the first vectors.
-    static N2D2_INLINE constexpr int firsts(int count) { return count / 8 * 4 + least(count % 8, 4); }
 
     // A pixel of a line, what is outside being padding.
     template <bool Edge, int Count>
     static N2D2_INLINE Ints at(const In* line, int column, const In* padding) {
-        constexpr int width = W;
+        constexpr int width = Base::W;
         const bool inside = !Edge || (line && column >= 0 && column < width);
-        return Vec::template halfwords<In, Count>(inside ? line + column * Input::Stride : padding);
+        return Vec::template halfwords<In, Count>(inside ? line + column * Base::Input::Stride : padding);
     }
 
     static N2D2_INLINE Ints weightsAt(const unsigned char* from) {
@@ -122,7 +93,7 @@ struct ChannelDepthwise {
     // Count channels of a line of outputs.
     template <int Count>
     struct Channels {
-        enum : int { First = firsts(Count), Second = Count - First, Others = Second > 0 ? int(Second) : 1 };
+        enum : int { First = Base::firsts(Count), Second = Count - First, Others = Second > 0 ? int(Second) : 1 };
         typename Vec::template Epilogue<Epilogue, First> epilogue0;
         typename Vec::template Epilogue<Epilogue, Others> epilogue1;
         Ints bias0, bias1;
@@ -156,18 +127,15 @@ struct ChannelDepthwise {
         }
     };
 
-    // The lines of a window from `channel` on, null for padding; `inside`: none is.
     template <int Count>
-    static N2D2_INLINE void line(const In* const* rows, bool inside, int channel, const In* padding, Out* out,
+    static N2D2_INLINE void line(const In* const* rows, bool inside, const Place& place, const In* padding, Out* out,
                                  const unsigned char* weights, const std::int32_t* bias) {
-        constexpr int width = W, columns = Columns;
-        const int block = channel / Block, begin = block * Block, half = (channel - begin) / 2;
-        const int size = block + 1 < Blocks ? int(Block) : int(LastBlock);
-        const Channels<Count> channels(bias, begin + half, begin + firsts(size) + half);
-        const unsigned char* const w = weights + static_cast<long>(block) * Pairs * 2 * SlotBytes + 4 * half;
-        for (int run = 0; run < Runs; ++run) {
-            const int x = least(run * Pixels, OW - Pixels), left = x * Stride - Cfg::PadLeft;
-            Out* const to = out + x * Output::Stride + channel;
+        constexpr int width = Base::W, columns = Base::Columns;
+        const Channels<Count> channels(bias, place.first, place.second);
+        const unsigned char* const w = weights + place.weights;
+        for (int i = 0; i < Base::Runs; ++i) {
+            const int x = least(i * Pixels, Base::OW - Pixels), left = x * Stride - Cfg::PadLeft;
+            Out* const to = out + x * Output::Stride;
             if (inside && left >= 0 && left + columns <= width)
                 channels.template run<false>(rows, left, padding, w, to);
             else
@@ -175,45 +143,11 @@ struct ChannelDepthwise {
         }
     }
 
-    // What stands for a pixel outside of the input.
-    struct Padding {
-        In values[Group];
-        N2D2_INLINE Padding() {
-            for (In& value : values)
-                value = static_cast<In>(Cfg::InputZero);
-        }
-    };
-
-    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Weight* weights, const std::int32_t* bias,
-                                const Rows& rows = Rows::all<Output>()) {
-        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
-        constexpr long work =
-            static_cast<long>(KH) * KW * least(int(Group), int(C)) * static_cast<int>(Output::Width) * 2 / N2D2_SIMD_SPEED;
-        const Padding padding;
-        const unsigned char* const w = reinterpret_cast<const unsigned char*>(weights);
-        Tasks<serial, Output::Height, Groups, work, reverse, WindowOrder<Cfg> >::run(
-            rows, [=](int y, int group) N2D2_INLINE_LAMBDA {
-                const int channel = group * Group;
-                const In* taps[KH];
-                bool inside = true;
-                for (int u = 0; u < KH; ++u) {
-                    const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
-                    taps[u] = from >= 0 && from < H ? n2d2::line<Input>(in, from) + channel : nullptr;
-                    inside = inside && taps[u];
-                }
-                Out* const to = n2d2::line<Output>(out, y);
-                if (group + 1 < Groups)
-                    line<Group>(taps, inside, channel, padding.values, to, w, bias);
-                else
-                    line<LastGroup>(taps, inside, channel, padding.values, to, w, bias);
-            });
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
+                                const std::int32_t* bias, const Rows& rows = Rows::all<Output>()) {
+        Base::template lines<ChannelDepthwise>(in, out, weights, bias, rows);
     }
 };
-
-// `Bytes` for inputs and weights of 8 bits, the kernel above for the others.
-template <class Cfg, class Bytes, class Vec, int Most>
-struct DepthwiseOfWidth : Choice<sizeof(typename Cfg::Input::Type) == 1 && sizeof(typename Cfg::Weight) == 1, Bytes,
-                                 ChannelDepthwise<Cfg, Vec, Most> >::Type {};
 
 }  // namespace n2d2
 

@@ -1,0 +1,85 @@
+// Eight channels with NEON, as panels/channel_columns.hpp wants them: inputs and weights of 16 bits, multiply-accumulate to 32 (smlal).
+#ifndef N2D2_ARM_NEON_CHANNELS_HPP
+#define N2D2_ARM_NEON_CHANNELS_HPP
+
+#include "n2d2/arm/neon_finish.hpp"
+
+namespace n2d2 {
+namespace neon {
+
+struct Channels {
+    struct Sums {
+        int32x4_t low, high;
+    };
+    typedef int16x8_t Inputs;
+    typedef int16x8_t Weights;
+#if defined(__aarch64__)
+    enum : int { Most = 5 };
+#else
+    enum : int { Most = 4 };
+#endif
+
+    // Count bytes of eight or 16, and zeros behind them.
+    template <int Count>
+    static N2D2_INLINE uint8x8_t eight(const unsigned char* from) {
+        if (Count >= 8)
+            return vld1_u8(from);
+        unsigned char all[8] = {};
+        std::memcpy(all, from, Count);
+        return vld1_u8(all);
+    }
+    template <int Count>
+    static N2D2_INLINE uint8x16_t sixteen(const unsigned char* from) {
+        if (Count >= 16)
+            return vld1q_u8(from);
+        unsigned char all[16] = {};
+        std::memcpy(all, from, Count);
+        return vld1q_u8(all);
+    }
+    template <class In, int Count>
+    static N2D2_INLINE Inputs inputs(const In* in) {
+        const unsigned char* const from = reinterpret_cast<const unsigned char*>(in);
+        if (sizeof(In) == 1)
+            return std::numeric_limits<In>::is_signed ? vmovl_s8(vreinterpret_s8_u8(eight<Count>(from))) :
+                                                        vreinterpretq_s16_u16(vmovl_u8(eight<Count>(from)));
+        const int16x8_t x = vreinterpretq_s16_u8(sixteen<2 * Count>(from));
+        return std::numeric_limits<In>::is_signed ? x : veorq_s16(x, vdupq_n_s16(-32768));
+    }
+    static N2D2_INLINE void weights(const unsigned char* a, const unsigned char* b, Weights& first, Weights& second) {
+        const int16x4x2_t low = vld2_s16(reinterpret_cast<const std::int16_t*>(a)),
+                          high = vld2_s16(reinterpret_cast<const std::int16_t*>(b));
+        first = vcombine_s16(low.val[0], high.val[0]);
+        second = vcombine_s16(low.val[1], high.val[1]);
+    }
+    template <int Count>
+    static N2D2_INLINE Sums bias(const std::int32_t* from, int first, int second) {
+        return Sums{four(from + first, Count), Count > 4 ? four(from + second, Count - 4) : vdupq_n_s32(0)};
+    }
+    static N2D2_INLINE void add(Sums& sums, Inputs x, Weights w) {
+        sums.low = vmlal_s16(sums.low, vget_low_s16(x), vget_low_s16(w));
+#if defined(__aarch64__)
+        sums.high = vmlal_high_s16(sums.high, x, w);
+#else
+        sums.high = vmlal_s16(sums.high, vget_high_s16(x), vget_high_s16(w));
+#endif
+    }
+
+    template <class S, int Count>
+    struct Epilogue {
+        PanelEpilogue<S, Count> panel;
+        struct At {
+            int first, second;
+            N2D2_INLINE int operator()(int v) const { return v == 0 ? first : second; }
+        };
+        N2D2_INLINE Epilogue(int first, int second) : panel(At{first, second}) {}
+        N2D2_INLINE void store(const Sums& sums, typename S::Type* to) const {
+            const int32x4_t both[2] = {sums.low, sums.high};
+            panel.store(both, to);
+        }
+    };
+};
+
+}  // namespace neon
+}  // namespace n2d2
+
+#endif  // N2D2_ARM_NEON_CHANNELS_HPP

@@ -1,0 +1,146 @@
+// Depthwise convolution of inputs or weights of 16 bits where an instruction multiplies lane by lane: vectors of eight channels, one tap at a
+// time.
+//
+// A column of a line is widened once and multiplied with all taps that lie on it, for a run of pixels whose sums stay in registers. The
+// weights of a group of eight channels are brought into the order of taps once for each line. Constants: panels/channel_panels.hpp.
+// Stack: a vector of weights for each tap.
+//
+// What a set has, a struct Vec (arm/neon_channels.hpp, arm/sve_channels.hpp):
+//
+//   Sums, Inputs, Weights      of eight channels
+//   Most                       pixels whose sums have registers, beside the weights of a line
+//   inputs<In, Count>(from)    Count inputs as signed integers of 16 bits; unsigned ones of 16 bits - 32768
+//   weights(a, b, first, second)  of two taps, pairs of four channels from a on, of the other four from b on
+//   bias<Count>(from, first, second)    the sums to begin with, from from[first] on, and from[second] on behind four
+//   add(sums, x, w)            sums + x * w, modulo 2^32
+//   Epilogue<S, Count>(first, second), store(sums, to)    rescales and stores Count <= 8 sums
+#ifndef N2D2_PANELS_CHANNEL_COLUMNS_HPP
+#define N2D2_PANELS_CHANNEL_COLUMNS_HPP
+
+#include "n2d2/panels/channel_panels.hpp"
+
+namespace n2d2 {
+
+template <class Cfg, class Vec>
+struct ChannelColumns : ChannelPanels<Cfg, 8, Vec::Most> {
+    typedef ChannelPanels<Cfg, 8, Vec::Most> Base;
+    typedef typename Base::In In;
+    typedef typename Base::Out Out;
+    typedef typename Base::Output Output;
+    typedef typename Base::Place Place;
+    typedef typename Vec::Sums Sums;
+    enum : int {
+        KH = Base::KH,
+        KW = Base::KW,
+        Stride = Base::Stride,
+        Dilation = Base::Dilation,
+        Pixels = Base::Pixels,
+        SlotBytes = Base::SlotBytes,
+        Piece = 8,  // taps of a line whose columns are read together
+        Rest = KW % Piece,
+        Zero = sizeof(In) == 2 && !std::numeric_limits<In>::is_signed ? Cfg::InputZero - 32768 : int(Cfg::InputZero),
+        Nothing = int(Zero) == 0  // is what padding adds
+    };
+
+    // Count channels of a line of outputs.
+    template <int Count>
+    struct Channels {
+        typename Vec::template Epilogue<typename Cfg::Epilogue, Count> epilogue;
+        Sums bias;
+        typename Vec::Weights weights[KH * KW + 1];
+
+        N2D2_INLINE Channels(const Place& place, const unsigned char* all, const std::int32_t* from)
+            : epilogue(place.first, Count > 4 ? place.second : place.first),
+              bias(Vec::template bias<Count>(from, place.first, Count > 4 ? place.second : place.first)) {
+            const unsigned char* w = all + place.weights;
+            for (int u = 0; u + 1 < KH; u += 2)
+                for (int t = 0; t < KW; ++t, w += 2 * SlotBytes)
+                    Vec::weights(w, w + SlotBytes, weights[u * KW + t], weights[(u + 1) * KW + t]);
+            if (KH % 2 != 0)
+                for (int t = 0; t < KW; t += 2, w += 2 * SlotBytes)  // the last one of an odd number is followed by zeros
+                    Vec::weights(w, w + SlotBytes, weights[(KH - 1) * KW + t], weights[(KH - 1) * KW + t + 1]);
+        }
+
+        // Taps [0, Taps) of a line to the sums of a run of pixels. Edge: columns may lie outside; where they do is known to the compiler
+        // in the first run of a line and in the last one.
+        template <int Taps, bool Edge>
+        static N2D2_INLINE void add(const In* line, int left, const In* padding, const typename Vec::Weights* w, Sums* sums) {
+            constexpr int columns = (Pixels - 1) * Stride + (Taps - 1) * Dilation + 1, width = Base::W;
+            N2D2_UNROLL
+            for (int i = 0; i < columns; ++i) {
+                const int column = left + i;
+                const bool inside = !Edge || (column >= 0 && column < width);
+                if (!inside && bool(Nothing))
+                    continue;
+                const typename Vec::Inputs x =
+                    Vec::template inputs<In, Count>(inside ? line + column * Base::Input::Stride : padding);
+                N2D2_UNROLL
+                for (int p = 0; p < Pixels; ++p) {
+                    const int from = i - p * Stride, tap = from / Dilation;
+                    if (from >= 0 && from % Dilation == 0 && tap < Taps)
+                        Vec::add(sums[p], x, w[tap]);
+                }
+            }
+        }
+        // All taps of a line of padding.
+        static N2D2_INLINE void addPadding(const In* padding, const typename Vec::Weights* w, Sums* sums) {
+            const typename Vec::Inputs x = Vec::template inputs<In, Count>(padding);
+            for (int tap = 0; tap < KW; ++tap) {
+                N2D2_UNROLL
+                for (int p = 0; p < Pixels; ++p)
+                    Vec::add(sums[p], x, w[tap]);
+            }
+        }
+
+        // Pixels outputs from one on.
+        template <bool Edge>
+        N2D2_INLINE void run(const In* const* rows, int left, const In* padding, Out* out) const {
+            Sums sums[Pixels];
+            N2D2_UNROLL
+            for (int p = 0; p < Pixels; ++p)
+                sums[p] = bias;
+            for (int u = 0; u < KH; ++u) {
+                const typename Vec::Weights* const w = weights + u * KW;
+                if (!rows[u]) {
+                    if (!Nothing)
+                        addPadding(padding, w, sums);
+                    continue;
+                }
+                for (int tap = 0; tap + Piece <= KW; tap += Piece)
+                    add<Piece, Edge>(rows[u], left + tap * Dilation, padding, w + tap, sums);
+                if (Rest > 0)
+                    add<(Rest > 0 ? int(Rest) : 1), Edge>(rows[u], left + (KW - Rest) * Dilation, padding, w + KW - Rest, sums);
+            }
+            N2D2_UNROLL
+            for (int p = 0; p < Pixels; ++p)
+                epilogue.store(sums[p], out + p * Output::Stride);
+        }
+    };
+
+    template <int Count>
+    static N2D2_INLINE void line(const In* const* rows, bool, const Place& place, const In* padding, Out* out,
+                                 const unsigned char* weights, const std::int32_t* bias) {
+        constexpr int width = Base::W, columns = Base::Columns, runs = Base::Runs, last = Base::OW - Pixels;
+        const Channels<Count> channels(place, weights, bias);
+        channels.template run<(Cfg::PadLeft > 0 || columns > width)>(rows, -Cfg::PadLeft, padding, out);
+        for (int i = 1; i < runs - 1; ++i) {
+            const int left = i * Pixels * Stride - Cfg::PadLeft;
+            Out* const to = out + i * Pixels * Output::Stride;
+            if (left >= 0 && left + columns <= width)
+                channels.template run<false>(rows, left, padding, to);
+            else
+                channels.template run<true>(rows, left, padding, to);
+        }
+        if (runs > 1)
+            channels.template run<true>(rows, last * Stride - Cfg::PadLeft, padding, out + last * Output::Stride);
+    }
+
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
+                                const std::int32_t* bias, const Rows& rows = Rows::all<Output>()) {
+        Base::template lines<ChannelColumns>(in, out, weights, bias, rows);
+    }
+};
+
+}  // namespace n2d2
+
+#endif  // N2D2_PANELS_CHANNEL_COLUMNS_HPP
