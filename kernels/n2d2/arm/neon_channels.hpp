@@ -19,30 +19,25 @@ struct Channels {
     enum : int { Most = 4 };
 #endif
 
-    // Count bytes of eight or 16, and zeros behind them.
+    // Count bytes, and zeros up to 16.
     template <int Count>
-    static N2D2_INLINE uint8x8_t eight(const unsigned char* from) {
-        if (Count >= 8)
-            return vld1_u8(from);
-        unsigned char all[8] = {};
-        std::memcpy(all, from, Count);
-        return vld1_u8(all);
-    }
-    template <int Count>
-    static N2D2_INLINE uint8x16_t sixteen(const unsigned char* from) {
+    static N2D2_INLINE uint8x16_t some(const unsigned char* from) {
         if (Count >= 16)
             return vld1q_u8(from);
+        if (Count == 8)
+            return vcombine_u8(vld1_u8(from), vdup_n_u8(0));
         unsigned char all[16] = {};
         std::memcpy(all, from, Count);
         return vld1q_u8(all);
     }
     template <class In, int Count>
     static N2D2_INLINE Inputs inputs(const In* in) {
-        const unsigned char* const from = reinterpret_cast<const unsigned char*>(in);
+        constexpr int bytes = Count * static_cast<int>(sizeof(In));
+        const uint8x16_t from = some<bytes>(reinterpret_cast<const unsigned char*>(in));
         if (sizeof(In) == 1)
-            return std::numeric_limits<In>::is_signed ? vmovl_s8(vreinterpret_s8_u8(eight<Count>(from))) :
-                                                        vreinterpretq_s16_u16(vmovl_u8(eight<Count>(from)));
-        const int16x8_t x = vreinterpretq_s16_u8(sixteen<2 * Count>(from));
+            return std::numeric_limits<In>::is_signed ? vmovl_s8(vget_low_s8(vreinterpretq_s8_u8(from))) :
+                                                        vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(from)));
+        const int16x8_t x = vreinterpretq_s16_u8(from);
         return std::numeric_limits<In>::is_signed ? x : veorq_s16(x, vdupq_n_s16(-32768));
     }
     static N2D2_INLINE void weights(const unsigned char* a, const unsigned char* b, Weights& first, Weights& second) {
