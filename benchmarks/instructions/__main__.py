@@ -24,6 +24,7 @@ from support import kernel_cases as cases  # noqa: E402
 from support import kernel_harness as harness  # noqa: E402
 from support.kernel_cases import S8, S16, U8  # noqa: E402
 
+from n2d2py.arithmetic import FLOAT32  # noqa: E402
 from n2d2py.exports.cpp import isa  # noqa: E402
 
 TARGETS = {
@@ -41,7 +42,7 @@ def layers() -> dict[str, harness.Case]:
     one, both = (1, 1), (1, 1, 1, 1)
     none = (0, 0, 0, 0)
     conv = sweep.conv
-    return {
+    made = {
         "conv 3x3, 32 to 32, 16x16, u8": conv((1, 32, 16, 16), 32, (3, 3), one, both, one, 1, (U8, U8), "apart"),
         "conv 3x3, 32 to 32, 16x16, s8": conv((1, 32, 16, 16), 32, (3, 3), one, both, one, 1, (S8, S8), "apart"),
         "conv 1x1, 64 to 64, 12x12, u8": conv((1, 64, 12, 12), 64, one, one, none, one, 1, (U8, U8), "apart"),
@@ -56,7 +57,15 @@ def layers() -> dict[str, harness.Case]:
         "depthwise 3x3 s2, 40, 16x16, s16": conv(
             (1, 40, 16, 16), 40, (3, 3), (2, 2), both, one, 40, (S16, S16), "apart", 0, 12
         ),
+        "conv 3x3, 32 to 32, 16x16, u8, 16-bit weights": conv(
+            (1, 32, 16, 16), 32, (3, 3), one, both, one, 1, (U8, U8), "apart", 0, 16
+        ),
+        "conv 3x3, 32 to 32, 16x16, float32": conv((1, 32, 16, 16), 32, (3, 3), one, both, one, 1, (FLOAT32, FLOAT32), "apart"),
     }
+    made["conv 3x3, 32 to 32, 16x16, float32"].node.activation = None
+    sweep.modes = iter(lambda: "Fixed-point", None)
+    made["conv 1x1, 64 to 64, 12x12, u8, fixed point"] = conv((1, 64, 12, 12), 64, one, one, none, one, 1, (U8, U8), "apart")
+    return made
 
 
 def program(case: harness.Case) -> str:

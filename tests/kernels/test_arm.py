@@ -25,7 +25,8 @@ def test_few(tmp_path):
 
 def sve_cases() -> list[harness.Case]:
     """Each rescale by channels in order and in blocks of 64; outputs around 8 and 16, words around four, tiles of one, of an odd number and
-    of all pixels; kernels of three, four and five lines; padding; zero points; float32."""
+    of all pixels; kernels of three, four and five lines; padding; zero points; inputs and
+    weights of 16 bits; float32."""
     sweep = cases.Sweep(7)
     u8, s8, s16, u16 = cases.U8, cases.S8, cases.S16, cases.U16
     one, none, around = (1, 1), (0, 0, 0, 0), (1, 1, 1, 1)
@@ -48,6 +49,14 @@ def sve_cases() -> list[harness.Case]:
             sweep.conv((1, 70, 6, 5), 70, (5, 4), (2, 1), around, one, 70, other, "apart", 6),
             sweep.fc((1, inputs), outputs, other, "apart"),
         ]
+    for size, outputs, kernel, kind, bits in (
+        ((8, 5, 4), 16, (3, 3), (u8, u8), 16),
+        ((5, 4, 4), 25, (3, 3), (s16, s8), 8),
+        ((7, 3, 5), 7, (1, 1), (u16, s16), 8),
+        ((2, 1, 1), 17, (1, 1), (s8, u8), 16),
+    ):
+        pads = around if kernel == (3, 3) else none
+        made.append(sweep.conv((1, *size), outputs, kernel, one, pads, one, 1, kind, "apart", 0, bits))
     real = (FLOAT32, FLOAT32)
     return [
         *made,

@@ -16,12 +16,13 @@ namespace sve {
 // Vectors that can be elements of arrays.
 typedef svint8_t Signed __attribute__((arm_sve_vector_bits(256)));
 typedef svuint8_t Bytes __attribute__((arm_sve_vector_bits(256)));
+typedef svint16_t Halves __attribute__((arm_sve_vector_bits(256)));
 typedef svint32_t Ints __attribute__((arm_sve_vector_bits(256)));
 typedef svint64_t Longs __attribute__((arm_sve_vector_bits(256)));
 typedef svuint64_t Places __attribute__((arm_sve_vector_bits(256)));
 typedef svfloat32_t Floats __attribute__((arm_sve_vector_bits(256)));
 
-// The first Count of 8 lanes of 32 bits, of 4 lanes of 64 bits, of 32 bytes.
+// The first Count of 8 lanes of 32 bits, of 4 lanes of 64 bits, of 16 lanes of 16 bits, of 32 bytes.
 template <int Count>
 N2D2_INLINE svbool_t lanes() {
     return Count >= 8 ? svptrue_b32() : svwhilelt_b32_s32(0, Count);
@@ -31,8 +32,24 @@ N2D2_INLINE svbool_t longLanes() {
     return Count >= 4 ? svptrue_b64() : svwhilelt_b64_s32(0, Count);
 }
 template <int Count>
+N2D2_INLINE svbool_t halfLanes() {
+    return Count >= 16 ? svptrue_b16() : svwhilelt_b16_s32(0, Count);
+}
+template <int Count>
 N2D2_INLINE svbool_t byteLanes() {
     return Count >= 32 ? svptrue_b8() : svwhilelt_b8_s32(0, Count);
+}
+
+// x is in a register here, and what is read from memory behind this is not read before.
+N2D2_INLINE void pin(Ints& x) {
+    svint32_t sums = x;
+    __asm__ volatile("" : "+w"(sums) : : "memory");
+    x = sums;
+}
+N2D2_INLINE void pin(Longs& x) {
+    svint64_t sums = x;
+    __asm__ volatile("" : "+w"(sums) : : "memory");
+    x = sums;
 }
 
 N2D2_INLINE svint32_t loaded(svbool_t some, const std::int32_t* from) { return svld1_s32(some, from); }

@@ -4,22 +4,16 @@
 // times four outputs in a vector, 64 products. The rows of the pixels are the same in both halves (ld1rqb reads 16 inputs of a pixel twice, trn
 // puts two pixels together). Two words of a panel, [16 outputs][4 inputs] each, are joined to rows of eight inputs (zip) once for all pixels of a
 // tile. A single pixel takes the dot product (sudot): 32 products, four words of the window from a vector.
-// Inputs are unsigned bytes, signed ones + 128; the bias comes to match. Inputs of 16 bits go the way of neon_tile.hpp.
+// Inputs are unsigned bytes, signed ones + 128; the bias comes to match. Inputs or weights of 16 bits go the way of sve_wide_tile.hpp.
 #ifndef N2D2_ARM_SVE_TILE_HPP
 #define N2D2_ARM_SVE_TILE_HPP
 
 #include "n2d2/arm/neon_dot_tile.hpp"
 #include "n2d2/arm/sve_finish.hpp"
+#include "n2d2/arm/sve_wide_tile.hpp"
 
 namespace n2d2 {
 namespace sve {
-
-// x is in a register here, and what is read from memory behind this is not read before.
-N2D2_INLINE void pin(Ints& x) {
-    svint32_t sums = x;
-    __asm__ volatile("" : "+w"(sums) : : "memory");
-    x = sums;
-}
 
 // Count <= 16 inputs of a window as unsigned bytes, in both halves of the vector; what it lacks of 16 is multiplied by zeros or not at all.
 template <class In, int Count>
@@ -183,7 +177,10 @@ struct Tile<In, 1, Words, LastOutputs, Epilogue> {
 };
 
 template <class In, int Size = sizeof(In)>
-struct Form : neondot::Form<In> {};
+struct Form : neondot::Form<In> {
+    template <int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
+    struct Tile : WideTile<In, Pixels, Panels, Words, LastOutputs, Epilogue> {};
+};
 template <class In>
 struct Form<In, 1> : neondot::Form<In> {
     template <int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
@@ -192,12 +189,21 @@ struct Form<In, 1> : neondot::Form<In> {
     };
 };
 
+template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue, class Weight>
+struct TileOfWeights : WideTile<In, Pixels, Panels, Words, LastOutputs, Epilogue, Weight> {};
+struct WideMicrokernel;
+
 struct Microkernel : neondot::Microkernel {
+    typedef WideMicrokernel Wide;
     template <class In, int Pixels, int Panels, int Words, int LastOutputs, class Epilogue>
     struct Tile : Form<In>::template Tile<Pixels, Panels, Words, LastOutputs, Epilogue> {};
 
     // 4 sums and two vectors of two pixels: 24 of 32 registers, 4 for weights.
     static N2D2_INLINE constexpr int tilePixels(int) { return 8; }
+};
+
+struct WideMicrokernel : WideWeights<Microkernel, TileOfWeights> {
+    static N2D2_INLINE constexpr int tilePixels(int) { return WidePixels; }
 };
 
 }  // namespace sve
