@@ -1,8 +1,8 @@
 // The epilogue with NEON: four sums at a time, rescaled in floating point to bytes or 16-bit integers.
 //
 // As in rescale.hpp: float(sum) * factor, clamped to integer limits, then rounded to nearest, ties to even. aarch64 rounds first, with an
-// instruction that saturates, and clamps what was narrowed with saturation: the limits are integers, so the result is the same. Other
-// epilogues are applied element by element.
+// instruction that saturates, and clamps what was narrowed with saturation: the limits are integers, so the result is the same.
+// Fixed-point rescales are products of 64 bits. Other epilogues are applied element by element.
 #ifndef N2D2_ARM_NEON_FINISH_HPP
 #define N2D2_ARM_NEON_FINISH_HPP
 
@@ -142,6 +142,35 @@ N2D2_FLOAT_EPILOGUE(std::uint16_t)
 N2D2_ZERO_EPILOGUE(std::int8_t)
 N2D2_ZERO_EPILOGUE(std::uint8_t)
 #undef N2D2_ZERO_EPILOGUE
+
+// Products of 64 bits, shifted and rounded, with saturation to 32 bits. What is narrowed behind them saturates to the limits of the type.
+template <class T, const std::int32_t* Multipliers, int Count, int Shift, std::int64_t Low, std::int64_t High, int Zero>
+struct Epilogue4<Requantized<T, FixedPointRescale<Multipliers, Count, Shift>, Low, High, Zero> > {
+    enum : bool {
+        Lower = Low > std::int64_t(std::numeric_limits<T>::min()),
+        Upper = High < std::int64_t(std::numeric_limits<T>::max())
+    };
+    int32x4_t multipliers;
+
+    N2D2_INLINE void load(int index, int count) {
+        multipliers = Count == 1 ? vdupq_n_s32(Multipliers[0]) : four(Multipliers + index, count);
+    }
+    static N2D2_INLINE int32x2_t half(int32x2_t sums, int32x2_t by) {
+        const int64x2_t x = vmull_s32(sums, by);
+        return vqmovn_s64(Shift > 0 ? vrshrq_n_s64(x, Shift > 0 ? Shift : 1) : x);
+    }
+    N2D2_INLINE int32x4_t apply(int32x4_t sums) const {
+        int32x4_t x = vcombine_s32(half(vget_low_s32(sums), vget_low_s32(multipliers)),
+                                   half(vget_high_s32(sums), vget_high_s32(multipliers)));
+        x = Zero != 0 ? vqaddq_s32(x, vdupq_n_s32(Zero)) : x;
+        x = Lower ? vmaxq_s32(x, vdupq_n_s32(static_cast<std::int32_t>(Low))) : x;
+        return Upper ? vminq_s32(x, vdupq_n_s32(static_cast<std::int32_t>(High))) : x;
+    }
+    template <class Vector>
+    static N2D2_INLINE Vector clamp(Vector x) {
+        return x;
+    }
+};
 
 N2D2_INLINE int16x8_t narrowed(int32x4_t a, int32x4_t b) {
 #if defined(__aarch64__)
