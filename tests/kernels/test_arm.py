@@ -23,7 +23,7 @@ def test_few(tmp_path):
     check(simd_cases(5)[::40][:2] + line_cases(5)[::24][1:], "aarch64-dot", tmp_path, "-O0")
 
 
-def sve_cases() -> list[harness.Case]:
+def each_rescale_cases() -> list[harness.Case]:
     """Each rescale by channels in order and in blocks of 64; outputs around 8 and 16, words around four, tiles of one, of an odd number and
     of all pixels; kernels of three, four and five lines; padding; zero points; inputs and
     weights of 16 bits; float32."""
@@ -71,16 +71,18 @@ def test_channels(tmp_path, target):
     check(channel_depthwise_cases(cases.Sweep(6))[::4], target, tmp_path, "-O1")
 
 
-def test_sve(tmp_path):
-    check(sve_cases(), "aarch64-sve256", tmp_path, "-O1")
+@pytest.mark.parametrize("target", ["aarch64-dot", "aarch64-sve256", "armv7"])
+def test_each_rescale(tmp_path, target):
+    check(each_rescale_cases(), target, tmp_path, "-O1")
 
 
 @pytest.mark.slow
-def test_sve_clang(tmp_path):
-    need("clang++")
-    need("aarch64-linux-gnu-g++", "qemu-aarch64")
-    _, machine, emulator = TARGETS["aarch64-sve256"]
-    harness.check_all(sve_cases(), tmp_path, "clang++", ("--target=aarch64-linux-gnu", "-static", *machine, "-O3"), emulator)
+@pytest.mark.parametrize("target", ["aarch64-dot", "aarch64-sve256"])
+def test_clang(tmp_path, target):
+    need("clang++", "aarch64-linux-gnu-g++", "qemu-aarch64")
+    _, machine, emulator = TARGETS[target]
+    made = each_rescale_cases() + channel_depthwise_cases(cases.Sweep(6))[::3]
+    harness.check_all(made, tmp_path, "clang++", ("--target=aarch64-linux-gnu", "-static", *machine, "-O3"), emulator)
 
 
 @pytest.mark.parametrize("bits", [128, 256, 512])
