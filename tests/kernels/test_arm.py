@@ -24,11 +24,11 @@ def test_few(tmp_path):
 
 
 def each_rescale_cases() -> list[harness.Case]:
-    """Each rescale by channels in order and in blocks of 64; outputs around 8 and 16, words around four, tiles of one, of an odd number and
-    of all pixels; kernels of three, four and five lines; padding; zero points; inputs and
-    weights of 16 bits; float32."""
+    """Each rescale by channels in order and in blocks of 64; outputs around 8 and 16, words around four, tiles of one, of an odd
+    number and of all pixels; kernels of three and of five lines; padding; zero points; inputs and weights of 16 bits; float32.
+    """
     sweep = cases.Sweep(7)
-    sweep.values = cycle(("random", "random", "high"))  # no multiple of the layers of a mode
+    sweep.values = cycle(("random", "random", "high", "random", "low", "random"))  # no multiple of the layers of a mode
     u8, s8, s16, u16 = cases.U8, cases.S8, cases.S16, cases.U16
     one, none, around = (1, 1), (0, 0, 0, 0), (1, 1, 1, 1)
     centred = NumType(8, True, False, 1.0, -5)
