@@ -14,7 +14,8 @@ import re
 import sys
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
@@ -197,6 +198,7 @@ def collect(
 
 _TURN = 0.005
 """Seconds that a test takes beside its own."""
+_NO_PATHS: Mapping[str, frozenset[tuple[str, int]]] = {}
 
 
 @dataclass
@@ -210,6 +212,7 @@ class Covering:
     at_import: set[Statement] = field(default_factory=set)
     tables: set[str] = field(default_factory=set)
     _texts: dict[str, str] = field(default_factory=dict)
+    _ways: dict[str, dict[str, frozenset[tuple[str, int]]]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, records: Iterable[Path]) -> Covering:
@@ -234,7 +237,8 @@ class Covering:
 
     def tests(self, mutant: Mutant, source: SourceFile, budget: float) -> list[str]:
         """The tests that run what is mutated, of each function in turn, as many as take `budget` seconds together: first, for half of the
-        time, those of files that name its module, which look at what it does.
+        time, those of files that name its module, which look at what it does, and until three quarters those of files called
+        `test_same_*`, which compare all that comes out with a record.
 
         A statement of a module or class runs at import: the tests are those of the functions that use its names, else of the file,
         and those of `tables`. So are they for what such a statement calls.
@@ -243,17 +247,34 @@ class Covering:
         if mutant.names or not mutant.function:
             users = source.users(mutant.names)
             found = set().union(*(self.by_function.get((mutant.file, name), set()) for name in users))
-            return self._chosen((found or self.by_file.get(mutant.file, set())) | self.tables, budget, source.module)
+            return self._chosen((found or self.by_file.get(mutant.file, set())) | self.tables, budget, source.module, mutant)
         elif not self.runs_at_import(mutant):
             found = self.by_statement.get((mutant.file, mutant.function, mutant.offset), ())
             found = found or self.by_function.get((mutant.file, mutant.function), ())
-        return self._chosen(found or self.by_file.get(mutant.file, ()), budget, source.module)
+        return self._chosen(found or self.by_file.get(mutant.file, ()), budget, source.module, mutant)
 
-    def _chosen(self, tests: Iterable[str], budget: float, module: str) -> list[str]:
-        found = set(tests)
-        about = list(self._within({test for test in found if self._names(test, module)}, budget / 2))
-        spent = sum(self.seconds[test] + _TURN for test in about)
-        return about + list(self._within(found - set(about), budget - spent))
+    def _chosen(self, tests: Iterable[str], budget: float, module: str, mutant: Mutant | None = None) -> list[str]:
+        paths = self._paths(mutant.file) if mutant is not None else {}
+        function = mutant.function if mutant is not None else ""
+        left, chosen, spent = set(tests), [], 0.0
+        about = {test for test in left if self._names(test, module)}
+        records = {test for test in left if "/test_same_" in test}
+        for each, end in ((about, budget / 2), (records, budget * 3 / 4), (left, budget)):
+            more = list(self._within(each - set(chosen), end - spent, paths, function))
+            spent += sum(self.seconds[test] + _TURN for test in more)
+            chosen += more
+        return chosen
+
+    def _paths(self, file: str) -> dict[str, frozenset[tuple[str, int]]]:
+        """What each test runs of a file: functions and lines from their heads."""
+        if file not in self._ways:
+            ran: dict[str, set[tuple[str, int]]] = {}
+            for (name, function, offset), tests in self.by_statement.items():
+                if name == file:
+                    for test in tests:
+                        ran.setdefault(test, set()).add((function, offset))
+            self._ways[file] = {test: frozenset(each) for test, each in ran.items()}
+        return self._ways[file]
 
     def _names(self, test: str, module: str) -> bool:
         """Whether the file of a test names a module, or, as tests of operators in a folder do, the package that it is in."""
@@ -263,16 +284,39 @@ class Covering:
         package = module.rpartition(".")[0] if module.count(".") > 2 else module
         return any(re.search(rf"\b{re.escape(name)}\b(?!\.)", self._texts[file]) for name in {module, package})
 
-    def _within(self, tests: Iterable[str], budget: float) -> Iterator[str]:
-        """Of each test function in turn one case, the long ones last, as far as the time goes; of its cases any order that is always the
-        same: the fastest are those that see least."""
+    def _within(
+        self,
+        tests: Iterable[str],
+        budget: float,
+        paths: Mapping[str, frozenset[tuple[str, int]]] = _NO_PATHS,
+        function: str = "",
+    ) -> Iterator[str]:
+        """Of each test function in turn one case, the long ones last, as far as the time goes; of its cases first those that take
+        other ways through the file (`paths`), and of these first those that take another way through the mutated function; else in any
+        order that is always the same: the fastest are those that see least."""
         functions: dict[str, list[str]] = {}
         for test in sorted(tests, key=lambda test: (self.seconds[test] > budget / 100, zlib.crc32(test.encode()))):
             functions.setdefault(test.split("[")[0], []).append(test)
-        turns = sorted((turn, self.seconds[test], test) for each in functions.values() for turn, test in enumerate(each))
+        turns = sorted(
+            (turn, self.seconds[test], test)
+            for each in functions.values()
+            for turn, test in enumerate(_other_ways_first(each, paths, function))
+        )
         spent = 0.0
         for _, _, test in turns:
             cost = self.seconds[test] + _TURN
             if spent + cost <= budget:
                 spent += cost
                 yield test
+
+
+def _other_ways_first(tests: list[str], paths: Mapping[str, frozenset[tuple[str, int]]], function: str) -> list[str]:
+    """The tests, those last whose way through the file was taken by others before them, then those of the function's."""
+    seen: Counter[frozenset[tuple[str, int]]] = Counter()
+    turns: dict[str, tuple[int, int]] = {}
+    for test in tests:
+        whole = paths.get(test, frozenset())
+        inner = frozenset(each for each in whole if each[0] == function)
+        turns[test] = seen[whole], seen[inner]
+        seen.update({whole, inner})
+    return sorted(tests, key=turns.__getitem__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from covering import Covering, collect, ran_at_import
+from covering import Covering, _other_ways_first, collect, ran_at_import
 from equivalent import EQUIVALENT
 from mutants import SourceFile
 from trial import Outcome, Trials
@@ -273,6 +273,26 @@ def test_files_that_name_the_module_come_first_for_half_of_the_time(tmp_path, mo
     assert first[:2] == ["about.py"] * 2 and set(first[2:4]) == {"folder.py", "longer.py"} and first[4:] == ["about.py"] * 2
     assert covering._names("folder.py::test", "package.part.rules.op") is False
     assert covering._names("about.py::test_0", "package.part.rules.op") is True
+
+
+def test_records_have_a_quarter_of_the_time():
+    """What compares with records comes behind the files about the module, before all the others."""
+    seconds = {**{f"a.py::test_{at}": 0.1 for at in range(99)}, **{f"t/test_same_all.py::test[{at}]": 0.1 for at in range(99)}}
+    covering = Covering(seconds, {}, {}, {})
+    chosen = covering._chosen(seconds, 4.0, "package.part")
+    kept = [test.startswith("t/") for test in chosen]
+    assert kept[:20] == [True] * 20 and 27 <= sum(kept) <= 29 and 8 <= kept.count(False) <= 10
+
+
+def test_other_ways_through_the_file_and_the_function_come_first():
+    """A test whose way was taken before waits for those that take another one."""
+    ways = {"1": "ab", "2": "ab", "3": "abc", "4": "abd", "5": "aef", "6": "aef"}
+    paths = {
+        f"t::t[{name}]": frozenset((letter if letter in "ef" else "f", ord(letter)) for letter in way)
+        for name, way in ways.items()
+    }
+    found = _other_ways_first(sorted(paths), paths, "e")
+    assert [name[5] for name in found] == ["1", "5", "3", "4", "2", "6"]
 
 
 @pytest.mark.parametrize("error, found", [("InternalError", False), ("N2D2Error", True)])
