@@ -71,3 +71,10 @@ def test_an_axis_without_elements_counts_as_one(operator):
     with pytest.raises(Unsupported, match="6 elements"):
         evaluate(node, values, 17, 5)
     assert evaluate(node, values, 17, 6)[0].size == 0
+
+
+def test_a_resize_without_sizes_is_not_counted():
+    """The evaluation says what it lacks."""
+    with pytest.raises(Unsupported) as caught:
+        evaluate(helper.make_node("Resize", ["x"], ["y"]), [X * 100], 17, 30)
+    assert "elements" not in str(caught.value)

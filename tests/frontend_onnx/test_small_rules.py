@@ -8,6 +8,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
 from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.frontend.onnx.contract import ROUNDING
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.functions import Clip
@@ -337,3 +338,19 @@ def test_limits_that_are_attributes(one_node, check, minimum, maximum):
             graph = import_onnx(built)
             found = run_graph(graph, {"x": x.reshape(1, -1)})["y"]
             np.testing.assert_array_equal(found.reshape(shape), np.clip(x, minimum, maximum))
+
+
+@pytest.mark.parametrize("front", ["", "c = Conv (x, w)\n "])
+def test_a_reshape_to_no_axes(model, front):
+    body = f"{front}r = Reshape ({'c' if front else 'x'}, s)\n z = Relu (r)"
+    weights = {"w": (1, 1, 1, 1)} if front else {}
+    graph = import_onnx(model("float[1, 1, 1, 1] x => float z", body, s=np.zeros(0, np.int64), **weights))
+    assert [graph.shape(name) for name in graph.outputs] == [(1, 1)]
+
+
+def test_metadata_of_other_tools_say_nothing_of_rounding(model):
+    built = model(X, "y = Relu (x)")
+    built.graph.node[0].metadata_props.add(key="other.tool", value="TFLite")
+    assert [node.rounding for node in import_onnx(built).nodes] == [""]
+    built.graph.node[0].metadata_props.add(key=ROUNDING, value="TFLite")
+    assert [node.rounding for node in import_onnx(built).nodes] == ["TFLite"]

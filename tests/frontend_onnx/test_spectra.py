@@ -7,6 +7,7 @@ import onnx
 import pytest
 
 from n2d2py.errors import N2D2Error
+from n2d2py.frontend.onnx import spectra
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.reference.executor import run_graph
 
@@ -98,3 +99,26 @@ def test_what_reads_a_refused_operator_is_not_accused(model, tmp_path):
     with pytest.raises(N2D2Error) as caught:
         import_onnx(tmp_path / "m.onnx")
     assert len(caught.value.errors) == 1
+
+
+@pytest.mark.parametrize(
+    "body, elements",
+    [
+        ("y = STFT (x, step, hann)", 2 * 17 * 32),
+        ("y = STFT <onesided = 0> (x, step, hann)", 2 * 32 * 32),
+        ("y = DFT <axis = 1> (r)", 40 * 1 * 40 * 2),
+        ("y = DFT <axis = 1, onesided = 1> (r)", 40 * 1 * 21 * 2),
+        ("y = DFT <axis = 1> (c)", 40 * 2 * 40 * 2),
+        ("y = DFT <axis = 1, inverse = 1> (c, nine)", 40 * 2 * 9 * 2),
+    ],
+)
+def test_a_matrix_of_more_elements_than_there_is_room_is_refused(model, monkeypatch, body, elements):
+    built = model(
+        "float[N, 40] x, float[N, 40, 1] r, float[N, 40, 2] c => float[?, ?] z", f"{body}\n f = Flatten (y)\n z = Relu (f)",
+        17, step=np.array(4), hann=np.hanning(32).astype(F), nine=np.array(9),
+    )  # fmt: skip
+    monkeypatch.setattr(spectra, "_LARGEST", elements)
+    import_onnx(built)
+    monkeypatch.setattr(spectra, "_LARGEST", elements - 1)
+    with pytest.raises(N2D2Error, match=f"its matrix would have {elements:,} elements"):
+        import_onnx(built)

@@ -12,6 +12,7 @@ from n2d2py.arithmetic import NumType
 from n2d2py.graph import Node
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.lrn import LRN
+from n2d2py.operators.pool.op import Pool
 
 
 @pytest.mark.parametrize("channels", [1, 2, 3, 5])
@@ -62,3 +63,30 @@ def test_reals_beyond_an_integer_type_become_its_ends(result, low, high):
     x = np.array([[[-1e20, 1e20, -np.inf], [np.inf, 100.9, -0.5]]], np.float32).reshape(1, 2, 3)
     (found,) = op.run([x], node)
     assert found.reshape(-1).tolist() == [low, high, low, high, 100, 0]
+
+
+def _summed(values) -> np.float32:
+    """One after the other, in float32."""
+    total = np.float32(0)
+    for value in values:
+        total = np.float32(total + value)
+    return total
+
+
+@pytest.mark.parametrize(
+    "size", [(1, 1), (1, 3), (2, 2), (5, 1), (2, 3), (1, 7), (3, 3), (2, 5), (11, 1), (4, 4), (3, 7), (5, 5)]
+)
+def test_real_numbers_of_a_whole_input_are_added_in_four_sums(size):
+    """And what is left by fours one by one; the order of any other window is that of its columns, or of its lines."""
+    rng = np.random.default_rng(size[0] * size[1])
+    x = (rng.normal(size=(1, 1, *size)) * 10.0 ** rng.integers(-3, 4, size)).astype(np.float32)
+    flat = x.reshape(-1)
+    whole = len(flat) - len(flat) % 4
+    a, b, c, d = (_summed(flat[at:whole:4]) for at in range(4))
+    wanted = _summed([np.float32(np.float32(a + c) + np.float32(b + d)), *flat[whole:]])
+    assert Pool("Average", size)._real_sums(x).reshape(-1).tolist() == [wanted]
+    columns = _summed([_summed(x[0, 0, :, at]) for at in range(size[1])])
+    assert Pool("Average", size, (2, 2))._real_sums(x).reshape(-1).tolist() == [columns]
+    assert Pool("Average", size, (1, 3))._real_sums(x).reshape(-1).tolist() == [_summed(flat)]
+    wider = np.pad(x, ((0, 0), (0, 0), (0, 1), (0, 0)), constant_values=1e9)
+    assert Pool("Average", size)._real_sums(wider)[0, 0, 0, 0] == columns

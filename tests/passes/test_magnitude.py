@@ -87,3 +87,15 @@ def test_eight_bits_hold_a_spectrum(build, run_all):
 
     assert off(typed).max() <= 0.004 * real.max(), "weights of 8 bits"
     assert off(plain).mean() >= 4 * off(typed).mean()
+
+
+@pytest.mark.parametrize("at", [0, 1, None])
+def test_a_third_power_is_no_square(build, run, kinds, at):
+    """Of one of the parts, or of both."""
+    b = build(4, 3, 4)
+    for number, name in enumerate("ab"):
+        b.layer(name, Activation(Clip(0.0, 2.0 + number)), "x")
+        b.layer(f"{name}2", ElemWise("Prod"), [name] * (3 if at in (None, number) else 2))
+    b.layer("sum", ElemWise("Sum"), ["a2", "b2"])
+    b.layer("y", Activation(Sqrt()), "sum")
+    assert ("sum", "ElemWise") in kinds(run(b.done("y"), FuseMagnitude())[0])

@@ -7,12 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from n2d2py.graph import Graph, Node
+from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.operators.arrays.matmul import ArrayMatMul
+from n2d2py.operators.arrays.norm import ArraySoftmax
 from n2d2py.operators.conv import Conv
+from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.pool import Pool
 from n2d2py.quant.calibration import choose, observe, observed_before, prepare
 from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.widths import _are_shares
 
 
 @pytest.fixture
@@ -63,3 +67,15 @@ def test_inputs_have_the_bits_that_were_asked_for(asked):
     x = np.random.default_rng(2).normal(size=(20, 2, 4, 4)).astype(np.float32)
     made = observe(prepare(graph, False, False), [x], [x], {}, False, "")
     assert bits(made, input_bits=16, input_asked=asked)["x"] == (16 if asked else 8)
+
+
+@pytest.mark.parametrize("outputs", [["y"], ["y", "s"]])
+@pytest.mark.parametrize("reader", ["matmul", "sum"])
+def test_shares_that_only_products_read_keep_16_bits(outputs, reader):
+    graph = Graph("net")
+    graph.inputs, graph.outputs = ["x"], outputs
+    graph.tensors = {name: Tensor(name, (1, 16)) for name in ("x", "s", "y")}
+    product = ArrayMatMul((4, 4), (4, 4)) if reader == "matmul" else ElemWise("Sum")
+    graph.nodes = [Node("s", ArraySoftmax(4, 4, 1), ["x"], ["s"]), Node("y", product, ["s", "x"], ["y"])]
+    assert _are_shares(graph, "s") == (outputs == ["y"] and reader == "matmul")
+    assert not _are_shares(graph, "x") and not _are_shares(graph, "y")

@@ -9,10 +9,11 @@ import pytest
 
 from n2d2py.arithmetic import NumType
 from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.recurrent import GATES, ArrayRecurrent
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import ChannelClip, Clip
+from n2d2py.operators.functions import Abs, ChannelClip, Clip
 from n2d2py.quant import layerwise
 from n2d2py.quant.calibration import observe as observe_graph
 from n2d2py.quant.calibration import quantize, quantize_observed
@@ -161,6 +162,19 @@ def test_few_samples_give_the_integers_of_all_products(groups, count, inputs):
     np.testing.assert_allclose(few.matrix(), dense.matrix(), rtol=1e-12)
     assert np.array_equal(few.diagonal, dense.diagonal)
     assert np.array_equal(round_compensated(target, few, 127), round_compensated(target, dense, 127))
+
+
+def test_as_many_stimuli_run_together_as_fit(monkeypatch):
+    """Beside each other live the tensors that are still to be read, at most those of `add`: 8 + 8 + 24 elements."""
+    shapes = {"x": (1, 2, 2, 2), "a": (1, 2, 2, 2), "b": (1, 4, 2, 2), "c": (1, 2, 2, 2), "y": (1, 6, 2, 2)}
+    layers = [("a", ["x"]), ("b", ["a"]), ("c", ["x"]), ("y", ["c", "a"])]
+    graph = Graph("net")
+    graph.inputs, graph.outputs = ["x"], ["y"]
+    graph.tensors = {name: Tensor(name, shape) for name, shape in shapes.items()}
+    graph.nodes = [Node(name, Activation(Abs()), inputs, [name]) for name, inputs in layers]
+    for elements, count in ((400, 10), (439, 10), (440, 11), (40, 8), (4000, 100)):
+        monkeypatch.setattr(layerwise, "_SAMPLE_ELEMENTS", elements)
+        assert layerwise.sample_count(graph) == count
 
 
 @pytest.mark.parametrize(("stimuli", "thin"), [(4, True), (5, False)])

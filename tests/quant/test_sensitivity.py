@@ -24,6 +24,8 @@ def test_a_tail_gives_the_outputs_of_the_whole_network():
     outputs = Tail(graph, ["b"]).outputs({**real, "b": changed})
     np.testing.assert_allclose(outputs["add"], changed + real["c"], rtol=1e-6)
     np.testing.assert_array_equal(outputs["pool"], real["pool"])
+    tail = Tail(graph, ["b"])._part
+    assert (tail.inputs, [node.name for node in tail.nodes], tail.outputs) == (["b", "c"], ["add"], ["add"])
     both = Tail(graph, ["a", "c"]).outputs({**real, "c": real["c"] * 0})
     np.testing.assert_allclose(both["add"], real["b"], atol=1e-5)
     assert not both["pool"].any()

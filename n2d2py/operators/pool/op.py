@@ -90,7 +90,8 @@ class Pool(Op):
         if order == "lanes":
             flat = windows.reshape(*windows.shape[:4], -1)
             whole = flat.shape[-1] // 4 * 4
-            lanes = _added(np.moveaxis(flat[..., :whole].reshape(*flat.shape[:4], -1, 4), 4, 0))
+            none = np.zeros((*flat.shape[:4], 4), np.float32)  # windows of less than four have these alone
+            lanes = _added([none, *np.moveaxis(flat[..., :whole].reshape(*flat.shape[:4], -1, 4), 4, 0)])
             total = (lanes[..., 0] + lanes[..., 2]) + (lanes[..., 1] + lanes[..., 3])
             return _added([total, *np.moveaxis(flat[..., whole:], 4, 0)])
         if order == "columns":
@@ -126,5 +127,5 @@ class Pool(Op):
 
 
 def _added(terms: Iterable[np.ndarray]) -> np.ndarray:
-    """The terms added up one after the other; 0 without any."""
+    """The terms, at least one, added up one after the other."""
     return np.asarray(reduce(np.add, terms, np.float32(0)))
