@@ -354,3 +354,24 @@ def test_metadata_of_other_tools_say_nothing_of_rounding(model):
     assert [node.rounding for node in import_onnx(built).nodes] == [""]
     built.graph.node[0].metadata_props.add(key=ROUNDING, value="TFLite")
     assert [node.rounding for node in import_onnx(built).nodes] == ["TFLite"]
+
+
+@pytest.mark.parametrize(
+    "body, kind",
+    [
+        ("i = Cast <to = 6> (x)", "int32"),
+        ("i = Cast <to = 7> (x)", "int64"),
+        ("i = Cast <to = 6> (x)\n j = Cast <to = 6> (x)", "int32"),
+        ("i = Cast <to = 6> (x)\n j = Cast <to = 7> (x)", ""),
+        ("i = Cast <to = 6> (x)\n j = Relu (x)", ""),
+        ("i = Cast <to = 10> (x)", ""),
+        ("i = Relu (x)", ""),
+    ],
+)
+def test_inputs_of_real_numbers_that_become_integers_are_integers(model, body, kind):
+    sums = (
+        "a = Cast <to = 1> (i)\n b = Cast <to = 1> (j)\n y = Add (a, b)"
+        if "j =" in body
+        else "a = Cast <to = 1> (i)\n y = Relu (a)"
+    )
+    assert import_onnx(model("float[1, 6] x => float[1, 6] y", f"{body}\n {sums}")).kind("x") == kind

@@ -13,7 +13,6 @@ from support.memory_networks import Net
 
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
-from n2d2py.memory import reorder
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.modes import MODES
 from n2d2py.memory.optimal import OptimalPlanner
@@ -108,16 +107,6 @@ def test_no_order_has_a_smaller_peak_than_the_best_one(make, seed):
     found = best_order(problem, Settings(optimize_buffer=False))
     peaks = [peak(problem, order) for order in orders]
     assert peak(problem, found.ops) == min(peaks) and (make is drawn_branches or min(peaks) < max(peaks))
-
-
-def test_the_search_for_an_order_ends_where_there_are_too_many(monkeypatch):
-    """It finds the best one with as many sets of operators as it needs here, 9, and leaves the order alone with one less."""
-    problem = two_branches()
-    found = {}
-    for states in range(1, 12):
-        monkeypatch.setattr(reorder, "_STATES", states)
-        found[states] = best_order(problem, Settings()).ops != problem.ops
-    assert found == {states: states >= 9 for states in range(1, 12)}
 
 
 def test_the_solver_proves_what_the_search_leaves_open():

@@ -6,7 +6,7 @@ import json
 import random
 import re
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.scratch import ScratchNeed, place_scratch
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.stream import StreamPlanner
-from n2d2py.memory.strip_search import StripPoint, StripSearch
+from n2d2py.memory.strip_search import StripSearch
 from n2d2py.memory.strips import StripCut, cuts_of, extra_work, multiply_accumulates, read_columns, segment_columns, with_strips
 from n2d2py.passes.integer.strips import by_channels, by_columns
 from n2d2py.stages.memory import planned, settings_by_params
@@ -315,28 +315,3 @@ def test_a_budget_that_strips_would_meet_is_refused_with_the_strips(tmp_path, ca
     assert main([*words, str(tmp_path / "params.ini")]) == 0
     found = memory_map(tmp_path / "export_CPP_int8")
     assert found["arena_size"] <= whole - 1 and found["options"]["ExtraMacs"] <= float(told[1])
-
-
-@pytest.mark.parametrize("count", range(2, 9))
-def test_strips_of_other_widths_have_columns(count):
-    """All of them, and together all columns once, where there are few for so many strips."""
-    net = Net(8, 10, 2)
-    net.conv(net.conv(net.input, 4, 3), 2, 3)
-    problem = net.done()
-    cut = _cut(problem, 0, 2, count)
-    found = StripSearch(problem, _OUTSIDE).other_widths(StripPoint(0, 10**9, (cut,)))
-    ranges = [tuple(strip[problem.outputs[0]] for strip in other.strips) for point in found for other in point.cuts]
-    ways = {tuple(cuts_of(10, count, *wider)) for wider in (*product(range(3), repeat=2), *product(range(3, 7), range(2, 8)))}
-    whole = {way for way in ways if all(first < stop for first, stop in way)}
-    assert len(set(ranges)) == len(ranges) > 0 and set(ranges) <= whole
-    for point in found:
-        assert point.extra == extra_work(problem.ops, problem.tensors, point.cuts[0].strips)
-
-
-@pytest.mark.parametrize(("width", "counts"), [(1, set()), (2, {2}), (3, {3})])
-def test_images_of_few_columns_have_a_strip_for_each(width, counts):
-    net = Net(40, width, 8)
-    net.conv(net.conv(net.input, 30, 1), 2, 1)
-    search = StripSearch(net.done(), _OUTSIDE)
-    points = search.curve(10**9)
-    assert {len(cut.strips) for point in points for cut in point.cuts if isinstance(cut, StripCut)} == counts

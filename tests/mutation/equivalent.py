@@ -248,6 +248,48 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "plan.arena_bytes <= budget or aim == -1",
         "Only time is saved: an aim of 0 stays 0, and gives the same plan again.",
     ),
+    Equivalent(
+        "n2d2py/operators/fc/op.py",
+        "Fc.run",
+        "inputs[0].reshape(len(inputs[0]), -1)",
+        "inputs[0].reshape(len(inputs[-1]), -1)",
+        "A fully connected layer has one input, which is the first and the last.",
+    ),
+    Equivalent(
+        "n2d2py/operators/fc/op.py",
+        "Fc.run_integer",
+        "inputs[0].reshape(len(inputs[0]), -1)",
+        "inputs[0].reshape(len(inputs[-1]), -1)",
+        "A fully connected layer has one input, which is the first and the last.",
+    ),
+    Equivalent(
+        "n2d2py/memory/generate.py",
+        "Generation._shared",
+        "windowed",
+        "True",
+        "Who takes it looks at dead lines for windows only; the other accesses have a rule for them all the same.",
+    ),
+    Equivalent(
+        "n2d2py/memory/generate.py",
+        "Generation._shared",
+        "op.dead(tensor) if windowed else lambda y: 0",
+        "op.dead(tensor) if windowed else lambda y: 1",
+        "Who takes it looks at dead lines for windows only.",
+    ),
+    Equivalent(
+        "n2d2py/memory/generate.py",
+        "Generation._shared",
+        "op.dead(tensor) if windowed else lambda y: 0",
+        "op.dead(tensor) if windowed else lambda y: -1",
+        "Who takes it looks at dead lines for windows only.",
+    ),
+    Equivalent(
+        "n2d2py/memory/cut.py",
+        "Cutter.at_least",
+        "position >= begin",
+        "False",
+        "Only time is saved: less is at least needed too, and what a segment has is weighed before it is taken.",
+    ),
 )
 
 

@@ -3,7 +3,7 @@
 Changed are comparisons, arithmetic, boolean operators, conditions, returned values, statements left out, orders of arguments,
 `break` and `continue`, `min` and `max`, `any` and `all`, numbers, truth values, and strings that something is compared with.
 Left alone are docstrings, annotations, decorators, imports, `__all__`, assertions, as which an InternalError under a condition of its
-own counts too, f-strings, what errors and the log say (texts have tests of their own), the `strict` of `zip`, which guards against a
+own and a NotImplementedError count too, f-strings, what errors and the log say (texts have tests of their own), the `strict` of `zip`, which guards against a
 defect elsewhere, and what NumPy does alike either way (`changes.without_effect`, and functions of two arguments that give the same in
 both orders).
 """
@@ -246,10 +246,14 @@ def _is_error(node: ast.AST) -> bool:
 
 
 def _is_assertion(node: ast.stmt) -> bool:
-    """Whether a statement only raises an InternalError, perhaps under a condition: something is wrong elsewhere."""
+    """Whether a statement only raises an InternalError, perhaps under a condition, or a NotImplementedError, which stands for what
+    classes derived from its own say: something is wrong elsewhere.
+    """
     if isinstance(node, ast.If) and not node.orelse and len(node.body) == 1:
         return _is_assertion(node.body[0])
-    return isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and last_name(node.exc.func) == "InternalError"
+    if not isinstance(node, ast.Raise) or node.exc is None:
+        return False
+    return last_name(node.exc.func if isinstance(node.exc, ast.Call) else node.exc) in ("InternalError", "NotImplementedError")
 
 
 def _targets(node: ast.stmt | None) -> list[ast.expr]:

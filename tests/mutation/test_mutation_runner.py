@@ -295,7 +295,7 @@ def test_other_ways_through_the_file_and_the_function_come_first():
     assert [name[5] for name in found] == ["1", "5", "3", "4", "2", "6"]
 
 
-@pytest.mark.parametrize("error, found", [("InternalError", False), ("N2D2Error", True)])
+@pytest.mark.parametrize("error, found", [("InternalError", False), ("NotImplementedError", False), ("N2D2Error", True)])
 def test_what_only_notices_a_defect_elsewhere_is_an_assertion(tmp_path, error, found):
     """An InternalError alone or under a condition of its own; what else such a condition decides is not."""
     text = f"def f(a):\n    if a < 1:\n        raise {error}('E1', a)\n    if a > 2:\n        g(a)\n    else:\n        raise {error}('E2')\n"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from math import floor
+
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
 from onnx import helper
+from onnx.reference import ReferenceEvaluator
 
 from n2d2py.arithmetic import FloatRescale, NumType
 from n2d2py.errors import N2D2Error
@@ -17,6 +21,7 @@ from n2d2py.operators.functions import Clip, Step
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.resize import Resize
+from n2d2py.operators.resize.onnx import _Axis, _positions
 from n2d2py.operators.unpool import Unpool
 from n2d2py.quant.contract import LayerTypes, quantize_layer
 from n2d2py.quant.options import QuantOptions
@@ -233,3 +238,24 @@ def test_engines_agree(case):
     engine = FloatEngine(graph)
     assert engine.backend == "onnxruntime"
     np.testing.assert_allclose(engine.run(batch)["y"], run_graph(graph, batch)["y"], rtol=1e-4, atol=1e-5)
+
+
+_RULES = ("floor", "ceil", "round_prefer_floor", "round_prefer_ceil")
+_COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners", "half_pixel_symmetric")
+
+
+@pytest.mark.parametrize("rounding", _RULES)
+@pytest.mark.parametrize("coordinates", _COORDINATES)
+@pytest.mark.parametrize("scale", [Fraction(1, 4), Fraction(1, 2), Fraction(3, 4), Fraction(1), Fraction(3, 2), Fraction(2)])
+def test_the_nearest_positions_are_those_of_the_reference(coordinates, rounding, scale):
+    """ONNX's own: sizes and scales whose positions its numbers hold exactly."""
+    for inputs in (1, 2, 3, 4, 8):
+        outputs = floor(inputs * scale)
+        if outputs < 1 or (coordinates in ("align_corners", "pytorch_half_pixel") and outputs != inputs * scale):
+            continue
+        node = helper.make_node(
+            "Resize", ["x", "", "s"], ["y"], mode="nearest", coordinate_transformation_mode=coordinates, nearest_mode=rounding
+        )
+        x = np.arange(inputs, dtype=np.float32)
+        wanted = ReferenceEvaluator(node).run(None, {"x": x, "s": np.array([float(scale)], np.float32)})[0]
+        assert _positions(_Axis(inputs, outputs, scale), coordinates, rounding) == wanted.tolist(), inputs

@@ -154,6 +154,19 @@ def _sum(function="Add", slots=(0, 1), shapes=((2, 4, 4), (2, 4, 4)), activation
     return make
 
 
+def _sum_of_constants(function="Add", slots=(0, -1), values: Any = None, shape=(4, 8), reader: Any = None):
+    """A sum of four lines of eight elements and constants, and what reads it: a normalisation unless another is given."""
+
+    def make(b) -> list[str]:
+        b.layer("f", Reshape((32,)), "x")
+        constants = b.array(int(np.prod(shape))) if values is None else values
+        shapes = tuple(shape if slot < 0 else (4, 8) for slot in slots)
+        b.layer("n", ArrayMap(function, (4, 8), shapes, slots), "f", {f"operand{slots.index(-1)}": constants})
+        return [b.layer("o", reader or ArrayNorm(4, 8, 1e-5), "n")]
+
+    return make
+
+
 def _norm(function="Mul", shape=(4, 8), *, values=None, slots=(0, -1), twice=False, also=False, activation=None, **options):
     """A norm of four lines of eight elements, and a layer `m` of constants behind it."""
 
@@ -345,6 +358,13 @@ CASES: dict[str, tuple[Any, Callable, Found]] = {
     "turned difference": (ArraySums(), _sum("Sub", (1, 0)), True),
     "product of elements": (ArraySums(), _sum("Mul"), None),
     "sum with an activation": (ArraySums(), _sum(activation=RELU), None),
+    "sum of constants": (ArraySums(), _sum_of_constants(), True),
+    "sum of constants before": (ArraySums(), _sum_of_constants(slots=(-1, 0)), True),
+    "difference of constants": (ArraySums(), _sum_of_constants("Sub"), None),
+    "sum of constants that no normalisation reads": (ArraySums(), _sum_of_constants(reader=Activation(TANH)), None),
+    "sum of constants of a line": (ArraySums(), _sum_of_constants(shape=(1, 8)), None),
+    "sum of integer constants": (ArraySums(), _sum_of_constants(values=np.arange(32)), None),
+    "sum of endless constants": (ArraySums(), _sum_of_constants(values=np.full(32, np.inf, np.float32)), None),
     "sum of what is repeated": (ArraySums(), _sum(shapes=((2, 4, 4), (2, 1, 1))), "one of its operands is repeated"),
     "norm and gains": (FuseNorm(), _norm(shape=(1, 8)), True),
     "norm and turned shifts": (FuseNorm(), _norm("Add", (1, 8), slots=(-1, 0)), True),
