@@ -43,6 +43,12 @@ def test_reshape(build, dims, shape):
     assert build(f"[y]\nInput=sp\nType=Reshape\nNbOutputs={count}\nDims={dims}\n").graph.shape("y") == (1, *shape)
 
 
+def test_a_reshape_of_another_number_of_elements(refusal):
+    """What is left of too large a shape is counted as one."""
+    found = refusal("[y]\nInput=sp\nType=Reshape\nNbOutputs=50\nDims=-1 7 50\n", (4, 6, 8))
+    assert "4x6x8 cannot become 50x7x1; the number of elements" in found
+
+
 def both(operation: str, more: str) -> str:
     return f"[a]\nInput=sp\nType=Dropout\nNbOutputs=3\n[y]\nInput=sp,a\nType=ElemWise\nNbOutputs=3\nOperation={operation}\n{more}\n"
 

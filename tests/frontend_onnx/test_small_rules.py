@@ -375,3 +375,23 @@ def test_inputs_of_real_numbers_that_become_integers_are_integers(model, body, k
         else "a = Cast <to = 1> (i)\n y = Relu (a)"
     )
     assert import_onnx(model("float[1, 6] x => float[1, 6] y", f"{body}\n {sums}")).kind("x") == kind
+
+
+@pytest.mark.parametrize("dims, weights", [("1,2,3,4", (2, 2, 2)), ("1,2,3", (2, 2, 2, 2)), ("1,2,3,4", (2, 2, 2, 2, 2))])
+@pytest.mark.parametrize(
+    "operator, reason",
+    [
+        ("Conv", "its weights have another rank than its input"),
+        ("ConvTranspose", "its weights or its output_padding are for another"),
+    ],
+)
+def test_weights_of_other_axes_than_the_input_are_refused(model, operator, reason, dims, weights):
+    signature = f"float[{dims}] x => float[{','.join('?' * dims.count(',') + '?')}] y"
+    with pytest.raises(N2D2Error, match=reason):
+        import_onnx(model(signature, f"y = {operator} (x, w)", w=weights))
+
+
+@pytest.mark.parametrize("operator", ["Conv", "ConvTranspose"])
+def test_windows_of_volumes_are_those_of_arrays(model, operator):
+    graph = import_onnx(model("float[1,2,3,4,5] x => float[?,?,?,?,?] y", f"y = {operator} (x, w)", w=(2, 2, 2, 1, 3)))
+    assert graph.nodes[-1].op.kind == "ArrayConvPool"

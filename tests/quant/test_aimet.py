@@ -169,3 +169,4 @@ def test_channels_lie_where_the_layer_has_them(layer, axis, tmp_path):
     model = load_model(tmp_path / "net.onnx", encodings=tmp_path / "net.encodings")
     (quantizer,) = [each for each in model.proto.graph.node if each.op_type == "Quant" and each.input[0] == "w"]
     assert model.constants[quantizer.input[1]].shape == tuple(4 if each == axis else 1 for each in range(len(shape)))
+    assert [each.version for each in model.proto.opset_import if each.domain == quantizer.domain] == [1]
