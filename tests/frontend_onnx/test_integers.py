@@ -158,3 +158,13 @@ def test_scales_that_do_not_fit_the_channels(channels, count):
     body = "y = QuantizeLinear<axis=1, output_dtype=3>(x, s)"
     with pytest.raises(N2D2Error, match=f"{count} scales for an axis of {channels}"):
         import_onnx(build(f"float[1,{channels},9,7] x => int8[1,{channels},9,7] y", body, constants))
+
+
+@pytest.mark.parametrize(
+    "zeros, differences", [({}, 0), ({"za": np.uint8(0)}, 0), ({"za": np.uint8(3)}, 1), ({"zb": np.zeros(5, np.int8)}, 0)]
+)
+def test_only_zero_points_other_than_0_are_taken_away(zeros, differences):
+    names = ", ".join(["a", "b", *(name if name in zeros else "" for name in ("za", "zb"))]).rstrip(", ")
+    given = {"b": np.ones((8, 5), np.int8), **zeros}
+    graph = import_onnx(build("uint8[6,8] a => int32[6,5] y", f"y = MatMulInteger({names})", given))
+    assert sum(getattr(node.op, "function", "") == "Sub" for node in graph.nodes) == differences
