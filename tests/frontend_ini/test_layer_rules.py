@@ -100,6 +100,10 @@ def test_no_padding(build):
     [
         ("InputOffsetX=2\nInputOffsetY=1", [8, 7, 3]),
         ("InputWidth=10\nInputHeight=8", [10, 8, 3]),
+        ("InputOffsetX=2", [8, 8, 3]),
+        ("InputOffsetY=3", [10, 5, 3]),
+        ("InputWidth=4", [4, 8, 3]),
+        ("InputHeight=5", [10, 5, 3]),
         ("InputOffsetX=9\nInputWidth=1", [1, 8, 3]),
         ("InputOffsetX=3\nInputWidth=7\nInputOffsetY=2\nInputHeight=6", [7, 6, 3]),
     ],

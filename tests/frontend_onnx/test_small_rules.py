@@ -395,3 +395,23 @@ def test_weights_of_other_axes_than_the_input_are_refused(model, operator, reaso
 def test_windows_of_volumes_are_those_of_arrays(model, operator):
     graph = import_onnx(model("float[1,2,3,4,5] x => float[?,?,?,?,?] y", f"y = {operator} (x, w)", w=(2, 2, 2, 1, 3)))
     assert graph.nodes[-1].op.kind == "ArrayConvPool"
+
+
+@pytest.mark.parametrize("target, kept", [([4, 15], (1, 15)), ([4, 5, 3], (1, 5, 3)), ([2, 30], None)])
+@pytest.mark.parametrize("layer", ["Transpose <perm = [0,2,1]> (x)", "ReduceSum <keepdims = 1> (x, axes)"])
+def test_a_declared_batch_stays_in_front(model, layer, target, kept):
+    """Of images and of arrays, where a shape begins with it; else the stimuli are one array."""
+    dims = ",".join("?" * len(target))
+    built = model(
+        f"float[4,3,5] x => float[{dims}] y",
+        f"t = {layer}\n r = Reshape (t, s)\n y = Relu (r)",
+        s=np.array(target),
+        axes=np.array([0]),
+    )
+    if kept is not None:
+        assert import_onnx(built).shape("y") == kept
+    elif "Sum" in layer:
+        with pytest.raises(N2D2Error, match="it reduces the batch axis"):
+            import_onnx(built)
+    else:
+        assert import_onnx(built).shape("y") == (1, 60)

@@ -69,8 +69,18 @@ def _cast_truths():
     return m, m.add("CAST", [truth], (1, 8, 6, 4), None, "CastOptions", inDataType=6, outDataType=0)
 
 
+def _strided(begins, ends, steps):
+    """STRIDED_SLICE of real numbers."""
+    m = Small((1, 8, 6, 4), None)
+    made = tuple(len(range(size)[slice(*each)]) for size, *each in zip((1, 8, 6, 4), begins, ends, steps, strict=True))
+    given = [m.x, *(m.constant(name, list(values)) for name, values in (("b", begins), ("e", ends), ("s", steps)))]
+    return m, m.add("STRIDED_SLICE", given, made, None, "StridedSliceOptions")
+
+
 FORMS = {
     **REALS,
+    "strided_back_to_the_second": lambda: _strided((0, 5, 0, 3), (1, 0, 6, 0), (1, -1, 1, -1)),
+    "strided_back_by_two": lambda: _strided((0, 7, 4, 0), (1, 1, 0, 4), (1, -2, -2, 1)),
     "cast_truths": _cast_truths,
     "broadcast_channels": lambda: _broadcast((1, 8, 6, 1), (1, 8, 6, 5)),
     "broadcast_lines": lambda: _broadcast((1, 1, 6, 4), (1, 3, 6, 4)),

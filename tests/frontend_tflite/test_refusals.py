@@ -12,6 +12,7 @@ pytest.importorskip("ai_edge_litert", reason="ai-edge-litert, whose schema write
 from support.tflite_files import IN, OUT, Small
 
 from n2d2py.errors import N2D2Error
+from n2d2py.exports.tflite import file as tflite_file
 from n2d2py.frontend.models import load_model
 from n2d2py.frontend.onnx.importer import import_onnx
 
@@ -294,3 +295,11 @@ def test_rules_of_operators(name, tmp_path):
     make, text = RULES[name]
     line = refusal(tmp_path, make)
     assert text in line if text else not line, line
+
+
+@pytest.mark.parametrize("shape", [(8, 6, 4), (4,), (1, 8, 6, 3), (1, 8, 5, 4), (2, 1, 8, 3, 4)])
+def test_shapes_that_an_input_does_not_repeat_to(shape, tmp_path, monkeypatch):
+    monkeypatch.setitem(tflite_file._REAL_VERSIONS, "BROADCAST_TO", 2)
+    made = Small(SHAPE, None)
+    line = refusal(tmp_path, lambda m: m.add("BROADCAST_TO", [m.x, m.constant("s", shape)], shape, None), made)
+    assert f"its input {SHAPE} does not become {shape}" in line.replace("[", "(").replace("]", ")").replace("(4)", "(4,)")

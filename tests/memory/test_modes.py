@@ -10,6 +10,7 @@ from support.memory_compiled import assert_exact, export, memory_map, needs_tool
 from support.memory_networks import Net
 
 from n2d2py.errors import N2D2Error
+from n2d2py.memory import modes
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.modes import MODES, budget_curve, peak_layers, plan_mode
 from n2d2py.memory.settings import Settings
@@ -134,3 +135,19 @@ def test_a_setting_that_needs_the_whole_budget_is_named():
         plan_mode(problem, Settings(), "Balanced", budget=25_600)
     with pytest.raises(N2D2Error, match="use MemoryMode=Minimum StreamInput=1, which needs 12,896 bytes"):
         plan_mode(problem, Settings(), "Minimum", budget=12_896)
+
+
+def test_the_curve_has_eight_budgets_between_its_ends(monkeypatch):
+    """In even steps from the plan that streams nothing to the smallest."""
+    budgets = []
+
+    class Noted(modes.StreamPlanner):
+        def __init__(self, *given):
+            budgets.append(given[1] if len(given) > 1 else None)
+            super().__init__(*given)
+
+    monkeypatch.setattr(modes, "StreamPlanner", Noted)
+    points = modes.budget_curve(networks.resnet8(), Settings())
+    first, last = points[0][0], points[-1][0]
+    wanted = [first + (last - first) * n // 9 for n in range(1, 9)]
+    assert budgets[1] is None and set(budgets[2:]) <= set(wanted) and {wanted[0], wanted[-1]} <= set(budgets[2:])

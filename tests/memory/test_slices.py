@@ -87,3 +87,23 @@ def test_compiled(bits, tmp_path):
     assert np.array_equal(one["fc"], other["fc"]) and np.array_equal(one["mean"], other["mean"])
     slices = [other[name] for name in other if name.startswith("wide.slice")]
     assert np.array_equal(np.concatenate(slices, axis=1), one["wide"])
+
+
+@pytest.mark.parametrize(
+    ("layer", "number"), [("function", 0), ("sum", None), ("pool", None), ("convolution", 1), ("read twice", None)]
+)
+def test_what_may_stand_between(layer, number):
+    """Functions of one input; a sum of two and a window end the search, another convolution begins the slices."""
+    net = Net(8, 8, 4)
+    x = net.conv(net.input, 64, 1)
+    between = {
+        "function": lambda: net.ew(x),
+        "sum": lambda: net.add(x, net.conv(net.input, 64, 1)),
+        "pool": lambda: net.pool(x, 2, 2),
+        "convolution": lambda: net.conv(x, 32, 1),
+        "read twice": lambda: net.add(x, x),
+    }[layer]()
+    net.global_pool(between)
+    problem = net.done()
+    ops = [op for op in problem.ops if op.output in (x, between)] + [problem.ops[-1]]
+    assert sliced_from(ops, problem.tensors) == number

@@ -290,6 +290,34 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "False",
         "Only time is saved: less is at least needed too, and what a segment has is weighed before it is taken.",
     ),
+    Equivalent(
+        "n2d2py/quant/spectra.py",
+        "power_layers",
+        "_power_behind(graph, node.inputs[0], {})",
+        "_power_behind(graph, node.inputs[-1], {})",
+        "A logarithm has one input, which is the first and the last.",
+    ),
+    Equivalent(
+        "n2d2py/operators/elemwise/idioms.py",
+        "_scaling",
+        "(float(weights[0]), float(bias[0]))",
+        "(float(weights[0]), float(bias[-1]))",
+        "It is read where all are equal.",
+    ),
+    Equivalent(
+        "n2d2py/operators/activation/op.py",
+        "Activation.run_integer",
+        "graph.type(node.inputs[0])",
+        "graph.type(node.inputs[-1])",
+        "An activation has one input, which is the first and the last.",
+    ),
+    Equivalent(
+        "n2d2py/operators/arrays/integers.py",
+        "_centred",
+        "zero.dims[-1:] != (1,)",
+        "zero.dims[-0:] != (1,)",
+        "It decides about several zero points along one axis only, which is the last one.",
+    ),
 )
 
 

@@ -257,6 +257,17 @@ def test_reshapes_that_stay(build, run, reason):
     assert "a layer behind it needs this shape" in reason(run(b.done("c"), RemoveReshape())[1])
 
 
+@pytest.mark.parametrize("outputs", [["q"], ["q", "r"]])
+def test_a_reshape_that_leaves_the_network_is_not_lost(build, run, kinds, outputs):
+    b = build(4, 3, 3)
+    b.layer("r", Reshape((12, 3)))
+    b.layer("q", Reshape((6, 6)), "r")
+    after, _ = run(b.done(*outputs), RemoveReshape())
+    assert kinds(after) == [(name, "Reshape") for name in reversed(outputs)] and after.outputs == outputs
+    assert all(node.inputs == ["x"] for node in after.nodes)
+    after.verify()
+
+
 def test_inverse_transposes_cancel(build, run_all, kinds):
     b = build(4, 3, 2)
     b.layer("t", Transpose((0, 2, 3, 1)))

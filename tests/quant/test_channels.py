@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from n2d2py.graph import Node
+from n2d2py.graph import Graph, Node
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
+from n2d2py.operators.functions import Clip
 from n2d2py.quant.channels import _expected_error, _factors
+from n2d2py.quant.equalize import equalize
 
 
 def reader(op, weights: np.ndarray) -> Node:
@@ -74,3 +76,24 @@ def test_channels_without_values_take_no_part():
     assert _factors(node, np.ones(3), np.ones(3)) is None
     found = _factors(reader(Conv(groups=3), np.ones((3, 1, 2, 2))), np.array([4.0, 0.0, 1.0]), np.ones(3))
     assert found is not None and found[1] == 1.0 and found[2] > found[0] == 1.0
+
+
+@pytest.mark.parametrize("dead", ["weights", "readers"])
+def test_channels_without_a_range_are_left_alone(dead):
+    """Those of which one side is 0 have no factor: neither their shift nor what reads them changes, bit for bit."""
+    rng = np.random.default_rng(4)
+    graph = Graph("net")
+    graph.add_input("x", (1, 3, 4, 4))
+    first, second = rng.normal(size=(4, 3, 1, 1)), rng.normal(size=(5, 4, 1, 1))
+    (first[2:3] if dead == "weights" else second[:, 2])[:] = 0
+    for name, source, weights, activation in (("a", "x", first, Clip(0.0)), ("y", "a", second, None)):
+        params = {"weights": weights.astype(np.float32), "bias": rng.normal(size=len(weights)).astype(np.float32)}
+        graph.add(Node(name, Conv(), [source], [name], params, activation))
+    graph.outputs = ["y"]
+    before = {node.name: dict(node.params) for node in graph.nodes}
+    after = equalize(graph)
+    a, y = (after.node(name).params for name in "ay")
+    for role in ("weights", "bias"):
+        np.testing.assert_array_equal(a[role][2], before["a"][role][2])
+    np.testing.assert_array_equal(y["weights"][:, 2], before["y"]["weights"][:, 2])
+    assert not np.array_equal(a["weights"], before["a"]["weights"])

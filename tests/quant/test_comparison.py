@@ -18,7 +18,7 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import FUNCTIONS, Clip
 from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.compare import Accumulator, first_difference
+from n2d2py.quant.compare import Accumulator, Difference, first_difference
 from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.level_counts import LevelCounts
 from n2d2py.quant.options import QuantOptions
@@ -299,3 +299,36 @@ def test_what_a_target_leaves_to_the_next_layer_is_rounded_by_its_rule():
     found = {c.layer: c for c in compare_stage(prepared, typed, given, Target(), slack=1e-5).layers}
     assert found["y"].difference is None and found["y"].identical
     assert found[made.name].identical is None
+
+
+@pytest.mark.parametrize(
+    "kind", [NumType(8).with_scale(0.05), NumType(8, False).with_scale(0.02), NumType(16).with_scale(0.001)], ids=str
+)
+def test_every_figure_is_that_of_all_batches_together(kind):
+    """By their definitions, over the values of three batches of three, two and one stimuli."""
+    rng = np.random.default_rng(6)
+    real = rng.normal(0.4, 3.0, (6, 3, 4))
+    stored = kind.quantize(real + rng.normal(0, 0.05, real.shape))
+    compiled, alone = stored.copy(), kind.quantize(real)
+    stored[4, 1, 2], compiled[4, 1, 2], compiled[5, 0, 0] = 5, 4, stored[5, 0, 0] + 1
+    found = Accumulator("a layer", "a tensor", kind)
+    for part in (slice(0, 3), slice(3, 5), slice(5, 6)):
+        found.add(real[part], stored[part], compiled[part], alone=alone[part])
+    figures, values = found.result(), kind.dequantize(stored).astype(np.float64)
+
+    def rated(signal, error) -> float:
+        return 10 * np.log10(np.sum(signal**2) / np.sum(error**2))
+
+    assert (figures.layer, figures.tensor) == ("a layer", "a tensor")
+    assert figures.sqnr_db == pytest.approx(rated(real, real - values))
+    assert figures.cosine == pytest.approx(np.sum(real * values) / np.sqrt(np.sum(real**2) * np.sum(values**2)))
+    assert figures.max_error == pytest.approx(np.abs(real - values).max())
+    ends = (stored == kind.qmax) | (kind.signed & (stored == kind.qmin))
+    assert figures.saturated == pytest.approx(ends.mean()) and (ends.any() or kind.bits == 16)
+    lost = real - kind.dequantize(alone)
+    assert figures.alone_db == pytest.approx(rated(real, lost)) and figures.alone_error == pytest.approx(np.abs(lost).max())
+    assert figures.unused == pytest.approx(1 - (int(stored.max()) - int(stored.min())) / (kind.qmax - kind.qmin))
+    each = [rated(one, one - other) for one, other in zip(real, values, strict=True)]
+    assert figures.worst == int(np.argmin(each)) and figures.worst_db == pytest.approx(min(each))
+    assert (figures.identical, figures.exact, figures.missing) == (False, False, 0)
+    assert figures.difference == Difference((4, 1, 2), 5.0, 4.0)

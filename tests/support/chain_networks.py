@@ -151,6 +151,12 @@ def text_cases() -> Iterator[tuple[str, Case]]:
                 yield f"{name}, {turn}", case(made, number, ("-nbbits", "-32") if turn else ())
 
 
+def real_cases() -> Iterator[tuple[str, Case]]:
+    """Networks of several layers, exported in real numbers."""
+    for at, name in enumerate(texts.REAL):
+        yield f"{name}, real", case(written(texts.model(name), (4, 8, 8)), at, ("-nbbits", "-32"))
+
+
 LINES = ("lines", "separable lines", "inverted residual", "padded")
 """Texts whose layers can run line by line and in strips."""
 BUDGETS = {

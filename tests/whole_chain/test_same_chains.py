@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 from support.chain_kept import KeptChains
-from support.chain_networks import form_cases, ini_cases, line_cases, text_cases, tflite_cases
+from support.chain_networks import form_cases, ini_cases, line_cases, real_cases, text_cases, tflite_cases
 
 FOLDER = Path(__file__).resolve().parent
 FORMS = KeptChains(FOLDER / "same_forms.json", dict(form_cases()))
 SECTIONS = KeptChains(FOLDER / "same_sections.json", dict(ini_cases()))
-NETWORKS = KeptChains(FOLDER / "same_networks.json", {**dict(text_cases()), **dict(line_cases())})
+NETWORKS = KeptChains(FOLDER / "same_networks.json", {**dict(text_cases()), **dict(line_cases()), **dict(real_cases())})
 FILES = KeptChains(FOLDER / "same_files.json", dict(tflite_cases()))
 
 
