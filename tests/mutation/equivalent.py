@@ -318,6 +318,13 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "zero.dims[-0:] != (1,)",
         "It decides about several zero points along one axis only, which is the last one.",
     ),
+    Equivalent(
+        "n2d2py/memory/manager.py",
+        "SpacePlane.limit",
+        "self.form.count == 1",
+        "self.form.count == 0",
+        "A plane of one line is as long as its line, of which none fits where there is less room.",
+    ),
 )
 
 

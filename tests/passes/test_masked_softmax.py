@@ -9,8 +9,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph, Precision
-from n2d2py.operators.arrays.norm import ArrayMaskedSoftmax
+from n2d2py.operators.arrays.map import ArrayMap
+from n2d2py.operators.arrays.norm import ArrayMaskedSoftmax, ArraySoftmax
 from n2d2py.passes import fuse
+from n2d2py.passes.masked_softmax import RemoveNanGuard
 from n2d2py.quant.calibration import observe, prepare, quantize_observed
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate
@@ -132,3 +134,18 @@ def test_one_that_the_user_wants_in_floating_point_stays(tmp_path):
     mask = FORMS["minus infinity"][0]
     graph = fused(attention(mask), tmp_path, {"shares": Precision(quantize=False)})
     assert "ArrayMaskedSoftmax" not in {node.op.kind for node in graph.nodes}
+
+
+@pytest.mark.parametrize("condition", ["input", "other function", "number of another", "its own"])
+def test_only_a_guard_against_what_is_no_number_of_the_softmax_itself_goes(build, condition):
+    """Where (IsNaN (softmax), constant, softmax), and nothing that looks alike."""
+    b = build(16)
+    b.layer("s", ArraySoftmax(4, 4, 1), "x")
+    source = {"number of another": "x", "its own": "s", "other function": "s"}.get(condition)
+    if source is not None:
+        b.layer("c", ArrayMap("IsInf" if condition == "other function" else "IsNaN", (16,), ((16,),), (0,), "bool"), source)
+    given = ["c" if source is not None else "x", "s"]
+    b.layer("w", ArrayMap("Where", (16,), ((16,), (), (16,)), (0, -1, 1)), given, {"operand1": np.zeros(1, np.float32)})
+    graph = b.done("w")
+    match = RemoveNanGuard().match(graph, graph.node("w"))
+    assert (match is not None and match.found == "s") == (condition == "its own")
