@@ -7,15 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from n2d2py.arithmetic import NumType
 from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.norm import ArraySoftmax
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.functions import Clip
+from n2d2py.operators.functions import FUNCTIONS, Abs, Clip, Tanh
 from n2d2py.operators.pool import Pool
 from n2d2py.quant.calibration import choose, observe, observed_before, prepare
 from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.types import _unit_type
 from n2d2py.quant.widths import _are_shares
 
 
@@ -79,3 +82,24 @@ def test_shares_that_only_products_read_keep_16_bits(outputs, reader):
     graph.nodes = [Node("s", ArraySoftmax(4, 4, 1), ["x"], ["s"]), Node("y", product, ["s", "x"], ["y"])]
     assert _are_shares(graph, "s") == (outputs == ["y"] and reader == "matmul")
     assert not _are_shares(graph, "x") and not _are_shares(graph, "y")
+
+
+UNIT, SIGNED = NumType(8, False).with_scale(1 / 256), NumType(8).with_scale(1 / 128)
+
+
+@pytest.mark.parametrize(
+    "op, unsigned, signed",
+    [
+        (Activation(FUNCTIONS["Logistic"]()), UNIT, None),
+        (Activation(Tanh()), SIGNED, SIGNED),
+        (Activation(Abs()), None, None),
+        (Activation(Clip(0.0, 1.0)), None, None),
+        (ArraySoftmax(4, 4, 1), UNIT, None),
+        (ArraySoftmax(4, 4, 1, True), None, None),
+        (Conv(), None, None),
+    ],
+)
+def test_results_between_fixed_ends_have_fixed_types(op, unsigned, signed):
+    """Of what is unsigned where that is allowed; none of a layer with an activation, or of an input."""
+    assert (_unit_type(Node("y", op, ["x"], ["y"]), True), _unit_type(Node("y", op, ["x"], ["y"]), False)) == (unsigned, signed)
+    assert _unit_type(Node("y", op, ["x"], ["y"], {}, Clip(0.0)), True) is None and _unit_type(None, True) is None
