@@ -415,3 +415,18 @@ def test_a_declared_batch_stays_in_front(model, layer, target, kept):
             import_onnx(built)
     else:
         assert import_onnx(built).shape("y") == (1, 60)
+
+
+@pytest.mark.parametrize("dims", ["1,4", "1,3,4", "1,2,2,4", "1,2,3,1,4"])
+def test_parts_of_negative_size_are_refused(model, dims):
+    open_dims = ",".join("?" * len(dims.split(",")))
+    signature = f"float[{dims}] x => float[{open_dims}] y, float[{open_dims}] z"
+    with pytest.raises(N2D2Error, match=r"its sizes \[-1, 5\] do not divide an axis of 4 among 2 outputs"):
+        import_onnx(model(signature, "y, z = Split <axis = -1> (x, s)", s=np.array([-1, 5])))
+
+
+@pytest.mark.parametrize("product", ["MatMul (x, v)", "MatMul (v, t)"])
+def test_products_with_a_vector_have_an_axis_less(model, check, product):
+    """Which a softmax along the last axis sees."""
+    body = f"t = Transpose <perm = [0,1,3,2]> (x)\n p = {product}\n z = Softmax <axis = -1> (p)"
+    check(model("float[1,2,3,4] x => float[1,2,3] z", body, v=(4,)))

@@ -325,6 +325,13 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "self.form.count == 0",
         "A plane of one line is as long as its line, of which none fits where there is less room.",
     ),
+    Equivalent(
+        "n2d2py/frontend/onnx/validator.py",
+        "Validator._wrong_types",
+        "kind not in allowed and _class(kind) not in {_class(text) for text in allowed}",
+        "_class(kind) not in {_class(text) for text in allowed}",
+        "A type that is allowed has a class that is.",
+    ),
 )
 
 
