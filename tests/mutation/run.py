@@ -46,6 +46,7 @@ SLOW = (
     "tests/cli/test_command.py",
     "tests/conformance/test_node_operators.py",
     "tests/frontend_onnx/test_drawn_nodes.py",
+    "tests/kernels/test_same_code.py",
     "tests/random_networks/test_fused_networks.py",
     "tests/random_networks/test_same_random_chains.py",
     "tests/random_networks/test_single_layers.py",

@@ -1,0 +1,78 @@
+"""The C++ that layers become, without a compiler: what is written for a case of the kernel sweeps changes on purpose only.
+
+Whoever changes it on purpose writes same_code.json again and looks at the difference:
+
+    PYTHONPATH=tests:tests/kernels python tests/kernels/test_same_code.py
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+import test_attention
+import test_convert
+import test_functions
+import test_half
+import test_interpolation
+import test_more_layers
+import test_packed
+import test_quantized_layers
+import test_residual
+import test_unseen_layers
+from support import array_cases, kernel_cases, recurrent_cases
+from support.kernel_cases import Sweep
+from support.kernel_harness import Case, source
+from support.kernel_lines import line_cases
+from support.kernel_overlaps import overlapping_cases
+
+RECORDS = Path(__file__).resolve().parent / "same_code.json"
+SWEEPS: dict[str, Callable[[], list[Case]]] = {
+    "convolutions": lambda: kernel_cases.convolutions(Sweep(1), 66),
+    "fully connected layers": lambda: kernel_cases.fully_connected(Sweep(1)),
+    "pools": lambda: kernel_cases.pools(Sweep(1)),
+    "pointwise layers": lambda: kernel_cases.pointwise(Sweep(1)),
+    "moves": lambda: kernel_cases.moves(Sweep(1)),
+    "floating point": lambda: kernel_cases.floats(Sweep(1)),
+    "packed channels": lambda: kernel_cases.packed_channels(Sweep(1)),
+    "arrays": lambda: array_cases.everything(1),
+    "attention": lambda: test_attention.every_case(1),
+    "recurrent layers": lambda: recurrent_cases.everything(1, 3),
+    "conversions": lambda: test_convert.all_cases(5),
+    "functions": lambda: test_functions.all_cases(5),
+    "halves": lambda: test_half.half_cases(1),
+    "interpolation": lambda: test_interpolation.cases(Sweep(1)),
+    "lines": lambda: line_cases(5),
+    "overlaps": lambda: overlapping_cases(3),
+    "more layers": lambda: test_more_layers.all_cases(3),
+    "few bits": lambda: test_packed.few_bits(1),
+    "quantized layers": lambda: test_quantized_layers.quantized_cases(3),
+    "residuals": lambda: test_residual.residual_cases(1),
+    "layers of other networks": lambda: test_unseen_layers.all_cases(1),
+}
+
+
+def written(name: str) -> dict[str, str]:
+    """By the kind and place of each case of a sweep, a checksum of its C++."""
+    places: Counter[str] = Counter()
+    found = {}
+    for case in SWEEPS[name]():
+        kind = case.node.op.kind
+        places[kind] += 1
+        found[f"{kind} {places[kind]}"] = f"{crc32(source(case, 0).encode()):08x}"
+    return found
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_code_changes_on_purpose_only(name):
+    kept, found = json.loads(RECORDS.read_text(encoding="utf-8"))[name], written(name)
+    assert [each for each in kept if kept[each] != found.get(each)] == []
+    assert list(found) == list(kept)
+
+
+if __name__ == "__main__":
+    RECORDS.write_text(json.dumps({name: written(name) for name in SWEEPS}, indent=0) + "\n", encoding="utf-8")
