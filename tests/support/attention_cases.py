@@ -7,9 +7,9 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.arithmetic import RESCALING_MODES, NumType
+from n2d2py.arithmetic import FLOAT32, FLOAT64, RESCALING_MODES, NumType
 from n2d2py.graph import Node
-from n2d2py.graph.forms import Rescaled
+from n2d2py.graph.forms import Real, Rescaled
 from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.arrays.concat import ArrayConcat
 from n2d2py.operators.arrays.matmul import ArrayMatMul
@@ -95,7 +95,12 @@ def sums(seed: int, every: int = 1) -> list[Case]:
         made.append(formed(sweep, op, x, y, next(modes), sweep.stored((2 * size,), x), parts))
         op = ArrayConcat(2, (size, size), (0, 0))
         made += [formed(sweep, op, x, kind, next(modes), sweep.stored((2 * size,), x)) for kind in (x, y)]
-    return made[::every]
+    made = made[::every]
+    for kind, repeats in ((FLOAT32, 3), (FLOAT64, 1)):
+        x, constants = sweep.stored((1, 7 * repeats), kind, "random"), sweep.rng.normal(size=7)
+        graph = sweep.graph(AddConstants(), {"x": (x.shape, kind)}, (x.shape, kind), form=Real({"constants": constants}))
+        made.append(sweep.case(f"constants added in {kind.name}", graph, {"x": x}, "apart"))
+    return made
 
 
 def formed(
