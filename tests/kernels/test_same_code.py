@@ -2,7 +2,7 @@
 
 Whoever changes it on purpose writes same_code.json again and looks at the difference:
 
-    PYTHONPATH=tests:tests/kernels python tests/kernels/test_same_code.py
+    PYTHONPATH=tests python tests/kernels/test_same_code.py
 """
 
 from __future__ import annotations
@@ -14,17 +14,8 @@ from pathlib import Path
 from zlib import crc32
 
 import pytest
-import test_attention
-import test_convert
-import test_functions
-import test_half
-import test_interpolation
-import test_more_layers
-import test_packed
-import test_quantized_layers
-import test_residual
-import test_unseen_layers
-from support import array_cases, kernel_cases, recurrent_cases
+from support import array_cases, attention_cases, kernel_cases, recurrent_cases
+from support.attention_cases import masked_softmaxes, products, softmaxes, sums
 from support.kernel_cases import Sweep
 from support.kernel_harness import Case, source
 from support.kernel_lines import line_cases
@@ -40,19 +31,12 @@ SWEEPS: dict[str, Callable[[], list[Case]]] = {
     "floating point": lambda: kernel_cases.floats(Sweep(1)),
     "packed channels": lambda: kernel_cases.packed_channels(Sweep(1)),
     "arrays": lambda: array_cases.everything(1),
-    "attention": lambda: test_attention.every_case(1),
+    "attention": lambda: [
+        case for cases in (products, sums, softmaxes, masked_softmaxes, attention_cases.norms) for case in cases(1)
+    ],
     "recurrent layers": lambda: recurrent_cases.everything(1, 3),
-    "conversions": lambda: test_convert.all_cases(5),
-    "functions": lambda: test_functions.all_cases(5),
-    "halves": lambda: test_half.half_cases(1),
-    "interpolation": lambda: test_interpolation.cases(Sweep(1)),
     "lines": lambda: line_cases(5),
     "overlaps": lambda: overlapping_cases(3),
-    "more layers": lambda: test_more_layers.all_cases(3),
-    "few bits": lambda: test_packed.few_bits(1),
-    "quantized layers": lambda: test_quantized_layers.quantized_cases(3),
-    "residuals": lambda: test_residual.residual_cases(1),
-    "layers of other networks": lambda: test_unseen_layers.all_cases(1),
 }
 
 
