@@ -20,8 +20,6 @@ _LINES = 96
 """Lines of a triangle that are computed together."""
 _SHARED = 1024
 """Inputs from which on two threads make a triangle."""
-_WORK = 1 << 22
-"""Multiply-accumulates from which on two threads make a product."""
 _DAMPING = 0.01
 
 
@@ -137,20 +135,6 @@ def _upper(matrix: np.ndarray, order: np.ndarray) -> np.ndarray:
     return result
 
 
-def _product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """The products of matrices (G, M, K) and (G, K, N), of much work by two threads."""
-    middle = right.shape[2] // 128 * 64
-    if left.size * right.shape[2] < _WORK or not middle:
-        return np.matmul(left, right)
-    result = np.empty((*left.shape[:2], right.shape[2]))
-
-    def part(columns: slice) -> None:
-        np.matmul(left, right[:, :, columns], out=result[:, :, columns])
-
-    together(partial(part, slice(middle)), partial(part, slice(middle, None)))
-    return result
-
-
 class _DenseFactor:
     def __init__(self, upper: np.ndarray):
         self._upper = upper
@@ -167,7 +151,7 @@ class _DenseSums:
         self._upper, self._errors = upper, np.zeros((*upper.shape[:2], outputs))
 
     def pending(self, start: int, stop: int) -> np.ndarray:
-        return _product(self._upper[:, :start, start:stop].transpose(0, 2, 1), self._errors[:, :start])
+        return np.matmul(self._upper[:, :start, start:stop].transpose(0, 2, 1), self._errors[:, :start])
 
     def add(self, start: int, stop: int, errors: np.ndarray) -> None:
         self._errors[:, start:stop] = errors
@@ -229,7 +213,7 @@ class _ThinSums:
         self._sums = np.zeros((*samples.shape[:2], outputs))
 
     def pending(self, start: int, stop: int) -> np.ndarray:
-        return _product(self._across[:, :, start:stop].transpose(0, 2, 1), self._sums)
+        return np.matmul(self._across[:, :, start:stop].transpose(0, 2, 1), self._sums)
 
     def add(self, start: int, stop: int, errors: np.ndarray) -> None:
-        self._sums += _product(self._samples[:, :, start:stop], errors)
+        self._sums += np.matmul(self._samples[:, :, start:stop], errors)
