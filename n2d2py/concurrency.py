@@ -48,10 +48,15 @@ def _taken(future: Future[R], function: Callable[..., R], *arguments: object) ->
     return function(*arguments) if future.cancel() else future.result()
 
 
+def _stop(futures: Iterable[Future[R]]) -> None:
+    """Cancels what has not begun, and waits for the rest: nothing goes on behind the caller's back."""
+    wait([future for future in futures if not future.cancel()])
+
+
 def ordered_map(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
     """function(item) for each item, in order, computed by threads; at most one result more than there are cores waits.
 
-    An exception in `function`, or the consumer's stopping early, cancels what has not started. A sequence of one item needs no thread.
+    An exception in `function`, or the consumer's stopping early, cancels what has not started, and waits for the rest. A sequence of one item needs no thread.
     """
     if isinstance(items, Sequence) and len(items) < 2:
         yield from map(function, items)
@@ -68,8 +73,7 @@ def ordered_map(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
             future, first = waiting.popleft()
             yield _taken(future, function, first)
     finally:
-        for future, _ in waiting:
-            future.cancel()
+        _stop(future for future, _ in waiting)
 
 
 def together(first: Callable[[], T], second: Callable[[], R], threads: bool = True) -> tuple[T, R]:
@@ -80,7 +84,6 @@ def together(first: Callable[[], T], second: Callable[[], R], threads: bool = Tr
     try:
         found = first()
     except BaseException:
-        if not other.cancel():
-            wait([other])
+        _stop([other])
         raise
     return found, _taken(other, second)

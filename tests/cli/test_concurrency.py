@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 
 import pytest
 
@@ -23,6 +24,23 @@ def test_an_error_reaches_the_caller_in_its_turn():
     assert [next(found), next(found)] == [0, 1]
     with pytest.raises(ZeroDivisionError):
         next(found)
+
+
+def test_what_has_begun_has_ended_when_an_error_is_seen():
+    begun, ended = threading.Event(), []
+
+    def work(x: int) -> int:
+        if x == 0:
+            begun.wait(10)
+            raise ValueError
+        begun.set()
+        time.sleep(0.2)
+        ended.append(x)
+        return x
+
+    with pytest.raises(ValueError):
+        list(ordered_map(work, [0, 1]))
+    assert ended == [1] or cores() == 1
 
 
 def test_work_inside_work_comes_to_an_end():

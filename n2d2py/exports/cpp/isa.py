@@ -168,10 +168,9 @@ _AVX512VNNI_PRESENT = (
 )
 _AVX512VNNI_TILES = ((0, 0, 0), (6, 4, 8192), (6, 4, 65536), (8, 3, 24576), (12, 2, 24576), (12, 2, 65536), (24, 1, 24576))
 
-_NEONI8MM = (
-    "defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN) && defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD) && \\\n"
-    "    defined(__ARM_FEATURE_MATMUL_INT8)"
-)
+_NEON = "defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN)"
+_NEONDOT = f"{_NEON} && defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)"
+_NEONI8MM = f"{_NEONDOT} && \\\n    defined(__ARM_FEATURE_MATMUL_INT8)"
 
 # From the fastest to the slowest. Where the first choice of the kernels is Winograd, a last (0, 0, 0) stands for that of the direct one.
 _TABLE = (
@@ -288,7 +287,7 @@ _TABLE = (
         "N2D2_NEON_DOT",
         "n2d2/isa/neondot.hpp",
         "ARMv8.2 with the dot product instructions",
-        "defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN) && defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)",
+        _NEONDOT,
         extends="neon",
         has=_PANELS | {CHANNELS, FLOATS},
         signed=_PANELS,
@@ -301,7 +300,7 @@ _TABLE = (
         "N2D2_NEON",
         "n2d2/isa/neon.hpp",
         "ARM with NEON, little-endian",
-        "defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN)",
+        _NEON,
         has=_PANELS | {CHANNELS, WINOGRAD, FLOATS},
         signed=frozenset((CONVOLUTION, FULLY_CONNECTED)),
         tiles=_FEW_REGISTERS,
