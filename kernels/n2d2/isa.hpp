@@ -58,7 +58,7 @@
 #define N2D2_ISA_SPEED 16
 #define N2D2_PANELS 1
 #define N2D2_FLOAT_VECTORS 1
-#define N2D2_TILES(X) X(0, 0, 0) X(6, 1, 8192) X(6, 1, 65536) X(5, 1, 24576) X(4, 1, 24576) X(3, 2, 24576) X(3, 2, 65536)
+#define N2D2_TILES(X) X(0, 0, 0) X(6, 1, 8192) X(6, 1, 65536) X(5, 1, 24576) X(4, 1, 24576) X(3, 2, 24576) X(3, 2, 65536) X(0, 0, 0)
 #elif defined(__AVX2__) && defined(__x86_64__)
 #define N2D2_AVX2 1
 #define N2D2_ISA_NAME "avx2"

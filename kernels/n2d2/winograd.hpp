@@ -1,4 +1,5 @@
-// Two-dimensional convolution of 3 x 3 windows with stride 1 by Winograd's F(2 x 2, 3 x 3), in integers, exactly.
+// Two-dimensional convolution of 3 x 3 windows with stride 1 by Winograd's F(2 x 2, 3 x 3), in integers, exactly; where the config has
+// WinogradTile = 4 by F(4 x 4, 3 x 3) (panels/winograd_fours.hpp).
 //
 // Two by two outputs are made of four by four inputs d and a window g with 16 products instead of 36:
 //
@@ -13,7 +14,7 @@
 // (on ARM unsigned ones as signed ones - 128), for which the bias of the panels (`docs/numbers.md`) makes up, as in the other kernels.
 //
 // The config is that of a convolution (convolution.hpp). The weights are 16-bit integers:
-// [(O + 15) / 16][16 positions][(C + 1) / 2][outputs of the panel, of the last one rounded up to 8][2 inputs].
+// [(O + 15) / 16][16 or 36 positions][(C + 1) / 2][outputs of the panel, of the last one rounded up to 8][2 inputs].
 #ifndef N2D2_WINOGRAD_HPP
 #define N2D2_WINOGRAD_HPP
 

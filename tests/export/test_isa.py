@@ -22,6 +22,7 @@ BOUND = {
     isa.FULLY_CONNECTED: "FULLYCONNECTED",
     isa.CHANNELS: "DEPTHWISE",
     isa.WINOGRAD: "WINOGRAD",
+    isa.FOURS: "WINOGRAD",
     isa.FLOATS: "FLOATS",
     isa.RUNS: "RUNS",
     isa.TABLES: "LOOKUP",

@@ -15,10 +15,9 @@ from support.kernel_arm import TARGETS, check
 from support.kernel_cases import S8, U8
 from support.kernel_simd import AMX_TILES, EMULATED, ISAS, SANITIZERS, need_isa
 from support.kernel_sweep import need
-from support.kernel_winograd import FORCED, SETS
+from support.kernel_winograd import SETS, forced
 
 from n2d2py.arithmetic import RESCALING_MODES, NumType, make_rescale
-from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import layer_code
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
@@ -139,13 +138,6 @@ def winograd_cases(seed: int) -> list[Adding]:
         )
         made.append(adding(sweep, case, next(modes), next(old), (U8, S8)[i % 2], i % 3 == 1, 0))
     return made
-
-
-def forced(*layer) -> LayerCode:
-    """The layer with its Winograd form."""
-    code = layer_code(*layer).choosing(FORCED)
-    assert code.winograd is not None and code.winograd.sets == SETS, code.reason
-    return code
 
 
 def test_cases_add():

@@ -12,17 +12,18 @@ from support.kernel_arm import check as check_arm
 from support.kernel_cases import S8, S16, U8, U16
 from support.kernel_lines import by_lines
 from support.kernel_overlaps import over
-from support.kernel_simd import SANITIZERS, need_isa
+from support.kernel_simd import SANITIZERS, need_emulated_avxvnni, need_isa
 from support.kernel_sweep import need
-from support.kernel_winograd import FORCED, SETS
+from support.kernel_winograd import FORCED, forced
 
 from n2d2py.arithmetic import NumType
-from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp import selection
+from n2d2py.exports.cpp import winograd as winograd_forms
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import Layer, layer_code
 from n2d2py.exports.cpp.selection import winograd_geometry
 from n2d2py.exports.cpp.tiles import tile_constants, winograd_choices
-from n2d2py.exports.cpp.winograd import WinogradFacts, impossible, transformed, unprofitable, winograd_scratch
+from n2d2py.exports.cpp.winograd import WinogradFacts, impossible, tile_of, transformed, unprofitable, winograd_scratch
 from n2d2py.graph import QuantGraph
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed
@@ -30,13 +31,6 @@ from n2d2py.memory.scratch import ScratchNeed
 KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8), (U8, S16), (S8, U16), (U8, NumType(32)))
 X86 = ("avx2", "sse4")
 PLAIN = WinogradFacts((1, 1), (1, 1), 1, 8, (32, 32), False, False)
-
-
-def forced(*layer) -> LayerCode:
-    """The layer with its Winograd form, which every case here must have."""
-    code = layer_code(*layer).choosing(FORCED)
-    assert code.winograd is not None and code.winograd.sets == SETS, code.reason
-    return code
 
 
 def needed(graph: QuantGraph, plan: MemoryPlan) -> dict[str, ScratchNeed]:
@@ -121,11 +115,17 @@ def extreme_cases(seed: int) -> list[harness.Case]:
     return made
 
 
-@pytest.fixture
-def winograd(monkeypatch):
-    """Lets the kernel harness use the Winograd form wherever there is one."""
+@pytest.fixture(params=[2, 4], ids=["twos", "fours"])
+def winograd(monkeypatch, request):
+    """Lets the kernel harness use the Winograd form wherever there is one, in tiles of so many outputs where they are exact."""
     monkeypatch.setattr(harness, "layer_code", forced)
     monkeypatch.setattr(harness, "scratch_needs", needed)
+    fits = winograd_forms._fits
+
+    def tile(weights: np.ndarray, geometry: WinogradFacts) -> int:
+        return request.param if not geometry.streamed and fits(weights, request.param) else 2
+
+    monkeypatch.setattr(selection, "tile_of", tile)
 
 
 @pytest.mark.parametrize("isa", X86)
@@ -133,6 +133,19 @@ def test_winograd(tmp_path, winograd, isa):
     need("g++")
     some = slice(None, None, 14)  # the slow builds take all
     harness.check_all([*winograd_cases(1)[some], *extreme_cases(1)[some]], tmp_path, "g++", ("-O1", *need_isa(isa)), units=2)
+
+
+def test_winograd_avxvnni_emulated(tmp_path, winograd):
+    """Tiles of four; those of two are no form of this set."""
+    need("g++")
+    some = slice(None, None, 14)
+    harness.check_all([*winograd_cases(1)[some], *extreme_cases(1)[some]], tmp_path, "g++", ("-O1", *need_emulated_avxvnni()), units=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", [("-O0",), ("-O3",), SANITIZERS], ids=["O0", "O3", "sanitizers"])
+def test_winograd_builds_of_avxvnni_emulated(tmp_path, winograd, flags):
+    harness.check_all([*winograd_cases(2), *extreme_cases(2)], tmp_path, "g++", (*flags, *need_emulated_avxvnni()))
 
 
 @pytest.mark.slow
@@ -160,6 +173,50 @@ def test_winograd_neon(tmp_path, winograd):
 @pytest.mark.parametrize("flags", [("-O0",), ("-O3",)], ids=["O0", "O3"])
 def test_winograd_neon_builds(tmp_path, winograd, target, flags):
     check_arm([*winograd_cases(4), *extreme_cases(4)], target, tmp_path, *flags)
+
+
+def test_tiles_of_four_make_windows():
+    """The same in tiles of four by four: 576 times the sums, whatever of it 32 bits hold, are the sums again; the largest inputs and weights fit."""
+    random = np.random.default_rng(4)
+    channels, outputs = 5, 18
+    weights, inputs = random.integers(-128, 128, (outputs, 3, 3, channels)), random.integers(0, 256, (channels, 6, 6))
+    odd, even = [0, -4, -4, 1, 1, 0], [0, -2, -1, 2, 1, 0]
+    signs = [1, -1, 1, -1, 1, 1]
+    b = np.array(
+        [[4, 0, -5, 0, 1, 0], odd, [0, 4, -4, -1, 1, 0], even, [x * s for x, s in zip(even, signs, strict=True)], [0, 4, 0, -5, 0, 1]]
+    )
+    a = np.array([[1, -4, -4, 1, 1, 0], [0, -4, 4, 2, -2, 0], [0, -4, -4, 4, 4, 0], [0, -4, 4, 8, -8, 4]])
+    stored = transformed(weights, 4).view("<i2")
+    assert stored.size == 36 * 3 * 2 * 24 and np.abs(stored.astype(int)).max() <= 49 * 128
+    assert np.abs(b).sum(axis=1).max() == 10 and max(np.outer(r, s).clip(0).sum() for r in b for s in b) * 255 < 2**15
+    panels = [stored[: 36 * 3 * 32].reshape(36, 3, 16, 2), stored[36 * 3 * 32 :].reshape(36, 3, 8, 2)]
+    rows = np.concatenate([panel.transpose(0, 2, 1, 3).reshape(36, -1, 6) for panel in panels], axis=1).astype(int)
+    assert not rows[:, outputs:].any() and not rows[..., channels:].any()
+    d = np.stack([b @ plane @ b.T for plane in inputs]).reshape(channels, 36)
+    m = np.einsum("poc,cp->op", rows[:, :outputs, :channels], d).reshape(outputs, 6, 6)
+    windows = np.stack(
+        [[np.einsum("ouvc,cuv->o", weights, inputs[:, y : y + 3, x : x + 3]) for x in range(4)] for y in range(4)]
+    )
+    sums = (a @ m @ a.T).transpose(1, 2, 0)
+    assert np.array_equal(sums, 576 * windows)
+    shortened = (sums * 954437177 & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+    assert np.array_equal(shortened >> 6, windows)
+
+
+def test_where_tiles_of_four_are_taken():
+    weights = np.ones((16, 3, 3, 16), np.int64)
+    of = [tile_of(weights, WinogradFacts(**{**PLAIN.__dict__, "size": size})) for size in ((32, 32), (8, 8), (7, 7), (6, 6), (9, 9), (5, 5))]
+    assert of == [4, 4, 4, 2, 2, 2]
+    assert tile_of(weights, WinogradFacts(**{**PLAIN.__dict__, "streamed": True})) == 2
+    assert tile_of(weights[:8], PLAIN) == 2 == tile_of(weights[..., :4], PLAIN)
+    large = np.full((16, 3, 3, 128), 127)
+    assert impossible(large, PLAIN) == "" and tile_of(large, PLAIN) == 2  # 64 times the sums exceed 32 bits, four times do not
+    assert tile_of(np.ones((16, 3, 3, 128)), PLAIN) == 4
+    assert tile_of(np.ones((512, 3, 3, 512)), WinogradFacts(**{**PLAIN.__dict__, "size": (14, 14)})) == 2
+    ordered = WinogradFacts(**{**PLAIN.__dict__, "serial": True, "scratch": 4096})
+    assert tile_of(weights, ordered) == 4  # on the stack
+    assert tile_of(weights, WinogradFacts(**{**ordered.__dict__, "size": (8, 400)})) == 2
+    assert tile_of(weights, WinogradFacts(**{**ordered.__dict__, "size": (8, 400), "scratch": 200000})) == 4
 
 
 def test_transformed_weights_make_windows():
@@ -215,14 +272,12 @@ def test_where_it_pays():
 def test_a_tile_chooses_the_form():
     case = conv(cases.Sweep(5), 16, 16, (8, 8), (1, 1, 1, 1), (U8, U8), "apart")
     code = layer_code(case.node, case.graph, MemoryPlan("case", 0, case.planes, ()), Identifiers(case.graph))
-    assert code.winograd.sets == SETS and "Winograd" in code.implementation
+    assert code.winograd.tile == 4 and code.winograd.sets == tuple(FORCED) and "Winograd" in code.implementation
     assert "n2d2::winograd<" in code.statement and "_transformed" in code.constants[-1].name
     for tile in ("avx2:direct", "avx2:6x1:8192", "neondot:4x1:8192 avx2:direct"):
         direct = code.choosing(winograd_choices(tile))
-        assert direct.winograd.sets == tuple(one for one in SETS if one != "avx2")
-        if len(SETS) == 1:
-            assert (direct.statement, direct.constants) == (code.call, code.arrays) and "Winograd" not in direct.implementation
-    assert tile_constants("avx2:winograd") == {} and code.choosing(winograd_choices("neondot:4x1:8192")).winograd.sets == SETS
+        assert direct.winograd.sets == tuple(one for one in FORCED if one != "avx2")
+    assert tile_constants("avx2:winograd") == {} and code.choosing(winograd_choices("neondot:4x1:8192")).winograd.sets == tuple(FORCED)
     assert code.portable().winograd is None
     wide = conv(cases.Sweep(5), 16, 16, (8, 8), (1, 1, 1, 1), (S16, U16), "apart")
     assert layer_code(wide.node, wide.graph, wide.plan, Identifiers(wide.graph)).winograd is None

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from n2d2py.exports.cpp.isa import WINOGRAD, having
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.isa import FOURS, WINOGRAD, having
+from n2d2py.exports.cpp.layer import layer_code
 
 SETS = having(WINOGRAD)
+"""The instruction sets that have the form; those of FOURS have it in tiles of four by four only."""
+
+FORCED = dict.fromkeys((*having(FOURS), *SETS), True)
 
 
-FORCED = dict.fromkeys(SETS, True)
+def forced(*layer) -> LayerCode:
+    """The layer with its Winograd form, which it must have, on all sets that can have it."""
+    code = layer_code(*layer).choosing(FORCED)
+    assert code.winograd is not None and code.winograd.sets == (SETS if code.winograd.tile == 2 else tuple(FORCED)), code.reason
+    return code

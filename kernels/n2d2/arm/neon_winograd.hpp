@@ -53,6 +53,7 @@ struct WinogradMicrokernel : TransformedWeights {
     }
     static N2D2_INLINE int16x8_t add(int16x8_t a, int16x8_t b) { return vaddq_s16(a, b); }
     static N2D2_INLINE int16x8_t subtract(int16x8_t a, int16x8_t b) { return vsubq_s16(a, b); }
+    static N2D2_INLINE int16x8_t quadruple(int16x8_t a) { return vshlq_n_s16(a, 2); }
     static N2D2_INLINE void store(int16x8_t x, std::uint8_t* to) { vst1q_s16(reinterpret_cast<std::int16_t*>(to), x); }
 
     // Products.
@@ -99,6 +100,15 @@ struct WinogradMicrokernel : TransformedWeights {
     static N2D2_INLINE int32x4_t plus(int32x4_t a, int32x4_t b) { return vaddq_s32(a, b); }
     static N2D2_INLINE int32x4_t minus(int32x4_t a, int32x4_t b) { return vsubq_s32(a, b); }
     static N2D2_INLINE int32x4_t plusQuarter(int32x4_t bias, int32x4_t a) { return vsraq_n_s32(bias, a, 2); }
+    template <int Bits>
+    static N2D2_INLINE int32x4_t left(int32x4_t a) {
+        return vshlq_n_s32(a, Bits);
+    }
+    template <int Bits>
+    static N2D2_INLINE int32x4_t plusQuotient(int32x4_t bias, int32x4_t a, int32x4_t inverse) {
+        return vsraq_n_s32(bias, vmulq_s32(a, inverse), Bits);
+    }
+    static N2D2_INLINE int32x4_t spread(std::int32_t x) { return vdupq_n_s32(x); }
 
     // The epilogue of Pixels pixels of Outputs outputs.
     template <class Epilogue, int Outputs, int Pixels>

@@ -31,7 +31,7 @@ struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, typename avx2::Sin
 namespace n2d2 {
 // In registers: 12 sums, two weight vectors, a word, a product.
 template <class Cfg>
-struct Winograd<Cfg, Native> : PanelWinograd<Cfg, PairWinograd<avx2::Microkernel, 6> > {};
+struct Winograd<Cfg, Native> : TiledWinograd<Cfg, PairWinograd<avx2::Microkernel, 6> > {};
 }  // namespace n2d2
 #endif
 

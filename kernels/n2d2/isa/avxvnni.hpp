@@ -20,6 +20,17 @@ struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, avxvnni::Microkern
 }  // namespace n2d2
 #endif
 
+#if defined(N2D2_BIND_WINOGRAD)
+#undef N2D2_BIND_WINOGRAD
+#include "n2d2/panels/panel_winograd.hpp"
+#include "n2d2/x86/avxvnni_tile.hpp"
+#include "n2d2/x86/pair_winograd.hpp"
+namespace n2d2 {
+template <class Cfg>
+struct Winograd<Cfg, Native> : TiledWinograd<Cfg, PairWinograd<avxvnni::WinogradMicrokernel, 6> > {};
+}  // namespace n2d2
+#endif
+
 // What has no panels is AVX2's.
 #if defined(N2D2_BIND_ROW_DOTS)
 #include "n2d2/x86/row_dots_avxvnni.hpp"

@@ -26,7 +26,7 @@ struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, neonbytes::Microke
 #include "n2d2/panels/panel_winograd.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Winograd<Cfg, Native> : PanelWinograd<Cfg, neon::WinogradMicrokernel> {};
+struct Winograd<Cfg, Native> : TiledWinograd<Cfg, neon::WinogradMicrokernel> {};
 }  // namespace n2d2
 #endif
 

@@ -31,7 +31,7 @@ struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, ByteMicrokernel<ss
 namespace n2d2 {
 // In registers: 8 sums, four weight vectors, a word, a product.
 template <class Cfg>
-struct Winograd<Cfg, Native> : PanelWinograd<Cfg, PairWinograd<sse41::Microkernel, 2> > {};
+struct Winograd<Cfg, Native> : TiledWinograd<Cfg, PairWinograd<sse41::Microkernel, 2> > {};
 }  // namespace n2d2
 #endif
 

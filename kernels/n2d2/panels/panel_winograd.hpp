@@ -1,19 +1,19 @@
 // The Winograd convolution of winograd.hpp: inputs of a block transformed, 16 matrix products, outputs transformed.
 //
-// The output is one sequence of tiles of two by two pixels, line by line; the last column and the last line of tiles may
-// have one pixel. The inputs of a block of tiles are transformed into scratch (n2d2/scratch.hpp), [tile][16 positions][channels],
-// 16 bits each. Then, for each panel of 16 outputs and each group of some tiles, the products of all 16 positions are summed over the
-// channels, [position][tile][output] in 32 bits, and become outputs while they are in the cache. (Bytes, where transformed inputs fit them.)
+// The output is one sequence of tiles of two by two pixels, or of four by four (winograd_fours.hpp), line by line; the last column and the
+// last line of tiles may have fewer. The inputs of a block of tiles are transformed into scratch (n2d2/scratch.hpp), [tile][16 or 36
+// positions][channels], 16 bits each. Then, for each panel of 16 outputs and each group of some tiles, the products of all positions are summed
+// over the channels, [position][tile][output] in 32 bits, and become outputs while they are in the cache. (Bytes, where transformed inputs fit them.)
 //
 // Line order: all inputs of a block are transformed before the first of its outputs is stored. Where the output
 // overlaps the input (Serial) a block has whole lines of tiles, and blocks come in order (with Reverse from the last): a pair of
 // output lines is stored while what later lines need is intact. Threads share the work of a block then; else each has a range of the
 // tiles, block by block. Where scratch has no room for a line of tiles (Carried), the one line of inputs that the first stored line of a pair
-// may cover while the pair needs it is copied, and the tiles of the pair are made group by group.
+// may cover while the pair needs it is copied, and the tiles of the pair are made group by group. Tiles of four lines have room always.
 // A layer that runs by lines (Streamed) makes two lines at a time where it is asked for two, else one: the first lines of the tiles need
 // 12 of their 16 positions and three lines of inputs, 12 multiplications for two pixels instead of 18. Where its output lies over its
 // input it makes one at a time: what a line stores covers nothing that it reads.
-// Scratch: a pixel of the padding, 64 bytes for each product of a group of tiles, BlockBytes.
+// Scratch: a pixel of the padding, 64 bytes for each position of a group of tiles, BlockBytes.
 //
 // Microkernel: vectors of inputs (Inputs, Lanes of them, of ElementBytes) and of sums (Sums, SumLanes of them) with what is done with them;
 // GroupTiles; Stored, the weights of the layer, and Panel<Cfg, Outputs>(weights, output), whose `first` are those of a panel, transformed;
@@ -25,6 +25,7 @@
 #include <cstring>
 
 #include "n2d2/output.hpp"
+#include "n2d2/panels/winograd_fours.hpp"
 #include "n2d2/panels/winograd_inputs.hpp"
 #include "n2d2/panels/winograd_products.hpp"
 #include "n2d2/parallel.hpp"
@@ -55,26 +56,29 @@ struct PanelWinograd {
         W = Input::Width,
         OH = Output::Height,
         OW = Output::Width,
+        Edge = WinogradTileOf<Cfg>::Edge,     // lines and columns of a tile
+        Places = WinogradTileOf<Cfg>::Places,  // positions of a tile
         Element = Microkernel::ElementBytes,  // of a transformed input
         Each = 4 / Element,                   // channels of a word
         Words = (C + Each - 1) / Each,
         Lanes = Microkernel::Lanes,
         Depth = (C + Lanes - 1) / Lanes * Lanes,
         Rest = C - (Depth - Lanes),  // channels of the last vector
-        TileBytes = 16 * Element * Depth,
-        Columns = (OW + 1) / 2,
-        Tiles = Columns * ((OH + 1) / 2),
+        TileBytes = Places * Element * Depth,
+        SumBytes = 64 * Places,  // products of a tile with a panel
+        Columns = (OW + Edge - 1) / Edge,
+        Tiles = Columns * ((OH + Edge - 1) / Edge),
         Panels = (O + 15) / 16,
         LastOutputs = O - 16 * (Panels - 1),
         Streamed = Cfg::Streamed,
         Ordered = Cfg::Serial && !Cfg::Streamed,
         PadBytes = (C + 63) / 64 * 64,
         Given = ScratchOf<Cfg>::Bytes <= 0 ? 0 : largest(1, ScratchOf<Cfg>::Bytes - PadBytes),  // 0: no limit
-        Carried = Ordered && Given > 0 && Given < 2048 + Columns* TileBytes,
+        Carried = Edge == 2 && Ordered && Given > 0 && Given < 2048 + Columns* TileBytes,
         CopyBytes = Carried ? ((W - 1) * static_cast<int>(Input::Stride) + C + 63) / 64 * 64 : 0,
-        GroupRoom = Ordered && !Carried ? (Given - Columns * TileBytes) / 1024 : (Given - CopyBytes) / (1024 + TileBytes),
+        GroupRoom = Ordered && !Carried ? (Given - Columns * TileBytes) / SumBytes : (Given - CopyBytes) / (SumBytes + TileBytes),
         Group = Given == 0 ? int(Microkernel::GroupTiles) : least(int(Microkernel::GroupTiles), largest(1, int(GroupRoom))),
-        ProductBytes = 1024 * Group,
+        ProductBytes = SumBytes * Group,
         Most = Streamed ? int(Columns) : int(Tiles),  // tiles that are made together
         Unit = Ordered && !Carried ? int(Columns) : int(Group),
         // Inputs that stay in a cache beside the weights of a panel, or beside those of all where they are few.
@@ -92,7 +96,7 @@ struct PanelWinograd {
     // Scratch: of all threads the pixel, then of each products, then inputs, in a serial layer those of the first thread for all.
     typedef Scratch<Cfg, int(ScratchBytes)> Buffer;
     enum : long {
-        TileWork = 16L * C * (O + 8),
+        TileWork = long(Places) * C * (O + 8),
         InputEnd = long(Input::Offset) +
                    long(least(int(Input::Lines), int(H))) * LinePitch<Input>::value * static_cast<long>(sizeof(In)),
         OutputEnd = long(Output::Offset) +
@@ -110,8 +114,8 @@ struct PanelWinograd {
     template <int TileLines>
     static N2D2_NOINLINE void transform(const unsigned char* in, const In* pad, int top, int begin, int end, std::uint8_t* to,
                                         const In* copy = nullptr) {
-        int x = begin % Columns, y = top + begin / Columns * 2;
-        for (; begin < end; x = 0, y += 2) {
+        int x = begin % Columns, y = top + begin / Columns * Edge;
+        for (; begin < end; x = 0, y += Edge) {
             WinogradLines<In> lines;
             lines.pad = pad;
             for (int u = 0; u < TileLines + 2; ++u) {
@@ -120,7 +124,7 @@ struct PanelWinograd {
                 lines.at[u] = !inside ? pad : copy && u == Risk ? copy : n2d2::line<Input>(in, from);
                 lines.step[u] = inside ? Input::Stride : 0;
             }
-            const int count = least(Columns - x, end - begin), left = 2 * x - Cfg::PadLeft;
+            const int count = least(Columns - x, end - begin), left = Edge * x - Cfg::PadLeft;
             int channel = 0;
             for (; channel + Lanes < C; channel += Lanes)
                 WinogradInputs<Microkernel, In, Lanes, Depth, TileLines>::run(lines, left, W, count, channel, to);
@@ -202,6 +206,17 @@ struct PanelWinograd {
         }
     }
 
+    // Tiles of two lines or one, or of four.
+    template <int Outputs, int TileLines, bool Four = (Edge == 4)>
+    struct Finished {
+        static N2D2_INLINE void run(const std::int32_t* products, int top, int first, int count, int output, unsigned char* out,
+                                    const std::int32_t* bias) {
+            finish<Outputs, TileLines>(products, top, first, count, output, out, bias);
+        }
+    };
+    template <int Outputs, int TileLines>
+    struct Finished<Outputs, TileLines, true> : WinogradFourOutputs<Cfg, Microkernel, Outputs, Group, Columns> {};
+
     // ---- blocks -----------------------------------------------------------------------------
     // The outputs of a panel of tiles [begin, end), whose transformed inputs are at x; groups of nearly equal size.
     template <int Outputs, int TileLines>
@@ -211,9 +226,9 @@ struct PanelWinograd {
         const typename Microkernel::template Panel<Cfg, Outputs> transformed(weights, output);
         for (int group = 0; group < groups; ++group) {
             const int from = count * group / groups, size = count * (group + 1) / groups - from;
-            WinogradGroup<Microkernel, Group, Group, Depth, Words, Outputs, 4 * TileLines + 8>::run(
+            WinogradGroup<Microkernel, Group, Group, Depth, Words, Outputs, (Edge + 2) * (TileLines + 2)>::run(
                 size, x + static_cast<long>(from) * TileBytes, transformed.first, products);
-            finish<Outputs, TileLines>(products, top, begin + from, size, output, out, bias);
+            Finished<Outputs, TileLines>::run(products, top, begin + from, size, output, out, bias);
         }
     }
     template <int TileLines>
@@ -232,12 +247,12 @@ struct PanelWinograd {
         else if (Ordered)
             serial(in, out, weights, bias);
         else
-            shared<2>(in, out, 0, weights, bias);
+            shared<Edge>(in, out, 0, weights, bias);
     }
     // Lines [rows.begin, rows.end) of a layer that runs by lines.
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Stored* weights, const std::int32_t* bias,
                                 const Rows& rows) {
-        static_assert(Streamed, "a layer that runs by lines");
+        static_assert(Streamed && Edge == 2, "a layer that runs by lines, one or two");
         int y = rows.begin;
         if (!Over)
             for (; y + 2 <= rows.end; y += 2)
@@ -308,9 +323,9 @@ struct PanelWinograd {
             const int end = pair * Columns + static_cast<int>(member.begin(Columns, member.self + 1));
             for (; tile < end; tile += BlockTiles) {
                 const int stop = least(end, tile + BlockTiles);
-                transform<2>(in, pad, 0, tile, stop, inputs, reinterpret_cast<const In*>(copy));
+                transform<Edge>(in, pad, 0, tile, stop, inputs, reinterpret_cast<const In*>(copy));
                 for (int index = 0; index < Panels; ++index)
-                    panel<2>(inputs, products, 0, tile, stop, index, out, weights, bias);
+                    panel<Edge>(inputs, products, 0, tile, stop, index, out, weights, bias);
             }
             member.wait();
         }
@@ -349,19 +364,23 @@ struct PanelWinograd {
             const int count = least(int(Tiles), begin + PerBlock) - begin;
             member.share(parts, [=](int index) N2D2_INLINE_LAMBDA {
                 const int from = index * count / parts;
-                transform<2>(in, pad, 0, begin + from, begin + (index + 1) * count / parts,
+                transform<Edge>(in, pad, 0, begin + from, begin + (index + 1) * count / parts,
                              inputs + static_cast<long>(from) * TileBytes);
             });
             member.wait();
             member.share(Panels * pieces, [=](int index) N2D2_INLINE_LAMBDA {
                 const int from = index % pieces * count / pieces;
-                panel<2>(inputs + static_cast<long>(from) * TileBytes, products, 0, begin + from,
+                panel<Edge>(inputs + static_cast<long>(from) * TileBytes, products, 0, begin + from,
                          begin + (index % pieces + 1) * count / pieces, index / pieces, out, weights, bias);
             });
             member.wait();
         }
     }
 };
+
+// A layer in 16 bits: tiles of four by four have their scratch on the stack where the arena has too little.
+template <class Cfg, class Microkernel>
+struct TiledWinograd : PanelWinograd<typename WinogradScratch<Cfg, Microkernel>::Type, Microkernel> {};
 
 }  // namespace n2d2
 

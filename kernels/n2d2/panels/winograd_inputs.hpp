@@ -6,11 +6,11 @@
 
 namespace n2d2 {
 
-// Four lines of an input: where each begins and how far it is from pixel to pixel, 0 for a line of the padding.
+// Lines of an input, four or six: where each begins and how far it is from pixel to pixel, 0 for a line of the padding.
 template <class In>
 struct WinogradLines {
-    const In* at[4];
-    long step[4];
+    const In* at[6];
+    long step[6];
     const In* pad;  // a pixel of the padding
 };
 

@@ -12,6 +12,16 @@
 
 namespace n2d2 {
 
+// Outputs of a tile in each direction, of the config of a layer: WinogradTile, or two.
+template <class Cfg, class Found = void>
+struct WinogradTileOf {
+    enum : int { Edge = 2, Places = 16 };
+};
+template <class Cfg>
+struct WinogradTileOf<Cfg, typename Exists<Cfg::WinogradTile>::Type> {
+    enum : int { Edge = Cfg::WinogradTile, Places = (Edge + 2) * (Edge + 2) };
+};
+
 // Of a Microkernel: 16 bits for a transformed input, and weights that the exporter transformed, a panel of 16 outputs after the other.
 struct TransformedWeights {
     typedef std::int8_t Stored;
@@ -20,12 +30,12 @@ struct TransformedWeights {
     struct Panel {
         const std::int8_t* const first;
         N2D2_INLINE Panel(const Stored* weights, int output)
-            : first(weights + output / 16 * (16L * ((static_cast<int>(Cfg::Input::Channels) + 1) / 2) * 64)) {}
+            : first(weights + output / 16 * (WinogradTileOf<Cfg>::Places * ((Cfg::Input::Channels + 1L) / 2) * 64)) {}
     };
 };
 
 // Count tiles with a panel of Outputs outputs, summed over Words words; Group: tiles of a whole group. A tile has Depth channels of 16
-// bits in each of 16 positions, of which the first Positions are multiplied.
+// bits in each of 16 positions, of which the first Positions are multiplied, or in each of 36.
 template <class Microkernel, int Count, int Group, int Depth, int Words, int Outputs, int Positions>
 struct WinogradProducts {
     typedef typename Microkernel::Sums Sums;
@@ -34,7 +44,7 @@ struct WinogradProducts {
         Vectors = Row::Vectors,
         Bytes = Row::Bytes,
         Position = 2 * Depth,
-        Tile = 16 * Position,
+        Tile = (Positions > 16 ? int(Positions) : 16) * Position,
         Step = Microkernel::StepWords
     };
     typedef typename Microkernel::template Step<Count, Tile> Inputs;

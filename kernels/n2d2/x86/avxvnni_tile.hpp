@@ -99,6 +99,16 @@ struct Microkernel {
 
 struct WideMicrokernel : WideWeights<Microkernel, avxvnni::Tile> {};
 
+struct DotVec : avx2::Vec {
+    static N2D2_INLINE Ints addPairs(Ints sums, Ints a, Ints b) {
+        dotPairs(sums, a, b);
+        return sums;
+    }
+};
+struct WinogradMicrokernel : Microkernel {
+    typedef DotVec Vec;
+};
+
 }  // namespace avxvnni
 }  // namespace n2d2
 

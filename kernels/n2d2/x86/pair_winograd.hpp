@@ -23,6 +23,7 @@ struct PairWinograd : TransformedWeights {
     }
     static N2D2_INLINE Inputs add(Inputs a, Inputs b) { return Vec::plus16(a, b); }
     static N2D2_INLINE Inputs subtract(Inputs a, Inputs b) { return Vec::minus16(a, b); }
+    static N2D2_INLINE Inputs quadruple(Inputs a) { return Vec::template left16<2>(a); }
     static N2D2_INLINE void store(Inputs x, std::uint8_t* to) { Vec::storeAligned(x, to); }
 
     // Products.
@@ -56,6 +57,15 @@ struct PairWinograd : TransformedWeights {
     static N2D2_INLINE Sums plus(Sums a, Sums b) { return Vec::plus(a, b); }
     static N2D2_INLINE Sums minus(Sums a, Sums b) { return Vec::minus(a, b); }
     static N2D2_INLINE Sums plusQuarter(Sums bias, Sums a) { return Vec::plusQuarter(bias, a); }
+    template <int Bits>
+    static N2D2_INLINE Sums left(Sums a) {
+        return Vec::template left<Bits>(a);
+    }
+    template <int Bits>
+    static N2D2_INLINE Sums plusQuotient(Sums bias, Sums a, Sums inverse) {
+        return Vec::plus(bias, Vec::template right<Bits>(Vec::times(a, inverse)));
+    }
+    static N2D2_INLINE Sums spread(std::int32_t x) { return Vec::spread(x); }
 
     // The epilogue of Pixels pixels of Outputs outputs.
     template <class Epilogue, int Outputs, int Pixels>

@@ -14,6 +14,15 @@
     static N2D2_INLINE Ints spread16(std::int16_t x) { return MM##_set1_epi16(x); }                                         \
     static N2D2_INLINE Ints plus(Ints a, Ints b) { return MM##_add_epi32(a, b); }                                           \
     static N2D2_INLINE Ints minus(Ints a, Ints b) { return MM##_sub_epi32(a, b); }                                          \
+    static N2D2_INLINE Ints times(Ints a, Ints b) { return MM##_mullo_epi32(a, b); }                                        \
+    template <int Count>                                                                                                    \
+    static N2D2_INLINE Ints left(Ints x) {                                                                                  \
+        return MM##_slli_epi32(x, Count);                                                                                   \
+    }                                                                                                                       \
+    template <int Count>                                                                                                    \
+    static N2D2_INLINE Ints right(Ints x) {                                                                                 \
+        return MM##_srai_epi32(x, Count);                                                                                   \
+    }                                                                                                                       \
     static N2D2_INLINE Ints plusQuarter(Ints a, Ints b) { return MM##_add_epi32(MM##_srai_epi32(b, 2), a); }                \
     static N2D2_INLINE Ints plus16(Ints a, Ints b) { return MM##_add_epi16(a, b); }                                         \
     static N2D2_INLINE Ints plus8(Ints a, Ints b) { return MM##_add_epi8(a, b); }                                           \

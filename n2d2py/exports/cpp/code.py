@@ -139,7 +139,7 @@ class LayerCode:
         form = self.winograd
         weights = next((array for array in arrays if form and array.name == form.direct and array.derivation), None)
         if form and weights:
-            form = replace(form, derivation=winograd_derivation(form.name, weights))
+            form = replace(form, derivation=winograd_derivation(form.name, weights, form.tile))
         return replace(self, arrays=arrays, winograd=form)
 
     def with_weights_apart(self) -> LayerCode:

@@ -23,8 +23,8 @@ def row_derivation(array: Array) -> str:
     return f'derive rows "{array.name}.bin" "{panel_file(array.name)}" {sizes}'
 
 
-def winograd_derivation(name: str, weights: Array) -> str:
-    """The line for the transformed weights `name` of a layer with the direct ones `weights`."""
+def winograd_derivation(name: str, weights: Array, tile: int) -> str:
+    """The line for the transformed weights `name`, of tiles of so many outputs in each direction, of a layer with the direct ones `weights`."""
     if weights.order is None:
         return ""
-    return f'derive winograd "{name}.bin" "{panel_file(weights.name)}" {weights.order.rows} {weights.order.inputs // 9}'
+    return f'derive winograd "{name}.bin" "{panel_file(weights.name)}" {weights.order.rows} {weights.order.inputs // 9} {tile}'

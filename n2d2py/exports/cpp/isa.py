@@ -28,8 +28,8 @@ PIXELS, COLUMNS = "pairs of pixels", "columns of taps"
 """Convolutions that multiply the inputs of two pixels at once, and depthwise ones of a channel along a line (`pixels.py`)."""
 OUTPUTS = "vectors of outputs"
 """Dense and depthwise layers whose vectors hold outputs (`output_streams.py`)."""
-WINOGRAD, FLOATS, RUNS, TABLES = "winograd", "floats", "runs", "tables"
-"""The Winograd form of a convolution; vectors of float32; the epilogue of runs of sums; tables of 256 bytes in registers."""
+WINOGRAD, FOURS, FLOATS, RUNS, TABLES = "winograd", "fours", "floats", "runs", "tables"
+"""The Winograd form of a convolution, or only that in tiles of four by four; vectors of float32; the epilogue of runs of sums; tables of 256 bytes in registers."""
 PRODUCT = "product"
 """Matrix products of two activations."""
 ROWS = "rows"
@@ -50,6 +50,7 @@ KERNELS = (
     COLUMNS,
     OUTPUTS,
     WINOGRAD,
+    FOURS,
     FLOATS,
     RUNS,
     TABLES,
@@ -217,9 +218,9 @@ _TABLE = (
         "x86-64 with AVX2 and AVX-VNNI",
         "defined(__AVX2__) && defined(__x86_64__) && (defined(__AVXVNNI__) || defined(N2D2_EMULATED_AVXVNNI))",
         extends="avx2",
-        has=_PANELS | {CHANNELS, FLOATS, RUNS, TABLES, PRODUCT, ROWS, ROW_PANELS},
+        has=_PANELS | {CHANNELS, FOURS, FLOATS, RUNS, TABLES, PRODUCT, ROWS, ROW_PANELS},
         speed=16,
-        tiles=((0, 0, 0), (6, 1, 8192), (6, 1, 65536), (5, 1, 24576), (4, 1, 24576), (3, 2, 24576), (3, 2, 65536)),
+        tiles=((0, 0, 0), (6, 1, 8192), (6, 1, 65536), (5, 1, 24576), (4, 1, 24576), (3, 2, 24576), (3, 2, 65536), (0, 0, 0)),
         flags=("-mavx2", "-mf16c", "-mavxvnni"),
         present='supports("avx2") && leaf7Bit(1, 4)',
         family="x86",

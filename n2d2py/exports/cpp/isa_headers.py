@@ -14,6 +14,7 @@ from n2d2py.exports.cpp.isa import (
     ROWS,
     RUNS,
     TARGETS,
+    FOURS,
     WINOGRAD,
     InstructionSet,
     extended,
@@ -55,6 +56,7 @@ def isa_page() -> str:
     kernels = {name: name for name in KERNELS} | {
         FULLY_CONNECTED: "fully connected",
         WINOGRAD: "Winograd",
+        FOURS: "Winograd in tiles of four by four",
         FLOATS: "float32",
         RUNS: "runs of sums",
         ROWS: "rows of recurrent layers",

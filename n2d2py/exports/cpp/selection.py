@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp.byte_sums import byte_sums, explained, nibble_sums
 from n2d2py.exports.cpp.channel_pairs import channel_pairs
-from n2d2py.exports.cpp.isa import CHANNELS, ROW_PANELS, ROWS, RUNS, TABLES, WINOGRAD, having
+from n2d2py.exports.cpp.isa import CHANNELS, FOURS, ROW_PANELS, ROWS, RUNS, TABLES, WINOGRAD, having
 from n2d2py.exports.cpp.lanes import lane_facts, lanes, pairs
 from n2d2py.exports.cpp.layer import Layer
 from n2d2py.exports.cpp.output_streams import outputs
@@ -30,7 +30,7 @@ from n2d2py.exports.cpp.variants import (
     plain,
 )
 from n2d2py.exports.cpp.vector_streams import dots, taps, vector_facts
-from n2d2py.exports.cpp.winograd import Winograd, WinogradFacts, impossible, unprofitable
+from n2d2py.exports.cpp.winograd import Winograd, WinogradFacts, impossible, tile_of, unprofitable
 from n2d2py.exports.cpp.winograd import byte_sums as winograd_byte_sums
 
 _LARGEST_RUN = 4608
@@ -173,9 +173,10 @@ def winograd(layer: Layer, selection: Selection, weights: np.ndarray, geometry: 
         problem = "its weights are packed"
     if not problem:
         problem = unprofitable(weights, geometry)
-        name, possible = layer.identifier, having(WINOGRAD)
+        name, tile = layer.identifier, tile_of(weights, geometry)
+        possible = having(WINOGRAD) if tile == 2 else (*having(FOURS), *having(WINOGRAD))
         used = () if problem else possible
-        form = Winograd(f"{name}_transformed", f"{name}_weights", weights, used, possible, layer.streamed)
+        form = Winograd(f"{name}_transformed", f"{name}_weights", weights, used, possible, layer.streamed, tile)
     reason = f"{selection.reason}; no Winograd: {problem}" if problem else selection.reason
     return replace(selection, winograd=form, reason=reason)
 
@@ -254,6 +255,7 @@ def pack(layer: Layer, selection: Selection, weights: np.ndarray, suffix: str = 
             **({} if storage is None else storage.facts),
             **({"NibbleSums": selection.nibble_sums} if selection.nibble_sums else {}),
             **({"WinogradSums": selection.winograd_sums} if selection.winograd_sums else {}),
+            **({"WinogradTile": 4} if selection.winograd and selection.winograd.tile == 4 else {}),
             **{name: value for one in streams for name, value in one.facts.items()},
             **({**lane_facts(layer), **vector_facts(layer)} if streams else {}),
         },

@@ -232,16 +232,16 @@ def _weights_file_problem(request: ExportRequest, codes: Mapping[str, LayerCode]
 
 
 def _form_problems(code: LayerCode, tile: str) -> list[N2D2Error]:
-    """E705 for a layer that a parameter asks to have a Winograd form, and that has none."""
-    if code.winograd is not None or not any(winograd_choices(tile).values()):
+    """E705 for a layer that a parameter asks to have a Winograd form, and that has none, or none for that instruction set."""
+    asked = [one for one, wanted in winograd_choices(tile).items() if wanted]
+    possible = code.winograd.possible if code.winograd is not None else ()
+    if all(one in possible for one in asked):
         return []
-    return [
-        N2D2Error(
-            "E705",
-            f"Tile={tile[:60]} of [{code.layer}]: the layer has no Winograd form ({code.reason})",
-            remedy="remove it; the form is for 3 x 3 convolutions of bytes with stride 1",
-        )
-    ]
+    what, remedy = f"no Winograd form ({code.reason})", "remove it; the form is for 3 x 3 convolutions of bytes with stride 1"
+    if possible:
+        what = f"a Winograd form for {', '.join(possible)} only"
+        remedy = "remove it; the direct form is as fast with instructions for dot products"
+    return [N2D2Error("E705", f"Tile={tile[:60]} of [{code.layer}]: the layer has {what}", remedy=remedy)]
 
 
 def _tile_problems(request: ExportRequest, codes: Mapping[str, LayerCode]) -> list[N2D2Error]:

@@ -1,4 +1,4 @@
-"""Winograd's F(2 x 2, 3 x 3) in integers (`kernels/n2d2/winograd.hpp`): where it is exact, where it pays, its weights."""
+"""Winograd's F(2 x 2, 3 x 3) and F(4 x 4, 3 x 3) in integers (`kernels/n2d2/winograd.hpp`): where they are exact, where they pay, their weights."""
 
 from __future__ import annotations
 
@@ -13,8 +13,13 @@ from n2d2py.exports.cpp.packing import Storage
 from n2d2py.exports.cpp.parts import Array, Call
 from n2d2py.memory.scratch import ScratchNeed
 
-_MATRIX = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.int64)
-"""Twice Winograd's G: integers."""
+_MATRICES = {
+    2: np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.int64),
+    4: np.array([[6, 0, 0], [1, 1, 1], [1, -1, 1], [1, 2, 4], [1, -2, 4], [0, 0, 6]], np.int64),
+}
+"""Winograd's G by the outputs of a tile in each direction, its rows times such numbers that all are integers."""
+_MULTIPLES = {2: 4, 4: 64}
+"""How many times a sum has to fit into 32 bits."""
 _LANES = 16
 _GROUP = 6
 _PRODUCTS = 1024
@@ -56,6 +61,7 @@ class Winograd:
         weights: (O, 3, 3, C), as they are.
         sets: the instruction sets that use it; `possible` those that could. Those with a dot product of bytes are faster without.
         streamed: whether it runs line by line.
+        tile: the outputs of a tile in each direction, 2 or 4.
         derivation, apart: as in `parts.Array`; a build that cannot derive its weights uses the direct form.
     """
 
@@ -65,6 +71,7 @@ class Winograd:
     sets: tuple[str, ...]
     possible: tuple[str, ...]
     streamed: bool = False
+    tile: int = 2
     derivation: str = ""
     apart: bool = False
 
@@ -82,16 +89,18 @@ class Winograd:
     def bytes(self) -> int:
         """Bytes of the transformed weights."""
         outputs, channels = len(self.weights), self.weights.shape[-1]
-        return 16 * 2 * (-(-outputs // 8) * 8) * (-(-channels // 2) * 2)
+        return (self.tile + 2) ** 2 * 2 * (-(-outputs // 8) * 8) * (-(-channels // 2) * 2)
 
     def products(self, size: tuple[int, int]) -> int:
-        """Multiplications for an output of `size` lines and pixels: 16 for four pixels instead of 36, of single lines 12 for two."""
-        rows = 12 * size[0] if self.streamed else 16 * -(-size[0] // 2)
-        return rows * -(-size[1] // 2) * len(self.weights) * self.weights.shape[-1]
+        """Multiplications for an output of `size` lines and pixels: 16 for four pixels instead of 36, of single lines 12 for two; 36 for
+        16 instead of 144 in tiles of four.
+        """
+        rows = 12 * size[0] if self.streamed else (self.tile + 2) ** 2 * -(-size[0] // self.tile)
+        return rows * -(-size[1] // self.tile) * len(self.weights) * self.weights.shape[-1]
 
     def array(self) -> Array:
         """The transformed weights."""
-        values, where = transformed(self.weights), self.where
+        values, where = transformed(self.weights, self.tile), self.where
         return Array(self.name, "std::int8_t", values, where=where, derivation=self.derivation, apart=self.apart)
 
 
@@ -111,12 +120,36 @@ def impossible(weights: np.ndarray, geometry: WinogradFacts) -> str:
     least = winograd_scratch(weights.shape[-1], geometry).least
     if 0 < geometry.scratch < least:
         return f"the plan of the memory leaves {geometry.scratch} bytes for its transformed inputs; it needs {least}"
-    # Inputs are bytes from 0 to 255 (signed ones + 128), on ARM from -128 to 127. Four times a sum has to fit into 32 bits; all before is
-    # modulo 2^32.
+    return "" if _fits(weights, 2) else "four times its sums may exceed 32 bits"
+
+
+def _fits(weights: np.ndarray, tile: int) -> bool:
+    """Whether 4 (or 64) times each sum fits into 32 bits; all before is modulo 2^32."""
+    # Inputs are bytes from 0 to 255 (signed ones + 128), on ARM from -128 to 127.
     rows = weights.reshape(len(weights), -1).astype(np.int64)
     sides = np.maximum(rows, 0).sum(axis=1), np.maximum(-rows, 0).sum(axis=1)
-    reach = 4 * max(255 * int(np.maximum(*sides).max()), 128 * int(np.add(*sides).max()))
-    return "" if reach < 2**31 else "four times its sums may exceed 32 bits"
+    return _MULTIPLES[tile] * max(255 * int(np.maximum(*sides).max()), 128 * int(np.add(*sides).max())) < 2**31
+
+
+def tile_of(weights: np.ndarray, geometry: WinogradFacts) -> int:
+    """4 where tiles of four by four outputs are exact, have room and are faster than those of two by two, else 2; for layers that have the form."""
+    lines, pixels = geometry.size
+    small, large = -(-lines // 2) * -(-pixels // 2) * 16, -(-lines // 4) * -(-pixels // 4) * 36
+    outputs, channels = len(weights), weights.shape[-1]
+    if geometry.streamed or outputs < 16 or channels < 8 or 5 * large > 4 * small:
+        return 2
+    if 512 * lines * pixels < outputs * channels:  # the weights are read for too few pixels
+        return 2
+    room = geometry.scratch >= _fours_scratch(channels, geometry) or not geometry.scratch
+    fits = room or _fours_scratch(channels, geometry) <= _STACK
+    return 4 if fits and _fits(weights, 4) else 2
+
+
+def _fours_scratch(channels: int, geometry: WinogradFacts) -> int:
+    """Bytes of `WinogradStack` of `kernels/n2d2/panels/winograd_fours.hpp`, the most over the instruction sets."""
+    tile, columns = 72 * (-(-channels // _LANES) * _LANES), -(-geometry.size[1] // 4)
+    tiles = columns * tile if geometry.serial else max(_GROUP * tile, 65536)
+    return -(-channels // 64) * 64 + 2304 * _GROUP + tiles
 
 
 def winograd_scratch(channels: int, geometry: WinogradFacts) -> ScratchNeed:
@@ -191,19 +224,20 @@ def _depth(weights: np.ndarray) -> int:
     return -(-weights.shape[-1] // _LANES) * _LANES
 
 
-def positions(weights: np.ndarray) -> np.ndarray:
-    """(2 G) w (2 G)' of weights (O, 3, 3, C), by row and column of the positions: (4, 4, O, C)."""
-    return np.einsum("iu,ouvc,jv->ijoc", _MATRIX, weights.astype(np.int64), _MATRIX, optimize=True)
+def positions(weights: np.ndarray, tile: int = 2) -> np.ndarray:
+    """(S G) w (S G)' of weights (O, 3, 3, C), by row and column of the positions: (4, 4, O, C), or (6, 6, O, C) for tiles of four."""
+    matrix = _MATRICES[tile]
+    return np.einsum("iu,ouvc,jv->ijoc", matrix, weights.astype(np.int64), matrix, optimize=True)
 
 
-def transformed(weights: np.ndarray) -> np.ndarray:
-    """(O, 3, 3, C) -> (2 G) w (2 G)' as bytes, low byte first, in the order of `kernels/n2d2/winograd.hpp`: [panel][16 positions]
+def transformed(weights: np.ndarray, tile: int = 2) -> np.ndarray:
+    """(O, 3, 3, C) -> (S G) w (S G)' as bytes, low byte first, in the order of `kernels/n2d2/winograd.hpp`: [panel][16 or 36 positions]
     [pair of channels][output][channel of the pair], the outputs of the last panel filled up to a multiple of 8.
     """
     outputs, channels = len(weights), weights.shape[-1]
     padded = np.zeros((-(-outputs // 8) * 8, 3, 3, -(-channels // 2) * 2), np.int64)
     padded[:outputs, :, :, :channels] = weights
-    by_pair = positions(padded).astype("<i2").reshape(16, len(padded), -1, 2)
+    by_pair = positions(padded, tile).astype("<i2").reshape((tile + 2) ** 2, len(padded), -1, 2)
     pairs = by_pair.transpose(0, 2, 1, 3)  # position, pair, output, channel of the pair
     return np.concatenate(
         [np.ascontiguousarray(pairs[:, :, first : first + 16]).reshape(-1).view(np.int8) for first in range(0, len(padded), 16)]

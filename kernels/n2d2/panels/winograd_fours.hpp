@@ -1,0 +1,204 @@
+// The transforms of a Winograd convolution in tiles of four by four outputs, F(4 x 4, 3 x 3), in integers, exactly.
+//
+// Four by four outputs are made of six by six inputs d and a window g with 36 products instead of 144:
+//
+//   B' = 4  0 -5  0  1  0     S G = 6  0  0     T A' = 1  -4  -4  1   1  0     T = 24
+//        0 -4 -4  1  1  0           1  1  1            0  -2   2  1  -1  0         12
+//        0  4 -4 -1  1  0           1 -1  1            0  -1  -1  1   1  0          6
+//        0 -2 -1  2  1  0           1  2  4            0  -1   1  2  -2  1          6
+//        0  2 -1 -2  1  0           1 -2  4
+//        0  4  0 -5  0  1           0  0  6
+//
+// S, with which the exporter transforms the weights, makes all integers: of at most 49 * 128. Inputs, bytes from 0 to 255, become integers of
+// at most 68 * 255, in 16 bits too. The products are summed over the channels modulo 2^32. Output (u, v) of T m T' is the sum of
+// the convolution times T[u] T[v] = 9 * 2^k, k of at most 6: times the inverse of 9 modulo 2^32 it is 2^k times the sum, which a shift
+// gives where 64 times the sum fits into 32 bits; the exporter has proved that from the weights.
+#ifndef N2D2_PANELS_WINOGRAD_FOURS_HPP
+#define N2D2_PANELS_WINOGRAD_FOURS_HPP
+
+#include <cstring>
+
+#include "n2d2/output.hpp"
+#include "n2d2/panels/winograd_inputs.hpp"
+#include "n2d2/panels/winograd_products.hpp"
+#include "n2d2/plane.hpp"
+#include "n2d2/residual.hpp"
+#include "n2d2/scratch.hpp"
+
+namespace n2d2 {
+
+// B' d B of some channels of the tiles of a line, from left to right. Two columns of a tile are those of the next.
+template <class Microkernel, class In, int Count, int Depth>
+struct WinogradInputs<Microkernel, In, Count, Depth, 4> {
+    typedef typename Microkernel::Inputs Inputs;
+    enum : int { Element = Microkernel::ElementBytes, Position = Element * Depth, Tile = 36 * Position };
+
+    // B' d.
+    static N2D2_INLINE void transform(const Inputs (&d)[6], Inputs (&to)[6]) {
+        const Inputs odd = Microkernel::subtract(d[3], Microkernel::quadruple(d[1]));
+        const Inputs even = Microkernel::subtract(d[4], Microkernel::quadruple(d[2]));
+        const Inputs third = Microkernel::subtract(d[3], d[1]), fourth = Microkernel::subtract(d[4], d[2]);
+        const Inputs twice = Microkernel::add(third, third);
+        to[0] = Microkernel::add(Microkernel::quadruple(Microkernel::subtract(d[0], d[2])), fourth);
+        to[1] = Microkernel::add(even, odd);
+        to[2] = Microkernel::subtract(even, odd);
+        to[3] = Microkernel::add(fourth, twice);
+        to[4] = Microkernel::subtract(fourth, twice);
+        to[5] = Microkernel::add(Microkernel::subtract(Microkernel::quadruple(Microkernel::subtract(d[1], d[3])), d[3]), d[5]);
+    }
+
+    // B' d of column x.
+    static N2D2_INLINE void column(const WinogradLines<In>& lines, int x, int width, int channel, Inputs (&to)[6]) {
+        const bool inside = x >= 0 && x < width;
+        Inputs d[6];
+        N2D2_UNROLL
+        for (int u = 0; u < 6; ++u)
+            d[u] = Microkernel::template load<Count>((inside ? lines.at[u] + x * lines.step[u] : lines.pad) + channel);
+        transform(d, to);
+    }
+
+    // `count` tiles, the first of which begins at column x.
+    static N2D2_INLINE void run(const WinogradLines<In>& lines, int x, int width, int count, int channel, std::uint8_t* to) {
+        Inputs columns[6][6], last[2][6];  // of a tile, and those of them that the next one has first
+        column(lines, x, width, channel, last[0]);
+        column(lines, x + 1, width, channel, last[1]);
+        for (to += Element * channel; count > 0; --count, x += 4, to += Tile) {
+            for (int u = 0; u < 6; ++u) {
+                columns[0][u] = last[0][u];
+                columns[1][u] = last[1][u];
+            }
+            for (int v = 2; v < 6; ++v)
+                column(lines, x + v, width, channel, columns[v]);
+            for (int u = 0; u < 6; ++u) {
+                const Inputs line[6] = {columns[0][u], columns[1][u], columns[2][u], columns[3][u], columns[4][u], columns[5][u]};
+                last[0][u] = line[4];
+                last[1][u] = line[5];
+                Inputs made[6];
+                transform(line, made);
+                N2D2_UNROLL
+                for (int v = 0; v < 6; ++v)
+                    Microkernel::store(made[v], to + (6 * u + v) * Position);
+            }
+        }
+    }
+};
+
+// The outputs of a panel of tiles, of products [36 positions][Group tiles][16 outputs]; Columns: tiles of a line.
+template <class Cfg, class Microkernel, int Outputs, int Group, int Columns>
+struct WinogradFourOutputs {
+    typedef typename Cfg::Output Output;
+    typedef typename Output::Type Out;
+    typedef typename Microkernel::Sums Sums;
+    typedef TileEnd<typename Cfg::Epilogue, 4, Outputs> End;
+    typedef typename Microkernel::template Finish<typename End::Own, Outputs, 4> Finish;
+    enum : int { OH = Output::Height, OW = Output::Width, Vectors = Finish::Vectors, Lanes = Microkernel::SumLanes };
+    enum : std::int32_t { InverseOfNine = 954437177 };
+
+    struct At {
+        Out* pixels[4];
+        N2D2_INLINE Out* operator()(int p) const { return pixels[p]; }
+    };
+
+    // T A' m.
+    static N2D2_INLINE void transform(const Sums (&m)[6], Sums (&to)[4]) {
+        const Sums p = Microkernel::plus(m[1], m[2]), q = Microkernel::minus(m[1], m[2]);
+        const Sums r = Microkernel::plus(m[3], m[4]), s = Microkernel::minus(m[3], m[4]);
+        to[0] = Microkernel::plus(Microkernel::minus(m[0], Microkernel::template left<2>(p)), r);
+        to[1] = Microkernel::minus(s, Microkernel::plus(q, q));
+        to[2] = Microkernel::minus(r, p);
+        to[3] = Microkernel::plus(Microkernel::minus(Microkernel::plus(s, s), q), m[5]);
+    }
+
+    // Line K of a tile, of its lines' half transforms.
+    template <int K>
+    static N2D2_INLINE void line(const Sums (&halves)[Vectors][4][6], const Sums (&bias)[Vectors], Sums inverse, unsigned char* out,
+                                 int x, int y, int output) {
+        constexpr int bits = K == 0 ? 3 : K == 1 ? 2 : 1;
+        Sums sums[4][Vectors];
+        At at;
+        at.pixels[0] = n2d2::line<Output>(out, y + K) + x * static_cast<long>(Output::Stride);
+        const bool once[4] = {true, OW % 4 == 0 || x + 1 < OW, OW % 4 == 0 || x + 2 < OW, OW % 4 == 0 || x + 3 < OW};
+        N2D2_UNROLL
+        for (int v = 0; v < Vectors; ++v) {
+            Sums made[4];
+            transform(halves[v][K], made);
+            sums[0][v] = Microkernel::template plusQuotient<bits + 3>(bias[v], made[0], inverse);
+            sums[1][v] = Microkernel::template plusQuotient<bits + 2>(bias[v], made[1], inverse);
+            sums[2][v] = Microkernel::template plusQuotient<bits + 1>(bias[v], made[2], inverse);
+            sums[3][v] = Microkernel::template plusQuotient<bits + 1>(bias[v], made[3], inverse);
+            N2D2_UNROLL
+            for (int p = 1; p < 4; ++p)
+                sums[p][v] = once[p] ? sums[p][v] : sums[0][v];
+        }
+        N2D2_UNROLL
+        for (int p = 1; p < 4; ++p)
+            at.pixels[p] = once[p] ? at.pixels[0] + p * static_cast<long>(Output::Stride) : at.pixels[0];
+        End::template store<Finish>(sums, output, at, once);
+    }
+
+    // The outputs [output, output + Outputs) of `count` tiles from `first` on, counted from line `top` on. A pixel outside is stored as the
+    // first one of its line.
+    static N2D2_NOINLINE void run(const std::int32_t* products, int top, int first, int count, int output, unsigned char* out,
+                                  const std::int32_t* biases) {
+        const Sums inverse = Microkernel::spread(InverseOfNine);
+        Sums bias[Vectors];
+        for (int v = 0; v < Vectors; ++v)
+            bias[v] = Finish::bias(biases + output, v);
+        int x = first % Columns * 4, y = top + first / Columns * 4;
+        for (int t = 0; t < count; ++t, products += 16) {
+            Sums halves[Vectors][4][6];
+            for (int v = 0; v < Vectors; ++v) {
+                for (int j = 0; j < 6; ++j) {
+                    Sums m[6], half[4];
+                    N2D2_UNROLL
+                    for (int i = 0; i < 6; ++i)
+                        m[i] = Microkernel::sums(products + (6 * i + j) * 16 * Group + v * Lanes);
+                    transform(m, half);
+                    N2D2_UNROLL
+                    for (int k = 0; k < 4; ++k)
+                        halves[v][k][j] = half[k];
+                }
+            }
+            line<0>(halves, bias, inverse, out, x, y, output);
+            if (OH % 4 == 0 || y + 1 < OH)
+                line<1>(halves, bias, inverse, out, x, y, output);
+            if (OH % 4 == 0 || y + 2 < OH)
+                line<2>(halves, bias, inverse, out, x, y, output);
+            if (OH % 4 == 0 || y + 3 < OH)
+                line<3>(halves, bias, inverse, out, x, y, output);
+            x += 4;
+            if (x >= OW) {
+                x = 0;
+                y += 4;
+            }
+        }
+    }
+};
+
+// The config of a layer of tiles of four by four, with scratch on the stack: a pixel, the products of a group, a line of tiles where lines have
+// an order, else a group or 64 KB of tiles.
+template <class Cfg, class Microkernel>
+struct WinogradStack : Cfg {
+    enum : int {
+        C = Cfg::Input::Channels,
+        Group = Microkernel::GroupTiles,
+        TileBytes = 72 * ((C + Microkernel::Lanes - 1) / Microkernel::Lanes * Microkernel::Lanes),
+        Line = (static_cast<int>(Cfg::Output::Width) + 3) / 4 * TileBytes,
+        Tiles = Cfg::Serial ? int(Line) : largest(Group * TileBytes, 65536),
+        ScratchBytes = (C + 63) / 64 * 64 + 2304 * Group + Tiles,
+        ScratchBase = 0
+    };
+    enum : long { ScratchAt = 0 };
+};
+template <class Cfg, class Microkernel>
+struct WinogradScratch {
+    typedef WinogradStack<Cfg, Microkernel> Own;
+    enum : bool {
+        Little = WinogradTileOf<Cfg>::Edge == 4 && int(ScratchOf<Cfg>::Base) != 0 && int(ScratchOf<Cfg>::Bytes) < int(Own::ScratchBytes)
+    };
+    typedef typename Choice<bool(Little), Own, Cfg>::Type Type;
+};
+
+}  // namespace n2d2
+
+#endif  // N2D2_PANELS_WINOGRAD_FOURS_HPP
