@@ -32,10 +32,11 @@ def all_big(monkeypatch):
 
 
 def network(integer: bool = True):
-    """3 x 3 with Winograd's form and odd channel counts; groups; a depthwise layer; whole and partial panels."""
+    """3 x 3 with Winograd's form, in tiles of two and of four, and odd channel counts; groups; a depthwise layer; whole and partial panels."""
     build = Builder("big", (1, 5, 8, 7), integer, 3)
     one = build.weighted("one", Conv(pads=(1, 1, 1, 1)), "env", (37, 5, 3, 3), U8)
-    deep = build.weighted("deep", Conv(pads=(1, 1, 1, 1), groups=37), one, (37, 1, 3, 3), U8)
+    two = build.weighted("two", Conv(pads=(1, 1, 1, 1)), one, (37, 37, 3, 3), U8)
+    deep = build.weighted("deep", Conv(pads=(1, 1, 1, 1), groups=37), two, (37, 1, 3, 3), U8)
     wide = build.weighted("wide", Conv((2, 2)), deep, (32, 37, 1, 1), U8)
     parts = build.weighted("parts", Conv(groups=2), wide, (32 if integer else 64, 16, 1, 1), U8)
     features = int(np.prod(build.graph.shape(parts)[1:]))
@@ -62,7 +63,8 @@ def test_each_weight_is_there_once(all_big, tmp_path):
     assert {"one_weights_1.bin", "fc_weights_1.bin"} <= set(files)
     assert not {"one_weights.bin", "one_transformed.bin", "fc_weights.bin"} & set(files)
     listed = (out / "dnn/parameters/derived.list").read_text()
-    assert 'derive winograd "one_transformed.bin" "one_weights_1.bin" 37 5' in listed
+    assert 'derive winograd "one_transformed.bin" "one_weights_1.bin" 37 5 2\n' in listed
+    assert 'derive winograd "two_transformed.bin" "two_weights_1.bin" 37 37 4\n' in listed
     assert 'derive rows "fc_weights.bin" "fc_weights_1.bin" 18' in listed
     weights = sum(node.params["weights"].size for node in graph.nodes)
     with np.load(out / GRAPH_FILE) as stored:
@@ -96,8 +98,9 @@ def test_the_build_makes_the_other_orders(integer, all_big, tmp_path, monkeypatc
     if integer:
         from n2d2py.exports.cpp.winograd import transformed
 
-        values = graph.nodes[0].params["weights"].transpose(0, 2, 3, 1)
-        assert made["one_transformed"] == transformed(values).tobytes()
+        for node, tile in zip(graph.nodes, (2, 4), strict=False):
+            values = node.params["weights"].transpose(0, 2, 3, 1)
+            assert made[f"{node.name}_transformed"] == transformed(values, tile).tobytes()
     (out / "dnn/parameters/fc_weights_1.bin").write_bytes(b"short")
     done = subprocess.run(command, text=True, capture_output=True)
     assert done.returncode == 1 and "derive: error: fc_weights_1.bin: is missing, or of another size" in done.stderr

@@ -27,7 +27,7 @@ _PRODUCTS = 1024
 _BYTES = 32
 _PER_PANEL = 16
 _STACK = 81920
-"""Bytes of its scratch that the kernel in bytes may take of the stack, where the plan has less."""
+"""Bytes of their scratch that tiles of four and the kernel in bytes may take of the stack, where the plan has less."""
 _MOST = 15
 _CHANNELS = 508
 """Inputs of the kernel in bytes, and channels, at most: sums of 16 bits hold the weights."""
@@ -114,13 +114,17 @@ def impossible(weights: np.ndarray, geometry: WinogradFacts) -> str:
         return f"its inputs have {geometry.bits} bits; it takes 8"
     if weights.min(initial=0) < -128 or weights.max(initial=0) > 127:
         return "its weights have 16 bits; it takes 8"
+    if not _fits(weights, 2):
+        return "four times its sums may exceed 32 bits"
+    if tile_of(weights, geometry) == 4:
+        return ""
     ordered = geometry.serial and not geometry.streamed
     if ordered and not geometry.scratch and (geometry.size[1] + 1) // 2 * 32 * _depth(weights) > _BUFFER:
         return f"a pair of its lines needs more than {_BUFFER // 1024} KB of stack"
     least = winograd_scratch(weights.shape[-1], geometry).least
     if 0 < geometry.scratch < least:
         return f"the plan of the memory leaves {geometry.scratch} bytes for its transformed inputs; it needs {least}"
-    return "" if _fits(weights, 2) else "four times its sums may exceed 32 bits"
+    return ""
 
 
 def _fits(weights: np.ndarray, tile: int) -> bool:
@@ -140,9 +144,8 @@ def tile_of(weights: np.ndarray, geometry: WinogradFacts) -> int:
         return 2
     if 512 * lines * pixels < outputs * channels:  # the weights are read for too few pixels
         return 2
-    room = geometry.scratch >= _fours_scratch(channels, geometry) or not geometry.scratch
-    fits = room or _fours_scratch(channels, geometry) <= _STACK
-    return 4 if fits and _fits(weights, 4) else 2
+    room = max(geometry.scratch, _STACK) if geometry.scratch else _BUFFER
+    return 4 if _fours_scratch(channels, geometry) <= room and _fits(weights, 4) else 2
 
 
 def _fours_scratch(channels: int, geometry: WinogradFacts) -> int:
