@@ -212,7 +212,8 @@ def test_where_tiles_of_four_are_taken():
     large = np.full((16, 3, 3, 128), 127)
     assert impossible(large, PLAIN) == "" and tile_of(large, PLAIN) == 2  # 64 times the sums exceed 32 bits, four times do not
     assert tile_of(np.ones((16, 3, 3, 128)), PLAIN) == 4
-    assert tile_of(np.ones((512, 3, 3, 512)), WinogradFacts(**{**PLAIN.__dict__, "size": (14, 14)})) == 2
+    assert tile_of(np.ones((128, 3, 3, 128)), WinogradFacts(**{**PLAIN.__dict__, "size": (28, 28)})) == 4
+    assert tile_of(np.ones((128, 3, 3, 128)), WinogradFacts(**{**PLAIN.__dict__, "size": (14, 14)})) == 2
     ordered = WinogradFacts(**{**PLAIN.__dict__, "serial": True, "scratch": 4096})
     assert tile_of(weights, ordered) == 4  # on the stack
     assert tile_of(weights, WinogradFacts(**{**ordered.__dict__, "size": (8, 400)})) == 2

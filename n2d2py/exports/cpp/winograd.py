@@ -29,6 +29,8 @@ _PER_PANEL = 16
 _STACK = 81920
 """Bytes of their scratch that tiles of four and the kernel in bytes may take of the stack, where the plan has less."""
 _MOST = 15
+_CACHED = 524288
+"""Bytes of weights that the second-level cache of a core holds beside the rest."""
 _CHANNELS = 508
 """Inputs of the kernel in bytes, and channels, at most: sums of 16 bits hold the weights."""
 _BUFFER = 262144
@@ -142,7 +144,7 @@ def tile_of(weights: np.ndarray, geometry: WinogradFacts) -> int:
     outputs, channels = len(weights), weights.shape[-1]
     if geometry.streamed or outputs < 16 or channels < 8 or 5 * large > 4 * small:
         return 2
-    if 512 * lines * pixels < outputs * channels:  # the weights are read for too few pixels
+    if 72 * outputs * channels > _CACHED and lines * pixels < 512:  # reading so many weights takes longer than the products
         return 2
     room = max(geometry.scratch, _STACK) if geometry.scratch else _BUFFER
     return 4 if _fours_scratch(channels, geometry) <= room and _fits(weights, 4) else 2
