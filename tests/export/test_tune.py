@@ -80,7 +80,9 @@ def test_a_layer_without_the_form_is_refused(tmp_path):
         N2D2Error, match="E705: Tile=sse4:winograd of .*: the layer has no Winograd form .*stride 1, dilation 1"
     ):
         write_export(tmp_path / "out", with_tile(chain(True), "sse4:winograd"))
-    with pytest.raises(N2D2Error, match="E705: Tile=avx512vnni:winograd of .*: the layer has a Winograd form for avx2, sse4, neon only"):
+    with pytest.raises(
+        N2D2Error, match="E705: Tile=avx512vnni:winograd of .*: the layer has a Winograd form for avx2, sse4, neon only"
+    ):
         write_export(tmp_path / "out", with_tile(residual(True), "avx512vnni:winograd"))
 
 

@@ -139,7 +139,9 @@ def test_winograd_avxvnni_emulated(tmp_path, winograd):
     """Tiles of four; those of two are no form of this set."""
     need("g++")
     some = slice(None, None, 14)
-    harness.check_all([*winograd_cases(1)[some], *extreme_cases(1)[some]], tmp_path, "g++", ("-O1", *need_emulated_avxvnni()), units=2)
+    harness.check_all(
+        [*winograd_cases(1)[some], *extreme_cases(1)[some]], tmp_path, "g++", ("-O1", *need_emulated_avxvnni()), units=2
+    )
 
 
 @pytest.mark.slow
@@ -183,7 +185,14 @@ def test_tiles_of_four_make_windows():
     odd, even = [0, -4, -4, 1, 1, 0], [0, -2, -1, 2, 1, 0]
     signs = [1, -1, 1, -1, 1, 1]
     b = np.array(
-        [[4, 0, -5, 0, 1, 0], odd, [0, 4, -4, -1, 1, 0], even, [x * s for x, s in zip(even, signs, strict=True)], [0, 4, 0, -5, 0, 1]]
+        [
+            [4, 0, -5, 0, 1, 0],
+            odd,
+            [0, 4, -4, -1, 1, 0],
+            even,
+            [x * s for x, s in zip(even, signs, strict=True)],
+            [0, 4, 0, -5, 0, 1],
+        ]
     )
     a = np.array([[1, -4, -4, 1, 1, 0], [0, -4, 4, 2, -2, 0], [0, -4, -4, 4, 4, 0], [0, -4, 4, 8, -8, 4]])
     stored = transformed(weights, 4).view("<i2")
@@ -205,7 +214,10 @@ def test_tiles_of_four_make_windows():
 
 def test_where_tiles_of_four_are_taken():
     weights = np.ones((16, 3, 3, 16), np.int64)
-    of = [tile_of(weights, WinogradFacts(**{**PLAIN.__dict__, "size": size})) for size in ((32, 32), (8, 8), (7, 7), (6, 6), (9, 9), (5, 5))]
+    of = [
+        tile_of(weights, WinogradFacts(**{**PLAIN.__dict__, "size": size}))
+        for size in ((32, 32), (8, 8), (7, 7), (6, 6), (9, 9), (5, 5))
+    ]
     assert of == [4, 4, 4, 2, 2, 2]
     assert tile_of(weights, WinogradFacts(**{**PLAIN.__dict__, "streamed": True})) == 2
     assert tile_of(weights[:8], PLAIN) == 2 == tile_of(weights[..., :4], PLAIN)
@@ -278,7 +290,9 @@ def test_a_tile_chooses_the_form():
     for tile in ("avx2:direct", "avx2:6x1:8192", "neondot:4x1:8192 avx2:direct"):
         direct = code.choosing(winograd_choices(tile))
         assert direct.winograd.sets == tuple(one for one in FORCED if one != "avx2")
-    assert tile_constants("avx2:winograd") == {} and code.choosing(winograd_choices("neondot:4x1:8192")).winograd.sets == tuple(FORCED)
+    assert tile_constants("avx2:winograd") == {} and code.choosing(winograd_choices("neondot:4x1:8192")).winograd.sets == tuple(
+        FORCED
+    )
     assert code.portable().winograd is None
     wide = conv(cases.Sweep(5), 16, 16, (8, 8), (1, 1, 1, 1), (S16, U16), "apart")
     assert layer_code(wide.node, wide.graph, wide.plan, Identifiers(wide.graph)).winograd is None

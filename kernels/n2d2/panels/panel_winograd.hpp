@@ -56,10 +56,10 @@ struct PanelWinograd {
         W = Input::Width,
         OH = Output::Height,
         OW = Output::Width,
-        Edge = WinogradTileOf<Cfg>::Edge,     // lines and columns of a tile
+        Edge = WinogradTileOf<Cfg>::Edge,      // lines and columns of a tile
         Places = WinogradTileOf<Cfg>::Places,  // positions of a tile
-        Element = Microkernel::ElementBytes,  // of a transformed input
-        Each = 4 / Element,                   // channels of a word
+        Element = Microkernel::ElementBytes,   // of a transformed input
+        Each = 4 / Element,                    // channels of a word
         Words = (C + Each - 1) / Each,
         Lanes = Microkernel::Lanes,
         Depth = (C + Lanes - 1) / Lanes * Lanes,
@@ -76,7 +76,8 @@ struct PanelWinograd {
         Given = ScratchOf<Cfg>::Bytes <= 0 ? 0 : largest(1, ScratchOf<Cfg>::Bytes - PadBytes),  // 0: no limit
         Carried = Edge == 2 && Ordered && Given > 0 && Given < 2048 + Columns* TileBytes,
         CopyBytes = Carried ? ((W - 1) * static_cast<int>(Input::Stride) + C + 63) / 64 * 64 : 0,
-        GroupRoom = Ordered && !Carried ? (Given - Columns * TileBytes) / SumBytes : (Given - CopyBytes) / (SumBytes + TileBytes),
+        GroupRoom =
+            Ordered && !Carried ? (Given - Columns * TileBytes) / SumBytes : (Given - CopyBytes) / (SumBytes + TileBytes),
         Group = Given == 0 ? int(Microkernel::GroupTiles) : least(int(Microkernel::GroupTiles), largest(1, int(GroupRoom))),
         ProductBytes = SumBytes * Group,
         Most = Streamed ? int(Columns) : int(Tiles),  // tiles that are made together
@@ -365,13 +366,13 @@ struct PanelWinograd {
             member.share(parts, [=](int index) N2D2_INLINE_LAMBDA {
                 const int from = index * count / parts;
                 transform<Edge>(in, pad, 0, begin + from, begin + (index + 1) * count / parts,
-                             inputs + static_cast<long>(from) * TileBytes);
+                                inputs + static_cast<long>(from) * TileBytes);
             });
             member.wait();
             member.share(Panels * pieces, [=](int index) N2D2_INLINE_LAMBDA {
                 const int from = index % pieces * count / pieces;
                 panel<Edge>(inputs + static_cast<long>(from) * TileBytes, products, 0, begin + from,
-                         begin + (index % pieces + 1) * count / pieces, index / pieces, out, weights, bias);
+                            begin + (index % pieces + 1) * count / pieces, index / pieces, out, weights, bias);
             });
             member.wait();
         }

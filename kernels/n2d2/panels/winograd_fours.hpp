@@ -70,7 +70,8 @@ struct WinogradInputs<Microkernel, In, Count, Depth, 4> {
             for (int v = 2; v < 6; ++v)
                 column(lines, x + v, width, channel, columns[v]);
             for (int u = 0; u < 6; ++u) {
-                const Inputs line[6] = {columns[0][u], columns[1][u], columns[2][u], columns[3][u], columns[4][u], columns[5][u]};
+                const Inputs line[6] = {columns[0][u], columns[1][u], columns[2][u],
+                                        columns[3][u], columns[4][u], columns[5][u]};
                 last[0][u] = line[4];
                 last[1][u] = line[5];
                 Inputs made[6];
@@ -111,8 +112,8 @@ struct WinogradFourOutputs {
 
     // Line K of a tile, of its lines' half transforms.
     template <int K>
-    static N2D2_INLINE void line(const Sums (&halves)[Vectors][4][6], const Sums (&bias)[Vectors], Sums inverse, unsigned char* out,
-                                 int x, int y, int output) {
+    static N2D2_INLINE void line(const Sums (&halves)[Vectors][4][6], const Sums (&bias)[Vectors], Sums inverse,
+                                 unsigned char* out, int x, int y, int output) {
         constexpr int bits = K == 0 ? 3 : K == 1 ? 2 : 1;
         Sums sums[4][Vectors];
         At at;
@@ -194,7 +195,8 @@ template <class Cfg, class Microkernel>
 struct WinogradScratch {
     typedef WinogradStack<Cfg, Microkernel> Own;
     enum : bool {
-        Little = WinogradTileOf<Cfg>::Edge == 4 && int(ScratchOf<Cfg>::Base) != 0 && int(ScratchOf<Cfg>::Bytes) < int(Own::ScratchBytes)
+        Little = WinogradTileOf<Cfg>::Edge == 4 && int(ScratchOf<Cfg>::Base) != 0 &&
+                 int(ScratchOf<Cfg>::Bytes) < int(Own::ScratchBytes)
     };
     typedef typename Choice<bool(Little), Own, Cfg>::Type Type;
 };

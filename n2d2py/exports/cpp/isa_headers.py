@@ -8,13 +8,13 @@ from pathlib import Path
 from n2d2py.exports.cpp.environment import templates
 from n2d2py.exports.cpp.isa import (
     FLOATS,
+    FOURS,
     FULLY_CONNECTED,
     KERNELS,
     PORTABLE,
     ROWS,
     RUNS,
     TARGETS,
-    FOURS,
     WINOGRAD,
     InstructionSet,
     extended,
