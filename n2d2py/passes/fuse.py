@@ -19,6 +19,7 @@ from n2d2py.passes.fuse_gate import FuseGate
 from n2d2py.passes.fuse_norm import FuseNorm, FuseNormForward
 from n2d2py.passes.fuse_padding import FusePadding
 from n2d2py.passes.gains import GainsOfChannels, GainsOfRows, RemoveGain, WeighSums
+from n2d2py.passes.grouped_matmul import GroupedMatMul
 from n2d2py.passes.left_matmul import LeftMatMul
 from n2d2py.passes.lift_channels import LiftChannels, MergeTake
 from n2d2py.passes.magnitude import FuseMagnitude
@@ -66,6 +67,7 @@ def passes(*, integer: bool, rows: bool = True) -> list[Pass]:
         ConvToFc(),
         LeftMatMul(),
         MatMulToConv(),
+        GroupedMatMul(),
     ]
     if integer:
         order += [

@@ -1,6 +1,7 @@
 """A product with a constant matrix on the left is one with its transpose on the right, between transpositions.
 
     ArrayMatMul(W, x) of W (M, K) and x (..., K, N)   =>  (ArrayMatMul(x transposed, W transposed)) transposed
+    ArrayMatMul(W, x) of W (M, K) and x (K, 1)        =>  ArrayMatMul(x, W transposed), x as a row
 
 The neighbours of a graph network's nodes are such a matrix, and the layers that mix the tokens of an MLP-Mixer, or resample a line. The
 product is then a convolution of 1x1 (`matmul_to_conv.py`).
@@ -14,12 +15,10 @@ import numpy as np
 
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.base import Op
-from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
+from n2d2py.operators.channels_last import ToChannelsLast
 from n2d2py.operators.quantize import is_quantized
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.transpose import Transpose
 from n2d2py.passes.base import Match, Pass
+from n2d2py.passes.turned_rows import turn_rows
 
 _TURNED = (0, 3, 2, 1)
 """Channels and columns change places."""
@@ -39,8 +38,7 @@ class LeftMatMul(Pass):
             return Match.no("it computes in integers of the file")
         if prod(op.left[:-2]) != 1:
             return Match.no("it has a matrix for each of several products")
-        products, columns = prod(op.right[:-2]), op.right[-1]
-        return Match((products, columns)) if products * columns > 1 else Match.no("it has a single column")
+        return Match((prod(op.right[:-2]), op.right[-1]))
 
     def rewrite(self, graph: Graph, node: Node, found: tuple[int, int]) -> str:
         products, columns = found
@@ -48,30 +46,16 @@ class LeftMatMul(Pass):
         assert isinstance(op, ArrayMatMul)
         outputs, depth = op.left[-2:]
         weights = node.params["operand0"].reshape(outputs, depth)
-        at, product, view = graph.nodes.index(node), graph.fresh_name(f"{output}_product"), graph.fresh_name(f"{output}_view")
-        turned = _turned(graph, node, at, source, columns, (columns, products, depth), f"{output}_operand")
-        graph.tensors[product] = Tensor(product, (1, products * columns * outputs))
         node.op = ArrayMatMul((products * columns, depth), (depth, outputs), (0, -1))
         node.params = {"operand1": np.ascontiguousarray(weights.T)}
+        text = f"its matrix of {outputs} x {depth} multiplies from the right"
+        if products * columns == 1:
+            return text
+        at, product, view = graph.nodes.index(node), graph.fresh_name(f"{output}_product"), graph.fresh_name(f"{output}_view")
+        turned = turn_rows(graph, node, at, source, (columns, products, depth), _TURNED, f"{output}_operand")
+        graph.tensors[product] = Tensor(product, (1, products * columns * outputs))
         node.inputs, node.outputs = [turned], [product]
         at = graph.nodes.index(node) + 1
-        line = _turned(graph, node, at, product, outputs, (outputs, products, columns), product, rows=False)
+        line = turn_rows(graph, node, at, product, (outputs, products, columns), _TURNED, product, rows=False)
         graph.nodes.insert(at + 3, Node(view, ToChannelsLast(), [line], [output], location=node.location, helper=True))
-        return f"its matrix of {outputs} x {depth} multiplies from the right"
-
-
-def _turned(
-    graph: Graph, node: Node, at: int, source: str, channels: int, shape: tuple[int, int, int], stem: str, rows: bool = True
-) -> str:
-    """Rows of `channels` elements as an image of `shape` whose channels and columns are exchanged; `rows`: as rows again."""
-    ops: list[tuple[str, Op]] = [
-        ("image", FromChannelsLast(channels)),
-        ("lines", Reshape(shape)),
-        ("turned", Transpose(_TURNED)),
-        *([("rows", ToChannelsLast())] if rows else []),
-    ]
-    for step, (label, op) in enumerate(ops):
-        made = graph.fresh_name(f"{stem}_{label}")
-        graph.add(Node(made, op, [source], [made], location=node.location, helper=True), at=at + step)
-        source = made
-    return source
+        return text

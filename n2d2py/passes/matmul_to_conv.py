@@ -1,6 +1,7 @@
 """A matrix product with constant weights is a convolution of 1x1 over rows as pixels: what torch's Linear becomes.
 
     ArrayMatMul(x, W) of rows (W', K) with W (K, N)   =>  ToChannelsLast(Conv(FromChannelsLast(x))), weights (N, K, 1, 1)
+    ... of a single row (1, K)                        =>  Fc(x), weights (N, K): class tokens, steps of a sequence
     ... and an ArrayMap Add of a constant (N) behind it  =>  its bias
     ... and an ArrayMap Mul by a constant (N) behind it  =>  in its weights and its bias
 
@@ -19,6 +20,7 @@ from n2d2py.operators.arrays.map import ArrayMap, scale_and_shift
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
 from n2d2py.operators.conv import Conv
+from n2d2py.operators.fc import Fc
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes.base import Match, Pass
 
@@ -35,7 +37,7 @@ class Product:
 
 
 class MatMulToConv(Pass):
-    """ArrayMatMul with constant weights => Conv 1x1; not in networks that come quantized, whose layers have their own rules."""
+    """ArrayMatMul with constant weights => Conv 1x1 or Fc; not in networks that come quantized, whose layers have their own rules."""
 
     name = "matmul-to-conv"
     summary = "matrix products with constant weights turned into 1x1 convolutions"
@@ -44,46 +46,51 @@ class MatMulToConv(Pass):
         op = node.op
         if not isinstance(op, ArrayMatMul) or op.slots != (0, -1) or op.result or node.activation is not None:
             return None
+        if prod(op.right[:-2]) != 1:
+            return None
         if graph.kind(node.output) or is_quantized(graph):
             return Match.no("it computes in integers of the file")
-        if prod(op.right[:-2]) != 1:
-            return Match.no("it has a matrix for each of several products")
-        if prod(op.left[:-1]) == 1:
-            return Match.no("it has a single row")
         weights = node.params["operand1"].reshape(op.right[-2:])
         added, bias = _behind(graph, node, "Add", op.right[-1])
         scaled, gain = _behind(graph, added or node, "Mul", op.right[-1])
         return Match(Product(weights, added, bias, scaled, gain))
 
     def rewrite(self, graph: Graph, node: Node, found: Product) -> str:
-        depth, width = found.weights.shape
+        width = found.weights.shape[1]
         for behind in (found.added, found.scaled):
             if behind is not None:
                 graph.absorb(node, behind)
-        at, (source,), output = graph.nodes.index(node), node.inputs, node.output
-        rows = graph.shape(output)[1] // width
-        image, result = (graph.fresh_name(f"{output}_{what}") for what in ("rows", "pixels"))
-        graph.tensors[image] = Tensor(image, (1, depth, 1, rows))
-        graph.tensors[result] = Tensor(result, (1, width, 1, rows))
-        node.op = Conv()
         weights, bias = found.weights, np.zeros(width) if found.bias is None else found.bias
         if found.gain is not None:
             weights, bias = (weights * found.gain).astype(weights.dtype), bias * found.gain
-        node.params = {
-            "weights": np.ascontiguousarray(weights.T.reshape(width, depth, 1, 1)),
-            "bias": bias.astype(weights.dtype),
-        }
-        node.inputs, node.outputs = [image], [result]
-        views = (
-            Node(image, FromChannelsLast(depth), [source], [image], location=node.location, helper=True),
-            Node(graph.fresh_name(f"{result}_view"), ToChannelsLast(), [result], [output], location=node.location, helper=True),
-        )
-        graph.nodes[at : at + 1] = [views[0], node, views[1]]
+        node.params = {"weights": np.ascontiguousarray(weights.T), "bias": bias.astype(weights.dtype)}
+        rows = graph.shape(node.output)[1] // width
+        if rows == 1:
+            node.op = Fc()
+        else:
+            _over_pixels(graph, node, rows)
         return (
-            f"product of {rows} rows turned into a Conv of 1x1"
+            (f"product of {rows} rows turned into a Conv of 1x1" if rows > 1 else "product of a row turned into an Fc")
             + (f", with {found.added.name} as bias" if found.added else "")
             + (f", times the gains of {found.scaled.name}" if found.scaled else "")
         )
+
+
+def _over_pixels(graph: Graph, node: Node, rows: int) -> None:
+    """Makes a layer with weights (N, K) a Conv of 1x1 over `rows` pixels, between views."""
+    width, depth = node.params["weights"].shape
+    at, (source,), output = graph.nodes.index(node), node.inputs, node.output
+    image, result = (graph.fresh_name(f"{output}_{what}") for what in ("rows", "pixels"))
+    graph.tensors[image] = Tensor(image, (1, depth, 1, rows))
+    graph.tensors[result] = Tensor(result, (1, width, 1, rows))
+    node.op = Conv()
+    node.params["weights"] = node.params["weights"].reshape(width, depth, 1, 1)
+    node.inputs, node.outputs = [image], [result]
+    views = (
+        Node(image, FromChannelsLast(depth), [source], [image], location=node.location, helper=True),
+        Node(graph.fresh_name(f"{result}_view"), ToChannelsLast(), [result], [output], location=node.location, helper=True),
+    )
+    graph.nodes[at : at + 1] = [views[0], node, views[1]]
 
 
 def _behind(graph: Graph, node: Node, function: str, width: int) -> tuple[Node, np.ndarray] | tuple[None, None]:

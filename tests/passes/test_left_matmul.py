@@ -51,12 +51,14 @@ def test_it_computes_the_same_as_a_convolution(build, run, run_all, kinds, left,
     assert fused.node("p").op.kind == "Conv" and float_layers(fused) == set()
 
 
-@pytest.mark.parametrize(
-    "left, right, why",
-    [((4, 5, 7), (4, 7, 3), "it has a matrix for each of several products"), ((5, 7), (7, 1), "it has a single column")],
-)
-def test_others_stay(build, run, reason, left, right, why):
-    size = 1
-    for dim in right:
-        size *= dim
-    assert reason(run(network(build(size), left, right), LeftMatMul())[1]) == f"p: {why}"
+def test_a_vector_is_not_turned(build, run, run_all, kinds):
+    graph = network(build(7), (5, 7), (7, 1))
+    after, _ = run(graph, LeftMatMul())
+    assert kinds(after) == [("p", "ArrayMatMul"), ("last", "Activation")]
+    fused, _ = run_all(graph, integer=True)
+    assert fused.node("p").op.kind == "Fc" and float_layers(fused) == set()
+
+
+def test_a_matrix_for_each_product_stays(build, run, reason):
+    graph = network(build(4 * 7 * 3), (4, 5, 7), (4, 7, 3))
+    assert reason(run(graph, LeftMatMul())[1]) == "p: it has a matrix for each of several products"

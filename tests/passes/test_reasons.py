@@ -31,6 +31,7 @@ from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, Split
 from n2d2py.passes.fuse_affine import FuseAffine, FuseAffineForward
 from n2d2py.passes.fuse_norm import FuseNorm
 from n2d2py.passes.fuse_padding import FusePadding
+from n2d2py.passes.grouped_matmul import GroupedMatMul
 from n2d2py.passes.left_matmul import LeftMatMul
 from n2d2py.passes.matmul_to_conv import MatMulToConv
 from n2d2py.passes.remove_identity import RemoveIdentity
@@ -343,12 +344,21 @@ CASES: dict[str, tuple[Any, Callable, Found]] = {
     "sum of 1": (NormalizeRows(), single(Normalize("L1")), None),
     "unit length with an activation": (NormalizeRows(), single(Normalize("L2"), activation=RELU), None),
     "product": (MatMulToConv(), _matmul((8, 4), (4, 3)), True),
-    "product of one row": (MatMulToConv(), _matmul((1, 32), (32, 3)), "it has a single row"),
+    "product of one row": (MatMulToConv(), _matmul((1, 32), (32, 3)), True),
     "product of two tensors": (MatMulToConv(), _matmul((4, 8), (8, 4), (0, 1)), None),
     "product with an activation": (MatMulToConv(), _matmul((8, 4), (4, 3), activation=RELU), None),
-    "several products": (MatMulToConv(), _matmul((2, 4, 4), (2, 4, 3)), "it has a matrix for each of several products"),
+    "several products": (MatMulToConv(), _matmul((2, 4, 4), (2, 4, 3)), None),
+    "a matrix for each group": (GroupedMatMul(), _matmul((2, 4, 4), (2, 4, 3)), True),
+    "one matrix for all groups": (GroupedMatMul(), _matmul((2, 4, 4), (1, 4, 3)), None),
+    "groups of two tensors": (GroupedMatMul(), _matmul((2, 4, 4), (2, 4, 4), (0, 1)), None),
+    "groups with an activation": (GroupedMatMul(), _matmul((2, 4, 4), (2, 4, 3), activation=RELU), None),
+    "inner groups": (
+        GroupedMatMul(),
+        _matmul((2, 2, 2, 4), (1, 2, 4, 3)),
+        "its matrices do not belong to the outermost groups of its rows",
+    ),
     "product from the left": (LeftMatMul(), _matmul((3, 4), (4, 8), (-1, 0)), True),
-    "product of one column": (LeftMatMul(), _matmul((3, 32), (32, 1), (-1, 0)), "it has a single column"),
+    "product of one column": (LeftMatMul(), _matmul((3, 32), (32, 1), (-1, 0)), True),
     "several columns": (LeftMatMul(), _matmul((1, 3, 4), (8, 4, 1), (-1, 0)), True),
     "several products from the left": (LeftMatMul(), _matmul((2, 3, 4), (2, 4, 4), (-1, 0)), "a matrix for each of several products"),
     "product from the right": (LeftMatMul(), _matmul((8, 4), (4, 3)), None),

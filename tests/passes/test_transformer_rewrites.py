@@ -76,7 +76,7 @@ def test_a_linear_layer_is_a_convolution_with_bias(tmp_path):
         ([("MatMul", ["x", "w"], "p"), ("Sub", ["p", "b"], "y")], CONSTANTS, 1, (1, ROWS, DEPTH)),
         ([("MatMul", ["x", "w"], "p"), ("Add", ["p", "b"], "q"), ("Mul", ["p", "q"], "y")], CONSTANTS, 1, (1, ROWS, DEPTH)),
         (LINEAR, CONSTANTS, 1, (1, 2, 3, DEPTH)),
-        ([("MatMul", ["x", "w"], "y")], {"w": weights(5, 2, DEPTH, WIDTH)}, 0, (1, 2, ROWS, DEPTH)),
+        ([("MatMul", ["x", "w"], "y")], {"w": weights(5, 2, DEPTH, WIDTH)}, 1, (1, 2, ROWS, DEPTH)),
         ([("MatMul", ["w", "x"], "y")], {"w": weights(6, 4, ROWS)}, 1, (1, ROWS, DEPTH)),
     ],
     ids=["bias first", "no bias", "a number", "a column", "difference", "read twice", "rank 4", "two matrices", "left"],
