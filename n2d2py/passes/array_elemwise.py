@@ -96,6 +96,19 @@ def images(dims: tuple[int, ...], shapes: tuple[tuple[int, ...], ...]) -> tuple[
 
     `shapes` broadcast to `dims`, all of one rank.
     """
+    groups = axis_groups(dims, shapes)
+    if not any(any(repeats) for _, repeats in groups):
+        return ()
+    if len(groups) > 3 or all(any(repeats[number] for _, repeats in groups) for number in range(len(shapes))):
+        return None
+    sizes = [
+        [1] * (3 - len(groups)) + [1 if repeats[number] else size for size, repeats in groups] for number in range(len(shapes))
+    ]
+    return tuple((height, width, channels) for height, width, channels in sizes)
+
+
+def axis_groups(dims: tuple[int, ...], shapes: tuple[tuple[int, ...], ...]) -> list[tuple[int, tuple[bool, ...]]]:
+    """(length, whether each operand repeats along it) of the axes, those side by side taken together that repeat alike."""
     groups: list[tuple[int, tuple[bool, ...]]] = []
     for axis, size in enumerate(dims):
         repeats = tuple(shape[axis] != size for shape in shapes)
@@ -105,11 +118,4 @@ def images(dims: tuple[int, ...], shapes: tuple[tuple[int, ...], ...]) -> tuple[
             groups[-1] = groups[-1][0] * size, repeats
         else:
             groups.append((size, repeats))
-    if not any(any(repeats) for _, repeats in groups):
-        return ()
-    if len(groups) > 3 or all(any(repeats[number] for _, repeats in groups) for number in range(len(shapes))):
-        return None
-    sizes = [
-        [1] * (3 - len(groups)) + [1 if repeats[number] else size for size, repeats in groups] for number in range(len(shapes))
-    ]
-    return tuple((height, width, channels) for height, width, channels in sizes)
+    return groups

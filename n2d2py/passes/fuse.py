@@ -26,6 +26,7 @@ from n2d2py.passes.magnitude import FuseMagnitude
 from n2d2py.passes.masked_softmax import MaskedSoftmax, RemoveNanGuard
 from n2d2py.passes.matmul_to_conv import MatMulToConv
 from n2d2py.passes.move_transpose import MoveTranspose, TransposeIntoFc
+from n2d2py.passes.outer_product import OuterProduct
 from n2d2py.passes.pooled_arrays import PooledArrays
 from n2d2py.passes.product_views import ProductOperand, ProductResult
 from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize, MergeQuantize
@@ -90,7 +91,7 @@ def passes(*, integer: bool, rows: bool = True) -> list[Pass]:
 
 def late_passes() -> list[Pass]:
     """The rewrites of integer exports that take what the others leave: parts of what those fuse would be lost to them."""
-    return [WeighSums(), GainsOfRows(), GainsOfChannels(), PooledArrays(), ArrayElemWise(), AddedConstants()]
+    return [WeighSums(), GainsOfRows(), GainsOfChannels(), PooledArrays(), ArrayElemWise(), OuterProduct(), AddedConstants()]
 
 
 def fuse(graph: Graph, *, integer: bool, rows: bool = True) -> tuple[Graph, FuseReport]:
