@@ -64,6 +64,8 @@ FORMS = [
     ((1, 6, 4, 5), -1, "power", 0.0, True),
     ((1, 3, 7, 8), 3, "product", None, False),
     ((1, 9, 16), 2, "norm", 1e-12, True),
+    ((1, 16, 1), 1, "norm", 1e-12, True),
+    ((1, 3, 7, 1), 2, "product", None, False),
 ]
 
 

@@ -47,7 +47,7 @@ def unit_length(a: Arrays) -> UnitLength | None:
 
 
 def divided_by_length(a: Arrays) -> bool:
-    """Imports a Div that is such a division; False where it is none, or its axis is neither that of the channels nor the last one."""
+    """Imports a Div that is such a division; False where it is none, or its axis is neither that of the channels nor the last longer than 1."""
     found = unit_length(a)
     if found is None:
         return False
@@ -55,11 +55,12 @@ def divided_by_length(a: Arrays) -> bool:
     if found.axis == 1 and len(dims) in (2, 4) and dims[0] == 1:
         builder.layer(a.node, Normalize("L2"), [builder.plane(found.x)])
         return True
-    if found.axis != len(dims) - 1:
+    if (found.axis == 0 and len(dims) > 1) or any(size != 1 for size in dims[found.axis + 1 :]):
         return False
-    value, size = builder.value(found.x), dims[-1]
-    made = a.add(ArrayNorm(value.size // size, size, SMALLEST_NORM**2 / size, False), [value], dims, label="unit")
-    a.bind(a.map("Mul", made, a.const(np.full(size, 1 / sqrt(size)), value)))
+    lines = a.reshape(builder.value(found.x), dims[: found.axis + 1])
+    size = lines.dims[-1]
+    made = a.add(ArrayNorm(lines.size // size, size, SMALLEST_NORM**2 / size, False), [lines], lines.dims, label="unit")
+    a.bind(a.reshape(a.map("Mul", made, a.const(np.full(size, 1 / sqrt(size)), lines)), dims))
     return True
 
 
