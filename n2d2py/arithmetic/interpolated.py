@@ -17,7 +17,7 @@ INPUTS = 2**16
 FRACTION = 13
 _REACH = 2**18 - 1
 SEGMENTS = (256, 512, 1024, 2048, 4096)
-"""Sizes of tables, without the last knot. Where even the largest errs by more than one step, every input has an entry."""
+"""Sizes of tables, without the last knot. Where even the largest errs too much, every input has an entry."""
 
 
 def interpolate(knots: np.ndarray, position: np.ndarray, low: int, high: int) -> np.ndarray:
@@ -41,15 +41,16 @@ def nearest_defined(values: np.ndarray) -> np.ndarray | None:
     return values[np.where(closer, defined[before], defined[after])]
 
 
-def fit_knots(steps: np.ndarray, low: int, high: int) -> tuple[np.ndarray | None, int]:
-    """(knots, largest error) of the smallest table within one step of every rounded result; (None, 0) if there is none.
+def fit_knots(steps: np.ndarray, low: int, high: int, within: float) -> np.ndarray | None:
+    """The knots of the smallest table with no result farther than `within` steps from the function, of which the last rounding
+    has 0.5; None if there is none.
 
     `steps`: the results for all 65,536 inputs and for the one beyond, real numbers in steps of the output, zero point
     added; [low, high] is the range of its type. A knot is either the function's value there, or that
     less a sixteenth of the second difference of its neighbours, which halves the error where a function bends evenly.
     """
     held = np.clip(np.asarray(steps, np.float64), -_REACH, _REACH)
-    wanted, positions = np.rint(np.clip(held[:-1], low, high)).astype(np.int64), np.arange(INPUTS)
+    wanted, positions = np.clip(held[:-1], low, high), np.arange(INPUTS)
     for segments in SEGMENTS:
         width = INPUTS // segments
         at = held[::width]
@@ -57,7 +58,6 @@ def fit_knots(steps: np.ndarray, low: int, high: int) -> tuple[np.ndarray | None
         bend[1:-1] = (at[2:] - at[1:-1]) - (at[1:-1] - at[:-2])
         for values in (at, np.clip(at - bend / 16, -_REACH, _REACH)):
             knots = np.rint(values * (2**FRACTION // width)).astype(np.int32)
-            error = int(np.abs(interpolate(knots, positions, low, high) - wanted).max())
-            if error <= 1:
-                return knots, error
-    return None, 0
+            if np.abs(interpolate(knots, positions, low, high) - wanted).max() <= within:
+                return knots
+    return None

@@ -43,13 +43,15 @@ _WIDE = 2**30
 _MIDDLE = 2**15
 """The place of 0 among 16-bit inputs of a table."""
 _SEGMENTS = 1024
+_WITHIN = 1.5
+"""Steps by which sigmoid and tanh may be off."""
 
 
 def knots(function: str, fraction: int) -> np.ndarray:
     """The knots of "sigmoid" or "tanh" in 2^-15, for 16-bit inputs in 2^-fraction."""
     inputs = np.arange(-_MIDDLE, _MIDDLE + 1) * 2.0**-fraction
     values = ONE * (exact.sigmoid(inputs) if function == "sigmoid" else exact.tanh(inputs))
-    found, _ = fit_knots(values, -ONE, ONE)
+    found = fit_knots(values, -ONE, ONE, _WITHIN)
     if found is not None:
         return found
     width = INPUTS // _SEGMENTS

@@ -16,6 +16,10 @@ from n2d2py.operators.functions import Clip
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantize_layer, quantizer
 from n2d2py.quant.forming import activation_clamp, formed
 
+_WITHIN = (0.75, 1.5)
+"""Steps by which results of a table of knots may be off, 0.5 of them by rounding: the second where no table does better. Errors of 1.5
+steps cost networks of 16 bits with SiLU up to 3 dB."""
+
 
 @quantizer("Activation")
 class ActivationQuantizer(Quantizer):
@@ -34,11 +38,12 @@ class ActivationQuantizer(Quantizer):
             raise _not_a_number(node)
         clamp = activation_clamp(node, y)
         if x.bits > 8:
-            knots, _ = fit_knots(values / y.scale + y.zero_point, y.qmin, y.qmax)
-            if knots is not None:
-                return formed(node, Interpolated(knots), clamp)
+            for within in _WITHIN:
+                knots = fit_knots(values / y.scale + y.zero_point, y.qmin, y.qmax, within)
+                if knots is not None:
+                    return formed(node, Interpolated(knots), clamp)
             log.notice(
-                "%s: %s of 16 bits takes a table of 65536 entries: lines between 4096 of them would be off by more than one step",
+                "%s: %s of 16 bits takes a table of 65536 entries: lines between 4096 of them would be off by more than 1.5 steps",
                 node.name,
                 node.op.function.kind,
             )
