@@ -57,8 +57,7 @@ def best_packing(problem: MemoryProblem, settings: Settings, search: Search) -> 
             found = quick(other)
             if found.bytes < best.bytes:
                 packing, best, chosen = other, found, changed
-    found = search(packing)
-    return packing, found if found.bytes < best.bytes else best
+    return packing, search(packing)
 
 
 def _directions(packing: Packing) -> list[list[bool]]:

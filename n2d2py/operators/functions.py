@@ -221,7 +221,7 @@ def _clip(node: OnnxSource) -> FunctionRow:
     limits = []
     for index, name, default in ((1, "min", -np.inf), (2, "max", np.inf)):
         given = node.optional_constant(index, name)
-        limits.append(float(node.attribute(name, default) if given is None else given.reshape(-1)[0]))
+        limits.append(float(node.attribute(name, default) if given is None else given.item()))
     low, high = limits
     # exporters write "no limit" as the largest float32
     low = -np.inf if low <= np.finfo(np.float32).min else low

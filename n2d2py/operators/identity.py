@@ -62,11 +62,11 @@ def _identity(node: OnnxNode, builder: Builder) -> None:
 @onnx("Dropout")
 def _dropout(node: OnnxNode, builder: Builder) -> None:
     node.require_single_output()
-    if node.has(2) and bool(node.constant(2, "training mode").reshape(-1)[0]):
+    if node.has(2) and bool(node.constant(2, "training mode").item()):
         raise Unsupported("it is in training mode", "export the model for inference")
     ratio = node.attribute("ratio", 0.5)
     if node.is_constant(1):
-        ratio = node.constant(1, "ratio").reshape(-1)[0]
+        ratio = node.constant(1, "ratio").item()
     builder.layer(node, Dropout(float(ratio)), [node.tensor()])
 
 

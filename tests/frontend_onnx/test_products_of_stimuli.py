@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.frontend.onnx import stimuli_apart
 from n2d2py.frontend.onnx.importer import import_onnx
 
 MIXED = {
@@ -84,6 +85,19 @@ def test_attention_over_the_batch_is_refused(size, refused, model):
             import_onnx(made)
     else:
         import_onnx(made)
+
+
+def test_attention_over_the_batch_behind_weights_is_refused(model):
+    """It runs with stimuli of the sizes of the file only."""
+    body = "m = MatMul (x, w)" + _ATTENTION.format(read="m")
+    with pytest.raises(N2D2Error, match="E310.*mixes the stimuli of a batch"):
+        import_onnx(model("float[N,4,3] x => float[N,4,3] y", body, w=(3, 3)))
+
+
+def test_models_too_large_to_run_twice_are_taken(model, monkeypatch):
+    made = model("float[N,4,3] x => float[N,4,3] y", _ATTENTION.format(read="x"))
+    monkeypatch.setattr(stimuli_apart, "_MOST_BYTES", 100)
+    import_onnx(made)
 
 
 def test_attention_over_another_axis_is_taken(model, check):

@@ -10,6 +10,22 @@ from n2d2py.frontend.onnx.importer import import_onnx
 
 REFUSED = [
     (
+        "float[1,4] x",
+        "s = ReduceMax <keepdims = 0> (x)\n y = QuantizeLinear (w, s)",
+        "float[4] w = {1,2,3,4}",
+        13,
+        "E310",
+        "its scale is not constant",
+    ),
+    (
+        "float[1,4] x",
+        "f = ReduceMax <keepdims = 0> (x)\n z = Cast <to = 2> (f)\n y = QuantizeLinear (w, s, z)",
+        "float s = {1}, float[4] w = {1,2,3,4}",
+        13,
+        "E310",
+        "its zero point is not constant",
+    ),
+    (
         "float[1,4,6] x",
         "y = GatherElements <axis = 1> (x, i)",
         "int64[2,2] i = {0,0,0,0}",
@@ -18,6 +34,7 @@ REFUSED = [
         "its indices have another rank than its input",
     ),
     ("float[1,4,6] x", "y, j = TopK <axis = 1> (x, i)", "int64[1] i = {9}", 17, "E310", "it takes 9 of 4 elements"),
+    ("float[1,4,6] x", "y, j = TopK <axis = 1> (x)", "", 9, "E314", "Required attribute 'k' is missing"),
     (
         "float[1,4,6] x",
         "y = GatherND <batch_dims = 3> (x, i)",

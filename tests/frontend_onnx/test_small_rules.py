@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
+from onnx.reference import ReferenceEvaluator
 
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.frontend.onnx.contract import ROUNDING
@@ -67,6 +68,18 @@ def test_resizing_a_part_of_an_image(one_node, check, boxes, mode):
         extrapolation_value=9.0,
     )
     check(node, tolerance=1e-4)
+
+
+@pytest.mark.parametrize("axes", [[1, 3], [2, 3], [3, 2], [3, 1]])
+def test_resizing_a_part_along_some_axes(one_node, axes):
+    """tf_crop_and_resize: axes that it does not name stay as they are; by the reference of ONNX, as ONNX Runtime mixes up the order."""
+    constants = {"roi": np.array([0, 0.25, 1, 0.75], F), "n": np.array([], F), "s": np.array([4, 5], np.int64)}
+    node = one_node(
+        "Resize", [1, 3, 5, 7], constants, 18, mode="linear", coordinate_transformation_mode="tf_crop_and_resize", axes=axes
+    )
+    x = np.random.default_rng(0).normal(size=(1, 3, 5, 7)).astype(F)
+    (wanted,) = ReferenceEvaluator(node).run(None, {"x": x})
+    np.testing.assert_allclose(run_graph(import_onnx(node), {"x": x})["y"], wanted, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("limits", [(-0.5, 0.25), (0.25, -0.5)])

@@ -67,6 +67,40 @@ def test_two_outputs(code, tmp_path):
     assert "it has 1 inputs and 2 outputs" in refusal(tmp_path, make)
 
 
+@pytest.mark.parametrize("code", ["CAST", "PACK", "MAXIMUM", "SQUARE", "L2_NORMALIZATION", "BATCH_MATMUL"])
+def test_operators_on_real_numbers_have_one_output(code, tmp_path):
+    def make(m: Small) -> int:
+        x = m.add("DEQUANTIZE", [m.x], SHAPE, None)
+        made, other = m.add(code, [x, x], SHAPE, None), m.tensor("other", SHAPE)
+        m.file._operators[-1].outputs = np.array([made, other], np.int32)
+        return made
+
+    assert "it has 2 inputs and 2 outputs" in refusal(tmp_path, make)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "MAX_POOL_2D",
+        "RELU",
+        "LOGISTIC",
+        "RSQRT",
+        "RELU_N1_TO_1",
+        "SOFTMAX",
+        "SPACE_TO_DEPTH",
+        "QUANTIZE",
+        "CAST",
+        "L2_NORMALIZATION",
+    ],
+)
+def test_operators_of_one_input_have_no_second(code, tmp_path):
+    def make(m: Small) -> int:
+        x = m.add("DEQUANTIZE", [m.x], SHAPE, None)
+        return m.add(code, [x, x], SHAPE, None)
+
+    assert "it has 2 inputs and 1 outputs" in refusal(tmp_path, make)
+
+
 def _convolution(*shape: int, code: str = "CONV_2D", axis: int | None = None, made=SHAPE, source: int | None = None, **fields):
     options = "Conv2DOptions" if code == "CONV_2D" else "DepthwiseConv2DOptions"
 

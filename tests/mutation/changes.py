@@ -105,7 +105,7 @@ def other_expressions(node: ast.expr) -> Iterator[ast.expr]:
 _ONE_ORDER = {"isinstance", "issubclass", "getattr", "setattr"}
 _EVERY_ORDER = {
     *("min", "max", "minimum", "maximum", "array_equal", "equal", "not_equal", "add", "multiply", "hypot", "logaddexp"),
-    *("logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "lcm"),
+    *("isclose", "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "lcm"),
     *("broadcast", "broadcast_shapes", "union1d", "intersect1d"),
 }
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from mutants import Mutant
 
-__all__ = ["EQUIVALENT", "SIZES_OF_WORK", "Equivalent", "reason_of"]
+__all__ = ["EQUIVALENT", "ONE_INPUT", "SIZES_OF_WORK", "Equivalent", "reason_of"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,32 @@ SIZES_OF_WORK: dict[tuple[str, str], str] = {
     ): "Stimuli run in batches that fit the memory; no result depends on their size.",
 }
 """Constants, by file and name, that say how much is done at once: no mutant of theirs changes a result."""
+
+
+ONE_INPUT: frozenset[str] = frozenset(
+    f"n2d2py/operators/{name}.py"
+    for folder, names in (
+        (
+            "",
+            "add_constants affine batchnorm channels_last convert depth_to_space identity "
+            "index_select lrn normalize packed_channels padding reshape softmax transpose",
+        ),
+        ("activation/", "integer emitter op cpp"),
+        ("arrays/", "topk"),
+        ("arrays/index_select/", "emitter op"),
+        ("arrays/interpolate/", "emitter op"),
+        ("arrays/norm/", "integer emitter op cpp"),
+        ("arrays/reduce/", "emitter op cpp"),
+        ("deconv/", "emitter memory op cpp"),
+        ("fc/", "emitter op"),
+        ("pool/", "integer emitter memory op cpp"),
+        ("quantize/", "integer emitter"),
+        ("resize/", "integer emitter memory op"),
+    )
+    for name in (folder + each for each in names.split())
+)
+"""Files of operators that have one input, which is the first and the last; `test_mutation_runner.py` looks that none reads a second."""
+_OF_ONE_INPUT = "Its operator has one input, which is the first and the last."
 
 
 EQUIVALENT: tuple[Equivalent, ...] = (
@@ -137,32 +163,32 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "Only time is saved: a budget that the last point keeps gives that point again, and points that are not smaller are left out.",
     ),
     Equivalent(
-        "n2d2py/operators/deconv/op.py",
-        "Deconv.run",
-        "inputs[0]",
-        "inputs[-1]",
-        "A transposed convolution has one input, which is the first and the last.",
-    ),
-    Equivalent(
-        "n2d2py/operators/functions.py",
-        "_clip",
-        "given.reshape(-1)[0]",
-        "given.reshape(-1)[-1]",
-        "`optional_constant` gives one value, which is the first and the last.",
-    ),
-    Equivalent(
-        "n2d2py/operators/pool/op.py",
-        "Pool.run_integer",
-        "graph.type(node.inputs[0])",
-        "graph.type(node.inputs[-1])",
-        "A pool has one input, which is the first and the last.",
-    ),
-    Equivalent(
         "n2d2py/operators/unpool.py",
         "Unpool._positions",
         "-np.inf if z.dtype.kind == 'f' else int(z.min()) - 1",
         "-np.inf if z.dtype.kind == 'f' else int(z.min()) - 2",
         "Either is below all values.",
+    ),
+    Equivalent(
+        "n2d2py/quant/correct.py",
+        "_corrected",
+        "found is None or judged is None",
+        "found is None and judged is None",
+        "Both are the errors of one layer on other stimuli, and it depends on the layer whether there are any.",
+    ),
+    Equivalent(
+        "n2d2py/quant/correct.py",
+        "_corrected",
+        "found is None or judged is None",
+        "judged is None",
+        "Both are the errors of one layer on other stimuli, and it depends on the layer whether there are any.",
+    ),
+    Equivalent(
+        "n2d2py/quant/correct.py",
+        "_corrected",
+        "found is None or judged is None",
+        "found is None",
+        "Both are the errors of one layer on other stimuli, and it depends on the layer whether there are any.",
     ),
     Equivalent(
         "n2d2py/quant/channels.py",
@@ -186,20 +212,6 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "`verify` raises only where a graph was broken by a defect elsewhere.",
     ),
     Equivalent(
-        "n2d2py/operators/arrays/interpolate/op.py",
-        "ArrayInterpolate.run",
-        "inputs[0].reshape(-1, self.outer, self.size, self.inner)",
-        "inputs[-1].reshape(-1, self.outer, self.size, self.inner)",
-        "An interpolation has one input, which is the first and the last.",
-    ),
-    Equivalent(
-        "n2d2py/operators/activation/op.py",
-        "Activation.run_integer",
-        "inputs[0].astype(np.int64)",
-        "inputs[-1].astype(np.int64)",
-        "An activation has one input, which is the first and the last.",
-    ),
-    Equivalent(
         "n2d2py/quant/equalize.py",
         "_balance",
         "(-1,) + (1,) * (weights.ndim - 1)",
@@ -212,20 +224,6 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "-1 if at == tensor.axis else 1",
         "-2 if at == tensor.axis else 1",
         "NumPy takes every negative size as the one to be found.",
-    ),
-    Equivalent(
-        "n2d2py/operators/arrays/reduce/emitter.py",
-        "_emit",
-        "shaped(writer, node.inputs[0], op.dims)",
-        "shaped(writer, node.inputs[-1], op.dims)",
-        "A reduction has one input, which is the first and the last.",
-    ),
-    Equivalent(
-        "n2d2py/operators/arrays/reduce/op.py",
-        "ArrayCumSum.run",
-        "inputs[0].reshape(-1, self.outer, self.size, self.inner)",
-        "inputs[-1].reshape(-1, self.outer, self.size, self.inner)",
-        "A running sum has one input, which is the first and the last.",
     ),
     Equivalent(
         "n2d2py/operators/pool_sum.py",
@@ -247,20 +245,6 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "plan.arena_bytes <= budget or aim == 0",
         "plan.arena_bytes <= budget or aim == -1",
         "Only time is saved: an aim of 0 stays 0, and gives the same plan again.",
-    ),
-    Equivalent(
-        "n2d2py/operators/fc/op.py",
-        "Fc.run",
-        "inputs[0].reshape(len(inputs[0]), -1)",
-        "inputs[0].reshape(len(inputs[-1]), -1)",
-        "A fully connected layer has one input, which is the first and the last.",
-    ),
-    Equivalent(
-        "n2d2py/operators/fc/op.py",
-        "Fc.run_integer",
-        "inputs[0].reshape(len(inputs[0]), -1)",
-        "inputs[0].reshape(len(inputs[-1]), -1)",
-        "A fully connected layer has one input, which is the first and the last.",
     ),
     Equivalent(
         "n2d2py/memory/generate.py",
@@ -305,13 +289,6 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "It is read where all are equal.",
     ),
     Equivalent(
-        "n2d2py/operators/activation/op.py",
-        "Activation.run_integer",
-        "graph.type(node.inputs[0])",
-        "graph.type(node.inputs[-1])",
-        "An activation has one input, which is the first and the last.",
-    ),
-    Equivalent(
         "n2d2py/operators/arrays/integers.py",
         "_centred",
         "zero.dims[-1:] != (1,)",
@@ -338,7 +315,18 @@ EQUIVALENT: tuple[Equivalent, ...] = (
 def reason_of(mutant: Mutant) -> str:
     """Why a mutant is equivalent; empty where it is not known to be."""
     sizes = next((SIZES_OF_WORK[mutant.file, name] for name in mutant.names if (mutant.file, name) in SIZES_OF_WORK), "")
-    return _REASONS.get(mutant.key, sizes)
+    return _REASONS.get(mutant.key) or sizes or (_OF_ONE_INPUT if _takes_the_last_input(mutant) else "")
+
+
+def _takes_the_last_input(mutant: Mutant) -> bool:
+    """Whether the last input of an operator that has one stands in the place of the first."""
+    if mutant.file not in ONE_INPUT:
+        return False
+    parts = mutant.original.split("inputs[0]")
+    return any(
+        "inputs[0]".join(parts[:at]) + "inputs[-1]" + "inputs[0]".join(parts[at:]) == mutant.mutated
+        for at in range(1, len(parts))
+    )
 
 
 _REASONS = {entry.key: entry.reason for entry in EQUIVALENT}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
+from changes import last_name
 from covering import Covering, _other_ways_first, collect, ran_at_import
-from equivalent import EQUIVALENT
+from equivalent import EQUIVALENT, ONE_INPUT, reason_of
 from mutants import SourceFile
 from trial import Outcome, Trials
 
@@ -302,3 +304,26 @@ def test_what_only_notices_a_defect_elsewhere_is_an_assertion(tmp_path, error, f
     assert (("a < 1", "a <= 1") in changes(tmp_path, text)) == found
     assert (f"raise {error}('E1', a)", "pass") in changes(tmp_path, text) or not found
     assert ("a > 2", "a >= 2") in changes(tmp_path, text)
+
+
+@pytest.mark.parametrize("file", sorted(ONE_INPUT))
+def test_no_operator_of_one_input_reads_a_second(file):
+    for node in ast.walk(ast.parse((ROOT / file).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Subscript) and last_name(node.value) == "inputs":
+            assert isinstance(node.slice, ast.Constant) and node.slice.value == 0, ast.unparse(node)
+        if isinstance(node, (ast.For, ast.comprehension)):
+            assert last_name(node.iter) != "inputs", ast.unparse(node)
+
+
+def test_the_last_input_is_the_first_where_there_is_one():
+    changed = {
+        (mutant.original, mutant.mutated): reason_of(mutant)
+        for mutant in SourceFile(ROOT, ROOT / "n2d2py/operators/fc/op.py").mutants
+        if mutant.function == "Fc.run" and "inputs[0]" in mutant.original
+    }
+    whole = "inputs[0].reshape(len(inputs[0]), -1)"
+    assert changed[whole, "inputs[-1].reshape(len(inputs[0]), -1)"] and changed[whole, "inputs[0].reshape(len(inputs[-1]), -1)"]
+    assert (
+        not changed[whole, "inputs[1].reshape(len(inputs[0]), -1)"]
+        and not changed[whole, "inputs[0].reshape(len(inputs[0]), 1)"]
+    )

@@ -129,6 +129,32 @@ def test_weights_of_another_training_are_told():
     assert any("W421" in one.line() for one in log.warnings_seen())
 
 
+@pytest.mark.parametrize("apart, told", [(1, False), (2, True)])
+@pytest.mark.parametrize("mode", ["Default", "Symmetric"])
+def test_weights_that_differ_by_one_step_are_of_the_same_training(mode, apart, told):
+    """A rounding that falls to the other side in another arithmetic changes an integer by a step."""
+    net = Trained(steps=15, mode=mode)
+    net.write(Path("weights"), quantized=True)
+    path = Path("weights/conv2_quant_weights.syntxt")
+    stored = np.loadtxt(path)
+    levels = np.unique(stored)
+    places = np.searchsorted(levels, stored)
+    moved = levels[np.where((places > 0) & (places + apart < len(levels)), places + apart, places)]
+    path.write_text("\n".join(" ".join(f"{value:.9g}" for value in row) for row in moved))
+    typed(net)
+    assert any("W421" in one.line() for one in log.warnings_seen()) == told
+
+
+def test_binary_weights_that_differ_are_of_another_training():
+    net = Trained(steps=1, act=1)
+    net.write(Path("weights"), quantized=True)
+    path = Path("weights/conv2_quant_weights.syntxt")
+    stored = np.loadtxt(path)
+    np.savetxt(path, -stored, "%.9g")
+    typed(net)
+    assert any("W421" in one.line() for one in log.warnings_seen())
+
+
 @pytest.mark.parametrize("grid", ["odd", "symmetric", "full"])
 @pytest.mark.parametrize("steps", RANGES)
 def test_grids_are_read_back(steps, grid):

@@ -24,7 +24,6 @@ from n2d2py.naming import numbered_name
 
 _DOMAIN = "qonnx.custom_op.general"
 _MOST_BYTES = 1 << 30
-_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ def quantize_by(proto: onnx.ModelProto, path: Path) -> None:
     if missing:
         log.warning(
             "W306",
-            f"{len(missing)} of {len(encodings)} encodings are of tensors that the model does not have: {listed(missing, _SHOWN)}",
+            f"{len(missing)} of {len(encodings)} encodings are of tensors that the model does not have: {listed(missing)}",
             where=Location(str(path)),
             remedy="give the file that was exported with this model",
         )

@@ -78,7 +78,7 @@ def _check_size(proto: onnx.NodeProto, values: list[np.ndarray | None], room: in
         elif proto.op_type == "Tile":
             count = given[0].size * prod(max(1, int(size)) for size in given[1].reshape(-1))
         elif proto.op_type == "Range":
-            start, limit, step = (float(value.reshape(-1)[0]) for value in given)
+            start, limit, step = (value.item() for value in given)
             count = int((limit - start) / step) if step else 0
         elif proto.op_type == "Pad":
             pads = given[1].reshape(-1).tolist()
@@ -89,7 +89,7 @@ def _check_size(proto: onnx.NodeProto, values: list[np.ndarray | None], room: in
                 else 0
             )
         elif proto.op_type == "OneHot":
-            count = given[0].size * int(given[1].reshape(-1)[0])
+            count = given[0].size * int(given[1].item())
         elif proto.op_type in ("Add", "Sub", "Mul", "Div", "Where", "Equal", "Less", "Greater", "Pow"):
             count = prod(np.broadcast_shapes(*(value.shape for value in given)))
         elif proto.op_type == "MatMul":

@@ -41,7 +41,7 @@ class _Parts:
         values = self.values(index, what)
         if values is not None and values.size != 1:
             raise Unsupported(f"its {what} has {values.size} values")
-        return None if values is None else int(values.reshape(-1)[0])
+        return None if values is None else int(values.item())
 
     def values(self, index: int, what: str) -> np.ndarray | None:
         """An input that is constant; None where it is left out."""

@@ -69,6 +69,33 @@ class TfliteOperator:
     custom: bool = False
     given: bytes = b""
 
+    @property
+    def input(self) -> int:
+        """The only input.
+
+        Raises:
+            RefusedOperator: where there are others, or none.
+        """
+        return self._only(self.inputs)
+
+    @property
+    def output(self) -> int:
+        """The only output.
+
+        Raises:
+            RefusedOperator: where there are others, or none.
+        """
+        return self._only(self.outputs)
+
+    def _only(self, ends: tuple[int, ...]) -> int:
+        if len(ends) != 1:
+            raise self.has_other_ends()
+        return ends[0]
+
+    def has_other_ends(self) -> RefusedOperator:
+        """What is raised where an operator has a wrong number of inputs or outputs."""
+        return RefusedOperator(f"it has {len(self.inputs)} inputs and {len(self.outputs)} outputs")
+
 
 @dataclass(frozen=True)
 class TfliteFile:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
+from n2d2py.frontend.tflite.file import TfliteOperator
 from n2d2py.frontend.tflite.translation import Translation, moved_axis
 
 
@@ -24,7 +24,7 @@ def flag(operator: TfliteOperator, slot: int) -> bool:
 def need_ends(operator: TfliteOperator, inputs: int, outputs: int = 1) -> None:
     """Refuses an operator with too few inputs, or another number of outputs."""
     if len(operator.inputs) < inputs or len(operator.outputs) != outputs:
-        raise RefusedOperator(f"it has {len(operator.inputs)} inputs and {len(operator.outputs)} outputs")
+        raise operator.has_other_ends()
 
 
 def layer(
@@ -37,7 +37,7 @@ def layer(
 ) -> None:
     """A node of ONNX that gives the result, with the limits of a fused activation; inputs of None are left out."""
     given = [name for name in inputs if name is not None]
-    t.result(operator.outputs[0], lambda name: t.emit(kind, given, name, **attributes), limits)
+    t.result(operator.output, lambda name: t.emit(kind, given, name, **attributes), limits)
 
 
 def slices(
@@ -48,7 +48,7 @@ def slices(
     taken = [range(size)[begin:end:step] for size, begin, end, step in zip(shape, begins, ends, steps, strict=True)]
     full = tuple(map(len, taken))
     declared = tuple(size for axis, size in enumerate(full) if axis not in drop)
-    t.expect(operator.outputs[0], declared)
+    t.expect(operator.output, declared)
     places = [moved_axis(axis, len(shape)) for axis in range(len(shape))]
     cut = [axis for axis, one in enumerate(taken) if one != range(shape[axis])]
     rows = [
@@ -62,4 +62,4 @@ def slices(
     ]
     name = t.real(operator.inputs[0])
     kind, inputs = ("Slice", [name, *rows]) if cut else ("Identity", [name])
-    t.result(operator.outputs[0], partial(t.emit_shaped, kind, inputs, shape=full, wanted=declared, inner="kept"))
+    t.result(operator.output, partial(t.emit_shaped, kind, inputs, shape=full, wanted=declared, inner="kept"))

@@ -117,7 +117,7 @@ def _conv(t: Translation, operator: TfliteOperator) -> None:
         form, axis, wanted = (lambda values: values.transpose(0, 3, 1, 2)), 0, 0
     if weights.scale.size > 1 and weights.axis != wanted:
         raise RefusedOperator(f"its weights have scales along the axis {weights.axis}, not {wanted}")
-    t.expect(operator.outputs[0], (shape[0], *sizes, outputs))
+    t.expect(operator.output, (shape[0], *sizes, outputs))
     inputs = [t.real(operator.inputs[0]), t.parameter(weights, form, axis), _bias(t, operator, 2, outputs, weights)]
     layer(
         t,
@@ -159,7 +159,7 @@ def _turned_conv(
     if weights.scale.size > 1 and weights.axis != 0:
         raise RefusedOperator(f"its weights have scales along the axis {weights.axis}, not 0")
     outputs, kh, kw, _ = weights.shape
-    made = _image(t, operator.outputs[0])
+    made = _image(t, operator.output)
     back, pads = _windows(padding, made[1:3], (kh, kw), stride, (1, 1))
     if tuple(back) != shape[1:3] or made[3] != outputs or made[0] != shape[0]:
         raise RefusedOperator(f"its result {' x '.join(map(str, made))} does not fit its input {' x '.join(map(str, shape))}")
@@ -196,7 +196,7 @@ def _fully_connected(t: Translation, operator: TfliteOperator) -> None:
         raise RefusedOperator(f"its weights have scales along the axis {weights.axis}, not 0")
     outputs, each = weights.shape
     rows, limits = prod(source.shape) // each, _fused(operator, 0)
-    declared = t.tensor(operator.outputs[0]).shape
+    declared = t.tensor(operator.output).shape
     if prod(declared) != rows * outputs or declared[-1:] != (outputs,):
         raise RefusedOperator(f"its result is {rows} x {outputs}, but is declared as {' x '.join(map(str, declared))}")
     kept = len(declared) > 2
@@ -210,26 +210,26 @@ def _fully_connected(t: Translation, operator: TfliteOperator) -> None:
         convolution = partial(
             t.emit_shaped, "Conv", given, shape=made_image, wanted=declared, inner="rows", kernel_shape=[1, 1]
         )
-        return t.result(operator.outputs[0], convolution, limits)
+        return t.result(operator.output, convolution, limits)
     if source.shape != (rows, each):
         name = t.reshaped(name, source.shape, (rows, each), t.fresh(f"{source.name}_flat"))
     inputs = [name, t.parameter(weights, lambda values: values, 0), bias]
     given = [one for one in inputs if one is not None]
     gemm = partial(t.emit_shaped, "Gemm", given, shape=(rows, outputs), wanted=declared, inner="flat", transB=1)
-    return t.result(operator.outputs[0], gemm, limits)
+    return t.result(operator.output, gemm, limits)
 
 
 def _pool(t: Translation, operator: TfliteOperator) -> None:
     need_ends(operator, 1)
-    shape = _image(t, operator.inputs[0])
+    shape = _image(t, operator.input)
     kernel, stride = (option(operator, 4), option(operator, 3)), (option(operator, 2), option(operator, 1))
     sizes, pads = _windows(_padding(operator), shape[1:3], kernel, stride, (1, 1))
-    t.expect(operator.outputs[0], (shape[0], *sizes, shape[3]))
+    t.expect(operator.output, (shape[0], *sizes, shape[3]))
     attributes = {"kernel_shape": kernel, "strides": stride, "pads": pads}
     if operator.code == "AVERAGE_POOL_2D":
         attributes["count_include_pad"] = 0
     kind = "AveragePool" if operator.code == "AVERAGE_POOL_2D" else "MaxPool"
-    layer(t, operator, kind, [t.real(operator.inputs[0])], _fused(operator, 5), **attributes)
+    layer(t, operator, kind, [t.real(operator.input)], _fused(operator, 5), **attributes)
 
 
 # ---- elements -----------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ def _arithmetic(t: Translation, operator: TfliteOperator) -> None:
     need_ends(operator, 2)
     shapes = [t.tensor(index).shape for index in operator.inputs[:2]]
     try:
-        t.expect(operator.outputs[0], np.broadcast_shapes(*shapes))
+        t.expect(operator.output, np.broadcast_shapes(*shapes))
     except ValueError:
         raise RefusedOperator(f"its inputs {shapes[0]} and {shapes[1]} do not fit each other") from None
     rank = max(map(len, shapes))
@@ -247,23 +247,20 @@ def _arithmetic(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _function(kind: str, t: Translation, operator: TfliteOperator, **attributes) -> None:
-    need_ends(operator, 1)
-    t.expect(operator.outputs[0], t.tensor(operator.inputs[0]).shape)
-    layer(t, operator, kind, [t.real(operator.inputs[0])], None, **attributes)
+    t.expect(operator.output, t.tensor(operator.input).shape)
+    layer(t, operator, kind, [t.real(operator.input)], None, **attributes)
 
 
 def _inverse_root(t: Translation, operator: TfliteOperator) -> None:
-    need_ends(operator, 1)
-    t.expect(operator.outputs[0], t.tensor(operator.inputs[0]).shape)
-    name = t.real(operator.inputs[0])
-    t.result(operator.outputs[0], lambda made: t.emit("Reciprocal", [t.emit("Sqrt", [name], t.fresh(f"{made}_root"))], made))
+    t.expect(operator.output, t.tensor(operator.input).shape)
+    name = t.real(operator.input)
+    t.result(operator.output, lambda made: t.emit("Reciprocal", [t.emit("Sqrt", [name], t.fresh(f"{made}_root"))], made))
 
 
 def _rectifier(t: Translation, operator: TfliteOperator) -> None:
-    need_ends(operator, 1)
-    t.expect(operator.outputs[0], t.tensor(operator.inputs[0]).shape)
-    name = t.real(operator.inputs[0])
-    t.result(operator.outputs[0], lambda made: t.emit("Identity", [name], made), _LIMITS[operator.code])
+    t.expect(operator.output, t.tensor(operator.input).shape)
+    name = t.real(operator.input)
+    t.result(operator.output, lambda made: t.emit("Identity", [name], made), _LIMITS[operator.code])
 
 
 def _leaky(t: Translation, operator: TfliteOperator) -> None:
@@ -277,7 +274,7 @@ def _gelu(t: Translation, operator: TfliteOperator) -> None:
 def _prelu(t: Translation, operator: TfliteOperator) -> None:
     need_ends(operator, 2)
     shape = t.tensor(operator.inputs[0]).shape
-    t.expect(operator.outputs[0], shape)
+    t.expect(operator.output, shape)
     slopes = t.tensor(operator.inputs[1])
     rank = len(shape)
     if slopes.values is None or len(slopes.shape) > rank:
@@ -296,10 +293,9 @@ def _prelu(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _softmax(t: Translation, operator: TfliteOperator) -> None:
-    need_ends(operator, 1)
-    shape = t.tensor(operator.inputs[0]).shape
-    t.expect(operator.outputs[0], shape)
-    name = t.real(operator.inputs[0])
+    shape = t.tensor(operator.input).shape
+    t.expect(operator.output, shape)
+    name = t.real(operator.input)
     beta = 0.0 if operator.options is None else operator.options.real(0)
     if operator.code == "SOFTMAX" and beta != 1:
         if not 0 < beta < 1e6:
@@ -317,8 +313,8 @@ def _reshape(t: Translation, operator: TfliteOperator) -> None:
     source = t.tensor(operator.inputs[0])
     if source.values is not None:
         raise RefusedOperator("it moves a constant")
-    declared, name = t.tensor(operator.outputs[0]).shape, t.real(operator.inputs[0])
-    t.result(operator.outputs[0], lambda made: t.reshaped(name, source.shape, declared, made))
+    declared, name = t.tensor(operator.output).shape, t.real(operator.inputs[0])
+    t.result(operator.output, lambda made: t.reshaped(name, source.shape, declared, made))
 
 
 def _concatenation(t: Translation, operator: TfliteOperator) -> None:
@@ -328,7 +324,7 @@ def _concatenation(t: Translation, operator: TfliteOperator) -> None:
     place = moved_axis(axis, rank)
     made = list(shapes[0])
     made[axis] = sum(shape[axis] for shape in shapes if len(shape) == rank)
-    t.expect(operator.outputs[0], made)
+    t.expect(operator.output, made)
     layer(t, operator, "Concat", [t.real(index) for index in operator.inputs], _fused(operator, 1), axis=place)
 
 
@@ -339,7 +335,7 @@ def _pad(t: Translation, operator: TfliteOperator) -> None:
     if amounts.size != 2 * len(shape) or amounts.min(initial=0) < 0:
         raise RefusedOperator(f"its padding {amounts.tolist()[:10]} does not fit {len(shape)} axes")
     amounts = amounts.reshape(-1, 2)
-    t.expect(operator.outputs[0], [size + int(pads.sum()) for size, pads in zip(shape, amounts, strict=True)])
+    t.expect(operator.output, [size + int(pads.sum()) for size, pads in zip(shape, amounts, strict=True)])
     if len(shape) == 4:
         amounts = amounts[[0, 3, 1, 2]]
     inputs: list[str | None] = [t.real(operator.inputs[0]), t.constant("pads", amounts.T.reshape(-1))]
@@ -367,12 +363,12 @@ def _reduction(kind: str, t: Translation, operator: TfliteOperator) -> None:
     over = {axis % rank for axis in axes}
     full = tuple(1 if axis in over else size for axis, size in enumerate(shape))
     declared = full if flag(operator, 0) else tuple(size for axis, size in enumerate(shape) if axis not in over)
-    t.expect(operator.outputs[0], declared)
+    t.expect(operator.output, declared)
     inputs = [t.real(operator.inputs[0]), t.constant("axes", np.array(places, np.int64))]
     if operator.code == "SUM" and t.tensor(operator.inputs[0]).is_quantized:
         raise RefusedOperator("its input is quantized")
     made = partial(t.emit_shaped, kind, inputs, shape=full, wanted=declared, inner="kept", keepdims=1)
-    t.result(operator.outputs[0], made)
+    t.result(operator.output, made)
 
 
 def _resize(t: Translation, operator: TfliteOperator) -> None:
@@ -381,7 +377,7 @@ def _resize(t: Translation, operator: TfliteOperator) -> None:
     sizes = t.numbers(operator.inputs[1], "size")
     if len(sizes) != 2 or min(sizes) < 1:
         raise RefusedOperator(f"its size is {sizes[:4]}")
-    t.expect(operator.outputs[0], (shape[0], *sizes, shape[3]))
+    t.expect(operator.output, (shape[0], *sizes, shape[3]))
     linear = operator.code == "RESIZE_BILINEAR"
     aligned, centred = (flag(operator, slot) for slot in ((2, 3) if linear else (0, 1)))
     coordinates = "align_corners" if aligned else "half_pixel" if centred else "asymmetric"
@@ -399,7 +395,7 @@ def _transpose(t: Translation, operator: TfliteOperator) -> None:
     order = t.numbers(operator.inputs[1], "order")
     if sorted(order) != list(range(len(shape))):
         raise RefusedOperator(f"its order {order[:8]} is none of {len(shape)} axes")
-    t.expect(operator.outputs[0], [shape[axis] for axis in order])
+    t.expect(operator.output, [shape[axis] for axis in order])
     perm = [moved_axis(order[axis], 4) for axis in (0, 3, 1, 2)] if len(shape) == 4 else order
     layer(t, operator, "Transpose", [t.real(operator.inputs[0])], None, perm=perm)
 
@@ -466,31 +462,29 @@ def _split(t: Translation, operator: TfliteOperator) -> None:
 def _space_to_depth(t: Translation, operator: TfliteOperator) -> None:
     """ONNX's orders of channels are TFLite's: the position in the block before the channel (DCR)."""
     need_ends(operator, 1)
-    shape, block = _image(t, operator.inputs[0]), option(operator, 0)
+    shape, block = _image(t, operator.input), option(operator, 0)
     if block < 1:
         raise RefusedOperator(f"its block has {block} pixels")
     if operator.code == "SPACE_TO_DEPTH":
-        t.expect(operator.outputs[0], (shape[0], shape[1] // block, shape[2] // block, shape[3] * block * block))
-        return layer(t, operator, "SpaceToDepth", [t.real(operator.inputs[0])], None, blocksize=block)
-    t.expect(operator.outputs[0], (shape[0], shape[1] * block, shape[2] * block, shape[3] // (block * block)))
-    return layer(t, operator, "DepthToSpace", [t.real(operator.inputs[0])], None, blocksize=block, mode="DCR")
+        t.expect(operator.output, (shape[0], shape[1] // block, shape[2] // block, shape[3] * block * block))
+        return layer(t, operator, "SpaceToDepth", [t.real(operator.input)], None, blocksize=block)
+    t.expect(operator.output, (shape[0], shape[1] * block, shape[2] * block, shape[3] // (block * block)))
+    return layer(t, operator, "DepthToSpace", [t.real(operator.input)], None, blocksize=block, mode="DCR")
 
 
 def _convert(t: Translation, operator: TfliteOperator) -> None:
     """QUANTIZE, DEQUANTIZE and DENSIFY: the real numbers of the input, in the type of the result."""
-    need_ends(operator, 1)
-    source = t.tensor(operator.inputs[0])
-    t.expect(operator.outputs[0], source.shape)
+    source = t.tensor(operator.input)
+    t.expect(operator.output, source.shape)
     if operator.code == "DENSIFY" and source.values is None:
         raise RefusedOperator("its input is no constant")
     if source.values is not None and operator.code != "QUANTIZE":
-        return t.known(operator.outputs[0], operator.inputs[0])
-    return t.alias(operator.outputs[0], operator.inputs[0])
+        return t.known(operator.output, operator.input)
+    return t.alias(operator.output, operator.input)
 
 
 def _read_variable(t: Translation, operator: TfliteOperator) -> None:
-    need_ends(operator, 1)
-    t.variables.read(operator.outputs[0], operator.inputs[0])
+    t.variables.read(operator.output, operator.input)
 
 
 def _assign_variable(t: Translation, operator: TfliteOperator) -> None:

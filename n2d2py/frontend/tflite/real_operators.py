@@ -29,30 +29,30 @@ def _broadcast(kind: str, count: int, t: Translation, operator: TfliteOperator) 
     """A function of `count` operands, which repeat where they have one element."""
     shapes = _need_reals(t, operator, count)
     try:
-        t.expect(operator.outputs[0], np.broadcast_shapes(*shapes))
+        t.expect(operator.output, np.broadcast_shapes(*shapes))
     except ValueError:
         raise RefusedOperator(f"its inputs {', '.join(map(str, shapes))} do not fit each other") from None
     rank, logical = max(map(len, shapes)), operator.code.startswith("LOGICAL")
     operands = [
         t.real(index, rank, logical or (kind == "Where" and at == 0)) for at, index in enumerate(operator.inputs[:count])
     ]
-    name = t.tensor(operator.outputs[0]).name
+    name = t.tensor(operator.output).name
     if operator.code == "SQUARED_DIFFERENCE":
         operands = [t.emit("Sub", operands, t.fresh(f"{name}_difference"))]
     if kind == "Mul":
         operands *= 2
     if operator.code == "NOT_EQUAL":
         operands = [t.emit("Equal", operands, t.fresh(f"{name}_equal"))]
-    t.result(operator.outputs[0], lambda made: t.emit(kind, operands, made), None, logical or kind in _COMPARISONS)
+    t.result(operator.output, lambda made: t.emit(kind, operands, made), None, logical or kind in _COMPARISONS)
 
 
 def _cast(t: Translation, operator: TfliteOperator) -> None:
     (shape,) = _need_reals(t, operator, 1)
-    source, made = (t.tensor(index).dtype for index in (operator.inputs[0], operator.outputs[0]))
+    source, made = (t.tensor(index).dtype for index in (operator.input, operator.output))
     if made.kind != "f" or source.kind not in "fb":
         raise RefusedOperator(f"it turns {source.name} into {made.name}")
-    t.expect(operator.outputs[0], shape)
-    layer(t, operator, "Cast", [t.real(operator.inputs[0], truth=source.kind == "b")], None, to=1)
+    t.expect(operator.output, shape)
+    layer(t, operator, "Cast", [t.real(operator.input, truth=source.kind == "b")], None, to=1)
 
 
 def _pack(t: Translation, operator: TfliteOperator) -> None:
@@ -63,8 +63,8 @@ def _pack(t: Translation, operator: TfliteOperator) -> None:
     rank, axis = len(shapes[0]) + 1, option(operator, 1)
     place = moved_axis(axis, rank)
     one = (*shapes[0][: axis % rank], 1, *shapes[0][axis % rank :])
-    t.expect(operator.outputs[0], (*one[: axis % rank], len(operator.inputs), *one[axis % rank + 1 :]))
-    name = t.tensor(operator.outputs[0]).name
+    t.expect(operator.output, (*one[: axis % rank], len(operator.inputs), *one[axis % rank + 1 :]))
+    name = t.tensor(operator.output).name
     parts = [
         t.reshaped(t.real(index), shapes[0], one, t.fresh(f"{name}_{number}")) for number, index in enumerate(operator.inputs)
     ]
@@ -103,14 +103,14 @@ def _repeated(t: Translation, operator: TfliteOperator) -> None:
             size not in (1, wanted) for size, wanted in zip(shape[::-1], counts[::-1], strict=False)
         ):
             raise RefusedOperator(f"its input {shape} does not become {counts[:8]}")
-        t.expect(operator.outputs[0], counts)
+        t.expect(operator.output, counts)
         name = t.real(operator.inputs[0], len(counts))
         shape = (1,) * (len(counts) - len(shape)) + shape
         counts = [wanted // size if size else 1 for size, wanted in zip(shape, counts, strict=True)]
     else:
         if len(counts) != len(shape):
             raise RefusedOperator(f"it repeats {len(counts)} axes of {len(shape)}")
-        t.expect(operator.outputs[0], [size * count for size, count in zip(shape, counts, strict=True)])
+        t.expect(operator.output, [size * count for size, count in zip(shape, counts, strict=True)])
         name = t.real(operator.inputs[0])
     if len(counts) == 4:
         counts = [counts[axis] for axis in (0, 3, 1, 2)]
@@ -128,7 +128,7 @@ def _gather(t: Translation, operator: TfliteOperator) -> None:
     axis %= len(shape)
     if any(not 0 <= index < shape[axis] for index in indexes):
         raise RefusedOperator(f"it takes positions that are none of {shape[axis]}")
-    t.expect(operator.outputs[0], (*shape[:axis], len(indexes), *shape[axis + 1 :]))
+    t.expect(operator.output, (*shape[:axis], len(indexes), *shape[axis + 1 :]))
     positions = t.constant("positions", np.array(indexes, np.int64))
     layer(t, operator, "Gather", [t.real(operator.inputs[0]), positions], None, axis=place)
 
@@ -139,7 +139,7 @@ def _products(t: Translation, operator: TfliteOperator) -> None:
     rank = len(shapes[0])
     if not 2 <= rank == len(shapes[1]):
         raise RefusedOperator(f"it multiplies arrays of {rank} and {len(shapes[1])} axes")
-    name, operands, forms = t.tensor(operator.outputs[0]).name, [], []
+    name, operands, forms = t.tensor(operator.output).name, [], []
     for at, (index, shape) in enumerate(zip(operator.inputs[:2], shapes, strict=True)):
         order = [*range(rank - 2), rank - 1, rank - 2] if flag(operator, at) else [*range(rank)]
         forms.append([shape[axis] for axis in order])
@@ -156,7 +156,7 @@ def _products(t: Translation, operator: TfliteOperator) -> None:
         raise RefusedOperator(f"its inputs {shapes[0]} and {shapes[1]} do not fit each other") from None
     if forms[0][-1] != forms[1][-2]:
         raise RefusedOperator(f"its inputs {shapes[0]} and {shapes[1]} do not fit each other")
-    t.expect(operator.outputs[0], (*above, forms[0][-2], forms[1][-1]))
+    t.expect(operator.output, (*above, forms[0][-2], forms[1][-1]))
     if rank != 4:
         return layer(t, operator, "MatMul", [*operands], None)
     product = t.emit("MatMul", operands, t.fresh(f"{name}_product"))
@@ -165,10 +165,10 @@ def _products(t: Translation, operator: TfliteOperator) -> None:
 
 def _unit_length(t: Translation, operator: TfliteOperator) -> None:
     (shape,) = _need_reals(t, operator, 1)
-    t.expect(operator.outputs[0], shape)
+    t.expect(operator.output, shape)
     if option(operator, 0, "<b"):
         raise RefusedOperator("it has a fused activation")
-    name, made = t.real(operator.inputs[0]), t.tensor(operator.outputs[0]).name
+    name, made = t.real(operator.input), t.tensor(operator.output).name
     axes = t.constant("axes", np.array([moved_axis(-1, len(shape))], np.int64))
     length = t.emit("ReduceL2", [name, axes], t.fresh(f"{made}_length"), keepdims=1)
     least = t.constant("least", np.float32(_LENGTH))

@@ -138,7 +138,7 @@ def _pow(node: OnnxNode, builder: Builder) -> None:
     exponent = node.constant(1, "exponent")
     if exponent.size != 1 or exponent.ndim > len(node.shape()):
         raise Unsupported("its exponent is not one value")
-    value, x = float(exponent.reshape(-1)[0]), node.tensor()
+    value, x = float(exponent.item()), node.tensor()
     if value == 0.5:
         builder.layer(node, Activation(Sqrt()), [x])
     elif value in (1, 2, 3):
@@ -183,7 +183,7 @@ def _limit(op: Op, is_low: bool):
         values = [node.constant(index, "limit") for index in constants]
         if any(value.size != 1 or value.ndim > len(node.shape(tensors[0])) for value in values):
             raise Unsupported("its limit is not one value")
-        limits = [float(value.reshape(-1)[0]) for value in values]
+        limits = [float(value.item()) for value in values]
         function = Clip(low=max(limits)) if is_low else Clip(high=min(limits))
         builder.layer(node, Activation(function), [node.tensor(tensors[0])])
 

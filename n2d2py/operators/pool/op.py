@@ -117,12 +117,11 @@ class Pool(Op):
             return [node.requantize(sums, kind)]
         result = np.zeros(sums.shape, kind.dtype)
         counts = self.window_counts(x.shape[2:])
-        flat = np.broadcast_to(np.arange(node.rescaling.count), (1, node.rescaling.count))
         for count in np.unique(counts):
             where = counts == count
             picked = np.zeros((*sums.shape[:2], node.rescaling.count, int(where.sum())), np.int64)
             picked[:, :, count - 1] = sums[:, :, where]
-            result[:, :, where] = node.requantize(picked, kind, axis=2)[:, :, flat[0, count - 1]]
+            result[:, :, where] = node.requantize(picked, kind, axis=2)[:, :, count - 1]
         return [result]
 
 

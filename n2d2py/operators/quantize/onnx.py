@@ -15,7 +15,6 @@ from n2d2py.operators.identity import Identity
 from n2d2py.operators.quantize.op import Quantize, grid_of, moved_from
 
 _LOWEST, _HIGHEST = 2.0**-126, 2.0**126
-_STATIC = "quantize the model with static scales"
 
 
 def integer_type(dtype: np.dtype) -> tuple[int, bool] | None:
@@ -34,8 +33,6 @@ def limits_of(bits: int, signed: bool) -> tuple[int, int]:
 
 
 def _scale(node: OnnxNode) -> np.ndarray:
-    if not node.is_constant(1):
-        raise Unsupported("its scale is computed at run time", _STATIC)
     scale = node.constant(1, "scale").astype(np.float32)
     if not np.all((scale >= _LOWEST) & (scale <= _HIGHEST)):
         raise Unsupported("its scale is not a positive number", "quantize the model again")
@@ -43,8 +40,6 @@ def _scale(node: OnnxNode) -> np.ndarray:
 
 
 def _zero_point(node: OnnxNode, default: np.dtype) -> np.ndarray:
-    if node.has(2) and not node.is_constant(2):
-        raise Unsupported("its zero point is computed at run time", _STATIC)
     return node.constant(2, "zero point") if node.has(2) else np.zeros((), default)
 
 
@@ -68,14 +63,14 @@ def _type(node: OnnxNode, default: np.dtype) -> NumType:
     width, signed = integer_type(zero.dtype) or (0, False)
     if not 0 < width <= 16:
         raise Unsupported(f"its integers are of type {zero.dtype.name}", "quantize activations to 2, 4, 8 or 16 bits")
-    value = int(zero.reshape(-1)[0].astype(np.int32))
+    value = int(zero.astype(np.int32).item())
     if width < 8:  # stored in bytes, of which they use a part
         least, most = limits_of(width, signed)
-        return NumType(8, signed, scale=float(scale.reshape(-1)[0]), zero_point=value, full=signed, least=least, most=most)
+        return NumType(8, signed, scale=scale.item(), zero_point=value, full=signed, least=least, most=most)
     bits, half = width, 2 ** (width - 1)
     if (signed and value != 0) or (not signed and value == half):
         signed, value = not signed, value + (half if signed else -half)
-    return NumType(bits, signed, scale=float(scale.reshape(-1)[0]), zero_point=value, full=signed)
+    return NumType(bits, signed, scale=scale.item(), zero_point=value, full=signed)
 
 
 def _integers(node: OnnxNode) -> np.dtype:
@@ -143,7 +138,7 @@ def _clip(node: OnnxNode, builder: Builder) -> None:
     given = next((limit.dtype for limit in limits if limit is not None), None)
     # `_type` may have moved the integers by half of their range
     moved = 0 if given is None or (given.kind == "i") == kind.signed else 2 ** (kind.bits - 1) * (-1 if kind.signed else 1)
-    low, high = (None if limit is None else int(limit.reshape(-1)[0]) + moved for limit in limits)
+    low, high = (None if limit is None else int(limit.item()) + moved for limit in limits)
     least = kind.qmin if low is None else max(low, kind.qmin)
     most = kind.qmax if high is None else min(high, kind.qmax)
     if least > most:

@@ -59,11 +59,11 @@ def _quant(node: OnnxNode, builder: Builder) -> None:
     if scale.size != 1 or zero.size != 1:
         raise Unsupported("it quantizes a tensor of the network by channel", "quantize activations per tensor")
     stored = 8 if bits <= 8 else 16
-    value = int(zero.reshape(-1)[0])
+    value = int(zero.item())
     if not low <= value <= high:
         raise Unsupported(f"its zero point {value} is no integer of {bits} bits", "quantize the model again")
     least, most = (None, None) if (low, high) == limits_of(stored, signed) else (low, high)
-    kind = NumType(stored, signed, scale=float(scale.reshape(-1)[0]), zero_point=value, full=signed, least=least, most=most)
+    kind = NumType(stored, signed, scale=scale.item(), zero_point=value, full=signed, least=least, most=most)
     builder.layer(node, Quantize(kind), [node.tensor()])
 
 

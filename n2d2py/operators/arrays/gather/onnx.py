@@ -136,7 +136,7 @@ def _scatter_nd(a: Arrays) -> None:
 
 @onnx_array("OneHot")
 def _one_hot(a: Arrays) -> None:
-    indices, depth, values = a.value(0), int(a.node.constant(1, "depth").reshape(-1)[0]), a.value(2)
+    indices, depth, values = a.value(0), int(a.node.constant(1, "depth").item()), a.value(2)
     check_lines([depth])
     rank = len(indices.dims) + 1
     axis = a.node.axis_of(a.node.attribute("axis", -1), rank)

@@ -87,7 +87,7 @@ def _shift(a: Arrays) -> None:
 def _power(a: Arrays) -> None:
     base, exponent = a.values()
     if exponent.constant is not None and base.kind == "" and exponent.size == 1 and len(exponent.dims) <= len(base.dims):
-        number = float(exponent.constant.reshape(-1)[0])
+        number = float(exponent.constant.item())
         if number == 2:
             a.bind(a.map("Mul", base, base))
             return
@@ -152,8 +152,8 @@ def _dropout(a: Arrays) -> None:
     x = a.value(0)
     if (
         a.has(2)
-        and bool(a.node.constant(2, "training mode").reshape(-1)[0])
-        and not (a.node.is_constant(1) and float(a.node.constant(1, "ratio").reshape(-1)[0]) == 0)
+        and bool(a.node.constant(2, "training mode").item())
+        and not (a.node.is_constant(1) and float(a.node.constant(1, "ratio").item()) == 0)
     ):
         raise Unsupported("it is in training mode", "export the model for inference")
     a.bind(x)

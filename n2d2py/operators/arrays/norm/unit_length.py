@@ -85,7 +85,7 @@ def _floor(a: Arrays, one: OnnxNode) -> float | None:
         if one.has(1) and not one.is_constant(1):
             return None
         low = np.asarray(one.constant(1, "floor") if one.has(1) else one.attribute("min", 0.0))
-    return float(low.reshape(-1)[0]) if low.size == 1 else None
+    return float(low.item()) if low.size == 1 else None
 
 
 def _axis_of_length(a: Arrays, x: str, length: str) -> int | None:

@@ -62,7 +62,7 @@ def _argument(function: str):
 def _scan(product: bool):
     def convert(a: Arrays) -> None:
         x = a.tensor(a.value(0))
-        axis = a.node.axis_of(int(a.node.constant(1, "axis").reshape(-1)[0]), len(x.dims))
+        axis = a.node.axis_of(int(a.node.constant(1, "axis").item()), len(x.dims))
         a.builder.guard_batch(a.node, 0, axis, "runs along")
         op = ArrayCumSum(
             prod(x.dims[:axis]),
