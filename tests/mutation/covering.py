@@ -1,7 +1,8 @@
 """Which test runs which statement, and how long it takes: collected once for each test file, kept outside of the repository.
 
 Each statement of the package is preceded by a note of itself. A test is credited with the statements that it runs, and with those
-of every fixture of a wider scope that it uses. Tests that fail, are skipped, or run the package in another process count for nothing.
+of every fixture of a wider scope that it uses. Tests that fail, are skipped, or run the package in another process count for nothing;
+those that run no function may look at what a module holds when it is imported.
 """
 
 from __future__ import annotations
@@ -149,7 +150,7 @@ def _run_file(root: Path, package: str, test_file: str, marks: str, folder: Path
         "tests": {
             test: [round(seconds, 4), sorted(number[each] for each in ran)]
             for test, (ran, seconds) in plugin.tests.items()
-            if test not in plugin.bad and ran
+            if test not in plugin.bad
         },
     }
 
@@ -241,13 +242,14 @@ class Covering:
         `test_same_*`, which compare all that comes out with a record.
 
         A statement of a module or class runs at import: the tests are those of the functions that use its names, else of the file,
-        and those of `tables`. So are they for what such a statement calls.
+        those of `tables`, and those of files that name the module, which may read it. So are they for what such a statement calls.
         """
         found: Iterable[str] = ()
         if mutant.names or not mutant.function:
             users = source.users(mutant.names)
             found = set().union(*(self.by_function.get((mutant.file, name), set()) for name in users))
-            return self._chosen((found or self.by_file.get(mutant.file, set())) | self.tables, budget, source.module, mutant)
+            found = (found or self.by_file.get(mutant.file, set())) | self.tables | self._naming(source.module)
+            return self._chosen(found, budget, source.module, mutant)
         elif not self.runs_at_import(mutant):
             found = self.by_statement.get((mutant.file, mutant.function, mutant.offset), ())
             found = found or self.by_function.get((mutant.file, mutant.function), ())
@@ -275,6 +277,11 @@ class Covering:
                         ran.setdefault(test, set()).add((function, offset))
             self._ways[file] = {test: frozenset(each) for test, each in ran.items()}
         return self._ways[file]
+
+    def _naming(self, module: str) -> set[str]:
+        """The tests of files that name a module."""
+        files = {file for file in {test.split("::")[0] for test in self.seconds} if self._names(file, module)}
+        return {test for test in self.seconds if test.split("::")[0] in files}
 
     def _names(self, test: str, module: str) -> bool:
         """Whether the file of a test names a module, or, as tests of operators in a folder do, the package that it is in."""

@@ -191,6 +191,13 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "Both are the errors of one layer on other stimuli, and it depends on the layer whether there are any.",
     ),
     Equivalent(
+        "n2d2py/frontend/onnx/validator.py",
+        "Validator._wrong_shapes",
+        "max(tensors.model.proto.ir_version, 4)",
+        "max(tensors.model.proto.ir_version, 5)",
+        "From the fourth version on constants are no inputs; nothing of the fifth is in the models of single nodes.",
+    ),
+    Equivalent(
         "n2d2py/quant/channels.py",
         "_factors",
         "widest <= 0",

@@ -242,7 +242,10 @@ def _value(holder: Any, field: str, index: int | None) -> Any:
 
 
 def _is_error(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and last_name(node.func).endswith(("Error", "ErrorList"))
+    """Whether an exception is made: its texts are for people to read."""
+    return isinstance(node, ast.Call) and last_name(node.func).endswith(
+        ("Error", "ErrorList", "Unsupported", "RefusedOperator")
+    )
 
 
 def _is_assertion(node: ast.stmt) -> bool:

@@ -45,14 +45,17 @@ TESTS = "arithmetic,errors,frontend_ini,frontend_onnx,frontend_tflite,ini,memory
 SLOW = (
     "tests/cli/test_command.py",
     "tests/conformance/test_node_operators.py",
+    "tests/export/test_ncnn_model.py",
+    "tests/export/test_onnx_model.py",
+    "tests/export/test_tflite_model.py",
     "tests/frontend_onnx/test_drawn_nodes.py",
     "tests/kernels/test_same_code.py",
     "tests/random_networks/test_fused_networks.py",
     "tests/random_networks/test_same_random_chains.py",
     "tests/random_networks/test_single_layers.py",
 )
-"""Files of tests that count beside those, slow ones too: tables that the documentation prints, most operators on arrays, rewrites of
-random networks, and the C++ of most layers have no others in this process."""
+"""Files of tests that count beside those, slow ones too: tables that the documentation prints, most operators on arrays, what layers are
+in other formats, rewrites of random networks, and the C++ of most layers have no others in this process."""
 TABLES = (("n2d2py/docs.py", "pages"),)
 """Functions that print what modules say when they are imported: whoever runs them is a test of every table."""
 COLLECTING = 900.0

@@ -15,7 +15,7 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip, Swish
 from n2d2py.operators.reshape import Reshape
 from n2d2py.passes import fuse
-from n2d2py.passes.gains import GainsOfChannels, GainsOfRows, gains_of_channels
+from n2d2py.passes.gains import GainsOfChannels, GainsOfRows, gains_of_channels, gains_of_rows
 
 
 def mapped(
@@ -102,3 +102,17 @@ def test_a_group_normalisation_keeps_the_layout_of_images(build, kinds):
     assert [kind for _, kind in kinds(after)] == ["Reshape", "ArrayNorm", "Reshape", "Affine", "Activation", "ElemWise"]
     affine = next(node for node in after.nodes if isinstance(node.op, Affine))
     assert after.shape(affine.output) == (1, 4, 3, 2)
+
+
+@pytest.mark.parametrize("function, first", [("Add", True), ("Sub", True), ("Sub", False), ("Mul", True), ("Div", False)])
+@pytest.mark.parametrize("wrong", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("every", [False, True])
+def test_constants_that_are_not_finite_stay(build, function, first, wrong, every):
+    """One of them as all of them: no integers stand for them. What is divided by infinity is 0."""
+    b = build(24)
+    mapped(b, function, (4, 6), (6,), first=first)
+    (node,) = b.graph.nodes
+    assert gains_of_rows(node) is not None
+    for role, values in node.params.items():
+        node.params[role] = np.where(every | (np.arange(6) == 2), np.float32(wrong), values)
+    assert (gains_of_rows(node) is None) == (function != "Div" or np.isnan(wrong))

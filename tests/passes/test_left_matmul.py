@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from n2d2py.arithmetic import NumType
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.functions import Clip
+from n2d2py.operators.quantize import Quantize
 from n2d2py.passes.left_matmul import LeftMatMul
 from n2d2py.quant.float_fallback import float_layers
 
@@ -62,3 +64,11 @@ def test_a_vector_is_not_turned(build, run, run_all, kinds):
 def test_a_matrix_for_each_product_stays(build, run, reason):
     graph = network(build(4 * 7 * 3), (4, 5, 7), (4, 7, 3))
     assert reason(run(graph, LeftMatMul())[1]) == "p: it has a matrix for each of several products"
+
+
+def test_networks_that_come_quantized_keep_it(build, run, reason):
+    """Their rounding is that of the file, which has the matrix on the left."""
+    b = build(21)
+    b.layer("q", Quantize(NumType(8, scale=0.125)), "x")
+    b.layer("p", ArrayMatMul((5, 7), (7, 3), (-1, 0)), "q", params={"operand0": b.array(5, 7)})
+    assert reason(run(b.done("p"), LeftMatMul())[1]) == "p: it computes in integers of the file"

@@ -38,6 +38,7 @@ DAMAGED = [
     {"negative": np.zeros((BINS, 1), np.int64)},
     {"positive": np.zeros(BINS, np.float32)},
     {"negative": np.full(BINS, -1, np.int64)},
+    {"positive": np.arange(BINS) - 1},
 ]
 
 

@@ -45,6 +45,13 @@ def test_counts_are_complete_and_in_place():
     assert abs(histogram.deviation - values.std()) <= 1 / BINS
 
 
+def test_values_in_the_middle_of_bins_have_their_own_mean_and_deviation():
+    values = np.array([0.5, -5.5, 100.5, BINS - 0.5, -8192.5], np.float32) / BINS
+    histogram = _filled([values])
+    assert histogram.mean == pytest.approx(values.mean(dtype=np.float64), rel=1e-12)
+    assert histogram.deviation == pytest.approx(values.std(dtype=np.float64), rel=1e-12)
+
+
 def test_zero_tensor_then_values():
     histogram = _filled([np.zeros(10, np.float32), np.array([3.0], np.float32)])
     assert histogram.largest == 3.0 and histogram.count == 11 and histogram.magnitudes()[0][0] == 10

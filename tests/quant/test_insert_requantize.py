@@ -118,6 +118,21 @@ def test_the_width_of_what_the_file_does_not_round(reader, bits, behind):
     assert types["a"].scale * types["a"].qmax >= 0.5 * 12.7 and off <= 0.1 + 1e-6
 
 
+@pytest.mark.parametrize(("reader", "bits"), [(ElemWise("Sum", (1.0,)), 32), (Activation(Tanh()), 16)])
+@pytest.mark.parametrize("scale", [2.0**-20, 2.0**-9, 2.0**9])
+def test_what_the_file_does_not_round_keeps_its_digits_whatever_its_size(reader, bits, scale):
+    net = Net()
+    net.layer("a", ElemWise("Sum", (0.5,)), net.rounded("x", "s", NumType(8, scale=scale)))
+    net.layer("r", reader, "a")
+    _, types, *_ = net.complete(net.rounded("r", kind=NumType(8, scale=scale)))
+    reach = 127 * scale / 2
+    assert (
+        types["a"].bits == bits
+        and types["a"].scale <= reach / 2**14
+        and types["a"].scale * types["a"].qmax >= reach * (1 - 1e-6)
+    )
+
+
 def test_layers_that_move_values_keep_the_type():
     net = Net()
     net.layer("a", Identity())

@@ -21,6 +21,7 @@ from n2d2py.operators.functions import Clip, LeakyRectifier, Log, Logistic, Tanh
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.quantize import Quantize
+from n2d2py.operators.resize import Resize
 from n2d2py.quant.contract import LayerTypes, prequantize_layer
 from n2d2py.quant.options import QuantOptions
 
@@ -64,6 +65,12 @@ def fails(code: str, op, **options) -> N2D2Error:
         layer(op, **options)
     assert caught.value.code == code and "'y'" in caught.value.what
     return caught.value
+
+
+@pytest.mark.parametrize("kind", [BYTE, SHIFTED, UBYTE, NumType(8), NumType(8, zero_point=-90)])
+def test_the_sums_of_a_resize_stay_below_their_bound(kind):
+    made = layer(Resize((8, 8), "Bilinear"), (kind,), kind)
+    assert made.bound == max(kind.qmax, -kind.qmin) * 2**22
 
 
 @pytest.mark.parametrize("zero", [0, -28, 90])

@@ -326,6 +326,7 @@ def pools(sweep: Sweep) -> list[Case]:
             )
         cases.append(sweep.pool(mode, (1, 24, 7, 7), (7, 7), (1, 1), (0, 0, 0, 0), True, (U8, U8), "apart"))
         cases.append(sweep.pool(mode, (1, 13, 5, 3), (5, 3), (1, 1), (0, 0, 0, 0), False, (S16, S16), "wrapped"))
+    cases.append(sweep.pool("Average", (1, 5, 4, 6), (1, 2), (1, 1), (0, 0, 0, 1), False, (U8, U8), "apart"))
     return cases
 
 
