@@ -172,7 +172,7 @@ class StripSearch:
             chosen.append((at, choice))
             at = choice.end
         cuts = tuple(self._cut(begin, choice) for begin, choice in chosen if choice.columns or choice.channels)
-        return StripPoint(max((choice.bytes for _, choice in chosen), default=0), rest[0], cuts)
+        return StripPoint(max(choice.bytes for _, choice in chosen), rest[0], cuts)
 
     def _cut(self, begin: int, choice: _Choice) -> Cut:
         ops = self._ops[begin : choice.end]

@@ -198,6 +198,20 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "From the fourth version on constants are no inputs; nothing of the fifth is in the models of single nodes.",
     ),
     Equivalent(
+        "n2d2py/frontend/tflite/translation.py",
+        "Translation.emit_many",
+        "self.rounding",
+        "True",
+        "An empty name of a rounding is that of nodes which name none.",
+    ),
+    Equivalent(
+        "n2d2py/operators/elemwise/op.py",
+        "ElemWise.run",
+        "inputs[0].dtype.type",
+        "inputs[-1].dtype.type",
+        "Real numbers of one run have one type.",
+    ),
+    Equivalent(
         "n2d2py/quant/channels.py",
         "_factors",
         "widest <= 0",

@@ -41,7 +41,7 @@ from trial import Outcome, Result, Trials  # noqa: E402
 
 PACKAGE = "n2d2py"
 PARTS = ("frontend", "memory", "operators", "passes", "quant")
-TESTS = "arithmetic,errors,frontend_ini,frontend_onnx,frontend_tflite,ini,memory,operators,passes,quant,reference,whole_chain"
+TESTS = "api,arithmetic,errors,frontend_ini,frontend_onnx,frontend_tflite,ini,memory,models,operators,passes,quant,reference,whole_chain"
 SLOW = (
     "tests/cli/test_command.py",
     "tests/conformance/test_node_operators.py",

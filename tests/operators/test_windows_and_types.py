@@ -65,6 +65,19 @@ def test_reals_beyond_an_integer_type_become_its_ends(result, low, high):
     assert found.reshape(-1).tolist() == [low, high, low, high, 100, 0]
 
 
+@pytest.mark.parametrize("result", ["int8", "uint8", "int16", "int32", "int64", "uint64"])
+def test_reals_at_the_ends_of_an_integer_type(result):
+    """2^63 is no int64, though the largest one is as near to it as a real number can be."""
+    op, node = _cast(result)
+    limits = np.iinfo(result)
+    low, high = float(limits.min), float(limits.max)
+    x = np.array(
+        [low, np.nextafter(low, np.inf), np.nextafter(low, -np.inf), high, np.nextafter(high, 0), np.nextafter(high, np.inf)]
+    )
+    (found,) = op.run([x.reshape(1, 2, 3)], node)
+    assert found.reshape(-1).tolist() == [min(max(int(value), limits.min), limits.max) for value in x]
+
+
 def _summed(values) -> np.float32:
     """One after the other, in float32."""
     total = np.float32(0)

@@ -73,8 +73,14 @@ def graph_of(changes: dict[str, str]):
         ({"e": "Add (v, none)"}, None),
         ({"w": "Mul (v, two)", "e": "Add (w, tiny)"}, None),
         ({"q": "Mul (d, x)"}, None),
-        ({"q": "Mul (d, two)", "s": "Exp (e)"}, None),
-        ({"q": "Add (d, d)", "s": "Exp (e)"}, None),
+        ({"d": "Abs (x)", "q": "Mul (d, two)"}, None),
+        ({"d": "Abs (x)", "q": "Add (d, d)"}, None),
+        ({"v": "Softmax <axis = -1> (q)"}, None),
+        # what it reads is an input
+        ({"b": "Abs (x)", "s": "Sqrt (b)"}, None),
+        ({"d": "Abs (x)", "y": "Div (d, x)"}, None),
+        ({"d": "Abs (x)", "v": "ReduceMean <axes = [-1]> (d)"}, None),
+        ({"e": "Add (x, two)", "q": "Mul (e, e)", "s": "Sqrt (q)"}, None),
         ({"q": "Mul (x, x)"}, None),
         ({"s": "Exp (e)"}, None),
         ({"z": "Relu (e)", "s": "Sqrt (z)"}, None),
@@ -89,6 +95,7 @@ def graph_of(changes: dict[str, str]):
     ],
 )
 def test_a_norm_is_one_layer_and_nothing_else_is(run, changes, found):
-    after, _ = run(graph_of(changes), SpelledNorm())
+    after, report = run(graph_of(changes), SpelledNorm())
     norms = [node.op for node in after.nodes if isinstance(node.op, ArrayNorm)]
     assert norms == ([] if found is None else [found])
+    assert [entry.text for entry in report.done] == ["it and the layers before it are a normalisation of lines"] * len(norms)
