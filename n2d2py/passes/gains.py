@@ -128,7 +128,7 @@ class RemoveGain(Pass):
 
     def match(self, graph: Graph, node: Node) -> Match | None:
         found = _combined(node)
-        if found is None or graph.kind(node.output) or is_quantized(graph):
+        if found is None or is_quantized(graph):
             return None
         return Match(True) if Gains(*found[1:]).changes_nothing else None
 

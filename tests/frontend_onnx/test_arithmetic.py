@@ -244,7 +244,7 @@ def test_gains_that_do_not_go_together(model, check):
     mixed = np.array([0, 2, 0], F).reshape(3, 1, 1)
     graph = check(model(X, "a = Add(x, c)\n y = Mul(a, d)", c=mixed, d=values(3, 1, 1)), batch=2)
     assert set(kinds(graph)) == {"Affine"}
-    for gain in (values(3, 1, 1), np.array(-2, F), np.array([0, 1, 2], F).reshape(3, 1, 1)):
+    for gain in (values(3, 1, 1), np.array(-2, F), np.array(-0.5, F), np.array([0, 1, 2], F).reshape(3, 1, 1)):
         graph = check(model(X, "h = HardSwish(x)\n y = Mul(h, c)", c=gain), batch=2)
         assert kinds(graph) == ["Activation", "Affine"]
 

@@ -14,7 +14,7 @@ from n2d2py.exports.cpp.layer import same_place
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.planning import plan_memory
 from n2d2py.memory.relax import overlap_cost, relax
-from n2d2py.memory.search import best_packing, improve
+from n2d2py.memory.search import best_packing, improve, quick
 from n2d2py.memory.settings import Settings
 
 NETWORKS = {
@@ -54,6 +54,15 @@ def test_only_what_must_overlaps(name):
     }
     assert {op.name for op in packing.ops} - apart - added == forced(packing, relaxed.bytes)
     assert relax(packing, placement) == relaxed
+
+
+def test_the_live_bytes_of_every_clock():
+    for seed in range(20):
+        packing, _ = best_packing(random_problem(seed, ops=18), replace(Settings(), clock="op"), quick)
+        last = max(block.death for block in packing.blocks)
+        for clock in range(-1, last + 3):
+            assert packing.live(clock) == sum(block.size for block in packing.blocks if block.birth <= clock <= block.death)
+        assert packing.live(last) > 0 == packing.live(last + 1)
 
 
 def test_random_networks_keep_their_arena_and_their_bytes():

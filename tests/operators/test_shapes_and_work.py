@@ -7,17 +7,20 @@ import pytest
 
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node
+from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.concat import ArrayConcat
 from n2d2py.operators.arrays.conv_pool import ArrayConvPool
 from n2d2py.operators.arrays.gather import ArrayScatter
 from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
+from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
+from n2d2py.operators.arrays.norm import ArrayMaskedSoftmax, ArrayNorm, ArraySoftmax
+from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.arrays.reduce import ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
-from n2d2py.operators.base import Op
+from n2d2py.operators.base import Op, operator_kinds
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
@@ -186,6 +189,28 @@ def test_operators_on_arrays(op, sizes, output, macs):
     feeds = {f"x{index}": np.random.default_rng(1).normal(size=(3, size)) for index, size in enumerate(sizes)}
     assert run_graph(graph, feeds)["y"].shape == (3, output)
     assert op.macs([(1, size) for size in sizes], (1, output), graph.node("y")) == macs
+
+
+FURTHER = {
+    "ArrayRecurrent": (ArrayRecurrent("GRU", 5, 7, 11), [(1, 35)], (1, 55), 5 * 3 * 11 * (7 + 11)),
+    "ArrayRecurrent, LSTM": (ArrayRecurrent("LSTM", 5, 7, 11), [(1, 35)], (1, 55), 5 * 4 * 11 * (7 + 11)),
+    "ArrayMap": (ArrayMap("Add", (2, 3, 4), ((2, 3, 4), (4,)), (0, 1)), [(1, 24), (1, 4)], (1, 24), 24),
+    "ArrayMaskedSoftmax": (ArrayMaskedSoftmax(2, 4, 1), [(1, 8)], (1, 8), 8),
+    "AddConstants": (AddConstants(), [(1, 12)], (1, 12), 12),
+}
+"""Operators that have parameters or several forms: (operator, shapes of the inputs and of the output, work)."""
+
+
+@pytest.mark.parametrize(("op", "inputs", "output", "macs"), FURTHER.values(), ids=FURTHER)
+def test_the_work_of_further_operators(op, inputs, output, macs):
+    assert op.macs(inputs, output, None) == macs
+
+
+def test_the_work_of_every_operator_is_tested():
+    tested = {type(case[0]) for cases in (LAYERS, ARRAYS, FURTHER) for case in cases.values()}
+    assert {kind.__name__ for kind in operator_kinds().values() if kind.macs is not Op.macs} <= {
+        kind.__name__ for kind in tested
+    }
 
 
 @pytest.mark.parametrize("sizes", [(23, 20), (24, 19), (20, 24)])
