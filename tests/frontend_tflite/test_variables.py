@@ -251,6 +251,21 @@ def test_a_graph_that_computes_is_refused(tmp_path):
     assert "the file has 3 graphs" in _line(twice)
 
 
+@pytest.mark.parametrize("inputs", [0, 1, 3])
+def test_an_assignment_of_other_inputs_is_refused(inputs, tmp_path):
+    m = Streaming()
+
+    def change(schema, model) -> None:
+        graph = model.subgraphs[0]
+        code = getattr(schema.BuiltinOperator, "ASSIGN_VARIABLE")
+        numbers = [at for at, one in enumerate(model.operatorCodes) if one.builtinCode == code]
+        (assigned,) = [one for one in graph.operators if one.opcodeIndex in numbers]
+        assigned.inputs = np.resize(assigned.inputs, inputs)
+
+    line = _line(m.write(tmp_path, _conv(m, _context(m)), change=change))
+    assert line.startswith("N2D2-E310") and f"ASSIGN_VARIABLE (1 operator) cannot be imported: it has {inputs} inputs" in line
+
+
 def test_states_of_the_file_are_not_named_again(tmp_path):
     m = Streaming()
     model = load_model(m.write(tmp_path, _conv(m, _context(m))))

@@ -488,8 +488,9 @@ def _read_variable(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _assign_variable(t: Translation, operator: TfliteOperator) -> None:
-    need_ends(operator, 2, 0)
-    t.variables.assign(*operator.inputs[:2])
+    if len(operator.inputs) != 2 or operator.outputs:
+        raise operator.has_other_ends()
+    t.variables.assign(*operator.inputs)
 
 
 def _nothing(t: Translation, operator: TfliteOperator) -> None:
