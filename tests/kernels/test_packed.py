@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import cycle
-
 import numpy as np
 import pytest
-from support import kernel_cases as cases
 from support import kernel_harness as harness
-from support.kernel_simd import AMX_TILES, EMULATED, ISAS, SANITIZERS, dense_cases, line_cases, need_isa
+from support.kernel_packed import KINDS, few_bits
+from support.kernel_simd import AMX_TILES, EMULATED, ISAS, SANITIZERS, need_isa
 from support.kernel_sweep import need
 
-from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import layer_code
 from n2d2py.exports.cpp.packing import Storage, storage_of
-
-KINDS = {
-    "binary": (np.array([-1, 1]), Storage(1, 2, 0, -1)),
-    "odd of 2 bits": (np.arange(-3, 4, 2), Storage(2, 2, 0, -3)),
-    "ternary": (np.arange(-1, 2), Storage(2, 1, 2, -2)),
-    "2 bits": (np.arange(-2, 2), Storage(2, 1, 2, -2)),
-    "odd of 4 bits": (np.arange(-15, 16, 2), Storage(4, 2, 0, -15)),
-    "odd of 3 bits": (np.arange(-7, 8, 2), Storage(4, 2, 0, -15)),
-    "4 bits": (np.arange(-8, 8), Storage(4, 1, 8, -8)),
-    "odd of 8 bits": (np.arange(-255, 256, 2), Storage(8, 2, 0, -255)),
-}
-"""Values of weights, and how they are stored."""
 
 
 def unpacked(data: np.ndarray, storage: Storage, count: int) -> np.ndarray:
@@ -64,30 +49,6 @@ def test_nibbles_are_those_of_onnx():
 @pytest.mark.parametrize("values", [[-9, 6], [0, 8], [-127, 127], [-200, 3], [1, 257]])
 def test_other_weights_are_not_packed(values):
     assert storage_of(np.array(values)) is None
-
-
-class FewBits(cases.Sweep):
-    """Layers whose weights have few bits, each kind of them in turn."""
-
-    def __init__(self, seed: int):
-        super().__init__(seed)
-        self.few = cycle(values for values, _ in KINDS.values())
-
-    def weights(self, shape, kind: NumType) -> np.ndarray:
-        values = next(self.few)
-        ends = values[[0, -1]][np.arange(np.prod(shape)) % 2].reshape(shape)
-        drawn = np.where(self.rng.random(shape) < 0.1, ends, self.rng.choice(values, shape))
-        return drawn.astype(np.int16 if np.abs(values).max() > 127 else np.int8)
-
-
-def few_bits(seed: int) -> list[harness.Case]:
-    sweep = FewBits(seed)
-    made = [*dense_cases(sweep), *line_cases(sweep)]
-    kinds = cycle(((cases.U8, cases.U8), (cases.S8, cases.S8), (cases.U16, cases.S16), (cases.U8, NumType(32))))
-    shapes = [(1, c, *size) for c, size in zip((1, 3, 7, 16, 33, 65, 130, 257), cycle([(1, 1), (2, 3), (1, 4), (3, 1)]))]
-    for shape, outputs, layout in zip(shapes, cycle((1, 10, 17, 40)), cycle(("apart", "strided", "wrapped"))):
-        made.append(sweep.fc(shape, outputs, next(kinds), layout))
-    return [case for case in made if case.node.form.weights.size]
 
 
 def test_the_cases_are_packed():

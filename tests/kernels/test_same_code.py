@@ -14,12 +14,26 @@ from pathlib import Path
 from zlib import crc32
 
 import pytest
-from support import array_cases, attention_cases, kernel_cases, recurrent_cases
+from support import (
+    array_cases,
+    attention_cases,
+    kernel_cases,
+    kernel_conversions,
+    kernel_function_cases,
+    kernel_interpolation,
+    kernel_real_layers,
+    kernel_unseen_layers,
+    recurrent_cases,
+)
 from support.attention_cases import masked_softmaxes, products, softmaxes, sums
 from support.kernel_cases import Sweep
+from support.kernel_halves import half_cases
 from support.kernel_harness import Case, source
 from support.kernel_lines import line_cases
 from support.kernel_overlaps import overlapping_cases
+from support.kernel_packed import few_bits
+from support.kernel_quantized_layers import quantized_cases
+from support.kernel_residual import residual_cases
 
 RECORDS = Path(__file__).resolve().parent / "same_code.json"
 SWEEPS: dict[str, Callable[[], list[Case]]] = {
@@ -37,6 +51,15 @@ SWEEPS: dict[str, Callable[[], list[Case]]] = {
     "recurrent layers": lambda: recurrent_cases.everything(1, 3),
     "lines": lambda: line_cases(5),
     "overlaps": lambda: overlapping_cases(3),
+    "conversions": lambda: kernel_conversions.all_cases(1),
+    "halves": lambda: half_cases(1),
+    "functions": lambda: kernel_function_cases.all_cases(1),
+    "functions of 16 bits": lambda: kernel_interpolation.cases(Sweep(1)),
+    "real layers": lambda: kernel_real_layers.all_cases(1),
+    "weights of few bits": lambda: few_bits(1),
+    "layers that come quantized": lambda: quantized_cases(1),
+    "sums in place": lambda: residual_cases(1),
+    "sizes around vectors": lambda: kernel_unseen_layers.all_cases(1),
 }
 
 
