@@ -191,6 +191,7 @@ def test_the_maximum_of_each_channel_of_a_constant(model, check):
         ((1, 64), 1, np.arange(24)[np.newaxis]),
         ((3, 70), -1, [[69, 0], [1, -1], [33, 40]]),
         ((70, 2), 0, [[64, 65], [0, 3]]),
+        ((70, 2), None, [[64, 65], [0, 3]]),
         ((3, 4, 5), 1, np.zeros((2, 1, 5))),
     ],
 )
@@ -199,7 +200,7 @@ def test_elements_gathered_from_a_constant(model, check, shape, axis, indices):
     indices = np.asarray(indices, np.int64)
     sizes = ",".join(map(str, indices.shape))
     values = np.random.default_rng(0).normal(size=shape).astype(F)
-    body = f"g = GatherElements<axis = {axis}>(c, i)\n y = Add(x, g)"
+    body = f"g = GatherElements {'' if axis is None else f'<axis = {axis}>'} (c, i)\n y = Add(x, g)"
     check(model(f"float[N,{sizes}] x => float[N,{sizes}] y", body, c=values, i=indices))
 
 

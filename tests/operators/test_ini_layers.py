@@ -405,6 +405,14 @@ def test_batchnorm_is_inserted_after_convolutions_without_one(tmp_path):
     graph.verify()
 
 
+def test_a_section_without_type_is_refused_where_batchnorms_are_inserted_too(tmp_path):
+    with pytest.raises(N2D2Error, match=r"\[b\]: .*Type"):
+        build(
+            tmp_path,
+            "InsertBatchNormAfterConv=1\n[a]\nInput=sp\nType=Conv\nKernelSize=1\nNbOutputs=3\n[b]\nInput=a\nNbOutputs=3",
+        )
+
+
 def test_weights_of_an_onnx_layer_come_from_the_store_where_it_has_them(tmp_path):
     import onnx
     from onnx import TensorProto, helper, numpy_helper
