@@ -105,12 +105,7 @@ def build_graph(document: Document, input_shape: Shape, weights: WeightStore | N
             remedy="reduce the loops of the templates",
         )
     if values["InsertBatchNormAfterConv"]:
-        read = {
-            name
-            for layer in layers
-            if layer.section.has("Type") and layer.section.raw("Type") == "BatchNorm"
-            for name in layer.parents
-        }
+        read = {name for layer in layers if layer.section.raw("Type") == "BatchNorm" for name in layer.parents}
         for layer in layers:
             layer.batchnorm = layer.section.name not in read
     types = layer_types()
