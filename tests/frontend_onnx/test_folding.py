@@ -7,6 +7,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper, parser
 
+from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.folding import evaluate
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.model import load_onnx
@@ -89,6 +90,20 @@ def test_if_with_a_known_condition_follows_its_branch(check):
     )
     imported = check(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), batch=2)
     assert [node.op.kind for node in imported.nodes] == ["Activation"]
+
+
+def test_an_if_without_a_condition_is_refused():
+    branch = helper.make_graph(
+        [helper.make_node("Identity", ["x"], ["z"])], "b", [], [helper.make_tensor_value_info("z", 1, None)]
+    )
+    ends = [[helper.make_tensor_value_info(name, 1, shape)] for name, shape in (("x", ["N", 4]), ("y", None))]
+    for inputs in ([], [""]):
+        node = helper.make_node("If", inputs, ["y"], then_branch=branch, else_branch=branch)
+        built = helper.make_model(
+            helper.make_graph([node], "g", *ends), opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+        )
+        with pytest.raises(N2D2Error, match=r"E310: .*If \(1 node\) cannot be imported"):
+            import_onnx(built)
 
 
 def test_static_batch_becomes_one(model, tmp_path):

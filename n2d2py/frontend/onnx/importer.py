@@ -332,7 +332,7 @@ class _Walk:
     def _splice(self, proto: onnx.NodeProto) -> bool:
         """Follows an If whose condition is known into its branch."""
         builder = self.builder
-        if proto.input[0] not in builder.constants:
+        if not proto.input or proto.input[0] not in builder.constants:
             return False
         condition = builder.constants[proto.input[0]]
         wanted = "then_branch" if condition.any() else "else_branch"
