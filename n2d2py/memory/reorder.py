@@ -86,7 +86,7 @@ def best_order(problem: MemoryProblem, settings: Settings) -> MemoryProblem:
         return before + sizes[step.output] - min(sizes[step.output], saved)
 
     full = (1 << len(steps)) - 1
-    seen: dict[int, tuple[int, int]] = {}
+    seen: dict[int, tuple[int, int]] = {0: (-1, -1)}
     queue = [(live(0), 0, 0)]
     cost = {0: live(0)}
     while queue:
