@@ -109,7 +109,9 @@ struct PanelConvolution {
         // The tiles of a block are cut into parts, so that few groups of panels too are work for some threads.
         constexpr int all = Cfg::Groups * Groups, tilesOfBlock = least(int(PerBlock), int(Tiles));
         constexpr int parts = all >= 8 ? 1 : least(tilesOfBlock, 8 / all);
-        constexpr bool parallel = Work >= N2D2_PARALLEL_WORK && Work / Blocks >= N2D2_PARALLEL_WORK / 4;
+        // Work between two waits: that of a block, or where the order leaves most lines free, of a group of lines.
+        constexpr long pieces = least(long(Blocks), long(WindowOrder<Cfg>::groups(0)));
+        constexpr bool parallel = Work >= N2D2_PARALLEL_WORK && Work / pieces >= N2D2_PARALLEL_WORK / 4;
         Scratch<Cfg, (Ordered ? int(Cfg::Groups) * int(BlockBytes) : 0) + 64>::run(
             in, out, 0, [=](std::uint8_t* windows) N2D2_INLINE_LAMBDA {
                 Team<parallel>::run([=](const Member& member) N2D2_INLINE_LAMBDA {
