@@ -16,8 +16,8 @@ from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
 from n2d2py.operators.conv import Conv
-from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes.base import Match, Pass
+from n2d2py.passes.constant_products import constant_product, kept_by_the_file
 from n2d2py.passes.turned_rows import turn_rows
 
 _TURNED = (0, 1, 3, 2)
@@ -31,13 +31,12 @@ class GroupedMatMul(Pass):
     summary = "matrix products with a constant matrix for each group turned into grouped 1x1 convolutions"
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        op = node.op
-        if not isinstance(op, ArrayMatMul) or op.slots != (0, -1) or op.result or node.activation is not None:
+        op = constant_product(node, (0, -1))
+        if op is None or prod(op.right[:-2]) == 1:
             return None
-        if prod(op.right[:-2]) == 1:
-            return None
-        if graph.kind(node.output) or is_quantized(graph):
-            return Match.no("it computes in integers of the file")
+        kept = kept_by_the_file(graph, node)
+        if kept is not None:
+            return kept
         sizes = _sizes(op)
         return Match.no("its matrices do not belong to the outermost groups of its rows") if sizes is None else Match(sizes)
 

@@ -16,8 +16,8 @@ import numpy as np
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.channels_last import ToChannelsLast
-from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes.base import Match, Pass
+from n2d2py.passes.constant_products import constant_product, kept_by_the_file
 from n2d2py.passes.turned_rows import turn_rows
 
 _TURNED = (0, 3, 2, 1)
@@ -31,11 +31,12 @@ class LeftMatMul(Pass):
     summary = "matrix products with constant left matrices turned into ones with constant right ones"
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        op = node.op
-        if not isinstance(op, ArrayMatMul) or op.slots != (-1, 0) or op.result or node.activation is not None:
+        op = constant_product(node, (-1, 0))
+        if op is None:
             return None
-        if graph.kind(node.output) or is_quantized(graph):
-            return Match.no("it computes in integers of the file")
+        kept = kept_by_the_file(graph, node)
+        if kept is not None:
+            return kept
         if prod(op.left[:-2]) != 1:
             return Match.no("it has a matrix for each of several products")
         return Match((prod(op.right[:-2]), op.right[-1]))

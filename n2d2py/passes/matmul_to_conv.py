@@ -17,12 +17,11 @@ import numpy as np
 
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.operators.arrays.map import ArrayMap, scale_and_shift
-from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes.base import Match, Pass
+from n2d2py.passes.constant_products import constant_product, kept_by_the_file
 
 
 @dataclass(frozen=True)
@@ -43,13 +42,12 @@ class MatMulToConv(Pass):
     summary = "matrix products with constant weights turned into 1x1 convolutions"
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        op = node.op
-        if not isinstance(op, ArrayMatMul) or op.slots != (0, -1) or op.result or node.activation is not None:
+        op = constant_product(node, (0, -1))
+        if op is None or prod(op.right[:-2]) != 1:
             return None
-        if prod(op.right[:-2]) != 1:
-            return None
-        if graph.kind(node.output) or is_quantized(graph):
-            return Match.no("it computes in integers of the file")
+        kept = kept_by_the_file(graph, node)
+        if kept is not None:
+            return kept
         weights = node.params["operand1"].reshape(op.right[-2:])
         added, bias = _behind(graph, node, "Add", op.right[-1])
         scaled, gain = _behind(graph, added or node, "Mul", op.right[-1])

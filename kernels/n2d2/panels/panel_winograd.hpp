@@ -143,11 +143,6 @@ struct PanelWinograd {
     }
 
     // ---- outputs ----------------------------------------------------------------------------
-    struct At {
-        Out* pixels[4];
-        N2D2_INLINE Out* operator()(int p) const { return pixels[p]; }
-    };
-
     // A' m A of SumLanes outputs, a quarter of it with the bias; m: the products of position 0, the others Pitch behind.
     template <int Pitch, int Pixels, int Vectors>
     static N2D2_INLINE void outputs(const std::int32_t* m, Sums bias, Sums (&sums)[Pixels][Vectors], int v) {
@@ -192,7 +187,7 @@ struct PanelWinograd {
                 sums[last][v] = below ? sums[last][v] : sums[0][v];
                 sums[last + 1][v] = below ? sums[last + 1][v] : sums[1][v];
             }
-            At at;
+            WinogradPixels<Out> at;
             at.pixels[0] = n2d2::line<Output>(out, y) + x * Output::Stride;
             at.pixels[2] = TileLines > 1 && below ? n2d2::line<Output>(out, y + 1) + x * Output::Stride : at.pixels[0];
             at.pixels[1] = at.pixels[0] + (right ? int(Output::Stride) : 0);

@@ -95,11 +95,6 @@ struct WinogradFourOutputs {
     enum : int { OH = Output::Height, OW = Output::Width, Vectors = Finish::Vectors, Lanes = Microkernel::SumLanes };
     enum : std::int32_t { InverseOfNine = 954437177 };
 
-    struct At {
-        Out* pixels[4];
-        N2D2_INLINE Out* operator()(int p) const { return pixels[p]; }
-    };
-
     // T A' m.
     static N2D2_INLINE void transform(const Sums (&m)[6], Sums (&to)[4]) {
         const Sums p = Microkernel::plus(m[1], m[2]), q = Microkernel::minus(m[1], m[2]);
@@ -116,7 +111,7 @@ struct WinogradFourOutputs {
                                  unsigned char* out, int x, int y, int output) {
         constexpr int bits = K == 0 ? 3 : K == 1 ? 2 : 1;
         Sums sums[4][Vectors];
-        At at;
+        WinogradPixels<Out> at;
         at.pixels[0] = n2d2::line<Output>(out, y + K) + x * static_cast<long>(Output::Stride);
         const bool once[4] = {true, OW % 4 == 0 || x + 1 < OW, OW % 4 == 0 || x + 2 < OW, OW % 4 == 0 || x + 3 < OW};
         N2D2_UNROLL

@@ -22,6 +22,13 @@ struct WinogradTileOf<Cfg, typename Exists<Cfg::WinogradTile>::Type> {
     enum : int { Edge = Cfg::WinogradTile, Places = (Edge + 2) * (Edge + 2) };
 };
 
+// Where four pixels are stored: two by two, or four of a line.
+template <class Out>
+struct WinogradPixels {
+    Out* pixels[4];
+    N2D2_INLINE Out* operator()(int p) const { return pixels[p]; }
+};
+
 // Of a Microkernel: 16 bits for a transformed input, and weights that the exporter transformed, a panel of 16 outputs after the other.
 struct TransformedWeights {
     typedef std::int8_t Stored;

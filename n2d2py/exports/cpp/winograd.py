@@ -61,7 +61,8 @@ class Winograd:
     Attributes:
         name: that of its weights; `direct` is the array of the direct form in whose place they are.
         weights: (O, 3, 3, C), as they are.
-        sets: the instruction sets that use it; `possible` those that could. Those with a dot product of bytes are faster without.
+        sets: the instruction sets that use it; `possible` those that could. Those with a dot product of bytes are faster
+            without, but for AVX-VNNI with tiles of four.
         streamed: whether it runs line by line.
         tile: the outputs of a tile in each direction, 2 or 4.
         derivation, apart: as in `parts.Array`; a build that cannot derive its weights uses the direct form.

@@ -38,8 +38,9 @@ class ActivationQuantizer(Quantizer):
             raise _not_a_number(node)
         clamp = activation_clamp(node, y)
         if x.bits > 8:
+            steps = values / y.scale + y.zero_point
             for within in _WITHIN:
-                knots = fit_knots(values / y.scale + y.zero_point, y.qmin, y.qmax, within)
+                knots = fit_knots(steps, y.qmin, y.qmax, within)
                 if knots is not None:
                     return formed(node, Interpolated(knots), clamp)
             log.notice(
