@@ -7,6 +7,7 @@
 // Every element is stored once, by the thread that read what was there.
 //
 // Operand: struct { typedef ... Old; static constexpr std::int32_t weight(), oldWeight(), offset(); } of the layer, zero points in the offset.
+// Multipliers have 24 bits at most, and the largest sums of products 32.
 #ifndef N2D2_RESIDUAL_HPP
 #define N2D2_RESIDUAL_HPP
 
@@ -22,9 +23,6 @@ template <class First, class Operand, class Last>
 struct Added {
     typedef typename Last::Type Type;
     static_assert(sizeof(typename First::Type) == 1 && sizeof(typename Operand::Old) == 1 && sizeof(Type) == 1, "bytes");
-    static_assert(Operand::weight() >= -32767 && Operand::weight() <= 32767 && Operand::oldWeight() >= -32767 &&
-                      Operand::oldWeight() <= 32767,
-                  "multipliers of 16 bits");
 };
 
 // The epilogue of what a layer computes, and whether a sum follows.
@@ -43,6 +41,19 @@ struct OwnEpilogue<Added<First, Operand, Last> > {
 constexpr int pairOf(std::int32_t first, std::int32_t second) {
     return static_cast<int>(static_cast<std::uint32_t>(first & 0xffff) | static_cast<std::uint32_t>(second & 0xffff) << 16);
 }
+
+// The multipliers as pairs of 16-bit integers. Wide ones are high() * 2^15 + low(): their sum of products is, modulo 2^32, that by
+// low() and 2^15 times that by high().
+template <class Operand>
+struct PairedWeights {
+    static constexpr bool isWide(std::int32_t weight) { return weight < -32768 || weight > 32767; }
+    enum : bool { Wide = isWide(Operand::weight()) || isWide(Operand::oldWeight()) };
+    static constexpr int low() {
+        return Wide ? pairOf(Operand::weight() & 32767, Operand::oldWeight() & 32767) :
+                      pairOf(Operand::weight(), Operand::oldWeight());
+    }
+    static constexpr int high() { return pairOf(Operand::weight() >> 15, Operand::oldWeight() >> 15); }
+};
 
 // Adds Count elements of `own` to those at `out`.
 template <class Epilogue>

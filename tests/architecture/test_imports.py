@@ -51,6 +51,7 @@ FLOORS = (
         "n2d2py.frontend.onnx.validation",
         "n2d2py.frontend.onnx.windows",
         "n2d2py.reference.contract",
+        "n2d2py.quant.byte_pairs",
         "n2d2py.quant.contract",
         "n2d2py.quant.forming",
         "n2d2py.quant.histogram",

@@ -11,7 +11,7 @@ from support.kernel_arm import TARGETS, check
 from support.kernel_residual import residual_cases, winograd_cases
 from support.kernel_simd import AMX_TILES, EMULATED, ISAS, SANITIZERS, need_isa
 from support.kernel_sweep import need
-from support.kernel_winograd import SETS, forced
+from support.kernel_winograd import SETS, forced, having_form
 
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import layer_code
@@ -23,6 +23,8 @@ def test_cases_add():
     codes = [layer_code(case.node, case.graph, case.plan, Identifiers(case.graph)) for case in made]
     assert all(code.sum == "total" and "n2d2::Added<" in code.config and "elemwise" not in code.call for code in codes)
     assert sum(bool(code.kernel) for code in codes) > 0.9 * len(codes)
+    wide = [max(abs(case.node.residual.multiplier), abs(case.node.residual.residual_multiplier)) > 32767 for case in made]
+    assert 0.2 < sum(wide) / len(wide) < 0.5
     for at in (0, 1):
         assert {type(case.apart.nodes[at].rescale).__name__ for case in made} == {
             "FloatRescale",
@@ -79,8 +81,10 @@ def test_residual_builds(tmp_path, compiler, flags, isa):
 )
 def test_residual_winograd_builds(tmp_path, monkeypatch, flags, isa):
     need("g++")
+    cases = having_form(winograd_cases(2))
+    assert len(cases) >= 6
     monkeypatch.setattr(harness, "layer_code", forced)
-    harness.check_all(winograd_cases(2), tmp_path, "g++", (*flags, *need_isa(isa)), units=2)
+    harness.check_all(cases, tmp_path, "g++", (*flags, *need_isa(isa)), units=2)
 
 
 @pytest.mark.slow

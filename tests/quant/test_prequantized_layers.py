@@ -245,13 +245,18 @@ def test_other_activations_are_layers_of_their_own():
 
 
 @pytest.mark.parametrize("weights", [(), (1.0, -1.0), (0.5, 2.0)])
-def test_sums_are_of_real_numbers(weights):
+def test_sums_equal_those_of_real_numbers(weights):
+    """In integers where all pairs of bytes agree; sums of three tensors are real."""
     node = layer(ElemWise("Sum", weights), [SHIFTED, UBYTE])
     a, b = anything(SHIFTED, 50, 4), anything(UBYTE, 50, 4, seed=1)
     first, second = weights or (1, 1)
     want = rounded(first * real(a, SHIFTED) + second * real(b, UBYTE), BYTE)
     np.testing.assert_array_equal(values(node, [a, b], [SHIFTED, UBYTE]), want)
-    assert isinstance(node.rescale, StepRescale) and node.params["scales"].dtype == np.float32
+    assert isinstance(node.rescale, FloatRescale) and node.params["multipliers"].dtype == np.int32
+    three = layer(ElemWise("Sum", (*weights, 1.0) if weights else ()), [SHIFTED, UBYTE, UBYTE])
+    want = rounded(first * real(a, SHIFTED) + second * real(b, UBYTE) + real(b, UBYTE), BYTE)
+    np.testing.assert_array_equal(values(three, [a, b, b], [SHIFTED, UBYTE, UBYTE]), want)
+    assert isinstance(three.rescale, StepRescale) and three.params["scales"].dtype == np.float32
 
 
 @pytest.mark.parametrize("weights", [(), (3.0, -0.5)])
@@ -291,10 +296,12 @@ def test_other_combinations_are_refused(op):
 
 @pytest.mark.parametrize("mode", ["Fixed-point16", "Single-shift", "Double-shift"])
 def test_sums_without_floating_point_have_integer_multipliers(mode):
-    """But products, whose factor is one of the mode."""
+    """The factor of a product is a real number in every mode."""
     for operation in ("Sum", "Max", "Min"):
-        assert isinstance(layer(ElemWise(operation), [SHIFTED, UBYTE], mode=mode).form, Aligned)
-    assert isinstance(layer(ElemWise("Prod"), [SHIFTED, UBYTE], mode=mode).form, Dequantized)
+        made = layer(ElemWise(operation), [SHIFTED, UBYTE], mode=mode)
+        assert isinstance(made.form, Aligned) and not isinstance(made.rescale, FloatRescale)
+    made = layer(ElemWise("Prod"), [SHIFTED, UBYTE], mode=mode)
+    assert isinstance(made.form, Aligned) and isinstance(made.rescale, FloatRescale)
 
 
 def test_layers_that_only_move_values_and_concatenations():

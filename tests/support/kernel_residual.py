@@ -39,8 +39,11 @@ class Adding(harness.Case):
         return found
 
 
-def adding(sweep: cases.Sweep, case: harness.Case, mode: str, old: NumType, out: NumType, swapped: bool, zero: int) -> Adding:
-    """The convolution of `case` with a sum behind it, by multipliers up to 2^14 of both signs, a bias, and zero points where asked for."""
+def adding(
+    sweep: cases.Sweep, case: harness.Case, mode: str, old: NumType, out: NumType, swapped: bool, zero: int, wide: bool
+) -> Adding:
+    """The convolution of `case` with a sum behind it, by multipliers up to 2^14, or `wide` ones up to 2^21, of both signs, a bias, and
+    zero points where asked for."""
     graph, place = case.graph, case.planes["y"]
     shape, own = graph.shape("y"), graph.type("y")
     kinds = {
@@ -50,6 +53,7 @@ def adding(sweep: cases.Sweep, case: harness.Case, mode: str, old: NumType, out:
     }
     tensors = {"x": graph.tensors["x"], **{name: QuantTensor(name, shape, kind) for name, kind in kinds.items()}}
     weights = [int(sweep.rng.choice([1, 16384, -16384, *sweep.rng.integers(-16384, 16384, 3)])) for _ in range(2)]
+    weights = [weight * 131 if wide else weight for weight in weights]
     offset = int(sweep.rng.integers(-100000, 100000)) if swapped else 0
     bound = sum(abs(m) * 384 for m in weights) + abs(offset)
     factor = 2.0 ** np.floor(np.log2(kinds["y"].qmax * 1.5 / bound))
@@ -107,7 +111,8 @@ def residual_cases(seed: int) -> list[Adding]:
             next(layouts),
             9 * (i % 3 == 1),
         )
-        made.append(adding(sweep, case, next(modes), next(old), next(out), i % 2 == 1, 11 * (i % 5 == 3)))
+        zero, wide = 11 * (i % 5 == 3), i % 8 in (0, 5)
+        made.append(adding(sweep, case, next(modes), next(old), next(out), i % 2 == 1, zero, wide))
     return made
 
 
@@ -129,5 +134,5 @@ def winograd_cases(seed: int) -> list[Adding]:
             next(kinds),
             ("apart", "strided")[i % 2],
         )
-        made.append(adding(sweep, case, next(modes), next(old), (U8, S8)[i % 2], i % 3 == 1, 0))
+        made.append(adding(sweep, case, next(modes), next(old), (U8, S8)[i % 2], i % 3 == 1, 0, i % 3 == 0))
     return made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.isa import FOURS, WINOGRAD, having
 from n2d2py.exports.cpp.layer import layer_code
 
@@ -17,3 +18,10 @@ def forced(*layer) -> LayerCode:
     code = layer_code(*layer).choosing(FORCED)
     assert code.winograd is not None and code.winograd.sets == (SETS if code.winograd.tile == 2 else tuple(FORCED)), code.reason
     return code
+
+
+def having_form(cases: list) -> list:
+    """The cases of `kernel_harness` whose layers may have a Winograd form: the memory of some, made for another kernel, has no room."""
+    return [
+        case for case in cases if layer_code(case.node, case.graph, case.plan, Identifiers(case.graph)).winograd is not None
+    ]

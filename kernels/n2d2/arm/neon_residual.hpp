@@ -30,10 +30,15 @@ template <class First, class Operand, class Last>
 struct ResidualSum<Added<First, Operand, Last> > {
     typedef typename Last::Type Out;
 
+    static N2D2_INLINE int32x4_t sum(int32x4_t offset, int16x4_t a, int16x4_t b) {
+        constexpr std::int32_t weight = Operand::weight(), other = Operand::oldWeight();
+        if (PairedWeights<Operand>::Wide)
+            return vmlaq_n_s32(vmlaq_n_s32(offset, vmovl_s16(a), weight), vmovl_s16(b), other);
+        return vmlal_n_s16(vmlal_n_s16(offset, a, static_cast<std::int16_t>(weight)), b, static_cast<std::int16_t>(other));
+    }
+
     template <int Count>
     N2D2_INLINE void sixteen(const typename First::Type* own, Out* out) const {
-        constexpr std::int16_t weight = static_cast<std::int16_t>(Operand::weight()),
-                               other = static_cast<std::int16_t>(Operand::oldWeight());
         typename Operand::Old old[16];
         std::memcpy(old, out, Count);
         if (Count < 16)
@@ -44,8 +49,8 @@ struct ResidualSum<Added<First, Operand, Last> > {
         const int32x4_t offset = vdupq_n_s32(Operand::offset());
         int32x4_t sums[4];
         for (int i = 0; i < 2; ++i) {
-            sums[2 * i] = vmlal_n_s16(vmlal_n_s16(offset, vget_low_s16(a[i]), weight), vget_low_s16(b[i]), other);
-            sums[2 * i + 1] = vmlal_n_s16(vmlal_n_s16(offset, vget_high_s16(a[i]), weight), vget_high_s16(b[i]), other);
+            sums[2 * i] = sum(offset, vget_low_s16(a[i]), vget_low_s16(b[i]));
+            sums[2 * i + 1] = sum(offset, vget_high_s16(a[i]), vget_high_s16(b[i]));
         }
         const SameConstants constants = {};
         const PanelEpilogue<Last, Count> epilogue(constants);

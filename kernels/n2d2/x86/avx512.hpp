@@ -378,6 +378,11 @@ struct Vec {
     }
     static N2D2_INLINE Ints zero() { return _mm512_setzero_si512(); }
     static N2D2_INLINE Ints spread(std::int32_t x) { return _mm512_set1_epi32(x); }
+    static N2D2_INLINE Ints plus(Ints a, Ints b) { return _mm512_add_epi32(a, b); }
+    template <int Count>
+    static N2D2_INLINE Ints left(Ints x) {
+        return _mm512_slli_epi32(x, Count);
+    }
     static N2D2_INLINE void pin(Ints&) {}  // one instruction multiplies and adds
     static N2D2_INLINE Ints addPairs(Ints sums, Ints a, Ints b) {
         dotPairs(sums, a, b);

@@ -23,11 +23,7 @@ struct Residual<Added<First, Operand, Last> > : VectorResidual<Vec, Added<First,
             return _mm512_srai_epi16(high ? _mm512_unpackhi_epi8(zero, bytes) : _mm512_unpacklo_epi8(zero, bytes), 8);
         return high ? _mm512_unpackhi_epi8(bytes, zero) : _mm512_unpacklo_epi8(bytes, zero);
     }
-    N2D2_INLINE __m512i result(__m512i pairs) const {
-        __m512i sums = this->offset;
-        dotPairs(sums, pairs, this->weights);
-        return this->last.template apply<true>(sums);
-    }
+    N2D2_INLINE __m512i result(__m512i pairs) const { return this->last.template apply<true>(this->sum(pairs)); }
     N2D2_INLINE void sixtyFour(const typename First::Type* own, typename Last::Type* out) const {
         typedef typename First::Type Own;
         typedef typename Operand::Old Old;

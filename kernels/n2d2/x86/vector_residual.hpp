@@ -13,13 +13,22 @@ template <class Vec, class First, class Operand, class Last>
 struct VectorResidual<Vec, Added<First, Operand, Last> > {
     typedef typename Vec::Ints Ints;
     typedef typename Vec::template Epilogue<Last, Vec::Lanes> LastEpilogue;
-    const Ints weights, offset;
+    typedef PairedWeights<Operand> Weights;
+    const Ints weights, high, offset;
     const LastEpilogue last;
 
     N2D2_INLINE VectorResidual()
-        : weights(Vec::spread(pairOf(Operand::weight(), Operand::oldWeight()))),
+        : weights(Vec::spread(Weights::low())),
+          high(Vec::spread(Weights::high())),
           offset(Vec::spread(Operand::offset())),
           last(0, 0) {}
+
+    N2D2_INLINE Ints sum(Ints pairs) const {
+        if (!Weights::Wide)
+            return Vec::addPairs(offset, pairs, weights);
+        const Ints above = Vec::template left<15>(Vec::addPairs(Vec::zero(), pairs, high));
+        return Vec::addPairs(Vec::plus(above, offset), pairs, weights);
+    }
 
     template <int Count>
     N2D2_INLINE void sixteen(const typename First::Type* own, typename Last::Type* out) const {
@@ -29,7 +38,7 @@ struct VectorResidual<Vec, Added<First, Operand, Last> > {
                                                                            Vec::template sixteen<Count>(out), sums);
         N2D2_UNROLL
         for (int v = 0; v < vectors; ++v)
-            sums[v] = Vec::addPairs(offset, sums[v], weights);
+            sums[v] = sum(sums[v]);
         Vec::template storeSixteen<Count>(last, sums, out);
     }
 };

@@ -7,6 +7,7 @@ import numpy as np
 from n2d2py.arithmetic import StepRescale
 from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.forms import Aligned, Dequantized
+from n2d2py.quant.byte_pairs import byte_form
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantize_layer, quantizer, refusal
 from n2d2py.quant.forming import common_multipliers, file_clamp, formed, peak, rescaled
 
@@ -51,12 +52,15 @@ class ElemWiseQuantizer(Quantizer):
 
 
 def dequantized(node: Node, types: LayerTypes) -> QuantNode:
-    """Real numbers, scale_i (q_i - zero point), combined in float32."""
+    """Real numbers, scale_i (q_i - zero point), combined in float32; of two tensors of bytes, in integers that equal them."""
     op = node.op
     weights, shifts = op.coefficients(len(types.inputs))
     plain = op.operation in ("Prod", "Max", "Min") and set(weights) == {1}
     if any(shifts) or not (plain or op.operation in ("Sum", "EuclideanSum")):
         raise refusal(node, f"ElemWise {op.operation}", "replace it by sums, products or limits of tensors")
     scales = np.array([np.float32(kind.scale) * np.float32(weight) for kind, weight in zip(types.inputs, weights, strict=True)])
-    step = StepRescale(np.float32(types.output.scale))
-    return formed(node, Dequantized(scales), file_clamp(node, types.output), step)
+    clamp = file_clamp(node, types.output)
+    found = byte_form(op.operation, scales, types.inputs, types.output, clamp)
+    if found is not None:
+        return formed(node, Aligned(found.multipliers, found.offset), clamp, found.rescale, found.bound)
+    return formed(node, Dequantized(scales), clamp, StepRescale(np.float32(types.output.scale)))
