@@ -13,6 +13,27 @@
 namespace n2d2 {
 namespace neonbytes {
 
+// The weights of four outputs of a word of a panel of Bytes bytes; those that the last four lack are zeros. aarch64 loads those of 16 by one
+// instruction.
+template <int Bytes>
+struct WordWeights {
+    const std::int8_t* from;
+    N2D2_INLINE explicit WordWeights(const std::int8_t* w) : from(w) {}
+    N2D2_INLINE int8x16_t operator[](int v) const {
+        if (Bytes % 16 == 0 || v < Bytes / 16)
+            return vld1q_s8(from + 16 * v);
+        return neon::bytes<(Bytes % 16 == 0 ? 16 : Bytes % 16)>(from + 16 * v);
+    }
+};
+#if defined(__aarch64__)
+template <>
+struct WordWeights<64> {
+    int8x16x4_t all;
+    N2D2_INLINE explicit WordWeights(const std::int8_t* w) : all(vld1q_s8_x4(w)) {}
+    N2D2_INLINE int8x16_t operator[](int v) const { return all.val[v]; }
+};
+#endif
+
 // The outputs of a panel in pairs: eight bytes of a word, two sums of 32 bits for each.
 template <int Pixels, int Words, int LastOutputs, bool FullWeights, class Epilogue>
 struct Tile {
@@ -21,13 +42,6 @@ struct Tile {
     struct State {
         int32x4_t sums[Pixels][8];
     };
-
-    // The weights of four outputs; those that the last four lack are zeros.
-    static N2D2_INLINE int8x16_t four(const std::int8_t* w, int v) {
-        if (Bytes % 16 == 0 || v + 1 < Vectors)
-            return vld1q_s8(w + 16 * v);
-        return neon::bytes<(Bytes % 16 == 0 ? 16 : Bytes % 16)>(w + 16 * v);
-    }
 
     // A word of a window, in every place.
     static N2D2_INLINE int8x16_t word(const std::uint8_t* from) {
@@ -52,8 +66,14 @@ struct Tile {
     }
     static N2D2_INLINE int16x8_t low(int8x16_t a, int8x16_t b) { return vmull_s8(vget_low_s8(a), vget_low_s8(b)); }
 
-    // Two words of the windows, or one.
-    template <int Count, long Pitch>
+    // Adds the pairs of `products` to a sum, which begins with them where they are the first.
+    template <bool First>
+    static N2D2_INLINE void add(int32x4_t& sum, int16x8_t products) {
+        sum = First ? vpaddlq_s16(products) : vpadalq_s16(sum, products);
+    }
+
+    // Two words of the windows, or one; First: the first of all, which sums begin with.
+    template <int Count, bool First, long Pitch>
     static N2D2_INLINE void words(State& state, const std::uint8_t* x, const std::int8_t* w) {
         int8x16_t first[Pixels], second[Pixels];
         N2D2_UNROLL
@@ -61,30 +81,36 @@ struct Tile {
             first[p] = word(x + p * Pitch);
             second[p] = Count > 1 ? word(x + p * Pitch + 4) : first[p];
         }
+        products<Count, First>(state, first, second, w);
+    }
+    template <int Count, bool First>
+    static N2D2_INLINE void products(State& state, const int8x16_t (&first)[Pixels], const int8x16_t (&second)[Pixels],
+                                     const std::int8_t* w) {
+        constexpr bool Alone = First && !(Count > 1 && FullWeights);  // no products were added before the last ones
+        const WordWeights<Bytes> a(w), b(w + (Count > 1 ? int(Bytes) : 0));
         N2D2_UNROLL
         for (int v = 0; v < Vectors; ++v) {
-            const int8x16_t a = four(w, v), b = Count > 1 ? four(w + Bytes, v) : a;
             N2D2_UNROLL
             for (int p = 0; p < Pixels; ++p) {
                 int32x4_t* const sums = state.sums[p] + 2 * v;
-                int16x8_t products = low(a, first[p]);
+                int16x8_t products = low(a[v], first[p]);
                 if (Count > 1 && FullWeights) {
-                    sums[0] = vpadalq_s16(sums[0], products);
-                    products = low(b, second[p]);
+                    add<First>(sums[0], products);
+                    products = low(b[v], second[p]);
                 } else if (Count > 1) {
-                    products = vmlal_s8(products, vget_low_s8(b), vget_low_s8(second[p]));
+                    products = vmlal_s8(products, vget_low_s8(b[v]), vget_low_s8(second[p]));
                 }
-                sums[0] = vpadalq_s16(sums[0], products);
+                add<Alone>(sums[0], products);
                 if (2 * v + 1 >= Pairs)
                     continue;
-                products = high(a, first[p]);
+                products = high(a[v], first[p]);
                 if (Count > 1 && FullWeights) {
-                    sums[1] = vpadalq_s16(sums[1], products);
-                    products = high(b, second[p]);
+                    add<First>(sums[1], products);
+                    products = high(b[v], second[p]);
                 } else if (Count > 1) {
-                    products = high(products, b, second[p]);
+                    products = high(products, b[v], second[p]);
                 }
-                sums[1] = vpadalq_s16(sums[1], products);
+                add<Alone>(sums[1], products);
                 // One vector of weights after the other: GCC otherwise makes all products first, and keeps sums on the stack.
                 __asm__ volatile("" : "+w"(sums[0]));
                 __asm__ volatile("" : "+w"(sums[1]));
@@ -105,30 +131,46 @@ struct Tile {
     template <long Pitch, class At>
     static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* bias, int output,
                                   const At& at) {
+        enum : int { Begun = Words >= 2 ? 2 : 1 };  // words that sums begin with
         State state;
         N2D2_UNROLL
         for (int p = 0; p < Pixels; ++p) {
             N2D2_UNROLL
-            for (int j = 0; j < 8; ++j)
+            for (int j = Pairs; j < 8; ++j)
                 state.sums[p][j] = vdupq_n_s32(0);
         }
-        int q = 0;
+        words<Begun, true, Pitch>(state, x, w);
+        int q = Begun;
         for (; q + 4 <= Words; q += 4) {
-            words<2, Pitch>(state, x + q * 4, w + q * Bytes);
-            words<2, Pitch>(state, x + q * 4 + 8, w + (q + 2) * Bytes);
+#if defined(__aarch64__)
+            if (Pixels == 1) {  // by one load, for which more pixels have no registers
+                int32x4_t four = vreinterpretq_s32_u8(vld1q_u8(x + q * 4));
+                __asm__("" : "+w"(four));  // GCC otherwise loads its words one by one
+                int8x16_t first[Pixels], second[Pixels];
+                first[0] = vreinterpretq_s8_s32(vdupq_laneq_s32(four, 0));
+                second[0] = vreinterpretq_s8_s32(vdupq_laneq_s32(four, 1));
+                products<2, false>(state, first, second, w + q * Bytes);
+                first[0] = vreinterpretq_s8_s32(vdupq_laneq_s32(four, 2));
+                second[0] = vreinterpretq_s8_s32(vdupq_laneq_s32(four, 3));
+                products<2, false>(state, first, second, w + (q + 2) * Bytes);
+                continue;
+            }
+#endif
+            words<2, false, Pitch>(state, x + q * 4, w + q * Bytes);
+            words<2, false, Pitch>(state, x + q * 4 + 8, w + (q + 2) * Bytes);
         }
-        if (Words % 4 >= 2)
-            words<2, Pitch>(state, x + q * 4, w + q * Bytes);
-        if (Words % 2 != 0)
-            words<1, Pitch>(state, x + (Words - 1) * 4, w + (Words - 1) * Bytes);
+        if ((Words - Begun) % 4 >= 2)
+            words<2, false, Pitch>(state, x + q * 4, w + q * Bytes);
+        if (Words > 1 && Words % 2 != 0)
+            words<1, false, Pitch>(state, x + (Words - 1) * 4, w + (Words - 1) * Bytes);
+        int32x4_t sums[Pixels][4];
         N2D2_UNROLL
         for (int p = 0; p < Pixels; ++p) {
-            int32x4_t sums[4];
             N2D2_UNROLL
             for (int v = 0; v < 4; ++v)
-                sums[v] = joined(state.sums[p][2 * v], state.sums[p][2 * v + 1]);
-            neon::finish<LastOutputs, Epilogue>(sums, bias, output, at(p));
+                sums[p][v] = joined(state.sums[p][2 * v], state.sums[p][2 * v + 1]);
         }
+        neon::finish<LastOutputs, Epilogue>(sums, bias, output, at);
     }
 };
 
@@ -144,10 +186,28 @@ struct SignedBytes {
     }
     static N2D2_INLINE void arrange(const std::uint8_t*, std::uint8_t*) {}
 
+    // Both may be the same bytes to a compiler, which copies them one by one unless it is told how many are loaded first.
+    template <int Width>
+    static N2D2_INLINE void put(const In* from, std::uint8_t* to) {
+        const std::uint8_t flip = moved(0);
+        if (Width == 16) {
+            vst1q_u8(to, veorq_u8(vld1q_u8(reinterpret_cast<const std::uint8_t*>(from)), vdupq_n_u8(flip)));
+        } else if (Width == 8) {
+            vst1_u8(to, veor_u8(vld1_u8(reinterpret_cast<const std::uint8_t*>(from)), vdup_n_u8(flip)));
+        } else {
+            std::uint32_t bits = 0;
+            std::memcpy(&bits, from, Width);
+            bits ^= flip * 0x01010101u;
+            std::memcpy(to, &bits, Width);
+        }
+    }
     template <int Count>
     static N2D2_INLINE void copy(const In* from, std::uint8_t* to) {
-        for (int i = 0; i < Count; ++i)
-            to[i] = moved(from[i]);
+        constexpr int width = Count >= 16 ? 16 : Count >= 8 ? 8 : Count >= 4 ? 4 : Count;
+        for (int i = 0; i + width <= Count; i += width)
+            put<width>(from + i, to + i);
+        if (Count % width != 0)  // the last ones once more with those before them
+            put<width>(from + Count - width, to + Count - width);
     }
     template <int Count>
     static N2D2_INLINE void fill(int value, std::uint8_t* to) {

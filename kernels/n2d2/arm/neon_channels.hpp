@@ -14,9 +14,9 @@ struct Channels {
     typedef int16x8_t Inputs;
     typedef int16x8_t Weights;
 #if defined(__aarch64__)
-    enum : int { Most = 5 };
+    static constexpr int most(int taps) { return taps > 9 ? 8 : 5; }
 #else
-    enum : int { Most = 4 };
+    static constexpr int most(int) { return 4; }
 #endif
 
     // Count bytes, and zeros up to 16.
@@ -29,6 +29,11 @@ struct Channels {
         unsigned char all[16] = {};
         std::memcpy(all, from, Count);
         return vld1q_u8(all);
+    }
+    // Signed integers of 16 bits; unsigned ones of 16 bits - 32768.
+    template <class In>
+    static N2D2_INLINE constexpr int value(int x) {
+        return sizeof(In) == 2 && !std::numeric_limits<In>::is_signed ? x - 32768 : x;
     }
     template <class In, int Count>
     static N2D2_INLINE Inputs inputs(const In* in) {

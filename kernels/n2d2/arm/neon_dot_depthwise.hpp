@@ -6,14 +6,94 @@
 #ifndef N2D2_ARM_NEON_DOT_DEPTHWISE_HPP
 #define N2D2_ARM_NEON_DOT_DEPTHWISE_HPP
 
-#include "n2d2/arm/neon_depthwise.hpp"
+#include "n2d2/arm/neon_finish.hpp"
+#include "n2d2/halfwords.hpp"
+#include "n2d2/panels/panel_depthwise.hpp"
 
 namespace n2d2 {
 namespace neondot {
 
+// How weights and pixels are loaded, and how sums are stored.
 template <class Cfg>
-struct DepthwiseLines : neon::DepthwisePanels<Cfg> {
-    typedef neon::DepthwisePanels<Cfg> Base;
+struct DepthwisePanels : PanelDepthwise<Cfg> {
+    typedef PanelDepthwise<Cfg> Base;
+    typedef typename Base::Input Input;
+    typedef typename Base::Output Output;
+    typedef typename Base::In In;
+    typedef typename Base::Out Out;
+    typedef typename Cfg::Epilogue Epilogue;
+    using Base::position;
+    enum : int {
+        KH = Base::KH,
+        KW = Base::KW,
+        C = Base::C,
+        H = Base::H,
+        Taps = Base::Taps,
+        Panels = Base::Panels,
+        LastChannels = Base::LastChannels,
+        Whole = Base::Whole
+    };
+
+    // The weights of a tap (four lines of a column), [channel][line]; the first Count channels.
+    template <int Count>
+    static N2D2_INLINE void weights(const std::int8_t* all, int panel, int tap, std::int8_t* to) {
+        if (Count < 16) {
+            std::memcpy(to, all + static_cast<long>(panel) * Taps * 64 + tap * Count * 4, Count * 4);
+            return;
+        }
+        for (int j = 0; j < 4; ++j)
+            std::memcpy(to + 16 * j, Base::weightsAt(all, position(panel, j), tap), 16);
+    }
+
+    // Count channels of a pixel as unsigned bytes; null is padding.
+    template <int Count>
+    static N2D2_INLINE uint8x16_t pixel(const In* from) {
+        if (!from)
+            return vdupq_n_u8(static_cast<std::uint8_t>(multiplied<In>(Cfg::InputZero)));
+        std::uint8_t all[16] = {};
+        if (Count < 16)
+            std::memcpy(all, from, Count);
+        const uint8x16_t x = vld1q_u8(Count < 16 ? all : reinterpret_cast<const std::uint8_t*>(from));
+        return std::numeric_limits<In>::is_signed ? veorq_u8(x, vdupq_n_u8(128)) : x;
+    }
+
+    // Where the constants of a panel are.
+    struct Positions {
+        int panel;
+        N2D2_INLINE int operator()(int v) const { return position(panel, v); }
+    };
+    // The sums of pixels that are stored at out, out + Output::Stride, ...
+    template <int Count, int Pixels>
+    static N2D2_INLINE void store(const int32x4_t (&sums)[Pixels][4], int panel, Out* out, const std::int32_t* bias) {
+        const Positions at = {panel};
+        neon::finishAt<Count, Epilogue>(sums, bias, at, [=](int p) N2D2_INLINE_LAMBDA { return out + p * Output::Stride; });
+    }
+
+    // Block::line<Count>(lines of the window, panel, out, weights, bias) for every line and panel.
+    template <class Block>
+    static N2D2_INLINE void lines(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
+                                  const std::int32_t* bias, const Rows& rows) {
+        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
+        constexpr long work =
+            static_cast<long>(KH) * KW * least(16, int(C)) * static_cast<int>(Output::Width) * 2 / N2D2_SIMD_SPEED;
+        Tasks<serial, Output::Height, Panels, work, reverse, WindowOrder<Cfg> >::run(
+            rows, [=](int y, int panel) N2D2_INLINE_LAMBDA {
+                const In* taps[KH];
+                for (int u = 0; u < KH; ++u) {
+                    const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
+                    taps[u] = from >= 0 && from < H ? n2d2::line<Input>(in, from) : nullptr;
+                }
+                if (panel + 1 < Panels)
+                    Block::template line<16>(taps, panel, n2d2::line<Output>(out, y), weights, bias);
+                else
+                    Block::template line<LastChannels>(taps, panel, n2d2::line<Output>(out, y), weights, bias);
+            });
+    }
+};
+
+template <class Cfg>
+struct DepthwiseLines : DepthwisePanels<Cfg> {
+    typedef DepthwisePanels<Cfg> Base;
     typedef typename Base::Input Input;
     typedef typename Base::Output Output;
     typedef typename Base::In In;
@@ -66,16 +146,17 @@ struct DepthwiseLines : neon::DepthwisePanels<Cfg> {
                 column<Count>(rows, left + i, panel, columns + i * Fours * 4);
             for (int x = begin; x < end; ++x) {
                 const int8x16_t* const from = columns + (x - begin) * stride * Fours * 4;
-                int32x4_t sums[4];
+                int32x4_t sums[1][4];
                 for (int j = 0; j < 4; ++j)
-                    sums[j] = vdupq_n_s32(0);
+                    sums[0][j] = vdupq_n_s32(0);
                 N2D2_UNROLL
                 for (int u = 0; u < Fours; ++u) {
                     N2D2_UNROLL
                     for (int t = 0; t < KW; ++t) {
                         N2D2_UNROLL
                         for (int j = 0; j < vectors; ++j)
-                            sums[j] = vdotq_s32(sums[j], from[(t * Cfg::DilationWidth * Fours + u) * 4 + j], w[u * KW + t][j]);
+                            sums[0][j] =
+                                vdotq_s32(sums[0][j], from[(t * Cfg::DilationWidth * Fours + u) * 4 + j], w[u * KW + t][j]);
                     }
                 }
                 Base::template store<Count>(sums, panel, out + x * Output::Stride + panel * 16, bias);
@@ -88,7 +169,7 @@ template <class Cfg>
 struct Depthwise {
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
                                 const std::int32_t* bias, const Rows& rows = Rows::all<typename Cfg::Output>()) {
-        neon::DepthwisePanels<Cfg>::template lines<DepthwiseLines<Cfg> >(in, out, weights, bias, rows);
+        DepthwisePanels<Cfg>::template lines<DepthwiseLines<Cfg> >(in, out, weights, bias, rows);
     }
 };
 

@@ -78,9 +78,7 @@ struct Tile {
             if (Rest > 2)
                 word<2>(state, w + 2 * Bytes, inputs);
         }
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p)
-            neon::finish<LastOutputs, Epilogue>(state.sums[p], bias, output, at(p));
+        neon::finish<LastOutputs, Epilogue>(state.sums, bias, output, at);
     }
 };
 

@@ -265,21 +265,30 @@ struct InOrder {
     N2D2_INLINE int operator()(int v) const { return first + 4 * v; }
 };
 
-// sums + bias of Outputs outputs (modulo 2^32), rescaled and stored; at(v): the first output of vector v.
-template <int Outputs, class Epilogue, class At>
-N2D2_INLINE void finishAt(const int32x4_t* sums, const std::int32_t* bias, const At& at, typename Epilogue::Type* out) {
+// sums + bias of Outputs outputs (modulo 2^32) of Pixels pixels, rescaled and stored; at(v): the first output of vector v, place(p): where
+// the outputs of pixel p are stored. Constants are loaded once for all pixels.
+template <int Outputs, class Epilogue, int Pixels, class At, class Place>
+N2D2_INLINE void finishAt(const int32x4_t (&sums)[Pixels][4], const std::int32_t* bias, const At& at, const Place& place) {
     typedef PanelEpilogue<Epilogue, Outputs> Panel;
     const Panel epilogue(at);
-    int32x4_t all[Panel::Vectors];
+    int32x4_t biases[Panel::Vectors];
     N2D2_UNROLL
     for (int v = 0; v < Panel::Vectors; ++v)
-        all[v] = vaddq_s32(sums[v], four(bias + at(v), v == Panel::Vectors - 1 ? int(Panel::Rest) : 4));
-    epilogue.store(all, out);
+        biases[v] = four(bias + at(v), v == Panel::Vectors - 1 ? int(Panel::Rest) : 4);
+    N2D2_UNROLL
+    for (int p = 0; p < Pixels; ++p) {
+        int32x4_t all[Panel::Vectors];
+        N2D2_UNROLL
+        for (int v = 0; v < Panel::Vectors; ++v)
+            all[v] = vaddq_s32(sums[p][v], biases[v]);
+        epilogue.store(all, place(p));
+    }
 }
-template <int Outputs, class Epilogue>
-N2D2_INLINE void finish(const int32x4_t* sums, const std::int32_t* bias, int output, typename Epilogue::Type* out) {
-    const InOrder at = {output};
-    finishAt<Outputs, Epilogue>(sums, bias, at, out + output);
+// A panel from `output` on; at(p): the outputs of pixel p.
+template <int Outputs, class Epilogue, int Pixels, class At>
+N2D2_INLINE void finish(const int32x4_t (&sums)[Pixels][4], const std::int32_t* bias, int output, const At& at) {
+    const InOrder order = {output};
+    finishAt<Outputs, Epilogue>(sums, bias, order, [=](int p) N2D2_INLINE_LAMBDA { return at(p) + output; });
 }
 
 }  // namespace neon

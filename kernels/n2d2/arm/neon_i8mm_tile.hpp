@@ -106,12 +106,11 @@ struct Tile {
             products<8, Pitch>(state, x, w);
         if (Words % 2 != 0)
             products<4, Pitch>(state, x, w);
+        int32x4_t sums[Pixels][4];
         N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p) {
-            int32x4_t sums[4];
-            pixel(state, p, sums);
-            neon::finish<LastOutputs, Epilogue>(sums, bias, output, at(p));
-        }
+        for (int p = 0; p < Pixels; ++p)
+            pixel(state, p, sums[p]);
+        neon::finish<LastOutputs, Epilogue>(sums, bias, output, at);
     }
 };
 

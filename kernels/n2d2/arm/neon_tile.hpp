@@ -116,9 +116,9 @@ struct Tile {
             Word<Each, LastOutputs>::load(w + q * LastOutputs * Each, weights);
             N2D2_UNROLL
             for (int p = 0; p < Pixels; ++p) {
-                std::int16_t word[4] = {};
-                std::memcpy(word, x + p * Pitch + q * Each * 2, Each * 2);
-                inputs[p] = vld1_s16(word);
+                typename Choice<Each == 4, std::uint64_t, std::uint32_t>::Type word;
+                std::memcpy(&word, x + p * Pitch + q * Each * 2, Each * 2);
+                inputs[p] = vcreate_s16(word);
             }
             input<0>(sums, weights[0], inputs);
             input<1>(sums, weights[1], inputs);
@@ -127,9 +127,7 @@ struct Tile {
                 input<3>(sums, weights[3 % Each], inputs);
             }
         }
-        N2D2_UNROLL
-        for (int p = 0; p < Pixels; ++p)
-            finish<LastOutputs, Epilogue>(sums[p], bias, output, at(p));
+        finish<LastOutputs, Epilogue>(sums, bias, output, at);
     }
 };
 

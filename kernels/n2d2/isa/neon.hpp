@@ -33,8 +33,6 @@ struct Winograd<Cfg, Native> : TiledWinograd<Cfg, neon::WinogradMicrokernel> {};
 #if defined(N2D2_BIND_DEPTHWISE)
 #undef N2D2_BIND_DEPTHWISE
 #include "n2d2/arm/neon_depthwise.hpp"
-#include "n2d2/arm/neon_channels.hpp"
-#include "n2d2/panels/channel_columns.hpp"
 namespace n2d2 {
 template <class Cfg>
 struct Depthwise<Cfg, Native> : DepthwiseOfWidth<Cfg, neon::Depthwise<Cfg>, ChannelColumns<Cfg, neon::Channels> > {};

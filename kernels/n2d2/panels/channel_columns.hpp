@@ -1,19 +1,24 @@
-// Depthwise convolution of inputs or weights of 16 bits where an instruction multiplies lane by lane: vectors of eight channels, one tap at a
-// time.
+// Depthwise convolution where an instruction multiplies lane by lane: vectors of eight channels, one tap at a time.
 //
 // A column of a line is widened once and multiplied with all taps that lie on it, for a run of pixels whose sums stay in registers. The
-// weights of a group of eight channels are brought into the order of taps once for each line. Constants: panels/channel_panels.hpp.
+// weights of a group of eight channels are brought into the order of taps once for each line.
 // Stack: a vector of weights for each tap.
 //
 // What a set has, a struct Vec (arm/neon_channels.hpp, arm/sve_channels.hpp):
 //
 //   Sums, Inputs, Weights      of eight channels
-//   Most                       pixels whose sums have registers, beside the weights of a line
-//   inputs<In, Count>(from)    Count inputs as signed integers of 16 bits; unsigned ones of 16 bits - 32768
+//   most(taps)                 pixels whose sums have registers, beside weights
+//   inputs<In, Count>(from)    Count inputs as they are multiplied
+//   value<In>(x)               one input, a constant
 //   weights(a, b, first, second)  of two taps, pairs of four channels from a on, of the other four from b on
 //   bias<Count>(from, first, second)    the sums to begin with, from from[first] on, and from[second] on behind four
 //   add(sums, x, w)            sums + x * w, modulo 2^32
 //   Epilogue<S, Count>(first, second), store(sums, to)    rescales and stores Count <= 8 sums
+//
+// Where the constants are, a struct Panels derived from ChannelPanels, of eight channels:
+//
+//   Place(channel)             first and second, as of `bias`, and whatever says where the weights are
+//   taps<Count>(place, all, to, bias)    the weights of all taps, line by line; the bias may change with them
 #ifndef N2D2_PANELS_CHANNEL_COLUMNS_HPP
 #define N2D2_PANELS_CHANNEL_COLUMNS_HPP
 
@@ -21,9 +26,28 @@
 
 namespace n2d2 {
 
+// Constants of inputs or weights of 16 bits: those of panels/channel_panels.hpp.
 template <class Cfg, class Vec>
-struct ChannelColumns : ChannelPanels<Cfg, 8, Vec::Most> {
-    typedef ChannelPanels<Cfg, 8, Vec::Most> Base;
+struct HalfwordColumns : ChannelPanels<Cfg, 8, Vec::most(Cfg::KernelHeight* Cfg::KernelWidth)> {
+    typedef ChannelPanels<Cfg, 8, Vec::most(Cfg::KernelHeight* Cfg::KernelWidth)> Base;
+    enum : int { KH = Base::KH, KW = Base::KW, SlotBytes = Base::SlotBytes };
+
+    template <int Count>
+    static N2D2_INLINE void taps(const typename Base::Place& place, const unsigned char* all, typename Vec::Weights* to,
+                                 typename Vec::Sums&) {
+        const unsigned char* w = all + place.weights;
+        for (int u = 0; u + 1 < KH; u += 2)
+            for (int t = 0; t < KW; ++t, w += 2 * SlotBytes)
+                Vec::weights(w, w + SlotBytes, to[u * KW + t], to[(u + 1) * KW + t]);
+        if (KH % 2 != 0)
+            for (int t = 0; t < KW; t += 2, w += 2 * SlotBytes)  // the last one of an odd number is followed by zeros
+                Vec::weights(w, w + SlotBytes, to[(KH - 1) * KW + t], to[(KH - 1) * KW + t + 1]);
+    }
+};
+
+template <class Cfg, class Vec, class Panels = HalfwordColumns<Cfg, Vec> >
+struct ChannelColumns : Panels {
+    typedef Panels Base;
     typedef typename Base::In In;
     typedef typename Base::Out Out;
     typedef typename Base::Output Output;
@@ -35,11 +59,9 @@ struct ChannelColumns : ChannelPanels<Cfg, 8, Vec::Most> {
         Stride = Base::Stride,
         Dilation = Base::Dilation,
         Pixels = Base::Pixels,
-        SlotBytes = Base::SlotBytes,
         Piece = 8,  // taps of a line whose columns are read together
         Rest = KW % Piece,
-        Zero = sizeof(In) == 2 && !std::numeric_limits<In>::is_signed ? Cfg::InputZero - 32768 : int(Cfg::InputZero),
-        Nothing = int(Zero) == 0  // is what padding adds
+        Nothing = Vec::template value<In>(Cfg::InputZero) == 0  // is what padding adds
     };
 
     // Count channels of a line of outputs.
@@ -52,13 +74,7 @@ struct ChannelColumns : ChannelPanels<Cfg, 8, Vec::Most> {
         N2D2_INLINE Channels(const Place& place, const unsigned char* all, const std::int32_t* from)
             : epilogue(place.first, Count > 4 ? place.second : place.first),
               bias(Vec::template bias<Count>(from, place.first, Count > 4 ? place.second : place.first)) {
-            const unsigned char* w = all + place.weights;
-            for (int u = 0; u + 1 < KH; u += 2)
-                for (int t = 0; t < KW; ++t, w += 2 * SlotBytes)
-                    Vec::weights(w, w + SlotBytes, weights[u * KW + t], weights[(u + 1) * KW + t]);
-            if (KH % 2 != 0)
-                for (int t = 0; t < KW; t += 2, w += 2 * SlotBytes)  // the last one of an odd number is followed by zeros
-                    Vec::weights(w, w + SlotBytes, weights[(KH - 1) * KW + t], weights[(KH - 1) * KW + t + 1]);
+            Base::template taps<Count>(place, all, weights, bias);
         }
 
         // Taps [0, Taps) of a line to the sums of a run of pixels. Edge: columns may lie outside; where they do is known to the compiler

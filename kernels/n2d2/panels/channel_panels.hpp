@@ -77,14 +77,15 @@ struct ChannelPanels {
         }
     };
 
-    // Kernel::line<Count>(lines of the window, whether none is padding, place, padding, out, weights, bias), for each line of each group of
-    // channels; null is a line of padding.
+    // Kernel::line<Count>(lines of the window, whether none is padding, Kernel::Place, padding, out, weights, bias), for each line of each
+    // group of channels; null is a line of padding.
     template <class Kernel>
     static N2D2_INLINE void lines(const unsigned char* in, unsigned char* out, const Weight* weights, const std::int32_t* bias,
                                   const Rows& rows) {
         constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
         constexpr long work =
             static_cast<long>(KH) * KW * least(Group, int(C)) * static_cast<int>(Output::Width) * 2 / N2D2_SIMD_SPEED;
+        typedef typename Kernel::Place Position;
         const Padding padding;
         const unsigned char* const w = reinterpret_cast<const unsigned char*>(weights);
         Tasks<serial, Output::Height, Groups, work, reverse, WindowOrder<Cfg> >::run(
@@ -99,9 +100,9 @@ struct ChannelPanels {
                 }
                 Out* const to = n2d2::line<Output>(out, y) + channel;
                 if (group + 1 < Groups)
-                    Kernel::template line<Group>(taps, inside, Place(channel), padding.values, to, w, bias);
+                    Kernel::template line<Group>(taps, inside, Position(channel), padding.values, to, w, bias);
                 else
-                    Kernel::template line<LastGroup>(taps, inside, Place(channel), padding.values, to, w, bias);
+                    Kernel::template line<LastGroup>(taps, inside, Position(channel), padding.values, to, w, bias);
             });
     }
 };

@@ -76,9 +76,12 @@ struct PanelIm2col {
     // The windows of `count` pixels of a line. What is arranged later is gathered for some pixels before, so that no
     // vector is loaded from bytes that are still on their way to memory.
     static N2D2_INLINE void im2colWindows(const In* const* rows, int x, int count, int channel, std::uint8_t* to) {
+        bool whole = true;
+        for (int u = 0; u < KH; ++u)
+            whole = whole && rows[u];
         if (Direct) {
             for (int i = 0; i < count; ++i)
-                im2colParts<Windows>(rows, x + i, channel, to + i * Window);
+                im2colParts<Windows>(rows, whole, x + i, channel, to + i * Window);
             return;
         }
         constexpr int pitch = Words * 4, some = largest(1, least(16, 512 / pitch));
@@ -88,19 +91,26 @@ struct PanelIm2col {
             for (int i = begin; i < end; ++i) {
                 std::uint8_t* const window = raw + (Direct ? 0 : (i - begin) * pitch);
                 std::memset(window + (Direct ? 0 : pitch - 4), 0, Direct ? 0 : 4);
-                im2colParts<typename Windows::Raw>(rows, x + i, channel, window);
+                im2colParts<typename Windows::Raw>(rows, whole, x + i, channel, window);
             }
             for (int i = begin; i < end; ++i)
                 Windows::arrange(raw + (Direct ? 0 : (i - begin) * pitch), to + i * Window);
         }
     }
 
+    // `whole`: no line is padding.
     template <class Form>
-    static N2D2_INLINE void im2colParts(const In* const* rows, int x, int channel, std::uint8_t* to) {
+    static N2D2_INLINE void im2colParts(const In* const* rows, bool whole, int x, int channel, std::uint8_t* to) {
         constexpr int width = W, extent = Extent, step = Cfg::DilationWidth;
         constexpr bool run = Run;
         const int left = x * Cfg::StrideWidth - Cfg::PadLeft;
         const bool inside = left >= 0 && left + extent <= width;
+        if (run && inside && whole) {
+            N2D2_UNROLL
+            for (int u = 0; u < KH; ++u)
+                Form::template copy<KW * C>(rows[u] + left * Input::Stride, to + u * KW * C * Size);
+            return;
+        }
         for (int u = 0; u < KH; ++u, to += KW * C * Size) {
             if (!rows[u]) {
                 Form::template fill<KW * C>(Cfg::InputZero, to);
