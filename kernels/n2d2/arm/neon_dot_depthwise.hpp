@@ -7,32 +7,31 @@
 #define N2D2_ARM_NEON_DOT_DEPTHWISE_HPP
 
 #include "n2d2/arm/neon_finish.hpp"
-#include "n2d2/halfwords.hpp"
 #include "n2d2/panels/panel_depthwise.hpp"
 
 namespace n2d2 {
 namespace neondot {
 
-// How weights and pixels are loaded, and how sums are stored.
 template <class Cfg>
-struct DepthwisePanels : PanelDepthwise<Cfg> {
+struct Depthwise : PanelDepthwise<Cfg> {
     typedef PanelDepthwise<Cfg> Base;
     typedef typename Base::Input Input;
     typedef typename Base::Output Output;
     typedef typename Base::In In;
     typedef typename Base::Out Out;
-    typedef typename Cfg::Epilogue Epilogue;
     using Base::position;
     enum : int {
         KH = Base::KH,
         KW = Base::KW,
-        C = Base::C,
         H = Base::H,
+        W = Base::W,
+        OW = Base::OW,
+        Fours = Base::Fours,
         Taps = Base::Taps,
         Panels = Base::Panels,
-        LastChannels = Base::LastChannels,
-        Whole = Base::Whole
+        LastChannels = Base::LastChannels
     };
+    enum : int { Piece = OW < 16 ? int(OW) : 16, Columns = (Piece - 1) * Cfg::StrideWidth + (KW - 1) * Cfg::DilationWidth + 1 };
 
     // The weights of a tap (four lines of a column), [channel][line]; the first Count channels.
     template <int Count>
@@ -45,16 +44,16 @@ struct DepthwisePanels : PanelDepthwise<Cfg> {
             std::memcpy(to + 16 * j, Base::weightsAt(all, position(panel, j), tap), 16);
     }
 
-    // Count channels of a pixel as unsigned bytes; null is padding.
+    // The bits of Count channels of a pixel as signed bytes; null is padding.
     template <int Count>
     static N2D2_INLINE uint8x16_t pixel(const In* from) {
+        const uint8x16_t flip = vdupq_n_u8(std::numeric_limits<In>::is_signed ? 0 : 128);
         if (!from)
-            return vdupq_n_u8(static_cast<std::uint8_t>(multiplied<In>(Cfg::InputZero)));
+            return veorq_u8(vdupq_n_u8(static_cast<std::uint8_t>(static_cast<In>(Cfg::InputZero))), flip);
         std::uint8_t all[16] = {};
         if (Count < 16)
             std::memcpy(all, from, Count);
-        const uint8x16_t x = vld1q_u8(Count < 16 ? all : reinterpret_cast<const std::uint8_t*>(from));
-        return std::numeric_limits<In>::is_signed ? veorq_u8(x, vdupq_n_u8(128)) : x;
+        return veorq_u8(vld1q_u8(Count < 16 ? all : reinterpret_cast<const std::uint8_t*>(from)), flip);
     }
 
     // Where the constants of a panel are.
@@ -66,40 +65,9 @@ struct DepthwisePanels : PanelDepthwise<Cfg> {
     template <int Count, int Pixels>
     static N2D2_INLINE void store(const int32x4_t (&sums)[Pixels][4], int panel, Out* out, const std::int32_t* bias) {
         const Positions at = {panel};
-        neon::finishAt<Count, Epilogue>(sums, bias, at, [=](int p) N2D2_INLINE_LAMBDA { return out + p * Output::Stride; });
+        neon::finishAt<Count, typename Cfg::Epilogue>(sums, bias, at,
+                                                      [=](int p) N2D2_INLINE_LAMBDA { return out + p * Output::Stride; });
     }
-
-    // Block::line<Count>(lines of the window, panel, out, weights, bias) for every line and panel.
-    template <class Block>
-    static N2D2_INLINE void lines(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
-                                  const std::int32_t* bias, const Rows& rows) {
-        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
-        constexpr long work =
-            static_cast<long>(KH) * KW * least(16, int(C)) * static_cast<int>(Output::Width) * 2 / N2D2_SIMD_SPEED;
-        Tasks<serial, Output::Height, Panels, work, reverse, WindowOrder<Cfg> >::run(
-            rows, [=](int y, int panel) N2D2_INLINE_LAMBDA {
-                const In* taps[KH];
-                for (int u = 0; u < KH; ++u) {
-                    const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
-                    taps[u] = from >= 0 && from < H ? n2d2::line<Input>(in, from) : nullptr;
-                }
-                if (panel + 1 < Panels)
-                    Block::template line<16>(taps, panel, n2d2::line<Output>(out, y), weights, bias);
-                else
-                    Block::template line<LastChannels>(taps, panel, n2d2::line<Output>(out, y), weights, bias);
-            });
-    }
-};
-
-template <class Cfg>
-struct DepthwiseLines : DepthwisePanels<Cfg> {
-    typedef DepthwisePanels<Cfg> Base;
-    typedef typename Base::Input Input;
-    typedef typename Base::Output Output;
-    typedef typename Base::In In;
-    typedef typename Base::Out Out;
-    enum : int { KH = Base::KH, KW = Base::KW, W = Base::W, OW = Base::OW, Fours = Base::Fours, Taps = Base::Taps };
-    enum : int { Piece = OW < 16 ? int(OW) : 16, Columns = (Piece - 1) * Cfg::StrideWidth + (KW - 1) * Cfg::DilationWidth + 1 };
 
     // Column x: for each four lines, four vectors of four channels.
     template <int Count>
@@ -114,26 +82,24 @@ struct DepthwiseLines : DepthwisePanels<Cfg> {
                     continue;
                 }
                 const bool inside = rows[row] && x >= 0 && x < width;
-                line[u] = Base::template pixel<Count>(inside ? rows[row] + x * Input::Stride + panel * 16 : nullptr);
+                line[u] = pixel<Count>(inside ? rows[row] + x * Input::Stride + panel * 16 : nullptr);
             }
             const uint8x16x2_t a = vzipq_u8(line[0], line[1]), b = vzipq_u8(line[2], line[3]);
             for (int half = 0; half < 2; ++half) {
                 const uint16x8x2_t words = vzipq_u16(vreinterpretq_u16_u8(a.val[half]), vreinterpretq_u16_u8(b.val[half]));
                 for (int i = 0; i < 2; ++i)
-                    to[4 * f + 2 * half + i] =
-                        vreinterpretq_s8_u8(veorq_u8(vreinterpretq_u8_u16(words.val[i]), vdupq_n_u8(128)));
+                    to[4 * f + 2 * half + i] = vreinterpretq_s8_u16(words.val[i]);
             }
         }
     }
 
     template <int Count>
-    static N2D2_INLINE void line(const In* const* rows, int panel, Out* out, const std::int8_t* weights,
-                                 const std::int32_t* bias) {
+    static N2D2_INLINE void line(const In* const* rows, int panel, Out* out, const std::int8_t* all, const std::int32_t* bias) {
         constexpr int stride = Cfg::StrideWidth, vectors = (Count + 3) / 4;
         int8x16_t w[Taps][4];
         for (int t = 0; t < Taps; ++t) {
             std::int8_t four[64] = {};
-            Base::template weights<Count>(weights, panel, t, four);
+            weights<Count>(all, panel, t, four);
             for (int j = 0; j < 4; ++j)
                 w[t][j] = vld1q_s8(four + 16 * j);
         }
@@ -159,17 +125,27 @@ struct DepthwiseLines : DepthwisePanels<Cfg> {
                                 vdotq_s32(sums[0][j], from[(t * Cfg::DilationWidth * Fours + u) * 4 + j], w[u * KW + t][j]);
                     }
                 }
-                Base::template store<Count>(sums, panel, out + x * Output::Stride + panel * 16, bias);
+                store<Count>(sums, panel, out + x * Output::Stride + panel * 16, bias);
             }
         }
     }
-};
 
-template <class Cfg>
-struct Depthwise {
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::int8_t* weights,
-                                const std::int32_t* bias, const Rows& rows = Rows::all<typename Cfg::Output>()) {
-        DepthwisePanels<Cfg>::template lines<DepthwiseLines<Cfg> >(in, out, weights, bias, rows);
+                                const std::int32_t* bias, const Rows& rows = Rows::all<Output>()) {
+        constexpr bool serial = Cfg::Serial != 0, reverse = Cfg::Reverse != 0;
+        constexpr long work = Base::lineWork();
+        Tasks<serial, Output::Height, Panels, work, reverse, WindowOrder<Cfg> >::run(
+            rows, [=](int y, int panel) N2D2_INLINE_LAMBDA {
+                const In* taps[KH];
+                for (int u = 0; u < KH; ++u) {
+                    const int from = y * Cfg::StrideHeight - Cfg::PadTop + u * Cfg::DilationHeight;
+                    taps[u] = from >= 0 && from < H ? n2d2::line<Input>(in, from) : nullptr;
+                }
+                if (panel + 1 < Panels)
+                    line<16>(taps, panel, n2d2::line<Output>(out, y), weights, bias);
+                else
+                    line<LastChannels>(taps, panel, n2d2::line<Output>(out, y), weights, bias);
+            });
     }
 };
 
