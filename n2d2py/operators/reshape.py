@@ -58,6 +58,8 @@ _KEEP_BATCH = "keep the batch axis first"
 
 def _add(node: OnnxNode, builder: Builder, shape: list[int]) -> None:
     """A Reshape to `shape`, batch axis included."""
+    if min(shape, default=0) < 0:
+        raise Unsupported(f"its shape {shape} has a negative size")
     if len(shape) < 2 or shape[0] != 1:
         raise Unsupported(_MIXES if len(shape) > 1 else "its result has no batch axis", _KEEP_BATCH)
     builder.layer(node, Reshape(tuple(shape[1:])), [node.tensor()])

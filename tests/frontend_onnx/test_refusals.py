@@ -34,6 +34,16 @@ REFUSED = [
         "its indices have another rank than its input",
     ),
     ("float[1,4,6] x", "y, j = TopK <axis = 1> (x, i)", "int64[1] i = {9}", 17, "E310", "it takes 9 of 4 elements"),
+    ("float[1,4,6] x", "y = ReduceL2 <axes = [2, 1, -1]> (x)", "", 13, "E310", "its axes 2, 1, -1 name one twice"),
+    ("float[N,4,6] x", "y = ReduceMax (x, i)", "int64[2] i = {1, 1}", 18, "E310", "its axes 1, 1 name one twice"),
+    (
+        "float[1,48] x",
+        "r = Reshape (x, s)\n y = Slice (r, a, b, c, d)",
+        "int64[5] s = {-2,-2,-1,-2,-2}, int64[2] a = {-1,0}, int64[2] b = {-4,9}, int64[2] c = {2,4}, int64[2] d = {-2,1}",
+        17,
+        "E310",
+        "its shape [-2, -2, 3, -2, -2] does not fit its input of 48 elements",
+    ),
     ("float[1,4,6] x", "y, j = TopK <axis = 1> (x)", "", 9, "E314", "Required attribute 'k' is missing"),
     (
         "float[1,4,6] x",

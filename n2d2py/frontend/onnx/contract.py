@@ -143,14 +143,17 @@ class OnnxNode:
         """Axes given as attribute (old opsets) or as input `index`, nonnegative and sorted; None if absent.
 
         Raises:
-            Unsupported: when an axis is out of range or not constant.
+            Unsupported: when an axis is out of range, named twice, or not constant.
         """
         axes = self.attribute("axes")
         if axes is None and self.has(index):
             axes = self.constant(index, "list of axes").reshape(-1).tolist()
         if axes is None:
             return None
-        return sorted(self.axis_of(axis, rank) for axis in axes)
+        found = {self.axis_of(axis, rank) for axis in axes}
+        if len(found) < len(axes):
+            raise Unsupported(f"its axes {', '.join(map(str, axes))} name one twice")
+        return sorted(found)
 
     @staticmethod
     def axis_of(axis: int, rank: int) -> int:

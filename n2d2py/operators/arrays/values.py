@@ -155,7 +155,7 @@ class Arrays:
     def reshape(value: Value, dims: Sequence[int]) -> Value:
         """The same elements."""
         dims = tuple(int(d) for d in dims)
-        if prod(dims) != value.size:
+        if prod(dims) != value.size or min(dims, default=0) < 0:
             raise Unsupported(f"its shape {list(dims)} does not fit its input of {value.size} elements")
         return replace(value, dims=dims, constant=None if value.constant is None else value.constant.reshape(dims))
 
