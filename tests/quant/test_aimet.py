@@ -112,6 +112,14 @@ def _entry(data, name):
             lambda d: _entry(d, "a.weight").update(scale=[0.1] * 5, offset=[-128] * 5),
             "has 5 channels, which do not fit the tensor (6x2x3x3)",
         ),
+        (
+            lambda d: _entry(d, "image").update(scale=[0.1] * 2, offset=[-128] * 2),
+            "has 2 channels, which do not fit the tensor (an input of the model)",
+        ),
+        (
+            lambda d: _entry(d, "/Relu_output_0").update(scale=[0.1] * 2, offset=[0] * 2),
+            "has 2 channels, which do not fit the tensor (the result of a layer)",
+        ),
         (lambda d: _entry(d, "image").update(offset=[-300]), "an offset is no integer of 8 bits"),
         (lambda d: _entry(d, "image").pop("scale"), "it is not as AIMET writes it"),
         (lambda d: d.update(param_encodings=3), "neither a table nor a list"),
@@ -126,6 +134,28 @@ def test_what_cannot_be_used(change, message, tmp_path):
     with pytest.raises(N2D2Error) as caught:
         load_model(NETWORK, encodings=path)
     assert caught.value.code == "E315" and message in str(caught.value) and str(path) in str(caught.value)
+
+
+def _linear(tmp_path, axis: int) -> Path:
+    """The newest encodings with another axis of the channels of a weight."""
+    data = json.loads((DATA / "w8a8_2.0.0.encodings").read_text())
+    next(each for each in data["encodings"] if each["name"] == "a.weight")["axis"] = axis
+    path = tmp_path / f"axis{axis}.encodings"
+    path.write_text(json.dumps(data))
+    return path
+
+
+def test_an_axis_counts_from_either_end(tmp_path):
+    first, last = (import_onnx(load_model(NETWORK, encodings=_linear(tmp_path, axis))) for axis in (0, -4))
+    for one, other in zip(first.nodes, last.nodes, strict=True):
+        assert one.op == other.op and set(one.params) == set(other.params)
+        assert all(np.array_equal(array, other.params[role]) for role, array in one.params.items())
+
+
+@pytest.mark.parametrize("axis", [1, -1, 4, -5])
+def test_an_axis_of_other_channels_is_refused(axis, tmp_path):
+    with pytest.raises(N2D2Error, match="E315.*has 6 channels, which do not fit the tensor"):
+        load_model(NETWORK, encodings=_linear(tmp_path, axis))
 
 
 def test_files_that_are_no_encodings(tmp_path):

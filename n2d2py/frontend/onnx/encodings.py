@@ -130,6 +130,8 @@ class _Quantizers:
 
     def behind_node(self, name: str, encoding: Encoding, written: _Place) -> None:
         """The tensor keeps its name behind the quantizer: readers and outputs stay as they are."""
+        if encoding.scale.size > 1:
+            raise self._misfit(name, encoding, "the result of a layer")
         real = self._fresh(f"{name}_real")
         node, position = written
         node.output[position] = real
@@ -143,12 +145,9 @@ class _Quantizers:
             return
         shape: tuple[int, ...] = ()
         if encoding.scale.size > 1:
-            if weights is None or axis is None or weights.dims[axis] != encoding.scale.size:
-                dims = "x".join(map(str, weights.dims)) if weights is not None else "an input of the model"
-                raise _wrong(
-                    self.path,
-                    f"the encoding of '{name}' has {encoding.scale.size} channels, which do not fit the tensor ({dims})",
-                    "give the file that was exported with this model",
+            if weights is None or axis is None or list(weights.dims)[axis : axis + 1] != [encoding.scale.size]:
+                raise self._misfit(
+                    name, encoding, "x".join(map(str, weights.dims)) if weights is not None else "an input of the model"
                 )
             shape = tuple(encoding.scale.size if each == axis else 1 for each in range(len(weights.dims)))
         quantized = self._fresh(f"{name}_quantized")
@@ -185,6 +184,13 @@ class _Quantizers:
             rounding_mode="ROUND",
         )
 
+    def _misfit(self, name: str, encoding: Encoding, tensor: str) -> N2D2Error:
+        return _wrong(
+            self.path,
+            f"the encoding of '{name}' has {encoding.scale.size} channels, which do not fit the tensor ({tensor})",
+            "give the file that was exported with this model",
+        )
+
     def _fresh(self, stem: str) -> str:
         name = numbered_name(stem, self._taken.__contains__)
         self._taken.add(name)
@@ -198,6 +204,8 @@ def _by_axis(places: list[_Place], weights: onnx.TensorProto, encoding: Encoding
         axis = _channel_axis(node, position, weights) if encoding.axis is None else encoding.axis
         if encoding.scale.size == 1:
             axis = None
+        elif axis < 0:
+            axis += len(weights.dims)
         found.setdefault(axis, []).append((node, position))
     return found
 
