@@ -154,10 +154,11 @@ def _grown(corners: np.ndarray, axis: int, size: int) -> np.ndarray:
 def as_groups(mapping: np.ndarray) -> int | None:
     """The number of groups when the mapping consists of equal, contiguous groups; else None."""
     outputs, channels = mapping.shape
-    per_output = mapping.sum(axis=1)
-    if not per_output[0] or not (per_output == per_output[0]).all() or channels % per_output[0]:
+    per_output = set(mapping.sum(axis=1).tolist())
+    (size,) = per_output if len(per_output) == 1 else (0,)
+    if not size or channels % size:
         return None
-    groups = channels // int(per_output[0])
+    groups = channels // size
     if outputs % groups:
         return None
     expected = np.kron(np.eye(groups, dtype=bool), np.ones((outputs // groups, channels // groups), bool))
