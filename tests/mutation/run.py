@@ -53,6 +53,8 @@ SLOW = (
     "tests/random_networks/test_fused_networks.py",
     "tests/random_networks/test_same_random_chains.py",
     "tests/random_networks/test_single_layers.py",
+    "tests/whole_chain/test_same_draws.py",
+    "tests/whole_chain/test_same_refusals.py",
 )
 """Files of tests that count beside those, slow ones too: tables that the documentation prints, most operators on arrays, what layers are
 in other formats, rewrites of random networks, and the C++ of most layers have no others in this process."""

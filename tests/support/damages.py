@@ -55,15 +55,15 @@ def _attribute(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random)
         value = rng.choice(TEXTS)
     elif isinstance(value, (int, float)):
         value = rng.choice([float("nan"), 0.0, -value, 1e30]) if isinstance(value, float) else _number(rng, value)
-    elif len(value) and isinstance(value[0], (int, float)):
-        value = _numbers(rng, list(value))
+    elif isinstance(value, list) and value and isinstance(value[0], (int, float)):
+        value = _numbers(rng, value)
     name = given.name
     node.attribute[at].CopyFrom(helper.make_attribute(name, value, attr_type=given.type))
     return f"{node.op_type} {name} = {value}"
 
 
 def _new_attribute(model: onnx.ModelProto, node: onnx.NodeProto, rng: random.Random) -> str:
-    if not onnx.defs.has(node.op_type):
+    if not onnx.defs.has(node.op_type, model.opset_import[0].version):
         return _kind(model, node, rng)
     known = onnx.defs.get_schema(node.op_type, model.opset_import[0].version).attributes
     free = sorted(set(known) - {each.name for each in node.attribute})

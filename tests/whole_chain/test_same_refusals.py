@@ -3,6 +3,8 @@
 Whoever changes that on purpose writes the records again and looks at the difference:
 
     PYTHONPATH=tests python tests/whole_chain/test_same_refusals.py [forms] [sections] [documents] [files]
+
+Of more turns, in which models are changed in more ways, checksums are kept, which stand for the values of parameters too.
 """
 
 from __future__ import annotations
@@ -16,7 +18,6 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,20 +30,21 @@ from support import onnx_image_forms as images
 from support.chain_networks import bodies, section_text
 from support.damages import damage_file, damage_model, damage_text
 from support.ini_forms import LAYERS
+from support.onnx_changes import change_model
+from support.outcomes import differences, outcome, sums, write_sums
 
-from n2d2py import log
-from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.network import build_graph
 from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.frontend.models import load_model
 from n2d2py.frontend.onnx.importer import import_onnx
-from n2d2py.graph import Graph
 from n2d2py.ini import load_document
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
 
 FOLDER = Path(__file__).resolve().parent
 CHANGES = 7
+TURNS = range(1, 4)
+"""More changes, in slow tests."""
 MODELS = {
     **{f"image, {name}": (images.model, opset, body) for opset, name, body in bodies(images)},
     **{f"array, {name}": (arrays.model, opset, body) for opset, name, body in bodies(arrays)},
@@ -79,66 +81,54 @@ MORE_KEYS = sorted(
 )
 
 
-def outcome(read: Callable[[], Graph]) -> str:
-    """The first line of the refusal, or the kinds of the layers and a checksum of what they are."""
-    log.setup(quiet=True)
-    try:
-        graph = read()
-    except N2D2Error as error:
-        line = re.sub(r"(as the operator is defined) \((?!its ).*?\);", r"\1 (in the words of onnx);", error.errors[0].line())
-        return f"{len(error.errors)}: {line}" if len(error.errors) > 1 else line
-    found = [
-        f"{node.op} {node.activation} {node.inputs} {[graph.shape(name) for name in node.outputs]} {graph.kind(node.outputs[0])} "
-        f"{[(role, array.shape) for role, array in node.params.items()]} {node.rounding}"
-        for node in graph.nodes
-    ]
-    text = "\n".join([*found, *graph.outputs, *(warning.line() for warning in log.warnings_seen())])
-    text = re.sub(r"np\.\w+\(([^()]*)\)", r"\1", text).replace(str(Path.cwd()), "")
-    return f"{' '.join(dict.fromkeys(node.op.kind for node in graph.nodes))} {zlib.crc32(text.encode()):08x}"
+def drawn(name: str, turn: int) -> random.Random:
+    return random.Random(zlib.crc32(name.encode()) + turn)
 
 
-def of_models(name: str) -> dict[str, str]:
+def of_models(name: str, turn: int = 0) -> dict[str, str]:
     make, opset, body = MODELS[name]
-    model, rng, found = make(opset, body), random.Random(zlib.crc32(name.encode())), {}
+    model, rng, found = make(opset, body), drawn(name, turn), {}
     for _ in range(CHANGES):
         changed = copy.deepcopy(model)
-        told = damage_model(changed, rng)
+        told = (change_model if turn else damage_model)(changed, rng)
         onnx.save(changed, "net.onnx")
-        found[told] = outcome(lambda: import_onnx(load_model(Path("net.onnx"))))
+        found[told] = outcome(lambda: import_onnx(load_model(Path("net.onnx"))), bool(turn))
     return found
 
 
-def of_sections(name: str) -> dict[str, str]:
-    text, rng, found = section_text(SECTIONS[name]), random.Random(zlib.crc32(name.encode())), {}
+def of_sections(name: str, turn: int = 0) -> dict[str, str]:
+    text, rng, found = section_text(SECTIONS[name]), drawn(name, turn), {}
     for _ in range(CHANGES):
         changed, told = damage_text(text, KEYS, rng)
         Path("net.ini").write_text(changed, encoding="utf-8")
-        found[told] = outcome(lambda: build_graph(load_document(Path("net.ini")), (1, 4, 6, 8), WeightStore(None), 1))
+        found[told] = outcome(
+            lambda: build_graph(load_document(Path("net.ini")), (1, 4, 6, 8), WeightStore(None), 1), bool(turn)
+        )
     return found
 
 
-def of_documents(name: str) -> dict[str, str]:
+def of_documents(name: str, turn: int = 0) -> dict[str, str]:
     path = DOCUMENTS[name]
     for other in path.parent.iterdir():
         if other.suffix in (".tpl", ".txt", ".onnx") and other.stat().st_size < 1 << 16:
             shutil.copy(other, Path.cwd())
-    text, rng, found = path.read_text(encoding="utf-8-sig"), random.Random(zlib.crc32(name.encode())), {}
-    for _ in range(3 * CHANGES):
+    text, rng, found = path.read_text(encoding="utf-8-sig"), drawn(name, turn), {}
+    for _ in range(CHANGES if turn else 3 * CHANGES):
         changed, told = damage_text(text, MORE_KEYS, rng)
         Path("net.ini").write_text(changed, encoding="utf-8")
-        found[told] = outcome(lambda: load_network(*read_command(["net.ini", "-describe"])).graph)
+        found[told] = outcome(lambda: load_network(*read_command(["net.ini", "-describe"])).graph, bool(turn))
     return found
 
 
-def of_files(name: str) -> dict[str, str]:
+def of_files(name: str, turn: int = 0) -> dict[str, str]:
     from support.tflite_cases import CASES, REALS
 
-    rng, found = random.Random(zlib.crc32(name.encode())), {}
-    for _ in range(2 * CHANGES):
+    rng, found = drawn(name, turn), {}
+    for _ in range(CHANGES if turn else 2 * CHANGES):
         made, output = {**CASES, **REALS}[name]()
-        told = damage_file(made, rng)
+        told = " and ".join(damage_file(made, rng) for _ in range(rng.choice([1, 1, 2]) if turn else 1))
         path = made.write(Path.cwd(), output)
-        found[told] = outcome(lambda path=path: import_onnx(load_model(Path(path.name))))
+        found[told] = outcome(lambda path=path: import_onnx(load_model(Path(path.name))), bool(turn))
     return found
 
 
@@ -188,6 +178,20 @@ def test_files(name):
     assert of_files(name) == kept("files")[name]
 
 
+MORE = [(chosen, name, turn) for chosen, (_, names) in SETS.items() for name in names for turn in TURNS]
+
+
+@cache
+def kept_sums(chosen: str) -> dict[str, str]:
+    return json.loads((FOLDER / f"changed_{chosen}.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("chosen", "name", "turn"), MORE)
+def test_more(chosen, name, turn):
+    assert differences(SETS[chosen][0](name, turn), kept_sums(chosen)[f"{name}, {turn}"]) == []
+
+
 def main() -> None:
     """Writes what the tests compare with."""
     for chosen in sys.argv[1:] or SETS:
@@ -195,9 +199,11 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
             found = {name: find(name) for name in names}
+            more = {f"{name}, {turn}": sums(find(name, turn)) for name in names for turn in TURNS}
             os.chdir(FOLDER)
         path = FOLDER / f"refused_{chosen}.json"
         path.write_text(json.dumps(found, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_sums(FOLDER / f"changed_{chosen}.json", more)
 
 
 if __name__ == "__main__":
