@@ -16,8 +16,9 @@ from n2d2py.graph import Graph
 
 
 def refusal(error: N2D2Error) -> str:
-    """The first line, and how many there are."""
+    """The first line without the folder that is worked in, and how many there are."""
     line = re.sub(r"(as the operator is defined) \((?!its ).*?\);", r"\1 (in the words of onnx);", error.errors[0].line())
+    line = line.replace(str(Path.cwd()), "")
     return f"{len(error.errors)}: {line}" if len(error.errors) > 1 else line
 
 

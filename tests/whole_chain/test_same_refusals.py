@@ -32,6 +32,7 @@ from support.damages import damage_file, damage_model, damage_text
 from support.ini_forms import LAYERS
 from support.onnx_changes import change_model
 from support.outcomes import differences, outcome, sums, write_sums
+from support.tflite_changes import change_file
 
 from n2d2py.frontend.ini.network import build_graph
 from n2d2py.frontend.ini.weights import WeightStore
@@ -126,8 +127,10 @@ def of_files(name: str, turn: int = 0) -> dict[str, str]:
     rng, found = drawn(name, turn), {}
     for _ in range(CHANGES if turn else 2 * CHANGES):
         made, output = {**CASES, **REALS}[name]()
-        told = " and ".join(damage_file(made, rng) for _ in range(rng.choice([1, 1, 2]) if turn else 1))
-        path = made.write(Path.cwd(), output)
+        outputs = [output] if isinstance(output, int) else list(output)
+        told = damage_file(made, rng) if not turn or rng.random() < 0.3 else ""
+        told += f" {change_file(made, outputs, rng)}" if turn else ""
+        path = made.write(Path.cwd(), outputs)
         found[told] = outcome(lambda path=path: import_onnx(load_model(Path(path.name))), bool(turn))
     return found
 
