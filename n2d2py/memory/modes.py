@@ -22,6 +22,8 @@ MODES = ("Speed", "Balanced", "Small", "Minimum")
 """From the fastest to the smallest: no output over an input; exact overlap; row streaming; the smallest plan known."""
 
 _UNLIMITED = sys.maxsize
+_TRIES = 5
+"""Cuts that are placed for a budget."""
 _POINTS = 10
 """Of a budget curve."""
 
@@ -74,14 +76,15 @@ def _plan(problem: MemoryProblem, settings: Settings, mode: str, budget: int, st
 
 
 def _streamed(problem: MemoryProblem, settings: Settings, budget: int, stream_input: bool) -> MemoryPlan:
-    """The streamed plan with the fewest streamed layers in the budget; a placement may miss what its cut promised."""
+    """The streamed plan with the fewest streamed layers in the budget; a placement may miss what its cut promised, so that the last try is
+    that of the fewest bytes."""
     aim, plans = budget, []
-    for _ in range(4):
+    for left in reversed(range(_TRIES)):
         plan = StreamPlanner(stream_input, aim).plan(problem, settings)
         plans.append(plan)
         if plan.arena_bytes <= budget or aim == 0:
             break
-        aim = max(0, aim - (plan.arena_bytes - budget))
+        aim = max(0, aim - (plan.arena_bytes - budget)) if left > 1 else 0
     return min(plans, key=lambda plan: plan.arena_bytes)
 
 

@@ -50,6 +50,7 @@ SLOW = (
     "tests/export/test_tflite_model.py",
     "tests/frontend_onnx/test_drawn_nodes.py",
     "tests/kernels/test_same_code.py",
+    "tests/memory/test_same_many_plans.py",
     "tests/random_networks/test_fused_networks.py",
     "tests/random_networks/test_same_random_chains.py",
     "tests/random_networks/test_single_layers.py",
