@@ -44,7 +44,13 @@ pytestmark = pytest.mark.slow
 KEPT = Path(__file__).resolve().parent / "same_many_plans.json"
 BLOCK, BLOCKS = 4, 12
 """Networks in a case, cases of a way."""
-N2D2 = ("None", "OptimizeMaxLifetimeMinSizeFirst", "OptimizeMaxLifetimeMaxSizeFirst", "OptimizeMaxHoleMaxLifetimeFirst", "OptimizeAuto")
+N2D2 = (
+    "None",
+    "OptimizeMaxLifetimeMinSizeFirst",
+    "OptimizeMaxLifetimeMaxSizeFirst",
+    "OptimizeMaxHoleMaxLifetimeFirst",
+    "OptimizeAuto",
+)
 
 
 def text_of(problem: MemoryProblem, plan: MemoryPlan) -> str:

@@ -51,6 +51,8 @@ SLOW = (
     "tests/frontend_onnx/test_drawn_nodes.py",
     "tests/kernels/test_same_code.py",
     "tests/memory/test_same_many_plans.py",
+    "tests/quant/test_same_many_forms.py",
+    "tests/quant/test_same_many_integers.py",
     "tests/random_networks/test_fused_networks.py",
     "tests/random_networks/test_same_random_chains.py",
     "tests/random_networks/test_single_layers.py",
