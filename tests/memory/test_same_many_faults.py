@@ -22,7 +22,7 @@ import pytest
 from support.memory_changes import change
 from support.memory_families import FAMILIES, settings_of, strip_chain
 
-from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.errors import N2D2Error
 from n2d2py.memory.checker import check_map
 from n2d2py.memory.format import graph_json, map_json, read_graph
 from n2d2py.memory.modes import plan_strips
@@ -76,8 +76,6 @@ def found(kind: str, seed: int) -> str:
                 result.append(f"{read.ops} {list(read.tensors.values())}")
             except N2D2Error as error:
                 result.append(error.line().split(" lacks or misspells ")[0])
-            except ErrorList as errors:
-                result += [error.line() for error in errors.errors]
     return f"{zlib.crc32(chr(10).join(result).encode()):08x}"
 
 

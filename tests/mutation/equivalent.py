@@ -324,13 +324,6 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "Who takes it looks at dead lines for windows only.",
     ),
     Equivalent(
-        "n2d2py/memory/cut.py",
-        "Cutter.at_least",
-        "position >= begin",
-        "False",
-        "Only time is saved: less is at least needed too, and what a segment has is weighed before it is taken.",
-    ),
-    Equivalent(
         "n2d2py/quant/spectra.py",
         "power_layers",
         "_power_behind(graph, node.inputs[0], {})",
@@ -364,6 +357,43 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "kind not in allowed and _class(kind) not in {_class(text) for text in allowed}",
         "_class(kind) not in {_class(text) for text in allowed}",
         "A type that is allowed has a class that is.",
+    ),
+    *(
+        Equivalent(
+            f"n2d2py/memory/{file}", function, unknown, "True", "What is remembered is computed again, with the same result."
+        )
+        for file, function, unknown in (
+            ("case.py", "Case.addresses", "name not in self._places"),
+            ("cut.py", "Cutter.ends", "begin not in self._ends"),
+            ("cut.py", "Cutter.weigh", "(begin, end) not in self._weighed"),
+            ("cut.py", "Cutter._pairs", "key not in self._ahead"),
+            ("replay_lines.py", "LineReplay._line_reads", "key not in self._known"),
+            ("rows.py", "KnownRows.reads", "(op.name, name) not in self._reads"),
+            ("rows.py", "KnownRows.rows", "key not in self._rows"),
+            ("rows.py", "Rows.ring", "n not in self._rings"),
+            ("stamps.py", "Stamps._touches", "key not in self._touched"),
+        )
+    ),
+    *(
+        Equivalent(
+            f"n2d2py/memory/{file}",
+            function,
+            text,
+            text.replace("-1", "-2"),
+            "Any address below 0 says that a block is not placed, and in the end all are.",
+        )
+        for file, function, text in (
+            ("packing.py", "Packing.first_fit", "[-1] * len(self.blocks)"),
+            ("packing.py", "Packing.refit", "[-1] * len(self.blocks)"),
+            ("relax.py", "_Fitter.fit", "([-1] * len(order), {}, 0, 0)"),
+        )
+    ),
+    Equivalent(
+        "n2d2py/memory/packing.py",
+        "Packing.moved",
+        "max(order.index(p.source), order.index(p.output))",
+        "min(order.index(p.source), order.index(p.output))",
+        "A block is placed by those before it in the order: between the first and the second of a pair nothing is placed elsewhere.",
     ),
 )
 

@@ -51,6 +51,7 @@ SLOW = (
     "tests/frontend_onnx/test_drawn_nodes.py",
     "tests/kernels/test_same_code.py",
     "tests/memory/test_same_many_faults.py",
+    "tests/memory/test_same_many_parts.py",
     "tests/memory/test_same_many_plans.py",
     "tests/quant/test_same_many_forms.py",
     "tests/quant/test_same_many_integers.py",

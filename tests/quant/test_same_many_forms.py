@@ -21,7 +21,7 @@ from support.quant_draws import drawn_options
 from support.quant_forms import array_network, quantized_network, spectral_graph
 
 from n2d2py import log
-from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
@@ -101,9 +101,6 @@ def quantized(seed: int) -> list[str]:
             result, float_graph = quantize_prequantized(each, QuantOptions())
         except N2D2Error as error:
             found.append(error.line())
-            continue
-        except ErrorList as errors:
-            found += [error.line() for error in errors.errors]
             continue
         values = simulate(result, quantize_inputs(result, [x]), keep=True)
         found += [*nodes_of(result), *nodes_of(float_graph), str(result.aliases)]
