@@ -389,6 +389,13 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         )
     ),
     Equivalent(
+        "n2d2py/memory/search.py",
+        "best_packing",
+        "not possible",
+        "False",
+        "Only time is saved: without concatenations all of them in place are none.",
+    ),
+    Equivalent(
         "n2d2py/memory/packing.py",
         "Packing.moved",
         "max(order.index(p.source), order.index(p.output))",

@@ -112,6 +112,7 @@ def test_16_bits_that_are_still_too_coarse_are_named(tmp_path, caplog):
         quantized(net, joins.integers(net), tmp_path)
     (record,) = caplog.records
     assert "W505" in record.getMessage() and "in 16 bits" in record.getMessage()
+    assert "set Quantize=0 for it" in record.getMessage() and "QuantBits" not in record.getMessage()
 
 
 # ---- padding with a constant ------------------------------------------------------------------------
