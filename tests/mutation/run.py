@@ -52,6 +52,7 @@ SLOW = (
     "tests/kernels/test_same_code.py",
     "tests/memory/test_same_many_faults.py",
     "tests/memory/test_same_many_parts.py",
+    "tests/memory/test_same_many_pictures.py",
     "tests/memory/test_same_many_plans.py",
     "tests/quant/test_same_many_forms.py",
     "tests/quant/test_same_many_integers.py",
