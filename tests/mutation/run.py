@@ -56,6 +56,7 @@ SLOW = (
     "tests/memory/test_same_many_plans.py",
     "tests/quant/test_same_many_forms.py",
     "tests/quant/test_same_many_integers.py",
+    "tests/quant/test_same_many_recurrent.py",
     "tests/random_networks/test_fused_networks.py",
     "tests/random_networks/test_same_random_chains.py",
     "tests/random_networks/test_single_layers.py",

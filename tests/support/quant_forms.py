@@ -203,3 +203,48 @@ def quantized_network(seed: int) -> Graph:
     if x == "t1":
         x = rounded(line(f"Relu ({x})"))
     return _imported("\n".join(lines), "N,4,8,8", constants, x)
+
+
+def recurrent_network(seed: int) -> tuple[Graph, np.ndarray]:
+    """One to three LSTM or GRU, one behind the other or beside, and scores of the last step, of all, or none; and its stimuli."""
+    rng, array = random.Random(seed), np.random.default_rng(seed)
+    lines: list[str] = []
+    constants: dict[str, np.ndarray] = {"axis": np.array([1]), "last": np.array(-1)}
+
+    def line(text: str) -> str:
+        lines.append(f"t{len(lines)} = {text}")
+        return f"t{len(lines) - 1}"
+
+    def constant(*shape: int) -> str:
+        name = f"w{len(constants)}"
+        constants[name] = (array.integers(-8, 9, shape) / 16).astype(np.float32)
+        return name
+
+    def cell(x: str, size: int) -> str:
+        kind, reverse = rng.choice(("LSTM", "GRU")), rng.random() < 0.3
+        gates = 4 if kind == "LSTM" else 3
+        form = 'hidden_size = 6, direction = "reverse"' if reverse else "hidden_size = 6"
+        if kind == "GRU" and rng.random() < 0.5:
+            form += ", linear_before_reset = 1"
+        weights = constant(1, 6 * gates, size), constant(1, 6 * gates, 6), constant(1, 12 * gates)
+        names = ", ".join((x, *weights))
+        states = line(f"{kind} <{form}> ({names})")
+        return line(f"Squeeze ({states}, axis)")
+
+    x, size = line("Transpose <perm = [1, 0, 2]> (x)"), 8
+    if rng.random() < 0.3:
+        x = line(f"{rng.choice(('Relu', 'Tanh', 'Neg'))} ({x})")
+    for _ in range(rng.randint(1, 3)):
+        if rng.random() < 0.3:
+            x, size = line(f"Concat <axis = 2> ({cell(x, size)}, {cell(x, size)})"), 12
+        else:
+            x, size = cell(x, size), 6
+    ending = rng.choice(("last", "all", "none"))
+    if ending == "last":
+        step = line(f"Gather <axis = 0> ({x}, last)")
+        x = line(f"Gemm <transB = 1> ({step}, {constant(3, size)})")
+    else:
+        x = line(f"Transpose <perm = [1, 0, 2]> ({x})")
+        x = line(f"MatMul ({x}, {constant(size, 3)})") if ending == "all" else x
+    stimuli = (array.integers(-24, 25, (6, 5, 8)) / 16).astype(np.float32)
+    return _imported("\n".join(lines), "N,5,8", constants, x), stimuli
