@@ -50,10 +50,13 @@ SLOW = (
     "tests/export/test_tflite_model.py",
     "tests/frontend_onnx/test_drawn_nodes.py",
     "tests/kernels/test_same_code.py",
+    "tests/kernels/test_same_layers.py",
     "tests/memory/test_same_many_faults.py",
     "tests/memory/test_same_many_parts.py",
     "tests/memory/test_same_many_pictures.py",
     "tests/memory/test_same_many_plans.py",
+    "tests/passes/test_same_rewrites.py",
+    "tests/passes/test_same_single_rewrites.py",
     "tests/quant/test_same_many_forms.py",
     "tests/quant/test_same_many_integers.py",
     "tests/quant/test_same_many_recurrent.py",
@@ -64,7 +67,7 @@ SLOW = (
     "tests/whole_chain/test_same_refusals.py",
 )
 """Files of tests that count beside those, slow ones too: tables that the documentation prints, most operators on arrays, what layers are
-in other formats, rewrites of random networks, and the C++ of most layers have no others in this process."""
+in other formats, rewrites of random networks and of near misses, and the C++ and integers of most layers have no others in this process."""
 TABLES = (("n2d2py/docs.py", "pages"),)
 """Functions that print what modules say when they are imported: whoever runs them is a test of every table."""
 COLLECTING = 900.0

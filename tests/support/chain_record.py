@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
@@ -28,6 +28,7 @@ from n2d2py.memory.files import json_text
 from n2d2py.memory.format import graph_json, map_json
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.options import read_command
+from n2d2py.passes import FuseReport
 from n2d2py.pipeline import load_network
 from n2d2py.quant.simulator import simulate
 from n2d2py.reference.contract import NoOnnxForm
@@ -42,7 +43,7 @@ from n2d2py.stages.quantize import QuantizedNetwork, quantize_stage
 
 UNSETTLED = "~"
 """Stands for a part of a line that the last bits of real numbers change."""
-_NUMBER = re.compile(r"-?\d+\.\d+(?:e[-+]\d+)?|-?\d+e[-+]\d+")
+NUMBER = re.compile(r"-?\d+\.\d+(?:e[-+]\d+)?|-?\d+e[-+]\d+")
 _SHORT = 90
 """Characters of what an operator says of itself, above which its checksum stands."""
 
@@ -71,17 +72,11 @@ def _stages(file: Path, words: list[str], plans: Mapping[str, Mapping[str, Any]]
     path, options = read_command([str(file), *words, "-o", str(file.parent)])
     network = load_network(path, options)
     if noise:
-        network = replace(network, graph=_shaken(network.graph, noise))
-    found = _layers(network.graph)
-    yield "layers", found
+        network = replace(network, graph=shaken_graph(network.graph, noise))
+    yield "layers", layers(network.graph)
     integer = options.quantization.integer
     fused, report = fuse_stage(network, integer=integer)
-    texts = [f"{entry.layer}: {entry.text}" for entry in (*report.done, *report.refused)]
-    counts = ", ".join(f"{name} {count}" for name, count in report.counts.items())
-    yield "passes", [f"{counts or 'none'} | {len(texts)} texts {_sum_of(chr(10).join(texts))}"]
-    if (layers := _layers(fused.graph)) != found:
-        yield "fused", layers
-    yield "onnx", _distinct(_onnx(each) for each in (network.graph, fused.graph))
+    yield from rewritten(network.graph, fused.graph, report)
     yield "values", _values(network.graph, fused.graph, noise)
     calibrated = calibrate_stage(network, options.calibration) if integer else network
     quantized = quantize_stage(calibrated, options.quantization)
@@ -92,6 +87,16 @@ def _stages(file: Path, words: list[str], plans: Mapping[str, Mapping[str, Any]]
         lines = _planned(quantized, given, target)
         yield name, [line for line in lines if line not in said]
         said.update(lines)
+
+
+def rewritten(graph: Graph, fused: Graph, report: FuseReport) -> Iterator[tuple[str, list[str]]]:
+    """What the rewrites made of a network, and both as ONNX Runtime gets them."""
+    texts = [f"{entry.layer}: {entry.text}" for entry in (*report.done, *report.refused)]
+    counts = ", ".join(f"{name} {count}" for name, count in report.counts.items())
+    yield "passes", [f"{counts or 'none'} | {len(texts)} texts {_sum_of(chr(10).join(texts))}"]
+    if (changed := layers(fused)) != layers(graph):
+        yield "fused", changed
+    yield "onnx", _distinct(_onnx(each) for each in (graph, fused))
 
 
 def _planned(quantized: QuantizedNetwork, given: Mapping[str, Any], target: Any) -> list[str]:
@@ -127,7 +132,7 @@ def _memory(plan: MemoryPlan, graph: str) -> str:
     )
 
 
-def _layers(graph: Graph) -> list[str]:
+def layers(graph: Graph) -> list[str]:
     found = []
     for node in graph.nodes:
         text = re.sub(r"np\.\w+\(([^()]*)\)", r"\1", f"{node.op}{f' then {node.activation}' if node.activation else ''}")
@@ -244,11 +249,11 @@ def shaken(array: np.ndarray, noise: int) -> np.ndarray:
     return (array * (1 + 1e-6 * np.random.default_rng(noise).uniform(-1, 1, np.shape(array)))).astype(array.dtype)
 
 
-def _shaken(graph: Graph, noise: int) -> Graph:
-    """The network with such weights."""
+def shaken_graph(graph: Graph, noise: int) -> Graph:
+    """The network with such weights; what is one number or two stays, which rewrites look for."""
     for node in graph.nodes:
         for role, array in node.params.items():
-            if array.dtype == np.float32 and array.size > 2:
+            if array.dtype == np.float32 and len(np.unique(array)) > 2:
                 node.params[role] = shaken(array, noise)
     return graph
 
@@ -277,18 +282,20 @@ def _alike(kept: str, found: str) -> bool:
     """Whether a part is what was kept: of integers the checksum, or where that is unsettled their fingerprint."""
     if kept in (UNSETTLED, found):
         return True
-    found = _rough(found) if UNSETTLED in kept else _short(found) if "<" not in kept else found
-    if _NUMBER.sub("#", kept) != _NUMBER.sub("#", found):
+    found = rough(found) if UNSETTLED in kept else short(found) if "<" not in kept else found
+    if NUMBER.sub("#", kept) != NUMBER.sub("#", found):
         return False
-    pairs = zip(_NUMBER.findall(kept), _NUMBER.findall(found), strict=True)
+    pairs = zip(NUMBER.findall(kept), NUMBER.findall(found), strict=True)
     return all(abs(float(a) - float(b)) <= 1e-4 * max(abs(float(a)), abs(float(b))) + 3e-4 * ("e" not in a) for a, b in pairs)
 
 
-def _short(part: str) -> str:
+def short(part: str) -> str:
+    """A part without the fingerprints of what has a checksum."""
     return re.sub(r"<\[[^>]*>#", "#", part)
 
 
-def _rough(part: str) -> str:
+def rough(part: str) -> str:
+    """A part without the checksums of what has a fingerprint too."""
     return re.sub(r"(<\[[^>]*>)#\w+", rf"\1#{UNSETTLED}", part)
 
 
@@ -309,7 +316,7 @@ def settled(make: Callable[[int], Record], shakes: int = 5) -> Record:
 
 def _settled(part: str, others: list[str]) -> str:
     """What all have in common."""
-    for form in (_short, _rough):
+    for form in (short, rough):
         if all(_alike(form(part), other) for other in others):
             return form(part)
     return UNSETTLED

@@ -96,6 +96,7 @@ SCALARS = {
     "root2": 1.41421356,
     "root": 0.7978845608,
     "cube": 0.044715,
+    "near": 0.70710677,
     "tiny": 1e-3,
     "far": -1e9,
     "step": 0.031,
@@ -141,8 +142,12 @@ def _constant(name: str, rng: np.random.Generator) -> np.ndarray | None:
 
 
 def model(name: str) -> onnx.ModelProto:
+    """The model of a name."""
+    return network(TEXTS[name])
+
+
+def network(text: str) -> onnx.ModelProto:
     """The model of a text."""
-    text = TEXTS[name]
     built = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> g (float[1,4,8,8] x) => (float[N] y) {{ {text} }}')
     built.graph.output[0].type.tensor_type.ClearField("shape")
     rng = np.random.default_rng(len(text))
