@@ -5,11 +5,12 @@ They are known by file, function, original text and mutated text, so that lines 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from mutants import Mutant
 
-__all__ = ["EQUIVALENT", "ONE_INPUT", "SIZES_OF_WORK", "Equivalent", "reason_of"]
+__all__ = ["EQUIVALENT", "ONE_INPUT", "ONE_INPUT_LAYERS", "SIZES_OF_WORK", "Equivalent", "reason_of"]
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,34 @@ ONE_INPUT: frozenset[str] = frozenset(
 )
 """Files of operators that have one input, which is the first and the last; `test_mutation_runner.py` looks that none reads a second."""
 _OF_ONE_INPUT = "Its operator has one input, which is the first and the last."
+
+ONE_INPUT_LAYERS: dict[tuple[str, str], str] = {
+    ("n2d2py/passes/drop_softmax.py", "node"): "a Softmax",
+    ("n2d2py/passes/fuse_activation.py", "node"): "an Activation",
+    ("n2d2py/passes/fuse_activation.py", "reader"): "an Activation, or what moves single values: Reshape, Transpose, Pool",
+    ("n2d2py/passes/fuse_padding.py", "node"): "a Padding",
+    ("n2d2py/passes/lift_channels.py", "producer"): "a Reshape",
+    ("n2d2py/passes/magnitude.py", "node"): "an Activation",
+    ("n2d2py/passes/masked_softmax.py", "condition"): "a map by IsNaN",
+    ("n2d2py/passes/masked_softmax.py", "softmax"): "an ArraySoftmax",
+    ("n2d2py/passes/move_transpose.py", "node"): "a Transpose",
+    ("n2d2py/passes/product_views.py", "producer"): "an ArrayIndexSelect, or a map that scales and shifts its only input",
+    ("n2d2py/passes/quantized.py", "first"): "a Quantize",
+    ("n2d2py/passes/quantized.py", "node"): "a Quantize or an Activation",
+    ("n2d2py/passes/remove_layout.py", "before"): "a Reshape or a Transpose",
+    ("n2d2py/passes/remove_layout.py", "node"): "a Reshape or a Transpose",
+    ("n2d2py/passes/softplus_tail.py", "condition"): "a map by Greater of one input and a constant",
+    ("n2d2py/passes/softplus_tail.py", "value"): "a Softplus",
+    ("n2d2py/passes/spelled_norm.py", "below"): "a map by Reciprocal, or by Div of a constant by one input",
+    ("n2d2py/passes/spelled_norm.py", "mean"): "an ArrayReduce",
+    ("n2d2py/passes/spelled_norm.py", "root"): "a map by Sqrt",
+    ("n2d2py/passes/spelled_norm.py", "variance"): "an ArrayReduce",
+    (
+        "n2d2py/operators/elemwise/idioms.py",
+        "producer",
+    ): "an Affine or an Activation, or a map that scales and shifts its only input",
+}
+"""Layers by file and name in it: where their first input is read, they are known to be of a kind that has one."""
 
 
 EQUIVALENT: tuple[Equivalent, ...] = (
@@ -408,17 +437,32 @@ EQUIVALENT: tuple[Equivalent, ...] = (
 def reason_of(mutant: Mutant) -> str:
     """Why a mutant is equivalent; empty where it is not known to be."""
     sizes = next((SIZES_OF_WORK[mutant.file, name] for name in mutant.names if (mutant.file, name) in SIZES_OF_WORK), "")
-    return _REASONS.get(mutant.key) or sizes or (_OF_ONE_INPUT if _takes_the_last_input(mutant) else "")
+    return _REASONS.get(mutant.key) or sizes or (_OF_ONE_INPUT if _takes_the_last_input(mutant) else _of_one_input(mutant))
 
 
 def _takes_the_last_input(mutant: Mutant) -> bool:
     """Whether the last input of an operator that has one stands in the place of the first."""
     if mutant.file not in ONE_INPUT:
         return False
-    parts = mutant.original.split("inputs[0]")
+    return _has_the_last(mutant, "")
+
+
+def _has_the_last(mutant: Mutant, layer: str) -> bool:
+    """Whether the last input stands in the place of the first, of a layer of that name where it has one."""
+    first = f"{layer}.inputs[0]" if layer else "inputs[0]"
+    parts = re.split(rf"(?<![\w.]){re.escape(first)}" if layer else re.escape(first), mutant.original)
     return any(
-        "inputs[0]".join(parts[:at]) + "inputs[-1]" + "inputs[0]".join(parts[at:]) == mutant.mutated
+        first.join(parts[:at]) + first.replace("[0]", "[-1]") + first.join(parts[at:]) == mutant.mutated
         for at in range(1, len(parts))
+    )
+
+
+def _of_one_input(mutant: Mutant) -> str:
+    """What a layer is whose last input stands in the place of the first, where it has one; else nothing."""
+    layers = ((layer, what) for (file, layer), what in ONE_INPUT_LAYERS.items() if file == mutant.file)
+    return next(
+        (f"It is {what}: its one input is the first and the last." for layer, what in layers if _has_the_last(mutant, layer)),
+        "",
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from changes import last_name
 from covering import Covering, _other_ways_first, collect, ran_at_import
-from equivalent import EQUIVALENT, ONE_INPUT, reason_of
+from equivalent import EQUIVALENT, ONE_INPUT, ONE_INPUT_LAYERS, reason_of
 from mutants import SourceFile
 from trial import Outcome, Trials
 
@@ -327,3 +327,14 @@ def test_the_last_input_is_the_first_where_there_is_one():
         not changed[whole, "inputs[1].reshape(len(inputs[0]), -1)"]
         and not changed[whole, "inputs[0].reshape(len(inputs[0]), 1)"]
     )
+
+
+def test_the_last_input_is_the_first_of_the_named_layers_alone():
+    known = {
+        mutant.original
+        for mutant in SourceFile(ROOT, ROOT / "n2d2py/passes/softplus_tail.py").mutants
+        if mutant.mutated == mutant.original.replace("inputs[0]", "inputs[-1]", 1) and reason_of(mutant)
+    }
+    assert known == {"(condition.inputs[0], node.inputs[1], value.inputs[0])"}
+    for file, layer in ONE_INPUT_LAYERS:
+        assert f"{layer}.inputs[0]" in (ROOT / file).read_text(encoding="utf-8"), (file, layer)
