@@ -119,7 +119,7 @@ def _readers(graph: Graph, source: dict[str, str]) -> dict[str, list[Node]]:
 
 
 def _clipped_reach(producer: Node | None) -> float:
-    """The largest output that the rectifier of a layer lets through."""
+    """The largest output that the rectifier of a layer lets through; 0 has every scale."""
     activation = producer.activation if producer is not None else None
     if isinstance(activation, ChannelClip):
         return min(activation.highs)
@@ -217,7 +217,7 @@ def choose_types(
         else:
             clipping = "None" if edge or _is_shared(producer) else options.act_clipping
             threshold = activation_threshold(histogram, clipping, kind.qmax, options.quantile)
-        threshold = min(threshold, _clipped_reach(producer))
+        threshold = min(threshold, _clipped_reach(producer) or threshold)
         threshold, beyond = with_fills(threshold, padding.get(name, ()))
         coarse += beyond
         types[name] = kind.with_scale(threshold / kind.qmax)

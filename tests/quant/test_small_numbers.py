@@ -8,6 +8,13 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from n2d2py.graph import Graph, Node
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.functions import Clip
+from n2d2py.quant.calibration import quantize
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.simulator import quantize_inputs, simulate
+from n2d2py.quant.statistics import collect
 from n2d2py.quant.thresholds import mse_threshold
 from n2d2py.quant.widths import _is_spoiled
 from n2d2py.quant.worst import stimulus_picture
@@ -40,3 +47,21 @@ def test_zeros_take_no_part_in_a_threshold(levels):
     without = mse_threshold(counts, edges, 4.0, levels)
     counts[0] = 10**6
     assert mse_threshold(counts, edges, 4.0, levels) == without
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_a_rectifier_that_lets_nothing_through_has_a_range(bits):
+    """Its zeros have every scale: what follows gives its biases."""
+    rng, graph, bias = np.random.default_rng(4), Graph("g"), np.array([0.5, -1.0, 0.25], np.float32)
+    graph.add_input("x", (1, 2, 4, 4))
+    for name, source, function, shift in (("r", "x", Clip(0.0, 0.0), bias), ("y", "r", None, bias)):
+        weights = rng.normal(size=(3, graph.shape(source)[1], 1, 1)).astype(np.float32)
+        graph.add(Node(name, Conv(), [source], [name], {"weights": weights, "bias": shift}, function))
+    graph.outputs = ["y"]
+    x = rng.normal(size=(8, 2, 4, 4)).astype(np.float32)
+    typed = quantize(graph, collect(graph, [x]).histograms, QuantOptions(bits), {"x": None}, [x])[0]
+    values = simulate(typed, quantize_inputs(typed, [x]), keep=True)
+    kind = typed.type("y")
+    assert not values["r"].any()
+    found = (values["y"].astype(np.float64) - kind.zero_point) * kind.scale
+    np.testing.assert_allclose(found, np.broadcast_to(bias[:, None, None], found.shape), atol=kind.scale)
