@@ -55,6 +55,7 @@ SLOW = (
     "tests/memory/test_same_many_parts.py",
     "tests/memory/test_same_many_pictures.py",
     "tests/memory/test_same_many_plans.py",
+    "tests/passes/test_same_near_misses.py",
     "tests/passes/test_same_rewrites.py",
     "tests/passes/test_same_single_rewrites.py",
     "tests/quant/test_same_many_forms.py",
@@ -64,6 +65,7 @@ SLOW = (
     "tests/random_networks/test_same_random_chains.py",
     "tests/random_networks/test_single_layers.py",
     "tests/whole_chain/test_same_draws.py",
+    "tests/whole_chain/test_same_more_chains.py",
     "tests/whole_chain/test_same_refusals.py",
 )
 """Files of tests that count beside those, slow ones too: tables that the documentation prints, most operators on arrays, what layers are

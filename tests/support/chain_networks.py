@@ -31,6 +31,15 @@ WORDS = (
     ("-no-zero-points", "-no-mixed-precision", "-output-bits", "16"),
 )
 """Options that cases have in turn."""
+MORE_WORDS = (
+    *WORDS,
+    ("-quality", "fast", "-act-rescaling-mode", "Fixed-point16"),
+    ("-nbbits", "16", "-act-rescaling-mode", "Fixed-point32", "-no-zero-points"),
+    ("-wt-bits", "2", "-wt-rounding", "nearest"),
+    ("-nbbits", "-16"),
+    ("-act-clipping-mode", "KL-Divergence", "-wt-reduce-range"),
+)
+"""Those of records that keep checksums."""
 PLANS: tuple[dict[str, dict[str, Any]], ...] = (
     {"whole": {"MemoryMode": "Speed", "IncludeOutputInBuffer": "1"}},
     {"lines": {"MemoryMode": "Small", "IncludeOutputInBuffer": "0"}},
@@ -97,8 +106,13 @@ def bodies(forms: Any) -> Iterator[tuple[int, str, str]]:
 
 
 def _calibrated(make: Callable[[Path], Path], at: int) -> Case:
-    words = WORDS[at % len(WORDS)]
-    return case(make, at, words if "-32" in words else (*words, "-calib", "8", "-calib-data", "data.npz"))
+    return calibrated(make, at, WORDS[at % len(WORDS)])
+
+
+def calibrated(make: Callable[[Path], Path], at: int, words: tuple[str, ...]) -> Case:
+    """The case of a number with options; with those of integers it is calibrated."""
+    real = {"-32", "-16"} & set(words)
+    return case(make, at, words if real else (*words, "-calib", "8", "-calib-data", "data.npz"))
 
 
 def ini_cases() -> Iterator[tuple[str, Case]]:
