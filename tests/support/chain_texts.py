@@ -116,6 +116,8 @@ def _constant(name: str, rng: np.random.Generator) -> np.ndarray | None:
         return np.array(BYTES[name])
     if name == "mask":
         return np.where(np.tri(16, dtype=bool), 0, -1e9).astype(np.float32)
+    if name == "relative":
+        return np.where(np.tri(16, dtype=bool), np.sin(np.arange(256)).reshape(16, 16), -1e9).astype(np.float32)
     if name == "truth":
         return np.tri(16, dtype=bool)[None]
     if not re.fullmatch(r"[a-z](_\d+)+", name):

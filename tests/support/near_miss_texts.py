@@ -102,6 +102,18 @@ FORMS: dict[str, str] = {
     # sequences
     "gru": "f = Reshape (x, i_8_1_32)\n a, h = GRU <hidden_size = 3> (f, w_1_9_32, w_1_9_3, b_1_18)\n s = Squeeze (a, i_1)\n t = Reshape (s, i_1_8_3)\n y = MatMul (t, w_3_2)",
     "lstm with states": 'f = Reshape (x, i_8_1_32)\n a, h, c = LSTM <hidden_size = 3> (f, w_1_12_32, w_1_12_3, b_1_24, , b_1_1_3, c_1_1_3)\n d, e, g = LSTM <hidden_size = 3, direction = "reverse"> (f, v_1_12_32, v_1_12_3, , , h, c)\n s = Concat <axis = 0> (e, g)\n y = Reshape (s, i_1_6)',
+    # what near misses of the others showed to be missing
+    "mask with a rest": f"{_ROWS}k = Transpose <perm = [0,2,1]> (f)\n s = MatMul (f, k)\n m = Add (s, relative)\n a = Softmax <axis = -1> (m)\n y = MatMul (a, f)",
+    "mask of some by where": f"{_ROWS}g = MatMul (f, w_16_16)\n w = Where (truth, half, g)\n a = Softmax <axis = -1> (w)\n y = MatMul (a, w_16_3)",
+    "padded operands": f"{_ROWS}p = Pad (f, i_0_0_1_0_0_1)\n q = Sigmoid (p)\n t = Transpose <perm = [0,2,1]> (p)\n m = MatMul (q, t)\n s = Slice (m, i_2, i_15, i_1)\n y = MatMul (s, f)",
+    "clipped norm": f"{_ROWS}n = LayerNormalization <axis = -1> (f, p_16, b_16)\n r = Relu (n)\n a = MatMul (r, w_16_8)\n m = LayerNormalization <axis = -1> (a, p_8)\n s = MatMul (m, w_8_4)\n t = Clip (s, zero, six)\n y = MatMul (t, w_4_2)",
+    "means of one": "f = Reshape (x, i_0_4_1_64)\n a = MatMul (f, w_64_6)\n m = ReduceMean <axes = [2]> (a)\n s = ReduceSum (m, i_1)\n g = ReduceMax <axes = [1,2]> (a)\n h = Mul (s, g)\n y = MatMul (h, w_6_3)",
+    "means of axes apart": "f = Reshape (x, i_0_4_8_8)\n a = MatMul (f, w_8_8)\n m = ReduceMean <axes = [1,3], keepdims = 0> (a)\n y = Gemm (m, w_8_3, b_3)",
+    "magnitude of one": f"{_FRONT}q = Mul (c, c)\n s = Sum (q)\n r = Sqrt (s)\n p = Mul (x, x)\n t = Add (q, p)\n u = Relu (t)\n v = Sqrt (u)\n y = Add (r, v)",
+    "chosen rows": f"{_ROWS}a = MatMul (f, w_16_16)\n s = Slice (a, i_0, i_8, i_2)\n t = Slice (a, i_8, i_16, i_2)\n u = Transpose <perm = [0,2,1]> (t)\n m = MatMul (s, u)\n e = Mul (m, half)\n y = Softmax <axis = -1> (e)",
+    "one group": "f = Reshape (x, i_0_1_16_16)\n p = MatMul (f, w_1_16_4)\n r = Relu (p)\n q = MatMul (r, v_4_4)\n y = MatMul (w_3_16, q)",
+    "pools of what is positive": f"{_IMAGE}s = Sigmoid (c)\n a = Add (k, s)\n j = Concat <axis = 1> (a, k)\n q = Pad (j, i_0_0_1_1_0_0_1_1)\n p = MaxPool <kernel_shape = [3,3], strides = [2,2]> (q)\n m = AveragePool <kernel_shape = [2,2]> (p)\n r = Pad (m, i_0_0_0_0_0_0_1_1)\n y = MaxPool <kernel_shape = [2,2]> (r)",
+    "layers read by several": f"{_IMAGE}g = Mul (k, p_4_1_1)\n a = Conv (g, w_4_4_1_1, b_4)\n d = Conv (g, v_4_4_1_1)\n t = Transpose <perm = [0,2,3,1]> (g)\n r = Relu (t)\n u = Transpose <perm = [0,3,1,2]> (r)\n e = Add (a, d)\n y = Add (e, u)",
 }
 """The nodes of networks from x (1, 4, 8, 8) to y."""
 ALL = {**TEXTS, **FORMS}
