@@ -111,13 +111,11 @@ def _squeeze(node: OnnxNode, builder: Builder) -> None:
 @onnx("Unsqueeze")
 def _unsqueeze(node: OnnxNode, builder: Builder) -> None:
     shape = node.shape()
-    count = node.attribute("axes") or node.constant(1, "list of axes").reshape(-1)
-    rank = len(shape) + len(count)
-    axes = node.axes(rank) or []
+    axes = node.new_axes(len(shape))
     if 0 in axes:
         raise Unsupported("it adds an axis before the batch axis", _KEEP_BATCH)
     sizes = iter(shape)
-    _add(node, builder, [1 if axis in axes else next(sizes) for axis in range(rank)])
+    _add(node, builder, [1 if axis in axes else next(sizes) for axis in range(len(shape) + len(axes))])
 
 
 _SCHEMA = LAYER.extended(

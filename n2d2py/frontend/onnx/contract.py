@@ -140,20 +140,30 @@ class OnnxNode:
                 raise Unsupported(f"its additional output '{name}' is used")
 
     def axes(self, rank: int, index: int = 1) -> list[int] | None:
-        """Axes given as attribute (old opsets) or as input `index`, nonnegative and sorted; None if absent.
+        """Axes given as attribute (old opsets) or as input `index`, nonnegative, sorted, each once; None if absent.
 
         Raises:
-            Unsupported: when an axis is out of range, named twice, or not constant.
+            Unsupported: when an axis is out of range or not constant.
         """
         axes = self.attribute("axes")
         if axes is None and self.has(index):
             axes = self.constant(index, "list of axes").reshape(-1).tolist()
         if axes is None:
             return None
-        found = {self.axis_of(axis, rank) for axis in axes}
-        if len(found) < len(axes):
-            raise Unsupported(f"its axes {', '.join(map(str, axes))} name one twice")
-        return sorted(found)
+        return sorted({self.axis_of(axis, rank) for axis in axes})
+
+    def new_axes(self, rank: int) -> list[int]:
+        """The axes of an Unsqueeze of an array of `rank` axes, as `axes` has them.
+
+        Raises:
+            Unsupported: as `axes`, and when one is named twice.
+        """
+        given = self.attribute("axes")
+        given = self.constant(1, "list of axes").reshape(-1).tolist() if given is None else given
+        axes = self.axes(rank + len(given)) or []
+        if len(axes) < len(given):
+            raise Unsupported(f"its axes {', '.join(map(str, given))} name one twice")
+        return axes
 
     @staticmethod
     def axis_of(axis: int, rank: int) -> int:

@@ -51,11 +51,8 @@ def _squeeze(a: Arrays) -> None:
 @onnx_array("Unsqueeze")
 def _unsqueeze(a: Arrays) -> None:
     x = a.value(0)
-    count = a.node.attribute("axes")
-    count = a.node.constant(1, "list of axes").reshape(-1) if count is None else count
-    axes = a.node.axes(len(x.dims) + len(count)) or []
-    sizes = iter(x.dims)
-    a.bind(a.reshape(x, [1 if axis in axes else next(sizes) for axis in range(len(x.dims) + len(count))]))
+    axes, sizes = a.node.new_axes(len(x.dims)), iter(x.dims)
+    a.bind(a.reshape(x, [1 if axis in axes else next(sizes) for axis in range(len(x.dims) + len(axes))]))
 
 
 @onnx_array("Transpose")

@@ -33,7 +33,6 @@ def _reduce(function: str):
                 axes = []
             else:
                 axes = list(range(len(x.dims)))
-        axes = list(dict.fromkeys(axes))  # an axis that is named twice is reduced once
         for axis in axes:
             a.builder.guard_batch(a.node, 0, axis, "reduces")
         if not axes:
