@@ -142,14 +142,14 @@ def test_other_rescales_are_not_done(rescale):
 
 
 @pytest.mark.parametrize(
-    "multipliers, fit", [((32767, 1), True), ((1, -32767), True), ((32768, 1), False), ((1, -32768), False)]
+    "multipliers, fit", [((2**23 - 2, 1), True), ((1, 2 - 2**23), True), ((2**23, 1), False), ((1, -(2**23)), False)]
 )
-def test_multipliers_have_16_bits(multipliers, fit):
+def test_multipliers_have_24_bits(multipliers, fit):
     assert fits(typed(multipliers=multipliers)) == fit
 
 
-@pytest.mark.parametrize("bound, fit", [(2**30 - 1, True), (2**30, False)])
-def test_sums_stay_within_32_bits_in_every_order(bound, fit):
+@pytest.mark.parametrize("bound, fit", [(2**31 - 1, True), (2**31, False)])
+def test_sums_stay_within_32_bits(bound, fit):
     graph = typed()
     graph.nodes[1].bound = bound
     assert fits(graph) == fit
@@ -159,10 +159,10 @@ def test_sums_stay_within_32_bits_in_every_order(bound, fit):
 
 
 def test_products_of_any_bytes_stay_within_32_bits():
-    """129 operands whose multipliers add up to 2^22, times 256."""
-    graph = typed(multipliers=[32512] * 128 + [32767], offset=0, types=(BYTE, BYTE))
+    """129 operands whose multipliers add up to 2^23, times 256."""
+    graph = typed(multipliers=[65024] * 128 + [65535], offset=0, types=(BYTE, BYTE))
     graph.nodes[1].inputs = ["x"] * 129
-    assert 256 * graph.nodes[1].form.multipliers.sum() == 2**30 - 256 and fits(graph)
+    assert 256 * graph.nodes[1].form.multipliers.sum() == 2**31 - 256 and fits(graph)
     graph.nodes[1].form.multipliers[0] += 1
     assert not fits(graph)
 
