@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 from support.memory_changes import change
 from support.memory_families import FAMILIES, settings_of, strip_chain
+from support.outcomes import write_lines
 
 from n2d2py.errors import N2D2Error
 from n2d2py.memory.checker import check_map
@@ -88,9 +89,7 @@ def test_faults_change_on_purpose_only(kind, seed):
 def main() -> None:
     """Writes what the tests compare with."""
     sums = {kind: [found(kind, seed) for seed in range(count)] for kind, count in KINDS.items()}
-    KEPT.write_text(
-        "{\n" + ",\n".join(f" {json.dumps(k)}: {json.dumps(v)}" for k, v in sums.items()) + "\n}\n", encoding="utf-8"
-    )
+    write_lines(KEPT, sums)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.memory_families import FAMILIES, settings_of, strip_chain
+from support.outcomes import write_lines
 
 from n2d2py.memory.access import Overlay
 from n2d2py.memory.buffers import Buffers, concats_in_place
@@ -204,9 +205,7 @@ def main() -> None:
         f"{family}, {part}": [made(part, family, block) for block in range(BLOCKS)] for family in FAMILIES for part in PARTS
     }
     sums["columns"] = [columns(block) for block in range(BLOCKS)]
-    KEPT.write_text(
-        "{\n" + ",\n".join(f" {json.dumps(k)}: {json.dumps(v)}" for k, v in sums.items()) + "\n}\n", encoding="utf-8"
-    )
+    write_lines(KEPT, sums)
 
 
 if __name__ == "__main__":

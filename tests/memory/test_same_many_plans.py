@@ -23,6 +23,7 @@ from pathlib import Path
 import pytest
 from support.memory_execute import run
 from support.memory_families import FAMILIES, settings_of, strip_chain
+from support.outcomes import write_lines
 
 from n2d2py.errors import N2D2Error
 from n2d2py.memory.checker import check_plan
@@ -212,8 +213,7 @@ def main() -> None:
         sums.setdefault(f"{family}, {way}", []).append(found(family, way, block))
     sums["strips"] = [in_strips(seed) for seed in range(STRIPS)]
     sums["budgets"] = [refusals(seed) for seed in range(REFUSALS)]
-    lines = [f" {json.dumps(name)}: {json.dumps(values)}" for name, values in sums.items()]
-    KEPT.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    write_lines(KEPT, sums)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.outcomes import write_lines
 from support.quant_draws import drawn_network, drawn_options
 
 from n2d2py import log
@@ -204,9 +205,7 @@ def test_widths_change_on_purpose_only(kept, case):
 def main() -> None:
     """Writes what the tests compare with."""
     sums = {kind: [checksum(kind, case) for case in range(count)] for kind, count in CASES.items()}
-    KEPT.write_text(
-        "{\n" + ",\n".join(f" {json.dumps(k)}: {json.dumps(v)}" for k, v in sums.items()) + "\n}\n", encoding="utf-8"
-    )
+    write_lines(KEPT, sums)
 
 
 if __name__ == "__main__":

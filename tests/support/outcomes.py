@@ -82,3 +82,9 @@ def differences(found: dict[str, str], kept: str) -> list[str]:
 def write_sums(path: Path, found: dict[str, str]) -> None:
     """Writes a file of checksums by name."""
     path.write_text(json.dumps(found, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def write_lines(path: Path, found: dict[str, list[str]]) -> None:
+    """Writes a file of lists of checksums by name, a line for each."""
+    lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(sums)}" for name, sums in found.items())
+    path.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")

@@ -30,11 +30,6 @@ struct Channels {
         std::memcpy(all, from, Count);
         return vld1q_u8(all);
     }
-    // Signed integers of 16 bits; unsigned ones of 16 bits - 32768.
-    template <class In>
-    static N2D2_INLINE constexpr int value(int x) {
-        return sizeof(In) == 2 && !std::numeric_limits<In>::is_signed ? x - 32768 : x;
-    }
     template <class In, int Count>
     static N2D2_INLINE Inputs inputs(const In* in) {
         constexpr int bytes = Count * static_cast<int>(sizeof(In));

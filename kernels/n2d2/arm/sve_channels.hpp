@@ -25,11 +25,6 @@ struct Channels {
     static N2D2_INLINE svint32_t widened(svbool_t some, const std::uint16_t* from) {
         return svsub_n_s32_x(svptrue_b32(), svld1uh_s32(some, from), 32768);
     }
-    // Signed integers of 16 bits; unsigned ones of 16 bits - 32768.
-    template <class In>
-    static N2D2_INLINE constexpr int value(int x) {
-        return sizeof(In) == 2 && !std::numeric_limits<In>::is_signed ? x - 32768 : x;
-    }
     template <class In, int Count>
     static N2D2_INLINE Inputs inputs(const In* from) {
         return widened(lanes<Count>(), from);

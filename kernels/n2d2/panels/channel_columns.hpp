@@ -8,8 +8,7 @@
 //
 //   Sums, Inputs, Weights      of eight channels
 //   most(taps)                 pixels whose sums have registers, beside weights
-//   inputs<In, Count>(from)    Count inputs as they are multiplied
-//   value<In>(x)               one input, a constant
+//   inputs<In, Count>(from)    Count inputs as signed integers of 16 bits; unsigned ones of 16 bits - 32768
 //   weights(a, b, first, second)  of two taps, pairs of four channels from a on, of the other four from b on
 //   bias<Count>(from, first, second)    the sums to begin with, from from[first] on, and from[second] on behind four
 //   add(sums, x, w)            sums + x * w, modulo 2^32
@@ -61,7 +60,8 @@ struct ChannelColumns : Panels {
         Pixels = Base::Pixels,
         Piece = 8,  // taps of a line whose columns are read together
         Rest = KW % Piece,
-        Nothing = Vec::template value<In>(Cfg::InputZero) == 0  // is what padding adds
+        Zero = sizeof(In) == 2 && !std::numeric_limits<In>::is_signed ? Cfg::InputZero - 32768 : int(Cfg::InputZero),
+        Nothing = int(Zero) == 0  // is what padding adds
     };
 
     // Count channels of a line of outputs.
