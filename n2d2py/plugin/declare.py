@@ -238,8 +238,8 @@ class Instructions:
         tag, macro: the struct of n2d2 and the macro that are made for it.
         header: what binds its kernels to the operators, beside the Python file (docs/dispatch.md).
         when: the condition of the preprocessor under which it is compiled for.
-        has: the kernels that it has: "convolution", "depthwise", "fullyConnected", "winograd", "floats", "runs", "tables",
-            "lanes", "pairs of taps", "pairs of channels", "dot products", "taps of vectors", "pairs of pixels", "columns of taps",
+        has: the kernels that it has: "convolution", "depthwise", "fullyConnected", "winograd", "winograd on the stack",
+            "floats", "runs", "tables", "lanes", "pairs of taps", "pairs of channels", "dot products", "taps of vectors", "pairs of pixels", "columns of taps",
             "vectors of outputs".
         title, text, extends, signed, speed, tiles, flags, present, asks, family, probe, microcontroller: as in the table.
     """

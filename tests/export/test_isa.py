@@ -23,6 +23,7 @@ BOUND = {
     isa.CHANNELS: "DEPTHWISE",
     isa.WINOGRAD: "WINOGRAD",
     isa.FOURS: "WINOGRAD",
+    isa.WEIGHTS_ON_STACK: "WINOGRAD",
     isa.FLOATS: "FLOATS",
     isa.RUNS: "RUNS",
     isa.TABLES: "LOOKUP",

@@ -1,4 +1,5 @@
-"""Winograd convolutions of packed weights of 4 bits and inputs of 4 bits, in bytes with AVX2 and SSE4.1: bit for bit, where they are used, the proof."""
+"""Winograd convolutions of packed weights with AVX2 and SSE4.1, in bytes (inputs of 4 bits) and in tiles of four by four outputs: bit for bit,
+where they are used, the proof."""
 
 from __future__ import annotations
 
@@ -19,10 +20,11 @@ from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import Layer, layer_code
 from n2d2py.exports.cpp.packing import storage_of
-from n2d2py.exports.cpp.winograd import WinogradFacts, byte_sums
+from n2d2py.exports.cpp.winograd import WinogradFacts, byte_sums, packed_fours
 from n2d2py.graph.forms import Weighted
 
 U4 = NumType(8, False, most=15)
+LAYOUTS = ("apart", "strided", "wrapped", "over", "strided wrapped")
 PLAIN = WinogradFacts((1, 1), (1, 1), 1, 8, (16, 16), False, False)
 WEIGHTS = {
     "random": lambda rng, shape: rng.integers(-8, 8, shape),
@@ -34,6 +36,13 @@ WEIGHTS = {
     ),
 }
 """Weights (O, C, 3, 3) of 4 bits."""
+FEWER = {
+    "two bits": lambda rng, shape: rng.integers(-2, 2, shape),
+    "one bit": lambda rng, shape: 2 * rng.integers(0, 2, shape) - 1,
+    "odd, two bits": lambda rng, shape: 2 * rng.integers(-2, 2, shape) + 1,
+    "largest odd": lambda rng, shape: np.where(rng.random(shape) < 0.1, 15, -15),
+}
+"""Of fewer bits, and the largest odd ones of 4 bits, whose transforms reach the ends of a byte."""
 
 
 @pytest.fixture(autouse=True)
@@ -42,20 +51,33 @@ def in_bytes(monkeypatch):
     monkeypatch.setattr(Layer, "computed", True)
 
 
-def case_of(sweep: cases.Sweep, channels: int, outputs: int, size, pads, output: NumType, layout: str, kind: str, zero: int):
-    case = sweep.conv((1, channels, *size), outputs, (3, 3), (1, 1), pads, (1, 1), 1, (U8, output), layout, zero)
+def case_of(
+    sweep: cases.Sweep,
+    channels: int,
+    outputs: int,
+    size,
+    pads,
+    output: NumType,
+    layout: str,
+    kind: str,
+    zero: int,
+    inputs: NumType = U4,
+):
+    plain = S8 if inputs.signed else U8
+    case = sweep.conv((1, channels, *size), outputs, (3, 3), (1, 1), pads, (1, 1), 1, (plain, output), layout, zero)
     weighted = case.node.form
     assert isinstance(weighted, Weighted)
-    weights = WEIGHTS[kind](sweep.rng, weighted.weights.shape).astype(np.int8)
+    weights = (WEIGHTS | FEWER)[kind](sweep.rng, weighted.weights.shape).astype(np.int8)
     case.node.form = replace(weighted, weights=weights)
-    tensor = case.graph.tensors["x"]
-    case.graph.tensors["x"] = replace(tensor, type=replace(tensor.type, most=15))
-    x = case.inputs["x"]
-    case.inputs["x"] = np.where(x == 255, 15, x % 16).astype(np.uint8)
+    if inputs is U4:
+        tensor = case.graph.tensors["x"]
+        case.graph.tensors["x"] = replace(tensor, type=replace(tensor.type, most=15))
+        x = case.inputs["x"]
+        case.inputs["x"] = np.where(x == 255, 15, x % 16).astype(np.uint8)
     return case
 
 
-def packed_cases(seed: int) -> list[harness.Case]:
+def byte_cases(seed: int) -> list[harness.Case]:
     """Channels around vectors of 32, outputs of half a panel and more, odd sizes, pads, every layout, one run and several."""
     sweep, made = cases.Sweep(seed), []
     outputs, kinds = cycle((8, 16, 24, 40)), cycle(WEIGHTS)
@@ -63,7 +85,7 @@ def packed_cases(seed: int) -> list[harness.Case]:
         cycle(((6, 8), (7, 7), (5, 13), (12, 3), (8, 5))),
         cycle(((1, 1, 1, 1), (1, 0, 0, 1), (2, 2, 2, 2), (0, 1, 1, 0))),
     )
-    types, layouts = cycle((U8, S8, S16, NumType(32))), cycle(("apart", "strided", "wrapped", "over", "strided wrapped"))
+    types, layouts = cycle((U8, S8, S16, NumType(32))), cycle(LAYOUTS)
     for channels in (4, 8, 12, 16, 28, 32, 36, 48, 64, 80, 96, 128, 260):
         made.append(
             case_of(sweep, channels, next(outputs), next(sizes), next(pads), next(types), next(layouts), next(kinds), 5)
@@ -73,24 +95,61 @@ def packed_cases(seed: int) -> list[harness.Case]:
     return made + [over(case, backwards) for case in apart for backwards in (False, True)]
 
 
-def words(case: harness.Case) -> int:
-    """WinogradSums of the layer, 0 without it."""
-    found = re.search(r"WinogradSums = (\d+)", layer_code(case.node, case.graph, case.plan, Identifiers(case.graph)).config)
+def fours_cases(seed: int) -> list[harness.Case]:
+    """Channels around vectors of 16, panels and rests of 8, sizes that are no multiples of four, one block and several, every layout."""
+    sweep, made = cases.Sweep(seed), []
+    outputs, kinds = cycle((16, 24, 32, 40)), cycle((*WEIGHTS, *FEWER))
+    sizes, pads = (
+        cycle(((8, 8), (7, 11), (13, 10), (16, 9), (7, 8))),
+        cycle(((1, 1, 1, 1), (1, 0, 0, 1), (2, 2, 2, 2), (1, 1, 1, 1))),
+    )
+    types, inputs, layouts = cycle((U8, S8, S16, NumType(32))), cycle((U8, S8, U8)), cycle(LAYOUTS)
+    for channels in (8, 12, 16, 20, 32, 44, 48, 64, 84, 128):
+        made.append(
+            case_of(
+                sweep,
+                channels,
+                next(outputs),
+                next(sizes),
+                next(pads),
+                next(types),
+                next(layouts),
+                next(kinds),
+                5,
+                next(inputs),
+            )
+        )
+    made.append(case_of(sweep, 64, 24, (31, 34), (1, 1, 1, 1), U8, "apart", "random", 0, U8))
+    apart = [case_of(sweep, channels, 16, (15, 14), (1, 1, 1, 1), U8, "apart", "odd", 0, U8) for channels in (16, 64)]
+    return made + [over(case, backwards) for case in apart for backwards in (False, True)]
+
+
+FORMS = {"bytes": byte_cases, "fours": fours_cases}
+
+
+def words(case: harness.Case, constant: str = "WinogradSums") -> int:
+    """WinogradSums, or another constant, of the layer, 0 without it."""
+    found = re.search(rf"{constant} = (\d+)", layer_code(case.node, case.graph, case.plan, Identifiers(case.graph)).config)
     return int(found[1]) if found else 0
 
 
 def test_the_cases_use_it():
-    found = [words(case) for case in packed_cases(1)]
+    found = [words(case) for case in byte_cases(1)]
     assert sum(one > 0 for one in found) > 0.6 * len(found) and len(set(found)) > 5, found
+    tiles = [words(case, "WinogradTile") for case in fours_cases(1)]
+    assert set(tiles) <= {0, 4} and sum(one > 0 for one in tiles) > 0.8 * len(tiles), tiles
+    assert not any(words(case) for case in fours_cases(1))
 
 
 @pytest.mark.parametrize("isa, every", [("avx2", 2), ("sse4", 5)])
-def test_packed_winograd(tmp_path, isa, every):
+@pytest.mark.parametrize("form", FORMS)
+def test_packed_winograd(tmp_path, form, isa, every):
     need("g++")
-    harness.check_all(packed_cases(1)[::every], tmp_path, "g++", ("-O1", *need_isa(isa)))
+    harness.check_all(FORMS[form](1)[::every], tmp_path, "g++", ("-O1", *need_isa(isa)))
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("isa", ["avx2", "sse4"])
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 @pytest.mark.parametrize(
@@ -98,11 +157,11 @@ def test_packed_winograd(tmp_path, isa, every):
     [("-O0",), ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS],
     ids=["O0", "O3-all-loops-parallel", "sanitizers"],
 )
-def test_packed_winograd_builds(tmp_path, compiler, flags, isa):
+def test_packed_winograd_builds(tmp_path, compiler, flags, isa, form):
     need(compiler)
     if compiler == "clang++":
         flags = tuple(flag for flag in flags if flag != "-fopenmp")
-    harness.check_all(packed_cases(2), tmp_path, compiler, (*flags, *need_isa(isa)))
+    harness.check_all(FORMS[form](2), tmp_path, compiler, (*flags, *need_isa(isa)))
 
 
 def sums(weights: np.ndarray, kind: NumType = U4, facts: WinogradFacts = PLAIN) -> int:
@@ -144,7 +203,40 @@ def test_transformed_weights_that_are_no_bytes():
 
 
 def test_given_inputs_are_not_trusted(monkeypatch):
-    case = packed_cases(1)[-1]
+    case = byte_cases(1)[-1]
     assert words(case)
     monkeypatch.setattr(Layer, "computed", False)
     assert not words(case)
+
+
+def fours(weights: np.ndarray, facts: WinogradFacts = PLAIN) -> bool:
+    storage = storage_of(weights)
+    assert storage is not None
+    return packed_fours(weights, facts, storage)
+
+
+def test_tiles_of_four_where_they_are_faster():
+    weights = np.random.default_rng(1).integers(-8, 8, (16, 3, 3, 16))
+    assert [size for size in range(4, 15) if fours(weights, replace(PLAIN, size=(size, size)))] == [*range(7, 15)]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"streamed": True},
+        {"groups": 2},
+        {"stride": (2, 2)},
+        {"dilation": (2, 2)},
+        {"bits": 16},
+        {"scratch": 4096, "size": (64, 400), "serial": True},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_no_tiles_of_four(changes):
+    weights = np.random.default_rng(1).integers(-8, 8, (16, 3, 3, 64))
+    assert fours(weights) and not fours(weights, replace(PLAIN, **changes))
+
+
+@pytest.mark.parametrize("outputs, channels", [(16, 18), (20, 16), (8, 16), (16, 4), (16, 148)])
+def test_tiles_of_four_of_whole_vectors(outputs, channels):
+    assert not fours(np.random.default_rng(1).integers(-8, 8, (outputs, 3, 3, channels)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import cycle
 
 import numpy as np
@@ -23,7 +24,15 @@ from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import Layer, layer_code
 from n2d2py.exports.cpp.selection import winograd_geometry
 from n2d2py.exports.cpp.tiles import tile_constants, winograd_choices
-from n2d2py.exports.cpp.winograd import WinogradFacts, impossible, tile_of, transformed, unprofitable, winograd_scratch
+from n2d2py.exports.cpp.winograd import (
+    WinogradFacts,
+    fours_on_stack,
+    impossible,
+    tile_of,
+    transformed,
+    unprofitable,
+    winograd_scratch,
+)
 from n2d2py.graph import QuantGraph
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed
@@ -91,13 +100,34 @@ def line_cases(sweep: cases.Sweep) -> list[harness.Case]:
     return [*made, harness.Case(lines.title, lines.graph, lines.planes, lines.inputs, inplace=True)]
 
 
-def extreme_cases(seed: int) -> list[harness.Case]:
+def stack_cases(seed: int) -> list[harness.Case]:
+    """Weights that are transformed on the stack: whole words of channels, in one part and in several, vectors of 16 filled or not, panels of 16 and
+    of 8 outputs, one block and several, every layout.
+    """
+    sweep, made = cases.Sweep(seed), []
+    kinds, placed = cycle(KINDS), cycle(("apart", "strided", "wrapped", "over", "strided wrapped"))
+    sizes = cycle(((6, 8), (7, 7), (5, 13), (3, 3), (1, 1), (8, 5), (2, 17), (9, 12)))
+    pads, outputs = cycle(((1, 1, 1, 1), (2, 2, 2, 2), (1, 1, 1, 1), (1, 1, 2, 1))), cycle((8, 16, 24, 40))
+    for i, channels in enumerate((4, 8, 12, 16, 20, 32, 44, 64, 96, 128, 132, 192, 256, 260)):
+        made.append(conv(sweep, channels, next(outputs), next(sizes), next(pads), next(kinds), next(placed), 9 * (i % 2)))
+    for channels, count, size, layout in (
+        (16, 16, (22, 30), "apart"),
+        (192, 24, (15, 21), "over"),
+        (256, 16, (14, 14), "apart"),
+        (64, 16, (13, 19), "over"),
+    ):
+        made.append(conv(sweep, channels, count, size, (1, 1, 1, 1), next(kinds), layout, 3))
+    apart = [conv(sweep, c, 16, (11, 14), (1, 1, 1, 1), kind, "apart") for c, kind in ((32, (S8, U8)), (160, (U8, S8)))]
+    return made + [over(case, backwards) for case in apart for backwards in (False, True)]
+
+
+def extreme_cases(seed: int, channels: int = 34) -> list[harness.Case]:
     """Inputs and weights at their limits, all alike and in the patterns whose transforms are largest; 32-bit outputs show the sums."""
     sweep, made = cases.Sweep(seed), []
     for kind in (U8, S8):
         low, high = (0, 255) if kind is U8 else (-128, 127)
         for pattern in range(6):
-            case = conv(sweep, 34, 16, (6, 7), (1, 1, 1, 1), (kind, NumType(32)), "apart", low if pattern % 2 else high)
+            case = conv(sweep, channels, 16, (6, 7), (1, 1, 1, 1), (kind, NumType(32)), "apart", low if pattern % 2 else high)
             weights, inputs = case.node.params["weights"], case.inputs[case.node.inputs[0]]
             weights[:] = (-128, 127, -128, 127, 127, -128)[pattern]
             inputs[:] = (high, low, high, high, low, high)[pattern]
@@ -115,39 +145,45 @@ def extreme_cases(seed: int) -> list[harness.Case]:
     return made
 
 
-@pytest.fixture(params=[2, 4], ids=["twos", "fours"])
-def winograd(monkeypatch, request):
-    """Lets the kernel harness use the Winograd form wherever there is one, in tiles of so many outputs where they are exact."""
-    monkeypatch.setattr(harness, "layer_code", forced)
-    monkeypatch.setattr(harness, "scratch_needs", needed)
-    fits = winograd_forms._fits
+@pytest.fixture(params=["twos", "fours", "stack"])
+def winograd(monkeypatch, request) -> Callable[[int], list[harness.Case]]:
+    """Lets the kernel harness use the Winograd form wherever there is one, in tiles of two, or of four where they are exact, or of four with
+    weights on the stack; a function from seeds to cases.
+    """
+    fits, form = winograd_forms._fits, request.param
+    edge = 2 if form == "twos" else 4
 
     def tile(weights: np.ndarray, geometry: WinogradFacts) -> int:
-        return request.param if not geometry.streamed and fits(weights, request.param) else 2
+        return edge if not geometry.streamed and fits(weights, edge) else 2
 
+    def on_stack(weights: np.ndarray, geometry: WinogradFacts, stored: bool) -> bool:
+        return form == "stack" and tile(weights, geometry) == 4 and weights.shape[-1] % 4 == 0 and len(weights) % 8 == 0
+
+    monkeypatch.setattr(harness, "layer_code", forced)
     monkeypatch.setattr(selection, "tile_of", tile)
+    monkeypatch.setattr(selection, "fours_on_stack", on_stack)
+    if form == "stack":
+        return lambda seed: [*stack_cases(seed), *extreme_cases(seed, 36)]
+    monkeypatch.setattr(harness, "scratch_needs", needed)
+    return lambda seed: [*winograd_cases(seed), *extreme_cases(seed)]
 
 
 @pytest.mark.parametrize("isa", X86)
 def test_winograd(tmp_path, winograd, isa):
     need("g++")
-    some = slice(None, None, 14)  # the slow builds take all
-    harness.check_all([*winograd_cases(1)[some], *extreme_cases(1)[some]], tmp_path, "g++", ("-O1", *need_isa(isa)), units=2)
+    harness.check_all(winograd(1)[::12], tmp_path, "g++", ("-O1", *need_isa(isa)), units=2)  # the slow builds take all
 
 
 def test_winograd_avxvnni_emulated(tmp_path, winograd):
     """Tiles of four; those of two are no form of this set."""
     need("g++")
-    some = slice(None, None, 14)
-    harness.check_all(
-        [*winograd_cases(1)[some], *extreme_cases(1)[some]], tmp_path, "g++", ("-O1", *need_emulated_avxvnni()), units=2
-    )
+    harness.check_all(winograd(1)[::12], tmp_path, "g++", ("-O1", *need_emulated_avxvnni()), units=2)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("flags", [("-O0",), ("-O3",), SANITIZERS], ids=["O0", "O3", "sanitizers"])
 def test_winograd_builds_of_avxvnni_emulated(tmp_path, winograd, flags):
-    harness.check_all([*winograd_cases(2), *extreme_cases(2)], tmp_path, "g++", (*flags, *need_emulated_avxvnni()))
+    harness.check_all(winograd(2), tmp_path, "g++", (*flags, *need_emulated_avxvnni()))
 
 
 @pytest.mark.slow
@@ -162,19 +198,19 @@ def test_winograd_builds(tmp_path, winograd, compiler, flags, isa):
     need(compiler)
     if compiler == "clang++" and "-fopenmp" in flags:
         pytest.skip("OpenMP with g++ only")
-    harness.check_all([*winograd_cases(2), *extreme_cases(2)], tmp_path, compiler, (*flags, *need_isa(isa)))
+    harness.check_all(winograd(2), tmp_path, compiler, (*flags, *need_isa(isa)))
 
 
 def test_winograd_neon(tmp_path, winograd):
     """Two on one target; the slow builds take all on both."""
-    check_arm([winograd_cases(3)[9], line_cases(cases.Sweep(3))[1]], "aarch64", tmp_path, "-O0")
+    check_arm([winograd(3)[9], line_cases(cases.Sweep(3))[1]], "aarch64", tmp_path, "-O0")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["aarch64", "armv7"])
 @pytest.mark.parametrize("flags", [("-O0",), ("-O3",)], ids=["O0", "O3"])
 def test_winograd_neon_builds(tmp_path, winograd, target, flags):
-    check_arm([*winograd_cases(4), *extreme_cases(4)], target, tmp_path, *flags)
+    check_arm(winograd(4), target, tmp_path, *flags)
 
 
 def test_tiles_of_four_make_windows():
@@ -230,6 +266,25 @@ def test_where_tiles_of_four_are_taken():
     assert tile_of(weights, ordered) == 4  # on the stack
     assert tile_of(weights, WinogradFacts(**{**ordered.__dict__, "size": (8, 400)})) == 2
     assert tile_of(weights, WinogradFacts(**{**ordered.__dict__, "size": (8, 400), "scratch": 200000})) == 4
+
+
+def test_where_weights_are_transformed_on_the_stack():
+    def taken(channels: int, outputs: int, size: tuple[int, int], **changes) -> bool:
+        facts = WinogradFacts(**{**PLAIN.__dict__, "size": size, **changes})
+        return fours_on_stack(np.ones((outputs, 3, 3, channels)), facts)
+
+    assert [taken(64, outputs, (14, 14)) for outputs in (64, 112, 120, 128)] == [False, False, True, True]  # 512 KB of them
+    assert [taken(256, 256, (size, size)) for size in range(4, 9)] == [False, False, False, True, True]
+    assert not taken(256, 256, (14, 14), streamed=True) and not taken(256, 256, (14, 14), stride=(2, 2))
+    # 268 is 4 x 67 and 296 4 x 2 x 37: their parts would be too small.
+    widths = [channels for channels in (254, 256, 258, 260, 264, 268, 296) if taken(channels, 256, (14, 14))]
+    assert widths == [256, 260, 264]
+    assert not taken(256, 252, (14, 14)) and taken(256, 248, (14, 14))
+    facts = WinogradFacts(**{**PLAIN.__dict__, "size": (8, 8)})
+    assert not fours_on_stack(np.ones((16, 3, 3, 16)), facts) and fours_on_stack(np.ones((16, 3, 3, 16)), facts, stored=False)
+    # With less scratch than they need: on the stack as far as that is reasonable.
+    assert taken(256, 256, (14, 14), scratch=4096) and not taken(512, 512, (14, 14), scratch=4096)
+    assert taken(512, 512, (14, 14), scratch=700000)
 
 
 def test_transformed_weights_make_windows():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.identifiers import Identifiers
-from n2d2py.exports.cpp.isa import FOURS, WINOGRAD, having
+from n2d2py.exports.cpp.isa import FOURS, WEIGHTS_ON_STACK, WINOGRAD, having
 from n2d2py.exports.cpp.layer import layer_code
 
 SETS = having(WINOGRAD)
@@ -16,7 +16,9 @@ FORCED = dict.fromkeys((*having(FOURS), *SETS), True)
 def forced(*layer) -> LayerCode:
     """The layer with its Winograd form, which it must have, on all sets that can have it."""
     code = layer_code(*layer).choosing(FORCED)
-    assert code.winograd is not None and code.winograd.sets == (SETS if code.winograd.tile == 2 else tuple(FORCED)), code.reason
+    form = code.winograd
+    assert form is not None, code.reason
+    assert form.sets == (SETS if form.tile == 2 else having(WEIGHTS_ON_STACK) if form.on_stack else tuple(FORCED))
     return code
 
 

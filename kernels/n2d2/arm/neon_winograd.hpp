@@ -36,6 +36,21 @@ enum : int { WinogradTiles = 5 };
 enum : int { WinogradTiles = 2 };
 #endif
 
+// Weights that are transformed on the stack (panels/winograd_stack_panel.hpp), bytes or 16-bit integers.
+struct WeightVec {
+    typedef int16x8_t Ints;
+    enum : int { Size = 16 };
+    static N2D2_INLINE int16x8_t load(const std::int8_t* from) { return vreinterpretq_s16_s8(vld1q_s8(from)); }
+    static N2D2_INLINE void storeAligned(int16x8_t x, std::int8_t* to) { vst1q_s8(to, vreinterpretq_s8_s16(x)); }
+    static N2D2_INLINE int16x8_t plus16(int16x8_t a, int16x8_t b) { return vaddq_s16(a, b); }
+    static N2D2_INLINE int16x8_t minus16(int16x8_t a, int16x8_t b) { return vsubq_s16(a, b); }
+    template <int Half>
+    static N2D2_INLINE int16x8_t pairOf(int16x8_t x) {
+        const uint32x4_t fours = vreinterpretq_u32_s16(x);
+        return vmovl_s8(vreinterpret_s8_u16(Half == 0 ? vmovn_u32(fours) : vshrn_n_u32(fours, 16)));
+    }
+};
+
 struct WinogradMicrokernel : TransformedWeights {
     typedef int16x8_t Inputs;
     typedef int32x4_t Sums;

@@ -4,12 +4,12 @@
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/panels/panel_convolution.hpp"
 #include "n2d2/x86/avx2_byte_tile.hpp"
-#include "n2d2/x86/byte_winograd.hpp"
+#include "n2d2/x86/packed_winograd.hpp"
 namespace n2d2 {
 template <class Cfg>
 struct Convolution<Cfg, Native>
-    : ByteConvolution<Cfg, ByteWinograd<avx2::Microkernel, 6, WinogradSumsOf<Cfg>::Words>,
-                      PanelConvolution<Cfg, ByteMicrokernel<avx2::BytesMicrokernel, Cfg::ByteSums> > > {};
+    : PackedConvolution<Cfg, ByteWinograd<avx2::Microkernel, 6, WinogradSumsOf<Cfg>::Words>, PairWinograd<avx2::Microkernel, 6>,
+                        PanelConvolution<Cfg, ByteMicrokernel<avx2::BytesMicrokernel, Cfg::ByteSums> > > {};
 }  // namespace n2d2
 #endif
 
@@ -25,13 +25,13 @@ struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, typename avx2::Sin
 
 #if defined(N2D2_BIND_WINOGRAD)
 #undef N2D2_BIND_WINOGRAD
-#include "n2d2/panels/panel_winograd.hpp"
+#include "n2d2/panels/winograd_stack_panel.hpp"
 #include "n2d2/x86/avx2_tile.hpp"
 #include "n2d2/x86/pair_winograd.hpp"
 namespace n2d2 {
 // In registers: 12 sums, two weight vectors, a word, a product.
 template <class Cfg>
-struct Winograd<Cfg, Native> : TiledWinograd<Cfg, PairWinograd<avx2::Microkernel, 6> > {};
+struct Winograd<Cfg, Native> : AnyWinograd<Cfg, PairWinograd<avx2::Microkernel, 6>, avx2::Vec> {};
 }  // namespace n2d2
 #endif
 

@@ -22,12 +22,12 @@ struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, avxvnni::Microkern
 
 #if defined(N2D2_BIND_WINOGRAD)
 #undef N2D2_BIND_WINOGRAD
-#include "n2d2/panels/panel_winograd.hpp"
+#include "n2d2/panels/winograd_stack_panel.hpp"
 #include "n2d2/x86/avxvnni_tile.hpp"
 #include "n2d2/x86/pair_winograd.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Winograd<Cfg, Native> : TiledWinograd<Cfg, PairWinograd<avxvnni::WinogradMicrokernel, 6> > {};
+struct Winograd<Cfg, Native> : AnyWinograd<Cfg, PairWinograd<avxvnni::WinogradMicrokernel, 6>, avx2::Vec> {};
 }  // namespace n2d2
 #endif
 

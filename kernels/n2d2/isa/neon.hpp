@@ -23,10 +23,10 @@ struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, neonbytes::Microke
 #if defined(N2D2_BIND_WINOGRAD)
 #undef N2D2_BIND_WINOGRAD
 #include "n2d2/arm/neon_winograd.hpp"
-#include "n2d2/panels/panel_winograd.hpp"
+#include "n2d2/panels/winograd_stack_panel.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Winograd<Cfg, Native> : TiledWinograd<Cfg, neon::WinogradMicrokernel> {};
+struct Winograd<Cfg, Native> : AnyWinograd<Cfg, neon::WinogradMicrokernel, neon::WeightVec> {};
 }  // namespace n2d2
 #endif
 

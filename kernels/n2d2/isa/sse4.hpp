@@ -3,13 +3,14 @@
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/panels/panel_convolution.hpp"
-#include "n2d2/x86/byte_winograd.hpp"
+#include "n2d2/x86/packed_winograd.hpp"
 #include "n2d2/x86/sse41_byte_tile.hpp"
 namespace n2d2 {
 template <class Cfg>
 struct Convolution<Cfg, Native>
-    : ByteConvolution<Cfg, ByteWinograd<sse41::Microkernel, 2, WinogradSumsOf<Cfg>::Words>,
-                      PanelConvolution<Cfg, ByteMicrokernel<sse41::BytesMicrokernel, Cfg::ByteSums> > > {};
+    : PackedConvolution<Cfg, ByteWinograd<sse41::Microkernel, 2, WinogradSumsOf<Cfg>::Words>,
+                        PairWinograd<sse41::Microkernel, 2>,
+                        PanelConvolution<Cfg, ByteMicrokernel<sse41::BytesMicrokernel, Cfg::ByteSums> > > {};
 }  // namespace n2d2
 #endif
 
@@ -25,13 +26,13 @@ struct FullyConnected<Cfg, Native> : PanelFullyConnected<Cfg, ByteMicrokernel<ss
 
 #if defined(N2D2_BIND_WINOGRAD)
 #undef N2D2_BIND_WINOGRAD
-#include "n2d2/panels/panel_winograd.hpp"
+#include "n2d2/panels/winograd_stack_panel.hpp"
 #include "n2d2/x86/sse41_tile.hpp"
 #include "n2d2/x86/pair_winograd.hpp"
 namespace n2d2 {
 // In registers: 8 sums, four weight vectors, a word, a product.
 template <class Cfg>
-struct Winograd<Cfg, Native> : TiledWinograd<Cfg, PairWinograd<sse41::Microkernel, 2> > {};
+struct Winograd<Cfg, Native> : AnyWinograd<Cfg, PairWinograd<sse41::Microkernel, 2>, sse41::Vec> {};
 }  // namespace n2d2
 #endif
 

@@ -79,18 +79,23 @@ struct PanelWinograd {
         GroupRoom =
             Ordered && !Carried ? (Given - Columns * TileBytes) / SumBytes : (Given - CopyBytes) / (SumBytes + TileBytes),
         Group = Given == 0 ? int(Microkernel::GroupTiles) : least(int(Microkernel::GroupTiles), largest(1, int(GroupRoom))),
-        ProductBytes = SumBytes * Group,
         Most = Streamed ? int(Columns) : int(Tiles),  // tiles that are made together
         Unit = Ordered && !Carried ? int(Columns) : int(Group),
         // Inputs that stay in a cache beside the weights of a panel, or beside those of all where they are few.
-        Wanted = Streamed ? 65536 : least(262144, largest(65536, C * 512)),
-        Budget = Given == 0 ? int(Wanted) : largest(1, least(int(Wanted), Given - ProductBytes)),
-        AtMost = largest(1, Budget / (TileBytes * Unit)),  // units of a block
+        Wanted = Streamed ? 65536 : largest(int(Microkernel::BlockInputs), least(262144, C * 512)),
+        // Parts of the channels; the products of all tiles of a block are kept where there are some.
+        Pieces = Microkernel::template Parts<Cfg>::value,
+        PerTile = TileBytes + (Pieces > 1 ? int(SumBytes) : 0),
+        GroupBytes = Pieces > 1 ? 0 : Group* SumBytes,
+        Budget = Given == 0 ? int(Wanted) : largest(1, least(int(Wanted), Given - GroupBytes)),
+        AtMost = largest(1, Budget / (PerTile * Unit)),  // units of a block
         Units = (Most + Unit - 1) / Unit,
         Blocks = (Units + AtMost - 1) / AtMost,
         PerBlock = (Units + Blocks - 1) / Blocks * Unit,  // tiles of a block
         BlockTiles = Carried ? least(int(Group), int(Columns)) : least(int(PerBlock), int(Most)),
         BlockBytes = BlockTiles * TileBytes,
+        Together = Pieces > 1 ? int(BlockTiles) : int(Group),  // tiles whose products lie side by side
+        ProductBytes = SumBytes * Together,
         ScratchBytes = PadBytes + CopyBytes + ProductBytes + BlockBytes,
         Risk = Cfg::Reverse ? 3 : 0  // of the four lines of inputs of a pair the one that the pair may cover
     };
@@ -181,7 +186,7 @@ struct PanelWinograd {
             Sums sums[pixels][vectors];
             N2D2_UNROLL
             for (int v = 0; v < vectors; ++v) {
-                outputs<16 * Group>(products + v * lanes, Finish::bias(bias + output, v), sums, v);
+                outputs<16 * Together>(products + v * lanes, Finish::bias(bias + output, v), sums, v);
                 sums[1][v] = right ? sums[1][v] : sums[0][v];
                 sums[last + 1][v] = right ? sums[last + 1][v] : sums[last][v];
                 sums[last][v] = below ? sums[last][v] : sums[0][v];
@@ -211,20 +216,31 @@ struct PanelWinograd {
         }
     };
     template <int Outputs, int TileLines>
-    struct Finished<Outputs, TileLines, true> : WinogradFourOutputs<Cfg, Microkernel, Outputs, Group, Columns> {};
+    struct Finished<Outputs, TileLines, true> : WinogradFourOutputs<Cfg, Microkernel, Outputs, Together, Columns> {};
 
     // ---- blocks -----------------------------------------------------------------------------
     // The outputs of a panel of tiles [begin, end), whose transformed inputs are at x; groups of nearly equal size.
     template <int Outputs, int TileLines>
     static N2D2_INLINE void panel(const std::uint8_t* x, std::int32_t* products, int top, int begin, int end, int output,
                                   unsigned char* out, const Stored* weights, const std::int32_t* bias) {
+        part<Outputs, TileLines, false>(x, products, top, begin, end, output, out, weights, bias, 0);
+        for (int index = 1; index < Pieces; ++index)
+            part<Outputs, TileLines, (Pieces > 1)>(x, products, top, begin, end, output, out, weights, bias, index);
+    }
+    // The products of a part of the channels, with Onto added to those of the others; with the last one they become outputs.
+    template <int Outputs, int TileLines, bool Onto>
+    static N2D2_INLINE void part(const std::uint8_t* x, std::int32_t* products, int top, int begin, int end, int output,
+                                 unsigned char* out, const Stored* weights, const std::int32_t* bias, int index) {
+        constexpr int words = Words / Pieces;
         const int count = end - begin, groups = (count + Group - 1) / Group;
-        const typename Microkernel::template Panel<Cfg, Outputs> transformed(weights, output);
+        const typename Microkernel::template Panel<Cfg, Outputs> transformed(weights, output, index);
         for (int group = 0; group < groups; ++group) {
             const int from = count * group / groups, size = count * (group + 1) / groups - from;
-            WinogradGroup<Microkernel, Group, Group, Depth, Words, Outputs, (Edge + 2) * (TileLines + 2)>::run(
-                size, x + static_cast<long>(from) * TileBytes, transformed.first, products);
-            Finished<Outputs, TileLines>::run(products, top, begin + from, size, output, out, bias);
+            std::int32_t* const to = products + (Pieces > 1 ? 16 * from : 0);
+            WinogradGroup<Microkernel, Group, Together, Depth, words, Outputs, (Edge + 2) * (TileLines + 2), Onto>::run(
+                size, x + static_cast<long>(from) * TileBytes + 4 * words * index, transformed.first, to);
+            if (index + 1 == Pieces)
+                Finished<Outputs, TileLines>::run(to, top, begin + from, size, output, out, bias);
         }
     }
     template <int TileLines>
@@ -240,7 +256,7 @@ struct PanelWinograd {
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Stored* weights, const std::int32_t* bias) {
         if (Carried)
             carried(in, out, weights, bias);
-        else if (Ordered)
+        else if (Ordered || bool(Microkernel::OnStack))
             serial(in, out, weights, bias);
         else
             shared<Edge>(in, out, 0, weights, bias);
@@ -327,7 +343,8 @@ struct PanelWinograd {
         }
     }
 
-    // Blocks in line order: the threads transform parts of one, then make panels of parts.
+    // Block after block, in line order: the threads transform parts of one, then make panels of parts. Weights on the stack are transformed once
+    // so.
     static N2D2_INLINE void serial(const unsigned char* in, unsigned char* out, const Stored* weights,
                                    const std::int32_t* bias) {
         constexpr int parts = largest(1, least(8, BlockTiles / (2 * Group)));

@@ -15,6 +15,8 @@
 //   halfwords<In, Count>(from)  Count <= 2 Lanes integers of 8 or 16 bits as signed ones of 16; unsigned ones of 16 bits - 32768
 //   plus8, minus8(a, b)         of bytes; loadSome<Count>(from): the first Count bytes, the others 0 (AVX2, SSE4.1)
 //   lowBytes, highBytes(x)      of each 16 bits, as 16-bit integers
+//   pairOf<Half>(x)             the first two of each four signed bytes, or (1) the other two, as 16-bit integers (AVX2, SSE4.1)
+//   inEach(x)                   128 bits in each 128 bits (AVX2, SSE4.1)
 //   lowPairs, highPairs(a, b)   16-bit integers of a and b in turns, of the lower and the upper half of each 128 bits
 //   byteProducts(a, b)          the sums of the two products of unsigned bytes a and signed ones b in each place of 16 bits, saturated (AVX2, SSE4.1)
 //   addPairs(sums, a, b)        sums + the two products of 16-bit integers in each place of 32 bits

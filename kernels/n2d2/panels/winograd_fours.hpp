@@ -172,15 +172,19 @@ struct WinogradFourOutputs {
 };
 
 // The config of a layer of tiles of four by four, with scratch on the stack: a pixel, the products of a group, a line of tiles where lines have
-// an order, else a group or 64 KB of tiles.
+// an order, else a group or 64 KB of tiles; LeastTiles of a layer that has so many, as far as they take no more than 128 KB.
 template <class Cfg, class Microkernel>
 struct WinogradStack : Cfg {
     enum : int {
         C = Cfg::Input::Channels,
         Group = Microkernel::GroupTiles,
         TileBytes = 72 * ((C + Microkernel::Lanes - 1) / Microkernel::Lanes * Microkernel::Lanes),
-        Line = (static_cast<int>(Cfg::Output::Width) + 3) / 4 * TileBytes,
-        Tiles = Cfg::Serial ? int(Line) : largest(Group * TileBytes, 65536),
+        Kept = Microkernel::template Parts<Cfg>::value > 1 ? 2304 : 0,
+        Columns = (static_cast<int>(Cfg::Output::Width) + 3) / 4,
+        Unit = Cfg::Serial ? int(Columns) : int(Group),
+        Wanted = least(int(Microkernel::LeastTiles), Columns*((static_cast<int>(Cfg::Output::Height) + 3) / 4)),
+        Units = largest(1, least((Wanted + Unit - 1) / Unit, 131072 / (Unit * (TileBytes + Kept)))),
+        Tiles = largest(Units * Unit * (TileBytes + Kept), Cfg::Serial ? 0 : 65536),
         ScratchBytes = (C + 63) / 64 * 64 + 2304 * Group + Tiles,
         ScratchBase = 0
     };

@@ -30,20 +30,28 @@ struct WinogradPixels {
 };
 
 // Of a Microkernel: 16 bits for a transformed input, and weights that the exporter transformed, a panel of 16 outputs after the other.
+// BlockInputs: bytes of the inputs of a block that are worth a place in the cache; LeastTiles: tiles of a block, where there are so many;
+// PanelGap: bytes between the positions of a panel; OnStack: whether weights are transformed when they are needed; Parts<Cfg>: parts of the
+// channels, each of which has a panel of its own.
 struct TransformedWeights {
     typedef std::int8_t Stored;
-    enum : int { ElementBytes = 2 };
+    enum : int { ElementBytes = 2, BlockInputs = 65536, LeastTiles = 1, PanelGap = 0, OnStack = 0 };
+    template <class Cfg>
+    struct Parts {
+        enum : int { value = 1 };
+    };
     template <class Cfg, int Outputs>
     struct Panel {
         const std::int8_t* const first;
-        N2D2_INLINE Panel(const Stored* weights, int output)
+        N2D2_INLINE Panel(const Stored* weights, int output, int)
             : first(weights + output / 16 * (WinogradTileOf<Cfg>::Places * ((Cfg::Input::Channels + 1L) / 2) * 64)) {}
     };
 };
 
-// Count tiles with a panel of Outputs outputs, summed over Words words; Group: tiles of a whole group. A tile has Depth channels of 16
-// bits in each of 16 positions, of which the first Positions are multiplied, or in each of 36.
-template <class Microkernel, int Count, int Group, int Depth, int Words, int Outputs, int Positions>
+// Count tiles with a panel of Outputs outputs, summed over Words words, and with Onto added to the products that are there; Group: tiles whose
+// products lie side by side. A tile has Depth channels of 16 bits in each of 16 positions, of which the first Positions are multiplied, or in
+// each of 36.
+template <class Microkernel, int Count, int Group, int Depth, int Words, int Outputs, int Positions, bool Onto = false>
 struct WinogradProducts {
     typedef typename Microkernel::Sums Sums;
     typedef typename Microkernel::template Row<Outputs> Row;
@@ -78,13 +86,14 @@ struct WinogradProducts {
 
     // A function of its own, which layers of the same depth share.
     static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, std::int32_t* products) {
-        for (int position = 0; position < Positions; ++position, x += Position, products += 16 * Group) {
+        for (int position = 0; position < Positions;
+             ++position, x += Position, w += Microkernel::PanelGap, products += 16 * Group) {
             Sums sums[Count][Vectors];
             N2D2_UNROLL
             for (int t = 0; t < Count; ++t) {
                 N2D2_UNROLL
                 for (int v = 0; v < Vectors; ++v)
-                    sums[t][v] = Microkernel::zero();
+                    sums[t][v] = Onto ? Microkernel::sums(products + 16 * t + Microkernel::SumLanes * v) : Microkernel::zero();
             }
             for (int q = 0; q + Step <= Words; q += Step, w += Step * Bytes)
                 step<Step>(sums, x + 4 * q, w);
@@ -102,18 +111,18 @@ struct WinogradProducts {
     }
 };
 
-// A group of `tiles` tiles, at most Most; Group: tiles of a whole group.
-template <class Microkernel, int Most, int Group, int Depth, int Words, int Outputs, int Positions>
+// A group of `tiles` tiles, at most Most.
+template <class Microkernel, int Most, int Group, int Depth, int Words, int Outputs, int Positions, bool Onto = false>
 struct WinogradGroup {
     static N2D2_INLINE void run(int tiles, const std::uint8_t* x, const std::int8_t* w, std::int32_t* products) {
         if (tiles == Most)
-            WinogradProducts<Microkernel, Most, Group, Depth, Words, Outputs, Positions>::run(x, w, products);
+            WinogradProducts<Microkernel, Most, Group, Depth, Words, Outputs, Positions, Onto>::run(x, w, products);
         else
-            WinogradGroup<Microkernel, Most - 1, Group, Depth, Words, Outputs, Positions>::run(tiles, x, w, products);
+            WinogradGroup<Microkernel, Most - 1, Group, Depth, Words, Outputs, Positions, Onto>::run(tiles, x, w, products);
     }
 };
-template <class Microkernel, int Group, int Depth, int Words, int Outputs, int Positions>
-struct WinogradGroup<Microkernel, 0, Group, Depth, Words, Outputs, Positions> {
+template <class Microkernel, int Group, int Depth, int Words, int Outputs, int Positions, bool Onto>
+struct WinogradGroup<Microkernel, 0, Group, Depth, Words, Outputs, Positions, Onto> {
     static N2D2_INLINE void run(int, const std::uint8_t*, const std::int8_t*, std::int32_t*) {}
 };
 

@@ -73,6 +73,7 @@ struct Vec {
     template <class S, int Count>
     using Epilogue = VectorEpilogue<Vec, S, Count>;
 
+    static N2D2_INLINE Ints inEach(__m128i x) { return _mm256_broadcastsi128_si256(x); }
     N2D2_X86_PRIMITIVES(_mm256, si256)
     template <int Count>
     static N2D2_INLINE Ints some(const void* first, const void* second) {

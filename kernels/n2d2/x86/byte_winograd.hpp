@@ -44,7 +44,7 @@ struct ByteWinogradPanel {
         }
     }
 
-    N2D2_INLINE ByteWinogradPanel(const std::uint8_t* weights, int output) {
+    N2D2_INLINE ByteWinogradPanel(const std::uint8_t* weights, int output, int) {
         transform(weights + static_cast<long>(output) * 9 * C / Packing::PerByte);
         start();
     }
@@ -180,12 +180,9 @@ struct StackScratch : Cfg {
     enum : long { ScratchAt = 0 };
 };
 
-// The kernel of a layer: the form in bytes, or the direct one. The weights would be transformed for a few tiles each time where the arena has
-// little room for scratch.
-template <class Cfg, class Bytes, class Direct, bool InBytes = (WinogradSumsOf<Cfg>::Words > 0)>
-struct ByteConvolution : Direct {};
-template <class Cfg, class Bytes, class Direct>
-struct ByteConvolution<Cfg, Bytes, Direct, true>
+// The weights would be transformed for a few tiles each time where the arena has little room for scratch.
+template <class Cfg, class Bytes>
+struct ByteConvolution
     : PanelWinograd<
           typename Choice<(int(ScratchOf<Cfg>::Base) != 0 && int(ScratchOf<Cfg>::Bytes) < int(StackScratch<Cfg>::ScratchBytes)),
                           StackScratch<Cfg>, Cfg>::Type,

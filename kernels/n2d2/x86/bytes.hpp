@@ -82,6 +82,13 @@ N2D2_INLINE __m128i packedBytes(__m128i a, __m128i b) {
     return std::numeric_limits<T>::is_signed ? _mm_packs_epi16(a, b) : _mm_packus_epi16(a, b);
 }
 
+// For pshufb: of each four bytes the first two, or (Half 1) the other two, as the upper bytes of 16-bit integers.
+template <int Half>
+N2D2_INLINE __m128i pairOrder() {
+    constexpr char a = 2 * Half, b = 2 * Half + 1, none = -1;
+    return _mm_setr_epi8(none, a, none, b, none, a + 4, none, b + 4, none, a + 8, none, b + 8, none, a + 12, none, b + 12);
+}
+
 }  // namespace bytes
 }  // namespace n2d2
 

@@ -49,6 +49,7 @@ struct Vec {
     template <class S, int Count>
     using Epilogue = VectorEpilogue<Vec, S, Count>;
 
+    static N2D2_INLINE Ints inEach(__m128i x) { return x; }
     N2D2_X86_PRIMITIVES(_mm, si128)
     template <int Count>
     static N2D2_INLINE Ints some(const void* first, const void*) {

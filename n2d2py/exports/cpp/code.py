@@ -91,8 +91,8 @@ class LayerCode:
 
     @property
     def constants(self) -> tuple[Array, ...]:
-        """`arrays`, and the weights of the Winograd form, each where it is used."""
-        if not (self.winograd and self.winograd.sets):
+        """`arrays`, and the weights of the Winograd form where it has its own, each where it is used."""
+        if not (self.winograd and self.winograd.sets) or self.winograd.on_stack:
             return self.arrays
         direct = f"!({self.winograd.where}) || defined(N2D2_TUNE)"
         return (
@@ -108,7 +108,7 @@ class LayerCode:
     @property
     def added_bytes(self) -> int:
         """Bytes of constants that the Winograd form adds where it is used."""
-        if not (self.winograd and self.winograd.sets) or self.winograd.name in self.borrowed:
+        if not (self.winograd and self.winograd.sets) or self.winograd.on_stack or self.winograd.name in self.borrowed:
             return 0
         return self.winograd.bytes - next(array.bytes for array in self.arrays if array.name == self.winograd.direct)
 
@@ -138,7 +138,7 @@ class LayerCode:
         arrays = tuple(replace(array, derivation=row_derivation(array)) for array in self.arrays)
         form = self.winograd
         weights = next((array for array in arrays if form and array.name == form.direct and array.derivation), None)
-        if form and weights:
+        if form and weights and not form.on_stack:
             form = replace(form, derivation=winograd_derivation(form.name, weights, form.tile))
         return replace(self, arrays=arrays, winograd=form)
 

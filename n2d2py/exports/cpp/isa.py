@@ -28,8 +28,10 @@ PIXELS, COLUMNS = "pairs of pixels", "columns of taps"
 """Convolutions that multiply the inputs of two pixels at once, and depthwise ones of a channel along a line (`pixels.py`)."""
 OUTPUTS = "vectors of outputs"
 """Dense and depthwise layers whose vectors hold outputs (`output_streams.py`)."""
-WINOGRAD, FOURS, FLOATS, RUNS, TABLES = "winograd", "fours", "floats", "runs", "tables"
-"""The Winograd form of a convolution, or only that in tiles of four by four; vectors of float32; the epilogue of runs of sums; tables of 256 bytes in registers."""
+WINOGRAD, FOURS, WEIGHTS_ON_STACK = "winograd", "fours", "winograd on the stack"
+"""The Winograd form of a convolution, or only that in tiles of four by four; that whose weights are transformed on the stack."""
+FLOATS, RUNS, TABLES = "floats", "runs", "tables"
+"""Vectors of float32; the epilogue of runs of sums; tables of 256 bytes in registers."""
 PRODUCT = "product"
 """Matrix products of two activations."""
 ROWS = "rows"
@@ -51,6 +53,7 @@ KERNELS = (
     OUTPUTS,
     WINOGRAD,
     FOURS,
+    WEIGHTS_ON_STACK,
     FLOATS,
     RUNS,
     TABLES,
@@ -218,7 +221,7 @@ _TABLE = (
         "x86-64 with AVX2 and AVX-VNNI",
         "defined(__AVX2__) && defined(__x86_64__) && (defined(__AVXVNNI__) || defined(N2D2_EMULATED_AVXVNNI))",
         extends="avx2",
-        has=_PANELS | {CHANNELS, FOURS, FLOATS, RUNS, TABLES, PRODUCT, ROWS, ROW_PANELS},
+        has=_PANELS | {CHANNELS, FOURS, WEIGHTS_ON_STACK, FLOATS, RUNS, TABLES, PRODUCT, ROWS, ROW_PANELS},
         speed=16,
         tiles=((0, 0, 0), (6, 1, 8192), (6, 1, 65536), (5, 1, 24576), (4, 1, 24576), (3, 2, 24576), (3, 2, 65536), (0, 0, 0)),
         flags=("-mavx2", "-mf16c", "-mavxvnni"),
@@ -234,7 +237,7 @@ _TABLE = (
         "n2d2/isa/avx2.hpp",
         "x86-64 with AVX2",
         "defined(__AVX2__) && defined(__x86_64__)",
-        has=_PANELS | {CHANNELS, WINOGRAD, FLOATS, RUNS, TABLES, PRODUCT, ROWS},
+        has=_PANELS | {CHANNELS, WINOGRAD, WEIGHTS_ON_STACK, FLOATS, RUNS, TABLES, PRODUCT, ROWS},
         tiles=((0, 0, 0), (6, 1, 8192), (6, 1, 65536), (5, 1, 24576), (4, 1, 24576), (3, 2, 24576), (3, 2, 65536), (0, 0, 0)),
         flags=("-mavx2", "-mf16c"),  # every processor with AVX2 has F16C
         present='supports("avx2")',
@@ -248,7 +251,7 @@ _TABLE = (
         "n2d2/isa/sse4.hpp",
         "x86-64 with SSE4.1",
         "defined(__SSE4_1__) && defined(__x86_64__)",
-        has=_PANELS | {CHANNELS, WINOGRAD, FLOATS, PRODUCT},
+        has=_PANELS | {CHANNELS, WINOGRAD, WEIGHTS_ON_STACK, FLOATS, PRODUCT},
         speed=4,
         tiles=((0, 0, 0), (2, 1, 8192), (2, 1, 65536), (3, 1, 24576), (1, 2, 24576)),
         flags=("-msse4.1",),
@@ -302,7 +305,7 @@ _TABLE = (
         "n2d2/isa/neon.hpp",
         "ARM with NEON, little-endian",
         _NEON,
-        has=_PANELS | {CHANNELS, WINOGRAD, FLOATS},
+        has=_PANELS | {CHANNELS, WINOGRAD, WEIGHTS_ON_STACK, FLOATS},
         signed=frozenset((CONVOLUTION, FULLY_CONNECTED)),
         tiles=_FEW_REGISTERS,
     ),

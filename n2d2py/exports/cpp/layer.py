@@ -90,6 +90,7 @@ class Layer:
         scratch: what its kernel may use of the arena.
         packs: whether weights of few bits are packed.
         trades_flash: whether a kernel may be faster with larger constants.
+        stores_winograd: whether weights of convolutions may be stored transformed for Winograd's form, 3.6 or 8 times as large.
     """
 
     node: QuantNode
@@ -106,6 +107,7 @@ class Layer:
     packs: bool = True
     scratch: LayerScratch = LayerScratch()
     trades_flash: bool = False
+    stores_winograd: bool = True
 
     @staticmethod
     def of(
@@ -115,6 +117,7 @@ class Layer:
         identifiers: Identifiers,
         packs: bool = True,
         trades_flash: bool = False,
+        stores_winograd: bool = True,
     ) -> Layer:
         """The layer of a node; `plan` says where every tensor of it lies and how it runs.
 
@@ -142,6 +145,7 @@ class Layer:
             packs,
             LayerScratch.of(node, plan),
             trades_flash,
+            stores_winograd,
         )
 
     # ---- what it is -------------------------------------------------------------------------
@@ -362,9 +366,10 @@ def layer_code(
     identifiers: Identifiers,
     packs: bool = True,
     trades_flash: bool = False,
+    stores_winograd: bool = True,
 ) -> LayerCode:
     """The C++ of one layer; `plan` says where every tensor of the layer lies and how it runs. `packs`: weights of few bits are packed,
-    but where a plug-in's kernel might read them. `trades_flash`: see `Layer`.
+    but where a plug-in's kernel might read them. `trades_flash`, `stores_winograd`: see `Layer`.
 
     Raises:
         N2D2Error: E701 when the C++ export has no kernel for the operator.
@@ -378,7 +383,7 @@ def layer_code(
             remedy="remove the layer, or fuse it with -fuse",
         )
     packs = packs and not any(override.kind == node.op.kind for override in _OVERRIDES)
-    code = function(Layer.of(node, graph, plan, identifiers, packs, trades_flash))
+    code = function(Layer.of(node, graph, plan, identifiers, packs, trades_flash, stores_winograd))
     for override in _OVERRIDES:
         if override.kind == node.op.kind:
             code = override.applied(code, node)

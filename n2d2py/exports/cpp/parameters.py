@@ -52,7 +52,7 @@ PARAMETERS = MEMORY_PARAMETERS.extended(
         "Winograd",
         Kind.BOOL,
         True,
-        "3 x 3 convolutions of bytes in Winograd's form where that is faster; 0: not where their weights then take 3.6 or 8 times the memory, as all but packed ones do",
+        "3 x 3 convolutions of bytes in Winograd's form where that is faster; 0: only where their weights do not take 3.6 or 8 times the memory: they are transformed on the stack then, slower where pixels are few",
     ),
     Key(
         "SIMD",

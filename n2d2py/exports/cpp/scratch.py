@@ -1,7 +1,7 @@
 """What the kernels of a layer need in scratch (`kernels/n2d2/scratch.hpp`), declared beside the C++ form of its operator.
 
     @scratch("Mean")
-    def needed(layer: Layer, winograd: bool) -> ScratchNeed | None:
+    def needed(layer: Layer) -> ScratchNeed | None:
 
 A binary is made for one instruction set or for several, and which is not known when the memory is planned: a need is the largest over
 the sets. Kernels make blocks that fit in what they are given.
@@ -20,7 +20,7 @@ from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed
 from n2d2py.registry import Registry
 
-ScratchFunction = Callable[[Layer, bool], "ScratchNeed | None"]
+ScratchFunction = Callable[[Layer], "ScratchNeed | None"]
 F = TypeVar("F", bound=ScratchFunction)
 _NEEDS: Registry[ScratchFunction] = Registry("the scratch of", "n2d2py.operators.catalog")
 _TAIL = 64
@@ -35,8 +35,7 @@ _CONSTANTS = 384
 
 
 def scratch(*kinds: str) -> Callable[[F], F]:
-    """Declares a function as the scratch of the kernels of operator kinds. It is given the layer, with the plan of its tensors, and
-    whether convolutions may have a Winograd form.
+    """Declares a function as the scratch of the kernels of operator kinds. It is given the layer, with the plan of its tensors.
 
     Raises:
         InternalError: when one has it already.
@@ -50,15 +49,15 @@ def scratch(*kinds: str) -> Callable[[F], F]:
     return declare
 
 
-def scratch_needs(graph: QuantGraph, plan: MemoryPlan, winograd: bool = True) -> dict[str, ScratchNeed]:
-    """What layers need, by name, in a plan of their tensors; those that need nothing are not in it."""
+def scratch_needs(graph: QuantGraph, plan: MemoryPlan, stores_winograd: bool = True) -> dict[str, ScratchNeed]:
+    """What layers need, by name, in a plan of their tensors; those that need nothing are not in it. `stores_winograd`: see `Layer`."""
     identifiers = Identifiers(graph)
     needs = {}
     for node in graph.nodes:
         function = _NEEDS.get(node.op.kind)
         if function is None or plan.op(node.name).view:
             continue
-        need = function(Layer.of(node, graph, plan, identifiers), winograd)
+        need = function(Layer.of(node, graph, plan, identifiers, stores_winograd=stores_winograd))
         if need is not None:
             needs[node.name] = need
     return needs

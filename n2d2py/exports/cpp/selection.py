@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp.byte_sums import byte_sums, explained, nibble_sums
 from n2d2py.exports.cpp.channel_pairs import channel_pairs
-from n2d2py.exports.cpp.isa import CHANNELS, FOURS, ROW_PANELS, ROWS, RUNS, TABLES, WINOGRAD, having
+from n2d2py.exports.cpp.isa import CHANNELS, FOURS, ROW_PANELS, ROWS, RUNS, TABLES, WEIGHTS_ON_STACK, WINOGRAD, having
 from n2d2py.exports.cpp.lanes import lane_facts, lanes, pairs
 from n2d2py.exports.cpp.layer import Layer
 from n2d2py.exports.cpp.output_streams import outputs
@@ -30,8 +30,19 @@ from n2d2py.exports.cpp.variants import (
     plain,
 )
 from n2d2py.exports.cpp.vector_streams import dots, taps, vector_facts
-from n2d2py.exports.cpp.winograd import Winograd, WinogradFacts, impossible, tile_of, unprofitable
+from n2d2py.exports.cpp.winograd import (
+    Winograd,
+    WinogradFacts,
+    fours_on_stack,
+    impossible,
+    on_stack_scratch,
+    packed_fours,
+    tile_of,
+    unprofitable,
+    winograd_scratch,
+)
 from n2d2py.exports.cpp.winograd import byte_sums as winograd_byte_sums
+from n2d2py.memory.scratch import ScratchNeed
 
 _LARGEST_RUN = 4608
 """Weights of an output that are unpacked at a time, at most: those of 512 channels by 3 x 3. SIMD kernels unpack up to 64 outputs (128
@@ -48,11 +59,6 @@ def _storage(layer: Layer, weights: np.ndarray, groups: int) -> Storage | None:
     if groups > 1 and len(weights) // groups % OUTPUTS:
         return None  # panels of its groups would not begin at bytes
     return storage_of(weights)
-
-
-def packs(layer: Layer, weights: np.ndarray, groups: int) -> bool:
-    """Whether the weights of a dense layer, (O, positions..., inputs of an output), are packed."""
-    return _storage(layer, weights, groups) is not None
 
 
 def select_kernel(layer: Layer, kernel: str, weights: np.ndarray, groups: int = 1, *, packable: bool = False) -> Selection:
@@ -114,15 +120,35 @@ def winograd_geometry(layer: Layer) -> WinogradFacts:
     return WinogradFacts(op.stride, op.dilation, op.groups, bits, (lines, pixels), layer.streamed, layer.serial, scratch, line)
 
 
-def winograd_pays(layer: Layer, weights: np.ndarray) -> bool:
-    """Whether the Winograd form is exact and faster where its scratch finds room; `weights` are (O, KH, KW, C)."""
-    geometry = replace(winograd_geometry(layer), scratch=_UNLIMITED)
+def winograd_need(layer: Layer, weights: np.ndarray, direct: ScratchNeed) -> ScratchNeed:
+    """The scratch of a convolution whose direct form needs `direct`, with what the Winograd form needs where that is exact and, with room
+    for it, faster; `weights` are (O, KH, KW, C).
+    """
     if not (layer.integer and weights.shape[1:3] == (3, 3)):
-        return False
-    storage = _storage(layer, weights, layer.op.groups)
+        return direct
+    geometry, channels = winograd_geometry(layer), weights.shape[-1]
+    storage, unlimited = _storage(layer, weights, layer.op.groups), replace(geometry, scratch=_UNLIMITED)
     if storage is not None:
-        return layer.computed and winograd_byte_sums(weights, geometry, layer.inputs[0], storage) > 0
-    return not impossible(weights, geometry) and not unprofitable(weights, geometry)
+        sums, fours = packed_form(layer, weights, unlimited, storage)
+        return on_stack_scratch(channels, geometry, direct, fours=fours) if sums or fours else direct
+    if impossible(weights, unlimited):
+        return direct
+    if fours_on_stack(weights, unlimited, layer.stores_winograd):
+        return on_stack_scratch(channels, geometry, direct, fours=True)
+    if not layer.stores_winograd or unprofitable(weights, unlimited):
+        return direct
+    form = winograd_scratch(channels, geometry)
+    return ScratchNeed(
+        direct.least, max(direct.least, form.least), max(direct.enough, form.enough), max(direct.most, form.most)
+    )
+
+
+def packed_form(layer: Layer, weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -> tuple[int, bool]:
+    """The words of four channels that the Winograd form of packed weights in bytes sums in 16 bits, 0 without it; and whether, without it,
+    that in tiles of four is used.
+    """
+    sums = winograd_byte_sums(weights, geometry, layer.inputs[0], storage) if layer.computed else 0
+    return sums, not sums and packed_fours(weights, geometry, storage)
 
 
 def vectors(layer: Layer) -> Selection:
@@ -166,17 +192,22 @@ def winograd(layer: Layer, selection: Selection, weights: np.ndarray, geometry: 
         return selection
     problem, form = impossible(weights, geometry), None
     if selection.storage is not None:
-        sums = winograd_byte_sums(weights, geometry, layer.inputs[0], selection.storage) if layer.computed else 0
-        if sums:
-            reason = f"{selection.reason}; Winograd in bytes on x86 without VNNI"
-            return replace(selection, winograd_sums=sums, reason=reason)
+        sums, fours = packed_form(layer, weights, geometry, selection.storage)
+        if sums or fours:
+            reason = f"{selection.reason}; Winograd in {'bytes' if sums else 'tiles of four'} on x86 without VNNI"
+            return replace(selection, winograd_sums=sums, packed_fours=fours, reason=reason)
         problem = "its weights are packed"
-    if not problem:
-        problem = unprofitable(weights, geometry)
-        name, tile = layer.identifier, tile_of(weights, geometry)
+    name = layer.identifier
+    if not problem and fours_on_stack(weights, geometry, layer.stores_winograd):
+        sets = having(WEIGHTS_ON_STACK)
+        form = Winograd(name, f"{name}_weights", weights, sets, sets, layer.streamed, 4, on_stack=True)
+    elif not problem and layer.stores_winograd:
+        problem, tile = unprofitable(weights, geometry), tile_of(weights, geometry)
         possible = having(WINOGRAD) if tile == 2 else (*having(FOURS), *having(WINOGRAD))
         used = () if problem else possible
         form = Winograd(f"{name}_transformed", f"{name}_weights", weights, used, possible, layer.streamed, tile)
+    elif not problem:
+        problem = "its weights would be larger"
     reason = f"{selection.reason}; no Winograd: {problem}" if problem else selection.reason
     return replace(selection, winograd=form, reason=reason)
 
@@ -255,7 +286,8 @@ def pack(layer: Layer, selection: Selection, weights: np.ndarray, suffix: str = 
             **({} if storage is None else storage.facts),
             **({"NibbleSums": selection.nibble_sums} if selection.nibble_sums else {}),
             **({"WinogradSums": selection.winograd_sums} if selection.winograd_sums else {}),
-            **({"WinogradTile": 4} if selection.winograd and selection.winograd.tile == 4 else {}),
+            **({"WinogradTile": 4} if selection.packed_fours or (selection.winograd and selection.winograd.tile == 4) else {}),
+            **({"WinogradOnStack": 1} if selection.winograd and selection.winograd.on_stack else {}),
             **{name: value for one in streams for name, value in one.facts.items()},
             **({**lane_facts(layer), **vector_facts(layer)} if streams else {}),
         },

@@ -77,12 +77,12 @@ class CppTarget(Target[Project]):
         codes: dict[str, LayerCode] = {}
         if not found:
             identifiers, packs = Identifiers(graph), bool(request.parameters.get("PackWeights", True))
-            winograd, flash = bool(request.parameters.get("Winograd", True)), self.trades_flash(request.parameters)
+            flash, known = self.trades_flash(request.parameters), self.parameters.key("Winograd") is not None
+            winograd = not known or bool(request.parameters.get("Winograd", True))
             for node in graph.nodes:
                 try:
                     if node.name not in plan.views and not node.op.is_part:
-                        code = layer_code(node, graph, plan, identifiers, packs, flash)
-                        code = codes[node.name] = code if winograd else replace(code, winograd=None)
+                        code = codes[node.name] = layer_code(node, graph, plan, identifiers, packs, flash, winograd)
                         found += _form_problems(code, request.layer_parameters.get(node.name, {}).get("Tile", ""))
                 except N2D2Error as problem:
                     found.append(problem)

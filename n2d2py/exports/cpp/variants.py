@@ -134,7 +134,8 @@ class Selection:
         byte_sums: how many products of bytes may be summed in 16 bits (`byte_sums`).
         winograd: the Winograd form beside it.
         winograd_sums: words that the Winograd form of packed weights sums in 16 bits; 0 without it.
-        nibble_sums: the same of the kernel that multiplies packed weights as they come out of their bytes.
+        packed_fours: whether packed weights are transformed on the stack for tiles of four by four outputs.
+        nibble_sums: `byte_sums` of the kernel that multiplies packed weights as they come out of their bytes.
         streams: the constants for kernels of microcontrollers, or why there are none; a set takes the last one that it has.
         storage: how its weights are packed; None for a byte or more each.
     """
@@ -148,6 +149,7 @@ class Selection:
     byte_sums: int = 0
     winograd: Winograd | None = None
     winograd_sums: int = 0
+    packed_fours: bool = False
     nibble_sums: int = 0
     streams: tuple[Stream, ...] = ()
     storage: Storage | None = None

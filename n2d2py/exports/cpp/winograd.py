@@ -33,6 +33,10 @@ _CACHED = 524288
 """Bytes of weights that the second-level cache of a core holds beside the rest."""
 _CHANNELS = 508
 """Inputs of the kernel in bytes, and channels, at most: sums of 16 bits hold the weights."""
+_INPUTS, _REST = 131072, 32768
+"""Bytes of the stack that transformed inputs take, beside a panel of weights transformed there, where the plan has less; and the rest of the
+scratch."""
+_UNLIMITED = 1 << 62
 _BUFFER = 262144
 """Bytes of transformed inputs that a block may take of the stack, where the plan of the memory has no place for it."""
 
@@ -65,6 +69,7 @@ class Winograd:
             without, but for AVX-VNNI with tiles of four.
         streamed: whether it runs line by line.
         tile: the outputs of a tile in each direction, 2 or 4.
+        on_stack: whether the weights are those of the direct form, transformed when they are needed (`panels/winograd_stack_panel.hpp`).
         derivation, apart: as in `parts.Array`; a build that cannot derive its weights uses the direct form.
     """
 
@@ -75,6 +80,7 @@ class Winograd:
     possible: tuple[str, ...]
     streamed: bool = False
     tile: int = 2
+    on_stack: bool = False
     derivation: str = ""
     apart: bool = False
 
@@ -85,7 +91,8 @@ class Winograd:
 
     def call(self, direct: Call) -> Call:
         """The call that runs it, of that of the direct form."""
-        arguments = tuple(self.name if one == self.direct else one for one in direct.arguments)
+        name = self.direct if self.on_stack else self.name
+        arguments = tuple(name if one == self.direct else one for one in direct.arguments)
         return replace(direct, function="n2d2::winograd", arguments=arguments)
 
     @property
@@ -141,14 +148,20 @@ def _fits(weights: np.ndarray, tile: int) -> bool:
 def tile_of(weights: np.ndarray, geometry: WinogradFacts) -> int:
     """4 where tiles of four by four outputs are exact, have room and are faster than those of two by two, else 2; for layers that have the form."""
     lines, pixels = geometry.size
-    small, large = -(-lines // 2) * -(-pixels // 2) * 16, -(-lines // 4) * -(-pixels // 4) * 36
+    if 72 * len(weights) * weights.shape[-1] > _CACHED and lines * pixels < 512:  # reading them takes longer than the products
+        return 2
+    if 5 * 36 * _tiles(geometry, 4) > 4 * 16 * _tiles(geometry, 2):
+        return 2
+    return 4 if _has_fours(weights, geometry) else 2
+
+
+def _has_fours(weights: np.ndarray, geometry: WinogradFacts) -> bool:
+    """Whether tiles of four are exact and have room, of a layer that is large enough."""
     outputs, channels = len(weights), weights.shape[-1]
-    if geometry.streamed or outputs < 16 or channels < 8 or 5 * large > 4 * small:
-        return 2
-    if 72 * outputs * channels > _CACHED and lines * pixels < 512:  # reading so many weights takes longer than the products
-        return 2
+    if geometry.streamed or outputs < 16 or channels < 8:
+        return False
     room = max(geometry.scratch, _STACK) if geometry.scratch else _BUFFER
-    return 4 if _fours_scratch(channels, geometry) <= room and _fits(weights, 4) else 2
+    return _fours_scratch(channels, geometry) <= room and _fits(weights, 4)
 
 
 def _fours_scratch(channels: int, geometry: WinogradFacts) -> int:
@@ -213,16 +226,67 @@ def byte_sums(weights: np.ndarray, geometry: WinogradFacts, inputs: NumType, sto
 
 
 def _byte_scratch(channels: int, geometry: WinogradFacts) -> int:
-    """Bytes with which the kernel in bytes transforms weights for _PER_PANEL tiles at a time, or for all: for fewer it is not worth it."""
-    columns = (geometry.size[1] + 1) // 2
-    tiles, unit = columns * ((geometry.size[0] + 1) // 2), columns if geometry.serial else _GROUP
-    wanted = -(-min(_PER_PANEL, tiles) // unit) * unit
-    return -(-channels // 64) * 64 + _GROUP * _PRODUCTS + wanted * 16 * (-(-channels // _BYTES) * _BYTES)
+    return _block_scratch(channels, geometry, 2, 16 * (-(-channels // _BYTES) * _BYTES))
 
 
-def byte_scratch(channels: int, geometry: WinogradFacts, direct: ScratchNeed) -> ScratchNeed:
-    """What the kernel in bytes is glad of, beside the direct one; the arena does not grow for it."""
-    wanted = _byte_scratch(channels, geometry)
+def packed_fours(weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -> bool:
+    """Whether tiles of four by four outputs are exact and faster for packed weights (O, 3, 3, C) of at most 4 bits, which are unpacked and
+    transformed on the stack.
+    """
+    return storage.bits <= 4 and _fours_on_stack(weights, geometry)
+
+
+def fours_on_stack(weights: np.ndarray, geometry: WinogradFacts, stored: bool = True) -> bool:
+    """Whether tiles of four by four outputs are exact for weights (O, 3, 3, C) of a byte, and faster with weights that are transformed on the
+    stack than with stored ones: so many take longer to be read than to be multiplied. Without `stored` ones, than the direct form.
+    """
+    large = 72 * len(weights) * weights.shape[-1] > _CACHED
+    return (large or not stored) and _fours_on_stack(weights, geometry)
+
+
+def _fours_on_stack(weights: np.ndarray, geometry: WinogradFacts) -> bool:
+    """Whether tiles of four are exact where a panel of weights is transformed on the stack, as much work as two or three tiles
+    (`kernels/n2d2/panels/winograd_stack_panel.hpp`), and faster than the direct form.
+    """
+    outputs, channels = len(weights), weights.shape[-1]
+    room, (lines, pixels) = replace(geometry, scratch=0), geometry.size
+    if channels % 4 or outputs % 8 or channels // _parts(channels) < min(channels, 32) or impossible(weights, room):
+        return False
+    if not _has_fours(weights, room) or lines * pixels < 12 + 7 * _tiles(
+        geometry, 4
+    ):  # 7 pixels of the direct form take as long as a tile
+        return False
+    return not geometry.scratch or _stack_scratch(channels, geometry, _INPUTS) <= max(geometry.scratch, _INPUTS + _REST)
+
+
+def _parts(channels: int) -> int:
+    """`winogradParts`: the parts of whole words of four channels, at most 128 each, in which weights are transformed."""
+    return next(parts for parts in range(1, channels) if channels % (4 * parts) == 0 and channels <= 128 * parts)
+
+
+def _tiles(geometry: WinogradFacts, edge: int) -> int:
+    return -(-geometry.size[0] // edge) * -(-geometry.size[1] // edge)
+
+
+def _block_scratch(channels: int, geometry: WinogradFacts, edge: int, tile: int, most: int = _UNLIMITED) -> int:
+    """Bytes with which weights are transformed for _PER_PANEL tiles of `tile` bytes at a time, or for all, or for as many as `most` holds."""
+    unit = -(-geometry.size[1] // edge) if geometry.serial else _GROUP
+    units = max(1, min(-(-min(_PER_PANEL, _tiles(geometry, edge)) // unit), most // (unit * tile)))
+    return -(-channels // 64) * 64 + _GROUP * 64 * (edge + 2) ** 2 + units * unit * tile
+
+
+def _stack_scratch(channels: int, geometry: WinogradFacts, most: int = _UNLIMITED) -> int:
+    """The same of tiles of four."""
+    kept = 2304 if _parts(channels) > 1 else 0
+    wanted = _block_scratch(channels, geometry, 4, 72 * (-(-channels // _LANES) * _LANES) + kept, most)
+    return max(wanted, _fours_scratch(channels, geometry))
+
+
+def on_stack_scratch(channels: int, geometry: WinogradFacts, direct: ScratchNeed, *, fours: bool) -> ScratchNeed:
+    """What the kernels that transform weights on the stack are glad of, in tiles of four or in bytes, beside the direct one; the arena does
+    not grow for it.
+    """
+    wanted = _stack_scratch(channels, geometry) if fours else _byte_scratch(channels, geometry)
     return replace(direct, enough=max(direct.enough, wanted), most=max(direct.most, 4 * wanted))
 
 

@@ -11,18 +11,16 @@ from n2d2py.exports.cpp.selection import (
     for_cores,
     has_panels,
     pack,
-    packs,
     select_kernel,
     winograd,
     winograd_geometry,
-    winograd_pays,
+    winograd_need,
 )
-from n2d2py.exports.cpp.winograd import byte_scratch, winograd_scratch
 from n2d2py.memory.scratch import ScratchNeed
 
 
 @scratch("Conv")
-def needed(layer: Layer, may_winograd: bool) -> ScratchNeed | None:
+def needed(layer: Layer) -> ScratchNeed | None:
     """Windows of a dense convolution, and the tiles of its Winograd form; the constants of a depthwise one."""
     op, weights = layer.op, layer.values("weights")
     if op.is_depthwise(layer.node):
@@ -31,14 +29,7 @@ def needed(layer: Layer, may_winograd: bool) -> ScratchNeed | None:
     if not has_panels(layer, "convolution", values, op.groups):
         return None
     direct = windows_scratch(layer, values.shape[1:3], op.groups)
-    if not (may_winograd and winograd_pays(layer, values)):
-        return direct
-    if packs(layer, values, op.groups):
-        return byte_scratch(values.shape[-1], winograd_geometry(layer), direct)
-    form = winograd_scratch(values.shape[-1], winograd_geometry(layer))
-    return ScratchNeed(
-        direct.least, max(direct.least, form.least), max(direct.enough, form.enough), max(direct.most, form.most)
-    )
+    return winograd_need(layer, values, direct)
 
 
 @cpp("Conv")

@@ -14,7 +14,7 @@ from n2d2py.memory.scratch import ScratchNeed
 
 
 @scratch("Deconv")
-def needed(layer: Layer, _: bool) -> ScratchNeed | None:
+def needed(layer: Layer) -> ScratchNeed | None:
     """The windows of the phase with the most taps."""
     op, weights = layer.op, layer.values("weights")
     if op.is_depthwise(layer.node) or not _has_phases(layer):

@@ -12,7 +12,7 @@ from n2d2py.memory.scratch import ScratchNeed
 
 
 @scratch("Fc")
-def needed(layer: Layer, _: bool) -> ScratchNeed | None:
+def needed(layer: Layer) -> ScratchNeed | None:
     """The input as a window."""
     return input_scratch(layer) if has_panels(layer, "fullyConnected", layer.values("weights")) else None
 

@@ -1,0 +1,175 @@
+// Weights of a Winograd convolution in tiles of four by four outputs that are transformed when they are needed, on the stack, a panel of outputs at
+// a time: S G g (S G)' (winograd_fours.hpp) of the weights of the direct form, packed ones or bytes.
+//
+// That is as much work as multiplying two or three tiles with them, and a block has many. The exporter would store 8 bytes for each weight,
+// which a cache has no room for beyond some 64 x 64 weights of a place.
+// Many channels are transformed in parts, whose panels stay in the cache, and whose products are added up. Few positions of a panel are written at a
+// time, and between two positions there is a gap: they lie so far apart that a cache has few places for all of them.
+#ifndef N2D2_PANELS_WINOGRAD_STACK_PANEL_HPP
+#define N2D2_PANELS_WINOGRAD_STACK_PANEL_HPP
+
+#include "n2d2/packed.hpp"
+#include "n2d2/panels/panel_winograd.hpp"
+
+namespace n2d2 {
+
+// S G of three weights.
+template <class Ints, class Sum>
+N2D2_INLINE void winogradColumn(Ints a, Ints b, Ints c, Ints (&to)[6], const Sum&) {
+    const Ints twoA = Sum::plus(a, a), twoB = Sum::plus(b, b), twoC = Sum::plus(c, c), fourC = Sum::plus(twoC, twoC);
+    const Ints ends = Sum::plus(a, c), wide = Sum::plus(a, fourC);
+    to[0] = Sum::plus(twoA, Sum::plus(twoA, twoA));
+    to[1] = Sum::plus(ends, b);
+    to[2] = Sum::minus(ends, b);
+    to[3] = Sum::plus(wide, twoB);
+    to[4] = Sum::minus(wide, twoB);
+    to[5] = Sum::plus(fourC, twoC);
+}
+
+// The lines of a column, [6], of a vector of weights [outputs][4 channels]: those of 4 bits and fewer in bytes, of at most 7 * 15, bytes as pairs
+// of 16-bit integers, which have half of the channels each.
+template <class Vec, bool Small>
+struct WinogradLinesOfWeights {
+    typedef typename Vec::Ints Ints;
+    struct Bytes {
+        static N2D2_INLINE Ints plus(Ints a, Ints b) { return Vec::plus8(a, b); }
+        static N2D2_INLINE Ints minus(Ints a, Ints b) { return Vec::minus8(a, b); }
+    };
+    Ints lines[6];
+    N2D2_INLINE void set(Ints a, Ints b, Ints c) { winogradColumn(a, b, c, lines, Bytes()); }
+    template <int Half>
+    N2D2_INLINE Ints at(int u) const {
+        return Vec::template pairOf<Half>(lines[u]);
+    }
+};
+template <class Vec>
+struct PairSums {
+    typedef typename Vec::Ints Ints;
+    static N2D2_INLINE Ints plus(Ints a, Ints b) { return Vec::plus16(a, b); }
+    static N2D2_INLINE Ints minus(Ints a, Ints b) { return Vec::minus16(a, b); }
+};
+template <class Vec>
+struct WinogradLinesOfWeights<Vec, false> {
+    typedef typename Vec::Ints Ints;
+    Ints lines[2][6];
+    N2D2_INLINE void set(Ints a, Ints b, Ints c) {
+        half<0>(a, b, c);
+        half<1>(a, b, c);
+    }
+    template <int Half>
+    N2D2_INLINE void half(Ints a, Ints b, Ints c) {
+        winogradColumn(Vec::template pairOf<Half>(a), Vec::template pairOf<Half>(b), Vec::template pairOf<Half>(c), lines[Half],
+                       PairSums<Vec>());
+    }
+    template <int Half>
+    N2D2_INLINE Ints at(int u) const {
+        return lines[Half][u];
+    }
+};
+
+// The weights of a word of channels at the 9 places, `pitch` words apart: in memory, or unpacked.
+template <class Packing, int Bytes, bool Packed = Packing::Bits != 0>
+struct WinogradWordOfWeights {
+    const std::int8_t* const first;
+    const int pitch;
+    N2D2_INLINE WinogradWordOfWeights(const std::int8_t* weights, int words) : first(weights), pitch(words * Bytes) {}
+};
+template <class Packing, int Bytes>
+struct WinogradWordOfWeights<Packing, Bytes, true> {
+    enum : int { pitch = Bytes };
+    alignas(64) std::int8_t first[9 * Bytes];
+    N2D2_INLINE WinogradWordOfWeights(const std::uint8_t* weights, int words) {
+        for (int place = 0; place < 9; ++place)
+            Packing::unpack(weights + static_cast<long>(place) * words * Bytes / Packing::PerByte, 0, Bytes,
+                            first + place * Bytes);
+    }
+};
+
+// Panel `part` of Outputs outputs: [36 positions][pairs of channels][outputs][2], from weights [9 places][Quads][outputs][4 channels].
+template <class Cfg, class Vec, int Outputs, int Parts, int Gap>
+struct WinogradStackPanel {
+    typedef PackedWeights<Cfg> Packing;
+    typedef typename Packing::Stored Stored;
+    typedef typename Vec::Ints Ints;
+    typedef WinogradLinesOfWeights<Vec, (Packing::Bits != 0)> Lines;
+    enum : int {
+        C = Cfg::Input::Channels,
+        Quads = C / 4,
+        Bytes = 4 * Outputs,
+        PerByte = Packing::Bits == 0 ? 1 : 8 / (Packing::Bits == 0 ? 8 : int(Packing::Bits)),
+        Own = Quads / Parts,  // words of this part
+        Position = 2 * Own * Bytes + Gap,
+        Vectors = Bytes / int(Vec::Size)
+    };
+    static_assert(int(Packing::Bits) <= 4 && C % (4 * Parts) == 0 && Bytes % int(Vec::Size) == 0, "whole vectors of weights");
+
+    alignas(64) std::int8_t first[36 * Position];
+
+    N2D2_INLINE WinogradStackPanel(const Stored* weights, int output, int part) {
+        transform(weights + (static_cast<long>(output) * 9 * C + static_cast<long>(part) * Own * Bytes) / PerByte);
+    }
+
+    template <int Half>
+    static N2D2_INLINE void line(const Lines (&columns)[3], int u, std::int8_t* to) {
+        Ints made[6];
+        winogradColumn(columns[0].template at<Half>(u), columns[1].template at<Half>(u), columns[2].template at<Half>(u), made,
+                       PairSums<Vec>());
+        N2D2_UNROLL
+        for (int v = 0; v < 6; ++v)
+            Vec::storeAligned(made[v], to + v * Position);
+    }
+
+    N2D2_NOINLINE void transform(const Stored* weights) {
+        for (int q = 0; q < Own; ++q) {
+            const WinogradWordOfWeights<Packing, Bytes> word(weights + static_cast<long>(q) * Bytes / PerByte, Quads);
+            Lines columns[Vectors][3];
+            for (int i = 0; i < Vectors; ++i)
+                for (int v = 0; v < 3; ++v) {
+                    const std::int8_t* const from = word.first + v * static_cast<long>(word.pitch) + i * Vec::Size;
+                    columns[i][v].set(Vec::load(from), Vec::load(from + 3L * word.pitch), Vec::load(from + 6L * word.pitch));
+                }
+            std::int8_t* to = first + 2 * q * Bytes;
+            for (int u = 0; u < 6; ++u, to += 6 * Position)
+                for (int i = 0; i < Vectors; ++i) {
+                    line<0>(columns[i], u, to + i * Vec::Size);
+                    line<1>(columns[i], u, to + Bytes + i * Vec::Size);
+                }
+        }
+    }
+};
+
+// Parts of the same number of whole words, of at most 128 channels.
+N2D2_INLINE constexpr int winogradParts(int channels, int parts = 1) {
+    return channels % (4 * parts) == 0 && channels <= 128 * parts ? parts : winogradParts(channels, parts + 1);
+}
+
+// A Microkernel (panel_winograd.hpp) whose panels are transformed so, of weights that are stored as StoredWeights.
+template <class Microkernel, class Vec, class StoredWeights = std::int8_t>
+struct StackPanels : Microkernel {
+    typedef StoredWeights Stored;
+    enum : int { BlockInputs = 393216, LeastTiles = 16, PanelGap = 128, OnStack = 1 };
+    template <class Cfg>
+    struct Parts {
+        enum : int { value = winogradParts(Cfg::Input::Channels) };
+    };
+    template <class Cfg, int Outputs>
+    using Panel = WinogradStackPanel<Cfg, Vec, Outputs, Parts<Cfg>::value, PanelGap>;
+};
+
+// The Winograd convolution of a layer: WinogradOnStack of its config says that its weights are those of the direct form.
+template <class Cfg, class Found = void>
+struct WinogradOnStackOf {
+    enum : bool { value = false };
+};
+template <class Cfg>
+struct WinogradOnStackOf<Cfg, typename Exists<Cfg::WinogradOnStack>::Type> {
+    enum : bool { value = Cfg::WinogradOnStack };
+};
+template <class Cfg, class Microkernel, class Vec>
+struct AnyWinograd
+    : TiledWinograd<Cfg,
+                    typename Choice<bool(WinogradOnStackOf<Cfg>::value), StackPanels<Microkernel, Vec>, Microkernel>::Type> {};
+
+}  // namespace n2d2
+
+#endif  // N2D2_PANELS_WINOGRAD_STACK_PANEL_HPP
