@@ -62,6 +62,9 @@ def layers() -> dict[str, harness.Case]:
         ),
         "conv 3x3, 32 to 32, 16x16, float32": conv((1, 32, 16, 16), 32, (3, 3), one, both, one, 1, (FLOAT32, FLOAT32), "apart"),
     }
+    made["many weights: conv 3x3, 128 to 128, 14x14, u8"] = conv(
+        (1, 128, 14, 14), 128, (3, 3), one, both, one, 1, (U8, U8), "apart"
+    )
     made["conv 3x3, 32 to 32, 16x16, float32"].node.activation = None
     sweep.modes = iter(lambda: "Fixed-point", None)
     made["conv 1x1, 64 to 64, 12x12, u8, fixed point"] = conv((1, 64, 12, 12), 64, one, one, none, one, 1, (U8, U8), "apart")
