@@ -28,11 +28,16 @@ struct PackedWeights<Cfg, typename Exists<Cfg::WeightBits>::Type> {
     enum : int { Bits = Cfg::WeightBits, PerByte = 8 / Bits, Mask = (1 << Bits) - 1 };
     static_assert(int(Bits) == 1 || int(Bits) == 2 || int(Bits) == 4 || int(Bits) == 8, "whole weights in a byte");
 
-    // The weight at a place of a byte. Compilers make vectors of it where they see that bytes, modulo 256, are enough.
+    static_assert((Cfg::WeightFlip & (Cfg::WeightFlip - 1)) == 0, "one bit is flipped, or none");
+
+    // The weight at a place of a byte. Compilers make vectors of it where they see that bytes, modulo 256, are enough; of r ^ WeightFlip clang
+    // makes shifts of 32 bits.
     static N2D2_INLINE Weight weight(Stored byte, int place) {
         typedef typename Choice<sizeof(Weight) == 1, std::uint8_t, int>::Type Number;
-        const Number raw = static_cast<Number>((byte >> (place * Bits) & Mask) ^ Cfg::WeightFlip);
-        return static_cast<Weight>(static_cast<Number>(Cfg::WeightStep * raw + Cfg::WeightBase));
+        const Number raw = static_cast<Number>(byte >> (place * Bits) & Mask);
+        const Number signedRaw = static_cast<Number>(raw - static_cast<Number>((raw & Cfg::WeightFlip) * 2));
+        constexpr int base = Cfg::WeightBase + Cfg::WeightStep * Cfg::WeightFlip;
+        return static_cast<Weight>(static_cast<Number>(Cfg::WeightStep * signedRaw + base));
     }
     static N2D2_INLINE Weight at(const Stored* from, int index) { return weight(from[index / PerByte], index % PerByte); }
 

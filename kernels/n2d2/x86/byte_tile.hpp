@@ -68,14 +68,16 @@ struct ByteTile<Sums, Products, Words, true> : Products {
     static N2D2_INLINE void run(const std::uint8_t* x, const std::int8_t* w, int q, All& sums) {
         Ints places[Pixels][Vectors];
         word<true, Pitch>(x, w, q, places);
-        if (Count <= 8) {  // the end of a short loop costs as much as a word
+        // The end of a loop costs as much as a third of a word, with GCC, which copies all sums there, as much as a word.
+        constexpr int last = Count <= 16 ? 1 : 1 + (Count - 1) / 4 * 4;
+        for (int i = 1; i < last; i += 4) {
             N2D2_UNROLL
-            for (int i = 1; i < Count; ++i)
-                word<false, Pitch>(x, w, q + i, places);
-        } else {
-            for (int i = 1; i < Count; ++i)
-                word<false, Pitch>(x, w, q + i, places);
+            for (int j = 0; j < 4; ++j)
+                word<false, Pitch>(x, w, q + i + j, places);
         }
+        N2D2_UNROLL
+        for (int i = last; i < Count; ++i)
+            word<false, Pitch>(x, w, q + i, places);
         const Ints ones = Vec::spread16(1);
         N2D2_UNROLL
         for (int p = 0; p < Pixels; ++p) {
