@@ -13,7 +13,7 @@ from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_cases import S8, S16, U8
 from support.kernel_overlaps import over
-from support.kernel_simd import SANITIZERS, need_isa
+from support.kernel_simd import SANITIZERS, need_emulated_avxvnni, need_isa
 from support.kernel_sweep import need
 
 from n2d2py.arithmetic import NumType
@@ -146,6 +146,13 @@ def test_the_cases_use_it():
 def test_packed_winograd(tmp_path, form, isa, every):
     need("g++")
     harness.check_all(FORMS[form](1)[::every], tmp_path, "g++", ("-O1", *need_isa(isa)))
+
+
+def test_packed_winograd_avxvnni_emulated(tmp_path):
+    """Tiles of four; with inputs of 4 bits too this set has no other than the direct form."""
+    need("g++")
+    made = [*fours_cases(1)[::4], *byte_cases(1)[::8]]
+    harness.check_all(made, tmp_path, "g++", ("-O1", *need_emulated_avxvnni()))
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp import selection
 from n2d2py.exports.cpp import winograd as winograd_forms
 from n2d2py.exports.cpp.identifiers import Identifiers
+from n2d2py.exports.cpp.isa import WEIGHTS_ON_STACK, having
 from n2d2py.exports.cpp.layer import Layer, layer_code
 from n2d2py.exports.cpp.selection import winograd_geometry
 from n2d2py.exports.cpp.tiles import tile_constants, winograd_choices
@@ -34,7 +35,7 @@ from n2d2py.exports.cpp.winograd import (
     winograd_scratch,
 )
 from n2d2py.graph import QuantGraph
-from n2d2py.memory.plan import MemoryPlan
+from n2d2py.memory.plan import MemoryPlan, OpPlan, Scratch
 from n2d2py.memory.scratch import ScratchNeed
 
 KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8), (U8, S16), (S8, U16), (U8, NumType(32)))
@@ -285,6 +286,18 @@ def test_where_weights_are_transformed_on_the_stack():
     # With less scratch than they need: on the stack as far as that is reasonable.
     assert taken(256, 256, (14, 14), scratch=4096) and not taken(512, 512, (14, 14), scratch=4096)
     assert taken(512, 512, (14, 14), scratch=700000)
+
+
+@pytest.mark.parametrize("size", [0, 4096, 1 << 20])
+def test_little_scratch_is_no_reason_against_weights_on_the_stack(size):
+    case = conv(cases.Sweep(5), 128, 64, (14, 14), (1, 1, 1, 1), (U8, U8), "apart")
+    run = OpPlan(scratch=Scratch(1 << 20, size)) if size else OpPlan()
+    plan = MemoryPlan("case", 0, case.planes, (), {case.node.name: run})
+    code = layer_code(case.node, case.graph, plan, Identifiers(case.graph))
+    assert code.winograd.on_stack and code.winograd.sets == having(WEIGHTS_ON_STACK)
+    assert code.added_bytes == 0 and code.constants == code.arrays and "n2d2::winograd<" in code.statement
+    direct = layer_code(case.node, case.graph, plan, Identifiers(case.graph), stores_winograd=False)
+    assert direct.winograd.on_stack
 
 
 def test_transformed_weights_make_windows():

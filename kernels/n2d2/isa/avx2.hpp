@@ -3,13 +3,15 @@
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/panels/panel_convolution.hpp"
+#include "n2d2/panels/winograd_stack_panel.hpp"
 #include "n2d2/x86/avx2_byte_tile.hpp"
-#include "n2d2/x86/packed_winograd.hpp"
+#include "n2d2/x86/byte_winograd.hpp"
 namespace n2d2 {
 template <class Cfg>
 struct Convolution<Cfg, Native>
-    : PackedConvolution<Cfg, ByteWinograd<avx2::Microkernel, 6, WinogradSumsOf<Cfg>::Words>, PairWinograd<avx2::Microkernel, 6>,
-                        PanelConvolution<Cfg, ByteMicrokernel<avx2::BytesMicrokernel, Cfg::ByteSums> > > {};
+    : ByteConvolution<Cfg, ByteWinograd<avx2::Microkernel, 6, WinogradSumsOf<Cfg>::Words>,
+                      PackedFours<Cfg, PairWinograd<avx2::Microkernel, 6>, avx2::Vec,
+                                  PanelConvolution<Cfg, ByteMicrokernel<avx2::BytesMicrokernel, Cfg::ByteSums> > > > {};
 }  // namespace n2d2
 #endif
 

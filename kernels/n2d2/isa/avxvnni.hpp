@@ -3,10 +3,14 @@
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/panels/panel_convolution.hpp"
+#include "n2d2/panels/winograd_stack_panel.hpp"
 #include "n2d2/x86/avxvnni_tile.hpp"
+#include "n2d2/x86/pair_winograd.hpp"
 namespace n2d2 {
 template <class Cfg>
-struct Convolution<Cfg, Native> : PanelConvolution<Cfg, avxvnni::Microkernel> {};
+struct Convolution<Cfg, Native>
+    : PackedFours<Cfg, PairWinograd<avxvnni::WinogradMicrokernel, 6>, avx2::Vec, PanelConvolution<Cfg, avxvnni::Microkernel> > {
+};
 }  // namespace n2d2
 #endif
 

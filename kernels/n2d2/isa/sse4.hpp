@@ -3,14 +3,15 @@
 #if defined(N2D2_BIND_CONVOLUTION)
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/panels/panel_convolution.hpp"
-#include "n2d2/x86/packed_winograd.hpp"
+#include "n2d2/panels/winograd_stack_panel.hpp"
+#include "n2d2/x86/byte_winograd.hpp"
 #include "n2d2/x86/sse41_byte_tile.hpp"
 namespace n2d2 {
 template <class Cfg>
 struct Convolution<Cfg, Native>
-    : PackedConvolution<Cfg, ByteWinograd<sse41::Microkernel, 2, WinogradSumsOf<Cfg>::Words>,
-                        PairWinograd<sse41::Microkernel, 2>,
-                        PanelConvolution<Cfg, ByteMicrokernel<sse41::BytesMicrokernel, Cfg::ByteSums> > > {};
+    : ByteConvolution<Cfg, ByteWinograd<sse41::Microkernel, 2, WinogradSumsOf<Cfg>::Words>,
+                      PackedFours<Cfg, PairWinograd<sse41::Microkernel, 2>, sse41::Vec,
+                                  PanelConvolution<Cfg, ByteMicrokernel<sse41::BytesMicrokernel, Cfg::ByteSums> > > > {};
 }  // namespace n2d2
 #endif
 

@@ -170,6 +170,13 @@ struct AnyWinograd
     : TiledWinograd<Cfg,
                     typename Choice<bool(WinogradOnStackOf<Cfg>::value), StackPanels<Microkernel, Vec>, Microkernel>::Type> {};
 
+// The kernel of a layer whose weights may be packed: tiles of four where its config says so, or the direct form.
+template <class Cfg, class Microkernel, class Vec, class Direct,
+          bool Fours = (int(WinogradTileOf<Cfg>::Edge) == 4 && int(PackedWeights<Cfg>::Bits) != 0)>
+struct PackedFours : Direct {};
+template <class Cfg, class Microkernel, class Vec, class Direct>
+struct PackedFours<Cfg, Microkernel, Vec, Direct, true> : TiledWinograd<Cfg, StackPanels<Microkernel, Vec, std::uint8_t> > {};
+
 }  // namespace n2d2
 
 #endif  // N2D2_PANELS_WINOGRAD_STACK_PANEL_HPP

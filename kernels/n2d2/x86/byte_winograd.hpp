@@ -180,9 +180,12 @@ struct StackScratch : Cfg {
     enum : long { ScratchAt = 0 };
 };
 
-// The weights would be transformed for a few tiles each time where the arena has little room for scratch.
-template <class Cfg, class Bytes>
-struct ByteConvolution
+// The kernel of a layer: the form in bytes, or another one. The weights would be transformed for a few tiles each time where the arena has
+// little room for scratch.
+template <class Cfg, class Bytes, class Other, bool InBytes = (WinogradSumsOf<Cfg>::Words > 0)>
+struct ByteConvolution : Other {};
+template <class Cfg, class Bytes, class Other>
+struct ByteConvolution<Cfg, Bytes, Other, true>
     : PanelWinograd<
           typename Choice<(int(ScratchOf<Cfg>::Base) != 0 && int(ScratchOf<Cfg>::Bytes) < int(StackScratch<Cfg>::ScratchBytes)),
                           StackScratch<Cfg>, Cfg>::Type,

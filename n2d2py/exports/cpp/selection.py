@@ -194,12 +194,12 @@ def winograd(layer: Layer, selection: Selection, weights: np.ndarray, geometry: 
     if selection.storage is not None:
         sums, fours = packed_form(layer, weights, geometry, selection.storage)
         if sums or fours:
-            reason = f"{selection.reason}; Winograd in {'bytes' if sums else 'tiles of four'} on x86 without VNNI"
+            reason = f"{selection.reason}; Winograd in {'bytes' if sums else 'tiles of four'} on x86 without AVX-512 VNNI"
             return replace(selection, winograd_sums=sums, packed_fours=fours, reason=reason)
         problem = "its weights are packed"
     name = layer.identifier
-    if not problem and fours_on_stack(weights, geometry, layer.stores_winograd):
-        sets = having(WEIGHTS_ON_STACK)
+    if selection.storage is None and fours_on_stack(weights, geometry, layer.stores_winograd):
+        problem, sets = "", having(WEIGHTS_ON_STACK)
         form = Winograd(name, f"{name}_weights", weights, sets, sets, layer.streamed, 4, on_stack=True)
     elif not problem and layer.stores_winograd:
         problem, tile = unprofitable(weights, geometry), tile_of(weights, geometry)
