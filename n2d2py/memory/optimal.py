@@ -78,7 +78,6 @@ def solve(packing: Packing, start: Placement, effort: float = _EFFORT) -> Placem
         model.add_hint(variable, way)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
-    solver.parameters.random_seed = 1
     solver.parameters.max_deterministic_time = effort
     status = solver.solve(model)
     packing.bound = max(packing.bound, int(solver.best_objective_bound + 0.5) * unit)

@@ -50,8 +50,8 @@ class LineReplay:
             self.case.fault("unsupported", f"a {op['type']} that is not global does not accumulate", op=name)
             return
         self.stamps.fit_scratch(op, step, self.graph["tensors"][output]["c"] * op.get("sum_bytes", 4))
-        places = [np.arange(p["offset"], p["offset"] + p["size"]) for p in step.get("scratch", ())]
-        places = np.concatenate(places) if places else np.zeros(0, dtype=np.int64)
+        parts = [np.arange(p["offset"], p["offset"] + p["size"]) for p in step.get("scratch", ())]
+        places = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
         if places.size and (places.min() < 0 or places.max() >= self.case.size):
             self.case.fault("arena", "its partial results are outside the arena", op=name)
             return

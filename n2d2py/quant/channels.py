@@ -93,7 +93,7 @@ def _factors(reader: Node, largest: np.ndarray, power: np.ndarray) -> np.ndarray
     candidates = [wanted**exponent for exponent in _EXPONENTS]
     errors = [_expected_error(reader, factors, widest, power) for factors in candidates]
     best = int(np.argmin(errors))
-    return candidates[best] if best and errors[best] < 0.98 * errors[0] else None
+    return candidates[best] if errors[best] < 0.98 * errors[0] else None
 
 
 def _expected_error(reader: Node, factors: np.ndarray, widest: float, power: np.ndarray) -> float:

@@ -54,8 +54,6 @@ def _clip_magnitudes(rows: np.ndarray, mode: str, levels: int) -> np.ndarray:
     if mode == "KL-Divergence":
         histogram = Histogram()
         histogram.add(rows)
-        if histogram.largest == 0:
-            return largest
         counts, edges = histogram.magnitudes()
         return np.minimum(largest, kl_threshold(counts, edges, levels))
     return range_nearest(rows, largest, levels)

@@ -76,3 +76,52 @@ def test_blocks_give_the_counts_of_one_piece():
     bins = np.floor(np.abs(values[values > 0]).astype(np.float64) * BINS / whole.limit).astype(int)
     assert np.array_equal(whole.positive, np.bincount(bins, minlength=BINS))
     assert whole.positive.sum() + whole.negative.sum() + whole.zeros == whole.count == values.size
+
+
+def test_an_empty_histogram_has_neither_mean_nor_deviation():
+    empty = Histogram()
+    assert (empty.mean, empty.deviation, empty.largest, empty.count) == (0.0, 0.0, 0.0, 0)
+    empty.add(np.zeros((0, 3), np.float32))
+    empty.merge(Histogram())
+    assert (empty.limit, empty.minimum, empty.maximum, empty.deviation) == (0.0, np.inf, -np.inf, 0.0)
+    counts, edges = empty.magnitudes()
+    assert not counts.any() and edges[-1] == 1.0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"positive": np.zeros(BINS + 1, np.int64)},
+        {"negative": np.zeros((BINS, 1), np.int64)},
+        {"positive": np.zeros(BINS)},
+        {"negative": np.array([-1, *[0] * (BINS - 1)])},
+        {"negative": np.array([*[0] * (BINS - 1), -1])},
+        {"numbers": np.array([-1.0, 0.0, 1.0])},
+        {"numbers": np.array([np.inf, 0.0, 1.0])},
+        {"numbers": np.array([1.0, np.nan, 1.0])},
+        {"numbers": np.array([1.0, 0.0, np.nan])},
+        {"counts": np.array([3, 4])},
+        {"counts": np.array([3, -1])},
+    ],
+)
+def test_damaged_arrays_are_refused(change):
+    good = _filled([np.array([1.0, -2.5, 0.0], np.float32)]).to_arrays()
+    with pytest.raises(ValueError, match="a histogram's (counts|limits) are damaged"):
+        Histogram.from_arrays({**good, **change})
+
+
+@pytest.mark.parametrize("change", [{"counts": np.array([3, 3])}, {"counts": np.array([3, 0])}, {"numbers": np.zeros(3)}])
+def test_arrays_at_the_limits_are_read(change):
+    good = _filled([np.array([1.0, -2.5, 0.0], np.float32)]).to_arrays()
+    found = Histogram.from_arrays({**good, **change})
+    for role, values in change.items():
+        np.testing.assert_array_equal(found.to_arrays()[role], values)
+
+
+@pytest.mark.parametrize("first, second", [(0.3, 5.0), (5.0, 0.3), (0.0, 1.0), (1.0, 0.0), (1.0, 1.0)])
+def test_a_merged_histogram_is_that_of_all_values(first, second):
+    parts = [np.array([scale, -scale / 3, 0.0, scale / 7], np.float32) for scale in (first, second)]
+    both, merged = _filled(parts), _filled(parts[:1])
+    merged.merge(_filled(parts[1:]))
+    for role, values in both.to_arrays().items():
+        np.testing.assert_array_equal(merged.to_arrays()[role], values)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support.branched_networks import data, error, network, quantized
 
-from n2d2py.graph import Node, Precision
+from n2d2py.graph import Graph, Node, Precision
 from n2d2py.graph.forms import Interpolated
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.functions import Logistic
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.functions import Clip, Logistic
+from n2d2py.quant.calibration import quantize
 from n2d2py.quant.isolation import Tail, isolated
 from n2d2py.quant.mixed import rounding_costs, wide_tensors
+from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.sensitivity import LayerLoss, layer_losses
+from n2d2py.quant.statistics import collect
 from n2d2py.reference.engine import FloatEngine
 
 
@@ -117,8 +123,6 @@ def test_what_a_function_reads_can_have_16_bits():
 
 
 def test_clipping_is_told_from_rounding():
-    from dataclasses import replace
-
     graph, typed, _ = quantized(network())
     tensor = typed.tensors["b"]
     typed.tensors["b"] = replace(tensor, type=tensor.type.with_scale(tensor.type.scale / 8))
@@ -126,6 +130,9 @@ def test_clipping_is_told_from_rounding():
     layer.rescale = type(layer.rescale)(layer.rescale.factors * 8)
     loss = next(loss for loss in layer_losses(graph, typed, data(8)) if loss.layer == "b")
     assert loss.cause == "clipping" and loss.remedy == "" and loss.saturated > 0.05
+    kind = typed.type("b")
+    steps = np.rint(np.abs(FloatEngine(graph, taps=["b"]).run(data(8))["b"]) / kind.scale)
+    assert (steps == kind.qmax).any() and loss.saturated == np.mean(steps > kind.qmax)
 
 
 def test_a_corrected_bias_is_told_from_rounded_weights():
@@ -159,3 +166,18 @@ def test_a_corrected_bias_is_told_from_rounded_weights():
 )
 def test_the_remedy_of_a_loss(cause, bits, weight_bits, remedy):
     assert LayerLoss("y", "Conv", 0.1, 0.1, 1.0, cause, 0.0, bits, weight_bits).remedy == remedy
+
+
+def test_the_last_step_is_rounding_and_what_lies_beyond_it_clipping():
+    for steps, cause in ((255.4, "output"), (255.6, "clipping"), (300.0, "clipping")):
+        graph = Graph("net")
+        graph.add_input("x", (1, 1, 1, 1))
+        params = {"weights": np.full((1, 1, 1, 1), steps, np.float32), "bias": np.zeros(1, np.float32)}
+        graph.add(Node("y", Conv(), ["x"], ["y"], params, Clip(0.0)))
+        graph.outputs = ["y"]
+        ones = np.ones((1, 1, 1, 1), np.float32)
+        typed, _ = quantize(graph, collect(graph, [ones]).histograms, QuantOptions(), {"x": (0.0, 1.0)}, [ones])
+        kind = replace(typed.type("y"), bits=8, signed=False)
+        typed.tensors["y"] = replace(typed.tensors["y"], type=kind.with_scale(1.0))
+        (loss,) = layer_losses(graph, typed, ones)
+        assert (loss.saturated, loss.cause) == (cause == "clipping", cause)

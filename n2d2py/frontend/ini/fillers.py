@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from functools import partial
+from math import prod
 
 import numpy as np
 
@@ -43,8 +44,7 @@ def fill(values: Values, role: str, shape: tuple[int, ...], *, seed: int, name: 
     p = f"{role}Filler"
     generator = np.random.Generator(np.random.PCG64([seed, zlib.crc32(f"{name}/{role}".encode())]))
     kind = values[p]
-    fan_in = int(np.prod(shape[1:])) or 1
-    fan_out = shape[0] * (int(np.prod(shape[2:])) or 1)
+    fan_in, fan_out = prod(shape[1:]), shape[0] * prod(shape[2:])
     count = {"FanIn": fan_in, "FanOut": fan_out, "Average": (fan_in + fan_out) / 2}[values[f"{p}.VarianceNorm"]]
     scaling = values[f"{p}.Scaling"]
     if kind == "ConstantFiller":
@@ -67,7 +67,7 @@ def fill(values: Values, role: str, shape: tuple[int, ...], *, seed: int, name: 
 
 def _drawn(draw: Callable[[int], np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
     """float32 array of values drawn block by block, so that a large layer never exists in double precision."""
-    result = np.empty(int(np.prod(shape)), np.float32)
+    result = np.empty(prod(shape), np.float32)
     for first in range(0, result.size, _BLOCK):
         block = result[first : first + _BLOCK]
         block[:] = draw(block.size)

@@ -91,8 +91,7 @@ def build_graph(document: Document, input_shape: Shape, weights: WeightStore | N
     graph = Graph(document.name)
     provider = next((name for name in PROVIDERS if name in document), "sp")
     graph.add_input(provider, input_shape)
-    for name in PROVIDERS:
-        graph.aliases.setdefault(name, provider) if name != provider else None
+    graph.aliases.update({name: provider for name in PROVIDERS if name != provider})
     for section in further_inputs(document):
         given = INPUT_SECTION.read(section)
         graph.add_input(section.name, (1, given["NbChannels"], given["SizeY"], given["SizeX"]))

@@ -115,7 +115,7 @@ class Validator:
             allowed = _allowed(parameter)
             kind = self._type(name) or chosen.get(parameter.type_str) or ("uint8" if "uint8" in allowed else allowed[0])
             if _class(kind) == "f" or (self._type(name) is None and "float" in allowed and parameter.type_str not in chosen):
-                kind = "float" if "float" in allowed else kind
+                kind = "float"
             chosen.setdefault(parameter.type_str, kind)
             element = TensorProto.DataType.Value(kind.upper())
             if name in tensors.constants:
@@ -152,7 +152,7 @@ class Validator:
                 return self._error(node, f"its result '{name}' has the shape {dims}")
             if prod(dims) > MAX_TENSOR and all(given in tensors.constants for given in types):
                 raise Unsupported(f"its constant value would have {prod(dims):,} elements", "check the shapes in the model")
-            if prod(dims) > MAX_TENSOR:
+            if prod(dims):
                 check_size(f"the output of {node.op_type} '{name}'", (1, *dims), tensors.model.place(name))
             if known and len(dims) >= 2 and min(dims[1:]) > 0:
                 self.shapes[name] = (1, *dims[1:])
