@@ -1,0 +1,169 @@
+"""Cuts into segments and strips against plain searches: the least peak, the fewest streamed layers, what is computed twice.
+
+The modules are `n2d2py.memory.cut`, `n2d2py.memory.strips` and `n2d2py.memory.strip_search`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from support.memory_families import FAMILIES, settings_of, strip_chain
+from support.memory_networks import Net
+
+from n2d2py.memory.access import Window
+from n2d2py.memory.buffers import Buffers
+from n2d2py.memory.cut import Cutter
+from n2d2py.memory.settings import Settings
+from n2d2py.memory.slices import SliceCut
+from n2d2py.memory.strip_search import StripPoint, StripSearch
+from n2d2py.memory.strips import (
+    StripCut,
+    cuts_of,
+    multiply_accumulates,
+    read_columns,
+    segment_columns,
+    window_columns,
+    with_strips,
+)
+
+_OUTSIDE = Settings(include_input=False, clock="op", buffer_alignment=4)
+
+
+def _cutter(family: str, seed: int) -> Cutter:
+    buffers = Buffers(FAMILIES[family](seed + 900), settings_of(seed + 900), ())
+    ops = [op for op in buffers.order() if op.name not in buffers.views]
+    return Cutter(buffers, ops, lambda size: -(-size // 4) * 4)
+
+
+def _plain_search(cutter: Cutter, budget: int) -> tuple[int, int]:
+    """(bytes of the largest segment, streamed layers) of the best cut, over all cuts."""
+
+    @cache
+    def least(begin: int) -> int:
+        if begin == len(cutter.ops):
+            return budget
+        return min(max(cutter.weigh(begin, end).bytes, least(end)) for end in cutter.ends(begin))
+
+    limit = least(0)
+
+    @cache
+    def streamed(begin: int) -> int:
+        if begin == len(cutter.ops):
+            return 0
+        fitting = (end for end in cutter.ends(begin) if cutter.weigh(begin, end).bytes <= limit and least(end) <= limit)
+        return min(streamed(end) + (end - begin if end > begin + 1 else 0) for end in fitting)
+
+    return limit, streamed(0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("family", ["mixed", "by_lines", "joined", "several", "packed"])
+def test_the_best_cut_is_that_of_a_plain_search(family, seed):
+    for budget in (0, 1, 2):
+        cutter = _cutter(family, seed)
+        if budget:
+            peak, most = (_plain_search(cutter, each)[0] for each in (0, 10**9))
+            whole = max(cutter.weigh(at, at + 1).bytes for at in range(len(cutter.ops)))
+            budget = peak + (min(most, whole) - peak) * budget // 2
+        segments = cutter.cut(budget)
+        assert [segment.begin for segment in segments] == [0, *(segment.end for segment in segments[:-1])]
+        assert segments[-1].end == len(cutter.ops)
+        limit, streamed = _plain_search(cutter, budget)
+        assert max(segment.bytes for segment in segments) <= limit
+        assert sum(each.end - each.begin for each in segments if each.end > each.begin + 1) == streamed
+        for begin in range(len(cutter.ops)):
+            for end, least in zip(cutter.ends(begin), cutter.at_least(begin), strict=True):
+                assert least <= cutter.weigh(begin, end).bytes and (least == 0 or end > begin + 1)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_points_of_the_curve_hold_less_and_compute_more(seed):
+    """What they compute twice is what their problem in strips computes more; the first one is no worse than a cut without strips."""
+    problem = strip_chain(seed + 900)
+    search = StripSearch(problem, _OUTSIDE)
+    buffers = Buffers(problem, _OUTSIDE, ())
+    ops = [op for op in buffers.order() if op.name not in buffers.views]
+    whole = _plain_search(Cutter(buffers, ops, lambda size: -(-size // 4) * 4), 0)[0]
+    points = search.curve(search.work)
+    assert points and points[0].extra <= 0 and points[0].bytes <= whole
+    for before, after in zip(points, points[1:], strict=False):
+        assert after.bytes < before.bytes and after.extra > before.extra
+    for point in points:
+        for each in (point, *search.other_widths(point)[:3]):
+            narrow = with_strips(problem, each.cuts)
+            assert multiply_accumulates(narrow) - multiply_accumulates(problem) == each.twice
+            _look_at_strips(problem, each)
+    for most in (0, search.work // 50, search.work // 5):
+        assert search.curve(most) == [] or search.curve(most)[-1] == next(p for p in reversed(points) if p.extra <= most)
+
+
+def _look_at_strips(problem, point: StripPoint) -> None:
+    """The strips of each cut have the columns of its last output once, and each reads those that it needs."""
+    known = {op.name: op for op in problem.ops}
+    for cut in point.cuts:
+        if isinstance(cut, SliceCut):
+            continue
+        ops = [known[name] for name in cut.ops]
+        last = ops[-1].output
+        assert [x for strip in cut.strips for x in range(*strip[last])] == list(range(problem.tensors[last].width))
+        for strip in cut.strips:
+            assert strip == segment_columns(ops, problem.tensors, strip[last])
+
+
+def test_a_layer_alone_is_a_point():
+    for layers in (1, 2, 3):
+        net = Net(4, 4, 2)
+        x = net.input
+        for _ in range(layers):
+            x = net.conv(x, 2, 1)
+        (first, *_) = StripSearch(net.done(), _OUTSIDE).curve(0)
+        assert first.extra == 0
+
+
+def test_strips_of_a_layer_that_halves_the_columns():
+    """Other widths are those of what the segment leaves."""
+    net = Net(12, 24, 2)
+    net.pool(net.conv(net.conv(net.input, 8, 3), 8, 3), 2, 2)
+    problem = net.done()
+    for count in (2, 3, 4):
+        cut = StripCut(
+            tuple(op.name for op in problem.ops),
+            tuple(segment_columns(problem.ops, problem.tensors, each) for each in cuts_of(12, count)),
+        )
+        found = StripSearch(problem, _OUTSIDE).other_widths(StripPoint(0, 10**9, (cut,)))
+        assert found
+        for point in found:
+            _look_at_strips(problem, point)
+
+
+@pytest.mark.parametrize("before", range(3))
+@pytest.mark.parametrize("after", range(3))
+def test_what_is_left_over_widens_the_outermost_ranges(before, after):
+    """Of even ranges, the last one first, then the first one, and so on inwards."""
+    for width in range(before + after, 30):
+        for count in range(1, 9):
+            sizes = [stop - first for first, stop in cuts_of(width, count, before, after)]
+            sizes[0] -= before
+            sizes[-1] -= after
+            rest = (width - before - after) % count
+            wider = {*range(rest // 2), *range(count - (rest - rest // 2), count)}
+            assert len(sizes) == count and sum(sizes) == width - before - after
+            assert {at for at, size in enumerate(sizes) if size > min(sizes)} == (wider if rest else set())
+            assert max(sizes) - min(sizes) == (1 if rest else 0)
+
+
+@pytest.mark.parametrize(("kernel", "stride", "dilation"), [(1, 1, 1), (2, 1, 1), (3, 2, 1), (2, 1, 3), (1, 3, 1)])
+def test_columns_in_the_padding_read_one_of_the_image(kernel, stride, dilation):
+    """Windows that lie beside the image read none of it: one column, of the image, stands for them."""
+    window, width = Window((1, kernel), (1, stride), (0, 5, 0, 5), (1, dilation)), 4
+    outputs = (width + 10 - (kernel - 1) * dilation - 1) // stride + 1
+    for first in range(outputs):
+        for stop in range(first + 1, outputs + 1):
+            covered = window_columns(window, (first, stop))
+            taps = [x * stride - 5 + k * dilation for x in range(first, stop) for k in range(kernel)]
+            assert covered == (min(taps), max(taps) + 1)
+            begin, end = read_columns(window, (first, stop), width)
+            inside = range(max(covered[0], 0), min(covered[1], width))
+            assert 0 <= begin < end <= width and (not inside or (begin, end) == (inside[0], inside[-1] + 1))
+            assert inside or (begin, end) == ((0, 1) if covered[1] <= 0 else (width - 1, width))
