@@ -31,6 +31,13 @@ def test_the_provider_has_three_names(name, build, stimulus):
     np.testing.assert_allclose(net.run(stimulus, "a")[0], np.tanh(stimulus))
 
 
+@pytest.mark.parametrize("provider", ["sp", "env", "cenv"])
+def test_the_other_names_of_the_provider_stand_for_it(provider, build):
+    """It does not stand for itself: what is removed has other names, what is there has none."""
+    net = build(f"[{provider}]\n" * (provider != "sp") + DROP.format("a", provider), weights=None)
+    assert net.graph.aliases == dict.fromkeys({"sp", "env", "cenv"} - {provider}, provider)
+
+
 def test_a_section_without_input_makes_no_layer(build):
     net = build("[base]\nType=Activation\nActivationFunction=Rectifier\nNbOutputs=3\n[a] base\nInput=sp\n[b] base\nInput=a\n")
     assert order(net) == ["a", "b"]
