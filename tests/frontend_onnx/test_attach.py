@@ -251,6 +251,11 @@ def test_the_name_of_a_model_in_memory(model, name, wanted):
         ("N,3,h,w", (2, 4, 5), "the input 'x' has the shape 3x?x? and cannot be 2x4x5"),
         ("N,3,h,w", (4, 5), "has the shape 3x?x? and cannot be 4x5"),
         ("n", (6,), (1, 6)),
+        ("n", (1,), (1, 1)),
+        ("N,c,h,w", (1, 4, 5), (1, 1, 4, 5)),
+        ("N,c", (1,), (1, 1)),
+        ("N,c,h,w", (2, 3, 4, 5), "has the shape ?x?x? and cannot be 2x3x4x5"),
+        ("2,c,h,w", (1, 3, 4, 5), "has the shape ?x?x? and cannot be 1x3x4x5"),
     ],
 )
 def test_sizes_that_a_file_leaves_open(model, shape, sizes, wanted):
@@ -262,4 +267,13 @@ def test_sizes_that_a_file_leaves_open(model, shape, sizes, wanted):
         assert loaded.inputs[0].is_open
         loaded.set_sizes("x", sizes)
         assert loaded.inputs[0].shape == wanted and not loaded.inputs[0].is_open
-        assert loaded.inputs[0].dims[-len(sizes) :] == sizes
+        assert loaded.inputs[0].dims[-len(sizes) :] == sizes and loaded.batch == (1 if shape == "n" else None)
+
+
+@pytest.mark.parametrize(("shape", "sizes"), [("N,c,h,w", (1, 3, 4, 5)), ("N,c", (1, 6)), ("N,3,h", (1, 3, 1))])
+def test_a_one_in_front_is_the_batch(model, shape, sizes):
+    loaded = load_onnx(model(f"float[{shape}] x => float[{shape}] y", "y = Relu (x)"))
+    loaded.set_sizes("x", sizes)
+    assert loaded.batch == 1 and loaded.inputs[0].shape == sizes
+    with pytest.raises(N2D2Error, match="E305.*no input is called 'y', the inputs are x"):
+        loaded.set_sizes("y", sizes)

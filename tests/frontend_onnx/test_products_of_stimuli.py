@@ -10,6 +10,8 @@ import pytest
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.frontend.onnx import stimuli_apart
 from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.frontend.onnx.model import load_onnx
+from n2d2py.frontend.onnx.stimuli_apart import refuse_mixed_stimuli
 
 MIXED = {
     "Gemm that transposes its input": ("float[N,4] x", "y = Gemm <transA = 1> (x, w)", {"w": (1, 3)}, "sums or moves"),
@@ -92,6 +94,28 @@ def test_attention_over_the_batch_behind_weights_is_refused(model):
     body = "m = MatMul (x, w)" + _ATTENTION.format(read="m")
     with pytest.raises(N2D2Error, match="E310.*mixes the stimuli of a batch"):
         import_onnx(model("float[N,4,3] x => float[N,4,3] y", body, w=(3, 3)))
+
+
+@pytest.mark.parametrize(
+    ("end", "output", "refused"),
+    [
+        ("y = Identity (m)", "float[N,4,3] y", True),
+        ("y = ReduceSum (m, axes)", "float[N,4] y", True),
+        ("y = ReduceMean <keepdims = 0> (m)", "float y", False),
+        ("y = ArgMax <axis = 2> (m)", "int64[N,4,1] y", False),
+        ("n = Softplus (m) o = Neg (n) y = Log (o)", "float[N,4,3] y", False),
+        ("y = Transpose <perm = [1, 0, 2]> (m)", "float[4,N,3] y", True),
+    ],
+)
+def test_outputs_that_say_something_of_single_stimuli(end, output, refused, model):
+    """One number for all, integers, and what is not finite say nothing."""
+    body = _ATTENTION.format(read="x").replace("y =", "m =") + end
+    made = model(f"float[N,4,3] x => {output}", body, **({"axes": np.array([2])} if "axes" in end else {}))
+    if refused:
+        with pytest.raises(N2D2Error, match="E310.*mixes the stimuli of a batch: for two together its output 'y'"):
+            refuse_mixed_stimuli(load_onnx(made))
+    else:
+        refuse_mixed_stimuli(load_onnx(made))
 
 
 def test_models_too_large_to_run_twice_are_taken(model, monkeypatch):
