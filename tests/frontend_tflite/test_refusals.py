@@ -9,12 +9,13 @@ import pytest
 
 pytest.importorskip("ai_edge_litert", reason="ai-edge-litert, whose schema writes the files, is not installed")
 
-from support.tflite_files import IN, OUT, Small
+from support.tflite_files import IN, OUT, Small, rewritten
 
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.tflite import file as tflite_file
 from n2d2py.frontend.models import load_model
 from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.reference.executor import run_graph
 
 SHAPE = (1, 8, 6, 4)
 UNITS = {"strideH": 1, "strideW": 1}
@@ -288,6 +289,11 @@ RULES = {
         _with("MEAN", [1, 2], made=(1, 1, 1, 4), options="ReducerOptions", keepDims=False),
         "its result is 1 x 4, but is declared as 1 x 1 x 1 x 4",
     ),
+    "a sum of integers": (
+        _with("SUM", [1, 2], made=(1, 1, 1, 4), options="ReducerOptions", keepDims=True),
+        "its input is quantized",
+    ),
+    "a mean of integers": (_with("MEAN", [1, 2], made=(1, 1, 1, 4), options="ReducerOptions", keepDims=True), ""),
     "one size": (_with("RESIZE_BILINEAR", [8], options="ResizeBilinearOptions"), "its size is [8]"),
     "a size of 0": (_with("RESIZE_BILINEAR", [0, 6], made=(1, 0, 6, 4), options="ResizeBilinearOptions"), "its size is [0, 6]"),
     "a size of 1": (_with("RESIZE_NEAREST_NEIGHBOR", [1, 6], made=(1, 1, 6, 4), options="ResizeNearestNeighborOptions"), ""),
@@ -337,3 +343,42 @@ def test_shapes_that_an_input_does_not_repeat_to(shape, tmp_path, monkeypatch):
     made = Small(SHAPE, None)
     line = refusal(tmp_path, lambda m: m.add("BROADCAST_TO", [m.x, m.constant("s", shape)], shape, None), made)
     assert f"its input {SHAPE} does not become {shape}" in line.replace("[", "(").replace("]", ")").replace("(4)", "(4,)")
+
+
+@pytest.mark.parametrize("field", ["detailsType", "nothing"])
+def test_a_quantization_of_its_own_is_refused(field, tmp_path):
+    """Beside scale and zero point a tensor may have details of another way."""
+    m = Small()
+    path = m.write(tmp_path, m.add("RELU", [m.x], SHAPE, IN, name="y"))
+
+    def change(schema, model) -> None:
+        (tensor,) = (each for each in model.subgraphs[0].tensors if each.name == b"y")
+        if field == "detailsType":
+            tensor.quantization.detailsType = schema.QuantizationDetails.CustomQuantization
+            tensor.quantization.details = schema.CustomQuantizationT()
+        else:
+            tensor.quantization.quantizedDimension = 3
+
+    changed = rewritten(path, change)
+    if field == "nothing":
+        import_onnx(load_model(changed))
+        return
+    with pytest.raises(N2D2Error, match="E310.*is quantized in a way of its own, without scale and zero point"):
+        import_onnx(load_model(changed))
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3])
+@pytest.mark.parametrize("rank", [1, 2, 4])
+def test_constants_with_a_scale_for_each_channel(channels, rank, tmp_path):
+    """Their channels stand in the last axis of the file, and behind the batch here."""
+    m = Small((1, 4, 3, channels))
+    shape, scales = (1,) * (rank - 1) + (channels,), np.linspace(0.1, 0.3, channels).astype(np.float32)
+    values = np.arange(2, 2 + channels, dtype=np.int8).reshape(shape)
+    constant = m.tensor("c", shape, (scales, 0), np.int8, values, rank - 1)
+    x = m.add("DEQUANTIZE", [m.x], (1, 4, 3, channels), None)
+    path = m.write(tmp_path, m.add("MUL", [x, m.add("DEQUANTIZE", [constant], shape, None)], (1, 4, 3, channels), None))
+    given = np.random.default_rng(1).integers(-9, 9, (1, channels, 4, 3)) * np.float32(IN[0])
+    graph = import_onnx(load_model(path))
+    found = run_graph(graph, {graph.inputs[0]: given.astype(np.float32)})[graph.outputs[0]]
+    wanted = given * (values.reshape(-1) * scales).reshape(1, -1, 1, 1)
+    np.testing.assert_allclose(found.reshape(wanted.shape), wanted, rtol=1e-5, atol=1e-6)
