@@ -49,7 +49,7 @@ def relax(packing: Packing, placement: Placement) -> Placement:
             last = last - 1 if state.score == before else moves
         if state.score < (0, cost):
             best, cost = state.placement(), state.score[1]
-        if cost <= fitter.least:
+        if cost == fitter.least:
             break
     return best
 

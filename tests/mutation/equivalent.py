@@ -107,6 +107,75 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "True",
         "Only time is saved: a change of 0 everywhere moves nothing, and sweeps that move nothing end where they began.",
     ),
+    # searches that end at what is known to be the least
+    *(
+        Equivalent(f"n2d2py/memory/{file}", function, text, mutated, reason)
+        for file, function, text, others, reason in (
+            (
+                "relax.py",
+                "relax",
+                "cost == fitter.least",
+                ("False",),
+                "Only time is saved: no placement in the arena costs less than `least`, so what is tried further is not better.",
+            ),
+            (
+                "search.py",
+                "improve",
+                "best.bytes <= packing.bound",
+                ("best.bytes < packing.bound", "False"),
+                "Only time is saved: no placement has fewer bytes than the bound, and of equal ones the first stays.",
+            ),
+            (
+                "search.py",
+                "_starts",
+                "made[-1][2].bytes <= packing.bound",
+                ("made[-1][2].bytes < packing.bound", "False"),
+                "Only time is saved: no placement has fewer bytes than the bound, and of equal ones the first is taken.",
+            ),
+            (
+                "search.py",
+                "best_packing",
+                "other.bound < best.bytes",
+                ("other.bound <= best.bytes", "True"),
+                "Only time is saved: no placement has fewer bytes than its bound, and only one with fewer is taken.",
+            ),
+            (
+                "stream.py",
+                "StreamPlanner._packed",
+                "packing.bound >= best[1].bytes",
+                ("packing.bound > best[1].bytes",),
+                "Only time is saved: no placement has fewer bytes than its bound, and only one with fewer is taken.",
+            ),
+        )
+        for mutated in others
+    ),
+    # how an output may lie over an input: by the kind of access, or by whether both have one shape
+    *(
+        Equivalent(
+            f"n2d2py/memory/{file}",
+            function,
+            f"op.access.over({source}, output)",
+            f"op.access.over(output, {source})",
+            "It is said by the kind of access alone, or by whether both shapes are the same.",
+        )
+        for file, function, source in (
+            ("generate.py", "Generation._shared", "tensor"),
+            ("overlap.py", "reach", "source"),
+            ("packing.py", "Packing._same_place", "source"),
+            ("rows.py", "lines_read", "source"),
+            ("rows.py", "streamable", "problem.tensors[name]"),
+        )
+    ),
+    *(
+        Equivalent(
+            "n2d2py/frontend/ini/network.py",
+            "_ordered",
+            "sorted(layers, key=lambda layer: layer.level or 0)",
+            f"sorted(layers, key=lambda layer: layer.level{other})",
+            "Levels count from 1, and all are known here: what stands for none is never taken.",
+        )
+        for other in ("", " or -1")
+    ),
     Equivalent(
         "n2d2py/quant/statistics.py",
         "batch_size",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from covering import Covering, _other_ways_first, collect, ran_at_import
 from equivalent import EQUIVALENT, ONE_INPUT, ONE_INPUT_LAYERS, reason_of
 from mutants import SourceFile
 from trial import Outcome, Trials
+
+from n2d2py.memory.access import Access, Pointwise, TensorSpec
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -338,3 +341,16 @@ def test_the_last_input_is_the_first_of_the_named_layers_alone():
     assert known == {"(condition.inputs[0], node.inputs[1], value.inputs[0])"}
     for file, layer in ONE_INPUT_LAYERS:
         assert f"{layer}.inputs[0]" in (ROOT / file).read_text(encoding="utf-8"), (file, layer)
+
+
+def test_how_an_output_may_lie_over_an_input_has_no_order():
+    shapes = [(1, 2, 3), (1, 2, 3), (2, 2, 3), (1, 3, 3), (1, 2, 4)]
+    tensors = [TensorSpec(f"t{at}", *shape) for at, shape in enumerate(shapes)]
+    kinds = [each for each in _derived(Access) if "over" in vars(each)]
+    assert kinds == [Pointwise]
+    for first, second in product(tensors, repeat=2):
+        assert Pointwise().over(first, second) is Pointwise().over(second, first)
+
+
+def _derived(kind: type) -> list[type]:
+    return [each for own in kind.__subclasses__() for each in (own, *_derived(own))]
