@@ -14,8 +14,10 @@ from n2d2py.exports.cpp.layer import same_place
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.planning import plan_memory
 from n2d2py.memory.relax import overlap_cost, relax
-from n2d2py.memory.search import best_packing, improve, quick
+from n2d2py.memory.reorder import ReorderPlanner
+from n2d2py.memory.search import OverlapPlanner, best_packing, improve, quick
 from n2d2py.memory.settings import Settings
+from n2d2py.memory.stream import StreamPlanner
 
 NETWORKS = {
     "resnet8": networks.resnet8,
@@ -98,3 +100,17 @@ def test_segments_that_run_by_lines_overlap_for_nothing():
     plan = plan_memory(problem, strategy="OptimizeStream")
     before = {op.name for op in problem.ops if plan.overlaps(problem, op.name)} - set(plan.streamed)
     assert check_plan(problem, plan) == [] and len(before) < 6, before
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_what_has_nothing_in_the_arena_has_no_bytes(layers):
+    """Input and output are of the caller: a layer alone has no blocks to place, two have one between them."""
+    net = Net(4, 4, 2)
+    x = net.input
+    for _ in range(layers):
+        x = net.conv(x, 3, 3)
+    problem = net.done(x)
+    settings = Settings(include_input=False, include_output=False)
+    for planner in (StreamPlanner(), StreamPlanner(pooled=True), OverlapPlanner(), ReorderPlanner()):
+        plan = planner.plan(problem, settings)
+        assert (plan.arena_bytes > 0) == (layers == 2) and check_plan(problem, plan) == []
