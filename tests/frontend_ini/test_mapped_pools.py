@@ -1,4 +1,7 @@
-"""Pools whose outputs take the windows of several input channels, against loops over the mapping."""
+"""Pools whose outputs take the windows of several input channels, against loops over the mapping.
+
+They look at `n2d2py.frontend.ini.mapping` and `n2d2py.frontend.ini.inputs`.
+"""
 
 from __future__ import annotations
 

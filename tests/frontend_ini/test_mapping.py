@@ -1,4 +1,7 @@
-"""Mapping: which input channel feeds which output, in every form of the key."""
+"""Mapping: which input channel feeds which output, in every form of the key.
+
+They look at `n2d2py.frontend.ini.mapping` and `n2d2py.frontend.ini.convolution`.
+"""
 
 from __future__ import annotations
 

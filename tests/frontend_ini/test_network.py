@@ -1,4 +1,7 @@
-"""Sections become a network: order of the layers, ONNX files among them, targets."""
+"""Sections become a network: order of the layers, ONNX files among them, targets.
+
+They look at `n2d2py.frontend.ini.network`, `n2d2py.frontend.ini.onnx_section` and `n2d2py.frontend.ini.targets`.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,9 @@
 Whoever changes a default or a layer on purpose writes the file again:
 
     PYTHONPATH=tests python tests/frontend_ini/test_same_layers.py FOLDER
+
+They look at `n2d2py.frontend.ini.contract`, `n2d2py.frontend.ini.convolution`, `n2d2py.frontend.ini.fillers`,
+`n2d2py.frontend.ini.inputs`, `n2d2py.frontend.ini.keys` and `n2d2py.frontend.ini.transformations`.
 """
 
 from __future__ import annotations

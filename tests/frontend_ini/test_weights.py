@@ -1,4 +1,8 @@
-"""Initial and stored weights: fillers from the seed, .npz, .npy and .syntxt, and what is wrong with them."""
+"""Initial and stored weights: fillers from the seed, .npz, .npy and .syntxt, and what is wrong with them.
+
+They look at `n2d2py.frontend.ini.convolution`, `n2d2py.frontend.ini.fillers`, `n2d2py.frontend.ini.targets` and
+`n2d2py.frontend.ini.weights`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What is refused of .tflite files, in one line that names the operator; damaged files; the tables of the schema."""
+"""What is refused of .tflite files, in one line that names the operator; damaged files; the tables of the schema.
+
+They look at `n2d2py.frontend.tflite.file`, `n2d2py.frontend.tflite.flatbuffer`, `n2d2py.frontend.tflite.model` and
+`n2d2py.frontend.tflite.translation`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Operators of .tflite files against LiteRT's reference kernels: at most a step apart, real numbers the same."""
+"""Operators of .tflite files against LiteRT's reference kernels: at most a step apart, real numbers the same.
+
+They look at `n2d2py.frontend.tflite.file`, `n2d2py.frontend.tflite.lowering`, `n2d2py.frontend.tflite.operators`,
+`n2d2py.frontend.tflite.real_operators` and `n2d2py.frontend.tflite.translation`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Forms of .tflite files that converters seldom write, against LiteRT: several parts, steps backwards, constants behind operators."""
+"""Forms of .tflite files that converters seldom write, against LiteRT: several parts, steps backwards, constants behind operators.
+
+They look at `n2d2py.frontend.tflite.file`, `n2d2py.frontend.tflite.lowering`, `n2d2py.frontend.tflite.operators`,
+`n2d2py.frontend.tflite.real_operators` and `n2d2py.frontend.tflite.translation`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What operators of .tflite files are refused for, each in a file of one operator, and what lies just beside and is taken."""
+"""What operators of .tflite files are refused for, each in a file of one operator, and what lies just beside and is taken.
+
+They look at `n2d2py.frontend.tflite.file`, `n2d2py.frontend.tflite.lowering`, `n2d2py.frontend.tflite.operators`,
+`n2d2py.frontend.tflite.real_operators` and `n2d2py.frontend.tflite.translation`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Sparse weights of .tflite files against LiteRT, which makes them dense itself; MediaPipe's transposed convolution; damaged lists."""
+"""Sparse weights of .tflite files against LiteRT, which makes them dense itself; MediaPipe's transposed convolution; damaged lists.
+
+They look at `n2d2py.frontend.tflite.file`, `n2d2py.frontend.tflite.sparse` and `n2d2py.frontend.tflite.translation`.
+"""
 
 from __future__ import annotations
 

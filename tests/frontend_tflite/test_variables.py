@@ -1,4 +1,7 @@
-"""Variables of .tflite files, which keep values from call to call, against LiteRT's own, call by call."""
+"""Variables of .tflite files, which keep values from call to call, against LiteRT's own, call by call.
+
+They look at `n2d2py.frontend.tflite.file`, `n2d2py.frontend.tflite.translation` and `n2d2py.frontend.tflite.variables`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The checker objects to every broken plan, and to nothing else."""
+"""The checker objects to every broken plan, and to nothing else.
+
+They look at `n2d2py.memory.case`, `n2d2py.memory.checker`, `n2d2py.memory.replay`, `n2d2py.memory.replay_lines` and
+`n2d2py.memory.stamps`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Each kind of wrong plan, made from a right one by the smallest change, is refused: everywhere that it can be made."""
+"""Each kind of wrong plan, made from a right one by the smallest change, is refused: everywhere that it can be made.
+
+They look at `n2d2py.memory.case`, `n2d2py.memory.checker`, `n2d2py.memory.replay`, `n2d2py.memory.replay_lines` and
+`n2d2py.memory.stamps`.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,9 @@
 Whoever changes that on purpose writes same_faults.json again and looks at the difference:
 
     PYTHONPATH=tests python tests/memory/test_same_faults.py
+
+They look at `n2d2py.memory.case`, `n2d2py.memory.checker`, `n2d2py.memory.replay`, `n2d2py.memory.replay_lines` and
+`n2d2py.memory.stamps`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The layer types of the INI beyond the usual ones: dimensions, parameters, float results, refusals."""
+"""The layer types of the INI beyond the usual ones: dimensions, parameters, float results, refusals.
+
+They look at `n2d2py.frontend.ini.convolution`, `n2d2py.frontend.ini.inputs`, `n2d2py.frontend.ini.inserted` and
+`n2d2py.frontend.ini.transformations`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""States that are kept between calls: found, refused, as ONNX Runtime computes them call by call, compiled as simulated."""
+"""States that are kept between calls: found, refused, as ONNX Runtime computes them call by call, compiled as simulated.
+
+They look at `n2d2py.quant.states`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Weights of fewer than 8 bits without training: rounding, ranges, which layers, and the search for bits under a budget."""
+"""Weights of fewer than 8 bits without training: rounding, ranges, which layers, and the search for bits under a budget.
+
+They look at `n2d2py.quant.correct` and `n2d2py.quant.narrow`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The integer form of each kind of layer that comes quantized: its constants, its rescale, its clamp, its refusals."""
+"""The integer form of each kind of layer that comes quantized: its constants, its rescale, its clamp, its refusals.
+
+They look at `n2d2py.quant.insert_requantize` and `n2d2py.quant.weighted`.
+"""
 
 from __future__ import annotations
 

@@ -5,6 +5,8 @@ where factors of channels scale them, they agree to six digits. What is compared
 tensor. Whoever changes the quantization on purpose looks at the difference, and writes the file again:
 
     python tests/quant/test_same_integers.py
+
+They look at `n2d2py.quant.correct`, `n2d2py.quant.covariance`, `n2d2py.quant.narrow` and `n2d2py.quant.weighted`.
 """
 
 from __future__ import annotations

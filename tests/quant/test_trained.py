@@ -1,4 +1,7 @@
-"""Networks trained with quantization (SAT, LSQ): their integers against formulas in NumPy, their files, their errors."""
+"""Networks trained with quantization (SAT, LSQ): their integers against formulas in NumPy, their files, their errors.
+
+They look at `n2d2py.frontend.ini.quantizers` and `n2d2py.frontend.ini.trained`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""N2D2's own networks trained with quantization (../shared/data/qat): scores of its integer export, compiled integers equal."""
+"""N2D2's own networks trained with quantization (../shared/data/qat): scores of its integer export, compiled integers equal.
+
+They look at `n2d2py.frontend.ini.quantizers` and `n2d2py.frontend.ini.trained`.
+"""
 
 from __future__ import annotations
 
