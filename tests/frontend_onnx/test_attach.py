@@ -252,6 +252,8 @@ def test_the_name_of_a_model_in_memory(model, name, wanted):
         ("N,3,h,w", (4, 5), "has the shape 3x?x? and cannot be 4x5"),
         ("n", (6,), (1, 6)),
         ("n", (1,), (1, 1)),
+        ("N,c,4,5", (3, 4, 5), (1, 3, 4, 5)),
+        ("N,3,4,w", (3, 4, 5), (1, 3, 4, 5)),
         ("N,c,h,w", (1, 4, 5), (1, 1, 4, 5)),
         ("N,c", (1,), (1, 1)),
         ("N,c,h,w", (2, 3, 4, 5), "has the shape ?x?x? and cannot be 2x3x4x5"),
