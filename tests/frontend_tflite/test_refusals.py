@@ -200,6 +200,41 @@ def _by_channel(m: Small) -> int:
     return made
 
 
+def _real_weights(code: str, *shape: int, made=SHAPE, real: bool = False):
+    """Weights of float32 behind integers, or behind real numbers."""
+    options = {
+        "CONV_2D": "Conv2DOptions",
+        "DEPTHWISE_CONV_2D": "DepthwiseConv2DOptions",
+        "TRANSPOSE_CONV": "TransposeConvOptions",
+        "FULLY_CONNECTED": "FullyConnectedOptions",
+    }[code]
+    fields = {**UNITS, "padding": 0} if code == "TRANSPOSE_CONV" else {} if code == "FULLY_CONNECTED" else LAYER
+
+    def make(m: Small) -> int:
+        x = m.add("DEQUANTIZE", [m.x], SHAPE, None) if real else m.x
+        w = m.tensor("w", shape, values=m.rng.normal(size=shape).astype(np.float32))
+        inputs = [m.constant("shape", made), w, x] if code == "TRANSPOSE_CONV" else [x, w]
+        return m.add(code, inputs, made, None if real else OUT, options, **fields)
+
+    return make
+
+
+REAL_WEIGHTS = {
+    "CONV_2D": ((4, 3, 3, 4), SHAPE),
+    "DEPTHWISE_CONV_2D": ((1, 3, 3, 4), SHAPE),
+    "TRANSPOSE_CONV": ((4, 3, 3, 4), SHAPE),
+    "FULLY_CONNECTED": ((5, 192), (1, 5)),
+}
+
+
+@pytest.mark.parametrize("code", REAL_WEIGHTS)
+def test_real_weights_stand_behind_real_numbers_only(code, tmp_path):
+    shape, made = REAL_WEIGHTS[code]
+    assert refusal(tmp_path, _real_weights(code, *shape, made=made, real=True)) == ""
+    line = refusal(tmp_path, _real_weights(code, *shape, made=made))
+    assert "E310" in line and "its input is quantized, its weights are not" in line
+
+
 BLOCK = "SpaceToDepthOptions"
 RULES = {
     # windows
