@@ -81,7 +81,7 @@ def _balance(first: Node, second: Node) -> float:
     outputs = len(weights)
     r1 = np.abs(weights.reshape(outputs, -1)).max(axis=1).astype(np.float64)
     r2 = _input_ranges(second, outputs).astype(np.float64)
-    usable = (r1 > 1e-9) & (r2 > 1e-9)
+    usable = np.minimum(r1, r2) > 1e-9
     factors = np.where(usable, np.sqrt(np.divide(r2, r1, out=np.ones_like(r1), where=usable)), 1.0)
     shape = (-1,) + (1,) * (weights.ndim - 1)
     first.params["weights"] = (weights * factors.reshape(shape)).astype(weights.dtype)

@@ -11,7 +11,7 @@ import pytest
 from support.memory_families import FAMILIES, settings_of, strip_chain
 from support.memory_networks import Net
 
-from n2d2py.memory.access import Window
+from n2d2py.memory.access import TensorSpec, Window
 from n2d2py.memory.buffers import Buffers
 from n2d2py.memory.cut import Cutter
 from n2d2py.memory.settings import Settings
@@ -74,7 +74,8 @@ def test_the_best_cut_is_that_of_a_plain_search(family, seed):
         assert sum(each.end - each.begin for each in segments if each.end > each.begin + 1) == streamed
         for begin in range(len(cutter.ops)):
             for end, least in zip(cutter.ends(begin), cutter.at_least(begin), strict=True):
-                assert least <= cutter.weigh(begin, end).bytes and (least == 0 or end > begin + 1)
+                held = max(cutter.crossing(begin), cutter.crossing(end))
+                assert least <= cutter.weigh(begin, end).bytes and (least >= held if end > begin + 1 else least == 0)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -167,3 +168,53 @@ def test_columns_in_the_padding_read_one_of_the_image(kernel, stride, dilation):
             inside = range(max(covered[0], 0), min(covered[1], width))
             assert 0 <= begin < end <= width and (not inside or (begin, end) == (inside[0], inside[-1] + 1))
             assert inside or (begin, end) == ((0, 1) if covered[1] <= 0 else (width - 1, width))
+
+
+def _weighed(make, settings: Settings = Settings(clock="op")) -> list[int]:
+    """The bytes that live while each layer runs alone, in a network of images of 4 x 4 x 2 bytes."""
+    net = Net(4, 4, 2)
+    make(net)
+    buffers = Buffers(net.done(), settings, ())
+    ops = [op for op in buffers.order() if op.name not in buffers.views]
+    cutter = Cutter(buffers, ops, lambda size: size)
+    return [cutter.weigh(at, at + 1).bytes for at in range(len(ops))]
+
+
+def test_layers_alone_hold_what_they_read_and_write_less_what_they_overlap():
+    """Element by element all of the input is saved, of two that die one; what reads its input to the end saves nothing."""
+    assert _weighed(lambda net: net.ew(net.input)) == [32]
+    assert _weighed(lambda net: net.ew(net.ew(net.input))) == [32, 32]
+    assert _weighed(lambda net: net.add(net.conv(net.input, 2, 1), net.input)) == [64, 64]
+    assert _weighed(lambda net: net.fc(net.input, 5)) == [37]
+    assert _weighed(lambda net: net.ew(net.input), Settings(clock="op", optimize_buffer=False)) == [64]
+    assert _weighed(lambda net: net.add(net.ew(net.input), net.conv(net.input, 2, 1)))[2:] == [64]
+
+
+def _fewest_bytes(reads: list[range], source: tuple[int, int], output: tuple[int, int]) -> int:
+    """Of an input and an output, lines and bytes of each, that lie over each other as far as they can: every distance is tried, in both
+    directions, line after line: no line is stored over one that is read then or later."""
+    (lines, line), (_, out) = source, output
+    best = lines * line + len(reads) * out
+    for order in (range(len(reads)), range(len(reads) - 1, -1, -1)):
+        needed = {i: max((at for at, y in enumerate(order) if i in reads[y]), default=-1) for i in range(lines)}
+        for distance in range(-len(reads) * out, lines * line + 1):
+            safe = all(
+                needed[i] < at or distance + (y + 1) * out <= i * line or (i + 1) * line <= distance + y * out
+                for at, y in enumerate(order)
+                for i in range(lines)
+            )
+            if safe:
+                best = min(best, max(lines * line, distance + len(reads) * out) - min(0, distance))
+    return best
+
+
+@pytest.mark.parametrize("kernel", [1, 2, 3])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("channels", [1, 2, 3, 6])
+def test_a_window_lies_over_its_input_as_far_as_it_can(kernel, stride, channels):
+    for pads in ((0, 0, 0, 0), (kernel - 1, 0, 0, 0), (0, 0, kernel - 1, 0)):
+        (found,) = _weighed(lambda net, pads=pads: net.conv(net.input, channels, kernel, stride, pads))
+        window = Window((kernel, kernel), (stride, stride), pads)
+        height, width = ((4 + pads[at] + pads[at + 2] - kernel) // stride + 1 for at in (0, 1))
+        reads = window.reads([0], TensorSpec("x", 4, 4, 2), height)
+        assert found == _fewest_bytes(reads, (4, 8), (height, width * channels))

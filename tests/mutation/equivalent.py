@@ -149,6 +149,13 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         )
         for mutated in others
     ),
+    Equivalent(
+        "n2d2py/quant/equalize.py",
+        "_balance",
+        "np.minimum(r1, r2) > 1e-09",
+        "np.minimum(r1, r2) >= 1e-09",
+        "The largest weights are numbers of 32 bits, none of which is 1e-9.",
+    ),
     # how an output may lie over an input: by the kind of access, or by whether both have one shape
     *(
         Equivalent(

@@ -148,11 +148,11 @@ def _constant_output(builder: Builder, name: str) -> str:
 
 
 def _output(builder: Builder, name: str) -> str:
-    """The tensor of an output: of its ONNX shape where it is an image, else, and of a state, the elements in order."""
+    """The tensor of an output: of its ONNX shape where it is an image or a sequence, else, and of a state, the elements in order."""
     if any(name == output for _, output in builder.model.states):
         return builder.array(name)
     dims = builder.dims_of(name)
-    if name in builder.names or not 2 <= len(dims) <= 4 or dims[0] != 1 or builder.kind_of(name):
+    if name in builder.names or not 3 <= len(dims) <= 4 or dims[0] != 1 or builder.kind_of(name):
         return builder.names.get(name) or builder.arrays[name]
     before = builder.arrays[name]
     made = builder.plane(name)
