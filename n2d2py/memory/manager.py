@@ -252,7 +252,7 @@ class Manager:
         start = -(-source.end // form.element) * form.element
         plane = SpacePlane(space, form, start, 0, 0)
         share = Share(op, source, plane, overlay, dead)
-        others_hold = size == before or (all(p.sound for p in space.planes) and all(s.safe for s in space.shares))
+        others_hold = size == before or all(each.safe for each in space.shares)  # planes stay sound in a larger space
         if plane.sound and share.safe and others_hold:
             space.planes.append(plane)
             space.shares.append(share)

@@ -108,3 +108,17 @@ def test_a_plane_of_one_line_never_wraps():
         assert plane.limit == 0 and plane.intervals == [(0, form.bytes)] and plane.end == form.bytes
     wrapped = SpacePlane(Space(40, 0, 1), PlaneLayout(2, 2, 5, 3), 25, 0, 1)
     assert wrapped.limit == 10 and wrapped.intervals == [(25, 35), (0, 20)] and wrapped.end == 20
+
+
+def test_a_sound_plane_stays_sound_in_a_larger_space():
+    """So that of the planes of a space that grows none has to be looked at again; its start is aligned, whatever the size."""
+    rng, seen = random.Random(9), 0
+    while seen < 2000:
+        plane = drawn(rng).output
+        plane.start -= plane.start % plane.form.element
+        if not plane.sound:
+            continue
+        seen += 1
+        for _ in range(8):
+            plane.space.size += rng.choice((1, 1, 2, 7))
+            assert plane.sound
