@@ -67,7 +67,13 @@ def test_shapes_with_a_batch_of_fixed_size_are_those_of_the_file(model, shape, b
 
 @pytest.mark.parametrize(
     ("sizes", "code"),
-    [((1, 1 << 13, 1 << 13), ""), ((1, (1 << 13) + 1, 1 << 13), "E240"), ((1, 16, 1 << 22), ""), ((1, 16, (1 << 22) + 1), "E240"), ((1, 1, (1 << 22) + 1), "E310")],
+    [
+        ((1, 1 << 13, 1 << 13), ""),
+        ((1, (1 << 13) + 1, 1 << 13), "E240"),
+        ((1, 16, 1 << 22), ""),
+        ((1, 16, (1 << 22) + 1), "E240"),
+        ((1, 1, (1 << 22) + 1), "E310"),
+    ],
 )
 def test_results_have_at_most_so_many_elements(model, sizes, code):
     """Of what is computed; a layer more than allowed is refused by the shapes alone."""
@@ -83,7 +89,9 @@ def test_results_have_at_most_so_many_elements(model, sizes, code):
 
 @pytest.mark.parametrize(("size", "refused"), [(MAX_TENSOR, False), (MAX_TENSOR + 1, True)])
 def test_constant_results_have_at_most_so_many_elements(model, size, refused):
-    built = model("float[1,1] x => float[A,B] y", "c = ConstantOfShape (s) m = ReduceSum (c) y = Add (x, m)", s=np.array([size]))
+    built = model(
+        "float[1,1] x => float[A,B] y", "c = ConstantOfShape (s) m = ReduceSum (c) y = Add (x, m)", s=np.array([size])
+    )
     if refused:
         with pytest.raises(N2D2Error, match=f"E310.*its constant value would have {size:,} elements"):
             import_onnx(built)
@@ -138,6 +146,6 @@ def test_types_that_stand_for_each_other(model, kind, node, constants, refused):
 @pytest.mark.parametrize("kind", [TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16])
 def test_constants_of_any_width_shape_results(model, kind):
     """Their values say the shape of a result as well as those of other widths do."""
-    built = model("float[1,2,3,4] x => float[A,B,C,D] y", "y = Resize <mode = \"nearest\"> (x, , s)")
+    built = model("float[1,2,3,4] x => float[A,B,C,D] y", 'y = Resize <mode = "nearest"> (x, , s)')
     built.graph.initializer.append(helper.make_tensor("s", kind, [4], [1, 1, 2, 2]))
     assert import_onnx(built).shape("y") == (1, 2, 6, 8)

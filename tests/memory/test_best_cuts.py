@@ -6,6 +6,7 @@ The modules are `n2d2py.memory.cut`, `n2d2py.memory.strips` and `n2d2py.memory.s
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 
 import pytest
 from support.memory_families import FAMILIES, settings_of, strip_chain
@@ -88,7 +89,7 @@ def test_points_of_the_curve_hold_less_and_compute_more(seed):
     whole = _plain_search(Cutter(buffers, ops, lambda size: -(-size // 4) * 4), 0)[0]
     points = search.curve(search.work)
     assert points and points[0].extra <= 0 and points[0].bytes <= whole
-    for before, after in zip(points, points[1:], strict=False):
+    for before, after in pairwise(points):
         assert after.bytes < before.bytes and after.extra > before.extra
     for point in points:
         for each in (point, *search.other_widths(point)[:3]):
@@ -170,11 +171,11 @@ def test_columns_in_the_padding_read_one_of_the_image(kernel, stride, dilation):
             assert inside or (begin, end) == ((0, 1) if covered[1] <= 0 else (width - 1, width))
 
 
-def _weighed(make, settings: Settings = Settings(clock="op")) -> list[int]:
+def _weighed(make, **options) -> list[int]:
     """The bytes that live while each layer runs alone, in a network of images of 4 x 4 x 2 bytes."""
     net = Net(4, 4, 2)
     make(net)
-    buffers = Buffers(net.done(), settings, ())
+    buffers = Buffers(net.done(), Settings(clock="op", **options), ())
     ops = [op for op in buffers.order() if op.name not in buffers.views]
     cutter = Cutter(buffers, ops, lambda size: size)
     return [cutter.weigh(at, at + 1).bytes for at in range(len(ops))]
@@ -186,7 +187,7 @@ def test_layers_alone_hold_what_they_read_and_write_less_what_they_overlap():
     assert _weighed(lambda net: net.ew(net.ew(net.input))) == [32, 32]
     assert _weighed(lambda net: net.add(net.conv(net.input, 2, 1), net.input)) == [64, 64]
     assert _weighed(lambda net: net.fc(net.input, 5)) == [37]
-    assert _weighed(lambda net: net.ew(net.input), Settings(clock="op", optimize_buffer=False)) == [64]
+    assert _weighed(lambda net: net.ew(net.input), optimize_buffer=False) == [64]
     assert _weighed(lambda net: net.add(net.ew(net.input), net.conv(net.input, 2, 1)))[2:] == [64]
 
 

@@ -56,9 +56,7 @@ def encodings(folder: Path, axis: int | None = None, **channels: int) -> Path:
 def quantizers(proto: onnx.ModelProto) -> dict[str, tuple[str, tuple[int, ...]]]:
     """By result of each quantizer its source and the shape of its scale."""
     constants = {each.name: tuple(each.dims) for each in proto.graph.initializer}
-    return {
-        node.output[0]: (node.input[0], constants[node.input[1]]) for node in proto.graph.node if node.op_type == "Quant"
-    }
+    return {node.output[0]: (node.input[0], constants[node.input[1]]) for node in proto.graph.node if node.op_type == "Quant"}
 
 
 OPERATORS: dict[str, tuple[str, int, tuple[int, ...], dict, int]] = {

@@ -83,9 +83,7 @@ def _divergence(bins: list[float], kept: int, levels: int) -> float | None:
             q[at] = sum(bins[each] for each in members) / len(full)
     if not sum(q):
         return None
-    return sum(
-        a / sum(p) * math.log((a / sum(p)) / max(b / sum(q), 1e-12)) for a, b in zip(p, q, strict=True) if a > 0
-    )
+    return sum(a / sum(p) * math.log((a / sum(p)) / max(b / sum(q), 1e-12)) for a, b in zip(p, q, strict=True) if a > 0)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -127,7 +127,15 @@ def test_outputs_that_are_read_besides_are_as_those_inside():
 
 @pytest.mark.parametrize(
     ("asked", "wanted"),
-    [({}, None), ({"a": 16}, 16), ({"b": 4}, 4), ({"a": 8, "b": 16}, 16), ({"c": 16}, None), ({"a": 16, "b": 8}, 16), ({"m": 16}, 16)],
+    [
+        ({}, None),
+        ({"a": 16}, 16),
+        ({"b": 4}, 4),
+        ({"a": 8, "b": 16}, 16),
+        ({"c": 16}, None),
+        ({"a": 16, "b": 8}, 16),
+        ({"m": 16}, 16),
+    ],
 )
 def test_the_widest_that_a_layer_beside_a_tensor_asks_for(asked, wanted):
     """Those that write it and those that read it, moved or not."""
