@@ -414,10 +414,9 @@ def test_constants_with_a_scale_for_each_channel(channels, rank, tmp_path):
     shape, scales = (1,) * (rank - 1) + (channels,), np.linspace(0.1, 0.3, channels).astype(np.float32)
     values = np.arange(2, 2 + channels, dtype=np.int8).reshape(shape)
     constant = m.tensor("c", shape, (scales, 0), np.int8, values, rank - 1)
-    x = m.add("DEQUANTIZE", [m.x], (1, 4, 3, channels), None)
-    path = m.write(tmp_path, m.add("MUL", [x, m.add("DEQUANTIZE", [constant], shape, None)], (1, 4, 3, channels), None))
+    path = m.write(tmp_path, m.add("MUL", [m.x, constant], (1, 4, 3, channels), OUT))
     given = np.random.default_rng(1).integers(-9, 9, (1, channels, 4, 3)) * np.float32(IN[0])
     graph = import_onnx(load_model(path))
     found = run_graph(graph, {graph.inputs[0]: given.astype(np.float32)})[graph.outputs[0]]
     wanted = given * (values.reshape(-1) * scales).reshape(1, -1, 1, 1)
-    np.testing.assert_allclose(found.reshape(wanted.shape), wanted, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found.reshape(wanted.shape), wanted, atol=0.51 * OUT[0])
