@@ -1,0 +1,17 @@
+"""Mutants of n2d2py/passes that no test can tell from the original: see `equivalent.py`."""
+
+from __future__ import annotations
+
+from entry import Equivalent
+
+__all__ = ["EQUIVALENT"]
+
+EQUIVALENT: tuple[Equivalent, ...] = (
+    Equivalent(
+        "n2d2py/passes/spelled_norm.py",
+        "_lines",
+        "graph.producer(added.inputs[0])",
+        "graph.producer(added.inputs[-1])",
+        "What scales and shifts has one input, which is the first and the last.",
+    ),
+)
