@@ -108,9 +108,9 @@ def take(
 @onnx("Slice")
 def _slice(node: OnnxNode, builder: Builder) -> None:
     shape = node.shape()
-    starts, ends = (_list(node, index, name) for index, name in ((1, "starts"), (2, "ends")))
-    axes = _list(node, 3, "axes", list(range(len(starts))))
-    steps = _list(node, 4, "steps", [1] * len(starts))
+    starts, ends = node.integers("starts", 1), node.integers("ends", 2)
+    axes = node.integers("axes", 3, range(len(starts)))
+    steps = node.integers("steps", 4, [1] * len(starts))
     if not len(starts) == len(ends) == len(axes) == len(steps):
         raise Unsupported("its starts, ends, axes and steps differ in number")
     if 0 in steps:
@@ -126,25 +126,13 @@ def _slice(node: OnnxNode, builder: Builder) -> None:
     take(node, builder, chosen)
 
 
-def _list(node: OnnxNode, index: int, name: str, default: list[int] | None = None) -> list[int]:
-    """A list of integers given as attribute (old opsets) or as input."""
-    values = node.attribute(name)
-    if values is None and node.has(index):
-        values = node.constant(index, f"list of {name}").reshape(-1).tolist()
-    if values is None:
-        if default is None:
-            raise Unsupported(f"it has no {name}")
-        return default
-    return [int(value) for value in values]
-
-
 @onnx("Split")
 def _split(node: OnnxNode, builder: Builder) -> None:
     shape, count = node.shape(), len(node.outputs)
     axis = node.axis_of(node.attribute("axis", 0), len(shape))
     if axis == 0:
         raise Unsupported("it cuts the batch axis", _BATCH)
-    sizes = _list(node, 1, "split", [])
+    sizes = node.integers("split", 1)
     if not sizes:
         size = -(-shape[axis] // count)
         sizes = [size] * (count - 1) + [shape[axis] - size * (count - 1)]
@@ -152,7 +140,7 @@ def _split(node: OnnxNode, builder: Builder) -> None:
         raise Unsupported(f"its sizes {sizes} do not divide an axis of {shape[axis]} among {count} outputs")
     first = 0
     for name, size in zip(node.outputs, sizes, strict=True):
-        if name and (builder.is_read(name) or name == node.name):
+        if builder.is_read(name) or name == node.name:
             take(node, builder, {axis: range(first, first + size)}, output=name)
         first += size
 

@@ -40,8 +40,6 @@ class ArraySums(Pass):
         op = node.op
         if not isinstance(op, ArrayMap) or op.function not in ("Add", "Sub") or op.result or node.activation is not None:
             return None
-        if any(graph.kind(name) for name in (*node.inputs, node.output)):
-            return None
         if is_quantized(graph):
             return Match.no("it computes in integers of the file")
         if sorted(op.slots) == [0, 1]:

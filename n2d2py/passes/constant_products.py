@@ -18,4 +18,4 @@ def constant_product(node: Node, slots: tuple[int, int]) -> ArrayMatMul | None:
 
 def kept_by_the_file(graph: Graph, node: Node) -> Match | None:
     """Why a product stays as it is in a network that comes quantized, whose layers have their own rules; None in others."""
-    return Match.no("it computes in integers of the file") if graph.kind(node.output) or is_quantized(graph) else None
+    return Match.no("it computes in integers of the file") if is_quantized(graph) else None

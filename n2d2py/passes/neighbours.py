@@ -19,8 +19,10 @@ def gets_integers(rule: Rule) -> Rule:
 
 
 def left_in_floats(graph: Graph, node: Node) -> str | None:
-    """Why a layer on arrays gets no integers: it is asked not to, the network comes quantized, a layer beside it has none; else None."""
-    if any(graph.kind(name) for name in (*node.inputs, *node.outputs)) or is_quantized(graph):
+    """Why a layer on arrays of real numbers gets no integers: it is asked not to, the network comes quantized, a layer beside it has none;
+    else None.
+    """
+    if is_quantized(graph):
         return "it computes in integers of the file"
     if graph.precision(node).quantize is False:
         return "it is to stay in floating point"

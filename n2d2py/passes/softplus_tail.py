@@ -35,7 +35,7 @@ class RemoveSoftplusTail(Pass):
             return None
         if value is None or not _is_softplus(value) or condition.op.slots != (0, -1):
             return None
-        if any(shape != op.dims for shape in (*op.shapes[1:], condition.op.shapes[0])) or condition.op.dims != op.dims:
+        if any(shape != op.dims for shape in (*op.shapes, condition.op.shapes[0])) or condition.op.dims != op.dims:
             return None
         read = {_source(graph, tensor) for tensor in (condition.inputs[0], node.inputs[1], value.inputs[0])}
         if len(read) > 1:

@@ -136,18 +136,26 @@ class OnnxNode:
     def require_single_output(self) -> None:
         """Raises Unsupported when an output after the first is read."""
         for name in self.outputs[1:]:
-            if name and self._tensors.is_read(name):
+            if self._tensors.is_read(name):
                 raise Unsupported(f"its additional output '{name}' is used")
 
-    def axes(self, rank: int, index: int = 1) -> list[int] | None:
-        """Axes given as attribute (old opsets) or as input `index`, nonnegative, sorted, each once; None if absent.
+    def integers(self, name: str, index: int, default: Any = None) -> Any:
+        """A list given as input `index`, in old opsets as attribute; `default` when it is absent.
+
+        Raises:
+            Unsupported: when it is not constant.
+        """
+        if self.has(index):
+            return self.constant(index, f"list of {name}").reshape(-1).tolist()
+        return self.attribute(name, default)
+
+    def axes(self, rank: int) -> list[int] | None:
+        """Axes given as input 1 or, in old opsets, as attribute, nonnegative, sorted, each once; None if absent.
 
         Raises:
             Unsupported: when an axis is out of range or not constant.
         """
-        axes = self.attribute("axes")
-        if axes is None and self.has(index):
-            axes = self.constant(index, "list of axes").reshape(-1).tolist()
+        axes = self.integers("axes", 1)
         if axes is None:
             return None
         return sorted({self.axis_of(axis, rank) for axis in axes})
@@ -158,8 +166,7 @@ class OnnxNode:
         Raises:
             Unsupported: as `axes`, and when one is named twice.
         """
-        given = self.attribute("axes")
-        given = self.constant(1, "list of axes").reshape(-1).tolist() if given is None else given
+        given = self.integers("axes", 1) or []
         axes = self.axes(rank + len(given)) or []
         if len(axes) < len(given):
             raise Unsupported(f"its axes {', '.join(map(str, given))} name one twice")

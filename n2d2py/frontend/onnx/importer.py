@@ -155,7 +155,7 @@ class _Walk:
     def _visit(self, proto: onnx.NodeProto) -> None:
         """Checks and imports one node, or skips it; what is wrong with it is collected."""
         builder = self.builder
-        if not proto.output or not any(builder.is_read(name) for name in proto.output if name):
+        if not proto.output or not any(builder.is_read(name) for name in proto.output):
             return
         if proto.output[0] in builder.model.ignored:
             self._skip(proto)

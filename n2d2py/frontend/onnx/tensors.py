@@ -257,4 +257,4 @@ def tensors_read(graph: onnx.GraphProto) -> set[str]:
         for attribute in node.attribute:
             if attribute.HasField("g"):
                 read |= tensors_read(attribute.g)
-    return read
+    return read - {""}

@@ -50,14 +50,13 @@ def broadcast_steps(dims: Sequence[int]) -> list[int]:
 def pointers(layer: Layer) -> list[Argument]:
     """A C++ pointer for each operand."""
     made: list[Argument] = []
+    real = next((kind.dtype.name for kind in (layer.output, *layer.inputs) if kind.is_float), "float32")
     for index, slot in enumerate(layer.op.slots):
         if slot >= 0:
             made.append(f"n2d2::elements<{layer.input_planes[slot]}>(in{slot})")
             continue
         values = layer.values(f"operand{index}")
-        name = layer.output.dtype.name if values.dtype.kind == "f" and layer.output.is_float else values.dtype.name
-        if values.dtype.kind == "f" and not layer.output.is_float:
-            name = next((kind.dtype.name for kind in layer.inputs if kind.is_float), "float32")
+        name = real if values.dtype.kind == "f" else values.dtype.name
         made.append(layer.array(f"operand{index}", values.astype(np.uint8 if name == "bool" else name), _CTYPES[name]))
     return made
 

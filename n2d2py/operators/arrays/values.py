@@ -49,6 +49,10 @@ class Arrays:
             made = made.astype(like.kind or np.float32)
         return Value(made.shape, constant_kind(made), None, made)
 
+    def wants(self, index: int) -> bool:
+        """Whether output `index` is named and read."""
+        return index < len(self.node.outputs) and self.builder.is_read(self.node.outputs[index])
+
     # ---- layers ---------------------------------------------------------------------------
     def add(self, op: Op, inputs: Sequence[Value], dims: Shape, label: str = "") -> Value:
         """A layer whose operands are `inputs`, constants as its parameters; `op` has the slots that fit them.
@@ -175,7 +179,7 @@ class Arrays:
 
     def bind(self, value: Value, index: int = 0) -> None:
         """Makes `value` the output `index` of the node."""
-        if index < len(self.node.outputs) and self.node.outputs[index]:
+        if self.node.outputs[index]:
             self.builder.bind(self.node.outputs[index], value)
 
 

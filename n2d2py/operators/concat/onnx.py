@@ -13,7 +13,7 @@ def _concat(node: OnnxNode, builder: Builder) -> None:
     if any(node.is_constant(index) for index in range(len(node.inputs))):
         raise Unsupported("one of its inputs is a constant")
     tensors = [node.tensor(index) for index in range(len(node.inputs))]
-    axis = node.axis_of(node.attribute("axis", 1), len(node.shape()))
+    axis = node.axis_of(node.attribute("axis"), len(node.shape()))
     if len(tensors) == 1:
         builder.layer(node, Identity(), tensors)
     elif axis == 1:

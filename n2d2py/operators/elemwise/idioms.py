@@ -148,8 +148,8 @@ def _polynomial(graph: Graph, tensor: str, x: str, steps: int) -> np.ndarray | N
     if isinstance(node.op, ArrayMap) and node.op.function in ("Add", "Mul", "Pow") and not node.op.result:
         operands = [found[slot] for slot in node.op.slots if slot >= 0]
         if node.op.function == "Pow":
-            exponent = node.params.get("operand1", np.zeros(0))
-            return polynomial.polypow(operands[0], 3) if np.array_equal(exponent.reshape(-1), [3]) else None
+            exponent = np.ravel(node.params.get("operand1", ()))
+            return polynomial.polypow(operands[0], 3) if np.array_equal(exponent, [3]) else None
         if len(operands) == 2:
             made = polynomial.polyadd(*operands) if node.op.function == "Add" else polynomial.polymul(*operands)
             return made if len(made) <= len(GELU_POLYNOMIAL) else None

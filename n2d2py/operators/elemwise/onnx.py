@@ -177,15 +177,15 @@ def _limit(op: Op, is_low: bool):
         if not constants:
             _variadic(op)(node, builder)
             return
-        tensors = [index for index in range(len(node.inputs)) if index not in constants]
-        if len(tensors) != 1:
+        if len(constants) != len(node.inputs) - 1:
             raise Unsupported("it compares several tensors and constants")
+        (tensor,) = {*range(len(node.inputs))} - {*constants}
         values = [node.constant(index, "limit") for index in constants]
-        if any(value.size != 1 or value.ndim > len(node.shape(tensors[0])) for value in values):
+        if any(value.size != 1 or value.ndim > len(node.shape(tensor)) for value in values):
             raise Unsupported("its limit is not one value")
         limits = [float(value.item()) for value in values]
         function = Clip(low=max(limits)) if is_low else Clip(high=min(limits))
-        builder.layer(node, Activation(function), [node.tensor(tensors[0])])
+        builder.layer(node, Activation(function), [node.tensor(tensor)])
 
     return convert
 

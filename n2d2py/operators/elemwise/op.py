@@ -92,10 +92,8 @@ class ElemWise(Op):
             acc = reduce(np.minimum, (k * a for k, a in zip(m, x, strict=True)))
         elif self.operation == "AbsSum":
             acc = reduce(np.add, (k * np.abs(a) for k, a in zip(m, x, strict=True)))
-        elif self.operation == "Sum":
-            acc = reduce(np.add, (k * a for k, a in zip(m, x, strict=True))) + int(form.offset[0])
         else:
-            return super().run_integer(inputs, node, graph)
+            acc = reduce(np.add, (k * a for k, a in zip(m, x, strict=True))) + int(form.offset[0])
         return [node.requantize(acc, graph.type(node.output))]
 
     def _real(self, inputs: list[np.ndarray], node, graph) -> np.ndarray:

@@ -79,6 +79,18 @@ def _integers(node: OnnxNode) -> np.dtype:
     return element_dtype(given) if given else np.dtype(np.uint8)
 
 
+def _written(tensor: str, builder: Builder) -> np.dtype:
+    """The type in the file of integers, given by a QuantizeLinear, perhaps in front of layers that move them, or by an input."""
+    writer = builder.writers.get(tensor)
+    while writer is not None and writer.op_type != "QuantizeLinear":
+        tensor = writer.input[0]
+        writer = builder.writers.get(tensor)
+    if writer is not None:
+        node = OnnxNode(writer, builder)
+        return _zero_point(node, _integers(node)).dtype
+    return next((element_dtype(each.element_type) for each in builder.model.inputs if each.name == tensor), np.dtype(np.uint8))
+
+
 @onnx("QuantizeLinear", "com.microsoft::QuantizeLinear")
 def _quantize(node: OnnxNode, builder: Builder) -> None:
     if not node.is_constant(0):
@@ -106,7 +118,7 @@ def _dequantize(node: OnnxNode, builder: Builder) -> None:
         builder.constants[node.name] = (stored.astype(np.int64) - zero).astype(np.float32) * scale
         builder.weight_scales[node.name] = np.broadcast_to(scale, stored.shape)
         return
-    kind, tensor = _type(node, np.dtype(np.uint8)), node.tensor()
+    kind, tensor = _type(node, _written(node.inputs[0], builder)), node.tensor()
     grid = grid_of(builder.graph, tensor)
     if grid is None and moved_from(builder.graph, tensor) not in builder.graph.inputs:
         raise Unsupported("it reads integers that no QuantizeLinear gives", "quantize the model again")

@@ -203,7 +203,7 @@ def _pool(function: str):
         )
         _check_windows(size, kernel, stride, before, dilation, x)
         a.bind(made)
-        if function == "Max" and len(a.node.outputs) > 1 and a.node.outputs[1]:
+        if a.wants(1):
             a.bind(
                 window(
                     a,

@@ -77,8 +77,6 @@ def _gather_nd(a: Arrays) -> None:
         line, size = _linear(a, indices, x.dims[:depth]), prod(x.dims[:depth])
     rest = x.dims[batch + depth :]
     op = ArrayGather(1, size, prod(rest), line.size, False, a.slots([x, line]), x.kind)
-    if x.is_constant and line.is_constant:
-        raise Unsupported("all its inputs are constants")
     a.bind(a.add(op, [x, line], (*indices.dims[:-1], *rest), label="gathered"))
 
 
@@ -96,8 +94,6 @@ def _scatter_elements(a: Arrays) -> None:
     if len(x.dims) != len(indices.dims) or indices.dims != updates.dims:
         raise Unsupported("its data, indices and updates have other ranks or shapes than each other")
     axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
-    if len(indices.dims) != len(x.dims):
-        raise Unsupported("its indices have another rank than its input")
     if any(n > m for i, (n, m) in enumerate(zip(indices.dims, x.dims, strict=True)) if i != axis):
         raise Unsupported("its indices are larger than its input")
     order = [i for i in range(len(x.dims)) if i != axis]

@@ -68,9 +68,9 @@ def _transpose(a: Arrays) -> None:
 @onnx_array("Slice")
 def _slice(a: Arrays) -> None:
     x = a.value(0)
-    starts, ends = (_list(a, index, name) for index, name in ((1, "starts"), (2, "ends")))
-    axes = _list(a, 3, "axes", list(range(len(starts))))
-    steps = _list(a, 4, "steps", [1] * len(starts))
+    starts, ends = a.node.integers("starts", 1), a.node.integers("ends", 2)
+    axes = a.node.integers("axes", 3, range(len(starts)))
+    steps = a.node.integers("steps", 4, [1] * len(starts))
     if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
         raise Unsupported("its starts, ends, axes and steps differ in number, or a step is 0")
     chosen = {}
@@ -81,23 +81,12 @@ def _slice(a: Arrays) -> None:
     a.bind(a.axes(x, chosen))
 
 
-def _list(a: Arrays, index: int, name: str, default: list[int] | None = None) -> list[int]:
-    values = a.node.attribute(name)
-    if values is None and a.has(index):
-        values = a.node.constant(index, f"list of {name}").reshape(-1).tolist()
-    if values is None:
-        values = default
-    if values is None:
-        raise Unsupported(f"it has no {name}")
-    return [int(value) for value in values]
-
-
 @onnx_array("Split")
 def _split(a: Arrays) -> None:
     x, count = a.value(0), len(a.node.outputs)
     axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
     a.builder.guard_batch(a.node, 0, axis, "cuts")
-    sizes = _list(a, 1, "split", [])
+    sizes = a.node.integers("split", 1)
     if not sizes:
         size = -(-x.dims[axis] // count)
         sizes = [size] * (count - 1) + [x.dims[axis] - size * (count - 1)]

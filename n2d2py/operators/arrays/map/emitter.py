@@ -26,7 +26,7 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
         return
     if op.function in ("Div", "Mod") and op.result and not np.all(node.params.get("operand1", 0)):
         raise NoOnnxForm("ONNX Runtime stops at a whole number divided by 0")
-    if op.function == "Mod" and all(kinds) and op.result != "bool":
+    if op.function == "Mod" and op.result not in ("", "bool"):
         flat(writer, writer.emit("Mod", operands(writer, node, op.shapes)), output)
         return
     if op.function not in _SAME:

@@ -95,9 +95,10 @@ def _einsum(a: Arrays) -> None:
         verb = "moves" if name[:1] and name[0] in result else "sums"
         a.builder.guard_batch(a.node, index, 0, verb, allowed=name[:1] == result[:1])
     if len(values) == 1:
-        gone = [index for index, c in enumerate(names[0]) if c not in result]
-        kept = [c for c in names[0] if c in result]
-        value = reduced(a, "Sum", values[0], gone, keep=False) if gone else values[0]
+        (name,), (value,) = names, values
+        gone = [index for index, c in enumerate(name) if c not in result]
+        kept = [c for c in name if c in result]
+        value = reduced(a, "Sum", value, gone, keep=False) if gone else value
         a.bind(a.transpose(value, [kept.index(c) for c in result]))
         return
     if len(values) != 2:

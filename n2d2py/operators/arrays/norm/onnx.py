@@ -34,7 +34,7 @@ def _layer(a: Arrays) -> None:
     a.bind(_affine(a, made, a.value(1) if a.has(1) else None, a.value(2) if a.has(2) and centred else None))
     dims = tuple(size if i < axis else 1 for i, size in enumerate(x.dims))
     for index, part in ((1, "mean"), (2, "inverse")):
-        if len(a.node.outputs) > index and a.node.outputs[index] and a.builder.is_read(a.node.outputs[index]):
+        if a.wants(index):
             a.bind(a.reshape(_normed(a, x, outer, epsilon, part), dims), index)
 
 
@@ -69,6 +69,8 @@ def _batch(a: Arrays) -> None:
         raise Unsupported("it is in training mode", "export the model for inference")
     x = a.value(0)
     shape = (x.dims[1], *(1,) * (len(x.dims) - 2)) if len(x.dims) > 1 else (1,)
+    if not a.node.attribute("spatial", 1):  # statistics of each position
+        shape = x.dims[1:]
     scale, shift, mean, variance = (a.reshape(a.value(index), shape) for index in range(1, 5))
     if variance.is_constant and not (variance.constant + a.node.attribute("epsilon", 1e-5) > 0).all():
         raise Unsupported("a variance plus epsilon is not positive", "check the training and the export")
@@ -80,7 +82,7 @@ def _batch(a: Arrays) -> None:
 def _mean_variance(a: Arrays) -> None:
     """(x - mean) / (deviation + 1e-9) over the axes."""
     x = a.value(0)
-    axes = a.node.axes(len(x.dims)) or [axis for axis in (0, 2, 3) if axis < len(x.dims)]
+    axes = a.node.axes(len(x.dims)) or [a.node.axis_of(axis, len(x.dims)) for axis in (0, 2, 3)]
     for axis in axes:
         a.builder.guard_batch(a.node, 0, axis, "normalises over")
     away = a.map("Sub", x, reduced(a, "Mean", x, axes))

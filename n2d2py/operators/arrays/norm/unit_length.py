@@ -103,8 +103,10 @@ def _axis_of_length(a: Arrays, x: str, length: str) -> int | None:
     rank = len(a.builder.dims_of(x))
     if not node.attribute("keepdims", 1) or (node.has(1) and not node.is_constant(1)):
         return None
-    axes = node.axes(rank)
-    return axes[0] if axes is not None and len(axes) == 1 else None
+    match node.axes(rank):
+        case [axis]:
+            return axis
+    return None
 
 
 def _is_square(node: OnnxNode, x: str) -> bool:

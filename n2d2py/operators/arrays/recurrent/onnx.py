@@ -128,19 +128,15 @@ class _Sequence:
         return Value((self.hidden,) if part else (self.steps, self.hidden), "", name)
 
 
-def _is_read(a: Arrays, index: int) -> bool:
-    return len(a.node.outputs) > index and bool(a.node.outputs[index]) and a.builder.is_read(a.node.outputs[index])
-
-
 @onnx_array("LSTM", "GRU")
 def _recurrent(a: Arrays) -> None:
     sequence = _Sequence(a)
     count, hidden, steps = len(sequence.reversed), sequence.hidden, sequence.steps
     states, made = [sequence.layer(at) for at in range(count)], {}
-    if _is_read(a, 1):
+    if a.wants(1):
         ends = (0 if back else steps - 1 for back in sequence.reversed)
         made[1] = [a.axes(value, {0: [end]}) for value, end in zip(states, ends, strict=True)]
-    if a.node.type == "LSTM" and _is_read(a, 2):
+    if a.wants(2):
         made[2] = [a.reshape(sequence.layer(at, "cell"), (1, hidden)) for at in range(count)]
     for index, values in made.items():
         joined = values[0] if count == 1 else join(a, values, 0)

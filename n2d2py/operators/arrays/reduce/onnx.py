@@ -12,8 +12,6 @@ from n2d2py.operators.arrays.values import Arrays, onnx_array
 def reduced(a: Arrays, function: str, x: Value, axes: list[int], keep: bool = True, result: str | None = None) -> Value:
     """`function` over `axes`."""
     dims = [1 if axis in axes else size for axis, size in enumerate(x.dims) if keep or axis not in axes]
-    if not axes and function in ("Sum", "Mean", "Max", "Min", "Prod"):
-        return x
     x = a.tensor(x)
     op = ArrayReduce(function, tuple(x.dims), tuple(axes), x.kind if result is None else result)
     return a.add(op, [x], tuple(dims), label=function.lower())
@@ -24,9 +22,7 @@ def _reduce(function: str):
         x = a.value(0)
         axes = a.node.axes(len(x.dims))
         if not axes:
-            if (a.node.attribute("noop_with_empty_axes", 0) and a.node.opset >= 18) or (
-                a.node.attribute("noop_with_empty_axes", 0) and function == "Sum"
-            ):
+            if a.node.attribute("noop_with_empty_axes", 0):
                 if function in ("Sum", "Mean", "Max", "Min", "Prod"):
                     a.bind(x)
                     return
@@ -39,10 +35,9 @@ def _reduce(function: str):
             x = a.reshape(x, (*x.dims, 1))
             a.bind(reduced(a, function, x, [len(x.dims) - 1], False))
             return
-        mask = function
         if x.kind == "bool":
-            x, mask = a.cast(x, "uint8"), function
-        made = reduced(a, mask, x, axes, bool(a.node.attribute("keepdims", 1)))
+            x = a.cast(x, "uint8")
+        made = reduced(a, function, x, axes, bool(a.node.attribute("keepdims", 1)))
         a.bind(a.cast(made, "bool") if a.value(0).kind == "bool" else made)
 
     return convert

@@ -1,0 +1,322 @@
+"""Nodes in forms that exporters seldom write: old operator sets, outputs without a name, types told by other nodes; like ONNX Runtime."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+from n2d2py.errors import N2D2Error
+from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.reference.engine import FloatEngine, original_engine
+from n2d2py.reference.executor import run_graph
+
+F = np.float32
+RNG = np.random.default_rng(6)
+
+
+def array(*shape: int) -> np.ndarray:
+    return RNG.uniform(0.5, 1.5, shape).astype(F)
+
+
+def sizes(*values: int) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+X = "float[1,3,2,4] x => float[1,3,2,4] y"
+LSTM = {"w": RNG.normal(size=(2, 12, 5)).astype(F), "r": RNG.normal(size=(2, 12, 3)).astype(F)}
+GRU = {"w": RNG.normal(size=(2, 9, 5)).astype(F), "r": RNG.normal(size=(2, 9, 3)).astype(F)}
+STATES = {"h": RNG.uniform(-1, 1, (2, 1, 3)).astype(F), "c": RNG.normal(size=(2, 1, 3)).astype(F)}
+STEPS = "float[6,1,5] x"
+TWO = 'direction = "bidirectional", hidden_size = 3'
+ROWS = "float[1,5,8] x"
+
+FORMS = {
+    # normalisations
+    "statistics of positions": (
+        X,
+        "y = BatchNormalization <spatial = 0> (x, a, b, c, d)",
+        8,
+        {each: array(3, 2, 4) for each in "abcd"},
+    ),
+    "statistics of positions of one pixel": (
+        "float[1,3,1,1] x => float[1,3,1,1] y",
+        "y = BatchNormalization <spatial = 0, epsilon = 0.5> (x, a, b, c, d)",
+        7,
+        {each: array(3, 1, 1) for each in "abcd"},
+    ),
+    "statistics of channels": (
+        X,
+        "y = BatchNormalization <spatial = 1> (x, a, b, c, d)",
+        8,
+        {each: array(3) for each in "abcd"},
+    ),
+    "mean and variance": (X, "y = MeanVarianceNormalization (x)", 13, {}),
+    "mean and variance of lines": (X, "y = MeanVarianceNormalization <axes = [2]> (x)", 9, {}),
+    "mean and variance of three": (X, "y = MeanVarianceNormalization <axes = [1,2,3]> (x)", 13, {}),
+    "layer with its mean": (
+        f"{ROWS} => float[1,5,8] y, float[1,5,1] m",
+        "y, m = LayerNormalization <axis = 2> (x, g)",
+        17,
+        {"g": array(8)},
+    ),
+    "layer with its deviation": (
+        f"{ROWS} => float[1,5,8] y, float[1,1,1] i",
+        "y, , i = LayerNormalization <axis = 1> (x, g, b)",
+        17,
+        {"g": array(5, 8), "b": array(5, 8)},
+    ),
+    "layer with outputs that nothing reads": (
+        f"{ROWS} => float[1,5,8] y",
+        "y, m, i = LayerNormalization (x, g)",
+        17,
+        {"g": array(8)},
+    ),
+    # lists that were attributes
+    "slice of old": (X, "y = Slice <starts = [1, -3], ends = [2, 9], axes = [2, 3]> (x)", 9, {}),
+    "slice of old, first axes": (X, "y = Slice <starts = [0, 1], ends = [1, 3]> (x)", 9, {}),
+    "slice without steps": (X, "y = Slice (x, s, e, a)", 13, {"s": sizes(-2), "e": sizes(9), "a": sizes(-1)}),
+    "slice without axes": (X, "y = Slice (x, s, e, , t)", 13, {"s": sizes(0, 2), "e": sizes(1, -9), "t": sizes(1, -2)}),
+    "split of old": (X.replace("y", "y, float[1,3,2,3] z"), "y, z = Split <axis = 3, split = [1, 3]> (x)", 11, {}),
+    "split in equal parts": (X.replace("y", "y, float[1,3,2,2] z"), "y, z = Split <axis = -1> (x)", 13, {}),
+    "split, the last part shorter": (
+        "float[1,5] x => float[1,3] y, float[1,2] z",
+        "y, z = Split <axis = 1, num_outputs = 2> (x)",
+        18,
+        {},
+    ),
+    "split, one part unread": (f"{ROWS} => float[1,5,5] y", "z, y = Split <axis = 2> (x, s)", 13, {"s": sizes(3, 5)}),
+    "unsqueeze of old": (ROWS + " => float[1,5,1,8] y", "y = Unsqueeze <axes = [2]> (x)", 11, {}),
+    "squeeze of old": ("float[1,5,1,8] x => float[1,5,8] y", "y = Squeeze <axes = [-2]> (x)", 11, {}),
+    "squeeze of all": ("float[1,5,1,8] x => float[5,8] y", "y = Squeeze (x)", 13, {}),
+    "squeeze of the first axis": ("float[1,1,5] x => float[1,5] y", "y = Squeeze (x, a)", 13, {"a": sizes(0)}),
+    "squeeze of the first axis, images": (
+        "float[1,1,3,4] x => float[1,3,4] y",
+        "r = Relu (x) y = Squeeze (r, a)",
+        13,
+        {"a": sizes(0)},
+    ),
+    # sums and products by letters
+    "einsum of one": (ROWS + " => float[1,8] y", 'y = Einsum <equation = "bij->bj"> (x)', 13, {}),
+    "einsum of one, turned": (ROWS + " => float[8,1] y", 'y = Einsum <equation = "bij -> jb"> (x)', 13, {}),
+    "einsum of one, all": (ROWS + " => float[1,8,5] y", 'y = Einsum <equation = "bij->bji"> (x)', 13, {}),
+    "einsum without result": (ROWS + " => float[1,5,8] y", 'y = Einsum <equation = "bji"> (x)', 13, {}),
+    "einsum of two without result": (
+        ROWS + " => float[1,5,4] y",
+        'y = Einsum <equation = "aij,jk"> (x, w)',
+        13,
+        {"w": array(8, 4)},
+    ),
+    "einsum by batch": (
+        ROWS + " => float[1,5,4] y",
+        'y = Einsum <equation = "bij,bkj->bik"> (x, w)',
+        13,
+        {"w": array(1, 4, 8)},
+    ),
+    "einsum, outer": (ROWS + " => float[1,5,8,4] y", 'y = Einsum <equation = "bij,k->bijk"> (x, w)', 13, {"w": array(4)}),
+    # reductions
+    "sum of nothing": (ROWS + " => float[1,5,8] y", "y = ReduceSum <noop_with_empty_axes = 1> (x)", 13, {}),
+    "norm of nothing": (ROWS + " => float[1,5,8] y", "y = ReduceL1 <noop_with_empty_axes = 1> (x)", 18, {}),
+    "mean of nothing": (
+        ROWS + " => float[1,5,8] y",
+        "y = ReduceMean <noop_with_empty_axes = 1> (x, a)",
+        18,
+        {"a": np.zeros(0, np.int64)},
+    ),
+    "sum of squares of all": (ROWS + " => float[1,1,1] y", "y = ReduceSumSquare (x)", 18, {}),
+    # lengths whose floor is computed
+    "length above a computed floor": (
+        "float[1,6] x => float[1,6] y",
+        "n = ReduceL2 <axes = [1]> (x) m = ReduceMean <axes = [1]> (x) q = Abs (m) r = Squeeze (q, a) c = Clip (n, r) y = Div (x, c)",
+        13,
+        {"a": sizes(0, 1)},
+    ),
+    # outputs without a name
+    "largest places alone": ("float[1,6] x => int64[1,2] j", "v, j = TopK <axis = 1> (x, k)", 13, {"k": sizes(2)}),
+    "largest values alone": ("float[1,6] x => float[1,2] v", "v, j = TopK <axis = 1> (x, k)", 13, {"k": sizes(2)}),
+    "smallest of old": ("float[1,6] x => float[1,3] v", "v, j = TopK <axis = 1, largest = 0> (x, k)", 11, {"k": sizes(3)}),
+    "places of a pool": (
+        "float[1,3,4,6] x => float[1,3,2,3] y, int64[1,3,2,3] j",
+        "y, j = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x)",
+        12,
+        {},
+    ),
+    "places of a pool, unread": (
+        "float[1,3,4,6] x => float[1,3,2,3] y",
+        "y, j = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x)",
+        12,
+        {},
+    ),
+    "places of a pool of columns": (
+        "float[1,3,4,6] x => float[1,3,2,3] y, int64[1,3,2,3] j",
+        "y, j = MaxPool <kernel_shape = [2, 2], strides = [2, 2], storage_order = 1> (x)",
+        12,
+        {},
+    ),
+    "mask of a dropout": ("float[1,6] x => float[1,6] y, bool[1,6] m", "y, m = Dropout (x)", 13, {}),
+    # recurrent layers
+    "both ways, last states alone": (f"{STEPS} => float[2,1,3] h", f", h = LSTM <{TWO}> (x, w, r)", 14, LSTM),
+    "both ways, last cells alone": (f"{STEPS} => float[2,1,3] c", f", , c = LSTM <{TWO}> (x, w, r)", 14, LSTM),
+    "both ways, all": (
+        f"{STEPS} => float[6,2,1,3] y, float[2,1,3] a, float[2,1,3] b",
+        f"y, a, b = LSTM <{TWO}> (x, w, r, , , h, c)",
+        14,
+        LSTM | STATES,
+    ),
+    "given states": (
+        f"{STEPS}, float[2,1,3] h, float[2,1,3] c => float[6,2,1,3] y, float[2,1,3] b",
+        f"y, , b = LSTM <{TWO}> (x, w, r, , , h, c)",
+        14,
+        LSTM,
+    ),
+    "a given cell": (f"{STEPS}, float[2,1,3] c => float[6,2,1,3] y", f"y = LSTM <{TWO}> (x, w, r, , , , c)", 14, LSTM),
+    "both ways by gates": (
+        f"{STEPS} => float[6,2,1,3] y, float[2,1,3] a",
+        f"y, a = GRU <{TWO}> (x, w, r, , , h)",
+        14,
+        GRU | {"h": STATES["h"]},
+    ),
+    "both ways by gates, reset last": (
+        f"{STEPS} => float[6,2,1,3] y",
+        f"y = GRU <{TWO}, linear_before_reset = 1> (x, w, r, b)",
+        14,
+        GRU | {"b": RNG.normal(size=(2, 18)).astype(F)},
+    ),
+    # other sizes
+    "one joined": (X, "y = Concat <axis = 2> (x)", 13, {}),
+    "joined lines": (X, "r = Relu (x) y = Concat <axis = 2> (x, r, x)", 11, {}),
+    "joined columns of old": (X, "r = Relu (x) y = Concat <axis = -1> (x, r)", 7, {}),
+    "a third and a half": (
+        "float[1,2,1,1001] x => float[1,2,1,501] y",
+        'y = Resize <mode = "linear"> (x, , s)',
+        17,
+        {"s": np.array([1, 1, 1, 501 / 1001], F)},
+    ),
+    "a third and a half, cubic": (
+        "float[1,2,1,1001] x => float[1,2,1,501] y",
+        'y = Resize <mode = "cubic"> (x, , s)',
+        17,
+        {"s": np.array([1, 1, 1, 501 / 1001], F)},
+    ),
+    "nearly thrice": (
+        "float[1,2,1,1008] x => float[1,2,1,1009] y",
+        'y = Resize <mode = "cubic"> (x, , s)',
+        17,
+        {"s": np.array([1, 1, 1, 1009 / 1008], F)},
+    ),
+    "cut of a tenth": (
+        "float[1,2,1,9] x => float[1,2,1,8] y",
+        'y = Resize <mode = "cubic"> (x, , s)',
+        17,
+        {"s": np.array([1, 1, 1, 0.95], F)},
+    ),
+    # functions by parts
+    "cube by another exponent": (
+        "float[1,6] x => float[1,6] y",
+        "p = Pow (x, e) a = Mul (p, k) b = Add (x, a) c = Mul (b, g) t = Tanh (c) u = Add (t, o) v = Mul (x, u) y = Mul (v, h)",
+        13,
+        {
+            "e": np.array(2, F),
+            "k": np.array(0.044715, F),
+            "g": np.array(0.7978845608, F),
+            "o": np.array(1, F),
+            "h": np.array(0.5, F),
+        },
+    ),
+    "cube": (
+        "float[1,6] x => float[1,6] y",
+        "p = Pow (x, e) a = Mul (p, k) b = Add (x, a) c = Mul (b, g) t = Tanh (c) u = Add (t, o) v = Mul (x, u) y = Mul (v, h)",
+        13,
+        {
+            "e": np.array(3, F),
+            "k": np.array(0.044715, F),
+            "g": np.array(0.7978845608, F),
+            "o": np.array(1, F),
+            "h": np.array(0.5, F),
+        },
+    ),
+    "power of a power": (
+        "float[1,6] x => float[1,6] y",
+        "q = Pow (e, x) a = Mul (q, k) b = Add (x, a) c = Mul (b, g) t = Tanh (c) u = Add (t, o) v = Mul (x, u) y = Mul (v, h)",
+        13,
+        {
+            "e": np.array(3, F),
+            "k": np.array(0.044715, F),
+            "g": np.array(0.7978845608, F),
+            "o": np.array(1, F),
+            "h": np.array(0.5, F),
+        },
+    ),
+    "not more than two limits": (
+        "float[1,6] x => float[1,6] y",
+        "y = Min (a, x, b)",
+        13,
+        {"a": np.array(0.25, F), "b": np.array([0.5], F)},
+    ),
+    "not less than three limits": (
+        "float[1,6] x => float[1,6] y",
+        "y = Max (a, b, c, x)",
+        13,
+        {"a": np.array(0.25, F), "b": np.array([-0.5], F), "c": np.array([[0.375]], F)},
+    ),
+    # integers whose type only one node tells
+    **{
+        f"integers of type {code}": (
+            "float[1,9] x => float[1,9] y",
+            f"q = QuantizeLinear <output_dtype = {code}> (x, s) y = DequantizeLinear (q, s)",
+            21,
+            {"s": np.array(0.25, F)},
+        )
+        for code in (2, 3, 4, 5)
+    },
+    "integers of no type": (
+        "float[1,9] x => float[1,9] y",
+        "q = QuantizeLinear (x, s) y = DequantizeLinear (q, s)",
+        13,
+        {"s": np.array(0.25, F)},
+    ),
+    **{
+        f"integers of the type of a zero point, {kind}": (
+            "float[1,9] x => float[1,3,3] y",
+            "q = QuantizeLinear (x, s, z) r = Reshape (q, d) y = DequantizeLinear (r, s)",
+            13,
+            {"s": np.array(0.25, F), "z": np.array(0, kind), "d": sizes(1, 3, 3)},
+        )
+        for kind in ("int8", "uint8")
+    },
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_form(form, model, tmp_path):
+    signature, body, opset, constants = FORMS[form]
+    built = model(signature, body, opset, **constants)
+    built.ir_version = 10 if opset > 20 else 8
+    for output in built.graph.output:
+        output.type.tensor_type.ClearField("shape")
+    onnx.save(built, tmp_path / "net.onnx")
+    graph, rng = import_onnx(tmp_path / "net.onnx"), np.random.default_rng(1)
+    dims = {each.name: [dim.dim_value for dim in each.type.tensor_type.shape.dim] for each in built.graph.input}
+    feeds = {name: rng.normal(size=size).astype(F) for name, size in dims.items()}
+    wanted = original_engine(tmp_path / "net.onnx").run(feeds)
+    given = {name: x.reshape(graph.shape(name)) for name, x in feeds.items()}
+    # ONNX Runtime has the scale of a size in float32
+    tolerance = 1e-3 if "Resize" in body else 1e-5
+    engines = [run_graph(graph, given)]
+    if "output_dtype = 4" not in body and "output_dtype = 5" not in body:  # the engine leaves 16 bits as they are
+        engines.append(FloatEngine(graph, threads=1).run(given))
+    for found in engines:
+        for (name, want), values in zip(wanted.items(), found.values(), strict=True):
+            assert values.size == want.size, name
+            np.testing.assert_allclose(values.reshape(want.shape), want, rtol=tolerance, atol=tolerance, err_msg=name)
+
+
+@pytest.mark.parametrize("zero", [("int8", -128), ("uint8", 128), ("int8", -1), ("uint8", 1)])
+@pytest.mark.parametrize("between", ["", "q = Reshape (o, d) "])
+def test_integers_are_read_with_the_zero_point_that_they_have(zero, between, model):
+    """Without one it is 0: what was written with another is not read as if it had that."""
+    written = "o" if between else "q"
+    body = f"{written} = QuantizeLinear (x, s, z) {between}y = DequantizeLinear (q, s)"
+    built = model("float[1,9] x => float[1,9] y", body, 13, s=np.array(0.25, F), z=np.array(zero[1], zero[0]), d=sizes(1, 9))
+    with pytest.raises(N2D2Error, match="it reads integers as others than were written"):
+        import_onnx(built)
