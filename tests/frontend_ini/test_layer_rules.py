@@ -82,6 +82,12 @@ def test_coefficients_that_mean_nothing(refusal):
     assert "no meaning for AbsSum with negative weights" in refusal(both("AbsSum", negative))
 
 
+def test_magnitudes_of_weight_0(build, stimulus):
+    (found,) = build(both("AbsSum", PER_CHANNEL.replace("Weights=1 2", "Weights=0 2"))).run(stimulus, "y")
+    want = (np.array((0, 2, 0.5)) + np.array((4, 1, 3))).reshape(1, 3, 1, 1) * np.abs(stimulus)
+    np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("key", ["Stride", "StrideX", "StrideDims", "PoolDims", "SubSample"])
 def test_windows_of_no_size(refusal, key):
     """A stride or window of 0 is refused, a padding of 0 is not."""

@@ -86,6 +86,27 @@ def test_pools_that_are_too_large(keys, refusal):
     assert "N2D2-E229" in refusal(f"[p]\nInput=sp\nType=Pool\nPooling=Max\nPoolSize=1\n{keys}\n", (4000, 1, 1))
 
 
+@pytest.mark.parametrize(
+    "keys, limit, name",
+    [
+        ("NbOutputs=5", 30, "MAX_CONNECTIONS"),
+        ("NbOutputs=2", 12, "MAX_CONNECTIONS"),
+        ("NbOutputs=3\nMapping.SizeY=2\nMapping.StrideY=2", 6, "MAX_WINDOWS"),
+        ("NbOutputs=5\nMapping.SizeY=2\nMapping.StrideY=1", 15, "MAX_WINDOWS"),
+        ("NbOutputs=5", 6, "MAX_WINDOWS"),
+    ],
+)
+def test_pools_of_the_largest_size(keys, limit, name, build, refusal, monkeypatch):
+    """So many connections, of all outputs with all channels, or windows are allowed, one less is refused."""
+    text = f"{POOL}Pooling=Max\n{keys}\n"
+    monkeypatch.setattr(f"n2d2py.operators.pool.ini.{name}", limit)
+    assert build(text, (6, 8, 10)).dims("pool")[:2] == [5, 5]
+    monkeypatch.setattr(f"n2d2py.operators.pool.ini.{name}", limit - 1)
+    assert f"N2D2-E229: net.ini:13 [pool]: a pool of {limit} windows is too large, at most {limit - 1}" in refusal(
+        text, (6, 8, 10)
+    )
+
+
 def test_output_without_channels_is_refused(refusal):
     assert "N2D2-E215" in refusal(f"{POOL}Pooling=Max\nNbOutputs=7\nMapping.NbIterations=6\nMapping.Size=1\n", (6, 8, 10))
 

@@ -130,6 +130,22 @@ Mapping.Size=1
 """
 
 
+@pytest.mark.parametrize(
+    "keys, text",
+    [
+        ("NbOutputs=3\nMapping.Size=1", "E215.*an unpooling of 4 channels into 3 outputs is not channel by channel"),
+        ("NbOutputs=4\nMapping.SizeY=2\nMapping.StrideY=1", "E215.*an unpooling of 4 channels into 4 outputs"),
+        ("NbOutputs=4\nMapping.Size=1\nMapping.OffsetX=1", "E215.*an unpooling of 4 channels into 4 outputs"),
+    ],
+)
+def test_unpool_of_other_channels(tmp_path, keys, text):
+    body = POOLED.format(pooling="Max", argmax="pool", stride=2)
+    at = body.rindex("NbOutputs=4")
+    with pytest.raises(N2D2Error, match=text) as caught:
+        build(tmp_path, f"{body[:at]}{keys}\n")
+    assert caught.value.code == "E215"
+
+
 def test_unpool_reverses_its_pool(tmp_path):
     graph = build(tmp_path, POOLED.format(pooling="Max", argmax="pool", stride=2))
     y = result(graph)

@@ -19,6 +19,7 @@ from n2d2py.memory.planning import plan_memory
 from n2d2py.operators.arrays.index_select.op import ArrayIndexSelect
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Step
+from n2d2py.operators.pool import Pool
 
 
 def lowered(op, shapes, output, kind, **fields) -> tuple[dict, dict, dict[str, np.ndarray]]:
@@ -39,6 +40,7 @@ def visited(text: str, first: int | None, arrays: dict[str, np.ndarray]) -> list
     axis = re.match(r"n2d2::Axis<(\d+), (-?\d+), 0, 0, (.*) >$", text)
     if axis:
         inner = visited(axis[3], 0, arrays)
+        assert int(axis[1]) > 1 or axis[2] == "0", "a single element has no neighbour"
         return [_plus(_plus(first, k * int(axis[2])), at) for k in range(int(axis[1])) for at in inner]
     taken = re.match(r"n2d2::TakeAxis<(\d+), (\w+), (.*) >$", text)
     if taken:
@@ -77,6 +79,32 @@ def test_loops_visit_the_elements_that_offsets_name(seed):
         wanted = [_plus(at, offset if offset >= 0 else None) for at in wanted for offset in line]
     assert visited(str(types["Axes"]), int(types["First"]), arrays) == wanted
     assert functions["y_fill"] == {"value": 3}
+
+
+@pytest.mark.parametrize(
+    "kernel, kind",
+    [
+        ((255, 257), NumType(16)),
+        ((256, 256), NumType(16)),
+        ((1, 65535), NumType(16)),
+        ((65537, 1), NumType(16)),
+        ((2, 4), NumType(8)),
+        ((255, 257), NumType(16, False)),
+        ((256, 129), NumType(16, False)),
+        ((256, 128), NumType(16, False)),
+        ((256, 128), NumType(16, False, zero_point=7)),
+        ((256, 129), NumType(16, False, zero_point=32768)),
+        ((256, 256), NumType(16, False, zero_point=32768)),
+        ((257, 129), NumType(16, False, zero_point=65535)),
+    ],
+)
+def test_sums_of_windows_have_the_bits_that_they_need(kernel, kind):
+    """The sum of the largest values of a window, without their zero point, or with it."""
+    largest = max(abs(kind.qmax), abs(kind.qmax - kind.zero_point), abs(kind.qmin - kind.zero_point))
+    wide = kernel[0] * kernel[1] * largest >= 2**31
+    fields = {"rescale": FloatRescale(np.array([1 / (kernel[0] * kernel[1])], np.float32))}
+    types, _, _ = lowered(Pool("Average", kernel), [(1, 1, *kernel)], (1, 1, 1, 1), kind, **fields)
+    assert types["Sum"] == ("std::int64_t" if wide else "std::int32_t")
 
 
 @pytest.mark.parametrize("below", [None, 0.0, -0.5, 0.25])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -297,7 +298,42 @@ def test_states_beyond_the_integers_are_refused():
     params = parameters(op, np.random.default_rng(0))
     node = Node("layer", op, ["x"], ["y"], params)
     assert refused(node) is None
-    node.params["initial_h"] = np.full(4, 1.5, np.float32)
-    assert "initial hidden state" in (refused(node) or "")
-    node.params["initial_h"], node.params["initial_c"] = np.zeros(4, np.float32), np.full(4, 16, np.float32)
-    assert "initial cell state" in (refused(node) or "")
+    for role, text, limit in (
+        ("initial_h", "initial hidden state is beyond 1", 1),
+        ("initial_c", "initial cell state is beyond 15", 15),
+    ):
+        for at in range(4):
+            for sign in (-1, 1):
+                node.params = params | {role: np.eye(4, dtype=np.float32)[at] * np.float32(sign * limit)}
+                assert refused(node) is None
+                node.params[role] = node.params[role] * np.float32(1.001)
+                assert refused(node) == f"a recurrent layer whose {text}"
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(
+    ("cell", "given"),
+    [("LSTM", ("initial_h", "initial_c")), ("LSTM", ("initial_h",)), ("LSTM", ("initial_c",)), ("GRU", ("initial_h",))],
+)
+def test_zero_points_of_given_states(cell, given, reverse):
+    """Integers that are moved together with their zero point stand for the same numbers; each input has its own."""
+    op, rng = ArrayRecurrent(cell, 5, 4, 6, reverse, False, "", given), np.random.default_rng(7)
+    params = {role: values for role, values in parameters(replace(op, given=()), rng).items() if role not in given}
+    sizes = {"x": 20, **dict.fromkeys(given, 6)}
+    kinds = {name: NumType(8, scale=(2.0 if name == "initial_c" else 0.9) / 50) for name in sizes}
+    result = NumType(8, scale=1 / 127)
+    types = LayerTypes(list(kinds.values()), result, QuantOptions())
+    made = quantize_layer(Node("layer", op, list(sizes), ["y"], params), types)
+    stored = {name: rng.integers(-50, 51, (3, size)) for name, size in sizes.items()}
+
+    def run(moved: dict[str, int]) -> np.ndarray:
+        tensors = {n: QuantTensor(n, (1, sizes[n]), replace(k, zero_point=moved[n])) for n, k in kinds.items()}
+        graph = QuantGraph(
+            "net", 8, {**tensors, "y": QuantTensor("y", (1, op.output_size()), result)}, [made], list(sizes), ["y"]
+        )
+        return op.run_integer([(stored[n] + moved[n]).astype(np.int8) for n in sizes], made, graph)[0]
+
+    plain = run(dict.fromkeys(sizes, 0))
+    assert np.unique(plain).size > 20
+    for zero_points in ((3, 0, 0), (0, -7, 0), (0, 0, 11), (5, -20, 30)):
+        np.testing.assert_array_equal(run(dict(zip(sizes, zero_points, strict=False))), plain)

@@ -14,13 +14,16 @@ from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.norm import ArrayNorm
 from n2d2py.operators.conv import Conv
+from n2d2py.operators.depth_to_space import SpaceToDepth
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip, Tanh
 from n2d2py.operators.identity import Identity
+from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.resize import Resize
 from n2d2py.operators.softmax import Softmax
 from n2d2py.operators.transpose import Transpose
 from n2d2py.passes.array_sums import ArraySums
@@ -87,23 +90,25 @@ def _gain(gain: float, shift: float, *, activation: Any = None, before: Any = "x
     return make
 
 
-def _forward(*, readers=(), shift: float = 0.5, activation: Any = None, output: bool = False, scales: bool = False):
+def _forward(*, readers=(), shift: float = 0.5, activation: Any = None, output: bool = False, scales: bool = False, also=None):
     def make(b) -> list[str]:
+        others = [also(b, "other", "x")] if also is not None else []
         affine(b, "n", "x", 2.0, shift, activation)
         ends = [reader(b, f"r{at}", "n") for at, reader in enumerate(readers)]
         if scales:
             b.graph.node("r0").params["weight_scales"] = np.ones(4, np.float32)
-        return [*ends, *(["n"] if output or not ends else [])]
+        return [*others, *ends, *(["n"] if output or not ends + others else [])]
 
     return make
 
 
-def _padded(reader, *, pads=(1, 0, 2, 1), activation: Any = None, output: bool = False, nonnegative: bool = False):
+def _padded(reader, *, pads=(1, 0, 2, 1), activation: Any = None, output: bool = False, nonnegative: bool = False, also=None):
     def make(b) -> list[str]:
+        others = [also(b, "other", "x")] if also is not None else []
         source = b.layer("a", Activation(RELU)) if nonnegative else "x"
         b.layer("n", Padding(pads), source, activation=activation)
         ends = [reader(b, "r", "n")] if reader is not None else []
-        return [*ends, *(["n"] if output or not ends else [])]
+        return [*others, *ends, *(["n"] if output or not ends + others else [])]
 
     return make
 
@@ -122,6 +127,11 @@ def single(op, *, source=None, activation: Any = None, behind=None, also=()):
         return [end, *also]
 
     return make
+
+
+def two(b, name: str, source: str) -> str:
+    """A vector of two elements."""
+    return b.layer(name, Fc(), source, {"weights": b.array(2, 32), "bias": b.array(2)})
 
 
 def tanh(b, name: str, source: str) -> str:
@@ -219,6 +229,7 @@ CASES: dict[str, tuple[Any, Callable, Found]] = {
     ),
     "gain before a convolution": (FuseAffineForward(), _forward(readers=(conv,)), True),
     "gain before two layers": (FuseAffineForward(), _forward(readers=(conv, dense)), True),
+    "gain that nothing reads": (FuseAffineForward(), _forward(also=tanh), "nothing reads it"),
     "gain with an activation": (FuseAffineForward(), _forward(readers=(conv,), activation=RELU), "it has the activation Clip"),
     "gain that is an output": (FuseAffineForward(), _forward(readers=(conv,), output=True), "it is a network output"),
     "gain before a function": (FuseAffineForward(), _forward(readers=(conv, tanh)), "it feeds r1 of type Activation"),
@@ -240,6 +251,7 @@ CASES: dict[str, tuple[Any, Callable, Found]] = {
     "zeros before a convolution": (FusePadding(), _padded(lambda b, name, x: conv(b, name, x, 3)), True),
     "crop": (FusePadding(), _padded(conv, pads=(1, -1, 0, 0)), "it crops"),
     "zeros on one side": (FusePadding(), _padded(conv, pads=(0, 0, 0, 1)), True),
+    "zeros that nothing reads": (FusePadding(), _padded(None, also=tanh), "nothing reads it"),
     "zeros with an activation": (FusePadding(), _padded(conv, activation=RELU), "it carries an activation"),
     "zeros that are an output": (FusePadding(), _padded(conv, output=True), "it is a network output"),
     "zeros before a function": (FusePadding(), _padded(tanh), "it feeds r of type Activation"),
@@ -296,9 +308,24 @@ CASES: dict[str, tuple[Any, Callable, Found]] = {
     "view of one position before a dense layer": (RemoveReshape(), single(Reshape((2,)), source=pool("Average", 4), behind=dense), True),
     "view that a convolution needs": (
         RemoveReshape(),
-        single(Reshape((2, 1, 1)), source=lambda b, name, x: b.layer(name, Fc(), x, {"weights": b.array(2, 32), "bias": b.array(2)}), behind=conv),
+        single(Reshape((2, 1, 1)), source=two, behind=conv),
         "a layer behind it needs this shape",
     ),
+    **{
+        f"view that {behind.kind} needs": (
+            RemoveReshape(),
+            single(Reshape((2, 1, 1)), source=two, behind=lambda b, name, x, behind=behind: b.layer(name, behind, x)),
+            "a layer behind it needs this shape",
+        )
+        for behind in (
+            IndexSelect(((1, 0), (0, 0), (0,))),
+            Transpose((0, 3, 1, 2)),
+            Padding((0, 1, 1, 0)),
+            Pool("Max", (1, 1)),
+            Resize((2, 3)),
+            SpaceToDepth(1),
+        )
+    },
     "turn of nothing": (MergeTranspose(), single(Transpose((0, 1, 2, 3)), behind=tanh), True),
     "turn with an activation": (MergeTranspose(), single(Transpose((0, 1, 3, 2)), activation=RELU), "it carries an activation"),
     "turn": (MergeTranspose(), single(Transpose((0, 1, 3, 2))), "it changes the order of the elements"),
