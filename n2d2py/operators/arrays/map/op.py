@@ -66,10 +66,6 @@ def _shift(left: bool) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     return shifted
 
 
-def _gelu_tanh(x: np.ndarray) -> np.ndarray:
-    return 0.5 * x * (1.0 + exact.tanh(0.7978845608028654 * (x + 0.044715 * ((x * x) * x))))
-
-
 MAP_FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
     "Add": np.add,
     "Sub": np.subtract,
