@@ -50,10 +50,10 @@ def _operand(node: Node, index: int) -> np.ndarray:
     return np.broadcast_to(node.params[f"operand{index}"].reshape(op.shapes[index]), op.dims)
 
 
-def _added(node: Node) -> tuple[np.ndarray, np.ndarray] | None:
+def _added(node: Node[ArrayMap]) -> tuple[np.ndarray, np.ndarray] | None:
     """(constant, where it takes the place of the scores) of a layer that adds a constant to its only input, or puts one into places."""
     op = node.op
-    if not isinstance(op, ArrayMap) or op.result or node.activation is not None or op.slots.count(0) != 1 or max(op.slots) > 0:
+    if op.result or node.activation is not None or op.slots.count(0) != 1 or max(op.slots) > 0:
         return None
     at = op.slots.index(0)
     if op.shapes[at] != op.dims:
@@ -67,7 +67,7 @@ def _added(node: Node) -> tuple[np.ndarray, np.ndarray] | None:
     return np.where(put, constant, 0.0), put
 
 
-def mask_of(node: Node, outer: int, size: int) -> Mask | None:
+def mask_of(node: Node[ArrayMap], outer: int, size: int) -> Mask | None:
     """The mask that a layer lays on its only input, scores of `outer` lines of `size` elements; None where it is none."""
     found = _added(node)
     if found is None or prod(node.op.dims) != outer * size:

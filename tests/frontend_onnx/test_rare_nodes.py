@@ -311,6 +311,37 @@ def test_a_form(form, model, tmp_path):
             np.testing.assert_allclose(values.reshape(want.shape), want, rtol=tolerance, atol=tolerance, err_msg=name)
 
 
+@pytest.mark.parametrize("between", ["", "r = Reshape (x, d) "])
+@pytest.mark.parametrize(
+    ("kind", "zero"), [("int8", None), ("uint8", None), ("int8", 0), ("uint8", 0), ("int8", 5), ("uint8", 128)]
+)
+def test_integers_that_are_inputs(kind, zero, between, model, tmp_path):
+    """In a network with scales of its own a DequantizeLinear of an input reads the type that the input has."""
+    body = (
+        f"{between}q = DequantizeLinear ({'r' if between else 'x'}, s{'' if zero is None else ', z'}) "
+        "o = QuantizeLinear (q, t, u) y = DequantizeLinear (o, t, u)"
+    )
+    constants = {"s": np.array(0.25, F), "t": np.array(0.5, F), "u": np.array(3, np.int8), "d": sizes(1, 9)}
+    built = model(f"{kind}[1,9] x => float[1,9] y", body, 13, **constants, z=np.array(zero or 0, kind))
+    onnx.save(built, tmp_path / "net.onnx")
+    graph = import_onnx(tmp_path / "net.onnx")
+    x = np.arange(9).astype(kind) * np.array(13, kind)
+    (want,) = original_engine(tmp_path / "net.onnx").run({"x": x[None]}).values()
+    held = x if graph.kind("x") else (x.astype(F) - (zero or 0)) * F(0.25)
+    (found,) = run_graph(graph, {graph.inputs[0]: held.reshape(graph.shape(graph.inputs[0]))}).values()
+    np.testing.assert_allclose(found.ravel(), want.ravel(), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "dims, target", [("2,3", (2, -1)), ("2,3", (2, 3)), ("2,1,3", (2, -1, 1)), ("2,4", (2, 4)), ("2,4", (-1, 4))]
+)
+def test_shapes_of_two_stimuli(dims, target, model, check):
+    """The first size is that of the batch, whether what is left is a multiple of it or not."""
+    built = model(f"float[{dims}] x => float[a,b] y", "r = Relu (x) y = Reshape (r, d)", 13, d=sizes(*target))
+    built.graph.output[0].type.tensor_type.ClearField("shape")
+    check(built, batch=2)
+
+
 @pytest.mark.parametrize("zero", [("int8", -128), ("uint8", 128), ("int8", -1), ("uint8", 1)])
 @pytest.mark.parametrize("between", ["", "q = Reshape (o, d) "])
 def test_integers_are_read_with_the_zero_point_that_they_have(zero, between, model):

@@ -4,7 +4,26 @@ from __future__ import annotations
 
 from entry import Equivalent
 
-__all__ = ["EQUIVALENT"]
+__all__ = ["EQUIVALENT", "ONE_INPUT_CONVERTERS"]
+
+ONE_INPUT_CONVERTERS: tuple[tuple[str, str, str], ...] = (
+    ("arrays/index_select/onnx.py", "_flatten", "a.value(0)"),
+    ("arrays/index_select/onnx.py", "_transpose", "a.value(0)"),
+    ("arrays/integers.py", "_dynamic", "a.value(0)"),
+    ("arrays/map/onnx.py", "_relu", "a.const(0, a.value(0))"),
+    ("arrays/map/onnx.py", "_is_inf", "(a.value(0), None)"),
+    ("arrays/map/onnx.py", "_identity", "a.bind(a.value(0))"),
+    ("arrays/map/onnx.py", "_gelu", "a.value(0)"),
+    ("arrays/norm/onnx.py", "_mean_variance", "a.value(0)"),
+    ("arrays/norm/onnx.py", "_mean_variance", "a.builder.guard_batch(a.node, 0, axis, 'normalises over')"),
+    ("arrays/norm/onnx.py", "_lp", "a.value(0)"),
+    ("arrays/norm/onnx.py", "_lp", "a.builder.guard_batch(a.node, 0, axis, 'normalises over')"),
+    ("arrays/norm/onnx.py", "_softmax", "a.tensor(a.value(0))"),
+    ("arrays/norm/onnx.py", "_hardmax", "a.value(0)"),
+    ("arrays/norm/onnx.py", "_hardmax", "a.builder.guard_batch(a.node, 0, axis, 'compares')"),
+    ("lrn.py", "_from_onnx_array", "(a.value(0), _settings(a.node))"),
+)
+"""Converters of ONNX operators that have one input, and what they say of it, by file and function."""
 
 EQUIVALENT: tuple[Equivalent, ...] = (
     Equivalent(
@@ -76,5 +95,64 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "zero.dims[-1:] != (1,)",
         "zero.dims[-0:] != (1,)",
         "It decides about several zero points along one axis only, which is the last one.",
+    ),
+    *(
+        Equivalent(
+            f"n2d2py/operators/{file}",
+            function,
+            text,
+            "[-1]".join(text.rsplit("[0]", 1)),
+            "It holds one number, as `graph/forms.py` says.",
+        )
+        for file, function, text in (
+            ("add_constants.py", "AddConstants.run_integer", "int(form.multiplier[0])"),
+            ("add_constants.py", "AddConstants.run_integer", "form.constant_multiplier[0]"),
+            ("add_constants.py", "AddConstantsQuantizer.real_params", "form.constant_multiplier[0]"),
+            ("arrays/norm/integer.py", "NormQuantizer.real_params", "int(form.fraction[0])"),
+            ("arrays/norm/op.py", "ArrayNorm.run_integer", "int(form.epsilon[0])"),
+            ("arrays/norm/op.py", "ArrayNorm.run_integer", "int(form.fraction[0])"),
+            ("arrays/norm/op.py", "ArraySoftmax.run_integer", "int(form.numerator[0])"),
+            (
+                "elemwise/op.py",
+                "ElemWise.run_integer",
+                "reduce(np.add, (k * a for k, a in zip(m, x, strict=True))) + int(form.offset[0])",
+            ),
+            (
+                "pool/op.py",
+                "Pool.run_integer",
+                "(x.astype(np.float32) - np.float32(graph.type(node.inputs[0]).zero_point)) * node.form.scales[0]",
+            ),
+        )
+    ),
+    *(
+        Equivalent(
+            f"n2d2py/operators/{file}",
+            function,
+            text,
+            text.replace("len(inputs[0])", "len(inputs[-1])"),
+            "All inputs of a run hold the same number of stimuli.",
+        )
+        for file, function, text in (
+            ("arrays/concat.py", "ArrayConcat._joined", "len(inputs[0])"),
+            ("arrays/concat.py", "ArrayConcat.run_integer", "self._joined(parts, node).reshape(len(inputs[0]), -1)"),
+            ("arrays/recurrent/op.py", "ArrayRecurrent._stored", "(len(inputs[0]), self.hidden)"),
+        )
+    ),
+    Equivalent(
+        "n2d2py/operators/conv/op.py",
+        "Conv.output_shapes",
+        "(inputs[0][0], outputs, *output_extent(inputs[0][2:], extent, self.stride, self.pads, node))",
+        "(inputs[-1][0], outputs, *output_extent(inputs[0][2:], extent, self.stride, self.pads, node))",
+        "The shapes of a network have batch 1.",
+    ),
+    *(
+        Equivalent(
+            f"n2d2py/operators/{file}",
+            function,
+            text,
+            text.replace("value(0)", "value(-1)").replace("a.node, 0,", "a.node, -1,"),
+            "Its ONNX operators have one input in every version, which is the first and the last.",
+        )
+        for file, function, text in ONE_INPUT_CONVERTERS
     ),
 )

@@ -6,9 +6,11 @@ import ast
 from itertools import product
 from pathlib import Path
 
+import onnx.defs
 import pytest
 from changes import last_name
 from covering import Covering, _other_ways_first, collect, ran_at_import
+from equal_operators import ONE_INPUT_CONVERTERS
 from equivalent import EQUIVALENT, ONE_INPUT, ONE_INPUT_LAYERS, reason_of
 from mutants import SourceFile
 from trial import Outcome, Trials
@@ -316,6 +318,18 @@ def test_no_operator_of_one_input_reads_a_second(file):
             assert isinstance(node.slice, ast.Constant) and node.slice.value == 0, ast.unparse(node)
         if isinstance(node, (ast.For, ast.comprehension)):
             assert last_name(node.iter) != "inputs", ast.unparse(node)
+
+
+@pytest.mark.parametrize("file, function", sorted({(file, function) for file, function, _ in ONE_INPUT_CONVERTERS}))
+def test_no_converter_of_one_input_has_an_operator_of_two(file, function):
+    tree = ast.parse((ROOT / "n2d2py" / "operators" / file).read_text(encoding="utf-8"))
+    (found,) = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function]
+    (decorator,) = [node for node in found.decorator_list if isinstance(node, ast.Call)]
+    names = [ast.literal_eval(argument) for argument in decorator.args]
+    assert names
+    for name in names:
+        versions = [each for each in onnx.defs.get_all_schemas_with_history() if (each.domain, each.name) == ("", name)]
+        assert versions and {each.max_input for each in versions} == {1}, name
 
 
 def test_the_last_input_is_the_first_where_there_is_one():
