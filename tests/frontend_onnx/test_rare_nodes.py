@@ -8,6 +8,7 @@ import pytest
 
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.operators.functions import Clip
 from n2d2py.reference.engine import FloatEngine, original_engine
 from n2d2py.reference.executor import run_graph
 
@@ -351,3 +352,13 @@ def test_integers_are_read_with_the_zero_point_that_they_have(zero, between, mod
     built = model("float[1,9] x => float[1,9] y", body, 13, s=np.array(0.25, F), z=np.array(zero[1], zero[0]), d=sizes(1, 9))
     with pytest.raises(N2D2Error, match="it reads integers as others than were written"):
         import_onnx(built)
+
+
+@pytest.mark.parametrize("opset", [7, 13])
+def test_limits_that_limit_nothing(opset, model):
+    """The ends of float32 stand for no limit, as exporters write it."""
+    top = float(np.finfo(F).max)
+    body = f"y = Clip <min = {-top!r}, max = {top!r}> (x)" if opset < 11 else "y = Clip (x, a, b)"
+    constants = {} if opset < 11 else {"a": np.array(-top, F), "b": np.array(top, F)}
+    (node,) = import_onnx(model("float[1,6] x => float[1,6] y", body, opset, **constants)).nodes
+    assert node.op.function == Clip()
