@@ -296,6 +296,7 @@ CODES: dict[str, tuple[str, str]] = {
         "stored quantized weights that are not those of the stored float weights",
         "check that both files are of one training",
     ),
+    "W422": ("keys of a quantizer that the layer does not have: no effect", "give QWeight or QAct, or remove them"),
     "W430": ("a transformation of the Learn set alone that is not implemented: training leaves it out", "remove it"),
     "W431": ("a clipping value of SAT that training starts from without being told", "give QAct.Alpha"),
     "W502": ("a scale that the chosen rescaling cannot hold; another one is used", "none needed"),

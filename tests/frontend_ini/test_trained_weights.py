@@ -156,3 +156,27 @@ def test_an_output_with_steps(quantizer, steps, most, build):
     kind = quantize.op.type
     assert (kind.bits, kind.qmin, kind.qmax) == (8, 0, most or 255)
     np.testing.assert_allclose(kind.scale, 0.75 / steps if quantizer == "SAT" else 0.75, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "keys, told",
+    [
+        ("QWeight=SAT\nQWeight.PerChannel=1", "QWeight.PerChannel: no effect with QWeight=SAT"),
+        (
+            "QWeight=LSQ\nQWeight.QuantMode=FullRange\nQWeight.ApplyScaling=1",
+            "QWeight.QuantMode, QWeight.ApplyScaling: no effect with QWeight=LSQ",
+        ),
+        ("QWeight.Range=15", "QWeight.Range: no effect without QWeight"),
+        ("QAct.Range=15\nQAct.Alpha=2", "QAct.Range, QAct.Alpha: no effect without QAct"),
+        ("QAct=SAT\nQAct.StepSize=2", "QAct.StepSize: no effect with QAct=SAT"),
+        ("QAct=LSQ\nQAct.Alpha=2", "QAct.Alpha: no effect with QAct=LSQ"),
+        ("QWeight=SAT\nQWeight.Range=15\nQWeight.ApplyScaling=1\nQAct=SAT\nQAct.Alpha=2", ""),
+        ("QWeight=LSQ\nQWeight.PerChannel=1\nQWeight.StepSize=0.1\nQAct=LSQ\nQAct.StepSize=2", ""),
+        ("QWeight.Mode=Integer\nQWeight.SetOptInitStepSize=0", ""),
+    ],
+)
+def test_keys_of_a_quantizer_that_is_not_there(keys, told, build):
+    """What has no effect anyway, as keys of training, says so elsewhere."""
+    build(f"[c]\nInput=sp\n{LAYERS['convolution']}\n{keys}\n", (4, 6, 6))
+    found = [one.what for one in log.warnings_seen() if one.code == "W422"]
+    assert found == ([told] if told else [])

@@ -13,7 +13,7 @@ from n2d2py.frontend.ini.keys import FLOATS
 from n2d2py.frontend.ini.onnx_section import attach_section
 from n2d2py.frontend.ini.quantizers import quantize_output
 from n2d2py.frontend.ini.recipes import read_recipe
-from n2d2py.frontend.ini.trained import check_trained_keys
+from n2d2py.frontend.ini.trained import check_trained_keys, warn_of_other_quantizers
 from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.graph import Graph, Precision
 from n2d2py.graph.shapes import Shape, channels, height, width
@@ -277,6 +277,7 @@ def _build_layer(
     if not document.described:
         check_trained_keys(section, layer_type.schema)
     values = layer_type.schema.read(section, layer_type.config, model)
+    warn_of_other_quantizers(section, values)
     context = LayerContext(graph, values, list(parents), weights, seed)
     if values["Model"].startswith(_OUTSIDE):
         context.cannot_run("E222", f"spiking model {values['Model']} is out of scope", "use Frame", "Model")

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from n2d2py import log
 from n2d2py.arithmetic.trained import RANGES
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.ini.document import Document, wildcard_match
 from n2d2py.ini.ignored import TRAINING, Ignored
 from n2d2py.ini.kinds import Unreadable
-from n2d2py.ini.schema import Key, Kind, Schema
+from n2d2py.ini.schema import Key, Kind, Schema, Values
 from n2d2py.ini.section import Section
 
 _QAT = Ignored(
@@ -100,6 +101,11 @@ _ACTIVATION_KEYS = (
     _first_step("QAct.SetOptInitStepSize"),
     _first_step("QAct.StepOptInitStepSize"),
 )
+_OF_OTHERS = {
+    "SAT": ("QWeight.StepSize", "QWeight.PerChannel", "QAct.StepSize"),
+    "LSQ": ("QWeight.QuantMode", "QWeight.ApplyQuantization", "QWeight.ApplyScaling", "QAct.Alpha"),
+}
+"""The keys that have no effect with a quantizer."""
 
 
 def _with(schema: Schema, keys: tuple[Key, ...], pattern: str) -> Schema:
@@ -136,6 +142,31 @@ def check_trained_keys(section: Section, schema: Schema) -> None:
             where=section.where(names[0]),
             remedy=_QAT.remedy,
         )
+
+
+def warn_of_other_quantizers(section: Section, values: Values) -> None:
+    """W422 for keys that the section of a layer gives for a quantizer that it does not have: of SAT beside LSQ, or without any."""
+    for kind, keys in (("QWeight", _WEIGHT_KEYS), ("QAct", _ACTIVATION_KEYS)):
+        if kind not in values:
+            continue
+        used = values[kind]
+        names = [
+            key.name
+            for key in keys
+            if key.name != kind
+            and not key.ignored
+            and section.has(key.name)
+            and (not used or key.name in _OF_OTHERS.get(used, ()))
+        ]
+        if names:
+            log.warning(
+                "W422",
+                f"{', '.join(names)}: no effect {f'with {kind}={used}' if used else f'without {kind}'}",
+                where=section.where(names[0]),
+                remedy=f"remove {'it' if len(names) == 1 else 'them'}, or give another {kind}"
+                if used
+                else f"give {kind}=SAT or LSQ",
+            )
 
 
 def has_quantized_training(document: Document) -> bool:
