@@ -252,9 +252,8 @@ def _fours_on_stack(weights: np.ndarray, geometry: WinogradFacts) -> bool:
     room, (lines, pixels) = replace(geometry, scratch=0), geometry.size
     if channels % 4 or outputs % 8 or channels // _parts(channels) < min(channels, 32) or impossible(weights, room):
         return False
-    if not _has_fours(weights, room) or lines * pixels < 12 + 7 * _tiles(
-        geometry, 4
-    ):  # 7 pixels of the direct form take as long as a tile
+    least = 12 + 7 * _tiles(geometry, 4)  # seven pixels of the direct form take as long as a tile
+    if not _has_fours(weights, room) or lines * pixels < least:
         return False
     return not geometry.scratch or _stack_scratch(channels, geometry, _INPUTS) <= max(geometry.scratch, _INPUTS + _REST)
 
