@@ -173,6 +173,7 @@ def test_an_output_with_steps(quantizer, steps, most, build):
         ("QWeight=SAT\nQWeight.Range=15\nQWeight.ApplyScaling=1\nQAct=SAT\nQAct.Alpha=2", ""),
         ("QWeight=LSQ\nQWeight.PerChannel=1\nQWeight.StepSize=0.1\nQAct=LSQ\nQAct.StepSize=2", ""),
         ("QWeight.Mode=Integer\nQWeight.SetOptInitStepSize=0", ""),
+        ("QWeight=SAT\nQWeight.PerChannel=0", ""),
     ],
 )
 def test_keys_of_a_quantizer_that_is_not_there(keys, told, build):

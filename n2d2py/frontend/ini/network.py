@@ -277,7 +277,7 @@ def _build_layer(
     if not document.described:
         check_trained_keys(section, layer_type.schema)
     values = layer_type.schema.read(section, layer_type.config, model)
-    warn_of_other_quantizers(section, values)
+    warn_of_other_quantizers(values)
     context = LayerContext(graph, values, list(parents), weights, seed)
     if values["Model"].startswith(_OUTSIDE):
         context.cannot_run("E222", f"spiking model {values['Model']} is out of scope", "use Frame", "Model")

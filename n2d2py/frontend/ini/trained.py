@@ -144,8 +144,8 @@ def check_trained_keys(section: Section, schema: Schema) -> None:
         )
 
 
-def warn_of_other_quantizers(section: Section, values: Values) -> None:
-    """W422 for keys that the section of a layer gives for a quantizer that it does not have: of SAT beside LSQ, or without any."""
+def warn_of_other_quantizers(values: Values) -> None:
+    """W422 for keys, other than their defaults, of a quantizer that a layer does not have: of SAT beside LSQ, or without any."""
     for kind, keys in (("QWeight", _WEIGHT_KEYS), ("QAct", _ACTIVATION_KEYS)):
         if kind not in values:
             continue
@@ -155,14 +155,15 @@ def warn_of_other_quantizers(section: Section, values: Values) -> None:
             for key in keys
             if key.name != kind
             and not key.ignored
-            and section.has(key.name)
+            and values.given(key.name)
+            and values[key.name] != key.default
             and (not used or key.name in _OF_OTHERS.get(used, ()))
         ]
         if names:
             log.warning(
                 "W422",
                 f"{', '.join(names)}: no effect {f'with {kind}={used}' if used else f'without {kind}'}",
-                where=section.where(names[0]),
+                where=values.where(names[0]),
                 remedy=f"remove {'it' if len(names) == 1 else 'them'}, or give another {kind}"
                 if used
                 else f"give {kind}=SAT or LSQ",
