@@ -13,6 +13,8 @@ from n2d2py.reference.engine import FloatEngine, original_engine
 from n2d2py.reference.executor import run_graph
 
 F = np.float32
+OF_GELU = {"k": np.array(0.044715, F), "g": np.array(0.7978845608, F), "o": np.array(1, F), "h": np.array(0.5, F)}
+"""The constants of GELU by tanh but its exponent."""
 RNG = np.random.default_rng(6)
 
 
@@ -216,37 +218,19 @@ FORMS = {
         "float[1,6] x => float[1,6] y",
         "p = Pow (x, e) a = Mul (p, k) b = Add (x, a) c = Mul (b, g) t = Tanh (c) u = Add (t, o) v = Mul (x, u) y = Mul (v, h)",
         13,
-        {
-            "e": np.array(2, F),
-            "k": np.array(0.044715, F),
-            "g": np.array(0.7978845608, F),
-            "o": np.array(1, F),
-            "h": np.array(0.5, F),
-        },
+        {"e": np.array(2, F), **OF_GELU},
     ),
     "cube": (
         "float[1,6] x => float[1,6] y",
         "p = Pow (x, e) a = Mul (p, k) b = Add (x, a) c = Mul (b, g) t = Tanh (c) u = Add (t, o) v = Mul (x, u) y = Mul (v, h)",
         13,
-        {
-            "e": np.array(3, F),
-            "k": np.array(0.044715, F),
-            "g": np.array(0.7978845608, F),
-            "o": np.array(1, F),
-            "h": np.array(0.5, F),
-        },
+        {"e": np.array(3, F), **OF_GELU},
     ),
     "power of a power": (
         "float[1,6] x => float[1,6] y",
         "q = Pow (e, x) a = Mul (q, k) b = Add (x, a) c = Mul (b, g) t = Tanh (c) u = Add (t, o) v = Mul (x, u) y = Mul (v, h)",
         13,
-        {
-            "e": np.array(3, F),
-            "k": np.array(0.044715, F),
-            "g": np.array(0.7978845608, F),
-            "o": np.array(1, F),
-            "h": np.array(0.5, F),
-        },
+        {"e": np.array(3, F), **OF_GELU},
     ),
     "not more than two limits": (
         "float[1,6] x => float[1,6] y",

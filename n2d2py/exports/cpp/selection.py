@@ -31,6 +31,7 @@ from n2d2py.exports.cpp.variants import (
 )
 from n2d2py.exports.cpp.vector_streams import dots, taps, vector_facts
 from n2d2py.exports.cpp.winograd import (
+    UNLIMITED,
     Winograd,
     WinogradFacts,
     fours_on_stack,
@@ -47,9 +48,6 @@ from n2d2py.memory.scratch import ScratchNeed
 _LARGEST_RUN = 4608
 """Weights of an output that are unpacked at a time, at most: those of 512 channels by 3 x 3. SIMD kernels unpack up to 64 outputs (128
 of a fully connected layer) on the stack."""
-
-
-_UNLIMITED = 1 << 62
 
 
 def _storage(layer: Layer, weights: np.ndarray, groups: int) -> Storage | None:
@@ -127,7 +125,7 @@ def winograd_need(layer: Layer, weights: np.ndarray, direct: ScratchNeed) -> Scr
     if not (layer.integer and weights.shape[1:3] == (3, 3)):
         return direct
     geometry, channels = winograd_geometry(layer), weights.shape[-1]
-    storage, unlimited = _storage(layer, weights, layer.op.groups), replace(geometry, scratch=_UNLIMITED)
+    storage, unlimited = _storage(layer, weights, layer.op.groups), replace(geometry, scratch=UNLIMITED)
     if storage is not None:
         sums, fours = packed_form(layer, weights, unlimited, storage)
         return on_stack_scratch(channels, geometry, direct, fours=fours) if sums or fours else direct

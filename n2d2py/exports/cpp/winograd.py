@@ -36,7 +36,8 @@ _CHANNELS = 508
 _INPUTS, _REST = 131072, 32768
 """Bytes of the stack that transformed inputs take, beside a panel of weights transformed there, where the plan has less; and the rest of the
 scratch."""
-_UNLIMITED = 1 << 62
+UNLIMITED = 1 << 62
+"""Scratch without a limit."""
 _BUFFER = 262144
 """Bytes of transformed inputs that a block may take of the stack, where the plan of the memory has no place for it."""
 
@@ -267,14 +268,14 @@ def _tiles(geometry: WinogradFacts, edge: int) -> int:
     return -(-geometry.size[0] // edge) * -(-geometry.size[1] // edge)
 
 
-def _block_scratch(channels: int, geometry: WinogradFacts, edge: int, tile: int, most: int = _UNLIMITED) -> int:
+def _block_scratch(channels: int, geometry: WinogradFacts, edge: int, tile: int, most: int = UNLIMITED) -> int:
     """Bytes with which weights are transformed for _PER_PANEL tiles of `tile` bytes at a time, or for all, or for as many as `most` holds."""
     unit = -(-geometry.size[1] // edge) if geometry.serial else _GROUP
     units = max(1, min(-(-min(_PER_PANEL, _tiles(geometry, edge)) // unit), most // (unit * tile)))
     return -(-channels // 64) * 64 + _GROUP * 64 * (edge + 2) ** 2 + units * unit * tile
 
 
-def _stack_scratch(channels: int, geometry: WinogradFacts, most: int = _UNLIMITED) -> int:
+def _stack_scratch(channels: int, geometry: WinogradFacts, most: int = UNLIMITED) -> int:
     """The same of tiles of four."""
     kept = 2304 if _parts(channels) > 1 else 0
     wanted = _block_scratch(channels, geometry, 4, 72 * (-(-channels // _LANES) * _LANES) + kept, most)
