@@ -189,7 +189,7 @@ def collect(
             done = forked(partial(_run_file, root, package, name, "" if name in slow else "not slow"), seconds)
             value = done.value if done.value is not None else {"statements": [], "tests": {}}
             for old in cache.glob(f"{name.replace('/', '+')}.*.json"):
-                old.unlink()
+                old.unlink(missing_ok=True)
             record.write_text(json.dumps(value), encoding="utf-8")
             took = time.perf_counter() - start
             say(f"{name}: {len(value['tests'])} tests, {took:.1f} s{'' if done.value is not None else ': not finished'}")

@@ -13,6 +13,7 @@ from covering import Covering, _other_ways_first, collect, ran_at_import
 from equal_operators import ONE_INPUT_CONVERTERS
 from equivalent import EQUIVALENT, ONE_INPUT, ONE_INPUT_LAYERS, reason_of
 from mutants import SourceFile
+from patching import patch
 from trial import Outcome, Trials
 
 from n2d2py.memory.access import Access, Pointwise, TensorSpec
@@ -227,6 +228,19 @@ def test_what_tests_notice(tmp_path, monkeypatch):
     assert results["clamp", "value < 0", "False"].by == "tests/test_sample.py::test_low"
     assert results["endless", "value // 2", "value * 2"].outcome is Outcome.LATE
     assert module.read_text() == SAMPLE
+
+
+@pytest.mark.parametrize(("changed", "done"), [("add(value, 2)", True), ("None", False)])
+def test_functions_within_others_change_where_python_can_exchange_them(tmp_path, changed, done):
+    """Where no variable of the outer function is left, the change needs a fresh import."""
+    path = tmp_path / "sample.py"
+    text = "def outer(add):\n    def inner(value):\n        return add(value, 1)\n    return inner\n"
+    before, names = compile(text, str(path), "exec"), {}
+    exec(before, names)
+    inner = names["outer"](lambda a, b: a + b)
+    after = compile(text.replace("add(value, 1)", changed), str(path), "exec")
+    assert patch(str(path), before, after) is done
+    assert inner(5) == (7 if done else 6)
 
 
 def test_tests_that_are_late_without_the_change_decide_nothing(tmp_path, monkeypatch):
