@@ -1,10 +1,11 @@
 """Measures weights of few bits without training, on the shared networks, as a Markdown table.
 
-    N2D2_DATA=FOLDER python benchmarks/low_bits.py [-nearest] [-thorough] [-bits 8,4,3,2] [NETWORK ...]
+    N2D2_DATA=FOLDER python benchmarks/low_bits.py [-nearest] [-thorough] [-bits 8,4,3,2] [-budget] [NETWORK ...]
 
 Top-1 of the float network and of the simulated integers (8-bit activations), agreement of the two, SQNR of the outputs. Stimuli that
 calibrate are not measured. With -nearest weights are rounded to the nearest too, for comparison; with -thorough up to
-256 stimuli round them in place of 64, as with the command.
+256 stimuli round them in place of 64, as with the command. With -budget instead: 4 bits in all layers, and the widths that -flash-budget
+chooses at as many bytes.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import argparse
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -25,6 +28,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 import n2d2py  # noqa: E402
+from n2d2py.quant.calibration import quantize_observed  # noqa: E402
+from n2d2py.quant.narrow import with_weight_bits  # noqa: E402
 from n2d2py.quant.simulator import quantize_inputs, simulate_all  # noqa: E402
 from n2d2py.reference.engine import FloatEngine  # noqa: E402
 
@@ -85,25 +90,50 @@ def _in_batches(run: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.nd
     return np.concatenate([run(x[start : start + 25]).reshape(-1) for start in range(0, len(x), 25)]).reshape(len(x), -1)
 
 
+class Measured:
+    """One network with its calibration, and what quantized graphs of it give on the stimuli that are measured."""
+
+    def __init__(self, name: str, thorough: bool):
+        given, self.x, self.labels = NETWORKS[name]()
+        self.name = name
+        self.net = n2d2py.load(DATA / "models" / f"{name}.onnx")
+        self.calibrated = n2d2py.calibrate(self.net, given, options=n2d2py.CalibrationOptions(stimuli=-1, thorough=thorough))
+        engine = FloatEngine(self.net.graph)
+        self.real = _in_batches(lambda part: engine.run(part)[self.net.graph.outputs[0]], self.x)
+        print(f"| {name} | float | | {100 * (self.real.argmax(1) == self.labels).mean():.1f} | | | |", flush=True)
+
+    def quantized(self, **options) -> n2d2py.QuantizedModel:
+        return n2d2py.quantize(self.net, self.calibrated, options=n2d2py.QuantizationOptions(**options))
+
+    def tell(self, graph, what: str, way: str, last: str) -> None:
+        stored = simulate_all(graph, quantize_inputs(graph, [self.x]), 25)[graph.outputs[0]]
+        found = graph.type(graph.outputs[0]).dequantize(stored).reshape(self.real.shape)
+        decibels = 10 * np.log10(np.square(self.real).sum() / np.square(found - self.real).sum())
+        top, agreed = (100 * (found.argmax(1) == other).mean() for other in (self.labels, self.real.argmax(1)))
+        print(f"| {self.name} | {what} | {way} | {top:.1f} | {agreed:.1f} | {decibels:.1f} | {last} |", flush=True)
+
+
 def measure(name: str, bits: list[int], ways: list[str], thorough: bool = False) -> None:
     """Prints the lines of one network."""
-    given, x, labels = NETWORKS[name]()
-    net = n2d2py.load(DATA / "models" / f"{name}.onnx")
-    calibrated = n2d2py.calibrate(net, given, options=n2d2py.CalibrationOptions(stimuli=-1, thorough=thorough))
-    engine = FloatEngine(net.graph)
-    real = _in_batches(lambda part: engine.run(part)[net.graph.outputs[0]], x)
-    print(f"| {name} | float | | {100 * (real.argmax(1) == labels).mean():.1f} | | | |", flush=True)
+    measured = Measured(name, thorough)
     for width in bits:
         for way in ways:
             start = time.perf_counter()
-            options = n2d2py.QuantizationOptions(weight_bits=width, rounding=way)
-            graph = n2d2py.quantize(net, calibrated, options=options).graph
-            seconds = time.perf_counter() - start
-            stored = simulate_all(graph, quantize_inputs(graph, [x]), 25)[graph.outputs[0]]
-            found = graph.type(graph.outputs[0]).dequantize(stored).reshape(real.shape)
-            decibels = 10 * np.log10(np.square(real).sum() / np.square(found - real).sum())
-            top, agreed = (100 * (found.argmax(1) == other).mean() for other in (labels, real.argmax(1)))
-            print(f"| {name} | w{width}a8 | {way} | {top:.1f} | {agreed:.1f} | {decibels:.1f} | {seconds:.1f} |", flush=True)
+            graph = measured.quantized(weight_bits=width, rounding=way).graph
+            measured.tell(graph, f"w{width}a8", way, f"{time.perf_counter() - start:.1f}")
+
+
+def measure_budget(name: str, thorough: bool = False) -> None:
+    """Prints what 4 bits in all layers give, and the widths chosen at their bytes; both rounded on the stimuli of the search."""
+    measured = Measured(name, thorough)
+    search = measured.quantized(flash_budget=1 << 40).quantized.search
+    uniform = next(one for one in search.measured if one.name == "all 4 bits")
+    found = measured.quantized(flash_budget=uniform.bytes).quantized
+    observed = replace(found.observed, graph=with_weight_bits(found.observed.graph, uniform.widths))
+    measured.tell(quantize_observed(observed, found.options)[0], "4 bits in all", "adaptive", f"{uniform.bytes:,} bytes")
+    taken, counts = found.search.taken, Counter(found.search.taken.widths.values())
+    bits = ", ".join(f"{counts[each]} of {each} bits" for each in sorted(counts, reverse=True))
+    measured.tell(found.graph, "-flash-budget", "adaptive", f"{taken.bytes:,} bytes: {bits}")
 
 
 def main() -> None:
@@ -113,10 +143,14 @@ def main() -> None:
     parser.add_argument("-bits", default="8,4,3,2")
     parser.add_argument("-nearest", action="store_true")
     parser.add_argument("-thorough", action="store_true")
+    parser.add_argument("-budget", action="store_true")
     chosen = parser.parse_args()
     ways = (["nearest"] if chosen.nearest else []) + ["adaptive"]
     print("| network | | rounding | top-1 | agreement | SQNR dB | s |\n|---|---|---|---:|---:|---:|---:|")
     for name in chosen.networks or NETWORKS:
+        if chosen.budget:
+            measure_budget(name, chosen.thorough)
+            continue
         measure(name, [int(bits) for bits in chosen.bits.split(",")], ways, chosen.thorough)
 
 

@@ -1,13 +1,15 @@
 """Bits of the weights of each layer: what each width costs at the outputs, and the best choice for every number of bytes.
 
 Each layer has its weights rounded alone, while everything else is floating point; squares of independent errors add up, so the best
-choices are the front of a knapsack problem (dynamic programming over the layers).
+choices are the front of a knapsack problem (dynamic programming over the layers). Nearly: a choice becomes better by exchanging bits between
+two layers, judged by the error of all roundings together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 
@@ -18,6 +20,8 @@ from n2d2py.reference.engine import FloatEngine
 
 _STATES = 20_000
 """Choices that are kept while layers are added."""
+_GAIN = 0.99
+"""An exchange counts where the error becomes smaller than this share of what it was."""
 
 
 @dataclass(frozen=True)
@@ -102,3 +106,49 @@ def front(choices: Mapping[str, Sequence[WidthChoice]], fixed: int) -> Front:
         links.append((kept // some, kept % some))
         sizes, errors = every[kept], lost[kept]
     return Front(sizes, errors, tuple(choices.items()), tuple(links))
+
+
+def improved(
+    choices: Mapping[str, Sequence[WidthChoice]],
+    start: Mapping[str, int],
+    room: int,
+    error: Callable[[Mapping[str, int]], float],
+    tries: int,
+) -> dict[str, int]:
+    """Bits by layer of a smaller `error` than `start`, of at most `room` bytes, after at most so many `tries` of others.
+
+    Others have another width in one layer or in two; those from which single layers predict the least error come first. The first that is better
+    takes the place of the start.
+    """
+    best, seen = dict(start), {tuple(start.values())}
+    least = error(best)
+    while tries > 0:
+        others = [each for each in _exchanges(choices, best, room) if tuple(each.values()) not in seen][:tries]
+        for each in others:
+            tries -= 1
+            seen.add(tuple(each.values()))
+            found = error(each)
+            if found < _GAIN * least:
+                best, least = each, found
+                break
+        else:
+            break
+    return best
+
+
+def _exchanges(choices: Mapping[str, Sequence[WidthChoice]], widths: Mapping[str, int], room: int) -> list[dict[str, int]]:
+    """What differs in one layer or in two and has at most `room` bytes, by the predicted error."""
+    now = {name: next(one for one in each if one.bits == widths[name]) for name, each in choices.items()}
+    bytes_left, error = room - sum(one.bytes for one in now.values()), sum(one.error for one in now.values())
+    singles = [
+        (name, one.bits, one.bytes - now[name].bytes, one.error - now[name].error)
+        for name, each in choices.items()
+        for one in each
+        if one.bits != widths[name]
+    ]
+    found = [(error + lost, {name: bits}) for name, bits, size, lost in singles if size <= bytes_left]
+    for first, second in permutations(singles, 2):
+        if first[0] != second[0] and first[1] > widths[first[0]] and second[1] < widths[second[0]]:
+            if first[2] + second[2] <= bytes_left:
+                found.append((error + first[3] + second[3], {first[0]: first[1], second[0]: second[1]}))
+    return [{**widths, **changed} for _, changed in sorted(found, key=lambda pair: pair[0])]

@@ -12,7 +12,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.exports import StoredStimuli, Target, find_target, target_names
 from n2d2py.graph import Graph, QuantGraph, QuantNode
 from n2d2py.ini.params import Params
-from n2d2py.quant.bit_search import Front, WidthChoice, front, width_errors
+from n2d2py.quant.bit_search import Front, WidthChoice, front, improved, width_errors
 from n2d2py.quant.calibration import Observed, choose, quantize_observed
 from n2d2py.quant.correct import alternatives
 from n2d2py.quant.narrow import can_be_narrow, with_weight_bits
@@ -33,6 +33,8 @@ _HELD_OUT = 4
 """One batch of so many measures, the others round: on those that round, few bits seem to cost nothing in layers of few positions."""
 _MEASURED = 3
 """Choices of the front that are measured, besides the taken one and 4 bits for all."""
+_TRIES = 60
+"""Exchanges of bits between layers that are measured, with the weights as rounded alone."""
 
 
 @dataclass(frozen=True)
@@ -139,69 +141,73 @@ class _Search:
         self._real = FloatEngine(graph).run(self._stimuli)[graph.outputs[0]]
         sizes = {bits: self._sizes({name: forms[bits] for name, forms in self._forms.items()}) for bits in widths}
         errors = width_errors(graph, typed_graph(graph, self._types, options), self._forms, self._stimuli)
-        choices = {
+        self._choices = {
             name: [WidthChoice(bits, sizes[bits].get(name, 0), errors[name][bits]) for bits in forms]
             for name, forms in self._forms.items()
         }
         first = sizes[widths[0]]
-        fixed = sum(size for name, size in first.items() if name not in choices)
-        self._front: Front = front(choices, fixed)
-        self._errors = {bits: sum(one[bits] for one in errors.values()) for bits in widths}
+        self._fixed = sum(size for name, size in first.items() if name not in self._choices)
+        self._front: Front = front(self._choices, self._fixed)
+        self._known: dict[tuple[int, ...], BitChoice] = {}
 
     def fitted(self, budget: int) -> Fitted:
-        """The best choice whose export has at most `budget` bytes of constants."""
+        """The best choice found whose export has at most `budget` bytes of constants."""
         place = self._front.within(budget)
-        while place is not None:
-            widths = self._front.widths(place)
-            graph = self._quantized(widths)
-            size = sum(self._bytes(graph).values())
-            if size <= budget:
-                break
+        while place is not None and self._measured(self._front.widths(place)).bytes > budget:
             place = place - 1 if place else None
-        else:
+        if place is None:
             least = int(self._front.bytes[0])
             raise N2D2Error(
                 "E520",
                 f"-flash-budget {budget} cannot be met: with all weights in their fewest bits the constants have {least:,} bytes",
                 remedy=f"allow {least} bytes, or use a smaller network",
             )
-        taken = self._measured("taken", widths, float(self._front.errors[place]), graph, size)
-        log.notice("-flash-budget: %s of %s bytes of constants", f"{size:,}", f"{budget:,}")
+        start, uniform = self._front.widths(place), dict.fromkeys(self._forms, 4)
+        exchanged = improved(self._choices, start, budget - self._fixed, self._noise_as_rounded_alone, _TRIES)
+        fitting = [one for one in map(self._measured, (start, exchanged, uniform)) if one.bytes <= budget]
+        taken = replace(max(fitting, key=lambda one: one.sqnr_db), name="taken")
+        log.notice("-flash-budget: %s of %s bytes of constants", f"{taken.bytes:,}", f"{budget:,}")
         search = BitSearch(
             budget,
             taken,
-            [taken, *self._others(place)],
+            [taken, replace(self._measured(uniform), name="all 4 bits"), *self._others(place)],
             [(int(b), float(e)) for b, e in zip(self._front.bytes, self._front.errors, strict=True)],
-            {name: node.params["weights"].size for name, node in ((n, self._observed.graph.node(n)) for n in widths)},
+            {name: node.params["weights"].size for name, node in ((n, self._observed.graph.node(n)) for n in start)},
         )
-        return Fitted(self._network, _with_widths(self._whole, widths), self._options, search)
+        return Fitted(self._network, _with_widths(self._whole, taken.widths), self._options, search)
 
     def _others(self, taken: int) -> list[BitChoice]:
-        """Measured choices for comparison: 4 bits for all layers, and some of the front."""
-        found = []
-        widths = dict.fromkeys(self._forms, 4)
-        graph = self._quantized(widths)
-        found.append(self._measured("all 4 bits", widths, self._errors[4], graph, sum(self._bytes(graph).values())))
+        """Some choices of the front, measured for comparison."""
         wanted = np.geomspace(self._front.bytes[0], self._front.bytes[-1], _MEASURED)
         places = {int(np.searchsorted(self._front.bytes, size, side="right")) - 1 for size in wanted} - {taken}
-        for place in sorted(places):
-            widths = self._front.widths(place)
-            graph = self._quantized(widths)
-            size = sum(self._bytes(graph).values())
-            found.append(self._measured("", widths, float(self._front.errors[place]), graph, size))
-        return found
+        return [self._measured(self._front.widths(place)) for place in sorted(places)]
 
-    def _quantized(self, widths: Mapping[str, int]) -> QuantGraph:
-        return quantize_observed(_with_widths(self._observed, widths), self._options)[0]
+    def _measured(self, widths: Mapping[str, int]) -> BitChoice:
+        """What a choice gives with all its roundings, by the stimuli that are held out."""
+        key = tuple(widths.values())
+        if key not in self._known:
+            graph = quantize_observed(_with_widths(self._observed, widths), self._options)[0]
+            predicted = sum(one.error for name, each in self._choices.items() for one in each if one.bits == widths[name])
+            found = self._outputs(graph)
+            signal = np.square(self._real, dtype=np.float64).sum()
+            decibels = 10 * float(np.log10(max(signal, 1e-30) / max(self._noise(found), 1e-30)))
+            flat = [each.reshape(len(each), -1).argmax(axis=1) for each in (found, self._real)]
+            size, agreement = sum(self._bytes(graph).values()), float(np.mean(flat[0] == flat[1]))
+            self._known[key] = BitChoice("", dict(widths), size, predicted, decibels, agreement)
+        return self._known[key]
 
-    def _measured(self, name: str, widths: Mapping[str, int], error: float, graph: QuantGraph, size: int) -> BitChoice:
+    def _noise_as_rounded_alone(self, widths: Mapping[str, int]) -> float:
+        """The error of a choice of which each layer was rounded in the network of the largest widths."""
+        forms = {name: self._forms[name][bits] for name, bits in widths.items()}
+        return self._noise(self._outputs(form_integers(self._observed.graph, self._types, self._options, forms)))
+
+    def _outputs(self, graph: QuantGraph) -> np.ndarray:
         output = graph.outputs[0]
         stored = simulate_all(graph, quantize_inputs(graph, [self._stimuli]), 4)[output]
-        found = graph.type(output).dequantize(stored)
-        noise, signal = np.square(found - self._real, dtype=np.float64).sum(), np.square(self._real, dtype=np.float64).sum()
-        decibels = 10 * float(np.log10(max(signal, 1e-30) / max(noise, 1e-30)))
-        flat = [each.reshape(len(each), -1).argmax(axis=1) for each in (found, self._real)]
-        return BitChoice(name, dict(widths), size, error, decibels, float(np.mean(flat[0] == flat[1])))
+        return graph.type(output).dequantize(stored)
+
+    def _noise(self, found: np.ndarray) -> float:
+        return float(np.square(found - self._real, dtype=np.float64).sum())
 
     def _sizes(self, forms: Mapping[str, QuantNode]) -> dict[str, int]:
         """Bytes of constants by layer of the network with these forms."""

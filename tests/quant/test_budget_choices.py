@@ -1,12 +1,14 @@
-"""The best choices of widths where there are more than are kept: thinned by bytes, the best of each part."""
+"""The best choices of widths where there are more than are kept: thinned by bytes, the best of each part; and exchanges between layers."""
 
 from __future__ import annotations
+
+from itertools import product
 
 import numpy as np
 import pytest
 
 from n2d2py.quant import bit_search
-from n2d2py.quant.bit_search import WidthChoice, front
+from n2d2py.quant.bit_search import WidthChoice, front, improved
 
 KEPT = 7
 
@@ -38,3 +40,72 @@ def test_of_many_choices_the_best_of_each_part_are_kept(seed, monkeypatch):
         chosen = [next(one for one in choices[name] if one.bits == bits) for name, bits in found.widths(place).items()]
         assert 5 + sum(one.bytes for one in chosen) == size and sum(one.error for one in chosen) == pytest.approx(error)
         assert found.within(size) == place and found.within(size - 1) == (place - 1 if place else None)
+
+
+ALONE = {
+    "a": [WidthChoice(8, 80, 1.0), WidthChoice(4, 40, 6.0), WidthChoice(2, 20, 30.0)],
+    "b": [WidthChoice(8, 40, 2.0), WidthChoice(4, 20, 9.0), WidthChoice(2, 10, 50.0)],
+    "c": [WidthChoice(8, 160, 0.5), WidthChoice(4, 80, 2.0), WidthChoice(2, 40, 7.0)],
+    "d": [WidthChoice(8, 20, 3.0), WidthChoice(4, 10, 20.0), WidthChoice(2, 5, 90.0)],
+}
+
+
+def predicted(widths: dict[str, int]) -> tuple[int, float]:
+    """Bytes, and the error that single layers predict."""
+    taken = [one for name, each in ALONE.items() for one in each if one.bits == widths[name]]
+    return sum(one.bytes for one in taken), sum(one.error for one in taken)
+
+
+def together(widths: dict[str, int]) -> float:
+    """An error of all roundings in which those of b and c make up for each other where their widths are the same."""
+    return predicted(widths)[1] - 20.0 * (widths["b"] == widths["c"] == 2) - 5.0 * (widths["a"] == widths["d"])
+
+
+def exchanges(widths: dict[str, int], room: int) -> list[dict[str, int]]:
+    """All that fit and differ in one layer, or in two of which one becomes wider and the other narrower."""
+    found = []
+    for every in product((8, 4, 2), repeat=4):
+        other = dict(zip(ALONE, every, strict=True))
+        wider = sum(other[name] > widths[name] for name in ALONE)
+        narrower = sum(other[name] < widths[name] for name in ALONE)
+        if wider + narrower == 1 or (wider, narrower) == (1, 1):
+            if predicted(other)[0] <= room:
+                found.append(other)
+    return found
+
+
+@pytest.mark.parametrize("room", [80, 100, 140, 155, 200, 260])
+def test_no_exchange_of_bits_is_left_that_is_better(room):
+    asked: list[dict[str, int]] = []
+
+    def error(widths) -> float:
+        asked.append(dict(widths))
+        return together(asked[-1])
+
+    start = dict.fromkeys(ALONE, 2)
+    found = improved(ALONE, start, room, error, 10_000)
+    assert predicted(found)[0] <= room and together(found) <= together(start)
+    assert all(together(other) >= 0.99 * together(found) for other in exchanges(found, room))
+    assert len(asked) == len({tuple(each.values()) for each in asked}), "nothing is asked twice"
+    assert all(predicted(each)[0] <= room for each in asked)
+    first = exchanges(start, room)
+    assert predicted(asked[1])[1] == min(predicted(each)[1] for each in first), "what promises most comes first"
+
+
+@pytest.mark.parametrize("tries", [0, 1, 5])
+def test_exchanges_end_after_so_many_tries(tries):
+    asked = []
+
+    def error(widths) -> float:
+        asked.append(widths)
+        return 1.0
+
+    start = dict.fromkeys(ALONE, 4)
+    assert improved(ALONE, start, 200, error, tries) == start and len(asked) == 1 + tries
+
+
+def test_a_gain_of_less_than_a_hundredth_changes_nothing():
+    start = {"a": 4, "b": 4, "c": 4, "d": 4}
+    wanted = {**start, "d": 8}
+    for gain, found in ((0.989, wanted), (0.991, start)):
+        assert improved(ALONE, start, 160, lambda widths, gain=gain: gain if widths == wanted else 1.0, 100) == found
