@@ -53,11 +53,25 @@ def _global_max_pool(proto: onnx.NodeProto, x: np.ndarray) -> np.ndarray:
     return x.max(axis=tuple(range(2, x.ndim)), keepdims=True)
 
 
+def _axis(proto: onnx.NodeProto) -> int:
+    """The axis of a Gather or a GatherElements, their only attribute."""
+    return next((attribute.i for attribute in proto.attribute), 0)
+
+
 def _gather_elements(proto: onnx.NodeProto, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
     """The reference implementation refuses axes of more than 64 elements, and indices of fewer lines than the data."""
-    axis = next((a.i for a in proto.attribute if a.name == "axis"), 0) % data.ndim
+    axis = _axis(proto) % data.ndim
     lines = tuple(slice(None) if each == axis else slice(size) for each, size in enumerate(indices.shape))
     return np.take_along_axis(data[lines], indices, axis)
+
+
+_OF_AXES = ("Softmax", "LogSoftmax", "Hardmax")
+"""Operators that took the axes from one on together before version 13, which the reference implementation does not know."""
+
+
+def _over_axes(proto: onnx.NodeProto, x: np.ndarray) -> np.ndarray:
+    lines = x.reshape(prod(x.shape[: next((a.i for a in proto.attribute), 1)]), -1)
+    return evaluate(helper.make_node(proto.op_type, proto.input, proto.output, axis=1), [lines], 13)[0].reshape(x.shape)
 
 
 _CORRECTED = {"GlobalMaxPool": _global_max_pool, "GatherElements": _gather_elements}
@@ -73,13 +87,17 @@ def _check_size(proto: onnx.NodeProto, values: list[np.ndarray | None], room: in
             count = prod(max(1, int(size)) for size in given[-1].reshape(-1))
         elif proto.op_type in ("Concat", "ConcatFromSequence"):
             count = sum(value.size for value in given)
-        elif proto.op_type in ("Gather", "GatherElements", "GatherND"):
-            count = given[1].size * max(1, given[0].size // max(1, given[0].shape[0]))
+        elif proto.op_type == "Gather":
+            count = given[1].size * int(np.prod(np.delete(given[0].shape, _axis(proto))))
+        elif proto.op_type == "GatherND":
+            count = given[1].size * prod(given[0].shape[1:])
+        elif proto.op_type == "GatherElements":
+            count = given[1].size
         elif proto.op_type == "Tile":
             count = given[0].size * prod(max(1, int(size)) for size in given[1].reshape(-1))
         elif proto.op_type == "Range":
             start, limit, step = (value.item() for value in given)
-            count = int((limit - start) / step) if step else 0
+            count = int((limit - start) / step)
         elif proto.op_type == "Pad":
             pads = given[1].reshape(-1).tolist()
             rank = given[0].ndim
@@ -93,13 +111,23 @@ def _check_size(proto: onnx.NodeProto, values: list[np.ndarray | None], room: in
         elif proto.op_type in ("Add", "Sub", "Mul", "Div", "Where", "Equal", "Less", "Greater", "Pow"):
             count = prod(np.broadcast_shapes(*(value.shape for value in given)))
         elif proto.op_type == "MatMul":
-            count = given[0].size * given[1].shape[-1] // max(1, given[0].shape[-1])
+            rows, columns = (value.shape for value in given)
+            count = prod((*np.broadcast_shapes(rows[:-2], columns[:-2]), *rows[-2:-1], *columns[-1:]))
         elif proto.op_type in ("Resize", "Upsample") and len(given) > 1:
-            count = given[0].size * prod(max(1, ceil(float(v))) for v in given[-1].reshape(-1))
-    except (ValueError, IndexError, TypeError, OverflowError):
+            count = given[0].size * prod(max(1, ceil(scale)) for scale in _scales(proto, given[0].shape, values))
+    except (ValueError, IndexError, TypeError, OverflowError, ZeroDivisionError):
         return  # the evaluation says what is wrong
     if count > min(_MOST_ELEMENTS, room):
         raise Unsupported(f"its constant value would have {count:,} elements", "check the shapes in the model")
+
+
+def _scales(proto: onnx.NodeProto, shape: tuple[int, ...], values: list[np.ndarray | None]) -> list[float]:
+    """The scales of a Resize or an Upsample, whichever of scales and sizes is given."""
+    given = [value for value in values if value is not None][-1].reshape(-1).tolist()
+    if len(values) < 4 or values[3] is None:
+        return given
+    axes = next((a.ints for a in proto.attribute if a.name == "axes"), range(len(shape)))
+    return [size / max(1, shape[axis]) for size, axis in zip(given, axes, strict=True)]
 
 
 def room_of(constants: Mapping[str, np.ndarray]) -> int:
@@ -107,7 +135,9 @@ def room_of(constants: Mapping[str, np.ndarray]) -> int:
     return _ROOM + 4 * sum(array.size for array in constants.values())
 
 
-def evaluate(proto: onnx.NodeProto, values: list[np.ndarray | None], opset: int, room: int = 1 << 62) -> list[np.ndarray]:
+def evaluate(
+    proto: onnx.NodeProto, values: list[np.ndarray | None], opset: int, room: int = _MOST_ELEMENTS
+) -> list[np.ndarray]:
     """The outputs of a node for input values (None: absent), of at most `room` elements where that is known before.
 
     Raises:
@@ -116,14 +146,16 @@ def evaluate(proto: onnx.NodeProto, values: list[np.ndarray | None], opset: int,
     from onnx.reference import ReferenceEvaluator
 
     _check_size(proto, values, room)
-    corrected = _CORRECTED.get(proto.op_type) if proto.domain in ("", "ai.onnx") else None
+    if proto.op_type in _OF_AXES and opset < 13:
+        return [_over_axes(proto, np.asarray(values[0]))]
+    corrected = _CORRECTED.get(proto.op_type)
     if corrected is not None:
         try:
             return [corrected(proto, *values)]
         except (ValueError, IndexError) as error:
             raise _not_computed(error) from None
 
-    known = {name: value for name, value in zip(proto.input, values, strict=True) if name and value is not None}
+    known = {name: value for name, value in zip(proto.input, values, strict=True) if value is not None}
     inputs = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), None) for name, value in known.items()
     ]
@@ -131,10 +163,10 @@ def evaluate(proto: onnx.NodeProto, values: list[np.ndarray | None], opset: int,
     graph = helper.make_graph([proto], "fold", inputs, [onnx.ValueInfoProto(name=name) for name in names])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
     try:
-        results = ReferenceEvaluator(model).run(None, known)
+        results = [np.asarray(result) for result in ReferenceEvaluator(model).run(None, known)]
     except Exception as error:  # the evaluator raises whatever NumPy or its operators raise
         raise _not_computed(error) from None
-    by_name = dict(zip(names, (np.asarray(result) for result in results), strict=True))
+    by_name = dict(zip(names, results, strict=True))
     return [by_name.get(name, np.empty(0)) for name in proto.output]
 
 
