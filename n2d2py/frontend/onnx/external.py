@@ -60,10 +60,8 @@ def _tensors(graph: onnx.GraphProto) -> Iterator[TensorProto]:
 def _of_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[TensorProto]:
     for node in nodes:
         for attribute in node.attribute:
-            if attribute.HasField("t"):
-                yield attribute.t
-            yield from attribute.tensors
-            for graph in ((attribute.g,) if attribute.HasField("g") else ()) + tuple(attribute.graphs):
+            yield from (attribute.t, *attribute.tensors)
+            for graph in (attribute.g, *attribute.graphs):
                 yield from _tensors(graph)
 
 
@@ -104,7 +102,7 @@ def _target(location: str, tensor: TensorProto, path: Path) -> Path:
         target = (folder / location).resolve()
     except (ValueError, OSError, RuntimeError):  # NUL, a name that is too long, a circle of links
         target = folder
-    if not location or Path(location).is_absolute() or folder not in target.parents:
+    if Path(location).is_absolute() or folder not in target.parents:
         raise _error(
             path,
             f"the data of {_name(tensor)} lie in '{location}', outside the model's folder",
@@ -124,7 +122,7 @@ def _bytes_needed(tensor: TensorProto, path: Path) -> int:
         raise _error(
             path, f"{_name(tensor)} has {count:,} elements, at most {MAX_ELEMENTS:,} are supported", "check its dimensions"
         )
-    return (count * bits + 7) // 8
+    return -(-count * bits // 8)
 
 
 def _name(tensor: TensorProto) -> str:
