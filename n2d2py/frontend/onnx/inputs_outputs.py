@@ -31,11 +31,15 @@ def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
     transposed = nhwc_inputs(builder.model.proto.graph)
     states = {name for name, _ in builder.model.states}
     for value in builder.model.inputs:
-        kind = value.kind
-        fixed = len(value.dims) > 1 and value.dims[0] not in (None, 1) and not builder.is_batched
-        if kind or value.name in states or not 2 <= len(value.dims) <= 4 or builder.whole or (fixed and not input_shapes):
+        if (
+            value.kind
+            or value.name in states
+            or len(value.dims) not in (2, 3, 4)
+            or builder.whole
+            or (value.dims[0] not in (None, 1) and not builder.is_batched and not input_shapes)
+        ):
             dims = _array_dims(builder, value)
-            builder.arrays[value.name] = builder.graph.add_input(value.name, (1, prod(dims)), kind)
+            builder.arrays[value.name] = builder.graph.add_input(value.name, (1, prod(dims)), value.kind)
             builder.dims[value.name] = dims
             continue
         is_nhwc = value.name in transposed and len(value.shape) == 4
@@ -139,12 +143,11 @@ def _constant_output(builder: Builder, name: str) -> str:
     op = ArrayMap("Right", (value.size,), ((1,), (value.size,)), (0, -1), value.kind)
     one = builder.fresh(f"{name}_first")
     builder.graph.add(Node(one, ArrayIndexSelect(size, ((0,),)), [first], [one], location=builder.model.place(name)))
-    made = name if name not in builder.graph.tensors else builder.fresh(name)
     if value.constant is None:
         raise InternalError(f"{name} is no constant")
     constant = value.constant.astype(value.kind or np.float32)
-    builder.graph.add(Node(made, op, [one], [made], {"operand1": constant}, location=builder.model.place(name)))
-    return made
+    builder.graph.add(Node(name, op, [one], [name], {"operand1": constant}, location=builder.model.place(name)))
+    return name
 
 
 def _output(builder: Builder, name: str) -> str:
@@ -152,20 +155,20 @@ def _output(builder: Builder, name: str) -> str:
     if any(name == output for _, output in builder.model.states):
         return builder.array(name)
     dims = builder.dims_of(name)
-    if name in builder.names or not 3 <= len(dims) <= 4 or dims[0] != 1 or builder.kind_of(name):
+    if name in builder.names or len(dims) not in (3, 4) or dims[0] != 1 or builder.kind_of(name):
         return builder.names.get(name) or builder.arrays[name]
     before = builder.arrays[name]
     made = builder.plane(name)
-    if made != before and before == name:
+    if before == name:
         # the last layer gets the name of the output
         inner = builder.fresh(f"{name}_array")
         _renamed(builder.graph, name, inner)
         _renamed(builder.graph, made, name)
-        builder.arrays[name], builder.names[name] = inner, name
         for table in (builder.arrays, builder.names):
             for key, tensor in table.items():
-                if tensor == before and key != name:
+                if tensor == before:
                     table[key] = inner
+        builder.names[name] = name
         return name
     return made
 
