@@ -212,10 +212,9 @@ def _by_axis(places: list[_Place], weights: onnx.TensorProto, encoding: Encoding
 
 def _channel_axis(node: onnx.NodeProto, position: int, weights: onnx.TensorProto) -> int:
     """The axis of the output channels of an operand."""
-    rank = len(weights.dims)
-    if position == 1 and rank > 1:
+    if position == 1:
         if node.op_type == "MatMul":
-            return rank - 1
+            return len(weights.dims) - 1
         attributes = {attribute.name: attribute.i for attribute in node.attribute}
         if node.op_type == "Gemm":
             return 0 if attributes.get("transB", 0) else 1
@@ -247,7 +246,7 @@ def _encoding(entry: Any) -> Encoding | None:
     """What an entry says; None for a tensor in floating point."""
     if isinstance(entry, list):
         return _listed_channels(entry)
-    if "output_dtype" in entry or "y_scale" in entry:
+    if "output_dtype" in entry:
         return _as_quantize_linear(entry)
     if str(entry.get("dtype", "INT")).upper() == "FLOAT":
         return None

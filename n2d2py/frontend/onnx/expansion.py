@@ -16,12 +16,13 @@ _ROUNDS = 4
 def expand_functions(model: OnnxModel) -> None:
     """Inlines the definitions of the operators of `model` that no converter takes, such as Attention or Shrink."""
     for _ in range(_ROUNDS):
-        found = sorted({node.op_type for node in model.proto.graph.node if _is_expandable(node, model.opset)})
-        if not found:
+        nodes = [node for node in model.proto.graph.node if _is_expandable(node, model.opset)]
+        if not nodes:
             return
         from onnx import inliner
 
-        _spell_defaults([node for node in model.proto.graph.node if _is_expandable(node, model.opset)], model.opset)
+        found = sorted({node.op_type for node in nodes})
+        _spell_defaults(nodes, model.opset)
         try:
             model.proto = inliner.inline_selected_functions(
                 model.proto, [("", name) for name in found], inline_schema_functions=True

@@ -155,7 +155,7 @@ class _Walk:
     def _visit(self, proto: onnx.NodeProto) -> None:
         """Checks and imports one node, or skips it; what is wrong with it is collected."""
         builder = self.builder
-        if not proto.output or not any(builder.is_read(name) for name in proto.output):
+        if not any(builder.is_read(name) for name in proto.output):
             return
         if proto.output[0] in builder.model.ignored:
             self._skip(proto)
@@ -220,8 +220,9 @@ class _Walk:
     def _fold(self, proto: onnx.NodeProto) -> bool:
         """Computes a node whose inputs are known, or that only reads a shape."""
         builder = self.builder
-        if proto.op_type == "Constant" and proto.attribute and proto.attribute[0].name == "value":
-            builder.constants[proto.output[0]] = to_array(proto.attribute[0].t, builder.model.path)
+        if proto.op_type == "Constant" and [attribute.name for attribute in proto.attribute] == ["value"]:
+            for name in proto.output:
+                builder.constants[name] = to_array(proto.attribute[0].t, builder.model.path)
             return True
         reads_shape = proto.op_type in folding.SHAPE_READERS
         if not folding.is_foldable(proto) or not (
@@ -235,7 +236,7 @@ class _Walk:
             elif name in builder.constants:
                 values.append(builder.constants[name])
             else:
-                values.append(np.broadcast_to(np.float32(0), builder.dims_of(name)))
+                values.append(np.broadcast_to(np.float32(), builder.dims_of(name)))
         for name, value in zip(proto.output, folding.evaluate(proto, values, builder.model.opset, self._room), strict=True):
             self._room -= value.size
             if name:
@@ -243,7 +244,7 @@ class _Walk:
                 builder.constants[name] = value
         if proto.op_type in weight_scales.MOVES and proto.input[0] in builder.weight_scales:
             values = [builder.weight_scales.get(name, value) for name, value in zip(proto.input, values, strict=True)]
-            builder.weight_scales[proto.output[0]] = folding.evaluate(proto, values, builder.model.opset)[0]
+            builder.weight_scales.update(zip(proto.output, folding.evaluate(proto, values, builder.model.opset), strict=True))
         return True
 
     def _expand(self, parts: list[onnx.NodeProto]) -> None:
@@ -313,7 +314,7 @@ class _Walk:
             converter(OnnxNode(proto, builder, as_vector=True), builder)
         except Unsupported:
             return False
-        name = proto.output[0]
+        (name,) = filter(None, proto.output)
         builder.arrays[name], builder.dims[name] = builder.names.pop(name), builder.dims_of(proto.input[0])
         return True
 
@@ -332,19 +333,17 @@ class _Walk:
     def _splice(self, proto: onnx.NodeProto) -> bool:
         """Follows an If whose condition is known into its branch."""
         builder = self.builder
-        if not proto.input or proto.input[0] not in builder.constants:
+        condition = builder.constants.get(next(iter(proto.input), ""))
+        if condition is None:
             return False
-        condition = builder.constants[proto.input[0]]
-        wanted = "then_branch" if condition.any() else "else_branch"
-        branch = next((a.g for a in proto.attribute if a.name == wanted and a.type == a.GRAPH), None)
-        if condition.size != 1 or branch is None or len(branch.output) != len(proto.output):
+        branches = {attribute.name: attribute.g for attribute in proto.attribute}
+        branch = branches.get("then_branch" if condition.size == 1 and condition else "else_branch", onnx.GraphProto())
+        if condition.size != 1 or len(branch.output) != len(proto.output):
             raise Unsupported("its condition is no single truth value, or it lacks a branch of as many outputs")
         builder.constants.update({t.name: to_array(t, builder.model.path) for t in branch.initializer})
         builder.read |= tensors_read(branch)
         for node in branch.node:
             self._visit(node)
-        if len(branch.output) != len(proto.output):
-            raise Unsupported(f"its branch has {len(branch.output)} outputs, the node {len(proto.output)}")
         for inner, outer in zip((value.name for value in branch.output), proto.output, strict=True):
             if inner in builder.constants:
                 builder.constants[outer] = builder.constants[inner]
@@ -357,9 +356,7 @@ class _Walk:
     def _block(self, proto: onnx.NodeProto) -> None:
         """Gives the outputs of a refused node their inferred shapes, or marks them as unknown."""
         builder = self.builder
-        for name in filter(None, proto.output):
-            if builder.is_tensor(name):
-                continue
+        for name in (each for each in proto.output if each and not builder.is_tensor(each)):
             shape = self._validator.shapes.get(name)
             if shape is None:
                 self._blocked.add(name)

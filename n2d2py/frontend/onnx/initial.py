@@ -22,7 +22,7 @@ def set_initial_values(graph: Graph, seed: int) -> None:
             continue
         for role, array in node.params.items():
             if role == "weights":
-                deviation = np.sqrt(2.0 / max(1, int(np.prod(array.shape[1:]))))
+                deviation = np.sqrt(2.0 / np.prod(array.shape[1:]))
                 normal = np.random.default_rng(seed + index).normal(0.0, deviation, array.shape)
                 node.params[role] = normal.astype(np.float32)
             elif role in _NEUTRAL:
