@@ -25,7 +25,6 @@ def attach_onnx(
     ignore: Iterable[str] = (),
     ignore_input_size: bool = False,
     load_weights: bool = True,
-    seed: int = 1,
     encodings: Path | None = None,
     where: Location | None = None,
 ) -> list[str]:
@@ -39,7 +38,7 @@ def attach_onnx(
         N2D2Error: as `import_onnx`; E312 a name that the graph already has, E313 parents whose number or
             channels do not fit.
     """
-    model = load_model(path, ignore=ignore, ignore_init=not load_weights, seed=seed, encodings=encodings)
+    model = load_model(path, ignore=ignore, ignore_init=not load_weights, encodings=encodings)
     if len(parents) != len(model.inputs):
         names = ", ".join(value.name for value in model.inputs)
         raise N2D2Error(
@@ -53,7 +52,7 @@ def attach_onnx(
     for value, parent in zip(model.inputs, parents, strict=True):
         declared = value.shape
         if value.name in transposed and len(declared) == 4:
-            declared = tuple(declared[axis] for axis in (0, 3, 1, 2))
+            declared = (*declared[:1], declared[3], *declared[1:3])
         fed = _restated(graph, parent, declared, value.name, where)
         shapes[value.name] = _fit(graph.shape(fed), declared, value, model, ignore_input_size, where, fed in graph.inputs)
         feeds[value.name] = fed
@@ -64,7 +63,7 @@ def attach_onnx(
 def _restated(graph: Graph, parent: str, declared: tuple[int | None, ...], name: str, where: Location | None) -> str:
     """The parent as a vector or as an image of one pixel, whichever is declared; the parent where it is neither or fits as it is."""
     shape = graph.shape(parent)
-    single = max((*shape[2:], *(size or 1 for size in declared[2:])), default=1) == 1
+    single = all(size in (None, 1) for size in (*shape[2:], *declared[2:]))
     if {len(shape), len(declared)} != {2, 4} or not single or declared[1] not in (None, shape[1]):
         return parent
     restated = graph.fresh_name(f"{parent}_as_{name}")

@@ -215,7 +215,8 @@ class Builder(Tensors):
             given |= {} if scales is None else {"weight_scales": scales}
         place = self.model.place(name)
         made = Node(name, op, list(inputs), [name], given, location=place, unbiased=unbiased, rounding=node.rounding)
-        if len(op.output_shapes([self.graph.shape(tensor) for tensor in inputs], made)[0]) > 4:
+        (shape,) = op.output_shapes([self.graph.shape(tensor) for tensor in inputs], made)
+        if len(shape) > 4:
             raise Unsupported("its result has more axes than channels, height and width")
         self.graph.add(made)
         if part is None:
@@ -254,8 +255,8 @@ def onnx(*operators: str, images: bool = False) -> Callable[[Converter], Convert
     """
 
     def declare(converter: Converter) -> Converter:
-        for operator in operators:
-            CONVERTERS.add(operator.removeprefix("ai.onnx::"), converter)
+        for operator in (each.removeprefix("ai.onnx::") for each in operators):
+            CONVERTERS.add(operator, converter)
             if images:
                 IMAGE_CONVERTERS.add(operator, converter)
         return converter
