@@ -112,9 +112,21 @@ def _existing(document: Document, values: Values, key: str, code: str, what: str
 
 
 def _read_layers(document: Document, graph: Graph, title: str, nodes: list[Node], merged: set[str]) -> None:
-    """Reads the sections that name layers of the file: their precision; other keys have no effect."""
+    """Reads the sections that name layers of the file: their precision; other keys have no effect.
+
+    Raises:
+        N2D2Error: E312 a layer of the INI that has the name of one of the file.
+    """
+    written = {node.name for node in nodes}
     names = {name for node in nodes for name in (node.name, *node.source, *node.outputs)} | merged
     for section in document.sections:
+        if section.has("Input") and section.name in written:
+            raise N2D2Error(
+                "E312",
+                f"the layer name '{section.name}' is used by the INI and by the ONNX graph",
+                where=section.location,
+                remedy="rename the section",
+            )
         if section.has("Input") or section.has("File"):
             continue
         model = section.text("Model") if section.has("Model") else ""
