@@ -21,11 +21,7 @@ def nhwc_inputs(graph: onnx.GraphProto) -> set[str]:
         *(value.name for value in graph.input),
     ]:
         nodes = readers.get(name, [])
-        if (
-            nodes
-            and name not in outputs
-            and all(_to_nchw(node) or (node.op_type in _ELEMENTWISE and node.output[0] in found) for node in nodes)
-        ):
+        if nodes and name not in outputs and all(_to_nchw(node) or not found.isdisjoint(node.output) for node in nodes):
             found.add(name)
     return found.intersection(value.name for value in graph.input)
 

@@ -237,7 +237,7 @@ def _read(path: Path) -> onnx.ModelProto:
         proto.ParseFromString(data)
     except DecodeError:
         raise _invalid(str(path), "the file is damaged, truncated or not an ONNX model") from None
-    if not proto.HasField("graph") or not (proto.graph.node or proto.graph.output):
+    if not (proto.graph.node or proto.graph.output):
         raise _invalid(str(path), "the file holds no ONNX graph")
     _check_texts(proto, str(path))
     load_external_data(proto, path)
@@ -382,7 +382,7 @@ def _inputs(
     inputs, batches = [], []
     for value in values:
         tensor = value.type.tensor_type
-        if not value.type.HasField("tensor_type") or tensor.elem_type not in (*_FLOATS, *_IMAGES, *_INTEGERS):
+        if tensor.elem_type not in (*_FLOATS, *_IMAGES, *_INTEGERS):
             known = TensorProto.DataType.values()
             kind = TensorProto.DataType.Name(tensor.elem_type) if tensor.elem_type in known else "unknown"
             raise N2D2Error(
