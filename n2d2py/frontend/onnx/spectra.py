@@ -78,8 +78,9 @@ def _stft(parts: _Parts, dims: Shape) -> None:
     length = parts.number(3, "frame length")
     if not 2 <= len(dims) <= 3 or (len(dims) == 3 and dims[2] != 1):
         raise Unsupported(f"its signal has the shape {'x'.join(map(str, dims))}: complex signals are not supported")
-    length = length or (window.size if window is not None else 0)
-    if not step or step < 1 or not 1 <= length <= dims[1] or (window is not None and window.size != length):
+    if length is None:
+        length = 0 if window is None else window.size
+    if step is None or step < 1 or not 1 <= length <= dims[1] or (window is not None and window.size != length):
         raise Unsupported(f"its frames of {length} samples every {step} do not fit its window or its {dims[1]} samples")
     bins = length // 2 + 1 if parts.attribute("onesided", 1) else length
     _need_room(2 * bins * length)
@@ -98,10 +99,12 @@ def _dft(parts: _Parts, opset: int, dims: Shape) -> None:
     rank, asked = len(dims), parts.number(1, "length")
     axis = parts.attribute("axis", 1) if opset < 20 else parts.number(2, "axis")
     axis = -2 if axis is None else axis
-    if not (-rank <= axis < rank and 0 < axis % rank < rank - 1) or dims[-1] not in (1, 2):
+    if axis not in (*range(1, rank - 1), *range(1 - rank, -1)) or dims[-1] not in (1, 2):
         raise Unsupported(f"it transforms the axis {axis} of {'x'.join(map(str, dims))}")
     axis %= rank
-    length = asked or dims[axis]
+    length = dims[axis] if asked is None else asked
+    if length < 1:
+        raise Unsupported(f"its length is {length}")
     inverse, onesided = parts.attribute("inverse", 0), parts.attribute("onesided", 0)
     if onesided and (inverse or dims[-1] == 2):
         raise Unsupported("it is an inverse transform of one side, or one side of complex numbers")
