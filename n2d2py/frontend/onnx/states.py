@@ -45,7 +45,10 @@ def fix_inputs(model: OnnxModel, text: str) -> None:
             raise _wrong(model, f"Constants: no input is called '{name}'", _inputs_of(model))
         kind = helper.tensor_dtype_to_np_dtype(found.element_type)
         try:
-            number = np.array(float(value) if kind.kind == "f" else int(value)).astype(kind, casting="unsafe")
+            given = int(value) if kind.kind in "biu" else float(value)
+            number = np.array(given).astype(kind)
+            if kind.kind in "biu" and number != given:
+                raise OverflowError
         except (ValueError, OverflowError):
             raise _wrong(model, f"Constants: '{value}' is no value of the input '{name}' ({kind})", "give a number") from None
         if len(model.inputs) == 1:
@@ -183,9 +186,7 @@ def _agree(first: tuple[int | None, ...], second: tuple[int | None, ...]) -> boo
 
 
 def _declared(value) -> list[int | None]:
-    return [
-        dim.dim_value if dim.HasField("dim_value") and dim.dim_value > 0 else None for dim in value.type.tensor_type.shape.dim
-    ]
+    return [dim.dim_value if dim.dim_value > 0 else None for dim in value.type.tensor_type.shape.dim]
 
 
 def _sized(value: OnnxInput, output: tuple[int | None, ...]) -> OnnxInput:
