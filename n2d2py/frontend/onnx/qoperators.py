@@ -65,9 +65,8 @@ def expand(proto: onnx.NodeProto, constants: dict[str, np.ndarray], fresh: Calla
     else:
         form = EXPANDED[_key(proto)]
     nodes, reals = [], []
-    if len(proto.input) < max(form.operands, default=2) + 2 or not all(
-        proto.input[i] for at in form.operands for i in (at, at + 1)
-    ):
+    needed = [index for at in form.operands for index in (at, at + 1)]
+    if not needed or max(needed) >= len(proto.input) or not all(proto.input[index] for index in needed):
         raise Unsupported(f"it has {len(proto.input)} inputs, which are too few", "export the model again")
     for index in form.operands:
         reals.append(fresh(f"{proto.input[index]}_real"))

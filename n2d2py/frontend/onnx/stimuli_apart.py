@@ -74,7 +74,7 @@ def _moves_first_axis(graph: onnx.GraphProto) -> bool:
 def _drawn(one: OnnxInput, random: np.random.Generator) -> np.ndarray:
     """Two stimuli for an input."""
     dtype = onnx.helper.tensor_dtype_to_np_dtype(one.element_type)
-    shape = (2, *(int(size or 1) for size in one.shape[1:]))
+    shape = (2, *filter(None, one.shape[1:]))  # all are known here
     return random.integers(0, 2, shape).astype(dtype) if dtype.kind in "iub" else random.normal(size=shape).astype(dtype)
 
 
@@ -84,8 +84,10 @@ def _is_joined(together: np.ndarray, alone: list[np.ndarray]) -> bool:
     parts = [np.asarray(part) for part in alone]
     if together.dtype.kind != "f" or not all(np.isfinite(one).all() for one in (together, *parts)):
         return True
+    if together.ndim != parts[0].ndim:
+        return True
     axes = [axis for axis, size in enumerate(together.shape) if size == parts[0].shape[axis] + parts[1].shape[axis]]
-    if together.ndim != parts[0].ndim or len(axes) != 1:
+    if len(axes) != 1:
         return True
     joined = np.concatenate(parts, axes[0]).astype(np.float64)
     return bool(np.square(together - joined).sum() <= _OFF**2 * np.square(joined).sum())
