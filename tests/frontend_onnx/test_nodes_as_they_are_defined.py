@@ -398,6 +398,7 @@ def test_shapes_of_results(inputs, call, constants, wanted):
 
 @pytest.mark.parametrize("room, known", [(4, True), (3, False), (5, True)])
 def test_constants_up_to_a_size_shape_results(monkeypatch, room, known):
+    assert validating._SHAPING == 1 << 12
     monkeypatch.setattr(validating, "_SHAPING", room)
     assert shapes(X, "y = Reshape (x, s)", s=np.array([1, 2, 3, 2])) == ({"y": (1, 2, 3, 2)} if known else {})
 

@@ -338,6 +338,7 @@ def test_files_that_cannot_be_read(tmp_path):
 
 
 def test_files_are_smaller_than_protobuf_can_read(tmp_path, monkeypatch):
+    assert reading._MOST_BYTES == 1 << 31
     path = tmp_path / "net.onnx"
     path.write_bytes(relu().SerializeToString())
     size = path.stat().st_size

@@ -120,6 +120,13 @@ def test_a_file_that_does_not_run_is_taken(model):
     run(model("float[N,4] x => float[N,4] y", f"{TURN.replace('y =', 'z =')}\n y = own.Nothing (z)"))
 
 
+def test_a_file_that_runs_with_one_stimulus_only_is_taken(model, capfd):
+    """ONNX Runtime does not say it on the screen."""
+    body = "t = Transpose <perm = [1,0]> (x)\n y = Reshape (t, s)"
+    run(model("float[N,4] x => float[1,4] y", body, s=np.array([1, 4])))
+    assert capfd.readouterr() == ("", "")
+
+
 @pytest.mark.parametrize("spare, output", [(0, "y"), (1, "y"), (-1, "")])
 def test_a_file_is_run_up_to_a_size(model, monkeypatch, spare, output):
     assert stimuli_apart._MOST_BYTES == 1 << 30
