@@ -48,6 +48,8 @@ def texts(check, *arguments) -> list[str]:
         ("Relu", 7, 7),
         ("Relu", 17, 17),
         ("Nothing", 17, 17),
+        ("LabelEncoder", 17, 17),
+        ("Gradient", 17, 17),
         ("QuantizeLinear", 9, 13),
         ("QuantizeLinear", 12, 13),
         ("QuantizeLinear", 13, 13),
@@ -389,6 +391,8 @@ def test_what_is_not_compared_with_a_definition():
         (X, "y = Concat <axis = 1> (x, c, x)", {"c": np.ones((1, 2, 4), F)}, {"y": (1, 8, 4)}),
         (X, "y = Clip (x, , c)", {"c": F(1)}, {"y": (1, 3, 4)}),
         (X, "y = Relu (unknown)", {}, {}),
+        ("float[1,3,1] x", "y = Concat <axis = 1> (x, c)", {"c": np.ones((1, 1, 1), F)}, {"y": (1, 4, 1)}),
+        (f"float[1,1,{MAX_TENSOR}] x, bool[1] b", "y = Compress <axis = 1> (x, b)", {}, {}),
     ],
 )
 def test_shapes_of_results(inputs, call, constants, wanted):
@@ -464,8 +468,17 @@ def test_shapes_of_a_file_for_several_stimuli_are_not_compared(batch, said):
         ("y = ConstantOfShape (s)", {"s": np.array([MAX_TENSOR + 1])}, "raised E310: its constant value would have 67,108,865 elements"),
         ("y = ConstantOfShape (s)", {"s": np.array([2, MAX_TENSOR])}, "raised E310: its constant value would have 134,217,728 elements"),
         ("y = ConstantOfShape (s)", {"s": np.array([-2, 3])}, "E314: the node ConstantOfShape is not as"),
+        ("y = ConstantOfShape (s)", {"s": np.array([3, -1])}, "E314: the node ConstantOfShape is not as"),
     ],
 )  # fmt: skip
 def test_results_without_measure(call, constants, said):
     found = verdict(f"{X}, float[1,1] v", call, **constants)
     assert found.startswith(said) if said else found == ""
+
+
+@pytest.mark.parametrize("version", [3, 4, 8])
+def test_constants_of_every_version_of_the_format_shape_results(version):
+    """Those of the third are listed as inputs of the file, but not of the node that is looked at."""
+    check, proto = validator(X, "y = Reshape (x, s)", s=np.array([1, 6, 2]))
+    check._tensors.model.proto.ir_version = version
+    assert check.check(proto) is None and check.shapes == {"y": (1, 6, 2)}

@@ -208,8 +208,13 @@ def test_what_another_name_holds_gets_an_alias():
 
 def test_a_layer_that_has_its_name_keeps_it():
     made = with_inputs(x=(1, 3))
-    made.bind("a", relu(made, "x", "a"))
-    assert made.graph.nodes[0].name == "a" and made.arrays["a"] == "a" and made.graph.aliases == {}
+    value, place = relu(made, "x", "a"), Location("other", None, "a")
+    made.graph.nodes[0].location = place
+    made.bind("a", value)
+    assert (made.graph.nodes[0].name, made.graph.nodes[0].location, made.arrays["a"]) == ("a", place, "a")
+    relu(made, "x", "behind")
+    made.bind("a", value)
+    assert (made.arrays["a"], made.graph.aliases) == ("a", {})
 
 
 def test_another_name_for_a_tensor():

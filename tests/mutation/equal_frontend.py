@@ -189,6 +189,13 @@ EQUIVALENT: tuple[Equivalent, ...] = (
                 "How many threads ONNX Runtime takes is no part of what is compared, which leaves room for the order of sums.",
             ),
             (
+                "validation",
+                "definition_version",
+                "(version for version in reversed(versions) if version <= opset)",
+                ("(version for version in reversed(versions) if version < opset)",),
+                "Where a definition is of this very set, it was returned before.",
+            ),
+            (
                 "tensors",
                 "check_lines",
                 "max(lengths, default=0)",

@@ -176,7 +176,7 @@ class Tensors:
             own.location = self.model.place(name)
         elif name not in self.graph.tensors:
             self.graph.aliases[name] = value.tensor
-        self.arrays[name] = name if own is not None and name in self.graph.tensors else value.tensor
+        self.arrays[name] = name if own is not None else value.tensor
         self.dims[name] = value.dims
 
     def rename(self, source: str, result: str) -> None:

@@ -120,7 +120,7 @@ class Validator:
             element = TensorProto.DataType.Value(kind.upper())
             if name in tensors.constants:
                 array = tensors.constants[name]
-                if node.op_type == "Range" and array.size == 1:  # ONNX's own definition of AffineGrid gives it lists of one
+                if node.op_type == "Range":  # ONNX's own definition of AffineGrid gives it lists of one
                     array = array.reshape(())
                 types[name] = helper.make_tensor_type_proto(element, array.shape)
                 if array.size <= _SHAPING and kind != "string":
@@ -146,7 +146,7 @@ class Validator:
                 raise wrong from None
             return None if tensors.is_batched else wrong
         for name, result in results.items():
-            known = result.tensor_type.HasField("shape") and all(d.HasField("dim_value") for d in result.tensor_type.shape.dim)
+            known = all(dim.HasField("dim_value") for dim in result.tensor_type.shape.dim)
             dims = [dim.dim_value if dim.HasField("dim_value") else 1 for dim in result.tensor_type.shape.dim]
             if any(size < 0 for size in dims):
                 return self._error(node, f"its result '{name}' has the shape {dims}")
@@ -163,7 +163,7 @@ def _parameters(proto: onnx.NodeProto, schema: onnx.defs.OpSchema) -> Iterator[_
     """The inputs that are given, with their declarations; the last declaration may stand for several."""
     declared = schema.inputs
     for index, name in enumerate(proto.input):
-        if name and declared:
+        if name:
             yield name, declared[min(index, len(declared) - 1)]
 
 
