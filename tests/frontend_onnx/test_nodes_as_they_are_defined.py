@@ -347,6 +347,12 @@ def test_types(inputs, call, constants, text):
     assert found == "" if not text else f"({text}" in found and found.startswith("E314")
 
 
+@pytest.mark.parametrize("opset", [13, 17, 19, 21, 23, 25])
+def test_images_are_integers_that_a_scale_belongs_to(opset):
+    """Also of the sets whose integers may be short floating-point numbers."""
+    assert verdict("uint8[1,3,4] x", "y = DequantizeLinear (x, s)", opset, s=F(0.5)) == ""
+
+
 @pytest.mark.parametrize("kind, said", [("uint8", False), ("int8", False), ("int16", True), ("float", True)])
 def test_real_numbers_that_stand_for_integers_of_the_file(kind, said):
     """Of images, or where a node before said so."""

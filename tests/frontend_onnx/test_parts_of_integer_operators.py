@@ -202,6 +202,8 @@ def test_operators_of_a_domain(operator, domain, known):
         ("w = DequantizeLinear (c, s)\n y = MatMul (x, w)", True),
         ("t = Transpose (c)\n w = DequantizeLinear (t, s)\n y = MatMul (x, w)", True),
         ("t = Transpose (c)\n u = Relu (t)\n w = DequantizeLinear (u, s)\n y = MatMul (x, w)", True),
+        ("t = Mul (s, c)\n w = DequantizeLinear (t, s)\n y = MatMul (x, w)", True),
+        ("t = Mul (s, x)\n w = DequantizeLinear (t, s)\n y = MatMul (x, w)", False),
         ("t = Transpose (x)\n w = DequantizeLinear (t, s)\n y = MatMul (x, w)", False),
         ("q, a, z = DynamicQuantizeLinear (x)\n y = DequantizeLinear (q, a, z)", True),
         ("q, a, z = DynamicQuantizeLinear (x)\n y = DequantizeLinear (q, s, z)", False),

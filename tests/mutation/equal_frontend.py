@@ -189,6 +189,13 @@ EQUIVALENT: tuple[Equivalent, ...] = (
                 "How many threads ONNX Runtime takes is no part of what is compared, which leaves room for the order of sums.",
             ),
             (
+                "stimuli_apart",
+                "_session",
+                "1",
+                ("2", "0"),
+                "How many threads ONNX Runtime takes is no part of what is compared, which leaves room for the order of sums.",
+            ),
+            (
                 "validation",
                 "definition_version",
                 "(version for version in reversed(versions) if version <= opset)",
