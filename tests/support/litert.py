@@ -28,9 +28,9 @@ def channels_first(values: np.ndarray) -> np.ndarray:
 
 
 class Reference:
-    """The file in LiteRT's interpreter with its reference kernels, all tensors kept."""
+    """The file in LiteRT's interpreter with its reference kernels, or those of another resolver, all tensors kept."""
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, resolver: str = "BUILTIN_REF"):
         from ai_edge_litert import interpreter as litert
 
         quiet = os.dup(2)
@@ -40,7 +40,7 @@ class Reference:
             self.interpreter = litert.Interpreter(
                 model_path=str(path),
                 experimental_preserve_all_tensors=True,
-                experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF,
+                experimental_op_resolver_type=litert.OpResolverType[resolver],
             )
             self.interpreter.allocate_tensors()
         finally:
