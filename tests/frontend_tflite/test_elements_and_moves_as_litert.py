@@ -1,4 +1,4 @@
-"""Elements, moves and what joins arrays in .tflite files, translated to ONNX, in ONNX Runtime as in LiteRT: one axis to five, several stimuli.
+"""Elements, moves and what joins arrays in .tflite files, in ONNX Runtime as in LiteRT: one axis to five, several stimuli.
 
 They look at `n2d2py.frontend.tflite.lowering`, `n2d2py.frontend.tflite.operators` and `n2d2py.frontend.tflite.real_operators`.
 """
@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("ai_edge_litert", reason="the referee, ai-edge-litert, is not installed")
 
 from support.tflite_files import IN, Small
-from support.tflite_results import compare, kinds, litert, translated, written
+from support.tflite_results import compare, kinds, translated, written
 
 SHAPE = (2, 5, 7, 3)
 SHAPES = [(6,), (4, 6), (2, 4, 6), SHAPE, (2, 2, 4, 3, 5)]
@@ -46,10 +46,17 @@ def _one(tmp_path, code: str, shape, made, *constants, options: str = "", x: np.
 
 # ---- elements -----------------------------------------------------------------------------------
 FUNCTIONS = {
-    **dict.fromkeys(("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "LOGISTIC", "TANH", "HARD_SWISH", "FLOOR", "CEIL", "ROUND", "SIN"), ""),
+    **dict.fromkeys(
+        ("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "LOGISTIC", "TANH", "HARD_SWISH", "FLOOR", "CEIL", "ROUND", "SIN"), ""
+    ),
     **dict.fromkeys(("ELU", "SQRT", "LOG", "RSQRT"), ""),
-    "ABS": "AbsOptions", "EXP": "ExpOptions", "NEG": "NegOptions", "COS": "CosOptions", "SQUARE": "SquareOptions", "SIGN": "SignOptions",
-}  # fmt: skip
+    "ABS": "AbsOptions",
+    "EXP": "ExpOptions",
+    "NEG": "NegOptions",
+    "COS": "CosOptions",
+    "SQUARE": "SquareOptions",
+    "SIGN": "SignOptions",
+}
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -75,7 +82,7 @@ def test_a_leaky_rectifier_without_options_has_the_slope_0(tmp_path):
 @pytest.mark.parametrize("approximate", [False, True])
 def test_gelu(approximate, tmp_path):
     """The two forms are up to 0.0005 apart."""
-    found, path = _one(tmp_path, "GELU", SHAPE, SHAPE, options="GeluOptions", approximate=approximate)
+    found, _path = _one(tmp_path, "GELU", SHAPE, SHAPE, options="GeluOptions", approximate=approximate)
     x = numbers(*SHAPE).transpose(0, 3, 1, 2).astype(np.float64)
     tangent = x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
     assert (np.abs(found - tangent).max() < 2e-6) == approximate
@@ -139,7 +146,15 @@ PAIRS = [
     ((4, 1), (1, 6)),
     ((6,), (6,)),
 ]
-FILLED = [(SHAPE, (3,)), (SHAPE, (7, 3)), (SHAPE, (5, 7, 1)), ((4, 6), (2, 1, 6)), ((3,), SHAPE), ((7, 3), SHAPE), ((4, 6), (6,))]
+FILLED = [
+    (SHAPE, (3,)),
+    (SHAPE, (7, 3)),
+    (SHAPE, (5, 7, 1)),
+    ((4, 6), (2, 1, 6)),
+    ((3,), SHAPE),
+    ((7, 3), SHAPE),
+    ((4, 6), (6,)),
+]
 """Operands of fewer axes."""
 
 
@@ -171,7 +186,9 @@ def test_constants_of_other_axes(shapes, code, first, tmp_path):
     values = numbers(*shapes[1], seed=6)
     constant = m.tensor("c", shapes[1], values=np.abs(values) + np.float32(0.5) if powers else values)
     inputs = [constant, m.x] if first else [m.x, constant]
-    options = {"SUB": "SubOptions", "POW": "PowOptions", "MINIMUM": "MaximumMinimumOptions"}.get(code, "SquaredDifferenceOptions")
+    options = {"SUB": "SubOptions", "POW": "PowOptions", "MINIMUM": "MaximumMinimumOptions"}.get(
+        code, "SquaredDifferenceOptions"
+    )
     path = written(m, tmp_path, m.add(code, inputs, np.broadcast_shapes(*shapes), None, options))
     x = numbers(*shapes[0])
     compare(path, [np.abs(x) + np.float32(0.5) if powers else x])
@@ -188,9 +205,13 @@ def test_arithmetic_with_an_activation(code, activation, tmp_path):
 
 
 COMPARISONS = {
-    "EQUAL": "EqualOptions", "NOT_EQUAL": "NotEqualOptions", "LESS": "LessOptions", "LESS_EQUAL": "LessEqualOptions",
-    "GREATER": "GreaterOptions", "GREATER_EQUAL": "GreaterEqualOptions",
-}  # fmt: skip
+    "EQUAL": "EqualOptions",
+    "NOT_EQUAL": "NotEqualOptions",
+    "LESS": "LessOptions",
+    "LESS_EQUAL": "LessEqualOptions",
+    "GREATER": "GreaterOptions",
+    "GREATER_EQUAL": "GreaterEqualOptions",
+}
 
 
 @pytest.mark.parametrize("code", COMPARISONS)
@@ -269,11 +290,27 @@ def test_choices(code, chosen, left, right, tmp_path):
 
 # ---- moves --------------------------------------------------------------------------------------
 RESHAPES = [
-    (SHAPE, (2, 105)), (SHAPE, (210,)), (SHAPE, (2, 7, 5, 3)), (SHAPE, (2, 3, 5, 7)), (SHAPE, (6, 5, 7)), (SHAPE, (2, 5, 21)),
-    ((2, 105), SHAPE), ((6, 5, 7), SHAPE), ((210,), (7, 30)), ((2, 4, 6), (4, 2, 6)), (SHAPE, (2, 5, 7, 1, 3)), ((2, 2, 4, 3, 5), (4, 4, 3, 5)),
-    ((2, 5, 7, 1), (2, 35)), ((2, 1, 1, 5), (2, 5)), ((2, 5), (2, 1, 1, 5)), ((2, 35), (2, 5, 7, 1)), ((2, 1, 7, 3), (2, 21)), ((2, 5, 1, 3), (2, 15)),
-    ((2, 21), (2, 1, 7, 3)), ((2, 15), (2, 5, 1, 3)),
-]  # fmt: skip
+    (SHAPE, (2, 105)),
+    (SHAPE, (210,)),
+    (SHAPE, (2, 7, 5, 3)),
+    (SHAPE, (2, 3, 5, 7)),
+    (SHAPE, (6, 5, 7)),
+    (SHAPE, (2, 5, 21)),
+    ((2, 105), SHAPE),
+    ((6, 5, 7), SHAPE),
+    ((210,), (7, 30)),
+    ((2, 4, 6), (4, 2, 6)),
+    (SHAPE, (2, 5, 7, 1, 3)),
+    ((2, 2, 4, 3, 5), (4, 4, 3, 5)),
+    ((2, 5, 7, 1), (2, 35)),
+    ((2, 1, 1, 5), (2, 5)),
+    ((2, 5), (2, 1, 1, 5)),
+    ((2, 35), (2, 5, 7, 1)),
+    ((2, 1, 7, 3), (2, 21)),
+    ((2, 5, 1, 3), (2, 15)),
+    ((2, 21), (2, 1, 7, 3)),
+    ((2, 15), (2, 5, 1, 3)),
+]
 
 
 @pytest.mark.parametrize(("shape", "made"), RESHAPES)
@@ -289,7 +326,9 @@ def test_axes_left_out(shape, made, axes, tmp_path):
     _one(tmp_path, "SQUEEZE", shape, made, options="SqueezeOptions", squeezeDims=np.array(axes, np.int32))
 
 
-@pytest.mark.parametrize(("shape", "axis"), [((5, 7, 3), 0), ((5, 7, 3), 1), ((5, 7, 3), 3), ((4, 6), -1), ((4, 6), 1), ((6,), 0)])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((5, 7, 3), 0), ((5, 7, 3), 1), ((5, 7, 3), 3), ((4, 6), -1), ((4, 6), 1), ((6,), 0)]
+)
 def test_axes_put_in(shape, axis, tmp_path):
     made = np.expand_dims(np.zeros(shape), axis).shape
     _one(tmp_path, "EXPAND_DIMS", shape, made, axis, options="ExpandDimsOptions")
@@ -359,18 +398,37 @@ def test_pads_of_an_integer(value, scale, zero, tmp_path):
 
 @pytest.mark.parametrize(
     ("shape", "pads"),
-    [(SHAPE, [[0, 0], [1, 2], [3, 4], [0, 0]]), (SHAPE, [[0, 0], [4, 0], [0, 6], [2, 1]]), ((2, 4, 6), [[0, 1], [3, 0], [2, 5]]), ((6,), [[2, 5]])],
-)  # fmt: skip
+    [
+        (SHAPE, [[0, 0], [1, 2], [3, 4], [0, 0]]),
+        (SHAPE, [[0, 0], [4, 0], [0, 6], [2, 1]]),
+        ((2, 4, 6), [[0, 1], [3, 0], [2, 5]]),
+        ((6,), [[2, 5]]),
+    ],
+)
 def test_reflections(shape, pads, tmp_path):
     made = [n + sum(ends) for n, ends in zip(shape, pads, strict=True)]
     _one(tmp_path, "MIRROR_PAD", shape, made, pads, options="MirrorPadOptions", mode=0)
 
 
 REDUCED = [
-    (SHAPE, [1, 2]), (SHAPE, [2]), (SHAPE, [1]), (SHAPE, [3]), (SHAPE, [-1]), (SHAPE, [-2, -3]), (SHAPE, [0]), (SHAPE, [3, 1]),
-    (SHAPE, [1, 2, 3]), (SHAPE, [2, -2]), (SHAPE, [0, 2]), ((2, 4, 6), [1]), ((2, 4, 6), [-1, 1]), ((2, 4, 6), [0]), ((4, 6), [1]), ((4, 6), [-2]),
+    (SHAPE, [1, 2]),
+    (SHAPE, [2]),
+    (SHAPE, [1]),
+    (SHAPE, [3]),
+    (SHAPE, [-1]),
+    (SHAPE, [-2, -3]),
+    (SHAPE, [0]),
+    (SHAPE, [3, 1]),
+    (SHAPE, [1, 2, 3]),
+    (SHAPE, [2, -2]),
+    (SHAPE, [0, 2]),
+    ((2, 4, 6), [1]),
+    ((2, 4, 6), [-1, 1]),
+    ((2, 4, 6), [0]),
+    ((4, 6), [1]),
+    ((4, 6), [-2]),
     ((2, 2, 4, 3, 5), [4, 1]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("kept", [False, True])
@@ -458,7 +516,7 @@ STRIDED = [
     ((4, 6), [3, 1], [0, 6], [-2, 3], {}, np.s_[3:0:-2, 1:6:3]),
     ((6,), [5], [0], [-3], {"endMask": 1}, np.s_[5::-3]),
     ((2, 2, 4, 3, 5), [0, 1, 0, 0, 1], [2, 2, 4, 3, 5], [1, 1, 2, 1, 2], {"shrinkAxisMask": 2}, np.s_[:, 1, ::2, :, 1::2]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("shape", "begins", "ends", "steps", "masks", "part"), STRIDED)
@@ -468,7 +526,9 @@ def test_strided_slices(shape, begins, ends, steps, masks, part, tmp_path):
 
 
 @pytest.mark.parametrize("by_sizes", [False, True])
-@pytest.mark.parametrize(("shape", "axis"), [((4, 6, 8, 2), axis) for axis in (0, 1, 2, 3, -1, -4)] + [((4, 6), 1), ((4, 6, 8), -2), ((6,), 0)])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((4, 6, 8, 2), axis) for axis in (0, 1, 2, 3, -1, -4)] + [((4, 6), 1), ((4, 6, 8), -2), ((6,), 0)]
+)
 def test_parts(shape, axis, by_sizes, tmp_path):
     m, size = Small(shape, None), shape[axis]
     sizes = (1, size - 1) if by_sizes else (size // 2, size // 2)
@@ -486,7 +546,7 @@ def test_parts(shape, axis, by_sizes, tmp_path):
 @pytest.mark.parametrize("count", [1, 3])
 def test_packed(count, axis, tmp_path):
     m = Small((2, 4, 6), None)
-    made = list((2, 4, 6))
+    made = [2, 4, 6]
     made.insert(axis % 4, count)
     others = [m.tensor(f"z{at}", (2, 4, 6)) for at in range(count - 1)]
     y = m.add("PACK", [m.x, *others], made, None, "PackOptions", valuesCount=count, axis=axis)
@@ -494,7 +554,9 @@ def test_packed(count, axis, tmp_path):
     compare(path, [numbers(2, 4, 6, seed=at) for at in range(count)])
 
 
-@pytest.mark.parametrize(("shape", "axis"), [((6,), 0), ((6,), 1), ((4, 6), 1), ((4, 6), -1), (SHAPE, 2), (SHAPE, 4), (SHAPE, -5)])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((6,), 0), ((6,), 1), ((4, 6), 1), ((4, 6), -1), (SHAPE, 2), (SHAPE, 4), (SHAPE, -5)]
+)
 def test_packed_of_other_axes(shape, axis, tmp_path):
     made = list(shape)
     made.insert(axis % (len(shape) + 1), 2)
@@ -514,7 +576,18 @@ def test_unpacked(shape, axis, tmp_path):
     assert len(compare(written(m, tmp_path, parts), [numbers(*shape)])) == count
 
 
-REVERSED = [(SHAPE, [0]), (SHAPE, [1]), (SHAPE, [3]), (SHAPE, [-2]), (SHAPE, [1, 2]), ((2, 4, 6), [0]), ((2, 4, 6), [1, 2]), ((4, 6), [-1]), ((6,), [0])]
+REVERSED = [
+    ((100,), [0]),
+    (SHAPE, [0]),
+    (SHAPE, [1]),
+    (SHAPE, [3]),
+    (SHAPE, [-2]),
+    (SHAPE, [1, 2]),
+    ((2, 4, 6), [0]),
+    ((2, 4, 6), [1, 2]),
+    ((4, 6), [-1]),
+    ((6,), [0]),
+]
 
 
 @pytest.mark.parametrize(("shape", "axes"), REVERSED)
@@ -534,10 +607,19 @@ def test_repeated(shape, counts, tmp_path):
 @pytest.mark.parametrize(
     ("shape", "made"),
     [
-        ((2, 5, 1, 3), (2, 5, 4, 3)), ((1, 5, 1, 3), (2, 5, 4, 3)), ((1, 1, 7, 1), (2, 5, 7, 3)), ((7, 3), (2, 5, 7, 3)), ((7, 1), (5, 7, 3)),
-        ((3,), (2, 5, 7, 3)), ((1, 6), (4, 6)), ((1,), (4, 6)), ((4, 1), (2, 4, 6)), (SHAPE, SHAPE), ((4, 1, 6), (2, 4, 3, 6)),
+        ((2, 5, 1, 3), (2, 5, 4, 3)),
+        ((1, 5, 1, 3), (2, 5, 4, 3)),
+        ((1, 1, 7, 1), (2, 5, 7, 3)),
+        ((7, 3), (2, 5, 7, 3)),
+        ((7, 1), (5, 7, 3)),
+        ((3,), (2, 5, 7, 3)),
+        ((1, 6), (4, 6)),
+        ((1,), (4, 6)),
+        ((4, 1), (2, 4, 6)),
+        (SHAPE, SHAPE),
+        ((4, 1, 6), (2, 4, 3, 6)),
     ],
-)  # fmt: skip
+)
 def test_broadcast(shape, made, tmp_path):
     _one(tmp_path, "BROADCAST_TO", shape, made, made)
 

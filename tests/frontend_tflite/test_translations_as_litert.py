@@ -1,4 +1,4 @@
-"""Operators of .tflite files, translated to ONNX, in ONNX Runtime as in LiteRT: every size another one, several stimuli, few axes and many.
+"""Layers of .tflite files, translated to ONNX, in ONNX Runtime as in LiteRT: every size another one, several stimuli.
 
 They look at `n2d2py.frontend.tflite.lowering`, `n2d2py.frontend.tflite.operators` and `n2d2py.frontend.tflite.real_operators`.
 """
@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("ai_edge_litert", reason="the referee, ai-edge-litert, is not installed")
 
-from support.tflite_files import IN, OUT, Small, rewritten
+from support.tflite_files import Small, rewritten
 from support.tflite_results import compare, kinds, litert, translated, written
 
 SAME, VALID = 0, 1

@@ -238,6 +238,121 @@ def test_refused_variables(tmp_path):
     assert "'v' is assigned in another form" in _line(m.write(tmp_path, y))
 
 
+FORMS = {
+    "the same": ("RELU", (1, 1, 1, 3), IN, np.int8, True),
+    "other axes": ("RESHAPE", (1, 1, 3, 1), IN, np.int8, False),
+    "fewer axes": ("RESHAPE", (1, 1, 3), IN, np.int8, False),
+    "another scale": ("QUANTIZE", (1, 1, 1, 3), (IN[0] * 2, IN[1]), np.int8, False),
+    "another zero point": ("QUANTIZE", (1, 1, 1, 3), (IN[0], IN[1] + 1), np.int8, False),
+    "another type": ("QUANTIZE", (1, 1, 1, 3), IN, np.uint8, False),
+    "real numbers": ("DEQUANTIZE", (1, 1, 1, 3), None, np.float32, False),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_variable_keeps_its_form(form, tmp_path):
+    code, shape, grid, dtype, taken = FORMS[form]
+    m = Streaming()
+    m.begin("v", np.full((1, 1, 1, 3), IN[1], np.int8))
+    y = m.add("ADD", [m.read("v", (1, 1, 1, 3)), m.x], (1, 1, 1, 3), OUT, "AddOptions", name="y")
+    m.assign("v", m.add(code, [m.x], shape, grid, "", dtype, name="new"))
+    path = m.write(tmp_path, y)
+    if taken:
+        assert load_model(path).states == [("v", "new")]
+    else:
+        assert "the variable 'v' is assigned in another form than it is read" in _line(path)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("behind", [False, True])
+def test_a_second_read_has_the_form_of_the_first(behind, form, tmp_path):
+    """Before the assignment, and behind it."""
+    _, shape, grid, dtype, taken = FORMS[form]
+    m = Streaming()
+    m.begin("v", np.full((1, 1, 1, 3), IN[1], np.int8))
+    old = m.read("v", (1, 1, 1, 3))
+    new = m.add("RELU", [m.x], (1, 1, 1, 3), IN, name="new")
+    if behind:
+        m.assign("v", new)
+    again = m.read("v", shape, grid, dtype, tensor="again")
+    outputs = [m.add("ABS", [one], form, of, "", kind) for one, form, of, kind in
+               ((old, (1, 1, 1, 3), IN, np.int8), (again, shape, grid, dtype))]  # fmt: skip
+    if not behind:
+        m.assign("v", new)
+    path = m.write(tmp_path, outputs)
+    if taken:
+        assert load_model(path).states == [("v", "new")]
+    else:
+        assert "the variable 'v' is assigned in another form than it is read" in _line(path)
+
+
+@pytest.mark.parametrize(
+    ("first", "taken"),
+    [
+        (np.zeros((1, 1, 1, 3), np.float32), True),
+        (np.zeros((3,), np.float32), True),
+        (np.array([[[[0, 0, 1]]]], np.float32), False),
+        (np.array([[[[1, 0, 0]]]], np.float32), False),
+        (np.ones((1, 1, 1, 3), np.float32), False),
+        (np.zeros((1, 1, 1, 2), np.float32), False),
+        (np.zeros((1, 1, 1, 4), np.float32), False),
+        (np.zeros((1, 1, 1, 3), np.int8), False),
+    ],
+)
+def test_the_first_value_of_a_variable_is_zeros_of_its_form(first, taken, tmp_path):
+    m = Streaming(grid=None)
+    m.begin("sum", first)
+    y = m.add("ADD", [m.read("sum", (1, 1, 1, 3), None, np.float32), m.x], (1, 1, 1, 3), None, "AddOptions", name="y")
+    m.assign("sum", y)
+    path = m.write(tmp_path, y)
+    if taken:
+        assert load_model(path).states == [("sum", "y_kept")]
+    else:
+        assert "its variable 'sum' does not start as zeros" in _line(path)
+
+
+@pytest.mark.parametrize(("first", "taken"), [(IN[1], True), (0, False), (IN[1] - 1, False), (IN[1] + 1, False)])
+def test_zeros_of_integers_are_the_zero_point(first, taken, tmp_path):
+    m = Streaming()
+    m.begin("v", np.full((1, 1, 1, 3), first, np.int8))
+    y = m.add("ADD", [m.read("v", (1, 1, 1, 3)), m.x], (1, 1, 1, 3), OUT, "AddOptions", name="y")
+    m.assign("v", m.add("RELU", [m.x], (1, 1, 1, 3), IN, name="new"))
+    path = m.write(tmp_path, y)
+    if taken:
+        assert load_model(path).states == [("v", "new")]
+    else:
+        assert "its variable 'v' does not start as zeros" in _line(path)
+
+
+def test_several_variables_in_the_order_of_their_first_reads(tmp_path):
+    """Each becomes what was assigned last; a tensor that two of them become is copied for the second one."""
+    m = Streaming(grid=None)
+    first, second, third, fourth = (_real(m, name) for name in ("c", "a", "d", "b"))
+    left = m.add("ADD", [first, second], (1, 1, 1, 3), None, "AddOptions", name="left")
+    right = m.add("ADD", [third, fourth], (1, 1, 1, 3), None, "AddOptions", name="right")
+    y = m.add("ADD", [left, right], (1, 1, 1, 3), None, "AddOptions", name="y")
+    new = m.add("MUL", [y, m.x], (1, 1, 1, 3), None, "MulOptions", name="new")
+    for name, value in (("a", left), ("a", new), ("b", new), ("c", second), ("d", y)):
+        m.assign(name, value)
+    model = load_model(m.write(tmp_path, y))
+    assert model.states == [("c", "old_a_kept"), ("a", "new"), ("d", "y_kept"), ("b", "new_kept")]
+    assert [one.name for one in model.proto.graph.input] == ["x", "c", "a", "d", "b"]
+    assert [one.name for one in model.proto.graph.output] == ["y", "old_a_kept", "new", "y_kept", "new_kept"]
+
+
+@pytest.mark.parametrize("code", ["READ_VARIABLE", "ASSIGN_VARIABLE"])
+def test_what_is_no_variable(code, tmp_path):
+    m = Streaming(grid=None)
+    y = m.add("ADD", [_real(m, "sum"), m.x], (1, 1, 1, 3), None, "AddOptions", name="y")
+    m.assign("sum", y)
+    if code == "READ_VARIABLE":
+        y = m.add(code, [m.x], (1, 1, 1, 3), None, "ReadVariableOptions", name="z")
+    else:
+        m.file.operator(code, [m.x, y], y, "AssignVariableOptions")
+        m.file._operators[-1].outputs = np.zeros(0, np.int32)
+    assert f"{code} (1 operator) cannot be imported: its variable is no result of VAR_HANDLE; " in _line(m.write(tmp_path, y))
+
+
 def test_a_graph_that_computes_is_refused(tmp_path):
     m = Streaming()
 

@@ -7,11 +7,20 @@ from pathlib import Path
 
 import numpy as np
 
+from n2d2py.errors import N2D2Error
 from n2d2py.frontend.tflite.model import load_tflite
 from support.litert import Reference, channels_first
 from support.tflite_files import Small
 
-_FIRST_VERSIONS = {"BROADCAST_TO": 2, "LOGICAL_NOT": 1, "LOGICAL_AND": 1, "LOGICAL_OR": 1, "CAST": 1, "SELECT": 1, "SELECT_V2": 1}
+_FIRST_VERSIONS = {
+    "BROADCAST_TO": 2,
+    "LOGICAL_NOT": 1,
+    "LOGICAL_AND": 1,
+    "LOGICAL_OR": 1,
+    "CAST": 1,
+    "SELECT": 1,
+    "SELECT_V2": 1,
+}
 """The version of operators, where it is another one than that of a file of integers, or of real numbers."""
 
 
@@ -30,6 +39,17 @@ def kinds(path: Path) -> list[str]:
     return [node.op_type for node in load_tflite(path).proto.graph.node]
 
 
+def refusal(path: Path) -> str:
+    """Why the only operator that is not translated is not, empty where the file is taken."""
+    try:
+        load_tflite(path)
+    except N2D2Error as error:
+        (one,) = error.errors
+        assert one.line().startswith("N2D2-E310"), one.line()
+        return one.line().split(" cannot be imported: ")[-1].split("; replace the operator")[0]
+    return ""
+
+
 def translated(path: Path, given: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The outputs of the translation for arrays in the order of the file, their own order N, C, H, W."""
     import onnxruntime
@@ -46,8 +66,8 @@ def translated(path: Path, given: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def litert(path: Path, given: Sequence[np.ndarray], real: bool = False) -> list[np.ndarray]:
-    """The outputs of the file for its real inputs, in the order of the translation; `real`: operators that have no kernel in the reference
-    are taken too."""
+    """The outputs of the file for its real inputs, in the order of the translation; `real`: also of operators that the
+    reference kernels lack."""
     reference = Reference(path, "BUILTIN_WITHOUT_DEFAULT_DELEGATES" if real else "BUILTIN_REF")
     interpreter = reference.interpreter
     for port, values in zip(reference.inputs, given, strict=True):

@@ -111,7 +111,7 @@ def _conv(t: Translation, operator: TfliteOperator) -> None:
             raise RefusedOperator(f"its multiplier is {multiplier}, its weights are those of {outputs // groups}")
         form, axis, wanted = (lambda values: values.transpose(3, 0, 1, 2)), 0, 3
     else:
-        if shape[3] % last or outputs % (shape[3] // last or 1) or shape[3] == 0:
+        if shape[3] == 0 or shape[3] % last or outputs % (shape[3] // last):
             raise RefusedOperator(f"its weights of {last} channels do not fit {shape[3]}")
         groups = shape[3] // last
         form, axis, wanted = (lambda values: values.transpose(0, 3, 1, 2)), 0, 0
@@ -135,7 +135,7 @@ def _conv(t: Translation, operator: TfliteOperator) -> None:
 
 def _transposed_conv(t: Translation, operator: TfliteOperator) -> None:
     need_ends(operator, 3)
-    moved = replace(operator, inputs=(operator.inputs[2], operator.inputs[1], *operator.inputs[3:4]))
+    moved = replace(operator, inputs=(operator.inputs[2], operator.inputs[1], *operator.inputs[3:]))
     _turned_conv(t, moved, _padding(operator), (option(operator, 2), option(operator, 1)), _fused(operator, 3))
 
 
@@ -201,7 +201,7 @@ def _fully_connected(t: Translation, operator: TfliteOperator) -> None:
         raise RefusedOperator(f"its result is {rows} x {outputs}, but is declared as {' x '.join(map(str, declared))}")
     kept = len(declared) > 2
     name, bias = t.real(operator.inputs[0]), _bias(t, operator, 2, outputs, weights)
-    if kept and source.shape[:-1] == declared[:-1] and source.shape[-1] == each:  # a convolution of 1x1 over the rows
+    if kept and source.shape[:-1] == declared[:-1]:  # a convolution of 1x1 over the rows
         image, made_image = (source.shape, declared) if len(declared) == 4 else ((1, rows, 1, each), (1, rows, 1, outputs))
         if image != source.shape:
             name = t.reshaped(name, source.shape, image, t.fresh(f"{source.name}_rows"))
@@ -281,7 +281,9 @@ def _prelu(t: Translation, operator: TfliteOperator) -> None:
         raise RefusedOperator("its slopes are computed at run time, or have more axes than its input")
     # ONNX broadcasts slopes to the input: without the axis of the batch
     full = (1,) * (rank - len(slopes.shape)) + slopes.shape
-    if slopes.is_quantized and slopes.scale.size > 1:
+    if rank > 1 and full[0] != 1:
+        raise RefusedOperator("its slopes are others for each stimulus")
+    if slopes.scale.size > 1:
         raise RefusedOperator("its slopes have several scales")
     values = slopes.values.astype(np.float32)
     if slopes.is_quantized:
@@ -412,6 +414,8 @@ def _strided_slice(t: Translation, operator: TfliteOperator) -> None:
         raise RefusedOperator(f"its begin, end and steps do not fit {len(shape)} axes")
     masks, drop = [option(operator, slot) for slot in (0, 1)], set()
     for axis, size in enumerate(shape):
+        if masks[0] >> axis & 1:
+            begins[axis] = 0 if steps[axis] > 0 else -1
         if option(operator, 4) >> axis & 1:
             at = begins[axis] + size * (begins[axis] < 0)
             if not 0 <= at < size:
@@ -419,8 +423,6 @@ def _strided_slice(t: Translation, operator: TfliteOperator) -> None:
             begins[axis], ends[axis], steps[axis] = at, at + 1, 1
             drop.add(axis)
             continue
-        if masks[0] >> axis & 1:
-            begins[axis] = 0 if steps[axis] > 0 else size - 1
         if masks[1] >> axis & 1:
             ends[axis] = size if steps[axis] > 0 else -size - 1
     slices(t, operator, begins, ends, steps, drop)
@@ -442,14 +444,16 @@ def _split(t: Translation, operator: TfliteOperator) -> None:
     by_sizes = operator.code == "SPLIT_V"
     need_ends(operator, 3 if by_sizes else 2, len(operator.outputs))
     source, axis = (operator.inputs[0], operator.inputs[2]) if by_sizes else (operator.inputs[1], operator.inputs[0])
-    (place,) = t.numbers(axis, "axis")[:1] or [0]
+    places = t.numbers(axis, "axis")
+    if len(places) != 1:
+        raise RefusedOperator(f"it has {len(places)} axes")
+    (place,) = places
     shape = t.tensor(source).shape
     moved_axis(place, len(shape))
     place %= len(shape)
     begin = 0
     for output in operator.outputs:
-        size = t.tensor(output).shape[place : place + 1]
-        end = begin + (size[0] if size else 0)
+        end = begin + sum(t.tensor(output).shape[place : place + 1])
         one = TfliteOperator(operator.index, operator.code, (source,), (output,), None)
         begins, ends = [0] * len(shape), list(shape)
         begins[place], ends[place] = begin, end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from math import prod
 
 import numpy as np
 
@@ -20,7 +21,7 @@ def _need_reals(t: Translation, operator: TfliteOperator, inputs: int) -> list[S
     """The shapes of the inputs, none of them quantized."""
     need_ends(operator, inputs, len(operator.outputs))
     for index in (*operator.inputs, *operator.outputs):
-        if index >= 0 and t.tensor(index).is_quantized:
+        if t.tensor(index).is_quantized:
             raise RefusedOperator("it computes with quantized tensors")
     return [t.tensor(index).shape for index in operator.inputs[:inputs]]
 
@@ -28,6 +29,8 @@ def _need_reals(t: Translation, operator: TfliteOperator, inputs: int) -> list[S
 def _broadcast(kind: str, count: int, t: Translation, operator: TfliteOperator) -> None:
     """A function of `count` operands, which repeat where they have one element."""
     shapes = _need_reals(t, operator, count)
+    if operator.code == "SELECT" and shapes[0] != shapes[1] and prod(shapes[0]) > 1:
+        raise RefusedOperator("its condition chooses whole rows")
     try:
         t.expect(operator.output, np.broadcast_shapes(*shapes))
     except ValueError:
@@ -89,7 +92,7 @@ def _reverse(t: Translation, operator: TfliteOperator) -> None:
     (shape, _) = _need_reals(t, operator, 2)
     axes = {axis % len(shape) for axis in t.numbers(operator.inputs[1], "axes") if moved_axis(axis, len(shape)) >= 0}
     turned = [axis in axes for axis in range(len(shape))]
-    begins = [size - 1 if back else 0 for size, back in zip(shape, turned, strict=True)]
+    begins = [-1 if back else 0 for back in turned]
     ends = [-size - 1 if back else size for size, back in zip(shape, turned, strict=True)]
     slices(t, operator, begins, ends, [-1 if back else 1 for back in turned], set())
 

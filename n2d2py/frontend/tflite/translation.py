@@ -345,7 +345,7 @@ class Translation:
 
     def _needed(self) -> set[int]:
         """The operators that lead to an output; shapes that are computed are told by the tensors themselves."""
-        wanted, found = {*self.file.outputs, *self.variables.values()}, set()
+        wanted, found = set(self.file.outputs), set()
         for operator in reversed(self.file.operators):
             if wanted.intersection(operator.outputs) or operator.code == "ASSIGN_VARIABLE":
                 found.add(operator.index)

@@ -45,10 +45,6 @@ class Variables:
         self._first: dict[str, int] = {}
         self._last: dict[str, int] = {}
 
-    def values(self) -> set[int]:
-        """The tensors that variables become."""
-        return {one.inputs[1] for one in self._t.file.operators if one.code == "ASSIGN_VARIABLE" and len(one.inputs) == 2}
-
     def read(self, index: int, handle: int) -> None:
         """A result that is the value of a variable: of the last call until it is assigned."""
         name = self._name(handle)
