@@ -9,11 +9,15 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from onnx import numpy_helper
 
 pytest.importorskip("ai_edge_litert", reason="the referee, ai-edge-litert, is not installed")
 
+from support.litert import channels_first
 from support.tflite_files import IN, Small
 from support.tflite_results import compare, kinds, translated, written
+
+from n2d2py.frontend.tflite.model import load_tflite
 
 SHAPE = (2, 5, 7, 3)
 SHAPES = [(6,), (4, 6), (2, 4, 6), SHAPE, (2, 2, 4, 3, 5)]
@@ -124,6 +128,16 @@ SLOPES = [
 def test_slopes(shape, slopes, tmp_path):
     m = Small(shape, None)
     compare(written(m, tmp_path, m.add("PRELU", [m.x, real(m, "a", *slopes)], shape, None)), [numbers(*shape)])
+
+
+@pytest.mark.parametrize(("shape", "slopes"), SLOPES)
+def test_slopes_have_no_axis_of_the_batch(shape, slopes, tmp_path):
+    """As their shape with all axes, in the order of the graph, less the first one."""
+    m = Small(shape, None)
+    path = written(m, tmp_path, m.add("PRELU", [m.x, real(m, "a", *slopes)], shape, None))
+    (constant,) = load_tflite(path).proto.graph.initializer
+    full = channels_first(np.zeros((1,) * (len(shape) - len(slopes)) + slopes)).shape
+    assert tuple(constant.dims) == (full[1:] if len(shape) > 1 else full)
 
 
 @pytest.mark.parametrize("zero", [-100, 0, 77])
@@ -669,3 +683,20 @@ def test_blocks(block, tmp_path):
     wide, deep = (2, 2 * block, 3 * block, 5), (2, 2, 3, 5 * block * block)
     _one(tmp_path, "SPACE_TO_DEPTH", wide, deep, options="SpaceToDepthOptions", blockSize=block)
     _one(tmp_path, "DEPTH_TO_SPACE", deep, wide, options="DepthToSpaceOptions", blockSize=block)
+
+
+def _rows(path) -> list[list[int]]:
+    """Begins, ends, axes and steps of the only slice of a file."""
+    return [numpy_helper.to_array(one).tolist() for one in load_tflite(path).proto.graph.initializer]
+
+
+def test_an_index_is_a_slice_of_one_step(tmp_path):
+    rows = [0, 4, 2, 0], [2, 5, 3, 3], [1, 3, 2, 1]
+    _, path = _one(tmp_path, "STRIDED_SLICE", SHAPE, (2, 3), *rows, options="StridedSliceOptions", shrinkAxisMask=6)
+    assert _rows(path)[:4] == [[4, 2], [5, 3], [2, 3], [1, 1]]
+
+
+def test_a_slice_back_to_the_first_line_ends_where_onnx_says(tmp_path):
+    """At the least integer of 32 bits."""
+    _, path = _one(tmp_path, "REVERSE_V2", SHAPE, SHAPE, [2], options="ReverseV2Options")
+    assert _rows(path) == [[6], [-(2**31)], [3], [-1]]

@@ -320,6 +320,16 @@ RULES = {
         _biased(np.arange(5, dtype=np.int32), code="FULLY_CONNECTED"),
         "its bias has 5 elements for 4 outputs",
     ),
+    "dense, a bias of integers, weights without a scale": (
+        lambda m: m.add(
+            "FULLY_CONNECTED",
+            [m.x, m.file.tensor("w", (4, 105), np.int8, None, np.ones((4, 105), np.int8)), m.constant("b", [1, 2, 3, 4])],
+            (2, 4),
+            OUT,
+            "FullyConnectedOptions",
+        ),
+        "its bias is of int32",
+    ),
     # transposed
     "transposed": (_turned((4, 3, 2, 3)), ""),
     "transposed, five axes": (_turned((4, 3, 2, 3, 1)), "its weights 4 x 3 x 2 x 3 x 1 do not fit 3 channels"),
@@ -372,6 +382,8 @@ RULES = {
     "dense, all in one": (_dense(made=(8,)), "its result is 2 x 4, but is declared as 8"),
     "dense, outputs before the last axis": (_dense(made=(2, 4, 1)), "its result is 2 x 4, but is declared as 2 x 4 x 1"),
     "dense, rows of an axis more": (_dense(made=(1, 2, 4)), ""),
+    "dense, one output": (_dense((1, 105), (2, 1)), ""),
+    "dense, one input": (_dense((4, 1), (210, 4)), ""),
     "dense, TANH": (_dense(fusedActivationFunction=4), "its fused activation TANH is not supported"),
     # elements
     "sizes that do not fit": (
@@ -403,6 +415,10 @@ RULES = {
     "slopes of two stimuli": (_slopes(SHAPE), "its slopes are others for each stimulus"),
     "slopes of five axes": (_slopes((1, 1, 1, 1, 3)), "its slopes are computed at run time, or have more axes than its input"),
     "slopes of two scales": (_slopes((5, 7, 3), 3), "its slopes have several scales"),
+    "slopes of four rows": (
+        lambda m: m.add("PRELU", [m.add("RESHAPE", [m.x], (10, 21), IN), _const(m, (10, 21))], (10, 21), OUT),
+        "its slopes are others for each stimulus",
+    ),
     "slopes of real numbers": (_slopes((5, 7, 3), real=True), ""),
     "slopes, another shape": (
         lambda m: m.add("PRELU", [m.x, _const(m, (3,))], (2, 5, 3, 7), OUT),
@@ -439,6 +455,18 @@ RULES = {
     "joined with fewer axes": (
         _joined((5, 7, 3), axis=1, made=(2, 10, 7, 3)),
         "its result is 2 x 5 x 7 x 3, but is declared as 2 x 10 x 7 x 3",
+    ),
+    "joined of other columns": (
+        _joined((2, 5, 6, 1), axis=3, made=(2, 5, 7, 4)),
+        "its result is 2 x 5 x 6 x 4, but is declared as 2 x 5 x 7 x 4",
+    ),
+    "joined of other lines": (
+        _joined((2, 4, 7, 1), axis=-1, made=(2, 5, 7, 4)),
+        "its result is 2 x 4 x 7 x 4, but is declared as 2 x 5 x 7 x 4",
+    ),
+    "joined of other channels": (
+        _joined(SHAPE, (2, 5, 7, 2), axis=1, made=(2, 15, 7, 3)),
+        "its result is 2 x 15 x 7 x 2, but is declared as 2 x 15 x 7 x 3",
     ),
     "joined along the axis behind the last": (_joined(SHAPE, axis=4, made=SHAPE), "its axis 4 is none of 4"),
     "joined along the axis before the first": (_joined(SHAPE, axis=-5, made=SHAPE), "its axis -5 is none of 4"),
@@ -567,7 +595,7 @@ RULES = {
         "its result is 2 x 5 x 7 x 3, but is declared as 2 x 5 x 7 x 1",
     ),
     "numbers where truth values belong": (_last("real", code="LOGICAL_NOT"), "'t1' is of float32"),
-    "rows are chosen": (_select("SELECT", (2,)), "its condition chooses whole rows"),
+    "rows are chosen": (_select("SELECT", (2,)), "its condition chooses whole rows, or its inputs have several shapes"),
     "elements of the last axis are chosen": (_select("SELECT_V2", (3,)), ""),
     "all are chosen": (_select("SELECT", ()), ""),
     "all are chosen by one": (_select("SELECT", (1,)), ""),

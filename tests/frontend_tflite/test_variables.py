@@ -324,6 +324,18 @@ def test_zeros_of_integers_are_the_zero_point(first, taken, tmp_path):
         assert "its variable 'v' does not start as zeros" in _line(path)
 
 
+def test_a_variable_with_a_scale_for_each_channel_is_refused(tmp_path):
+    """Whatever the zero points of the other channels are."""
+    m = Streaming()
+    m.begin("v", np.full((1, 1, 1, 3), IN[1], np.int8))
+    old = m.read("v", (1, 1, 1, 3), (np.full(3, IN[0], np.float32), IN[1]))
+    m.file._tensors[old].quantization.zeroPoint = np.array([IN[1], IN[1], 5])
+    m.file._tensors[old].quantization.quantizedDimension = 3
+    y = m.add("ADD", [old, m.x], (1, 1, 1, 3), OUT, "AddOptions", name="y")
+    m.assign("v", m.add("RELU", [m.x], (1, 1, 1, 3), IN, name="new"))
+    assert "'old_v' is quantized by channel" in _line(m.write(tmp_path, y))
+
+
 def test_several_variables_in_the_order_of_their_first_reads(tmp_path):
     """Each becomes what was assigned last; a tensor that two of them become is copied for the second one."""
     m = Streaming(grid=None)
@@ -382,6 +394,24 @@ def test_an_assignment_of_other_inputs_is_refused(inputs, tmp_path):
 
     line = _line(m.write(tmp_path, _conv(m, _context(m)), change=change))
     assert line.startswith("N2D2-E310") and f"ASSIGN_VARIABLE (1 operator) cannot be imported: it has {inputs} inputs" in line
+
+
+def test_an_assignment_has_no_result(tmp_path):
+    m = Streaming()
+
+    def change(schema, model) -> None:
+        graph = model.subgraphs[0]
+        (number,) = [
+            at for at, one in enumerate(model.operatorCodes) if one.builtinCode == schema.BuiltinOperator.ASSIGN_VARIABLE
+        ]
+        (assigned,) = [one for one in graph.operators if one.opcodeIndex == number]
+        extra = schema.TensorT()
+        extra.name, extra.shape, extra.type = "extra", np.array([1], np.int32), schema.TensorType.FLOAT32
+        graph.tensors.append(extra)
+        assigned.outputs = np.array([len(graph.tensors) - 1], np.int32)
+
+    line = _line(m.write(tmp_path, _conv(m, _context(m)), change=change))
+    assert "ASSIGN_VARIABLE (1 operator) cannot be imported: it has 2 inputs and 1 outputs; " in line
 
 
 def test_states_of_the_file_are_not_named_again(tmp_path):

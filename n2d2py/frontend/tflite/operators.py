@@ -235,7 +235,8 @@ def _pool(t: Translation, operator: TfliteOperator) -> None:
 # ---- elements -----------------------------------------------------------------------------------
 def _arithmetic(t: Translation, operator: TfliteOperator) -> None:
     need_ends(operator, 2)
-    shapes = [t.tensor(index).shape for index in operator.inputs[:2]]
+    left, right, *_ = operator.inputs
+    shapes = [t.tensor(index).shape for index in (left, right)]
     try:
         t.expect(operator.output, np.broadcast_shapes(*shapes))
     except ValueError:
@@ -243,7 +244,7 @@ def _arithmetic(t: Translation, operator: TfliteOperator) -> None:
     rank = max(map(len, shapes))
     kind = {"ADD": "Add", "SUB": "Sub", "MUL": "Mul", "DIV": "Div", "MAXIMUM": "Max", "MINIMUM": "Min"}[operator.code]
     limits = None if operator.code in ("MAXIMUM", "MINIMUM") else _fused(operator, 0)
-    layer(t, operator, kind, [t.real(index, rank) for index in operator.inputs[:2]], limits)
+    layer(t, operator, kind, [t.real(index, rank) for index in (left, right)], limits)
 
 
 def _function(kind: str, t: Translation, operator: TfliteOperator, **attributes) -> None:
@@ -324,9 +325,10 @@ def _concatenation(t: Translation, operator: TfliteOperator) -> None:
     shapes = [t.tensor(index).shape for index in operator.inputs]
     rank, axis = len(shapes[0]), option(operator, 0)
     place = moved_axis(axis, rank)
-    made = list(shapes[0])
-    made[axis] = sum(shape[axis] for shape in shapes if len(shape) == rank)
-    t.expect(operator.output, made)
+    axis %= rank
+    size = sum(shape[axis] for shape in shapes if len(shape) == rank)
+    for shape in shapes:
+        t.expect(operator.output, (*shape[:axis], size, *shape[axis + 1 :]))
     layer(t, operator, "Concat", [t.real(index) for index in operator.inputs], _fused(operator, 1), axis=place)
 
 
@@ -406,7 +408,7 @@ def _strided_slice(t: Translation, operator: TfliteOperator) -> None:
     need_ends(operator, 4)
     shape = t.tensor(operator.inputs[0]).shape
     begins, ends, steps = (
-        t.numbers(index, what) for index, what in zip(operator.inputs[1:4], ("begin", "end", "steps"), strict=True)
+        t.numbers(index, what) for index, what in zip(operator.inputs[1:], ("begin", "end", "steps"), strict=False)
     )
     if option(operator, 2) or option(operator, 3) or flag(operator, 5):
         raise RefusedOperator("it has an ellipsis, a new axis or ends that are offsets")

@@ -29,8 +29,8 @@ def _need_reals(t: Translation, operator: TfliteOperator, inputs: int) -> list[S
 def _broadcast(kind: str, count: int, t: Translation, operator: TfliteOperator) -> None:
     """A function of `count` operands, which repeat where they have one element."""
     shapes = _need_reals(t, operator, count)
-    if operator.code == "SELECT" and shapes[0] != shapes[1] and prod(shapes[0]) > 1:
-        raise RefusedOperator("its condition chooses whole rows")
+    if operator.code == "SELECT" and len(set(shapes)) > 1 and prod(shapes[0]) > 1:
+        raise RefusedOperator("its condition chooses whole rows, or its inputs have several shapes")
     try:
         t.expect(operator.output, np.broadcast_shapes(*shapes))
     except ValueError:
@@ -60,17 +60,15 @@ def _cast(t: Translation, operator: TfliteOperator) -> None:
 
 def _pack(t: Translation, operator: TfliteOperator) -> None:
     """Arrays side by side along an axis of their own."""
-    shapes = _need_reals(t, operator, 1)
-    if any(t.tensor(index).shape != shapes[0] for index in operator.inputs):
+    (shape,) = _need_reals(t, operator, 1)
+    if any(t.tensor(index).shape != shape for index in operator.inputs):
         raise RefusedOperator("its inputs have several shapes")
-    rank, axis = len(shapes[0]) + 1, option(operator, 1)
+    rank, axis = len(shape) + 1, option(operator, 1)
     place = moved_axis(axis, rank)
-    one = (*shapes[0][: axis % rank], 1, *shapes[0][axis % rank :])
+    one = (*shape[: axis % rank], 1, *shape[axis % rank :])
     t.expect(operator.output, (*one[: axis % rank], len(operator.inputs), *one[axis % rank + 1 :]))
     name = t.tensor(operator.output).name
-    parts = [
-        t.reshaped(t.real(index), shapes[0], one, t.fresh(f"{name}_{number}")) for number, index in enumerate(operator.inputs)
-    ]
+    parts = [t.reshaped(t.real(index), shape, one, t.fresh(f"{name}_{number}")) for number, index in enumerate(operator.inputs)]
     layer(t, operator, "Concat", [*parts], None, axis=place)
 
 
@@ -143,7 +141,7 @@ def _products(t: Translation, operator: TfliteOperator) -> None:
     if not 2 <= rank == len(shapes[1]):
         raise RefusedOperator(f"it multiplies arrays of {rank} and {len(shapes[1])} axes")
     name, operands, forms = t.tensor(operator.output).name, [], []
-    for at, (index, shape) in enumerate(zip(operator.inputs[:2], shapes, strict=True)):
+    for at, (index, shape) in enumerate(zip(operator.inputs, shapes, strict=False)):
         order = [*range(rank - 2), rank - 1, rank - 2] if flag(operator, at) else [*range(rank)]
         forms.append([shape[axis] for axis in order])
         perm = [moved_axis(axis, rank) for axis in order]
