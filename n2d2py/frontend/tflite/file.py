@@ -90,7 +90,8 @@ class TfliteOperator:
     def _only(self, ends: tuple[int, ...]) -> int:
         if len(ends) != 1:
             raise self.has_other_ends()
-        return ends[0]
+        (only,) = ends
+        return only
 
     def has_other_ends(self) -> RefusedOperator:
         """What is raised where an operator has a wrong number of inputs or outputs."""
@@ -166,7 +167,7 @@ def _parsed(data: bytes, path: str) -> TfliteFile:
         raise _invalid(path, f"the schema of the file has version {model.integer(0, '<I')}, not 3")
     graphs = model.tables(2, _MOST_TABLES)
     codes = [_code(entry) for entry in model.tables(1, _MOST_TABLES)]
-    if not graphs or (len(graphs) > 1 and ("CALL_ONCE", False) not in codes):
+    if not graphs:
         raise _refused_graphs(path, len(graphs))
     reader = _Reader(data, path, model.tables(4, _MOST_TABLES), codes)
     main = reader.graph(graphs[0])

@@ -35,12 +35,14 @@ class FlatTable:
         """The table that the buffer starts with."""
         if len(data) < 8:
             raise DamagedFile(f"the file has {len(data)} bytes")
-        return cls(data, struct.unpack_from("<I", data)[0])
+        (at,) = struct.unpack_from("<I", data)
+        return cls(data, at)
 
     def _number(self, kind: str, at: int, what: str) -> int | float:
         if at < 0 or at + struct.calcsize(kind) > len(self._data):
             raise DamagedFile(f"{what} is at {at}, behind or before the {len(self._data)} bytes of the file")
-        return struct.unpack_from(kind, self._data, at)[0]
+        (number,) = struct.unpack_from(kind, self._data, at)
+        return number
 
     def _place(self, slot: int) -> int | None:
         """Where the field of a slot is stored; None for one that is left out."""

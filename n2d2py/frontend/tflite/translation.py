@@ -144,13 +144,13 @@ class Translation:
             raise RefusedOperator(f"its {what} is of type {values.dtype.name}")
         return [int(value) for value in values.reshape(-1)]
 
-    def real(self, index: int, rank: int | None = None, truth: bool = False) -> str:
+    def real(self, index: int, rank: int = 0, truth: bool = False) -> str:
         """The real numbers of a tensor in the order of the graph, or its truth values; `rank`: axes that a constant is filled up to from the
         left."""
         tensor = self.tensor(index)
         self._need_kind(tensor, truth)
         if tensor.values is not None:
-            return self._constant(tensor, max(len(tensor.shape), rank or 0))
+            return self._constant(tensor, tensor.values, max(len(tensor.shape), rank))
         if tensor.dtype.kind in "fb":
             name = self._real[index]
         else:
@@ -158,7 +158,7 @@ class Translation:
             if index not in self._real:
                 self._real[index] = self._dequantized(tensor.name, tensor, self.fresh(f"{tensor.name}_dequantized"))
             name = self._real[index]
-        if rank is not None and len(tensor.shape) < rank:
+        if len(tensor.shape) < rank:
             name = self.reshaped(name, tensor.shape, (1,) * (rank - len(tensor.shape)) + tensor.shape)
         return name
 
@@ -168,7 +168,7 @@ class Translation:
 
     def need_quantized(self, tensor: TfliteTensor) -> None:
         """Refuses integers that stand for no real numbers, or in a way that activations have not."""
-        if tensor.dtype.kind not in "iu" or not tensor.is_quantized:
+        if not tensor.is_quantized:
             raise RefusedOperator(f"'{tensor.name}' is of {tensor.dtype.name} without a scale")
         if tensor.scale.size > 1:
             raise RefusedOperator(f"'{tensor.name}' is quantized by channel")
@@ -185,13 +185,13 @@ class Translation:
     def _dequantized(self, name: str, tensor: TfliteTensor, output: str) -> str:
         return self.emit("DequantizeLinear", [name, *self._grid(tensor)], output)
 
-    def _constant(self, tensor: TfliteTensor, rank: int) -> str:
+    def _constant(self, tensor: TfliteTensor, values: np.ndarray, rank: int) -> str:
         """A constant operand, filled up to `rank` axes."""
         shape = (1,) * (rank - len(tensor.shape)) + tensor.shape
-        if tensor.values is not None and tensor.dtype.kind == "b":
-            return self.constant(tensor.name, _turned(tensor.values.reshape(shape)))
+        if tensor.dtype.kind == "b":
+            return self.constant(tensor.name, _turned(values.reshape(shape)))
         axis = moved_axis(tensor.axis + rank - len(tensor.shape), rank) if tensor.scale.size > 1 else 0
-        return self.parameter(tensor, lambda values: _turned(values.reshape(shape)), axis)
+        return self.parameter(tensor, lambda stored: _turned(stored.reshape(shape)), axis)
 
     def parameter(self, tensor: TfliteTensor, form: Callable[[np.ndarray], np.ndarray], axis: int, name: str = "") -> str:
         """A constant in another form, whose scales stand along `axis` of that: real numbers, or a DequantizeLinear of integers."""
@@ -231,7 +231,7 @@ class Translation:
         self.need_quantized(tensor)
         info, scale, zero = np.iinfo(tensor.dtype), float(tensor.scale[0]), int(tensor.zero_point[0])
         if limits is not None and (
-            np.rint(limits[0] / scale) + zero <= info.min and np.rint(min(limits[1], 1e30) / scale) + zero >= info.max
+            np.rint(limits[0] / scale) + zero <= info.min and np.rint(limits[1] / scale) + zero >= info.max
         ):
             limits = None  # the type itself clamps so
         real = self.fresh(f"{tensor.name}_real")
@@ -305,12 +305,13 @@ class Translation:
         for operator in file.operators:
             if operator.index not in needed:
                 continue
-            self._label, self.rounding = file.label(operator), self._rounding(operator)
+            self._label = file.label(operator)
             lowering = (custom if operator.custom else lowerings).get(operator.code)
             try:
                 if lowering is None:
                     raise RefusedOperator(f"the {'custom ' if operator.custom else ''}operator is not supported")
                 if not self._blocked.intersection(operator.inputs):
+                    self.rounding = self._rounding(operator)
                     lowering(self, operator)
                     continue
             except RefusedOperator as reason:
@@ -331,8 +332,8 @@ class Translation:
         Average pools round means of stored values away from 0: where a rectifier leaves the type's lowest integer for 0, nearly all that
         are read are negative.
         """
-        if operator.code == "AVERAGE_POOL_2D" and operator.inputs and operator.inputs[0] >= 0:
-            tensor = self.file.tensors[operator.inputs[0]]
+        if operator.code == "AVERAGE_POOL_2D":
+            tensor = self.tensor(operator.input)
             if tensor.dtype == np.uint8:
                 return "up"
             return "down" if tensor.is_quantized and int(tensor.zero_point[0]) == np.iinfo(np.int8).min else ""
