@@ -204,6 +204,20 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "It compares both ways alike.",
     ),
     Equivalent(
+        "n2d2py/frontend/tflite/flatbuffer.py",
+        "FlatTable.__init__",
+        "size < 4 or size % 2 or self._vtable + size > len(data)",
+        "size < 3 or size % 2 or self._vtable + size > len(data)",
+        "An odd size is refused by the condition beside it.",
+    ),
+    Equivalent(
+        "n2d2py/frontend/tflite/file.py",
+        "_tensor",
+        "np.zeros(0, np.int64)",
+        "np.zeros(1, np.int64)",
+        "Without scales the zero points are cut to none.",
+    ),
+    Equivalent(
         "n2d2py/frontend/tflite/translation.py",
         "Translation.known",
         "-1 if at == tensor.axis else 1",
@@ -223,6 +237,37 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "kind not in allowed and _class(kind) not in {_class(text) for text in allowed}",
         "_class(kind) not in {_class(text) for text in allowed}",
         "A type that is allowed has a class that is.",
+    ),
+    Equivalent(
+        "n2d2py/frontend/tflite/flatbuffer.py", "FlatTable._vector", "(0, 0)", "(1, 0)", "No element is read from there."
+    ),
+    *(
+        Equivalent(
+            f"n2d2py/frontend/tflite/{file}.py",
+            function,
+            original,
+            original.replace("[0]", "[-1]"),
+            "A tensor of several scales has been refused, or is with this operator: there is one of each.",
+        )
+        for file, function, original in (
+            ("translation", "Translation._grid", "tensor.scale[0].astype"),
+            ("translation", "Translation._grid", "tensor.zero_point[0]"),
+            ("translation", "Translation._rounding", "tensor.zero_point[0]"),
+            ("translation", "Translation.result", "float(tensor.scale[0])"),
+            ("translation", "Translation.result", "tensor.zero_point[0]"),
+            ("model", "_input_formula", "float(tensor.scale[0])"),
+            ("model", "_input_formula", "tensor.zero_point[0]"),
+        )
+    ),
+    *(
+        Equivalent(
+            "n2d2py/frontend/tflite/translation.py",
+            "Translation.parameter",
+            original,
+            original.replace("[0]", "[-1]"),
+            "It is taken where there is one.",
+        )
+        for original in ("tensor.scale[0] if single else tensor.scale.astype(np.float32)", "zero[0] if single else zero")
     ),
     *(
         Equivalent(

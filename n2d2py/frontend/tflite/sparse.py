@@ -37,22 +37,21 @@ def dense_values(sparsity: FlatTable, shape: Shape, stored: np.ndarray, name: st
     order, blocked = ([int(axis) for axis in sparsity.vector(slot, "<i4")] for slot in (0, 1))
     axes = [_axis(entry, name) for entry in sparsity.tables(2, len(order))]
     rank = len(shape)
-    if sorted(order) != list(range(rank + len(blocked))) or len(axes) != len(order):
+    if not shape or sorted(order) != list(range(rank + len(blocked))) or len(axes) != len(order):
         raise DamagedFile(
             f"the sparse tensor '{name}' of {rank} axes and {len(blocked)} blocks is stored in the order {order[:16]}"
         )
     if len(set(blocked)) < len(blocked) or any(not 0 <= axis < rank for axis in blocked):
         raise DamagedFile(f"the sparse tensor '{name}' has blocks of the axes {blocked[:16]}")
     sizes = _sizes(order, blocked, axes, shape, name)
-    places = _places(order, axes, sizes, name)
-    if len(places[0]) != stored.size:
-        raise DamagedFile(f"the sparse tensor '{name}' lists {len(places[0]):,} places for {stored.size:,} values")
+    places, count = _places(order, axes, sizes, name)
+    if count != stored.size:
+        raise DamagedFile(f"the sparse tensor '{name}' lists {count:,} places for {stored.size:,} values")
     values = np.zeros(shape, stored.dtype)
-    if stored.size:
-        index = [places[axis] for axis in range(rank)]
-        for at, axis in enumerate(blocked):
-            index[axis] = index[axis] * sizes[rank + at] + places[rank + at]
-        values[tuple(index)] = stored
+    index = [places[axis] for axis in range(rank)]
+    for at, axis in enumerate(blocked):
+        index[axis] = index[axis] * sizes[rank + at] + places[rank + at]
+    values[tuple(index)] = stored
     return values
 
 
@@ -83,8 +82,8 @@ def _sizes(order: Sequence[int], blocked: Sequence[int], axes: Sequence[_Axis], 
     return sizes
 
 
-def _places(order: Sequence[int], axes: Sequence[_Axis], sizes: Sequence[int], name: str) -> dict[int, np.ndarray]:
-    """By axis, the index of each value that is listed."""
+def _places(order: Sequence[int], axes: Sequence[_Axis], sizes: Sequence[int], name: str) -> tuple[dict[int, np.ndarray], int]:
+    """By axis, the index of each value that is listed; and how many are."""
     found: dict[int, np.ndarray] = {}
     count, most = 1, prod(sizes)
     for axis, one in zip(order, axes, strict=True):
@@ -92,13 +91,14 @@ def _places(order: Sequence[int], axes: Sequence[_Axis], sizes: Sequence[int], n
             lengths, indices = np.full(count, sizes[axis]), np.tile(np.arange(sizes[axis]), count)
         else:
             lengths, indices = np.diff(one.begins), one.indices
-            if len(lengths) != count or lengths.min(initial=0) < 0 or one.begins[0] != 0 or one.begins[-1] != len(indices):
+            is_whole = len(one.begins) == count + 1 and one.begins[0] == 0 and one.begins[-1] == len(indices)
+            if not is_whole or (lengths < 0).any():
                 raise DamagedFile(f"the sparse tensor '{name}' lists the indices of {len(lengths)} places, not {count}")
-            if indices.size and not (indices.min() >= 0 and indices.max() < sizes[axis]):
+            if ((indices < 0) | (indices >= sizes[axis])).any():
                 raise DamagedFile(f"the sparse tensor '{name}' has an index outside of {sizes[axis]}")
         found = {other: np.repeat(index, lengths) for other, index in found.items()}
         found[axis] = indices
         count = len(indices)
         if count > most:
             raise DamagedFile(f"the sparse tensor '{name}' lists more places than it has")
-    return found
+    return found, count
