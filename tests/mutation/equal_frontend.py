@@ -243,6 +243,32 @@ EQUIVALENT: tuple[Equivalent, ...] = (
     ),
     *(
         Equivalent(
+            "n2d2py/frontend/ini/network.py",
+            "_set_levels",
+            original,
+            mutated,
+            "Levels only order layers: they may start and grow as they like.",
+        )
+        for original, mutated in (
+            *(
+                (
+                    "[(layer, 1) for layer in layers if not missing[layer.section.name]]",
+                    f"[(layer, {first}) for layer in layers if not missing[layer.section.name]]",
+                )
+                for first in (0, 2)
+            ),
+            ("ready.append((child, level + 1))", "ready.append((child, level + 2))"),
+        )
+    ),
+    Equivalent(
+        "n2d2py/frontend/tflite/model.py",
+        "_input_formula",
+        "file.tensors[file.inputs[0]]",
+        "file.tensors[file.inputs[-1]]",
+        "It is taken where there is one.",
+    ),
+    *(
+        Equivalent(
             f"n2d2py/frontend/tflite/{file}.py",
             function,
             original,

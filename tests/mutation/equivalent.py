@@ -23,6 +23,8 @@ SIZES_OF_WORK: dict[tuple[str, str], str] = {
         "n2d2py/frontend/onnx/skeleton.py",
         "_HEAVY",
     ): "Larger constants are left out of what shapes are inferred from, to save time.",
+    ("n2d2py/frontend/ini/fillers.py", "_BLOCK"): "Values are drawn one behind the other, however many at once.",
+    ("n2d2py/frontend/ini/mapping.py", "_AT_ONCE"): "Each step stamps its own cell, however many at once.",
     ("n2d2py/operators/pool/ini.py", "_AT_ONCE"): "A maximum of maxima is the maximum, however many are taken together.",
     ("n2d2py/quant/histogram.py", "_BLOCK"): "Values are counted block by block, and counts are added.",
     ("n2d2py/quant/isolation.py", "_ELEMENTS"): "Stimuli run in batches that fit the memory; no result depends on their size.",

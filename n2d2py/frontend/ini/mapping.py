@@ -24,6 +24,7 @@ MAX_CONNECTIONS = 1 << 24
 """Outputs times input channels of a layer with Mapping keys: 4096 x 4096."""
 
 _PATTERN = {"Size": 1, "Stride": 1, "Offset": 0}
+_AT_ONCE = 1 << 20
 
 
 def read_mapping(values: Values, parents: list[tuple[str, int]], outputs: int) -> np.ndarray | None:
@@ -73,8 +74,8 @@ def _one_parent(values: Values, parent: str, channels: int, outputs: int) -> np.
         return _explicit(values, explicit, channels, outputs)
     general, own = values.matching("Mapping.*"), values.matching(f"{explicit}.*")
     if general or own:
-        settings = {key.split(".", 1)[1]: int(value) for key, value in general.items()}
-        settings.update({key[len(explicit) + 1 :]: _unsigned(values, key, value) for key, value in own.items()})
+        settings = {key.removeprefix("Mapping."): int(value) for key, value in general.items()}
+        settings.update({key.removeprefix(f"{explicit}."): _unsigned(values, key, value) for key, value in own.items()})
         return _pattern(settings, channels, outputs)
     return None
 
@@ -132,8 +133,8 @@ def _pattern(settings: dict[str, int], channels: int, outputs: int) -> np.ndarra
     size = (axes["Size"][0] or outputs, axes["Size"][1] or channels)
     steps = min(settings.get("NbIterations", 0) or max(outputs, channels), lcm(outputs, channels))
     result = np.zeros((outputs, channels), bool)
-    for first in range(0, steps, 1 << 20):
-        step = np.arange(first, min(first + (1 << 20), steps))
+    for first in range(0, steps, _AT_ONCE):
+        step = np.arange(first, min(first + _AT_ONCE, steps))
         corner = [(axes["Offset"][i] + step * axes["Stride"][i]) % extent for i, extent in enumerate(result.shape)]
         result[corner[0], corner[1]] = True
     for axis, extent in enumerate(result.shape):
@@ -156,10 +157,8 @@ def as_groups(mapping: np.ndarray) -> int | None:
     outputs, channels = mapping.shape
     per_output = set(mapping.sum(axis=1).tolist())
     (size,) = per_output if len(per_output) == 1 else (0,)
-    if not size or channels % size:
+    if not size:
         return None
     groups = channels // size
-    if outputs % groups:
-        return None
     expected = np.kron(np.eye(groups, dtype=bool), np.ones((outputs // groups, channels // groups), bool))
     return groups if np.array_equal(expected, mapping) else None
