@@ -152,3 +152,47 @@ def test_the_keys_that_training_computes(tmp_path):
 
 def log_lines() -> list[str]:
     return [warning.line() for warning in log.warnings_seen()]
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ("Solvers.Beta1=0.5", "Solvers.Beta1"),
+        ("WeightsSolver.Epsilon=0.5", "WeightsSolver.Epsilon"),
+        ("WeightsSolver=Adam\nWeightsSolver.Momentum=0.5", "WeightsSolver.Momentum"),
+        ("Solvers=Adam\nSolvers.Decay=0.5", "Solvers.Decay"),
+        ("WeightsSolver=Adam\nWeightsSolver.LearningRate=0.5", ""),
+        ("WeightsSolver.LearningRate=0.5", ""),
+    ],
+)
+def test_keys_of_another_solver_have_no_effect(tmp_path, keys, said):
+    found, document, _ = recipe(tmp_path, keys)
+    document.ignored.warn()
+    lines = [line for line in log_lines() if "keys of another solver" in line]
+    text = f"keys of another solver have no effect here: {said} in [y]; remove them, or name that solver"
+    assert [line.partition("net.ini: ")[2] for line in lines] == ([text] if said else [])
+    kind = "Adam" if "Adam" in keys else "SGD"
+    assert found.solvers["weights"] == replace(
+        ADAM if kind == "Adam" else SGD, learning_rate=0.5 if "LearningRate" in keys else {"Adam": 0.001, "SGD": 0.01}[kind]
+    )
+
+
+def test_an_unknown_key_is_said_once(tmp_path):
+    """A key of all parameters is read for each of them; without a key like it there is no proposal."""
+    _, _, warnings = recipe(tmp_path, "Solvers.Qqqqqqqq=0.5")
+    (line,) = [line for line in warnings if "W102" in line]
+    assert line.endswith("unknown key 'Solvers.Qqqqqqqq' for the solver SGD; it is ignored; remove it or check its spelling")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [("-1:1", (-1.0, 1.0)), ("0:1e-3", (0.0, 0.001)), (" -2 : -1 ", (-2.0, -1.0)), ("-inf:0", (float("-inf"), 0.0))],
+)
+def test_ranges_of_a_parameter(tmp_path, text, wanted):
+    assert recipe(tmp_path, f"BiasSolver.Clamping={text}")[0].solvers["bias"].clamping == wanted
+
+
+@pytest.mark.parametrize("text", ["1:0", "0:0", ":", "1:", ":1", "0:nan", "nan:0", "0,1", "0:1:2"])
+def test_ranges_that_are_none(tmp_path, text):
+    with pytest.raises(N2D2Error, match=f"E122.*BiasSolver.Clamping={text} is no range; give LOW:HIGH, such as -1.0:1.0"):
+        recipe(tmp_path, f"BiasSolver.Clamping={text}")

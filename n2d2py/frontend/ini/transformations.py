@@ -213,7 +213,7 @@ def _reshaped(context: LayerContext, tensor: str) -> None:
     (rows,) = _given(context, "NbRows")
     _, count, h, w = context.graph.shape(tensor)
     columns = context.values["NbCols"] or h * w // max(rows, 1)
-    if rows < 1 or rows * columns != h * w:
+    if rows * columns != h * w:
         raise context.fail("E234", f"{h * w} positions are not {rows} rows of {columns}", "correct NbRows and NbCols", "NbRows")
     context.add(Reshape((count, rows, columns)), [tensor])
 
