@@ -41,7 +41,7 @@ def _steps(value: int) -> None:
 
 
 def _positive(value: float) -> None:
-    if not 0 < value < float("inf"):
+    if value <= 0:
         raise Unreadable(f"{value:g} is not above 0", "give a positive number", "E122")
 
 
