@@ -314,7 +314,6 @@ def _enter_section(made: Any, as_op: Callable[[Any], Any]) -> None:
 
 
 def _parameter(context: LayerContext, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    context.loaded.append(name)
     if context.weights is None:
         return np.broadcast_to(np.float32(0), shape)
     initial = np.random.default_rng(context.seed).normal(0, 0.05, shape).astype(np.float32)

@@ -474,3 +474,46 @@ def test_an_onnx_file_that_reads_what_is_not_there():
     write_grid(0)
     found = refused("[sp]\n[onnx]\nInput=nothing\nType=ONNX\nFile=net.onnx\n")
     assert found.startswith("N2D2-E223: net.ini:3 [onnx]: Input names 'nothing', which is not a layer")
+
+
+# ---- what is said of layers with several inputs -------------------------------------------------------
+@pytest.mark.parametrize("order", ["sp,p", "p,sp"])
+def test_a_line_needs_lines_from_all(order):
+    """One of two inputs has two lines."""
+    pool = "[p]\nInput=sp\nType=Pool\nPooling=Max\nPoolDims=1 2\nNbOutputs=3\n"
+    text = f"[sp]\n{pool}[c]\nInput={order}\nType=Conv\nKernelDims=3\nNbOutputs=2\n"
+    with pytest.raises(N2D2Error) as caught:
+        graph_of(text, (1, 3, 2, 9))
+    lines = 2 if order == "sp,p" else 1
+    assert caught.value.code == "E211" and caught.value.what == f"KernelDims has 1 value, but the input has {lines} lines"
+
+
+@pytest.mark.parametrize(("order", "size"), [("sp,p", (10, 8)), ("p,sp", (5, 4))])
+def test_automatic_properties_of_several_inputs(order, size):
+    """Width and height are those of the first one, channels are counted together."""
+    text = (
+        "[sp]\n[p]\nInput=sp\nType=Pool\nPooling=Max\nPoolDims=2 2\nStride=2\nNbOutputs=3\n"
+        f"[c]\nInput={order}\nType=Fc\nNbOutputs=4\n"
+        "[w]\nInput=c\nType=Fc\nNbOutputs=[c]_ChannelsWidth\n[h]\nInput=c\nType=Fc\nNbOutputs=[c]_ChannelsHeight\n"
+        "[n]\nInput=c\nType=Fc\nNbOutputs=[c]_NbChannels\n"
+    )
+    graph = graph_of(text)
+    assert [graph.shape(name)[1] for name in "whn"] == [*size, 6]
+
+
+@pytest.mark.parametrize("outputs", [2, 6])
+@pytest.mark.parametrize("quantizer", ["QWeight=SAT", "QWeight=LSQ", "QWeight=LSQ\nQWeight.PerChannel=1"])
+def test_scales_of_stored_outputs_in_another_order(outputs, quantizer, build):
+    """One scale stays; one for each output goes with it."""
+    head = f"[c]\nInput=sp\nType=Conv\nKernelSize=1\nNbOutputs={outputs}\n{quantizer}\nConfigSection=k\n[k]\n"
+    plain, moved = (build(head + keys).params("c") for keys in ("", "OutputsRemap=1:2,0:2\n"))
+    order = [*range(1, outputs, 2), *range(0, outputs, 2)]
+    assert np.array_equal(moved["weights"][order], plain["weights"])
+    scales = moved["weight_scales"][order] if "PerChannel" in quantizer else moved["weight_scales"]
+    assert np.array_equal(scales, plain["weight_scales"])
+
+
+def test_a_description_remaps_nothing():
+    """Its weights take no memory."""
+    graph = graph_of("[sp]\n[c]\nInput=sp\nType=Conv\nKernelSize=1\nNbOutputs=4\nConfigSection=k\n[k]\nOutputsRemap=1:2,0:2\n")
+    assert graph.node("c").params["weights"].strides == (0, 0, 0, 0)

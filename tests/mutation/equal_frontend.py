@@ -260,6 +260,29 @@ EQUIVALENT: tuple[Equivalent, ...] = (
             ("ready.append((child, level + 1))", "ready.append((child, level + 2))"),
         )
     ),
+    *(
+        Equivalent("n2d2py/frontend/ini/convolution.py", function, original, mutated, "Without a mapping there is one group.")
+        for function, original, mutated in (
+            ("read_parameters", "1 if mapping is None else as_groups(mapping)", "0 if mapping is None else as_groups(mapping)"),
+            ("_weights", "mapping is None or groups is not None", "groups is not None"),
+            ("_weights", "count // (groups or 1)", "count // groups"),
+            ("_weights", "count // (groups or 1)", "count // (groups or 2)"),
+            ("_weights", "count // (groups or 1)", "count // (groups or 0)"),
+        )
+    ),
+    Equivalent(
+        "n2d2py/frontend/ini/contract.py", "LayerContext.joined", "tensors[0]", "tensors[-1]", "It is taken where there is one."
+    ),
+    Equivalent(
+        "n2d2py/frontend/ini/quantizers.py", "quantize_output", "float(initial[0])", "float(initial[-1])", "There is one value."
+    ),
+    Equivalent(
+        "n2d2py/frontend/ini/quantizers.py",
+        "quantize_output",
+        "_checked(store.load(name, role, initial, values.where('QAct')), name, role, values)[0]",
+        "_checked(store.load(name, role, initial, values.where('QAct')), name, role, values)[-1]",
+        "As many values are loaded as there are in the place of what is not stored: one.",
+    ),
     Equivalent(
         "n2d2py/frontend/tflite/model.py",
         "_input_formula",

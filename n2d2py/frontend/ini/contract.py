@@ -10,7 +10,7 @@ Plug-ins and the operators of this package say it alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -20,7 +20,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.fillers import fill
 from n2d2py.frontend.ini.keys import CONFIGURATION
 from n2d2py.frontend.ini.quantizers import trained_weights
-from n2d2py.frontend.ini.weights import ROLES, WeightStore
+from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.graph import Graph, Node, complete_params
 from n2d2py.graph.shapes import MAX_ELEMENTS, Shape
 from n2d2py.ini.schema import Schema, Values
@@ -36,7 +36,6 @@ class LayerContext:
     Attributes:
         parents: section name and tensor of each input, in order.
         weights: None when shapes are all that is wanted (-describe): parameters are then zeros that take no memory.
-        loaded: roles of the parameters that the layer asked for.
         rows: weights of each output, once they are asked for.
         weight_scales: scales of the weights that were asked for, where they are integers times it (QWeight).
     """
@@ -46,7 +45,6 @@ class LayerContext:
     parents: list[tuple[str, str]]
     weights: WeightStore | None
     seed: int
-    loaded: list[str] = field(default_factory=list)
     rows: tuple[int, ...] = ()
     weight_scales: np.ndarray | None = None
 
@@ -121,7 +119,6 @@ class LayerContext:
                 f"the layer needs {prod(shape):,} {name} ({'x'.join(map(str, shape))}), at most {MAX_ELEMENTS:,} are supported",
                 "check NbOutputs and the dimensions of its input",
             )
-        self.loaded.append(ROLES[name])
         if self.weights is None:
             return np.broadcast_to(np.float32(0), shape)
         if default is None:
