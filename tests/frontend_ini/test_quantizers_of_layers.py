@@ -12,7 +12,9 @@ import pytest
 
 from n2d2py import log
 from n2d2py.arithmetic.trained import sat_weights
+from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.network import build_graph
+from n2d2py.frontend.ini.trained import has_quantized_training, refuse_quantized_training
 from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.ini import load_document
 
@@ -377,3 +379,80 @@ def test_parameters_of_a_description_take_no_memory():
     Path("net.ini").write_text("[sp]\n[c]\nInput=sp\nType=Fc\nNbOutputs=5\n")
     params = build_graph(load_document(Path("net.ini")), (1, 8, 1, 1), None, 1).node("c").params
     assert params["weights"].shape == (5, 8) and not params["weights"].any() and params["weights"].strides == (0, 0)
+
+
+def test_a_layer_without_weights_has_an_output(build):
+    """What its quantizer does not read is said there too."""
+    build("[c]\nInput=sp\nType=Activation\nActivationFunction=Rectifier\nNbOutputs=8\nQAct=SAT\nQAct.StepSize=2\n", SHAPE)
+    assert [line for line in warned() if "W422" in line] == [
+        "N2D2-W422: net.ini:8 [c]: QAct.StepSize: no effect with QAct=SAT; remove it, or give another QAct"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("[c]\nInput=sp\nType=Fc\nQWeight=SAT\n", True),
+        ("[c]\nInput=sp\nType=Fc\nQAct=LSQ\n", True),
+        ("[b]\nInput=sp\nType=Fc\n[c]\nInput=b\nType=Fc\nQAct=LSQ\n", True),
+        ("[c]\nInput=sp\nType=Fc\nQAct=\nQWeight=\n", False),
+        ("[c]\nInput=sp\nType=Fc\nQAct.Range=15\n", False),
+        ("[c]\nType=Fc\nQWeight=SAT\n", False),
+        ("[c]\nInput=sp\nType=Fc\n", False),
+    ],
+)
+def test_documents_that_were_trained_with_quantizers(text, wanted):
+    Path("net.ini").write_text("[sp]\n" + text)
+    assert has_quantized_training(load_document(Path("net.ini"))) == wanted
+
+
+def refused_keys(text: str) -> list[str]:
+    Path("net.ini").write_text(text)
+    with pytest.raises(N2D2Error) as caught:
+        refuse_quantized_training(load_document(Path("net.ini")))
+    return [
+        error.line().partition("; without")[0] + " / " + error.line().partition("; without ")[2].partition(" it")[0]
+        for error in caught.value.errors
+    ]
+
+
+OLDER = "the quantization of activations of early versions is not supported"
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("QWeight=SAT\n[sp]\n", ["net.ini:1: QWeight: no key of all layers / this key"]),
+        (
+            "QAct.Range=15\nQWeight=SAT\nQWeight.Range=15\n[sp]\n",
+            [
+                "net.ini:2: QWeight, QWeight.Range: no key of all layers / these keys",
+                "net.ini:1: QAct.Range: no key of all layers / this key",
+            ],
+        ),
+        ("QBias=1\n[sp]\n", ["net.ini:1: QBias: no key of all layers / this key"]),
+        (
+            "[sp]\n[a]\nInput=sp\nActivationFunction.QuantizationLevels=3\n[b]\nActivationFunction.QuantizationDelay=2\n"
+            "ActivationFunction.QuantizationLevels=7\n",
+            [
+                f"net.ini:4 [a]: ActivationFunction.QuantizationLevels, ActivationFunction.QuantizationDelay: {OLDER} / these keys"
+            ],
+        ),
+        (
+            "[sp]\n[a]\nActivationFunction.Log2RoundingRate=1\n",
+            [f"net.ini:3 [a]: ActivationFunction.Log2RoundingRate: {OLDER} / this key"],
+        ),
+        (
+            "ActivationFunction.Log2RoundingRate=1\n[sp]\n",
+            [f"net.ini:1: ActivationFunction.Log2RoundingRate: {OLDER} / this key"],
+        ),
+    ],
+)
+def test_keys_that_are_no_layer_s(text, lines):
+    """Each kind in one line, with the first place of each name; unused sections count."""
+    assert refused_keys(text) == [f"N2D2-E242: {line}" for line in lines]
+
+
+def test_keys_of_layers_are_taken_elsewhere():
+    Path("net.ini").write_text("[sp]\n[a]\nInput=sp\nType=Fc\nNbOutputs=3\nQWeight=SAT\nQAct=SAT\nQBias=1\n")
+    refuse_quantized_training(load_document(Path("net.ini")))

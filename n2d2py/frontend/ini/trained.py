@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from n2d2py import log
 from n2d2py.arithmetic.trained import RANGES
-from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.ini.document import Document, wildcard_match
 from n2d2py.ini.ignored import TRAINING, Ignored
 from n2d2py.ini.kinds import Unreadable
@@ -153,11 +153,7 @@ def warn_of_other_quantizers(values: Values) -> None:
         names = [
             key.name
             for key in keys
-            if key.name != kind
-            and not key.ignored
-            and values.given(key.name)
-            and values[key.name] != key.default
-            and (not used or key.name in _OF_OTHERS.get(used, ()))
+            if not key.ignored and values[key.name] != key.default and (not used or key.name in _OF_OTHERS.get(used, ()))
         ]
         if names:
             log.warning(
@@ -188,14 +184,13 @@ def refuse_quantized_training(document: Document) -> None:
     errors = []
     for entry in (*QUANTIZED_ELSEWHERE, *QUANTIZED_ACTIVATION):
         older = entry in QUANTIZED_ACTIVATION
-        places = {
-            name: section.where(name)
-            for section in reversed((document.globals, *(document.sections if older else ())))
-            for name in reversed(section.keys())
-            if wildcard_match(entry.pattern, name)
-        }
+        places: dict[str, Location] = {}
+        for section in (document.globals, *(document.sections if older else ())):
+            for name in section.keys():
+                if wildcard_match(entry.pattern, name):
+                    places.setdefault(name, section.where(name))
         if places:
-            names = list(reversed(places))
+            names = list(places)
             why = "the quantization of activations of early versions is not supported" if older else "no key of all layers"
             errors.append(
                 N2D2Error(
