@@ -145,3 +145,8 @@ def test_the_most_connections(outputs, taken, build, refusal):
             "N2D2-E229: net.ini:2 [c]: a mapping of 16,781,312 connections is too large, at most 16,777,216 are supported"
             in refusal(text, (4096, 1, 1))
         )
+
+
+@pytest.mark.parametrize("key", ["Mapping.NbGroups", "Mapping.ChannelsPerGroup"])
+def test_groups_of_nothing(key, refusal):
+    assert f"{key}=0 is below 1" in refusal(CONV.format(outputs=2, keys=f"{key}=0"), (3, 1, 1))

@@ -517,3 +517,56 @@ def test_a_description_remaps_nothing():
     """Its weights take no memory."""
     graph = graph_of("[sp]\n[c]\nInput=sp\nType=Conv\nKernelSize=1\nNbOutputs=4\nConfigSection=k\n[k]\nOutputsRemap=1:2,0:2\n")
     assert graph.node("c").params["weights"].strides == (0, 0, 0, 0)
+
+
+def test_descriptions_say_nothing_of_cuts():
+    write_grid(0)
+    log.setup(quiet=True)
+    graph_of("[sp]\n[onnx]\nInput=sp\nType=ONNX\nFile=net.onnx\n[s]\nInput=given\nType=Softmax\nNbOutputs=3\n")
+    assert not log.warnings_seen()
+
+
+def test_a_layer_without_outputs_and_one_without_type():
+    assert (
+        "net.ini:2 [a]" in (found := refused("[sp]\n[a]\nInput=sp\nType=Fc\n"))
+        and "NbOutputs" in found
+        and "NbChannels" not in found
+    )
+    assert "net.ini:2 [a]" in (found := refused("[sp]\n[a]\nInput=sp\nNbOutputs=3\n")) and "Type" in found
+
+
+@pytest.mark.parametrize(
+    ("default", "model", "taken"),
+    [
+        ("", "", "frame"),
+        ("Frame", "", "frame"),
+        ("Frame_CUDA", "", "frame"),
+        ("Transcode", "", "other"),
+        ("", "Transcode", "other"),
+        ("Frame", "Transcode", "other"),
+        ("Transcode", "Frame", "frame"),
+        ("Transcode", "Frame_CUDA", "frame"),
+        ("", "Mine", "all"),
+        ("Mine", "", "all"),
+    ],
+)
+def test_the_configuration_of_a_model(default, model, taken):
+    """That of the layer, else of the document, else of Frame."""
+    head = f"DefaultModel={default}\n" if default else ""
+    keys = f"Model={model}\n" if model else ""
+    layer = "[c]\nInput=sp\nType=Conv\nKernelDims=3 1\nNbOutputs=2\n"
+    sections = "ConfigSection=all\nConfigSection(Frame)=frame\nConfigSection(Transcode)=other\n[all]\nNoBias=0\n[frame]\nNoBias=1\n[other]\nWeightsExportFlip=1\n"
+    plain = graph_of(f"[sp]\n{layer}", weights=WeightStore(None)).node("c").params
+    found = graph_of(f"{head}[sp]\n{layer}{keys}{sections}", weights=WeightStore(None)).node("c").params
+    assert found["bias"].any() == (taken != "frame")
+    assert np.array_equal(found["weights"], plain["weights"][..., ::-1] if taken == "other" else plain["weights"])
+
+
+@pytest.mark.parametrize(("default", "taken"), [("", "frame"), ("Transcode", "other")])
+def test_solvers_of_the_model_of_a_document(default, taken):
+    head = f"DefaultModel={default}\n" if default else ""
+    weights = WeightStore(None)
+    weights.recipes = {}
+    keys = "ConfigSection(Frame)=frame\nConfigSection(Transcode)=other\n[frame]\nSolvers.Momentum=0.25\n[other]\nSolvers.Momentum=0.75\n"
+    graph_of(f"{head}[sp]\n[c]\nInput=sp\nType=Fc\nNbOutputs=2\n{keys}", weights=weights)
+    assert weights.recipes["c"].solvers["weights"].momentum == (0.25 if taken == "frame" else 0.75)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from n2d2py import log
+from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.network import build_graph
 from n2d2py.frontend.ini.targets import read_targets
 from n2d2py.ini import load_document
@@ -157,3 +158,28 @@ def test_outputs_that_are_known_are_kept():
     graph = build_graph(document, (1, 3, 8, 10), None, 1)
     graph.outputs = ["a", "c"]
     assert [target.tensor for target in read_targets(document, graph)] == graph.outputs == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("a", ["a"]),
+        ("a_batchnorm", ["a_batchnorm"]),
+        ("a_norm", []),
+        ("a_linear", ["a_linear"]),
+        ("*", ["a", "a_batchnorm"]),
+        ("*norm", ["a_batchnorm"]),
+    ],
+)
+def test_targets_of_an_inserted_normalization(name, found):
+    """The tensor of the layer is that of the normalization behind it."""
+    Path("net.ini").write_text(
+        f"InsertBatchNormAfterConv=1\n[sp]\n[a]\nInput=sp\nType=Conv\nKernelSize=1\nNbOutputs=3\n[{name}.Target]\n"
+    )
+    document = load_document(Path("net.ini"))
+    graph = build_graph(document, (1, 3, 8, 10), None, 1)
+    if not found:
+        with pytest.raises(N2D2Error, match=f"E219.*there is no layer '{name}' for this target"):
+            read_targets(document, graph)
+        return
+    assert [target.name for target in read_targets(document, graph)] == [f"{each}.Target" for each in found]

@@ -111,6 +111,9 @@ DAMAGED = {
                   f"of 2 axes and 0 blocks is stored in the order {list(range(16))}"),
     "a block twice": ((2, 4), sparse([0, 1, 2, 3], [dense(2), dense(1), dense(2), dense(2)], [1, 1]), SIX, "has blocks of the axes [1, 1]"),
     "a block of no axis": ((2, 4), sparse([0, 1, 2], [dense(2), dense(2), dense(2)], [2]), SIX, "has blocks of the axes [2]"),
+    "a block of an axis and one of none": (
+        (2, 4), sparse([0, 1, 2, 3], [dense(2), dense(2), dense(2), dense(1)], [1, 2]), SIX, "has blocks of the axes [1, 2]"
+    ),
     "a block before the first axis": ((2, 4), sparse([0, 1, 2], [dense(2), dense(2), dense(2)], [-1]), SIX, "has blocks of the axes [-1]"),
     "a block of 0": ((2, 4), sparse([0, 1, 2], [dense(2), dense(4), dense(0)], [1]), SIX, "has blocks of 0 in an axis of 4"),
     "a block of -1": ((2, 4), sparse([0, 1, 2], [dense(2), dense(4), dense(-1)], [1]), SIX, "has blocks of -1 in an axis of 4"),

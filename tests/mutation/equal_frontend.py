@@ -260,6 +260,23 @@ EQUIVALENT: tuple[Equivalent, ...] = (
             ("ready.append((child, level + 1))", "ready.append((child, level + 2))"),
         )
     ),
+    Equivalent(
+        "n2d2py/frontend/tflite/translation.py",
+        "Translation",
+        "0",
+        "-1",
+        "It is the number of axes that `real` fills up to where none is given: no tensor has fewer.",
+    ),
+    *(
+        Equivalent(
+            "n2d2py/frontend/tflite/sparse.py",
+            "_places",
+            "one.begins is None or one.indices is None",
+            mutated,
+            "An axis has both lists, or none.",
+        )
+        for mutated in ("one.begins is None and one.indices is None", "one.indices is None", "one.begins is None")
+    ),
     *(
         Equivalent("n2d2py/frontend/ini/convolution.py", function, original, mutated, "Without a mapping there is one group.")
         for function, original, mutated in (

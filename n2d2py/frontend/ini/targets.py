@@ -111,8 +111,6 @@ def _layers(name: str, graph: Graph) -> dict[str, str]:
     tensor = graph.resolve(name)
     if tensor is not None:
         return {name: tensor}
-    if not any(letter in name for letter in "*?"):
-        return {}
     return {node.name: node.output for node in graph.nodes if not node.helper and wildcard_match(name, node.name)}
 
 
