@@ -291,7 +291,11 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "n2d2py/frontend/ini/contract.py", "LayerContext.joined", "tensors[0]", "tensors[-1]", "It is taken where there is one."
     ),
     Equivalent(
-        "n2d2py/frontend/ini/quantizers.py", "quantize_output", "float(initial[0])", "float(initial[-1])", "There is one value."
+        "n2d2py/frontend/ini/quantizers.py",
+        "quantize_output",
+        "float(initial[0])",
+        "float(initial[-1])",
+        "The document gives one value.",
     ),
     Equivalent(
         "n2d2py/frontend/ini/quantizers.py",
