@@ -124,7 +124,7 @@ class ArrayConvPool(ArrayOp):
         depth = channels // self.groups * prod(self.kernel)
         columns = parts.reshape(n, batch, self.groups, depth, prod(self.size))
         matrix = weights.astype(wide).reshape(-1, 1, self.groups, self.outputs // self.groups, depth)
-        total = np.zeros((n, batch, self.groups, self.outputs // self.groups, prod(self.size)), wide)
+        total = np.zeros((max(n, len(matrix)), batch, self.groups, self.outputs // self.groups, prod(self.size)), wide)
         for k in range(depth):
             total += matrix[..., k, None] * columns[..., k, None, :]
         return total

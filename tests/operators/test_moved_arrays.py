@@ -1,0 +1,304 @@
+"""Elements of arrays in another order, joined, chosen, written at positions, resampled, against ONNX Runtime.
+
+Those of `n2d2py.operators.arrays.index_select`, `n2d2py.operators.arrays.gather`, `n2d2py.operators.arrays.interpolate` and
+`n2d2py.operators.arrays`. The first axis is no batch.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.single_array_nodes import F, node, weights
+
+X = (2, 3, 4, 5)
+
+
+def ints(*values) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+MOVED = {
+    "reshape": node("y = Reshape (x, s)", x=X, s=ints(4, -1, 6), kinds=""),
+    "reshape, copied": node("y = Reshape (x, s)", x=X, s=ints(0, 0, -1), kinds=""),
+    "reshape, rest in front": node("y = Reshape (x, s)", x=X, s=ints(-1, 10), kinds=""),
+    "reshape, one rest": node("y = Reshape (x, s)", x=X, s=ints(6, -1, 20), kinds=""),
+    "reshape to one axis": node("y = Reshape (x, s)", x=X, s=ints(-1), kinds=""),
+    "zero is zero": node("y = Reshape <allowzero = 1> (x, s)", x=X, s=ints(5, 24), kinds=""),
+    **{f"flatten {axis}": node(f"y = Flatten <axis = {axis}> (x)", x=X, kinds="") for axis in (-4, -1, 0, 1, 2, 3, 4)},
+    "flatten": node("y = Flatten (x)", x=X, kinds=""),
+    "squeeze": node("y = Squeeze (x)", x=(2, 1, 3, 1), kinds=""),
+    "squeeze one": node("y = Squeeze (x, a)", x=(2, 1, 3, 1), a=ints(-1), kinds=""),
+    "squeeze both": node("y = Squeeze (x, a)", x=(1, 2, 1, 3), a=ints(2, 0), kinds=""),
+    "unsqueeze": node("y = Unsqueeze (x, a)", x=(2, 3), a=ints(0, -1, 2), kinds=""),
+    "transpose": node("y = Transpose <perm = [2, 0, 3, 1]> (x)", x=X, kinds="ArrayIndexSelect"),
+    "transpose, reversed": node("y = Transpose (x)", x=X, kinds="ArrayIndexSelect"),
+    "transpose to the same": node("y = Transpose <perm = [0, 1, 2, 3]> (x)", x=X, kinds=""),
+    "transpose of ones": node("y = Transpose <perm = [1, 0, 3, 2]> (x)", x=(1, 3, 1, 4), kinds=""),
+    "transpose of a one that moves": node("y = Transpose <perm = [0, 2, 1]> (x)", x=(2, 3, 1), kinds=""),
+    "transpose of equal sizes": node("y = Transpose <perm = [1, 0]> (x)", x=(3, 3), kinds="ArrayIndexSelect"),
+    "slice": node(
+        "y = Slice (x, s, e, a, t)", x=X, s=ints(1, -1), e=ints(9, -9), a=ints(1, -1), t=ints(1, -2), kinds="ArrayIndexSelect"
+    ),
+    "slice of the first axes": node("y = Slice (x, s, e)", x=X, s=ints(1, 0), e=ints(2, 2)),
+    "slice of axes": node("y = Slice (x, s, e, a)", x=X, s=ints(-3, 0), e=ints(-1, 1), a=ints(3, 0)),
+    "slice of all": node("y = Slice (x, s, e, a)", x=X, s=ints(0), e=ints(2**31 - 1), a=ints(2), kinds=""),
+    "slice of a part that begins in front": node(
+        "y = Slice (x, s, e, a)", x=X, s=ints(0), e=ints(3), a=ints(2), kinds="ArrayIndexSelect"
+    ),
+    "slice of one element": node("y = Slice (x, s, e, a)", x=(2, 3, 1), s=ints(1, 2), e=ints(2, 3), a=ints(0, 1)),
+    "split": node("y, z, w = Split <axis = 1> (x, p)", outputs="y z w", x=(2, 6, 3), p=ints(1, 3, 2)),
+    "split in equal parts": node("y, z = Split <axis = -1, num_outputs = 2> (x)", outputs="y z", x=(2, 3, 6)),
+    "split with a rest": node("y, z, w = Split <axis = 1, num_outputs = 3> (x)", outputs="y z w", x=(2, 7, 3)),
+    "split of the first axis": node("y, z = Split (x, p)", outputs="y z", x=(4, 3), p=ints(1, 3)),
+    "split, one part read": node(
+        "y, z, w = Split <axis = 1> (x, p)", outputs="z", x=(2, 6, 3), p=ints(1, 3, 2), kinds="ArrayIndexSelect"
+    ),
+    "split by equal parts of old": node("y, z = Split <axis = 1> (x)", 13, outputs="y z", x=(2, 6, 3)),
+    "expand": node("y = Expand (x, s)", x=(2, 1, 3), s=ints(4, 1, 5, 1)),
+    "expand by ranks": node("y = Expand (x, s)", x=(3, 1), s=ints(2, 1, 4)),
+    "expand to the same": node("y = Expand (x, s)", x=(2, 3), s=ints(1, 3), kinds=""),
+    "expand one in front": node("y = Expand (x, s)", x=(2, 3), s=ints(1, 1, 1), kinds=""),
+    "tile": node("y = Tile (x, r)", x=(2, 3, 2), r=ints(2, 1, 3)),
+    "tile once": node("y = Tile (x, r)", x=(2, 3), r=ints(1, 1), kinds=""),
+    "pad": node("y = Pad (x, p, v)", x=(2, 3, 4), p=ints(1, 0, 2, 0, 3, 1), v=np.array(1.5, F)),
+    "pad and crop": node("y = Pad (x, p, v)", x=(3, 4, 5), p=ints(-1, 2, 0, 1, -3, -2), v=np.array(-2.5, F)),
+    "crop": node("y = Pad (x, p)", x=(3, 4, 5), p=ints(-1, 0, -2, 0, -3, 0)),
+    "pad by 0": node("y = Pad (x, p)", x=(3, 4), p=ints(0, 1, 2, 0)),
+    "pad of axes": node("y = Pad (x, p, v, a)", x=(2, 3, 4), p=ints(1, 2, 0, 3), v=np.array(0.5, F), a=ints(-1, 0)),
+    "pad by none": node("y = Pad (x, p)", x=(3, 4), p=ints(0, 0, 0, 0), kinds=""),
+    **{
+        f"pad, {mode}": node(f'y = Pad <mode = "{mode}"> (x, p)', 19, x=(3, 4, 5), p=ints(1, 0, 2, 2, 3, 1))
+        for mode in ("reflect", "edge", "wrap", "constant")
+    },
+    "crop and reflect": node('y = Pad <mode = "edge"> (x, p)', x=(4, 5), p=ints(-1, 2, 2, 0)),
+    "pad of whole numbers": node("y = Pad (x, p, v)", x=("int32", 2, 3), p=ints(1, 0, 0, 2), v=np.array(7, np.int32)),
+    "pad by an attribute": node("y = Pad <pads = [1, 0, 0, 2], value = 1.25> (x)", 10, x=(2, 3)),
+    **{
+        f"depth to space {mode}": node(
+            f'y = DepthToSpace <blocksize = 2, mode = "{mode}"> (x)', x=(2, 12, 3, 2), kinds="ArrayIndexSelect"
+        )
+        for mode in ("DCR", "CRD")
+    },
+    "depth to space": node("y = DepthToSpace <blocksize = 3> (x)", x=(2, 18, 1, 2)),
+    "space to depth": node("y = SpaceToDepth <blocksize = 2> (x)", x=(2, 3, 4, 6)),
+    "space to depth by 3": node("y = SpaceToDepth <blocksize = 3> (x)", x=(2, 2, 3, 6)),
+    **{
+        f"triangle {upper} {k}": node(f"y = Trilu <upper = {upper}> (x, k)", x=(2, 3, 4), k=ints(k).reshape(()))
+        for upper in (0, 1)
+        for k in (-2, -1, 0, 1, 3)
+    },
+    "triangle": node("y = Trilu (x)", x=(3, 4)),
+    "triangle of whole numbers": node("y = Trilu <upper = 0> (x)", x=("int64", 3, 3)),
+    "join": node("y = Concat <axis = 1> (x, z, w)", x=(2, 3, 4), z=(2, 1, 4), w=(2, 2, 4), kinds="ArrayConcat"),
+    "join the last axis": node("y = Concat <axis = -1> (x, z)", x=(2, 3, 4), z=(2, 3, 2)),
+    "join the first axis": node("y = Concat <axis = 0> (x, z)", x=(2, 3), z=(1, 3), kinds=""),
+    "join behind a one": node("y = Concat <axis = 1> (x, z)", x=(1, 3, 2), z=(1, 4, 2), kinds=""),
+    "join constants": node("y = Concat <axis = 1> (c, x, d)", x=(2, 3), c=weights(2, 1), d=weights(2, 4), kinds="ArrayConcat"),
+    "join a constant in front": node("y = Concat <axis = 0> (c, x)", x=(2, 3), c=weights(2, 3), kinds="ArrayConcat"),
+    "join whole numbers": node(
+        "y = Concat <axis = 0> (x, z)", x=("int32", 2, 3), z=("int32", 1, 3), kinds="ArrayMap ArrayMap ArrayConcat"
+    ),
+    "join a constant twice": node("y = Concat <axis = 1> (c, c, x)", x=(2, 3), c=weights(2, 2)),
+    "join with an empty one": node("y = Concat <axis = 1> (c, x)", x=(2, 3), c=np.zeros((2, 0), F), kinds=""),
+    "join one": node("y = Concat <axis = 1> (x)", x=(2, 3), kinds=""),
+}
+CHOSEN = {
+    "matrix of lines": node("y = Gather <axis = 1> (x, i)", x=(2, 4, 3), i=ints([0, -1], [3, 1], [-4, 2])),
+    "one line": node("y = Gather <axis = -1> (x, i)", x=(2, 4, 3), i=np.array(-2)),
+    "lines of the first axis": node("y = Gather (x, i)", x=(3, 4), i=ints(2, 0)),
+    "lines in order": node("y = Gather (x, i)", x=(3, 4), i=ints(0, 1, 2), kinds=""),
+    "computed lines": node("y = Gather <axis = 1> (x, i)", x=(2, 10, 3), i=("int64", 2, 2), kinds="ArrayMap ArrayGather"),
+    "computed lines of a constant": node("y = Gather (c, i)", i=("int32", 3), c=weights(10, 2), kinds="ArrayMap ArrayGather"),
+    "computed lines of the last axis": node(
+        "y = Gather <axis = -1> (x, i)", x=(2, 3, 10), i=("int64", 4), kinds="ArrayMap ArrayGather"
+    ),
+    "elements": node(
+        "y = GatherElements <axis = 1> (x, i)",
+        x=(2, 10, 4),
+        i=("int64", 2, 5, 3),
+        kinds="ArrayMap ArrayIndexSelect ArrayGather",
+    ),
+    "elements of as many": node(
+        "y = GatherElements <axis = -1> (x, i)", x=(2, 3, 10), i=("int32", 2, 3, 2), kinds="ArrayMap ArrayGather"
+    ),
+    "elements of fewer lines": node("y = GatherElements (x, i)", x=(10, 4, 3), i=("int64", 2, 3, 3)),
+    "elements by constants": node("y = GatherElements <axis = 1> (x, i)", x=(2, 3), i=ints([2, -1], [0, 1])),
+    "parts": node("y = GatherND (x, i)", x=(10, 11, 3), i=("int64", 2, 2)),
+    "parts of one axis": node("y = GatherND (x, i)", x=(10, 2, 3), i=("int64", 4, 1)),
+    "parts of all axes": node("y = GatherND (x, i)", x=(10, 12), i=("int64", 4, 2)),
+    "parts by constants": node("y = GatherND (x, i)", x=(3, 4, 2), i=ints([[0, 1], [2, -1]], [[-3, 3], [1, 0]])),
+    "parts in batches": node("y = GatherND <batch_dims = 1> (x, i)", x=(2, 10, 3), i=("int64", 2, 4, 1)),
+    "parts in batches of all": node("y = GatherND <batch_dims = 1> (x, i)", x=(2, 10, 11), i=("int64", 2, 4, 2)),
+    "parts in batches of two axes": node("y = GatherND <batch_dims = 2> (x, i)", x=(2, 3, 10, 2), i=("int64", 2, 3, 1)),
+    **{
+        f"written elements, {how}": node(
+            f'y = ScatterElements <axis = 1, reduction = "{how}"> (x, i, u)',
+            x=(3, 4, 2),
+            u=(2, 3, 2),
+            i=ints(*np.array([0, 1, -1, 2, 3, 0, 0, 1, 2, -4, 1, 1]).reshape(2, 3, 2)),
+        )
+        for how in ("add", "mul", "max", "min")
+    },
+    "written elements": node(
+        "y = ScatterElements <axis = 1> (x, i, u)",
+        x=(3, 4, 2),
+        u=(2, 3, 2),
+        i=ints([[0, 1], [-1, 2], [3, 0]], [[0, 1], [2, -1], [1, 2]]),
+    ),
+    "written elements of the last axis": node(
+        "y = ScatterElements <axis = -1> (x, i, u)", x=(3, 2, 4), u=(2, 2, 2), i=ints([[0, 1], [-1, 2]], [[3, 0], [1, 2]])
+    ),
+    "written elements of the first axis": node("y = ScatterElements (x, i, u)", x=(3, 2), u=(2, 2), i=ints([0, 1], [2, -1])),
+    "written at computed positions": node(
+        'y = ScatterElements <axis = 1, reduction = "add"> (x, i, u)', x=(2, 10), u=(2, 3), i=("int64", 2, 3)
+    ),
+    "written into a constant": node(
+        'y = ScatterElements <axis = 0, reduction = "add"> (c, i, u)', c=weights(10, 2), u=(3, 2), i=("int64", 3, 2)
+    ),
+    **{
+        f"written parts, {how}": node(
+            f'y = ScatterND <reduction = "{how}"> (x, i, u)', x=(3, 4, 2), u=(3, 2), i=ints([0, 1], [2, -1], [0, 1])
+        )
+        for how in ("add", "mul", "max", "min")
+    },
+    "written parts": node("y = ScatterND (x, i, u)", x=(5, 4, 2), u=(2, 2, 4, 2), i=ints([[0], [2]], [[1], [-1]])),
+    "written single elements": node("y = ScatterND (x, i, u)", x=(3, 4), u=(3,), i=ints([0, 1], [2, -1], [-3, 3])),
+    "one hot": node("y = OneHot (i, d, v)", i=("int64", 2, 3), d=np.array(10), v=np.array([-1, 2], F)),
+    "one hot in front": node("y = OneHot <axis = 0> (i, d, v)", i=("int64", 2, 3), d=np.array(10), v=np.array([3, -1], F)),
+    "one hot in the middle": node("y = OneHot <axis = 1> (i, d, v)", i=("int64", 2, 3), d=np.array(4), v=np.array([3, -1], F)),
+    **{
+        f"top {largest} {axis}": node(
+            f"y, i = TopK <axis = {axis}, largest = {largest}> (x, k)",
+            outputs="y i",
+            x=(2, 4, 3),
+            k=ints(k),
+            kinds="ArrayTopK ArrayGather",
+        )
+        for largest in (0, 1)
+        for axis, k in ((1, 3), (-1, 2), (0, 1), (-2, 4))
+    },
+    "top of the last axis": node("y, i = TopK (x, k)", outputs="y i", x=(2, 4, 3), k=ints(2)),
+    "top, positions alone": node("t, i = TopK (x, k)", outputs="i", x=(2, 4, 3), k=ints(2)),
+    "top by an attribute": node("y, i = TopK <k = 2, axis = 1> (x)", 9, outputs="y i", x=(2, 4, 3)),
+}
+S3 = (2, 3, 4)
+COORDINATES = ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric")
+RESIZED = {
+    **{
+        f"{mode}, {way}, {name}": node(
+            f'y = Resize <mode = "{mode}", coordinate_transformation_mode = "{way}"> (x, , , s)',
+            19,
+            x=S3,
+            s=ints(*sizes),
+            tolerance=2e-5,
+        )
+        for mode in ("nearest", "linear")
+        for way in COORDINATES
+        for name, sizes in (("larger", (2, 5, 7)), ("smaller", (2, 2, 3)))
+    },
+    **{
+        f"cubic, {way}": node(
+            f'y = Resize <mode = "cubic", coordinate_transformation_mode = "{way}"> (x, , , s)',
+            19,
+            x=(1, 1, 4, 5),
+            s=ints(1, 1, 7, 3),
+            tolerance=2e-5,
+            reference=True,
+        )
+        for way in COORDINATES
+    },
+    **{
+        f"cubic, {more}": node(
+            f'y = Resize <mode = "cubic", {more}> (x, , s)',
+            19,
+            x=(2, 3, 4, 5),
+            s=np.array([1, 1, 1.5, 0.6], F),
+            tolerance=2e-5,
+            reference=True,
+        )
+        for more in ("cubic_coeff_a = -0.5", "exclude_outside = 1", "cubic_coeff_a = -1.0, exclude_outside = 1")
+    },
+    **{
+        f"antialias, {mode}": node(
+            f'y = Resize <mode = "{mode}", antialias = 1> (x, , s)',
+            18,
+            x=(2, 3, 8, 9),
+            s=np.array([1, 1, 0.5, 0.34], F),
+            tolerance=2e-5,
+        )
+        for mode in ("linear", "cubic")
+    },
+    "antialias, larger": node(
+        'y = Resize <mode = "linear", antialias = 1> (x, , s)',
+        18,
+        x=(2, 3, 4, 5),
+        s=np.array([1, 1, 1.5, 2], F),
+        tolerance=2e-5,
+    ),
+    **{
+        f"nearest, {rule}, {scale}": node(
+            f'y = Resize <mode = "nearest", nearest_mode = "{rule}"> (x, , s)', x=(2, 3, 5), s=np.array([1, 1, scale], F)
+        )
+        for rule in ("floor", "ceil", "round_prefer_floor", "round_prefer_ceil")
+        for scale in (0.4, 0.5, 1.5, 2)
+    },
+    "one line": node(
+        'y = Resize <mode = "linear", coordinate_transformation_mode = "align_corners"> (x, , , s)',
+        x=(2, 3, 5),
+        s=ints(2, 3, 1),
+    ),
+    "one line, half": node(
+        'y = Resize <mode = "linear", coordinate_transformation_mode = "pytorch_half_pixel"> (x, , , s)',
+        x=(2, 3, 5),
+        s=ints(2, 3, 1),
+    ),
+    "the first axis": node('y = Resize <mode = "linear"> (x, , , s)', x=(2, 3), s=ints(3, 3)),
+    "two axes": node('y = Resize <mode = "linear", axes = [2, 1]> (x, , , s)', x=(2, 3, 4), s=ints(6, 5)),
+    "two axes by scales": node('y = Resize <mode = "linear", axes = [-1, 1]> (x, , s)', x=(2, 3, 4), s=np.array([1.5, 2.5], F)),
+    "not larger": node(
+        'y = Resize <keep_aspect_ratio_policy = "not_larger", axes = [1, 2]> (x, , , s)', x=(2, 3, 4), s=ints(7, 8)
+    ),
+    "not smaller": node(
+        'y = Resize <keep_aspect_ratio_policy = "not_smaller", axes = [1, 2]> (x, , , s)', x=(2, 3, 4), s=ints(7, 8)
+    ),
+    "cut out": node(
+        'y = Resize <mode = "linear", coordinate_transformation_mode = "tf_crop_and_resize", extrapolation_value = 9.5> (x, r, , s)',
+        x=(2, 3, 4, 5),
+        r=np.array([0, 0, 0.25, -0.3, 1, 1, 0.75, 1.25], F),
+        s=ints(2, 3, 3, 7),
+    ),
+    "cut out, one line": node(
+        'y = Resize <mode = "linear", coordinate_transformation_mode = "tf_crop_and_resize"> (x, r, , s)',
+        x=(2, 3, 4, 5),
+        r=np.array([0, 0, 0.25, 0.1, 1, 1, 0.5, 0.6], F),
+        s=ints(2, 3, 1, 2),
+    ),
+    "cut out of axes": node(
+        'y = Resize <mode = "nearest", axes = [3, 2], coordinate_transformation_mode = "tf_crop_and_resize"> (x, r, , s)',
+        x=(2, 3, 4, 5),
+        r=np.array([0.2, 0.1, 0.9, 1.0], F),
+        s=ints(4, 3),
+    ),
+    "the same size": node('y = Resize <mode = "linear"> (x, , , s)', x=(2, 3, 4), s=ints(2, 3, 4), kinds=""),
+    "a scale and the same size": node(
+        'y = Resize <mode = "linear"> (x, , s)', reference=True, x=(1, 1, 4, 4), s=np.array([1, 1, 1.2, 1.0], F)
+    ),
+    "old": node('y = Upsample <mode = "linear"> (x, s)', 9, x=(1, 2, 3, 4), s=np.array([1, 1, 2, 3], F)),
+    "old, a third axis": node('y = Upsample <mode = "nearest"> (x, s)', 9, x=(2, 3, 4), s=np.array([1, 2, 1.5], F)),
+    "old resize, smaller": node('y = Resize <mode = "nearest"> (x, s)', 10, x=(2, 3, 8), s=np.array([1, 1, 0.4], F)),
+}
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_moved(name):
+    MOVED[name].check()
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_chosen_and_written(name):
+    CHOSEN[name].check()
+
+
+@pytest.mark.parametrize("name", RESIZED)
+def test_resampled(name):
+    RESIZED[name].check()
