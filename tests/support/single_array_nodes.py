@@ -64,7 +64,11 @@ class SingleNode:
         model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in constants.items())
         for output in model.graph.output:
             output.ClearField("type")
-        return onnx.shape_inference.infer_shapes(model), feeds
+        model = onnx.shape_inference.infer_shapes(model)
+        for output in model.graph.output:
+            if not output.type.HasField("tensor_type"):
+                output.type.tensor_type.elem_type = TensorProto.FLOAT
+        return model, feeds
 
     def expected(self, model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> list[list[np.ndarray]]:
         """The outputs of each stimulus."""
