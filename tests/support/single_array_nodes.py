@@ -122,7 +122,7 @@ def weights(*dims: int, seed: int = 3) -> np.ndarray:
 
 def _drawn(spec: tuple, rng: np.random.Generator) -> tuple[np.ndarray, int]:
     """Two stimuli of an input, and the ONNX type that the node reads."""
-    kind, dims = (spec[0], spec[1:]) if isinstance(spec[0], str) else ("float32", spec)
+    kind, dims = (spec[0], spec[1:]) if spec and isinstance(spec[0], str) else ("float32", spec)
     if kind == "float32":
         values = rng.normal(0, 1.5, (2, *dims))
     elif kind == "bool":
