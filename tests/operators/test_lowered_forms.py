@@ -7,32 +7,14 @@ import re
 
 import numpy as np
 import pytest
+from support.lowered_layers import lowered
 
 from n2d2py.arithmetic import FLOAT32, FloatRescale, NumType
-from n2d2py.exports.cpp.identifiers import Identifiers
-from n2d2py.exports.cpp.layer import layer_code
-from n2d2py.exports.cpp.parts import LayerConfig
-from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Aligned
-from n2d2py.memory.from_graph import memory_problem
-from n2d2py.memory.planning import plan_memory
 from n2d2py.operators.arrays.index_select.op import ArrayIndexSelect
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Step
 from n2d2py.operators.pool import Pool
-
-
-def lowered(op, shapes, output, kind, **fields) -> tuple[dict, dict, dict[str, np.ndarray]]:
-    """(types, constants of each struct, arrays) of the C++ of a layer alone in its network."""
-    names = [f"x{index}" for index in range(len(shapes))]
-    graph = QuantGraph("g", 8 if not kind.is_float else -32, inputs=names, outputs=["y"])
-    graph.tensors = {name: QuantTensor(name, shape, kind) for name, shape in zip(names, shapes, strict=True)}
-    graph.tensors["y"] = QuantTensor("y", output, kind)
-    graph.nodes = [QuantNode("y", op, names, ["y"], **fields)]
-    code = layer_code(graph.nodes[0], graph, plan_memory(memory_problem(graph)), Identifiers(graph))
-    config = next(struct for struct in code.structs if isinstance(struct, LayerConfig))
-    functions = {struct.name: struct.functions for struct in code.structs if not isinstance(struct, LayerConfig)}
-    return {**config.types, **config.constants}, functions, {array.name: array.values for array in code.arrays}
 
 
 def visited(text: str, first: int | None, arrays: dict[str, np.ndarray]) -> list[int | None]:

@@ -199,6 +199,24 @@ REFUSED = {
     ),
     "broadcast": (node("y = Add (x, z)", x=(2, 3), z=(4, 3)), "its operands of 2x3 and 4x3 cannot be broadcast"),
     "broadcast of one axis": (node("y = Mul (x, z)", x=(2, 3), z=(2,)), "its operands of 2x3 and 2 cannot be broadcast"),
+    "broadcast beside a value": (
+        node("y = Where (c, x, z)", x=(2, 3), z=(4, 3), c=np.array(True)),
+        "its operands of 1 and 2x3 and 4x3 cannot be broadcast",
+    ),
+    "two negative sizes": (
+        node("y = Reshape (x, s)", x=X, s=ints(-2, -60)),
+        "its shape [-2, -60] does not fit its input of 120 elements",
+    ),
+    "three rests": (
+        node("y = Reshape (x, s)", x=X, s=ints(-1, -1, -1)),
+        "its shape [120, -1, -1] does not fit its input of 120 elements",
+    ),
+    "two rests": (node("y = Reshape (x, s)", x=X, s=ints(-1, -1)), "its shape [-1, -1] does not fit its input of 120 elements"),
+    "long lines": (
+        node("y = Expand (x, s)", x=(2, 1), s=ints(2, 4194305)),
+        "an axis of its result would have 4,194,305 elements, at most 4,194,304 are supported",
+    ),
+    "nothing left": (node("y = Slice (x, s, e)", x=(2, 3), s=ints(1), e=ints(1)), "its result has no elements"),
     "divisor": (node("y = Div (x, c)", x=("int32", 2, 3), c=np.array([1, 0, 2], np.int32)), "it divides by zero"),
     "divisor of reals": (node("y = Div (x, c)", x=(2, 3), c=np.array([1, 0, 2], F)), "it divides by zero"),
     "divisor of a remainder": (node("y = Mod (x, c)", x=("int32", 2, 3), c=np.array(0, np.int32)), "it divides by zero"),

@@ -88,6 +88,9 @@ TRANSPOSED = {
         'y = ConvTranspose <auto_pad = "SAME_LOWER", strides = [2, 1]> (x, w)', x=(2, 2, 3, 4), w=weights(2, 3, 5, 4)
     ),
     "valid": node('y = ConvTranspose <auto_pad = "VALID", strides = [2, 3]> (x, w)', x=(2, 2, 3, 4), w=weights(2, 3, 3, 4)),
+    "pads told": node(
+        'y = ConvTranspose <auto_pad = "NOTSET", pads = [1, 0, 2, 1]> (x, w)', x=(2, 2, 3, 4), w=weights(2, 3, 3, 4)
+    ),
     "a size": node(
         "y = ConvTranspose <output_shape = [6, 10], strides = [2, 3]> (x, w)", x=(2, 2, 3, 4), w=weights(2, 3, 3, 4)
     ),

@@ -51,8 +51,7 @@ class ArrayOp(Op):
 
     def operands(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         """The operands (N or 1, E), constants in the type of the real inputs."""
-        real = next((x.dtype for x in inputs if x.dtype.kind == "f"), np.dtype(np.float32))
-        found = []
+        real, found = self.real(inputs), []
         for index, slot in enumerate(self.slots):
             if slot >= 0:
                 found.append(inputs[slot])

@@ -32,7 +32,7 @@ def loops(sizes: Sequence[int], steps: Sequence[Sequence[int]], inner: str = "n2
             merged.append((size, own))
     text = inner
     for size, own in reversed(merged):
-        own = [*own, 0, 0, 0][:3]
+        own = [*own, 0, 0]
         text = f"n2d2::Axis<{size}, {own[0]}, {own[1]}, {own[2]}, {text} >"
     return text
 

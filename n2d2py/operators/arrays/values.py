@@ -115,11 +115,10 @@ class Arrays:
         if value.constant is not None:
             positions, filled = op.positions()
             made = value.constant.reshape(-1)[positions].copy()
-            if filled.any():
-                made[filled] = np.asarray(fill).astype(made.dtype)
+            made[filled] = np.asarray(fill).astype(made.dtype)
             return Value(tuple(dims), value.kind, None, made.reshape(dims))
         if op.output_size() == value.size and all(
-            list(axis) == list(range(0, len(axis) * step, step) if step else [0])
+            axis == tuple(index * step for index in range(len(axis)))
             for axis, step in zip(op.offsets, _steps(op.offsets), strict=True)
         ):
             return replace(value, dims=tuple(dims))
@@ -128,7 +127,6 @@ class Arrays:
     def axes(self, value: Value, chosen: dict[int, Sequence[int]], fill: float = 0.0) -> Value:
         """The positions chosen[axis] of some axes; a negative position is filled."""
         lengths = [len(chosen.get(axis, range(size))) for axis, size in enumerate(value.dims)]
-        check_lines(lengths)
         check_size(lengths)
         steps = strides(value.dims)
         offsets = [

@@ -43,13 +43,11 @@ class ArrayIndexSelect(ArrayOp):
         """(offset of each element of the result, whether it is filled), flat; the offset is one within x in either case."""
         axes = [np.asarray(axis, np.int64) for axis in self.offsets]
 
-        def spread(parts, combine):
-            return reduce(lambda a, b: combine(a[:, None], b[None]).reshape(-1), parts)
+        def spread(combine, first, parts):
+            return reduce(lambda a, b: combine(a[:, None], b[None]).reshape(-1), parts, first)
 
-        if not axes:
-            return np.zeros(1, np.int64), np.zeros(1, bool)
-        filled = spread([axis < 0 for axis in axes], np.logical_or)
-        return spread([np.maximum(axis, 0) for axis in axes], np.add), filled
+        filled = spread(np.logical_or, np.zeros(1, bool), (axis < 0 for axis in axes))
+        return spread(np.add, np.zeros(1, np.int64), (np.maximum(axis, 0) for axis in axes)), filled
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         return [self._taken(inputs[0], inputs[0].dtype.type(self.fill))]
@@ -57,8 +55,7 @@ class ArrayIndexSelect(ArrayOp):
     def _taken(self, x: np.ndarray, fill) -> np.ndarray:
         positions, filled = self.positions()
         result = x[:, positions]
-        if filled.any():
-            result[:, filled] = fill
+        result[:, filled] = fill
         return result
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:

@@ -223,4 +223,4 @@ def scale_and_shift(node: Node) -> tuple[float, float] | None:
     found = gains_and_shifts(node)
     if found is None or found[1].size != 1:
         return None
-    return float(found[1][0]), float(found[2][0])
+    return float(found[1].item()), float(found[2].item())

@@ -97,7 +97,7 @@ def _axis_of_length(a: Arrays, x: str, length: str) -> int | None:
             square = _maker(a, node.inputs[0], "Mul", "Pow")
             if square is None or not _is_square(square, x):
                 return None
-            x = square.outputs[0]
+            x = node.inputs[0]
     if node is None or node.inputs[0] != x or not a.builder.is_tensor(x):
         return None
     rank = len(a.builder.dims_of(x))

@@ -19,7 +19,7 @@ _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False,
 
 def _refuse_attributes(a: Arrays, directions: int) -> None:
     node = a.node
-    functions = [name.decode() if isinstance(name, bytes) else name for name in node.attribute("activations", [])]
+    functions = [name.decode(errors="replace") for name in node.attribute("activations", [])]
     if functions and tuple(name.lower() for name in functions) != _ACTIVATIONS[node.type] * directions:
         raise Unsupported(f"its activations are {', '.join(functions)}", "sigmoid and tanh in their usual places are supported")
     for name, what in (("clip", "clips its sums"), ("input_forget", "couples its input and forget gates")):
