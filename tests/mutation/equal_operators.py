@@ -98,6 +98,39 @@ EQUIVALENT: tuple[Equivalent, ...] = (
     ),
     *(
         Equivalent(
+            "n2d2py/operators/arrays/conv_pool/op.py",
+            "ArrayConvPool._windows",
+            text,
+            mutated,
+            "More is padded behind the last window, where nothing is read.",
+        )
+        for text, mutated in (
+            ("max(0, (n - 1) * s + (k - 1) * d + 1 - size - before)", "max(1, (n - 1) * s + (k - 1) * d + 1 - size - before)"),
+            ("(n - 1) * s + (k - 1) * d + 1 - size - before", "(n - 1) * s + (k - 1) * d + 1 - size + before"),
+            ("(n - 1) * s + (k - 1) * d + 1 - size", "(n - 1) * s + (k - 1) * d + 1 + size"),
+            ("(n - 1) * s + (k - 1) * d + 1", "(n - 1) * s + (k - 1) * d + 2"),
+            ("(n - 1) * s + (k - 1) * d", "(n + 1) * s + (k - 1) * d"),
+            ("(n - 1) * s + (k - 1) * d", "(n - 0) * s + (k - 1) * d"),
+            ("(n - 1) * s + (k - 1) * d", "(n - 1) * s + (k + 1) * d"),
+            ("(n - 1) * s + (k - 1) * d", "(n - 1) * s + (k - 0) * d"),
+        )
+    ),
+    Equivalent(
+        "n2d2py/operators/arrays/values.py",
+        "Arrays.reshape",
+        "min(dims, default=0)",
+        "min(dims, default=1)",
+        "Neither is below 0.",
+    ),
+    Equivalent(
+        "n2d2py/operators/arrays/base.py",
+        "ArrayOp.typed",
+        "max((len(x) for x in inputs))",
+        "min((len(x) for x in inputs))",
+        "All inputs of a run hold the same number of stimuli.",
+    ),
+    *(
+        Equivalent(
             f"n2d2py/operators/{file}",
             function,
             text,

@@ -279,6 +279,12 @@ RESIZED = {
         r=np.array([0.2, 0.1, 0.9, 1.0], F),
         s=ints(4, 3),
     ),
+    "cut out beyond, filled with 0": node(
+        'y = Resize <mode = "nearest", axes = [1], coordinate_transformation_mode = "tf_crop_and_resize"> (x, r, , s)',
+        x=(2, 4),
+        r=np.array([-0.5, 1.5], F),
+        s=ints(6),
+    ),
     "the same size": node('y = Resize <mode = "linear"> (x, , , s)', x=(2, 3, 4), s=ints(2, 3, 4), kinds=""),
     "a scale and the same size": node(
         'y = Resize <mode = "linear"> (x, , s)', reference=True, x=(1, 1, 4, 4), s=np.array([1, 1, 1.2, 1.0], F)

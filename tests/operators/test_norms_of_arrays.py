@@ -201,6 +201,47 @@ LENGTHS = {
     "length in front of ones": node(
         "n = ReduceL2 <axes = [1]> (x)\n y = Div (x, n)", 13, x=(2, 3, 1), kinds="ArrayNorm ArrayMap"
     ),
+    **{
+        way: node(f"n = ReduceL2 <axes = [2]> (x)\n m = {floor}\n y = Div (x, m)", 10, x=(2, 3, 4), c=np.array(1e-7, F))
+        for way, floor in (
+            ("a floor that is told", "Clip <min = 1e-7> (n)"),
+            ("a high floor that is told", "Clip <min = 0.5> (n)"),
+            ("a floor and a ceiling that are told", "Clip <min = 1e-7, max = 3.0> (n)"),
+            ("a floor of two", "Max (n, c, c)"),
+        )
+    },
+    **{
+        f"floor {floor:.7f}": node(
+            "n = ReduceL2 <axes = [2]> (x)\n m = Max (n, c)\n y = Div (x, m)", 13, x=(2, 3, 4), c=np.array([floor], F)
+        )
+        for floor in (0, 0.0000009, 0.0000011)
+    },
+    "floors of lines": node(
+        "n = ReduceL2 <axes = [2]> (x)\n m = Max (n, c)\n y = Div (x, m)", 13, x=(2, 3, 4), c=np.full((3, 1), 1e-7, F)
+    ),
+    "a computed floor": node("n = ReduceL2 <axes = [2]> (x)\n m = Max (n, z)\n y = Div (x, m)", 13, x=(2, 3, 4), z=(1,)),
+    "a clipped floor": node(
+        "n = ReduceL2 <axes = [2]> (x)\n f = Abs (z)\n m = Clip (n, f)\n y = Div (x, m)", 13, x=(2, 3, 4), z=()
+    ),
+    "length of cubes": node(
+        "b = Abs (x)\n q = Pow (b, c)\n s = ReduceSum (q, a)\n n = Sqrt (s)\n y = Div (x, n)",
+        x=(2, 3, 4),
+        a=ints(-1),
+        c=np.array(3, F),
+    ),
+    "a root without sums": node("b = Abs (x)\n n = Sqrt (b)\n y = Div (x, n)", x=(2, 3, 4)),
+    "a root of means": node(
+        "q = Mul (x, x)\n s = ReduceMean <axes = [2]> (q)\n n = Sqrt (s)\n y = Div (x, n)", 13, x=(2, 3, 4)
+    ),
+    "a square of its half": node(
+        "q = Mul (x, h)\n p = Mul (q, x)\n s = ReduceSum (p, a)\n n = Sqrt (s)\n y = Div (x, n)",
+        x=(2, 3, 4),
+        a=ints(2),
+        h=np.array(0.5, F),
+    ),
+    "roots of squares that are not kept": node(
+        "q = ReduceSumSquare <axes = [0], keepdims = 0> (x)\n n = Sqrt (q)\n y = Div (x, n)", 13, x=(2, 3, 4)
+    ),
     "sums of magnitudes": node("n = ReduceL1 <axes = [2]> (x)\n y = Div (x, n)", 13, x=(2, 3, 4)),
 }
 
@@ -215,6 +256,26 @@ def test_shares(name):
     SHARES[name].check()
 
 
+OTHERS = (
+    """
+lengths, axis 1; roots of squares, axis 1; high floor; floor and ceiling; floor below 0; sum of cubes; sum of other products;
+products of another; length of another; length of two axes; length of all; length that is not kept; length of the first axis;
+sums of magnitudes; a high floor that is told; a floor and a ceiling that are told; a floor of two; floor 0.0000011; floors of lines;
+a computed floor; a clipped floor; length of cubes; a root without sums; a root of means; a square of its half;
+roots of squares that are not kept
+""".strip()
+    .replace("\n", " ")
+    .split("; ")
+)
+"""What is divided by something else, or by a length along another axis than the last one."""
+
+
 @pytest.mark.parametrize("name", LENGTHS)
 def test_divided_by_their_length(name):
-    LENGTHS[name].check()
+    """In one layer where it is the length along the last axis, with a floor of a millionth at most."""
+    graph = LENGTHS[name].check()
+    assert any(layer.op.kind == "ArrayNorm" for layer in graph.nodes) == (name not in OTHERS)
+
+
+def test_the_others_are_cases():
+    assert set(OTHERS) <= set(LENGTHS)

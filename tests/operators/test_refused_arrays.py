@@ -136,6 +136,38 @@ REFUSED = {
         node("y = GatherND <batch_dims = 1> (x, i)", x=(2, 3), i=ints(0)),
         "its batch_dims 1 do not fit its inputs",
     ),
+    "batch axes of more axes": (
+        node("y = GatherND <batch_dims = 2> (x, i)", x=(2, 3, 4), i=ints([0], [1])),
+        "its batch_dims 2 do not fit its inputs",
+    ),
+    "batch axes of more indices": (
+        node("y = GatherND <batch_dims = 2> (x, i)", x=(2, 3), i=ints([[0]], [[1]])),
+        "its batch_dims 2 do not fit its inputs",
+    ),
+    "indices without axes": (
+        node("y = ScatterND (x, i, u)", x=(2, 3), u=(2, 3), i=np.array(0)),
+        "its indices choose on 0 axes of 2",
+    ),
+    "long one hot": (
+        node("y = OneHot (i, d, v)", i=("int64", 2), d=np.array(4194305), v=np.array([0, 1], F)),
+        "an axis of its result would have 4,194,305 elements, at most 4,194,304 are supported",
+    ),
+    "long tiles": (
+        node("y = Tile (x, r)", x=(2, 1), r=ints(1, 4194305)),
+        "an axis of its result would have 4,194,305 elements, at most 4,194,304 are supported",
+    ),
+    "long pads": (
+        node("y = Pad (x, p)", x=(2, 1), p=ints(0, 4194305, 0, 0)),
+        "an axis of its result would have 4,194,305 elements, at most 4,194,304 are supported",
+    ),
+    "long crops": (
+        node("y = Pad (x, p)", x=(2, 1), p=ints(0, 0, 0, -4194305)),
+        "an axis of its result would have 4,194,305 elements, at most 4,194,304 are supported",
+    ),
+    "long lines of the nearest": (
+        node('y = Resize <mode = "nearest"> (x, , , s)', x=(2, 1), s=ints(2, 4194305)),
+        "an axis of its result would have 4,194,305 elements, at most 4,194,304 are supported",
+    ),
     "depth": (node("y = GatherND (x, i)", x=(2, 3), i=ints([0, 0, 0])), "its indices choose on 3 axes of 2"),
     "depth behind batches": (
         node("y = GatherND <batch_dims = 1> (x, i)", x=(2, 3), i=ints([0, 1], [1, 0])),
