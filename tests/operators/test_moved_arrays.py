@@ -10,6 +10,10 @@ import numpy as np
 import pytest
 from support.single_array_nodes import F, node, weights
 
+from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.operators.arrays.interpolate import ArrayInterpolate
+from n2d2py.reference.executor import run_graph
+
 X = (2, 3, 4, 5)
 
 
@@ -289,6 +293,15 @@ RESIZED = {
     "a scale and the same size": node(
         'y = Resize <mode = "linear"> (x, , s)', reference=True, x=(1, 1, 4, 4), s=np.array([1, 1, 1.2, 1.0], F)
     ),
+    **{
+        f"{policy} {sizes}": node(
+            f'y = Resize <keep_aspect_ratio_policy = "{policy}", axes = [1, 2]> (x, , , s)', x=(2, 3, 4), s=ints(*sizes)
+        )
+        for policy in ("not_larger", "not_smaller")
+        for sizes in ((5, 6), (4, 5), (2, 3), (7, 9))
+    },
+    "old resize, larger": node('y = Resize <mode = "nearest"> (x, s)', 10, x=(2, 3, 5), s=np.array([1, 1, 1.4], F)),
+    "old resize, axes of either": node('y = Resize <mode = "nearest"> (x, s)', 10, x=(2, 5, 8), s=np.array([1, 1.4, 0.4], F)),
     "old": node('y = Upsample <mode = "linear"> (x, s)', 9, x=(1, 2, 3, 4), s=np.array([1, 1, 2, 3], F)),
     "old, a third axis": node('y = Upsample <mode = "nearest"> (x, s)', 9, x=(2, 3, 4), s=np.array([1, 2, 1.5], F)),
     "old resize, smaller": node('y = Resize <mode = "nearest"> (x, s)', 10, x=(2, 3, 8), s=np.array([1, 1, 0.4], F)),
@@ -308,3 +321,72 @@ def test_chosen_and_written(name):
 @pytest.mark.parametrize("name", RESIZED)
 def test_resampled(name):
     RESIZED[name].check()
+
+
+HALF = (0.125, 0.375, 0.375, 0.125)
+LINES: dict[str, tuple] = {
+    "linear": ('mode = "linear"', 4, 2, ((0, 1), (2, 3)), ((0.5, 0.5), (0.5, 0.5))),
+    "linear, beyond the ends": (
+        'mode = "linear"',
+        2,
+        4,
+        ((0, 0), (0, 1), (0, 1), (1, 1)),
+        ((0.25, 0.75), (0.75, 0.25), (0.25, 0.75), (0.75, 0.25)),
+    ),
+    "linear, filtered": (
+        'mode = "linear", antialias = 1',
+        8,
+        4,
+        ((0, 0, 1, 2), (1, 2, 3, 4), (3, 4, 5, 6), (5, 6, 7, 7)),
+        (HALF,) * 4,
+    ),
+    "cubic at whole positions": (
+        'mode = "cubic", coordinate_transformation_mode = "align_corners"',
+        3,
+        5,
+        ((0, 0, 1, 2), (0, 0, 1, 2), (0, 1, 2, 2), (0, 1, 2, 2), (1, 2, 2, 2)),
+        (
+            (0, 1, 0, 0),
+            (-0.09375, 0.59375, 0.59375, -0.09375),
+            (0, 1, 0, 0),
+            (-0.09375, 0.59375, 0.59375, -0.09375),
+            (0, 1, 0, 0),
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_lines_and_their_weights(name):
+    """As few lines as have weights; no weight is minus 0."""
+    attributes, size, wanted, positions, weights_of = LINES[name]
+    graph = import_onnx(node(f"y = Resize <{attributes}> (x, , , s)", 19, x=(2, size), s=ints(2, wanted)).model()[0])
+    (op,) = [each.op for each in graph.nodes if isinstance(each.op, ArrayInterpolate)]
+    assert (op.outer, op.size, op.inner, op.positions) == (2, size, 1, positions)
+    np.testing.assert_allclose(op.weights, weights_of, atol=1e-12)
+    assert all(np.copysign(1, weight) == 1 for line in op.weights for weight in line if weight == 0)
+
+
+@pytest.mark.parametrize(
+    ("mode", "positions"),
+    [
+        ("linear", ((0, 0, 1, 1), (1, 2, 3, 3), (2, 3, 4, 5), (4, 5, 6, 6), (6, 7, 7, 7))),
+        (
+            "cubic",
+            ((0, 0, 0, 1, 2, 3, 3), (0, 0, 1, 2, 3, 4, 5), (1, 2, 3, 4, 5, 6, 6), (2, 3, 4, 5, 6, 7, 7), (4, 5, 6, 7, 7, 7, 7)),
+        ),
+    ],
+)
+def test_lines_of_a_filter_are_filled_up_with_the_last(mode, positions):
+    """Eight lines become five: they are at 0.3, 1.9, 3.5, 5.1 and 6.7, and each takes those up to 1.6 or 3.2 away."""
+    graph = import_onnx(node(f'y = Resize <mode = "{mode}", antialias = 1> (x, , , s)', x=(2, 8), s=ints(2, 5)).model()[0])
+    (op,) = [each.op for each in graph.nodes if isinstance(each.op, ArrayInterpolate)]
+    assert op.positions == positions
+    np.testing.assert_allclose(np.sum(op.weights, 1), 1)
+
+
+def test_an_upsample_that_makes_smaller_takes_the_line_before():
+    """Other than the first Resize; ONNX Runtime refuses it."""
+    model, feeds = node('y = Upsample <mode = "nearest"> (x, s)', 9, x=(2, 3, 8), s=np.array([1, 1, 0.4], F)).model()
+    (found,) = run_graph(import_onnx(model), feeds).values()
+    np.testing.assert_array_equal(found.reshape(2, 2, 3, 3), feeds["x_in"].reshape(2, 2, 3, 8)[..., [0, 2, 5]])

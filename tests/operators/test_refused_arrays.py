@@ -216,6 +216,14 @@ REFUSED = {
         node('y = Resize <mode = "linear"> (x, , s)', x=(2, 3, 4), s=np.array([1, 1, 0], F)),
         "one of its scales is no positive number that an image can be enlarged by",
     ),
+    "negative scale": (
+        node('y = Resize <mode = "linear"> (x, , s)', x=(2, 3, 4), s=np.array([1, 1, -0.5], F)),
+        "one of its scales is no positive number that an image can be enlarged by",
+    ),
+    "large scale": (
+        node('y = Resize <mode = "nearest"> (x, , s)', x=(1, 1), s=np.array([1, 1048577], F)),
+        "one of its scales is no positive number that an image can be enlarged by",
+    ),
     "coordinates": (
         node('y = Resize <mode = "linear", coordinate_transformation_mode = "other"> (x, , , s)', x=(2, 3, 4), s=ints(2, 3, 6)),
         "its coordinates are other",
@@ -352,6 +360,8 @@ TAKEN = {
     "windows that begin before the image": pool("kernel_shape = [2, 2], pads = [0, 1, 1, 0]"),
     "norm of order 1": pool("kernel_shape = [2, 2], p = 1", "LpPool"),
     "one element left": conv("pads = [4, 0, 4, 0]", 4, 6, 3, 2, operator="ConvTranspose"),
+}
+LONG = {
     "the last lines": node('y = Resize <mode = "linear"> (x, , , s)', x=(1, 2), s=ints(1, 65536)),
     "more lines of the nearest": node('y = Resize <mode = "nearest"> (x, , , s)', x=(1, 2), s=ints(1, 65537)),
 }
@@ -371,3 +381,9 @@ def test_refused(name):
 @pytest.mark.parametrize("name", TAKEN)
 def test_just_taken(name):
     TAKEN[name].check()
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_long_lines_just_taken(name):
+    graph = import_onnx(LONG[name].model()[0])
+    assert graph.shape(graph.outputs[0])[-1] in (65536, 65537)

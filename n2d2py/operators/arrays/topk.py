@@ -64,7 +64,7 @@ def _top(a: Arrays) -> None:
     x = a.tensor(a.value(0))
     axis = a.node.axis_of(a.node.attribute("axis", -1), len(x.dims))
     a.builder.guard_batch(a.node, 0, axis, "orders")
-    count = int(a.node.constant(1, "K").item()) if a.has(1) else int(a.node.attribute("k", 0))
+    count = int(a.node.constant(1, "K").item()) if a.has(1) else int(a.node.attribute("k"))
     if not 0 < count <= x.dims[axis]:
         raise Unsupported(f"it takes {count} of {x.dims[axis]} elements")
     outer, size, inner = prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1 :])

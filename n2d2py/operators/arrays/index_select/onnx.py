@@ -167,7 +167,7 @@ def gather_constant(a: Arrays) -> Value | None:
 
 @onnx_array("DepthToSpace", "SpaceToDepth")
 def _depth_to_space(a: Arrays) -> None:
-    x, block = a.value(0), int(a.node.attribute("blocksize", 0))
+    x, block = a.value(0), int(a.node.attribute("blocksize"))
     if block < 1:
         raise Unsupported(f"its blocksize is {block}")
     n, c, h, w = x.dims
