@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from typing import Any, TypeGuard
 
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
@@ -39,10 +40,10 @@ class SpelledNorm(Pass):
         divides = _map(node, "Div") and node.op.slots == (0, 1)
         if not divides and not (_map(node, "Mul") and sorted(node.op.slots) == [0, 1]):
             return None
-        for x, root in (node.inputs, node.inputs[::-1])[: 1 if divides else 2]:
+        for x, root in (node.inputs,) if divides else (node.inputs, node.inputs[::-1]):
             below = graph.producer(root)
             if not divides:
-                below = graph.producer(below.inputs[0]) if below is not None and _is_reciprocal(below) else None
+                below = graph.producer(below.inputs[0]) if _is_reciprocal(below) else None
             found = _lines(graph, x, below, node.op.dims)
             if found is not None:
                 return Match(found)
@@ -54,7 +55,7 @@ class SpelledNorm(Pass):
         return "it and the layers before it are a normalisation of lines"
 
 
-def _map(node: Node | None, function: str) -> bool:
+def _map(node: Node | None, function: str) -> TypeGuard[Node[Any]]:
     """Whether a layer is a map of real numbers by a function, or that function as an activation."""
     if node is None or node.activation is not None:
         return False
@@ -63,37 +64,40 @@ def _map(node: Node | None, function: str) -> bool:
     return isinstance(node.op, ArrayMap) and node.op.function == function and not node.op.result
 
 
-def _is_reciprocal(node: Node) -> bool:
+def _is_reciprocal(node: Node | None) -> TypeGuard[Node]:
     """Whether a layer divides 1 by its input."""
-    if _map(node, "Div") and isinstance(node.op, ArrayMap) and node.op.slots == (-1, 0):
+    if _map(node, "Div") and node.op.slots == (-1, 0):
         return bool((node.params["operand0"] == 1).all())
     return _map(node, "Reciprocal")
 
 
-def _mean(node: Node | None, dims: tuple[int, ...]) -> int | None:
-    """The elements of a line of an array of `dims` whose means a layer makes; None for any other layer."""
+def _mean(graph: Graph, tensor: str, dims: tuple[int, ...]) -> tuple[str, int] | None:
+    """(array of `dims`, elements of its lines) whose means a tensor holds; None for any other tensor."""
+    node = graph.producer(tensor)
     if node is None or not isinstance(node.op, ArrayReduce) or node.op.function != "Mean" or node.op.dims != dims:
         return None
     axes = sorted(node.op.axes)
-    return prod(dims[axis] for axis in axes) if axes == list(range(len(dims) - len(axes), len(dims))) else None
+    last = list(range(len(dims) - len(axes), len(dims)))
+    return (node.inputs[0], prod(dims[axis] for axis in axes)) if axes == last else None
 
 
 def _lines(graph: Graph, x: str, root: Node | None, dims: tuple[int, ...]) -> Lines | None:
     """The normalisation of the array `x` of `dims`, if `root` is the deviation of its lines."""
-    if root is None or not _map(root, "Sqrt"):
+    added = graph.producer(root.inputs[0]) if _map(root, "Sqrt") else None
+    if added is None:
         return None
-    added = graph.producer(root.inputs[0])
-    shift = None if added is None else scale_and_shift(added)
-    if added is None or shift is None or shift[0] != 1 or shift[1] <= 0:
+    shift = scale_and_shift(added)
+    if shift is None or shift[0] != 1 or shift[1] <= 0:
         return None
-    variance = graph.producer(added.inputs[0])
-    size = _mean(variance, dims)
-    square = None if variance is None or size is None else graph.producer(variance.inputs[0])
-    if square is None or size is None or not _map(square, "Mul") or set(square.inputs) != {x} or -1 in square.op.slots:
+    variance = _mean(graph, added.inputs[0], dims)
+    if variance is None:
+        return None
+    squares, size = variance
+    square = graph.producer(squares)
+    if not _map(square, "Mul") or set(square.inputs) != {x} or -1 in square.op.slots:
         return None
     op, away = ArrayNorm(prod(dims) // size, size, shift[1], False), graph.producer(x)
-    if away is not None and _map(away, "Sub") and away.op.slots == (0, 1) and away.op.dims == dims == away.op.shapes[0]:
-        mean = graph.producer(away.inputs[1])
-        if mean is not None and _mean(mean, dims) == size and mean.inputs[0] == away.inputs[0]:
+    if _map(away, "Sub") and away.op.slots == (0, 1) and away.op.dims == dims == away.op.shapes[0]:
+        if _mean(graph, away.inputs[1], dims) == (away.inputs[0], size):
             return Lines(away.inputs[0], ArrayNorm(op.outer, size, op.epsilon, True))
     return Lines(x, op)

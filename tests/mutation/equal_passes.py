@@ -10,8 +10,8 @@ EQUIVALENT: tuple[Equivalent, ...] = (
     Equivalent(
         "n2d2py/passes/spelled_norm.py",
         "_lines",
-        "graph.producer(added.inputs[0])",
-        "graph.producer(added.inputs[-1])",
+        "_mean(graph, added.inputs[0], dims)",
+        "_mean(graph, added.inputs[-1], dims)",
         "What scales and shifts has one input, which is the first and the last.",
     ),
 )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 
 import numpy as np
 import pytest
 from support.pass_layers import TANH, Make, affine, behind, chain, clamp, constant, conv, dense, layer, normal, product
 
+from n2d2py.arithmetic import NumType
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
@@ -25,6 +26,7 @@ from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.pool import Pool
+from n2d2py.operators.quantize import Quantize
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.softmax import Softmax
 from n2d2py.operators.transpose import Transpose
@@ -48,10 +50,16 @@ from n2d2py.passes.move_transpose import MoveTranspose, TransposeIntoFc
 from n2d2py.passes.outer_product import OuterProduct
 from n2d2py.passes.pooled_arrays import PooledArrays
 from n2d2py.passes.product_views import ProductOperand, ProductResult
+from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize, MergeQuantize
 from n2d2py.passes.remove_identity import RemoveIdentity
 from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
 from n2d2py.passes.softmax_rows import NormalizeRows, SoftmaxRows
 from n2d2py.reference.executor import run_graph
+
+
+def inner(value) -> str:
+    """A value of an operator."""
+    return spelled(value) if is_dataclass(value) else f"{value}"
 
 
 def spelled(op) -> str:
@@ -60,9 +68,9 @@ def spelled(op) -> str:
     for each in fields(op):
         value = getattr(op, each.name)
         if each.default is MISSING and each.default_factory is MISSING:
-            given.append(f"{value}")
+            given.append(inner(value))
         elif value != (each.default if each.default is not MISSING else each.default_factory()):
-            given.append(f"{each.name}={value}")
+            given.append(f"{each.name}={inner(value)}")
     return f"{type(op).__name__}({', '.join(given)})"
 
 
@@ -514,6 +522,45 @@ case(
     ],
 )
 
+# Roundings
+WIDE, NARROW = Quantize(NumType(8, scale=1 / 64)), Quantize(NumType(8, scale=1 / 64, least=-8, most=7))
+case(
+    "rounding of rounded values",
+    IMAGE,
+    MergeQuantize(),
+    chain(layer(WIDE), layer(Pool("Max", (2, 2))), layer(WIDE), layer(TANH)),
+)
+case("rounding to fewer integers", IMAGE, MergeQuantize(), chain(layer(TANH), layer(WIDE), layer(NARROW), layer(TANH)))
+case(
+    "rounding to fewer integers below",
+    IMAGE,
+    MergeQuantize(),
+    chain(layer(TANH), layer(WIDE), layer(Quantize(NumType(8, scale=1 / 64, least=-9))), layer(TANH)),
+)
+case(
+    "equal roundings of one tensor",
+    IMAGE,
+    MergeQuantize(),
+    lambda b: [
+        b.layer(
+            "y", ElemWise("Sum"), [b.layer("q", WIDE, b.layer("a", TANH)), b.layer("r", NARROW, "a"), b.layer("s", WIDE, "a")]
+        )
+    ],
+)
+case("rounding of a turn", IMAGE, HoistQuantize(), chain(layer(TANH), layer(Transpose((0, 2, 3, 1))), layer(WIDE), layer(TANH)))
+case(
+    "rounding of joined images",
+    IMAGE,
+    HoistQuantize(),
+    lambda b: [b.layer("n", WIDE, b.layer("j", Concat(), ["x", b.layer("a", TANH), "x"]))],
+)
+case(
+    "clamp between roundings",
+    IMAGE,
+    ClipBeforeQuantize(),
+    chain(layer(TANH), layer(WIDE), layer(Activation(Clip(0.0, 0.5))), layer(WIDE)),
+)
+
 AFTER: dict[str, tuple[str, str]] = {
     "clamp behind conv": (
         "fuse-activation, n: Clip merged into l0",
@@ -601,7 +648,7 @@ AFTER: dict[str, tuple[str, str]] = {
     "clamp behind a lower clamp": (
         "fuse-activation, n: Clip merged into l1",
         """
-        l0: Activation(Tanh(alpha=1.0)) x -> l0
+        l0: Activation(Tanh()) x -> l0
         l1 (l1, n): Activation(Clip(low=0.25, high=0.25)) l0 -> n
         outputs n
         known: l1 as n
@@ -610,7 +657,7 @@ AFTER: dict[str, tuple[str, str]] = {
     "no limits behind a function": (
         "remove-unlimited, n: activation without effect removed",
         """
-        l0 (l0, n): Activation(Tanh(alpha=1.0)) x -> n
+        l0 (l0, n): Activation(Tanh()) x -> n
         outputs n
         known: l0 as n
         """,
@@ -619,7 +666,7 @@ AFTER: dict[str, tuple[str, str]] = {
         "split-activation, l0: Tanh made the layer l0_activation",
         """
         l0: Conv() x -> l0_linear
-        l0_activation: Activation(Tanh(alpha=1.0)) l0_linear -> l0
+        l0_activation: Activation(Tanh()) l0_linear -> l0
         l1: Reshape((48,)) l0 -> l1, then Clip(low=0.0)
         outputs l1
         """,
@@ -627,9 +674,9 @@ AFTER: dict[str, tuple[str, str]] = {
     "function of the last layer": (
         "split-activation, l1: Tanh made the layer l1_activation",
         """
-        l0: Activation(Tanh(alpha=1.0)) x -> l0
+        l0: Activation(Tanh()) x -> l0
         l1: Conv() l0 -> l1_linear
-        l1_activation: Activation(Tanh(alpha=1.0)) l1_linear -> l1
+        l1_activation: Activation(Tanh()) l1_linear -> l1
         outputs l1
         """,
     ),
@@ -645,7 +692,7 @@ AFTER: dict[str, tuple[str, str]] = {
         "remove-identity, n: Identity removed",
         """
         c: Conv() x -> c
-        o: Activation(Tanh(alpha=1.0)) c -> o
+        o: Activation(Tanh()) c -> o
         outputs c o
         known: n as c
         """,
@@ -654,7 +701,7 @@ AFTER: dict[str, tuple[str, str]] = {
         "remove-identity, l1: Identity removed",
         """
         l0: Conv() x -> l0
-        l2: Activation(Tanh(alpha=1.0)) l0 -> l2
+        l2: Activation(Tanh()) l0 -> l2
         outputs l2
         known: l1 as l0
         """,
@@ -662,7 +709,7 @@ AFTER: dict[str, tuple[str, str]] = {
     "identity of an input": (
         "remove-identity, l0: Identity removed",
         """
-        l1: Activation(Tanh(alpha=1.0)) x -> l1
+        l1: Activation(Tanh()) x -> l1
         outputs l1
         known: l0 as x
         """,
@@ -702,8 +749,8 @@ AFTER: dict[str, tuple[str, str]] = {
     "gain of 1": (
         "fuse-affine, l1: Affine that changes nothing removed",
         """
-        l0: Activation(Tanh(alpha=1.0)) x -> l0
-        l2: Activation(Tanh(alpha=1.0)) l0 -> l2
+        l0: Activation(Tanh()) x -> l0
+        l2: Activation(Tanh()) l0 -> l2
         outputs l2
         known: l1 as l0
         """,
@@ -763,7 +810,7 @@ AFTER: dict[str, tuple[str, str]] = {
         """
         c: Reshape((4, 6)) x -> c
         n: Reshape((24,)) x -> n
-        o: Activation(Tanh(alpha=1.0)) c -> o
+        o: Activation(Tanh()) c -> o
         outputs n o
         """,
     ),
@@ -778,8 +825,8 @@ AFTER: dict[str, tuple[str, str]] = {
     "view of one shape": (
         "remove-reshape, l1: Reshape removed",
         """
-        l0: Activation(Tanh(alpha=1.0)) x -> l0
-        l2: Activation(Tanh(alpha=1.0)) l0 -> l2
+        l0: Activation(Tanh()) x -> l0
+        l2: Activation(Tanh()) l0 -> l2
         outputs l2
         known: l1 as l0
         """,
@@ -787,7 +834,7 @@ AFTER: dict[str, tuple[str, str]] = {
     "view before vectors": (
         "remove-reshape, l1: Reshape removed",
         """
-        l0: Activation(Tanh(alpha=1.0)) x -> l0
+        l0: Activation(Tanh()) x -> l0
         l2: Fc() l0 -> l2
         outputs l2
         known: l1 as l0
@@ -797,7 +844,7 @@ AFTER: dict[str, tuple[str, str]] = {
         "remove-reshape, l1: Reshape removed",
         """
         l0: Pool(Average, (3, 4)) x -> l0
-        l2: Activation(Tanh(alpha=1.0)) l0 -> l2
+        l2: Activation(Tanh()) l0 -> l2
         l3: Fc() l2 -> l3
         outputs l3
         known: l1 as l0
@@ -806,8 +853,8 @@ AFTER: dict[str, tuple[str, str]] = {
     "turn of nothing": (
         "remove-transpose, l1: Transpose that moves nothing removed",
         """
-        l0: Activation(Tanh(alpha=1.0)) x -> l0
-        l2: Activation(Tanh(alpha=1.0)) l0 -> l2
+        l0: Activation(Tanh()) x -> l0
+        l2: Activation(Tanh()) l0 -> l2
         outputs l2
         known: l1 as l0
         """,
@@ -825,7 +872,7 @@ AFTER: dict[str, tuple[str, str]] = {
         """
         c: Transpose((0, 2, 3, 1)) x -> c
         n: Transpose((0, 2, 1, 3)) x -> n
-        o: Activation(Tanh(alpha=1.0)) c -> o
+        o: Activation(Tanh()) c -> o
         outputs n o
         """,
     ),
@@ -840,7 +887,7 @@ AFTER: dict[str, tuple[str, str]] = {
     "turn of an axis of length 1": (
         "remove-transpose, l1: Transpose of axes of size 1 turned into a Reshape",
         """
-        l0: Activation(Tanh(alpha=1.0)) x -> l0
+        l0: Activation(Tanh()) x -> l0
         l1: Reshape((1, 3, 4)) l0 -> l1
         outputs l1
         """,
@@ -848,7 +895,7 @@ AFTER: dict[str, tuple[str, str]] = {
     "turns around functions": (
         "move-transpose, l0: merged with the Transpose l3",
         """
-        l1: Activation(Tanh(alpha=1.0)) x -> l1, then Clip(low=0.0)
+        l1: Activation(Tanh()) x -> l1, then Clip(low=0.0)
         l2: Affine() l1 -> l2
         l3: Transpose((0, 3, 2, 1)) l2 -> l3
         outputs l3
@@ -858,7 +905,7 @@ AFTER: dict[str, tuple[str, str]] = {
     "turn before vectors": (
         "transpose-into-fc, n: merged into the weights of e, d",
         """
-        c: Activation(Tanh(alpha=1.0)) x -> c
+        c: Activation(Tanh()) x -> c
         d: Fc() c -> d
         e: Fc() c -> e
         outputs d e
@@ -869,7 +916,7 @@ AFTER: dict[str, tuple[str, str]] = {
         "merge-take, l1: merged with the IndexSelect l0",
         """
         l1: IndexSelect(((2, 4, 4, 0), (2, 0), (3, 1))) x -> l1
-        l2: Activation(Tanh(alpha=1.0)) l1 -> l2
+        l2: Activation(Tanh()) l1 -> l2
         outputs l2
         """,
     ),
@@ -885,7 +932,7 @@ AFTER: dict[str, tuple[str, str]] = {
     "flat images joined": (
         "lift-channels, n: made Concat of images",
         """
-        c: Activation(Tanh(alpha=1.0)) x -> c
+        c: Activation(Tanh()) x -> c
         n_channels (n_channels, n): Concat() c x -> n_channels, then Clip(low=0.0)
         n: Reshape((48,)) n_channels -> n
         outputs n
@@ -894,7 +941,7 @@ AFTER: dict[str, tuple[str, str]] = {
     "function of a flat image": (
         "lift-channels, l1: made Activation of images",
         """
-        l1_channels (l1_channels, l1): Activation(Tanh(alpha=1.0)) x -> l1_channels
+        l1_channels (l1_channels, l1): Activation(Tanh()) x -> l1_channels
         l1: Reshape((24,)) l1_channels -> l1
         outputs l1
         """,
@@ -1021,7 +1068,7 @@ AFTER: dict[str, tuple[str, str]] = {
     "Add of two arrays (0, 1)": (
         "array-sums, n: it is ElemWise",
         """
-        c: Activation(Tanh(alpha=1.0)) x -> c
+        c: Activation(Tanh()) x -> c
         n: ElemWise(Sum) x c -> n
         outputs n
         """,
@@ -1029,7 +1076,7 @@ AFTER: dict[str, tuple[str, str]] = {
     "Sub of two arrays (0, 1)": (
         "array-sums, n: it is ElemWise",
         """
-        c: Activation(Tanh(alpha=1.0)) x -> c
+        c: Activation(Tanh()) x -> c
         n: ElemWise(Sum, weights=(1.0, -1.0)) x c -> n
         outputs n
         """,
@@ -1037,7 +1084,7 @@ AFTER: dict[str, tuple[str, str]] = {
     "Sub of two arrays (1, 0)": (
         "array-sums, n: it is ElemWise",
         """
-        c: Activation(Tanh(alpha=1.0)) x -> c
+        c: Activation(Tanh()) x -> c
         n: ElemWise(Sum, weights=(-1.0, 1.0)) x c -> n
         outputs n
         """,
@@ -1045,7 +1092,7 @@ AFTER: dict[str, tuple[str, str]] = {
     "Add of two arrays (1, 0)": (
         "array-sums, n: it is ElemWise",
         """
-        c: Activation(Tanh(alpha=1.0)) x -> c
+        c: Activation(Tanh()) x -> c
         n: ElemWise(Sum) x c -> n
         outputs n
         """,
@@ -1061,7 +1108,7 @@ AFTER: dict[str, tuple[str, str]] = {
     "product of two arrays": (
         "array-elemwise, n: it is ElemWise",
         """
-        c: Activation(Tanh(alpha=1.0)) x -> c
+        c: Activation(Tanh()) x -> c
         n: ElemWise(Prod) c x -> n
         outputs n
         """,
@@ -1124,7 +1171,7 @@ AFTER: dict[str, tuple[str, str]] = {
     "Mean of columns": (
         "pooled-arrays, n: Mean of 3 rows turned into a Pool",
         """
-        c: Activation(Tanh(alpha=1.0)) x -> c
+        c: Activation(Tanh()) x -> c
         n_rows*: FromChannelsLast(4) c -> n_rows
         n: Pool(Average, (1, 3), stride=(1, 3)) n_rows -> n_pixels
         n_pixels_view*: ToChannelsLast() n_pixels -> n
@@ -1134,7 +1181,7 @@ AFTER: dict[str, tuple[str, str]] = {
     "Sum of columns": (
         "pooled-arrays, n: Sum of 3 rows turned into a Pool",
         """
-        c: Activation(Tanh(alpha=1.0)) x -> c
+        c: Activation(Tanh()) x -> c
         n_rows*: FromChannelsLast(4) c -> n_rows
         n: Pool(Average, (1, 3), stride=(1, 3)) n_rows -> n_pixels
         n_sum*: Affine() n_pixels -> n_sum
@@ -1145,7 +1192,7 @@ AFTER: dict[str, tuple[str, str]] = {
     "Max of columns": (
         "pooled-arrays, n: Max of 3 rows turned into a Pool",
         """
-        c: Activation(Tanh(alpha=1.0)) x -> c
+        c: Activation(Tanh()) x -> c
         n_rows*: FromChannelsLast(4) c -> n_rows
         n: Pool(Max, (1, 3), stride=(1, 3)) n_rows -> n_pixels
         n_pixels_view*: ToChannelsLast() n_pixels -> n
@@ -1216,7 +1263,7 @@ AFTER: dict[str, tuple[str, str]] = {
         "remove-gain, n: it changes nothing",
         """
         n: Identity() x -> n
-        o: Activation(Tanh(alpha=1.0)) n -> o
+        o: Activation(Tanh()) n -> o
         outputs o
         """,
     ),
@@ -1237,16 +1284,16 @@ AFTER: dict[str, tuple[str, str]] = {
         n_shares (n_shares, n): ArraySoftmax(12, 4, 1) n_rows -> n_shares
         n_line*: FromChannelsLast(4) n_shares -> n_line
         n: Reshape((4, 3, 4)) n_line -> n
-        o: Activation(Tanh(alpha=1.0)) n -> o
+        o: Activation(Tanh()) n -> o
         outputs o
         """,
     ),
     "softmax of groups of a vector": (
         "softmax-rows, n: it is ArraySoftmax of rows",
         """
-        c: Activation(Tanh(alpha=1.0)) x -> c
+        c: Activation(Tanh()) x -> c
         n: ArraySoftmax(4, 6, 1) c -> n
-        o: Activation(Tanh(alpha=1.0)) n -> o
+        o: Activation(Tanh()) n -> o
         outputs o
         """,
     ),
@@ -1258,7 +1305,7 @@ AFTER: dict[str, tuple[str, str]] = {
         n_unit (n_unit, n): ArrayNorm(12, 4, 2.5e-25, centred=False) n_rows -> n_unit
         n_line*: FromChannelsLast(4) n_unit -> n_line
         n: Reshape((4, 3, 4)) n_line -> n
-        o: Activation(Tanh(alpha=1.0)) n -> o
+        o: Activation(Tanh()) n -> o
         outputs o
         """,
     ),
@@ -1272,7 +1319,7 @@ AFTER: dict[str, tuple[str, str]] = {
     "magnitude": (
         "fuse-magnitude, n: the magnitude of what was squared",
         """
-        c: Activation(Tanh(alpha=1.0)) x -> c
+        c: Activation(Tanh()) x -> c
         n: ElemWise(EuclideanSum, weights=(2.0, 1.0)) x c -> n
         outputs n
         """,
@@ -1280,7 +1327,7 @@ AFTER: dict[str, tuple[str, str]] = {
     "magnitude without weights": (
         "fuse-magnitude, n: the magnitude of what was squared",
         """
-        c: Activation(Tanh(alpha=1.0)) x -> c
+        c: Activation(Tanh()) x -> c
         n: ElemWise(EuclideanSum) x c -> n
         outputs n
         """,
@@ -1313,7 +1360,7 @@ AFTER: dict[str, tuple[str, str]] = {
     "product of a turned operand": (
         "product-operand, n: it takes in the order of t",
         """
-        c: Activation(Tanh(alpha=1.0)) x -> c
+        c: Activation(Tanh()) x -> c
         n: ArrayMatMul((2, 3, 4), (2, 4, 3), views=((24, 0, 12, 1, 3), (24, 0, 12, 3, 1), (18, 0, 9, 3, 1))) x c -> n
         outputs n
         """,
@@ -1321,7 +1368,7 @@ AFTER: dict[str, tuple[str, str]] = {
     "product of a scaled operand": (
         "product-operand, n: it takes in the factor of m",
         """
-        c: Activation(Tanh(alpha=1.0)) x -> c
+        c: Activation(Tanh()) x -> c
         n: ArrayMatMul((2, 3, 4), (2, 4, 3), scale=0.75, views=((24, 0, 12, 4, 1), (24, 0, 12, 3, 1), (18, 0, 9, 3, 1))) x c -> n
         outputs n
         """,
@@ -1329,7 +1376,7 @@ AFTER: dict[str, tuple[str, str]] = {
     "product that is turned": (
         "product-result, n: it does what t did",
         """
-        c: Activation(Tanh(alpha=1.0)) x -> c
+        c: Activation(Tanh()) x -> c
         n (n, t): ArrayMatMul((2, 3, 4), (2, 4, 3), views=((24, 0, 12, 4, 1), (24, 0, 12, 3, 1), (18, 0, 3, 6, 1))) x c -> t
         outputs t
         known: n as t
@@ -1338,7 +1385,7 @@ AFTER: dict[str, tuple[str, str]] = {
     "product that is divided": (
         "product-result, n: it does what m did",
         """
-        c: Activation(Tanh(alpha=1.0)) x -> c
+        c: Activation(Tanh()) x -> c
         n (n, m): ArrayMatMul((2, 3, 4), (2, 4, 3), scale=0.25) x c -> m
         outputs m
         known: n as m
@@ -1351,6 +1398,79 @@ AFTER: dict[str, tuple[str, str]] = {
         d: Fc() n -> d
         e: Fc() n -> e
         outputs d e
+        """,
+    ),
+    "rounding of rounded values": (
+        "merge-quantize, l2: rounding of integers of the same type removed",
+        """
+        l0: Quantize(NumType(8, scale=0.015625)) x -> l0
+        l1: Pool(Max, (2, 2)) l0 -> l1
+        l3: Activation(Tanh()) l1 -> l3
+        outputs l3
+        known: l2 as l1
+        """,
+    ),
+    "rounding to fewer integers": (
+        "merge-quantize, l2: merged with l1, which keeps more of the same integers",
+        """
+        l0: Activation(Tanh()) x -> l0
+        l2: Quantize(NumType(8, scale=0.015625, least=-8, most=7)) l0 -> l2
+        l3: Activation(Tanh()) l2 -> l3
+        outputs l3
+        known: l1 as l0
+        """,
+    ),
+    "rounding to fewer integers below": (
+        "merge-quantize, l2: merged with l1, which keeps more of the same integers",
+        """
+        l0: Activation(Tanh()) x -> l0
+        l2: Quantize(NumType(8, scale=0.015625, least=-9)) l0 -> l2
+        l3: Activation(Tanh()) l2 -> l3
+        outputs l3
+        known: l1 as l0
+        """,
+    ),
+    "equal roundings of one tensor": (
+        "merge-quantize, q: merged with s",
+        """
+        a: Activation(Tanh()) x -> a
+        q: Quantize(NumType(8, scale=0.015625)) a -> q
+        r: Quantize(NumType(8, scale=0.015625, least=-8, most=7)) a -> r
+        y: ElemWise(Sum) q r q -> y
+        outputs y
+        known: s as q
+        """,
+    ),
+    "rounding of a turn": (
+        "hoist-quantize, l2: moved before l1",
+        """
+        l0: Activation(Tanh()) x -> l0
+        l0_quantized: Quantize(NumType(8, scale=0.015625)) l0 -> l0_quantized
+        l1 (l1, l2): Transpose((0, 2, 3, 1)) l0_quantized -> l2
+        l3: Activation(Tanh()) l2 -> l3
+        outputs l3
+        known: l1 as l2
+        """,
+    ),
+    "rounding of joined images": (
+        "hoist-quantize, n: moved before j",
+        """
+        a: Activation(Tanh()) x -> a
+        x_quantized: Quantize(NumType(8, scale=0.015625)) x -> x_quantized
+        a_quantized: Quantize(NumType(8, scale=0.015625)) a -> a_quantized
+        j (j, n): Concat() x_quantized a_quantized x_quantized -> n
+        outputs n
+        known: j as n
+        """,
+    ),
+    "clamp between roundings": (
+        "clip-before-quantize, l2: moved before l1",
+        """
+        l0: Activation(Tanh()) x -> l0
+        l2: Activation(Clip(low=0.0, high=0.5)) l0 -> l2
+        l3: Quantize(NumType(8, scale=0.015625)) l2 -> l3
+        outputs l3
+        known: l1 as l0
         """,
     ),
 }

@@ -53,6 +53,7 @@ from n2d2py.passes.move_transpose import MoveTranspose, TransposeIntoFc
 from n2d2py.passes.outer_product import OuterProduct
 from n2d2py.passes.pooled_arrays import PooledArrays
 from n2d2py.passes.product_views import ProductOperand, ProductResult
+from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize, MergeQuantize
 from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
 from n2d2py.passes.softmax_rows import NormalizeRows, SoftmaxRows
 from n2d2py.passes.softplus_tail import RemoveSoftplusTail
@@ -1184,6 +1185,146 @@ def gate(op=None, activation=None, function=None, gate_activation=None) -> Make:
 case("gate with a clamp", LINES, FuseGate(), gate(activation=RELU), None)
 case("sum with a gate", LINES, FuseGate(), gate(ArrayMap("Add", (24,), ((24,), (24,)), (0, 1))), None)
 case("gate by another function", LINES, FuseGate(), gate(function=ArrayMap("Tan", (24,), ((24,),))), None)
+
+
+# Roundings
+WIDE, NARROW = Quantize(NumType(8, scale=1 / 64)), Quantize(NumType(8, scale=1 / 64, least=-8, most=7))
+
+
+def roundings(*ops, also: tuple[str, ...] = (), activations: tuple = ()) -> Make:
+    """Layers one behind the other, the last called `n`, and one of tanh behind it."""
+
+    def make(b) -> list[str]:
+        source = b.layer("a", TANH)
+        for at, op in enumerate(ops):
+            name = "n" if at == len(ops) - 1 else f"l{at}"
+            source = b.layer(name, op, source, None, activations[at] if activations else None)
+        return [b.layer("o", TANH, "n"), *also]
+
+    return make
+
+
+MERGE, HOIST, CLIP = MergeQuantize(), HoistQuantize(), ClipBeforeQuantize()
+case(
+    "rounding that joins two outputs",
+    IMAGE,
+    MERGE,
+    lambda b: [b.layer("n", WIDE, b.layer("q", WIDE, b.layer("a", TANH))), "q"],
+    ENDS,
+)
+case("rounding with a clamp", IMAGE, MERGE, roundings(WIDE, WIDE, activations=(None, RELU)), None)
+case("rounding of a clamped rounding", IMAGE, MERGE, roundings(WIDE, WIDE, activations=(RELU, None)), None)
+case("rounding to more integers", IMAGE, MERGE, roundings(NARROW, WIDE), None)
+case(
+    "rounding to more integers below",
+    IMAGE,
+    MERGE,
+    roundings(Quantize(NumType(8, scale=1 / 64, least=-8, most=9)), Quantize(NumType(8, scale=1 / 64, least=-9, most=8))),
+    None,
+)
+case(
+    "rounding to more integers above",
+    IMAGE,
+    MERGE,
+    roundings(Quantize(NumType(8, scale=1 / 64, least=-9, most=8)), Quantize(NumType(8, scale=1 / 64, least=-8, most=9))),
+    None,
+)
+case(
+    "rounding to fewer integers of another scale",
+    IMAGE,
+    MERGE,
+    roundings(WIDE, Quantize(NumType(8, scale=1 / 32, least=-8, most=7))),
+    None,
+)
+case("rounding to fewer integers of what is an output", IMAGE, MERGE, roundings(WIDE, NARROW, also=("l0",)), None)
+case(
+    "rounding to fewer integers of what others read",
+    IMAGE,
+    MERGE,
+    lambda b: [*roundings(WIDE, NARROW)(b), b.layer("p", TANH, "l0")],
+    None,
+)
+case("rounding to fewer integers of a clamped rounding", IMAGE, MERGE, roundings(WIDE, NARROW, activations=(RELU, None)), None)
+case(
+    "rounding behind an equal one of the same tensor",
+    IMAGE,
+    MERGE,
+    lambda b: [b.layer("e", ElemWise("Sum"), [b.layer("q", WIDE, b.layer("a", TANH)), b.layer("n", WIDE, "a")])],
+    None,
+)
+case(
+    "rounding beside another one",
+    IMAGE,
+    MERGE,
+    lambda b: [b.layer("e", ElemWise("Sum"), [b.layer("n", WIDE, b.layer("a", TANH)), b.layer("q", NARROW, "a")])],
+    None,
+)
+case(
+    "rounding beside an equal one with a clamp",
+    IMAGE,
+    MERGE,
+    lambda b: [b.layer("e", ElemWise("Sum"), [b.layer("n", WIDE, b.layer("a", TANH)), b.layer("q", WIDE, "a", None, RELU)])],
+    None,
+)
+case(
+    "rounding of an output beside an equal one",
+    IMAGE,
+    MERGE,
+    lambda b: [b.layer("e", ElemWise("Sum"), [b.layer("n", WIDE, b.layer("a", TANH)), b.layer("q", WIDE, "a")]), "q"],
+    None,
+)
+POOL = Pool("Max", (2, 2))
+case("rounding of an input", IMAGE, HOIST, lambda b: [b.layer("o", TANH, b.layer("n", WIDE))], None)
+case("rounding of moved values that are an output", IMAGE, HOIST, roundings(POOL, WIDE, also=("l0",)), None)
+case("rounding of moved values with a function", IMAGE, HOIST, roundings(POOL, WIDE, activations=(Tanh(), None)), None)
+case("rounding of moved values that are rounded", IMAGE, HOIST, roundings(NARROW, POOL, WIDE), None)
+case(
+    "rounding of a sum",
+    IMAGE,
+    HOIST,
+    lambda b: [b.layer("o", TANH, b.layer("n", WIDE, b.layer("e", ElemWise("Sum"), ["x", b.layer("a", TANH)])))],
+    None,
+)
+case("rounding of a mean", IMAGE, HOIST, roundings(Pool("Average", (2, 2)), WIDE), None)
+case(
+    "rounding of joined roundings",
+    IMAGE,
+    HOIST,
+    lambda b: [
+        b.layer(
+            "o",
+            TANH,
+            b.layer("n", NARROW, b.layer("e", Concat(), [b.layer("q", WIDE, b.layer("a", TANH)), b.layer("r", WIDE, "x")])),
+        )
+    ],
+    None,
+)
+case(
+    "rounding of moved values that others read",
+    IMAGE,
+    HOIST,
+    lambda b: [*roundings(POOL, WIDE)(b), b.layer("p", TANH, "l0")],
+    "the output of l0 is read in other ways too",
+)
+
+
+def clamped(first=WIDE, function=None, last=WIDE, source="a", activation=None, also=()) -> Make:
+    def make(b) -> list[str]:
+        b.layer("a", TANH)
+        b.layer("n", Activation(function or Clip(0.0, 0.5)), b.layer("q", first, source), None, activation)
+        return [b.layer("o", TANH, b.layer("r", last, "n")), *(["a"] if source == "x" else []), *also]
+
+    return make
+
+
+case("clamp of a rounded input", IMAGE, CLIP, clamped(source="x"), None)
+case("clamp of a rounding that is an output", IMAGE, CLIP, clamped(also=("q",)), "what it clamps is also used without")
+case("clamp between roundings that is an output", IMAGE, CLIP, clamped(also=("n",)), None)
+case("clamp between unequal roundings", IMAGE, CLIP, clamped(last=NARROW), None)
+case("function between roundings", IMAGE, CLIP, clamped(function=Tanh()), None)
+case("clamp with a function between roundings", IMAGE, CLIP, clamped(activation=Tanh()), None)
+case("clamp between functions", IMAGE, CLIP, clamped(first=TANH, last=TANH), None)
+case("clamp of an input alone", IMAGE, CLIP, lambda b: [b.layer("n", Activation(Clip(0.0, 0.5)))], None)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support.export_networks import random_inputs, residual
 
+from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType, ShiftRescale
 from n2d2py.graph import QuantGraph
+from n2d2py.graph.forms import Aligned, Dequantized
+from n2d2py.operators.elemwise import ElemWise
 from n2d2py.passes.integer.residual_add import addable, fuse_residual_adds
 from n2d2py.quant.simulator import simulate
 from n2d2py.runtime.graph_file import read_graph, write_graph
@@ -51,3 +56,59 @@ def test_only_dense_convolutions_and_sums_of_integers_become_one(networks):
     floats = residual(False)
     assert not addable(floats)("flat", "add") and addable(floats, typed=False)("flat", "add")
     assert not addable(fused)("flat", "mean"), "a layer does one sum"
+
+
+def with_sum(graph: QuantGraph, **changes) -> QuantGraph:
+    """The network with another sum `add`."""
+    return replace(graph, nodes=[replace(node, **changes) if node.name == "add" else node for node in graph.nodes])
+
+
+def aligned(first: int, second: int, offset: int = 0) -> Aligned:
+    return Aligned(np.array([first, second]), np.array([offset]))
+
+
+@pytest.mark.parametrize(
+    "changes, fits",
+    [
+        ({"bound": 2**31 - 1}, True),
+        ({"bound": 2**31}, False),
+        # products of all 256 values of a byte with both multipliers
+        ({"form": aligned(2**22, 2**22 - 1)}, True),
+        ({"form": aligned(2**22, 2**22)}, False),
+        ({"form": aligned(-(2**22), 2**22)}, False),
+        ({"form": aligned(1 - 2**22, -(2**22))}, True),
+        ({"form": aligned(2**23 - 1, 0)}, True),
+        ({"form": aligned(2**23, 0)}, False),
+        ({"form": aligned(3, 5, 2**31 - 1)}, True),
+        ({"form": aligned(3, 5, 2**31)}, False),
+        ({"form": aligned(3, 5, 1 - 2**31)}, True),
+        ({"form": aligned(3, 5, -(2**31))}, False),
+        ({"form": Dequantized(np.ones(2, np.float32))}, False),
+        ({"rescale": FixedPointRescale(np.array([5]), 7, 24)}, True),
+        ({"rescale": ShiftRescale(np.array([3]))}, True),
+        ({"rescale": FloatRescale(np.array([1 / 8, 1 / 4]))}, False),
+        ({"rescale": None}, False),
+        ({"op": ElemWise("Prod")}, False),
+        ({"op": ElemWise("Max")}, False),
+    ],
+)
+def test_a_sum_fits_32_bits_and_has_one_factor(networks, changes, fits):
+    assert addable(with_sum(networks[0], **changes))("flat", "add") is fits
+
+
+def test_zero_points_count_in_the_offset(networks):
+    """The sum is of 3 (q - 7) and 5 (q - 7): 56 less."""
+    graph = networks[0]
+    shifted = {name: replace(graph.tensors[name], type=NumType(8, False, zero_point=7)) for name in ("stem", "flat")}
+    for offset, fits in ((56 - 2**31, False), (57 - 2**31, True), (2**31 + 55, True), (2**31 + 56, False)):
+        changed = replace(with_sum(graph, form=aligned(3, 5, offset)), tensors={**graph.tensors, **shifted})
+        assert addable(changed)("flat", "add") is fits, offset
+
+
+def test_the_constants_of_the_sum(networks):
+    """Multipliers by what they belong to: the convolution is the second operand of the sum."""
+    node = next(node for node in networks[1].nodes if node.name == "flat")
+    residual = node.residual
+    assert residual is not None
+    assert (residual.multiplier, residual.residual_multiplier, residual.offset, residual.bound) == (5, 3, 0, 8 * 255)
+    assert node.source == ["flat", "add"]

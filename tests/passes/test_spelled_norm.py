@@ -63,6 +63,10 @@ def graph_of(changes: dict[str, str]):
         ({"m": "ReduceMean <axes = [3, 4]> (x)"}, AWAY),
         ({"z": "Exp (x)", "m": "ReduceMean <axes = [-1]> (z)"}, AWAY),
         ({"d": "Mul (x, m)"}, AWAY),
+        # means of another shape
+        ({"w": "ReduceMean <axes = [1]> (x)", "m": "ReduceMean <axes = [-1]> (w)"}, AWAY),
+        ({"a": "Add (x, tiny)", "m": "ReduceMean <axes = [-1]> (a)"}, AWAY),
+        ({**ONE, "y": "Div (d, r)"}, None),
         # no normalisation
         ({"v": "ReduceMean <axes = [3]> (q)"}, None),
         ({"v": "ReduceMean <axes = [0, 4]> (q)"}, None),
@@ -91,7 +95,6 @@ def graph_of(changes: dict[str, str]):
         ({**ONE, "r": "Div (two, s)"}, None),
         ({**ONE, "r": "Div (s, two)"}, None),
         ({**ONE, "r": "Exp (s)"}, None),
-        ({**ONE, "y": "Div (d, r)"}, None),
     ],
 )
 def test_a_norm_is_one_layer_and_nothing_else_is(run, changes, found):
@@ -99,3 +102,23 @@ def test_a_norm_is_one_layer_and_nothing_else_is(run, changes, found):
     norms = [node.op for node in after.nodes if isinstance(node.op, ArrayNorm)]
     assert norms == ([] if found is None else [found])
     assert [entry.text for entry in report.done] == ["it and the layers before it are a normalisation of lines"] * len(norms)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {**ONE, "r": "Sub (one, s)"},
+        {"y": "Sub (d, s)"},
+        {"e": "Sub (two, v)"},
+        {**ONE, **RMS, "y": "Mul (x, x)"},
+        {"s": "Sqrt (x)"},
+        {"y": "Div (d, x)"},
+        {"e": "Add (x, tiny)"},
+        {"v": "ReduceMean <axes = [-1]> (x)"},
+        {"q": "Mul (x, d)"},
+    ],
+)
+def test_parts_that_read_an_input_or_another_function_are_none(changes):
+    graph = graph_of(changes)
+    (last,) = (node for node in graph.nodes if node.output in graph.outputs)
+    assert SpelledNorm().match(graph, last) is None

@@ -17,8 +17,6 @@ from n2d2py.graph.forms import Aligned
 
 _BOUND = 2**31
 """What the products, their sum and its offset with the zero points stay below: 32 bits."""
-_MULTIPLIERS = 2**23
-"""What multipliers stay below."""
 
 
 def addable(graph: QuantGraph, typed: bool = True) -> Callable[[str, str], bool]:
@@ -50,7 +48,6 @@ def _is_sum(node: QuantNode, graph: QuantGraph, typed: bool) -> bool:
     return (
         isinstance(node.rescale, (FloatRescale, FixedPointRescale, ShiftRescale))
         and node.rescale.count == 1
-        and max(multipliers) < _MULTIPLIERS
         and reach < _BOUND
     )
 
