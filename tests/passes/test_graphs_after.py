@@ -20,7 +20,7 @@ from n2d2py.operators.arrays.reduce import ArrayReduce
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.functions import Clip, Sqrt, Tanh
+from n2d2py.operators.functions import Clip, Erf, Logistic, Softplus, Sqrt, Tanh
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.normalize import Normalize
@@ -37,6 +37,7 @@ from n2d2py.passes.conv_to_fc import ConvToFc
 from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, SplitActivation
 from n2d2py.passes.fuse_affine import FuseAffine, FuseAffineForward
 from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseBatchNorm
+from n2d2py.passes.fuse_gate import FuseGate
 from n2d2py.passes.fuse_norm import FuseNorm, FuseNormForward
 from n2d2py.passes.fuse_padding import FusePadding
 from n2d2py.passes.gains import GainsOfChannels, GainsOfRows, RemoveGain, WeighSums
@@ -54,6 +55,7 @@ from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize, MergeQuan
 from n2d2py.passes.remove_identity import RemoveIdentity
 from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
 from n2d2py.passes.softmax_rows import NormalizeRows, SoftmaxRows
+from n2d2py.passes.softplus_tail import RemoveSoftplusTail
 from n2d2py.reference.executor import run_graph
 
 
@@ -559,6 +561,46 @@ case(
     IMAGE,
     ClipBeforeQuantize(),
     chain(layer(TANH), layer(WIDE), layer(Activation(Clip(0.0, 0.5))), layer(WIDE)),
+)
+
+
+# Functions of several layers
+def tail(op, least: float, *views: str) -> Make:
+    """Where(x > least, x, softplus(x)) of an image, or of its views."""
+
+    def make(b) -> list[str]:
+        flat = b.layer("f", Reshape((24,)))
+        b.layer("c", ArrayMap("Greater", (24,), ((24,), (1,)), (0, -1), "bool"), flat, {"operand1": np.float32([least])})
+        soft = b.layer("p", op, "x" if views else flat)
+        soft = b.layer("v", Reshape((24,)), soft) if views else soft
+        return [b.layer("o", TANH, b.layer("n", ArrayMap("Where", (24,), ((24,),) * 3, (0, 1, 2)), ["c", flat, soft]))]
+
+    return make
+
+
+case("softplus and its tail", IMAGE, RemoveSoftplusTail(), tail(Activation(Softplus()), 15.0))
+case("softplus of an image and its tail", IMAGE, RemoveSoftplusTail(), tail(Activation(Softplus()), 20.0, "views"))
+case("softplus of an array and its tail", IMAGE, RemoveSoftplusTail(), tail(ArrayMap("Softplus", (24,), ((24,),)), 20.0))
+
+
+def gate(factor: float | None = None) -> Make:
+    """x (1 + erf(x / sqrt(2))), times a factor."""
+
+    def make(b) -> list[str]:
+        root = constant(b, "r", "Div", (24,), (1,), "x", values=np.float32([2**0.5]))
+        one = constant(b, "p", "Add", (24,), (1,), b.layer("e", Activation(Erf()), root), values=np.float32([1]))
+        found = b.layer("n", ArrayMap("Mul", (24,), ((24,), (24,)), (1, 0)), [one, "x"])
+        return [constant(b, "m", "Mul", (24,), (1,), found, values=np.float32([factor])) if factor else found]
+
+    return make
+
+
+case("halved gate by an error function", LINES, FuseGate(), gate(0.5))
+case(
+    "gate by a sigmoid",
+    LINES,
+    FuseGate(),
+    lambda b: [b.layer("n", ArrayMap("Mul", (24,), ((24,), (24,)), (0, 1)), ["x", b.layer("g", Activation(Logistic()))])],
 )
 
 AFTER: dict[str, tuple[str, str]] = {
@@ -1471,6 +1513,55 @@ AFTER: dict[str, tuple[str, str]] = {
         l3: Quantize(NumType(8, scale=0.015625)) l2 -> l3
         outputs l3
         known: l1 as l0
+        """,
+    ),
+    "softplus and its tail": (
+        "remove-softplus-tail, n: a softplus is linear there",
+        """
+        f: Reshape((24,)) x -> f
+        p: Activation(Softplus()) f -> p
+        n: Identity() p -> n
+        o: Activation(Tanh()) n -> o
+        outputs o
+        """,
+    ),
+    "softplus of an image and its tail": (
+        "remove-softplus-tail, n: a softplus is linear there",
+        """
+        p: Activation(Softplus()) x -> p
+        v: Reshape((24,)) p -> v
+        n: Identity() v -> n
+        o: Activation(Tanh()) n -> o
+        outputs o
+        """,
+    ),
+    "softplus of an array and its tail": (
+        "remove-softplus-tail, n: a softplus is linear there",
+        """
+        f: Reshape((24,)) x -> f
+        p: ArrayMap(Softplus, (24,), ((24,),)) f -> p
+        n: Identity() p -> n
+        o: Activation(Tanh()) n -> o
+        outputs o
+        """,
+    ),
+    "halved gate by an error function": (
+        "fuse-gate, n: it and the layers before it are Gelu",
+        """
+        r: ArrayMap(Div, (24,), ((24,), (1,)), slots=(0, -1)) x -> r
+        e: Activation(Erf()) r -> e
+        p: ArrayMap(Add, (24,), ((24,), (1,)), slots=(0, -1)) e -> p
+        n (n, m): Activation(Gelu()) x -> m
+        outputs m
+        known: n as m
+        """,
+    ),
+    "gate by a sigmoid": (
+        "fuse-gate, n: it and the layers before it are Swish",
+        """
+        g: Activation(Logistic()) x -> g
+        n: Activation(Swish()) x -> n
+        outputs n
         """,
     ),
 }

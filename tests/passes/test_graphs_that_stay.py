@@ -20,7 +20,7 @@ from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
 from n2d2py.operators.arrays.reduce import ArrayReduce
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.functions import Clip, Softplus, Sqrt, Tanh
+from n2d2py.operators.functions import Clip, Erf, Logistic, Softplus, Sqrt, Tanh
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.normalize import Normalize
@@ -1325,6 +1325,202 @@ case("function between roundings", IMAGE, CLIP, clamped(function=Tanh()), None)
 case("clamp with a function between roundings", IMAGE, CLIP, clamped(activation=Tanh()), None)
 case("clamp between functions", IMAGE, CLIP, clamped(first=TANH, last=TANH), None)
 case("clamp of an input alone", IMAGE, CLIP, lambda b: [b.layer("n", Activation(Clip(0.0, 0.5)))], None)
+
+
+def erf_gate(behind=None) -> Make:
+    """x (1 + erf(x / sqrt(2))), which is twice a GELU, and a layer behind it."""
+
+    def make(b) -> list[str]:
+        root = constant(b, "r", "Div", (24,), (1,), "x", values=numbers(2**0.5))
+        added = constant(b, "p", "Add", (24,), (1,), b.layer("e", Activation(Erf()), root), values=numbers(1))
+        b.layer("n", ArrayMap("Mul", (24,), ((24,), (24,)), (1, 0)), [added, "x"])
+        return [b.layer("o", TANH, behind(b))] if behind else ["n"]
+
+    return make
+
+
+TWICE = "it is 2 times Gelu"
+case("twice a GELU", LINES, FuseGate(), erf_gate(), TWICE)
+case("twice a GELU before a function", LINES, FuseGate(), erf_gate(lambda b: b.layer("t", TANH, "n")), TWICE)
+case(
+    "twice a GELU and a half",
+    LINES,
+    FuseGate(),
+    erf_gate(lambda b: constant(b, "m", "Add", (24,), (1,), "n", values=numbers(0.5))),
+    TWICE,
+)
+case(
+    "0.98 of a GELU",
+    LINES,
+    FuseGate(),
+    erf_gate(lambda b: constant(b, "m", "Mul", (24,), (1,), "n", values=numbers(0.49))),
+    TWICE,
+)
+case(
+    "half of twice a GELU for each element",
+    LINES,
+    FuseGate(),
+    erf_gate(lambda b: constant(b, "m", "Mul", (24,), (24,), "n", values=np.full(24, 0.5, np.float32))),
+    TWICE,
+)
+case(
+    "halved twice a GELU that is an output",
+    LINES,
+    FuseGate(),
+    lambda b: [*erf_gate(lambda b: constant(b, "m", "Mul", (24,), (1,), "n", values=numbers(0.5)))(b), "n"],
+    TWICE,
+)
+case(
+    "gate of which parts repeat",
+    LINES,
+    FuseGate(),
+    lambda b: [
+        b.layer(
+            "o",
+            TANH,
+            b.layer(
+                "n",
+                ArrayMap("Mul", (2, 24), ((1, 24), (2, 24)), (0, 1)),
+                ["x", b.layer("g", ArrayIndexSelect(24, ((0, 0), tuple(range(24)))), b.layer("s", Activation(Logistic())))],
+            ),
+        )
+    ],
+    None,
+)
+case("gate of one input", LINES, FuseGate(), one(ArrayMap("Mul", (24,), ((24,), (24,)), (0, 0))), None)
+for name, of in (("the function", 1), ("the view", 2), ("the argument", 0)):
+    case(
+        f"tail of which {name} is clamped",
+        IMAGE,
+        TAIL,
+        lambda b, of=of: [
+            b.layer(
+                "o",
+                TANH,
+                b.layer(
+                    "n",
+                    ArrayMap("Where", (24,), ((24,),) * 3, (0, 1, 2)),
+                    [
+                        b.layer(
+                            "c",
+                            ArrayMap("Greater", (24,), ((24,), (1,)), (0, -1), "bool"),
+                            b.layer("f", Reshape((24,)), "x", None, RELU if of == 0 else None),
+                            {"operand1": numbers(20)},
+                        ),
+                        b.layer("h", Reshape((24,))),
+                        b.layer(
+                            "v",
+                            Reshape((24,)),
+                            b.layer("p", Activation(Softplus()), "x", None, RELU if of == 1 else None),
+                            None,
+                            RELU if of == 2 else None,
+                        ),
+                    ],
+                ),
+            )
+        ],
+        None,
+    )
+case(
+    "tail with a threshold that is not a constant",
+    LINES,
+    TAIL,
+    lambda b: [
+        b.layer(
+            "o",
+            TANH,
+            b.layer(
+                "n",
+                ArrayMap("Where", (24,), ((24,),) * 3, (0, 1, 2)),
+                [
+                    b.layer("c", ArrayMap("Greater", (24,), ((24,), (24,)), (0, 1), "bool"), ["x", b.layer("t", TANH)]),
+                    "x",
+                    b.layer("p", Activation(Softplus())),
+                ],
+            ),
+        )
+    ],
+    None,
+)
+case(
+    "tail that is repeated",
+    LINES,
+    TAIL,
+    lambda b: [
+        b.layer(
+            "o",
+            TANH,
+            b.layer(
+                "n",
+                ArrayMap("Where", (2, 24), ((2, 24), (1, 24), (1, 24)), (0, 1, 2)),
+                [
+                    b.layer(
+                        "c",
+                        ArrayMap("Greater", (2, 24), ((1, 24), (2, 1)), (0, -1), "bool"),
+                        "x",
+                        {"operand1": numbers(20, 30)},
+                    ),
+                    "x",
+                    b.layer("p", Activation(Softplus())),
+                ],
+            ),
+        )
+    ],
+    None,
+)
+case(
+    "tail of a condition that is an input",
+    LINES,
+    TAIL,
+    lambda b: [
+        b.layer(
+            "o",
+            TANH,
+            b.layer("n", ArrayMap("Where", (24,), ((24,),) * 3, (0, 1, 2)), ["x", "x", b.layer("p", Activation(Softplus()))]),
+        )
+    ],
+    None,
+)
+case(
+    "tail of a condition that is a function",
+    LINES,
+    TAIL,
+    lambda b: [
+        b.layer(
+            "o",
+            TANH,
+            b.layer(
+                "n",
+                ArrayMap("Where", (24,), ((24,),) * 3, (0, 1, 2)),
+                [b.layer("c", TANH), "x", b.layer("p", Activation(Softplus()))],
+            ),
+        )
+    ],
+    None,
+)
+case(
+    "tail of the input",
+    LINES,
+    TAIL,
+    lambda b: [
+        b.layer(
+            "o",
+            TANH,
+            b.layer(
+                "n",
+                ArrayMap("Where", (24,), ((24,),) * 3, (0, 1, 2)),
+                [
+                    b.layer("c", ArrayMap("Greater", (24,), ((24,), (1,)), (0, -1), "bool"), "x", {"operand1": numbers(20)}),
+                    "x",
+                    "x",
+                ],
+            ),
+        )
+    ],
+    None,
+)
+case("tail of a sigmoid", LINES, TAIL, tail(own=Activation(Logistic())), None)
+case("function beside the softplus of an array", LINES, TAIL, tail(own=ArrayMap("Exp", (24,), ((24,),))), None)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -424,9 +424,10 @@ def test_what_a_rewrite_says(name, build):
     if wanted is None:
         assert match is None
     elif wanted is True:
-        assert match is not None and match.reason is None
+        assert match is not None and match.reason is None and match.found, "what the rewrite needs"
         after, report = graph.copy(), FuseReport()
         assert rewrite.run(after, report) and "n" in {entry.layer for entry in report.done}
+        assert all(entry.text for entry in report.done)
         after.verify()
         if isinstance(rewrite, DropSoftmax):
             return
