@@ -6,12 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.export_networks import chain, random_inputs
+from support.export_networks import U8, Builder, chain, random_inputs
 from support.packed_networks import few, narrowed
 
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import InternalError
-from n2d2py.operators.packed_channels import PackChannels, packed_bits
+from n2d2py.graph import QuantNode
+from n2d2py.graph.forms import Moved
+from n2d2py.operators.base import make_operator
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.packed_channels import PackChannels, UnpackChannels, packed_bits
+from n2d2py.operators.pool import Pool
+from n2d2py.operators.reshape import Reshape
 from n2d2py.passes.integer.pack_activations import few_bits, pack_activations, packable
 from n2d2py.quant.simulator import simulate
 from n2d2py.runtime.graph_file import read_graph, write_graph
@@ -87,3 +93,46 @@ def test_an_integer_outside_the_bits_is_an_error():
     node = next(node for node in graph.nodes if isinstance(node.op, PackChannels))
     with pytest.raises(InternalError, match=r"deep.packed: integers outside the 2 bits from -1 on"):
         node.op.run_integer([np.full((1, 6, 1, 1), 3, np.int8)], node, graph)
+
+
+def behind(outputs: int, op=None, *, read: bool = True):
+    """A convolution `c` of so many channels of 4 bits, and a layer `n` that reads it."""
+    build = Builder("few", (1, 4, 6, 8), True)
+    build.weighted("c", Conv(), "env", (outputs, 4, 1, 1), U8)
+    if read:
+        node = QuantNode("n", op or Pool("Max", (2, 2)), ["c"], ["n"], Moved())
+        node.clamp = (0, 255)
+        build.add(node, U8)
+    build.weighted("o", Conv(), "env", (2, 4, 1, 1), U8)
+    build.graph.outputs = ["o", *(["n"] if read else [])]
+    graph = build.graph
+    graph.tensors["c"] = replace(graph.tensors["c"], type=NumType(8, False, least=0, most=15))
+    return graph
+
+
+@pytest.mark.parametrize(
+    "graph, refused, size",
+    [
+        (behind(2), "", 48),
+        (behind(3), "", 96),
+        (behind(1), "its channels fill no byte", 48),
+        (behind(2, Reshape((2, 8, 6))), "'n' sees its bytes in another shape", 48),
+        (behind(2, make_operator("Columns", 2, 7)), "'n' sees its bytes in another shape", 48),
+        (behind(2, read=False), "no layer reads it", 48),
+        (behind(1, read=False), "no layer reads it", 48),
+    ],
+)
+def test_what_a_tensor_is_packed_for(graph, refused, size):
+    (one,) = [each for each in few_bits(graph) if each.name == "c"]
+    assert (one.refused, one.packed_bytes, one.bytes) == (refused, size, 48 * graph.shape("c")[1])
+    assert packable(graph) == ([] if refused else ["c"])
+
+
+def test_the_operators_that_pack_and_unpack():
+    """Bits, the least integer, and as many channels as there were."""
+    graph = few()
+    nodes = {node.name: node for node in pack_activations(graph, ["stem", "deep"]).nodes}
+    assert nodes["deep.packed"].op == PackChannels(2, -1) and nodes["stem.packed"].op == PackChannels(4, 0)
+    assert nodes["deep.for.flat"].op == UnpackChannels(2, -1, 6) and nodes["stem.for.deep"].op == UnpackChannels(4, 0, 6)
+    assert nodes["fc"] is graph.nodes[-1], "what reads nothing packed stays the same"
+    assert pack_activations(graph, []) is graph
