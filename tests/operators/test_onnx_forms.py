@@ -1,0 +1,110 @@
+"""Single ONNX nodes of a tensor and constants: the layers that they become, and their results as ONNX Runtime gives them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import numpy_helper, parser
+
+from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.reference.executor import run_graph
+
+IMAGE, SQUARE, LINE, VECTOR = (4, 5, 6), (4, 5, 4), (4, 4), (4,)
+FOUR = [0.5, -2.0, 1.0, 3.0]
+
+
+def model(shape: tuple[int, ...], body: str, constants: dict[str, Any]) -> onnx.ModelProto:
+    """A network of these nodes, of a free batch."""
+    ends = f"(float[N,{','.join(map(str, shape))}] x) => (float[N] y)"
+    made = parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> g {ends} {{ {body} }}')
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    for name, values in constants.items():
+        array = np.asarray(values)
+        made.graph.initializer.append(numpy_helper.from_array(array.astype(np.float32) if array.dtype.kind == "f" else array, name))
+    return made
+
+
+def column(values: list[float], axes: int) -> np.ndarray:
+    return np.array(values).reshape(-1, *(1,) * axes)
+
+
+CASES: dict[str, tuple[tuple[int, ...], str, dict[str, Any], str]] = {
+    # slopes: one for all, one for each channel; others are maps of arrays
+    "one slope": (IMAGE, "y = PRelu (x, c)", {"c": [0.25]}, "Activation"),
+    "one slope for each channel alike": (IMAGE, "y = PRelu (x, c)", {"c": column([0.25] * 4, 2)}, "Activation"),
+    "slopes of channels": (IMAGE, "y = PRelu (x, c)", {"c": column([0.5, -2.0, 1.0, 0.25], 2)}, "Affine ElemWise"),
+    "slopes of channels above 1": (IMAGE, "y = PRelu (x, c)", {"c": column([0.5, -2.0, 1.5, 0.25], 2)}, "Activation Activation Affine ElemWise"),
+    "slopes of channels with a batch axis": (IMAGE, "y = PRelu (x, c)", {"c": column(FOUR, 2)[None]}, "Activation Activation Affine ElemWise"),
+    "slopes of columns": (SQUARE, "y = PRelu (x, c)", {"c": FOUR}, "Reshape ArrayMap Reshape"),
+    "slopes of columns in two axes": (SQUARE, "y = PRelu (x, c)", {"c": [FOUR]}, "Reshape ArrayMap Reshape"),
+    "slopes of columns of a line": (LINE, "y = PRelu (x, c)", {"c": FOUR}, "Reshape ArrayMap Reshape"),
+    "slopes of the channels of a line": (LINE, "y = PRelu (x, c)", {"c": column([0.5, -2.0, 1.0, 0.25], 1)}, "Affine ElemWise"),
+    "slopes of a vector": (VECTOR, "y = PRelu (x, c)", {"c": [0.5, -2.0, 1.0, 0.25]}, "Affine ElemWise"),
+    # gains and shifts
+    "sum with channels": (IMAGE, "y = Add (x, c)", {"c": column(FOUR, 2)}, "Affine"),
+    "channels less": (IMAGE, "y = Sub (c, x)", {"c": column(FOUR, 2)}, "Affine"),
+    "less channels": (IMAGE, "y = Sub (x, c)", {"c": column(FOUR, 2)}, "Affine"),
+    "times channels": (IMAGE, "y = Mul (c, x)", {"c": column(FOUR, 2)}, "Affine"),
+    "over channels": (IMAGE, "y = Div (x, c)", {"c": column(FOUR, 2)}, "Affine"),
+    "times 1": (IMAGE, "y = Mul (x, c)", {"c": 1.0}, "Identity"),
+    "plus 0": (IMAGE, "y = Add (x, c)", {"c": [0.0]}, "Identity"),
+    "times 0": (IMAGE, "y = Mul (x, c)", {"c": [0.0]}, "Affine"),
+    "times columns": (SQUARE, "y = Mul (x, c)", {"c": FOUR}, "Reshape ArrayMap Reshape"),
+    "1 over": (IMAGE, "a = Exp (x) y = Div (c, a)", {"c": 1.0}, "Activation Reshape ArrayMap Reshape"),
+    "twice, then half": (IMAGE, "a = Tanh (x) b = Mul (a, c) y = Mul (b, d)", {"c": 2.0, "d": 0.5}, "Activation"),
+    "twice, then a quarter": (IMAGE, "a = Mul (x, c) y = Mul (a, d)", {"c": 2.0, "d": 0.25}, "Affine"),
+    "opposite": (IMAGE, "y = Neg (x)", {}, "Affine"),
+    "gate": (IMAGE, "a = Sigmoid (x) y = Mul (x, a)", {}, "Activation"),
+    "gate times 3": (IMAGE, "a = Sigmoid (x) b = Mul (a, c) y = Mul (x, b)", {"c": 3.0}, "Activation Affine"),
+    "product of two": (IMAGE, "a = Tanh (x) y = Mul (a, x)", {}, "Activation ElemWise"),
+    "difference of two": (IMAGE, "a = Tanh (x) y = Sub (x, a)", {}, "Activation ElemWise"),
+    "quotient of two": (IMAGE, "a = Exp (x) y = Div (x, a)", {}, "Activation Reshape Reshape ArrayMap Reshape"),
+    # powers
+    "square root": (IMAGE, "a = Abs (x) y = Pow (a, c)", {"c": 0.5}, "Activation Activation"),
+    "itself": (IMAGE, "y = Pow (x, c)", {"c": [1.0]}, "Identity"),
+    "square": (IMAGE, "y = Pow (x, c)", {"c": 2.0}, "ElemWise"),
+    "cube": (IMAGE, "y = Pow (x, c)", {"c": 3}, "ElemWise"),
+    "fourth power": (IMAGE, "y = Pow (x, c)", {"c": 4.0}, "Reshape ArrayMap Reshape"),
+    "powers of columns": (SQUARE, "y = Pow (x, c)", {"c": [1.0, 2.0, 3.0, 2.0]}, "Reshape ArrayMap Reshape"),
+    # sums, means and limits of several
+    "mean of three": (IMAGE, "a = Tanh (x) b = Relu (x) y = Mean (x, a, b)", {}, "Activation Activation ElemWise"),
+    "sum of one": (IMAGE, "y = Sum (x)", {}, "Identity"),
+    "sum of three": (IMAGE, "a = Tanh (x) b = Relu (x) y = Sum (x, a, b)", {}, "Activation Activation ElemWise"),
+    "sum of one and a constant": (IMAGE, "y = Sum (c, x)", {"c": column(FOUR, 2)}, "Affine"),
+    "sum of two and a constant": (IMAGE, "a = Tanh (x) y = Sum (x, c, a)", {"c": 1.0}, "Activation Reshape Reshape ArrayMap ArrayMap Reshape"),
+    "greatest of two": (IMAGE, "a = Tanh (x) y = Max (x, a)", {}, "Activation ElemWise"),
+    "least of two": (IMAGE, "a = Tanh (x) y = Min (x, a)", {}, "Activation ElemWise"),
+    "limits below": (IMAGE, "y = Max (c, x, d)", {"c": -0.5, "d": [0.25]}, "Activation"),
+    "limits above": (IMAGE, "y = Min (x, c, d)", {"c": -0.5, "d": 0.25}, "Activation"),
+    "limits of columns": (SQUARE, "y = Max (x, c)", {"c": FOUR}, "Reshape ArrayMap Reshape"),
+    "sum with one pixel": (IMAGE, "a = GlobalAveragePool (x) y = Add (a, x)", {}, "Pool ElemWise"),
+    # chosen positions
+    "part of the columns": (IMAGE, "y = Slice (x, s, e, a)", {"s": [1], "e": [-1], "a": [3]}, "IndexSelect"),
+    "every second line, from the last": (IMAGE, "y = Slice (x, s, e, a, t)", {"s": [-1], "e": [-9], "a": [2], "t": [-2]}, "IndexSelect"),
+    "all": (IMAGE, "y = Slice (x, s, e, a)", {"s": [0], "e": [9], "a": [1]}, "Identity"),
+    "the batch and a column": (IMAGE, "y = Slice (x, s, e)", {"s": [0, 0, 0, 2], "e": [2**31 - 1, 9, 9, 3]}, "IndexSelect"),
+    "parts of unequal length": (IMAGE, "a, b, d = Split <axis = 3> (x, s) y = Concat <axis = 3> (d, a)", {"s": [1, 3, 2]}, "IndexSelect IndexSelect Transpose Transpose Concat Transpose"),
+    "equal parts": (IMAGE, "a, b = Split <axis = 1> (x) y = Sub (b, a)", {}, "IndexSelect IndexSelect ElemWise"),
+    "channels again": (IMAGE, "y = Gather <axis = 1> (x, i)", {"i": [3, -4, 3]}, "IndexSelect"),
+    "a last channel": (IMAGE, "y = Gather <axis = 1> (x, i)", {"i": -1}, "IndexSelect Reshape"),
+    "a line": (IMAGE, "y = Gather <axis = 2> (x, i)", {"i": 3}, "IndexSelect Reshape"),
+    "repeated lines": (IMAGE, "y = Tile (x, r)", {"r": [1, 1, 2, 3]}, "IndexSelect"),
+    "one pixel everywhere": (IMAGE, "a = GlobalMaxPool (x) y = Expand (a, s)", {"s": [1, 5, 6]}, "Pool IndexSelect"),
+    "nothing expanded": (IMAGE, "y = Expand (x, s)", {"s": [6]}, "Identity"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_layers_of_a_node_and_their_results(name):
+    shape, body, constants, kinds = CASES[name]
+    made = model(shape, body, constants)
+    graph = import_onnx(made)
+    assert " ".join(node.op.kind for node in graph.nodes) == kinds
+    x = np.random.default_rng(3).normal(size=(2, *shape)).astype(np.float32)
+    (wanted,) = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    (found,) = run_graph(graph, {"x": x.astype(np.float64)}).values()
+    np.testing.assert_allclose(found.reshape(wanted.shape), wanted, rtol=2e-5, atol=1e-5)
