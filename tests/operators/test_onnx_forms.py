@@ -24,7 +24,9 @@ def model(shape: tuple[int, ...], body: str, constants: dict[str, Any]) -> onnx.
     made.graph.output[0].type.tensor_type.ClearField("shape")
     for name, values in constants.items():
         array = np.asarray(values)
-        made.graph.initializer.append(numpy_helper.from_array(array.astype(np.float32) if array.dtype.kind == "f" else array, name))
+        made.graph.initializer.append(
+            numpy_helper.from_array(array.astype(np.float32) if array.dtype.kind == "f" else array, name)
+        )
     return made
 
 
