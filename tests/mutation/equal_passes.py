@@ -14,4 +14,11 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "_mean(graph, added.inputs[-1], dims)",
         "What scales and shifts has one input, which is the first and the last.",
     ),
+    Equivalent(
+        "n2d2py/passes/fuse_padding.py",
+        "FusePadding._padded",
+        "_sum(op.pads, padding)",
+        "_sum(padding, op.pads)",
+        "It adds whole numbers in pairs.",
+    ),
 )

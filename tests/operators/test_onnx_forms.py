@@ -34,6 +34,11 @@ def column(values: list[float], axes: int) -> np.ndarray:
     return np.array(values).reshape(-1, *(1,) * axes)
 
 
+def weights(*shape: int) -> np.ndarray:
+    """Unequal weights."""
+    return np.random.default_rng(sum(shape)).normal(size=shape)
+
+
 CASES: dict[str, tuple[tuple[int, ...], str, dict[str, Any], str]] = {
     # slopes: one for all, one for each channel; others are maps of arrays
     "one slope": (IMAGE, "y = PRelu (x, c)", {"c": [0.25]}, "Activation"),
@@ -97,6 +102,50 @@ CASES: dict[str, tuple[tuple[int, ...], str, dict[str, Any], str]] = {
     "repeated lines": (IMAGE, "y = Tile (x, r)", {"r": [1, 1, 2, 3]}, "IndexSelect"),
     "one pixel everywhere": (IMAGE, "a = GlobalMaxPool (x) y = Expand (a, s)", {"s": [1, 5, 6]}, "Pool IndexSelect"),
     "nothing expanded": (IMAGE, "y = Expand (x, s)", {"s": [6]}, "Identity"),
+    # transposed convolutions
+    "deconv": (IMAGE, "y = ConvTranspose (x, w, b)", {"w": weights(4, 3, 2, 3), "b": [1.0, -1.0, 0.5]}, "Deconv"),
+    "deconv with strides": (IMAGE, "y = ConvTranspose <strides = [2, 3]> (x, w)", {"w": weights(4, 3, 2, 4)}, "Deconv"),
+    "deconv with dilations": (IMAGE, "y = ConvTranspose <dilations = [3, 2]> (x, w)", {"w": weights(4, 3, 2, 3)}, "Deconv"),
+    "deconv with pads": (IMAGE, "y = ConvTranspose <pads = [1, 0, 2, 3]> (x, w)", {"w": weights(4, 3, 3, 4)}, "Deconv"),
+    "deconv in groups": (IMAGE, "y = ConvTranspose <group = 2> (x, w, b)", {"w": weights(4, 3, 2, 3), "b": [1.0, 2, 3, 4, 5, 6]}, "Deconv"),
+    "deconv of single channels": (IMAGE, "y = ConvTranspose <group = 4, strides = [2, 2]> (x, w)", {"w": weights(4, 1, 3, 2)}, "Deconv"),
+    "deconv with more at the end": (
+        IMAGE, "y = ConvTranspose <strides = [3, 4], output_padding = [1, 2], pads = [1, 1, 0, 2]> (x, w)", {"w": weights(4, 3, 3, 4)}, "Deconv"),
+    "deconv to a shape": (IMAGE, "y = ConvTranspose <strides = [2, 2], output_shape = [9, 12]> (x, w)", {"w": weights(4, 3, 3, 3)}, "Deconv"),
+    "deconv to a shape, upper": (
+        IMAGE, "y = ConvTranspose <strides = [2, 2], output_shape = [8, 12], auto_pad = \"SAME_UPPER\"> (x, w)", {"w": weights(4, 3, 3, 3)}, "Deconv"),
+    "deconv of the same size, upper": (IMAGE, "y = ConvTranspose <strides = [2, 3], auto_pad = \"SAME_UPPER\"> (x, w)", {"w": weights(4, 3, 5, 4)}, "Deconv"),
+    "deconv of the same size, lower": (IMAGE, "y = ConvTranspose <strides = [2, 3], auto_pad = \"SAME_LOWER\"> (x, w)", {"w": weights(4, 3, 5, 4)}, "Deconv"),
+    "deconv without pads": (IMAGE, "y = ConvTranspose <auto_pad = \"VALID\"> (x, w)", {"w": weights(4, 3, 5, 4)}, "Deconv"),
+    "deconv of a line": ((4, 6), "y = ConvTranspose <strides = [2], pads = [1, 0], output_padding = [1]> (x, w)", {"w": weights(4, 3, 3)}, "Reshape Deconv Reshape"),
+    "deconv of a line to a shape": ((4, 6), "y = ConvTranspose <strides = [2], output_shape = [11]> (x, w)", {"w": weights(4, 3, 3)}, "Reshape Deconv Reshape"),
+    # shapes
+    "shape with a rest": (IMAGE, "y = Reshape (x, s)", {"s": [0, 6, -1]}, "Reshape"),
+    "shape that keeps axes": (IMAGE, "y = Reshape (x, s)", {"s": [0, 0, -1, 3]}, "Reshape"),
+    "shape of all": (IMAGE, "y = Reshape (x, s)", {"s": [-1, 8, 15]}, "Reshape"),
+    "flat": (IMAGE, "y = Flatten (x)", {}, "Reshape"),
+    "flat from the first axis": (IMAGE, "y = Flatten <axis = -3> (x)", {}, "Reshape"),
+    "squeezed": (IMAGE, "a = GlobalMaxPool (x) y = Squeeze (a, s)", {"s": [-1, 2]}, "Pool Reshape"),
+    "squeezed once": (IMAGE, "a = GlobalMaxPool (x) y = Squeeze (a, s)", {"s": [3]}, "Pool Reshape"),
+    "unsqueezed": (LINE, "y = Unsqueeze (x, s)", {"s": [1]}, "Reshape"),
+    "unsqueezed twice": (VECTOR, "y = Unsqueeze (x, s)", {"s": [-1, 2]}, "Reshape"),
+    # blocks
+    "depth to space": ((8, 2, 3), "y = DepthToSpace <blocksize = 2> (x)", {}, "DepthToSpace"),
+    "depth to space by columns": ((18, 2, 3), "y = DepthToSpace <blocksize = 3, mode = \"CRD\"> (x)", {}, "DepthToSpace"),
+    "space to depth": ((2, 4, 6), "y = SpaceToDepth <blocksize = 2> (x)", {}, "SpaceToDepth"),
+    # reductions
+    "mean of lines and columns": (IMAGE, "y = ReduceMean <axes = [2, 3]> (x)", {}, "Pool"),
+    "mean of lines": (IMAGE, "y = ReduceMean <axes = [2]> (x)", {}, "Pool"),
+    "mean of columns without the axis": (IMAGE, "y = ReduceMean <axes = [-1], keepdims = 0> (x)", {}, "Pool Reshape"),
+    "greatest channel": (IMAGE, "y = ReduceMax <axes = [1]> (x)", {}, "Transpose Reshape Pool Reshape"),
+    "least of lines": (IMAGE, "y = ReduceMin <axes = [2], keepdims = 0> (x)", {}, "Affine Pool Reshape Affine"),
+    "sum of channels and lines": (IMAGE, "y = ReduceSum <keepdims = 1> (x, s)", {"s": [1, 2]}, "Transpose Reshape Pool Reshape Affine"),
+    "sum of squares": (IMAGE, "y = ReduceSumSquare <axes = [3]> (x)", {}, "ElemWise Pool Affine"),
+    "length": (IMAGE, "y = ReduceL2 <axes = [2, 3], keepdims = 0> (x)", {}, "ElemWise Pool Reshape Affine Activation"),
+    "magnitudes": (IMAGE, "y = ReduceL1 <axes = [2, 3]> (x)", {}, "Activation Pool Affine"),
+    "logarithm of a sum": (IMAGE, "a = Exp (x) y = ReduceLogSum <axes = [3], keepdims = 0> (a)", {}, "Activation Pool Reshape Affine Activation"),
+    "mean of a vector": (VECTOR, "y = ReduceMean <axes = [1]> (x)", {}, "Reshape Pool Reshape"),
+    "mean of the columns of a line": (LINE, "y = ReduceMean <axes = [2], keepdims = 0> (x)", {}, "Reshape Pool Reshape Reshape"),
 }  # fmt: skip
 
 
