@@ -603,6 +603,39 @@ case(
     lambda b: [b.layer("n", ArrayMap("Mul", (24,), ((24,), (24,)), (0, 1)), ["x", b.layer("g", Activation(Logistic()))])],
 )
 
+
+# Layers behind a product that are no part of it
+def behind_product(function: str, dims, shape, at: int = 1, values=None, activation=None) -> Make:
+    return lambda b: [
+        constant(b, "g", function, dims, shape, product(b, "n", (4, 6), (6, 5)), at, values, activation=activation)
+    ]
+
+
+for name, made in {
+    "constants of another width": behind_product("Add", (2, 10), (1, 10)),
+    "a number for each line": behind_product("Add", (4, 5), (4, 1)),
+    "constants of elements": behind_product("Mul", (4, 5), (4, 5)),
+    "constants less them": behind_product("Sub", (4, 5), (1, 5), 0),
+    "a gain with a clamp": behind_product("Mul", (4, 5), (1, 5), activation=Clip(0.0)),
+    "a bias with a clamp": behind_product("Add", (4, 5), (1, 5), activation=Clip(0.0)),
+    "a number of another width": behind_product("Mul", (2, 10), (1, 1)),
+}.items():
+    case(f"products of rows and {name}", LINES, MatMulToConv(), made)
+case(
+    "products of rows and a gain, then a bias",
+    LINES,
+    MatMulToConv(),
+    lambda b: [
+        constant(b, "s", "Add", (4, 5), (1, 5), constant(b, "g", "Mul", (4, 5), (1, 5), product(b, "n", (4, 6), (6, 5))))
+    ],
+)
+case(
+    "products of rows that are an output",
+    LINES,
+    MatMulToConv(),
+    lambda b: [constant(b, "s", "Add", (4, 5), (1, 5), product(b, "n", (4, 6), (6, 5))), "n"],
+)
+
 AFTER: dict[str, tuple[str, str]] = {
     "clamp behind conv": (
         "fuse-activation, n: Clip merged into l0",
@@ -1562,6 +1595,97 @@ AFTER: dict[str, tuple[str, str]] = {
         g: Activation(Logistic()) x -> g
         n: Activation(Swish()) x -> n
         outputs n
+        """,
+    ),
+    "products of rows and constants of another width": (
+        "matmul-to-conv, n: product of 4 rows turned into a Conv of 1x1",
+        """
+        n_rows*: FromChannelsLast(6) x -> n_rows
+        n: Conv() n_rows -> n_pixels
+        n_pixels_view*: ToChannelsLast() n_pixels -> n
+        g: ArrayMap(Add, (2, 10), ((2, 10), (1, 10)), slots=(0, -1)) n -> g
+        outputs g
+        """,
+    ),
+    "products of rows and a number for each line": (
+        "matmul-to-conv, n: product of 4 rows turned into a Conv of 1x1",
+        """
+        n_rows*: FromChannelsLast(6) x -> n_rows
+        n: Conv() n_rows -> n_pixels
+        n_pixels_view*: ToChannelsLast() n_pixels -> n
+        g: ArrayMap(Add, (4, 5), ((4, 5), (4, 1)), slots=(0, -1)) n -> g
+        outputs g
+        """,
+    ),
+    "products of rows and constants of elements": (
+        "matmul-to-conv, n: product of 4 rows turned into a Conv of 1x1",
+        """
+        n_rows*: FromChannelsLast(6) x -> n_rows
+        n: Conv() n_rows -> n_pixels
+        n_pixels_view*: ToChannelsLast() n_pixels -> n
+        g: ArrayMap(Mul, (4, 5), ((4, 5), (4, 5)), slots=(0, -1)) n -> g
+        outputs g
+        """,
+    ),
+    "products of rows and constants less them": (
+        "matmul-to-conv, n: product of 4 rows turned into a Conv of 1x1",
+        """
+        n_rows*: FromChannelsLast(6) x -> n_rows
+        n: Conv() n_rows -> n_pixels
+        n_pixels_view*: ToChannelsLast() n_pixels -> n
+        g: ArrayMap(Sub, (4, 5), ((1, 5), (4, 5)), slots=(-1, 0)) n -> g
+        outputs g
+        """,
+    ),
+    "products of rows and a gain with a clamp": (
+        "matmul-to-conv, n: product of 4 rows turned into a Conv of 1x1",
+        """
+        n_rows*: FromChannelsLast(6) x -> n_rows
+        n: Conv() n_rows -> n_pixels
+        n_pixels_view*: ToChannelsLast() n_pixels -> n
+        g: ArrayMap(Mul, (4, 5), ((4, 5), (1, 5)), slots=(0, -1)) n -> g, then Clip(low=0.0)
+        outputs g
+        """,
+    ),
+    "products of rows and a bias with a clamp": (
+        "matmul-to-conv, n: product of 4 rows turned into a Conv of 1x1",
+        """
+        n_rows*: FromChannelsLast(6) x -> n_rows
+        n: Conv() n_rows -> n_pixels
+        n_pixels_view*: ToChannelsLast() n_pixels -> n
+        g: ArrayMap(Add, (4, 5), ((4, 5), (1, 5)), slots=(0, -1)) n -> g, then Clip(low=0.0)
+        outputs g
+        """,
+    ),
+    "products of rows and a number of another width": (
+        "matmul-to-conv, n: product of 4 rows turned into a Conv of 1x1",
+        """
+        n_rows*: FromChannelsLast(6) x -> n_rows
+        n: Conv() n_rows -> n_pixels
+        n_pixels_view*: ToChannelsLast() n_pixels -> n
+        g: ArrayMap(Mul, (2, 10), ((2, 10), (1, 1)), slots=(0, -1)) n -> g
+        outputs g
+        """,
+    ),
+    "products of rows and a gain, then a bias": (
+        "matmul-to-conv, n: product of 4 rows turned into a Conv of 1x1, times the gains of g",
+        """
+        g_rows*: FromChannelsLast(6) x -> g_rows
+        n (n, g): Conv() g_rows -> g_pixels
+        g_pixels_view*: ToChannelsLast() g_pixels -> g
+        s: ArrayMap(Add, (4, 5), ((4, 5), (1, 5)), slots=(0, -1)) g -> s
+        outputs s
+        known: n as g
+        """,
+    ),
+    "products of rows that are an output": (
+        "matmul-to-conv, n: product of 4 rows turned into a Conv of 1x1",
+        """
+        n_rows*: FromChannelsLast(6) x -> n_rows
+        n: Conv() n_rows -> n_pixels
+        n_pixels_view*: ToChannelsLast() n_pixels -> n
+        s: ArrayMap(Add, (4, 5), ((4, 5), (1, 5)), slots=(0, -1)) n -> s
+        outputs s n
         """,
     ),
 }

@@ -1523,6 +1523,107 @@ case("tail of a sigmoid", LINES, TAIL, tail(own=Activation(Logistic())), None)
 case("function beside the softplus of an array", LINES, TAIL, tail(own=ArrayMap("Exp", (24,), ((24,),))), None)
 
 
+# Integers of the file: their arithmetic is that of their type
+def whole(b, name: str = "i", size: int = 24, source: str = "x") -> str:
+    """Integers of 32 bits."""
+    return b.layer(name, ArrayMap("Cast", (size,), ((size,),), (0,), "int32"), source)
+
+
+def of_integers(op, operands: int = 2, params=None) -> Make:
+    """A layer `n` of one or two arrays of integers, and what casts it back."""
+
+    def make(b) -> list[str]:
+        b.layer("n", op, [whole(b, f"i{at}") for at in range(operands)], params(b) if params else None)
+        size = b.graph.shape("n")[1]
+        return [b.layer("o", ArrayMap("Cast", (size,), ((size,),)), "n")]
+
+    return make
+
+
+def integer_constant(function: str, shape, dims=(4, 6)) -> Make:
+    return of_integers(
+        ArrayMap(function, dims, (dims, shape), (0, -1), "int32"),
+        1,
+        lambda b: {"operand1": np.arange(1, 1 + np.prod(shape), dtype=np.int32)},
+    )
+
+
+for function, rewrite in (("Add", ArraySums()), ("Sub", ArraySums()), ("Mul", ArrayElemWise()), ("Mul", FuseGate())):
+    case(
+        f"{rewrite.name}: {function} of integers",
+        LINES,
+        rewrite,
+        of_integers(ArrayMap(function, (24,), ((24,), (24,)), (0, 1), "int32")),
+        None,
+    )
+case(
+    "outer product of integers",
+    LINES,
+    OuterProduct(),
+    lambda b: [
+        b.layer(
+            "o",
+            ArrayMap("Cast", (24,), ((24,),)),
+            b.layer(
+                "n",
+                ArrayMap("Mul", (2, 4, 3), ((2, 4, 1), (2, 1, 3)), (0, 1), "int32"),
+                [whole(b, "i", 8, dense(b, "c", "x", 8)), whole(b, "j", 6, dense(b, "d", "x", 6))],
+            ),
+        )
+    ],
+    None,
+)
+case("mean of integers", LINES, PooledArrays(), of_integers(ArrayReduce("Mean", (2, 3, 4), (1,), result="int32"), 1), None)
+case("gains of rows of integers", LINES, ROWS, integer_constant("Mul", (1, 6)), None)
+case("gains of channels of integers", LINES, CHANNELS, integer_constant("Mul", (4, 1)), None)
+case("constants added to integers", LINES, PLUS, integer_constant("Add", (1, 6)), None)
+case("factor of integers", LINES, SUMS, integer_constant("Mul", (1, 1)), None)
+PRODUCTS = ArrayMatMul((2, 3, 4), (2, 4, 3), (0, 1), "int32")
+case(
+    "product of turned integers",
+    LINES,
+    OPERAND,
+    lambda b: [
+        b.layer(
+            "o",
+            ArrayMap("Cast", (18,), ((18,),)),
+            b.layer("n", PRODUCTS, [b.layer("t", ArrayIndexSelect(24, ((0, 12), (0, 1, 2), (0, 3, 6, 9))), whole(b)), "i"]),
+        )
+    ],
+    None,
+)
+case(
+    "product of integers that is turned",
+    LINES,
+    RESULT,
+    lambda b: [
+        b.layer(
+            "o",
+            ArrayMap("Cast", (18,), ((18,),)),
+            b.layer("t", ArrayIndexSelect(18, SIDE), b.layer("n", PRODUCTS, [whole(b), "i"])),
+        )
+    ],
+    None,
+)
+for rewrite, left, right, slots in (
+    (MatMulToConv(), (4, 6), (6, 5), (0, -1)),
+    (GroupedMatMul(), (2, 3, 4), (2, 4, 5), (0, -1)),
+    (LeftMatMul(), (5, 4), (4, 6), (-1, 0)),
+):
+    at = slots.index(-1)
+    case(
+        f"{rewrite.name} of integers",
+        LINES,
+        rewrite,
+        of_integers(
+            ArrayMatMul(left, right, slots, "int32"),
+            1,
+            lambda b, at=at, dims=(left, right)[at]: {f"operand{at}": np.arange(np.prod(dims), dtype=np.int32)},
+        ),
+        None,
+    )
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_what_stays(name, build):
     shape, rewrite, make, wanted = CASES[name]

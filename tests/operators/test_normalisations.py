@@ -1,0 +1,178 @@
+"""Normalisations over channels and unpooling, element by element as their formulas say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from n2d2py.errors import N2D2Error
+from n2d2py.graph import Node
+from n2d2py.operators.add_constants import AddConstants
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.batchnorm import BatchNorm
+from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
+from n2d2py.operators.columns import Columns, SideBySide
+from n2d2py.operators.lrn import LRN, window_within
+from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.softmax import Softmax
+from n2d2py.operators.transpose import Transpose
+from n2d2py.operators.unpool import Unpool
+
+X = np.random.default_rng(5).normal(size=(2, 5, 2, 3))
+
+
+@pytest.mark.parametrize(
+    "size, channels, wanted", [(1, 5, 1), (5, 5, 5), (9, 5, 9), (10, 5, 9), (3, 1, 1), (4, 2, 3), (2, 2, 2)]
+)
+def test_no_window_is_wider_than_all_neighbours(size, channels, wanted):
+    assert window_within(size, channels) == wanted
+
+
+@pytest.mark.parametrize("size", range(1, 12))
+def test_response_normalisation(size):
+    """The window of channel c begins (size - 1) // 2 before it, and ends size // 2 behind it."""
+    op = LRN(size, 0.5, 0.75, 1.5)
+    wanted = np.empty_like(X)
+    for c in range(5):
+        window = [i for i in range(c - (size - 1) // 2, c + size // 2 + 1) if 0 <= i < 5]
+        wanted[:, c] = X[:, c] / (1.5 + 0.5 * sum(X[:, i] ** 2 for i in window)) ** 0.75
+    np.testing.assert_allclose(op.run([X], None)[0], wanted, rtol=1e-12)
+    assert op.output_shapes([X.shape], None) == [X.shape]
+    assert op.macs([X.shape], (1, 5, 2, 3), None) == 30 * min(size, 5)
+
+
+@pytest.mark.parametrize("norm, power", [("L1", 1), ("L2", 2)])
+def test_positions_of_norm_1(norm, power):
+    x = X.copy()
+    x[0, :, 1, 2] = 0
+    found = Normalize(norm).run([x], None)[0]
+    norms = (np.abs(found) ** power).sum(axis=1)
+    wanted = np.ones((2, 2, 3))
+    wanted[0, 1, 2] = 0
+    np.testing.assert_allclose(norms, wanted, rtol=1e-12)
+    np.testing.assert_allclose(np.sign(found), np.sign(x))
+    assert Normalize(norm).macs([x.shape], (1, 5, 2, 3), None) == 60
+    tiny = np.full((1, 2, 1, 1), 1e-15)
+    np.testing.assert_allclose(Normalize(norm).run([tiny], None)[0], tiny / 1e-12)
+
+
+def unpooled(x, z, kernel, stride, pads, size):
+    """Each value at the first largest element of its window."""
+    result = np.zeros((*x.shape[:2], *size))
+    for n, c, i, j in np.ndindex(x.shape):
+        spots = [
+            (i * stride[0] - pads[0] + u, j * stride[1] - pads[1] + v)
+            for u in range(kernel[0])
+            for v in range(kernel[1])
+            if 0 <= i * stride[0] - pads[0] + u < z.shape[2] and 0 <= j * stride[1] - pads[1] + v < z.shape[3]
+        ]
+        line, column = max(spots, key=lambda at: (z[n, c, at[0], at[1]], -at[0], -at[1]))
+        if line < size[0] and column < size[1]:
+            result[n, c, line, column] += x[n, c, i, j]
+    return result
+
+
+@pytest.mark.parametrize(
+    "kernel, stride, pads, image",
+    [
+        ((2, 2), (2, 2), (0, 0, 0, 0), (4, 6)),
+        ((2, 3), (2, 3), (0, 0, 0, 0), (5, 7)),
+        ((3, 2), (3, 2), (1, 0, 1, 0), (4, 6)),
+        ((2, 3), (2, 3), (0, 1, 0, 2), (4, 6)),
+        ((3, 3), (2, 1), (1, 1, 1, 1), (5, 4)),
+        ((2, 2), (1, 1), (0, 0, 0, 0), (3, 4)),
+    ],
+)
+@pytest.mark.parametrize("kind", [np.float64, np.int8])
+def test_values_go_back_to_the_largest_of_their_windows(kernel, stride, pads, image, kind):
+    rng = np.random.default_rng(1)
+    z = rng.integers(-4, 4, (2, 3, *image)).astype(kind)
+    op = Unpool(kernel, stride, pads)
+    pooled = [(n + p + q - k) // s + 1 for n, p, q, k, s in zip(image, pads[:2], pads[2:], kernel, stride, strict=True)]
+    x = rng.integers(1, 9, (2, 3, *pooled)).astype(kind)
+    size = [(n - 1) * s + k - p - q for n, s, k, p, q in zip(pooled, stride, kernel, pads[:2], pads[2:], strict=True)]
+    node = Node("n", op, ["x", "z"], ["n"])
+    assert op.output_shapes([x.shape, z.shape], node) == [(2, 3, *size)]
+    np.testing.assert_array_equal(op.run([x, z], node)[0], unpooled(x, z, kernel, stride, pads, size))
+
+
+@pytest.mark.parametrize(
+    "kernel, stride, overlaps",
+    [((2, 3), (2, 3), False), ((2, 3), (3, 4), False), ((2, 3), (1, 3), True), ((2, 3), (2, 2), True), ((1, 1), (1, 1), False)],
+)
+def test_windows_that_overlap(kernel, stride, overlaps):
+    assert Unpool(kernel, stride).overlaps is overlaps
+
+
+@pytest.mark.parametrize(
+    "x, z, text",
+    [
+        ((1, 3, 2, 3), (1, 4, 4, 6), "gives 3x2x4 (width x height x channels), but its input has 3x2x3"),
+        ((1, 3, 2, 2), (1, 3, 4, 6), "gives 3x2x3 (width x height x channels), but its input has 2x2x3"),
+        ((1, 3, 3, 3), (1, 3, 4, 6), "gives 3x2x3 (width x height x channels), but its input has 3x3x3"),
+    ],
+)
+def test_what_a_pool_did_not_give(x, z, text):
+    op = Unpool((2, 2), (2, 2))
+    with pytest.raises(N2D2Error) as caught:
+        op.output_shapes([x, z], Node("n", op, ["x", "z"], ["n"]))
+    assert f"Unpool 'n': the pool of its ArgMax {text}" in str(caught.value)
+
+
+@pytest.mark.parametrize("group", [0, 1, 2, 3, 6])
+def test_softmax_of_groups_of_channels(group):
+    x = np.random.default_rng(2).normal(size=(2, 6, 2, 3))
+    found = Softmax(group).run([x], None)[0]
+    parts = x.reshape(2, -1, group or 6, 2, 3)
+    shares = np.exp(parts) / np.exp(parts).sum(2, keepdims=True)
+    np.testing.assert_allclose(found, shares.reshape(x.shape), rtol=1e-9)
+    np.testing.assert_allclose(Softmax(group, log=True).run([x], None)[0], np.log(shares).reshape(x.shape), atol=1e-9)
+
+
+def test_gains_of_channels_whatever_the_axes():
+    gains, shifts = np.array([2.0, -1, 0.5, 3, 1]), np.array([0.0, 1, 2, 3, 4])
+    for shape in ((2, 5), (2, 5, 3), (2, 5, 3, 2)):
+        x = np.random.default_rng(3).normal(size=shape)
+        along = (1, 5, *[1] * (len(shape) - 2))
+        node = Node("n", Affine(), ["x"], ["n"], {"weights": gains, "bias": shifts})
+        wanted = x * gains.reshape(along) + shifts.reshape(along)
+        np.testing.assert_allclose(Affine().run([x], node)[0], wanted)
+        params = {"scale": gains, "bias": shifts, "mean": shifts / 2, "variance": np.abs(gains)}
+        wanted = gains.reshape(along) * (x - (shifts / 2).reshape(along)) / np.sqrt(np.abs(gains) + 0.25).reshape(along)
+        found = BatchNorm(0.25).run([x], Node("n", BatchNorm(0.25), ["x"], ["n"], params))[0]
+        np.testing.assert_allclose(found, wanted + shifts.reshape(along))
+
+
+def test_constants_come_again():
+    node = Node("n", AddConstants(), ["x"], ["n"], {"constants": np.array([1.0, 2, 3])})
+    np.testing.assert_array_equal(AddConstants().run([np.zeros((2, 9))], node)[0], [[1, 2, 3] * 3] * 2)
+
+
+def test_rows_as_pixels_and_back():
+    rows = np.arange(24).reshape(2, 12)
+    image = FromChannelsLast(3).run([rows], None)[0]
+    assert image.shape == (2, 3, 1, 4) and image[1, 2, 0, 1] == 12 + 1 * 3 + 2
+    np.testing.assert_array_equal(ToChannelsLast().run([image], None)[0], rows)
+    tall = np.arange(24).reshape(1, 2, 3, 4)
+    assert ToChannelsLast().run([tall], None)[0][0, :4].tolist() == [0, 12, 1, 13]
+    assert FromChannelsLast(3).output_shapes([(1, 12)], None) == [(1, 3, 1, 4)]
+    for shape in ((1, 13), (1, 3, 4)):
+        text = "x".join(map(str, shape[1:]))
+        with pytest.raises(N2D2Error, match=f"FromChannelsLast 'n' needs an array of rows of 3 elements, not {text}"):
+            FromChannelsLast(3).output_shapes([shape], Node("n", FromChannelsLast(3), ["x"], ["n"]))
+
+
+def test_columns_and_their_joins():
+    x = np.arange(48).reshape(2, 2, 2, 6)
+    parts = [Columns(0, 1).run([x], None)[0], Columns(1, 5).run([x], None)[0], Columns(5, 6).run([x], None)[0]]
+    assert [part.shape[3] for part in parts] == [1, 4, 1]
+    np.testing.assert_array_equal(SideBySide().run(parts, None)[0], x)
+    assert Columns(1, 5).output_shapes([x.shape], None) == [(2, 2, 2, 4)]
+    assert SideBySide().output_shapes([part.shape for part in parts], None) == [x.shape]
+
+
+@pytest.mark.parametrize("perm", [(0, 1), (0, 1, 2, 2), (1, 0, 2, 3), (0, 1, 2, 3, 4), (0, 1, 2, 4)])
+def test_axes_that_are_not_permuted(perm):
+    with pytest.raises(N2D2Error) as caught:
+        Transpose(perm).output_shapes([(1, 2, 3, 4)], Node("n", Transpose(perm), ["x"], ["n"]))
+    assert f"Transpose 'n': {list(perm)} does not permute the axes after the batch of a tensor of rank 4" in str(caught.value)
