@@ -166,4 +166,57 @@ EQUIVALENT: tuple[Equivalent, ...] = (
             ("rows.py", "streamable", "problem.tensors[name]"),
         )
     ),
+    # what a legend shows of a mark
+    *(
+        Equivalent(
+            "n2d2py/memory/picture.py",
+            "plan_figure",
+            text,
+            text.replace("(0, 0), 1, 1", form),
+            "A legend draws a mark in its own place and size, with the colours, lines and hatch of the rectangle that it is given.",
+        )
+        for text in (
+            "Rectangle((0, 0), 1, 1, facecolor='white', edgecolor='black', hatch=hatch, label=label)",
+            "Rectangle((0, 0), 1, 1, facecolor='none', edgecolor='red', linestyle=':', label='scratch')",
+        )
+        for form in (
+            *("(1, 0), 1, 1", "(-1, 0), 1, 1", "(0, 1), 1, 1", "(0, -1), 1, 1"),
+            *("(0, 0), 2, 1", "(0, 0), 0, 1", "(0, 0), 1, 2", "(0, 0), 1, 0"),
+        )
+    ),
+    Equivalent(
+        "n2d2py/memory/relax.py",
+        "_State._critical",
+        "not chosen or rng.random() < 0.2",
+        "not chosen or rng.random() <= 0.2",
+        "`random()` gives multiples of 2^-53, and the double nearest to 0.2 is none.",
+    ),
+    Equivalent(
+        "n2d2py/memory/cut.py",
+        "_gain",
+        "over[0].output",
+        "over[-1].output",
+        "All are distances of one output, y, whose bytes are in each of them.",
+    ),
+    Equivalent(
+        "n2d2py/memory/strip_search.py",
+        "StripSearch.__init__",
+        "range(2, len(self._ops) + 1)",
+        "range(1, len(self._ops) + 1)",
+        "Strips and slices are of two operators at least: nothing is added for an end behind the first one.",
+    ),
+    *(
+        Equivalent(
+            "n2d2py/memory/manager.py",
+            function,
+            f"_meet({first}, {second})",
+            f"_meet({second}, {first})",
+            "Whether ranges of two lists share a byte does not depend on which list is the first.",
+        )
+        for function, first, second in (
+            ("Share.safe", "self.source.intervals", "self.output.intervals"),
+            ("Share._safe_lines", "[(begin, begin + output.form.line)]", "live"),
+            ("Share._in_step", "[(into, into + output.form.line)]", "[(own, own + source.form.line)]"),
+        )
+    ),
 )
