@@ -10,9 +10,10 @@ import pytest
 
 from n2d2py.arithmetic import FLOAT32, NumType
 from n2d2py.graph import Graph, Node, Precision
+from n2d2py.operators.activation import Activation
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import Clip
+from n2d2py.operators.functions import FUNCTIONS, Clip
 from n2d2py.quant.compare import Accumulator, Difference, decibels, first_difference
 from n2d2py.quant.corrections import BiasCorrections
 from n2d2py.quant.equalize import equalize, scale_inputs, takes_channels
@@ -25,7 +26,9 @@ from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.ranges import Counts, interval_type
 from n2d2py.quant.states import recurrent_reach
 from n2d2py.quant.thresholds import activation_threshold, quantile_threshold
+from n2d2py.quant.types import nonnegative_tensors
 from n2d2py.quant.weights import quantize_weights, range_nearest, round_nearest
+from n2d2py.quant.widths import width
 
 BYTE = NumType(8)
 
@@ -451,3 +454,25 @@ def test_what_takes_less_memory_in_few_bits():
 )
 def test_what_needs_stimuli_layer_by_layer(changes, wanted):
     assert QuantOptions(**changes).needs_samples is wanted
+
+
+def test_an_operator_that_says_so_is_never_negative():
+    """As a plugin declares it, whatever its function."""
+    graph = Graph("net")
+    graph.add_input("x", (1, 2, 3, 4))
+    for name, known in (("plain", False), ("squares", True)):
+        kind = type("Declared", (Activation,), {"nonnegative": known})
+        graph.add(Node(name, kind(FUNCTIONS["Tanh"]()), ["x"], [name], {}))
+    assert nonnegative_tensors(graph, set()) == {"squares"}
+
+
+@pytest.mark.parametrize(("outputs", "wanted"), [(["dead", "y"], 16), (["y"], 8)])
+def test_scores_that_are_no_output_are_as_those_inside(outputs, wanted):
+    """Nothing reads them."""
+    graph = chain(4, 3)
+    params = {"weights": np.ones((3, 4), np.float32), "bias": np.zeros(3, np.float32)}
+    graph.add(Node("dead", Fc(), ["x"], ["dead"], params))
+    graph.outputs = [name.replace("y", "f0") for name in outputs]
+    source = {name: name for name in ("x", "f0", "dead")}
+    found = width(graph, "dead", source, set(graph.outputs), {"dead": Histogram()}, None, QuantOptions(output_bits=0))
+    assert found == wanted
