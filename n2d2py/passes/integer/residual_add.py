@@ -46,9 +46,7 @@ def _is_sum(node: QuantNode, graph: QuantGraph, typed: bool) -> bool:
     zeros = [int(m) * graph.type(name).zero_point for m, name in zip(node.form.multipliers, node.inputs, strict=True)]
     reach = max(node.bound, abs(int(node.form.offset[0]) - sum(zeros)), 256 * sum(multipliers))
     return (
-        isinstance(node.rescale, (FloatRescale, FixedPointRescale, ShiftRescale))
-        and node.rescale.count == 1
-        and reach < _BOUND
+        isinstance(node.rescale, (FloatRescale, FixedPointRescale, ShiftRescale)) and node.rescale.count == 1 and reach < _BOUND
     )
 
 
