@@ -17,7 +17,7 @@ from n2d2py.frontend.tflite.real_operators import REAL_LOWERINGS
 from n2d2py.frontend.tflite.translation import Translation
 
 
-def load_tflite(path: str | Path, *, ignore: Iterable[str], ignore_init: bool, seed: int) -> OnnxModel:
+def load_tflite(path: str | Path, *, ignore: Iterable[str] = (), ignore_init: bool = False, seed: int = 1) -> OnnxModel:
     """The model in a .tflite file as ONNX with its own scales and zero points; images are N, C, H, W.
 
     `ignore`, `ignore_init` and `seed` are those of `load_onnx`.
