@@ -45,9 +45,12 @@ _CHOSEN, _JOINED = "a constant whose elements are chosen", "function Right of ar
 _WINDOWS, _WRITTEN, _DIVIDED = "(ArrayConvPool)", "(ArrayScatter)", "a whole number divided by 0"
 _TYPE = "NOT_IMPLEMENTED"
 WITHOUT_FORM = {
-    **dict.fromkeys(("AffineGrid", "Gather", "GatherElements", "GatherND"), (_CHOSEN,)),
+    **dict.fromkeys(("AffineGrid", "Gather", "GatherElements", "GatherND", "RotaryEmbedding"), (_CHOSEN,)),
+    **dict.fromkeys(("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"), (_CHOSEN,)),
     **dict.fromkeys(("Dropout", "GroupNormalization", "InstanceNormalization", "Shape", "Size"), (_JOINED,)),
-    **dict.fromkeys(("AveragePool", "CausalConvWithState", "Conv", "ConvInteger", "ConvTranspose"), (_WINDOWS,)),
+    **dict.fromkeys(("AveragePool", "Conv", "ConvInteger", "ConvTranspose"), (_WINDOWS,)),
+    "Attention": (_JOINED, _CHOSEN),
+    "CausalConvWithState": (_WINDOWS, _JOINED),
     **dict.fromkeys(("LpPool", "MaxPool"), (_WINDOWS,)),
     **dict.fromkeys(("Scatter", "ScatterElements", "ScatterND"), (_WRITTEN,)),
     **dict.fromkeys(("CumProd", "CumSum"), ("(ArrayCumSum)",)),

@@ -67,6 +67,7 @@ RESIZED = {
     "by sizes": ([IMAGE, None, None, np.array([1, 2, 6, 12])], {}, 144),
     "by sizes, scales without elements": ([IMAGE, None, np.zeros(0, F), np.array([1, 2, 6, 12])], {}, 144),
     "by sizes that are no multiples": ([IMAGE, None, None, np.array([1, 2, 7, 9])], {}, 24 * 3 * 3),
+    "an axis of one line": ([IMAGE[:, :1], None, None, np.array([1, 3, 3, 4])], {}, 36),
     "to less": ([IMAGE, None, None, np.array([1, 1, 2, 2])], {}, 24),
     "by scales, no sizes": ([IMAGE, None, np.array([1, 1, 2, 3], F), None], {}, 144),
     "by scales of less than one": ([IMAGE, None, np.array([1, 0.5, 1.5, 1], F)], {}, 48),

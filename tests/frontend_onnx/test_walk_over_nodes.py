@@ -15,6 +15,7 @@ from n2d2py.frontend.onnx import importer
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.model import load_onnx
 from n2d2py.frontend.onnx.validator import Validator
+from n2d2py.operators.identity import Identity
 from n2d2py.reference.executor import run_graph
 
 F = np.float32
@@ -475,3 +476,49 @@ def test_scales_of_weights_stay_where_initial_values_replace_them():
     model = built("float[1,4] x", "y", text, q=np.ones((2, 4), np.int8), s=np.array([0.5, 0.25], F))
     made = import_onnx(load_onnx(model, ignore_init=True, seed=2)).nodes[-1]
     assert made.params["weight_scales"].tolist() == [0.5, 0.25]
+
+
+def test_constants_cannot_be_changed(monkeypatch):
+    """Neither those of the file nor those that are computed."""
+    seen = []
+
+    def record(node, builder):
+        seen.append((node.name, node.constant(1, "value").flags.writeable))
+        builder.layer(node, Identity(), [node.tensor()])
+
+    monkeypatch.setattr(importer, "find_converter", lambda operator, domain: record)
+    monkeypatch.setattr(importer, "find_array_converter", lambda operator, domain: None)
+    body = "c = Neg (w)\n y = Add (x, c)\n z = Add (x, w)\n v = Constant <value_float = 1.0> ()\n u = Add (x, v)"
+    import_onnx(built(SEQUENCE, "y z u", body, w=np.ones(4, F)))
+    assert seen == [("y", False), ("z", False), ("u", False)]
+
+
+@pytest.mark.parametrize(
+    ("body", "whole"), [("y = CumSum (x, axis)", True), ("y = Sin (x)", True), ("y = Relu (x)", False), ("y = Neg (x)", False)]
+)
+def test_operators_on_arrays_take_the_first_axis_as_a_part_of_the_stimulus(body, whole):
+    """Layers of images and sequences take it as stimuli side by side."""
+    graph = import_onnx(built("float[2,3,4] x", "y", body, axis=np.array(2)))
+    assert graph.shape("x") == ((1, 24) if whole else (1, 3, 4))
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("p = Identity (q)\n z = DequantizeLinear (p, s, n)", None),
+        ("p = Reshape (q, dims)\n r = Reshape (p, dims)\n z = DequantizeLinear (r, s, n)", None),
+        ("z = Mul (q, q)", "Mul: it computes with the integers of 'q'"),
+        ("p = Reshape (q, dims)\n z = Mul (p, p)", "Mul: it computes with the integers of 'p'"),
+        ("p = Reshape (q, dims)\n t = Transpose (p)\n z = Mul (t, p)", "Mul: it computes with the integers of 'p'"),
+        ("p = DequantizeLinear (q, s, n)\n z = Mul (p, p)", None),
+    ],
+)
+def test_integers_that_stand_for_real_numbers(body, said):
+    """They may be moved, and nothing else."""
+    text = f"q = QuantizeLinear (x, s, n)\n d = DequantizeLinear (q, s, n)\n y = Relu (d)\n {body}"
+    constants = {"s": np.array(0.5, F), "n": np.array(3, np.uint8), "dims": np.array([1, 12])}
+    model = built(SEQUENCE, "y z", text, **constants)
+    if said is None:
+        assert len(import_onnx(model).outputs) == 2
+    else:
+        assert refused(model) == [said]

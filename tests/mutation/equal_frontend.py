@@ -339,6 +339,37 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         )
         for original in ("tensor.scale[0] if single else tensor.scale.astype(np.float32)", "zero[0] if single else zero")
     ),
+    Equivalent(
+        "n2d2py/frontend/onnx/encodings.py",
+        "_Quantizers.behind_constant",
+        "weights is None or axis is None or list(weights.dims)[axis:axis + 1] != [encoding.scale.size]",
+        "weights is None or list(weights.dims)[axis:axis + 1] != [encoding.scale.size]",
+        "No axis is given beside one scale only, and for inputs, which have no weights.",
+    ),
+    Equivalent(
+        "n2d2py/frontend/onnx/importer.py",
+        "import_onnx",
+        "_in_both(refusal, other)",
+        "_in_both(other, refusal)",
+        "Both readings list errors in the order of the nodes, so that equal lines stand in the same order.",
+    ),
+    Equivalent(
+        "n2d2py/frontend/onnx/importer.py",
+        "_Walk._apply",
+        "prefers_arrays and converter is not None and self._as_vector(proto, converter)",
+        "prefers_arrays and self._as_vector(proto, converter)",
+        "It takes functions and Identity, which have a converter, and no other operator.",
+    ),
+    *(
+        Equivalent(
+            "n2d2py/frontend/onnx/expansion.py",
+            "",
+            "4",
+            other,
+            "Definitions refer to others two deep (SwiGLU to Swish, losses to losses): the third round finds nothing that it can change.",
+        )
+        for other in ("3", "5")
+    ),
     *(
         Equivalent(
             "n2d2py/frontend/ini/network.py",

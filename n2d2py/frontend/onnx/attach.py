@@ -103,7 +103,7 @@ def _fit(
 
 
 def _join(graph: Graph, part: Graph, feeds: dict[str, str], model: OnnxModel) -> list[str]:
-    names = {node.name for node in graph.nodes} | set(graph.tensors)
+    names = set(graph.tensors)  # each layer has the name of its output
     written = {name for node in model.proto.graph.node for name in node.output}
     new = dict(feeds)
     for node in part.nodes:  # each has the name of its only output

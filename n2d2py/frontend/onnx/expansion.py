@@ -15,6 +15,7 @@ _ROUNDS = 4
 
 def expand_functions(model: OnnxModel) -> None:
     """Inlines the definitions of the operators of `model` that no converter takes, such as Attention or Shrink."""
+    _tell_types(model.proto.graph)
     for _ in range(_ROUNDS):
         nodes = [node for node in model.proto.graph.node if _is_expandable(node, model.opset)]
         if not nodes:
@@ -31,6 +32,12 @@ def expand_functions(model: OnnxModel) -> None:
             log.detail("%s: %s cannot be expanded: %s", model.path, ", ".join(found), str(error).splitlines()[0])
             return
         log.detail("%s: %s replaced by their definitions", model.path, ", ".join(found))
+
+
+def _tell_types(graph: onnx.GraphProto) -> None:
+    """Writes the types of constants where definitions are looked for that depend on types."""
+    for tensor in graph.initializer:
+        graph.value_info.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
 
 
 def _spell_defaults(nodes: list[onnx.NodeProto], opset: int) -> None:

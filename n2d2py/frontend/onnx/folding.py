@@ -66,12 +66,15 @@ def _gather_elements(proto: onnx.NodeProto, data: np.ndarray, indices: np.ndarra
 
 
 _OF_AXES = ("Softmax", "LogSoftmax", "Hardmax")
-"""Operators that took the axes from one on together before version 13, which the reference implementation does not know."""
+"""Operators that took the axes from one on together before a version, which the reference implementation does not know."""
+_OF_ONE_AXIS = 13
+"""That version."""
 
 
 def _over_axes(proto: onnx.NodeProto, x: np.ndarray) -> np.ndarray:
     lines = x.reshape(prod(x.shape[: next((a.i for a in proto.attribute), 1)]), -1)
-    return evaluate(helper.make_node(proto.op_type, proto.input, proto.output, axis=1), [lines], 13)[0].reshape(x.shape)
+    (found,) = evaluate(helper.make_node(proto.op_type, proto.input, proto.output, axis=1), [lines], _OF_ONE_AXIS)
+    return found.reshape(x.shape)
 
 
 _CORRECTED = {"GlobalMaxPool": _global_max_pool, "GatherElements": _gather_elements}
@@ -127,7 +130,7 @@ def _scales(proto: onnx.NodeProto, shape: tuple[int, ...], values: list[np.ndarr
     if len(values) < 4 or values[3] is None:
         return given
     axes = next((a.ints for a in proto.attribute if a.name == "axes"), range(len(shape)))
-    return [size / max(1, shape[axis]) for size, axis in zip(given, axes, strict=True)]
+    return [size / shape[axis] for size, axis in zip(given, axes, strict=True)]
 
 
 def room_of(constants: Mapping[str, np.ndarray]) -> int:
@@ -146,7 +149,7 @@ def evaluate(
     from onnx.reference import ReferenceEvaluator
 
     _check_size(proto, values, room)
-    if proto.op_type in _OF_AXES and opset < 13:
+    if proto.op_type in _OF_AXES and opset < _OF_ONE_AXIS:
         return [_over_axes(proto, np.asarray(values[0]))]
     corrected = _CORRECTED.get(proto.op_type)
     if corrected is not None:
