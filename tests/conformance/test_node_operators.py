@@ -46,7 +46,7 @@ _WINDOWS, _WRITTEN, _DIVIDED = "(ArrayConvPool)", "(ArrayScatter)", "a whole num
 _TYPE = "NOT_IMPLEMENTED"
 WITHOUT_FORM = {
     **dict.fromkeys(("AffineGrid", "Gather", "GatherElements", "GatherND", "RotaryEmbedding"), (_CHOSEN,)),
-    **dict.fromkeys(("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"), (_CHOSEN,)),
+    **dict.fromkeys(("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"), (_CHOSEN, _JOINED)),
     **dict.fromkeys(("Dropout", "GroupNormalization", "InstanceNormalization", "Shape", "Size"), (_JOINED,)),
     **dict.fromkeys(("AveragePool", "Conv", "ConvInteger", "ConvTranspose"), (_WINDOWS,)),
     "Attention": (_JOINED, _CHOSEN),
