@@ -165,7 +165,7 @@ def quantize_output(graph: Graph, values: Values, store: WeightStore, name: str)
     node, steps = graph.nodes[-1], values["QAct.Range"]
     role, key = _ACTIVATION[values["QAct"]]
     # what the INI gives is where training started: it stands for no trained value
-    known = store.path is None or store.has(name, role) or store.ignore_missing
+    known = store.has(name, role) or store.ignore_missing
     initial = np.array([values[key]], np.float32)
     if not known and values["QAct"] == "LSQ" and values.given(key):
         found = float(initial[0])
