@@ -6,6 +6,7 @@ They look at `n2d2py.frontend.ini.quantizers`, `n2d2py.frontend.ini.trained` and
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,9 +26,9 @@ SHAPE = (8, 1, 1)
 
 def stored(**arrays) -> Path:
     """A file of arrays of the layer."""
-    np.savez(
-        "w.npz", **{f"c_{role}": np.asarray(values, np.float32) for role, values in {"biases": np.zeros(5), **arrays}.items()}
-    )
+    given = {"biases": np.zeros(5), **arrays}
+    made: dict[str, Any] = {f"c_{role}": np.asarray(values, np.float32) for role, values in given.items()}
+    np.savez("w.npz", **made)
     return Path("w.npz")
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -189,7 +190,8 @@ def test_a_damaged_npz_file(tmp_path):
 
 def test_arrays_of_an_npz_file_by_their_names(tmp_path):
     """Nothing else is looked for."""
-    np.savez(tmp_path / "w.npz", fc_weights=INITIAL, **{"a/b_weights": INITIAL + 1})
+    arrays: dict[str, Any] = {"fc_weights": INITIAL, "a/b_weights": INITIAL + 1}
+    np.savez(tmp_path / "w.npz", **arrays)
     (tmp_path / "fc.syntxt").write_text("1 2")
     store = WeightStore(tmp_path / "w.npz")
     assert store.has("fc", "weights") and store.has("a/b", "weights") and not store.has("fc", "biases")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import onnx
@@ -24,7 +25,9 @@ from n2d2py.frontend.tflite.translation import Translation, channels_first, move
 Lower = Callable[[Translation, TfliteOperator], None]
 
 
-def tensor(name: str, shape: Sequence[int], dtype=np.float32, scale=(), zero=(), axis: int = 0, values=None, refusal: str = ""):
+def tensor(
+    name: str, shape: Sequence[int], dtype: Any = np.float32, scale=(), zero=(), axis: int = 0, values=None, refusal: str = ""
+):
     zero = zero or (0,) * len(scale)
     grid = np.array(scale, np.float32), np.array(zero, np.int64)
     return TfliteTensor(
@@ -176,7 +179,9 @@ def test_a_result_of_another_shape_is_named_after_it(wanted):
 
 # ---- tensors ----------------------------------------------------------------------------------------
 def test_tensors_that_operators_need():
-    t = translation(tensor("a", (1,)), tensor("b", (1,), refusal="is of type STRING"), constant("c", np.int32([1, -2])))
+    t = translation(
+        tensor("a", (1,)), tensor("b", (1,), refusal="is of type STRING"), constant("c", np.array([1, -2], np.int32))
+    )
     assert t.tensor(0).name == "a"
     refused(lambda: t.tensor(-1), "it lacks an input")
     refused(lambda: t.tensor(1), "its tensor 'b' is of type STRING")
@@ -334,7 +339,7 @@ def test_constant_operands_of_a_scale_for_each_index(shape, axis, rank, place, z
 def test_parameters_that_are_refused():
     t = translation()
     refused(lambda: t.parameter(tensor("w", (2,)), np.copy, 0), "'w' is computed at run time")
-    refused(lambda: t.parameter(constant("w", np.int8([1, 2])), np.copy, 0), "'w' is of int8 without a scale")
+    refused(lambda: t.parameter(constant("w", np.array([1, 2], np.int8)), np.copy, 0), "'w' is of int8 without a scale")
     refused(lambda: t.parameter(constant("w", np.array([True])), np.copy, 0), "'w' is of bool without a scale")
     several = constant("w", np.zeros((2, 3), np.int8), [1, 2], axis=0)
     refused(lambda: t.parameter(several, np.copy, 1), "the scales of 'w' are not those of its outputs")
@@ -343,9 +348,9 @@ def test_parameters_that_are_refused():
 
 def test_a_parameter_of_another_name():
     t = translation(tensor("w", (1,)))
-    assert t.parameter(constant("w", np.float16([1])), np.copy, 0, "bias") == "bias"
-    assert t.parameter(constant("w", np.float32([1])), np.copy, 0) == "w_2"
-    assert t.parameter(constant("w", np.int8([1]), [0.5]), np.copy, 0, "bias") == "bias_real"
+    assert t.parameter(constant("w", np.array([1], np.float16)), np.copy, 0, "bias") == "bias"
+    assert t.parameter(constant("w", np.array([1], np.float32)), np.copy, 0) == "w_2"
+    assert t.parameter(constant("w", np.array([1], np.int8), [0.5]), np.copy, 0, "bias") == "bias_real"
 
 
 # ---- computed tensors -------------------------------------------------------------------------------
@@ -365,8 +370,8 @@ def test_a_grid_is_read_once():
     assert (found["x_scale"], found["x_zero_point"], found["y_scale"], found["y_zero_point"]) == (0.5, 3, 0.25, 7)
     assert found["x_zero_point"].dtype == np.int8 and found["y_zero_point"].dtype == np.uint8
     assert model.graph.output[0].type.tensor_type.elem_type == onnx.TensorProto.UINT8
-    (y,) = ReferenceEvaluator(model).run(None, {"x": np.float32([-1, 0.5, 1, 100])})
-    assert y.tolist() == [0, 11, 15, 255]
+    (y,) = ReferenceEvaluator(model).run(None, {"x": np.array([-1, 0.5, 1, 100], np.float32)})
+    assert np.asarray(y).tolist() == [0, 11, 15, 255]
 
 
 def test_a_computed_tensor_is_dequantized_once():
@@ -401,7 +406,7 @@ def test_a_computed_operand_is_filled_up(rank, dims):
     model = model_of([tensor("x", (2, 3)), tensor("y", (2, 3))], lower)
     values = np.arange(6, dtype=np.float32).reshape(2, 3)
     (found,) = ReferenceEvaluator(model).run(None, {"x": values})
-    assert list(found.shape) == (dims or [2, 3]) and ("Reshape" in kinds(model)) == (dims is not None)
+    assert list(np.shape(found)) == (dims or [2, 3]) and ("Reshape" in kinds(model)) == (dims is not None)
     assert np.array_equal(found, _filled(values, rank))
 
 
@@ -439,7 +444,7 @@ def test_clamps_that_the_type_does_itself_are_left_out(dtype, scale, zero, limit
     def lower(t: Translation, operator: TfliteOperator) -> None:
         t.result(1, lambda name: t.emit("Neg", ["x"], name), limits)
 
-    grid = {} if scale is None else {"scale": [scale], "zero": [zero]}
+    grid: dict[str, Any] = {} if scale is None else {"scale": [scale], "zero": [zero]}
     model = model_of([tensor("x", (4,)), tensor("y", (4,), dtype, **grid)], lower)
     assert kinds(model) == ["Neg", *nodes, *([] if scale is None else ["QuantizeLinear"])]
     name = "y" if scale is None else "y_real"
@@ -447,7 +452,7 @@ def test_clamps_that_the_type_does_itself_are_left_out(dtype, scale, zero, limit
     if nodes == ["Clip"]:
         found = constants(model)
         assert list(model.graph.node[1].input) == [f"{name}_linear", f"{name}_low", f"{name}_high"]
-        assert (found[f"{name}_low"], found[f"{name}_high"]) == tuple(np.float32(limits))
+        assert (found[f"{name}_low"], found[f"{name}_high"]) == tuple(map(np.float32, limits))
         assert found[f"{name}_low"].dtype == np.float32
 
 
@@ -458,14 +463,14 @@ def test_an_alias_is_the_real_numbers_of_another_tensor():
 
 
 KNOWN = [
-    (constant("c", np.float16([[1, 2], [3, 4]])), [[1, 2], [3, 4]]),
-    (constant("c", np.int32([[1, 2], [3, 4]])), [[1, 2], [3, 4]]),
-    (constant("c", np.int8([[1, 2], [3, 4]]), [0.5], [3]), [[-1, -0.5], [0, 0.5]]),
-    (constant("c", np.uint8([[1, 2], [3, 4]]), [0.5], [3], axis=1), [[-1, -0.5], [0, 0.5]]),
-    (constant("c", np.int8([[1, 2], [3, 4]]), [0.5, 4], [0, 2], axis=0), [[0.5, 1], [4, 8]]),
-    (constant("c", np.int8([[1, 2], [3, 4]]), [0.5, 4], [0, 2], axis=1), [[0.5, 0], [1.5, 8]]),
+    (constant("c", np.array([[1, 2], [3, 4]], np.float16)), [[1, 2], [3, 4]]),
+    (constant("c", np.array([[1, 2], [3, 4]], np.int32)), [[1, 2], [3, 4]]),
+    (constant("c", np.array([[1, 2], [3, 4]], np.int8), [0.5], [3]), [[-1, -0.5], [0, 0.5]]),
+    (constant("c", np.array([[1, 2], [3, 4]], np.uint8), [0.5], [3], axis=1), [[-1, -0.5], [0, 0.5]]),
+    (constant("c", np.array([[1, 2], [3, 4]], np.int8), [0.5, 4], [0, 2], axis=0), [[0.5, 1], [4, 8]]),
+    (constant("c", np.array([[1, 2], [3, 4]], np.int8), [0.5, 4], [0, 2], axis=1), [[0.5, 0], [1.5, 8]]),
     (constant("c", np.int8(-128), [0.25], [127]), -63.75),
-    (constant("c", np.int8([-128, 127]), [1], [-128]), [0, 255]),
+    (constant("c", np.array([-128, 127], np.int8), [1], [-128]), [0, 255]),
 ]
 
 
