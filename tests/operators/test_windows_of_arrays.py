@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from support.single_array_nodes import node, weights
 
-import n2d2py.operators.arrays.conv_pool  # noqa: F401  what the cases are of
+from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.operators.arrays.conv_pool import ArrayConvPool
 
 CONVOLUTIONS = {
     "lines": node(
@@ -33,6 +34,12 @@ CONVOLUTIONS = {
     ),
     "lower, dilated": node(
         'y = Conv <auto_pad = "SAME_LOWER", dilations = [3, 1]> (x, w)', reference=True, x=(2, 3, 7, 8), w=weights(2, 3, 2, 2)
+    ),
+    "upper, strides beyond the windows": node(
+        'y = Conv <auto_pad = "SAME_UPPER", strides = [3, 4]> (x, w)', reference=True, x=(2, 3, 8, 9), w=weights(2, 3, 1, 2)
+    ),
+    "lower, strides beyond the windows": node(
+        'y = Conv <auto_pad = "SAME_LOWER", strides = [3, 4]> (x, w)', reference=True, x=(2, 3, 8, 9), w=weights(2, 3, 1, 2)
     ),
     "without pads": node('y = Conv <auto_pad = "VALID", strides = [2, 1]> (x, w)', x=(2, 3, 7, 8), w=weights(2, 3, 4, 2)),
     "pads told": node('y = Conv <auto_pad = "NOTSET", pads = [2, 0, 1, 3]> (x, w)', x=(2, 3, 7, 8), w=weights(2, 3, 4, 2)),
@@ -199,3 +206,74 @@ def test_pools(name):
 @pytest.mark.parametrize("name", PLACES)
 def test_positions_of_the_largest(name):
     PLACES[name].check()
+
+
+ONE, NOTHING = (1, 1, 1), (0, 0, 0)
+MADE = {
+    "convolution": (
+        node("y = Conv <group = 2, strides = [2, 1], pads = [1, 0, 2, 3]> (x, w)", x=(2, 4, 7, 6), w=weights(6, 2, 3, 2)),
+        [ArrayConvPool("Conv", (2, 4, 1, 7, 6), 6, (1, 4, 8), (1, 3, 2), (1, 2, 1), (0, 1, 0), ONE, 2, slots=(0, -1))],
+    ),
+    "transposed convolution": (
+        node("y = ConvTranspose <strides = [2]> (x, w)", x=(2, 4, 3), w=weights(4, 6, 2)),
+        [ArrayConvPool("Conv", (2, 4, 1, 1, 7), 6, (1, 1, 6), (1, 1, 2), ONE, NOTHING, ONE, slots=(0, -1))],
+    ),
+    "mean": (
+        node("y = AveragePool <kernel_shape = [3, 2], pads = [0, 1, 2, 0]> (x)", x=(2, 3, 5, 4)),
+        [ArrayConvPool("Average", (2, 3, 1, 5, 4), 3, (1, 5, 4), (1, 3, 2), ONE, (0, 0, 1), ONE, slots=(0,))],
+    ),
+    "mean that counts its pads": (
+        node("y = AveragePool <kernel_shape = [3, 2], pads = [0, 1, 2, 0], count_include_pad = 1> (x)", x=(2, 3, 5, 4)),
+        [
+            ArrayConvPool(
+                "Average", (2, 3, 1, 5, 4), 3, (1, 5, 4), (1, 3, 2), ONE, (0, 0, 1), ONE, counted=(0, 2, 0), slots=(0,)
+            )
+        ],
+    ),
+    "largest and where": (
+        node("y, i = MaxPool <kernel_shape = [2], storage_order = 1> (x)", outputs="y i", x=(2, 3, 5)),
+        [
+            ArrayConvPool("Max", (2, 3, 1, 1, 5), 3, (1, 1, 4), (1, 1, 2), ONE, NOTHING, ONE, slots=(0,)),
+            ArrayConvPool(
+                "MaxIndex",
+                (2, 3, 1, 1, 5),
+                3,
+                (1, 1, 4),
+                (1, 1, 2),
+                ONE,
+                NOTHING,
+                ONE,
+                column_major=True,
+                slots=(0,),
+                result="int64",
+            ),
+        ],
+    ),
+    "where by default": (
+        node("y, i = MaxPool <kernel_shape = [2]> (x)", outputs="y i", x=(2, 3, 5)),
+        [
+            ArrayConvPool("Max", (2, 3, 1, 1, 5), 3, (1, 1, 4), (1, 1, 2), ONE, NOTHING, ONE, slots=(0,)),
+            ArrayConvPool("MaxIndex", (2, 3, 1, 1, 5), 3, (1, 1, 4), (1, 1, 2), ONE, NOTHING, ONE, slots=(0,), result="int64"),
+        ],
+    ),
+    "norm": (
+        node("y = LpPool <kernel_shape = [2], p = 3> (x)", x=(2, 3, 5)),
+        [ArrayConvPool("Lp", (2, 3, 1, 1, 5), 3, (1, 1, 4), (1, 1, 2), ONE, NOTHING, ONE, order=3, slots=(0,))],
+    ),
+    "the whole": (
+        node("y = GlobalAveragePool (x)", x=(2, 3, 4, 5, 6)),
+        [ArrayConvPool("Average", (2, 3, 4, 5, 6), 3, ONE, (4, 5, 6), ONE, NOTHING, ONE, slots=(0,))],
+    ),
+    "norm of the whole": (
+        node("y = GlobalLpPool (x)", x=(2, 3, 4)),
+        [ArrayConvPool("Lp", (2, 3, 1, 1, 4), 3, ONE, (1, 1, 4), ONE, NOTHING, ONE, slots=(0,))],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_a_node_becomes(name):
+    """With two axes of length 1 in front of lines, one in front of images."""
+    case, wanted = MADE[name]
+    graph = import_onnx(case.model()[0])
+    assert [layer.op for layer in graph.nodes if isinstance(layer.op, ArrayConvPool)] == wanted
