@@ -120,7 +120,7 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "Arrays.reshape",
         "min(dims, default=0)",
         "min(dims, default=1)",
-        "Neither is below 0.",
+        "Neither 0 nor 1 is below 0.",
     ),
     Equivalent(
         "n2d2py/operators/arrays/base.py",
