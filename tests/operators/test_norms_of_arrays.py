@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from support.single_array_nodes import F, node, weights
 
+from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.reference.executor import run_graph
+
 X = (2, 3, 4, 5)
 SMALL = "s = Mul (x, f)\n "
 TINY = {"f": np.array(0.01, F)}
@@ -108,6 +111,10 @@ NORMS = {
         m=weights(3, seed=5),
         v=np.abs(weights(3, seed=6)),
     ),
+    "group of vectors": node(
+        "y = GroupNormalization <num_groups = 2> (x, g, h)", 21, x=(3, 6), g=weights(6), h=weights(6, seed=4), reference=True
+    ),
+    "instance of equal sizes": node("y = InstanceNormalization (x, g, h)", x=(3, 3, 3), g=weights(3), h=weights(3, seed=4)),
     "mean and variance": node("y = MeanVarianceNormalization (x)", x=X, reference=True),
     "mean and variance of axes": node("y = MeanVarianceNormalization <axes = [1, -1]> (x)", x=X),
     **{
@@ -279,3 +286,13 @@ def test_divided_by_their_length(name):
 
 def test_the_others_are_cases():
     assert set(OTHERS) <= set(LENGTHS)
+
+
+def test_statistics_of_each_position():
+    """The first BatchNormalization, which ONNX Runtime and onnx.reference lack in this form."""
+    g, h, m, v = (weights(3, 4, seed=seed) for seed in range(4))
+    body = "y = BatchNormalization <spatial = 0, epsilon = 0.5> (x, g, h, m, v)"
+    model, feeds = node(body, 7, x=(2, 3, 4), g=g, h=h, m=m, v=np.abs(v)).model()
+    (found,) = run_graph(import_onnx(model), feeds).values()
+    x = feeds["x_in"].reshape(2, 2, 3, 4)
+    np.testing.assert_allclose(found.reshape(x.shape), (x - m) / np.sqrt(np.abs(v) + 0.5) * g + h, rtol=1e-5, atol=1e-5)

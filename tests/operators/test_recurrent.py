@@ -251,6 +251,7 @@ REFUSED = {
     "clip": ("LSTM", {"clip": 3.0}, {}, "it clips its sums"),
     "coupled gates": ("LSTM", {"input_forget": 1}, {}, "it couples its input and forget gates"),
     "activations": ("GRU", {"activations": ["Sigmoid", "Relu"]}, {}, "its activations are Sigmoid, Relu"),
+    "activations in no letters": ("GRU", {"activations": [b"\xff", b"Tanh"]}, {}, "its activations are \ufffd, Tanh"),
     "peepholes": ("LSTM", {}, {"inputs": {"P": np.ones((1, 3 * HIDDEN))}}, "it has peephole weights"),
     "short sequence": ("GRU", {}, {"inputs": {"lengths": [4]}}, "its sequence length 4 is not that of its input, 6"),
     "batch": ("GRU", {}, {"dims": (STEPS, 2, SIZE)}, "it reads 2 sequences side by side"),
