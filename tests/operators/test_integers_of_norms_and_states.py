@@ -197,7 +197,7 @@ def test_multipliers_have_31_bits(scale, shift):
 def test_sums_stay_below_2_to_the_61(bias, shift, part):
     """A bias has 12 bits more behind the point; layers whose sums leave less than 8 bits are refused."""
     kind, count = NumType(8, scale=2.0**-30), 4 if part == "gate_bias" else 1
-    values = np.zeros(count)
+    values: Any = np.zeros(count)
     values[-1] = -bias
     if shift is None:
         with pytest.raises(N2D2Error, match="a recurrent layer whose weights or biases are too large"):

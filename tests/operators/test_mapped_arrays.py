@@ -14,7 +14,7 @@ X = (2, 3, 4)
 N32, N64 = ("int32", 2, 3), ("int64", 2, 3)
 
 
-def ints(*values, kind=np.int64) -> np.ndarray:
+def ints(*values, kind: type = np.int64) -> np.ndarray:
     return np.array(values, kind)
 
 

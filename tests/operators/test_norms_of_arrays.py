@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from support.single_array_nodes import F, node, weights
@@ -11,7 +13,7 @@ from n2d2py.reference.executor import run_graph
 
 X = (2, 3, 4, 5)
 SMALL = "s = Mul (x, f)\n "
-TINY = {"f": np.array(0.01, F)}
+TINY: dict[str, Any] = {"f": np.array(0.01, F)}
 """Variances near epsilon."""
 
 
