@@ -318,3 +318,14 @@ def test_the_network_of_the_helpers_is_planned_in_every_order():
     problem = net.done()
     for strategy in ("None", "OptimizeAuto", "OptimizeReorder"):
         assert check_plan(problem, plan_memory(problem, strategy=strategy, clock="op")) == []
+
+
+def test_columns_beside_each_other_in_n2d2s_spaces():
+    """Two and three columns of lines of five pixels of 4 bytes, each with lines as far apart as those of the whole."""
+    given = tensors(x=(2, 5, 4), p=(2, 2, 4), q=(2, 3, 4), c=(2, 5, 4))
+    ops = (OpSpec("a", Whole(), ("x",), "p"), OpSpec("b", Whole(), ("x",), "q"), OpSpec("j", Joined(), ("p", "q"), "c"))
+    problem = MemoryProblem(given, ("x",), ("c",), ops)
+    plan = plan_memory(problem, strategy="None", clock="op")
+    first = plan.planes["c"].offset
+    found = {name: (each.offset - first, each.length, each.line_bytes) for name, each in plan.planes.items() if name != "x"}
+    assert found == {"p": (0, 2, 20), "q": (8, 3, 20), "c": (0, 5, 20)} and check_plan(problem, plan) == []
