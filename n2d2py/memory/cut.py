@@ -363,7 +363,7 @@ class Cutter:
             for position in leaving:
                 op = self.ops[position]
                 output = buffers.of[op.output]
-                if output is source or output.external or output.columns or self.born[output] != position:
+                if output.external or output.columns or self.born[output] != position:
                     continue
                 out = buffers.form(output)
                 if window is None:
