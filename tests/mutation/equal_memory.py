@@ -219,4 +219,18 @@ EQUIVALENT: tuple[Equivalent, ...] = (
             ("Share._in_step", "[(into, into + output.form.line)]", "[(own, own + source.form.line)]"),
         )
     ),
+    *(
+        Equivalent(
+            f"n2d2py/memory/{file}",
+            function,
+            "break",
+            "continue",
+            "Only time is saved: the ranges are sorted, so that all later ones begin there or further, and leave the address as it is.",
+        )
+        for file, function in (
+            ("placement.py", "_lowest_gap"),
+            ("packing.py", "Packing._lowest"),
+            ("relax.py", "_Fitter._lowest"),
+        )
+    ),
 )
