@@ -163,6 +163,12 @@ def test_places_are_listed_as_often_as_there_are_places(tmp_path):
     assert read(tmp_path, (1, 3), lists, [7, 8, 9]).tolist() == [[8, 0, 9]]
 
 
+def test_places_beyond_the_lists_are_not_made(tmp_path):
+    """Of two thousand million elements, none of which the file lists; it would take their indices."""
+    text = damage(tmp_path, (1 << 15, 1 << 15), sparse([0, 1], [dense(1 << 15), dense(1 << 15)]), [7])
+    assert text == "has more places than the file lists"
+
+
 def test_stored_bytes_that_are_no_values(tmp_path):
     tensor = flat_tensor((2,), 0, 1, "w", sparse([0], [dense(2)]))
     path = write_flat(tmp_path, flat_model([flat_graph([tensor], [], [], [])], buffers=(b"", bytes(9))))

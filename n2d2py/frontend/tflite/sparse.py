@@ -15,6 +15,8 @@ import numpy as np
 from n2d2py.frontend.tflite.flatbuffer import DamagedFile, FlatTable
 from n2d2py.graph.shapes import Shape
 
+_FEW = 1 << 16
+"""Places that are made in any case."""
 _INDEX_TYPES = {1: "<i4", 2: "<u2", 3: "u1"}
 """Elements of a list of indices, by the type of its table."""
 
@@ -44,7 +46,7 @@ def dense_values(sparsity: FlatTable, shape: Shape, stored: np.ndarray, name: st
     if len(set(blocked)) < len(blocked) or any(not 0 <= axis < rank for axis in blocked):
         raise DamagedFile(f"the sparse tensor '{name}' has blocks of the axes {blocked[:16]}")
     sizes = _sizes(order, blocked, axes, shape, name)
-    places, count = _places(order, axes, sizes, name)
+    places, count = _places(order, axes, sizes, stored.size, name)
     if count != stored.size:
         raise DamagedFile(f"the sparse tensor '{name}' lists {count:,} places for {stored.size:,} values")
     values = np.zeros(shape, stored.dtype)
@@ -82,12 +84,17 @@ def _sizes(order: Sequence[int], blocked: Sequence[int], axes: Sequence[_Axis], 
     return sizes
 
 
-def _places(order: Sequence[int], axes: Sequence[_Axis], sizes: Sequence[int], name: str) -> tuple[dict[int, np.ndarray], int]:
-    """By axis, the index of each value that is listed; and how many are."""
+def _places(
+    order: Sequence[int], axes: Sequence[_Axis], sizes: Sequence[int], values: int, name: str
+) -> tuple[dict[int, np.ndarray], int]:
+    """By axis, the index of each of the `values` that are listed; and how many places are."""
     found: dict[int, np.ndarray] = {}
     count, most = 1, prod(sizes)
+    longest = max(_FEW, values, *(len(one.begins) for one in axes if one.begins is not None))
     for axis, one in zip(order, axes, strict=True):
         if one.begins is None or one.indices is None:
+            if count * sizes[axis] > longest:  # no list behind it is as long: nothing so large is made
+                raise DamagedFile(f"the sparse tensor '{name}' has more places than the file lists")
             lengths, indices = np.full(count, sizes[axis]), np.tile(np.arange(sizes[axis]), count)
         else:
             lengths, indices = np.diff(one.begins), one.indices
