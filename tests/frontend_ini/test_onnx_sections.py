@@ -84,6 +84,12 @@ def test_a_layer_of_the_ini_with_the_name_of_one_of_the_file(name, refusal):
         assert found.startswith("N2D2-E312") and f"the layer name '{name}' is used by the INI and by the ONNX graph" in found
 
 
+def test_a_layer_of_the_file_takes_no_file(refusal):
+    """Its other keys would have no effect beside it."""
+    found = refusal(SECTION + "[a]\nQuantBits=16\nFile=a.onnx\n")
+    assert found.startswith("N2D2-E124: net.ini:8 [a]: 'File' changes a layer of the ONNX file in N2D2")
+
+
 def test_a_transposition_is_refused(refusal, build):
     found = refusal(SECTION + "Transpose=1\n")
     assert found.startswith("N2D2-E227: net.ini:6 [net]: Transpose=1 is not supported")
@@ -107,6 +113,11 @@ def test_stored_weights_or_initial_ones(key, build, weights):
     loaded = np.array_equal(net.params("a")["weights"].reshape(5, 3), weights["wa"].reshape(5, 3))
     assert loaded == (key != "ONNX_init=0\n")
     assert np.array_equal(net.params("a")["bias"], weights["ba"]) == loaded
+
+
+def test_initial_weights_are_drawn_from_the_seed(build):
+    first, other, same = (build(SECTION + "ONNX_init=0\n", seed=seed).params("a")["weights"] for seed in (1, 2, 1))
+    assert np.array_equal(first, same) and not np.array_equal(first, other)
 
 
 @pytest.mark.parametrize(("key", "codes"), [("", ["W305"]), ("IgnoreInputSize=0\n", ["W305"]), ("IgnoreInputSize=1\n", [])])

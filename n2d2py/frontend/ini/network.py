@@ -260,7 +260,7 @@ def _build_layer(
     parents = _tensors(graph, layer, document, attached)
     before = len(graph.nodes)
     if kind == "ONNX":
-        attached[section.name] = attach_section(document, graph, section, parents, weights)
+        attached[section.name] = attach_section(document, graph, section, parents, weights, seed)
         for node in graph.nodes[before:]:
             document.automatic_section(node.name)
             _set_automatic(document, graph, node.name, [(name, name) for name in node.inputs])

@@ -59,9 +59,10 @@ _CONFIG = CONFIGURATION.extended(name="configuration of a layer of an ONNX file"
 
 
 def attach_section(
-    document: Document, graph: Graph, section: Section, parents: list[tuple[str, str]], weights: WeightStore | None
+    document: Document, graph: Graph, section: Section, parents: list[tuple[str, str]], weights: WeightStore | None, seed: int
 ) -> list[str]:
-    """Adds the layers of the ONNX file that a section names; returns the tensors that carry its outputs.
+    """Adds the layers of the ONNX file that a section names; returns the tensors that carry its outputs. `seed`: of initial weights, where
+    those of the file are not loaded.
 
     Raises:
         N2D2Error: E227 a Transpose, E301 no such file, E124 for keys that change layers of the file, and what the import
@@ -89,6 +90,7 @@ def attach_section(
         ignore=tuple(values["Ignore"]),
         ignore_input_size=values["IgnoreInputSize"],
         load_weights=values["ONNX_init"],
+        seed=seed,
         encodings=encodings,
         where=values.section.location,
     )
@@ -127,7 +129,7 @@ def _read_layers(document: Document, graph: Graph, title: str, nodes: list[Node]
                 where=section.location,
                 remedy="rename the section",
             )
-        if section.has("Input") or section.has("File"):
+        if section.has("Input"):
             continue
         model = section.text("Model") if section.has("Model") else ""
         if section.name.startswith(f"{title}:") and section.name.endswith("_def"):

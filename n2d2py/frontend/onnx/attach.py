@@ -25,6 +25,7 @@ def attach_onnx(
     ignore: Iterable[str] = (),
     ignore_input_size: bool = False,
     load_weights: bool = True,
+    seed: int = 1,
     encodings: Path | None = None,
     where: Location | None = None,
 ) -> list[str]:
@@ -38,7 +39,7 @@ def attach_onnx(
         N2D2Error: as `import_onnx`; E312 a name that the graph already has, E313 parents whose number or
             channels do not fit.
     """
-    model = load_model(path, ignore=ignore, ignore_init=not load_weights, encodings=encodings)
+    model = load_model(path, ignore=ignore, ignore_init=not load_weights, seed=seed, encodings=encodings)
     if len(parents) != len(model.inputs):
         names = ", ".join(value.name for value in model.inputs)
         raise N2D2Error(
