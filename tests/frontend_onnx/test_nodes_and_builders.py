@@ -290,6 +290,14 @@ def test_a_batch_of_free_size_is_guarded(case):
     tensors.guard_batch(made, 0, 0, "folds")
 
 
+def test_the_operators_on_images():
+    """Whatever reads them as arrays elsewhere."""
+    contract.find_converter("Conv", "")  # all are there
+    windows = {"Conv", "ConvTranspose", "AveragePool", "GlobalAveragePool", "MaxPool", "GlobalMaxPool"}
+    others = {"BatchNormalization", "LRN", "Resize", "Upsample", "DepthToSpace", "SpaceToDepth", "Gemm", "MatMul"}
+    assert set(contract.IMAGE_CONVERTERS) == windows | others
+
+
 def test_who_converts_what(monkeypatch):
     for name in ("CONVERTERS", "ARRAY_CONVERTERS", "IMAGE_CONVERTERS"):
         monkeypatch.setattr(contract, name, Registry("the converter"))

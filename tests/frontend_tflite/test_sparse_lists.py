@@ -220,3 +220,14 @@ def test_what_is_left_out_is_empty():
     )
     assert table.tables(0, 0) == [] and table.vector(1, "<f4").tolist() == [] and table.has(2) and not table.has(3)
     assert (table.flag(2), table.integer(2), table.integer(3)) == (True, 5, 0)
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_a_text_ends_within_the_file(missing):
+    data = flat_file({0: "abcd"})
+    data = data[: len(data) - missing]
+    if not missing:
+        assert FlatTable.root(data).text(0) == "abcd"
+        return
+    with pytest.raises(DamagedFile, match="the vector at [0-9]+ of 4 elements of 1 bytes ends behind the file"):
+        FlatTable.root(data).text(0)

@@ -8,6 +8,13 @@ __all__ = ["EQUIVALENT"]
 
 EQUIVALENT: tuple[Equivalent, ...] = (
     Equivalent(
+        "n2d2py/memory/optimal.py",
+        "solve",
+        "j < i",
+        "j >= i",
+        "Neighbours know each other, by the same pair, and no block itself: either half of them is all.",
+    ),
+    Equivalent(
         "n2d2py/memory/case.py",
         "Case.__init__",
         "op['inputs'][0] in self.outside",

@@ -8,6 +8,13 @@ __all__ = ["EQUIVALENT"]
 
 EQUIVALENT: tuple[Equivalent, ...] = (
     Equivalent(
+        "n2d2py/quant/histogram.py",
+        "Histogram.deviation",
+        "np.dot(self.positive + self.negative, self._middles() ** 2)",
+        "np.dot(self._middles() ** 2, self.positive + self.negative)",
+        "Of two lines the products are the same, and are added in the same order.",
+    ),
+    Equivalent(
         "n2d2py/quant/rounding.py",
         "descend",
         "change.any()",

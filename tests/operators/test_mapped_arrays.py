@@ -64,6 +64,7 @@ FUNCTIONS = {
     "powers of two": node("y = Pow (c, x)", x=X, c=np.array(2, F)),
     "powers by axis": node("y = Pow (x, c)", x=(2, 3), c=np.array([1, 2, 3], F)),
     "square of whole numbers": node("y = Pow (x, c)", x=N32, c=ints(2, kind=np.int32)),
+    "root of whole numbers": node("t = Abs (x)\n y = Pow (t, c)", x=N32, c=np.array(0.5, F)),
     "power by a whole number": node("y = Pow (x, c)", x=X, c=ints(3)),
     "clip": node("y = Clip (x, a, b)", x=X, a=np.array(-0.5, F), b=np.array(0.75, F)),
     "clip below": node("y = Clip (x, a)", x=X, a=np.array(-0.5, F)),

@@ -94,6 +94,13 @@ def test_overlapping_windows_have_no_integers():
         assert (refused(Node("y", op, ["x", "z"], ["y"])) is not None) == overlap == op.overlaps
 
 
+@pytest.mark.parametrize("shapes", [[(1, 2, 4), (1, 2, 6, 8)], [(1, 2, 3, 4), (1, 2, 8)]])
+def test_an_unpooling_takes_images(shapes):
+    op = Unpool((2, 2), (2, 2))
+    with pytest.raises(N2D2Error, match="Unpool"):
+        op.output_shapes(shapes, Node("y", op, ["x", "z"], ["y"]))
+
+
 def test_what_an_unpooling_needs():
     op = Unpool((2, 2), (2, 2))
     with pytest.raises(N2D2Error, match="E210.*the pool of its ArgMax gives 4x3x2 .*, but its input has 4x2x2"):

@@ -14,8 +14,9 @@ from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.functions import FUNCTIONS
 from n2d2py.operators.identity import Identity
-from n2d2py.quant.joins import fill_values, type_concats, with_fills
+from n2d2py.quant.joins import _joined, fill_values, type_concats, with_fills
 from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.ranges import interval_type
 from n2d2py.quant.types import shared_tensors
 
 TANH = FUNCTIONS["Tanh"]()
@@ -175,3 +176,17 @@ def test_layers_that_pad_with_a_constant(offsets, fill, pads):
     found = fill_values(graph, {"x": "x", "p": "x"})
     assert ({name: [node.name for node in nodes] for name, nodes in found.items()} == {"x": ["p"]}) == pads
     assert fill_values(graph, {"x": "x"}) == {}
+
+
+@pytest.mark.parametrize(("readers", "shifted"), [("", True), ("tanh", True), ("deconv", False), ("tanh deconv", False)])
+def test_joins_that_a_transposed_convolution_reads_are_symmetric(readers, shifted):
+    """Its kernels take no zero point, whoever else reads them."""
+    graph = Graph("g")
+    graph.add_input("j", (1, 2, 3, 3))
+    for name in readers.split():
+        op = Activation(TANH) if name == "tanh" else Deconv()
+        params = {} if name == "tanh" else {"weights": np.ones((2, 2, 1, 1), np.float32), "bias": np.zeros(2, np.float32)}
+        graph.add(Node(name, op, ["j"], [name], params))
+    symmetric, part = NumType(8).with_scale(1 / 127), interval_type(8, -0.1, 1.0)
+    found = _joined(symmetric, [part], graph, ["j"], QuantOptions(zero_points=True))
+    assert found == (part if shifted else symmetric)

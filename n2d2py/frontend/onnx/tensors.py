@@ -255,6 +255,5 @@ def tensors_read(graph: onnx.GraphProto) -> set[str]:
     for node in graph.node:
         read.update(node.input)
         for attribute in node.attribute:
-            if attribute.HasField("g"):
-                read |= tensors_read(attribute.g)
+            read |= tensors_read(attribute.g)
     return read - {""}

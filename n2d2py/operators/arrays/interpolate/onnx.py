@@ -103,11 +103,11 @@ def _coordinates(n: int, m: int, scale: float, mode: str, region: tuple[float, f
         return i / scale
     if mode == "align_corners":
         length = n * scale
-        return i * (n - 1) / (length - 1) if length != 1 else i * 0
+        return i * (n - 1) / (length - 1) if length != 1 else i
     if mode == "half_pixel":
         return (i + 0.5) / scale - 0.5
     if mode == "pytorch_half_pixel":
-        return (i + 0.5) / scale - 0.5 if m > 1 else i * 0
+        return (i + 0.5) / scale - 0.5 if m > 1 else i
     if mode == "half_pixel_symmetric":
         return n / 2 * (1 - m / (n * scale)) + (i + 0.5) / scale - 0.5
     if mode == "tf_half_pixel_for_nn":
