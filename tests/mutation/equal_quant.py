@@ -8,6 +8,13 @@ __all__ = ["EQUIVALENT"]
 
 EQUIVALENT: tuple[Equivalent, ...] = (
     Equivalent(
+        "n2d2py/quant/mixed.py",
+        "wide_tensors",
+        "break",
+        "continue",
+        "What is left stays at or below the limit for all names behind it.",
+    ),
+    Equivalent(
         "n2d2py/quant/histogram.py",
         "Histogram.deviation",
         "np.dot(self.positive + self.negative, self._middles() ** 2)",

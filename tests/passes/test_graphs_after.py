@@ -245,6 +245,16 @@ case(
     ),
 )
 case(
+    "turns around a factor of one channel",
+    (3, 1, 4),
+    MoveTranspose(),
+    chain(
+        layer(Transpose((0, 2, 3, 1))),
+        layer(Affine(), None, lambda b: {"weights": np.full(1, 2, np.float32), "bias": np.full(1, -0.5, np.float32)}),
+        layer(Transpose((0, 3, 1, 2))),
+    ),
+)
+case(
     "turn before vectors",
     IMAGE,
     TransposeIntoFc(),
@@ -965,6 +975,15 @@ AFTER: dict[str, tuple[str, str]] = {
         l0: Activation(Tanh()) x -> l0
         l1: Reshape((1, 3, 4)) l0 -> l1
         outputs l1
+        """,
+    ),
+    "turns around a factor of one channel": (
+        "move-transpose, l0: merged with the Transpose l2",
+        """
+        l1: Affine() x -> l1
+        l2: Transpose((0, 1, 2, 3)) l1 -> l2
+        outputs l2
+        known: l0 as x
         """,
     ),
     "turns around functions": (

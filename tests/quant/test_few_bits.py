@@ -141,6 +141,16 @@ def test_qonnx(weights, acts):
     assert graph.type(graph.outputs[0]).qmax == 2**acts - 1
 
 
+@pytest.mark.parametrize("mode", ["ROUND", "round", "HALF_EVEN", "half_even"])
+def test_names_of_the_rounding_of_qonnx(mode):
+    """Two names, in letters of either kind."""
+    model = Model(SHAPE)
+    model.outputs.append(qonnx(model, "x", 0.1, 4, mode=mode))
+    proto, data = model.proto(), stimuli()
+    proto.opset_import.append(helper.make_opsetid(QONNX, 2))
+    assert np.allclose(outputs(typed(proto), data), quantized(data, 0.1, -8, 7), atol=1e-6)
+
+
 @pytest.mark.parametrize(
     "change, words",
     [

@@ -24,7 +24,7 @@ from n2d2py.quant.mixed import measuring_stimuli, wide_tensors
 from n2d2py.quant.narrow import can_be_narrow, has_narrow, narrowed, weight_counts, with_weight_bits
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.ranges import Counts, interval_type
-from n2d2py.quant.states import recurrent_reach
+from n2d2py.quant.states import KeptStates, recurrent_reach
 from n2d2py.quant.thresholds import activation_threshold, quantile_threshold
 from n2d2py.quant.types import nonnegative_tensors
 from n2d2py.quant.weights import quantize_weights, range_nearest, round_nearest
@@ -476,3 +476,10 @@ def test_scores_that_are_no_output_are_as_those_inside(outputs, wanted):
     source = {name: name for name in ("x", "f0", "dead")}
     found = width(graph, "dead", source, set(graph.outputs), {"dead": Histogram()}, None, QuantOptions(output_bits=0))
     assert found == wanted
+
+
+def test_a_state_is_joined_in_the_type_of_the_widest_other_part():
+    kept = KeptStates((), frozenset(), {"j": ("a", "b", "c")})
+    types = {name: NumType(8).with_scale(scale) for name, scale in (("a", 0.5), ("b", 2.0), ("c", 1.0))}
+    assert kept.of_join("j", types) == types["b"]
+    assert kept.of_join("a", types) is None

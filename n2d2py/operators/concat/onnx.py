@@ -10,8 +10,6 @@ from n2d2py.operators.transpose import Transpose, channels_first
 
 @onnx("Concat")
 def _concat(node: OnnxNode, builder: Builder) -> None:
-    if any(node.is_constant(index) for index in range(len(node.inputs))):
-        raise Unsupported("one of its inputs is a constant")
     tensors = [node.tensor(index) for index in range(len(node.inputs))]
     axis = node.axis_of(node.attribute("axis"), len(node.shape()))
     if len(tensors) == 1:
