@@ -149,3 +149,12 @@ def test_weights_of_the_store_replace_those_of_the_file(names, build, weights, w
     layers = [name for name in ("a", "b") if any(each.startswith(f"{name}_") for each in names)]
     line = f"{workdir / 'w.npz'}: {len(layers)} layers of the ONNX file take their weights from there: {', '.join(layers)}"
     assert [each for each in told if "take their weights" in each] == ([line] if layers else [])
+
+
+@pytest.mark.parametrize("inputs", ["s", "s,pre", "pre,s"])
+def test_layers_wait_for_the_tensors_of_a_file_below(inputs, build):
+    """Where any of their inputs is none of the INI's layers."""
+    pre = "[pre]\nInput=sp\nType=Conv\nKernelDims=1 1\nNbOutputs=4\n"
+    total = f"[sum]\nInput={inputs}\nType=ElemWise\nOperation=Sum\nNbOutputs=4\n"
+    for text in (total + pre + SECTION, pre + total + SECTION, SECTION + total + pre):
+        assert build(text).graph.node("sum").inputs == inputs.split(",")

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.colors import to_hex
 from support.memory_networks import Net
 
-from n2d2py.memory.picture import plan_figure
+from n2d2py.memory.picture import _edges, plan_figure
 from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, ScheduleStep, Scratch
 from n2d2py.memory.problem import MemoryProblem
 
@@ -25,6 +25,11 @@ def drawn() -> tuple[MemoryProblem, MemoryPlan]:
     }
     steps = (ScheduleStep("conv0", 0), ScheduleStep("conv1", 1))
     return problem, MemoryPlan("Drawn", 140, planes, steps, {"conv1": OpPlan(scratch=Scratch(92, 8))})
+
+
+def test_a_plan_without_operators_has_one_clock():
+    """Between the one before and the one behind."""
+    assert _edges(MemoryPlan("Empty", 0, {}, (), {})) == [0, 1, 2, 3]
 
 
 def test_colours_lines_and_hatches_of_boxes():
