@@ -13,6 +13,7 @@ ONE_INPUT_CONVERTERS: tuple[tuple[str, str, str], ...] = (
     ("arrays/map/onnx.py", "_relu", "a.const(0, a.value(0))"),
     ("arrays/map/onnx.py", "_is_inf", "(a.value(0), None)"),
     ("arrays/map/onnx.py", "_identity", "a.bind(a.value(0))"),
+    ("arrays/map/onnx.py", "_gelu", "a.value(0)"),
     ("arrays/norm/onnx.py", "_mean_variance", "a.value(0)"),
     ("arrays/norm/onnx.py", "_mean_variance", "a.builder.guard_batch(a.node, 0, axis, 'normalises over')"),
     ("arrays/norm/onnx.py", "_lp", "a.value(0)"),

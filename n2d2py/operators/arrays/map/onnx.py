@@ -161,6 +161,19 @@ def _dropout(a: Arrays) -> None:
         a.bind(a.map("Right", x, a.const(np.array(True)), result="bool"), 1)
 
 
+@onnx_array("Gelu")
+def _gelu(a: Arrays) -> None:
+    x = a.value(0)
+    half = a.map("Mul", x, a.const(0.5, x))
+    if a.node.attribute("approximate", "none") == "tanh":
+        cube = a.map("Mul", a.map("Mul", x, x), x)
+        inner = a.map("Mul", a.map("Add", x, a.map("Mul", cube, a.const(0.044715, x))), a.const(np.sqrt(2 / np.pi), x))
+        gate = a.map("Tanh", inner)
+    else:
+        gate = a.map("Erf", a.map("Mul", x, a.const(np.sqrt(0.5), x)))
+    a.bind(a.map("Mul", half, a.map("Add", gate, a.const(1.0, x))))
+
+
 for _name in SAME_AS_ONNX:
     onnx_array(_name)(_map(_name))
 for _name in COMPARISONS:
