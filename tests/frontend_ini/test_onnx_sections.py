@@ -156,5 +156,7 @@ def test_layers_wait_for_the_tensors_of_a_file_below(inputs, build):
     """Where any of their inputs is none of the INI's layers."""
     pre = "[pre]\nInput=sp\nType=Conv\nKernelDims=1 1\nNbOutputs=4\n"
     total = f"[sum]\nInput={inputs}\nType=ElemWise\nOperation=Sum\nNbOutputs=4\n"
-    for text in (total + pre + SECTION, pre + total + SECTION, SECTION + total + pre):
+    deep = "[k]\nInput=sp\nType=Conv\nKernelDims=1 1\nNbOutputs=3\n[l]\nInput=k\nType=Conv\nKernelDims=1 1\nNbOutputs=3\n"
+    file = SECTION.replace("Input=sp", "Input=l") + deep  # read behind two layers
+    for text in (total + pre + file, pre + total + file, file + total + pre):
         assert build(text).graph.node("sum").inputs == inputs.split(",")
