@@ -124,7 +124,7 @@ def measure(name: str, bits: list[int], ways: list[str], thorough: bool = False)
 
 
 def measure_budget(name: str, thorough: bool = False) -> None:
-    """Prints what 4 bits in all layers give, and the widths chosen at their bytes; both rounded on the stimuli of the search."""
+    """Prints what 4 bits in all layers give, and the widths chosen at their bytes; both rounded on all stimuli that calibrate."""
     measured = Measured(name, thorough)
     search = measured.quantized(flash_budget=1 << 40).quantized.search
     uniform = next(one for one in search.measured if one.name == "all 4 bits")
@@ -150,8 +150,8 @@ def main() -> None:
     for name in chosen.networks or NETWORKS:
         if chosen.budget:
             measure_budget(name, chosen.thorough)
-            continue
-        measure(name, [int(bits) for bits in chosen.bits.split(",")], ways, chosen.thorough)
+        else:
+            measure(name, [int(bits) for bits in chosen.bits.split(",")], ways, chosen.thorough)
 
 
 if __name__ == "__main__":

@@ -119,17 +119,14 @@ def _read_layers(document: Document, graph: Graph, title: str, nodes: list[Node]
     Raises:
         N2D2Error: E312 a layer of the INI that has the name of one of the file.
     """
+    from n2d2py.frontend.onnx.attach import used_twice
+
     written = {node.name for node in nodes}
     names = {name for node in nodes for name in (node.name, *node.source, *node.outputs)} | merged
     for section in document.sections:
-        if section.has("Input") and section.name in written:
-            raise N2D2Error(
-                "E312",
-                f"the layer name '{section.name}' is used by the INI and by the ONNX graph",
-                where=section.location,
-                remedy="rename the section",
-            )
         if section.has("Input"):
+            if section.name in written:
+                raise used_twice(section.name, section.location)
             continue
         model = section.text("Model") if section.has("Model") else ""
         if section.name.startswith(f"{title}:") and section.name.endswith("_def"):

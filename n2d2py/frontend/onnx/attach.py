@@ -61,6 +61,13 @@ def attach_onnx(
     return _join(graph, part, feeds, model)
 
 
+def used_twice(name: str, where: Location) -> N2D2Error:
+    """What is raised where a layer of the INI has the name of one of the file."""
+    return N2D2Error(
+        "E312", f"the layer name '{name}' is used by the INI and by the ONNX graph", where=where, remedy="rename the section"
+    )
+
+
 def _restated(graph: Graph, parent: str, declared: tuple[int | None, ...], name: str, where: Location | None) -> str:
     """The parent as a vector or as an image of one pixel, whichever is declared; the parent where it is neither or fits as it is."""
     shape = graph.shape(parent)
@@ -111,12 +118,7 @@ def _join(graph: Graph, part: Graph, feeds: dict[str, str], model: OnnxModel) ->
         if node.name not in names:
             continue
         if node.name in written:
-            raise N2D2Error(
-                "E312",
-                f"the layer name '{node.name}' is used by the INI and by the ONNX graph",
-                where=model.place(node.name),
-                remedy="rename the section",
-            )
+            raise used_twice(node.name, model.place(node.name))
         count = 2  # a layer that the import added: another ONNX section has the same
         while f"{node.name}_{count}" in names or f"{node.name}_{count}" in part.tensors:
             count += 1

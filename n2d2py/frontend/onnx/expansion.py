@@ -15,11 +15,12 @@ _ROUNDS = 4
 
 def expand_functions(model: OnnxModel) -> None:
     """Inlines the definitions of the operators of `model` that no converter takes, such as Attention or Shrink."""
-    _tell_types(model.proto.graph)
-    for _ in range(_ROUNDS):
+    for number in range(_ROUNDS):
         nodes = [node for node in model.proto.graph.node if _is_expandable(node, model.opset)]
         if not nodes:
             return
+        if number == 0:
+            _tell_types(model.proto.graph)
         from onnx import inliner
 
         found = sorted({node.op_type for node in nodes})
