@@ -57,6 +57,13 @@ struct PackedWeights<Cfg, typename Exists<Cfg::WeightBits>::Type> {
     }
 };
 
+// The config of a layer whose weights were unpacked before its kernel runs.
+template <class Cfg>
+struct Unpacked : Cfg {
+    typedef void WeightBits;  // no constant any more
+    typedef void NibbleSums;
+};
+
 // The weights of Count outputs from `output` on, of K each.
 template <class Packing, int Count, int K, bool Packed = Packing::Bits != 0>
 struct WeightRows {

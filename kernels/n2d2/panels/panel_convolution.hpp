@@ -44,8 +44,30 @@ struct PanelConvolution {
 
     static N2D2_INLINE constexpr int firstPixel(int tile) { return Product::firstPixel(tile); }
 
+    // With weights as they are stored, or unpacked.
+    template <class Tiles_, bool Once>
+    struct Weighted {
+        static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Stored* weights, const Sum* bias,
+                                    const Rows& rows) {
+            lines(in, out, weights, bias, rows);
+        }
+    };
+    template <class Tiles_>
+    struct Weighted<Tiles_, true> {
+        static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Stored* weights, const Sum* bias,
+                                    const Rows& rows) {
+            const WeightPanels<PackedWeights<Cfg>, Cfg::Groups * O, Tiles_::Words, Tiles_::Each, Im2col::K> all(weights, 0);
+            PanelConvolution<Unpacked<Cfg>, Microkernel>::run(in, out, all.first, bias, rows);
+        }
+    };
+
     static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Stored* weights, const Sum* bias,
                                 const Rows& rows = Rows::all<Output>()) {
+        Weighted<Product, bool(Product::UnpacksOnce)>::run(in, out, weights, bias, rows);
+    }
+
+    static N2D2_INLINE void lines(const unsigned char* in, unsigned char* out, const Stored* weights, const Sum* bias,
+                                  const Rows& rows) {
         if (Ordered) {
             serial(in, out, weights, bias);
             return;

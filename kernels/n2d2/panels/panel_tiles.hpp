@@ -93,6 +93,11 @@ struct PanelTiles {
                      ByLines ? Im2col::inputLines(least(BlockLines + 1, Pixels / OW)) * Im2col::LineBytes :
                                Window * (Small + 1) * least(int(PerBlock), int(Tiles))
     };
+    // Packed weights that each block would unpack again are unpacked once, on the stack, where they are few.
+    enum : bool {
+        UnpacksOnce = Packing::Bits != 0 && Blocks > 1 && !Streamed &&
+                      long(Cfg::Groups) * O * Words * Each * static_cast<int>(sizeof(Weight)) <= 32768
+    };
     enum : long {
         Pitch = (InPlace ? long(Input::Stride) * static_cast<int>(sizeof(In)) :
                  ByLines ? long(Im2col::PixelBytes) :

@@ -90,6 +90,7 @@ struct TileProduct {
         Blocks = (Tiles + PerBlock - 1) / PerBlock,
         BlockBytes = Window * Pair * (InPlace ? 1 : least(int(PerBlock), int(Tiles)))
     };
+    enum : bool { UnpacksOnce = false };
     enum : long { Pitch = InPlace ? long(Input::Stride) : long(Window) };
     enum : long { PanelBytes = 64L * Words };
 
