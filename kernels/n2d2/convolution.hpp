@@ -162,6 +162,8 @@ struct Convolution {
     }
 #endif
 
+    typedef WeightRows<Packing, Cfg::Groups * O, K> AllWeights;
+
     // Outputs [output, output + Count) of all pixels of a line.
     template <int Count>
     static N2D2_INLINE void piece(const In* const* rows, int output, Out* out, const Stored* weights, const Sum* bias) {
@@ -224,7 +226,7 @@ N2D2_INLINE void convolution(const unsigned char* in, unsigned char* out, const 
     N2D2_TILES(N2D2_RUN_TILE)
 #undef N2D2_RUN_TILE
 #else
-    Convolution<Cfg>::run(in, out, weights, bias, rows...);
+    WithWeights<Cfg, Convolution<Cfg>, Convolution<Unpacked<Cfg> > >::run(in, out, weights, bias, rows...);
 #endif
 }
 

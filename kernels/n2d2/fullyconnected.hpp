@@ -7,7 +7,7 @@
 // one scalar product: the whole input, a line, or a pixel, as its plane allows.
 //
 // Config: planes Input, Output; types Weight, Sum, Epilogue, Isa; enum FullWeights (some are -128), ByteSums (words whose products of bytes
-// 16 bits hold), Serial; where weights are packed (n2d2/packed.hpp) WeightBits, WeightStep, WeightFlip, WeightBase.
+// 16 bits hold), Serial; where weights are packed (n2d2/packed.hpp) WeightBits, WeightStep, WeightFlip, WeightBase, Prepacked.
 // The output never overlaps the input.
 #ifndef N2D2_FULLYCONNECTED_HPP
 #define N2D2_FULLYCONNECTED_HPP
@@ -74,6 +74,8 @@ struct FullyConnected {
         }
     };
 
+    typedef WeightRows<Packing, O, K> AllWeights;
+
     template <int Count>
     static N2D2_INLINE void piece(const unsigned char* in, int output, Out* out, const Stored* weights, const Sum* bias) {
         Sum sums[Count];
@@ -98,7 +100,7 @@ struct FullyConnected {
 template <class Cfg>
 N2D2_INLINE void fullyConnected(const unsigned char* in, unsigned char* out, const typename PackedWeights<Cfg>::Stored* weights,
                                 const typename Cfg::Sum* bias) {
-    FullyConnected<Cfg>::run(in, out, weights, bias);
+    WithWeights<Cfg, FullyConnected<Cfg>, FullyConnected<Unpacked<Cfg> > >::run(in, out, weights, bias);
 }
 
 }  // namespace n2d2

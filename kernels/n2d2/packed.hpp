@@ -62,6 +62,40 @@ template <class Cfg>
 struct Unpacked : Cfg {
     typedef void WeightBits;  // no constant any more
     typedef void NibbleSums;
+    typedef void Prepacked;
+};
+
+// What is made of the weights of a layer once (n2d2/prepacked.hpp), and whether its config asks for that: Prepacked for whole panels of bytes,
+// PrepackedWinograd for those of Winograd's form.
+template <class Cfg, class Made>
+struct Prepacked;
+template <class Cfg, class Found = void>
+struct IsPrepacked {
+    enum : bool { value = false };
+};
+template <class Cfg>
+struct IsPrepacked<Cfg, typename Exists<Cfg::Prepacked>::Type> {
+    enum : bool { value = Cfg::Prepacked };
+};
+template <class Cfg, class Found = void>
+struct IsPrepackedWinograd {
+    enum : bool { value = false };
+};
+template <class Cfg>
+struct IsPrepackedWinograd<Cfg, typename Exists<Cfg::PrepackedWinograd>::Type> {
+    enum : bool { value = Cfg::PrepackedWinograd };
+};
+
+// Runs a Kernel with its weights as they are stored, or that of the same layer with bytes, Plain, with those that were unpacked once.
+template <class Cfg, class Kernel, class Plain, bool Once = IsPrepacked<Cfg>::value>
+struct WithWeights : Kernel {};
+template <class Cfg, class Kernel, class Plain>
+struct WithWeights<Cfg, Kernel, Plain, true> {
+    template <class... Lines>
+    static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const std::uint8_t* weights,
+                                const typename Cfg::Sum* bias, const Lines&... rows) {
+        Plain::run(in, out, Prepacked<Cfg, typename Kernel::AllWeights>::of(weights).first, bias, rows...);
+    }
 };
 
 // The weights of Count outputs from `output` on, of K each.

@@ -50,6 +50,7 @@ class KernelChoice:
         tiles: whether it works in tiles whose size can be chosen.
         weight_bits: bits that a weight takes where several are packed into a byte; 0 for whole bytes.
         weight_bytes: bytes of the weights as they are packed.
+        prepacked_bytes: of static memory that they take where they are unpacked once, at most over `sets`.
     """
 
     layer: str
@@ -59,6 +60,7 @@ class KernelChoice:
     tiles: bool = False
     weight_bits: int = 0
     weight_bytes: int = 0
+    prepacked_bytes: int = 0
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ class Footprint:
         code: of the network, its read-only and initialized data included.
         source: who says so, for people.
         stack_bound: whether `stack` is a bound only.
+        unpacked: of packed weights that are unpacked once, into static memory; None for an export without.
     """
 
     arena: int | None = None
@@ -27,6 +28,7 @@ class Footprint:
     code: int | None = None
     source: str = ""
     stack_bound: bool = False
+    unpacked: int | None = None
 
     @staticmethod
     def of_build(sizes: Mapping[str, int], compiler: str) -> Footprint:
@@ -39,12 +41,18 @@ class Footprint:
             sum(code) if code else None,
             f"linker and compiler, {compiler}" if compiler else "linker and compiler",
             f"stack{AT_MOST}" in sizes,
+            sizes.get("weights, unpacked"),
         )
 
     @property
     def ram(self) -> int | None:
-        """arena + stack; None where one is not known."""
-        return None if self.arena is None or self.stack is None else self.arena + self.stack
+        """arena + stack, and unpacked weights; None where one is not known."""
+        return None if self.arena is None or self.stack is None else self.arena + self.stack + (self.unpacked or 0)
+
+    def ram_parts(self, at_most: str = "stack <=") -> dict[str, int | None]:
+        """What `ram` is made of, as reports name it; `at_most`: a stack that is a bound only."""
+        weights = {} if self.unpacked is None else {"weights": self.unpacked}
+        return {"arena": self.arena, **weights, at_most if self.stack_bound else "stack": self.stack}
 
     @property
     def flash(self) -> int | None:
@@ -53,9 +61,8 @@ class Footprint:
 
     def line(self) -> str:
         """Both on a line of at most 80 columns: "ROM 79.0 KiB (code 16.8 + data 62.2), RAM 48.8 KiB (arena 4.8 + stack 44.0)"."""
-        stack = "stack <=" if self.stack_bound else "stack"
         flash = _sum("ROM", self.flash, {"code": self.code, "data": self.constants})
-        ram = _sum("RAM", self.ram, {"arena": self.arena, stack: self.stack})
+        ram = _sum("RAM", self.ram, self.ram_parts())
         return ", ".join(text for text in (flash, ram) if text)
 
 

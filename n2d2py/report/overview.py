@@ -51,10 +51,9 @@ def tiles(data: ReportData, rows: Sequence[LayerRow]) -> list[Tile]:
     memory = footprint(data, rows)
     tested = any(data.score(label) is not None for label in SCORE_LABELS)
     why = "not measured by the -test of this export" if tested else "not measured: add -test"
-    stack = "stack, at most" if memory.stack_bound else "stack"
     return [
         _score(data),
-        _bytes("RAM", memory.ram, {"arena": memory.arena, stack: memory.stack}, memory.source, why),
+        _bytes("RAM", memory.ram, memory.ram_parts("stack, at most"), memory.source, why),
         _bytes("flash", memory.flash, {"code": memory.code, "constants": memory.constants}, memory.source, why),
         _latency(data),
         Tile(

@@ -33,10 +33,11 @@ def summary(data: ReportData, rows: Sequence[LayerRow]) -> dict[str, Any]:
 
     `scores` holds top-1 percent by label, null where not run or not labelled; `mse` the same for
     auto-encoders, only when there is one. An SQNR without any error is null, and a figure that is not finite.
+    `prepacked_weights_bytes`: static memory of weights that are unpacked once; left out where there are none.
     `memory` has RAM and flash with their parts, null where not measured; `latency` only when it was timed, `instructions` when they were counted; `table` a
     record for each layer. `in_float`: the layers that stay in floating point, and their shares.
     """
-    sums = totals(rows)
+    sums, prepacked = totals(rows), sum(choice.prepacked_bytes for choice in data.kernels.values())
     others = [label for label, _ in data.scores if label not in SCORE_LABELS]  # of targets with a runner of their own
     in_float = float_layers_in(data.qgraph, data.graph)
     macs, size = float_shares(in_float)
@@ -48,6 +49,7 @@ def summary(data: ReportData, rows: Sequence[LayerRow]) -> dict[str, Any]:
         **({"state_bytes": data.qgraph.state_bytes} if data.qgraph.states else {}),
         "weights_bytes": sums.parameter_bytes,
         "packed_weights_bytes": sums.flash_bytes,
+        **({"prepacked_weights_bytes": prepacked} if prepacked else {}),
         "parameters": sums.parameters,
         "macs": sums.macs,
         "layers": sums.layers,
@@ -74,7 +76,8 @@ def summary(data: ReportData, rows: Sequence[LayerRow]) -> dict[str, Any]:
     if data.biases is not None:
         result["bias_correction"] = data.biases.as_dict()
     memory = footprint(data, rows)
-    result["memory"] = {**asdict(memory), "ram": memory.ram, "flash": memory.flash}
+    known = {name: value for name, value in asdict(memory).items() if name != "unpacked" or value is not None}
+    result["memory"] = {**known, "ram": memory.ram, "flash": memory.flash}
     if data.latency is not None:
         time = data.latency
         result["latency"] = {

@@ -54,6 +54,7 @@ def fit_budgets(network: LoadedNetwork, observed: Observed, options: QuantOption
         N2D2Error: E520 constants, E521 a memory that no choice makes small enough; E508 without stimuli; what the target refuses.
     """
     target = find_target(network.options.target or target_names()[0])
+    network = _without(network, target, "PrepackWeights")
     if asked.ram_budget:
         network, options = _fit_memory(network, observed, options, asked, target)
     if not asked.flash_budget:
@@ -64,9 +65,15 @@ def fit_budgets(network: LoadedNetwork, observed: Observed, options: QuantOption
             "-flash-budget needs stimuli, to measure what few bits cost",
             remedy="add a [database], or give -calib-data FOLDER|FILE.npy|FILE.npz",
         )
-    if target.parameters.key("Winograd") is not None and not network.params.given("Winograd"):
-        network = replace(network, params=network.params.over({"Winograd": False}))
+    network = _without(network, target, "Winograd")
     return _Search(network, observed, options, target).fitted(asked.flash_budget)
+
+
+def _without(network: LoadedNetwork, target: Target, name: str) -> LoadedNetwork:
+    """The network without an export parameter that takes memory to be faster, where the target has it and it was not asked for."""
+    if target.parameters.key(name) is None or network.params.given(name):
+        return network
+    return replace(network, params=network.params.over({name: False}))
 
 
 def _fit_memory(

@@ -42,6 +42,7 @@ VALUES = {
     "WeightsFormat": "string",
     "WeightsFile": "1",
     "PackWeights": "0",
+    "PrepackWeights": "0",
     "Winograd": "0",
     "SIMD": "none",
     "RuntimeDispatch": "1",
@@ -65,7 +66,7 @@ VALUES = {
 }
 """A value for every parameter that is not its default."""
 REFUSED = {("nvdla", "NVDLAPrecision"), ("nvdla", "NVDLACalibration")}
-OF_INTEGERS = {("float", name) for name in ("FuseResidualAdd", "PackWeights", "WeightsFormat", "Winograd")}
+OF_INTEGERS = {("float", name) for name in ("FuseResidualAdd", "PackWeights", "PrepackWeights", "WeightsFormat", "Winograd")}
 """Those that are for integers only: in floating point each is warned of."""
 OF_MODELS = {"States", "StateCalls", "Constants"}
 """Those that are for the inputs of ONNX and TFLite files."""
@@ -80,6 +81,7 @@ UNUSED = {
     ("ncnn", "Fp16Storage"),
     ("ncnn", "RoundBlobs"),
     ("int8", "PackWeights"),
+    ("int8", "PrepackWeights"),
     ("mcu", "PackWeights"),
 }
 """Those that matter to other networks or precisions only: no layer of this one runs on the CPU, adds bytes, or has weights of few bits, and

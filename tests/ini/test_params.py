@@ -33,6 +33,7 @@ DEFAULTS = {
     "WeightsFormat": "auto",
     "WeightsFile": False,
     "PackWeights": True,
+    "PrepackWeights": True,
     "Winograd": True,
     "SIMD": "auto",
     "RuntimeDispatch": False,

@@ -13,6 +13,7 @@ from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_cases import S8, S16, U8
 from support.kernel_overlaps import over
+from support.kernel_packed import FEWER, U4, WEIGHTS, winograd_case
 from support.kernel_simd import SANITIZERS, need_emulated_avxvnni, need_isa
 from support.kernel_sweep import need
 
@@ -21,60 +22,15 @@ from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import Layer, layer_code
 from n2d2py.exports.cpp.packing import storage_of
 from n2d2py.exports.cpp.winograd import WinogradFacts, byte_sums, packed_fours
-from n2d2py.graph.forms import Weighted
 
-U4 = NumType(8, False, most=15)
 LAYOUTS = ("apart", "strided", "wrapped", "over", "strided wrapped")
 PLAIN = WinogradFacts((1, 1), (1, 1), 1, 8, (16, 16), False, False)
-WEIGHTS = {
-    "random": lambda rng, shape: rng.integers(-8, 8, shape),
-    "least": lambda rng, shape: np.full(shape, -8),
-    "alternating": lambda rng, shape: np.where(np.indices(shape)[2:].sum(axis=0) % 2, 7, -8),
-    "odd": lambda rng, shape: 2 * rng.integers(-8, 8, shape) + 1,
-    "outputs of one sign": lambda rng, shape: (
-        np.where(np.arange(shape[0])[:, None, None, None] % 2, 7, -8) + np.zeros(shape, int)
-    ),
-}
-"""Weights (O, C, 3, 3) of 4 bits."""
-FEWER = {
-    "two bits": lambda rng, shape: rng.integers(-2, 2, shape),
-    "one bit": lambda rng, shape: 2 * rng.integers(0, 2, shape) - 1,
-    "odd, two bits": lambda rng, shape: 2 * rng.integers(-2, 2, shape) + 1,
-    "largest odd": lambda rng, shape: np.where(rng.random(shape) < 0.1, 15, -15),
-}
-"""Of fewer bits, and the largest odd ones of 4 bits, whose transforms reach the ends of a byte."""
 
 
 @pytest.fixture(autouse=True)
 def in_bytes(monkeypatch):
     """The inputs of all cases count as those that another layer makes, within the limits of their type."""
     monkeypatch.setattr(Layer, "computed", True)
-
-
-def case_of(
-    sweep: cases.Sweep,
-    channels: int,
-    outputs: int,
-    size,
-    pads,
-    output: NumType,
-    layout: str,
-    kind: str,
-    zero: int,
-    inputs: NumType = U4,
-):
-    plain = S8 if inputs.signed else U8
-    case = sweep.conv((1, channels, *size), outputs, (3, 3), (1, 1), pads, (1, 1), 1, (plain, output), layout, zero)
-    weighted = case.node.form
-    assert isinstance(weighted, Weighted)
-    weights = (WEIGHTS | FEWER)[kind](sweep.rng, weighted.weights.shape).astype(np.int8)
-    case.node.form = replace(weighted, weights=weights)
-    if inputs is U4:
-        tensor = case.graph.tensors["x"]
-        case.graph.tensors["x"] = replace(tensor, type=replace(tensor.type, most=15))
-        x = case.inputs["x"]
-        case.inputs["x"] = np.where(x == 255, 15, x % 16).astype(np.uint8)
-    return case
 
 
 def byte_cases(seed: int) -> list[harness.Case]:
@@ -88,10 +44,10 @@ def byte_cases(seed: int) -> list[harness.Case]:
     types, layouts = cycle((U8, S8, S16, NumType(32))), cycle(LAYOUTS)
     for channels in (4, 8, 12, 16, 28, 32, 36, 48, 64, 80, 96, 128, 260):
         made.append(
-            case_of(sweep, channels, next(outputs), next(sizes), next(pads), next(types), next(layouts), next(kinds), 5)
+            winograd_case(sweep, channels, next(outputs), next(sizes), next(pads), next(types), next(layouts), next(kinds), 5)
         )
-    made.append(case_of(sweep, 16, 24, (22, 30), (1, 1, 1, 1), U8, "apart", "random", 0))
-    apart = [case_of(sweep, channels, 16, (11, 14), (1, 1, 1, 1), U8, "apart", "random", 0) for channels in (16, 40)]
+    made.append(winograd_case(sweep, 16, 24, (22, 30), (1, 1, 1, 1), U8, "apart", "random", 0))
+    apart = [winograd_case(sweep, channels, 16, (11, 14), (1, 1, 1, 1), U8, "apart", "random", 0) for channels in (16, 40)]
     return made + [over(case, backwards) for case in apart for backwards in (False, True)]
 
 
@@ -106,7 +62,7 @@ def fours_cases(seed: int) -> list[harness.Case]:
     types, inputs, layouts = cycle((U8, S8, S16, NumType(32))), cycle((U8, S8, U8)), cycle(LAYOUTS)
     for channels in (8, 12, 16, 20, 32, 44, 48, 64, 84, 128):
         made.append(
-            case_of(
+            winograd_case(
                 sweep,
                 channels,
                 next(outputs),
@@ -119,8 +75,8 @@ def fours_cases(seed: int) -> list[harness.Case]:
                 next(inputs),
             )
         )
-    made.append(case_of(sweep, 64, 24, (31, 34), (1, 1, 1, 1), U8, "apart", "random", 0, U8))
-    apart = [case_of(sweep, channels, 16, (15, 14), (1, 1, 1, 1), U8, "apart", "odd", 0, U8) for channels in (16, 64)]
+    made.append(winograd_case(sweep, 64, 24, (31, 34), (1, 1, 1, 1), U8, "apart", "random", 0, U8))
+    apart = [winograd_case(sweep, channels, 16, (15, 14), (1, 1, 1, 1), U8, "apart", "odd", 0, U8) for channels in (16, 64)]
     return made + [over(case, backwards) for case in apart for backwards in (False, True)]
 
 

@@ -288,9 +288,9 @@ def test_the_weights_are_packed(steps, bits, conv, fc):
     folder = export_network(network, run).folder
     packed = json.loads((folder / "manifest.json").read_text())["details"]["packed_weights"]
     assert packed == {
-        "conv1": {"bits": 8, "bytes": 108, "bytes_unpacked": 216},
-        "conv2": {"bits": bits, "bytes": conv, "bytes_unpacked": 270},
-        "fc": {"bits": bits, "bytes": fc, "bytes_unpacked": 240},
+        "conv1": {"bits": 8, "bytes": 108, "bytes_unpacked": 216, "bytes_prepacked": 216},
+        "conv2": {"bits": bits, "bytes": conv, "bytes_unpacked": 270, "bytes_prepacked": 280},
+        "fc": {"bits": bits, "bytes": fc, "bytes_unpacked": 240, "bytes_prepacked": 240},
     }
     summary = json.loads((folder / "statistics" / "summary.json").read_text())
     saved = 108 + 270 - conv + 240 - fc

@@ -36,7 +36,9 @@ POINTWISE = ("ElemWise", "Affine", "Activation", "Convert", "Quantize", "Identit
 
 @dataclass
 class Case:
-    """One layer to run: `inputs` by tensor name, NCHW stored values with N = 1; `exact`: floating point, too, bit for bit."""
+    """One layer to run: `inputs` by tensor name, NCHW stored values with N = 1; `exact`: floating point, too, bit for bit; `prepacks`: packed
+    weights are unpacked once where that is faster.
+    """
 
     title: str
     graph: QuantGraph
@@ -45,6 +47,7 @@ class Case:
     inplace: bool = False
     exact: bool = False
     run: OpPlan = OpPlan()
+    prepacks: bool = False
 
     @cached_property
     def plan(self) -> MemoryPlan:
@@ -183,7 +186,7 @@ def array_text(array: Array) -> str:
 def source(case: Case, index: int) -> str:
     """The C++ of one case: a namespace with `run(arena)`."""
     identifiers = Identifiers(case.graph)
-    code = layer_code(case.node, case.graph, case.plan, identifiers)
+    code = layer_code(case.node, case.graph, case.plan, identifiers, prepacks=case.prepacks)
     assert code.serial == (case.inplace and not case.element_by_element()), f"serial is {code.serial}\n{case}"
     planes = "\n".join(
         plane_struct(name, case.graph.tensors[name], plane, identifiers.tensor(name)) for name, plane in case.planes.items()

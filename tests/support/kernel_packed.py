@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import cycle
 
 import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp.packing import Storage
+from n2d2py.graph.forms import Weighted
 from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_simd import dense_cases, line_cases
@@ -47,3 +49,51 @@ def few_bits(seed: int) -> list[harness.Case]:
     for shape, outputs, layout in zip(shapes, cycle((1, 10, 17, 40)), cycle(("apart", "strided", "wrapped"))):
         made.append(sweep.fc(shape, outputs, next(kinds), layout))
     return [case for case in made if case.node.form.weights.size]
+
+
+U4 = NumType(8, False, most=15)
+"""Inputs of 4 bits, a byte each."""
+WEIGHTS = {
+    "random": lambda rng, shape: rng.integers(-8, 8, shape),
+    "least": lambda rng, shape: np.full(shape, -8),
+    "alternating": lambda rng, shape: np.where(np.indices(shape)[2:].sum(axis=0) % 2, 7, -8),
+    "odd": lambda rng, shape: 2 * rng.integers(-8, 8, shape) + 1,
+    "outputs of one sign": lambda rng, shape: (
+        np.where(np.arange(shape[0])[:, None, None, None] % 2, 7, -8) + np.zeros(shape, int)
+    ),
+}
+"""Weights (O, C, 3, 3) of 4 bits."""
+FEWER = {
+    "two bits": lambda rng, shape: rng.integers(-2, 2, shape),
+    "one bit": lambda rng, shape: 2 * rng.integers(0, 2, shape) - 1,
+    "odd, two bits": lambda rng, shape: 2 * rng.integers(-2, 2, shape) + 1,
+    "largest odd": lambda rng, shape: np.where(rng.random(shape) < 0.1, 15, -15),
+}
+"""Of fewer bits, and the largest odd ones of 4 bits, whose transforms reach the ends of a byte."""
+
+
+def winograd_case(
+    sweep: cases.Sweep,
+    channels: int,
+    outputs: int,
+    size,
+    pads,
+    output: NumType,
+    layout: str,
+    kind: str,
+    zero: int,
+    inputs: NumType = U4,
+) -> harness.Case:
+    """A 3 x 3 convolution of stride 1 with weights of a `kind` of `WEIGHTS` or `FEWER`; `zero`: of the inputs."""
+    plain = cases.S8 if inputs.signed else cases.U8
+    case = sweep.conv((1, channels, *size), outputs, (3, 3), (1, 1), pads, (1, 1), 1, (plain, output), layout, zero)
+    weighted = case.node.form
+    assert isinstance(weighted, Weighted)
+    weights = (WEIGHTS | FEWER)[kind](sweep.rng, weighted.weights.shape).astype(np.int8)
+    case.node.form = replace(weighted, weights=weights)
+    if inputs is U4:
+        tensor = case.graph.tensors["x"]
+        case.graph.tensors["x"] = replace(tensor, type=replace(tensor.type, most=15))
+        x = case.inputs["x"]
+        case.inputs["x"] = np.where(x == 255, 15, x % 16).astype(np.uint8)
+    return case

@@ -44,19 +44,21 @@ struct PanelConvolution {
 
     static N2D2_INLINE constexpr int firstPixel(int tile) { return Product::firstPixel(tile); }
 
+    typedef WeightPanels<PackedWeights<Cfg>, Cfg::Groups * O, Product::Words, Im2col::Each, Im2col::K> AllWeights;
+
     // With weights as they are stored, or unpacked.
-    template <class Tiles_, bool Once>
+    template <class, bool Once>
     struct Weighted {
         static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Stored* weights, const Sum* bias,
                                     const Rows& rows) {
             lines(in, out, weights, bias, rows);
         }
     };
-    template <class Tiles_>
-    struct Weighted<Tiles_, true> {
+    template <class Any>
+    struct Weighted<Any, true> {
         static N2D2_INLINE void run(const unsigned char* in, unsigned char* out, const Stored* weights, const Sum* bias,
                                     const Rows& rows) {
-            const WeightPanels<PackedWeights<Cfg>, Cfg::Groups * O, Tiles_::Words, Tiles_::Each, Im2col::K> all(weights, 0);
+            const AllWeights all(weights, 0);
             PanelConvolution<Unpacked<Cfg>, Microkernel>::run(in, out, all.first, bias, rows);
         }
     };

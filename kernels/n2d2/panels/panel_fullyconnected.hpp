@@ -86,6 +86,8 @@ struct PanelFullyConnected {
     };
     static_assert(!Cfg::Serial, "a fully connected layer cannot overwrite its input");
 
+    typedef WeightPanels<Packing, O, Words, Each, K> AllWeights;
+
     struct At {
         Out* out;
         N2D2_INLINE Out* operator()(int) const { return out; }

@@ -38,6 +38,7 @@ class LayerCode:
         sum: the layer whose sum `calls` do too; "" for none.
         streams: the kernels of microcontrollers that it has, or what ruled them out.
         storage: how its weights are packed; None for whole bytes.
+        prepacked_bytes: of static memory that its weights take when they are unpacked once, at most over the instruction sets.
         borrowed: names of `constants` that another layer defines.
     """
 
@@ -57,6 +58,7 @@ class LayerCode:
     sum: str = ""
     streams: tuple[Stream, ...] = ()
     storage: Storage | None = None
+    prepacked_bytes: int = 0
     borrowed: frozenset[str] = frozenset()
 
     @property

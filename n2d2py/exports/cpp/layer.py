@@ -89,6 +89,7 @@ class Layer:
         run: how the layer runs, by the plan of the memory.
         scratch: what its kernel may use of the arena.
         packs: whether weights of few bits are packed.
+        prepacks: whether packed weights that are multiplied few times may be unpacked once, into static memory.
         trades_flash: whether a kernel may be faster with larger constants.
         stores_winograd: whether weights of convolutions may be stored transformed for Winograd's form, 3.6 or 8 times as large.
     """
@@ -108,6 +109,7 @@ class Layer:
     scratch: LayerScratch = LayerScratch()
     trades_flash: bool = False
     stores_winograd: bool = True
+    prepacks: bool = False
 
     @staticmethod
     def of(
@@ -118,6 +120,7 @@ class Layer:
         packs: bool = True,
         trades_flash: bool = False,
         stores_winograd: bool = True,
+        prepacks: bool = False,
     ) -> Layer:
         """The layer of a node; `plan` says where every tensor of it lies and how it runs.
 
@@ -146,6 +149,7 @@ class Layer:
             LayerScratch.of(node, plan),
             trades_flash,
             stores_winograd,
+            prepacks,
         )
 
     # ---- what it is -------------------------------------------------------------------------
@@ -316,7 +320,12 @@ class Layer:
         return LayerCode(
             self.name,
             self.identifier,
-            (first, *needs.headers, *(["n2d2/winograd.hpp"] if chosen.winograd else [])),
+            (
+                first,
+                *needs.headers,
+                *(["n2d2/winograd.hpp"] if chosen.winograd else []),
+                *(["n2d2/prepacked.hpp"] if chosen.prepacked else []),
+            ),
             needs.structs,
             tuple(call.named(self.streamed) for call in calls),
             needs.arrays,
@@ -330,6 +339,7 @@ class Layer:
             self.node.residual.layer if self.node.residual else "",
             chosen.streams,
             chosen.storage,
+            prepacked_bytes=chosen.prepacked,
         )
 
 
@@ -367,9 +377,10 @@ def layer_code(
     packs: bool = True,
     trades_flash: bool = False,
     stores_winograd: bool = True,
+    prepacks: bool = False,
 ) -> LayerCode:
     """The C++ of one layer; `plan` says where every tensor of the layer lies and how it runs. `packs`: weights of few bits are packed,
-    but where a plug-in's kernel might read them. `trades_flash`, `stores_winograd`: see `Layer`.
+    but where a plug-in's kernel might read them. `trades_flash`, `stores_winograd`, `prepacks`: see `Layer`.
 
     Raises:
         N2D2Error: E701 when the C++ export has no kernel for the operator.
@@ -383,7 +394,7 @@ def layer_code(
             remedy="remove the layer, or fuse it with -fuse",
         )
     packs = packs and not any(override.kind == node.op.kind for override in _OVERRIDES)
-    code = function(Layer.of(node, graph, plan, identifiers, packs, trades_flash, stores_winograd))
+    code = function(Layer.of(node, graph, plan, identifiers, packs, trades_flash, stores_winograd, prepacks))
     for override in _OVERRIDES:
         if override.kind == node.op.kind:
             code = override.applied(code, node)

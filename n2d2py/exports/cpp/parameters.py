@@ -49,6 +49,13 @@ PARAMETERS = MEMORY_PARAMETERS.extended(
         "weights of 1, 2 and 4 bits are stored 8, 4 and 2 to a byte, and unpacked before they are multiplied; 0: a byte each",
     ),
     Key(
+        "PrepackWeights",
+        Kind.BOOL,
+        True,
+        "packed weights that are multiplied few times in an inference, those of fully connected layers and of few pixels, are unpacked once, into "
+        "static memory (the report says how much), up to 512 KB of a layer; 0: in each inference",
+    ),
+    Key(
         "Winograd",
         Kind.BOOL,
         True,

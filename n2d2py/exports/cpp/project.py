@@ -390,6 +390,7 @@ class Project:
             "guarded": [self._guarded(part) for part in sequence],
             "stream_input": self.stream_input,
             "partial": self.partial,
+            "prepacks": any(layer.code is not None and layer.code.prepacked_bytes for layer in self.layers),
             "bits": bits_literal,
             "arena_inputs": [port for port in self.inputs if port.in_one_piece and not self.stream_input],
             "states": self.states,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -36,6 +37,7 @@ from n2d2py.exports.cpp.winograd import (
     WinogradFacts,
     fours_on_stack,
     impossible,
+    kept_fours,
     on_stack_scratch,
     packed_fours,
     tile_of,
@@ -45,6 +47,10 @@ from n2d2py.exports.cpp.winograd import (
 from n2d2py.exports.cpp.winograd import byte_sums as winograd_byte_sums
 from n2d2py.memory.scratch import ScratchNeed
 
+_FEW_PIXELS = 20
+"""Unpacking a weight takes as long as multiplying it with so many pixels less with those of a byte (AVX2)."""
+_MOST_PREPACKED = 524288
+"""Bytes of weights that a second-level cache holds; more are read faster as they are packed."""
 _LARGEST_RUN = 4608
 """Weights of an output that are unpacked at a time, at most: those of 512 channels by 3 x 3. SIMD kernels unpack up to 64 outputs (128
 of a fully connected layer) on the stack."""
@@ -146,7 +152,28 @@ def packed_form(layer: Layer, weights: np.ndarray, geometry: WinogradFacts, stor
     that in tiles of four is used.
     """
     sums = winograd_byte_sums(weights, geometry, layer.inputs[0], storage) if layer.computed else 0
-    return sums, not sums and packed_fours(weights, geometry, storage)
+    kept = layer.prepacks and kept_fours(weights, geometry, storage) > 0
+    return sums, not sums and (kept or packed_fours(weights, geometry, storage))
+
+
+def prepack(layer: Layer, selection: Selection, weights: np.ndarray, geometry: WinogradFacts | None = None) -> Selection:
+    """`selection` with packed weights (O, ..., C) that are unpacked once, where that is faster than in each inference; `geometry` is that of a
+    convolution.
+    """
+    if not layer.prepacks or selection.storage is None or selection.winograd_sums:
+        return selection
+    made = 0
+    if geometry is not None and selection.packed_fours:
+        made = kept_fours(weights, geometry, selection.storage)
+    elif geometry is None or math.prod(geometry.size[1:] if geometry.streamed else geometry.size) < _FEW_PIXELS:
+        size = 2 if _weight_type(layer, weights) == "std::int16_t" else 1
+        word = selection.panels.layout.each if selection.panels is not None and selection.panels.layout else 1
+        needed = len(weights) * -(-weights[0].size // word) * word * size
+        made = needed if needed <= _MOST_PREPACKED else 0
+    if not made:
+        return selection
+    what = "unpacked" if not selection.packed_fours else "transformed"
+    return replace(selection, prepacked=made, reason=f"{selection.reason}; {what} once, into {made:,} bytes")
 
 
 def vectors(layer: Layer) -> Selection:
@@ -282,6 +309,7 @@ def pack(layer: Layer, selection: Selection, weights: np.ndarray, suffix: str = 
             "FullWeights": full,
             "ByteSums": selection.byte_sums,
             **({} if storage is None else storage.facts),
+            **({"PrepackedWinograd" if selection.packed_fours else "Prepacked": 1} if selection.prepacked else {}),
             **({"NibbleSums": selection.nibble_sums} if selection.nibble_sums else {}),
             **({"WinogradSums": selection.winograd_sums} if selection.winograd_sums else {}),
             **({"WinogradTile": 4} if selection.packed_fours or (selection.winograd and selection.winograd.tile == 4) else {}),

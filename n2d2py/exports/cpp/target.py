@@ -79,10 +79,11 @@ class CppTarget(Target[Project]):
             identifiers, packs = Identifiers(graph), bool(request.parameters.get("PackWeights", True))
             flash, known = self.trades_flash(request.parameters), self.parameters.key("Winograd") is not None
             winograd = not known or bool(request.parameters.get("Winograd", True))
+            prepacks = known and bool(request.parameters.get("PrepackWeights")) and not request.parameters.get("WeightsFile")
             for node in graph.nodes:
                 try:
                     if node.name not in plan.views and not node.op.is_part:
-                        code = codes[node.name] = layer_code(node, graph, plan, identifiers, packs, flash, winograd)
+                        code = codes[node.name] = layer_code(node, graph, plan, identifiers, packs, flash, winograd, prepacks)
                         found += _form_problems(code, request.layer_parameters.get(node.name, {}).get("Tile", ""))
                 except N2D2Error as problem:
                     found.append(problem)
@@ -101,10 +102,14 @@ class CppTarget(Target[Project]):
         if bits < 0:
             if parameters["WeightsFormat"] == "string":
                 found["WeightsFormat"] = "only integers of 8 bits can be written as string literals"
-            found["PackWeights"] = "floating-point weights are not packed"
+            found["PackWeights"] = found["PrepackWeights"] = "floating-point weights are not packed"
             found["PackActivations"] = "floating-point tensors are not packed"
             found["FuseResidualAdd"] = "floating-point sums are layers of their own"
             found["Winograd"] = "floating-point convolutions are computed directly"
+        if parameters["WeightsFile"]:
+            found["PrepackWeights"] = "weights of a file are unpacked in each inference"
+        if not parameters["PackWeights"]:
+            found["PrepackWeights"] = "with PackWeights=0 no weights are packed"
         if parameters["RuntimeDispatch"] and parameters["SIMD"] == "none":
             found["RuntimeDispatch"] = "SIMD=none leaves the same portable kernels for every instruction set"
         if parameters["StreamInput"] and not parameters["IncludeInputInBuffer"]:
@@ -129,6 +134,7 @@ class CppTarget(Target[Project]):
                 "bits": layer.code.storage.bits,
                 "bytes": layer.code.weight_bytes,
                 "bytes_unpacked": int(layer.node.params["weights"].nbytes),
+                **({"bytes_prepacked": layer.code.prepacked_bytes} if layer.code.prepacked_bytes else {}),
             }
             for layer in (prepared.result.layers if prepared.result else ())
             if layer.code is not None and layer.code.storage is not None
@@ -191,7 +197,7 @@ def _chosen(layer: LayerView) -> KernelChoice:
     choice = KernelChoice(layer.node.name, code.implementation or "portable", sets, reason, code.tiles)
     if code.storage is None:
         return choice
-    return replace(choice, weight_bits=code.storage.bits, weight_bytes=code.weight_bytes)
+    return replace(choice, weight_bits=code.storage.bits, weight_bytes=code.weight_bytes, prepacked_bytes=code.prepacked_bytes)
 
 
 def _section_bytes(array: Array, weights_format: str) -> int:

@@ -138,6 +138,7 @@ class Selection:
         nibble_sums: `byte_sums` of the kernel that multiplies packed weights as they come out of their bytes.
         streams: the constants for kernels of microcontrollers, or why there are none; a set takes the last one that it has.
         storage: how its weights are packed; None for a byte or more each.
+        prepacked: bytes of static memory that they take where they are unpacked, or transformed (`packed_fours`), once; 0 without.
     """
 
     reason: str
@@ -153,6 +154,7 @@ class Selection:
     nibble_sums: int = 0
     streams: tuple[Stream, ...] = ()
     storage: Storage | None = None
+    prepacked: int = 0
 
     def forms(self, panels: np.ndarray | None, signed: np.ndarray | None = None) -> tuple[LayerForm, ...]:
         """The forms of an array: `panels` for the sets of the kernel, `signed` for those of them that multiply signed bytes."""

@@ -31,6 +31,8 @@ _STACK = 81920
 _MOST = 15
 _CACHED = 524288
 """Bytes of weights that the second-level cache of a core holds beside the rest."""
+_GAP = 128
+"""Bytes between two positions of a panel that is transformed."""
 _CHANNELS = 508
 """Inputs of the kernel in bytes, and channels, at most: sums of 16 bits hold the weights."""
 _INPUTS, _REST = 131072, 32768
@@ -237,6 +239,21 @@ def packed_fours(weights: np.ndarray, geometry: WinogradFacts, storage: Storage)
     return storage.bits <= 4 and _fours_on_stack(weights, geometry)
 
 
+def kept_fours(weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -> int:
+    """Bytes of static memory (`WinogradKeptPanels` of `kernels/n2d2/panels/winograd_stack_panel.hpp`) of packed weights (O, 3, 3, C) of at most
+    4 bits that are transformed once, for tiles of four by four outputs, where these are exact and have to be few for that; 0 where not.
+    """
+    room = replace(geometry, scratch=0)
+    if storage.bits > 4 or not _takes_stack_panels(weights, geometry) or unprofitable(weights, room):
+        return 0
+    if _tiles(geometry, 4) > _PER_PANEL or tile_of(weights, room) != 4 or 72 * weights.size // 9 > _CACHED:
+        return 0
+    outputs, channels = len(weights), weights.shape[-1]
+    parts = _parts(channels)
+    panels = [16] * (outputs // 16) + ([outputs % 16] if outputs % 16 else [])
+    return sum(parts * 36 * (2 * channels // parts * each + _GAP) for each in panels)
+
+
 def fours_on_stack(weights: np.ndarray, geometry: WinogradFacts, stored: bool = True) -> bool:
     """Whether tiles of four by four outputs are exact for weights (O, 3, 3, C) of a byte, and faster with weights that are transformed on the
     stack than with stored ones: so many take longer to be read than to be multiplied. Without `stored` ones, than the direct form.
@@ -249,12 +266,18 @@ def _fours_on_stack(weights: np.ndarray, geometry: WinogradFacts) -> bool:
     """Whether tiles of four are exact where a panel of weights is transformed on the stack, as much work as two or three tiles
     (`kernels/n2d2/panels/winograd_stack_panel.hpp`), and faster than the direct form.
     """
+    lines, pixels = geometry.size
+    least = 12 + 7 * _tiles(geometry, 4)  # seven pixels of the direct form take as long as a tile
+    return lines * pixels >= least and _takes_stack_panels(weights, geometry)
+
+
+def _takes_stack_panels(weights: np.ndarray, geometry: WinogradFacts) -> bool:
+    """Whether tiles of four are exact and have room where panels of weights are transformed from those of the direct form."""
     outputs, channels = len(weights), weights.shape[-1]
-    room, (lines, pixels) = replace(geometry, scratch=0), geometry.size
+    room = replace(geometry, scratch=0)
     if channels % 4 or outputs % 8 or channels // _parts(channels) < min(channels, 32) or impossible(weights, room):
         return False
-    least = 12 + 7 * _tiles(geometry, 4)  # seven pixels of the direct form take as long as a tile
-    if not _has_fours(weights, room) or lines * pixels < least:
+    if not _has_fours(weights, room):
         return False
     return not geometry.scratch or _stack_scratch(channels, geometry, _INPUTS) <= max(geometry.scratch, _INPUTS + _REST)
 

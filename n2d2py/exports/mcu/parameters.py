@@ -18,7 +18,7 @@ _OTHERWISE: dict[str, dict[str, Any]] = {
     }
 }
 """What else is said of a parameter."""
-_WITHOUT = ("OpenMP", "RuntimeDispatch", "FuseResidualAdd", "Winograd", "WeightsFile")
+_WITHOUT = ("OpenMP", "RuntimeDispatch", "FuseResidualAdd", "PrepackWeights", "Winograd", "WeightsFile")
 """What there is no use for."""
 
 PARAMETERS = Schema(

@@ -11,6 +11,7 @@ from n2d2py.exports.cpp.selection import (
     for_cores,
     has_panels,
     pack,
+    prepack,
     select_kernel,
     winograd,
     winograd_geometry,
@@ -42,7 +43,9 @@ def lower(layer: Layer) -> LayerCode:
     else:
         kernel, values = "convolution", weights.transpose(0, 2, 3, 1)
         selection = select_kernel(layer, kernel, values, op.groups, packable=True)
-        selection = winograd(layer, selection, values, winograd_geometry(layer))
+        selection = prepack(
+            layer, winograd(layer, selection, values, winograd_geometry(layer)), values, winograd_geometry(layer)
+        )
         selection = for_cores(layer, selection, values, op.groups)
     packed = pack(layer, selection, values)
     config = layer.config(

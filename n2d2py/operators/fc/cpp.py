@@ -6,7 +6,7 @@ from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
 from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.exports.cpp.scratch import input_scratch, scratch
-from n2d2py.exports.cpp.selection import for_cores, has_panels, pack, select_kernel
+from n2d2py.exports.cpp.selection import for_cores, has_panels, pack, prepack, select_kernel
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.memory.scratch import ScratchNeed
 
@@ -24,6 +24,7 @@ def lower(layer: Layer) -> LayerCode:
     cube = weights.reshape(len(weights), channels(shape), height(shape), width(shape)).transpose(0, 2, 3, 1)
     rows = cube.reshape(len(weights), -1)
     selection = for_cores(layer, select_kernel(layer, "fullyConnected", rows, packable=True), rows, single=True)
+    selection = prepack(layer, selection, rows)
     packed = pack(layer, selection, cube)
     config = layer.config(
         f"fully connected, {weights.shape[1]} to {weights.shape[0]}",
