@@ -77,13 +77,27 @@ def kws() -> Sets:
     return data["x"][::2], data["x"][1::2], data["y"][1::2]
 
 
+def modern(name: str) -> Sets:
+    """100 stimuli that calibrate, 100 that are measured."""
+    folder = DATA / "modern" / name
+    measured = np.load(folder / "eval.npz")
+    return np.load(folder / "calib.npy"), measured["x"], measured["y"]
+
+
 NETWORKS: dict[str, Callable[[], Sets]] = {
     "resnet8": cifar10,
     "mobilenet_v1_0.5_160": lambda: imagenet(160, lambda p: (p - 128) / 128),
     "mobilenet_v2_1.0_224": lambda: imagenet(224, lambda p: p / 127.5 - 1),
     "vww_96": vww,
     "kws_dscnn": kws,
+    "effnet": lambda: modern("effnet"),
+    "vit": lambda: modern("vit"),
 }
+
+
+def _model(name: str) -> Path:
+    path = DATA / "models" / f"{name}.onnx"
+    return path if path.exists() else DATA / "modern" / name / f"{name}.ts.onnx"
 
 
 def _in_batches(run: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
@@ -96,7 +110,7 @@ class Measured:
     def __init__(self, name: str, thorough: bool):
         given, self.x, self.labels = NETWORKS[name]()
         self.name = name
-        self.net = n2d2py.load(DATA / "models" / f"{name}.onnx")
+        self.net = n2d2py.load(_model(name))
         self.calibrated = n2d2py.calibrate(self.net, given, options=n2d2py.CalibrationOptions(stimuli=-1, thorough=thorough))
         engine = FloatEngine(self.net.graph)
         self.real = _in_batches(lambda part: engine.run(part)[self.net.graph.outputs[0]], self.x)

@@ -1,11 +1,11 @@
 """Times weights of 4 bits against bytes, for an instruction set without a dot product of bytes, as Markdown tables.
 
     python benchmarks/low_bits_speed.py [-march haswell] [-rounds N] [-kinds 1x1,3x3,depthwise,fc]
-                                        [-widths 8,...] [-forms int8,full,w4a8,w4a4] [NETWORK ... | all]
+                                        [-widths 8,...] [-size 16] [-forms int8,full,w4a8,w4a4] [NETWORK ... | all]
 
 Forms of the same layers: `int8`, bytes with -wt-reduce-range, to which the others are compared; `full`, bytes without it; `w4a8`, weights of 4 bits packed in the flash, activations of 8
 bits; `w4a4`, both of 4 bits, activations a byte each in the memory (QWeight, QAct). Without networks: single layers, one after the
-other in a network with random weights, timed by `run_export -profile`; a layer has as many outputs as inputs, 16 x 16 pixels. With
+other in a network with random weights, timed by `run_export -profile`; a layer has as many outputs as inputs, -size x -size pixels. With
 names of tests/networks: whole networks, int8 and w4a8 (-wt-bits 4; layers that -wt-bits leaves at 8 bits have a reduced range too).
 
 All forms are built for -march, run in turns on one thread, and each turn takes the median of its inferences. A ratio is the median over the
@@ -58,10 +58,10 @@ def layer(name: str, kind: str, source: str, outputs: int, form: str) -> str:
     return f"\n[{name}]\nInput={source}\nNbOutputs={outputs}\nWeightsFiller=HeFiller\n{shape}{groups}{_SECTIONS[form]}"
 
 
-def layers(kinds: list[str], widths: list[int], form: str) -> tuple[str, list[str]]:
+def layers(kinds: list[str], widths: list[int], form: str, size: int = 16) -> tuple[str, list[str]]:
     """An INI with a layer of each kind for each width, and the names of those that are measured."""
     dense = kinds == ["fc"]
-    text, source, names = _HEAD.format(size=1 if dense else 16, inputs=widths[0]), "sp", []
+    text, source, names = _HEAD.format(size=1 if dense else size, inputs=widths[0]), "sp", []
     for width in widths:
         text += layer(f"to_{width}", "fc" if dense else "1x1", source, width, form)
         source = f"to_{width}"
@@ -107,7 +107,7 @@ def measure_layers(kinds: list[str], arguments: argparse.Namespace) -> None:
         folders, names = {}, []
         for form in arguments.forms:
             network = Path(name) / f"{form}.ini"
-            text, names = layers(kinds, arguments.widths, form)
+            text, names = layers(kinds, arguments.widths, form, arguments.size)
             network.write_text(text)
             folders[form] = export(network, form, arguments.march, Path(name) / form)
         turns: dict[str, list[dict[str, float]]] = {form: [] for form in folders}
@@ -150,6 +150,7 @@ def main() -> None:
     parser.add_argument("-rounds", type=int, default=9)
     parser.add_argument("-kinds", default=",".join(KINDS), type=lambda text: text.split(","))
     parser.add_argument("-widths", default="8,16,32,64,128,256", type=lambda text: [int(one) for one in text.split(",")])
+    parser.add_argument("-size", type=int, default=16)
     parser.add_argument("-forms", default="int8,full,w4a8,w4a4", type=lambda text: text.split(","))
     chosen = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"

@@ -16,14 +16,13 @@ template <class Cfg, class Made>
 struct Prepacked {
     enum : int { New, Begun, Done };
     static std::atomic<int> state;
-    static Made* made;
     alignas(64) static unsigned char place[sizeof(Made)];
 
     template <class Stored>
     static N2D2_NOINLINE void make(const Stored* weights) {
         int expected = New;
         if (state.compare_exchange_strong(expected, Begun)) {
-            made = new (static_cast<void*>(place)) Made(weights, 0);
+            new (static_cast<void*>(place)) Made(weights, 0);
             state.store(Done, std::memory_order_release);
         }
         while (state.load(std::memory_order_acquire) != Done) {
@@ -35,14 +34,12 @@ struct Prepacked {
     static N2D2_INLINE const Made& of(const Stored* weights) {
         if (state.load(std::memory_order_acquire) != Done)
             make(weights);
-        return *made;
+        return *reinterpret_cast<const Made*>(place);
     }
 };
 
 template <class Cfg, class Made>
 std::atomic<int> Prepacked<Cfg, Made>::state(Prepacked<Cfg, Made>::New);
-template <class Cfg, class Made>
-Made* Prepacked<Cfg, Made>::made = nullptr;
 template <class Cfg, class Made>
 alignas(64) unsigned char Prepacked<Cfg, Made>::place[sizeof(Made)];
 

@@ -186,7 +186,7 @@ def array_text(array: Array) -> str:
 def source(case: Case, index: int) -> str:
     """The C++ of one case: a namespace with `run(arena)`."""
     identifiers = Identifiers(case.graph)
-    code = layer_code(case.node, case.graph, case.plan, identifiers, prepacks=case.prepacks)
+    code = layer_code(case.node, case.graph, case.plan, identifiers, **({"prepacks": True} if case.prepacks else {}))
     assert code.serial == (case.inplace and not case.element_by_element()), f"serial is {code.serial}\n{case}"
     planes = "\n".join(
         plane_struct(name, case.graph.tensors[name], plane, identifiers.tensor(name)) for name, plane in case.planes.items()

@@ -48,7 +48,7 @@ from n2d2py.exports.cpp.winograd import byte_sums as winograd_byte_sums
 from n2d2py.memory.scratch import ScratchNeed
 
 _FEW_PIXELS = 20
-"""Unpacking a weight takes as long as multiplying it with so many pixels less with those of a byte (AVX2)."""
+"""Unpacking a weight takes as long as multiplying it with so many pixels, less that of a byte; measured without a dot product of bytes."""
 _MOST_PREPACKED = 524288
 """Bytes of weights that a second-level cache holds; more are read faster as they are packed."""
 _LARGEST_RUN = 4608
