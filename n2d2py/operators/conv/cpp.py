@@ -43,9 +43,8 @@ def lower(layer: Layer) -> LayerCode:
     else:
         kernel, values = "convolution", weights.transpose(0, 2, 3, 1)
         selection = select_kernel(layer, kernel, values, op.groups, packable=True)
-        selection = prepack(
-            layer, winograd(layer, selection, values, winograd_geometry(layer)), values, winograd_geometry(layer)
-        )
+        geometry = winograd_geometry(layer)
+        selection = prepack(layer, winograd(layer, selection, values, geometry), values, geometry)
         selection = for_cores(layer, selection, values, op.groups)
     packed = pack(layer, selection, values)
     config = layer.config(
