@@ -114,26 +114,27 @@ def improved(
     room: int,
     error: Callable[[Mapping[str, int]], float],
     tries: int,
-) -> dict[str, int]:
-    """Bits by layer of a smaller `error` than `start`, of at most `room` bytes, after at most so many `tries` of others.
+) -> list[dict[str, int]]:
+    """Bits by layer of a smaller `error` than `start`, of at most `room` bytes, after at most so many `tries`; then those tried, by their error.
 
-    Others have another width in one layer or in two; those from which single layers predict the least error come first. The first that is better
+    Those tried have another width in one layer or in two; those from which single layers predict the least error come first. The first that is better
     takes the place of the start.
     """
-    best, seen = dict(start), {tuple(start.values())}
+    best = dict(start)
     least = error(best)
+    seen = {tuple(best.values()): (least, best)}
     while tries > 0:
         others = [each for each in _exchanges(choices, best, room) if tuple(each.values()) not in seen][:tries]
         for each in others:
             tries -= 1
-            seen.add(tuple(each.values()))
             found = error(each)
+            seen[tuple(each.values())] = found, each
             if found < _GAIN * least:
                 best, least = each, found
                 break
         else:
             break
-    return best
+    return [widths for _, widths in sorted(seen.values(), key=lambda pair: (pair[1] is not best, pair[0]))]
 
 
 def _exchanges(choices: Mapping[str, Sequence[WidthChoice]], widths: Mapping[str, int], room: int) -> list[dict[str, int]]:

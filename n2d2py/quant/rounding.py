@@ -14,7 +14,7 @@ import numpy as np
 
 from n2d2py.quant.covariance import BLOCK, Covariance, shrinkage, shrunk
 from n2d2py.quant.moments import Moments
-from n2d2py.quant.weights import Rounding
+from n2d2py.quant.weights import Rounding, least_level
 
 _SWEEPS = 4
 _RATIOS = np.linspace(1.0, 0.3, 36)
@@ -37,7 +37,7 @@ class CompensatedRounding:
             self._shift = np.linalg.solve(covariance.matrix(), drift.transpose(0, 2, 1)).transpose(0, 2, 1)
 
     def __call__(self, rows: np.ndarray, scales: np.ndarray, levels: int) -> np.ndarray:
-        """Integers (O, K) in +-levels for real weights (O, K) with a scale (O) for each row, or (O, K) for each weight."""
+        """Integers (O, K) of `levels` for real weights (O, K) with a scale (O) for each row, or (O, K) for each weight."""
         groups = len(self._covariance.diagonal)
         shape = (groups, len(rows) // groups, -1)
         steps = None if scales.ndim == 1 else scales.reshape(shape)
@@ -50,15 +50,15 @@ class CompensatedRounding:
         return result.reshape(rows.shape)
 
     def magnitudes(self, rows: np.ndarray, largest: np.ndarray, levels: int) -> np.ndarray:
-        """Magnitudes (O) for +-levels with the least error of the outputs of weights (O, K) that are rounded to the nearest."""
+        """Magnitudes (O) for `levels` with the least error of the outputs of weights (O, K) that are rounded to the nearest."""
         covariance, size = self._covariance, rows.shape[1]
-        groups = len(covariance.diagonal)
+        groups, lowest = len(covariance.diagonal), least_level(levels)
         shaped = rows.reshape(groups, len(rows) // groups, size)
         best, least = largest.copy(), np.full(len(rows), np.inf)
         diagonal = covariance.diagonal[:, None, :]
         for ratio in _RATIOS:
             step = np.maximum(largest * ratio / levels, 1e-300).reshape(shaped.shape[:2])[..., None]
-            error = shaped - np.clip(np.rint(shaped / step), -levels, levels) * step
+            error = shaped - np.clip(np.rint(shaped / step), lowest, levels) * step
             weighed = np.matmul(error, covariance.matrix()) if size <= _WIDE else error * diagonal
             cost = (weighed * error).sum(axis=2).reshape(-1)
             better = cost < least * (1 - 1e-9)
@@ -87,7 +87,7 @@ def round_compensated(target: np.ndarray, covariance: Covariance, levels: int, s
     integers of GPTQ, which takes the factor of the inverse (J. Chen et al., "The geometry of LLM quantization", 2025), for a tenth of the time.
     """
     size = target.shape[2]
-    groups = np.arange(len(target))[:, None]
+    groups, lowest = np.arange(len(target))[:, None], least_level(levels)
     variances = covariance.diagonal if steps is None else covariance.diagonal * np.square(steps).mean(axis=1)
     order = np.argsort(-variances, axis=1, kind="stable")
     factor = covariance.factor(order)
@@ -111,7 +111,7 @@ def round_compensated(target: np.ndarray, covariance: Covariance, levels: int, s
                 best /= units[:, start + k, None]
             np.rint(best, out=best)
             np.minimum(best, levels, out=best)
-            np.maximum(best, -levels, out=rounded[:, k : k + 1])
+            np.maximum(best, lowest, out=rounded[:, k : k + 1])
             kept = rounded[:, k] if units is None else rounded[:, k] * units[:, start + k]
             np.subtract(real[:, k], kept, out=errors[:, k])
         sums.add(start, stop, errors)
@@ -127,7 +127,7 @@ def descend(
 
     With e = target - q the error e H e^T is least in q_k for q_k + (e H)_k / H_kk; what is rounded never makes it larger.
     """
-    result, size = start.copy(), start.shape[-1]
+    result, size, lowest = start.copy(), start.shape[-1], least_level(levels)
     diagonal = np.einsum("gkk->gk", covariance)
     units = np.broadcast_to(1.0, target.shape) if steps is None else steps
     for _ in range(_SWEEPS):
@@ -138,7 +138,7 @@ def descend(
             for k in range(first, last):
                 unit = units[:, :, k]
                 wanted = result[:, :, k] + local[:, :, k - first] / diagonal[:, k][:, None] / unit
-                change = np.clip(np.rint(wanted), -levels, levels) - result[:, :, k]
+                change = np.clip(np.rint(wanted), lowest, levels) - result[:, :, k]
                 if change.any():
                     result[:, :, k] += change
                     local -= (change * unit)[:, :, None] * covariance[:, None, k, first:last]

@@ -18,15 +18,23 @@ _NARROW = 8
 
 
 Rounding = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
-"""(weights (O, K), scales (O) of rows or (O, K) of all weights, levels) -> integers (O, K) in +-levels."""
+"""(weights (O, K), scales (O) of rows or (O, K) of all weights, levels) -> integers (O, K) of least_level(levels) to levels."""
 
 Ranging = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
-"""(weights (O, K), largest magnitudes (O), levels) -> magnitudes (O) that +-levels stand for."""
+"""(weights (O, K), largest magnitudes (O), levels) -> magnitudes (O) that `levels` stands for."""
+
+
+def least_level(levels: int) -> int:
+    """The smallest integer of weights whose largest is `levels`: below 8 bits the one that packed integers have more, -8 of 4 bits.
+
+    It is worth most where there are few: a fourth value of 2 bits. Weights of 8 bits and more are symmetric.
+    """
+    return -levels if levels >= 127 else -levels - 1
 
 
 def round_nearest(rows: np.ndarray, scales: np.ndarray, levels: int) -> np.ndarray:
     """Each weight to the nearest integer, ties to even."""
-    return np.clip(np.rint(rows / (scales[:, None] if scales.ndim == 1 else scales)), -levels, levels)
+    return np.clip(np.rint(rows / (scales[:, None] if scales.ndim == 1 else scales)), least_level(levels), levels)
 
 
 @dataclass(frozen=True)
@@ -64,7 +72,7 @@ def range_nearest(rows: np.ndarray, largest: np.ndarray, levels: int) -> np.ndar
     best, best_error = largest.copy(), np.full(len(rows), np.inf)
     for ratio in np.linspace(1.0, 0.5, 51):
         step = np.maximum(largest * ratio / levels, 1e-300)[:, None]
-        error = ((rows - np.clip(np.rint(rows / step), -levels, levels) * step) ** 2).sum(axis=1)
+        error = ((rows - np.clip(np.rint(rows / step), least_level(levels), levels) * step) ** 2).sum(axis=1)
         better = error < best_error * (1 - 1e-9)
         best[better], best_error[better] = (largest * ratio)[better], error[better]
     return best

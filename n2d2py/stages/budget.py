@@ -35,6 +35,8 @@ _MEASURED = 3
 """Choices of the front that are measured, besides the taken one and 4 bits for all."""
 _TRIES = 60
 """Exchanges of bits between layers that are measured, with the weights as rounded alone."""
+_BEST = 8
+"""The best of them that are measured as they would be exported too."""
 
 
 @dataclass(frozen=True)
@@ -170,9 +172,9 @@ class _Search:
                 remedy=f"allow {least} bytes, or use a smaller network",
             )
         start, uniform = self._front.widths(place), dict.fromkeys(self._forms, 4)
-        exchanged = improved(self._choices, start, budget - self._fixed, self._noise_as_rounded_alone, _TRIES)
-        fitting = [one for one in map(self._measured, (start, exchanged, uniform)) if one.bytes <= budget]
-        taken = replace(max(fitting, key=lambda one: one.sqnr_db), name="taken")
+        exchanged = improved(self._choices, start, budget - self._fixed, self._noise_as_rounded_alone, _TRIES)[:_BEST]
+        fitting = [one for one in map(self._measured, (start, *exchanged, uniform)) if one.bytes <= budget]
+        taken = replace(min(fitting, key=self._noise_of_both), name="taken")
         log.notice("-flash-budget: %s of %s bytes of constants", f"{taken.bytes:,}", f"{budget:,}")
         search = BitSearch(
             budget,
@@ -207,6 +209,11 @@ class _Search:
         """The error of a choice of which each layer was rounded in the network of the largest widths."""
         forms = {name: self._forms[name][bits] for name, bits in widths.items()}
         return self._noise(self._outputs(form_integers(self._observed.graph, self._types, self._options, forms)))
+
+    def _noise_of_both(self, choice: BitChoice) -> float:
+        """The errors of a choice in two roundings of its weights, alone and one after the other: few stimuli judge by chance, one rounding more."""
+        signal = np.square(self._real, dtype=np.float64).sum()
+        return self._noise_as_rounded_alone(choice.widths) + signal * 10 ** (-choice.sqnr_db / 10)
 
     def _outputs(self, graph: QuantGraph) -> np.ndarray:
         output = graph.outputs[0]

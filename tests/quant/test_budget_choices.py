@@ -83,7 +83,7 @@ def test_no_exchange_of_bits_is_left_that_is_better(room):
         return together(asked[-1])
 
     start = dict.fromkeys(ALONE, 2)
-    found = improved(ALONE, start, room, error, 10_000)
+    found = improved(ALONE, start, room, error, 10_000)[0]
     assert predicted(found)[0] <= room and together(found) <= together(start)
     assert all(together(other) >= 0.99 * together(found) for other in exchanges(found, room))
     assert len(asked) == len({tuple(each.values()) for each in asked}), "nothing is asked twice"
@@ -101,11 +101,18 @@ def test_exchanges_end_after_so_many_tries(tries):
         return 1.0
 
     start = dict.fromkeys(ALONE, 4)
-    assert improved(ALONE, start, 200, error, tries) == start and len(asked) == 1 + tries
+    found = improved(ALONE, start, 200, error, tries)
+    assert found[0] == start and len(asked) == len(found) == 1 + tries
+
+
+def test_those_tried_come_behind_by_their_error():
+    found = improved(ALONE, dict.fromkeys(ALONE, 2), 140, together, 20)
+    errors = [together(each) for each in found]
+    assert errors[1:] == sorted(errors[1:]) and len({tuple(each.values()) for each in found}) == len(found) > 4
 
 
 def test_a_gain_of_less_than_a_hundredth_changes_nothing():
     start = {"a": 4, "b": 4, "c": 4, "d": 4}
     wanted = {**start, "d": 8}
     for gain, found in ((0.989, wanted), (0.991, start)):
-        assert improved(ALONE, start, 160, lambda widths, gain=gain: gain if widths == wanted else 1.0, 100) == found
+        assert improved(ALONE, start, 160, lambda widths, gain=gain: gain if widths == wanted else 1.0, 100)[0] == found

@@ -319,9 +319,13 @@ def test_a_sum_that_is_too_large_widens_its_scale_alone():
 
 def test_rounding_to_the_nearest_keeps_to_the_levels():
     rows = np.array([[0.5, 1.5, -2.5, 9.0], [1.0, 3.0, 5.0, -99.0]])
-    assert round_nearest(rows, np.array([1.0, 2.0]), 7).tolist() == [[0, 2, -2, 7], [0, 2, 2, -7]]
+    assert round_nearest(rows, np.array([1.0, 2.0]), 7).tolist() == [[0, 2, -2, 7], [0, 2, 2, -8]]
     each = np.array([[1.0, 3.0, 1.0, 9.0], [1.0, 1.0, 5.0, 11.0]])
-    assert round_nearest(rows, each, 7).tolist() == [[0, 0, -2, 1], [1, 3, 1, -7]]
+    wide = np.array([[-200.0, -127.6, 200.0]])
+    assert round_nearest(wide, np.ones(1), 127).tolist() == [[-127, -127, 127]], "bytes are symmetric"
+    assert round_nearest(wide, np.ones(1), 63).tolist() == [[-64, -64, 63]], "fewer bits have one value more below"
+    assert round_nearest(np.array([[-9.0, -1.6, 9.0]]), np.ones(1), 1).tolist() == [[-2, -2, 1]]
+    assert round_nearest(rows, each, 7).tolist() == [[0, 0, -2, 1], [1, 3, 1, -8]]
 
 
 def test_the_range_of_few_levels_is_at_least_half_of_the_largest():
@@ -330,7 +334,7 @@ def test_the_range_of_few_levels_is_at_least_half_of_the_largest():
     assert range_nearest(rows, np.array([4.0, 4.0]), 1)[0] == 4.0
     second = range_nearest(rows, np.array([4.0, 4.0]), 1)[1]
     assert second == min(
-        (np.linspace(4, 2, 51)).tolist(), key=lambda s: ((rows[1] - np.clip(np.rint(rows[1] / s), -1, 1) * s) ** 2).sum()
+        (np.linspace(4, 2, 51)).tolist(), key=lambda s: ((rows[1] - np.clip(np.rint(rows[1] / s), -2, 1) * s) ** 2).sum()
     )
 
 

@@ -45,15 +45,15 @@ def _cost(target: np.ndarray, found: np.ndarray, covariance: np.ndarray) -> np.n
 def test_descent_ends_where_no_single_weight_can_be_better(seed):
     covariance, levels = _covariance(40, seed), 3
     target = np.random.default_rng(seed).uniform(-4, 4, (1, 6, 40))
-    start = np.clip(np.rint(target), -levels, levels)
+    start = np.clip(np.rint(target), -levels - 1, levels)
     found = start
     for _ in range(20):
         found = descend(target, found, covariance, levels)
-    assert np.abs(found).max() <= levels and np.array_equal(found, np.rint(found))
+    assert found.max() == levels and found.min() == -levels - 1 and np.array_equal(found, np.rint(found))
     assert (_cost(target, found, covariance) < _cost(target, start, covariance)).all()
     for k, step in product(range(40), (-1, 1)):
         other = found.copy()
-        other[:, :, k] = np.clip(other[:, :, k] + step, -levels, levels)
+        other[:, :, k] = np.clip(other[:, :, k] + step, -levels - 1, levels)
         assert (_cost(target, other, covariance) >= _cost(target, found, covariance) - 1e-9).all()
 
 
@@ -71,7 +71,7 @@ def test_weights_stay_within_their_bits(bits):
     weights = np.random.default_rng(bits).standard_t(3, (5, 4, 3, 3))
     found = quantize_weights(weights, np.zeros(5), 0.01, 255, bits=bits, per_output=True)
     top = 2 ** (bits - 1) - 1
-    assert found.weights.dtype == np.int8 and np.abs(found.weights).max() == top
+    assert found.weights.dtype == np.int8 and 0 < found.weights.max() <= top and found.weights.min() == -top - 1
     largest = np.abs(weights).reshape(5, -1).max(axis=1) / top
     error = np.square(found.weights * found.scales.reshape(-1, 1, 1, 1) - weights).sum()
     plain = np.clip(np.rint(weights / largest.reshape(-1, 1, 1, 1)), -top, top) * largest.reshape(-1, 1, 1, 1)
@@ -118,7 +118,8 @@ def _snr(bits: int, options: QuantOptions) -> float:
     samples = [np.random.default_rng(seed).uniform(-1, 1, (8, 3, 4, 4)).astype(np.float32) for seed in range(8)]
     typed, _ = quantize(graph, collect(graph, samples).histograms, options, {"x": (-1.0, 1.0)}, samples)
     if bits < 8:
-        assert np.abs(next(node for node in typed.nodes if node.name == "d").params["weights"]).max() <= 2 ** (bits - 1) - 1
+        weights = next(node for node in typed.nodes if node.name == "d").params["weights"]
+        assert weights.max() == 2 ** (bits - 1) - 1 and weights.min() == -(2 ** (bits - 1))
     x = np.random.default_rng(99).uniform(-1, 1, (64, 3, 4, 4)).astype(np.float32)
     real = FloatEngine(graph).run(x)["y"]
     found = typed.type("y").dequantize(simulate(typed, quantize_inputs(typed, [x]))["y"])

@@ -68,12 +68,12 @@ def test_few_bits_have_the_range_of_the_least_error(bits):
     levels = 2 ** (bits - 1) - 1
     w = np.random.default_rng(bits).normal(size=(6, 40)) * np.geomspace(0.01, 10, 6)[:, None]
     found = quantize_weights(w, np.zeros(6), 1.0, 1, bits=bits, per_output=True)
-    assert np.abs(found.weights).max() <= levels
+    assert found.weights.max() == levels and found.weights.min() == -levels - 1
     largest = np.abs(w).max(axis=1)
     errors = []
     for share in np.arange(50, 101) / 100:
         step = (largest * share / levels)[:, None]
-        errors.append(np.square(w - np.clip(np.rint(w / step), -levels, levels) * step).sum(axis=1))
+        errors.append(np.square(w - np.clip(np.rint(w / step), -levels - 1, levels) * step).sum(axis=1))
     mine = np.square(w - found.weights * found.scales[:, None]).sum(axis=1)
     assert (mine <= np.min(errors, axis=0) * (1 + 1e-6)).all()
     share = found.scales * levels / largest

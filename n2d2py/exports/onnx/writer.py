@@ -15,7 +15,7 @@ from n2d2py.graph import Graph, Node, QuantGraph, QuantNode
 from n2d2py.graph.graph import Tensor
 from n2d2py.reference.contract import OnnxWriter
 
-_INT4 = 7
+_INT4 = (-8, 7)
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,8 @@ class QdqWriter(OnnxWriter):
         if real is None or (axis is None and len(real.scales) > 1):
             return super().weights(node, ordered, axis)
         name, integers = node.name, real.weights if ordered is None else ordered(real.weights)
-        if self.choices.int4_weights and integers.dtype == np.int8 and np.abs(integers).max(initial=0) <= _INT4:
+        fits = integers.min(initial=0) >= _INT4[0] and integers.max(initial=0) <= _INT4[1]
+        if self.choices.int4_weights and integers.dtype == np.int8 and fits:
             stored, element = self._int4(name, integers), TensorProto.INT4
             self.wide = True
         else:
