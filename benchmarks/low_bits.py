@@ -1,11 +1,11 @@
 """Measures weights of few bits without training, on the shared networks, as a Markdown table.
 
-    N2D2_DATA=FOLDER python benchmarks/low_bits.py [-nearest] [-thorough] [-bits 8,4,3,2] [-budget] [NETWORK ...]
+    N2D2_DATA=FOLDER python benchmarks/low_bits.py [-nearest] [-thorough] [-bits 8,4,3,2] [-budget | -steps] [NETWORK ...]
 
 Top-1 of the float network and of the simulated integers (8-bit activations), agreement of the two, SQNR of the outputs. Stimuli that
 calibrate are not measured. With -nearest weights are rounded to the nearest too, for comparison; with -thorough up to
 256 stimuli round them in place of 64, as with the command. With -budget instead: 4 bits in all layers, and the widths that -flash-budget
-chooses at as many bytes.
+chooses at as many bytes. With -steps instead: all layers of so many bits, rounded with some of the steps alone.
 """
 
 from __future__ import annotations
@@ -28,9 +28,13 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 import n2d2py  # noqa: E402
+from n2d2py.quant import correct  # noqa: E402
 from n2d2py.quant.calibration import quantize_observed  # noqa: E402
 from n2d2py.quant.narrow import with_weight_bits  # noqa: E402
+from n2d2py.quant.moments import Moments  # noqa: E402
+from n2d2py.quant.rounding import CompensatedRounding, descend  # noqa: E402
 from n2d2py.quant.simulator import quantize_inputs, simulate_all  # noqa: E402
+from n2d2py.quant.weights import round_nearest  # noqa: E402
 from n2d2py.reference.engine import FloatEngine  # noqa: E402
 
 DATA = Path(os.environ.get("N2D2_DATA", ROOT.parent / "shared" / "data"))
@@ -150,6 +154,52 @@ def measure_budget(name: str, thorough: bool = False) -> None:
     measured.tell(found.graph, "-flash-budget", "adaptive", f"{taken.bytes:,} bytes: {bits}")
 
 
+STEPS = {
+    "coordinate descent": ("descent",),
+    "GPTQ": ("gptq",),
+    "GPTQ, coordinate descent": ("gptq", "descent"),
+    "inputs, coordinate descent": ("inputs", "descent"),
+    "inputs, GPTQ": ("inputs", "gptq"),
+    "inputs, GPTQ, coordinate descent": ("inputs", "gptq", "descent"),
+    "all, with the range of weights rounded together": ("inputs", "gptq", "descent", "range"),
+}
+
+
+def _rounding_of(steps: tuple[str, ...]) -> type[CompensatedRounding]:
+    """The rounding with these steps alone."""
+
+    class Some(CompensatedRounding):
+        def __init__(self, moments: Moments):
+            super().__init__(moments if "inputs" in steps else replace(moments, drift=None))
+
+        def __call__(self, rows: np.ndarray, scales: np.ndarray, levels: int) -> np.ndarray:
+            start, target = round_nearest(rows, scales, levels), self._target(rows / scales[:, None])
+            if "gptq" in steps:
+                kept, self._shift = self._shift, None
+                start = super().__call__(target.reshape(rows.shape), np.ones(len(rows)), levels)
+                self._shift = kept
+            if "descent" in steps:
+                start = descend(target, start.reshape(target.shape), self._covariance.matrix(), levels)
+            return start.reshape(rows.shape)
+
+        def magnitudes(self, rows: np.ndarray, largest: np.ndarray, levels: int) -> np.ndarray:
+            return (super().magnitudes if "range" in steps else self._of_nearest)(rows, largest, levels)
+
+    return Some
+
+
+def measure_steps(name: str, bits: list[int], thorough: bool) -> None:
+    """Prints what the steps of the rounding are worth, all layers in few bits."""
+    measured = Measured(name, thorough)
+    found = measured.quantized(weight_bits=4, rounding="adaptive").quantized
+    layers = [node.name for node in found.observed.graph.nodes if "weights" in node.params]
+    for what, steps in STEPS.items():
+        correct.CompensatedRounding = _rounding_of(steps)
+        for width in bits:
+            observed = replace(found.observed, graph=with_weight_bits(found.observed.graph, dict.fromkeys(layers, width)))
+            measured.tell(quantize_observed(observed, found.options)[0], f"w{width}a8", what, "")
+
+
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -158,14 +208,18 @@ def main() -> None:
     parser.add_argument("-nearest", action="store_true")
     parser.add_argument("-thorough", action="store_true")
     parser.add_argument("-budget", action="store_true")
+    parser.add_argument("-steps", action="store_true")
     chosen = parser.parse_args()
     ways = (["nearest"] if chosen.nearest else []) + ["adaptive"]
     print("| network | | rounding | top-1 | agreement | SQNR dB | s |\n|---|---|---|---:|---:|---:|---:|")
     for name in chosen.networks or NETWORKS:
+        bits = [int(each) for each in chosen.bits.split(",")]
         if chosen.budget:
             measure_budget(name, chosen.thorough)
+        elif chosen.steps:
+            measure_steps(name, bits, chosen.thorough)
         else:
-            measure(name, [int(bits) for bits in chosen.bits.split(",")], ways, chosen.thorough)
+            measure(name, bits, ways, chosen.thorough)
 
 
 if __name__ == "__main__":

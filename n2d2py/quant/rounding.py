@@ -19,8 +19,12 @@ from n2d2py.quant.weights import Rounding, least_level
 _SWEEPS = 4
 _RATIOS = np.linspace(1.0, 0.3, 36)
 """Ranges that are tried, as shares of the largest magnitude."""
+_AROUND = (0.85, 0.9, 0.95, 1.05, 1.1, 1.15)
+"""Ranges that are tried with all weights rounded together, as shares of the best of those rounded to the nearest."""
+_REFITS = 2
+"""How often the scale follows the integers."""
 _WIDE = 1024
-"""Of more inputs, only what each contributes alone chooses the range."""
+"""Of more inputs, only what each contributes alone chooses the range, and weights rounded together are not tried."""
 
 
 class CompensatedRounding:
@@ -38,28 +42,59 @@ class CompensatedRounding:
 
     def __call__(self, rows: np.ndarray, scales: np.ndarray, levels: int) -> np.ndarray:
         """Integers (O, K) of `levels` for real weights (O, K) with a scale (O) for each row, or (O, K) for each weight."""
-        groups = len(self._covariance.diagonal)
-        shape = (groups, len(rows) // groups, -1)
+        shape = self._shape(rows)
         steps = None if scales.ndim == 1 else scales.reshape(shape)
-        target = (rows / scales[:, None] if steps is None else rows).reshape(shape)
-        if self._shift is not None:
-            target = target + np.matmul(target, self._shift)
+        target = self._target(rows / scales[:, None] if steps is None else rows)
         result = round_compensated(target, self._covariance, levels, steps)
         if self._shift is not None:
             result = descend(target, result, self._covariance.matrix(), levels, steps)
         return result.reshape(rows.shape)
 
     def magnitudes(self, rows: np.ndarray, largest: np.ndarray, levels: int) -> np.ndarray:
-        """Magnitudes (O) for `levels` with the least error of the outputs of weights (O, K) that are rounded to the nearest."""
-        covariance, size = self._covariance, rows.shape[1]
-        groups, lowest = len(covariance.diagonal), least_level(levels)
-        shaped = rows.reshape(groups, len(rows) // groups, size)
+        """Magnitudes (O) for `levels` with the least error of the outputs of weights (O, K).
+
+        First of weights that are rounded to the nearest, then, near these and of no more than 1024 inputs, of weights rounded together, and where
+        the scale of least squares for the integers found makes the error smaller.
+        """
+        best = self._of_nearest(rows, largest, levels)
+        if rows.shape[1] > _WIDE:
+            return best
+        start, (least, fitted) = best, self._tried(rows, best, levels)
+        for share in (*_AROUND, *[None] * _REFITS):
+            trial = fitted if share is None else np.minimum(start * share, largest)
+            cost, fit = self._tried(rows, trial, levels)
+            better = cost < least * (1 - 1e-9)
+            best, least, fitted = np.where(better, [trial, cost, fit], [best, least, fitted])
+        return best
+
+    def _shape(self, rows: np.ndarray) -> tuple[int, int, int]:
+        groups = len(self._covariance.diagonal)
+        return groups, len(rows) // groups, rows.shape[1]
+
+    def _target(self, rows: np.ndarray) -> np.ndarray:
+        """What is aimed at (G, O, K) for weights (O, K)."""
+        target = rows.reshape(self._shape(rows))
+        return target if self._shift is None else target + np.matmul(target, self._shift)
+
+    def _tried(self, rows: np.ndarray, magnitudes: np.ndarray, levels: int) -> tuple[np.ndarray, np.ndarray]:
+        """The error (O) of the outputs for magnitudes (O), and those for which the same integers have the least, within a fifth."""
+        scales = np.maximum(magnitudes / levels, 1e-300)
+        target = self._target(rows / scales[:, None])
+        found = round_compensated(target, self._covariance, levels)
+        matrix, error = self._covariance.matrix(), target - found
+        cost = (np.matmul(error, matrix) * error).sum(axis=2).reshape(-1) * scales**2
+        along = np.matmul(found, matrix)
+        factors = (target * along).sum(axis=2) / np.maximum((found * along).sum(axis=2), 1e-300)
+        return cost, magnitudes * np.clip(factors.reshape(-1), 0.8, 1.25)
+
+    def _of_nearest(self, rows: np.ndarray, largest: np.ndarray, levels: int) -> np.ndarray:
+        shaped, lowest = rows.reshape(self._shape(rows)), least_level(levels)
         best, least = largest.copy(), np.full(len(rows), np.inf)
-        diagonal = covariance.diagonal[:, None, :]
+        diagonal = self._covariance.diagonal[:, None, :]
         for ratio in _RATIOS:
             step = np.maximum(largest * ratio / levels, 1e-300).reshape(shaped.shape[:2])[..., None]
             error = shaped - np.clip(np.rint(shaped / step), lowest, levels) * step
-            weighed = np.matmul(error, covariance.matrix()) if size <= _WIDE else error * diagonal
+            weighed = np.matmul(error, self._covariance.matrix()) if rows.shape[1] <= _WIDE else error * diagonal
             cost = (weighed * error).sum(axis=2).reshape(-1)
             better = cost < least * (1 - 1e-9)
             best[better], least[better] = (largest * ratio)[better], cost[better]

@@ -21,10 +21,11 @@ from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip
 from n2d2py.quant.bit_search import WidthChoice, front
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.covariance import DenseCovariance
+from n2d2py.quant.covariance import DenseCovariance, shrunk
 from n2d2py.quant.narrow import narrowed, with_weight_bits
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.rounding import descend, round_compensated
+from n2d2py.quant.moments import Moments
+from n2d2py.quant.rounding import CompensatedRounding, descend, round_compensated
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect
 from n2d2py.quant.weights import quantize_weights
@@ -64,6 +65,37 @@ def test_descent_improves_what_compensation_found():
     second = descend(target, first, covariance, 1)
     before, after = (_cost(target, each, covariance) for each in (first, second))
     assert (after <= before + 1e-9).all() and after.sum() < 0.98 * before.sum()
+
+
+def _moments(groups: int, size: int) -> Moments:
+    """Of correlated inputs above 0."""
+    generator = np.random.default_rng(size)
+    x = np.maximum(generator.normal(size=(groups, 900, size)) @ generator.normal(size=(groups, size, size)), 0)
+    return Moments(900, np.matmul(x.transpose(0, 2, 1), x))
+
+
+@pytest.mark.parametrize(("groups", "size"), [(1, 48), (6, 9)])
+@pytest.mark.parametrize("bits", [2, 3, 4])
+def test_ranges_are_those_of_weights_rounded_together(bits, groups, size):
+    """The errors of the outputs are near to the least of 91 shares of the largest magnitude, tried one by one."""
+    levels = 2 ** (bits - 1) - 1
+    moments = _moments(groups, size)
+    rows = np.random.default_rng(bits).standard_t(4, (12, size)) * np.geomspace(0.01, 3, 12)[:, None]
+    largest, covariance = np.abs(rows).max(axis=1), shrunk(moments)
+    shaped = rows.reshape(groups, -1, size)
+
+    def cost(magnitudes: np.ndarray) -> np.ndarray:
+        scales = (magnitudes / levels).reshape(groups, -1, 1)
+        return _cost(shaped, round_compensated(shaped / scales, covariance, levels) * scales, covariance.matrix()).reshape(-1)
+
+    found = CompensatedRounding(moments).magnitudes(rows, largest, levels)
+    tried = np.min([cost(largest * share) for share in np.arange(30, 121) / 100], axis=0)
+    assert np.median(cost(found) / tried) < 1.05 and cost(found).sum() < 1.1 * tried.sum()
+
+
+def test_ranges_of_nothing_are_nothing():
+    found = CompensatedRounding(_moments(1, 8)).magnitudes(np.zeros((2, 8)), np.zeros(2), 7)
+    assert (found == 0).all()
 
 
 @pytest.mark.parametrize("bits", range(2, 8))
