@@ -21,7 +21,7 @@ from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import Layer, layer_code
 from n2d2py.exports.cpp.packing import storage_of
-from n2d2py.exports.cpp.winograd import WinogradFacts, byte_sums, packed_fours
+from n2d2py.exports.cpp.winograd import WinogradFacts, byte_sums, kept_bytes, packed_fours
 
 LAYOUTS = ("apart", "strided", "wrapped", "over", "strided wrapped")
 PLAIN = WinogradFacts((1, 1), (1, 1), 1, 8, (16, 16), False, False)
@@ -80,18 +80,28 @@ def fours_cases(seed: int) -> list[harness.Case]:
     return made + [over(case, backwards) for case in apart for backwards in (False, True)]
 
 
-FORMS = {"bytes": byte_cases, "fours": fours_cases}
+def kept_cases(seed: int) -> list[harness.Case]:
+    """Those in bytes that transform their weights once: whole panels of outputs and halves, alone and behind others, every layout."""
+    return [
+        replace(case, prepacks=True) for case in byte_cases(seed) if words(replace(case, prepacks=True), "PrepackedWinograd")
+    ]
+
+
+FORMS = {"bytes": byte_cases, "kept": kept_cases, "fours": fours_cases}
 
 
 def words(case: harness.Case, constant: str = "WinogradSums") -> int:
     """WinogradSums, or another constant, of the layer, 0 without it."""
-    found = re.search(rf"{constant} = (\d+)", layer_code(case.node, case.graph, case.plan, Identifiers(case.graph)).config)
+    code = layer_code(case.node, case.graph, case.plan, Identifiers(case.graph), prepacks=case.prepacks)
+    found = re.search(rf"\b{constant} = (\d+)", code.config)
     return int(found[1]) if found else 0
 
 
 def test_the_cases_use_it():
     found = [words(case) for case in byte_cases(1)]
     assert sum(one > 0 for one in found) > 0.6 * len(found) and len(set(found)) > 5, found
+    assert {case.node.form.weights.shape[0] for case in kept_cases(1)} == {8, 16, 24, 40} and len(kept_cases(1)) > 8
+    assert not any(words(case, "PrepackedWinograd") for case in byte_cases(1))
     tiles = [words(case, "WinogradTile") for case in fours_cases(1)]
     assert set(tiles) <= {0, 4} and sum(one > 0 for one in tiles) > 0.8 * len(tiles), tiles
     assert not any(words(case) for case in fours_cases(1))
@@ -125,6 +135,15 @@ def test_packed_winograd_builds(tmp_path, compiler, flags, isa, form):
     if compiler == "clang++":
         flags = tuple(flag for flag in flags if flag != "-fopenmp")
     harness.check_all(FORMS[form](2), tmp_path, compiler, (*flags, *need_isa(isa)))
+
+
+@pytest.mark.parametrize(
+    "size, outputs, channels, wanted",
+    [((16, 16), 24, 12, True), ((16, 17), 24, 12, False), ((8, 8), 160, 192, True), ((8, 8), 168, 192, False)],
+)
+def test_transformed_once_where_tiles_and_bytes_are_few(size, outputs, channels, wanted):
+    made = kept_bytes(np.zeros((outputs, 3, 3, channels)), WinogradFacts((1, 1), (1, 1), 1, 8, size, False, False))
+    assert made == (16 * outputs * channels + 64 * outputs if wanted else 0)
 
 
 def sums(weights: np.ndarray, kind: NumType = U4, facts: WinogradFacts = PLAIN) -> int:

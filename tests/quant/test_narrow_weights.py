@@ -22,9 +22,9 @@ from n2d2py.operators.functions import Clip
 from n2d2py.quant.bit_search import WidthChoice, front
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.covariance import DenseCovariance, shrunk
+from n2d2py.quant.moments import Moments
 from n2d2py.quant.narrow import narrowed, with_weight_bits
 from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.moments import Moments
 from n2d2py.quant.rounding import CompensatedRounding, descend, round_compensated
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.quant.statistics import collect

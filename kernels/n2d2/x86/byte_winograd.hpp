@@ -4,12 +4,13 @@
 // multiplies them, and sums of 16 bits are kept over WinogradSums words of four channels, for which the exporter has proved that they fit.
 // The 30 times the weights that are too much are taken away where the sums of a position begin.
 // The weights of a panel are those of the direct form. They are unpacked and transformed on the stack, 16 bytes for nine, before the tiles of a
-// block are multiplied with them: as much work as some of these tiles.
+// block are multiplied with them, as much work as some of these tiles; or once, where PrepackedWinograd of the config says so.
 #ifndef N2D2_X86_BYTE_WINOGRAD_HPP
 #define N2D2_X86_BYTE_WINOGRAD_HPP
 
 #include "n2d2/packed.hpp"
 #include "n2d2/panels/panel_winograd.hpp"
+#include "n2d2/panels/winograd_kept_panels.hpp"
 #include "n2d2/x86/pair_winograd.hpp"
 
 namespace n2d2 {
@@ -85,6 +86,12 @@ struct ByteWinogradPanel {
     }
 };
 
+template <class Vec>
+struct BytePanelsOf {
+    template <class Cfg, int Outputs, int>
+    using Panel = ByteWinogradPanel<Cfg, Vec, Outputs>;
+};
+
 // Microkernel, Tiles: as in pair_winograd.hpp.
 template <class Microkernel, int Tiles, int Run>
 struct ByteWinograd : PairWinograd<Microkernel, Tiles> {
@@ -93,7 +100,8 @@ struct ByteWinograd : PairWinograd<Microkernel, Tiles> {
     typedef std::uint8_t Stored;
     enum : int { ElementBytes = 1, Lanes = Vec::Size };
     template <class Cfg, int Outputs>
-    using Panel = ByteWinogradPanel<Cfg, Vec, Outputs>;
+    using Panel = typename Choice<bool(IsPrepackedWinograd<Cfg>::value), WinogradKeptPanel<Cfg, BytePanelsOf<Vec>, Outputs, 1>,
+                                  ByteWinogradPanel<Cfg, Vec, Outputs> >::Type;
 
     template <int Count, class In>
     static N2D2_INLINE Inputs load(const In* from) {

@@ -37,6 +37,7 @@ from n2d2py.exports.cpp.winograd import (
     WinogradFacts,
     fours_on_stack,
     impossible,
+    kept_bytes,
     kept_fours,
     on_stack_scratch,
     packed_fours,
@@ -160,10 +161,12 @@ def prepack(layer: Layer, selection: Selection, weights: np.ndarray, geometry: W
     """`selection` with packed weights (O, ..., C) that are unpacked once, where that is faster than in each inference; `geometry` is that of a
     convolution.
     """
-    if not layer.prepacks or selection.storage is None or selection.winograd_sums:
+    if not layer.prepacks or selection.storage is None:
         return selection
     made = 0
-    if geometry is not None and selection.packed_fours:
+    if geometry is not None and selection.winograd_sums:
+        made = kept_bytes(weights, geometry)
+    elif geometry is not None and selection.packed_fours:
         made = kept_fours(weights, geometry, selection.storage)
     elif geometry is None or math.prod(geometry.size[1:] if geometry.streamed else geometry.size) < _FEW_PIXELS:
         size = 2 if _weight_type(layer, weights) == "std::int16_t" else 1
@@ -172,7 +175,7 @@ def prepack(layer: Layer, selection: Selection, weights: np.ndarray, geometry: W
         made = needed if needed <= _MOST_PREPACKED else 0
     if not made:
         return selection
-    what = "unpacked" if not selection.packed_fours else "transformed"
+    what = "transformed" if selection.transforms else "unpacked"
     return replace(selection, prepacked=made, reason=f"{selection.reason}; {what} once, into {made:,} bytes")
 
 
@@ -309,7 +312,7 @@ def pack(layer: Layer, selection: Selection, weights: np.ndarray, suffix: str = 
             "FullWeights": full,
             "ByteSums": selection.byte_sums,
             **({} if storage is None else storage.facts),
-            **({"PrepackedWinograd" if selection.packed_fours else "Prepacked": 1} if selection.prepacked else {}),
+            **({"PrepackedWinograd" if selection.transforms else "Prepacked": 1} if selection.prepacked else {}),
             **({"NibbleSums": selection.nibble_sums} if selection.nibble_sums else {}),
             **({"WinogradSums": selection.winograd_sums} if selection.winograd_sums else {}),
             **({"WinogradTile": 4} if selection.packed_fours or (selection.winograd and selection.winograd.tile == 4) else {}),

@@ -138,7 +138,7 @@ class Selection:
         nibble_sums: `byte_sums` of the kernel that multiplies packed weights as they come out of their bytes.
         streams: the constants for kernels of microcontrollers, or why there are none; a set takes the last one that it has.
         storage: how its weights are packed; None for a byte or more each.
-        prepacked: bytes of static memory that they take where they are unpacked, or transformed (`packed_fours`), once; 0 without.
+        prepacked: bytes of static memory that they take where they are unpacked, or transformed (`transforms`), once; 0 without.
     """
 
     reason: str
@@ -155,6 +155,11 @@ class Selection:
     streams: tuple[Stream, ...] = ()
     storage: Storage | None = None
     prepacked: int = 0
+
+    @property
+    def transforms(self) -> bool:
+        """Whether packed weights are transformed for a Winograd form."""
+        return self.packed_fours or self.winograd_sums > 0
 
     def forms(self, panels: np.ndarray | None, signed: np.ndarray | None = None) -> tuple[LayerForm, ...]:
         """The forms of an array: `panels` for the sets of the kernel, `signed` for those of them that multiply signed bytes."""

@@ -29,6 +29,8 @@ _PER_PANEL = 16
 _STACK = 81920
 """Bytes of their scratch that tiles of four and the kernel in bytes may take of the stack, where the plan has less."""
 _MOST = 15
+_KEPT = 64
+"""Tiles of two by two outputs, at most, for which weights are transformed once: for more that takes a tenth of the products or less."""
 _CACHED = 524288
 """Bytes of weights that the second-level cache of a core holds beside the rest."""
 _GAP = 128
@@ -252,6 +254,14 @@ def kept_fours(weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -
     parts = _parts(channels)
     panels = [16] * (outputs // 16) + ([outputs % 16] if outputs % 16 else [])
     return sum(parts * 36 * (2 * channels // parts * each + _GAP) for each in panels)
+
+
+def kept_bytes(weights: np.ndarray, geometry: WinogradFacts) -> int:
+    """Bytes of static memory of packed weights (O, 3, 3, C) of the kernel in bytes (`ByteWinogradPanel`) that are transformed once, for tiles
+    that have to be few for that; 0 where not.
+    """
+    made = 16 * weights.size // 9 + 64 * len(weights)
+    return made if _tiles(geometry, 2) <= _KEPT and made <= _CACHED else 0
 
 
 def fours_on_stack(weights: np.ndarray, geometry: WinogradFacts, stored: bool = True) -> bool:
