@@ -12,7 +12,7 @@ from n2d2py.report.text import decimal, grouped, short_bytes, short_count
 
 _LAYER_FIGURES = (
     ("time µs", "median_us", "less", 2),
-    ("flash bytes", "parameter_bytes", "less", 0),
+    ("flash bytes", "flash_bytes", "less", 0),
     ("output bytes", "activation_bytes", "less", 0),
     ("MACs", "macs", "less", 0),
     ("SQNR dB", "sqnr_db", "more", 2),
@@ -55,7 +55,12 @@ class SummarizedRun:
         }
         sources = {"memory": str(memory["source"]), "latency": str(latency.get("source", ""))}
         options = {**manifest.get("options", {}), **manifest.get("parameters", {})}
-        return SummarizedRun(title, values, {str(row["layer"]): dict(row) for row in summary["table"]}, options, sources)
+        return SummarizedRun(title, values, {str(row["layer"]): _layer(row) for row in summary["table"]}, options, sources)
+
+
+def _layer(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The record of a layer; those of older versions have no bytes behind packing."""
+    return {"flash_bytes": row.get("parameter_bytes"), **row}
 
 
 def _number(value: Any) -> float | None:

@@ -25,7 +25,8 @@ def footprint(data: ReportData, rows: Sequence[LayerRow]) -> Footprint:
     if data.built is not None:
         return data.built
     arena = data.plan.arena_bytes + data.qgraph.state_bytes if data.plan is not None else None
-    return Footprint(arena, None, totals(rows).parameter_bytes, None, "as planned, not built")
+    unpacked = sum(choice.prepacked_bytes for choice in data.kernels.values())
+    return Footprint(arena, None, totals(rows).flash_bytes, None, "as planned, not built", unpacked=unpacked or None)
 
 
 def summary(data: ReportData, rows: Sequence[LayerRow]) -> dict[str, Any]:
@@ -109,6 +110,7 @@ def _layers(data: ReportData, rows: Sequence[LayerRow]) -> list[dict[str, Any]]:
                 "output": row.output_dims,
                 "macs": row.macs,
                 "parameter_bytes": row.parameter_bytes,
+                "flash_bytes": row.flash_bytes,
                 "activation_bytes": row.activation_bytes,
                 "median_us": time.median_us if time else None,
                 "limit_percent": time.limit if time else None,

@@ -18,6 +18,7 @@ from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.level_counts import LevelCounts
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.worst import StimulusComparison
+from n2d2py.report import side_by_side
 from n2d2py.report.calibration import folded, tensor_ranges, write_calibration
 from n2d2py.report.comparison import comparison_csv, comparison_text, levels_csv, worst_csv, worst_text
 from n2d2py.report.layers import layer_rows, layers_csv, layers_text, totals
@@ -70,6 +71,26 @@ def test_kernels_of_layers(data):
     assert ["dw", "portable", "all", "its", "weights", "are", "int16"] in lines
     assert "its weights are int16" in report_page(replace(data, kernels=chosen), rows, tensor_ranges(data))
     assert "instruction sets" not in layers_text(layer_rows(data.qgraph))
+
+
+def test_packed_weights_count_what_they_take(data):
+    """Of an export that is not built: flash behind the packing, and the memory of weights that are unpacked once."""
+    packed = KernelChoice("conv1", "panels", weight_bits=4, weight_bytes=108, prepacked_bytes=216)
+    chosen = replace(data, kernels={"conv1": packed}, built=None)
+    rows = layer_rows(data.qgraph, chosen.kernels)
+    plain, found = (
+        summary(each, layer_rows(each.qgraph, each.kernels)) for each in (replace(data, kernels={}, built=None), chosen)
+    )
+    assert plain["memory"]["constants"] - found["memory"]["constants"] == 8 * 27 - 108
+    assert found["memory"]["unpacked"] == 216 and "unpacked" not in plain["memory"]
+    record = found["table"][0]
+    assert (record["parameter_bytes"], record["flash_bytes"]) == (8 * 27 + 32, 108 + 32)
+    assert [one["flash_bytes"] for one in found["table"]] == [row.flash_bytes for row in rows]
+    runs = [side_by_side.SummarizedRun.read(title, each, {}) for title, each in (("bytes", plain), ("four", found))]
+    assert "140" in side_by_side.page(*runs) and "248" in side_by_side.page(*runs)
+    assert "140" not in side_by_side.page(runs[0], runs[0])
+    old = {**plain, "table": [{key: value for key, value in plain["table"][0].items() if key != "flash_bytes"}]}
+    assert side_by_side.SummarizedRun.read("old", old, {}).layers["conv1"]["flash_bytes"] == 248
 
 
 def test_totals_add_up(data):
