@@ -30,7 +30,7 @@ _STACK = 81920
 """Bytes of their scratch that tiles of four and the kernel in bytes may take of the stack, where the plan has less."""
 _MOST = 15
 _KEPT = 64
-"""Tiles of two by two outputs, at most, for which weights are transformed once: for more that takes a tenth of the products or less."""
+"""Tiles of two by two outputs, at most, for which weights are transformed once: as much work as a fifth of the products of so many."""
 _CACHED = 524288
 """Bytes of weights that the second-level cache of a core holds beside the rest."""
 _GAP = 128
