@@ -31,6 +31,8 @@ _STACK = 81920
 _MOST = 15
 _KEPT = 64
 """Tiles of two by two outputs, at most, for which weights are transformed once: as much work as a fifth of the products of so many."""
+_KEPT_BYTES = 2097152
+"""Bytes of those weights, at most."""
 _CACHED = 524288
 """Bytes of weights that the second-level cache of a core holds beside the rest."""
 _GAP = 128
@@ -261,7 +263,7 @@ def kept_bytes(weights: np.ndarray, geometry: WinogradFacts) -> int:
     that have to be few for that; 0 where not.
     """
     made = 16 * weights.size // 9 + 64 * len(weights)
-    return made if _tiles(geometry, 2) <= _KEPT and made <= _CACHED else 0
+    return made if _tiles(geometry, 2) <= _KEPT and made <= _KEPT_BYTES else 0
 
 
 def fours_on_stack(weights: np.ndarray, geometry: WinogradFacts, stored: bool = True) -> bool:
