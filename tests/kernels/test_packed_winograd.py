@@ -20,8 +20,8 @@ from support.kernel_sweep import need
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import Layer, layer_code
-from n2d2py.exports.cpp.packing import storage_of
-from n2d2py.exports.cpp.winograd import WinogradFacts, byte_sums, kept_bytes, packed_fours
+from n2d2py.exports.cpp.packing import Storage, storage_of
+from n2d2py.exports.cpp.winograd import WinogradFacts, byte_fours, byte_positions, byte_sums, kept_bytes, packed_fours
 
 LAYOUTS = ("apart", "strided", "wrapped", "over", "strided wrapped")
 PLAIN = WinogradFacts((1, 1), (1, 1), 1, 8, (16, 16), False, False)
@@ -87,7 +87,27 @@ def kept_cases(seed: int) -> list[harness.Case]:
     ]
 
 
-FORMS = {"bytes": byte_cases, "kept": kept_cases, "fours": fours_cases}
+def byte_fours_cases(seed: int) -> list[harness.Case]:
+    """Channels around vectors of 32, whole panels and halves, sizes that are no multiples of four, one run and several, every layout."""
+    sweep, made = cases.Sweep(seed), []
+    outputs, layouts = cycle((16, 24, 32, 40)), cycle(LAYOUTS)
+    sizes, pads = (
+        cycle(((8, 8), (7, 12), (14, 10), (15, 16), (8, 7), (22, 30), (11, 12))),
+        cycle(((1, 1, 1, 1), (1, 0, 0, 1), (2, 2, 2, 2), (1, 1, 1, 1))),
+    )
+    types, kinds, limits = cycle((U8, S8, S16, NumType(32))), cycle(("small", "ones", "small", "stripes")), cycle((0, 8, 2))
+    for channels in (16, 20, 24, 32, 36, 48, 60, 64, 80, 96, 128, 160):
+        made.append(
+            winograd_case(sweep, channels, next(outputs), next(sizes), next(pads), next(types), next(layouts), next(kinds), 5)
+        )
+        if channels % 3 == 0:  # the largest sums
+            made[-1].inputs["x"] = np.where(made[-1].inputs["x"] < next(limits), 0, 15).astype(np.uint8)
+    apart = [winograd_case(sweep, channels, 16, (15, 14), (1, 1, 1, 1), U8, "apart", "small", 0) for channels in (16, 64)]
+    made += [over(case, backwards) for case in apart for backwards in (False, True)]
+    return [replace(case, prepacks=True) for case in made]
+
+
+FORMS = {"bytes": byte_cases, "kept": kept_cases, "fours": fours_cases, "byte fours": byte_fours_cases}
 
 
 def words(case: harness.Case, constant: str = "WinogradSums") -> int:
@@ -102,6 +122,8 @@ def test_the_cases_use_it():
     assert sum(one > 0 for one in found) > 0.6 * len(found) and len(set(found)) > 5, found
     assert {case.node.form.weights.shape[0] for case in kept_cases(1)} == {8, 16, 24, 40} and len(kept_cases(1)) > 8
     assert not any(words(case, "PrepackedWinograd") for case in byte_cases(1))
+    wide = [(words(case), words(case, "WinogradWide")) for case in byte_fours_cases(1)]
+    assert sum(one > 0 for _, one in wide) > 0.7 * len(wide) and sum(0 < one < other for other, one in wide) > 4, wide
     tiles = [words(case, "WinogradTile") for case in fours_cases(1)]
     assert set(tiles) <= {0, 4} and sum(one > 0 for one in tiles) > 0.8 * len(tiles), tiles
     assert not any(words(case) for case in fours_cases(1))
@@ -144,6 +166,62 @@ def test_packed_winograd_builds(tmp_path, compiler, flags, isa, form):
 def test_transformed_once_where_tiles_and_bytes_are_few(size, outputs, channels, wanted):
     made = kept_bytes(np.zeros((outputs, 3, 3, channels)), WinogradFacts((1, 1), (1, 1), 1, 8, size, False, False))
     assert made == (16 * outputs * channels + 64 * outputs if wanted else 0)
+
+
+def _full_places(weights: np.ndarray) -> list[np.ndarray]:
+    """The 46 products' weights of a window (3, 3), by complex numbers: the points of a line and of a column, one after the other."""
+    points = np.array([[1, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 1], [1, 1j, -1]])
+
+    def triple(x: complex) -> list[float]:
+        return [x.real, x.imag - x.real, x.real + x.imag]
+
+    found = []
+    for u in range(4):
+        line = points[u] @ weights
+        found += [*(line @ points[v] for v in range(4)), *triple(line @ points[4])]
+    for v in range(4):
+        found += triple(points[4] @ weights @ points[v])
+    return [*found, *triple(points[4] @ weights @ points[4]), *triple(points[4] @ weights @ points[4].conj())]
+
+
+def test_transformed_weights_are_those_of_complex_points():
+    weights = np.random.default_rng(3).integers(-8, 8, (2, 3, 3, 3))
+    found = byte_positions(weights)
+    assert len(found) == 46 and sum(most == 240 for _, most in found) == 10
+    assert {most for _, most in found} == {60, 120, 240}
+    for output, channel in np.ndindex(2, 3):
+        wanted = np.real(_full_places(weights[output, :, :, channel]))
+        assert [rows[output, channel] for rows, _ in found] == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(
+    "size, outputs, channels, wanted",
+    [
+        ((16, 16), 16, 16, True),
+        ((32, 32), 16, 16, True),
+        ((32, 36), 16, 16, False),  # more than 64 tiles
+        ((9, 9), 16, 16, False),  # tiles that are mostly outside
+        ((16, 16), 8, 16, False),
+        ((16, 16), 16, 12, False),
+        ((16, 16), 208, 212, True),
+        ((16, 16), 216, 216, False),  # more than 2 MB
+    ],
+)
+def test_tiles_of_four_in_bytes(size, outputs, channels, wanted):
+    weights = np.clip(np.rint(2 * np.random.default_rng(5).normal(size=(outputs, 3, 3, channels))), -8, 7).astype(np.int64)
+    facts, storage = WinogradFacts((1, 1), (1, 1), 1, 8, size, False, False), Storage(4, 1, 0, 0)
+    assert (byte_fours(weights, facts, U4, storage) != (0, 0)) == wanted
+    assert byte_fours(weights, facts, U8, storage) == (0, 0)
+    assert byte_fours(weights, replace(facts, streamed=True), U4, storage) == (0, 0)
+    assert byte_fours(weights, replace(facts, stride=(2, 2)), U4, storage) == (0, 0)
+
+
+def test_sums_of_tiles_of_four_fit():
+    """Weights of one sign: 240 times 9 twice for each word where all add up; of 3 two words fit alone, which are left to tiles of two."""
+    facts, storage = WinogradFacts((1, 1), (1, 1), 1, 8, (16, 16), False, False), Storage(4, 1, 0, 0)
+    assert byte_fours(np.full((16, 3, 3, 64), 1), facts, U4, storage) == (16, 6)
+    assert byte_fours(np.full((16, 3, 3, 64), 2), facts, U4, storage) == (16, 3)
+    assert byte_fours(np.full((16, 3, 3, 64), 3), facts, U4, storage) == (0, 0)
 
 
 def sums(weights: np.ndarray, kind: NumType = U4, facts: WinogradFacts = PLAIN) -> int:

@@ -70,6 +70,12 @@ FEWER = {
     "largest odd": lambda rng, shape: np.where(rng.random(shape) < 0.1, 15, -15),
 }
 """Of fewer bits, and the largest odd ones of 4 bits, whose transforms reach the ends of a byte."""
+SMALL = {
+    "small": lambda rng, shape: np.clip(np.rint(2 * rng.normal(size=shape)), -8, 7),
+    "ones": lambda rng, shape: np.where(rng.random(shape) < 0.001, -8, 1),
+    "stripes": lambda rng, shape: np.where(np.indices(shape)[3] == 1, -2, 2) + np.where(rng.random(shape) < 0.001, 5, 0),
+}
+"""Weights of 4 bits, few of them large, so that sums of many fit 16 bits: normal ones, and those whose transforms add up."""
 
 
 def winograd_case(
@@ -89,7 +95,7 @@ def winograd_case(
     case = sweep.conv((1, channels, *size), outputs, (3, 3), (1, 1), pads, (1, 1), 1, (plain, output), layout, zero)
     weighted = case.node.form
     assert isinstance(weighted, Weighted)
-    weights = (WEIGHTS | FEWER)[kind](sweep.rng, weighted.weights.shape).astype(np.int8)
+    weights = (WEIGHTS | FEWER | SMALL)[kind](sweep.rng, weighted.weights.shape).astype(np.int8)
     case.node.form = replace(weighted, weights=weights)
     if inputs is U4:
         tensor = case.graph.tensors["x"]

@@ -5,13 +5,15 @@
 #include "n2d2/panels/panel_convolution.hpp"
 #include "n2d2/panels/winograd_stack_panel.hpp"
 #include "n2d2/x86/avx2_byte_tile.hpp"
-#include "n2d2/x86/byte_winograd.hpp"
+#include "n2d2/x86/byte_fours.hpp"
 namespace n2d2 {
 template <class Cfg>
 struct Convolution<Cfg, Native>
-    : ByteConvolution<Cfg, ByteWinograd<avx2::Microkernel, 6, WinogradSumsOf<Cfg>::Words>,
-                      PackedFours<Cfg, PairWinograd<avx2::Microkernel, 6>, avx2::Vec,
-                                  PanelConvolution<Cfg, ByteMicrokernel<avx2::BytesMicrokernel, Cfg::ByteSums> > > > {};
+    : ByteFourConvolution<
+          Cfg, avx2::Microkernel, 6,
+          ByteConvolution<Cfg, ByteWinograd<avx2::Microkernel, 6, WinogradSumsOf<Cfg>::Words>,
+                          PackedFours<Cfg, PairWinograd<avx2::Microkernel, 6>, avx2::Vec,
+                                      PanelConvolution<Cfg, ByteMicrokernel<avx2::BytesMicrokernel, Cfg::ByteSums> > > > > {};
 }  // namespace n2d2
 #endif
 

@@ -4,14 +4,16 @@
 #undef N2D2_BIND_CONVOLUTION
 #include "n2d2/panels/panel_convolution.hpp"
 #include "n2d2/panels/winograd_stack_panel.hpp"
-#include "n2d2/x86/byte_winograd.hpp"
+#include "n2d2/x86/byte_fours.hpp"
 #include "n2d2/x86/sse41_byte_tile.hpp"
 namespace n2d2 {
 template <class Cfg>
 struct Convolution<Cfg, Native>
-    : ByteConvolution<Cfg, ByteWinograd<sse41::Microkernel, 2, WinogradSumsOf<Cfg>::Words>,
-                      PackedFours<Cfg, PairWinograd<sse41::Microkernel, 2>, sse41::Vec,
-                                  PanelConvolution<Cfg, ByteMicrokernel<sse41::BytesMicrokernel, Cfg::ByteSums> > > > {};
+    : ByteFourConvolution<
+          Cfg, sse41::Microkernel, 2,
+          ByteConvolution<Cfg, ByteWinograd<sse41::Microkernel, 2, WinogradSumsOf<Cfg>::Words>,
+                          PackedFours<Cfg, PairWinograd<sse41::Microkernel, 2>, sse41::Vec,
+                                      PanelConvolution<Cfg, ByteMicrokernel<sse41::BytesMicrokernel, Cfg::ByteSums> > > > > {};
 }  // namespace n2d2
 #endif
 

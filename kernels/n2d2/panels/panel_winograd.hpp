@@ -56,10 +56,10 @@ struct PanelWinograd {
         W = Input::Width,
         OH = Output::Height,
         OW = Output::Width,
-        Edge = WinogradTileOf<Cfg>::Edge,      // lines and columns of a tile
-        Places = WinogradTileOf<Cfg>::Places,  // positions of a tile
-        Element = Microkernel::ElementBytes,   // of a transformed input
-        Each = 4 / Element,                    // channels of a word
+        Edge = WinogradTileOf<Cfg>::Edge,                     // lines and columns of a tile
+        Places = Microkernel::template PlacesOf<Cfg>::value,  // positions of a tile
+        Element = Microkernel::ElementBytes,                  // of a transformed input
+        Each = 4 / Element,                                   // channels of a word
         Words = (C + Each - 1) / Each,
         Lanes = Microkernel::Lanes,
         Depth = (C + Lanes - 1) / Lanes * Lanes,
@@ -237,8 +237,9 @@ struct PanelWinograd {
         for (int group = 0; group < groups; ++group) {
             const int from = count * group / groups, size = count * (group + 1) / groups - from;
             std::int32_t* const to = products + (Pieces > 1 ? 16 * from : 0);
-            WinogradGroup<Microkernel, Group, Together, Depth, words, Outputs, (Edge + 2) * (TileLines + 2), Onto>::run(
-                size, x + static_cast<long>(from) * TileBytes + 4 * words * index, transformed.first, to);
+            WinogradGroup<Microkernel, Group, Together, Depth, words, Outputs,
+                          TileLines == int(Edge) ? int(Places) : (Edge + 2) * (TileLines + 2),
+                          Onto>::run(size, x + static_cast<long>(from) * TileBytes + 4 * words * index, transformed.first, to);
             if (index + 1 == Pieces)
                 Finished<Outputs, TileLines>::run(to, top, begin + from, size, output, out, bias);
         }

@@ -84,15 +84,10 @@ struct WinogradInputs<Microkernel, In, Count, Depth, 4> {
     }
 };
 
-// The outputs of a panel of tiles, of products [36 positions][Group tiles][16 outputs]; Columns: tiles of a line.
-template <class Cfg, class Microkernel, int Outputs, int Group, int Columns>
-struct WinogradFourOutputs {
-    typedef typename Cfg::Output Output;
-    typedef typename Output::Type Out;
+// From the products of a tile, [36 positions][Group tiles][16 outputs], to its outputs: first along the columns, then line K.
+template <class Microkernel, int Group>
+struct WinogradFourHalves {
     typedef typename Microkernel::Sums Sums;
-    typedef TileEnd<typename Cfg::Epilogue, 4, Outputs> End;
-    typedef typename Microkernel::template Finish<typename End::Own, Outputs, 4> Finish;
-    enum : int { OH = Output::Height, OW = Output::Width, Vectors = Finish::Vectors, Lanes = Microkernel::SumLanes };
     enum : std::int32_t { InverseOfNine = 954437177 };
 
     // T A' m.
@@ -105,11 +100,46 @@ struct WinogradFourOutputs {
         to[3] = Microkernel::plus(Microkernel::minus(Microkernel::plus(s, s), q), m[5]);
     }
 
+    static N2D2_INLINE void lines(const std::int32_t* products, Sums (&to)[4][6]) {
+        for (int j = 0; j < 6; ++j) {
+            Sums m[6], half[4];
+            N2D2_UNROLL
+            for (int i = 0; i < 6; ++i)
+                m[i] = Microkernel::sums(products + (6 * i + j) * 16 * Group);
+            transform(m, half);
+            N2D2_UNROLL
+            for (int k = 0; k < 4; ++k)
+                to[k][j] = half[k];
+        }
+    }
+    template <int K>
+    static N2D2_INLINE void pixels(const Sums (&m)[6], Sums bias, Sums (&to)[4]) {
+        constexpr int bits = K == 0 ? 3 : K == 1 ? 2 : 1;
+        const Sums inverse = Microkernel::spread(InverseOfNine);
+        Sums made[4];
+        transform(m, made);
+        to[0] = Microkernel::template plusQuotient<bits + 3>(bias, made[0], inverse);
+        to[1] = Microkernel::template plusQuotient<bits + 2>(bias, made[1], inverse);
+        to[2] = Microkernel::template plusQuotient<bits + 1>(bias, made[2], inverse);
+        to[3] = Microkernel::template plusQuotient<bits + 1>(bias, made[3], inverse);
+    }
+};
+
+// The outputs of a panel of tiles; Columns: tiles of a line.
+template <class Cfg, class Microkernel, int Outputs, int Group, int Columns>
+struct WinogradFourOutputs {
+    typedef typename Cfg::Output Output;
+    typedef typename Output::Type Out;
+    typedef typename Microkernel::Sums Sums;
+    typedef TileEnd<typename Cfg::Epilogue, 4, Outputs> End;
+    typedef typename Microkernel::template Finish<typename End::Own, Outputs, 4> Finish;
+    enum : int { OH = Output::Height, OW = Output::Width, Vectors = Finish::Vectors, Lanes = Microkernel::SumLanes };
+    typedef WinogradFourHalves<Microkernel, Group> Halves;
+
     // Line K of a tile, of its lines' half transforms.
     template <int K>
-    static N2D2_INLINE void line(const Sums (&halves)[Vectors][4][6], const Sums (&bias)[Vectors], Sums inverse,
-                                 unsigned char* out, int x, int y, int output) {
-        constexpr int bits = K == 0 ? 3 : K == 1 ? 2 : 1;
+    static N2D2_INLINE void line(const Sums (&halves)[Vectors][4][6], const Sums (&bias)[Vectors], unsigned char* out, int x,
+                                 int y, int output) {
         Sums sums[4][Vectors];
         WinogradPixels<Out> at;
         at.pixels[0] = n2d2::line<Output>(out, y + K) + x * static_cast<long>(Output::Stride);
@@ -117,14 +147,10 @@ struct WinogradFourOutputs {
         N2D2_UNROLL
         for (int v = 0; v < Vectors; ++v) {
             Sums made[4];
-            transform(halves[v][K], made);
-            sums[0][v] = Microkernel::template plusQuotient<bits + 3>(bias[v], made[0], inverse);
-            sums[1][v] = Microkernel::template plusQuotient<bits + 2>(bias[v], made[1], inverse);
-            sums[2][v] = Microkernel::template plusQuotient<bits + 1>(bias[v], made[2], inverse);
-            sums[3][v] = Microkernel::template plusQuotient<bits + 1>(bias[v], made[3], inverse);
+            Halves::template pixels<K>(halves[v][K], bias[v], made);
             N2D2_UNROLL
-            for (int p = 1; p < 4; ++p)
-                sums[p][v] = once[p] ? sums[p][v] : sums[0][v];
+            for (int p = 0; p < 4; ++p)
+                sums[p][v] = once[p] ? made[p] : made[0];
         }
         N2D2_UNROLL
         for (int p = 1; p < 4; ++p)
@@ -136,32 +162,21 @@ struct WinogradFourOutputs {
     // first one of its line.
     static N2D2_NOINLINE void run(const std::int32_t* products, int top, int first, int count, int output, unsigned char* out,
                                   const std::int32_t* biases) {
-        const Sums inverse = Microkernel::spread(InverseOfNine);
         Sums bias[Vectors];
         for (int v = 0; v < Vectors; ++v)
             bias[v] = Finish::bias(biases + output, v);
         int x = first % Columns * 4, y = top + first / Columns * 4;
         for (int t = 0; t < count; ++t, products += 16) {
             Sums halves[Vectors][4][6];
-            for (int v = 0; v < Vectors; ++v) {
-                for (int j = 0; j < 6; ++j) {
-                    Sums m[6], half[4];
-                    N2D2_UNROLL
-                    for (int i = 0; i < 6; ++i)
-                        m[i] = Microkernel::sums(products + (6 * i + j) * 16 * Group + v * Lanes);
-                    transform(m, half);
-                    N2D2_UNROLL
-                    for (int k = 0; k < 4; ++k)
-                        halves[v][k][j] = half[k];
-                }
-            }
-            line<0>(halves, bias, inverse, out, x, y, output);
+            for (int v = 0; v < Vectors; ++v)
+                Halves::lines(products + v * Lanes, halves[v]);
+            line<0>(halves, bias, out, x, y, output);
             if (OH % 4 == 0 || y + 1 < OH)
-                line<1>(halves, bias, inverse, out, x, y, output);
+                line<1>(halves, bias, out, x, y, output);
             if (OH % 4 == 0 || y + 2 < OH)
-                line<2>(halves, bias, inverse, out, x, y, output);
+                line<2>(halves, bias, out, x, y, output);
             if (OH % 4 == 0 || y + 3 < OH)
-                line<3>(halves, bias, inverse, out, x, y, output);
+                line<3>(halves, bias, out, x, y, output);
             x += 4;
             if (x >= OW) {
                 x = 0;

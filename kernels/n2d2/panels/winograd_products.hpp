@@ -32,13 +32,17 @@ struct WinogradPixels {
 // Of a Microkernel: 16 bits for a transformed input, and weights that the exporter transformed, a panel of 16 outputs after the other.
 // BlockInputs: bytes of the inputs of a block that are worth a place in the cache; LeastTiles: tiles of a block, where there are so many;
 // PanelGap: bytes between the positions of a panel; OnStack: whether weights are transformed when they are needed; Parts<Cfg>: parts of the
-// channels, each of which has a panel of its own.
+// channels, each of which has a panel of its own; PlacesOf<Cfg>: positions of a tile.
 struct TransformedWeights {
     typedef std::int8_t Stored;
     enum : int { ElementBytes = 2, BlockInputs = 65536, LeastTiles = 1, PanelGap = 0, OnStack = 0 };
     template <class Cfg>
     struct Parts {
         enum : int { value = 1 };
+    };
+    template <class Cfg>
+    struct PlacesOf {
+        enum : int { value = WinogradTileOf<Cfg>::Places };
     };
     template <class Cfg, int Outputs>
     struct Panel {

@@ -113,11 +113,12 @@ struct ByteWinograd : PairWinograd<Microkernel, Tiles> {
     static N2D2_INLINE void store(Inputs x, std::uint8_t* to) { Vec::storeAligned(Vec::plus8(x, Vec::spread16(30 * 257)), to); }
 };
 
-template <class Microkernel, int Tiles, int Run, int Count, int Group, int Depth, int Words, int Outputs, int Positions>
-struct WinogradProducts<ByteWinograd<Microkernel, Tiles, Run>, Count, Group, Depth, Words, Outputs, Positions> {
+// Positions of tiles of which Places are stored.
+template <class Microkernel, int Count, int Group, int Depth, int Words, int Outputs, int Places>
+struct ByteWinogradProducts {
     typedef typename Microkernel::Vec Vec;
     typedef typename Vec::Ints Ints;
-    enum : int { Bytes = 4 * Outputs, Vectors = Bytes / int(Vec::Size), Tile = 16 * Depth };
+    enum : int { Bytes = 4 * Outputs, Vectors = Bytes / int(Vec::Size), Tile = Places * Depth };
 
     static N2D2_INLINE void word(const std::uint8_t* x, const std::int8_t* w, Ints (&places)[Count][Vectors]) {
         Ints weights[Vectors];
@@ -158,10 +159,20 @@ struct WinogradProducts<ByteWinograd<Microkernel, Tiles, Run>, Count, Group, Dep
         }
     }
 
-    static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, std::int32_t* products) {
-        const void* const begin = w + 16 * Words * Bytes;
-        const std::int32_t* first = static_cast<const std::int32_t*>(begin);
-        for (int position = 0; position < Positions; ++position) {
+    static N2D2_INLINE const std::int32_t* sums(const std::int8_t* w) {
+        const void* const begin = w + Places * Words * Bytes;
+        return static_cast<const std::int32_t*>(begin);
+    }
+
+    // Positions [Begin, End) of the tiles at x, with sums of 16 bits over Run words.
+    template <int Begin, int End, int Run>
+    static N2D2_INLINE void positions(const std::uint8_t* x, const std::int8_t* w, const std::int32_t* first,
+                                      std::int32_t* products) {
+        x += Begin * Depth;
+        w += Begin * Words * Bytes;
+        first += Begin * Outputs;
+        products += Begin * 16 * Group;
+        for (int position = Begin; position < End; ++position) {
             run(x, w, 0, least(int(Run), int(Words)), first, 0, products);
             for (int q = Run; q < Words; q += Run)
                 run(x, w, q, least(q + Run, int(Words)), products, 16, products);
@@ -173,31 +184,45 @@ struct WinogradProducts<ByteWinograd<Microkernel, Tiles, Run>, Count, Group, Dep
     }
 };
 
+template <class Microkernel, int Tiles, int Run, int Count, int Group, int Depth, int Words, int Outputs, int Positions>
+struct WinogradProducts<ByteWinograd<Microkernel, Tiles, Run>, Count, Group, Depth, Words, Outputs, Positions>
+    : ByteWinogradProducts<Microkernel, Count, Group, Depth, Words, Outputs, 16> {
+    typedef ByteWinogradProducts<Microkernel, Count, Group, Depth, Words, Outputs, 16> Base;
+    static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, std::int32_t* products) {
+        Base::template positions<0, Positions, Run>(x, w, Base::sums(w), products);
+    }
+};
+
 // A config whose scratch is on the stack: 16 tiles or more, lines of them where lines have an order.
-template <class Cfg>
+template <class Cfg, int Places>
 struct StackScratch : Cfg {
     enum : int {
-        Columns = (static_cast<int>(Cfg::Output::Width) + 1) / 2,
-        Tiles = Columns * ((static_cast<int>(Cfg::Output::Height) + 1) / 2),
+        Edge = WinogradTileOf<Cfg>::Edge,
+        Columns = (static_cast<int>(Cfg::Output::Width) + Edge - 1) / Edge,
+        Tiles = Columns * ((static_cast<int>(Cfg::Output::Height) + Edge - 1) / Edge),
         Unit = Cfg::Serial ? int(Columns) : 6,
         C = Cfg::Input::Channels,
-        ScratchBytes =
-            (C + 63) / 64 * 64 + 6 * 1024 + (least(16, int(Tiles)) + Unit - 1) / Unit * Unit * 16 * ((C + 31) / 32 * 32),
+        ScratchBytes = (C + 63) / 64 * 64 + 6 * 64 * Places +
+                       (least(16, int(Tiles)) + Unit - 1) / Unit * Unit * Places * ((C + 31) / 32 * 32),
         ScratchBase = 0
     };
     enum : long { ScratchAt = 0 };
 };
 
-// The kernel of a layer: the form in bytes, or another one. The weights would be transformed for a few tiles each time where the arena has
-// little room for scratch.
+// The weights would be transformed for a few tiles each time where the arena has little room for scratch.
+template <class Cfg, class Bytes>
+struct ByteScratch {
+    typedef StackScratch<Cfg, Bytes::template PlacesOf<Cfg>::value> Own;
+    typedef
+        typename Choice<(int(ScratchOf<Cfg>::Base) != 0 && int(ScratchOf<Cfg>::Bytes) < int(Own::ScratchBytes)), Own, Cfg>::Type
+            Type;
+};
+
+// The kernel of a layer: the form in bytes, or another one.
 template <class Cfg, class Bytes, class Other, bool InBytes = (WinogradSumsOf<Cfg>::Words > 0)>
 struct ByteConvolution : Other {};
 template <class Cfg, class Bytes, class Other>
-struct ByteConvolution<Cfg, Bytes, Other, true>
-    : PanelWinograd<
-          typename Choice<(int(ScratchOf<Cfg>::Base) != 0 && int(ScratchOf<Cfg>::Bytes) < int(StackScratch<Cfg>::ScratchBytes)),
-                          StackScratch<Cfg>, Cfg>::Type,
-          Bytes> {};
+struct ByteConvolution<Cfg, Bytes, Other, true> : PanelWinograd<typename ByteScratch<Cfg, Bytes>::Type, Bytes> {};
 
 }  // namespace n2d2
 

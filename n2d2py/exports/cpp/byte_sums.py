@@ -19,6 +19,10 @@ def _most(inputs: NumType, bounded: bool) -> int:
     return inputs.qmax + (128 if inputs.signed else 0) if bounded else 255
 
 
+_SHORT = (6, 4, 3, 2)
+"""Runs of words below _FEW."""
+
+
 def _longest(weights: np.ndarray, most: int, runs: tuple[int, ...]) -> int:
     """The first of `runs` of words whose products with inputs of 0 to `most` fit 16 bits in each place of `weights` (rows, K), or 0."""
 
@@ -37,6 +41,11 @@ def long_run(weights: np.ndarray, most: int) -> int:
     if every >= _FEW and not _longest(weights, most, (_FEW,)):
         return 0  # each of the runs holds whole runs of so many: seldom more than this is computed for weights of 8 bits
     return _longest(weights, most, (every, *(words for words in _RUNS if words < every)))
+
+
+def short_run(weights: np.ndarray, most: int) -> int:
+    """As `long_run`, also runs of fewer words down to 2."""
+    return long_run(weights, most) or _longest(weights, most, _SHORT)
 
 
 def byte_sums(weights: np.ndarray, inputs: NumType, *, bounded: bool = False) -> int:

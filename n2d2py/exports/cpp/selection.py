@@ -35,8 +35,10 @@ from n2d2py.exports.cpp.winograd import (
     UNLIMITED,
     Winograd,
     WinogradFacts,
+    byte_fours,
     fours_on_stack,
     impossible,
+    kept_byte_fours,
     kept_bytes,
     kept_fours,
     on_stack_scratch,
@@ -134,8 +136,10 @@ def winograd_need(layer: Layer, weights: np.ndarray, direct: ScratchNeed) -> Scr
     geometry, channels = winograd_geometry(layer), weights.shape[-1]
     storage, unlimited = _storage(layer, weights, layer.op.groups), replace(geometry, scratch=UNLIMITED)
     if storage is not None:
-        sums, fours = packed_form(layer, weights, unlimited, storage)
-        return on_stack_scratch(channels, geometry, direct, fours=fours) if sums or fours else direct
+        packed = packed_form(layer, weights, unlimited, storage)
+        if not packed.what:
+            return direct
+        return on_stack_scratch(channels, geometry, direct, fours=packed.fours, byte_fours=packed.wide > 0)
     if impossible(weights, unlimited):
         return direct
     if fours_on_stack(weights, unlimited, layer.stores_winograd):
@@ -148,13 +152,33 @@ def winograd_need(layer: Layer, weights: np.ndarray, direct: ScratchNeed) -> Scr
     )
 
 
-def packed_form(layer: Layer, weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -> tuple[int, bool]:
-    """The words of four channels that the Winograd form of packed weights in bytes sums in 16 bits, 0 without it; and whether, without it,
-    that in tiles of four is used.
+@dataclass(frozen=True)
+class PackedForm:
+    """The Winograd form of packed weights: `sums` words of four channels of the one in bytes are summed in 16 bits, 0 without it; `wide` of them
+    in the positions with the largest inputs of its tiles of four, 0 for tiles of two; `fours`: whether, without it, that in 16 bits is used.
     """
-    sums = winograd_byte_sums(weights, geometry, layer.inputs[0], storage) if layer.computed else 0
+
+    sums: int = 0
+    wide: int = 0
+    fours: bool = False
+
+    @property
+    def what(self) -> str:
+        """For the report; "" for none."""
+        tiles = "tiles of four" if self.wide or self.fours else ""
+        return f"bytes{', ' * bool(tiles)}{tiles}" if self.sums else tiles
+
+
+def packed_form(layer: Layer, weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -> PackedForm:
+    """That of a layer, none where there is no faster one."""
+    if layer.computed and layer.prepacks:
+        sums, wide = byte_fours(weights, geometry, layer.inputs[0], storage)
+        if sums and wide:
+            return PackedForm(sums, wide)
+    if layer.computed and (sums := winograd_byte_sums(weights, geometry, layer.inputs[0], storage)):
+        return PackedForm(sums)
     kept = layer.prepacks and kept_fours(weights, geometry, storage) > 0
-    return sums, not sums and (kept or packed_fours(weights, geometry, storage))
+    return PackedForm(fours=kept or packed_fours(weights, geometry, storage))
 
 
 def prepack(layer: Layer, selection: Selection, weights: np.ndarray, geometry: WinogradFacts | None = None) -> Selection:
@@ -165,7 +189,7 @@ def prepack(layer: Layer, selection: Selection, weights: np.ndarray, geometry: W
         return selection
     made = 0
     if geometry is not None and selection.winograd_sums:
-        made = kept_bytes(weights, geometry)
+        made = kept_byte_fours(weights) if selection.winograd_wide else kept_bytes(weights, geometry)
     elif geometry is not None and selection.packed_fours:
         made = kept_fours(weights, geometry, selection.storage)
     elif geometry is None or math.prod(geometry.size[1:] if geometry.streamed else geometry.size) < _FEW_PIXELS:
@@ -220,10 +244,12 @@ def winograd(layer: Layer, selection: Selection, weights: np.ndarray, geometry: 
         return selection
     problem, form = impossible(weights, geometry), None
     if selection.storage is not None:
-        sums, fours = packed_form(layer, weights, geometry, selection.storage)
-        if sums or fours:
-            reason = f"{selection.reason}; Winograd in {'bytes' if sums else 'tiles of four'} on x86 without AVX-512 VNNI"
-            return replace(selection, winograd_sums=sums, packed_fours=fours, reason=reason)
+        packed = packed_form(layer, weights, geometry, selection.storage)
+        if packed.what:
+            reason = f"{selection.reason}; Winograd in {packed.what} on x86 without AVX-512 VNNI"
+            return replace(
+                selection, winograd_sums=packed.sums, winograd_wide=packed.wide, packed_fours=packed.fours, reason=reason
+            )
         problem = "its weights are packed"
     name = layer.identifier
     if selection.storage is None and fours_on_stack(weights, geometry, layer.stores_winograd):
@@ -315,6 +341,7 @@ def pack(layer: Layer, selection: Selection, weights: np.ndarray, suffix: str = 
             **({"PrepackedWinograd" if selection.transforms else "Prepacked": 1} if selection.prepacked else {}),
             **({"NibbleSums": selection.nibble_sums} if selection.nibble_sums else {}),
             **({"WinogradSums": selection.winograd_sums} if selection.winograd_sums else {}),
+            **({"WinogradWide": selection.winograd_wide} if selection.winograd_wide else {}),
             **({"WinogradTile": 4} if selection.packed_fours or (selection.winograd and selection.winograd.tile == 4) else {}),
             **({"WinogradOnStack": 1} if selection.winograd and selection.winograd.on_stack else {}),
             **{name: value for one in streams for name, value in one.facts.items()},

@@ -134,6 +134,7 @@ class Selection:
         byte_sums: how many products of bytes may be summed in 16 bits (`byte_sums`).
         winograd: the Winograd form beside it.
         winograd_sums: words that the Winograd form of packed weights sums in 16 bits; 0 without it.
+        winograd_wide: the same of the positions with the largest inputs of tiles of four in bytes; 0 without these.
         packed_fours: whether packed weights are transformed on the stack for tiles of four by four outputs.
         nibble_sums: `byte_sums` of the kernel that multiplies packed weights as they come out of their bytes.
         streams: the constants for kernels of microcontrollers, or why there are none; a set takes the last one that it has.
@@ -150,6 +151,7 @@ class Selection:
     byte_sums: int = 0
     winograd: Winograd | None = None
     winograd_sums: int = 0
+    winograd_wide: int = 0
     packed_fours: bool = False
     nibble_sums: int = 0
     streams: tuple[Stream, ...] = ()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from n2d2py.arithmetic import NumType
-from n2d2py.exports.cpp.byte_sums import long_run
+from n2d2py.exports.cpp.byte_sums import long_run, short_run
 from n2d2py.exports.cpp.isa import condition
 from n2d2py.exports.cpp.packing import Storage
 from n2d2py.exports.cpp.parts import Array, Call
@@ -33,6 +34,8 @@ _KEPT = 64
 """Tiles of two by two outputs, at most, for which weights are transformed once: as much work as a fifth of the products of so many."""
 _KEPT_BYTES = 2097152
 """Bytes of those weights, at most."""
+_LEAST_RUN, _LEAST_WIDE = 6, 3
+"""Words of a sum of 16 bits, at least, for which tiles of four in bytes are faster than those of two."""
 _CACHED = 524288
 """Bytes of weights that the second-level cache of a core holds beside the rest."""
 _GAP = 128
@@ -232,8 +235,78 @@ def byte_sums(weights: np.ndarray, geometry: WinogradFacts, inputs: NumType, sto
     return min(long_run(one, most) for one, most in zip(rows, reach, strict=True))
 
 
-def _byte_scratch(channels: int, geometry: WinogradFacts) -> int:
-    return _block_scratch(channels, geometry, 2, 16 * (-(-channels // _BYTES) * _BYTES))
+def byte_fours(weights: np.ndarray, geometry: WinogradFacts, inputs: NumType, storage: Storage) -> tuple[int, int]:
+    """As `byte_sums` of the kernel in bytes of tiles of four by four outputs (`kernels/n2d2/x86/byte_fours.hpp`), whose weights are transformed
+    once, and of its positions with the largest inputs; (0, 0) where it cannot take them, tiles of two are faster or the weights are many.
+    """
+    lines, pixels = geometry.size
+    made = kept_byte_fours(weights)
+    few = _tiles(geometry, 4) <= _KEPT and made <= _KEPT_BYTES and len(weights) >= 16 and weights.shape[-1] >= 16
+    if not few or lines * pixels < 12 or 20 * 46 * _tiles(geometry, 4) > 17 * 16 * _tiles(geometry, 2):
+        return 0, 0
+    wanted = _byte_scratch(weights.shape[-1], geometry, 4)
+    if not byte_sums(weights, geometry, inputs, storage) or (0 < geometry.scratch < wanted and wanted > _INPUTS + _REST):
+        return 0, 0
+    places = byte_positions(weights)
+    if max(int(np.abs(rows).max(initial=0)) for rows, _ in places) > 127:
+        return 0, 0
+    runs = [(short_run(rows, most), most) for rows, most in places]
+    widest, every = max(most for _, most in runs), weights.shape[-1] // 4
+    run, wide = min(run for run, most in runs if most < widest), min(run for run, most in runs if most == widest)
+    return (run, wide) if run >= min(_LEAST_RUN, every) and wide >= min(_LEAST_WIDE, every) else (0, 0)
+
+
+def byte_positions(weights: np.ndarray) -> list[tuple[np.ndarray, int]]:
+    """The transformed weights (O, C) of (O, 3, 3, C) in the 46 positions of that kernel, and the largest inputs of each, moved above 0."""
+    w = weights.astype(np.int64)
+    g = _points(w[:, 0], w[:, 1], w[:, 2])  # six points of the lines, each (O, 3, C)
+    taps = [_points(each[:, 0], each[:, 1], each[:, 2]) for each in g]
+    unit = _MOST * np.eye(36, dtype=np.int64).reshape(6, 6, 36)
+    d = [
+        _input_points(list(line))
+        for line in zip(*(_input_points([unit[u, v] for u in range(6)]) for v in range(6)), strict=True)
+    ]
+    ranges = [int(np.maximum(each, 0).sum() + np.maximum(-each, 0).sum()) for each in _places(d, _input_triple)]
+    return list(zip(_places(taps, _weight_triple), ranges, strict=True))
+
+
+def _points(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> list[np.ndarray]:
+    """Those of three weights: of 0, 1, -1 and infinity, the real and the imaginary part of that of i."""
+    return [a, a + b + c, a - b + c, c, a - c, b]
+
+
+def _input_points(d: list[np.ndarray]) -> list[np.ndarray]:
+    """The same of six inputs."""
+    return [d[0] - d[4], d[1] + d[2] + d[3] + d[4], d[2] + d[4] - d[1] - d[3], d[5] - d[1], d[4] - d[2], d[3] - d[1]]
+
+
+def _weight_triple(real: np.ndarray, imaginary: np.ndarray) -> list[np.ndarray]:
+    return [real, imaginary - real, real + imaginary]
+
+
+def _input_triple(real: np.ndarray, imaginary: np.ndarray) -> list[np.ndarray]:
+    return [real + imaginary, real, imaginary]
+
+
+def _places(x: list[list[np.ndarray]], triple: Callable[[np.ndarray, np.ndarray], list[np.ndarray]]) -> list[np.ndarray]:
+    """The 46 positions of points x[u][v] of lines and columns."""
+    found: list[np.ndarray] = []
+    for u in range(4):
+        found += [*x[u][:4], *triple(x[u][4], x[u][5])]
+    for v in range(4):
+        found += triple(x[4][v], x[5][v])
+    return [*found, *triple(x[4][4] - x[5][5], x[4][5] + x[5][4]), *triple(x[4][4] + x[5][5], x[5][4] - x[4][5])]
+
+
+def kept_byte_fours(weights: np.ndarray) -> int:
+    """Bytes of static memory of its transformed weights (`ByteFourPanel`)."""
+    panels = [16] * (len(weights) // 16) + ([len(weights) % 16] if len(weights) % 16 else [])
+    return sum(-(-46 * (weights.shape[-1] + 4) * each // 64) * 64 for each in panels)
+
+
+def _byte_scratch(channels: int, geometry: WinogradFacts, edge: int = 2) -> int:
+    places = {2: 16, 4: 46}[edge]
+    return _block_scratch(channels, geometry, edge, places * (-(-channels // _BYTES) * _BYTES), places=places)
 
 
 def packed_fours(weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -> bool:
@@ -303,11 +376,13 @@ def _tiles(geometry: WinogradFacts, edge: int) -> int:
     return -(-geometry.size[0] // edge) * -(-geometry.size[1] // edge)
 
 
-def _block_scratch(channels: int, geometry: WinogradFacts, edge: int, tile: int, most: int = UNLIMITED) -> int:
+def _block_scratch(
+    channels: int, geometry: WinogradFacts, edge: int, tile: int, most: int = UNLIMITED, places: int = 36
+) -> int:
     """Bytes with which weights are transformed for _PER_PANEL tiles of `tile` bytes at a time, or for all, or for as many as `most` holds."""
     unit = -(-geometry.size[1] // edge) if geometry.serial else _GROUP
     units = max(1, min(-(-min(_PER_PANEL, _tiles(geometry, edge)) // unit), most // (unit * tile)))
-    return -(-channels // 64) * 64 + _GROUP * 64 * (edge + 2) ** 2 + units * unit * tile
+    return -(-channels // 64) * 64 + _GROUP * 64 * places + units * unit * tile
 
 
 def _stack_scratch(channels: int, geometry: WinogradFacts, most: int = UNLIMITED) -> int:
@@ -317,11 +392,13 @@ def _stack_scratch(channels: int, geometry: WinogradFacts, most: int = UNLIMITED
     return max(wanted, _fours_scratch(channels, geometry))
 
 
-def on_stack_scratch(channels: int, geometry: WinogradFacts, direct: ScratchNeed, *, fours: bool) -> ScratchNeed:
+def on_stack_scratch(
+    channels: int, geometry: WinogradFacts, direct: ScratchNeed, *, fours: bool, byte_fours: bool = False
+) -> ScratchNeed:
     """What the kernels that transform weights on the stack are glad of, in tiles of four or in bytes, beside the direct one; the arena does
     not grow for it.
     """
-    wanted = _stack_scratch(channels, geometry) if fours else _byte_scratch(channels, geometry)
+    wanted = _stack_scratch(channels, geometry) if fours else _byte_scratch(channels, geometry, 4 if byte_fours else 2)
     return replace(direct, enough=max(direct.enough, wanted), most=max(direct.most, 4 * wanted))
 
 
