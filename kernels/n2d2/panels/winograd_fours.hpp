@@ -27,13 +27,12 @@
 
 namespace n2d2 {
 
-// B' d B of some channels of the tiles of a line, from left to right. Two columns of a tile are those of the next.
-template <class Microkernel, class In, int Count, int Depth>
-struct WinogradInputs<Microkernel, In, Count, Depth, 4> {
+// From six by six inputs of a tile to what is multiplied: B' d of a line or a column, and all of a tile from those of its columns.
+template <class Microkernel, int Depth>
+struct WinogradFourPoints {
     typedef typename Microkernel::Inputs Inputs;
-    enum : int { Element = Microkernel::ElementBytes, Position = Element * Depth, Tile = 36 * Position };
+    enum : int { Position = Microkernel::ElementBytes * Depth, Tile = 36 * Position };
 
-    // B' d.
     static N2D2_INLINE void transform(const Inputs (&d)[6], Inputs (&to)[6]) {
         const Inputs odd = Microkernel::subtract(d[3], Microkernel::quadruple(d[1]));
         const Inputs even = Microkernel::subtract(d[4], Microkernel::quadruple(d[2]));
@@ -46,6 +45,23 @@ struct WinogradInputs<Microkernel, In, Count, Depth, 4> {
         to[4] = Microkernel::subtract(fourth, twice);
         to[5] = Microkernel::add(Microkernel::subtract(Microkernel::quadruple(Microkernel::subtract(d[1], d[3])), d[3]), d[5]);
     }
+    static N2D2_INLINE void store(const Inputs (&columns)[6][6], std::uint8_t* to) {
+        for (int u = 0; u < 6; ++u) {
+            const Inputs line[6] = {columns[0][u], columns[1][u], columns[2][u], columns[3][u], columns[4][u], columns[5][u]};
+            Inputs made[6];
+            transform(line, made);
+            N2D2_UNROLL
+            for (int v = 0; v < 6; ++v)
+                Microkernel::store(made[v], to + (6 * u + v) * Position);
+        }
+    }
+};
+
+// B' d B of some channels of the tiles of a line, from left to right. Two columns of a tile are those of the next.
+template <class Microkernel, class In, int Count, int Depth>
+struct WinogradInputs<Microkernel, In, Count, Depth, 4> {
+    typedef typename Microkernel::Inputs Inputs;
+    typedef WinogradFourPoints<Microkernel, Depth> Points;
 
     // B' d of column x.
     static N2D2_INLINE void column(const WinogradLines<In>& lines, int x, int width, int channel, Inputs (&to)[6]) {
@@ -54,32 +70,22 @@ struct WinogradInputs<Microkernel, In, Count, Depth, 4> {
         N2D2_UNROLL
         for (int u = 0; u < 6; ++u)
             d[u] = Microkernel::template load<Count>((inside ? lines.at[u] + x * lines.step[u] : lines.pad) + channel);
-        transform(d, to);
+        Points::transform(d, to);
     }
 
     // `count` tiles, the first of which begins at column x.
     static N2D2_INLINE void run(const WinogradLines<In>& lines, int x, int width, int count, int channel, std::uint8_t* to) {
-        Inputs columns[6][6], last[2][6];  // of a tile, and those of them that the next one has first
-        column(lines, x, width, channel, last[0]);
-        column(lines, x + 1, width, channel, last[1]);
-        for (to += Element * channel; count > 0; --count, x += 4, to += Tile) {
+        Inputs columns[6][6];
+        column(lines, x, width, channel, columns[4]);
+        column(lines, x + 1, width, channel, columns[5]);
+        for (to += Microkernel::ElementBytes * channel; count > 0; --count, x += 4, to += Points::Tile) {
             for (int u = 0; u < 6; ++u) {
-                columns[0][u] = last[0][u];
-                columns[1][u] = last[1][u];
+                columns[0][u] = columns[4][u];
+                columns[1][u] = columns[5][u];
             }
             for (int v = 2; v < 6; ++v)
                 column(lines, x + v, width, channel, columns[v]);
-            for (int u = 0; u < 6; ++u) {
-                const Inputs line[6] = {columns[0][u], columns[1][u], columns[2][u],
-                                        columns[3][u], columns[4][u], columns[5][u]};
-                last[0][u] = line[4];
-                last[1][u] = line[5];
-                Inputs made[6];
-                transform(line, made);
-                N2D2_UNROLL
-                for (int v = 0; v < 6; ++v)
-                    Microkernel::store(made[v], to + (6 * u + v) * Position);
-            }
+            Points::store(columns, to);
         }
     }
 };

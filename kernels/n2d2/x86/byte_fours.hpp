@@ -11,7 +11,7 @@
 // place of 144: 16 of real points, a triple for each of four real points with a complex one, in either order, and two triples of complex
 // points, (i, i) and (i, -i). Inputs from 0 to 15 become at most +-120, or 0 to 240; the weights are bytes, as the exporter has proved.
 // Inputs are moved so that none is negative, and the first sums of a position make up for that. Positions whose inputs reach 240, the first
-// Wide ones, keep sums of 16 bits over fewer words: WinogradWide in place of WinogradSums.
+// ten, keep sums of 16 bits over fewer words: WinogradWide in place of WinogradSums.
 // The weights are transformed once (panels/winograd_kept_panels.hpp).
 #ifndef N2D2_X86_BYTE_FOURS_HPP
 #define N2D2_X86_BYTE_FOURS_HPP
@@ -24,9 +24,10 @@ namespace n2d2 {
 // What the transforms make, in their order: real and complex points of a line for each of four real ones of the lines, then the triples of complex
 // ones: the position where it is stored, and by how much its inputs are moved.
 struct ByteFourPlace {
+    enum : int { Count = 46, Wide = 10 };
     unsigned char at, moved;
 };
-static const ByteFourPlace byteFourPlaces[46] = {
+static const ByteFourPlace byteFourPlaces[ByteFourPlace::Count] = {
     {10, 30}, {11, 60}, {12, 60}, {13, 30}, {14, 60}, {15, 30}, {16, 30}, {17, 60}, {0, 0},   {1, 120}, {18, 60}, {2, 120},
     {19, 60}, {20, 60}, {21, 60}, {3, 120}, {4, 120}, {22, 60}, {5, 120}, {23, 60}, {24, 60}, {25, 30}, {26, 60}, {27, 60},
     {28, 30}, {29, 60}, {30, 30}, {31, 30}, {32, 60}, {33, 30}, {34, 30}, {6, 120}, {35, 60}, {36, 60}, {7, 120}, {37, 60},
@@ -119,7 +120,7 @@ struct ByteFours : ByteWinograd<Microkernel, Tiles, Run> {
     typedef typename Vec::Ints Inputs;
     template <class>
     struct PlacesOf {
-        enum : int { value = 46 };
+        enum : int { value = ByteFourPlace::Count };
     };
     template <class Cfg, int Outputs>
     using Panel = WinogradKeptPanel<Cfg, ByteFourPanels, Outputs, 1>;
@@ -130,24 +131,23 @@ struct ByteFours : ByteWinograd<Microkernel, Tiles, Run> {
 };
 
 template <class Microkernel, int Tiles, int Run, int WideRun, int Count, int Group, int Depth, int Words, int Outputs>
-struct WinogradProducts<ByteFours<Microkernel, Tiles, Run, WideRun>, Count, Group, Depth, Words, Outputs, 46>
-    : ByteWinogradProducts<Microkernel, Count, Group, Depth, Words, Outputs, 46> {
-    typedef ByteWinogradProducts<Microkernel, Count, Group, Depth, Words, Outputs, 46> Base;
+struct WinogradProducts<ByteFours<Microkernel, Tiles, Run, WideRun>, Count, Group, Depth, Words, Outputs, ByteFourPlace::Count>
+    : ByteWinogradProducts<Microkernel, Count, Group, Depth, Words, Outputs, ByteFourPlace::Count> {
+    typedef ByteWinogradProducts<Microkernel, Count, Group, Depth, Words, Outputs, ByteFourPlace::Count> Base;
     static N2D2_NOINLINE void run(const std::uint8_t* x, const std::int8_t* w, std::int32_t* products) {
-        enum : int { Wide = 10 };
         const std::int32_t* const first = Base::sums(w);
-        Base::template positions<0, Wide, WideRun>(x, w, first, products);
-        Base::template positions<Wide, 46, Run>(x, w, first, products);
+        Base::template positions<0, ByteFourPlace::Wide, WideRun>(x, w, first, products);
+        Base::template positions<ByteFourPlace::Wide, ByteFourPlace::Count, Run>(x, w, first, products);
     }
 };
 
-template <class Microkernel, int Tiles, int Run, int WideRun, class In, int Count, int Depth>
-struct WinogradInputs<ByteFours<Microkernel, Tiles, Run, WideRun>, In, Count, Depth, 4> {
+template <class Microkernel, int Tiles, int Run, int WideRun, int Depth>
+struct WinogradFourPoints<ByteFours<Microkernel, Tiles, Run, WideRun>, Depth> {
     typedef ByteFours<Microkernel, Tiles, Run, WideRun> Kernel;
     typedef typename Kernel::Inputs Inputs;
-    enum : int { Tile = 46 * Depth };
+    enum : int { Tile = ByteFourPlace::Count * Depth };
 
-    static N2D2_INLINE void points(const Inputs (&d)[6], Inputs (&to)[6]) {
+    static N2D2_INLINE void transform(const Inputs (&d)[6], Inputs (&to)[6]) {
         const Inputs odd = Kernel::add(d[1], d[3]), even = Kernel::add(d[2], d[4]);
         to[0] = Kernel::subtract(d[0], d[4]);
         to[1] = Kernel::add(even, odd);
@@ -167,17 +167,9 @@ struct WinogradInputs<ByteFours<Microkernel, Tiles, Run, WideRun>, In, Count, De
         store<K + 2>(imaginary, to);
     }
 
-    static N2D2_INLINE void column(const WinogradLines<In>& lines, int x, int width, int channel, Inputs (&to)[6]) {
-        const bool inside = x >= 0 && x < width;
-        Inputs d[6];
-        N2D2_UNROLL
-        for (int u = 0; u < 6; ++u)
-            d[u] = Kernel::template load<Count>((inside ? lines.at[u] + x * lines.step[u] : lines.pad) + channel);
-        points(d, to);
-    }
     static N2D2_INLINE void line(const Inputs (&columns)[6][6], int u, Inputs (&to)[6]) {
         const Inputs d[6] = {columns[0][u], columns[1][u], columns[2][u], columns[3][u], columns[4][u], columns[5][u]};
-        points(d, to);
+        transform(d, to);
     }
     template <int U>
     static N2D2_INLINE void real(const Inputs (&columns)[6][6], std::uint8_t* to) {
@@ -190,32 +182,20 @@ struct WinogradInputs<ByteFours<Microkernel, Tiles, Run, WideRun>, In, Count, De
         triple<7 * U + 4>(made[4], made[5], to);
     }
 
-    // `count` tiles, the first of which begins at column x.
-    static N2D2_INLINE void run(const WinogradLines<In>& lines, int x, int width, int count, int channel, std::uint8_t* to) {
-        Inputs columns[6][6];
-        column(lines, x, width, channel, columns[4]);
-        column(lines, x + 1, width, channel, columns[5]);
-        for (to += channel; count > 0; --count, x += 4, to += Tile) {
-            for (int u = 0; u < 6; ++u) {  // the last two columns of a tile are the first of the next
-                columns[0][u] = columns[4][u];
-                columns[1][u] = columns[5][u];
-            }
-            for (int v = 2; v < 6; ++v)
-                column(lines, x + v, width, channel, columns[v]);
-            real<0>(columns, to);
-            real<1>(columns, to);
-            real<2>(columns, to);
-            real<3>(columns, to);
-            Inputs p[6], q[6];
-            line(columns, 4, p);
-            line(columns, 5, q);
-            triple<28>(p[0], q[0], to);
-            triple<31>(p[1], q[1], to);
-            triple<34>(p[2], q[2], to);
-            triple<37>(p[3], q[3], to);
-            triple<40>(Kernel::subtract(p[4], q[5]), Kernel::add(p[5], q[4]), to);
-            triple<43>(Kernel::add(p[4], q[5]), Kernel::subtract(q[4], p[5]), to);
-        }
+    static N2D2_INLINE void store(const Inputs (&columns)[6][6], std::uint8_t* to) {
+        real<0>(columns, to);
+        real<1>(columns, to);
+        real<2>(columns, to);
+        real<3>(columns, to);
+        Inputs p[6], q[6];
+        line(columns, 4, p);
+        line(columns, 5, q);
+        triple<28>(p[0], q[0], to);
+        triple<31>(p[1], q[1], to);
+        triple<34>(p[2], q[2], to);
+        triple<37>(p[3], q[3], to);
+        triple<40>(Kernel::subtract(p[4], q[5]), Kernel::add(p[5], q[4]), to);
+        triple<43>(Kernel::add(p[4], q[5]), Kernel::subtract(q[4], p[5]), to);
     }
 };
 
