@@ -1,6 +1,6 @@
 """The node tests of the onnx package by operator: what docs/operators.md says of each, in Python.
 
-The whole page is compared by `test_node_conformance.py`; here a failure names its operator, which the mutation tests need too.
+The whole page is compared by `test_node_conformance.py`; here a failure names its operator.
 """
 
 from __future__ import annotations

@@ -1,15 +1,6 @@
-"""Nodes of every operator with drawn attributes, ranks and inputs: right by ONNX Runtime and by NumPy, or refused for the kept reason.
-
-What each of the first nodes becomes, layers or a refusal, is kept in a file; whoever changes that on purpose writes it again:
-
-    PYTHONPATH=tests python tests/frontend_onnx/test_drawn_nodes.py
-"""
+"""Nodes of every operator with drawn attributes, ranks and inputs: equal to ONNX Runtime and NumPy, or refused."""
 
 from __future__ import annotations
-
-import json
-from functools import cache
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -19,30 +10,11 @@ from support.onnx_draws import DRAWS, draw
 
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
-from n2d2py.graph import Graph
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.reference.executor import run_graph
 
-KEPT = Path(__file__).resolve().parent / "drawn_nodes.json"
 COUNT = 10
-"""Nodes of each operator whose layers are kept."""
-
-
-def imported(model: onnx.ModelProto) -> Graph | str:
-    """The network, or why there is none."""
-    try:
-        return import_onnx(model)
-    except (N2D2Error, ErrorList) as error:
-        return str(error)
-
-
-def layers(found: Graph | str) -> str:
-    """The kinds of the layers, or the code of the refusal and its reason."""
-    if isinstance(found, str):
-        code = found.split(":")[0]
-        reason = found.partition("cannot be imported: ")[2].split(";")[0]
-        return f"{code}: {reason or found.partition(': ')[2].split('(')[0].strip()}"
-    return " ".join(f"{node.op.kind} of {len(node.inputs)}" for node in found.nodes)
+"""Nodes of each operator in the fast run."""
 
 
 def in_onnx_runtime(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray] | None:
@@ -56,16 +28,17 @@ def in_onnx_runtime(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> lis
         return None
 
 
-def check(operator: str, number: int) -> tuple[str, bool]:
-    """What the node becomes, and whether ONNX Runtime had a result that it was compared with."""
+def check(operator: str, number: int) -> bool:
+    """True if the node is imported and equal to a result of ONNX Runtime; False if it is refused or ONNX Runtime has none."""
     model, generator = draw(operator, number).model(), np.random.default_rng(number)
     feeds = {}
     for value in model.graph.input:
         dims = [dim.dim_value or 2 for dim in value.type.tensor_type.shape.dim]
         feeds[value.name] = generator.normal(size=dims).astype(np.float32)
-    graph = imported(model)
-    if isinstance(graph, str):
-        return layers(graph), False
+    try:
+        graph = import_onnx(model)
+    except (N2D2Error, ErrorList):
+        return False
     given = {name: feeds[name].reshape(-1, *graph.shape(name)[1:]) for name in graph.inputs}
     by_numpy = list(run_graph(graph, given).values())
     by_engine = list(FloatEngine(graph, threads=1).run(given).values())
@@ -77,33 +50,15 @@ def check(operator: str, number: int) -> tuple[str, bool]:
             np.testing.assert_allclose(
                 found.ravel(), want.ravel(), rtol=1e-5, atol=tolerance, err_msg=f"{operator} {number}: {draw(operator, number)}"
             )
-    return layers(graph), wanted is not None
-
-
-@cache
-def kept() -> dict[str, list[str]]:
-    return json.loads(KEPT.read_text())
+    return wanted is not None
 
 
 @pytest.mark.parametrize("operator", DRAWS)
 def test_a_drawn_node(operator):
-    results = [check(operator, number) for number in range(COUNT)]
-    assert [found for found, _ in results] == kept()[operator]
-    assert sum(compared for _, compared in results) >= COUNT // 3
+    assert sum(check(operator, number) for number in range(COUNT)) >= COUNT // 3
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("operator", DRAWS)
 def test_more_drawn_nodes(operator):
-    results = [check(operator, number) for number in range(COUNT, 5 * COUNT)]
-    assert sum(compared for _, compared in results) >= 2 * COUNT
-
-
-def main() -> None:
-    """Writes what the tests compare with."""
-    found = {operator: [check(operator, number)[0] for number in range(COUNT)] for operator in DRAWS}
-    KEPT.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+    assert sum(check(operator, number) for number in range(COUNT, 5 * COUNT)) >= 2 * COUNT

@@ -31,15 +31,6 @@ WORDS = (
     ("-no-zero-points", "-no-mixed-precision", "-output-bits", "16"),
 )
 """Options that cases have in turn."""
-MORE_WORDS = (
-    *WORDS,
-    ("-quality", "fast", "-act-rescaling-mode", "Fixed-point16"),
-    ("-nbbits", "16", "-act-rescaling-mode", "Fixed-point32", "-no-zero-points"),
-    ("-wt-bits", "2", "-wt-rounding", "nearest"),
-    ("-nbbits", "-16"),
-    ("-act-clipping-mode", "KL-Divergence", "-wt-reduce-range"),
-)
-"""Those of records that keep checksums."""
 PLANS: tuple[dict[str, dict[str, Any]], ...] = (
     {"whole": {"MemoryMode": "Speed", "IncludeOutputInBuffer": "1"}},
     {"lines": {"MemoryMode": "Small", "IncludeOutputInBuffer": "0"}},
