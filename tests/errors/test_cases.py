@@ -1,11 +1,11 @@
-"""Wrong input of every kind: the exact lines, the exit status, and that no file is written or changed."""
+"""Wrong input of every kind: code, place and remedy, the exit status, and that no file is written or changed."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from support.error_cases import messages, read_cases, snapshot
+from support.error_cases import headline, messages, read_cases, snapshot
 
 from n2d2py.cli import main
 
@@ -24,7 +24,9 @@ def test_case(case, workspace, capsys):
     status = main(case.words)
     printed = capsys.readouterr()
     kinds = {"error", *(line.split()[0] for line in case.lines)}
-    assert messages(printed.err, *kinds) == case.lines
+    found = messages(printed.err, *kinds)
+    assert list(map(headline, found)) == list(map(headline, case.lines))
+    assert all("; " in line for line in found if line.startswith("error")), "an error without its remedy"
     assert status == case.status
     assert "Traceback" not in printed.err and "N2D2-E099" not in printed.err
     if status:

@@ -1,4 +1,4 @@
-"""Reads the cases of cases/*.txt: what is run, on which files, and the lines that it must print.
+"""Reads the cases of cases/*.txt: what is run, on which files, and the code and place of each message.
 
 A case::
 
@@ -18,6 +18,7 @@ The files of `error_files.write_workspace` are always there. Warnings are compar
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -99,5 +100,11 @@ def snapshot(folder: Path) -> dict[str, str]:
 
 
 def messages(text: str, *kinds: str) -> list[str]:
-    """The lines of stderr of some kinds ("error", "warning")."""
+    """Return the lines of stderr of some kinds ("error", "warning")."""
     return [line for line in text.splitlines() if line.startswith(tuple(f"{kind} " for kind in kinds))]
+
+
+def headline(line: str) -> str:
+    """Return the kind, the code and the place (file:line [section]) of a message, without its sentence."""
+    found = re.match(r"\w+ N2D2-[EW]\d{3}(: [^\s:]+(:\d+)?( \[[^\]]*\])?(?=: ))?", line)
+    return found[0] if found else line
