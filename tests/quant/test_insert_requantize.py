@@ -145,7 +145,7 @@ def test_layers_that_move_values_keep_the_type():
 def test_means_are_rounded_once_to_the_type_of_the_file(kind):
     net = Net()
     net.layer("a", Resize((8, 8), "Bilinear"))
-    made, types, _, _ = net.complete(net.rounded("a", kind=kind))
+    made, _, _, _ = net.complete(net.rounded("a", kind=kind))
     assert len(made.nodes) == 3 and roundings(made, "a") == [kind]
 
 

@@ -70,7 +70,7 @@ def constants(operator: str, *values, **attributes):
     return lambda model, x, scale: model.add(operator, x, *map(model.constant, values), **attributes)
 
 
-LINEAR = dict(mode="linear")
+LINEAR = {"mode": "linear"}
 OPERATORS: dict[str, Callable[[Model, str, float], str]] = {
     **{
         f"{mode} {size}": resize(size, coordinate_transformation_mode=mode, **LINEAR)
