@@ -312,6 +312,10 @@ CODES: dict[str, tuple[str, str]] = {
         "integers whose outputs are far from floating point on the calibration data that were held back",
         "find the layers with -sensitivity; more bits for these, or -quality best",
     ),
+    "W509": (
+        "a file that computes scales at run time (quantize_dynamic), exported without a calibration: floating point",
+        "give data with -calib-data for integers, or say -nbbits -32",
+    ),
     "W701": ("NVDLA layers that run on the CPU as extension operations", "run the loadable with `n2d2py-nvdla`"),
     "W702": ("a loadable that leaves weights in the convolution buffer", "compile it again before it runs more than once"),
     "W703": ("an export parameter that has no effect on this network", "remove it"),

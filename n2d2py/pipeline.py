@@ -169,6 +169,7 @@ def calibrate_only(network: LoadedNetwork, options: RunOptions) -> Path:
 
 def export_network(network: LoadedNetwork, options: RunOptions) -> ExportRun:
     """Exports a loaded network: calibrate and quantize, then as `export_quantized`."""
+    network, options = _without_ranges(network, options)
     check_tuning(network, options)
     _check_states(network, options)
     _refuse_early(_export_path(options), network, options)
@@ -178,6 +179,25 @@ def export_network(network: LoadedNetwork, options: RunOptions) -> ExportRun:
     quantized = quantize_stage(calibrated, options.quantization, options.given)
     log.raise_on_strict()
     return export_quantized(quantized, tested, options)
+
+
+def _without_ranges(network: LoadedNetwork, options: RunOptions) -> tuple[LoadedNetwork, RunOptions]:
+    """For a network whose file computes scales at run time, where neither precision nor calibration was asked for: floating point, or
+    noise that calibrates for a target of integers alone."""
+    calibrates = options.calibration.stimuli or options.calibration.reload
+    if not network.restored or calibrates or not options.quantization.integer or "nbbits" in options.given:
+        return network, options
+    if not find_target(options.export.target or "").in_floats:
+        network = load_stage(network.files[0], replace(network.options, read_data=True), options.folder)
+        return network, replace(options, calibration=replace(options.calibration, stimuli=-1))
+    log.warning(
+        "W509",
+        "the file computes the scales of its activations at run time: without -calib the export is in floating point",
+        where=str(network.files[0]),
+        remedy="add -calib-data FILE for integers with static scales, or -nbbits -32",
+    )
+    recorded = {**options.recorded, "nbbits": -32}
+    return network, replace(options, quantization=replace(options.quantization, bits=-32), recorded=recorded)
 
 
 def export_quantized(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOptions) -> ExportRun:

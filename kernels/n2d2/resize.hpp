@@ -1,13 +1,13 @@
 // Resampling of images: nearest neighbour and bilinear.
 //
 //   resizeNearest   out[y][x][c] = Epilogue(in[floor(y * H / OH)][floor(x * W / OW)][c])
-//   resizeBilinear  out[y][x][c] = Epilogue(wy0 * h(y0) + wy1 * h(y1)),  h(r) = wx0 * in[r][x0][c] + wx1 * in[r][x1][c]
+//   resizeBilinear  out[y][x][c] = Epilogue(wy0 * h(y0) + wy1 * h(y1)),  h(r) = wx0 * (in[r][x0][c] - Zero) + wx1 * (in[r][x1][c] - Zero)
 //
-// The positions and weights of a bilinear axis are tables of the layer: with integers the weights of an
-// axis add up to 2^11, and dividing by 2^22 is part of the rescale; in floating point they add up to 1.
+// The positions and weights of a bilinear axis are tables of the layer: integer weights of a position add up to one number for
+// the axis, and dividing by that of both axes is part of the rescale; in floating point they add up to 1, and Zero is 0.
 // H, W and OH, OW are the sizes of Input and Output.
 //
-// Config: planes Input, Output; types Epilogue, Isa; enum Serial, Reverse; resizeBilinear: types Sum, Weight.
+// Config: planes Input, Output; types Epilogue, Isa; enum Serial, Reverse; resizeBilinear: types Sum, Weight, enum Zero.
 // Line order: out line y is stored while in lines >= floor(y * H / OH), or y0 of line y (with Reverse: <=, or <= y1), are intact.
 #ifndef N2D2_RESIZE_HPP
 #define N2D2_RESIZE_HPP
@@ -87,12 +87,14 @@ struct ResizeBilinear {
     static N2D2_INLINE void part(const In* upper, const In* lower, Sum v0, Sum v1, const Axis& columns, int x, Out* to) {
         alignas(64) Sum sums[Count * Channels];
         Out results[Count * Channels];
+        constexpr int zero = Cfg::Zero;
         for (int p = 0; p < Count; ++p) {
             const int first = columns.first[x + p] * Input::Stride, second = columns.second[x + p] * Input::Stride;
             const Sum w0 = static_cast<Sum>(columns.weights[x + p]), w1 = static_cast<Sum>(columns.weights[W + x + p]);
+            const Sum moved = zero != 0 ? static_cast<Sum>(zero) * (v0 + v1) * (w0 + w1) : Sum(0);
             for (int c = 0; c < Channels; ++c)
                 sums[p * Channels + c] = times<Sum>(v0, across(upper + c, first, second, w0, w1)) +
-                                         times<Sum>(v1, across(lower + c, first, second, w0, w1));
+                                         times<Sum>(v1, across(lower + c, first, second, w0, w1)) - moved;
         }
         EpilogueRun<typename Cfg::Epilogue, false, Isa>::template run<Count * Channels>(sums, 0, results);
         for (int p = 0; p < Count; ++p)

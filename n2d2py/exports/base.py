@@ -199,6 +199,7 @@ class Target(Generic[ResultT]):
         parameters: the export parameters that it reads. Others that are given are warned of.
         layer_parameters: the parameters of single layers that it reads, besides those of the precision.
         quantization: what its integers are like.
+        in_floats: whether it takes networks in floating point, whatever its parameters.
         needs_plan: whether requests must come with `problem` and `plan`.
         adds_residuals: whether its convolutions can do a sum too (`QuantNode.residual`).
         keeps_states: whether its networks keep states between calls.
@@ -211,6 +212,7 @@ class Target(Generic[ResultT]):
     parameters: Schema = Schema("export parameters", ())
     layer_parameters: Schema = Schema("export parameters of a layer", ())
     quantization: QuantDefaults = QuantDefaults()
+    in_floats: bool = True
     needs_plan: bool = True
     adds_residuals: bool = False
     keeps_states: bool = False

@@ -285,5 +285,17 @@ def _loading(a: Arguments, options: RunOptions) -> LoadOptions:
     calibrates = options.quantization.integer and bool(a.export or a.calibOnly)
     count = 0 if a.calib_reload else a.calib if a.calib > 0 else SYNTHETIC_STIMULI
     return replace(
-        options.load, target=a.export or None, extent=extent, read_data=read_data, synthetic=count if calibrates else None
+        options.load,
+        target=a.export or None,
+        extent=extent,
+        read_data=read_data,
+        synthetic=count if calibrates else None,
+        run_time_scales=not calibrates and (not a.export or _computes_arrays(a.export)),
     )
+
+
+def _computes_arrays(name: str) -> bool:
+    """Whether an export computes what a file does with integers of fixed types between real numbers."""
+    from n2d2py.exports import find_target  # late: the help needs no export
+
+    return find_target(name).needs_plan

@@ -59,14 +59,13 @@ def _settle(graph: Graph, node: Node, types: dict[str, NumType]) -> bool:
     if isinstance(node.op, Quantize):
         types[node.output] = node.op.type
         return False
-    mean = _averages(node)
-    if node.op.moves_values and not mean and node.activation is None:
+    if node.op.moves_values and not _averages(node) and node.activation is None:
         types.update(dict.fromkeys(node.outputs, types[node.inputs[0]]))
         return False
     if joins(node) and node.activation is None:
         _join(graph, node, types)
         return False
-    return _round(graph, node, types, types[node.inputs[0]] if mean else None)
+    return _round(graph, node, types)
 
 
 def _join(graph: Graph, node: Node, types: dict[str, NumType]) -> None:
@@ -85,16 +84,13 @@ def _join(graph: Graph, node: Node, types: dict[str, NumType]) -> None:
     types[node.output] = widest
 
 
-def _round(graph: Graph, node: Node, types: dict[str, NumType], wanted: NumType | None) -> bool:
-    """`wanted`: the only type that the layer can give."""
+def _round(graph: Graph, node: Node, types: dict[str, NumType]) -> bool:
     tensor = node.output
     roundings = [reader for reader in graph.consumers(tensor) if isinstance(reader.op, Quantize)]
     others = len(graph.consumers(tensor)) > len(roundings) or tensor in graph.outputs or not roundings
-    fitting = wanted is None or all(reader.op.type == wanted for reader in roundings)
-    if len(roundings) == 1 and not others and fitting:
+    if len(roundings) == 1 and not others:
         return False
-    cheap = "weights" not in node.params and wanted is None
-    if cheap:
+    if "weights" not in node.params:
         for index, reader in enumerate(roundings[0 if others else 1 :]):
             copy = graph.fresh_name(f"{tensor}_{index}")
             graph.add(
@@ -104,10 +100,10 @@ def _round(graph: Graph, node: Node, types: dict[str, NumType], wanted: NumType 
             reader.inputs = [copy]
         if not others:
             return False
-    kind = wanted or _wide(graph, node, types)
+    kind = _wide(graph, node, types)
     _behind(graph, node, kind)
     types[tensor] = kind
-    return wanted is None
+    return True
 
 
 def _behind(graph: Graph, node: Node, kind: NumType) -> None:
@@ -148,6 +144,7 @@ def _in_floats(graph: Graph, tensor: str) -> bool:
     """Whether all that reads a tensor computes with its real numbers: no integer sums, and no tables of its integers."""
     return all(
         isinstance(reader.op, (Quantize, ElemWise))
+        or _averages(reader)
         or (isinstance(reader.op, Pool) and reader.op.mode != "Max")
         or (_only_moves(reader) and _in_floats(graph, reader.output))
         for reader in graph.consumers(tensor)
@@ -159,7 +156,7 @@ def _only_moves(node: Node) -> bool:
 
 
 def _averages(node: Node) -> bool:
-    """Whether a layer of those that move values makes means of them, in the type of its input."""
+    """Whether a layer of those that move values makes means of them."""
     return isinstance(node.op, Resize) and node.op.mode != "Nearest"
 
 
@@ -181,7 +178,7 @@ def _range(node: Node, inputs: list[NumType], limits: np.ndarray) -> tuple[float
         bias = node.params["bias"].astype(np.float64)
         products = rows[..., None] * limits[0]
         return (products.min(axis=2).sum(axis=1) + bias).min(), (products.max(axis=2).sum(axis=1) + bias).max()
-    if isinstance(op, Pool):
+    if isinstance(op, (Pool, Resize)):
         return limits[0, 0], limits[0, 1]
     if isinstance(op, Activation):
         values = op.function(inputs[0].dequantize(np.arange(inputs[0].qmin, inputs[0].qmax + 1)))

@@ -39,7 +39,8 @@ def quantize_prequantized(graph: Graph, options: QuantOptions) -> tuple[QuantGra
         layer = _typed(graph, node, types, reads)
         kinds = [types[name] for name in layer.inputs]
         try:
-            result.nodes.append(prequantize_layer(layer, LayerTypes(kinds, types[layer.output], options)))
+            chosen = LayerTypes(kinds, types[layer.output], options, input_shape=graph.shape(node.inputs[0]))
+            result.nodes.append(prequantize_layer(layer, chosen))
         except N2D2Error as error:
             errors.append(error)
         if layer.output != node.output:

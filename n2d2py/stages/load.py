@@ -88,7 +88,8 @@ class LoadedNetwork:
     """What the load stage gives: the float graph, what is scored, the data, and the files it came from.
 
     `told`: what the metadata of an ONNX file say of its data. `weights`: where the weights of an INI came from; with the
-    recipes of its layers where it is to be trained, by batches of `batch_size`.
+    recipes of its layers where it is to be trained, by batches of `batch_size`. `restored`: its file computes scales at run time, and
+    its layers have the real numbers that these stand for.
     """
 
     graph: Graph
@@ -103,6 +104,7 @@ class LoadedNetwork:
     told: Told = Told()
     weights: WeightStore | None = None
     batch_size: int = 1
+    restored: bool = False
 
     @property
     def trained_quantized(self) -> bool:
@@ -386,6 +388,7 @@ def _origin(how: Preprocessing) -> str:
 def _load_onnx(path: Path, options: LoadOptions, params: Params, folder: Path) -> LoadedNetwork:
     """A plain ONNX or TFLite file: its outputs are scored, its data are given."""
     from n2d2py.frontend.models import load_model
+    from n2d2py.frontend.onnx.dynamic import restore_dynamic
     from n2d2py.frontend.onnx.importer import import_onnx
     from n2d2py.frontend.onnx.states import fix_inputs, take_states
     from n2d2py.stages.input_sizes import size_inputs
@@ -395,11 +398,13 @@ def _load_onnx(path: Path, options: LoadOptions, params: Params, folder: Path) -
     fix_inputs(model, params["Constants"])
     take_states(model, params["States"])
     size_inputs(model, options)
+    restored = restore_dynamic(model, not options.run_time_scales)
     graph = import_onnx(model)
     targets = [ScoreTarget(f"{name}.Target", name) for name in graph.results]
     told = told_by({entry.key: entry.value for entry in model.proto.metadata_props})
     files = [path] if encodings is None else [path, encodings]
-    return LoadedNetwork(graph, targets, _onnx_data(graph, options, told), params, options, folder, files, told=told)
+    data = _onnx_data(graph, options, told)
+    return LoadedNetwork(graph, targets, data, params, options, folder, files, told=told, restored=restored)
 
 
 def _check_names(graph: Graph, options: LoadOptions, data: DataSet) -> None:

@@ -62,6 +62,8 @@ class LoadOptions:
         input_shape: sizes of the inputs of an ONNX file that leaves them open, as on the command line.
         training: "now" for the network as it is trained: real weights, and how each layer learns; "done" for one whose keys of
             training had their effect.
+        run_time_scales: whether an ONNX file that computes scales at run time is read as it is, not as the real numbers that its
+            integers stand for.
     """
 
     seed: int = 1
@@ -88,6 +90,7 @@ class LoadOptions:
     encodings: str | Path | None = None
     input_shape: str | None = None
     training: Literal["", "now", "done"] = ""
+    run_time_scales: bool = False
 
 
 @dataclass(frozen=True)

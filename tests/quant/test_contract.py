@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -61,7 +63,7 @@ def types(*inputs: NumType, output: NumType = S8, **options) -> LayerTypes:
         (node(ElemWise("Prod"), "ab"), types(S8, U8), Aligned),
         (node(Activation(Tanh())), types(U8), Table),
         (node(Resize((4, 4), "Nearest")), types(S8), Moved),
-        (node(Resize((4, 4), "Bilinear")), types(S8), Rescaled),
+        (node(Resize((4, 4), "Bilinear")), replace(types(S8), input_shape=(1, 2, 8, 8)), Rescaled),
         (node(Convert(True)), types(S8, output=FLOAT), Real),
         (node(Convert()), types(FLOAT), Rescaled),
     ],

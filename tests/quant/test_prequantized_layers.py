@@ -72,8 +72,9 @@ def fails(code: str, op, **options) -> N2D2Error:
 
 @pytest.mark.parametrize("kind", [BYTE, SHIFTED, UBYTE, NumType(8), NumType(8, zero_point=-90)])
 def test_the_sums_of_a_resize_stay_below_their_bound(kind):
-    made = layer(Resize((8, 8), "Bilinear"), (kind,), kind)
-    assert made.bound == max(kind.qmax, -kind.qmin) * 2**22
+    node = Node("y", Resize((8, 8), "Bilinear"), ["x"], ["y"])
+    made = prequantize_layer(node, LayerTypes([kind], kind, QuantOptions(), input_shape=(1, 2, 4, 4)))
+    assert made.bound == max(kind.qmax, -kind.qmin, kind.qmax - kind.zero_point, kind.zero_point - kind.qmin) * 2 * 2
 
 
 @pytest.mark.parametrize("zero", [0, -28, 90])

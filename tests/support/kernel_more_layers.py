@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import cycle
 
 import numpy as np
 
-from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, make_rescale
-from n2d2py.graph import QuantNode
+from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType
+from n2d2py.graph import Node, QuantNode
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.functions import Clip, LeakyRectifier
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.unpool import Unpool
+from n2d2py.quant.contract import LayerTypes, prequantize_layer
+from n2d2py.quant.options import QuantOptions
 from support import kernel_cases as cases
 from support import kernel_harness as harness
 from support.kernel_cases import CHANNELS, S8, S16, U8, U16, Sweep
@@ -67,15 +70,19 @@ def deconvolutions(sweep: Sweep) -> list[harness.Case]:
 
 def resize(sweep: Sweep, op: Resize, shape, kind: NumType, layout: str) -> harness.Case:
     result, node = op.output_shapes([shape], QuantNode("probe", op, ["x"], ["y"]))[0], {}
+    output = kind
     if kind.is_float:
         node["activation"] = sweep.rng.choice([None, Clip(0.0), LeakyRectifier(0.1)])
     else:
         node["clamp"] = (kind.qmin // 2, kind.qmax // 2 + 3) if sweep.rng.integers(2) else (kind.qmin, kind.qmax)
         if op.mode == "Bilinear":
-            node["bound"] = max(kind.qmax, -kind.qmin) << 22
-            node["rescale"] = make_rescale(next(sweep.modes), np.array([2.0**-22]), max(32, node["bound"].bit_length() + 1))[0]
+            output = replace(kind, scale=kind.scale * float(sweep.rng.uniform(0.8, 2)))
+            kind, output = (replace(one, zero_point=int(sweep.rng.integers(one.qmin, one.qmax))) for one in (kind, output))
+            types = LayerTypes([kind], output, QuantOptions(rescaling=next(sweep.modes)), input_shape=shape)
+            made = prequantize_layer(Node("y", op, ["x"], ["y"]), types)
+            node.update(bound=made.bound, rescale=made.rescale)
     x = sweep.stored(shape, kind)
-    graph = sweep.graph(op, {"x": (shape, kind)}, (result, kind), **node)
+    graph = sweep.graph(op, {"x": (shape, kind)}, (result, output), **node)
     first = op.taps(shape[2], op.size[0])[0]
     return sweep.case(f"{op} of {shape[1:]}", graph, {"x": x}, layout, dead=lambda y: int(first[y]))
 

@@ -36,6 +36,7 @@ class McuTarget(CppTarget):
     adds_residuals = False
     runner = BoardExport
     project = McuProject
+    in_floats = False
 
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:
         """As for CPP, which knows of dispatch too; SpeedForFlash on a core without Winograd."""

@@ -79,6 +79,7 @@ class NvdlaTarget(Target[NvdlaExport]):
     name = "NVDLA"
     parameters = PARAMETERS
     quantization = QuantDefaults(unsigned=False, input_bits=8, output_bits=8, mixed=False, wide_joins=False, softmax_rows=False)
+    in_floats = False
     needs_plan = False
     runner = LoadableRunner
 

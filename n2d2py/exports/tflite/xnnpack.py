@@ -19,7 +19,7 @@ described here, and may be a step off.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -30,6 +30,7 @@ from n2d2py.exports.tflite.file import PROBABILITIES, SIGNED_UNITS, Grid, int8_g
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.forms import Aligned, Rescaled, Table, Weighted
 from n2d2py.operators.functions import FUNCTIONS, Clip, FunctionRow, LeakyRectifier, Tanh
+from n2d2py.operators.resize import Resize
 from n2d2py.quant.contract import QUANTIZERS
 from n2d2py.quant.forming import peak
 from n2d2py.quant.weighted import WeightedQuantizer
@@ -139,10 +140,21 @@ def _quantize_multiplier(factor: float) -> int:
     return int(np.rint(np.float32(1 << _QUANTIZE_SHIFT) * np.float32(factor)))
 
 
+class _Resize(Resize):
+    """A Resize whose weights have 11 bits in each axis."""
+
+    def integer_weights(self, size: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        unit = 2 ** (_RESIZE_SHIFT // 2)
+        seconds = (np.rint(self.taps(n, m)[2] * unit).astype(np.int64) for n, m in zip(size, self.size, strict=True))
+        lines, columns = (np.stack([unit - second, second]) for second in seconds)
+        return lines, columns
+
+
 def _resized(graph: QuantGraph, node: QuantNode) -> QuantNode:
     if node.op.mode == "Nearest":
         return node
-    return replace(node, rescale=FixedPointRescale(np.array([1]), _RESIZE_SHIFT, _BITS))
+    op = _Resize(node.op.size, node.op.mode, node.op.coordinates)
+    return replace(node, op=op, rescale=FixedPointRescale(np.array([1]), _RESIZE_SHIFT, _BITS))
 
 
 def _mean(graph: QuantGraph, node: QuantNode) -> QuantNode:

@@ -20,22 +20,23 @@ def lower(layer: Layer) -> LayerCode:
         config = layer.config(title, {**layer.planes, "Epilogue": moving_epilogue(layer, clamped=True)}, order)
         return layer.code("resize", layer.call("resizeNearest", config))
     selection, weight = vectors(layer), "std::int16_t" if layer.integer else layer.output.cpp
-    stored = epilogue(layer, selection, centred=False)
+    stored = epilogue(layer, selection)
     types = {**layer.planes, "Weight": weight, "Sum": layer.sum_type(), "Epilogue": stored}
-    config = layer.config(title, types, order, selection)
+    config = layer.config(title, types, {**order, "Zero": layer.inputs[0].zero_point if layer.integer else 0}, selection)
+    size = layer.input_shape[2:]
+    weights = op.integer_weights(size) if layer.integer else (None, None)
     axes = [
-        _axis(layer, role, before, after, weight)
-        for role, before, after in zip(("lines", "columns"), layer.input_shape[2:], op.size, strict=True)
+        _axis(layer, role, op.taps(before, after), exact, weight)
+        for role, before, after, exact in zip(("lines", "columns"), size, op.size, weights, strict=True)
     ]
     call = Call("n2d2::resizeBilinear", (config,), ("in0", "out", "lines", "columns"), tuple(axes))
     return layer.code("resize", call, selection=selection)
 
 
-def _axis(layer: Layer, role: str, inputs: int, outputs: int, weight: str) -> Expression:
+def _axis(layer: Layer, role: str, taps: tuple[np.ndarray, ...], exact: np.ndarray | None, weight: str) -> Expression:
     """The declaration of the struct that points to the tables of an axis."""
-    op = layer.op
-    first, second, fraction = op.taps(inputs, outputs)
-    weights = op.integer_weights(inputs, outputs) if layer.integer else np.stack([1 - fraction, fraction])
+    first, second, fraction = taps
+    weights = np.stack([1 - fraction, fraction]) if exact is None else exact
     arrays = [
         layer.array(f"{role}_first", first, "std::uint16_t"),
         layer.array(f"{role}_second", second, "std::uint16_t"),

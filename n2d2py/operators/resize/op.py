@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,8 +11,8 @@ import numpy as np
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.base import Op, register, require_rank
 
-WEIGHT_BITS = 11
-"""Fraction bits of an interpolation weight in integer networks, as in OpenCV."""
+MOST_STEPS = 2**14
+"""The finest unit of an axis' integer weights is 1 / MOST_STEPS, which 16 bits hold."""
 
 
 @register
@@ -50,10 +51,15 @@ class Resize(Op):
     def taps(self, inputs: int, outputs: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(first, second, fraction) of each output position of an axis: the input positions between which it
         lies, int64, and the weight of the second, float64. Computed from exact ratios."""
-        i = np.arange(outputs, dtype=np.int64)
         if self.mode == "Nearest":
-            first = i * inputs // outputs
+            first = np.arange(outputs, dtype=np.int64) * inputs // outputs
             return first, first, np.zeros(outputs)
+        first, rest, divisor = self._positions(inputs, outputs)
+        return first, np.minimum(first + 1, inputs - 1), rest / divisor
+
+    def _positions(self, inputs: int, outputs: int) -> tuple[np.ndarray, np.ndarray, int]:
+        """(first, rest, divisor), int64: each position of an axis is first + rest / divisor."""
+        i = np.arange(outputs, dtype=np.int64)
         if self.coordinates == "HalfPixel":
             numerator, divisor = (2 * i + 1) * inputs - outputs, 2 * outputs
         elif self.coordinates == "AlignCorners":
@@ -61,13 +67,32 @@ class Resize(Op):
         else:
             numerator, divisor = i * inputs, outputs
         numerator = np.clip(numerator, 0, (inputs - 1) * divisor)
-        first = numerator // divisor
-        return first, np.minimum(first + 1, inputs - 1), (numerator - first * divisor) / divisor
+        first, rest = np.divmod(numerator, divisor)
+        common = np.gcd.reduce([*rest, divisor])
+        return first, rest // common, divisor // common
 
-    def integer_weights(self, inputs: int, outputs: int) -> np.ndarray:
-        """(2, outputs) int64: the weights of first and second in units of 2^-WEIGHT_BITS; they add up to 1."""
-        second = np.rint(self.taps(inputs, outputs)[2] * 2**WEIGHT_BITS).astype(np.int64)
-        return np.stack([2**WEIGHT_BITS - second, second])
+    def integer_weights(self, size: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        """The weights of lines and of columns of an input of `size`, (2, outputs) int64 each: those of first and second in units that
+        both axes hold exactly (of 2^-11 where these would be finer than 1 / MOST_STEPS). Those of a position add up to one divisor.
+
+        Columns are in such a fraction of their unit that float32 holds one over the product of both divisors to 2^-25 of itself: then the
+        middle of two integers, times that factor, is rounded to where it lies.
+        """
+        axes = [self._exact_weights(n, m) for n, m in zip(size, self.size, strict=True)]
+        product = int(axes[0][:, 0].sum() * axes[1][:, 0].sum())
+        most = MOST_STEPS // int(axes[1][:, 0].sum())
+        fine = (
+            times
+            for times in range(1, most + 1)
+            if abs(float(np.float32(1 / (product * times))) * product * times - 1) < 2**-25
+        )
+        return axes[0], axes[1] * next(fine, 1)
+
+    def _exact_weights(self, inputs: int, outputs: int) -> np.ndarray:
+        _, rest, divisor = self._positions(inputs, outputs)
+        if divisor > MOST_STEPS:
+            rest, divisor = np.rint(rest * (2**11 / divisor)).astype(np.int64), 2**11
+        return np.stack([divisor - rest, rest])
 
     def _blend(self, x: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """x weighted along the columns, then along the lines, by weights (2, outputs) of the type of x."""
@@ -88,11 +113,10 @@ class Resize(Op):
         return [self._blend(x, rows, columns)]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """Nearest: q unchanged. Bilinear: acc = sum of the four q times both weights of `integer_weights`; the
-        rescale divides by 2^22. A zero point stays what it is, as the weights add up to 1."""
+        """Nearest: q unchanged. Bilinear: acc = sum of the four (q - zero point) times both weights of `integer_weights`; the
+        rescale divides by the sum of the weights."""
         x, kind = inputs[0], graph.type(node.output)
         if self.mode == "Nearest":
             return [np.clip(self._pick(x), *node.limits).astype(kind.dtype)]
-        rows, columns = (self.integer_weights(n, m) for n, m in zip(x.shape[2:], self.size, strict=True))
-        acc = self._blend(x.astype(np.int64), rows, columns)
-        return [node.rescaling.apply(acc, *node.limits).astype(kind.dtype)]
+        acc = self._blend(x.astype(np.int64) - graph.type(node.inputs[0]).zero_point, *self.integer_weights(x.shape[2:]))
+        return [node.requantize(acc, kind)]
