@@ -16,6 +16,7 @@
 //   Softsign        x / (1 + |x|)
 //   Abs, Erf, Exp, Log, Sqrt
 //
+// What is not a number stays so, but for Step, which has it below the threshold.
 // `Parameters` is a struct of the layer with the static functions low(), high(), slope(), alpha(), threshold(),
 // below(), above(), gain(), shift(), rate() that the function reads. But for Exp itself, exp only ever gets
 // arguments <= 0, so nothing overflows.
@@ -36,8 +37,8 @@ struct Linear {
 template <class T, class Parameters>
 struct Clip {
     static N2D2_INLINE T apply(T x) {
-        const T above = x > Parameters::low() ? x : Parameters::low();
-        return above < Parameters::high() ? above : Parameters::high();
+        const T above = x < Parameters::low() ? Parameters::low() : x;
+        return above > Parameters::high() ? Parameters::high() : above;
     }
 };
 
@@ -45,7 +46,7 @@ template <class T, class Parameters>
 struct LeakyRectifier {
     static N2D2_INLINE T apply(T x) {
         const T y = x < T(0) ? Parameters::slope() * x : x;
-        return y < Parameters::high() ? y : Parameters::high();
+        return y > Parameters::high() ? Parameters::high() : y;
     }
 };
 

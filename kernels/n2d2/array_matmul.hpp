@@ -159,7 +159,7 @@ struct WindowMax {
         long position;
         explicit State(const T* from) : in(from), best(0), position(-1) {}
         N2D2_INLINE void operator()(long at, long) {
-            if (position < 0 || best < in[at]) {
+            if (position < 0 || best < in[at] || (in[at] != in[at] && best == best)) {
                 best = in[at];
                 position = at;
             }

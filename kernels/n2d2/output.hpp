@@ -73,14 +73,14 @@ struct Restored {
     }
 };
 
-// What a rescale takes: floating point as it is, integers without their zero point.
+// What a rescale takes: floating point as it is, 0 for what is not a number; integers without their zero point.
 template <int Zero>
 N2D2_INLINE float centredBy(float value) {
-    return value;
+    return value == value ? value : 0.0f;
 }
 template <int Zero>
 N2D2_INLINE float centredBy(double value) {
-    return static_cast<float>(value);
+    return centredBy<Zero>(static_cast<float>(value));
 }
 template <int Zero, class Stored>
 N2D2_INLINE std::int32_t centredBy(Stored value) {
@@ -145,9 +145,9 @@ struct PortableRun<Activated<T, Clip<T, Parameters> >, Varying> {
         const T low = Parameters::low(), high = Parameters::high();
         T x[Count];
         for (int i = 0; i < Count; ++i)
-            x[i] = sums[i] > low ? sums[i] : low;
+            x[i] = sums[i] < low ? low : static_cast<T>(sums[i]);
         for (int i = 0; i < Count; ++i)
-            out[i] = x[i] < high ? x[i] : high;
+            out[i] = x[i] > high ? high : x[i];
     }
 };
 

@@ -1,6 +1,6 @@
 // Integer operations that take the same instructions for all data, on cores without conditional instructions and long products too.
 //
-//   lower, higher  the smaller and the larger of two values
+//   lower, higher  the smaller and the larger of two values, what is not a number if one is
 //   held           a value within limits
 //   times          a product in the type of a sum
 //   roundedHigh    the upper word of a product, rounded
@@ -62,8 +62,8 @@ template <class T, int Bytes = !std::numeric_limits<T>::is_integer ? 0 :
                                std::numeric_limits<T>::is_signed   ? int(sizeof(T)) :
                                                                      0>
 struct Selected {
-    static N2D2_INLINE T lower(T a, T b) { return least(a, b); }
-    static N2D2_INLINE T higher(T a, T b) { return largest(a, b); }
+    static N2D2_INLINE T lower(T a, T b) { return a != a || a < b ? a : b; }
+    static N2D2_INLINE T higher(T a, T b) { return a != a || b < a ? a : b; }
 };
 #if N2D2_MASKS
 template <class T>

@@ -48,7 +48,7 @@ struct Unpool {
             const typename Pooled::Type* const from = line<Pooled>(pooled, v) + c;
             for (int u = largest(left, 0); u < least(left + KW, width); ++u) {
                 const typename Pooled::Type value = from[u * Pooled::Stride];
-                if (row < 0 || best < value) {
+                if (row < 0 || best < value || (value != value && best == best)) {
                     best = value;
                     row = v;
                     column = u;

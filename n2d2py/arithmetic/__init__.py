@@ -2,7 +2,7 @@
 
 from n2d2py.arithmetic.bytesums import PLACE_LIMIT, largest_place
 from n2d2py.arithmetic.exact import conv_sums, exact_float, matmul_sums
-from n2d2py.arithmetic.numtype import FLOAT32, FLOAT64, NumType, plain_type
+from n2d2py.arithmetic.numtype import FLOAT32, FLOAT64, NumType, cut, plain_type
 from n2d2py.arithmetic.rescale import (
     RESCALING_MODES,
     FixedPointRescale,
@@ -27,6 +27,7 @@ __all__ = [
     "ShiftRescale",
     "StepRescale",
     "conv_sums",
+    "cut",
     "exact_float",
     "largest_place",
     "make_rescale",

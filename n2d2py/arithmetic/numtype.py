@@ -7,6 +7,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 
+def cut(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Real numbers as integers of a type: towards zero, held within its range, 0 for what is not a number."""
+    limits = np.iinfo(dtype)
+    whole = np.trunc(np.where(np.isnan(values), 0.0, values.astype(np.float64)))
+    inside = (whole < float(limits.max)) & (whole > float(limits.min))
+    made = np.where(inside, whole, 0.0).astype(dtype)
+    ends = np.where(whole < float(limits.max), dtype.type(limits.min), dtype.type(limits.max))
+    return np.where(inside, made, ends)
+
+
 @dataclass(frozen=True)
 class NumType:
     """Elements of `bits` bits that stand for the real number ``scale * (q - zero_point)``.
@@ -79,25 +89,23 @@ class NumType:
         return replace(self, scale=float(scale))
 
     def quantize(self, real: np.ndarray) -> np.ndarray:
-        """clip(round_half_even(real / scale) + zero_point): the stored values of real numbers.
+        """clip(round_half_even(real / scale) + zero_point): the stored values of real numbers; NaN counts as 0.
 
         The quotient of float32 numbers is float32, as in ONNX's QuantizeLinear and in the exported C++; that of others
         float64.
         """
         if self.is_float:
             return np.asarray(real, self.dtype)
-        if self.plain:
-            return np.asarray(real).astype(self.dtype)
         real = np.asarray(real)
+        if self.plain:
+            return cut(real, self.dtype) if real.dtype.kind == "f" else real.astype(self.dtype)
         kind = np.float32 if real.dtype == np.float32 else np.float64
-        steps = np.rint(real.astype(kind) / kind(self.scale)).astype(np.float64) + self.zero_point
+        steps = np.rint(np.where(np.isnan(real), 0, real).astype(kind) / kind(self.scale)).astype(np.float64) + self.zero_point
         return np.clip(steps, self.qmin, self.qmax).astype(self.dtype)
 
     def quantize_linear(self, real: np.ndarray) -> np.ndarray:
-        """The stored values of real numbers as ONNX's QuantizeLinear gives them: quotients in float32, 0 for what is not a number."""
-        steps = np.rint(np.asarray(real, np.float32) / np.float32(self.scale))
-        steps = np.nan_to_num(np.clip(steps.astype(np.float64), self.qmin - self.zero_point, self.qmax - self.zero_point))
-        return (steps.astype(np.int64) + self.zero_point).astype(self.dtype)
+        """The stored values of real numbers as ONNX's QuantizeLinear gives them: quotients in float32."""
+        return self.quantize(np.asarray(real, np.float32))
 
     def dequantize(self, stored: np.ndarray) -> np.ndarray:
         """scale * (stored - zero_point) in float32 (float64 for 64-bit types)."""

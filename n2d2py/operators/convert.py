@@ -29,7 +29,7 @@ class Convert(Op):
     With scales s and zero points z, in the floating-point type of y, else float32:
 
         integer to floating point   y = float(x - z_x) * float(s_x)
-        floating point to integer   y = clamp(rint(float32(x) * float32(1 / s_y))) + z_y, ties to even
+        floating point to integer   y = clamp(rint(float32(x) * float32(1 / s_y))) + z_y, ties to even; NaN counts as 0
         integer to integer          y = clamp(rescale(x - z_x)) + z_y by the rescale of the layer
 
     Attributes:
@@ -53,7 +53,7 @@ class Convert(Op):
                 return [x.astype(target.dtype)]
             exact = (x.astype(np.int64) - source.zero_point).astype(target.dtype)
             return [exact * target.dtype.type(source.scale)]
-        values = x if source.is_float else x.astype(np.int64) - source.zero_point
+        values = np.where(np.isnan(x), 0, x) if source.is_float else x.astype(np.int64) - source.zero_point
         low, high = (limit - target.zero_point for limit in node.limits)
         return [(node.rescaling.apply(values, low, high) + target.zero_point).astype(target.dtype)]
 

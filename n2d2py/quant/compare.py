@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -12,11 +13,20 @@ from n2d2py.quant.level_counts import LevelCounts
 
 @dataclass(frozen=True)
 class Difference:
-    """The first element at which two stored arrays differ: index (n, c, y, x), expected and found values."""
+    """The first element at which two stored arrays differ: index (n, c, y, x), expected and found values.
+
+    `sample`: what the input was if it was no compared stimulus; the index is then (c, y, x).
+    """
 
     index: tuple[int, ...]
     expected: float
     found: float
+    sample: str = ""
+
+    @property
+    def place(self) -> str:
+        """The index, and of which sample."""
+        return f"{list(self.index)}{' of ' if self.sample else ''}{self.sample}"
 
 
 @dataclass(frozen=True)
@@ -122,13 +132,24 @@ class Accumulator:
             self.alone_error = max(self.alone_error, float(np.max(np.abs(lost), initial=0.0)))
         if compiled is not None:
             self.missing = int(np.ma.count_masked(compiled[:1]))
-            found = first_difference(stored, compiled, self.type, slack)
-            self.identical = found is None and self.identical is not False
-            strict = first_difference(stored, compiled, self.type) if slack else found
-            self.exact = strict is None and self.exact is not False
+            found = self.check(stored, compiled, slack)
             if self.difference is None and found is not None:
-                self.difference = Difference((found.index[0] + self.stimuli, *found.index[1:]), found.expected, found.found)
+                self.difference = replace(found, index=(found.index[0] + self.stimuli, *found.index[1:]))
         self.stimuli += len(stored)
+
+    def check(self, stored: np.ndarray, compiled: np.ndarray, slack: float = 0.0) -> Difference | None:
+        """Notes whether a batch of compiled values is that of stored ones; the first difference."""
+        found = first_difference(stored, compiled, self.type, slack)
+        self.identical = found is None and self.identical is not False
+        strict = first_difference(stored, compiled, self.type) if slack else found
+        self.exact = strict is None and self.exact is not False
+        return found
+
+    def check_samples(self, stored: np.ndarray, compiled: np.ndarray, samples: Sequence[str]) -> None:
+        """Checks a batch of samples of these names, which is no part of the other figures."""
+        found = self.check(stored, compiled)
+        if self.difference is None and found is not None:
+            self.difference = replace(found, index=found.index[1:], sample=samples[found.index[0]])
 
     def _rate(self, exact: np.ndarray, restored: np.ndarray) -> None:
         """Looks for the stimulus that this layer's integers hold worst."""

@@ -20,7 +20,7 @@ def identical_word(comparison: LayerComparison) -> str:
     if comparison.identical or comparison.difference is None:
         return "yes" if comparison.identical else "no"
     d = comparison.difference
-    return f"no: [{', '.join(map(str, d.index))}] {d.found:.9g} for {d.expected:.9g}"
+    return f"no: {d.place} {d.found:.9g} for {d.expected:.9g}"
 
 
 def _two_digits(value: float | None) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.arithmetic import NumType
+from n2d2py.data.edge_samples import EDGE_SAMPLES, edge_samples
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, QuantGraph
@@ -44,7 +45,8 @@ def compare_stage(
     Where some layers compute in floating point, each layer in Python gets the compiled values of its inputs: the
     last bit of a sum of reals depends on its order, so that only single layers can be told to be identical. The same
     is done for a target with arithmetic of its own, whose layers may differ by `slack` of their range. Packed tensors are compared as
-    bytes, with no error.
+    bytes, with no error. Without slack, samples at the edges (n2d2py/data/edge_samples.py) must give equal values as well; they are no
+    part of any figure.
     """
     nodes = [node for node in quantized.nodes if not node.op.is_part]
     layers = [(node.name, node.output) for node in nodes]
@@ -80,14 +82,7 @@ def compare_stage(
                     alone.get(accumulator.tensor),
                 )
             continue
-        found = compiled.layers(*inputs) if compiled is not None else {}
-        found = {
-            name: values.reshape(stored[tensor].shape) for (name, tensor) in layers if (values := found.get(name)) is not None
-        }
-        if quantized.is_mixed and found:
-            inside = dict(zip(quantized.fed, inputs, strict=True))
-            results = {tensor: np.ma.getdata(found[name]) for name, tensor in layers if name in found}
-            stored = _from_compiled(quantized, {**inside, **results, **_states_before(quantized, results)})
+        found, stored = _found(quantized, inputs, stored, compiled, layers)
         for accumulator in accumulators:
             accumulator.add(
                 real[accumulator.tensor],
@@ -95,7 +90,40 @@ def compare_stage(
                 found.get(accumulator.layer),
                 alone=alone.get(accumulator.tensor),
             )
+    if compiled is not None and not slack and len(stimuli):
+        _check_edges(quantized, stimuli[0], size, compiled, accumulators)
     return Comparison([accumulator.result() for accumulator in accumulators], worst.result(), slack)
+
+
+def _found(
+    quantized: QuantGraph,
+    inputs: list[np.ndarray],
+    stored: dict[str, np.ndarray],
+    compiled: Network | None,
+    layers: list[tuple[str, str]],
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """(compiled values by layer, the values that they are compared with by tensor: `stored`, or those of each layer alone)."""
+    given = compiled.layers(*inputs) if compiled is not None else {}
+    found = {name: values.reshape(stored[tensor].shape) for name, tensor in layers if (values := given.get(name)) is not None}
+    if quantized.is_mixed and found:
+        inside = dict(zip(quantized.fed, inputs, strict=True))
+        results = {tensor: np.ma.getdata(found[name]) for name, tensor in layers if name in found}
+        stored = _from_compiled(quantized, {**inside, **results, **_states_before(quantized, results)})
+    return found, stored
+
+
+def _check_edges(
+    quantized: QuantGraph, sample: np.ndarray, size: int, compiled: Network, accumulators: list[Accumulator]
+) -> None:
+    """Compares compiled and simulated values of the edge samples; these prove nothing but that both are equal."""
+    x, layers = edge_samples(sample), [(one.layer, one.tensor) for one in accumulators]
+    for first in range(0, len(x), len(x) if quantized.states else size):
+        part = slice(first, len(x) if quantized.states else first + size)
+        inputs = quantize_inputs(quantized, [x[part]])
+        found, stored = _found(quantized, inputs, simulate(quantized, inputs, keep=True), compiled, layers)
+        for one in accumulators:
+            if one.layer in found:
+                one.check_samples(stored[one.tensor], found[one.layer], EDGE_SAMPLES[part])
 
 
 def _from_compiled(quantized: QuantGraph, compiled: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -221,7 +249,7 @@ def summary(comparisons: list[LayerComparison], bits: int, slack: float = 0.0) -
     how = "identical to Python's" if bits > 0 else "equal to Python's within 1e-4 of the largest"
     missing = sum(c.missing > 0 for c in run)
     note = f"; {missing} of them without the lines that no layer reads" if missing else ""
-    return f"{len(run)} layers: compiled values {how}{note}"
+    return f"{len(run)} layers: compiled values {how}, also for zero, constant, quiet and loud samples{note}"
 
 
 def refuse_differences(comparisons: list[LayerComparison]) -> None:
@@ -236,7 +264,6 @@ def _first_difference(comparisons: list[LayerComparison]) -> str:
         d = comparison.difference
         if d is not None:
             return (
-                f"layer '{comparison.layer}' differs first, at element {list(d.index)}: Python {d.expected:g}, "
-                f"compiled {d.found:g}"
+                f"layer '{comparison.layer}' differs first, at element {d.place}: Python {d.expected:g}, compiled {d.found:g}"
             )
     return ""

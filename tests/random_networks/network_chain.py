@@ -15,6 +15,7 @@ import onnx
 from network_generator import Layer, Spec
 
 from n2d2py import log
+from n2d2py.data.edge_samples import edge_samples
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import ExportFolder, find_target
 from n2d2py.exports.cpp.library import Export
@@ -142,6 +143,7 @@ def _stored_inputs(graph: QuantGraph, seed: int) -> list[np.ndarray]:
             if kind.is_float
             else rng.integers(kind.qmin, kind.qmax, shape, kind.dtype, endpoint=True)
         )
+        made[-1] = np.concatenate([made[-1], kind.quantize(edge_samples(kind.dequantize(made[-1][0])))])
     return made
 
 

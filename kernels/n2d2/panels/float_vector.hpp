@@ -3,7 +3,7 @@
 // An instruction set has, in namespace floats: the type Vector; load() and store(); where it converts numbers in binary16
 // (n2d2/half.hpp), load() of them, and N2D2_FLOAT_HALVES;
 // spread(x), x in every lane; add(sum, a, b), sum + a * b, fused where the target does that; largerOf and smallerOf, which choose the second
-// operand for what is no number, as Clip does; TilePixels, TilePanels, SinglePanels of the tiles that its registers hold.
+// operand where one is not a number, so that Clip leaves that as it is; TilePixels, TilePanels, SinglePanels of the tiles that its registers hold.
 #ifndef N2D2_PANELS_FLOAT_VECTOR_HPP
 #define N2D2_PANELS_FLOAT_VECTOR_HPP
 
@@ -61,7 +61,7 @@ struct LinearVector {
 template <class Parameters>
 struct ClipVector {
     static N2D2_INLINE Vector apply(Vector x) {
-        return smallerOf(largerOf(x, spread(Parameters::low())), spread(Parameters::high()));
+        return smallerOf(spread(Parameters::high()), largerOf(spread(Parameters::low()), x));
     }
 };
 template <>

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from n2d2py.arithmetic import cut
 from n2d2py.arithmetic import functions as exact
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
@@ -27,19 +28,9 @@ def _divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return np.where(short, quotient + 1, quotient).astype(a.dtype)
 
 
-def _held(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Real numbers as integers of a type: towards zero, held within its range, 0 for what is not a number."""
-    limits = np.iinfo(dtype)
-    whole = np.trunc(np.where(np.isnan(values), 0.0, values.astype(np.float64)))
-    inside = (whole < float(limits.max)) & (whole > float(limits.min))
-    made = np.where(inside, whole, 0.0).astype(dtype)
-    ends = np.where(whole < float(limits.max), dtype.type(limits.min), dtype.type(limits.max))
-    return np.where(inside, made, ends)
-
-
 def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     result = exact.power(a, b)
-    return result.astype(a.dtype) if a.dtype.kind == "f" else _held(result, a.dtype)
+    return result.astype(a.dtype) if a.dtype.kind == "f" else cut(result, a.dtype)
 
 
 def _modulo(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -180,7 +171,7 @@ class ArrayMap(ArrayOp):
         return super().run_integer(inputs, node, graph)
 
     def _cut(self, values: np.ndarray) -> np.ndarray:
-        return values != 0 if self.result == "bool" else _held(values, kind_dtype(self.result))
+        return values != 0 if self.result == "bool" else cut(values, kind_dtype(self.result))
 
 
 memory_access("ArrayMap")(whole)
