@@ -309,8 +309,8 @@ CODES: dict[str, tuple[str, str]] = {
         "see the table; Quantize=0 says that it is meant",
     ),
     "W508": (
-        "integers whose outputs are far from floating point on the calibration data that were held back",
-        "find the layers with -sensitivity; more bits for these, or -quality best",
+        "integers of which an output, a row of it, or what it decides is far from floating point",
+        "the one that the message names: it was tried on the same stimuli",
     ),
     "W509": (
         "a file that computes scales at run time (quantize_dynamic), exported without a calibration: floating point",

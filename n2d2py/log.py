@@ -15,6 +15,7 @@ import textwrap
 import time
 import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import ClassVar, TypeVar
 
 from n2d2py.errors import ErrorList, Location, N2D2Error
@@ -123,6 +124,18 @@ def report_error(error: N2D2Error) -> None:
 
 _EVERY = 5.0
 """Seconds between two lines of progress where there is no terminal."""
+
+
+@contextmanager
+def muted() -> Iterator[None]:
+    """While it lasts nothing is said, and no warning is kept: for work whose result may not be used."""
+    level, kept = _logger.level, list(_warnings)
+    _logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        _logger.setLevel(level)
+        _warnings[:] = kept
 
 
 def progress(items: Iterable[T], what: str, total: int | None = None, unit: str = "it") -> Iterator[T]:

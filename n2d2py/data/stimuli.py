@@ -24,6 +24,11 @@ def default_workers() -> int:
     return min(len(available(0)) if available else os.cpu_count() or 1, _MAX_WORKERS)
 
 
+def even_positions(total: int, count: int) -> np.ndarray:
+    """At most `count` of `total` positions, at even distances, the first and the last among them."""
+    return np.unique(np.linspace(0, max(total - 1, 0), min(count, total)).round().astype(np.int64))
+
+
 class Stimuli:
     """A sequence of stimuli: names, labels, and arrays made on demand.
 
@@ -91,7 +96,7 @@ class Stimuli:
             return self
         if self.calls:
             return self.take(range(count)).following(self.calls)
-        return self.take(np.unique(np.linspace(0, len(self) - 1, count).round().astype(np.int64)))
+        return self.take(even_positions(len(self), count))
 
     def batches(self, size: int, workers: int | None = None) -> Iterator[Batch]:
         """Batches of `size` (the last may be smaller), of calls from reset to reset: x float32 (n, *shape), labels (n,), names.

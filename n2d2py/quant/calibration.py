@@ -44,12 +44,17 @@ class Observed:
         statistics: histograms of its tensors.
         samples: batches (n, C, H, W) of stimuli for the corrections; without any, these are left out.
         ranges: value range of inputs, None where it is measured.
+        checked: batches of stimuli on which the integers are checked; `fresh` if neither ranges nor corrections were made of them,
+            `noise` if they are no data.
     """
 
     graph: Graph
     statistics: Statistics
     samples: Sequence[np.ndarray] = ()
     ranges: Mapping[str, Range | None] = field(default_factory=dict)
+    checked: Sequence[np.ndarray] = ()
+    fresh: bool = False
+    noise: bool = False
 
 
 def calibrate(graph: Graph, per_output: bool, equalized: bool, observer: Callable[[Graph], Observed]) -> Observed:

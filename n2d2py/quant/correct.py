@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import log10
 
 import numpy as np
 
@@ -24,8 +23,6 @@ from n2d2py.quant.rounding import CompensatedRounding, Remembered
 from n2d2py.quant.sequential import refinable_tensors, refined_type
 from n2d2py.quant.types import TensorTypes
 
-_FAR = 10 ** (-10 / 20)
-"""Error at the outputs, by their power, that is warned of: 10 dB. Networks that keep their scores have 20 dB and more."""
 _ENOUGH = 64
 """Stimuli that correct; with fewer, those that were held back correct too once it is known what to keep."""
 
@@ -59,12 +56,6 @@ def correct(graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], opt
     elif not found.used:
         result = Corrected(result.types, {**result.layers, **biases.plain})
     log.notice("%s", found.line())
-    if found.stimuli and found.error > _FAR:
-        log.warning(
-            "W508",
-            f"the outputs of the integers are {-20 * log10(found.error):.1f} dB from floating point on {found.stimuli} held-back stimuli",
-            remedy="-sensitivity names the layers that cost most: give them QuantBits=16; or try -quality best, or -nbbits 16",
-        )
     log.detail("biases corrected: %s; not: %s", ", ".join(found.kept), ", ".join(found.dropped))
     return Corrected(replace(result.types, biases=found), result.layers)
 

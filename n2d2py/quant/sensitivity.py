@@ -49,16 +49,21 @@ class LayerLoss:
 
 
 def layer_losses(
-    graph: Graph, quantized: QuantGraph, stimuli: np.ndarray, shifts: Mapping[str, np.ndarray] | None = None
+    graph: Graph,
+    quantized: QuantGraph,
+    stimuli: np.ndarray,
+    shifts: Mapping[str, np.ndarray] | None = None,
+    weights: Mapping[str, np.ndarray] | None = None,
 ) -> list[LayerLoss]:
     """The losses of all integer layers that compute, the worst first; `graph` is the float network of `quantized`.
 
     `stimuli` (N, C, H, W) are those of the input, or vectors of all inputs (graph/inputs.py). `shifts`: by layer, what a correction
-    added to its bias (C): it makes up for the layers before, and is an error where they are floating point.
+    added to its bias (C): it makes up for the layers before, and is an error where they are floating point. `weights`: by output, the
+    factors of squared errors by which layers are ranked; 1 without, 0 for the outputs that it leaves out.
     """
     nodes = [node for node in quantized.nodes if quantized.is_integer(node) and not node.op.moves_values and not joins(node)]
     engine = FloatEngine(graph, taps=list(graph.tensors))
-    sums = {node.name: _Sums() for node in nodes}
+    sums = {node.name: _Sums(weights) for node in nodes}
     batches = slices(graph, stimuli)
     for index, batch in enumerate(batches):
         real = engine.run(batch)
@@ -74,7 +79,8 @@ _CAUSES = ("inputs", "weights", "bias correction", "output", "clipping")
 class _Sums:
     """The sums of one layer over batches."""
 
-    def __init__(self) -> None:
+    def __init__(self, weights: Mapping[str, np.ndarray] | None) -> None:
+        self.weights = weights
         self.error = self.power = 0.0
         self.count = self.same = self.stimuli = self.clipped = self.stored = 0
         self.parts: dict[str, float] = dict.fromkeys(_CAUSES, 0.0)
@@ -95,7 +101,7 @@ class _Sums:
         for name, values in outputs.items():
             error = values.astype(np.float64) - real[name]
             self.error += float(np.abs(error).sum())
-            self.power += float(np.square(error).sum())
+            self.power += float((np.square(error) * (1.0 if self.weights is None else self.weights.get(name, 0.0))).sum())
             self.count += error.size
         first, expected = (values[graph.outputs[0]].reshape(len(stored), -1) for values in (outputs, real))
         self.same += int(np.count_nonzero(first.argmax(axis=1) == expected.argmax(axis=1)))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
-from n2d2py.exports import StoredStimuli, Target, find_target, target_names
+from n2d2py.exports import Prepared, StoredStimuli, Target, find_target, target_names
 from n2d2py.graph import Graph, QuantGraph, QuantNode
 from n2d2py.ini.params import Params
 from n2d2py.quant.bit_search import Front, WidthChoice, front, improved, width_errors
@@ -230,11 +231,13 @@ class _Search:
 
     def _bytes(self, graph: QuantGraph) -> dict[str, int]:
         """Bytes of constants by layer in the export of a typed network."""
-        params: Params = self._network.params
-        memory = (
-            planned(graph, params, self._target.adds_residuals, self._target.scratch_needs) if self._target.needs_plan else None
-        )
-        request = export_request(self._network, memory.graph if memory else graph, memory, StoredStimuli(), {})
-        prepared = self._target.prepare(request)
+        prepared = prepared_for(self._network, graph, self._target)
         prepared.check()
         return self._target.constant_bytes(prepared)
+
+
+def prepared_for(network: LoadedNetwork, graph: QuantGraph, target: Target[Any]) -> Prepared[Any]:
+    """A typed network as a target takes it, without stimuli."""
+    params: Params = network.params
+    memory = planned(graph, params, target.adds_residuals, target.scratch_needs) if target.needs_plan else None
+    return target.prepare(export_request(network, memory.graph if memory else graph, memory, StoredStimuli(), {}))

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.stimuli import Stimuli
+from n2d2py.data.stimuli import Stimuli, even_positions
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph
 from n2d2py.graph.inputs import with_states
+from n2d2py.graph.shapes import elements
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes import FuseReport
 from n2d2py.quant.calibration import Observed, calibrate, observe, observed_before
@@ -27,6 +28,11 @@ from n2d2py.stages.options import CalibrationOptions, keeps_channels, sums_integ
 
 _MOST_SAMPLES = {"fast": 32, "default": 96, "best": 288}
 """Stimuli for the corrections by quality; more of them cost time and change little."""
+
+_FEWEST_CHECKED, _MOST_CHECKED = 16, 128
+"""Stimuli that check the integers."""
+_CHECKED_ELEMENTS = 4_000_000
+"""Values of all tensors over the stimuli that check, where that is more than the fewest."""
 
 STATISTICS_FILE = "statistics/calibration/statistics.npz"
 
@@ -124,7 +130,7 @@ def _collected(network: LoadedNetwork, options: CalibrationOptions, graph: Graph
     by_channel = options.equalize and options.per_output
     found = observe(graph, batches, samples, _ranges(graph, network), by_channel, _key(graph, network, options))
     log.notice("calibration: %d stimuli", found.statistics.stimuli)
-    return found
+    return _with_checked(found, network, len(stimuli))
 
 
 def _reloaded(network: LoadedNetwork, options: CalibrationOptions, graph: Graph) -> Observed:
@@ -141,7 +147,31 @@ def _reloaded(network: LoadedNetwork, options: CalibrationOptions, graph: Graph)
         statistics.check_data(path, (x for x, _, _ in stimuli.batches(SAMPLE_BATCH)))
         samples = _samples(graph, stimuli, options)
     log.notice("calibration: statistics of %d stimuli reloaded", statistics.stimuli)
-    return observed_before(graph, statistics, samples, _ranges(graph, network))
+    return _with_checked(observed_before(graph, statistics, samples, _ranges(graph, network)), network, statistics.stimuli)
+
+
+def _with_checked(observed: Observed, network: LoadedNetwork, calibrated: int) -> Observed:
+    """With the stimuli that check the integers: of those that neither calibrated nor corrected, else that did not correct, else any.
+
+    Calls are checked as they follow each other from a reset.
+    """
+    every = set_to_calibrate(network)
+    if every is None:
+        return observed
+    graph = observed.graph
+    count = min(
+        _MOST_CHECKED, max(_FEWEST_CHECKED, _CHECKED_ELEMENTS // sum(elements(t.shape) for t in graph.tensors.values()))
+    )
+    chosen, fresh = every.spread(count), False
+    if not graph.states:
+        ranged = even_positions(len(every), calibrated)
+        corrected = ranged[even_positions(len(ranged), sum(len(batch) for batch in observed.samples))]
+        for used in (ranged, corrected):
+            rest = np.setdiff1d(np.arange(len(every)), used)
+            if len(rest) >= _FEWEST_CHECKED:
+                chosen, fresh = every.take(rest[even_positions(len(rest), count)]), True
+                break
+    return replace(observed, checked=[x for x, _, _ in chosen.batches(SAMPLE_BATCH)], fresh=fresh, noise=network.data.random)
 
 
 def _samples(graph: Graph, calibrated: Stimuli, options: CalibrationOptions) -> list[np.ndarray]:

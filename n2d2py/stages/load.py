@@ -13,6 +13,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.data.database import Database, empty_database, has_database
 from n2d2py.data.database.numpy_file import read_arrays
+from n2d2py.data.database.random_data import RandomItems
 from n2d2py.data.given import given_data
 from n2d2py.data.labels_mapping import LabelsMapping, read_labels_mapping
 from n2d2py.data.pre_samples import write_pre_samples
@@ -63,6 +64,7 @@ class DataSet:
         origin: what the data are, for the key of stored statistics; their values have a digest of their own.
         pixels: what becomes of a byte of a picture, where the data are pictures and that is known.
         learned: gives the Learn set as it is learned with a seed in an epoch, where it is.
+        random: whether the stimuli are noise.
         draws: what is learned differs from one epoch to the next.
         noise: gives that many synthetic stimuli, where a calibration on such ones is reloaded; else None.
     """
@@ -76,6 +78,7 @@ class DataSet:
     noise: Callable[[int], Stimuli] | None = None
     learned: Callable[[int, int], Stimuli] | None = None
     draws: bool = False
+    random: bool = False
 
     def get(self, name: str) -> Stimuli | None:
         """The set of that name when it holds any stimulus."""
@@ -310,6 +313,7 @@ def _provided(provider: StimuliProvider, given: Database | None, has_own: bool, 
         provider.pixels,
         learned=provider.learned if options.training == "now" and "Learn" in sets else None,
         draws=provider.draws,
+        random=options.data is None and isinstance(provider.database.items, RandomItems),
     )
     if options.data is None:
         return data
@@ -430,7 +434,7 @@ def _onnx_data(graph: Graph, options: LoadOptions, told: Told) -> DataSet:
         return DataSet({})
     low, high = options.input_range or (0.0, 1.0)
     noise = partial(synthetic, stimulus_shape(graph), seed=options.seed, input_range=(low, high))
-    data = DataSet({}, value_range=(low, high), origin=f"synthetic {options.seed} {low} {high}")
+    data = DataSet({}, value_range=(low, high), origin=f"synthetic {options.seed} {low} {high}", random=True)
     if not options.synthetic:
         return replace(data, noise=noise)
     return replace(data, sets={"Validation": noise(options.synthetic)}, steps=(f"{options.synthetic} synthetic stimuli",))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
-from n2d2py.exports import find_target
+from n2d2py.exports import find_target, target_names
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.passes import FuseReport
 from n2d2py.quant.calibration import Observed, quantize_observed
@@ -18,11 +18,12 @@ from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.types import TensorTypes
 from n2d2py.report import float_layers_in, float_layers_text, float_shares
 from n2d2py.report.bits import BitSearch
-from n2d2py.stages.budget import fit_budgets
-from n2d2py.stages.calibrate import Calibration
+from n2d2py.stages.accuracy import Way, check_accuracy
+from n2d2py.stages.budget import fit_budgets, prepared_for
+from n2d2py.stages.calibrate import Calibration, calibrate_stage
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import LoadedNetwork
-from n2d2py.stages.options import QuantizationOptions, quant_options, sums_integers
+from n2d2py.stages.options import QuantizationOptions, quant_options, suited, sums_integers
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,33 @@ def quantize_stage(
     if isinstance(calibrated, LoadedNetwork):
         network, report = fuse_stage(calibrated, integer=False, rounding=False)
         return QuantizedNetwork(network, report, float_graph(network.graph, options.bits), network.graph)
+    formed = _formed(calibrated, options, given)
+    if formed.observed is not None and formed.types is not None:
+        biases = formed.types.biases
+        check_accuracy(
+            formed.graph,
+            formed.observed,
+            biases.shifts if biases else {},
+            Way(calibrated.options, options),
+            lambda way: _another_way(calibrated, way),
+        )
+    return formed
+
+
+def _another_way(calibrated: Calibration, way: Way) -> tuple[QuantGraph, bool]:
+    """The network in another way, if it can be exported, and whether the stimuli that check were not used for it."""
+    if way.precisions or way.calibration != calibrated.options or way.quantization.bits == 16:
+        graph, observed = calibrated.network.graph.copy(), calibrated.observed
+        graph.precisions.update({name: one.over(graph.precisions.get(name)) for name, one in way.precisions.items()})
+        stimuli = observed.statistics.stimuli if observed else way.calibration.stimuli
+        options = suited(replace(way.calibration, reload=None, stimuli=stimuli), way.quantization)
+        calibrated = calibrate_stage(replace(calibrated.network, graph=graph), options)
+    formed = _formed(calibrated, way.quantization, ())
+    prepared_for(formed.network, formed.graph, find_target(formed.network.options.target or target_names()[0])).check()
+    return formed.graph, formed.observed is not None and formed.observed.fresh
+
+
+def _formed(calibrated: Calibration, options: QuantizationOptions, given: Collection[str]) -> QuantizedNetwork:
     network, report, observed = calibrated.network, calibrated.fused, calibrated.observed
     chosen = quant_options(calibrated.options, options, network.options.target, network.params.as_dict())
     quality = calibrated.options.quality

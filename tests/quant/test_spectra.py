@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from n2d2py import log
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.precision import Precision
 from n2d2py.operators.activation import Activation
@@ -188,16 +187,3 @@ def test_quiet_sounds_keep_their_power():
     integers = front_end(precisions={name: Precision(quantize=True) for name in _FRONT_END})
     histograms = collect(integers, [x]).histograms
     assert worst(quantize(integers, histograms, QuantOptions(input_bits=0), ranges, [x])[0]) > 10.0
-
-
-@pytest.mark.parametrize("integers, warned", [(True, ["W508"]), (False, [])])
-def test_integers_far_from_floating_point_are_warned_of(integers, warned):
-    log.setup()
-    graph = front_end(precisions={name: Precision(quantize=True) for name in _FRONT_END} if integers else {})
-    graph.outputs = ["log"]
-    rng = np.random.default_rng(1)
-    x = (rng.normal(size=(90, 1, 1, 64)) * 10 ** rng.uniform(-3, 0, (90, 1, 1, 1))).astype(np.float32)
-    prepared = insert_conversions(graph)
-    options = QuantOptions(input_bits=0, correct_bias=True)
-    quantize(prepared, collect(prepared, [x]).histograms, options, {"x": None}, [x])
-    assert [one.code for one in log.warnings_seen()] == warned

@@ -1,0 +1,147 @@
+"""Outputs of the integers beside those of the float network: row by row, without what is constant, and by what they decide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+_LEAST_DB = 15.0
+"""Decibels that all rows of an output together must have."""
+_FLATTERED_DB = 5.0
+"""Decibels more that are asked of integers on the stimuli that they were formed of."""
+_LEAST_ROW_DB = 3.0
+"""Decibels that each row must have: with fewer, the error is half of what the row says."""
+_CHANGED = 0.05
+"""Share of decisions that may change, beyond two deviations of their number."""
+_CLEAR = 0.1
+"""Largest values no further above another than this share of the deviation of all decide nothing, nor do scores this near to one half."""
+_SCORE_STEP = 1 / 128
+"""Errors of scores between 0 and 1 that are never counted."""
+_VALUES = 8
+"""Fewest values of a row of which a variance is known."""
+
+
+@dataclass(frozen=True)
+class OutputFigure:
+    """One output over some stimuli.
+
+    Attributes:
+        decibels: variance of the float values around the mean of their row, over the power of the error; all rows together.
+        row, row_decibels: the row that is held worst, -1 where there is one only, and the same of it.
+        changed: share of the clear decisions that become others; None without any.
+        detections: whether these are scores above one half beside other rows, else the largest value of a vector.
+        decisions: the number of independent ones.
+        least: decibels that are asked for.
+        weights: (1, ...) what makes squared errors comparable: 1 over the variance, of the rows that are too far alone where there are any.
+    """
+
+    output: str
+    decibels: float
+    row: int
+    row_decibels: float
+    changed: float | None
+    detections: bool
+    decisions: int
+    least: float
+    weights: np.ndarray
+
+    @property
+    def shortfall(self) -> float:
+        """The error as a multiple of what may be, by the figure that is worst: above 1 the output is too far."""
+        found = [10 ** ((self.least - self.decibels) / 10), 10 ** ((_LEAST_ROW_DB - self.row_decibels) / 10)]
+        if self.changed is not None:
+            count = self.changed * self.decisions
+            found.append(max(0.0, count - 2 * count**0.5) / (_CHANGED * self.decisions))
+        return max(found)
+
+    @property
+    def alone(self) -> bool:
+        """True if it is one row that is too far, beside others that may hide it."""
+        return self.row >= 0 and self.row_decibels < _LEAST_ROW_DB
+
+    def __str__(self) -> str:
+        text = f"{self.row_decibels if self.alone else self.decibels:.1f} dB"
+        if self.changed is not None:
+            text += (
+                f" and {100 * (1 - self.changed):.0f} % of {'its detections' if self.detections else 'the largest values'} kept"
+            )
+        return text
+
+
+def worst_output(
+    real: Mapping[str, np.ndarray], restored: Mapping[str, np.ndarray], unseen: bool, noise: bool
+) -> OutputFigure | None:
+    """The figure of the output that is furthest from floating point, by the values (N, ...) in `restored`; None without any.
+
+    `unseen`: the integers were not formed of these stimuli. `noise`: the stimuli are no data, on which outputs may be all but
+    constant; what is constant counts, and no row alone.
+    """
+    least = _LEAST_DB + (0 if unseen else _FLATTERED_DB)
+    found = [
+        _figure(name, np.asarray(real[name], np.float64), values, least, noise)
+        for name, values in restored.items()
+        if values.size
+    ]
+    return max(found, key=lambda figure: figure.shortfall, default=None)
+
+
+@np.errstate(invalid="ignore", over="ignore", divide="ignore")  # NaN and infinities of a network
+def _figure(name: str, real: np.ndarray, restored: np.ndarray, least: float, noise: bool) -> OutputFigure:
+    axis = _row_axis(real.shape)
+    rows, found = in_rows(real), in_rows(restored.astype(np.float64))
+    variance = np.square(rows).mean(axis=(1, 2)) if noise else rows.var(axis=(1, 2))
+    error = np.square(rows - found).mean(axis=(1, 2))
+    low, high = rows.min(axis=(1, 2)), rows.max(axis=(1, 2))
+    scored = (low >= 0) & (low < _CLEAR) & (high <= 1)
+    error = np.maximum(0, error - _SCORE_STEP**2 * scored) * (rows[0].size >= _VALUES)
+    ratios = np.where((error > 0) & (not noise), variance / error, np.inf)
+    worst = int(ratios.argmin())
+    short = ratios < 10 ** (_LEAST_ROW_DB / 10)
+    weights = np.where(short | ~short.any(), 1 / np.maximum(variance, 1e-30), 0)
+    detections = bool(scored.any() and not scored.all())
+    return OutputFigure(
+        name,
+        _decibels(variance.sum() / error.sum() if error.sum() > 0 else np.inf),
+        worst if len(rows) > 1 else -1,
+        _decibels(ratios[worst]),
+        *(_detections(rows[scored], found[scored]) if detections else _largest(rows, found, bool(scored.all()))),
+        least,
+        weights.reshape([1] * axis + [-1] + [1] * (real.ndim - axis - 1)),
+    )
+
+
+def in_rows(values: np.ndarray) -> np.ndarray:
+    """Values (N, ...) by row: (rows, N, positions)."""
+    axis = _row_axis(values.shape)
+    return np.moveaxis(values, axis, 0).reshape(values.shape[axis], len(values), -1)
+
+
+def _decibels(ratio: float) -> float:
+    return float(10 * np.log10(max(ratio, 1e-30)))
+
+
+def _row_axis(shape: tuple[int, ...]) -> int:
+    """The axis of an output (N, ...) whose elements are rows: channels of maps, the shorter end of arrays."""
+    last = len(shape) - 1
+    if last == 1 or (last == 3 and shape[1] > 1) or 1 < shape[1] <= shape[last]:
+        return 1
+    return last
+
+
+def _detections(rows: np.ndarray, found: np.ndarray) -> tuple[float | None, bool, int]:
+    """The share of scores on the other side of one half, of those that are above it."""
+    above, clear = rows > 0.5, np.abs(rows - 0.5) > _CLEAR
+    count = int(np.count_nonzero(above & clear))
+    wrong = np.count_nonzero(((found > 0.5) != above) & clear)
+    return (float(wrong / count) if count else None), True, min(count, rows.shape[1])
+
+
+def _largest(rows: np.ndarray, found: np.ndarray, scores: bool) -> tuple[float | None, bool, int]:
+    """The share of positions whose largest row is another, and clearly smaller one."""
+    if len(rows) < 2:
+        return None, False, 0
+    taken = np.take_along_axis(rows, found.argmax(axis=0)[None], 0)[0]
+    clear = np.maximum(_CLEAR * rows.std(axis=0), _SCORE_STEP * scores)
+    return float(np.mean(rows.max(axis=0) - taken > clear)), False, rows.shape[1]

@@ -1,0 +1,205 @@
+"""The accuracy gate: every integer network, as it is exported, beside its float network; W508 with the cause and a remedy that was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.arithmetic import NumType
+from n2d2py.concurrency import ordered_map
+from n2d2py.errors import N2D2Error
+from n2d2py.graph import Precision, QuantGraph
+from n2d2py.graph.inputs import named_inputs
+from n2d2py.quant.calibration import Observed
+from n2d2py.quant.judged import OutputFigure, in_rows, worst_output
+from n2d2py.quant.sensitivity import LayerLoss, layer_losses
+from n2d2py.quant.simulator import quantize_inputs, simulate
+from n2d2py.reference.engine import FloatEngine
+from n2d2py.stages.options import CalibrationOptions, QuantizationOptions
+
+_STIMULI = 8
+"""Stimuli over which the layers of a network that is too far are judged one by one."""
+_BETTER = 0.5
+"""Share of the error that is left by what helps without being enough."""
+_OUTLIER = 10.0
+"""Deviations of the weights of an output from which on its largest weight is an outlier."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """Options of a network in integers, with precisions of layers beside the given ones; `text` is what the user types for the change."""
+
+    calibration: CalibrationOptions
+    quantization: QuantizationOptions
+    precisions: Mapping[str, Precision] = field(default_factory=dict)
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """The stimuli that check, in floating point."""
+
+    observed: Observed
+    real: Mapping[str, np.ndarray]
+
+    @staticmethod
+    def of(observed: Observed) -> _Checked:
+        return _Checked(observed, _outputs(observed.checked, FloatEngine(observed.graph, threads=1).run))
+
+    def figure(self, graph: QuantGraph, unseen: bool) -> OutputFigure | None:
+        """Of the worst output of integers; `unseen`: they were not formed of these stimuli."""
+        stored = _outputs(self.observed.checked, lambda x: simulate(graph, quantize_inputs(graph, [x])))
+        kinds = {name: graph.type(name) for name in graph.outputs}
+        restored = {name: kind.dequantize(stored[name]) for name, kind in kinds.items() if not kind.plain}
+        return worst_output(self.real, restored, unseen, self.observed.noise)
+
+
+def check_accuracy(
+    graph: QuantGraph,
+    observed: Observed,
+    shifts: Mapping[str, np.ndarray],
+    way: Way,
+    form: Callable[[Way], tuple[QuantGraph, bool]],
+) -> None:
+    """W508 where an output of a network is too far from floating point on the stimuli that check.
+
+    `shifts` are its corrections of biases, `way` its options. `form` makes it another way, and says whether the stimuli that check were
+    not used for it.
+    """
+    if not observed.checked:
+        log.notice("the accuracy of the integers is not checked: there are no stimuli")
+        return
+    unseen = observed.fresh
+    checked = _Checked.of(observed)
+    figure = checked.figure(graph, unseen)
+    if figure is None:
+        return
+    log.detail("accuracy of the integers: output '%s' has %s", figure.output, figure)
+    if figure.shortfall <= 1:
+        return
+    log.notice("the output '%s' is far from floating point: looking for the cause, and trying remedies", figure.output)
+    layer, cause = _cause(graph, observed, figure, shifts)
+    count = sum(len(batch) for batch in observed.checked)
+    log.warning(
+        "W508",
+        f"output '{figure.output}'{f', row {figure.row},' if figure.alone else ''} is far from floating point: {figure} on {count} "
+        f"stimuli {'held back' if observed.fresh else 'of the calibration'}; layer '{layer}' costs most: {cause}",
+        remedy=_remedy(checked, figure, _ways(graph, way, layer), form),
+    )
+
+
+def _outputs(batches: Sequence[np.ndarray], run: Callable[[np.ndarray], Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    parts = list(ordered_map(run, batches))
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _cause(graph: QuantGraph, observed: Observed, figure: OutputFigure, shifts: Mapping[str, np.ndarray]) -> tuple[str, str]:
+    """The layer that costs most, and why, in words; an end of the network whose rounding alone is too much comes first."""
+    real_graph, output, batch = observed.graph, figure.output, np.concatenate(observed.checked)
+    engine, given = FloatEngine(real_graph), named_inputs(real_graph, batch)
+    real = engine.run(batch)
+    for name, values in given.items():
+        kind = graph.type(name)
+        found = engine.run({**given, name: kind.dequantize(kind.quantize(values)).astype(values.dtype)})
+        alone = worst_output(real, {output: found[output]}, True, observed.noise)
+        if alone is not None and alone.shortfall > 1:
+            reader = next((node for node in real_graph.consumers(name) if not node.helper), None)
+            return reader.name if reader else "", _shared_step(f"its input '{name}'", kind, values)
+    kind, producer = graph.type(output), real_graph.producer(output)
+    alone = worst_output(real, {output: kind.dequantize(kind.quantize(real[output]))}, True, observed.noise)
+    if alone is not None and alone.shortfall > 1 and producer is not None:
+        return producer.name, _shared_step(f"its output '{output}'", kind, real[output])
+    losses = layer_losses(real_graph, graph, batch[:_STIMULI], shifts, {output: figure.weights})
+    return (losses[0].layer, _words(losses[0], graph)) if losses else ("", "many small roundings")
+
+
+def _shared_step(what: str, kind: NumType, values: np.ndarray) -> str:
+    rows = in_rows(np.asarray(values, np.float64))
+    spread = rows.std(axis=(1, 2))
+    lost = int(np.count_nonzero(spread < 2 * kind.scale))
+    if len(rows) == 1 or lost in (0, len(rows)):
+        around = f"varies by {spread.max():.3g} around {rows.mean():.4g}" if len(rows) == 1 else f"has {len(rows)} rows"
+        return f"{what} {around}, in steps of {kind.scale:.3g}"
+    return (
+        f"the {len(rows)} rows of {what} share one step of {kind.scale:.3g}, and {lost} of them vary by less than two steps "
+        f"(from {spread.min():.3g} to {spread.max():.3g}: different units?)"
+    )
+
+
+def _words(loss: LayerLoss, graph: QuantGraph) -> str:
+    """The rounding that costs most of a layer, in words."""
+    weights = next(node for node in graph.nodes if node.name == loss.layer).params.get("weights")
+    if loss.cause != "weights" or weights is None:
+        causes = {
+            "inputs": "its inputs are rounded",
+            "output": "its output is rounded",
+            "bias correction": "its bias is corrected",
+        }
+        return (
+            f"{100 * loss.saturated:.2g} % of its output is clipped"
+            if loss.cause == "clipping"
+            else (f"{causes.get(loss.cause, loss.cause)} to {loss.bits} bits")
+        )
+    rows = np.abs(weights.reshape(len(weights), -1).astype(np.float64))
+    outlier = float((rows.max(axis=1) / np.maximum(rows.std(axis=1), 1e-30)).max())
+    far = f", of which the largest is {outlier:.0f} deviations" if outlier > _OUTLIER and rows.shape[1] > _OUTLIER else ""
+    return f"its weights have {loss.weight_bits} bits{far}"
+
+
+def _ways(graph: QuantGraph, way: Way, layer: str) -> Iterator[Way]:
+    """Other ways that may be nearer, those that cost the export least first."""
+    calibration, chosen = way.calibration, way.quantization
+
+    def with_options(text: str, **changes: object) -> Way:
+        return replace(way, quantization=replace(chosen, **changes), text=text)
+
+    if calibration.quality == "fast":
+        yield replace(way, calibration=replace(calibration, quality="default"), text="-quality default")
+    if not chosen.correct_bias:
+        yield with_options("leave out -no-bias-correction", correct_bias=True)
+    if chosen.narrow:
+        place = " in place of -flash-budget" if chosen.flash_budget else ""
+        yield with_options(f"-wt-bits 8{place}", weight_bits=8, flash_budget=0)
+    if any(graph.type(name).bits == 8 for name in graph.fed):
+        yield with_options("-input-bits 16", input_bits=16)
+    if any(graph.type(name).bits == 8 for name in graph.outputs):
+        yield with_options("-output-bits 16", output_bits=16)
+    if chosen.bits == 8:
+        yield replace(way, precisions={layer: Precision(bits=16)}, text=f"QuantBits=16 in [{layer}] of -export-parameters FILE")
+    if calibration.quality != "best":
+        yield replace(way, calibration=replace(calibration, quality="best"), text="-quality best")
+    if chosen.bits == 8 and not chosen.narrow:
+        yield with_options("-nbbits 16", bits=16)
+    yield replace(
+        way, precisions={layer: Precision(quantize=False)}, text=f"Quantize=0 in [{layer}] of -export-parameters FILE"
+    )
+
+
+def _remedy(
+    checked: _Checked, figure: OutputFigure, ways: Iterator[Way], form: Callable[[Way], tuple[QuantGraph, bool]]
+) -> str:
+    """The first way that is near enough on the same stimuli, else the one that helps most, with its figure."""
+    tried: list[tuple[float, Way, OutputFigure]] = []
+    for way in ways:
+        try:
+            with log.muted():
+                found = checked.figure(*form(way))
+        except N2D2Error as error:
+            log.detail("%s: %s", way.text, error)
+            continue
+        if found is None:
+            continue
+        log.detail("tried %s: %s", way.text, found)
+        tried.append((found.shortfall, way, found))
+        if found.shortfall <= 1:
+            return f"{way.text} gives {found}, as tried on them"
+    least = min(tried, key=lambda one: one[0], default=None)
+    if least is not None and least[0] < _BETTER * figure.shortfall:
+        return f"{least[1].text} helps most of what was tried, but is not enough: {least[2]}"
+    texts = ", ".join(way.text for _, way, _ in tried)
+    return (
+        f"none of what was tried helps ({texts}): scale the data or the outputs, or export in floating point with -nbbits -32"
+    )

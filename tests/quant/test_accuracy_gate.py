@@ -1,0 +1,137 @@
+"""W508: exports that lose what a network says are warned of, with a remedy that helps; good ones are not. ONNX Runtime is the referee."""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import n2d2py
+from n2d2py import log
+from n2d2py.cli import main
+
+RNG = np.random.default_rng(3)
+
+
+def _model(nodes: list, constants: dict, features: int, folder: Path) -> Path:
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", features])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.asarray(value, np.float32), name) for name, value in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    onnx.save(model, folder / "net.onnx")
+    return folder / "net.onnx"
+
+
+def _dense(last: np.ndarray, shift: np.ndarray, features: int, folder: Path) -> Path:
+    """Two layers of which the second has the given weights (32, O) and biases."""
+    nodes = [
+        helper.make_node("Gemm", ["x", "w1", "b1"], ["h"]),
+        helper.make_node("Relu", ["h"], ["r"]),
+        helper.make_node("Gemm", ["r", "w2", "b2"], ["y"]),
+    ]
+    first = np.random.default_rng(4).normal(size=(features, 32)) / features**0.5
+    return _model(nodes, {"w1": first, "b1": np.zeros(32), "w2": last, "b2": shift}, features, folder)
+
+
+def _classifier(folder: Path) -> tuple[Path, np.ndarray]:
+    rng = np.random.default_rng(5)
+    centres = rng.normal(size=(10, 32))
+    path = _dense(centres.T, np.zeros(10), 16, folder)
+    return path, rng.normal(size=(200, 16)).astype(np.float32)
+
+
+def _pressure(folder: Path) -> tuple[Path, np.ndarray]:
+    rng = np.random.default_rng(6)
+    last = rng.normal(size=(32, 1))
+    return _dense(last * 6 / np.linalg.norm(last) / 0.5, np.array([1013.0]), 16, folder), rng.normal(size=(200, 16)).astype(
+        np.float32
+    )
+
+
+def _boxes(folder: Path) -> tuple[Path, np.ndarray]:
+    """Four boxes in pixels and two scores that one layer makes: they share one step."""
+    rng = np.random.default_rng(7)
+    last = np.abs(rng.normal(size=(32, 6))) / 32
+    return _dense(last * np.array([600, 600, 600, 600, 0.6, 0.6]), np.zeros(6), 16, folder), rng.normal(size=(200, 16)).astype(
+        np.float32
+    )
+
+
+def _sensors(folder: Path) -> tuple[Path, np.ndarray]:
+    """Degrees, pascals and shares, normalized by the network itself."""
+    mean, deviation = np.array([20.0, 101300.0, 0.5, 0.0]), np.array([7.0, 900.0, 0.2, 0.1])
+    rng = np.random.default_rng(8)
+    nodes = [
+        helper.make_node("BatchNormalization", ["x", "one", "zero", "mean", "var"], ["n"]),
+        helper.make_node("Gemm", ["n", "w1", "zero32"], ["h"]),
+        helper.make_node("Relu", ["h"], ["r"]),
+        helper.make_node("Gemm", ["r", "w2"], ["y"]),
+    ]
+    constants = {"one": np.ones(4), "zero": np.zeros(4), "mean": mean, "var": deviation**2, "zero32": np.zeros(32)}
+    constants |= {"w1": rng.normal(size=(4, 32)), "w2": rng.normal(size=(32, 5))}
+    return _model(nodes, constants, 4, folder), (mean + deviation * rng.normal(size=(200, 4))).astype(np.float32)
+
+
+def _exported(path: Path, x: np.ndarray, options: list[str]) -> tuple[float, float, list[str]]:
+    """Of an export: decibels of the worst row of 100 stimuli that did not calibrate, share of equal decisions, and what W508 says."""
+    np.save(path.parent / "calib.npy", x[:100])
+    out = path.parent / f"out{len(list(path.parent.iterdir()))}"
+    given = ["-calib-data", str(path.parent / "calib.npy"), "-calib", "-1", "-export", "CPP", "-db-export", "0"]
+    assert main([str(path), *given, "-quiet", "-o", str(out), *options]) == 0
+    said = [one.line() for one in log.warnings_seen() if one.code == "W508"]
+    session = onnxruntime.InferenceSession(str(path))
+    real = session.run(None, {"x": x[100:]})[0].astype(np.float64)
+    found = n2d2py.load_simulator(next(out.glob("export_CPP_*")))(x[100:])
+    found = np.asarray(next(iter(found.values())) if isinstance(found, dict) else found, np.float64).reshape(real.shape)
+    decibels = 10 * np.log10(real.var(axis=0) / np.square(real - found).mean(axis=0))
+    return float(decibels.min()), float(np.mean(real.argmax(axis=1) == found.argmax(axis=1))), said
+
+
+@pytest.mark.parametrize("options", ["", "-quality fast", "-no-bias-correction", "-nbbits 16", "-flash-budget 900"])
+def test_good_networks_are_not_warned_of(tmp_path, options):
+    decibels, equal, said = _exported(*_classifier(tmp_path), options.split())
+    assert decibels > 12
+    assert equal > 0.9
+    assert not said
+
+
+@pytest.mark.parametrize(
+    "network, options",
+    [
+        (_classifier, "-wt-bits 2"),
+        (_pressure, "-output-bits 8"),
+        (_pressure, "-quality fast"),
+        (_boxes, "-output-bits 8"),
+        (_sensors, ""),
+        (_sensors, "-quality fast"),
+        (_sensors, "-no-bias-correction"),
+        (_sensors, "-mixed-precision"),
+    ],
+)
+def test_networks_that_lose_what_they_say_are_warned_of(tmp_path, network, options):
+    """The remedy, where one is said to be enough, is enough on other stimuli too."""
+    path, x = network(tmp_path)
+    decibels, _, (said,) = _exported(path, x, options.split())
+    assert decibels < 12
+    remedy = re.search(r"; (-[a-z-]+ \w+)[^;]* gives ", said)
+    if remedy is not None:
+        kept = {"-output-bits", "-wt-bits"} - {remedy[1].split()[0]}
+        again = options.split() if options.split()[:1] and options.split()[0] in kept else []
+        better, _, none = _exported(path, x, [*again, *shlex.split(remedy[1])])
+        assert better > decibels + 10
+        assert not none
+    else:
+        assert network is _sensors
+
+
+def test_inputs_of_different_units_are_named(tmp_path):
+    _, _, (said,) = _exported(*_sensors(tmp_path), [])
+    assert "'x'" in said
