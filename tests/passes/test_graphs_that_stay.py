@@ -317,40 +317,25 @@ case(
 )
 case("softmax before a function", IMAGE, DropSoftmax(), one(Softmax()), "it is not at the end of the network")
 case(
-    "softmax of groups",
-    IMAGE,
-    DropSoftmax(),
-    lambda b: [b.layer("n", Softmax(2), conv(b, "c"))],
-    "it normalises groups of channels, whose order among each other would change",
-)
-case(
     "softmax with a clamp",
     IMAGE,
     DropSoftmax(),
     lambda b: [b.layer("n", Softmax(), conv(b, "c"), None, RELU)],
     "it carries an activation",
 )
-case("softmax of an input", IMAGE, DropSoftmax(), lambda b: [b.layer("n", Softmax())], "it reads a network input")
+case(
+    "softmax of an input",
+    IMAGE,
+    DropSoftmax(),
+    lambda b: [b.layer("n", Softmax())],
+    "it reads a network input, or another output",
+)
 case(
     "softmax of an output",
     IMAGE,
     DropSoftmax(),
     lambda b: [b.layer("n", Softmax(), conv(b, "c")), "c"],
-    "what it reads is a network output too",
-)
-case(
-    "softmax of rows that leaves",
-    IMAGE,
-    SoftmaxRows(),
-    lambda b: [b.layer("n", Softmax(), conv(b, "c"))],
-    "its result leaves the network",
-)
-case(
-    "softmax of rows of a file",
-    IMAGE,
-    SoftmaxRows(),
-    rounded(one(Softmax())),
-    "the file has integers, and computes it in floating point",
+    "it reads a network input, or another output",
 )
 case("softmax of rows in floating point", IMAGE, SoftmaxRows(), floating(one(Softmax())), None)
 case("softmax of rows with a clamp", IMAGE, SoftmaxRows(), one(Softmax(), activation=RELU), None)
