@@ -212,7 +212,7 @@ CODES: dict[str, tuple[str, str]] = {
     "E608": ("settings of the memory planner that exclude each other", "remove one of them"),
     "E700": ("an unknown type of export", "use one of those listed"),
     "E701": ("a layer for which the export has no kernel", "remove the layer"),
-    "E702": ("a softmax in an integer export, other than at the end", "remove it, or export with -nbbits -32"),
+    "E702": ("a softmax over channels in an integer export", "remove it, or export with -nbbits -32"),
     "E703": ("a tensor of a rank that the export cannot hold", "use channels, height and width"),
     "E704": ("a network without any layer to export", "check its outputs"),
     "E705": ("an export parameter that this export cannot use", "give another value"),

@@ -115,7 +115,8 @@ class QuantDefaults:
         wide_joins: whether a concatenation of ranges that differ much may have 16 bits.
         reduce_range: whether weights are kept so small that products of bytes fit 16 bits.
         unit_ranges: whether results of 8 bits of Softmax and Logistic have the scale 1/256, those of Tanh 1/128, whatever their range.
-        softmax_rows: whether a Softmax over channels inside of the network may become one of rows of an array, in integers.
+        softmax_rows: whether a Softmax over channels may become one of rows of an array, in integers.
+        last_softmax: whether a Softmax at an output stays in the network of integers; False: it is dropped.
         full_range: whether signed integers have -2^(bits-1) too, as where a runtime cuts at the end of its type.
         integer_layers: the layers that sum integers, each of which rounds what it reads, while all others compute in floating point
             (quant/real_between.py); None: all that have an integer form compute in integers.
@@ -132,6 +133,7 @@ class QuantDefaults:
     reduce_range: bool = False
     unit_ranges: bool = False
     softmax_rows: bool = True
+    last_softmax: bool = True
     full_range: bool = False
     integer_layers: Callable[[Node], bool] | None = None
 

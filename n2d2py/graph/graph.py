@@ -167,6 +167,12 @@ class Graph(Ends):
         """Whether a network output would be an input or another output of the network without this node."""
         return node.output in self.outputs and (node.inputs[0] in self.inputs or node.inputs[0] in self.outputs)
 
+    def is_last(self, tensor: str) -> bool:
+        """True if a tensor leaves the network, moved or not, and nothing computes with it."""
+        readers = self.consumers(tensor)
+        moved = all(one.op.moves_values and one.activation is None and self.is_last(one.output) for one in readers)
+        return moved and (bool(readers) or tensor in self.outputs)
+
     def node(self, name: str) -> Node:
         """The node called `name`.
 

@@ -558,6 +558,14 @@ OPTIONS: tuple[Option, ...] = (
         field="quantization.zero_points",
         sets=False,
     ),
+    Option(
+        "drop-softmax",
+        "flag",
+        False,
+        "leave out a Softmax, or LogSoftmax, at an output: it gives logits, of the same order, in place of probabilities",
+        _QUANT,
+        field="load.drop_softmax",
+    ),
     Option("no-cle", "flag", False, "no cross-layer equalization of weights", _QUANT, field="calibration.equalize", sets=False),
     Option("o", "text", ".", "folder in which results are written", _OUT, "DIR", field="folder"),
     Option(

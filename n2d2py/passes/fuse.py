@@ -44,8 +44,10 @@ def _chains(*, integer: bool, last: bool) -> list[Pass]:
     return [ChainPass(one) for one in CHAINS.values() if one.last == last and one.integer in (None, integer)]
 
 
-def passes(*, integer: bool, rows: bool = True) -> list[Pass]:
-    """The rewrites in the order in which they run; some only for integer exports, that of a Softmax only with `rows`."""
+def passes(*, integer: bool, rows: bool = True, logits: bool = False) -> list[Pass]:
+    """The rewrites in the order in which they run; some only for integer exports, that of a Softmax only with `rows`.
+
+    With `logits` a Softmax at an output is dropped."""
     order: list[Pass] = [
         RemoveIdentity(),
         *_chains(integer=integer, last=False),
@@ -84,8 +86,10 @@ def passes(*, integer: bool, rows: bool = True) -> list[Pass]:
             FuseNormForward(),
             ArraySums(),
         ]
-        order += [RemoveGain(), DropSoftmax(), SplitActivation()]
+        order += [RemoveGain(), DropSoftmax(every=logits), SplitActivation()]
         order += [SoftmaxRows(), NormalizeRows()] if rows else []
+    elif logits:
+        order.append(DropSoftmax())
     return order + _chains(integer=integer, last=True)
 
 
@@ -94,17 +98,17 @@ def late_passes() -> list[Pass]:
     return [WeighSums(), GainsOfRows(), GainsOfChannels(), PooledArrays(), ArrayElemWise(), OuterProduct(), AddedConstants()]
 
 
-def fuse(graph: Graph, *, integer: bool, rows: bool = True) -> tuple[Graph, FuseReport]:
+def fuse(graph: Graph, *, integer: bool, rows: bool = True, logits: bool = False) -> tuple[Graph, FuseReport]:
     """A rewritten copy of a float graph that computes the same, and the report of what was done.
 
-    With `integer` a Softmax at the end is dropped as well, and activations that are no clamps become
-    layers; with `rows` a Softmax of channels becomes one of rows. Tensors that vanish stay known as aliases.
+    With `integer` activations that are no clamps become layers; with `rows` a Softmax of channels becomes one of rows, with
+    `logits` one at an output is dropped. Tensors that vanish stay known as aliases.
 
     Raises:
         InternalError: when a rewrite breaks the graph.
     """
     fused, report = graph.copy(), FuseReport()
-    order = passes(integer=integer, rows=rows)
+    order = passes(integer=integer, rows=rows, logits=logits)
     for _ in range(_ROUNDS):
         changes = [rewrite.run(fused, report) for rewrite in order]
         if not any(changes) and not (integer and any(rewrite.run(fused, report) for rewrite in late_passes())):

@@ -4,8 +4,8 @@ Softmax(image)       =>  FromChannelsLast(ArraySoftmax(ToChannelsLast(image))): 
 Softmax(vector)      =>  ArraySoftmax(vector)
 Normalize L2 (x)     =>  the same with an ArrayNorm without mean, whose gains are 1 / sqrt(channels)
 
-The distributions of the sides of a box in a detector are such a Softmax. One whose result leaves the network stays in floating point. The
-vectors by which faces or voices are compared are of length 1.
+The distributions of the sides of a box in a detector are such a Softmax, and the probabilities of classes. The vectors by which faces or
+voices are compared are of length 1.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from n2d2py.passes.base import Match, Pass
 
 
 class SoftmaxRows(Pass):
-    """Softmax => ArraySoftmax; not in networks that come quantized, which compute it in floating point."""
+    """Softmax => ArraySoftmax."""
 
     name = "softmax-rows"
     summary = "Softmax of channels turned into ones of rows, which have integers"
@@ -35,10 +35,6 @@ class SoftmaxRows(Pass):
         op = node.op
         if not isinstance(op, Softmax) or op.log or node.activation is not None or graph.precision(node).quantize is False:
             return None
-        if node.output in graph.outputs:
-            return Match.no("its result leaves the network")
-        if is_quantized(graph):
-            return Match.no("the file has integers, and computes it in floating point")
         return Match(op.group_size or graph.shape(node.output)[1])
 
     def rewrite(self, graph: Graph, node: Node, found: int) -> str:

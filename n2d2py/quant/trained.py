@@ -15,6 +15,7 @@ from n2d2py.operators.affine import Affine
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.quantize import Quantize, grid_of, moved_from
+from n2d2py.quant.widths import is_scored
 
 Range = tuple[float, float]
 
@@ -28,7 +29,7 @@ def complete_trained(graph: Graph, ranges: Mapping[str, Range | None], measured:
     """A copy in which inputs are rounded, over `ranges` or what was measured, and layers have quantized weights.
 
     Other tensors that nothing rounds are, where they were `measured`; else they keep 16 or 32 bits over the range that they cannot
-    leave (`insert_requantize`), as means of pools and outputs of the network always do.
+    leave (`insert_requantize`), as means of pools, outputs of the network and what a Softmax at one reads always do.
     """
     graph = graph.copy()
     for node in graph.nodes:
@@ -40,7 +41,8 @@ def complete_trained(graph: Graph, ranges: Mapping[str, Range | None], measured:
         if _is_open(graph, name) and found is not None:
             _round(graph, name, found, 0)
     for node in list(graph.nodes):
-        if node.output in measured and _is_computed(node) and node.output not in graph.outputs and _is_open(graph, node.output):
+        inside = node.output not in graph.outputs and not is_scored(graph, node.output)
+        if node.output in measured and _is_computed(node) and inside and _is_open(graph, node.output):
             _round(graph, node.output, measured[node.output], graph.nodes.index(node) + 1)
     graph.verify()
     return graph

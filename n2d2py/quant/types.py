@@ -26,7 +26,7 @@ from n2d2py.quant.ranges import ZERO_POINT_GAIN, Counts, least_error_interval, l
 from n2d2py.quant.spectra import wide_tensors
 from n2d2py.quant.states import KeptStates, recurrent_reach
 from n2d2py.quant.thresholds import activation_threshold
-from n2d2py.quant.widths import width
+from n2d2py.quant.widths import is_scored, width
 
 _HEADROOM = 2.0
 """Range of a tensor of 16 bits, as a multiple of the largest value seen: a bit spent on values that calibration did not see."""
@@ -167,8 +167,8 @@ def choose_types(
 ) -> TensorTypes:
     """Integer types for all tensors.
 
-    `ranges` gives the known value range of inputs (None: measured). Inputs and outputs are never
-    clipped. Tensors that hold moved values share their source's type; concat inputs share the
+    `ranges` gives the known value range of inputs (None: measured). Inputs, outputs and what a Softmax at an output reads are never
+    clipped; results of such a Softmax have a power of two as scale, 1/256 in 8 bits. Tensors that hold moved values share their source's type; concat inputs share the
     output's type where their ranges are alike, else the concat rescales them.
     """
     source = {name: origin for name, origin in _sources(graph).items() if not graph.kind(name)}
@@ -204,10 +204,15 @@ def choose_types(
         if free and (unit := _unit_type(producer, options.unsigned)) is not None:
             types[name], thresholds[name] = unit, unit.reach
             continue
+        if name in final and _is_shared(producer) and known is None and not padding.get(name):
+            kind = NumType(bits, name not in positive)
+            types[name] = kind.with_scale(2.0 ** (kind.signed - bits))
+            thresholds[name] = types[name].reach
+            continue
         # pairs of signed integers of 16 bits are multiplied at once
         kind = NumType(bits, signed or (bits == 16 and options.bits == 8 and _is_shared(producer)))
         histogram = histograms[_measured(graph, name)]
-        edge = name in final or name in graph.inputs
+        edge = name in final or name in graph.inputs or is_scored(graph, name)
         if known is not None:
             threshold = max(abs(known[0]), abs(known[1]))
         elif kind.bits == 16:

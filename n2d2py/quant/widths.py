@@ -34,7 +34,7 @@ def width(
 ) -> int:
     """Bits of a tensor: what its layers ask for, else those of the network, for inputs and outputs what options say.
 
-    16 bits at an edge, and for magnitudes, are taken only where weighted layers and floating point alone read the values. Inside, the tensors that only normalisations and
+    What a Softmax at an output reads has the width of an output. 16 bits at an edge, and for magnitudes, are taken only where weighted layers and floating point alone read the values. Inside, the tensors that only normalisations and
     softmaxes read, or sums whose results they read, have 16 bits: no weights multiply these, and their errors add up from block to
     block of a transformer. So have the states that one recurrent layer gives to the next one, or to
     the scores. Spectra, and what they are made of, are among `options.wide` (quant/spectra.py).
@@ -52,7 +52,8 @@ def width(
     if options.bits == 8 and given and readers and all(isinstance(n.op, _WEIGHTED) or is_to_float(n) for n in readers):
         if options.input_bits == 16 or (options.input_bits == 0 and known is None and _is_spoiled(histograms[name])):
             return 16
-    if options.bits == 8 and name in final and name not in graph.inputs and not readers:
+    last = (name in final and not readers) or is_scored(graph, name)
+    if options.bits == 8 and last and name not in graph.inputs:
         return options.output_bits or (16 if _is_scores(graph, name) else 8)
     return options.bits
 
@@ -126,6 +127,17 @@ def _is_scores(graph: Graph, name: str) -> bool:
     """Whether the tensor is a vector of weighted sums, which cost nothing to keep in 16 bits."""
     producer, shape = graph.producer(name), graph.shape(name)
     return producer is not None and isinstance(producer.op, (Conv, Fc)) and elements(shape) == shape[1]
+
+
+def is_scored(graph: Graph, name: str) -> bool:
+    """True if softmaxes at outputs of the network alone read a tensor, moved or not."""
+    readers = graph.consumers(name)
+    return bool(readers) and all(
+        graph.is_last(node.output)
+        if isinstance(node.op, ArraySoftmax)
+        else node.op.moves_values and is_scored(graph, node.output)
+        for node in readers
+    )
 
 
 def asked_bits(graph: Graph, names: Sequence[str]) -> int | None:

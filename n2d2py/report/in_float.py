@@ -7,9 +7,10 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from n2d2py.graph import Graph, QuantGraph
+from n2d2py.graph import Graph, Node, QuantGraph
 from n2d2py.graph.precision import TargetForm
 from n2d2py.operators.convert import Convert
+from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.contract import refused
 from n2d2py.quant.spectra import power_layers
 from n2d2py.report.layers import layer_rows, totals
@@ -22,7 +23,7 @@ class FloatLayer:
 
     Attributes:
         reason: why it has no integers.
-        asked: whether the user asked for it (`Quantize=0`).
+        asked: whether the user asked for it (`Quantize=0`), or it is a Softmax at an output, which the target has no integers for.
         macs: share of the multiply-accumulates of the network, 0..1.
         bytes: share of the bytes of all constants and layer outputs, 0..1.
     """
@@ -59,8 +60,17 @@ def float_layers_in(graph: QuantGraph, real: Graph) -> list[FloatLayer]:
         elif not asked and reason is None and node.name in power:
             why = "the power of a spectrum, of which a logarithm is made"
         share = (row.parameter_bytes + row.activation_bytes) / size
-        found.append(FloatLayer(node.name, row.type, why, asked, row.macs / work, share))
+        last = source is not None and _is_last_softmax(real, source)
+        found.append(FloatLayer(node.name, row.type, why, asked or last, row.macs / work, share))
     return found
+
+
+def _is_last_softmax(graph: Graph, node: Node) -> bool:
+    """True if a layer is a Softmax at an output, or moves the values of one."""
+    source = graph.producer(node.inputs[0]) if node.op.moves_values else None
+    if source is not None:
+        return _is_last_softmax(graph, source)
+    return isinstance(node.op, Softmax) and not node.op.log and graph.is_last(node.output)
 
 
 def _formless(operator: str, reason: str) -> str:

@@ -10,7 +10,7 @@ from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes import FuseReport, fuse
 from n2d2py.quant.prequantized import without_rounding
 from n2d2py.stages.load import LoadedNetwork
-from n2d2py.stages.options import takes_rows
+from n2d2py.stages.options import keeps_softmax, takes_rows
 from n2d2py.targets.target import ScoreTarget
 
 
@@ -23,7 +23,10 @@ def fuse_stage(network: LoadedNetwork, *, integer: bool, rounding: bool = True) 
     if not rounding and is_quantized(graph):
         log.notice("the network is quantized; in floating point its values keep their ranges, but are not rounded")
         graph = without_rounding(graph)
-    graph, report = fuse(graph, integer=integer, rows=takes_rows(network.options.target))
+    rows, logits = takes_rows(network.options.target), network.options.drop_softmax
+    # without rows, a network that comes quantized has no integers for it
+    logits = logits or (integer and not (keeps_softmax(network.options.target) and (rows or not is_quantized(graph))))
+    graph, report = fuse(graph, integer=integer, rows=rows, logits=logits)
     graph.verify()
     targets = [_moved(target, graph) for target in network.targets]
     return replace(network, graph=graph, targets=targets), report

@@ -60,6 +60,7 @@ class LoadOptions:
             None: none.
         encodings: AIMET's file that says how the tensors of an ONNX file are quantized.
         input_shape: sizes of the inputs of an ONNX file that leaves them open, as on the command line.
+        drop_softmax: whether a Softmax at an output is left out, which then gives logits.
         training: "now" for the network as it is trained: real weights, and how each layer learns; "done" for one whose keys of
             training had their effect.
         run_time_scales: whether an ONNX file that computes scales at run time is read as it is, not as the real numbers that its
@@ -89,6 +90,7 @@ class LoadOptions:
     synthetic: int | None = None
     encodings: str | Path | None = None
     input_shape: str | None = None
+    drop_softmax: bool = False
     training: Literal["", "now", "done"] = ""
     run_time_scales: bool = False
 
@@ -332,6 +334,11 @@ def keeps_channels(options: CalibrationOptions, target: str | None) -> bool:
 def takes_rows(target: str | None) -> bool:
     """Whether a Softmax of channels may become one of rows, in integers."""
     return _limits(target).softmax_rows
+
+
+def keeps_softmax(target: str | None) -> bool:
+    """True if a Softmax at an output stays in the network of integers."""
+    return _limits(target).last_softmax
 
 
 def sums_integers(target: str | None) -> Callable[[Node], bool] | None:

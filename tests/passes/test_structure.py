@@ -21,6 +21,7 @@ from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.softmax import Softmax
 from n2d2py.operators.transpose import Transpose
+from n2d2py.passes import fuse
 from n2d2py.passes.conv_to_fc import ConvToFc
 from n2d2py.passes.drop_softmax import DropSoftmax
 from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, compose
@@ -336,12 +337,14 @@ def classifier(build, *outputs: str) -> Graph:
     return b.done(*outputs)
 
 
-def test_trailing_softmax_is_dropped_for_integers_only(build, run_all, kinds, capsys):
+@pytest.mark.parametrize("integer", [True, False])
+def test_trailing_softmax_is_dropped_where_logits_are_asked_for(build, kinds, capsys, integer):
     log.setup()
-    after, _ = run_all(classifier(build, "s"), integer=True)
+    after, _ = fuse(classifier(build, "s"), integer=integer, logits=True)
     assert kinds(after) == [("f", "Fc")] and after.outputs == ["s"]
     assert "the Softmax 's' at the output is dropped" in capsys.readouterr().err
-    assert kinds(run_all(classifier(build, "s"))[0]) == [("f", "Fc"), ("s", "Softmax")]
+    kept, _ = fuse(classifier(build, "s"), integer=integer)
+    assert kinds(kept) == [("f", "Fc"), ("s", "ArraySoftmax" if integer else "Softmax")]
 
 
 def test_softmax_inside_stays(build, run, reason):
@@ -350,18 +353,6 @@ def test_softmax_inside_stays(build, run, reason):
     b.graph = graph
     b.layer("g", Fc(), "s", fc(b, 2, 5))
     assert reason(run(b.done("g"), DropSoftmax())[1]) == "s: it is not at the end of the network"
-    b = build(6)
-    b.layer("f", Fc(), "x", fc(b, 4, 6))
-    b.layer("s", Softmax(2), "f")
-    assert "groups of channels" in reason(run(b.done("s"), DropSoftmax())[1])
-
-
-def test_softmax_of_one_channel_stays(build, run, reason):
-    """It is 1 for every input. A single output is compared with a threshold: what the Softmax reads would be another class."""
-    b = build(6)
-    b.layer("f", Fc(), "x", fc(b, 1, 6))
-    b.layer("s", Softmax(), "f")
-    assert reason(run(b.done("s"), DropSoftmax())[1]).startswith("s: it normalises one channel")
 
 
 def test_fuse_keeps_its_argument_and_tells_what_it_did(build, run_all, capsys):

@@ -19,7 +19,7 @@ from n2d2py.data.edge_samples import edge_samples
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import ExportFolder, find_target
 from n2d2py.exports.cpp.library import Export
-from n2d2py.graph import Graph, Node, QuantGraph
+from n2d2py.graph import Graph, QuantGraph
 from n2d2py.options import read_command
 from n2d2py.pipeline import load_network
 from n2d2py.quant.compare import first_difference
@@ -147,35 +147,13 @@ def _stored_inputs(graph: QuantGraph, seed: int) -> list[np.ndarray]:
     return made
 
 
-def _last_softmaxes(graph: Graph, name: str) -> list[Node]:
-    """The Softmax layers that a tensor has passed since anything else computed it, the last one first."""
-    found, node = [], graph.producer(name)
-    while node is not None and (_is_softmax(node) or (node.op.moves_values and len(node.inputs) == 1)):
-        found += [node] if _is_softmax(node) else []
-        node = graph.producer(node.inputs[0])
-    return found
-
-
-def _is_softmax(node: Node) -> bool:
-    return "Softmax" in node.op.kind
-
-
-def _with_lost_softmaxes(before: Graph, after: Graph, names: tuple[str, str], values: np.ndarray) -> np.ndarray:
-    """An output of `after` behind the Softmax layers at the end of `before` that fusing dropped."""
-    first, last = (_last_softmaxes(graph, name) for graph, name in zip((before, after), names, strict=True))
-    for node in reversed(first[: max(0, len(first) - len(last))]):
-        shape = (len(values), *before.shape(node.inputs[0])[1:])
-        (values,) = node.op.run([values.reshape(shape)], node)
-    return values
-
-
 def _compare_floats(reference: Graph, graph: Graph, x: np.ndarray, what: str) -> Failure | None:
     """The outputs of ONNX Runtime on `reference` and of NumPy on `graph`."""
     expected = FloatEngine(reference, threads=1).run(x)
     found = run_graph(graph, {graph.inputs[0]: x})
     for before, after in zip(reference.outputs, graph.outputs, strict=True):
         values = expected[before]
-        made = _with_lost_softmaxes(reference, graph, (before, after), found[after])
+        made = found[after]
         tolerance = max(FLOAT_TOLERANCE * float(np.abs(values).max()), LEAST_TOLERANCE)
         worst = float(np.abs(values - made.reshape(values.shape)).max())
         if not worst <= tolerance and not worst <= tolerance + _rounding(graph, x, after):

@@ -117,7 +117,7 @@ def agreement(path: Path, x: np.ndarray, batch: int = 8) -> Agreement:
 
 
 def _carriers(graph: QuantGraph, reference: Reference) -> dict[str, str]:
-    """Our tensor -> the file's of the same scale; a dropped Softmax leaves its name to what it read."""
+    """Our tensor -> the file's of the same scale."""
     found = {}
     for name, one in reference.tensors.items():
         ours = name

@@ -165,6 +165,8 @@ CASES |= {
         "STRIDED_SLICE", grid=IN, made=(1, 6, 4), consts=[[0, 3, 0, 0], [1, 4, 6, 4], [1, 1, 1, 1]],
         options="StridedSliceOptions", shrinkAxisMask=2,
     ),
+    "softmax_of_lines": lambda: _one("SOFTMAX", HALF, "SoftmaxOptions", (1, 40, 2), beta=1.0),
+    "softmax_of_pixels": lambda: _one("SOFTMAX", HALF, "SoftmaxOptions", beta=1.0),
     "depth_to_space": lambda: _one("DEPTH_TO_SPACE", grid=IN, made=(1, 16, 12, 1), options="DepthToSpaceOptions", blockSize=2),
     "space_to_depth": lambda: _one("SPACE_TO_DEPTH", grid=IN, made=(1, 4, 3, 16), options="SpaceToDepthOptions", blockSize=2),
 }  # fmt: skip

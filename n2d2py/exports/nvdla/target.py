@@ -78,7 +78,9 @@ class NvdlaTarget(Target[NvdlaExport]):
 
     name = "NVDLA"
     parameters = PARAMETERS
-    quantization = QuantDefaults(unsigned=False, input_bits=8, output_bits=8, mixed=False, wide_joins=False, softmax_rows=False)
+    quantization = QuantDefaults(
+        unsigned=False, input_bits=8, output_bits=8, mixed=False, wide_joins=False, softmax_rows=False, last_softmax=False
+    )
     in_floats = False
     needs_plan = False
     runner = LoadableRunner

@@ -61,10 +61,10 @@ def turned(layers: Layers, name: str, index: int, dims: tuple[int, ...], order: 
 
 
 def flat(layers: Layers, node: QuantNode, index: int, grid: Grid) -> None:
-    """Makes a tensor, as a vector, the result of a layer."""
+    """Makes a tensor, in other dimensions, the result of a layer."""
     here = layers.grid(node.output) == grid
     name = node.output if here else f"{node.output}/vector"
-    layers.finish(node, shaped(layers, name, index, layers.graph.shape(node.output), grid), grid)
+    layers.finish(node, shaped(layers, name, index, channels_last(layers.graph.shape(node.output)), grid), grid)
 
 
 def gathered(layers: Layers, name: str, index: int, size: int, taken: np.ndarray, grid: Grid) -> int:

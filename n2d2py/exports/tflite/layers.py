@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from math import prod
 
@@ -13,6 +14,7 @@ from n2d2py.exports.tflite.file import PROBABILITIES, SIGNED_UNITS, Grid
 from n2d2py.exports.tflite.writer import Layers, NoTfliteForm, channels_last, fused_name
 from n2d2py.graph import QuantNode
 from n2d2py.graph.shapes import Shape
+from n2d2py.operators.arrays.norm import ArraySoftmax
 from n2d2py.operators.functions import FUNCTIONS, Clip, Elu, Gelu, GeluTanh, HardSwish, LeakyRectifier, Tanh
 
 Lowering = Callable[[Layers, QuantNode], None]
@@ -275,8 +277,12 @@ def _limited(layers: Layers, node: QuantNode, function: Clip) -> None:
 
 def _softmax(layers: Layers, node: QuantNode) -> None:
     """Over the channels."""
-    if node.op.log or node.op.group_size:
-        raise NoTfliteForm("a Softmax of groups, or its logarithm")
+    if node.op.group_size:
+        raise NoTfliteForm("a Softmax of groups")
+    shape = layers.graph.shape(node.output)
+    if node.op.log or len(shape) not in (2, 4):
+        outer, inner = (prod(shape[2:]), 1) if len(shape) == 4 else (1, prod(shape[2:]))
+        return arrays.array_softmax(layers, replace(node, op=ArraySoftmax(outer, shape[1], inner, node.op.log)))
     layers.in_demanded_grid(
         node, "SOFTMAX", layers.demanded(node, PROBABILITIES), layers.sources(node), "SoftmaxOptions", beta=1.0
     )

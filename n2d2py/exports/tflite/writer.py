@@ -235,6 +235,6 @@ def _probabilities(graph: QuantGraph) -> set[str]:
         if node.op.kind != "Convert" or graph.type(node.inputs[0]).is_float or not graph.type(node.output).is_float:
             continue
         readers = graph.consumers(node.output)
-        if all(one.op.kind == "Softmax" and not graph.consumers(one.output) for one in readers):
+        if all(one.op.kind == "Softmax" and not one.op.log and not graph.consumers(one.output) for one in readers):
             found.update([node.output, *(one.output for one in readers)])
     return found - set(graph.inputs)

@@ -34,10 +34,6 @@ class SoftmaxQuantizer(Quantizer):
         rescale = make_rescale("Floating-point", np.array([1 / y.scale]))[0] if floating else None
         return formed(node, form, activation_clamp(node, y), rescale)
 
-    def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
-        """Refused: other runtimes round a softmax in floating point."""
-        raise refusal(node, "a softmax between quantized tensors of the file")
-
     def form(self, node: Node, powers: Exponentials) -> Exponentials:
         """The form with what else a layer needs."""
         return powers
