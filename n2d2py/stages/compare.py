@@ -68,7 +68,7 @@ def compare_stage(
             else {}
         )
         if slack and compiled is not None:
-            given = compiled.layers(*inputs)
+            given = _layers(compiled, inputs)
             found, stored = _by_layer(quantized, inputs, given)
             roundings = _roundings(quantized, given, found)
             for accumulator in accumulators:
@@ -80,7 +80,7 @@ def compare_stage(
                     alone.get(accumulator.tensor),
                 )
             continue
-        found = compiled.layers(*inputs) if compiled is not None else {}
+        found = _layers(compiled, inputs) if compiled is not None else {}
         found = {
             name: values.reshape(stored[tensor].shape) for (name, tensor) in layers if (values := found.get(name)) is not None
         }
@@ -96,6 +96,10 @@ def compare_stage(
                 alone=alone.get(accumulator.tensor),
             )
     return Comparison([accumulator.result() for accumulator in accumulators], worst.result(), slack)
+
+
+def _layers(compiled: Network, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
+    return compiled.stored_layers(inputs) if isinstance(compiled, Network) else compiled.layers(*inputs)
 
 
 def _from_compiled(quantized: QuantGraph, compiled: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
