@@ -112,3 +112,33 @@ def test_results_have_the_axes_of_the_file(tmp_path, name):
         if shape[0] != 1:
             both = net(np.stack([x, 2 * x]))
             assert both.shape == (2, *want.shape) and sqnr(both[0], want) > 80
+
+
+_SIZE = [("Shape", ["x"], {}), ("Gather", ["", np.array([0])], {})]
+BATCHES = {
+    "a divisor behind a layer": [*_SIZE, ("Cast", [""], {"to": 1}), ("Conv", ["x", WEIGHTS], {}), ("Div", ["", "t2"], {})],
+    "a count of elements": [("Size", ["x"], {}), ("Cast", [""], {"to": 1}), ("Div", ["x", ""], {})],
+    "numbers of the images": [
+        ("Shape", ["x"], {}),
+        ("Gather", ["", np.array(0)], {}),
+        ("Range", [np.array(0), "", np.array(1)], {}),
+        ("Cast", [""], {"to": 1}),
+        ("Reshape", ["", np.array([-1, 1, 1, 1])], {}),
+        ("Add", ["x", ""], {}),
+    ],
+    "copies": [*_SIZE, ("Concat", ["", np.array([1, 1, 1])], {"axis": 0}), ("Tile", ["x", ""], {})],
+    "a constant for each image": [
+        ("Shape", ["x"], {}),
+        ("Expand", [RNG.normal(size=(1, 3, 1, 1)).astype(np.float32), ""], {}),
+        ("Add", ["x", ""], {}),
+    ],
+    "a shape": [*_SIZE, ("Concat", [np.array([-1]), ""], {"axis": 0}), ("Reshape", ["x", ""], {})],
+}
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_the_size_of_a_fixed_batch_is_the_number_of_the_file(tmp_path, name):
+    model = chain(tmp_path / "net.onnx", BATCHES[name], [2, 3, 6, 5])
+    x = RNG.normal(size=(2, 3, 6, 5)).astype(np.float32)
+    for net in exported(tmp_path, None, -32):
+        assert sqnr(net(x), reference(model, x, None)) > 80
