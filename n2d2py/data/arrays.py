@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
 from n2d2py.files import DamagedArray, map_npy, map_npz
 
@@ -53,6 +54,19 @@ def check_type(array: np.ndarray, name: str) -> None:
     """Raises E414 unless `plain` gives the samples of the array a number type of the pipeline."""
     if array.dtype.kind not in "bf" and array.dtype.newbyteorder("=") not in (*_TYPES, *_WIDE):
         raise N2D2Error("E414", f"{name}: stimuli of type {array.dtype} cannot be used", remedy="store integers or float32")
+
+
+def check_integers(x: np.ndarray, kind: NumType | None, name: str) -> None:
+    """Raises E414 for integers that the type of an input does not hold; bytes may be pixels of pictures."""
+    if kind is None or x.dtype.kind not in "iu" or x.dtype in (kind.dtype, np.uint8):
+        return
+    low, high = int(x.min(initial=0)), int(x.max(initial=0))
+    if not kind.qmin <= low <= high <= kind.qmax:
+        raise N2D2Error(
+            "E414",
+            f"{name} holds integers {low} to {high}, the input is {kind.name}",
+            remedy=f"store {kind.name}, {kind.qmin} to {kind.qmax}",
+        )
 
 
 def plain(sample: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 
+from n2d2py.arithmetic import NumType
 from n2d2py.data.transformations import Range
 from n2d2py.errors import N2D2Error
 
@@ -29,9 +30,10 @@ class Preprocessing:
         resize: (N,) for the shorter side, (width, height), or None.
         crop: (N,) for a square, (width, height), or None.
         bgr: whether the network takes blue, green, red.
-        layout: axes of given arrays.
+        layout: axes of given arrays of images; None for those of the file.
         declared: the range of real arrays, where somebody said it.
         integers: whether the input is one of integers, such as ids, which are taken as they are; bytes too.
+        type: the integers that the file declares for the input: arrays of them are taken as what they stand for.
         told: whether the network's file says `scale`, `mean` and `std`; then they do not matter for arrays of real numbers.
     """
 
@@ -42,10 +44,11 @@ class Preprocessing:
     resize: Size | None = None
     crop: Size | None = None
     bgr: bool = False
-    layout: Literal["nchw", "nhwc"] = "nchw"
+    layout: Literal["nchw", "nhwc"] | None = None
     declared: Range | None = None
     told: bool = False
     integers: bool = False
+    type: NumType | None = None
 
     @property
     def by_formula(self) -> bool:
@@ -64,6 +67,8 @@ class Preprocessing:
         """Bytes (C, ...) as float32."""
         if self.integers:
             return values.astype(np.float32)
+        if self.type is not None and (values.dtype == self.type.dtype or values.dtype != np.uint8):
+            return self.type.dequantize(values)
         if not self.by_formula:
             return scaled_bytes(values, self.input_range)
         shape = (-1, *(1,) * (values.ndim - 1))

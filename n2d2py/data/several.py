@@ -16,16 +16,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from math import prod
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
-from n2d2py.data.arrays import check_type, open_npy, open_npz, plain
+from n2d2py.data.arrays import check_integers, check_type, open_npy, open_npz, plain
 from n2d2py.data.database.numpy_file import label_ids
 from n2d2py.data.given import GivenData, given_data
 from n2d2py.data.preprocessing import scaled_bytes
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.files import file_names
+from n2d2py.graph.port import Port, plain_port
 
 _REMEDY = "give an .npz with an array for each input, or a folder with a file INPUT.npy for each"
 Inputs = Mapping[str, tuple[int, ...]]
@@ -38,16 +40,24 @@ def open_several(
     inputs: Inputs,
     input_range: tuple[float, float] = (0.0, 1.0),
     integers: Collection[str] = (),
+    ports: Mapping[str, Port] = MappingProxyType({}),
 ) -> Stimuli:
     """The stimuli for `inputs` (name -> shape without stimuli), each as one vector of all inputs in order.
 
     Bytes are scaled to the input range, as for one input, except those of the inputs of `integers`; everything else is taken as it is.
+    `ports`: the inputs as the file has them; those of integers take these.
 
     Raises:
         N2D2Error: E401, E402 for files, E414 arrays that do not fit, E416 nothing there, E418 not finite.
     """
 
+    ports = {name: ports.get(name) or plain_port((1, *shape)) for name, shape in inputs.items()}
+
     def real(name: str, part: np.ndarray) -> np.ndarray:
+        kind = ports[name].type
+        if kind is not None and part.dtype.kind in "iu":
+            check_integers(part, kind, name)
+            return kind.dequantize(part)
         if part.dtype == np.uint8 and name not in integers:
             return scaled_bytes(plain(part), input_range)
         return plain(part).astype(np.float32)
@@ -57,7 +67,7 @@ def open_several(
     if given.arrays is None and not path.exists():
         raise N2D2Error("E401", f"{path} does not exist", remedy=_REMEDY)
     if given.arrays is not None or (path.suffix == ".npz" and path.is_file()):
-        return _stacked(replace(given, labels=None).read(), given, inputs, real)
+        return _stacked(replace(given, labels=None).read(), given, inputs, ports, real)
     if not path.is_dir():
         raise N2D2Error("E414", f"{path} has no array for each of the {len(inputs)} inputs", remedy=_REMEDY)
     files = array_files(path, inputs)
@@ -66,14 +76,19 @@ def open_several(
         if missing:
             raise N2D2Error("E401", f"{path} lacks {', '.join(missing)}", remedy=_REMEDY)
         labels = {"y": open_npy(path / "y.npy")} if (path / "y.npy").is_file() else {}
-        return _stacked({**labels, **{name: open_npy(file) for name, file in files.items()}}, given, inputs, real)
+        return _stacked({**labels, **{name: open_npy(file) for name, file in files.items()}}, given, inputs, ports, real)
     singles = sorted(path.glob("*.npz"))
     if not singles:
         raise N2D2Error("E416", f"{path} holds neither {next(iter(files.values())).name} nor .npz files", remedy=_REMEDY)
 
     def load(index: int) -> np.ndarray:
         arrays = open_npz(singles[index])
-        return _joined([_given(arrays, name, singles[index]) for name in inputs], inputs, singles[index].name, real)
+        parts = []
+        for name, shape in inputs.items():
+            part = _given(arrays, name, singles[index])
+            part = part if part.ndim and len(part) == 1 and part.shape[1:] == ports[name].sample else part[None]
+            parts.append(_samples(part, name, shape, ports[name], singles[index])[0])
+        return _joined(parts, inputs, singles[index].name, real)
 
     load(0)
     labels = np.full(len(singles), -1) if given.labels is None else label_ids(given.labels, np.empty((len(singles), 1)), path)
@@ -87,10 +102,6 @@ def array_files(folder: Path, inputs: Iterable[str]) -> dict[str, Path]:
 
 def _file_name(name: str) -> str:
     return next(iter(file_names([re.sub(r"[^\w.-]", "_", name)]).values()))
-
-
-def _text(shape: tuple) -> str:
-    return "x".join(map(str, shape))
 
 
 def _shape(inputs: Inputs) -> tuple[int, ...]:
@@ -108,19 +119,20 @@ def _given(arrays: Mapping[str, np.ndarray], name: str, path: Path) -> np.ndarra
     return arrays[name]
 
 
-def _stacked(arrays: Mapping[str, np.ndarray], source: GivenData, inputs: Inputs, real: _Real) -> Stimuli:
+def _stacked(
+    arrays: Mapping[str, np.ndarray], source: GivenData, inputs: Inputs, ports: Mapping[str, Port], real: _Real
+) -> Stimuli:
     """Arrays with an axis of stimuli in front; y has the labels, unless an input is called so."""
     path = source.path
-    given = [_given(arrays, name, path) for name in inputs]
-    count = len(given[0]) if given[0].ndim else 0
-    for array, (name, shape) in zip(given, inputs.items(), strict=True):
-        if array.ndim == 0 or len(array) != count:
+    given = [_samples(_given(arrays, name, path), name, shape, ports[name], path) for name, shape in inputs.items()]
+    count = len(given[0])
+    for array, name in zip(given, inputs, strict=True):
+        if len(array) != count:
             raise N2D2Error(
                 "E414",
-                f"{path}: {name} holds {len(array) if array.ndim else 'no'} stimuli, {next(iter(inputs))} {count}",
+                f"{path}: {name} holds {len(array)} stimuli, {next(iter(inputs))} {count}",
                 remedy="store as many stimuli for each input",
             )
-        _check(array.shape[1:], shape, f"{path}: {name}", _text(("N", *array.shape[1:])))
     if not count:
         raise N2D2Error("E416", f"{path} holds no stimulus", remedy="check the file")
     none = np.full(count, -1)
@@ -138,19 +150,23 @@ def _stacked(arrays: Mapping[str, np.ndarray], source: GivenData, inputs: Inputs
     )
 
 
-def _check(found: tuple[int, ...], shape: tuple[int, ...], where: str, text: str) -> None:
-    """An input of an image has its shape; one of a vector may have any axes."""
-    if found != shape and not (prod(found) == prod(shape) and (len(shape) == 1 or found == (1, *shape))):
-        remedy = (
-            "transpose it to channels, height, width" if found == (*shape[1:], shape[0]) else "store the input of the network"
-        )
-        raise N2D2Error("E414", f"{where} holds {text}, the network takes {_text(shape)}", remedy=remedy)
+def _samples(array: np.ndarray, name: str, shape: tuple[int, ...], port: Port, path: Path) -> np.ndarray:
+    """An array in the axes of the file as samples of the network's input; one of a vector may have any axes."""
+    found = port.samples(array, (1, *shape))
+    if found is None and array.ndim and len(port.dims) == 2 and prod(array.shape[1:]) == prod(shape):
+        found = array.reshape(len(array), *shape)
+    if found is None:
+        text, wanted = ("x".join(map(str, sizes)) for sizes in (("N", *array.shape[1:]), port.sample))
+        turned = sorted(array.shape[1:]) == sorted(shape) and len(shape) == 3
+        axes = "height, width, channels" if port.channels_last else "channels, height, width"
+        remedy = f"transpose it to {axes}" if turned else "store the input of the network"
+        raise N2D2Error("E414", f"{path}: {name} holds {text}, the network takes {wanted}", remedy=remedy)
+    return found
 
 
 def _joined(parts: list[np.ndarray], inputs: Inputs, title: str, real: _Real) -> np.ndarray:
     vectors = []
-    for part, (name, shape) in zip(parts, inputs.items(), strict=True):
-        _check(part.shape, shape, f"{title}: {name}", _text(part.shape))
+    for part, name in zip(parts, inputs, strict=True):
         vectors.append(real(name, part).reshape(-1))
         if not np.isfinite(vectors[-1]).all():
             raise N2D2Error("E418", f"{title}: {name} holds NaN or infinity", remedy="remove it or correct its values")

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.arrays import plain
+from n2d2py.data.arrays import check_integers, plain
 from n2d2py.data.database.base import ArrayItems, Database, FileItems, Items
 from n2d2py.data.database.directory import list_directory
 from n2d2py.data.database.numpy_file import label_ids, read_arrays
@@ -29,17 +29,21 @@ from n2d2py.data.transformations import Inapplicable, Range
 from n2d2py.data.transformations.color import ColorSpace, gray
 from n2d2py.data.transformations.resize import resize_bilinear
 from n2d2py.errors import N2D2Error
+from n2d2py.graph.port import Port, plain_port
 
 _RGB, _BGR = ColorSpace("RGB"), ColorSpace("BGR")
 
 
-def open_source(source: GivenData | Path | str, shape: tuple[int, ...], how: Preprocessing = Preprocessing()) -> Stimuli:
+def open_source(
+    source: GivenData | Path | str, shape: tuple[int, ...], how: Preprocessing = Preprocessing(), port: Port | None = None
+) -> Stimuli:
     """The stimuli of a folder of pictures (searched deeply, by name), an .npy or an .npz file, or of arrays.
 
     Args:
         shape: of the network's input, (C, H, W) or (F,); pictures are resized to it with a notice,
             arrays must have it.
         how: what is done with pictures and bytes.
+        port: the axes of arrays; those of the network by default.
 
     Raises:
         N2D2Error: E401, E402, E403 for files, E414 arrays or inputs that do not fit, E416 nothing
@@ -48,7 +52,7 @@ def open_source(source: GivenData | Path | str, shape: tuple[int, ...], how: Pre
     given = given_data(source)
     how.check(shape[0])
     _check_path(given)
-    return _folder(given, shape, how) if given.is_folder else _array(given, shape, how)
+    return _folder(given, shape, how) if given.is_folder else _array(given, shape, how, port or plain_port((1, *shape)))
 
 
 def source_database(given: GivenData, shape: tuple[int, ...], *, fit: bool) -> Database | None:
@@ -129,7 +133,7 @@ def _folder(given: GivenData, shape: tuple[int, ...], how: Preprocessing) -> Sti
             remedy="give the data as an .npy or .npz file",
         )
     files = _pictures(folder)
-    if how.layout != "nchw":
+    if how.layout is not None:
         raise N2D2Error("E417", "-layout is for arrays, the data are pictures", where=str(folder), remedy="leave it out")
     first = how.sized(_coloured(read_picture(folder / files[0], files[0]), files[0], shape[0], _RGB), files[0])
     if first.shape[:2] != shape[1:]:
@@ -195,20 +199,23 @@ def _coloured(image: np.ndarray, name: str, channels: int, colours: ColorSpace) 
         raise N2D2Error("E408", f"picture {name}: {problem.what}", remedy=problem.remedy) from None
 
 
-def _array(given: GivenData, shape: tuple[int, ...], how: Preprocessing) -> Stimuli:
+def _array(given: GivenData, shape: tuple[int, ...], how: Preprocessing, port: Port) -> Stimuli:
     path, (x, labels, _) = given.path, read_arrays(given)
     pictures = [name for name, value in (("resize", how.resize), ("crop", how.crop), ("bgr", how.bgr)) if value]
     if pictures:
         raise N2D2Error("E417", f"-{pictures[0]} is for pictures, {path} holds an array", remedy="leave it out")
-    if how.layout == "nhwc" and x.ndim == 4:
-        x = x.transpose(0, 3, 1, 2)
-    if shape[:1] == (1,) and x.shape[1:] == shape[1:]:  # one channel has no axis of its own
-        x = x[:, None]
-    if x.shape[1:] != shape:
-        raise _misfit(path, x.shape, shape)
+    if how.layout is not None and len(shape) == 3:
+        port = port.in_layout(shape, how.layout)
+    samples = port.samples(x, (1, *shape))
+    if samples is None and shape[:1] == (1,) and x.shape[1:] == shape[1:]:  # one channel has no axis of its own
+        samples = x[:, None]
+    if samples is None:
+        raise _misfit(path, x.shape, shape, port)
+    x, labels = samples, labels if len(labels) == len(samples) else np.full(len(samples), -1)
     if not len(x):
         raise N2D2Error("E416", f"{path} holds no stimulus", remedy="check the file")
-    if x.dtype.kind not in "bf" and x.dtype != np.uint8 and not how.integers:
+    check_integers(x, how.type, str(path))
+    if x.dtype.kind not in "bf" and x.dtype != np.uint8 and not how.integers and how.type is None:
         raise N2D2Error("E414", f"{path} holds {x.dtype}", remedy="store uint8 or float32")
     if x.dtype.kind == "f":
         if how.by_formula and not how.told:
@@ -249,12 +256,14 @@ def _warn_of_range(x: np.ndarray, path: Path, declared: Range | None) -> None:
         )
 
 
-def _misfit(path: Path, found: tuple[int, ...], shape: tuple[int, ...]) -> N2D2Error:
+def _misfit(path: Path, found: tuple[int, ...], shape: tuple[int, ...], port: Port) -> N2D2Error:
     text = "x".join(map(str, found))
-    wanted = "x".join(map(str, ("N", *shape)))
-    if len(shape) == 3 and found[1:] == (*shape[1:], shape[0]):
-        remedy = "give -layout nhwc, or transpose it from (N, H, W, C) to (N, C, H, W)"
-    elif found == shape:
+    wanted = "x".join("N" if at == port.axis else str(size) for at, size in enumerate(port.dims))
+    other = "nchw" if port.channels_last else "nhwc"
+    if len(shape) == 3 and found[1:] == port.in_layout(shape, other).sample:
+        orders = ["(N, C, H, W)", "(N, H, W, C)"][:: -1 if port.channels_last else 1]
+        remedy = f"give -layout {other}, or transpose it from {orders[1]} to {orders[0]}"
+    elif found == port.sample:
         remedy = "add an axis of stimuli in front"
     else:
         remedy = "store the inputs of the network"

@@ -12,6 +12,7 @@ from n2d2py.errors import InternalError, Location, N2D2Error
 from n2d2py.graph.ends import Ends
 from n2d2py.graph.links import Links
 from n2d2py.graph.node import Node
+from n2d2py.graph.port import Port
 from n2d2py.graph.precision import Precision
 from n2d2py.graph.shapes import MAX_TENSOR, Shape, elements
 
@@ -56,6 +57,7 @@ class Graph(Ends):
         precisions: name of a layer -> how it is computed, where that was asked for; outlives merging.
         states: as many of the last inputs are states: the last outputs of the call before, in the same order, and 0 in the first one.
         calls: how many stimuli follow each other as calls from one reset to the next; 0: all of them.
+        input_ports, output_ports: the inputs and outputs as the file of the network has them, in order; empty without such a file.
     """
 
     def __init__(self, name: str):
@@ -68,6 +70,8 @@ class Graph(Ends):
         self.precisions: dict[str, Precision] = {}
         self.states = 0
         self.calls = 0
+        self.input_ports: list[Port] = []
+        self.output_ports: list[Port] = []
         self._index = Links(())
         self._known: tuple[list[Node], int, int] | None = None
 
@@ -274,6 +278,7 @@ class Graph(Ends):
         other.inputs, other.outputs = list(self.inputs), list(self.outputs)
         other.aliases, other.precisions = dict(self.aliases), dict(self.precisions)
         other.states, other.calls = self.states, self.calls
+        other.input_ports, other.output_ports = list(self.input_ports), list(self.output_ports)
         return other
 
     # ---- checking and dumping ---------------------------------------------------------------

@@ -12,6 +12,7 @@ from n2d2py.arithmetic import NumType, Rescale
 from n2d2py.errors import InternalError, Location
 from n2d2py.graph.ends import Ends
 from n2d2py.graph.forms import Form, Moved, Weighted
+from n2d2py.graph.port import Port
 from n2d2py.graph.shapes import Shape
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ class QuantGraph(Ends):
         pieces: of a network in strips, what each tensor is a piece of that the network did not have before.
         packed: of a network with packed activations, the tensor whose integers each packed one holds.
         unpacked: the tensor that each one is that was unpacked for a reader.
-        states, calls: as in Graph.
+        states, calls, input_ports, output_ports: as in Graph.
     """
 
     name: str
@@ -193,6 +194,8 @@ class QuantGraph(Ends):
     unpacked: dict[str, str] = field(default_factory=dict)
     states: int = 0
     calls: int = 0
+    input_ports: list[Port] = field(default_factory=list)
+    output_ports: list[Port] = field(default_factory=list)
 
     @staticmethod
     def ends_of(graph: Graph, bits: int) -> QuantGraph:
@@ -205,6 +208,8 @@ class QuantGraph(Ends):
             aliases=dict(graph.aliases),
             states=graph.states,
             calls=graph.calls,
+            input_ports=list(graph.input_ports),
+            output_ports=list(graph.output_ports),
         )
 
     @property

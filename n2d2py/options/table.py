@@ -376,7 +376,16 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("crop", "text", None, "then cut the centre: a square of SIZE N, or WxH", _DATA, "SIZE", field="load.crop"),
     Option("bgr", "flag", False, "the network takes images as blue, green, red", _DATA, field="load.bgr"),
-    Option("layout", "text", "nchw", "axes of arrays", _DATA, "AXES", ("nchw", "nhwc"), field="load.layout"),
+    Option(
+        "layout",
+        "text",
+        None,
+        "axes of arrays of images, if not those of the file",
+        _DATA,
+        "AXES",
+        ("nchw", "nhwc"),
+        field="load.layout",
+    ),
     Option(
         "act-clipping-mode",
         "text",

@@ -184,6 +184,7 @@ def choose_types(
     final = {source[name] for name in graph.outputs if name in source}
     real = float_tensors(graph)
     types: dict[str, NumType] = {name: plain_type(tensor.kind) for name, tensor in graph.tensors.items() if tensor.kind}
+    declared = {name: port.type for name, port in zip(graph.fed, graph.fed_ports, strict=True) if port.type is not None}
     thresholds: dict[str, float] = {}
     padding, coarse = fill_values(graph, source), []
     readers = _readers(graph, source)
@@ -191,6 +192,9 @@ def choose_types(
         producer = graph.producer(name)
         if name in real:
             types[name] = FLOAT32
+            continue
+        if name in declared:
+            types[name], thresholds[name] = declared[name], declared[name].reach
             continue
         if producer is not None and joins(producer):
             continue

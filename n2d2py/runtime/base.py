@@ -9,6 +9,7 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
+from n2d2py.graph.port import Port, plain_port
 
 
 class ArrayError(N2D2Error, ValueError):
@@ -20,11 +21,20 @@ class ArrayError(N2D2Error, ValueError):
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """An input or an output: `shape` has batch 1, `type` holds scale and zero point."""
+    """An input or an output: `shape` has batch 1, `type` holds scale and zero point.
+
+    `port`: the axes of arrays of the user, where the file has others than `stored`, the shape of the memory.
+    """
 
     name: str
-    shape: tuple[int, ...]
+    stored: tuple[int, ...]
     type: NumType
+    port: Port | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of arrays of the user."""
+        return self.stored if self.port is None else self.port.dims
 
     @property
     def dtype(self) -> np.dtype:
@@ -65,7 +75,7 @@ class NetworkInfo:
 
 
 class Network:
-    """A network that runs on NumPy arrays (N, C, H, W) or (N, C), for any batch N.
+    """A network that runs on NumPy arrays in the axes of its file, for any batch N.
 
     One with states runs the batch as N calls of a stream, the first one after a reset.
 
@@ -89,14 +99,15 @@ class Network:
                 or does not compute alone.
         """
         chosen = self._chosen(outputs)
-        arrays = self._batches(self._present(inputs, chosen))
+        arrays, is_single = self._batches(self._present(inputs, chosen))
         for info, x in zip(self.info.inputs, arrays, strict=True):
             if x.dtype.kind not in "fiub":
                 raise ArrayError(f"the input '{info.name}' is an array of {x.dtype}", "give real numbers")
             if x.dtype.kind == "f" and np.isnan(x).any():
                 raise ArrayError(f"the input '{info.name}' holds NaN", "give real numbers")
         results = self._results([info.type.quantize(x) for info, x in zip(self.info.inputs, arrays, strict=True)], chosen)
-        return _single([self.info.outputs[index].type.dequantize(y) for index, y in zip(chosen, results, strict=True)])
+        real = [self.info.outputs[index].type.dequantize(y) for index, y in zip(chosen, results, strict=True)]
+        return self._given(real, chosen, is_single)
 
     def run_raw(
         self, *inputs: np.ndarray | None, outputs: Sequence[str] | str | None = None
@@ -107,7 +118,8 @@ class Network:
             ArrayError: E804 for arrays of another number or shape, or values that the type does not hold; for outputs as in a call.
         """
         chosen = self._chosen(outputs)
-        return _single(self._results(self._stored(self._present(inputs, chosen)), chosen))
+        arrays, is_single = self._batches(self._present(inputs, chosen))
+        return self._given(self._results(self._stored(arrays), chosen), chosen, is_single)
 
     def layers(self, *inputs: np.ndarray) -> dict[str, np.ndarray]:
         """Stored result of each layer by name, for real inputs as in a call or stored ones as in `run_raw`.
@@ -116,12 +128,16 @@ class Network:
         another layer in its last stage has no result of its own. Where layers run line by line, the lines that no layer reads are
         not computed: the result is then a masked array, with these lines masked.
         """
-        arrays = self._batches(inputs)
+        arrays, _ = self._batches(inputs)
         ready = all(x.dtype == info.dtype for info, x in zip(self.info.inputs, arrays, strict=True))
         stored = (
-            self._stored(inputs) if ready else [info.type.quantize(x) for info, x in zip(self.info.inputs, arrays, strict=True)]
+            self._stored(arrays) if ready else [info.type.quantize(x) for info, x in zip(self.info.inputs, arrays, strict=True)]
         )
         return self._run_layers(stored)
+
+    def stored_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
+        """`layers` for stored inputs in the axes of the graph."""
+        return self._run_layers(inputs)
 
     def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
         """Stored outputs for checked stored inputs of the right type."""
@@ -168,37 +184,45 @@ class Network:
             if x is None and index in needed:
                 names = ", ".join(self.info.outputs[each].name for each in chosen)
                 raise ArrayError(f"the input '{info.name}' is None, and needed for {names}", "give an array")
-            found.append(np.zeros((count, *info.shape[1:]), info.dtype) if x is None else x)
+            found.append(np.zeros((count, *info.stored[1:]), info.dtype) if x is None else x)
         return found
 
-    def _batches(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The inputs as arrays with the same batch and the network's shapes."""
+    def _given(self, results: list[np.ndarray], chosen: list[int], is_single: bool) -> np.ndarray | tuple[np.ndarray, ...]:
+        """The results of some outputs in the axes of the file."""
+        ports = [_port(self.info.outputs[index]) for index in chosen]
+        found = [port.array(y, is_single) for port, y in zip(ports, results, strict=True)]
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def _batches(self, inputs: Sequence[np.ndarray]) -> tuple[list[np.ndarray], bool]:
+        """The inputs as samples of the same number in the network's shapes, and whether they are those of one run of the file."""
         if len(inputs) != len(self.info.inputs):
             raise ArrayError(
                 f"{len(inputs)} arrays for a network of {len(self.info.inputs)} inputs",
                 f"give {', '.join(info.name for info in self.info.inputs)}",
             )
-        arrays = [np.asarray(x) for x in inputs]
-        for info, x in zip(self.info.inputs, arrays, strict=True):
-            if x.ndim != len(info.shape) or x.shape[1:] != info.shape[1:]:
-                wanted = ", ".join(["N", *map(str, info.shape[1:])])
-                remedy = "add the batch axis with x[None]" if x.shape == info.shape[1:] else "reshape or transpose it"
-                raise ArrayError(f"the input '{info.name}' has shape {x.shape}, not ({wanted})", remedy)
+        given = [np.asarray(x) for x in inputs]
+        arrays = []
+        for info, x in zip(self.info.inputs, given, strict=True):
+            port = _port(info)
+            samples = port.samples(x, info.stored)
+            if samples is None:
+                remedy = "add the batch axis with x[None]" if x.shape == port.sample else "reshape or transpose it"
+                raise ArrayError(f"the input '{info.name}' has shape {x.shape}, not {port.text()}", remedy)
+            arrays.append(samples)
         if len({len(x) for x in arrays}) > 1:
             raise ArrayError(
                 f"inputs of {', '.join(str(len(x)) for x in arrays)} stimuli", "give the same number for each input"
             )
-        return arrays
+        return arrays, all(_port(info).is_single(x) for info, x in zip(self.info.inputs, given, strict=True))
 
-    def _stored(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def _stored(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
         """The inputs in their stored types, checked to hold the same values."""
-        arrays = self._batches(inputs)
         for info, x in zip(self.info.inputs, arrays, strict=True):
             if info.type.is_float:
                 if x.dtype.kind not in "fiub":
                     raise ArrayError(f"the input '{info.name}' is an array of {x.dtype}", f"give {info.dtype}")
                 continue
-            if x.dtype.kind not in "iu":
+            if x.dtype.kind not in ("iub" if info.type.plain else "iu"):
                 raise ArrayError(
                     f"the input '{info.name}' is an array of {x.dtype}",
                     f"give stored integers ({info.dtype}), or call the network with real numbers",
@@ -211,5 +235,5 @@ class Network:
         return [x.astype(info.dtype) for info, x in zip(self.info.inputs, arrays, strict=True)]
 
 
-def _single(results: list[np.ndarray]) -> np.ndarray | tuple[np.ndarray, ...]:
-    return results[0] if len(results) == 1 else tuple(results)
+def _port(info: TensorInfo) -> Port:
+    return info.port or plain_port(info.stored)

@@ -22,12 +22,14 @@ from n2d2py.errors import N2D2Error
 from n2d2py.files import read_npz
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, ResidualAdd
 from n2d2py.graph.forms import form_of
+from n2d2py.graph.port import Port
 from n2d2py.operators.base import Op, operator_kinds
 from n2d2py.operators.functions import FUNCTIONS, FunctionRow
 from n2d2py.runtime.stored_rows import StoredRows
 
 GRAPH_FILE = "simulator/network.npz"
 _FORMAT = 2
+_PORTS = ("input_ports", "output_ports")
 
 
 def write_graph(graph: QuantGraph, path: Path, stored: Mapping[str, StoredRows] | None = None) -> None:
@@ -44,6 +46,7 @@ def write_graph(graph: QuantGraph, path: Path, stored: Mapping[str, StoredRows] 
         "outputs": graph.outputs,
         "aliases": dict(sorted(graph.aliases.items())),
         **({"states": graph.states, "calls": graph.calls} if graph.states else {}),
+        **_ports(graph),
         "tensors": [
             {"name": t.name, "shape": [int(n) for n in t.shape], "type": _fields(t.type)} for t in graph.tensors.values()
         ],
@@ -76,6 +79,7 @@ def read_graph(path: Path) -> QuantGraph:
             arrays[name] = StoredRows.of(rows).read(path.parents[1])
         graph = QuantGraph(text["name"], text["bits"], inputs=text["inputs"], outputs=text["outputs"], aliases=text["aliases"])
         graph.states, graph.calls = text.get("states", 0), text.get("calls", 0)
+        graph.input_ports, graph.output_ports = ([Port.of(one) for one in text.get(key, ())] for key in _PORTS)
         for t in text["tensors"]:
             graph.tensors[t["name"]] = QuantTensor(t["name"], tuple(t["shape"]), NumType(**t["type"]))
         graph.nodes = [_unpack_node(entry, arrays) for entry in text["nodes"]]
@@ -84,6 +88,10 @@ def read_graph(path: Path) -> QuantGraph:
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise N2D2Error("E806", f"{path} cannot be read: {error}", remedy="export again") from error
     return graph
+
+
+def _ports(graph: QuantGraph) -> dict[str, Any]:
+    return {key: [port.fields() for port in ports] for key in _PORTS if (ports := getattr(graph, key))}
 
 
 def _digest(arrays: dict[str, np.ndarray]) -> np.ndarray:

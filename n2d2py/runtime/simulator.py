@@ -14,20 +14,27 @@ from n2d2py.runtime.base import LayerInfo, Network, NetworkInfo, TensorInfo
 from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
 
 
+def ends(graph: QuantGraph) -> tuple[tuple[TensorInfo, ...], tuple[TensorInfo, ...]]:
+    """The inputs and the outputs that are no states."""
+    ports = (zip(graph.fed, graph.fed_ports, strict=True), zip(graph.results, graph.result_ports, strict=True))
+    inputs, outputs = (
+        tuple(TensorInfo(name, tuple(graph.shape(name)), graph.type(name), port) for name, port in each) for each in ports
+    )
+    return inputs, outputs
+
+
 class Simulator(Network):
     """A QuantGraph behind the interface of a compiled export."""
 
     def __init__(self, graph: QuantGraph):
         self.graph = graph
 
-        def ports(names: list[str]) -> tuple[TensorInfo, ...]:
-            return tuple(TensorInfo(name, tuple(graph.shape(name)), graph.type(name)) for name in names)
-
         self._nodes = [node for node in graph.nodes if not node.op.is_part]
         layers = tuple(
-            LayerInfo(node.name, tuple(graph.shape(node.output)), graph.type(node.output), node.op.kind) for node in self._nodes
+            LayerInfo(node.name, tuple(graph.shape(node.output)), graph.type(node.output), operation=node.op.kind)
+            for node in self._nodes
         )
-        self.info = NetworkInfo(graph.name, ports(graph.fed), ports(graph.results), layers, 0)
+        self.info = NetworkInfo(graph.name, *ends(graph), layers, 0)
 
     def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
         values = self._simulate(inputs, keep=False)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from n2d2py import log
+from n2d2py.arithmetic import NumType
 from n2d2py.data.given import GivenData
 from n2d2py.data.given_labels import labelled_data, read_class_names
 from n2d2py.data.preprocessing import Preprocessing
@@ -102,9 +103,15 @@ def given_labelled(options: LoadOptions, names: tuple[str, ...]) -> tuple[GivenD
 
 
 def preprocessing(
-    options: LoadOptions, shape: tuple[int, ...], told: Told, network: str, integers: bool = False
+    options: LoadOptions, shape: tuple[int, ...], told: Told, network: str, integers: bool = False, kind: NumType | None = None
 ) -> Preprocessing:
-    """How pictures and bytes become an input of `shape` (C, H, W), one of `integers` perhaps; what metadata decide is said."""
+    """How pictures and bytes become an input of `shape` (C, H, W), one of `integers` perhaps; what metadata decide is said.
+
+    `kind`: the integers that the file declares for the input. A byte of a picture is one of them, as signed ones less 128.
+    """
+    if kind is not None and kind.bits == 8:
+        offset = ((-128 if kind.signed else 0) - kind.zero_point) * kind.scale
+        told = replace(told, factors=(kind.scale,), offsets=(offset,), formula="the type of the input", input_range=None)
     taken = []
     by_formula = options.scale is not None or bool(options.mean or options.std)
     declared = options.input_range
@@ -116,13 +123,14 @@ def preprocessing(
         options.input_range is None
         and not by_formula
         and bool(told.factors)
-        and shape[:1] == (len(told.factors),)
+        and len(told.factors) in (1, *shape[:1])
         and declared is None
     )
     if by_file:
         scale, std = 1.0, tuple(1 / factor for factor in told.factors)
         mean = tuple(-offset / factor for factor, offset in zip(told.factors, told.offsets, strict=True))
-        taken.append(f"values by {told.formula}")
+        if kind is None:
+            taken.append(f"values by {told.formula}")
     bgr = options.bgr
     pictures = isinstance(options.data, (str, Path)) and Path(options.data).is_dir()
     if not bgr and told.bgr and pictures and shape[:1] == (3,):
@@ -136,16 +144,18 @@ def preprocessing(
     if crop is None and options.resize is not None and len(options.resize) == 1 and len(shape) == 3:
         crop = (shape[2], shape[1])
     bounds = declared or (0.0, 1.0)
-    return Preprocessing(bounds, scale, mean, std, options.resize, crop, bgr, options.layout, declared, by_file, integers)
+    return Preprocessing(bounds, scale, mean, std, options.resize, crop, bgr, options.layout, declared, by_file, integers, kind)
 
 
-def input_text(how: Preprocessing, shape: tuple[int, ...], given: GivenData, reals: bool, count: str) -> str:
+def input_text(how: Preprocessing, shape: tuple[int, ...], given: GivenData, reals: bool, count: str, layout: str) -> str:
     """One line: size and channels of the input, range and formula of its values, how many stimuli."""
     size = "x".join(map(str, shape[:0:-1])) if len(shape) == 3 else "x".join(map(str, shape))
     channels = {1: " gray", 3: " BGR" if how.bgr else " RGB"}.get(shape[0], f", {shape[0]} channels") if len(shape) == 3 else ""
     if not given.is_folder and len(shape) == 3:
-        channels = f", {shape[0]} channel{'s' * (shape[0] > 1)}, {how.layout.upper()}"
+        channels = f", {shape[0]} channel{'s' * (shape[0] > 1)}, {(how.layout or layout).upper()}"
     kind = "integers" if how.integers else "real values" if reals else ""
+    if how.type is not None and not reals and not given.is_folder:
+        kind = f"{how.type.name} of the file"
     values = f"{kind} as they are" if kind else how.text(shape[0])
     steps = "".join(f"{step}, " for step in how.steps())
     return f"input: {size}{channels}, {steps}{values}, {count}"

@@ -30,7 +30,7 @@ def size_inputs(model: OnnxModel, options: LoadOptions) -> None:
     if len(model.fed) == 1 and not given.is_folder:
         sizes = read_arrays(given)[0].shape[1:]
         channels_last = opened[0] in nhwc_inputs(model.proto.graph)
-        if len(sizes) == 3 and (options.layout == "nhwc") != channels_last:
+        if len(sizes) == 3 and options.layout is not None and (options.layout == "nhwc") != channels_last:
             sizes = (*sizes[1:], sizes[0]) if channels_last else (sizes[2], *sizes[:2])
         _take(model, opened[0], sizes, given.name)
     elif len(model.fed) > 1:

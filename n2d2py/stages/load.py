@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from n2d2py.frontend.ini.trained import has_quantized_training, refuse_quantized
 from n2d2py.frontend.ini.weights import WeightStore, open_weights
 from n2d2py.graph import Graph
 from n2d2py.graph.inputs import PixelMap, stimulus_shape
+from n2d2py.graph.port import Port
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.builder import load_document
 from n2d2py.ini.document import Document
@@ -351,17 +353,23 @@ def _opened(
     told: Told = Told(),
     network: str = "",
     integers: Collection[str] = (),
+    ports: Mapping[str, Port] = MappingProxyType({}),
 ) -> DataSet:
-    """The stimuli of given data for inputs of these shapes, some of integers; what of them has labels is scored too."""
+    """The stimuli of given data for inputs of these shapes, some of integers; what of them has labels is scored too.
+
+    `ports`: the inputs as the file has them.
+    """
     given, names = given_labelled(options, class_names(options, told))
     if len(inputs) > 1:
         refuse_for_several(options, len(inputs))
-        stimuli, pixels = open_several(given, inputs, options.input_range or (0.0, 1.0), integers), None
+        stimuli, pixels = open_several(given, inputs, options.input_range or (0.0, 1.0), integers, ports), None
         how = preprocessing(LoadOptions(input_range=options.input_range), (), told, network)
     else:
         ((name, shape),) = inputs.items()
-        how = preprocessing(options, shape, told, network, name in integers)
-        stimuli = open_source(given, shape, how)
+        port = ports.get(name)
+        kind = None if port is None or options.input_range is not None else port.type
+        how = preprocessing(options, shape, told, network, name in integers, kind)
+        stimuli = open_source(given, shape, how, port)
         pictures = given.is_folder
         order = (2, 1, 0) if how.bgr else tuple(range(shape[0]))
         pixels = PixelMap(*how.slopes(shape[0]), order) if pictures else None
@@ -371,7 +379,8 @@ def _opened(
         count = f"{len(stimuli)} {what}" + (
             f" of {len(set(labelled.tolist()))} classes" if len(labelled) else " without labels"
         )
-        log.notice("%s", input_text(how, shape, given, reals, count))
+        layout = "nhwc" if port is not None and port.channels_last else "nchw"
+        log.notice("%s", input_text(how, shape, given, reals, count, layout))
     sets = {"Validation": stimuli}
     known = stimuli.labels >= 0
     if known.all():
@@ -427,12 +436,14 @@ def _onnx_data(graph: Graph, options: LoadOptions, told: Told) -> DataSet:
     if not options.read_data:
         return DataSet({})
     if options.data is not None:
-        data = _opened(options, _fed(graph), told, graph.name, _integers(graph))
+        ports = dict(zip(graph.fed, graph.fed_ports, strict=True))
+        data = _opened(options, _fed(graph), told, graph.name, _integers(graph), ports)
         _check_names(graph, options, data)
         return data
     if options.synthetic is None or is_quantized(graph):
         return DataSet({})
-    low, high = options.input_range or (0.0, 1.0)
+    declared = {port.type.interval for port in graph.fed_ports if port.type is not None}
+    low, high = options.input_range or (declared.pop() if len(declared) == 1 and len(graph.fed) == 1 else (0.0, 1.0))
     noise = partial(synthetic, stimulus_shape(graph), seed=options.seed, input_range=(low, high))
     data = DataSet({}, value_range=(low, high), origin=f"synthetic {options.seed} {low} {high}", random=True)
     if not options.synthetic:

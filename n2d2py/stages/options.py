@@ -48,7 +48,7 @@ class LoadOptions:
         scale, mean, std: of an ONNX file's data, in place of the range: (byte * scale - mean) / std; one value or one per channel.
         resize, crop: of pictures: (N,) is the shorter side and a square, else (width, height).
         bgr: whether pictures become blue, green, red.
-        layout: axes of arrays, "nchw" or "nhwc".
+        layout: axes of arrays of images, "nchw" or "nhwc"; None for those of the file.
         class_names: names of the outputs, or the file of them, a line each.
         target: what will be exported; its export parameters and the limits of its integers hold.
         parameters: file of export parameters.
@@ -79,7 +79,7 @@ class LoadOptions:
     resize: tuple[int, ...] | None = None
     crop: tuple[int, ...] | None = None
     bgr: bool = False
-    layout: Literal["nchw", "nhwc"] = "nchw"
+    layout: Literal["nchw", "nhwc"] | None = None
     class_names: tuple[str, ...] | str | Path | None = None
     target: str | None = None
     parameters: str | Path | None = None

@@ -12,6 +12,7 @@ from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.graph.inputs import named_inputs, stimulus_shape
+from n2d2py.graph.port import plain_port
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.reference.engine import FloatEngine
 
@@ -46,10 +47,12 @@ def one_stimulus(graph: Graph, stimuli: Stimuli | None, chosen: int | np.ndarray
     """
     if not isinstance(chosen, (int, np.integer)):
         wanted, given = stimulus_shape(graph), np.asarray(chosen, np.float32)
-        if given.shape not in (wanted, (1, *wanted)):
-            shape = "x".join(map(str, wanted))
+        port = graph.fed_ports[0] if len(graph.fed) == 1 else plain_port((1, *wanted))
+        samples = port.samples(given[None] if given.shape == port.sample else given, (1, *wanted))
+        if samples is None or len(samples) != 1:
+            shape = "x".join(map(str, port.sample))
             raise N2D2Error("E414", f"a stimulus of shape {given.shape} for an input of {shape}", remedy=f"give one of {shape}")
-        return given.reshape(1, *wanted)
+        return samples
     if stimuli is None:
         raise N2D2Error("E509", "the network has no stimuli", where=where, remedy="load it with data, or give an array")
     if not 0 <= chosen < len(stimuli):

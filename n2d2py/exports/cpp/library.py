@@ -6,10 +6,11 @@ import ctypes
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_double, c_int, c_size_t, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.build import build_library
 from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE
 from n2d2py.exports.replacement import read_manifest
+from n2d2py.graph.port import Port
 from n2d2py.runtime.base import ArrayError, LayerInfo, Network, NetworkInfo, TensorInfo
 
 API_VERSION = 2
@@ -142,13 +144,17 @@ def _load_copy(path: Path, stamp: tuple[int, ...]) -> ctypes.CDLL:
 class Export(Network):
     """The compiled project in a folder. Each call has its own arena, so threads may share the object."""
 
-    def __init__(self, library: Path, prefix: str):
+    def __init__(self, library: Path, prefix: str, ports: Mapping[str, Any] = MappingProxyType({})):
+        """`ports`: what the manifest says of inputs and outputs."""
         self._library = _Library(library, prefix)
         lib = self._library
+        told = [list(map(Port.of, ports.get(key, ()))) for key in ("inputs", "outputs")]
+        counts = (lib.input_count(), lib.output_count())
+        known = [one if len(one) == count else [None] * count for one, count in zip(told, counts, strict=True)]
         self.info = NetworkInfo(
             lib.name().decode(),
-            tuple(_tensor(lib.input(i)) for i in range(lib.input_count())),
-            tuple(_tensor(lib.output(i)) for i in range(lib.output_count())),
+            tuple(_tensor(lib.input(i), port) for i, port in enumerate(known[0])),
+            tuple(_tensor(lib.output(i), port) for i, port in enumerate(known[1])),
             tuple(_layer(lib.layer(i)) for i in range(lib.layer_count())),
             lib.arena_bytes(),
         )
@@ -193,7 +199,7 @@ class Export(Network):
 
     def _run_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
         taps = [_hwc_batch(len(inputs[0]), info) for info in self.info.layers]
-        made = [np.zeros(info.shape[2] if len(info.shape) == 4 else 1, bool) for info in self.info.layers]
+        made = [np.zeros(info.stored[2] if len(info.stored) == 4 else 1, bool) for info in self.info.layers]
 
         def forward(sources, results, arena, index):
             @_CALLBACK
@@ -238,10 +244,10 @@ def load_export(path: Path | str) -> Export:
     prefix = manifest["details"]["namespace"]
     library = folder / "lib" / f"lib{prefix}.so"
     build_library(folder, library)
-    return Export(library, prefix)
+    return Export(library, prefix, manifest["details"].get("ports", {}))
 
 
-def _tensor(pointer) -> TensorInfo:
+def _tensor(pointer, port: Port | None = None) -> TensorInfo:
     raw = pointer.contents
     text = raw.type.decode()
     bits, is_float = 8 * raw.element_bytes, text.startswith("float")
@@ -255,12 +261,12 @@ def _tensor(pointer) -> TensorInfo:
         plain=not is_float and raw.low == raw.high == 0,
     )
     shape = {2: (1, raw.channels), 3: (1, raw.channels, raw.width), 4: (1, raw.channels, raw.height, raw.width)}[raw.rank]
-    return TensorInfo(raw.name.decode(), shape, kind)
+    return TensorInfo(raw.name.decode(), shape, kind, port)
 
 
 def _layer(pointer) -> LayerInfo:
     result = _tensor(pointer)
-    return LayerInfo(result.name, result.shape, result.type, pointer.contents.operation.decode())
+    return LayerInfo(result.name, result.stored, result.type, operation=pointer.contents.operation.decode())
 
 
 def _to_hwc(x: np.ndarray) -> np.ndarray:
@@ -269,7 +275,7 @@ def _to_hwc(x: np.ndarray) -> np.ndarray:
 
 
 def _hwc_batch(count: int, info: TensorInfo) -> np.ndarray:
-    return np.zeros((count, *info.shape[2:], info.shape[1]), info.dtype)
+    return np.zeros((count, *info.stored[2:], info.stored[1]), info.dtype)
 
 
 def _nchw(values: np.ndarray, info: TensorInfo) -> np.ndarray:

@@ -20,6 +20,7 @@ from n2d2py.graph.shapes import channels, height, width
 from n2d2py.runtime.base import LayerInfo, Network, NetworkInfo, TensorInfo
 from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
 from n2d2py.runtime.runner import AT_MOST
+from n2d2py.runtime.simulator import ends
 
 
 class BoardExport(BuiltCopy):
@@ -150,14 +151,13 @@ class BoardNetwork(Network):
         self._export, self.graph = export, graph
         nodes = {node.name: node for node in graph.nodes}
 
-        def ports(names: list[str]) -> tuple[TensorInfo, ...]:
-            return tuple(TensorInfo(name, tuple(graph.shape(name)), graph.type(name)) for name in names)
-
         layers = tuple(
-            LayerInfo(name, tuple(graph.shape(nodes[name].output)), graph.type(nodes[name].output), nodes[name].op.kind)
+            LayerInfo(
+                name, tuple(graph.shape(nodes[name].output)), graph.type(nodes[name].output), operation=nodes[name].op.kind
+            )
             for name in details["layers"]
         )
-        self.info = NetworkInfo(graph.name, ports(graph.fed), ports(graph.results), layers, details["arena_bytes"])
+        self.info = NetworkInfo(graph.name, *ends(graph), layers, details["arena_bytes"])
 
     def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
         row = np.dtype([(f"o{i}", info.dtype.newbyteorder("<"), _hwc(info)) for i, info in enumerate(self.info.outputs)])
@@ -184,10 +184,10 @@ class BoardNetwork(Network):
 
 
 def _hwc(info: TensorInfo) -> tuple[int, int, int]:
-    return height(info.shape), width(info.shape), channels(info.shape)
+    return height(info.stored), width(info.stored), channels(info.stored)
 
 
 def _nchw(values: np.ndarray, info: TensorInfo) -> np.ndarray:
     """(N, H, W, C) as contiguous (N, C, ...) of the tensor's rank, in the byte order of this machine."""
-    moved = np.moveaxis(values, 3, 1).reshape(len(values), *info.shape[1:])
+    moved = np.moveaxis(values, 3, 1).reshape(len(values), *info.stored[1:])
     return np.ascontiguousarray(moved.astype(info.dtype, copy=False))

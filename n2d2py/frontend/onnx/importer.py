@@ -17,6 +17,7 @@ import onnx
 from n2d2py import log
 from n2d2py.errors import ErrorList, InternalError, N2D2Error, readable
 from n2d2py.frontend.onnx import folding, qoperators, spectra, weight_scales
+from n2d2py.frontend.onnx.batch_values import BatchValues
 from n2d2py.frontend.onnx.contract import (
     IMAGE_CONVERTERS,
     Builder,
@@ -146,6 +147,7 @@ class _Walk:
         self._blocked: set[str] = set()
         self._room = folding.room_of(builder.constants)
         self._validator = Validator(builder)
+        self._batch = BatchValues(builder.model.proto, builder.model.batch or 1) if builder.is_batched else None
 
     def run(self) -> None:
         for proto in self.builder.model.proto.graph.node:
@@ -237,7 +239,10 @@ class _Walk:
                 values.append(builder.constants[name])
             else:
                 values.append(np.broadcast_to(np.float32(), builder.dims_of(name)))
-        for name, value in zip(proto.output, folding.evaluate(proto, values, builder.model.opset, self._room), strict=True):
+        results = folding.evaluate(proto, values, builder.model.opset, self._room)
+        if self._batch is not None:
+            self._batch.fold(proto, values, results, builder.model.opset)
+        for name, value in zip(proto.output, results, strict=True):
             self._room -= value.size
             if name:
                 value.setflags(write=False)
@@ -269,7 +274,11 @@ class _Walk:
             raise Unsupported(
                 f"it computes with the integers of '{min(integers)}'", "let it read what a DequantizeLinear gives"
             )
+        of_file = {} if self._batch is None else self._batch.of(proto, builder.constants)
+        side_by_side = {name: builder.constants[name] for name in of_file}
+        builder.constants.update(of_file)
         self._apply(proto, converter, on_arrays)
+        builder.constants.update(side_by_side)
         if integers and proto.op_type != "DequantizeLinear":
             builder.integers.update(filter(None, proto.output))
         given = next(filter(None, proto.output), "")
@@ -333,7 +342,10 @@ class _Walk:
     def _splice(self, proto: onnx.NodeProto) -> bool:
         """Follows an If whose condition is known into its branch."""
         builder = self.builder
-        condition = builder.constants.get(next(iter(proto.input), ""))
+        name = next(iter(proto.input), "")
+        condition = builder.constants.get(name)
+        if self._batch is not None:
+            condition = self._batch.get(name, condition)
         if condition is None:
             return False
         branches = {attribute.name: attribute.g for attribute in proto.attribute}

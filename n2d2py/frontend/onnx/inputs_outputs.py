@@ -13,6 +13,7 @@ from n2d2py.frontend.onnx.contract import Builder
 from n2d2py.frontend.onnx.layout import nhwc_inputs
 from n2d2py.frontend.onnx.model import OnnxInput
 from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.graph.port import Port
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.map import ArrayMap
@@ -39,18 +40,26 @@ def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
             or (value.dims[0] not in (None, 1) and not builder.is_batched and not input_shapes)
         ):
             dims = _array_dims(builder, value)
+            has_batch = len(dims) > 1 and dims[0] == 1 and not builder.whole
+            builder.graph.input_ports.append(
+                Port(dims, 0 if has_batch else None, value.dims[:1] == (None,), type=builder.model.integer_type(value))
+            )
             builder.arrays[value.name] = builder.graph.add_input(value.name, (1, prod(dims)), value.kind)
             builder.dims[value.name] = dims
             continue
         is_nhwc = value.name in transposed and len(value.shape) == 4
         shape = _input_shape(builder, value, is_nhwc, input_shapes)
         builder.names[value.name] = builder.graph.add_input(value.name, shape)
+        declared = tuple(shape[axis] for axis in (0, 2, 3, 1)) if is_nhwc else shape
+        builder.graph.input_ports.append(
+            Port(declared, 0, value.dims[0] is None, is_nhwc, None if value.kind else builder.model.integer_type(value))
+        )
         if is_nhwc:
             log.notice(
-                "%s: the input '%s' is declared as height, width, channels; the network takes channels, height, width (%s)",
+                "%s: the input '%s' is height, width, channels (%s)",
                 builder.model.path,
                 value.name,
-                "x".join(map(str, shape[1:])),
+                "x".join(map(str, declared[1:])),
             )
             name = builder.fresh(f"{value.name}_nhwc")
             builder.graph.add(Node(name, Transpose((0, 2, 3, 1)), [value.name], [name], location=builder.model.place(name)))
@@ -107,6 +116,7 @@ def set_outputs(builder: Builder) -> None:
                 where=builder.model.place(),
                 remedy="list it once, or put an Identity behind it and list both",
             )
+        builder.graph.output_ports.append(_output_port(builder, name))
         if builder.is_tensor(name):
             tensor = _output(builder, name)
             builder.graph.outputs.append(tensor)
@@ -119,6 +129,23 @@ def set_outputs(builder: Builder) -> None:
             "E311", f"the output '{name}' {what}", where=builder.model.place(), remedy="remove this output from the model"
         )
     _separate(builder)
+
+
+def _output_port(builder: Builder, name: str) -> Port:
+    """An output in the axes of the file; its batch axis is the one whose size the file leaves open, else the first one if of size 1."""
+    dims = (
+        builder.constants[name].shape if name in builder.constants else builder.dims_of(name) if builder.is_tensor(name) else ()
+    )
+    declared = next(value for value in builder.model.proto.graph.output if value.name == name).type.tensor_type.shape.dim
+    opened = [at for at, size in enumerate(declared) if not size.HasField("dim_value")]
+    batched = any(port.axis is not None for port in builder.graph.input_ports)
+    is_free = any(port.is_free for port in builder.graph.input_ports if port.axis is not None)
+    axis = None
+    if batched and is_free and len(declared) == len(dims) and len(opened) == 1 and dims[opened[0]] == 1:
+        axis = opened[0]
+    elif batched and dims[:1] == (1,):
+        axis = 0
+    return Port(tuple(dims), axis, is_free)
 
 
 def _separate(builder: Builder) -> None:

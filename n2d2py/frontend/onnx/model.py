@@ -13,6 +13,7 @@ from google.protobuf.message import DecodeError
 from onnx import TensorProto, numpy_helper
 
 from n2d2py import log
+from n2d2py.arithmetic import NumType
 from n2d2py.errors import Location, N2D2Error, nearest
 from n2d2py.frontend.onnx.encodings import quantize_by
 from n2d2py.frontend.onnx.external import load_external_data, refuse_external_data
@@ -30,16 +31,9 @@ _MOST_NODES = 20_000
 _DEEPEST = 50
 """Functions that call each other."""
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
-_IMAGES = (TensorProto.UINT8, TensorProto.INT8)
-_INTEGERS = (
-    TensorProto.BOOL,
-    TensorProto.INT16,
-    TensorProto.INT32,
-    TensorProto.INT64,
-    TensorProto.UINT16,
-    TensorProto.UINT32,
-    TensorProto.UINT64,
-)
+_BYTES = (TensorProto.UINT8, TensorProto.INT8)
+_IMAGES = (*_BYTES, TensorProto.UINT16, TensorProto.INT16)
+_INTEGERS = (TensorProto.BOOL, TensorProto.INT32, TensorProto.INT64, TensorProto.UINT32, TensorProto.UINT64)
 _IMAGE_READERS = ("Cast", "Transpose", "Identity", "Reshape")
 
 
@@ -138,6 +132,27 @@ class OnnxModel:
         if self.batch is None and len(sizes) == len(self.inputs[at].dims) > 1 and sizes[0] == 1:
             self.batch, sizes = 1, sizes[1:]
         self.inputs[at] = self.inputs[at].sized(sizes, self.place())
+
+    def integer_type(self, value: OnnxInput) -> NumType | None:
+        """The integers of an input that the file declares as such, and the real numbers that they stand for; None for other inputs."""
+        if value.element_type not in _IMAGES or value.kind:
+            return None
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(value.element_type)
+        readers = [node for node in self.proto.graph.node if value.name in node.input]
+        grids = {self._grid(node) if "Linear" in node.op_type else (1.0, 0) for node in readers}
+        if len(grids) != 1 or None in grids:
+            return None
+        ((scale, zero),) = grids  # type: ignore[misc]
+        signed = dtype.kind == "i"
+        return NumType(8 * dtype.itemsize, signed, scale=scale, zero_point=zero, full=signed)
+
+    def _grid(self, node: onnx.NodeProto) -> tuple[float, int] | None:
+        """(scale, zero point) of the integers that an operator reads first; None where it has not one of each."""
+        found = [self.constants.get(name) for name in node.input[1:3]]
+        if any(one is None or one.size != 1 for one in found):
+            return None
+        numbers = [one.item() for one in found if one is not None]
+        return float(np.float32(numbers[0])), int(numbers[1]) if len(numbers) > 1 else 0
 
     def place(self, section: str | None = None) -> Location:
         """A place in this file for messages."""
@@ -413,7 +428,10 @@ def _kind(graph: onnx.GraphProto, name: str, element_type: int) -> str:
         return _made_of(graph, name)
     if element_type in _IMAGES:
         readers = [node.op_type for node in graph.node if name in node.input]
-        if readers and all(reader in _IMAGE_READERS or "Linear" in reader or "Integer" in reader for reader in readers):
+        is_byte = element_type in _BYTES
+        if readers and all(
+            reader in _IMAGE_READERS or (is_byte and ("Linear" in reader or "Integer" in reader)) for reader in readers
+        ):
             return ""
     return onnx.helper.tensor_dtype_to_np_dtype(element_type).name
 

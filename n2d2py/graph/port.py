@@ -1,0 +1,90 @@
+"""An input or output of a network as its file declares it: what arrays of the user look like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from n2d2py.arithmetic import NumType
+from n2d2py.graph.shapes import Shape
+
+
+@dataclass(frozen=True)
+class Port:
+    """Axes and element type in the file; a tensor of the graph holds the same elements as (1, C, H, W), (1, C, W) or (1, F).
+
+    Attributes:
+        dims: sizes, 1 along the batch axis.
+        axis: the batch axis; None for a file without one.
+        is_free: the file leaves the size of the batch open.
+        channels_last: the file has height, width, channels.
+        type: integers of the file, and the real numbers that they stand for; None for real numbers.
+    """
+
+    dims: Shape
+    axis: int | None = 0
+    is_free: bool = True
+    channels_last: bool = False
+    type: NumType | None = None
+
+    @property
+    def sample(self) -> Shape:
+        """The sizes of one sample."""
+        return self.dims if self.axis is None else (*self.dims[: self.axis], *self.dims[self.axis + 1 :])
+
+    def text(self) -> str:
+        """The sizes for messages, N for the batch."""
+        sizes = ["N" if at == self.axis else str(size) for at, size in enumerate(self.dims)]
+        return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
+
+    def samples(self, x: np.ndarray, shape: Shape) -> np.ndarray | None:
+        """An array of the file's axes as samples (N, ...) of a graph tensor of `shape`; None if it has other axes.
+
+        Without a batch axis, samples may be stacked along a new first axis. A tensor that is a vector takes flat samples too.
+        """
+        flat = x.shape[1:] == shape[1:] and len(shape) == 2
+        if self.axis is None:
+            x = x[None] if x.shape == self.dims else x
+        elif x.ndim == len(self.dims) and not (flat and x.shape[: self.axis] != self.dims[: self.axis]):
+            x = np.moveaxis(x, self.axis, 0)
+        if x.ndim == 0 or not (x.shape[1:] == self.sample or flat):
+            return None
+        if self.channels_last and not flat:
+            x = np.moveaxis(x, -1, 1)
+        return x.reshape(len(x), *shape[1:])
+
+    def array(self, samples: np.ndarray, is_single: bool) -> np.ndarray:
+        """Samples (N, ...) of the graph tensor in the axes of the file; `is_single`: one sample, as the file has it."""
+        if self.channels_last:
+            samples = np.moveaxis(samples, 1, -1)
+        stacked = samples.reshape(len(samples), *self.sample)
+        if self.axis is None:
+            return stacked[0] if is_single else stacked
+        return np.moveaxis(stacked, 0, self.axis)
+
+    def in_layout(self, shape: Shape, layout: str) -> Port:
+        """The port of an image (C, H, W) in the layout "nchw" or "nhwc"."""
+        last = layout == "nhwc"
+        return replace(self, dims=(1, *shape[1:], shape[0]) if last else (1, *shape), axis=0, channels_last=last)
+
+    def is_single(self, x: np.ndarray) -> bool:
+        """True if an array is what the file takes in one run, and not a batch of free size."""
+        return x.shape == self.dims and not (self.is_free and self.axis is not None)
+
+    def fields(self) -> dict[str, Any]:
+        """Plain data, for `of`."""
+        return asdict(self)
+
+    @staticmethod
+    def of(fields: Mapping[str, Any]) -> Port:
+        """The port of `fields`."""
+        kind = fields["type"]
+        return Port(**{**fields, "dims": tuple(fields["dims"]), "type": None if kind is None else NumType(**kind)})
+
+
+def plain_port(shape: Shape) -> Port:
+    """The port of a network that has the axes of its graph, such as that of an INI."""
+    return Port(tuple(shape))

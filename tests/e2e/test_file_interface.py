@@ -1,0 +1,144 @@
+"""Arrays in the element types and the axes of the file, against ONNX Runtime: what calibrates, what the simulator and the library take and give."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import n2d2py
+from n2d2py.errors import N2D2Error
+
+RNG = np.random.default_rng(11)
+WEIGHTS = RNG.normal(size=(4, 3, 3, 3)).astype(np.float32)
+CAMERA = [("Cast", ["x"], {"to": 1}), ("Div", ["", np.float32(100)], {}), ("Conv", ["", WEIGHTS], {})]
+NHWC = [("Transpose", ["x"], {"perm": [0, 3, 1, 2]}), ("Conv", ["", WEIGHTS], {})]
+
+
+def chain(path, nodes, shape, kind=TensorProto.FLOAT, dims=None) -> bytes:
+    """A file of nodes one behind the other: "" is the result of the one before, arrays are constants."""
+    made, constants, last = [], [], "x"
+    for at, (operator, inputs, attributes) in enumerate(nodes):
+        names = []
+        for one in inputs:
+            if isinstance(one, str):
+                names.append(one or last)
+            else:
+                names.append(f"c{len(constants)}")
+                constants.append(numpy_helper.from_array(np.asarray(one), names[-1]))
+        last = f"t{at}" if at < len(nodes) - 1 else "y"
+        made.append(helper.make_node(operator, names, [last], **attributes))
+    ends = ([helper.make_tensor_value_info("x", kind, shape)], [helper.make_tensor_value_info("y", TensorProto.FLOAT, dims)])
+    model = helper.make_model(
+        helper.make_graph(made, "net", *ends, constants), opset_imports=[helper.make_opsetid("", 13)], ir_version=8
+    )
+    onnx.save(model, path)
+    return model.SerializeToString()
+
+
+def reference(model: bytes, x: np.ndarray, step: int | None = 1) -> np.ndarray:
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    if step is None:
+        return session.run(None, {"x": x})[0]
+    return np.concatenate([session.run(None, {"x": x[at : at + step]})[0] for at in range(0, len(x), step)])
+
+
+def sqnr(found: np.ndarray, want: np.ndarray) -> float:
+    assert found.shape == want.shape
+    return float(10 * np.log10(np.square(want).sum() / max(np.square(found - want).sum(), 1e-30)))
+
+
+def exported(folder, data, bits: int = 8):
+    if data is not None:
+        np.save(folder / "data.npy", data)
+    made = n2d2py.export(
+        folder / "net.onnx", "CPP", data=None if data is None else folder / "data.npy", bits=bits, folder=folder
+    )
+    return n2d2py.load_simulator(made.folder), n2d2py.load_export(made.folder)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "uint16", "int32", "bool"])
+def test_values_of_a_declared_integer_type_are_taken_as_they_are(tmp_path, dtype):
+    kind = np.dtype(dtype)
+    low, high = (0, 2) if dtype == "bool" else (max(np.iinfo(kind).min, -900), min(np.iinfo(kind).max, 900))
+    x = RNG.integers(low, high, (10, 3, 6, 5)).astype(kind)
+    model = chain(tmp_path / "net.onnx", CAMERA, [1, 3, 6, 5], helper.np_dtype_to_tensor_dtype(kind))
+    want, nets = reference(model, x), exported(tmp_path, x)
+    for net in nets:
+        (given,), (result,) = net.info.inputs, net.info.outputs
+        assert given.dtype == (np.uint8 if dtype == "bool" else kind) and (given.scale, given.zero_point) == (1, 0)
+        assert sqnr(net(x), want) > 35 and sqnr(result.type.dequantize(net.run_raw(x)), want) > 35
+    np.testing.assert_array_equal(nets[0].run_raw(x), nets[1].run_raw(x))
+    header = next((tmp_path / "export_CPP_int8" / "include").glob("net.h")).read_text()
+    assert f"typedef {given.dtype.name}_t net_input_t;" in header
+
+
+@pytest.mark.parametrize("channels", [3, 5])
+def test_arrays_of_a_file_of_height_width_channels(tmp_path, channels):
+    nodes = [NHWC[0], ("Conv", ["", RNG.normal(size=(4, channels, 3, 3)).astype(np.float32)], {})]
+    model = chain(tmp_path / "net.onnx", nodes, [1, 5, 5, channels])
+    x = RNG.normal(size=(8, 5, 5, channels)).astype(np.float32)
+    want = reference(model, x)
+    for net in exported(tmp_path, x):
+        assert net.info.inputs[0].shape == (1, 5, 5, channels) and sqnr(net(x), want) > 35
+        if channels == 3:
+            with pytest.raises(N2D2Error, match=r"E804.*\(8, 3, 5, 5\).*\(N, 5, 5, 3\)"):
+                net(x.transpose(0, 3, 1, 2))
+    if channels == 3:
+        with pytest.raises(N2D2Error, match="E414.*-layout nchw"):
+            exported(tmp_path, x.transpose(0, 3, 1, 2))
+
+
+_CUBE = RNG.normal(size=(3, 2, 3, 3, 3)).astype(np.float32)
+RANKS = {
+    "five axes": ([("Conv", ["x", _CUBE], {})], [1, 2, 4, 5, 6]),
+    "no batch": ([("MatMul", ["x", RNG.normal(size=(4, 6)).astype(np.float32)], {})], [3, 5, 4]),
+    "one axis": ([("MatMul", ["x", RNG.normal(size=(4, 6)).astype(np.float32)], {})], [4]),
+    "a scalar": ([("ReduceMean", ["x"], {"keepdims": 0})], [3, 4]),
+    "batch behind": ([("Transpose", ["x"], {"perm": [1, 0, 2]}), ("Sigmoid", [""], {})], [1, 3, 4]),
+}
+
+
+@pytest.mark.parametrize("name", RANKS)
+def test_results_have_the_axes_of_the_file(tmp_path, name):
+    nodes, shape = RANKS[name]
+    model = chain(tmp_path / "net.onnx", nodes, shape)
+    x = RNG.normal(size=shape).astype(np.float32)
+    want = reference(model, x, None)
+    for net in exported(tmp_path, None, -32):
+        assert sqnr(net(x), want) > 80
+        if shape[0] != 1:
+            both = net(np.stack([x, 2 * x]))
+            assert both.shape == (2, *want.shape) and sqnr(both[0], want) > 80
+
+
+_SIZE = [("Shape", ["x"], {}), ("Gather", ["", np.array([0])], {})]
+BATCHES = {
+    "a divisor behind a layer": [*_SIZE, ("Cast", [""], {"to": 1}), ("Conv", ["x", WEIGHTS], {}), ("Div", ["", "t2"], {})],
+    "a count of elements": [("Size", ["x"], {}), ("Cast", [""], {"to": 1}), ("Div", ["x", ""], {})],
+    "numbers of the images": [
+        ("Shape", ["x"], {}),
+        ("Gather", ["", np.array(0)], {}),
+        ("Range", [np.array(0), "", np.array(1)], {}),
+        ("Cast", [""], {"to": 1}),
+        ("Reshape", ["", np.array([-1, 1, 1, 1])], {}),
+        ("Add", ["x", ""], {}),
+    ],
+    "copies": [*_SIZE, ("Concat", ["", np.array([1, 1, 1])], {"axis": 0}), ("Tile", ["x", ""], {})],
+    "a constant for each image": [
+        ("Shape", ["x"], {}),
+        ("Expand", [RNG.normal(size=(1, 3, 1, 1)).astype(np.float32), ""], {}),
+        ("Add", ["x", ""], {}),
+    ],
+    "a shape": [*_SIZE, ("Concat", [np.array([-1]), ""], {"axis": 0}), ("Reshape", ["x", ""], {})],
+}
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_the_size_of_a_fixed_batch_is_the_number_of_the_file(tmp_path, name):
+    model = chain(tmp_path / "net.onnx", BATCHES[name], [2, 3, 6, 5])
+    x = RNG.normal(size=(2, 3, 6, 5)).astype(np.float32)
+    for net in exported(tmp_path, None, -32):
+        assert sqnr(net(x), reference(model, x, None)) > 80
