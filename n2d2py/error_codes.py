@@ -135,6 +135,7 @@ CODES: dict[str, tuple[str, str]] = {
         "States or Constants that name no inputs and outputs of the model, or such that do not fit each other",
         "see the message",
     ),
+    "E317": ("an ONNX model whose shapes take too long, or too much memory, to infer", "export the model again"),
     "E320": ("onnxruntime is not installed", "pip install onnxruntime"),
     "E321": ("a file that ONNX Runtime cannot run", "check it with onnx.checker"),
     "E401": ("data that are missing or cannot be read", "check DataPath or the path of the option"),

@@ -13,6 +13,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.graph.shapes import channels
 from n2d2py.operators.functions import Logistic
 from n2d2py.operators.softmax import Softmax
 from n2d2py.stages.load import LoadedNetwork, load_stage
@@ -120,6 +121,9 @@ def _goal(network: LoadedNetwork, target: ScoreTarget) -> Goal:
     graph = network.graph
     node = graph.producer(target.tensor)
     expected = partial(_expected, network, target)
+    for stimuli in (learn, network.data.get("Validation")):
+        if stimuli is not None and not target.as_data:
+            expected(stimuli.labels[stimuli.labels >= 0])
     if target.as_data:
         return Goal(target.tensor, "squares", 1.0, 0.0, expected, is_input=True)
     if node is not None and isinstance(node.op, Softmax):
@@ -136,6 +140,14 @@ def _expected(network: LoadedNetwork, target: ScoreTarget, labels: np.ndarray) -
             f"target '{target.name}': stimuli without a label cannot be learned",
             where=target.location,
             remedy="give every stimulus of the Learn set a label",
+        )
+    outputs = max(channels(network.graph.shape(target.tensor)), 2)
+    if not target.as_data and found.max(initial=-1) >= outputs:
+        raise N2D2Error(
+            "E451",
+            f"a stimulus has label {found.max()}, but '{target.tensor}' has {outputs} classes",
+            where=target.location or f"[{target.name}]",
+            remedy="check the outputs of the network, or set LabelsMapping",
         )
     return found
 

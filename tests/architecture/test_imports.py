@@ -47,6 +47,7 @@ FLOORS = (
         "n2d2py.frontend.onnx.model",
         "n2d2py.frontend.onnx.skeleton",
         "n2d2py.frontend.onnx.tensors",
+        "n2d2py.frontend.onnx.trial",
         "n2d2py.frontend.onnx.unsupported",
         "n2d2py.frontend.onnx.validation",
         "n2d2py.frontend.onnx.windows",

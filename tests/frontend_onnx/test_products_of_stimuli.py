@@ -34,6 +34,7 @@ MIXED = {
     "Einsum that moves them": ("float[N,4] x", 'y = Einsum <equation = "ab->ba"> (x)', {}, "moves"),
     "Einsum of two, summed": ("float[N,4] x", 'y = Einsum <equation = "ab,ac->bc"> (x, w)', {"w": (1, 3)}, "sums"),
     "Einsum of two, moved": ("float[N,4] x", 'y = Einsum <equation = "ab,cb->ca"> (x, w)', {"w": (3, 4)}, "moves"),
+    "Einsum of two, repeated": ("float[N,4] x", 'y = Einsum <equation = "ab,ab->ab"> (x, w)', {"w": (3, 4)}, "repeats"),
 }
 KEPT = {
     "the input on the left": ("float[N,5,6] x", "y = MatMul (x, w)", {"w": (6, 3)}),

@@ -190,6 +190,15 @@ def test_what_cannot_be_trained(more, words, code, tmp_path, capsys):
     assert status == 1 and f"N2D2-{code}" in text and "Traceback" not in text, text
 
 
+@needs_torch
+def test_labels_beyond_the_outputs(tmp_path, capsys):
+    path = small(tmp_path)
+    path.write_text(path.read_text().replace("NbOutputs=10", "NbOutputs=6"))
+    status, text = run(capsys, path, "-learn", "160", "-o", tmp_path / "out")
+    assert status == 1 and text.count("error ") == 1 and "N2D2-E451" in text and "label 9" in text and "6 classes" in text
+    assert not (tmp_path / "out").exists()
+
+
 def test_without_pytorch(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("n2d2py.stages.train.find_spec", lambda name: None)
     status, text = run(capsys, small(tmp_path), "-learn-epoch", "1", "-o", tmp_path / "out")

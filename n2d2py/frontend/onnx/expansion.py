@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import onnx
 
 from n2d2py import log
+from n2d2py.errors import Location
 from n2d2py.frontend.onnx.contract import find_array_converter, find_converter
 from n2d2py.frontend.onnx.folding import SHAPE_ARITHMETIC
 from n2d2py.frontend.onnx.model import OnnxModel
+from n2d2py.frontend.onnx.trial import check_ends
 
 _ROUNDS = 4
 """Definitions refer to other operators with definitions."""
@@ -25,10 +29,12 @@ def expand_functions(model: OnnxModel) -> None:
 
         found = sorted({node.op_type for node in nodes})
         _spell_defaults(nodes, model.opset)
+        inline = partial(
+            inliner.inline_selected_functions, model.proto, [("", name) for name in found], inline_schema_functions=True
+        )
+        check_ends(inline, ", ".join(found), Location(model.path))
         try:
-            model.proto = inliner.inline_selected_functions(
-                model.proto, [("", name) for name in found], inline_schema_functions=True
-            )
+            model.proto = inline()
         except (RuntimeError, ValueError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
             log.detail("%s: %s cannot be expanded: %s", model.path, ", ".join(found), str(error).splitlines()[0])
             return

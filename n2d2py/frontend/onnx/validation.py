@@ -7,6 +7,7 @@ knows no shapes; here each node is checked with the shapes that its inputs have.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from math import isfinite
@@ -32,6 +33,8 @@ _TYPES = {"to": 1, "dtype": 1, "stash_type": 1, "output_datatype": 1, "output_dt
 _BOUNDS = {"axis": (-64, 64), "batch_dims": (0, 64), "num_outputs": (0, 1 << 16)}
 """Least and greatest value of attributes of some operators, of any number of axes: their rules of shapes leave the memory, or
 fill it, on others."""
+_TERM = r"[A-Za-z ]*(\.\.\.[A-Za-z ]*)?"
+_EQUATION = re.compile(rf"{_TERM}(,{_TERM})*(->{_TERM})?")
 _WORDS = {
     "auto_pad": ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"),
     "Gelu.approximate": ("none", "tanh"),
@@ -85,18 +88,21 @@ def _definitions() -> dict[str, list[int]]:
 
 
 def check_bounds(proto: onnx.ModelProto, path: str) -> None:
-    """Checks the axes and counts of all nodes, those of functions included, as `check_structure` does.
+    """Checks the axes, counts and equations of all nodes, those of functions included, as `check_structure` does.
+
+    The rule of shapes of Einsum does not end on an equation whose dots are no ellipsis.
 
     Raises:
         ErrorList, N2D2Error: E314.
     """
     bodies = [proto.graph.node, *(function.node for function in proto.functions)]
     wrong = [
-        misfit_error(node, path, f"its attribute {attribute.name} is {attribute.i}")
+        misfit_error(node, path, f"its attribute {attribute.name} is {attribute.i or attribute.s}")
         for nodes in bodies
         for node in _nodes(nodes)
         for attribute in node.attribute
-        if attribute.name in _BOUNDS and not _BOUNDS[attribute.name][0] <= attribute.i <= _BOUNDS[attribute.name][1]
+        if (attribute.name in _BOUNDS and not _BOUNDS[attribute.name][0] <= attribute.i <= _BOUNDS[attribute.name][1])
+        or (attribute.name == "equation" and not _EQUATION.fullmatch(attribute.s.decode(errors="replace")))
     ]
     ErrorList.raise_if(wrong)
 

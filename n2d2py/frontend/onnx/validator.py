@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from math import prod
 
 import numpy as np
 import onnx
 from onnx import TensorProto, TypeProto, helper, numpy_helper, shape_inference
 
-from n2d2py.errors import N2D2Error
+from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.onnx.tensors import Tensors
+from n2d2py.frontend.onnx.trial import check_ends
 from n2d2py.frontend.onnx.unsupported import Unsupported
 from n2d2py.frontend.onnx.validation import definition_version, misfit_error
 from n2d2py.graph.graph import check_size
@@ -131,15 +133,19 @@ class Validator:
                 types[name] = helper.make_tensor_type_proto(element, tensors.dims_of(name))
             else:
                 return None
+        infer = partial(
+            shape_inference.infer_node_outputs,
+            schema,
+            node,
+            types,
+            data,
+            opset_imports=[helper.make_opsetid("", tensors.model.opset)],
+            ir_version=max(tensors.model.proto.ir_version, 4),
+        )
+        if _is_wild(node, data.values()) or any(a.name == "equation" or a.type == a.GRAPH for a in node.attribute):
+            check_ends(infer, f"the node {node.op_type}", Location(tensors.model.path, None, node.output[0]))
         try:
-            results = shape_inference.infer_node_outputs(
-                schema,
-                node,
-                types,
-                data,
-                opset_imports=[helper.make_opsetid("", tensors.model.opset)],
-                ir_version=max(tensors.model.proto.ir_version, 4),
-            )
+            results = infer()
         except (shape_inference.InferenceError, onnx.checker.ValidationError) as error:
             wrong = self._error(node, " ".join(str(error).split()))
             if _is_wild(node, data.values()):

@@ -21,6 +21,9 @@ def image_size(node: OnnxNode) -> tuple[int, int]:
 def windowed_layer(node: OnnxNode, builder: Builder, op: Op, params: Mapping[str, np.ndarray | None] | None = None) -> None:
     """Adds a two-dimensional layer; a tensor of rank 3 is made an image of one line and back. Weights are input 1."""
     tensor, shape, weights_at = node.tensor(), node.shape(), 1 if params else None
+    weights, bias = (None if params is None else params.get(role) for role in ("weights", "bias"))
+    if weights is not None and bias is not None and len(bias) != len(weights):
+        raise Unsupported(f"its bias has {len(bias)} values for {len(weights)} outputs", "export the model again")
     if len(shape) == 4:
         builder.layer(node, op, [tensor], params, weights_at=weights_at)
         return

@@ -118,6 +118,8 @@ def _biased(a: Arrays, made: Value) -> Value:
     if not a.has(2):
         return made
     bias = a.value(2)
+    if bias.size != made.dims[1]:
+        raise Unsupported(f"its bias has {bias.size} values for {made.dims[1]} outputs", "export the model again")
     return a.map("Add", made, a.reshape(bias, (bias.size, *(1,) * (len(made.dims) - 2))))
 
 

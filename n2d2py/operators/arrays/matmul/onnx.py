@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from n2d2py.frontend.onnx.contract import Unsupported
@@ -104,7 +106,13 @@ def _einsum(a: Arrays) -> None:
     if len(values) != 2:
         raise Unsupported(f"it has {len(values)} operands")
     (left, right), (x, y) = names, values
-    sizes = {**dict(zip(left, x.dims, strict=True)), **dict(zip(right, y.dims, strict=True))}
+    first, second = dict(zip(left, x.dims, strict=True)), dict(zip(right, y.dims, strict=True))
+    repeated = [c for c in left if first[c] != second.get(c, first[c])]  # an axis of 1 beside one of n
+    for c in repeated:
+        if 1 not in (first[c], second[c]):
+            raise Unsupported(f"its operands have {first[c]} and {second[c]} elements along '{c}'")
+    for index, (name, dims) in enumerate(((left, x.dims), (right, y.dims))):
+        a.builder.guard_batch(a.node, index, 0, "repeats", allowed=not (name[:1] in repeated and dims[0] == 1))
     batch = [c for c in left if c in right and c in result]
     shared = [c for c in left if c in right and c not in result]
     for letters, other in ((left, right), (right, left)):
@@ -112,15 +120,24 @@ def _einsum(a: Arrays) -> None:
         if gone:
             raise Unsupported("its equation sums an operand alone")
     rows, columns = [c for c in left if c not in right], [c for c in right if c not in left]
-
-    def size(letters: list[str]) -> int:
-        return int(np.prod([sizes[c] for c in letters], dtype=np.int64))
-
+    x = _summed(a, x, [left.index(c) for c in shared if first[c] > second[c]])
+    y = _summed(a, y, [right.index(c) for c in shared if second[c] > first[c]])
+    sizes = {**first, **second} | {c: max(first[c], second[c]) if c in batch else 1 for c in repeated}
     x = a.transpose(x, [left.index(c) for c in (*batch, *rows, *shared)])
     y = a.transpose(y, [right.index(c) for c in (*batch, *shared, *columns)])
+    depth = prod(sizes[c] for c in shared)
+    lines = [[one[c] for c in batch] for one in (first, second)]
+    lines = [[prod(each)] for each in lines] if lines[0] == lines[1] else lines
     made = product(
-        a, a.reshape(x, (size(batch), size(rows), size(shared))), a.reshape(y, (size(batch), size(shared), size(columns)))
+        a,
+        a.reshape(x, (*lines[0], prod(sizes[c] for c in rows), depth)),
+        a.reshape(y, (*lines[1], depth, prod(sizes[c] for c in columns))),
     )
     order = [*batch, *rows, *columns]
     made = a.reshape(made, [sizes[c] for c in order])
     a.bind(a.transpose(made, [order.index(c) for c in result]))
+
+
+def _summed(a: Arrays, value: Value, axes: list[int]) -> Value:
+    """The sums along axes whose elements all have the same factor, as axes of 1."""
+    return reduced(a, "Sum", value, axes, keep=True) if axes else value

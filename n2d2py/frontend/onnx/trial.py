@@ -1,0 +1,52 @@
+"""A first run, in another process with limits, of what the onnx package may not come back from on a crafted file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+
+from n2d2py.errors import Location, N2D2Error
+
+_SECONDS = 10
+_BYTES = 4 << 30
+
+
+def check_ends(call: Callable[[], object], what: str, where: Location) -> None:
+    """Runs `call` in a copy of this process, whose results and exceptions are lost; not where processes cannot be copied.
+
+    Raises:
+        N2D2Error: E317 where it takes longer than 10 seconds or more than 4 GiB, or ends the process.
+    """
+    if not hasattr(os, "fork"):
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # threads: the copy has none, and needs none
+        child = os.fork()
+    if child == 0:
+        with suppress(BaseException):
+            _limit()
+            call()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        raise N2D2Error(
+            "E317",
+            f"the onnx package does not infer the shapes of {what} within {_SECONDS} seconds and {_BYTES >> 30} GiB",
+            where=where,
+            remedy="export the model again; a file that makes this happen may be damaged on purpose",
+        )
+
+
+def _limit() -> None:
+    import resource
+
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(_SECONDS)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with suppress(OSError, ValueError), open("/proc/self/statm", "rb") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + _BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
