@@ -112,6 +112,7 @@ def _found(
     return found, stored
 
 
+@np.errstate(all="ignore")  # 0 / 0 of a silent sample is what this looks at
 def _check_edges(
     quantized: QuantGraph, sample: np.ndarray, size: int, compiled: Network, accumulators: list[Accumulator]
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 
+import numpy as np
+
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, plain_type
 from n2d2py.operators.arrays.conv_pool.op import ArrayConvPool
 from n2d2py.operators.arrays.map.op import ArrayMap
@@ -22,8 +24,8 @@ FUNCTIONS = (
     Clip(-1.0, 1.0),
     LeakyRectifier(0.1),
     LeakyRectifier(0.25, 0.5),
-    HardSigmoid(0.2, 0.5),
-    HardSwish(),
+    HardSigmoid(0.25, 0.5),
+    HardSwish(0.25, 0.5),
 )
 
 
@@ -42,7 +44,7 @@ def _windows(sweep: Sweep, function: str, real: NumType) -> harness.Case:
 
 
 def edge_cases(seed: int) -> list[harness.Case]:
-    """Everything that turns real numbers into integers, and what compares them, exact in all bits."""
+    """Everything that turns real numbers into integers, and what compares them, exact in all bits: products of the constants here are, fused or not."""
     sweep, f, size = Sweep(seed), (FLOAT32, FLOAT32), (1, 13, 5, 7)
     made = [_cast(sweep, source, kind) for source, kind in product((FLOAT32, FLOAT64), KINDS)]
     made += [sweep.activation(function, size, f, "strided") for function in FUNCTIONS]
@@ -53,7 +55,9 @@ def edge_cases(seed: int) -> list[harness.Case]:
         made.append(sweep.pool("Max", (1, channels, 5, 7), (3, 3), (2, 2), (1, 1, 1, 1), True, f, "over"))
     for function in FUNCTIONS[:3]:
         made.append(sweep.conv((1, 1, 5, 7), 19, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1, f, "apart"))
-        made[-1].node.activation = function
+        node = made[-1].node
+        node.params["weights"][:] = np.copysign(1, node.params["weights"])
+        node.activation = function
     made += [_windows(sweep, function, real) for function, real in product(("Max", "MaxIndex"), (FLOAT32, FLOAT64))]
     made.append(unpool(sweep, Unpool((2, 3), (3, 4)), (8, 11), 5, *f, "apart"))
     made += [convert(sweep, size, real, NumType(32, scale=0.5, zero_point=7), "apart") for real in (FLOAT32, FLOAT64)]
