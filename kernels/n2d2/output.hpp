@@ -118,11 +118,11 @@ struct PortableRun {
 // The floating-point rescale in steps of one loop each: in one loop GCC turns the clamp into branches, which cannot
 // be vectorised.
 template <class T, const float* Factors, int FactorCount, bool Bounded, class Addend, std::int64_t Low, std::int64_t High,
-          bool Varying>
-struct PortableRun<Requantized<T, FloatRescale<Factors, FactorCount, Bounded, Addend>, Low, High>, Varying> {
+          int Zero, bool Varying>
+struct PortableRun<Requantized<T, FloatRescale<Factors, FactorCount, Bounded, Addend>, Low, High, Zero>, Varying> {
     template <int Count, class Sum>
     static N2D2_INLINE void run(const Sum* sums, int index, T* out) {
-        constexpr float low = static_cast<float>(Low), high = static_cast<float>(High);
+        constexpr float low = static_cast<float>(Low - Zero), high = static_cast<float>(High - Zero);
         float x[Count];
         for (int i = 0; i < Count; ++i)
             x[i] = Addend::apply(static_cast<float>(sums[i]), Varying ? index + i : index) * Factors[FactorCount == 1 ? 0 :
@@ -133,7 +133,19 @@ struct PortableRun<Requantized<T, FloatRescale<Factors, FactorCount, Bounded, Ad
         for (int i = 0; i < Count; ++i)
             x[i] = x[i] > low ? x[i] : low;
         for (int i = 0; i < Count; ++i)
-            out[i] = static_cast<T>(RoundHalfEven<Low, High>::apply(x[i]));
+            out[i] = static_cast<T>(RoundHalfEven<Low - Zero, High - Zero>::apply(x[i]) + Zero);
+    }
+};
+
+// A conversion: the values without their zero point first.
+template <class T, class Rescale, std::int64_t Low, std::int64_t High, int InZero, int OutZero, bool Varying>
+struct PortableRun<Converted<T, Rescale, Low, High, InZero, OutZero>, Varying> {
+    template <int Count, class Stored>
+    static N2D2_INLINE void run(const Stored* values, int index, T* out) {
+        decltype(centredBy<InZero>(values[0])) centred[Count];
+        for (int i = 0; i < Count; ++i)
+            centred[i] = centredBy<InZero>(values[i]);
+        PortableRun<Requantized<T, Rescale, Low, High, OutZero>, Varying>::template run<Count>(centred, index, out);
     }
 };
 

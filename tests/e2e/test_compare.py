@@ -77,3 +77,23 @@ def test_nan_in_both_is_equal_and_in_one_is_a_difference(tmp_path, capsys, monke
     changed(monkeypatch, "a", np.nan)
     assert main(words) == 1
     assert "layer 'a' differs first, at element [1, 0, 2, 3]" in (said := capsys.readouterr().err) and "compiled nan" in said
+
+
+def test_what_no_sample_divides_is_divided_by_an_edge_sample(tmp_path, capsys):
+    """(x - mean) / deviation: 0 / 0 for constants, the zero point in Python and in C++."""
+    path = network(
+        tmp_path,
+        helper.make_node("ReduceMean", ["x"], ["m"], axes=[-1]),
+        helper.make_node("Sub", ["x", "m"], ["d"]),
+        helper.make_node("Mul", ["d", "d"], ["q"]),
+        helper.make_node("ReduceMean", ["q"], ["v"], axes=[-1]),
+        helper.make_node("Sqrt", ["v"], ["s"]),
+        helper.make_node("Div", ["d", "s"], ["z"]),
+        helper.make_node(
+            "Constant", [], ["w"], value=numpy_helper.from_array(np.linspace(-1, 1, 24, dtype=np.float32).reshape(6, 4))
+        ),
+        helper.make_node("MatMul", ["z", "w"], ["y"]),
+    )
+    words = [str(path), *WORDS, "-calib-data", str(tmp_path / "data.npz"), "-nbbits", "8", "-o", str(tmp_path)]
+    assert main(words) == 0
+    assert "identical to Python's" in capsys.readouterr().out

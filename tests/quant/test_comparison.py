@@ -242,6 +242,26 @@ def test_real_numbers_of_a_target_are_held_within_the_integers_that_they_are_mad
     assert (found["a_float"].difference is not None) == differs
 
 
+def test_a_difference_in_an_edge_sample_alone_changes_no_figure():
+    graph, typed, _ = quantized(network())
+
+    class Target:
+        """Python's integers, but for one of the layer "b" where all inputs are zeros."""
+
+        def layers(self, *inputs: np.ndarray) -> dict[str, np.ndarray]:
+            stored = simulate(typed, list(inputs), keep=True)
+            silent = (inputs[0] == typed.type("x").zero_point).all(axis=(1, 2, 3))
+            found = {node.name: stored[node.output].copy() for node in typed.nodes}
+            found["b"][silent, 0, 0, 1] += 1
+            return found
+
+    before, after = by_layer(graph, typed), {c.layer: c for c in compare_stage(graph, typed, stimuli(), Target()).layers}
+    assert after["b"].identical is False and after["a"].identical is True
+    assert (after["b"].difference.index, after["b"].difference.sample) == ((0, 0, 1), "the sample of zeros")
+    for name, one in before.items():
+        assert (one.sqnr_db, one.cosine, one.saturated) == (after[name].sqnr_db, after[name].cosine, after[name].saturated)
+
+
 @pytest.mark.parametrize("error, differs", [(0.0, False), (1.0, True)])
 def test_a_difference_of_numbers_that_a_target_never_rounds(error, differs):
     """`error`: steps of the inputs by which the target's difference is wrong; half a step is many of the result."""

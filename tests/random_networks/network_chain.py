@@ -62,6 +62,7 @@ class Prepared:
     graph: QuantGraph
     inputs: list[np.ndarray]
     namespace: str
+    floats: Graph
 
 
 def quiet() -> None:
@@ -131,7 +132,7 @@ def _prepare(spec: Spec, folder: Path, name: str) -> Prepared | Failure:
     written = folder / "export"
     with ExportFolder(written, manifest) as inside:
         export_stage(target, prepared, inside)
-    return Prepared(spec, written, graph, _stored_inputs(graph, spec.seed), manifest.details["namespace"])
+    return Prepared(spec, written, graph, _stored_inputs(graph, spec.seed), manifest.details["namespace"], fused.graph)
 
 
 def _stored_inputs(graph: QuantGraph, seed: int) -> list[np.ndarray]:
@@ -284,7 +285,19 @@ def check_compiled(prepared: Prepared, library: Path) -> Failure | None:
                 f"compiled {node.op.kind}",
                 f"layer {node.name} ({node.op}) at {different.index}: Python {different.expected:g}, C++ {different.found:g}",
             )
-    return _check_each_output(export, prepared.inputs)
+    return _check_finite(prepared, values) or _check_each_output(export, prepared.inputs)
+
+
+def _check_finite(prepared: Prepared, values: dict[str, np.ndarray]) -> Failure | None:
+    """Outputs in floating point are finite where the float network's are."""
+    graph, floats = prepared.graph, prepared.floats
+    given = {name: graph.type(name).dequantize(x) for name, x in zip(graph.inputs, prepared.inputs, strict=True)}
+    names = [(name, real) for name, real in zip(graph.outputs, floats.outputs, strict=True) if graph.type(name).is_float]
+    expected = run_graph(floats, given) if any(not np.isfinite(values[name]).all() for name, _ in names) else {}
+    for name, real in names if expected else []:
+        if not np.isfinite(values[name][np.isfinite(expected[real])]).all():
+            return Failure("not finite", f"the output {name} is not finite where the float network's is")
+    return None
 
 
 def _check_each_output(export: Export, inputs: list[np.ndarray]) -> Failure | None:

@@ -15,6 +15,28 @@ from support.kernel_cases import S8, S16, U8, U16, Sweep
 SHAPES = [(1, 7, 3, 5), (1, 24), (1, 1, 1, 1), (1, 16, 4, 8), (1, 3, 9, 2)]
 
 
+def with_edges(x: np.ndarray) -> np.ndarray:
+    """Real numbers with those at the edges of their type among them: at the start, at the end and in between."""
+    info = np.finfo(x.dtype)
+    edges = [
+        np.nan,
+        np.inf,
+        -np.inf,
+        0.0,
+        -0.0,
+        info.max,
+        -info.max,
+        info.smallest_subnormal,
+        -info.tiny,
+        2.0**31,
+        -(2.0**63),
+        -np.nan,
+    ]
+    for number, edge in enumerate([*edges, *reversed(edges)][: x.size]):
+        x.flat[number * x.size // (2 * len(edges)) if x.size >= 2 * len(edges) else number] = edge
+    return x
+
+
 def scaled(kind: NumType, scale: float, zero: int = 0) -> NumType:
     return kind if kind.is_float else NumType(kind.bits, kind.signed, False, scale, zero)
 
@@ -25,7 +47,7 @@ def convert(sweep: Sweep, shape, source: NumType, target: NumType, layout: str) 
     if source.is_float:  # ties, values beyond the range, both zeros
         steps = sweep.rng.integers(-2 * target.qmax, 2 * target.qmax, shape) + sweep.rng.choice([0.0, 0.5, 0.25], shape)
         x = (steps * target.scale).astype(source.dtype)
-        x.flat[0] = -0.0
+        x = with_edges(x)
     if not target.is_float:
         low = target.qmin + 3 if sweep.rng.integers(2) else target.qmin
         factor = 1 / target.scale if source.is_float else source.scale / target.scale
