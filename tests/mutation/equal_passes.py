@@ -8,13 +8,6 @@ __all__ = ["EQUIVALENT"]
 
 EQUIVALENT: tuple[Equivalent, ...] = (
     Equivalent(
-        "n2d2py/passes/spelled_norm.py",
-        "_lines",
-        "_mean(graph, added.inputs[0], dims)",
-        "_mean(graph, added.inputs[-1], dims)",
-        "What scales and shifts has one input, which is the first and the last.",
-    ),
-    Equivalent(
         "n2d2py/passes/fuse_padding.py",
         "FusePadding._padded",
         "_sum(op.pads, padding)",

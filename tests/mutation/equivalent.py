@@ -78,9 +78,6 @@ ONE_INPUT_LAYERS: dict[tuple[str, str], str] = {
     ("n2d2py/passes/remove_layout.py", "node"): "a Reshape or a Transpose",
     ("n2d2py/passes/softplus_tail.py", "condition"): "a map by Greater of one input and a constant",
     ("n2d2py/passes/softplus_tail.py", "value"): "a Softplus",
-    ("n2d2py/passes/spelled_norm.py", "below"): "a map by Reciprocal, or by Div of a constant by one input",
-    ("n2d2py/passes/spelled_norm.py", "node"): "an ArrayReduce",
-    ("n2d2py/passes/spelled_norm.py", "root"): "a map by Sqrt",
     (
         "n2d2py/operators/elemwise/idioms.py",
         "producer",

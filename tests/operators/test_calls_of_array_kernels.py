@@ -231,7 +231,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
         None,
         {},
         "array_norm",
-        [f"arrayNorm<3, 4, true, 0, false>(IN0, 1e-05, {NONE}, OUT)"],
+        [f"arrayNorm<3, 4, true, 0, false>(IN0, 1e-05, 0.0, {NONE}, OUT)"],
     ),
     "norm with gains": (
         ArrayNorm(3, 4, 1e-3, False),
@@ -241,7 +241,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
         None,
         {"gain": LINE[:4], "shift": LINE[2:]},
         "array_norm",
-        ["arrayNorm<3, 4, false, 0, true>(IN0, 0.001, y_gain, y_shift, OUT)"],
+        ["arrayNorm<3, 4, false, 0, true>(IN0, 0.001, 0.0, y_gain, y_shift, OUT)"],
     ),
     "means": (
         ArrayNorm(3, 4, 1e-5, part="mean"),
@@ -251,7 +251,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
         None,
         {},
         "array_norm",
-        [f"arrayNorm<3, 4, true, 1, false>(IN0, 1e-05, {NONE}, OUT)"],
+        [f"arrayNorm<3, 4, true, 1, false>(IN0, 1e-05, 0.0, {NONE}, OUT)"],
     ),
     "deviations": (
         ArrayNorm(3, 4, 1e-5, part="inverse"),
@@ -261,7 +261,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
         None,
         {},
         "array_norm",
-        [f"arrayNorm<3, 4, true, 2, false>(IN0, 1e-05, {NONE}, OUT)"],
+        [f"arrayNorm<3, 4, true, 2, false>(IN0, 1e-05, 0.0, {NONE}, OUT)"],
     ),
 }
 

@@ -38,6 +38,7 @@ from n2d2py.frontend.onnx.validator import Validator
 from n2d2py.graph import Graph, Tensor
 from n2d2py.graph.not_numbers import not_numbers
 from n2d2py.graph.shapes import Shape, elements
+from n2d2py.operators.arrays.norm.spelled import spelled_norm
 from n2d2py.operators.functions import ONNX_FUNCTIONS
 
 _OTHER = {"float16": "half", "bfloat16": "bfloat16", "float64": "double"}
@@ -269,7 +270,8 @@ class _Walk:
             raise Unsupported(
                 f"it computes with the integers of '{min(integers)}'", "let it read what a DequantizeLinear gives"
             )
-        self._apply(proto, converter, on_arrays)
+        if on_arrays is None or not spelled_norm(OnnxNode(proto, builder), builder):
+            self._apply(proto, converter, on_arrays)
         if integers and proto.op_type != "DequantizeLinear":
             builder.integers.update(filter(None, proto.output))
         given = next(filter(None, proto.output), "")

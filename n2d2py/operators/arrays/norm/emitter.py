@@ -27,8 +27,8 @@ def _masked_softmax(writer: OnnxWriter, node: Node, output: str) -> None:
 @onnx_emitter("ArrayNorm")
 def _norm(writer: OnnxWriter, node: Node, output: str) -> None:
     op = node.op
-    if op.part or not op.centred:
-        raise NoOnnxForm("a normalisation without mean has no ONNX form")
+    if op.part or not op.centred or op.added:
+        raise NoOnnxForm("a normalisation without mean, or with a deviation that is added to, has no ONNX form")
     x = shaped(writer, node.inputs[0], (op.outer, op.inner))
     gains = [typed(writer, node.params.get("gain", np.ones(op.inner)), "")]
     gains += [typed(writer, node.params["shift"], "")] if "shift" in node.params else []
