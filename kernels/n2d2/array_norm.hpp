@@ -2,8 +2,8 @@
 //
 //   arraySoftmax      exp(x - largest) / sum along the middle axis of (Outer, Size, Inner), or its logarithm
 //   arrayMaskedSoftmax  lines of Size elements, of which those count whose bit of row line % Masks of the mask is set
-//   arrayNorm         (x - mean) / sqrt(variance + epsilon) of Outer lines of Inner elements, Affine: times gains plus shifts; Part 1: the mean, Part 2:
-//                     1 / sqrt(variance + epsilon) alone
+//   arrayNorm         (x - mean) / (sqrt(variance + epsilon) + added) of Outer lines of Inner elements, Affine: times gains plus shifts; Part 1:
+//                     the mean, Part 2: what the differences are multiplied by alone
 //   arrayInterpolate  out[o][j][i] = sum over t of weights[j][t] * in[o][positions[j][t]][i]
 #ifndef N2D2_ARRAY_NORM_HPP
 #define N2D2_ARRAY_NORM_HPP
@@ -102,7 +102,7 @@ N2D2_INLINE T affineOf(T x, const T* gains, const T* shifts, long i) {
 }
 
 template <int Count, int Inner, bool Centred, int Part, bool Affine, class T>
-N2D2_INLINE void normalizedLines(const T* x, double epsilon, const T* gains, const T* shifts, T* out) {
+N2D2_INLINE void normalizedLines(const T* x, double epsilon, double added, const T* gains, const T* shifts, T* out) {
     double mean[Count] = {}, squares[Count] = {}, inverse[Count];
     if (Centred) {
         for (long i = 0; i < Inner; ++i)
@@ -115,7 +115,7 @@ N2D2_INLINE void normalizedLines(const T* x, double epsilon, const T* gains, con
         for (int l = 0; l < Count; ++l)
             squares[l] = squares[l] + differenceSquared(x[l * Inner + i], mean[l]);
     for (int l = 0; l < Count; ++l)
-        inverse[l] = 1.0 / std::sqrt(squares[l] / Inner + epsilon);
+        inverse[l] = 1.0 / (std::sqrt(squares[l] / Inner + epsilon) + added);
     if (Part != 0) {
         for (int l = 0; l < Count; ++l)
             out[l] = static_cast<T>(Part == 1 ? mean[l] : inverse[l]);
@@ -130,12 +130,12 @@ N2D2_INLINE void normalizedLines(const T* x, double epsilon, const T* gains, con
 }
 
 template <int Outer, int Inner, bool Centred, int Part, bool Affine, class T>
-N2D2_INLINE void arrayNorm(const T* in, double epsilon, const T* gains, const T* shifts, T* out) {
+N2D2_INLINE void arrayNorm(const T* in, double epsilon, double added, const T* gains, const T* shifts, T* out) {
     constexpr int together = 8, whole = Outer / together * together, pitch = Part != 0 ? 1 : Inner;
     for (long o = 0; o < whole; o += together)
-        normalizedLines<together, Inner, Centred, Part, Affine>(in + o * Inner, epsilon, gains, shifts, out + o * pitch);
+        normalizedLines<together, Inner, Centred, Part, Affine>(in + o * Inner, epsilon, added, gains, shifts, out + o * pitch);
     for (long o = whole; o < Outer; ++o)
-        normalizedLines<1, Inner, Centred, Part, Affine>(in + o * Inner, epsilon, gains, shifts, out + o * pitch);
+        normalizedLines<1, Inner, Centred, Part, Affine>(in + o * Inner, epsilon, added, gains, shifts, out + o * pitch);
 }
 
 template <int Outer, int Size, int Inner, int Lines, int Taps, class T, class W>

@@ -34,7 +34,6 @@ from n2d2py.passes.remove_identity import RemoveIdentity
 from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
 from n2d2py.passes.softmax_rows import NormalizeRows, SoftmaxRows
 from n2d2py.passes.softplus_tail import RemoveSoftplusTail
-from n2d2py.passes.spelled_norm import SpelledNorm
 
 _ROUNDS = 20
 
@@ -81,7 +80,6 @@ def passes(*, integer: bool, rows: bool = True, logits: bool = False) -> list[Pa
             FuseMagnitude(),
             ProductOperand(),
             ProductResult(),
-            SpelledNorm(),
             FuseNorm(),
             FuseNormForward(),
             ArraySums(),

@@ -1,7 +1,7 @@
 """Layers that stay in floating point inside of an integer network, and the conversions at their borders.
 
-They are those with `Quantize=0`, those that have no integer form, those between the squares of a spectrum and their logarithm (quant/spectra.py), and
-those for which the target has no integers (quant/real_between.py). What reads only such tensors and either moves values or
+They are those with `Quantize=0`, those that have no integer form, those between the squares of a spectrum and their logarithm (quant/spectra.py), those
+that make divisors (quant/guards.py), and those for which the target has no integers (quant/real_between.py). What reads only such tensors and either moves values or
 computes exactly (maxima, products, sums of two) joins the latter. A Concat with an input or a reader in floating point joins
 both: boxes and scores of a detector would lose their scores in integers of one scale. The functions of layers without integer
 form are those of `arithmetic/functions.py`, so that every export gives the same bits.
@@ -9,7 +9,9 @@ form are those of `arithmetic/functions.py`, so that every export gives the same
 
 from __future__ import annotations
 
-from n2d2py.graph import Graph, Node
+from math import prod
+
+from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.graph.precision import TargetForm
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.add_constants import AddConstants
@@ -23,11 +25,15 @@ from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.pool import Pool
+from n2d2py.operators.reshape import Reshape
 from n2d2py.quant.contract import refusal, refused
+from n2d2py.quant.guards import divisor_layers
 from n2d2py.quant.spectra import power_layers
 
 _EXACT = {"Logistic": "Sigmoid", "Exp": "Exp", "Log": "Log", "Erf": "Erf", "Softplus": "Softplus", "Sqrt": "Sqrt", "Abs": "Abs"}
 """Activation functions that are computed as maps of arrays there."""
+_ROUNDED = ("Logistic", "Exp", "Log", "Erf", "Softplus")
+"""Those of them whose last bits depend on the library."""
 _ORDERED = ("ArgMax", "ArgMin", "ArgMaxLast", "ArgMinLast")
 
 
@@ -38,7 +44,7 @@ def float_layers(graph: Graph) -> set[str]:
     Concat beside one, and what only moves the values of that: each part of them is rounded by itself.
     """
     chosen = {node.name for node in graph.nodes if graph.precision(node).quantize is False or _by_target(graph, node)}
-    chosen |= _formless(graph) | power_layers(graph)
+    chosen |= _formless(graph) | power_layers(graph) | divisor_layers(graph)
     joints: set[str] = set()
     while chosen:
         inside = _inside(graph, chosen)
@@ -209,8 +215,25 @@ def insert_conversions(graph: Graph) -> Graph:
             if (name, wants) not in converted:
                 converted[name, wants] = _convert(result, node, name, wants)
             node.inputs = [*node.inputs[:position], converted[name, wants], *node.inputs[position + 1 :]]
+    for node in list(result.nodes):
+        if node.name in chosen and result.precision(node).quantize is not False and not _by_target(result, node):
+            _map_image(result, node)
     result.verify()
     return result
+
+
+def _map_image(graph: Graph, node: Node) -> None:
+    """Make a function of an image, which libraries round each in their way, the map of an array between views."""
+    shape, output = graph.shape(node.output), node.output
+    if not isinstance(node.op, Activation) or node.op.function.kind not in _ROUNDED or len(shape) == 2 or node.activation:
+        return
+    size, at = prod(shape[1:]), graph.nodes.index(node)
+    before, mapped, behind = (graph.fresh_name(f"{output}_{what}") for what in ("elements", "mapped", "view"))
+    graph.add(Node(before, Reshape((size,)), list(node.inputs), [before], location=node.location, helper=True), at=at)
+    graph.tensors[mapped] = Tensor(mapped, (1, size))
+    node.op, node.inputs, node.outputs = ArrayMap(_EXACT[node.op.function.kind], (size,), ((size,),)), [before], [mapped]
+    view = Node(behind, Reshape(tuple(shape[1:])), [mapped], [output], location=node.location, helper=True)
+    graph.nodes.insert(at + 2, view)
 
 
 def _check(node: Node) -> None:

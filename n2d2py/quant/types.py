@@ -19,6 +19,7 @@ from n2d2py.operators.functions import FUNCTIONS, ChannelClip, Clip, Tanh
 from n2d2py.operators.pool import Pool
 from n2d2py.quant.corrections import BiasCorrections
 from n2d2py.quant.float_fallback import float_tensors
+from n2d2py.quant.guards import coarse_tensors
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.joins import CoarseJoin, fill_values, type_concats, with_fills
 from n2d2py.quant.options import QuantOptions
@@ -174,7 +175,8 @@ def choose_types(
     source = {name: origin for name, origin in _sources(graph).items() if not graph.kind(name)}
     states = KeptStates.of(graph, source)
     if options.bits == 8:
-        spectra = {source[name] for name in wide_tensors(graph) if name in source} if options.wide_joins else frozenset()
+        wide = wide_tensors(graph) | {name for name in coarse_tensors(graph) if ranges.get(name) is None}
+        spectra = {source[name] for name in wide if name in source} if options.wide_joins else frozenset()
         asked = set(graph.inputs) - set(graph.kept) if options.input_asked else frozenset()
         options = replace(options, wide=options.wide | states.wide | spectra | asked)
     lowest = {name: histogram.minimum for name, histogram in histograms.items()}  # states in floating point have none

@@ -287,15 +287,15 @@ def array_softmax(layers: Layers, node: QuantNode) -> None:
 def array_norm(layers: Layers, node: QuantNode) -> None:
     """In float32, of integers too: TFLite has no normalisation."""
     op, (index,), grid = node.op, layers.sources(node), layers.grid(node.inputs[0])
-    if op.part or not op.centred:
-        raise NoTfliteForm("a normalisation without mean, or a part of one")
+    if op.part:
+        raise NoTfliteForm("a part of a normalisation")
     params = node.params
     if grid is not None:
         params = QUANTIZERS[node.op.kind].real_params(node, layers.graph) or {}
     dims, name, file = (op.outer, op.inner), node.output, layers.file
 
     def step(code: str, inputs: list[int], label: str, options: str, **fields) -> int:
-        shape = (op.outer, 1) if label in ("mean", "variance", "shifted", "inverse") else dims
+        shape = (op.outer, 1) if label in ("mean", "variance", "shifted", "inverse", "root", "divisor") else dims
         made = layers.ordered(f"{name}/{label}", shape, None)
         file.operator(code, inputs, made, options, **fields)
         return made
@@ -304,13 +304,20 @@ def array_norm(layers: Layers, node: QuantNode) -> None:
     if grid is not None:
         rows = step("DEQUANTIZE", [rows], "real", "DequantizeOptions")
     last = file.constant(f"{name}/axis", np.array([1]))
-    mean = step("MEAN", [rows, last], "mean", "ReducerOptions", keepDims=True)
-    away = step("SUB", [rows, mean], "away", "SubOptions")
+    away = rows
+    if op.centred:
+        mean = step("MEAN", [rows, last], "mean", "ReducerOptions", keepDims=True)
+        away = step("SUB", [rows, mean], "away", "SubOptions")
     squares = step("MUL", [away, away], "squares", "MulOptions")
     variance = step("MEAN", [squares, last], "variance", "ReducerOptions", keepDims=True)
     epsilon = layers.numbers(f"{name}/epsilon", np.array([op.epsilon], np.float32))
-    inverse = step("RSQRT", [step("ADD", [variance, epsilon], "shifted", "AddOptions")], "inverse", "")
-    made = step("MUL", [away, inverse], "normal", "MulOptions")
+    shifted = step("ADD", [variance, epsilon], "shifted", "AddOptions")
+    if op.added:
+        added = layers.numbers(f"{name}/added", np.array([op.added], np.float32))
+        divisor = step("ADD", [step("SQRT", [shifted], "root", ""), added], "divisor", "AddOptions")
+        made = step("DIV", [away, divisor], "normal", "DivOptions")
+    else:
+        made = step("MUL", [away, step("RSQRT", [shifted], "inverse", "")], "normal", "MulOptions")
     for role, code, options in (("gain", "MUL", "MulOptions"), ("shift", "ADD", "AddOptions")):
         if role in params:
             made = step(code, [made, layers.numbers(f"{name}/{role}_values", params[role])], role, options)

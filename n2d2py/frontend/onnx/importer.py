@@ -39,6 +39,7 @@ from n2d2py.frontend.onnx.validator import Validator
 from n2d2py.graph import Graph, Tensor
 from n2d2py.graph.not_numbers import not_numbers
 from n2d2py.graph.shapes import Shape, elements
+from n2d2py.operators.arrays.norm.spelled import spelled_norm
 from n2d2py.operators.functions import ONNX_FUNCTIONS
 
 _OTHER = {"float16": "half", "bfloat16": "bfloat16", "float64": "double"}
@@ -277,7 +278,8 @@ class _Walk:
         of_file = {} if self._batch is None else self._batch.of(proto, builder.constants)
         side_by_side = {name: builder.constants[name] for name in of_file}
         builder.constants.update(of_file)
-        self._apply(proto, converter, on_arrays)
+        if on_arrays is None or not spelled_norm(OnnxNode(proto, builder), builder):
+            self._apply(proto, converter, on_arrays)
         builder.constants.update(side_by_side)
         if integers and proto.op_type != "DequantizeLinear":
             builder.integers.update(filter(None, proto.output))

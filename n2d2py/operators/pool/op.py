@@ -69,7 +69,8 @@ class Pool(Op):
         x = inputs[0]
         if self.mode == "Max":
             return [self._max(x)]
-        sums = self._windows(x, 0).sum(axis=(4, 5), dtype=x.dtype)
+        windows = self._windows(x, 0)  # summed in the order of the kernel, whose bits the sums have
+        sums = _added(np.moveaxis(windows.reshape(*windows.shape[:4], -1), 4, 0)).astype(x.dtype)
         return [sums / self.window_counts(x.shape[2:]).astype(x.dtype)]
 
     def order(self, size: tuple[int, int]) -> str:

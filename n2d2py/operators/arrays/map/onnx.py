@@ -7,7 +7,6 @@ import numpy as np
 from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import element_dtype, element_name
 from n2d2py.operators.arrays.map.op import COMPARISONS, SAME_AS_ONNX
-from n2d2py.operators.arrays.norm.unit_length import divided_by_length
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 
 _REALS = ("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16")
@@ -62,8 +61,7 @@ def _prelu(a: Arrays) -> None:
 
 @onnx_array("Div")
 def _div(a: Arrays) -> None:
-    if not divided_by_length(a):
-        _divided(a, "Div")
+    _divided(a, "Div")
 
 
 @onnx_array("Mod")

@@ -60,7 +60,7 @@ def _lower_norm(layer: Layer) -> LayerCode:
     if layer.has("epsilon"):
         return _integer_norm(layer.apart())
     part = ("", "mean", "inverse").index(op.part)
-    operands: list[Argument] = [f"n2d2::elements<{layer.input_planes[0]}>(in0)", repr(op.epsilon)]
+    operands: list[Argument] = [f"n2d2::elements<{layer.input_planes[0]}>(in0)", repr(op.epsilon), repr(op.added)]
     for role in ("gain", "shift"):
         if layer.has(role):
             operands.append(layer.array(role, layer.values(role).astype(layer.output.dtype), layer.output.cpp))

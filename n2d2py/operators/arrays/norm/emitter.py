@@ -27,9 +27,17 @@ def _masked_softmax(writer: OnnxWriter, node: Node, output: str) -> None:
 @onnx_emitter("ArrayNorm")
 def _norm(writer: OnnxWriter, node: Node, output: str) -> None:
     op = node.op
-    if op.part or not op.centred:
-        raise NoOnnxForm("a normalisation without mean has no ONNX form")
-    x = shaped(writer, node.inputs[0], (op.outer, op.inner))
-    gains = [typed(writer, node.params.get("gain", np.ones(op.inner)), "")]
-    gains += [typed(writer, node.params["shift"], "")] if "shift" in node.params else []
-    flat(writer, writer.emit("LayerNormalization", [x, *gains], axis=-1, epsilon=op.epsilon), output)
+    if op.part:
+        raise NoOnnxForm(f"the {op.part} of a normalisation has no ONNX form")
+    x, emit = shaped(writer, node.inputs[0], (op.outer, op.inner)), writer.emit
+    affine = [typed(writer, node.params[role], "") for role in ("gain", "shift") if role in node.params]
+    if op.centred and not op.added:
+        gain = affine[:1] or [typed(writer, np.ones(op.inner), "")]
+        flat(writer, emit("LayerNormalization", [x, *gain, *affine[1:]], axis=-1, epsilon=op.epsilon), output)
+        return
+    away = emit("Sub", [x, emit("ReduceMean", [x], axes=[-1])]) if op.centred else x
+    power = emit("Add", [emit("ReduceMean", [emit("Mul", [away, away])], axes=[-1]), typed(writer, np.array(op.epsilon), "")])
+    made = emit("Div", [away, emit("Add", [emit("Sqrt", [power]), typed(writer, np.array(op.added), "")])])
+    for function, constant in zip(("Mul", "Add"), affine, strict=False):
+        made = emit(function, [made, constant])
+    flat(writer, made, output)

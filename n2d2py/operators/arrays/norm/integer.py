@@ -68,7 +68,8 @@ class NormQuantizer(Quantizer):
         x, y, op = types.inputs[0], types.output, node.op
         gains = np.asarray(node.params.get("gain", np.ones(1)), np.float64) / y.scale
         shifts = np.asarray(node.params.get("shift", np.zeros(1)), np.float64) / y.scale
-        epsilon = min(max(round(op.inner**2 * op.epsilon / x.scale**2), 1), 2**60)
+        # what is added to a root counts inside: the same for a line of zeros, and nothing to one of many steps
+        epsilon = min(max(round(op.inner**2 * (op.epsilon + op.added**2) / x.scale**2), 1), 2**60)
         fraction = _FRACTION if y.bits == 8 else _WIDE_FRACTION
         largest = int(sqrt(op.inner) * 2**fraction) + 2
         bits = min(_GAIN_BITS, 30 - largest.bit_length()) if y.bits == 8 else _GAIN_BITS

@@ -21,9 +21,9 @@ from n2d2py.operators.base import register
 @register
 @dataclass(frozen=True)
 class ArrayNorm(ArrayOp):
-    """(x - mean) / sqrt(variance + epsilon) of each of `outer` lines of `inner` elements; mean 0 with not `centred`.
+    """(x - mean) / (sqrt(variance + epsilon) + added) of each of `outer` lines of `inner` elements; mean 0 with not `centred`.
 
-    `part`: "" for that, "mean" or "inverse" for the line's mean or 1 / sqrt(variance + epsilon) alone. Parameters "gain" and
+    `part`: "" for that, "mean" or "inverse" for the line's mean or what the differences are multiplied by alone. Parameters "gain" and
     "shift" (inner), both or neither: the result times gain plus shift, each rounded to the type of x.
     """
 
@@ -33,6 +33,7 @@ class ArrayNorm(ArrayOp):
     centred: bool = True
     part: str = ""
     result: str = ""
+    added: float = 0.0
     kind: ClassVar[str] = "ArrayNorm"
 
     def operand_sizes(self) -> tuple[int, ...]:
@@ -50,7 +51,7 @@ class ArrayNorm(ArrayOp):
         # the differences are rounded to the type of x: their squares are then exact in float64
         away = (x.astype(np.float64) - mean[..., None]).astype(x.dtype)
         variance = sequential_sum(np.square(away.astype(np.float64))) / self.inner
-        inverse = 1.0 / np.sqrt(variance + self.epsilon)
+        inverse = 1.0 / (np.sqrt(variance + self.epsilon) + self.added)
         if self.part:
             return self.typed(mean if self.part == "mean" else inverse, inputs)
         result = (away.astype(np.float64) * inverse[..., None]).astype(x.dtype)

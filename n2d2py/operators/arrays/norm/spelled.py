@@ -1,0 +1,269 @@
+"""Normalisations that exporters spell out are one layer: LayerNorm before opset 17, RMSNorm, what PyTorch's `normalize` and TensorFlow's
+`l2_normalize` become. They are recognised at their last node.
+
+x / divisor, x * (1 / divisor), x * (g / divisor) with constants g     also where x is y - mean(y), over the axes of the divisor
+y * r + (b - mean(y) * r), r = g / divisor                             the same, as TensorFlow has it
+
+The divisor is the root of k * mean(x * x) + epsilon over any axes, kept, or that plus a constant; k is the number of elements where it is
+a length, n / (n - 1) where a deviation is that of samples. A length may be limited from below by a constant up to `_SMALL`.
+
+The layers of the parts stay where something else reads them; the others are pruned at the end of the import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod, sqrt
+
+import numpy as np
+
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode
+from n2d2py.operators.arrays.norm.op import ArrayNorm
+from n2d2py.operators.arrays.values import Arrays
+from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
+from n2d2py.operators.normalize import SMALLEST_NORM, Normalize
+from n2d2py.operators.reshape import Reshape
+
+_SMALL = 1e-6
+"""The largest floor of a length that is taken for one against division by zero."""
+_DEEPEST = 4
+"""Nodes behind each other that are compared where a file computes something twice."""
+
+
+@dataclass(frozen=True)
+class Divisor:
+    """sqrt(factor * mean(x * x) + epsilon) + added, means over `axes` of `size` elements."""
+
+    x: str
+    axes: tuple[int, ...]
+    size: int
+    factor: float
+    epsilon: float = 0.0
+    added: float = 0.0
+    floored: bool = False
+
+    @property
+    def guarded(self) -> bool:
+        """True if a constant keeps it from being zero."""
+        return self.epsilon > 0 or self.added > 0 or self.floored
+
+    @property
+    def is_length(self) -> bool:
+        """True if it is the length of x, without what is added."""
+        return self.factor == self.size and not (self.epsilon or self.added)
+
+
+def spelled_norm(node: OnnxNode, builder: Builder) -> bool:
+    """Import a node that ends a spelled normalisation; False for any other."""
+    if node.type not in ("Add", "Div", "Mul") or node.domain not in ("", "ai.onnx") or any(map(node.is_constant, (0, 1))):
+        return False
+    a = Arrays(node, builder)
+    for x, divisor, gain in _shifted(a) if node.type == "Add" else _quotients(a):
+        shift = None
+        if node.type == "Add":
+            gain, shift = gain
+        if not (divisor.guarded or divisor.is_length) or not builder.is_tensor(x) or builder.kind_of(x):
+            continue
+        if node.type != "Add" and not _same(a, x, divisor.x):
+            continue
+        away = _maker(a, divisor.x, "Sub")
+        centred = away is not None and _is_mean(a, away.inputs[1], away.inputs[0], divisor.axes)
+        if node.type == "Add" and not (centred and away is not None and _same(a, x, away.inputs[0])):
+            continue
+        _build(a, away.inputs[0] if centred and away is not None else x, divisor, centred, gain, shift)
+        return True
+    return False
+
+
+def _build(a: Arrays, x: str, divisor: Divisor, centred: bool, gain: str | None, shift: str | None) -> None:
+    builder, dims = a.builder, a.builder.dims_of(x)
+    size, factor = divisor.size, divisor.factor
+    epsilon = divisor.epsilon / factor if divisor.epsilon or divisor.added else SMALLEST_NORM**2 / size
+    norm = ArrayNorm(prod(dims) // size, size, epsilon, centred, added=divisor.added / sqrt(factor))
+    plain, image = gain is None and shift is None, divisor.axes == (1,) and len(dims) in (2, 4) and dims[0] == 1
+    if image and plain and divisor.is_length and not centred:
+        builder.layer(a.node, Normalize("L2"), [builder.plane(x)])
+        return
+    if image and plain and len(dims) == 4:  # channels are last in memory: both are views
+        params = {"gain": np.full(size, factor**-0.5, np.float32), "shift": np.zeros(size, np.float32)}
+        rows = builder.layer(a.node, ToChannelsLast(), [builder.plane(x)], part="rows")
+        made = builder.layer(a.node, norm, [rows], params if factor != 1 else {}, part="normed")
+        line = builder.layer(a.node, FromChannelsLast(size), [made], part="line")
+        builder.layer(a.node, Reshape(tuple(dims[1:])), [line])
+        return
+    order = [*(axis for axis in range(len(dims)) if axis not in divisor.axes), *divisor.axes]
+    lines = a.transpose(builder.value(x), order)
+    made = a.add(norm, [lines], lines.dims, label="normed")
+    if factor != 1:
+        made = a.map("Mul", made, a.const(np.full(lines.dims[len(dims) - len(divisor.axes) :], factor**-0.5), lines))
+    made = a.transpose(made, np.argsort(order).tolist())
+    for function, name in (("Mul", gain), ("Add", shift)):
+        if name is not None:
+            made = a.map(function, made, builder.value(name))
+    a.bind(made)
+
+
+# ---- the parts, each from an ONNX tensor backwards ------------------------------------------
+
+
+def _quotients(a: Arrays) -> Iterator[tuple[str, Divisor, str | None]]:
+    """(x, divisor, constant factor) of a Div or Mul."""
+    x, other = a.node.inputs
+    if a.node.type == "Div":
+        divisor = _divisor(a, other)
+        if divisor is not None:
+            yield x, divisor, None
+        return
+    for source, factor in ((x, other), (other, x)):
+        found = _inverse(a, factor)
+        if found is not None:
+            yield source, *found
+
+
+def _shifted(a: Arrays) -> Iterator[tuple[str, Divisor, tuple[str | None, str]]]:
+    """(y, divisor, (constant factor, constant shift)) of y * r + (b - mean(y) * r)."""
+    for left, right in (a.node.inputs, a.node.inputs[::-1]):
+        product, rest = _maker(a, left, "Mul"), _maker(a, right, "Sub")
+        moved = _maker(a, rest.inputs[1], "Mul") if rest is not None and rest.is_constant(0) else None
+        if product is None or rest is None or moved is None:
+            continue
+        for y, r in (product.inputs, product.inputs[::-1]):
+            found = _inverse(a, r)
+            means = [mean for mean, other in (moved.inputs, moved.inputs[::-1]) if other == r]
+            if found is not None and means and _is_mean(a, means[0], y, found[0].axes):
+                yield y, found[0], (found[1], rest.inputs[0])
+
+
+def _inverse(a: Arrays, tensor: str) -> tuple[Divisor, str | None] | None:
+    """(divisor, constant g) of a tensor that is g / divisor; g is None where it is 1."""
+    node = _maker(a, tensor, "Reciprocal", "Div", "Pow", "Mul")
+    if node is None:
+        return None
+    divisor = gain = None
+    if node.type == "Reciprocal":
+        divisor = _divisor(a, node.inputs[0])
+    elif node.type == "Pow" and _scalar(node, 1) in (-0.5, -1.0):
+        divisor = (_power if _scalar(node, 1) == -0.5 else _divisor)(a, node.inputs[0])
+    elif node.type == "Div" and node.is_constant(0):
+        divisor, gain = _divisor(a, node.inputs[1]), None if _scalar(node, 0) == 1 else node.inputs[0]
+    elif node.type == "Mul" and node.is_constant(0) != node.is_constant(1):
+        index = 0 if node.is_constant(0) else 1
+        divisor, inner = _inverse(a, node.inputs[1 - index]) or (None, None)
+        gain = node.inputs[index]
+        if inner is not None:
+            return None
+    return None if divisor is None else (divisor, gain)
+
+
+def _divisor(a: Arrays, tensor: str) -> Divisor | None:
+    node = _maker(a, tensor, "Expand", "Add", "Clip", "Max", "Sqrt", "Pow", "ReduceL2")
+    if node is None:
+        return None
+    if node.type in ("Add", "Clip", "Max"):
+        return _guarded(a, node, _divisor, "added", 1.0)
+    if node.type == "Expand":
+        return _divisor(a, node.inputs[0])
+    if node.type == "ReduceL2":
+        return _over(a, node, node.inputs[0])
+    return _power(a, node.inputs[0]) if node.type == "Sqrt" or _scalar(node, 1) == 0.5 else None
+
+
+def _power(a: Arrays, tensor: str) -> Divisor | None:
+    """The divisor whose square, without what is added to it, a tensor holds."""
+    node = _maker(a, tensor, "Add", "Clip", "Max", "Mul", "Div", "ReduceMean", "ReduceSum", "ReduceSumSquare")
+    if node is None or node.type in ("Add", "Clip", "Max"):
+        return None if node is None else _guarded(a, node, _power, "epsilon", 2.0)
+    if node.type in ("Mul", "Div"):
+        index = 1 if node.type == "Div" or node.is_constant(1) else 0
+        number, found = _scalar(node, index), _power(a, node.inputs[1 - index])
+        if number is None or not 0 < number < np.inf or found is None or found.guarded:
+            return None
+        return replace(found, factor=found.factor * number if node.type == "Mul" else found.factor / number)
+    if node.type == "ReduceSumSquare":
+        return _over(a, node, node.inputs[0])
+    square = _maker(a, node.inputs[0], "Mul", "Pow")
+    if square is None or not (square.inputs[0] == square.inputs[-1] or (square.type == "Pow" and _scalar(square, 1) == 2)):
+        return None
+    return _over(a, node, square.inputs[0])
+
+
+def _guarded(a: Arrays, node: OnnxNode, below, place: str, power: float) -> Divisor | None:
+    """A divisor and the constant that an Add adds to it, or a Clip or Max keeps it above."""
+    given = [index for index in range(len(node.inputs)) if node.is_constant(index)]
+    if node.type == "Clip":
+        limited = node.has(2) or node.attribute("max") is not None or (node.has(1) and not node.is_constant(1))
+        number = None if limited else _scalar(node, 1) if node.has(1) else float(node.attribute("min", 0.0))
+        source = node.inputs[0]
+    else:
+        if len(node.inputs) != 2 or len(given) != 1:
+            return None
+        number, source = _scalar(node, given[0]), node.inputs[1 - given[0]]
+    found = below(a, source) if number is not None and 0 <= number < np.inf else None
+    if number is None or found is None or found.floored or getattr(found, place):
+        return None
+    if node.type == "Add":
+        return replace(found, **{place: number}) if number > 0 else None
+    return replace(found, floored=True) if number <= _SMALL**power and found.is_length else None
+
+
+def _over(a: Arrays, node: OnnxNode, x: str) -> Divisor | None:
+    """The divisor of squares of `x` that a reduction sums."""
+    x = _source(a, x)
+    axes = _reduced(a, node, x)
+    if axes is None:
+        return None
+    size = prod(a.builder.dims_of(x)[axis] for axis in axes)
+    return Divisor(x, axes, size, 1.0 if node.type == "ReduceMean" else float(size))
+
+
+def _reduced(a: Arrays, node: OnnxNode, x: str) -> tuple[int, ...] | None:
+    """The axes, of more than one element, of a reduction of `x` that keeps them; None for another one."""
+    if not a.builder.is_tensor(x) or not node.attribute("keepdims", 1) or (node.has(1) and not node.is_constant(1)):
+        return None
+    dims = a.builder.dims_of(x)
+    axes = node.axes(len(dims)) or (None if node.attribute("noop_with_empty_axes", 0) else range(len(dims)))
+    return tuple(axis for axis in axes if dims[axis] > 1) or None if axes is not None else None
+
+
+def _is_mean(a: Arrays, tensor: str, x: str, axes: tuple[int, ...]) -> bool:
+    node = _maker(a, tensor, "ReduceMean")
+    return node is not None and _same(a, node.inputs[0], x) and _reduced(a, node, _source(a, node.inputs[0])) == axes
+
+
+def _scalar(node: OnnxNode, index: int) -> float | None:
+    """The number that an input is; None for what is no constant of one element."""
+    value = np.asarray(node.constant(index, "number")) if node.is_constant(index) else np.zeros(0)
+    return float(value.item()) if value.size == 1 else None
+
+
+def _source(a: Arrays, tensor: str) -> str:
+    """A tensor behind what passes real numbers on, such as a change of their width."""
+    while (node := a.builder.writers.get(tensor)) is not None and node.op_type in ("Cast", "Identity"):
+        if not all(a.builder.is_tensor(name) and not a.builder.kind_of(name) for name in (tensor, node.input[0])):
+            break
+        tensor = node.input[0]
+    return tensor
+
+
+def _maker(a: Arrays, tensor: str, *kinds: str) -> OnnxNode | None:
+    """The node that writes an ONNX tensor, where it is of one of these kinds."""
+    node = a.builder.writers.get(_source(a, tensor))
+    if node is None or node.op_type not in kinds or node.domain not in ("", "ai.onnx"):
+        return None
+    return OnnxNode(node, a.builder)
+
+
+def _same(a: Arrays, left: str, right: str, depth: int = _DEEPEST) -> bool:
+    """True if two ONNX tensors hold the same numbers: one tensor, or computed alike."""
+    left, right = _source(a, left), _source(a, right)
+    constants, writers = a.builder.constants, a.builder.writers
+    if left == right:
+        return True
+    if left in constants or right in constants:
+        return left in constants and right in constants and np.array_equal(constants[left], constants[right])
+    one, other = writers.get(left), writers.get(right)
+    if one is None or other is None or depth == 0 or len(one.output) > 1 or len(one.input) != len(other.input):
+        return False
+    alike = (one.op_type, one.domain, *one.attribute) == (other.op_type, other.domain, *other.attribute)
+    return alike and all(_same(a, *pair, depth - 1) for pair in zip(one.input, other.input, strict=True))
