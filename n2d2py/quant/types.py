@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from n2d2py.quant.joins import CoarseJoin, fill_values, type_concats, with_fills
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.ranges import ZERO_POINT_GAIN, Counts, least_error_interval, least_error_reach
 from n2d2py.quant.spectra import wide_tensors
-from n2d2py.quant.states import KeptStates, recurrent_reach
+from n2d2py.quant.states import KeptStates, StateReaches, recurrent_reach
 from n2d2py.quant.thresholds import activation_threshold
 from n2d2py.quant.widths import width
 
@@ -37,13 +37,14 @@ class TensorTypes:
     """types: number type of each tensor; thresholds: largest real magnitude that the calibrated ones hold.
 
     `coarse` are the Concats and the fill values whose integers are too coarse for what they hold; `biases` says which biases were
-    corrected and why, None where none should be.
+    corrected and why, None where none should be. `cells` are ranges of cell states, by the output of a recurrent layer.
     """
 
     types: dict[str, NumType]
     thresholds: dict[str, float]
     coarse: tuple[CoarseJoin, ...] = ()
     biases: BiasCorrections | None = None
+    cells: Mapping[str, float] = field(default_factory=dict)
 
 
 def _moves(node) -> bool:
@@ -185,6 +186,7 @@ def choose_types(
     real = float_tensors(graph)
     types: dict[str, NumType] = {name: plain_type(tensor.kind) for name, tensor in graph.tensors.items() if tensor.kind}
     thresholds: dict[str, float] = {}
+    reached = StateReaches.of(graph, source, histograms)
     padding, coarse = fill_values(graph, source), []
     readers = _readers(graph, source)
     for name in dict.fromkeys(source.values()):
@@ -211,12 +213,14 @@ def choose_types(
         if known is not None:
             threshold = max(abs(known[0]), abs(known[1]))
         elif kind.bits == 16:
-            threshold = _HEADROOM * histogram.largest or 1.0
+            largest = max(histogram.largest, reached.tensors.get(name, 0.0))
+            threshold = 1.0 if name in reached.hidden and largest <= 1 else _HEADROOM * largest or 1.0
             threshold = recurrent_reach(producer, threshold) if name in states.wide else threshold
             threshold = min(threshold, 1.0) if _is_shared(producer) else threshold
         else:
             clipping = "None" if edge or _is_shared(producer) else options.act_clipping
             threshold = activation_threshold(histogram, clipping, kind.qmax, options.quantile)
+            threshold = max(threshold, reached.tensors.get(name, 0.0))
         threshold = min(threshold, _clipped_reach(producer) or threshold)
         threshold, beyond = with_fills(threshold, padding.get(name, ()))
         coarse += beyond
@@ -237,4 +241,4 @@ def choose_types(
         types[name] = types[origin]
     if options.full_range:
         types = {name: _full(kind) for name, kind in types.items()}
-    return TensorTypes(types, thresholds, tuple(coarse))
+    return TensorTypes(types, thresholds, tuple(coarse), cells={name: _HEADROOM * cell for name, cell in reached.cells.items()})
