@@ -234,8 +234,8 @@ def choose_types(
         ):
             types[name] = _least_error_type(histogram, types[name], readers.get(name, ()), options)
         thresholds[name] = types[name].reach
-    zero = {name for name, histogram in histograms.items() if histogram.largest == 0}
-    coarse += type_concats(graph, source, types, positive, zero, options)
+    seen = {name: histogram.largest for name, histogram in histograms.items()}
+    coarse += type_concats(graph, source, types, positive, seen, options)
     types.update(states.of_inputs(types))
     for name, origin in source.items():
         types[name] = types[origin]
