@@ -4,12 +4,12 @@
 //   LSTM   c = f c + i g, h = o tanh(c)        gates i, o, f, g
 //   GRU    h = (1 - z) n + z h                 gates z, r, n
 //
-// The hidden state h and what sigmoid and tanh give have 15 bits behind the point, the cell state c has CellFraction. sigmoid and tanh
+// What sigmoid and tanh give has 15 bits behind the point, the hidden state h HiddenFraction, the cell state c CellFraction. sigmoid and tanh
 // are straight lines between knots (lookup.hpp). The zero point of the input is in the bias. States are stored by the Epilogue: that of
 // each step, or the last cell state alone (LastCell).
 //
 // Config: planes Input, Output, of one pixel; types Weight, InputSum, RecurrentSum, Epilogue, Isa; enum Steps, Size, Hidden, Gates, Backward,
-// LinearBeforeReset, LastCell, Shift, CellFraction, SigmoidSegments, TanhSegments, CellSegments. The output lies apart from the input.
+// LinearBeforeReset, LastCell, Shift, HiddenFraction, CellFraction, SigmoidSegments, TanhSegments, CellSegments. The output lies apart from the input.
 // States and gates lie on the stack: up to 12 bytes for each unit. The initial states are constants, or inputs (BegunState).
 //
 // Sums are made of some rows of weights at a time (row_dots.hpp), gates of all units before their states: compilers make vectors of both.
@@ -140,7 +140,7 @@ struct LstmUnits {
 
     template <int Count>
     N2D2_INLINE void run(int first) const {
-        constexpr int hidden = Cfg::Hidden, fraction = Cfg::CellFraction;
+        constexpr int hidden = Cfg::Hidden, fraction = Cfg::CellFraction, narrowed = 30 - int(Cfg::HiddenFraction);
         const std::int16_t* const from = gates + first;
         std::int32_t i[Count], f[Count], g[Count];
         for (int k = 0; k < Count; ++k) {
@@ -157,7 +157,7 @@ struct LstmUnits {
         for (int k = 0; States && k < Count; ++k) {
             const std::int32_t o = knotted<Cfg::SigmoidSegments>(sigmoid, from[hidden + k]);
             h[first + k] = static_cast<std::int16_t>(
-                heldWithin<std::int32_t>((o * knotted<Cfg::CellSegments>(cellTanh, g[k]) + 16384) >> 15, 32767));
+                heldWithin<std::int32_t>((o * knotted<Cfg::CellSegments>(cellTanh, g[k]) + (1 << (narrowed - 1))) >> narrowed, 32767));
         }
     }
 };
@@ -230,7 +230,7 @@ N2D2_INLINE void integerGru(const unsigned char* in, unsigned char* out, const t
                             const std::int32_t* recurrentMultipliers, const std::int64_t* bias,
                             const std::int64_t* recurrentBias, const InitialH& initialH, const std::int32_t* sigmoid,
                             const std::int32_t* tanh) {
-    constexpr int size = Cfg::Size, count = Cfg::Hidden;
+    constexpr int size = Cfg::Size, count = Cfg::Hidden, narrowed = 15 - int(Cfg::HiddenFraction);
     const IntegerRecurrent<Cfg> sums = {inputMultipliers, recurrentMultipliers, bias};
     const typename Cfg::Input::Type* const from = elements<typename Cfg::Input>(in);
     typename Cfg::Output::Type* const to = elements<typename Cfg::Output>(out);
@@ -253,7 +253,7 @@ N2D2_INLINE void integerGru(const unsigned char* in, unsigned char* out, const t
             sums.template gates<count>(x, typename IntegerRecurrent<Cfg>::States(reset, recurrent), 2 * count, last);
         }
         for (int j = 0; j < count; ++j) {
-            const std::int32_t n = knotted<Cfg::TanhSegments>(tanh, last[j]);
+            const std::int32_t n = (knotted<Cfg::TanhSegments>(tanh, last[j]) + ((1 << narrowed) >> 1)) >> narrowed;
             const std::int32_t z = knotted<Cfg::SigmoidSegments>(sigmoid, gates[j]);
             h[j] = static_cast<std::int16_t>(heldWithin<std::int32_t>(((32768 - z) * n + z * h[j] + 16384) >> 15, 32767));
         }

@@ -1,6 +1,6 @@
 """LSTM and GRU in integers. Normative for `kernels/n2d2/integer_recurrent.hpp`.
 
-x (zero point taken off) are the integers of a step's input, h the hidden state in 2^-15, c the cell state in 2^-F. Rows of weights W, R
+x (zero point taken off) are the integers of a step's input, h the hidden state in 2^-H, c the cell state in 2^-F. Rows of weights W, R
 are integers; each row has its multipliers m_x, m_h and its bias b, so that the sum of a gate is one integer in 2^-(12 + p):
 
     S = m_x * (W x) + m_h * (R h) + b                            64 bits
@@ -9,8 +9,8 @@ are integers; each row has its multipliers m_x, m_h and its bias b, so that the 
 sigmoid and tanh of gates, and tanh of the cell state, are straight lines between knots (arithmetic/interpolated.py), in 2^-15, from
 -2^15 to 2^15. With i, o, f, g and z, r, n for them:
 
-    LSTM    c' = clamp16((2^(15 - F) f c + i g + 2^(29 - F)) >> (30 - F)),  h' = clamp16((o tanh(c') + 2^14) >> 15)
-    GRU     h' = clamp16(((2^15 - z) n + z h + 2^14) >> 15)
+    LSTM    c' = clamp16((2^(15 - F) f c + i g + 2^(29 - F)) >> (30 - F)),  h' = clamp16((o tanh(c') + 2^(29 - H)) >> (30 - H))
+    GRU     h' = clamp16(((2^15 - z) n' + z h + 2^14) >> 15),  n' = (n + 2^(14 - H)) >> (15 - H), n where H is 15
 
 The gate n of a GRU reads (r h + 2^14) >> 15 in place of h, or with linear_before_reset:
 
@@ -34,7 +34,7 @@ from n2d2py.arithmetic.interpolated import FRACTION, INPUTS, fit_knots, interpol
 GATE_BITS = 12
 """Bits behind the point of what sigmoid and tanh read: they read -8 to 8."""
 STATE_BITS = 15
-"""Bits behind the point of the hidden state and of what sigmoid and tanh give."""
+"""Bits behind the point of what sigmoid and tanh give, and the most of the hidden state."""
 ONE = 1 << STATE_BITS
 SMALLEST_SHIFT, LARGEST_SHIFT = 8, 46
 """Limits of p."""
@@ -104,21 +104,21 @@ def lstm(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Hidden states (N, steps, hidden) and the last cell state (N, hidden), int64, of inputs (N, steps, size) without zero point and
     the states (N, hidden) before."""
-    sums, size, fraction = _Gates(form, x), h.shape[1], int(form["cell_fraction"][0])
+    sums, size, fraction, hidden = _Gates(form, x), h.shape[1], int(form["cell_fraction"][0]), int(form["hidden_fraction"][0])
     states = np.zeros((*x.shape[:2], size), np.int64)
     for t in _order(x.shape[1], reverse):
         gates = sums.gate(sums.inputs[:, t] + sums.hidden(h, slice(None)))
         i, o, f = (_read(form["sigmoid"], gates[:, k * size : (k + 1) * size]) for k in range(3))
         g = _read(form["tanh"], gates[:, 3 * size :])
         c = _clamp16((((f * c) << (15 - fraction)) + i * g + (np.int64(1) << (29 - fraction))) >> (30 - fraction))
-        h = _clamp16((o * _read(form["cell_tanh"], c) + ONE // 2) >> STATE_BITS)
+        h = _clamp16((o * _read(form["cell_tanh"], c) + (1 << (29 - hidden))) >> (30 - hidden))
         states[:, t] = h
     return states, c
 
 
 def gru(x: np.ndarray, form: Mapping[str, np.ndarray], reverse: bool, linear_before_reset: bool, h: np.ndarray) -> np.ndarray:
     """Hidden states (N, steps, hidden), int64, of inputs (N, steps, size) without zero point and the state (N, hidden) before."""
-    sums, size = _Gates(form, x), h.shape[1]
+    sums, size, narrowed = _Gates(form, x), h.shape[1], STATE_BITS - int(form["hidden_fraction"][0])
     states = np.zeros((*x.shape[:2], size), np.int64)
     both, last = slice(0, 2 * size), slice(2 * size, None)
     for t in _order(x.shape[1], reverse):
@@ -129,7 +129,7 @@ def gru(x: np.ndarray, form: Mapping[str, np.ndarray], reverse: bool, linear_bef
             mixed = _clamp16((sums.wide(sums.inputs[:, t, last]) * ONE + r * v + (1 << 18)) >> 19)
         else:
             mixed = sums.gate(sums.inputs[:, t, last] + sums.hidden((r * h + ONE // 2) >> STATE_BITS, last))
-        n = _read(form["tanh"], mixed)
+        n = (_read(form["tanh"], mixed) + ((1 << narrowed) >> 1)) >> narrowed
         h = _clamp16(((ONE - z) * n + z * h + ONE // 2) >> STATE_BITS)
         states[:, t] = h
     return states

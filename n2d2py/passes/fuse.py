@@ -18,7 +18,7 @@ from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseBatchNorm
 from n2d2py.passes.fuse_gate import FuseGate
 from n2d2py.passes.fuse_norm import FuseNorm, FuseNormForward
 from n2d2py.passes.fuse_padding import FusePadding
-from n2d2py.passes.gains import GainsOfChannels, GainsOfRows, RemoveGain, WeighSums
+from n2d2py.passes.gains import GainsOfChannels, GainsOfParts, GainsOfRows, RemoveGain, WeighSums
 from n2d2py.passes.grouped_matmul import GroupedMatMul
 from n2d2py.passes.left_matmul import LeftMatMul
 from n2d2py.passes.lift_channels import LiftChannels, MergeTake
@@ -84,7 +84,7 @@ def passes(*, integer: bool, rows: bool = True, logits: bool = False) -> list[Pa
             FuseNormForward(),
             ArraySums(),
         ]
-        order += [RemoveGain(), DropSoftmax(every=logits), SplitActivation()]
+        order += [RemoveGain(), GainsOfParts(), DropSoftmax(every=logits), SplitActivation()]
         order += [SoftmaxRows(), NormalizeRows()] if rows else []
     elif logits:
         order.append(DropSoftmax())

@@ -6,6 +6,7 @@
     ArrayMap Mul, Div, Add or Sub of (C, H, W) and a constant
     (C, 1, 1), behind a group normalisation                      =>  Reshape(Affine(Reshape(x)))
     ... by which nothing changes                                 =>  nothing
+    Affine(Concat(x, y))                                         =>  Concat(Affine(x), y) where gains of x and y differ
 
 A layer between others that stay in floating point stays so: its result would be rounded for nothing.
 """
@@ -21,6 +22,7 @@ from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.map import gains_and_shifts, scale_and_shift
 from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
+from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.quantize import is_quantized
@@ -56,6 +58,8 @@ class WeighSums(Pass):
         return f"the factor {factor:g} is a weight of " + ", ".join(total.name for total in sums)
 
 
+_UNEQUAL = 4.0
+"""Gains of parts that differ by more are not those of one scale."""
 _WIDEST = 4096
 """Elements of a row of several axes: each has a gain and a shift in the program."""
 
@@ -201,6 +205,56 @@ class GainsOfRows(_Gains):
         )
         graph.nodes[at : at + 1] = [views[0], node, views[1]]
         return f"it is Affine of {rows} rows"
+
+
+class GainsOfParts(Pass):
+    """Affine behind a Concat alone => an Affine of each part, where parts differ in their gains: joined first, parts would have one scale,
+    such as scores that of boxes in pixels; not in networks that come quantized."""
+
+    name = "gains-of-parts"
+    summary = "gains moved in front of Concats"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        source = node.inputs[0]
+        view = graph.producer(source)
+        if not isinstance(node.op, Affine) or view is None or is_quantized(graph):
+            return None
+        join = graph.producer(view.inputs[0]) if isinstance(view.op, Reshape) else view
+        between = {source, *(view.inputs if join is not view else ())}
+        alone = join is not None and all(
+            graph.sole_consumer(name) is not None and name not in graph.outputs for name in between
+        )
+        if not alone or not isinstance(join.op, Concat) or join.activation is not None or view.activation is not None:
+            return None
+        gains = node.params["weights"]
+        pixels = prod(graph.shape(source)) // len(gains)
+        sizes = [prod(graph.shape(name)) for name in join.inputs]
+        if any(size % pixels for size in sizes):
+            return None
+        ends = np.cumsum([size // pixels for size in sizes])[:-1]
+        widest = [float(np.abs(part).max()) for part in np.split(gains, ends)]
+        return Match((join, ends)) if max(widest) > _UNEQUAL * min(widest) else None
+
+    def rewrite(self, graph: Graph, node: Node, found: tuple[Node, np.ndarray]) -> str:
+        join, ends = found
+        shape, made = graph.shape(node.output), []
+        parts = zip(join.inputs, *(np.split(node.params[role], ends) for role in ("weights", "bias")), strict=True)
+        for name, gain, shift in parts:
+            dims = (len(gain), *shape[2:])
+            if graph.shape(name)[1:] != dims:
+                view = graph.fresh_name(f"{name}_channels")
+                viewed = Node(view, Reshape(dims), [name], [view], location=node.location, helper=True)
+                graph.add(viewed, at=graph.nodes.index(node))
+                name = view
+            if not Gains(gain, shift).changes_nothing:
+                scaled, params = graph.fresh_name(f"{name}_scaled"), {"weights": gain, "bias": shift}
+                layer = Node(scaled, Affine(), [name], [scaled], params, location=node.location, source=[scaled])
+                graph.add(layer, at=graph.nodes.index(node))
+                name = scaled
+            made.append(name)
+        node.op, node.inputs, node.params = Concat(), made, {}
+        graph.prune()
+        return f"its gains are those of {len(made)} parts"
 
 
 @gets_integers

@@ -27,7 +27,7 @@ class LayerTypes:
     """What a quantizer may use: number types of the layer's inputs and of its output, options, rounding of weights, ranges of weights of
     fewer than 8 bits.
 
-    `weight_bits` is the width of the layer's weights; None for that of the network. `input_shape` is the shape of the first input.
+    `cell` is the largest cell state that calibration saw, with headroom. `weight_bits` is the width of the layer's weights; None for that of the network. `input_shape` is the shape of the first input.
     """
 
     inputs: list[NumType]
@@ -36,6 +36,7 @@ class LayerTypes:
     rounding: Rounding = round_nearest
     ranging: Ranging = range_nearest
     weight_bits: int | None = None
+    cell: float | None = None
     input_shape: Shape | None = None
 
     @property

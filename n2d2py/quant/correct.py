@@ -64,7 +64,7 @@ def _pass(
     graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], options: QuantOptions, biases: _Biases | None
 ) -> Corrected:
     """One way of the samples through the network, layer after layer; `biases` takes what was corrected, None corrects none."""
-    types = TensorTypes(dict(types.types), dict(types.thresholds), types.coarse)
+    types = TensorTypes(dict(types.types), dict(types.thresholds), types.coarse, cells=types.cells)
     typed = typed_graph(graph, types, options)
     refinable = refinable_tensors(graph, types) if options.sequential else {}
     layers: dict[str, QuantNode] = {}

@@ -89,14 +89,15 @@ def type_concats(
     source: Mapping[str, str],
     types: dict[str, NumType],
     positive: set[str],
-    zero: set[str],
+    seen: Mapping[str, float],
     options: QuantOptions,
 ) -> list[CoarseJoin]:
     """Gives each Concat output the widest range of its inputs, and that type to inputs that come near it.
 
-    `zero` are tensors that hold nothing else. Returns the Concats that stay too coarse for one of their inputs.
+    `seen` are the largest values of tensors. An output of parts whose ranges are far apart ends at the largest one: headroom would be
+    taken from the steps of the smallest. Returns the Concats that stay too coarse for one of their inputs.
     """
-    coarse = []
+    coarse, zero = [], {name for name, largest in seen.items() if largest == 0}
     parts: dict[str, dict[str, float]] = {}
     for node in graph.nodes:
         if not joins(node) or node.output in types:
@@ -109,6 +110,8 @@ def type_concats(
         parts[node.output] = reaches
         reach = max(reaches.values())
         finest = min((value for name, value in reaches.items() if name not in zero), default=reach)
+        if any(name in graph.outputs for name in held) and _is_coarse(NumType(8), finest / reach):
+            reach = max(min(value, seen.get(name) or value) for name, value in reaches.items())
         asked = asked_bits(graph, held)
         states = options.bits == 8 and options.wide_joins and is_sequence(graph, node.output)
         wide = node.output in options.wide or states

@@ -57,6 +57,7 @@ def layer_types(graph: Graph, node: Node, types: TensorTypes, options: QuantOpti
         kinds[: len(node.inputs)],
         types.types[node.output],
         options,
+        cell=types.cells.get(node.output),
         weight_bits=graph.precision(node).weight_bits,
         input_shape=graph.shape(node.inputs[0]),
     )

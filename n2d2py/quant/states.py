@@ -7,7 +7,7 @@ that a convolution has seen, is as exact in the bits of the tensor that it was t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from n2d2py.graph import Graph, Node
 from n2d2py.operators.arrays.concat import ArrayConcat
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.concat import Concat
+from n2d2py.quant.histogram import Histogram
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,61 @@ def _computed(graph: Graph, source: Mapping[str, str], name: str, states: set[st
     return {name}.union(*found) if all(found) else set()
 
 
+@dataclass(frozen=True)
+class StateReaches:
+    """The largest states of recurrent layers, by the tensors that hold these: results and initial states that are inputs.
+
+    hidden: those of hidden states, which stay within 1 where they begin there; cells: largest cell state of each layer, by its output.
+    """
+
+    tensors: Mapping[str, float]
+    hidden: frozenset[str]
+    cells: Mapping[str, float]
+
+    @staticmethod
+    def of(graph: Graph, source: Mapping[str, str], histograms: Mapping[str, Histogram]) -> StateReaches:
+        """What `observe_states` saw."""
+        tensors: dict[str, float] = {}
+        cells: dict[str, float] = {}
+        hidden: set[str] = set()
+        for node in graph.nodes:
+            if not isinstance(node.op, ArrayRecurrent):
+                continue
+            names = dict(zip(("initial_h", "initial_c"), observed_names(node), strict=True))
+            found = {role: histograms[name].largest for role, name in names.items() if name in histograms}
+            if "initial_c" in found:
+                cells[node.output] = found["initial_c"]
+            made = "initial_c" if node.op.part else "initial_h"
+            ends = [*zip(node.inputs[1:], node.op.given, strict=True), (node.output, made)] if node.op.given else []
+            for name, role in ends:
+                origin = source.get(name, name)
+                tensors[origin] = max(tensors.get(origin, 0.0), found.get(role, 0.0))
+                if role == "initial_h":
+                    hidden.add(origin)
+        return StateReaches(tensors, frozenset(hidden), cells)
+
+
+def observed_names(node: Node) -> tuple[str, str]:
+    """The names that the statistics have for the states of a recurrent layer: the hidden ones, the cell states."""
+    return f"{node.output} (hidden states)", f"{node.output} (cell states)"
+
+
+def observe_states(node: Node, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
+    """All states of a recurrent layer, by the names of the statistics; where they begin with states that are inputs, also those of the
+    stimuli as calls one after the other, each with the last states of the one before."""
+    op = node.op
+    assert isinstance(op, ArrayRecurrent)
+    runs = [op.all_states(inputs, node)]
+    if op.given:
+        one = [inputs[0].reshape(1, -1), *(first[:1] for first in inputs[1:])]
+        runs.append(replace(op, steps=op.steps * len(inputs[0])).all_states(one, node))
+    states = [np.concatenate([run[at].reshape(-1) for run in runs]) for at in (0, 1)]
+    return dict(list(zip(observed_names(node), states, strict=True))[: 2 if op.cell == "LSTM" else 1])
+
+
 def recurrent_reach(producer: Node | None, reach: float) -> float:
     """The range of a state of 16 bits: that with which a recurrent layer computes, so that its integers come back unchanged."""
     if producer is None or not isinstance(producer.op, ArrayRecurrent):
         return reach
     largest = 2**STATE_BITS - 1
-    return largest * 2.0**-STATE_BITS * (2.0 ** np.ceil(np.log2(min(max(reach, 1.0), 16.0))) if producer.op.part else 1.0)
+    return largest * 2.0**-STATE_BITS * 2.0 ** np.ceil(np.log2(min(max(reach, 1.0), 128.0)))

@@ -15,7 +15,9 @@ from n2d2py.errors import Location, N2D2Error
 from n2d2py.files import read_npz
 from n2d2py.graph import Graph
 from n2d2py.graph.shapes import elements
+from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.quant.histogram import Histogram
+from n2d2py.quant.states import observe_states
 from n2d2py.quant.types import calibrated_tensors
 from n2d2py.reference.engine import FloatEngine
 
@@ -158,13 +160,20 @@ def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Stati
         N2D2Error: E504 a tensor that is not finite, E508 no stimuli.
     """
     wanted = calibrated_tensors(graph)
-    engine = FloatEngine(graph, taps=wanted, threads=1)
+    recurrent = [
+        node
+        for node in graph.nodes
+        if isinstance(node.op, ArrayRecurrent) and node.output in wanted and (node.op.cell == "LSTM" or node.op.given)
+    ]
+    engine = FloatEngine(graph, taps=[*wanted, *(name for node in recurrent for name in node.inputs)], threads=1)
 
     def measure(batch: np.ndarray) -> Statistics:
         values = engine.run(batch)
         part = Statistics(stimuli=len(batch))
+        states = [observe_states(node, [values[name] for name in node.inputs]) for node in recurrent]
         for name in wanted:
             part.histograms[name] = _histogram(values.pop(name), name)
+        part.histograms |= {name: _histogram(reached, name) for one in states for name, reached in one.items()}
         return part
 
     digest = DataDigest()

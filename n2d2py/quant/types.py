@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from n2d2py.quant.joins import CoarseJoin, fill_values, type_concats, with_fills
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.ranges import ZERO_POINT_GAIN, Counts, least_error_interval, least_error_reach
 from n2d2py.quant.spectra import wide_tensors
-from n2d2py.quant.states import KeptStates, recurrent_reach
+from n2d2py.quant.states import KeptStates, StateReaches, recurrent_reach
 from n2d2py.quant.thresholds import activation_threshold
 from n2d2py.quant.widths import is_scored, width
 
@@ -38,13 +38,14 @@ class TensorTypes:
     """types: number type of each tensor; thresholds: largest real magnitude that the calibrated ones hold.
 
     `coarse` are the Concats and the fill values whose integers are too coarse for what they hold; `biases` says which biases were
-    corrected and why, None where none should be.
+    corrected and why, None where none should be. `cells` are ranges of cell states, by the output of a recurrent layer.
     """
 
     types: dict[str, NumType]
     thresholds: dict[str, float]
     coarse: tuple[CoarseJoin, ...] = ()
     biases: BiasCorrections | None = None
+    cells: Mapping[str, float] = field(default_factory=dict)
 
 
 def _moves(node) -> bool:
@@ -188,6 +189,7 @@ def choose_types(
     types: dict[str, NumType] = {name: plain_type(tensor.kind) for name, tensor in graph.tensors.items() if tensor.kind}
     declared = {name: port.type for name, port in zip(graph.fed, graph.fed_ports, strict=True) if port.type is not None}
     thresholds: dict[str, float] = {}
+    reached = StateReaches.of(graph, source, histograms)
     padding, coarse = fill_values(graph, source), []
     readers = _readers(graph, source)
     for name in dict.fromkeys(source.values()):
@@ -222,12 +224,14 @@ def choose_types(
         if known is not None:
             threshold = max(abs(known[0]), abs(known[1]))
         elif kind.bits == 16:
-            threshold = _HEADROOM * histogram.largest or 1.0
+            largest = max(histogram.largest, reached.tensors.get(name, 0.0))
+            threshold = 1.0 if name in reached.hidden and largest <= 1 else _HEADROOM * largest or 1.0
             threshold = recurrent_reach(producer, threshold) if name in states.wide else threshold
             threshold = min(threshold, 1.0) if _is_shared(producer) else threshold
         else:
             clipping = "None" if edge or _is_shared(producer) else options.act_clipping
             threshold = activation_threshold(histogram, clipping, kind.qmax, options.quantile)
+            threshold = max(threshold, reached.tensors.get(name, 0.0))
         threshold = min(threshold, _clipped_reach(producer) or threshold)
         threshold, beyond = with_fills(threshold, padding.get(name, ()))
         coarse += beyond
@@ -241,11 +245,11 @@ def choose_types(
         ):
             types[name] = _least_error_type(histogram, types[name], readers.get(name, ()), options)
         thresholds[name] = types[name].reach
-    zero = {name for name, histogram in histograms.items() if histogram.largest == 0}
-    coarse += type_concats(graph, source, types, positive, zero, options)
+    seen = {name: histogram.largest for name, histogram in histograms.items()}
+    coarse += type_concats(graph, source, types, positive, seen, options)
     types.update(states.of_inputs(types))
     for name, origin in source.items():
         types[name] = types[origin]
     if options.full_range:
         types = {name: _full(kind) for name, kind in types.items()}
-    return TensorTypes(types, thresholds, tuple(coarse))
+    return TensorTypes(types, thresholds, tuple(coarse), cells={name: _HEADROOM * cell for name, cell in reached.cells.items()})

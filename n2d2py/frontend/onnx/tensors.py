@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -91,6 +91,7 @@ class Tensors:
         self.plain_integers = plain_integers
         self.writers = {name: node for node in model.proto.graph.node for name in node.output}
         self._taken = set(self.writers)
+        self._renamed: dict[str, str] = {}
 
     def fresh(self, name: str) -> str:
         """`name`, with underscores appended until no tensor has it."""
@@ -156,10 +157,11 @@ class Tensors:
         return Value(self.dims_of(name), self.kind_of(name), self.array(name))
 
     def bind(self, name: str, value: Value) -> None:
-        """Makes `value` the ONNX tensor `name`; a layer just added for it gets that name."""
+        """Makes `value` the ONNX tensor `name`; a layer just added for it gets that name, for other views of its result too."""
         if value.tensor is None:
             self.constants[name] = np.asarray(value.constant)
             return
+        value = replace(value, tensor=self._renamed.get(value.tensor, value.tensor))
         last = self.graph.nodes[-1] if self.graph.nodes else None
         own = (
             last
@@ -171,6 +173,7 @@ class Tensors:
         )
         if own is not None and name not in self.graph.tensors:
             tensor = self.graph.tensors.pop(value.tensor)
+            self._renamed[value.tensor] = name
             self.graph.tensors[name] = Tensor(name, tensor.shape, tensor.kind)
             own.name, own.outputs, own.source = name, [name], [name]
             own.location = self.model.place(name)

@@ -55,6 +55,7 @@ def _lower(layer: Layer) -> LayerCode:
     sizes |= {
         "Gates": len(layer.values("input_weights")) // op.hidden,
         "Shift": int(layer.values("shift")[0]),
+        "HiddenFraction": int(layer.values("hidden_fraction")[0]),
         "CellFraction": int(layer.values("cell_fraction")[0]),
         **{name: layer.values(role).size - 1 for name, role in tables.items() if role not in others},
     }

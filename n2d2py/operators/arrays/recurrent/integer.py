@@ -12,8 +12,9 @@ from n2d2py.quant.forming import peak, rescaled
 from n2d2py.quant.weights import range_nearest
 
 _STATE_PEAK = 2**STATE_BITS - 1
-_CELL_BITS = (11, 15)
-"""Least and most bits behind the point of a cell state: it is held within +-16."""
+_LEAST_FRACTION = 8
+"""Least bits behind the point of a state: it is held within +-128."""
+_LARGEST = 2.0 ** (STATE_BITS - _LEAST_FRACTION) - 1
 
 
 def _weights(params: dict[str, np.ndarray], types: LayerTypes) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -33,14 +34,17 @@ def _weights(params: dict[str, np.ndarray], types: LayerTypes) -> list[tuple[np.
     return [(np.ascontiguousarray(part), scale / unit) for part, scale, unit in zip(parts, scales, (reach, 1.0), strict=True)]
 
 
-def _cell_fraction(node: Node, types: LayerTypes) -> int:
-    """Bits behind the point of the cell state: it grows by at most 1 at each step, and within the range of one that is given."""
-    if "initial_c" in node.op.given:
-        reach = types.inputs[1 + node.op.given.index("initial_c")].reach
-    else:
-        reach = node.op.steps + float(np.abs(node.params["initial_c"]).max())
-    low, high = _CELL_BITS
-    return int(np.clip(15 - np.ceil(np.log2(reach)), low, high))
+def _fraction(node: Node, types: LayerTypes, role: str) -> int:
+    """Bits behind the point of a state: it covers those that sequences begin with, and those that come of them.
+
+    A hidden state is at most 1, or as large as the first one; a cell state as large as calibration saw, which bounds it by 1 a step
+    where it did not.
+    """
+    op, cell = node.op, role == "initial_c"
+    given = role in op.given
+    first = types.inputs[1 + op.given.index(role)].reach if given else float(np.abs(node.params[role]).max())
+    reach = max(first, types.cell or (0.0 if given else first + op.steps)) if cell else max(first, 1.0)
+    return int(np.clip(STATE_BITS - np.ceil(np.log2(max(reach, 1.0))), _LEAST_FRACTION, STATE_BITS))
 
 
 @quantizer("ArrayRecurrent")
@@ -48,11 +52,9 @@ class RecurrentQuantizer(Quantizer):
     """Each gate is one sum of 64 bits of the products of its inputs and of its states (arithmetic/recurrent.py)."""
 
     def refuses(self, node: Node) -> str | None:
-        params = {role: node.params.get(role, np.zeros(1)) for role in ("initial_h", "initial_c")}
-        if np.abs(params["initial_h"]).max() > 1:
-            return "a recurrent layer whose initial hidden state is beyond 1"
-        if np.abs(params["initial_c"]).max() > 15:
-            return "a recurrent layer whose initial cell state is beyond 15"
+        for role, what in (("initial_h", "hidden"), ("initial_c", "cell")):
+            if np.abs(node.params.get(role, np.zeros(1))).max() > _LARGEST:
+                return f"a recurrent layer whose initial {what} state is beyond {_LARGEST:.0f}"
         return None
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
@@ -64,14 +66,14 @@ class RecurrentQuantizer(Quantizer):
         ]
         if max(int(reach.max()) for reach in reaches) >= 2**53:
             raise refusal(node, "a recurrent layer whose sums exceed 53 bits")
-        factors = [weight_scales * x.scale * 2.0**GATE_BITS, recurrent_scales * 2.0 ** (GATE_BITS - STATE_BITS)]
+        hidden, fraction = (_fraction(node, types, role) for role in ("initial_h", "initial_c"))
+        factors = [weight_scales * x.scale * 2.0**GATE_BITS, recurrent_scales * 2.0 ** (GATE_BITS - hidden)]
         biases = [params[role].astype(np.float64) for role in ("gate_bias", "recurrent_bias")]
         shift = _shift(factors, reaches, biases)
         if shift is None:
             raise refusal(node, "a recurrent layer whose weights or biases are too large")
         multipliers = [np.rint(factor * 2.0**shift).astype(np.int32) for factor in factors]
         offsets = [np.rint(bias * 2.0 ** (GATE_BITS + shift)).astype(np.int64) for bias in biases]
-        fraction = _cell_fraction(node, types)
         form = {
             "input_weights": weights,
             "recurrent_weights": recurrent,
@@ -79,15 +81,16 @@ class RecurrentQuantizer(Quantizer):
             "recurrent_multipliers": multipliers[1],
             "gate_bias": offsets[0],
             "recurrent_bias": offsets[1],
-            **_initial(node, types, {"initial_h": STATE_BITS, "initial_c": fraction}),
+            **_initial(node, types, {"initial_h": hidden, "initial_c": fraction}),
             "sigmoid": knots("sigmoid", GATE_BITS),
             "tanh": knots("tanh", GATE_BITS),
             "cell_tanh": knots("tanh", fraction),
             "shift": np.array([shift], np.int32),
+            "hidden_fraction": np.array([hidden], np.int32),
             "cell_fraction": np.array([fraction], np.int32),
             "reaches": np.array([int(reach.max()) for reach in reaches], np.int64),
         }
-        step = 2.0 ** -(fraction if op.part else STATE_BITS)
+        step = 2.0 ** -(fraction if op.part else hidden)
         return rescaled(node, types, np.array([step / y.scale]), _STATE_PEAK, Custom(form))
 
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:

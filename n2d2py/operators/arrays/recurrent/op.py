@@ -61,17 +61,18 @@ class ArrayRecurrent(ArrayOp):
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         """Sums are made in float64, bias first, then inputs, then states; states are rounded to the type of the input."""
-        states, cell = self._run(inputs, node)
+        states, cells = self.all_states(inputs, node)
+        cell = cells[:, 0 if self.reverse else -1]
         return self.typed(cell if self.part else states, inputs)
 
     def states_before(self, inputs: list[np.ndarray], node) -> np.ndarray:
         """The hidden states (n, steps, hidden) that the steps read."""
-        states, _ = self._run(inputs, node)
+        states, _ = self.all_states(inputs, node)
         first = np.broadcast_to(self.initial("initial_h", inputs, node), states[:, 0].shape)[:, None]
         return np.concatenate([states[:, 1:], first] if self.reverse else [first, states[:, :-1]], axis=1)
 
-    def _run(self, inputs: list[np.ndarray], node) -> tuple[np.ndarray, np.ndarray]:
-        """All hidden states (n, steps, hidden) and the last cell state (n, hidden)."""
+    def all_states(self, inputs: list[np.ndarray], node) -> tuple[np.ndarray, np.ndarray]:
+        """All hidden and all cell states (n, steps, hidden)."""
         x = inputs[0].reshape(-1, self.steps, self.size)
         kind, count, params = x.dtype, len(x), node.params
         w, r, bias = (
@@ -85,14 +86,14 @@ class ArrayRecurrent(ArrayOp):
             np.broadcast_to(self.initial(role, inputs, node).astype(kind), (count, self.hidden))
             for role in ("initial_h", "initial_c")
         )
-        states = np.zeros((count, self.steps, self.hidden), kind)
+        states, cells = np.zeros((2, count, self.steps, self.hidden), kind)
         for t in range(self.steps - 1, -1, -1) if self.reverse else range(self.steps):
             if self.cell == "LSTM":
                 h, c = self._lstm(totals[:, t], r, h, c)
             else:
                 h = self._gru(totals[:, t], r, last, h)
-            states[:, t] = h
-        return states, c
+            states[:, t], cells[:, t] = h, c
+        return states, cells
 
     def _lstm(self, total: np.ndarray, r: np.ndarray, h: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         i, o, f, g = np.split(_add(total, r, h), 4, axis=1)
