@@ -117,6 +117,7 @@ class QuantDefaults:
         unit_ranges: whether results of 8 bits of Softmax and Logistic have the scale 1/256, those of Tanh 1/128, whatever their range.
         softmax_rows: whether a Softmax over channels inside of the network may become one of rows of an array, in integers.
         full_range: whether signed integers have -2^(bits-1) too, as where a runtime cuts at the end of its type.
+        file_types: whether inputs and outputs have the 8-bit type of a pre-quantized file; else the type that its kernels prefer.
         integer_layers: the layers that sum integers, each of which rounds what it reads, while all others compute in floating point
             (quant/real_between.py); None: all that have an integer form compute in integers.
     """
@@ -133,6 +134,7 @@ class QuantDefaults:
     unit_ranges: bool = False
     softmax_rows: bool = True
     full_range: bool = False
+    file_types: bool = False
     integer_layers: Callable[[Node], bool] | None = None
 
     @property

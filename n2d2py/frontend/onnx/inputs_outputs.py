@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from math import prod
 
 import numpy as np
+from onnx import TensorProto
 
 from n2d2py import log
+from n2d2py.arithmetic import NumType
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.frontend.onnx.contract import Builder
 from n2d2py.frontend.onnx.layout import nhwc_inputs
@@ -132,11 +134,15 @@ def set_outputs(builder: Builder) -> None:
 
 
 def _output_port(builder: Builder, name: str) -> Port:
-    """An output in the axes of the file; its batch axis is the one whose size the file leaves open, else the first one if of size 1."""
+    """An output in the axes of the file, the type without its scale; its batch axis is the one whose size the file leaves open, else the first one if of size 1."""
     dims = (
         builder.constants[name].shape if name in builder.constants else builder.dims_of(name) if builder.is_tensor(name) else ()
     )
-    declared = next(value for value in builder.model.proto.graph.output if value.name == name).type.tensor_type.shape.dim
+    given = next(value for value in builder.model.proto.graph.output if value.name == name).type.tensor_type
+    declared, kind = (
+        given.shape.dim,
+        {TensorProto.UINT8: NumType(8, False), TensorProto.INT8: NumType(8, full=True)}.get(given.elem_type),
+    )
     opened = [at for at, size in enumerate(declared) if not size.HasField("dim_value")]
     batched = any(port.axis is not None for port in builder.graph.input_ports)
     is_free = any(port.is_free for port in builder.graph.input_ports if port.axis is not None)
@@ -145,7 +151,7 @@ def _output_port(builder: Builder, name: str) -> Port:
         axis = opened[0]
     elif batched and dims[:1] == (1,):
         axis = 0
-    return Port(tuple(dims), axis, is_free)
+    return Port(tuple(dims), axis, is_free, type=kind)
 
 
 def _separate(builder: Builder) -> None:
