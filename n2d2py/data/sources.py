@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -50,9 +49,11 @@ def open_source(
             there, E417 a range that is none; in streaming E403, E408, E415 and E418.
     """
     given = given_data(source)
-    how.check(shape[0])
+    port = port or plain_port((1, *shape))
+    axes = port.picture if given.is_folder and len(shape) == 3 else (0, 1, 2)
+    how.check(shape[axes[0]] if len(shape) == 3 else shape[0])
     _check_path(given)
-    return _folder(given, shape, how) if given.is_folder else _array(given, shape, how, port or plain_port((1, *shape)))
+    return _folder(given, shape, how, axes) if given.is_folder else _array(given, shape, how, port)
 
 
 def source_database(given: GivenData, shape: tuple[int, ...], *, fit: bool) -> Database | None:
@@ -123,8 +124,10 @@ def synthetic(shape: tuple[int, ...], count: int = 32, seed: int = 0, input_rang
     )
 
 
-def _folder(given: GivenData, shape: tuple[int, ...], how: Preprocessing) -> Stimuli:
+def _folder(given: GivenData, taken: tuple[int, ...], how: Preprocessing, axes: tuple[int, ...]) -> Stimuli:
+    """Pictures for an input of shape `taken`, which has channels, height and width at `axes`."""
     folder = given.path
+    shape = tuple(taken[axis] for axis in axes) if len(taken) == 3 else taken
     if len(shape) != 3 or shape[0] not in (1, 3):
         raise N2D2Error(
             "E414",
@@ -146,8 +149,11 @@ def _folder(given: GivenData, shape: tuple[int, ...], how: Preprocessing) -> Sti
             first.shape[1],
             first.shape[0],
         )
-    load = partial(_picture, folder, files, shape, how)
-    return Stimuli(files, _picture_labels(given, len(files)), shape, load)
+
+    def load(index: int) -> np.ndarray:
+        return _picture(folder, files, shape, how, index).transpose(np.argsort(axes))
+
+    return Stimuli(files, _picture_labels(given, len(files)), taken, load)
 
 
 def _pictures(folder: Path) -> list[str]:

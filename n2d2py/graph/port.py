@@ -21,6 +21,7 @@ class Port:
         axis: the batch axis; None for a file without one.
         is_free: the file leaves the size of the batch open.
         channels_last: the file has height, width, channels.
+        picture: where a tensor (C, H, W) of the graph has the channels, height and width of pictures.
         type: integers of the file, and the real numbers that they stand for; None for real numbers.
     """
 
@@ -29,6 +30,7 @@ class Port:
     is_free: bool = True
     channels_last: bool = False
     type: NumType | None = None
+    picture: tuple[int, int, int] = (0, 1, 2)
 
     @property
     def sample(self) -> Shape:
@@ -82,7 +84,14 @@ class Port:
     def of(fields: Mapping[str, Any]) -> Port:
         """The port of `fields`."""
         kind = fields["type"]
-        return Port(**{**fields, "dims": tuple(fields["dims"]), "type": None if kind is None else NumType(**kind)})
+        return Port(
+            **{
+                **fields,
+                "dims": tuple(fields["dims"]),
+                "picture": tuple(fields["picture"]),
+                "type": None if kind is None else NumType(**kind),
+            }
+        )
 
 
 def plain_port(shape: Shape) -> Port:

@@ -48,3 +48,16 @@ def test_a_pass_through_of_the_input_keeps_its_integers(tmp_path):
     folder = n2d2py.export(path, "CPP", folder=tmp_path).folder
     for net in (n2d2py.load_simulator(folder), n2d2py.load_export(folder)):
         np.testing.assert_array_equal(net.run_raw(x), x)
+
+
+def test_pictures_of_a_file_with_channels_first(tmp_path):
+    """A file of 1 x 3 x 6 x 5, which converters from PyTorch write: a byte of a picture is the stored integer, as int8 less 128."""
+    from PIL import Image
+
+    made = Small((1, 3, 6, 5), (0.05, -128))
+    path = made.write(tmp_path, made.add("RELU", [made.x], (1, 3, 6, 5), (0.05, -128)))
+    rows = made.rng.integers(0, 256, (6, 5, 3)).astype(np.uint8)
+    (tmp_path / "data").mkdir()
+    Image.fromarray(rows).save(tmp_path / "data" / "0.png")
+    (x,) = n2d2py.load(path, options=n2d2py.LoadOptions(data=tmp_path / "data")).network.data.sets["Validation"].batches(1)
+    np.testing.assert_allclose(x[0][0], rows.transpose(1, 2, 0) * np.float32(0.05), rtol=1e-6)

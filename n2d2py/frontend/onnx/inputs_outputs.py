@@ -54,7 +54,14 @@ def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
         builder.names[value.name] = builder.graph.add_input(value.name, shape)
         declared = tuple(shape[axis] for axis in (0, 2, 3, 1)) if is_nhwc else shape
         builder.graph.input_ports.append(
-            Port(declared, 0, value.dims[0] is None, is_nhwc, None if value.kind else builder.model.integer_type(value))
+            Port(
+                declared,
+                0,
+                value.dims[0] is None,
+                is_nhwc,
+                None if value.kind else builder.model.integer_type(value),
+                _picture(shape, bool(builder.model.places)),
+            )
         )
         if is_nhwc:
             log.notice(
@@ -66,6 +73,19 @@ def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
             name = builder.fresh(f"{value.name}_nhwc")
             builder.graph.add(Node(name, Transpose((0, 2, 3, 1)), [value.name], [name], location=builder.model.place(name)))
             builder.names[value.name] = name
+
+
+def _picture(shape: Shape, is_translated: bool) -> tuple[int, int, int]:
+    """Where an input (1, C, H, W) has the channels, height and width of pictures: a file in other axes than its layers expect.
+
+    `is_translated`: a .tflite file, whose last axis is C here.
+    """
+    counts = [size in (1, 3) for size in shape[1:]]
+    if len(counts) != 3 or counts[0]:
+        return 0, 1, 2
+    if is_translated:
+        return (1, 2, 0) if counts[1] else (0, 1, 2)
+    return (2, 0, 1) if counts[2] else (0, 1, 2)
 
 
 def _array_dims(builder: Builder, value: OnnxInput) -> Shape:
