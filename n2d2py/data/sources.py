@@ -17,7 +17,7 @@ from n2d2py import log
 from n2d2py.data.arrays import check_integers, plain
 from n2d2py.data.database.base import ArrayItems, Database, FileItems, Items
 from n2d2py.data.database.directory import list_directory
-from n2d2py.data.database.numpy_file import label_ids, read_arrays
+from n2d2py.data.database.numpy_file import check_axes, label_ids, read_arrays
 from n2d2py.data.database.random_data import random_bytes
 from n2d2py.data.decode import PICTURES, read_picture
 from n2d2py.data.given import GivenData, given_data
@@ -74,6 +74,7 @@ def source_database(given: GivenData, shape: tuple[int, ...], *, fit: bool) -> D
         items = _FittedItems(path, files, shape) if fit and len(shape) == 3 and shape[0] in (1, 3) else FileItems(path, files)
     else:
         x, labels, names = read_arrays(given)
+        check_axes(x, path)
         if x.dtype != np.uint8 or labels.ndim > 1:
             return None
         if not len(x):
