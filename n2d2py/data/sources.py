@@ -28,13 +28,13 @@ from n2d2py.data.transformations import Inapplicable, Range
 from n2d2py.data.transformations.color import ColorSpace, gray
 from n2d2py.data.transformations.resize import resize_bilinear
 from n2d2py.errors import N2D2Error
-from n2d2py.graph.port import Port, plain_port
+from n2d2py.graph.port import FilePort, plain_port
 
 _RGB, _BGR = ColorSpace("RGB"), ColorSpace("BGR")
 
 
 def open_source(
-    source: GivenData | Path | str, shape: tuple[int, ...], how: Preprocessing = Preprocessing(), port: Port | None = None
+    source: GivenData | Path | str, shape: tuple[int, ...], how: Preprocessing = Preprocessing(), port: FilePort | None = None
 ) -> Stimuli:
     """The stimuli of a folder of pictures (searched deeply, by name), an .npy or an .npz file, or of arrays.
 
@@ -206,7 +206,7 @@ def _coloured(image: np.ndarray, name: str, channels: int, colours: ColorSpace) 
         raise N2D2Error("E408", f"picture {name}: {problem.what}", remedy=problem.remedy) from None
 
 
-def _array(given: GivenData, shape: tuple[int, ...], how: Preprocessing, port: Port) -> Stimuli:
+def _array(given: GivenData, shape: tuple[int, ...], how: Preprocessing, port: FilePort) -> Stimuli:
     path, (x, labels, _) = given.path, read_arrays(given)
     pictures = [name for name, value in (("resize", how.resize), ("crop", how.crop), ("bgr", how.bgr)) if value]
     if pictures:
@@ -263,7 +263,7 @@ def _warn_of_range(x: np.ndarray, path: Path, declared: Range | None) -> None:
         )
 
 
-def _misfit(path: Path, found: tuple[int, ...], shape: tuple[int, ...], port: Port) -> N2D2Error:
+def _misfit(path: Path, found: tuple[int, ...], shape: tuple[int, ...], port: FilePort) -> N2D2Error:
     text = "x".join(map(str, found))
     wanted = "x".join("N" if at == port.axis else str(size) for at, size in enumerate(port.dims))
     other = "nchw" if port.channels_last else "nhwc"

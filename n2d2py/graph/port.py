@@ -13,7 +13,7 @@ from n2d2py.graph.shapes import Shape
 
 
 @dataclass(frozen=True)
-class Port:
+class FilePort:
     """Axes and element type in the file; a tensor of the graph holds the same elements as (1, C, H, W), (1, C, W) or (1, F).
 
     Attributes:
@@ -67,7 +67,7 @@ class Port:
             return stacked[0] if is_single else stacked
         return np.moveaxis(stacked, 0, self.axis)
 
-    def in_layout(self, shape: Shape, layout: str) -> Port:
+    def in_layout(self, shape: Shape, layout: str) -> FilePort:
         """The port of an image (C, H, W) in the layout "nchw" or "nhwc"."""
         last = layout == "nhwc"
         return replace(self, dims=(1, *shape[1:], shape[0]) if last else (1, *shape), axis=0, channels_last=last)
@@ -81,10 +81,10 @@ class Port:
         return asdict(self)
 
     @staticmethod
-    def of(fields: Mapping[str, Any]) -> Port:
+    def of(fields: Mapping[str, Any]) -> FilePort:
         """The port of `fields`."""
         kind = fields["type"]
-        return Port(
+        return FilePort(
             **{
                 **fields,
                 "dims": tuple(fields["dims"]),
@@ -94,6 +94,6 @@ class Port:
         )
 
 
-def plain_port(shape: Shape) -> Port:
+def plain_port(shape: Shape) -> FilePort:
     """The port of a network that has the axes of its graph, such as that of an INI."""
-    return Port(tuple(shape))
+    return FilePort(tuple(shape))

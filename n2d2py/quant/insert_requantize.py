@@ -10,7 +10,7 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, Tensor
-from n2d2py.graph.port import Port
+from n2d2py.graph.port import FilePort
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.concat import joins
 from n2d2py.operators.elemwise import ElemWise
@@ -60,7 +60,7 @@ def complete(graph: Graph, file_types: bool = False) -> tuple[Graph, dict[str, N
     return graph, types, errors
 
 
-def _as_file(kind: NumType, port: Port) -> NumType:
+def _as_file(kind: NumType, port: FilePort) -> NumType:
     """A type of 8 bits in the signedness of the file, for the same real numbers."""
     narrow = kind.least is not None or kind.most is not None
     if port.type is None or kind.bits != 8 or port.type.bits != 8 or narrow or kind.signed == port.type.signed:
@@ -69,7 +69,7 @@ def _as_file(kind: NumType, port: Port) -> NumType:
     return replace(kind, signed=port.type.signed, full=port.type.signed, zero_point=moved)
 
 
-def _give_as_file(graph: Graph, name: str, port: Port) -> None:
+def _give_as_file(graph: Graph, name: str, port: FilePort) -> None:
     """Rounds an output once more, to the type of the file, where its integers are of the other one."""
     grid = grid_of(graph, name)
     kind = None if grid is None else _as_file(grid, port)

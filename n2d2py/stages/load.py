@@ -31,7 +31,7 @@ from n2d2py.frontend.ini.trained import has_quantized_training, refuse_quantized
 from n2d2py.frontend.ini.weights import WeightStore, open_weights
 from n2d2py.graph import Graph
 from n2d2py.graph.inputs import PixelMap, stimulus_shape
-from n2d2py.graph.port import Port
+from n2d2py.graph.port import FilePort
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.builder import load_document
 from n2d2py.ini.document import Document
@@ -351,7 +351,7 @@ def _opened(
     told: Told = Told(),
     network: str = "",
     integers: Collection[str] = (),
-    ports: Mapping[str, Port] = MappingProxyType({}),
+    ports: Mapping[str, FilePort] = MappingProxyType({}),
 ) -> DataSet:
     """The stimuli of given data for inputs of these shapes, some of integers; what of them has labels is scored too.
 

@@ -15,7 +15,7 @@ from n2d2py.frontend.onnx.contract import Builder
 from n2d2py.frontend.onnx.layout import nhwc_inputs
 from n2d2py.frontend.onnx.model import OnnxInput
 from n2d2py.graph import Graph, Node, Tensor
-from n2d2py.graph.port import Port
+from n2d2py.graph.port import FilePort
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.map import ArrayMap
@@ -44,7 +44,7 @@ def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
             dims = _array_dims(builder, value)
             has_batch = len(dims) > 1 and dims[0] == 1 and not builder.whole
             builder.graph.input_ports.append(
-                Port(dims, 0 if has_batch else None, value.dims[:1] == (None,), type=builder.model.integer_type(value))
+                FilePort(dims, 0 if has_batch else None, value.dims[:1] == (None,), type=builder.model.integer_type(value))
             )
             builder.arrays[value.name] = builder.graph.add_input(value.name, (1, prod(dims)), value.kind)
             builder.dims[value.name] = dims
@@ -54,7 +54,7 @@ def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
         builder.names[value.name] = builder.graph.add_input(value.name, shape)
         declared = tuple(shape[axis] for axis in (0, 2, 3, 1)) if is_nhwc else shape
         builder.graph.input_ports.append(
-            Port(
+            FilePort(
                 declared,
                 0,
                 value.dims[0] is None,
@@ -153,7 +153,7 @@ def set_outputs(builder: Builder) -> None:
     _separate(builder)
 
 
-def _output_port(builder: Builder, name: str) -> Port:
+def _output_port(builder: Builder, name: str) -> FilePort:
     """An output in the axes of the file, the type without its scale; its batch axis is the one whose size the file leaves open, else the first one if of size 1."""
     dims = (
         builder.constants[name].shape if name in builder.constants else builder.dims_of(name) if builder.is_tensor(name) else ()
@@ -171,7 +171,7 @@ def _output_port(builder: Builder, name: str) -> Port:
         axis = opened[0]
     elif batched and dims[:1] == (1,):
         axis = 0
-    return Port(tuple(dims), axis, is_free, type=kind)
+    return FilePort(tuple(dims), axis, is_free, type=kind)
 
 
 def _separate(builder: Builder) -> None:
