@@ -27,7 +27,7 @@ from n2d2py.data.preprocessing import scaled_bytes
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.files import file_names
-from n2d2py.graph.port import Port, plain_port
+from n2d2py.graph.port import FilePort, plain_port
 
 _REMEDY = "give an .npz with an array for each input, or a folder with a file INPUT.npy for each"
 Inputs = Mapping[str, tuple[int, ...]]
@@ -40,7 +40,7 @@ def open_several(
     inputs: Inputs,
     input_range: tuple[float, float] = (0.0, 1.0),
     integers: Collection[str] = (),
-    ports: Mapping[str, Port] = MappingProxyType({}),
+    ports: Mapping[str, FilePort] = MappingProxyType({}),
 ) -> Stimuli:
     """The stimuli for `inputs` (name -> shape without stimuli), each as one vector of all inputs in order.
 
@@ -120,7 +120,7 @@ def _given(arrays: Mapping[str, np.ndarray], name: str, path: Path) -> np.ndarra
 
 
 def _stacked(
-    arrays: Mapping[str, np.ndarray], source: GivenData, inputs: Inputs, ports: Mapping[str, Port], real: _Real
+    arrays: Mapping[str, np.ndarray], source: GivenData, inputs: Inputs, ports: Mapping[str, FilePort], real: _Real
 ) -> Stimuli:
     """Arrays with an axis of stimuli in front; y has the labels, unless an input is called so."""
     path = source.path
@@ -150,7 +150,7 @@ def _stacked(
     )
 
 
-def _samples(array: np.ndarray, name: str, shape: tuple[int, ...], port: Port, path: Path) -> np.ndarray:
+def _samples(array: np.ndarray, name: str, shape: tuple[int, ...], port: FilePort, path: Path) -> np.ndarray:
     """An array in the axes of the file as samples of the network's input; one of a vector may have any axes."""
     found = port.samples(array, (1, *shape))
     if found is None and array.ndim and len(port.dims) == 2 and prod(array.shape[1:]) == prod(shape):

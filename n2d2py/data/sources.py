@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ from n2d2py import log
 from n2d2py.data.arrays import check_integers, plain
 from n2d2py.data.database.base import ArrayItems, Database, FileItems, Items
 from n2d2py.data.database.directory import list_directory
-from n2d2py.data.database.numpy_file import label_ids, read_arrays
+from n2d2py.data.database.numpy_file import check_axes, label_ids, read_arrays
 from n2d2py.data.database.random_data import random_bytes
 from n2d2py.data.decode import PICTURES, read_picture
 from n2d2py.data.given import GivenData, given_data
@@ -29,13 +28,13 @@ from n2d2py.data.transformations import Inapplicable, Range
 from n2d2py.data.transformations.color import ColorSpace, gray
 from n2d2py.data.transformations.resize import resize_bilinear
 from n2d2py.errors import N2D2Error
-from n2d2py.graph.port import Port, plain_port
+from n2d2py.graph.port import FilePort, plain_port
 
 _RGB, _BGR = ColorSpace("RGB"), ColorSpace("BGR")
 
 
 def open_source(
-    source: GivenData | Path | str, shape: tuple[int, ...], how: Preprocessing = Preprocessing(), port: Port | None = None
+    source: GivenData | Path | str, shape: tuple[int, ...], how: Preprocessing = Preprocessing(), port: FilePort | None = None
 ) -> Stimuli:
     """The stimuli of a folder of pictures (searched deeply, by name), an .npy or an .npz file, or of arrays.
 
@@ -50,9 +49,11 @@ def open_source(
             there, E417 a range that is none; in streaming E403, E408, E415 and E418.
     """
     given = given_data(source)
-    how.check(shape[0])
+    port = port or plain_port((1, *shape))
+    axes = port.picture if given.is_folder and len(shape) == 3 else (0, 1, 2)
+    how.check(shape[axes[0]] if len(shape) == 3 else shape[0])
     _check_path(given)
-    return _folder(given, shape, how) if given.is_folder else _array(given, shape, how, port or plain_port((1, *shape)))
+    return _folder(given, shape, how, axes) if given.is_folder else _array(given, shape, how, port)
 
 
 def source_database(given: GivenData, shape: tuple[int, ...], *, fit: bool) -> Database | None:
@@ -73,6 +74,7 @@ def source_database(given: GivenData, shape: tuple[int, ...], *, fit: bool) -> D
         items = _FittedItems(path, files, shape) if fit and len(shape) == 3 and shape[0] in (1, 3) else FileItems(path, files)
     else:
         x, labels, names = read_arrays(given)
+        check_axes(x, path)
         if x.dtype != np.uint8 or labels.ndim > 1:
             return None
         if not len(x):
@@ -123,8 +125,10 @@ def synthetic(shape: tuple[int, ...], count: int = 32, seed: int = 0, input_rang
     )
 
 
-def _folder(given: GivenData, shape: tuple[int, ...], how: Preprocessing) -> Stimuli:
+def _folder(given: GivenData, taken: tuple[int, ...], how: Preprocessing, axes: tuple[int, ...]) -> Stimuli:
+    """Pictures for an input of shape `taken`, which has channels, height and width at `axes`."""
     folder = given.path
+    shape = tuple(taken[axis] for axis in axes) if len(taken) == 3 else taken
     if len(shape) != 3 or shape[0] not in (1, 3):
         raise N2D2Error(
             "E414",
@@ -146,8 +150,11 @@ def _folder(given: GivenData, shape: tuple[int, ...], how: Preprocessing) -> Sti
             first.shape[1],
             first.shape[0],
         )
-    load = partial(_picture, folder, files, shape, how)
-    return Stimuli(files, _picture_labels(given, len(files)), shape, load)
+
+    def load(index: int) -> np.ndarray:
+        return _picture(folder, files, shape, how, index).transpose(np.argsort(axes))
+
+    return Stimuli(files, _picture_labels(given, len(files)), taken, load)
 
 
 def _pictures(folder: Path) -> list[str]:
@@ -199,7 +206,7 @@ def _coloured(image: np.ndarray, name: str, channels: int, colours: ColorSpace) 
         raise N2D2Error("E408", f"picture {name}: {problem.what}", remedy=problem.remedy) from None
 
 
-def _array(given: GivenData, shape: tuple[int, ...], how: Preprocessing, port: Port) -> Stimuli:
+def _array(given: GivenData, shape: tuple[int, ...], how: Preprocessing, port: FilePort) -> Stimuli:
     path, (x, labels, _) = given.path, read_arrays(given)
     pictures = [name for name, value in (("resize", how.resize), ("crop", how.crop), ("bgr", how.bgr)) if value]
     if pictures:
@@ -256,7 +263,7 @@ def _warn_of_range(x: np.ndarray, path: Path, declared: Range | None) -> None:
         )
 
 
-def _misfit(path: Path, found: tuple[int, ...], shape: tuple[int, ...], port: Port) -> N2D2Error:
+def _misfit(path: Path, found: tuple[int, ...], shape: tuple[int, ...], port: FilePort) -> N2D2Error:
     text = "x".join(map(str, found))
     wanted = "x".join("N" if at == port.axis else str(size) for at, size in enumerate(port.dims))
     other = "nchw" if port.channels_last else "nhwc"

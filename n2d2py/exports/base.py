@@ -118,6 +118,7 @@ class QuantDefaults:
         softmax_rows: whether a Softmax over channels may become one of rows of an array, in integers.
         last_softmax: whether a Softmax at an output stays in the network of integers; False: it is dropped.
         full_range: whether signed integers have -2^(bits-1) too, as where a runtime cuts at the end of its type.
+        file_types: whether inputs and outputs have the 8-bit type of a pre-quantized file; else the type that its kernels prefer.
         integer_layers: the layers that sum integers, each of which rounds what it reads, while all others compute in floating point
             (quant/real_between.py); None: all that have an integer form compute in integers.
     """
@@ -135,6 +136,7 @@ class QuantDefaults:
     softmax_rows: bool = True
     last_softmax: bool = True
     full_range: bool = False
+    file_types: bool = False
     integer_layers: Callable[[Node], bool] | None = None
 
     @property

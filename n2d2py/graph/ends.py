@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from n2d2py.graph.port import Port, plain_port
+from n2d2py.graph.port import FilePort, plain_port
 from n2d2py.graph.shapes import Shape, elements
 
 
@@ -14,24 +14,24 @@ class Ends:
     inputs: list[str]
     outputs: list[str]
     states: int
-    input_ports: list[Port]
-    output_ports: list[Port]
+    input_ports: list[FilePort]
+    output_ports: list[FilePort]
 
     def shape(self, tensor: str) -> Shape:
         """Shape of a tensor, batch 1 included."""
         raise NotImplementedError
 
     @property
-    def fed_ports(self) -> list[Port]:
+    def fed_ports(self) -> list[FilePort]:
         """What the file says of each input that is no state, in the order of `fed`; its graph shape where there is no file."""
         return [self._port(name, self.input_ports, at) for at, name in enumerate(self.fed)]
 
     @property
-    def result_ports(self) -> list[Port]:
+    def result_ports(self) -> list[FilePort]:
         """What the file says of each output that is no state, as `fed_ports`."""
         return [self._port(name, self.output_ports, at) for at, name in enumerate(self.results)]
 
-    def _port(self, name: str, ports: list[Port], at: int) -> Port:
+    def _port(self, name: str, ports: list[FilePort], at: int) -> FilePort:
         shape = self.shape(name)
         return ports[at] if at < len(ports) and prod(ports[at].sample) == elements(shape) else plain_port(shape)
 

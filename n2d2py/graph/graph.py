@@ -12,7 +12,7 @@ from n2d2py.errors import InternalError, Location, N2D2Error
 from n2d2py.graph.ends import Ends
 from n2d2py.graph.links import Links
 from n2d2py.graph.node import Node
-from n2d2py.graph.port import Port
+from n2d2py.graph.port import FilePort
 from n2d2py.graph.precision import Precision
 from n2d2py.graph.shapes import MAX_TENSOR, Shape, elements
 
@@ -70,8 +70,8 @@ class Graph(Ends):
         self.precisions: dict[str, Precision] = {}
         self.states = 0
         self.calls = 0
-        self.input_ports: list[Port] = []
-        self.output_ports: list[Port] = []
+        self.input_ports: list[FilePort] = []
+        self.output_ports: list[FilePort] = []
         self._index = Links(())
         self._known: tuple[list[Node], int, int] | None = None
 

@@ -13,7 +13,7 @@ from n2d2py.graph.shapes import Shape
 
 
 @dataclass(frozen=True)
-class Port:
+class FilePort:
     """Axes and element type in the file; a tensor of the graph holds the same elements as (1, C, H, W), (1, C, W) or (1, F).
 
     Attributes:
@@ -21,6 +21,7 @@ class Port:
         axis: the batch axis; None for a file without one.
         is_free: the file leaves the size of the batch open.
         channels_last: the file has height, width, channels.
+        picture: where a tensor (C, H, W) of the graph has the channels, height and width of pictures.
         type: integers of the file, and the real numbers that they stand for; None for real numbers.
     """
 
@@ -29,6 +30,7 @@ class Port:
     is_free: bool = True
     channels_last: bool = False
     type: NumType | None = None
+    picture: tuple[int, int, int] = (0, 1, 2)
 
     @property
     def sample(self) -> Shape:
@@ -65,7 +67,7 @@ class Port:
             return stacked[0] if is_single else stacked
         return np.moveaxis(stacked, 0, self.axis)
 
-    def in_layout(self, shape: Shape, layout: str) -> Port:
+    def in_layout(self, shape: Shape, layout: str) -> FilePort:
         """The port of an image (C, H, W) in the layout "nchw" or "nhwc"."""
         last = layout == "nhwc"
         return replace(self, dims=(1, *shape[1:], shape[0]) if last else (1, *shape), axis=0, channels_last=last)
@@ -79,12 +81,19 @@ class Port:
         return asdict(self)
 
     @staticmethod
-    def of(fields: Mapping[str, Any]) -> Port:
+    def of(fields: Mapping[str, Any]) -> FilePort:
         """The port of `fields`."""
         kind = fields["type"]
-        return Port(**{**fields, "dims": tuple(fields["dims"]), "type": None if kind is None else NumType(**kind)})
+        return FilePort(
+            **{
+                **fields,
+                "dims": tuple(fields["dims"]),
+                "picture": tuple(fields["picture"]),
+                "type": None if kind is None else NumType(**kind),
+            }
+        )
 
 
-def plain_port(shape: Shape) -> Port:
+def plain_port(shape: Shape) -> FilePort:
     """The port of a network that has the axes of its graph, such as that of an INI."""
-    return Port(tuple(shape))
+    return FilePort(tuple(shape))

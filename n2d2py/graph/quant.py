@@ -12,7 +12,7 @@ from n2d2py.arithmetic import NumType, Rescale
 from n2d2py.errors import InternalError, Location
 from n2d2py.graph.ends import Ends
 from n2d2py.graph.forms import Form, Moved, Weighted
-from n2d2py.graph.port import Port
+from n2d2py.graph.port import FilePort
 from n2d2py.graph.shapes import Shape
 
 if TYPE_CHECKING:
@@ -194,8 +194,8 @@ class QuantGraph(Ends):
     unpacked: dict[str, str] = field(default_factory=dict)
     states: int = 0
     calls: int = 0
-    input_ports: list[Port] = field(default_factory=list)
-    output_ports: list[Port] = field(default_factory=list)
+    input_ports: list[FilePort] = field(default_factory=list)
+    output_ports: list[FilePort] = field(default_factory=list)
 
     @staticmethod
     def ends_of(graph: Graph, bits: int) -> QuantGraph:

@@ -10,30 +10,34 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.graph.port import FilePort
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.concat import joins
 from n2d2py.operators.arrays.norm import ArraySoftmax
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.pool import Pool
-from n2d2py.operators.quantize import Quantize
+from n2d2py.operators.quantize import Quantize, grid_of
 from n2d2py.operators.resize import Resize
 
 _UNKNOWN = NumType(8)
 
 
-def complete(graph: Graph) -> tuple[Graph, dict[str, NumType], list[N2D2Error]]:
+def complete(graph: Graph, file_types: bool = False) -> tuple[Graph, dict[str, NumType], list[N2D2Error]]:
     """(copy, types of its inputs and of what is rounded or moved, problems).
 
     In the copy a computed tensor has one reader, a Quantize. Where the file has none, it gets one of 32 bits (of 16 where
     a reader takes no more) over the range that the tensor cannot leave. Where the file rounds a tensor to several types,
-    the layer is computed once for each; one with weights is rounded so first.
+    the layer is computed once for each; one with weights is rounded so first. With `file_types` a table turns int8 to uint8, or back,
+    at the inputs and outputs that the file has so.
     """
     graph, types, errors = graph.copy(), {}, []
     for name in graph.inputs:
         readers = {node.op for node in graph.consumers(name)}
         reader = readers.pop() if len(readers) == 1 else None
         types[name] = reader.type if isinstance(reader, Quantize) else _UNKNOWN
+        if file_types and name in graph.fed:
+            types[name] = _as_file(types[name], graph.fed_ports[graph.fed.index(name)])
         if not isinstance(reader, Quantize) and graph.consumers(name):
             first = graph.consumers(name)[0]
             errors.append(
@@ -44,6 +48,8 @@ def complete(graph: Graph) -> tuple[Graph, dict[str, NumType], list[N2D2Error]]:
                     remedy="quantize the inputs of the network, or all of it",
                 )
             )
+    for name, port in zip(graph.results, graph.result_ports, strict=True) if file_types else ():
+        _give_as_file(graph, name, port)
     wide = [node.name for node in list(graph.nodes) if _settle(graph, node, types)]
     if wide:
         log.notice(
@@ -53,6 +59,31 @@ def complete(graph: Graph) -> tuple[Graph, dict[str, NumType], list[N2D2Error]]:
         )
     graph.verify()
     return graph, types, errors
+
+
+def _as_file(kind: NumType, port: FilePort) -> NumType:
+    """A type of 8 bits in the signedness of the file, for the same real numbers."""
+    narrow = kind.least is not None or kind.most is not None
+    if port.type is None or kind.bits != 8 or port.type.bits != 8 or narrow or kind.signed == port.type.signed:
+        return kind
+    moved = kind.zero_point + (128 if kind.signed else -128)
+    return replace(kind, signed=port.type.signed, full=port.type.signed, zero_point=moved)
+
+
+def _give_as_file(graph: Graph, name: str, port: FilePort) -> None:
+    """Rounds an output once more, to the type of the file, where its integers are of the other one."""
+    grid = grid_of(graph, name)
+    kind = None if grid is None else _as_file(grid, port)
+    if kind is None or kind == grid:
+        return
+    inner = graph.fresh_name(f"{name}_{grid.name}")
+    writer = graph.maker(name)
+    graph.tensors[inner] = replace(graph.tensors[name], name=inner)
+    for reader in graph.consumers(name):
+        reader.inputs = [inner if one == name else one for one in reader.inputs]
+    writer.outputs = [inner]
+    del graph.tensors[name]
+    graph.add(Node(graph.fresh_name(f"{name}_{kind.name}"), Quantize(kind), [inner], [name], location=writer.location))
 
 
 def _settle(graph: Graph, node: Node, types: dict[str, NumType]) -> bool:

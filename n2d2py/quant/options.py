@@ -35,6 +35,7 @@ class QuantOptions:
             smaller error; only where `unsigned` allows it.
         unit_ranges: results of 8 bits of Softmax and Logistic have the scale 1/256, those of Tanh 1/128: runtimes in fixed point
             demand it.
+        file_types: inputs and outputs of a pre-quantized file keep its 8-bit type, int8 or uint8, where the kernels work on the other one.
         full_range: signed integers have -2^(bits-1) too: runtimes cut at the end of the type.
     """
 
@@ -60,6 +61,7 @@ class QuantOptions:
     zero_points: bool = True
     unit_ranges: bool = False
     full_range: bool = False
+    file_types: bool = False
 
     @property
     def needs_samples(self) -> bool:

@@ -25,7 +25,7 @@ def quantize_prequantized(graph: Graph, options: QuantOptions) -> tuple[QuantGra
     Raises:
         N2D2Error: E514 and E51x, all layers that cannot be computed in integers together.
     """
-    graph, types, errors = complete(graph)
+    graph, types, errors = complete(graph, options.file_types)
     result = QuantGraph.ends_of(graph, 8)
     reads: dict[str, str] = {}
     for node in graph.nodes:

@@ -52,6 +52,7 @@ class ReportData:
         search: how bits were chosen under a budget; None without.
         pictures: bytes (H, W) or (H, W, 3) of misclassified stimuli, by their number.
         biases: what was found of the corrections of biases; None where none should be made.
+        red_first: the channels of pictures are red, green, blue; else blue, green, red.
         command: the command line that gives these results again.
     """
 
@@ -81,6 +82,7 @@ class ReportData:
     pictures: Mapping[int, np.ndarray] = field(default_factory=dict)
     command: str = ""
     biases: BiasCorrections | None = None
+    red_first: bool = True
 
     @property
     def typed(self) -> QuantGraph:

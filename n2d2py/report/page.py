@@ -154,9 +154,8 @@ def _worst(data: ReportData) -> list[dict[str, Any]]:
 
 
 def _in_colour(data: ReportData, image: np.ndarray) -> np.ndarray:
-    """A picture with red first, as people see it; pipelines of an INI keep blue first unless a step turns them."""
-    red_first = not data.pipeline or any("RGB" in step for step in data.pipeline)
-    return image if image.ndim == 2 or red_first else image[:, :, ::-1].copy()
+    """A picture with red first, as people see it."""
+    return image if image.ndim == 2 or data.red_first else image[:, :, ::-1].copy()
 
 
 def _planes(data: ReportData) -> list[dict[str, Any]]:

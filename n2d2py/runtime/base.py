@@ -9,7 +9,7 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
-from n2d2py.graph.port import Port, plain_port
+from n2d2py.graph.port import FilePort, plain_port
 
 
 class ArrayError(N2D2Error, ValueError):
@@ -29,7 +29,7 @@ class TensorInfo:
     name: str
     stored: tuple[int, ...]
     type: NumType
-    port: Port | None = None
+    port: FilePort | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -235,5 +235,5 @@ class Network:
         return [x.astype(info.dtype) for info, x in zip(self.info.inputs, arrays, strict=True)]
 
 
-def _port(info: TensorInfo) -> Port:
+def _port(info: TensorInfo) -> FilePort:
     return info.port or plain_port(info.stored)

@@ -22,7 +22,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.files import read_npz
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor, ResidualAdd
 from n2d2py.graph.forms import form_of
-from n2d2py.graph.port import Port
+from n2d2py.graph.port import FilePort
 from n2d2py.operators.base import Op, operator_kinds
 from n2d2py.operators.functions import FUNCTIONS, FunctionRow
 from n2d2py.runtime.stored_rows import StoredRows
@@ -79,7 +79,7 @@ def read_graph(path: Path) -> QuantGraph:
             arrays[name] = StoredRows.of(rows).read(path.parents[1])
         graph = QuantGraph(text["name"], text["bits"], inputs=text["inputs"], outputs=text["outputs"], aliases=text["aliases"])
         graph.states, graph.calls = text.get("states", 0), text.get("calls", 0)
-        graph.input_ports, graph.output_ports = ([Port.of(one) for one in text.get(key, ())] for key in _PORTS)
+        graph.input_ports, graph.output_ports = ([FilePort.of(one) for one in text.get(key, ())] for key in _PORTS)
         for t in text["tensors"]:
             graph.tensors[t["name"]] = QuantTensor(t["name"], tuple(t["shape"]), NumType(**t["type"]))
         graph.nodes = [_unpack_node(entry, arrays) for entry in text["nodes"]]

@@ -111,7 +111,9 @@ def preprocessing(
     """
     if kind is not None and kind.bits == 8:
         offset = ((-128 if kind.signed else 0) - kind.zero_point) * kind.scale
-        told = replace(told, factors=(kind.scale,), offsets=(offset,), formula="the type of the input", input_range=None)
+        told = replace(
+            told, factors=(kind.scale,), offsets=(offset,), formula="the scale and zero point of the input", input_range=None
+        )
     taken = []
     by_formula = options.scale is not None or bool(options.mean or options.std)
     declared = options.input_range
@@ -129,7 +131,7 @@ def preprocessing(
     if by_file:
         scale, std = 1.0, tuple(1 / factor for factor in told.factors)
         mean = tuple(-offset / factor for factor, offset in zip(told.factors, told.offsets, strict=True))
-        if kind is None:
+        if kind is None or kind.scale != 1:
             taken.append(f"values by {told.formula}")
     bgr = options.bgr
     pictures = isinstance(options.data, (str, Path)) and Path(options.data).is_dir()

@@ -32,7 +32,7 @@ from n2d2py.frontend.ini.trained import has_quantized_training, refuse_quantized
 from n2d2py.frontend.ini.weights import WeightStore, open_weights
 from n2d2py.graph import Graph
 from n2d2py.graph.inputs import PixelMap, stimulus_shape
-from n2d2py.graph.port import Port
+from n2d2py.graph.port import FilePort
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.builder import load_document
 from n2d2py.ini.document import Document
@@ -67,6 +67,7 @@ class DataSet:
         pixels: what becomes of a byte of a picture, where the data are pictures and that is known.
         learned: gives the Learn set as it is learned with a seed in an epoch, where it is.
         random: whether the stimuli are noise.
+        red_first: images are red, green, blue; else blue, green, red.
         draws: what is learned differs from one epoch to the next.
         noise: gives that many synthetic stimuli, where a calibration on such ones is reloaded; else None.
     """
@@ -81,6 +82,7 @@ class DataSet:
     learned: Callable[[int, int], Stimuli] | None = None
     draws: bool = False
     random: bool = False
+    red_first: bool = True
 
     def get(self, name: str) -> Stimuli | None:
         """The set of that name when it holds any stimulus."""
@@ -316,6 +318,8 @@ def _provided(provider: StimuliProvider, given: Database | None, has_own: bool, 
         learned=provider.learned if options.training == "now" and "Learn" in sets else None,
         draws=provider.draws,
         random=options.data is None and isinstance(provider.database.items, RandomItems),
+        # where no map of single bytes is known, steps say it
+        red_first=provider.pixels.order[0] == 0 if provider.pixels else any("RGB" in step for step in steps),
     )
     if options.data is None:
         return data
@@ -353,7 +357,7 @@ def _opened(
     told: Told = Told(),
     network: str = "",
     integers: Collection[str] = (),
-    ports: Mapping[str, Port] = MappingProxyType({}),
+    ports: Mapping[str, FilePort] = MappingProxyType({}),
 ) -> DataSet:
     """The stimuli of given data for inputs of these shapes, some of integers; what of them has labels is scored too.
 
@@ -368,11 +372,14 @@ def _opened(
         ((name, shape),) = inputs.items()
         port = ports.get(name)
         kind = None if port is None or options.input_range is not None else port.type
+        pictures, turned = given.is_folder, False
+        taken = shape
+        if pictures and port is not None and len(shape) == 3:
+            turned, shape = port.picture != (0, 1, 2), tuple(shape[axis] for axis in port.picture)
         how = preprocessing(options, shape, told, network, name in integers, kind)
-        stimuli = open_source(given, shape, how, port)
-        pictures = given.is_folder
+        stimuli = open_source(given, taken, how, port)
         order = (2, 1, 0) if how.bgr else tuple(range(shape[0]))
-        pixels = PixelMap(*how.slopes(shape[0]), order) if pictures else None
+        pixels = PixelMap(*how.slopes(shape[0]), order) if pictures and not turned else None
         reals = not pictures and read_arrays(given)[0].dtype.kind == "f"
         labelled = stimuli.labels[stimuli.labels >= 0]
         what = "pictures" if pictures else "stimuli"
@@ -388,7 +395,12 @@ def _opened(
     elif known.any() and given.is_folder:
         sets["Test"] = stimuli.take(np.flatnonzero(known))
     return DataSet(
-        sets, names, steps=(f"{len(stimuli)} stimuli of {readable(given.name)}",), origin=_origin(how), pixels=pixels
+        sets,
+        names,
+        steps=(f"{len(stimuli)} stimuli of {readable(given.name)}",),
+        origin=_origin(how),
+        pixels=pixels,
+        red_first=not how.bgr,
     )
 
 

@@ -382,4 +382,5 @@ def quant_options(
         zero_points=chosen.zero_points,
         unit_ranges=wanted.unit_ranges,
         full_range=wanted.full_range,
+        file_types=wanted.file_types,
     )

@@ -75,6 +75,7 @@ def report_stage(
         pictures=_missed_pictures(scores, tested),
         command=options.command,
         biases=types.biases if types else None,
+        red_first=network.data.red_first,
     )
     write_report(data, folder / "statistics")
 

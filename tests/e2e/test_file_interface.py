@@ -142,3 +142,19 @@ def test_the_size_of_a_fixed_batch_is_the_number_of_the_file(tmp_path, name):
     x = RNG.normal(size=(2, 3, 6, 5)).astype(np.float32)
     for net in exported(tmp_path, None, -32):
         assert sqnr(net(x), reference(model, x, None)) > 80
+
+
+@pytest.mark.parametrize("bgr", [False, True])
+@pytest.mark.parametrize("shape", [(3, 6, 4), (6, 4, 1)])
+def test_pictures_in_the_axes_of_the_file(tmp_path, shape, bgr):
+    """Gray files of height, width, 1 are only reshaped."""
+    from PIL import Image
+
+    rows = RNG.integers(0, 256, (6, 4, 3 if shape[0] == 3 else 1)).astype(np.uint8)
+    (tmp_path / "data").mkdir()
+    Image.fromarray(rows.squeeze()).save(tmp_path / "data" / "0.png")
+    chain(tmp_path / "net.onnx", [("Reshape", ["x", np.array([-1, 1, 6, 4])], {}), ("Relu", [""], {})], [1, *shape])
+    loaded = n2d2py.load(tmp_path / "net.onnx", options=n2d2py.LoadOptions(data=tmp_path / "data", bgr=bgr))
+    want = rows.transpose(2, 0, 1)[:: -1 if bgr else 1] if shape[0] == 3 else rows
+    np.testing.assert_allclose(loaded.network.data.sets["Validation"][0], want / 255, atol=1e-6)
+    assert loaded.network.data.red_first is not bgr

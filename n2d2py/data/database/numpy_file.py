@@ -41,6 +41,12 @@ class ArrayMaps:
         return np.asarray(self.array[index], np.int64)
 
 
+def check_axes(x: np.ndarray, path: Path) -> None:
+    """Raises E414 for what is neither images nor vectors."""
+    if not 2 <= x.ndim <= 4:
+        raise N2D2Error("E414", f"{path}: x has {x.ndim} axes", remedy="store (N, C, H, W), (N, H, W) or (N, F)")
+
+
 def read_arrays(given: GivenData) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """x, label ids (-1 without y) and label names of given arrays, of an .npz, or of an .npy file with x alone.
 
@@ -62,8 +68,8 @@ def read_arrays(given: GivenData) -> tuple[np.ndarray, np.ndarray, tuple[str, ..
         )
     x = arrays[key]
     check_type(x, path.name)
-    if not 2 <= x.ndim <= 4:
-        raise N2D2Error("E414", f"{path}: {key} has {x.ndim} axes", remedy="store (N, C, H, W), (N, H, W) or (N, F)")
+    if not x.ndim:
+        raise N2D2Error("E414", f"{path}: {key} is a single number", remedy="store an axis of stimuli in front")
     target = next(
         (key for key in TARGETS if key in arrays and not (key == "labels" and arrays[key].dtype.kind not in "biuf")), None
     )
@@ -114,6 +120,7 @@ def label_ids(y: np.ndarray, x: np.ndarray, path: Path) -> np.ndarray:
 def numpy_database(path: Path, how: Partition, seed: int = 0) -> Database:
     """The stimuli of an .npz or .npy file, split by `how`."""
     x, labels, names = read_arrays(GivenData(path))
+    check_axes(x, path)
     maps = ArrayMaps(labels) if labels.ndim > 1 else None
     if maps is not None:
         labels = np.full(len(x), -1, np.int64)

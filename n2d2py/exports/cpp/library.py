@@ -20,7 +20,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.build import build_library
 from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE
 from n2d2py.exports.replacement import read_manifest
-from n2d2py.graph.port import Port
+from n2d2py.graph.port import FilePort
 from n2d2py.runtime.base import ArrayError, LayerInfo, Network, NetworkInfo, TensorInfo
 
 API_VERSION = 2
@@ -148,7 +148,7 @@ class Export(Network):
         """`ports`: what the manifest says of inputs and outputs."""
         self._library = _Library(library, prefix)
         lib = self._library
-        told = [list(map(Port.of, ports.get(key, ()))) for key in ("inputs", "outputs")]
+        told = [list(map(FilePort.of, ports.get(key, ()))) for key in ("inputs", "outputs")]
         counts = (lib.input_count(), lib.output_count())
         known = [one if len(one) == count else [None] * count for one, count in zip(told, counts, strict=True)]
         self.info = NetworkInfo(
@@ -247,7 +247,7 @@ def load_export(path: Path | str) -> Export:
     return Export(library, prefix, manifest["details"].get("ports", {}))
 
 
-def _tensor(pointer, port: Port | None = None) -> TensorInfo:
+def _tensor(pointer, port: FilePort | None = None) -> TensorInfo:
     raw = pointer.contents
     text = raw.type.decode()
     bits, is_float = 8 * raw.element_bytes, text.startswith("float")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, Target, no_layers
+from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefaults, Target, no_layers
 from n2d2py.exports.cpp.arrays import is_string
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.identifiers import Identifiers, namespace_name
@@ -47,6 +47,7 @@ class CppTarget(Target[Project]):
     layer_parameters = LAYER_PARAMETERS
     adds_residuals = True
     keeps_states = True
+    quantization = QuantDefaults(file_types=True)
     runner = CompiledExport
     project: type[Project] = Project
 

@@ -32,7 +32,7 @@ class McuTarget(CppTarget):
     stands_in_for = ()
     parameters = PARAMETERS
     layer_parameters = Schema("export parameters of a layer of CPP_MCU", ())
-    quantization = QuantDefaults(rescaling="Fixed-point-p32")
+    quantization = QuantDefaults(rescaling="Fixed-point-p32", file_types=True)
     adds_residuals = False
     runner = BoardExport
     project = McuProject

@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from math import prod
 
 import numpy as np
+from onnx import TensorProto
 
 from n2d2py import log
+from n2d2py.arithmetic import NumType
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.frontend.onnx.contract import Builder
 from n2d2py.frontend.onnx.layout import nhwc_inputs
 from n2d2py.frontend.onnx.model import OnnxInput
 from n2d2py.graph import Graph, Node, Tensor
-from n2d2py.graph.port import Port
+from n2d2py.graph.port import FilePort
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.map import ArrayMap
@@ -42,7 +44,7 @@ def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
             dims = _array_dims(builder, value)
             has_batch = len(dims) > 1 and dims[0] == 1 and not builder.whole
             builder.graph.input_ports.append(
-                Port(dims, 0 if has_batch else None, value.dims[:1] == (None,), type=builder.model.integer_type(value))
+                FilePort(dims, 0 if has_batch else None, value.dims[:1] == (None,), type=builder.model.integer_type(value))
             )
             builder.arrays[value.name] = builder.graph.add_input(value.name, (1, prod(dims)), value.kind)
             builder.dims[value.name] = dims
@@ -52,7 +54,14 @@ def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
         builder.names[value.name] = builder.graph.add_input(value.name, shape)
         declared = tuple(shape[axis] for axis in (0, 2, 3, 1)) if is_nhwc else shape
         builder.graph.input_ports.append(
-            Port(declared, 0, value.dims[0] is None, is_nhwc, None if value.kind else builder.model.integer_type(value))
+            FilePort(
+                declared,
+                0,
+                value.dims[0] is None,
+                is_nhwc,
+                None if value.kind else builder.model.integer_type(value),
+                _picture(shape, bool(builder.model.places)),
+            )
         )
         if is_nhwc:
             log.notice(
@@ -64,6 +73,19 @@ def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
             name = builder.fresh(f"{value.name}_nhwc")
             builder.graph.add(Node(name, Transpose((0, 2, 3, 1)), [value.name], [name], location=builder.model.place(name)))
             builder.names[value.name] = name
+
+
+def _picture(shape: Shape, is_translated: bool) -> tuple[int, int, int]:
+    """Where an input (1, C, H, W) has the channels, height and width of pictures: a file in other axes than its layers expect.
+
+    `is_translated`: a .tflite file, whose last axis is C here.
+    """
+    counts = [size in (1, 3) for size in shape[1:]]
+    if len(counts) != 3 or counts[0]:
+        return 0, 1, 2
+    if is_translated:
+        return (1, 2, 0) if counts[1] else (0, 1, 2)
+    return (2, 0, 1) if counts[2] else (0, 1, 2)
 
 
 def _array_dims(builder: Builder, value: OnnxInput) -> Shape:
@@ -131,12 +153,16 @@ def set_outputs(builder: Builder) -> None:
     _separate(builder)
 
 
-def _output_port(builder: Builder, name: str) -> Port:
-    """An output in the axes of the file; its batch axis is the one whose size the file leaves open, else the first one if of size 1."""
+def _output_port(builder: Builder, name: str) -> FilePort:
+    """An output in the axes of the file, the type without its scale; its batch axis is the one whose size the file leaves open, else the first one if of size 1."""
     dims = (
         builder.constants[name].shape if name in builder.constants else builder.dims_of(name) if builder.is_tensor(name) else ()
     )
-    declared = next(value for value in builder.model.proto.graph.output if value.name == name).type.tensor_type.shape.dim
+    given = next(value for value in builder.model.proto.graph.output if value.name == name).type.tensor_type
+    declared, kind = (
+        given.shape.dim,
+        {TensorProto.UINT8: NumType(8, False), TensorProto.INT8: NumType(8, full=True)}.get(given.elem_type),
+    )
     opened = [at for at, size in enumerate(declared) if not size.HasField("dim_value")]
     batched = any(port.axis is not None for port in builder.graph.input_ports)
     is_free = any(port.is_free for port in builder.graph.input_ports if port.axis is not None)
@@ -145,7 +171,7 @@ def _output_port(builder: Builder, name: str) -> Port:
         axis = opened[0]
     elif batched and dims[:1] == (1,):
         axis = 0
-    return Port(tuple(dims), axis, is_free)
+    return FilePort(tuple(dims), axis, is_free, type=kind)
 
 
 def _separate(builder: Builder) -> None:

@@ -90,6 +90,7 @@ class OnnxModel:
         load_weights: False where the layers get initial values instead of the stored weights.
         seed: of those initial values.
         places: what stands for the names of tensors in messages, for a model that was translated.
+        stored: the integers of inputs that a translated file stores, where the model has their real numbers.
         states: inputs and the outputs that they are in the next call, the last ones of both.
     """
 
@@ -104,6 +105,7 @@ class OnnxModel:
     seed: int = 1
     places: Mapping[str, str] = field(default_factory=dict)
     states: list[tuple[str, str]] = field(default_factory=list)
+    stored: Mapping[str, NumType] = field(default_factory=dict)
 
     @property
     def fed(self) -> list[OnnxInput]:
@@ -136,8 +138,8 @@ class OnnxModel:
 
     def integer_type(self, value: OnnxInput) -> NumType | None:
         """The integers of an input that the file declares as such, and the real numbers that they stand for; None for other inputs."""
-        if value.element_type not in _IMAGES or value.kind:
-            return None
+        if value.name in self.stored or value.element_type not in _IMAGES or value.kind:
+            return self.stored.get(value.name)
         dtype = onnx.helper.tensor_dtype_to_np_dtype(value.element_type)
         readers = [node for node in self.proto.graph.node if value.name in node.input]
         grids = {self._grid(node) if "Linear" in node.op_type else (1.0, 0) for node in readers}

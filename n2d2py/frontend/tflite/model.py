@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from onnx import helper
-
 from n2d2py import log
+from n2d2py.arithmetic import NumType
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx
 from n2d2py.frontend.tflite.file import TfliteFile, damaged, read_tflite
 from n2d2py.frontend.tflite.flatbuffer import DamagedFile
@@ -32,7 +31,6 @@ def load_tflite(path: str | Path, *, ignore: Iterable[str] = (), ignore_init: bo
         proto = translation.run({**LOWERINGS, **REAL_LOWERINGS}, CUSTOM_LOWERINGS)
     except DamagedFile as damage:  # options of operators are read when these are translated
         raise damaged(file.path, damage) from None
-    helper.set_model_props(proto, _input_formula(file))
     model = load_onnx(proto, ignore=ignore, ignore_init=ignore_init, seed=seed)
     images = [file.tensors[index].name for index in file.inputs if len(file.tensors[index].shape) == 4]
     if images:
@@ -53,18 +51,15 @@ def load_tflite(path: str | Path, *, ignore: Iterable[str] = (), ignore_init: bo
             )
     if states := translation.variables.states:
         log.notice("%s: variables are kept between calls: %s", model.path, ", ".join(name for name, _ in states))
-    return replace(model, places=translation.places, states=states, batch=1 if states else model.batch)
+    return replace(model, places=translation.places, states=states, batch=1 if states else model.batch, stored=_stored(file))
 
 
-def _input_formula(file: TfliteFile) -> dict[str, str]:
-    """What a byte of a picture is as a real number, where the input stores bytes: n2d2py.factors and n2d2py.offsets."""
-    tensor = file.tensors[file.inputs[0]] if len(file.inputs) == 1 else None
-    if tensor is None or len(tensor.shape) != 4 or not tensor.is_quantized:
-        return {}
-    scale, zero = float(tensor.scale[0]), int(tensor.zero_point[0])
-    offset = ((0 if tensor.dtype.kind == "u" else -128) - zero) * scale
-    return {
-        "n2d2py.factors": str([scale] * tensor.shape[3]),
-        "n2d2py.offsets": str([offset] * tensor.shape[3]),
-        "n2d2py.formula": "the scale and zero point of the input",
-    }
+def _stored(file: TfliteFile) -> dict[str, NumType]:
+    """The integers of the inputs that store bytes."""
+    found = {}
+    for tensor in (file.tensors[index] for index in file.inputs):
+        if tensor.is_quantized and tensor.dtype.kind in "iu":
+            signed = tensor.dtype.kind == "i"
+            scale, zero = float(tensor.scale[0]), int(tensor.zero_point[0])
+            found[tensor.name] = NumType(8, signed, scale=scale, zero_point=zero, full=signed)
+    return found
