@@ -29,9 +29,9 @@ from n2d2py.stages.options import CalibrationOptions, keeps_channels, sums_integ
 _MOST_SAMPLES = {"fast": 32, "default": 96, "best": 288}
 """Stimuli for the corrections by quality; more of them cost time and change little."""
 
-_FEWEST_CHECKED, _MOST_CHECKED = 16, 128
+_FEWEST_CHECKED, _MOST_CHECKED = 8, 128
 """Stimuli that check the integers."""
-_CHECKED_ELEMENTS = 4_000_000
+_CHECKED_ELEMENTS = 2_000_000
 """Values of all tensors over the stimuli that check, where that is more than the fewest."""
 
 STATISTICS_FILE = "statistics/calibration/statistics.npz"
