@@ -85,8 +85,6 @@ def power(difference: np.ndarray) -> float:
 @pytest.mark.parametrize("name", SETS)
 def test_a_unet_is_as_near_to_its_file_as_the_kernels_of_the_runtime(name, mode, tmp_path):
     operators = "quant_format" in SETS[name]
-    if operators and mode == "deconv":
-        pytest.skip("the quantizer leaves ConvTranspose in floating point there")
     quantize_static(unet(mode), tmp_path / "q.onnx", Data(), **{"quant_format": QuantFormat.QDQ, **SETS[name]})
     model = onnx.load(tmp_path / "q.onnx")
     graph, _ = fuse(import_onnx(model), integer=True)
