@@ -138,10 +138,10 @@ def quantize(
     run = checked(replace(calibrated.options if calibrated else without, quantization=options))
     if not options.integer:
         network = _calibrated_network(model, calibrated)
-        return QuantizedModel(quantize_stage(network, options, run.given), run)
+        return QuantizedModel(quantize_stage(network, options, run.choices), run)
     if calibrated is None:
         calibrated = CalibratedModel(calibrate_stage(model.network, run.calibration), run)
-    return QuantizedModel(quantize_stage(calibrated.calibration, options, run.given), run)
+    return QuantizedModel(quantize_stage(calibrated.calibration, options, run.choices), run)
 
 
 def _calibrated_network(model: Model, calibrated: CalibratedModel | None) -> LoadedNetwork:

@@ -150,7 +150,7 @@ def calibrate_only(network: LoadedNetwork, options: RunOptions) -> Path:
         raise N2D2Error(
             "E007", "-calibOnly, but the network is quantized already", remedy=f"export it with -export {target_names()[0]}"
         )
-    quantized = quantize_stage(calibrate_stage(network, options.calibration), options.quantization, options.given)
+    quantized = quantize_stage(calibrate_stage(network, options.calibration), options.quantization, options.choices)
     log.raise_on_strict()
     manifest = Manifest(
         "calibration",
@@ -176,7 +176,7 @@ def export_network(network: LoadedNetwork, options: RunOptions) -> ExportRun:
     tested = tested_stimuli(network, options)
     integer = options.quantization.integer
     calibrated = calibrate_stage(network, options.calibration) if integer else network
-    quantized = quantize_stage(calibrated, options.quantization, options.given)
+    quantized = quantize_stage(calibrated, options.quantization, options.choices)
     log.raise_on_strict()
     return export_quantized(quantized, tested, options)
 

@@ -46,7 +46,7 @@ def checked(options: RunOptions) -> RunOptions:
             if value != option.default:
                 refuse(option, value)
     check_options(options)
-    return replace(options, given=frozenset(given), recorded=recorded(options))
+    return replace(options, given=frozenset(given), choices=frozenset(given.intersection(CHOICES)), recorded=recorded(options))
 
 
 def _value(option: Option, options: RunOptions) -> Any:
@@ -98,7 +98,8 @@ def run_options(arguments: Arguments) -> RunOptions:
     given = frozenset(option.name for option in OPTIONS if option.key in arguments.given)
     options = replace(RunOptions(), **{part: replace(getattr(RunOptions(), part), **parts[part]) for part in parts}, **whole)
     calibration = suited(options.calibration, options.quantization)
-    options = replace(options, given=given, load=_loading(arguments, options), calibration=calibration)
+    choices = given.intersection(CHOICES)
+    options = replace(options, given=given, choices=choices, load=_loading(arguments, options), calibration=calibration)
     check_options(options)
     _warn_without_effect(arguments)
     return replace(options, recorded=recorded(options), command=_command(arguments))
@@ -135,13 +136,12 @@ def _calibrates_on_given(a: Arguments) -> bool:
     return bool(wanted and a.nbbits in (8, 16) and (a.export or a.calibOnly))
 
 
-_OF_INTEGERS = tuple(
-    """
-    act-clipping-mode act-quantile-value wt-clipping-mode act-rescaling-mode act-rescale-per-output quality wt-rounding
-    wt-bits flash-budget ram-budget wt-reduce-range no-bias-correction input-bits output-bits mixed-precision
-    no-mixed-precision sequential-calibration no-unsigned no-zero-points no-cle calib-reload
-    """.split()
+CHOICES = tuple(
+    option.name
+    for option in OPTIONS
+    if option.group == QUANT and (not option.field or option.field.startswith(("calibration.", "quantization.")))
 )
+"""The options that choose the integers of a network."""
 
 
 def _warn_without_effect(a: Arguments) -> None:
@@ -152,7 +152,9 @@ def _warn_without_effect(a: Arguments) -> None:
     lost = {
         f"the export {a.export} leaves no choice there": target,
         "a log that N2D2 keeps of its training": a.ignored,
-        "integers are chosen with -nbbits 8 and 16 only": _OF_INTEGERS if a.nbbits not in (8, 16) else (),
+        "integers are chosen with -nbbits 8 and 16 only": [name for name in CHOICES if name != "calib"]
+        if a.nbbits not in (8, 16)
+        else (),
         "integers of 16 bits are not equalized": ("no-cle",) if a.nbbits == 16 and a.act_rescale_per_output else (),
         "that is for -act-clipping-mode Quantile": ("act-quantile-value",) if a.act_clipping_mode != "Quantile" else (),
         "that is for -test": () if a.test else ("nb-test", "test-index", "log-json"),

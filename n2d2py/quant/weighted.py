@@ -163,6 +163,10 @@ def _form(weights: np.ndarray, bias: np.ndarray, bound: int) -> Weighted:
 def _file_weights(node: Node) -> tuple[np.ndarray, np.ndarray]:
     weights = node.params["weights"].astype(np.float64)
     scales = node.params.get("weight_scales")
+    if scales is None and node.op.kind == "Deconv":  # QOperator files have it in floating point between their integers
+        largest = np.abs(weights).reshape(len(weights), -1).max(axis=1)
+        scales = np.where(largest > 0, largest, 1) / 32767
+        return np.rint(weights / scales.reshape(-1, *(1,) * (weights.ndim - 1))).astype(np.int16), scales
     if scales is None:
         raise N2D2Error(
             "E514",

@@ -249,6 +249,7 @@ class RunOptions:
         fuse: whether a float test fuses layers too.
         calibrate_only: whether the run ends after the calibration.
         given: names on the command line of the options that were asked for.
+        choices: those of them that choose the integers of a network.
         recorded: options by their name on the command line, for manifest and report.
         command: a command line that gives the same again, from the folder of the network; "" for a run of the Python interface
             whose data no command line can name.
@@ -264,6 +265,7 @@ class RunOptions:
     fuse: bool = False
     calibrate_only: bool = False
     given: frozenset[str] = frozenset()
+    choices: frozenset[str] = frozenset()
     recorded: Mapping[str, object] = field(default_factory=dict)
     command: str = ""
 

@@ -53,11 +53,11 @@ class QuantizedNetwork:
 
 
 def quantize_stage(
-    calibrated: Calibration | LoadedNetwork, options: QuantizationOptions, given: Collection[str] = ()
+    calibrated: Calibration | LoadedNetwork, options: QuantizationOptions, choices: Collection[str] = ()
 ) -> QuantizedNetwork:
     """The typed network for the target that it was loaded for: integers from a calibration, or floating point from a loaded network.
 
-    `given` are the names of options that were asked for: W503 warns of those without effect on a network that comes quantized.
+    `choices` are the names of options that were asked for and choose integers: W503 warns of those without effect on a network that comes quantized.
 
     Raises:
         N2D2Error: E51x, all layers without integer arithmetic together; E520, E521 budgets that cannot be met; E506 for another width than that of the file.
@@ -96,7 +96,7 @@ def _formed(calibrated: Calibration, options: QuantizationOptions, given: Collec
     chosen = quant_options(calibrated.options, options, network.options.target, network.params.as_dict())
     quality = calibrated.options.quality
     if observed is None:
-        check_prequantized(options.bits, [name for name in given if name != "calib" or not network.trained_quantized])
+        check_prequantized(options.bits, [name for name in choices if name != "calib" or not network.trained_quantized])
         graph, real = quantize_prequantized(network.graph, chosen)
         graph = _as_computed(graph, network)
         tell_in_float(graph, real)
@@ -160,18 +160,8 @@ def tell_in_float(graph: QuantGraph, real: Graph) -> None:
         )
 
 
-_WITHOUT_EFFECT = tuple(
-    """
-    calib calib-reload act-clipping-mode act-quantile-value wt-clipping-mode act-rescale-per-output quality wt-rounding wt-bits flash-budget ram-budget
-    no-bias-correction input-bits output-bits no-unsigned no-cle mixed-precision no-mixed-precision sequential-calibration
-    wt-reduce-range
-    """.split()
-)
-"""Options that choose integers, which a quantized network brings."""
-
-
-def check_prequantized(bits: int, given: Collection[str]) -> None:
-    """Warns of options that have no effect on a network that comes quantized.
+def check_prequantized(bits: int, choices: Collection[str]) -> None:
+    """Warns of `choices`, the options that choose integers, which a network that comes quantized brings: all but the arithmetic of rescaling.
 
     Raises:
         N2D2Error: E506 for another width than that of the file.
@@ -182,7 +172,7 @@ def check_prequantized(bits: int, given: Collection[str]) -> None:
             f"-nbbits {bits}, but the network is quantized to 8 bits",
             remedy="use -nbbits 8, or -nbbits -32 for floating point without rounding",
         )
-    lost = [f"-{name}" for name in _WITHOUT_EFFECT if name in given]
+    lost = [f"-{name}" for name in sorted(choices) if name != "act-rescaling-mode"]
     if lost:
         log.warning(
             "W503",

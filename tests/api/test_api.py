@@ -221,9 +221,10 @@ def test_every_option_of_the_command_is_a_field():
         "load.extent",
         "load.read_data",
         "load.synthetic",
+        "load.run_time_scales",
         "calibration.reload",
     }
-    assert names(RunOptions()) - {option.field for option in OPTIONS} == derived | {"given", "recorded", "command"}
+    assert names(RunOptions()) - {option.field for option in OPTIONS} == derived | {"given", "choices", "recorded", "command"}
 
 
 def test_defaults_of_fields_are_those_of_the_command():

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, numpy_helper
-from onnx.reference import ReferenceEvaluator
-from support.quantized_models import Model
+from support.quantized_models import Model, exact
 
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.passes import fuse
@@ -28,16 +25,6 @@ GRIDS = [
 ]
 NEAR_TIE = 1e-4
 """A result of float32 arithmetic so near to the middle of two integers, in steps, may be either."""
-
-
-def exact(model: onnx.ModelProto, x: np.ndarray) -> np.ndarray:
-    """The first output by onnx's reference evaluator, everything in float64."""
-    wide = onnx.ModelProto()
-    wide.CopyFrom(model)
-    for tensor in wide.graph.initializer:
-        if tensor.data_type == TensorProto.FLOAT:
-            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float64), tensor.name))
-    return ReferenceEvaluator(wide).run(None, {"x": x.astype(np.float64)})[0]
 
 
 def single(operator: str, **attributes) -> Callable[[Model, str, float], str]:

@@ -48,10 +48,10 @@ _OTHER = {"float16": "half", "bfloat16": "bfloat16", "float64": "double"}
 _ON_INTEGERS = tuple(
     """
     DequantizeLinear Clip MaxPool GlobalMaxPool Reshape Flatten Squeeze Unsqueeze Transpose Concat Split Slice Gather
-    Identity Dropout DepthToSpace SpaceToDepth
+    Identity Dropout DepthToSpace SpaceToDepth Resize Upsample
     """.split()
 )
-"""Operators that may read integers: they only move values, so that what they give stands for the same numbers."""
+"""Operators that may read integers: they move values, or round means of them again, so that what they give stands for the same numbers."""
 
 
 def import_onnx(

@@ -12,6 +12,7 @@ from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph.shapes import MAX_STEP
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.index_select import take
+from n2d2py.operators.quantize.op import Quantize, grid_of
 from n2d2py.operators.resize import Resize
 
 _LINEAR = {
@@ -114,7 +115,12 @@ def _convert(node: OnnxNode, builder: Builder, axes: list[_Axis], coordinates: s
         raise Unsupported("its scale is not the ratio of its sizes", "give the sizes of the result")
     if coordinates == "pytorch_half_pixel" and any(axis.outputs == 1 != axis.inputs for axis in axes[2:]):
         raise Unsupported("its coordinates are pytorch_half_pixel for a result of one line or column")
-    builder.layer(node, Resize(size, "Bilinear", _LINEAR[coordinates]), [node.tensor()])  # type: ignore[arg-type]
+    resized = Resize(size, "Bilinear", _LINEAR[coordinates])  # type: ignore[arg-type]
+    grid = grid_of(builder.graph, node.tensor()) if node.inputs[0] in builder.integers else None
+    if grid is None:
+        builder.layer(node, resized, [node.tensor()])
+    else:  # integers again, the nearest ones
+        builder.layer(node, Quantize(grid), [builder.layer(node, resized, [node.tensor()], part="real")])
 
 
 def _nearest(node: OnnxNode, builder: Builder, axes: list[_Axis], coordinates: str, rounding: str) -> None:

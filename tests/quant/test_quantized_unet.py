@@ -1,0 +1,98 @@
+"""A U-Net through the option sets of ONNX Runtime's quantizer: all are imported, and as near to the file as its own kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
+from support import quantized_models as models
+from support.quantized_models import exact
+
+from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.passes import fuse
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.prequantized import quantize_prequantized
+from n2d2py.quant.simulator import quantize_inputs, simulate
+
+S8, U8 = QuantType.QInt8, QuantType.QUInt8
+SETS = {
+    "u8u8": {"activation_type": U8, "weight_type": U8},
+    "u8s8": {"activation_type": U8, "weight_type": S8},
+    "s8s8": {"activation_type": S8, "weight_type": S8},
+    "per channel": {"activation_type": S8, "weight_type": S8, "per_channel": True},
+    "reduced": {"activation_type": U8, "weight_type": S8, "reduce_range": True},
+    "symmetric": {"activation_type": S8, "weight_type": S8, "extra_options": {"ActivationSymmetric": True}},
+    "percentile": {"activation_type": U8, "weight_type": S8, "calibrate_method": CalibrationMethod.Percentile},
+    "entropy": {"activation_type": U8, "weight_type": S8, "calibrate_method": CalibrationMethod.Entropy},
+    "pairs": {"activation_type": U8, "weight_type": S8, "extra_options": {"DedicatedQDQPair": True}},
+    "int16": {"activation_type": QuantType.QInt16, "weight_type": S8},
+    "uint16": {"activation_type": QuantType.QUInt16, "weight_type": S8, "per_channel": True},
+    "operators u8u8": {"quant_format": QuantFormat.QOperator, "activation_type": U8, "weight_type": U8},
+    "operators s8s8": {"quant_format": QuantFormat.QOperator, "activation_type": S8, "weight_type": S8},
+}
+
+
+class Data(CalibrationDataReader):
+    def __init__(self):
+        self.batches = iter(np.random.default_rng(5).normal(size=(4, 4, 3, 16, 16)).astype(np.float32))
+
+    def get_next(self):
+        batch = next(self.batches, None)
+        return None if batch is None else {"x": batch}
+
+
+def unet(mode: str) -> onnx.ModelProto:
+    rng, constants, nodes = np.random.default_rng(0), [], []
+
+    def constant(values) -> str:
+        constants.append(numpy_helper.from_array(np.asarray(values, np.float32), f"c{len(constants)}"))
+        return constants[-1].name
+
+    def add(kind: str, *inputs: str, **attributes) -> str:
+        nodes.append(helper.make_node(kind, inputs, [f"{kind}_{len(nodes)}"], f"{kind}_{len(nodes)}", **attributes))
+        return nodes[-1].output[0]
+
+    def conv(x: str, inputs: int, outputs: int, kernel: int = 3) -> str:
+        w = constant(rng.normal(size=(outputs, inputs, kernel, kernel)) * 1.2 / np.sqrt(inputs * kernel**2))
+        return add("Conv", x, w, constant(rng.normal(size=outputs) * 0.1), pads=[kernel // 2] * 4)
+
+    def up(x: str, channels: int) -> str:
+        if mode == "deconv":
+            return add("ConvTranspose", x, constant(rng.normal(size=(channels, channels, 2, 2)) * 0.3), strides=[2, 2])
+        return add("Resize", x, "", constant([1, 1, 2, 2]), mode=mode)
+
+    window = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    a = add("Relu", conv("x", 3, 8))
+    b = add("Relu", conv(add("MaxPool", a, **window), 8, 16))
+    c = add("Relu", conv(add("AveragePool", b, **window), 16, 16))
+    d = add("Relu", conv(add("Concat", up(c, 16), b, axis=1), 32, 8))
+    e = add("Relu", conv(add("Concat", up(d, 8), a, axis=1), 16, 8))
+    y = add("Sigmoid", conv(e, 8, 1, 1))
+    ends = [
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["N", size, 16, 16]) for name, size in (("x", 3), (y, 1))
+    ]
+    graph = helper.make_graph(nodes, "unet", ends[:1], ends[1:], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def power(difference: np.ndarray) -> float:
+    return float((difference.astype(np.float64) ** 2).sum())
+
+
+@pytest.mark.parametrize("mode", ["linear", "deconv"])
+@pytest.mark.parametrize("name", SETS)
+def test_a_unet_is_as_near_to_its_file_as_the_kernels_of_the_runtime(name, mode, tmp_path):
+    operators = "quant_format" in SETS[name]
+    quantize_static(unet(mode), tmp_path / "q.onnx", Data(), **{"quant_format": QuantFormat.QDQ, **SETS[name]})
+    model = onnx.load(tmp_path / "q.onnx")
+    graph, _ = fuse(import_onnx(model), integer=True)
+    graph, _ = quantize_prequantized(graph, QuantOptions())
+    x = np.random.default_rng(9).normal(size=(8, 3, 16, 16)).astype(np.float32)
+    kind = graph.type(graph.outputs[0])
+    found = kind.dequantize(simulate(graph, quantize_inputs(graph, [x]))[graph.outputs[0]])
+    (runtime,) = models.reference(model, x)
+    # the reference evaluator has no QOperators: the network before it was quantized is their referee
+    wanted = models.reference(unet(mode), x)[0] if operators else exact(model, x)
+    assert power(found - wanted) < 1.3 * power(runtime - wanted)
