@@ -90,7 +90,7 @@ def memory_report(graph: Graph, bits: int, params: Params) -> str:
     ]
     head = (
         f"{graph.name}: {len(problem.ops)} layers, {len(problem.tensors)} tensors of {problem.tensor_bytes:,} "
-        f"bytes, {abs(bits)}-bit elements\n"
+        f"bytes, {abs(bits)}-bit elements; arenas without the scratch that the kernels of an export need\n"
     )
     titles = ("strategy", "arena", "bound", "plan s", "proof s", "layers at the peak")
     widths = [max(len(row[i]) for row in [titles, *rows]) for i in range(len(titles))]
