@@ -22,6 +22,7 @@ from n2d2py.exports import (
     Target,
     find_target,
     refuse_replacement,
+    refuse_unwritable,
     target_names,
 )
 from n2d2py.operators.quantize import is_quantized
@@ -44,6 +45,7 @@ from n2d2py.stages.report import Checked, report_stage
 from n2d2py.stages.score import Scores, compiled_scores, score_stage, scored_stimuli
 from n2d2py.stages.sensitivity import sensitivity_stage
 from n2d2py.stages.train import train_stage
+from n2d2py.targets.scorer import refuse_positions
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def score_float(network: LoadedNetwork, options: RunOptions) -> Scores:
 
 
 def required_stimuli(network: LoadedNetwork, options: ScoreOptions) -> Stimuli:
-    """The stimuli that are scored; E509 without any."""
+    """The stimuli that are scored; E509 without any, E452 where their labels cannot be those of an output."""
     stimuli = scored_stimuli(network, options)
     if stimuli is None:
         raise N2D2Error(
@@ -118,6 +120,9 @@ def required_stimuli(network: LoadedNetwork, options: ScoreOptions) -> Stimuli:
             where=str(network.files[0]),
             remedy="add a [database], or give labelled data with -calib-data FILE.npz",
         )
+    if options.test and stimuli.label_map is None:
+        for target in network.targets:
+            refuse_positions(target, network.graph.shape(target.tensor))
     return stimuli
 
 
@@ -307,9 +312,10 @@ def _check_states(network: LoadedNetwork, options: RunOptions) -> None:
 
 
 def _refuse_early(path: Path, network: LoadedNetwork, options: RunOptions) -> None:
-    """What ExportFolder would refuse to replace, before any work is done; it looks again and explains what cannot be read."""
+    """What ExportFolder would refuse to replace or to write, before any work is done; it looks again and explains what cannot be read."""
     with suppress(OSError):
         refuse_replacement(path, network.graph.name, options.export.force)
+    refuse_unwritable(path)
 
 
 def tested_stimuli(network: LoadedNetwork, options: RunOptions) -> Stimuli | None:

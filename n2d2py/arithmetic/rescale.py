@@ -40,6 +40,7 @@ RESCALING_MODES = (
 MAX_SHIFT = 50
 _EXACT = 2**24
 """Every integer up to this magnitude is a float32 number."""
+_MOST_FACTOR = float(np.finfo(np.float32).max)
 _HIGH_WORD = 32
 
 
@@ -104,12 +105,13 @@ class FloatRescale(Rescale):
     factors: np.ndarray
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "factors", np.atleast_1d(np.asarray(self.factors, np.float32)))
+        object.__setattr__(self, "factors", np.minimum(np.atleast_1d(self.factors), _MOST_FACTOR).astype(np.float32))
 
     @property
     def count(self) -> int:
         return self.factors.size
 
+    @np.errstate(over="ignore")  # an infinity is clamped
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
         return _rounded(acc.astype(np.float32, copy=False) * _along(self.factors, acc, axis), low, high)
 
@@ -130,12 +132,13 @@ class FractionRescale(Rescale):
 
     def __post_init__(self) -> None:
         for name in ("factors", "fractions"):
-            object.__setattr__(self, name, np.atleast_1d(np.asarray(getattr(self, name), np.float32)))
+            object.__setattr__(self, name, np.minimum(np.atleast_1d(getattr(self, name)), _MOST_FACTOR).astype(np.float32))
 
     @property
     def count(self) -> int:
         return self.factors.size
 
+    @np.errstate(over="ignore")  # an infinity is clamped
     def apply(self, acc: np.ndarray, low: int, high: int, axis: int = 1) -> np.ndarray:
         real, fractions = acc.astype(np.float32), _along(self.fractions, acc, axis)
         moved = real + (np.where(real < 0, -fractions, fractions) if self.signed else fractions)

@@ -8,7 +8,7 @@ from n2d2py.exports.parameters import load_params
 from n2d2py.exports.registry import find_target, register, target_names
 from n2d2py.exports.replacement import read_manifest, refuse_replacement
 from n2d2py.exports.stimuli import StoredStimuli, write_stimuli
-from n2d2py.exports.writer import ExportFolder, Manifest
+from n2d2py.exports.writer import ExportFolder, Manifest, refuse_unwritable
 
 __all__ = [
     "ExportFolder",
@@ -24,6 +24,7 @@ __all__ = [
     "load_params",
     "read_manifest",
     "refuse_replacement",
+    "refuse_unwritable",
     "register",
     "target_names",
     "write_stimuli",

@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import signal
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -151,7 +152,7 @@ class ExportFolder:
                     remedy="free some space, or choose another place with -o",
                 ) from reason
             if self._is_ours(reason):
-                raise self._unwritable(reason) from reason
+                raise _unwritable(self._shown, reason) from reason
             raise
 
     def _is_ours(self, reason: OSError) -> bool:
@@ -162,12 +163,23 @@ class ExportFolder:
         inside = any(place == path or place in path.parents for place in (self._partial, self._old, self._path))
         return inside or path in self._path.parents
 
-    def _unwritable(self, reason: OSError) -> N2D2Error:
-        return N2D2Error(
-            "E712",
-            f"{self._shown} cannot be written: {reason.strerror}",
-            remedy="choose another place with -o, or change its permissions",
-        )
+
+def refuse_unwritable(path: Path) -> None:
+    """Raise E712 if no folder can be made where an export will be; nothing is left there."""
+    place = next(parent for parent in path.absolute().parents if parent.exists())
+    try:
+        os.rmdir(tempfile.mkdtemp(prefix=f".{path.name}.", dir=place))
+    except OSError as reason:
+        if reason.errno not in _FULL:
+            raise _unwritable(str(path), reason) from reason
+
+
+def _unwritable(shown: str, reason: OSError) -> N2D2Error:
+    return N2D2Error(
+        "E712",
+        f"{shown} cannot be written: {reason.strerror}",
+        remedy="choose another place with -o, or change its permissions",
+    )
 
 
 @contextmanager

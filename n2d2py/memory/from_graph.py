@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from n2d2py.errors import InternalError
 from n2d2py.graph import QuantGraph
+from n2d2py.graph.describe import layer_macs
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.memory.access import MEMORY_ACCESSES, TensorSpec
 from n2d2py.memory.plan import MemoryPlan, Plane
@@ -39,6 +40,14 @@ def memory_problem(graph: QuantGraph) -> MemoryProblem:
             found = reading_columns(found, [tensors[name] for name in inputs], firsts, tensors[node.output])
         ops.append(OpSpec(node.name, found, inputs, node.output, layer=node.op.kind))
     return MemoryProblem(tensors, tuple(graph.inputs), tuple(graph.outputs), tuple(ops), graph.states)
+
+
+def network_macs(graph: QuantGraph, problem: MemoryProblem) -> int:
+    """Return the multiply-accumulates of an inference, of fully connected, recurrent and other layers read whole too."""
+    macs = {node.name: layer_macs(graph, node) for node in graph.nodes}
+    return sum(
+        op.access.computed(problem.tensors[op.inputs[0]], problem.tensors[op.output]) or macs[op.name] for op in problem.ops
+    )
 
 
 def with_columns(graph: QuantGraph, plan: MemoryPlan) -> MemoryPlan:

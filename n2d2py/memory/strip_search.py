@@ -73,7 +73,7 @@ def strippable(op: OpSpec, problem: MemoryProblem) -> bool:
 
 class StripSearch:
     """The cuts of a problem into segments with strips; the operators in their order, inputs whole. `fits`: whether an operator can make
-    some columns of its output alone; `slices`: some channels."""
+    some columns of its output alone; `slices`: some channels. `work`: multiply-accumulates of the network, where they are known."""
 
     def __init__(
         self,
@@ -81,6 +81,7 @@ class StripSearch:
         settings: Settings,
         fits: Callable[[str], bool] = lambda name: True,
         slices: Callable[[str], bool] = lambda name: True,
+        work: int | None = None,
     ):
         self.problem = problem
         self._buffers = Buffers(problem, settings, ())
@@ -90,7 +91,7 @@ class StripSearch:
         self._fits = [strippable(op, problem) and fits(op.name) for op in self._ops]
         self._sliced = [slices(op.name) for op in self._ops]
         self._choices: list[list[_Choice]] = [[] for _ in self._ops]
-        self.work = multiply_accumulates(problem)
+        self.work = multiply_accumulates(problem) if work is None else work
         for begin in range(len(self._ops)):
             for end in self._cutter.ends(begin):
                 self._choices[begin].append(_Choice(end, self._cutter.weigh(begin, end).bytes, 0))

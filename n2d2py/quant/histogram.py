@@ -9,6 +9,8 @@ import numpy as np
 BINS = 16384
 """Bins over [0, limit]; a power of two, so that doubling the limit merges pairs of bins."""
 
+LEAST_RANGE = 2.0**-100
+"""A tensor of smaller values counts as zero: its scale, or the inverse of that, would leave float32."""
 _BLOCK = 1 << 17
 
 
@@ -75,9 +77,11 @@ class Histogram:
         low, high = float(flat.min()), float(flat.max())
         if not (np.isfinite(low) and np.isfinite(high)):
             raise ValueError("values that are not finite")
+        largest = max(abs(low), abs(high))
+        if largest < LEAST_RANGE:
+            low = high = largest = 0.0
         self.minimum, self.maximum = min(self.minimum, low), max(self.maximum, high)
         self.count += flat.size
-        largest = max(abs(low), abs(high))
         if largest > 0:
             self._grow(_power_above(largest))
             self._count_blocks(flat, low < 0)

@@ -20,7 +20,7 @@ from n2d2py.operators.pool import Pool
 from n2d2py.quant.corrections import BiasCorrections
 from n2d2py.quant.float_fallback import float_tensors
 from n2d2py.quant.guards import coarse_tensors
-from n2d2py.quant.histogram import Histogram
+from n2d2py.quant.histogram import LEAST_RANGE, Histogram
 from n2d2py.quant.joins import CoarseJoin, fill_values, type_concats, with_fills
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.ranges import ZERO_POINT_GAIN, Counts, least_error_interval, least_error_reach
@@ -232,7 +232,7 @@ def choose_types(
             clipping = "None" if edge or _is_shared(producer) else options.act_clipping
             threshold = activation_threshold(histogram, clipping, kind.qmax, options.quantile)
             threshold = max(threshold, reached.tensors.get(name, 0.0))
-        threshold = min(threshold, _clipped_reach(producer) or threshold)
+        threshold = max(min(threshold, _clipped_reach(producer) or threshold), LEAST_RANGE)
         threshold, beyond = with_fills(threshold, padding.get(name, ()))
         coarse += beyond
         types[name] = kind.with_scale(threshold / kind.qmax)

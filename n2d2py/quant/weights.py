@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py.arithmetic import PLACE_LIMIT, largest_place
-from n2d2py.quant.histogram import Histogram
+from n2d2py.quant.histogram import LEAST_RANGE, Histogram
 from n2d2py.quant.thresholds import kl_threshold
 
 MAX_ACCUMULATOR = 2**31 - 1
@@ -137,7 +137,7 @@ def quantize_weights(
     if not per_output:
         magnitude = np.full(len(rows), magnitude.max())
     if scales is None:
-        scales = np.asarray(np.where(magnitude > 0, magnitude, max(float(magnitude.max()), 1.0)) / levels)
+        scales = np.asarray(np.where(magnitude >= LEAST_RANGE, magnitude, max(float(magnitude.max()), 1.0)) / levels)
     widened = np.zeros(len(rows), bool)
     real = rows if gain is None else rows * gain[:, None]
     gain = np.ones(len(rows)) if gain is None else gain

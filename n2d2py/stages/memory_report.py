@@ -10,7 +10,7 @@ from n2d2py.errors import N2D2Error, listed
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.ini.params import Params
 from n2d2py.memory.checker import check_plan
-from n2d2py.memory.from_graph import memory_problem
+from n2d2py.memory.from_graph import memory_problem, network_macs
 from n2d2py.memory.modes import MODES, budget_curve, peak_layers, plan_mode, plan_strips
 from n2d2py.memory.parameters import STRATEGIES
 from n2d2py.memory.plan import MemoryPlan
@@ -90,7 +90,7 @@ def memory_report(graph: Graph, bits: int, params: Params) -> str:
     ]
     head = (
         f"{graph.name}: {len(problem.ops)} layers, {len(problem.tensors)} tensors of {problem.tensor_bytes:,} "
-        f"bytes, {abs(bits)}-bit elements\n"
+        f"bytes, {abs(bits)}-bit elements; arenas without the scratch that the kernels of an export need\n"
     )
     titles = ("strategy", "arena", "bound", "plan s", "proof s", "layers at the peak")
     widths = [max(len(row[i]) for row in [titles, *rows]) for i in range(len(titles))]
@@ -102,7 +102,8 @@ def memory_report(graph: Graph, bits: int, params: Params) -> str:
         for row in [titles, *rows]
     ]
     lines.insert(1, "  ".join("-" * width for width in widths))
-    search = StripSearch(problem, replace(settings, clock="op"), by_columns(typed), by_channels(typed))
+    work = network_macs(typed, problem)
+    search = StripSearch(problem, replace(settings, clock="op"), by_columns(typed), by_channels(typed), work)
     return head + "\n".join(lines) + "\n\n" + _curves(problem, settings) + _strips(search, settings)
 
 
@@ -124,7 +125,7 @@ def _strips(search: StripSearch, settings: Settings) -> str:
         plan = plan_strips(with_strips(search.problem, point.cuts), settings, "Small")
         if lines and plan.arena_bytes >= least:
             continue
-        least, extra = plan.arena_bytes, point.twice / search.work
+        least, extra = plan.arena_bytes, point.twice / max(search.work, 1)
         counts = ", ".join(f"{cut.count}{' slices' * isinstance(cut, SliceCut)}" for cut in point.cuts) or "1"
         lines.append(f"{least:>12,}  {extra:6.2%}  {counts}")
     if len(lines) < 2:

@@ -8,7 +8,7 @@ from math import ceil
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
-from n2d2py.memory.from_graph import memory_problem, with_columns
+from n2d2py.memory.from_graph import memory_problem, network_macs, with_columns
 from n2d2py.memory.modes import plan_strips_within, runs_by_lines
 from n2d2py.memory.rows import KnownRows
 from n2d2py.memory.settings import Settings
@@ -40,7 +40,8 @@ class _Trials:
         self.settings = replace(settings, clock="op")
         self.mode = "Small" if params["MemoryMode"] == "Small" else "Minimum"
         self.known = KnownRows()
-        self.search = StripSearch(memory_problem(graph), self.settings, by_columns(graph), by_channels(graph))
+        problem = memory_problem(graph)
+        self.search = StripSearch(problem, self.settings, by_columns(graph), by_channels(graph), network_macs(graph, problem))
 
     def points(self) -> list[StripPoint]:
         """From the least work that is done twice to the most; with a budget those that are near it or below by estimate."""

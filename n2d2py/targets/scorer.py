@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 import numpy as np
 
@@ -15,6 +16,17 @@ from n2d2py.targets.target import ScoreTarget
 
 SHOWN = 10
 """Stimuli whose segmentation is kept, to be drawn."""
+
+
+def refuse_positions(target: ScoreTarget, shape: Sequence[int]) -> None:
+    """Raise E452 if an output of this shape, batch included, has several positions: classes cannot be counted."""
+    if not target.as_data and prod(shape[2:]) != 1:
+        raise N2D2Error(
+            "E452",
+            f"the output '{target.tensor}' has {'x'.join(map(str, shape[1:]))} values; classification needs one per class",
+            where=target.location or f"[{target.name}]",
+            remedy="put the target on the layer that gives one value per class, or use data with a label for each pixel",
+        )
 
 
 class Scorer:
@@ -96,15 +108,7 @@ class Scorer:
         elif self.target.as_data:
             part = self._errors(stored, ids if ids.ndim == 1 else np.full(count, -1, np.int64), inputs)
         else:
-            if stored.reshape(count, -1).shape[1] != stored.shape[1]:
-                raise N2D2Error(
-                    "E452",
-                    f"the output '{self.target.tensor}' has {'x'.join(map(str, stored.shape[1:]))} "
-                    "values; classification needs one per class",
-                    where=where,
-                    remedy="put the target on the layer that gives one value per class, or use data with "
-                    "a label for each pixel",
-                )
+            refuse_positions(self.target, stored.shape)
             part = self._ranked(stored.reshape(count, -1), ids, where)
         self._names += texts
         self._parts.append({"indices": numbers, **part})

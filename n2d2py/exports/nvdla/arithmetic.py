@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from n2d2py.errors import InternalError
+from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.exports.nvdla.hardware import ConstantBlob, Region
 from n2d2py.nvdla import firmware
 from n2d2py.nvdla.firmware import INT8, INT16
@@ -85,7 +85,7 @@ def fixed_point(factor: np.ndarray | float, bits: int = 15, largest_shift: int =
     """(m, t): integers of `bits` magnitude bits and one shift with m / 2^t ~ factor, t as large as it can be.
 
     Raises:
-        InternalError: for a factor beyond the range.
+        N2D2Error: E715 for a factor beyond the range.
     """
     values = np.atleast_1d(np.asarray(factor, np.float64))
     peak = float(np.max(np.abs(values)))
@@ -96,7 +96,11 @@ def fixed_point(factor: np.ndarray | float, bits: int = 15, largest_shift: int =
         shift -= 1
     whole = np.rint(values * 2.0**shift)
     if shift < 0 or np.max(np.abs(whole)) > 2**bits - 1:
-        raise InternalError(f"a scale of {peak:g} does not fit into 16 bits")
+        raise N2D2Error(
+            "E715",
+            f"its output is so fine that sums are scaled by {peak:g}, which does not fit into 16 bits",
+            remedy="check the values of the layer, or use -export CPP",
+        )
     return whole.astype(np.int64), shift
 
 

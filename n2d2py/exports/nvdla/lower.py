@@ -49,7 +49,8 @@ def lower(
             reason = fall_back(state, node) if fallback else ""
             if reason is None:
                 continue
-            problems.append(_replace_text(problem, f"{problem.what}; not on the CPU either: {reason}") if reason else problem)
+            what = f"{problem.what}; not on the CPU either: {reason}" if reason else problem.what
+            problems.append(N2D2Error(problem.code, what, where=problem.where or node.location, remedy=problem.remedy))
             for name in node.outputs:  # what follows is looked at all the same
                 state.values[name] = HardwareTensor(
                     Region.whole(state.buffer(name, shape=flat(graph.shape(name)))), state.scale_of(name)
@@ -68,8 +69,3 @@ def lower(
                 )
             state.out.outputs[name] = (value.region.buffer, value.scale)
     return state.out, problems
-
-
-def _replace_text(problem: N2D2Error, what: str) -> N2D2Error:
-    """The same error with another text."""
-    return N2D2Error(problem.code, what, where=problem.where, remedy=problem.remedy)

@@ -39,13 +39,15 @@ class ArrayOp(Op):
         return [self.result]
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
-        for slot, size in zip(self.slots, self.operand_sizes(), strict=True):
-            if slot >= 0 and (len(inputs[slot]) != 2 or inputs[slot][1] != size):
+        for index, (slot, size) in enumerate(zip(self.slots, self.operand_sizes(), strict=True)):
+            constant = node.params.get(f"operand{index}") if slot < 0 else None
+            found = inputs[slot][1:] if slot >= 0 else (size if constant is None else constant.size,)
+            if tuple(found) != (size,):
                 raise N2D2Error(
                     "E208",
-                    f"{self.kind} '{node.name}' needs an array of {size} elements, not {'x'.join(map(str, inputs[slot][1:]))}",
+                    f"{self.kind} '{node.name}' needs an array of {size} elements, not {'x'.join(map(str, found))}",
                     where=node.location,
-                    remedy="check the layer before it",
+                    remedy="check the layer before it" if slot >= 0 else "check the shape of its constants",
                 )
         return [(1, self.output_size())]
 

@@ -98,15 +98,22 @@ def convolved(a: Arrays, x: Value, weights: Value, result: str | None = None) ->
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
     before, after = _pads(a, x.dims[2:], extent, stride)
     size = [(n + b + c - e) // s + 1 for n, b, c, e, s in zip(x.dims[2:], before, after, extent, stride, strict=True)]
-    groups = int(a.node.attribute("group", 1))
-    if x.dims[1] != groups * weights.dims[1] or weights.dims[0] % groups:
-        raise Unsupported(f"its weights of {list(weights.dims)} do not fit {x.dims[1]} channels in {groups} groups")
+    groups = _groups(a, x, weights)
     return window(a, "Conv", x, weights, weights.dims[0], size, kernel, stride, before, dilation, groups, result=result)
 
 
 @onnx_array("Conv")
 def _conv(a: Arrays) -> None:
     a.bind(_biased(a, convolved(a, a.value(0), a.value(1))))
+
+
+def _groups(a: Arrays, x: Value, weights: Value, transposed: bool = False) -> int:
+    """Return the groups of a convolution; raise Unsupported where its weights do not fit its input."""
+    groups = int(a.node.attribute("group", 1))
+    channels = weights.dims[0] if transposed else groups * weights.dims[1]
+    if groups < 1 or x.dims[1] != channels or weights.dims[0] % groups:
+        raise Unsupported(f"its weights of {list(weights.dims)} do not fit {x.dims[1]} channels in {groups} groups")
+    return groups
 
 
 def _check_kernel(a: Arrays, weights: Value) -> None:
@@ -127,9 +134,10 @@ def _biased(a: Arrays, made: Value) -> Value:
 def _deconv(a: Arrays) -> None:
     """A convolution of the input with zeros between its elements, by the mirrored weights."""
     x, weights = a.value(0), a.value(1)
-    spatial, groups = _spatial(x), int(a.node.attribute("group", 1))
+    spatial = _spatial(x)
     kernel, stride, dilation = weights.dims[2:], _list(a, "strides", spatial), _list(a, "dilations", spatial)
     _check_kernel(a, weights)
+    groups = _groups(a, x, weights, transposed=True)
     extra = [int(v) for v in a.node.attribute("output_padding") or [0] * spatial]
     if len(kernel) != spatial or len(extra) != spatial:
         raise Unsupported("its weights or its output_padding are for another number of axes than its input has")
