@@ -65,7 +65,7 @@ def quantize_stage(
     if isinstance(calibrated, LoadedNetwork):
         network, report = fuse_stage(calibrated, integer=False, rounding=False)
         return QuantizedNetwork(network, report, float_graph(network.graph, options.bits), network.graph)
-    formed = _formed(calibrated, options, given)
+    formed = _formed(calibrated, options, choices)
     if formed.observed is not None and formed.types is not None:
         biases = formed.types.biases
         check_accuracy(
@@ -91,7 +91,7 @@ def _another_way(calibrated: Calibration, way: Way) -> tuple[QuantGraph, bool]:
     return formed.graph, formed.observed is not None and formed.observed.fresh
 
 
-def _formed(calibrated: Calibration, options: QuantizationOptions, given: Collection[str]) -> QuantizedNetwork:
+def _formed(calibrated: Calibration, options: QuantizationOptions, choices: Collection[str]) -> QuantizedNetwork:
     network, report, observed = calibrated.network, calibrated.fused, calibrated.observed
     chosen = quant_options(calibrated.options, options, network.options.target, network.params.as_dict())
     quality = calibrated.options.quality
