@@ -24,6 +24,8 @@ from n2d2py.quant.spectra import is_to_float
 
 _DEEPEST = 24
 """Layers one behind the other that make a divisor, those that only move values among them."""
+_EXACT = ("Abs", "Erf", "Exp", "Log", "Logistic", "Softplus", "Sqrt")
+"""Functions that have the same bits everywhere in floating point."""
 
 
 def divisor_layers(graph: Graph) -> set[str]:
@@ -107,7 +109,9 @@ def _makes(graph: Graph, node: Node) -> bool:
         return False
     if len(node.inputs) > 1 and _adds(node):
         return any(_is_reduced(graph, name) for name in node.inputs)
-    return isinstance(op, (Activation, AddConstants, Affine, ArrayMap, ArrayReduce, ElemWise, Pool))
+    if isinstance(op, Activation):
+        return isinstance(op.function, Clip) or op.function.kind in _EXACT
+    return isinstance(op, (AddConstants, Affine, ArrayMap, ArrayReduce, ElemWise, Pool))
 
 
 def _adds(node: Node) -> bool:

@@ -1,0 +1,171 @@
+"""Constants that keep divisors and logarithms from zero, in integers: normalisations as exporters spell them out, and what else divides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import ModelProto, parser, save_model
+
+import n2d2py
+from n2d2py.frontend.onnx.importer import import_onnx
+from n2d2py.reference.executor import run_graph
+
+CONSTANTS = """<float e = {0.00001}, float t = {0.000001}, float two = {2}, float half = {0.5}, float less = {-0.5}, float one = {1},
+float many = {8}, float fewer = {7}, int64[1] last = {-1}, int64[1] first = {1}, int64[2] rest = {2, 3},
+float[4] g = {0.5, -1.25, 2, 0.75}, float[4] b = {0.25, 1, -0.5, 0.125}, float[8,1,1] c = {1, 0.5, -1, 2, 0.25, 1, 1.5, -0.5}>"""
+MEANS = {"m": "ReduceMean <axes = [-1]> (x)", "d": "Sub (x, m)", "q": "Mul (d, d)", "v": "ReduceMean <axes = [-1]> (q)"}
+DEVIATION = {**MEANS, "w": "Add (v, e)", "s": "Sqrt (w)"}
+SQUARES = {"q": "Pow (x, two)", "v": "ReduceMean <axes = [-1]> (q)", "w": "Add (v, e)", "s": "Sqrt (w)"}
+GAINS = {"u": "Mul (n, g)", "y": "Add (u, b)"}
+NORMS = {
+    "std + eps": {**MEANS, "s": "Sqrt (v)", "w": "Add (s, e)", "y": "Div (d, w)"},
+    "std of samples + eps": {
+        **MEANS,
+        "m2": "ReduceMean <axes = [-1]> (x)",
+        "d2": "Sub (x, m2)",
+        "k": "Mul (v, many)",
+        "k2": "Div (k, fewer)",
+        "s": "Sqrt (k2)",
+        "w": "Add (s, e)",
+        "y": "Div (d2, w)",
+    },
+    "LayerNorm": {**DEVIATION, "q": "Pow (d, two)", "n": "Div (d, s)", **GAINS},
+    "LayerNorm, root as a power": {**DEVIATION, "s": "Pow (w, half)", "y": "Div (d, s)"},
+    "LayerNorm, inverse as a power": {**DEVIATION, "s": "Pow (w, less)", "n": "Mul (d, s)", "y": "Mul (n, g)"},
+    "LayerNorm, reciprocal": {**DEVIATION, "r": "Reciprocal (s)", "n": "Mul (r, d)", **GAINS},
+    "LayerNorm of TensorFlow": {
+        **DEVIATION,
+        "r": "Reciprocal (s)",
+        "k": "Mul (r, g)",
+        "u": "Mul (x, k)",
+        "n": "Mul (m, k)",
+        "o": "Sub (b, n)",
+        "y": "Add (u, o)",
+    },
+    "LayerNorm of channels": {
+        **DEVIATION,
+        "m": "ReduceMean <axes = [1]> (x)",
+        "v": "ReduceMean <axes = [1]> (q)",
+        "n": "Div (d, s)",
+        "y": "Mul (n, c)",
+    },
+    "LayerNorm of two axes": {
+        **DEVIATION,
+        "m": "ReduceMean <axes = [2, 3]> (x)",
+        "v": "ReduceMean <axes = [-2, -1]> (q)",
+        "y": "Div (d, s)",
+    },
+    "RMSNorm": {**SQUARES, "n": "Div (x, s)", "y": "Mul (g, n)"},
+    "RMSNorm, gain first": {**SQUARES, "r": "Div (one, s)", "k": "Mul (r, g)", "y": "Mul (x, k)"},
+    "length + eps": {"s": "ReduceL2 <axes = [-1]> (x)", "w": "Add (s, e)", "y": "Div (x, w)"},
+    "root of sum + eps": {"q": "Mul (x, x)", "v": "ReduceSum (q, last)", "w": "Add (v, e)", "s": "Sqrt (w)", "y": "Div (x, s)"},
+}
+OTHERS = {
+    "largest + eps": {"a": "Abs (x)", "v": "ReduceMax <axes = [-1]> (a)", "w": "Add (v, e)", "y": "Div (x, w)"},
+    "sum, limited": {"v": "ReduceL1 <axes = [-1]> (x)", "w": "Max (v, e)", "y": "Div (x, w)"},
+}
+CASES = {**NORMS, **OTHERS}
+LEVELS = {"normal": 1.0, "quiet": 0.1, "very quiet": 0.02, "loud": 4.0}
+LEAST = {8: {"normal": 33.0, "quiet": 16.0, "very quiet": 4.0}, 16: {"normal": 66.0, "quiet": 45.0, "very quiet": 32.0}}
+"""Decibels between the result and its error; 16 bits have 48 more than 8, a tenth of the level 20 less."""
+
+
+def model_of(names: list[str], opset: int = 13) -> ModelProto:
+    """One network of all cases, each from an input of its own through its nodes to an output."""
+    inputs, outputs, lines = [], [], []
+    for index, name in enumerate(names):
+        parts = CASES[name]
+        inputs.append(f"float[1,8,3,4] x{index}")
+        outputs.append(f"float y{index}")
+        for made in parts:
+            text = parts[made]
+            head, _, arguments = text.rpartition("(")
+            words = [one.strip() for one in arguments.rstrip(") ").split(",")]
+            known = [f"{one}{index}" if one in (*parts, "x") else one for one in words]
+            lines.append(f"{made}{index} = {head}({', '.join(known)})")
+    body = "\n".join(_sorted(lines, [f"x{index}" for index in range(len(names))]))
+    used = CONSTANTS
+    return parser.parse_model(
+        f'<ir_version: 8, opset_import: ["": {opset}]> g ({", ".join(inputs)}) => ({", ".join(outputs)}) {used} {{ {body} }}'
+    )
+
+
+def _sorted(lines: list[str], known: list[str]) -> list[str]:
+    """The nodes in an order in which each reads what is written."""
+    made = {line.split(" = ")[0]: line for line in lines}
+    done, found = set(known), []
+    while made:
+        name = next(
+            name
+            for name, line in made.items()
+            if not {word.strip() for word in line.rpartition("(")[2].rstrip(") ").split(",")} & (made.keys() - done)
+        )
+        found.append(made.pop(name))
+        done.add(name)
+    return found
+
+
+def reference(model: ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    rows = [
+        session.run(None, {name: x[k : k + 1] for name, x in feeds.items()}) for k in range(len(next(iter(feeds.values()))))
+    ]
+    return [np.concatenate(each) for each in zip(*rows, strict=True)]
+
+
+def samples() -> np.ndarray:
+    """Four normal stimuli, the same at other levels, zeros and a constant."""
+    x = np.random.default_rng(5).normal(size=(4, 8, 3, 4)).astype(np.float32)
+    ends = [np.zeros((1, 8, 3, 4), np.float32), np.full((1, 8, 3, 4), 0.5, np.float32)]
+    return np.concatenate([*(np.float32(level) * x for level in LEVELS.values()), *ends])
+
+
+def decibels(found: np.ndarray, want: np.ndarray) -> float:
+    error = float(np.square(found.astype(np.float64) - want).sum())
+    return 10 * np.log10(float(np.square(want.astype(np.float64)).sum()) / max(error, 1e-30))
+
+
+@pytest.mark.parametrize("opset", [11, 13, 17])
+@pytest.mark.parametrize("name", NORMS)
+def test_a_spelled_norm_is_one_layer_that_agrees_in_floating_point(name, opset):
+    if opset == 11 and "last" in str(CASES[name]):
+        pytest.skip("ReduceSum has its axes as an attribute")
+    model = model_of([name], opset)
+    graph = import_onnx(model)
+    assert [node.op.kind for node in graph.nodes].count("ArrayNorm") == 1
+    (found,) = run_graph(graph, {graph.inputs[0]: samples()}).values()
+    (want,) = reference(model, {"x0": samples()})
+    np.testing.assert_allclose(found.reshape(want.shape), want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_guards_last_in_integers(bits, tmp_path: Path):
+    """The compiled project has the bits of the simulator; a silent and a constant stimulus calibrate too."""
+    names, rng = list(CASES), np.random.default_rng(8)
+    model = model_of(names)
+    given = [value.name for value in model.graph.input]
+    save_model(model, str(tmp_path / "net.onnx"))
+    data = rng.normal(size=(12, 8, 3, 4)).astype(np.float32)
+    data[3], data[4] = 0, 0.5
+    np.savez(tmp_path / "data.npz", **dict.fromkeys(given, data))
+    export = n2d2py.export(
+        str(tmp_path / "net.onnx"), "CPP", data=str(tmp_path / "data.npz"), bits=bits, folder=str(tmp_path / "export")
+    )
+    feeds = dict.fromkeys(given, samples())
+    wanted = reference(model, feeds)
+    simulated, compiled = (
+        net(*feeds.values()) for net in (n2d2py.load_simulator(export.folder), n2d2py.load_export(export.folder))
+    )
+    for index, name in enumerate(names):
+        want = wanted[index]
+        found = simulated[index].reshape(want.shape)
+        np.testing.assert_array_equal(compiled[index].reshape(want.shape), found, err_msg=name)
+        assert np.abs(found[16:] - want[16:]).max() <= 0.02 * np.abs(want[:4]).max(), name
+        for number, level in enumerate(LEVELS):
+            least = LEAST[bits].get(level) if name in NORMS else 20.0 if level == "normal" else None
+            part = slice(4 * number, 4 * number + 4)
+            if least is not None:
+                assert decibels(found[part], want[part]) >= least, (name, level, decibels(found[part], want[part]))
