@@ -175,11 +175,15 @@ def choose_types(
     """
     source = {name: origin for name, origin in _sources(graph).items() if not graph.kind(name)}
     states = KeptStates.of(graph, source)
+    reached = StateReaches.of(graph, source, histograms)
     if options.bits == 8:
         wide = wide_tensors(graph) | {name for name in coarse_tensors(graph) if ranges.get(name) is None}
         spectra = {source[name] for name in wide if name in source} if options.wide_joins else frozenset()
+        # states that the application gives back: their errors come back as those of kept ones
+        ends = {*graph.inputs, *(source[name] for name in graph.outputs if name in source)}
+        fed_back = ends.intersection(reached.tensors)
         asked = set(graph.inputs) - set(graph.kept) if options.input_asked else frozenset()
-        options = replace(options, wide=options.wide | states.wide | spectra | asked)
+        options = replace(options, wide=options.wide | states.wide | spectra | asked | fed_back)
     lowest = {name: histogram.minimum for name, histogram in histograms.items()}  # states in floating point have none
     lowest |= {name: known[0] for name, known in ranges.items() if known is not None}
     inputs = {name for name in graph.inputs if not graph.kind(name) and lowest.get(name, -1) >= 0}
@@ -189,7 +193,6 @@ def choose_types(
     types: dict[str, NumType] = {name: plain_type(tensor.kind) for name, tensor in graph.tensors.items() if tensor.kind}
     declared = {name: port.type for name, port in zip(graph.fed, graph.fed_ports, strict=True) if port.type is not None}
     thresholds: dict[str, float] = {}
-    reached = StateReaches.of(graph, source, histograms)
     padding, coarse = fill_values(graph, source), []
     readers = _readers(graph, source)
     for name in dict.fromkeys(source.values()):
