@@ -156,8 +156,8 @@ struct LstmUnits {
         }
         for (int k = 0; States && k < Count; ++k) {
             const std::int32_t o = knotted<Cfg::SigmoidSegments>(sigmoid, from[hidden + k]);
-            h[first + k] = static_cast<std::int16_t>(
-                heldWithin<std::int32_t>((o * knotted<Cfg::CellSegments>(cellTanh, g[k]) + (1 << (narrowed - 1))) >> narrowed, 32767));
+            h[first + k] = static_cast<std::int16_t>(heldWithin<std::int32_t>(
+                (o * knotted<Cfg::CellSegments>(cellTanh, g[k]) + (1 << (narrowed - 1))) >> narrowed, 32767));
         }
     }
 };
