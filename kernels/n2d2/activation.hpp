@@ -25,7 +25,7 @@
 
 #include <cmath>
 
-#include "n2d2/env.hpp"
+#include "n2d2/steady.hpp"
 
 namespace n2d2 {
 
@@ -92,13 +92,13 @@ struct Elu {
 
 template <class T, class Parameters>
 struct HardSigmoid {
-    static N2D2_INLINE T apply(T x) { return least(largest(Parameters::gain() * x + Parameters::shift(), T(0)), T(1)); }
+    static N2D2_INLINE T apply(T x) { return least(largest(unfused(Parameters::gain() * x) + Parameters::shift(), T(0)), T(1)); }
 };
 
 template <class T, class Parameters>
 struct HardSwish {
     static N2D2_INLINE T apply(T x) {
-        return x * least(largest(Parameters::gain() * x + Parameters::shift(), T(0)), Parameters::high());
+        return x * least(largest(unfused(Parameters::gain() * x) + Parameters::shift(), T(0)), Parameters::high());
     }
 };
 

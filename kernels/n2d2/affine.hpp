@@ -36,7 +36,7 @@ struct AffineReader {
         return moved;
     }
     N2D2_INLINE Sum at(int i, int channel) const {
-        return static_cast<Sum>(from[i]) * static_cast<Sum>(weights[channel]) + bias[channel];
+        return unfused(static_cast<Sum>(from[i]) * static_cast<Sum>(weights[channel])) + bias[channel];
     }
 };
 

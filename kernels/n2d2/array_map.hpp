@@ -65,14 +65,14 @@ struct Arithmetic<R, false> {
     static N2D2_INLINE R pow(R a, double b) { return Converted<R, double>::from(exact::power(static_cast<double>(a), b)); }
 };
 
-#define N2D2_BINARY(NAME, EXPRESSION)          \
+#define N2D2_MAP_TWO(NAME, EXPRESSION)         \
     struct NAME {                              \
         template <class R, class A, class B>   \
         static N2D2_INLINE R apply(A a, B b) { \
             return EXPRESSION;                 \
         }                                      \
     };
-#define N2D2_UNARY(NAME, EXPRESSION)      \
+#define N2D2_MAP_ONE(NAME, EXPRESSION)    \
     struct NAME {                         \
         template <class R, class A>       \
         static N2D2_INLINE R apply(A a) { \
@@ -80,52 +80,52 @@ struct Arithmetic<R, false> {
         }                                 \
     };
 
-N2D2_BINARY(Add, Arithmetic<R>::add(a, b))
-N2D2_BINARY(Sub, Arithmetic<R>::sub(a, b))
-N2D2_BINARY(Mul, Arithmetic<R>::mul(a, b))
-N2D2_BINARY(Div, Arithmetic<R>::div(a, b))
-N2D2_BINARY(Mod, Arithmetic<R>::mod(a, b))
-N2D2_BINARY(Fmod, Arithmetic<R>::fmod(a, b))
-N2D2_BINARY(Pow, Arithmetic<R>::pow(a, static_cast<double>(b)))
-N2D2_BINARY(Max, static_cast<R>(a != a || b < a ? a : b))
-N2D2_BINARY(Min, static_cast<R>(a != a || a < b ? a : b))
-N2D2_BINARY(Equal, static_cast<R>(a == b))
-N2D2_BINARY(Less, static_cast<R>(a < b))
-N2D2_BINARY(Greater, static_cast<R>(a > b))
-N2D2_BINARY(LessOrEqual, static_cast<R>(a <= b))
-N2D2_BINARY(GreaterOrEqual, static_cast<R>(a >= b))
-N2D2_BINARY(And, static_cast<R>((a != A(0)) & (b != B(0))))
-N2D2_BINARY(Or, static_cast<R>((a != A(0)) | (b != B(0))))
-N2D2_BINARY(Xor, static_cast<R>((a != A(0)) != (b != B(0))))
-N2D2_BINARY(Right, (static_cast<void>(a), static_cast<R>(b)))
-N2D2_BINARY(PRelu, a < A(0) ? Arithmetic<R>::mul(b, a) : a)
-N2D2_BINARY(BitAnd, static_cast<R>(a& b))
-N2D2_BINARY(BitOr, static_cast<R>(a | b))
-N2D2_BINARY(BitXor, static_cast<R>(a ^ b))
+N2D2_MAP_TWO(Add, Arithmetic<R>::add(a, b))
+N2D2_MAP_TWO(Sub, Arithmetic<R>::sub(a, b))
+N2D2_MAP_TWO(Mul, Arithmetic<R>::mul(a, b))
+N2D2_MAP_TWO(Div, Arithmetic<R>::div(a, b))
+N2D2_MAP_TWO(Mod, Arithmetic<R>::mod(a, b))
+N2D2_MAP_TWO(Fmod, Arithmetic<R>::fmod(a, b))
+N2D2_MAP_TWO(Pow, Arithmetic<R>::pow(a, static_cast<double>(b)))
+N2D2_MAP_TWO(Max, static_cast<R>(a != a || b < a ? a : b))
+N2D2_MAP_TWO(Min, static_cast<R>(a != a || a < b ? a : b))
+N2D2_MAP_TWO(Equal, static_cast<R>(a == b))
+N2D2_MAP_TWO(Less, static_cast<R>(a < b))
+N2D2_MAP_TWO(Greater, static_cast<R>(a > b))
+N2D2_MAP_TWO(LessOrEqual, static_cast<R>(a <= b))
+N2D2_MAP_TWO(GreaterOrEqual, static_cast<R>(a >= b))
+N2D2_MAP_TWO(And, static_cast<R>((a != A(0)) & (b != B(0))))
+N2D2_MAP_TWO(Or, static_cast<R>((a != A(0)) | (b != B(0))))
+N2D2_MAP_TWO(Xor, static_cast<R>((a != A(0)) != (b != B(0))))
+N2D2_MAP_TWO(Right, (static_cast<void>(a), static_cast<R>(b)))
+N2D2_MAP_TWO(PRelu, a < A(0) ? Arithmetic<R>::mul(b, a) : a)
+N2D2_MAP_TWO(BitAnd, static_cast<R>(a& b))
+N2D2_MAP_TWO(BitOr, static_cast<R>(a | b))
+N2D2_MAP_TWO(BitXor, static_cast<R>(a ^ b))
 
 // Shifts by the width or more, or by less than 0, leave nothing but the sign.
 template <class A, class B>
 N2D2_INLINE bool shiftsAll(B b) {
     return b < B(0) || static_cast<std::uint64_t>(b) >= 8 * sizeof(A);
 }
-N2D2_BINARY(ShiftLeft, shiftsAll<A>(b) ? R(0) : static_cast<R>(static_cast<std::uint64_t>(a) << b))
-N2D2_BINARY(ShiftRight, shiftsAll<A>(b) ? static_cast<R>(a < A(0) ? -1 : 0) : static_cast<R>(a >> b))
+N2D2_MAP_TWO(ShiftLeft, shiftsAll<A>(b) ? R(0) : static_cast<R>(static_cast<std::uint64_t>(a) << b))
+N2D2_MAP_TWO(ShiftRight, shiftsAll<A>(b) ? static_cast<R>(a < A(0) ? -1 : 0) : static_cast<R>(a >> b))
 
-N2D2_UNARY(Neg, Arithmetic<R>::neg(a))
-N2D2_UNARY(Abs, Arithmetic<R>::abs(a))
-N2D2_UNARY(Not, static_cast<R>(a == A(0)))
-N2D2_UNARY(BitNot, static_cast<R>(~a))
-N2D2_UNARY(Sign, static_cast<R>(a != a ? a : static_cast<A>((a > A(0)) - (a < A(0)))))
-N2D2_UNARY(Floor, static_cast<R>(std::floor(a)))
-N2D2_UNARY(Ceil, static_cast<R>(std::ceil(a)))
-N2D2_UNARY(Round, static_cast<R>(std::rint(a)))
-N2D2_UNARY(Sqrt, static_cast<R>(std::sqrt(a)))
-N2D2_UNARY(Reciprocal, Arithmetic<R>::div(R(1), a))
-N2D2_UNARY(IsNaN, static_cast<R>(a != a))
-N2D2_UNARY(IsPosInf, static_cast<R>(a > std::numeric_limits<A>::max()))
-N2D2_UNARY(IsNegInf, static_cast<R>(a < std::numeric_limits<A>::lowest()))
-N2D2_UNARY(CastBool, static_cast<R>(a != A(0)))
-#define N2D2_EXACT(NAME, FUNCTION) N2D2_UNARY(NAME, static_cast<R>(exact::FUNCTION(static_cast<double>(a))))
+N2D2_MAP_ONE(Neg, Arithmetic<R>::neg(a))
+N2D2_MAP_ONE(Abs, Arithmetic<R>::abs(a))
+N2D2_MAP_ONE(Not, static_cast<R>(a == A(0)))
+N2D2_MAP_ONE(BitNot, static_cast<R>(~a))
+N2D2_MAP_ONE(Sign, static_cast<R>(a != a ? a : static_cast<A>((a > A(0)) - (a < A(0)))))
+N2D2_MAP_ONE(Floor, static_cast<R>(std::floor(a)))
+N2D2_MAP_ONE(Ceil, static_cast<R>(std::ceil(a)))
+N2D2_MAP_ONE(Round, static_cast<R>(std::rint(a)))
+N2D2_MAP_ONE(Sqrt, static_cast<R>(std::sqrt(a)))
+N2D2_MAP_ONE(Reciprocal, Arithmetic<R>::div(R(1), a))
+N2D2_MAP_ONE(IsNaN, static_cast<R>(a != a))
+N2D2_MAP_ONE(IsPosInf, static_cast<R>(a > std::numeric_limits<A>::max()))
+N2D2_MAP_ONE(IsNegInf, static_cast<R>(a < std::numeric_limits<A>::lowest()))
+N2D2_MAP_ONE(CastBool, static_cast<R>(a != A(0)))
+#define N2D2_EXACT(NAME, FUNCTION) N2D2_MAP_ONE(NAME, static_cast<R>(exact::FUNCTION(static_cast<double>(a))))
 N2D2_EXACT(Exp, exp)
 N2D2_EXACT(Log, log)
 N2D2_EXACT(Erf, erf)
@@ -145,8 +145,8 @@ N2D2_EXACT(Asinh, asinh)
 N2D2_EXACT(Acosh, acosh)
 N2D2_EXACT(Atanh, atanh)
 #undef N2D2_EXACT
-#undef N2D2_BINARY
-#undef N2D2_UNARY
+#undef N2D2_MAP_TWO
+#undef N2D2_MAP_ONE
 
 struct Cast {
     template <class R, class A>

@@ -31,7 +31,7 @@ N2D2_INLINE Sum centred(typename Operand::Plane::Type x) {
 struct SumTerms {
     template <class Operand, class Sum>
     static N2D2_INLINE Sum term(Sum x) {
-        return static_cast<Sum>(times<Sum>(Operand::weight(), x) + Operand::shift());
+        return static_cast<Sum>(unfused(times<Sum>(Operand::weight(), x)) + Operand::shift());
     }
     template <class Sum>
     static N2D2_INLINE Sum combine(Sum a, Sum b) {
@@ -46,7 +46,7 @@ struct SumTerms {
 struct AbsSumTerms : SumTerms {
     template <class Operand, class Sum>
     static N2D2_INLINE Sum term(Sum x) {
-        return times<Sum>(Operand::weight(), x < Sum(0) ? -x : x);
+        return unfused(times<Sum>(Operand::weight(), x < Sum(0) ? -x : x));
     }
 };
 
@@ -75,7 +75,7 @@ struct EuclideanTerms : SumTerms {
     template <class Operand, class Sum>
     static N2D2_INLINE Sum term(Sum x) {
         const Sum t = SumTerms::term<Operand>(x);
-        return t * t;
+        return unfused(t * t);
     }
     template <class Sum>
     static N2D2_INLINE Sum finish(Sum a) {

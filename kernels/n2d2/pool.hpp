@@ -224,9 +224,8 @@ struct PoolMean {
     typedef typename Input::Type In;
     typedef typename Cfg::Output::Type Out;
 
-    // Adding 0 keeps a compiler from contracting the product and the next sum into one fused operation.
     static N2D2_INLINE float real(In x) {
-        return (static_cast<float>(x) - static_cast<float>(Cfg::InputZero)) * Cfg::Scale::scale() + 0.0f;
+        return unfused((static_cast<float>(x) - static_cast<float>(Cfg::InputZero)) * Cfg::Scale::scale());
     }
 
     template <int Count>

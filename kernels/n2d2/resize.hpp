@@ -68,7 +68,7 @@ struct ResizeBilinear {
                   "resampling keeps the number of channels");
 
     static N2D2_INLINE Sum across(const In* row, int first, int second, Sum w0, Sum w1) {
-        return times<Sum>(w0, row[first]) + times<Sum>(w1, row[second]);
+        return unfused(times<Sum>(w0, row[first])) + unfused(times<Sum>(w1, row[second]));
     }
 
     // Pixels [x, x + Count) of a line, Tile channels at a time; pixels of few channels share the vectors of the epilogue. All sums of a
@@ -93,8 +93,8 @@ struct ResizeBilinear {
             const Sum w0 = static_cast<Sum>(columns.weights[x + p]), w1 = static_cast<Sum>(columns.weights[W + x + p]);
             const Sum moved = zero != 0 ? static_cast<Sum>(zero) * (v0 + v1) * (w0 + w1) : Sum(0);
             for (int c = 0; c < Channels; ++c)
-                sums[p * Channels + c] = times<Sum>(v0, across(upper + c, first, second, w0, w1)) +
-                                         times<Sum>(v1, across(lower + c, first, second, w0, w1)) - moved;
+                sums[p * Channels + c] = unfused(times<Sum>(v0, across(upper + c, first, second, w0, w1))) +
+                                         unfused(times<Sum>(v1, across(lower + c, first, second, w0, w1))) - moved;
         }
         EpilogueRun<typename Cfg::Epilogue, false, Isa>::template run<Count * Channels>(sums, 0, results);
         for (int p = 0; p < Count; ++p)

@@ -150,6 +150,13 @@ N2D2_INLINE Sum times(A a, B b) {
     return Times<Sum>::product(a, b);
 }
 
+// A product of floating-point numbers that is rounded before it is added: no compiler drops the sum with 0 or contracts what is behind it
+// into one fused operation, and loops with it vectorise.
+template <class T>
+N2D2_INLINE T unfused(T product) {
+    return static_cast<T>(product + T(0));
+}
+
 // x held within [Low, High] in the same way, for signed integers of 32 and 64 bits; x lies within three quarters of its type.
 template <std::int64_t Low, std::int64_t High, class T>
 N2D2_INLINE T held(T x) {

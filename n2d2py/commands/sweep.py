@@ -30,7 +30,7 @@ from n2d2py.errors import ErrorList, N2D2Error, nearest
 from n2d2py.executor import Executor, add_options, of_options
 from n2d2py.exports.parameters import known_parameters
 from n2d2py.figures import new_figure
-from n2d2py.files import write_text
+from n2d2py.files import json_text, write_text
 from n2d2py.ini.builder import load_document
 from n2d2py.ini.schema import REQUIRED, Key, Kind, Schema
 from n2d2py.ini.section import Section
@@ -227,7 +227,7 @@ def run_setting(setting: Setting) -> Outcome:
         shutil.rmtree(export)
     data = {"setting": setting.key, **asdict(outcome)}
     partial = result.with_suffix(".part")
-    write_text(partial, json.dumps(data, indent=1) + "\n")
+    write_text(partial, json_text(data))
     os.replace(partial, result)
     return outcome
 

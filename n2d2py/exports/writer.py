@@ -7,7 +7,6 @@ then the previous export stays as it is, whatever happens.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 import signal
@@ -22,7 +21,7 @@ from typing import Any
 
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.replacement import MANIFEST, TOOL, digest, refuse_replacement
-from n2d2py.files import write_text
+from n2d2py.files import json_text, write_text
 from n2d2py.files.names import file_names
 from n2d2py.version import __version__
 
@@ -69,7 +68,7 @@ class Manifest:
             "details": dict(self.details),
             "files": dict(sorted(files.items())),
         }
-        return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+        return json_text(data, ensure_ascii=False)
 
 
 class ExportFolder:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import json
+import math
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
@@ -44,3 +46,17 @@ def write_text(path: Path, text: str) -> None:
     """Writes UTF-8 with LF, creating the folder; bytes of names that are no UTF-8 become escapes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+
+
+def json_text(data: Any, ensure_ascii: bool = True) -> str:
+    """The text of a JSON file of `finite` data."""
+    return json.dumps(finite(data), indent=1, allow_nan=False, ensure_ascii=ensure_ascii) + "\n"
+
+
+def finite(data: Any) -> Any:
+    """JSON data with null for numbers that are not finite."""
+    if isinstance(data, dict):
+        return {name: finite(value) for name, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data

@@ -13,6 +13,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, QuantNode
 from n2d2py.quant.contract import LayerTypes, quantize_layer
 from n2d2py.quant.corrections import BiasCorrections
+from n2d2py.quant.guards import coarse_tensors
 from n2d2py.quant.held_back import HeldBack, gain, split
 from n2d2py.quant.layerwise import LayerwiseRun, expected_error
 from n2d2py.quant.moments import has_moments
@@ -45,12 +46,12 @@ def correct(graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], opt
     if not options.correct_bias:
         return _pass(graph, types, samples, options, None)
     fitted, held = split(samples)
-    biases = _Biases(HeldBack(graph, typed_graph(graph, types, options), held))
+    biases = _Biases(HeldBack(graph, typed_graph(graph, types, options), held), graph)
     result = _pass(graph, types, fitted, options, biases)
     found = biases.result()
     if held and sum(len(batch) for batch in fitted) < _ENOUGH:
         log.detail("corrected again on all %d stimuli", sum(len(batch) for batch in samples))
-        again = _Biases(HeldBack(graph, typed_graph(graph, types, options), []), frozenset(found.shifts))
+        again = _Biases(HeldBack(graph, typed_graph(graph, types, options), []), graph, frozenset(found.shifts))
         result = _pass(graph, types, samples, options, again)
         found = replace(found, shifts=again.shifts)
     elif not found.used:
@@ -94,16 +95,19 @@ def _pass(
 class _Biases:
     """The corrections of biases so far, and the layers as they are without."""
 
-    def __init__(self, held: HeldBack, only: frozenset[str] | None = None):
-        """`only`: the layers that may be corrected, where that is known; then none is held back."""
-        self.held, self.only = held, only
+    def __init__(self, held: HeldBack, graph: Graph, only: frozenset[str] | None = None):
+        """`only`: the layers that may be corrected, where that is known; then none is held back.
+
+        What divisors and guarded logarithms are made of is never shifted: beside nothing, a mean error is much.
+        """
+        self.held, self.only, self._fixed = held, only, coarse_tensors(graph)
         self.plain: dict[str, QuantNode] = {}
         self.shifts: dict[str, np.ndarray] = {}
         self._dropped: list[str] = []
 
     def may_correct(self, node: Node) -> bool:
         """Whether the bias of a layer may become another."""
-        return self.only is None or node.name in self.only
+        return node.output not in self._fixed and (self.only is None or node.name in self.only)
 
     def add(self, node: Node, plain: QuantNode, shift: np.ndarray, better: bool) -> None:
         """A layer whose bias can be corrected."""
@@ -175,6 +179,8 @@ def _corrected(node: Node, layer: LayerTypes, run: LayerwiseRun, biases: _Biases
     (layer, typed), _ = together(formed, real, run.large)
     if biases is None or not biases.may_correct(node):
         run.advance(typed)
+        if biases is not None:
+            biases.held.advance(node, typed)
         return typed
 
     held = biases.held

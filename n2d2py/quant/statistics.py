@@ -165,12 +165,16 @@ def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Stati
         for node in graph.nodes
         if isinstance(node.op, ArrayRecurrent) and node.output in wanted and (node.op.cell == "LSTM" or node.op.given)
     ]
+    outputs = [name for name in graph.outputs if name not in wanted and not graph.kind(name)]
     engine = FloatEngine(graph, taps=[*wanted, *(name for node in recurrent for name in node.inputs)], threads=1)
 
     def measure(batch: np.ndarray) -> Statistics:
         values = engine.run(batch)
         part = Statistics(stimuli=len(batch))
         states = [observe_states(node, [values[name] for name in node.inputs]) for node in recurrent]
+        for name in outputs:
+            if np.isnan(values[name]).any():
+                raise _not_finite(name)
         for name in wanted:
             part.histograms[name] = _histogram(values.pop(name), name)
         part.histograms |= {name: _histogram(reached, name) for one in states for name, reached in one.items()}
@@ -200,9 +204,13 @@ def _histogram(values: np.ndarray, name: str) -> Histogram:
     try:
         histogram.add(values)
     except ValueError:
-        raise N2D2Error(
-            "E504",
-            f"the tensor '{name}' holds values that are not finite during calibration",
-            remedy="check the weights and the range of the input data",
-        ) from None
+        raise _not_finite(name) from None
     return histogram
+
+
+def _not_finite(name: str) -> N2D2Error:
+    return N2D2Error(
+        "E504",
+        f"the tensor '{name}' holds values that are not finite during calibration",
+        remedy="check the weights and the range of the input data",
+    )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from n2d2py.files import finite
 from n2d2py.report.data import ReportData
 from n2d2py.report.footprint import Footprint
 from n2d2py.report.in_float import float_layers_in, float_shares
@@ -14,10 +14,6 @@ from n2d2py.report.layers import LayerRow, layer_times, totals
 from n2d2py.targets import agreement
 
 SCORE_LABELS = ("float", "simulated", "compiled")
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
 
 
 def footprint(data: ReportData, rows: Sequence[LayerRow]) -> Footprint:
@@ -61,15 +57,15 @@ def summary(data: ReportData, rows: Sequence[LayerRow]) -> dict[str, Any]:
     if base is not None and others:
         result["agreement"] = {label: agreement(base, score) for label in others if (score := scores[label]) is not None}
     if any(score is not None and score.errors is not None for score in scores.values()):
-        result["mse"] = {label: _finite(score.mse) if score is not None else None for label, score in scores.items()}
+        result["mse"] = {label: score.mse if score is not None else None for label, score in scores.items()}
     result["compare"] = {
         c.layer: {
-            "sqnr_db": _finite(c.sqnr_db),
-            "cosine": _finite(c.cosine),
-            "max_error": _finite(c.max_error),
+            "sqnr_db": c.sqnr_db,
+            "cosine": c.cosine,
+            "max_error": c.max_error,
             "saturated_percent": 100 * c.saturated,
             "unused_percent": 100 * c.unused,
-            "alone_sqnr_db": _finite(c.alone_db),
+            "alone_sqnr_db": c.alone_db,
             "identical": c.identical,
         }
         for c in data.comparisons
@@ -92,14 +88,14 @@ def summary(data: ReportData, rows: Sequence[LayerRow]) -> dict[str, Any]:
     if data.instructions is not None:
         result["instructions"] = dict(zip(("processor", "count", "every_input"), data.instructions, strict=True))
     result["table"] = _layers(data, rows)
-    return result
+    return finite(result)
 
 
 def _layers(data: ReportData, rows: Sequence[LayerRow]) -> list[dict[str, Any]]:
     """What is known of each layer, in the order of execution."""
     times, total = layer_times(data, rows), sum(loss.power for loss in data.losses) or 1.0
     losses = {loss.layer: 100 * loss.power / total for loss in data.losses}
-    compared = {c.layer: _finite(c.sqnr_db) for c in data.comparisons}
+    compared = {c.layer: c.sqnr_db for c in data.comparisons}
     found: list[dict[str, Any]] = []
     for k, row in enumerate(rows):
         time = times.get(k)

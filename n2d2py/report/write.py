@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-from n2d2py.files import write_text
+from n2d2py.files import json_text, write_text
 from n2d2py.memory.files import write_memory_files
 from n2d2py.report.bits import bits_csv, bits_text, draw_front
 from n2d2py.report.calibration import tensor_ranges, write_calibration
@@ -34,14 +33,14 @@ def write_report(data: ReportData, folder: Path) -> None:
     if in_float:
         write_text(folder / "float_layers.csv", float_layers_csv(in_float))
         write_text(folder / "float_layers.txt", float_layers_text(in_float))
-    write_text(folder / "summary.json", json.dumps(summary(data, rows), indent=1, allow_nan=False) + "\n")
+    write_text(folder / "summary.json", json_text(summary(data, rows)))
     write_calibration(folder / "calibration", data, ranges)
     if data.problem is not None and data.plan is not None:
         write_memory_files(folder / "memory", data.problem, data.plan)
     if packing := packing_text(data.qgraph):
         write_text(folder / "memory" / "packed_activations.txt", packing)
     write_text(folder / "graph" / "network.svg", draw_network(data.qgraph) + "\n")
-    write_text(folder / "graph" / "graph.json", json.dumps(data.qgraph.dump(), indent=1) + "\n")
+    write_text(folder / "graph" / "graph.json", json_text(data.qgraph.dump()))
     if data.search is not None:
         write_text(folder / "bits" / "front.txt", bits_text(data.search))
         write_text(folder / "bits" / "front.csv", bits_csv(data.search))

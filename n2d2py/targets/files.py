@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
 
-from n2d2py.files import file_names, write_text
+from n2d2py.files import file_names, json_text, write_text
 from n2d2py.targets.metrics import class_metrics
 from n2d2py.targets.pictures import draw_class_scores, draw_confusion, draw_curve, write_segmentation
 from n2d2py.targets.score import Score
@@ -39,7 +38,7 @@ def write_target_files(folder: Path, score: Score, tag: str, hue: float = 0, as_
     home.mkdir(parents=True, exist_ok=True)
     if as_json:
         (home / tag).mkdir(exist_ok=True)
-        _write(home / tag / "classif.json", [json.dumps(_stimuli(score), indent=1)])
+        _write(home / tag / "classif.json", [json_text(_stimuli(score)).rstrip()])
     if score.errors is not None:
         lines = [f"# {line}" for line in score_lines(score)] + ["# stimulus label mse name"]
         lines += [

@@ -9,6 +9,10 @@ import pytest
 from support.branched_networks import data, network
 
 from n2d2py.errors import N2D2Error
+from n2d2py.graph import Graph, Node, Precision
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.functions import Sqrt
+from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.statistics import Statistics, collect
 
 
@@ -72,3 +76,17 @@ def test_the_values_of_the_stimuli_are_compared(tmp_path, size):
     for other in (changed, x[:-1], x[::-1]):
         with pytest.raises(N2D2Error, match=r"E503.*other stimuli"):
             statistics.check_data(path, [other])
+
+
+def test_a_real_output_that_is_not_a_number_during_calibration():
+    """It has no range to measure, but no error of the network could be told from it."""
+    graph = Graph("roots")
+    graph.add_input("x", (1, 3, 2, 2))
+    graph.add(Node("y", Activation(Sqrt()), ["x"], ["y"]))
+    graph.outputs, graph.precisions = ["y"], {"y": Precision(quantize=False)}
+    converted, values = insert_conversions(graph), np.ones((2, 3, 2, 2), np.float32)
+    assert collect(converted, [values]).stimuli == 2
+    values[1, 2, 0, 1] = -1
+    with pytest.raises(N2D2Error, match="'y'") as caught:
+        collect(converted, [values])
+    assert caught.value.code == "E504"

@@ -13,7 +13,9 @@ from support import report_networks as networks
 
 from n2d2py.arithmetic import NumType
 from n2d2py.exports import KernelChoice
+from n2d2py.files import json_text
 from n2d2py.quant.compare import Difference, LayerComparison
+from n2d2py.quant.corrections import BiasCorrections
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.level_counts import LevelCounts
 from n2d2py.quant.options import QuantOptions
@@ -128,6 +130,9 @@ def test_summary_of_a_bare_run():
     assert found["scores"] == {"float": None, "simulated": None, "compiled": None}
     assert found["compare"]["fc"]["sqnr_db"] is None and found["compare"]["fc"]["identical"] is None
     assert found["arena_bytes"] is None
+    biases = BiasCorrections(4, (), (), np.nan, np.inf)
+    written = json.loads(json_text(summary(replace(data, biases=biases), layer_rows(data.qgraph))), parse_constant=pytest.fail)
+    assert written["bias_correction"]["error_plain"] is written["bias_correction"]["error_corrected"] is None
 
 
 def test_comparison_files():

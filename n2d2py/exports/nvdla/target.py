@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from n2d2py.exports.nvdla.runner import LoadableRunner
 from n2d2py.exports.nvdla.scales import calibration_json, given_scales
 from n2d2py.exports.registry import register
 from n2d2py.exports.stimuli import write_arrays
-from n2d2py.files import write_text
+from n2d2py.files import json_text, write_text
 from n2d2py.nvdla import Program, write_loadable
 from n2d2py.nvdla.check import violations
 from n2d2py.nvdla.config import CONFIGS, HardwareConfig
@@ -133,9 +132,9 @@ class NvdlaTarget(Target[NvdlaExport]):
                 remedy="run the loadable with n2d2py-nvdla, or add them to your runtime (docs/nvdla.md)",
             )
         (folder / LOADABLE).write_bytes(data)
-        write_text(folder / LAYERS, json.dumps(layers_json(lowered, compiled), indent=1) + "\n")
+        write_text(folder / LAYERS, json_text(layers_json(lowered, compiled)))
         if lowered.precision == INT8:
-            write_text(folder / CALIBRATION, json.dumps(calibration_json(lowered), indent=1) + "\n")
+            write_text(folder / CALIBRATION, json_text(calibration_json(lowered)))
         if request.stimuli.count:
             write_arrays(request.stimuli, folder, np.int8 if lowered.precision == INT8 else np.float16)
         write_text(folder / "README.md", readme(request, lowered, compiled, made.abi))

@@ -1,0 +1,100 @@
+"""Layers in floating point within a network of integers: a product that is added is rounded first, in Python and by every compiler."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper, save_model
+from support.e2e_run import compiled_at_once, need, random_inputs, run
+
+import n2d2py
+
+CHANNELS, SIZE = 12, 24
+RNG = np.random.default_rng(3)
+CONSTANTS = {
+    "kernel": RNG.normal(size=(CHANNELS, 3, 3, 3)),
+    "twelfth": np.array(1 / 12),
+    "eps": np.array(1e-4),
+    "gain": RNG.normal(size=(1, CHANNELS, 1, 1)),
+    "shift": RNG.normal(size=(1, CHANNELS, 1, 1)),
+    "slope": RNG.normal(size=(CHANNELS, 1, 1)),
+    "a": np.array(0.3),
+    "b": np.array(-0.7),
+    "axis": np.array([1], np.int64),
+    "scales": np.array([1.0, 1, 2, 2]),
+    **{name: RNG.uniform(0.5, 2, CHANNELS) for name in ("scale", "offset", "average", "variance")},
+}
+INTEGERS = {"c": "Conv x kernel"}
+REALS = {
+    "sum": "ReduceSum c axis",
+    "mean": "Mul sum twelfth",
+    "guarded": "Add mean eps",
+    "scaled": "Mul c gain",
+    "affine": "Add scaled shift",
+    "norm": "BatchNormalization c scale offset average variance",
+    "left": "Mul norm a",
+    "right": "Mul affine b",
+    "weighted": "Add left right",
+    "one": "Mul left left",
+    "two": "Mul right right",
+    "squares": "Add one two",
+    "root": "Sqrt squares",
+    "globe": "GlobalAveragePool weighted",
+    "leaky": "LeakyRelu weighted",
+    "prelu": "PRelu weighted slope",
+    "hard": "HardSigmoid weighted",
+    "swish": "HardSwish weighted",
+    "resized": "Resize weighted  scales",
+}
+BUILDS = {
+    "g++ native": ("g++", "-O3", "-march=native"),
+    "clang++ native": ("clang++", "-O2", "-march=native"),
+    "portable kernels": ("g++", "-O3", "-march=native", "-DN2D2_ISA_PORTABLE"),
+}
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory) -> Path:
+    """All layers of REALS with Quantize=0, each an output of its own."""
+    folder = tmp_path_factory.mktemp("reals")
+    nodes = []
+    for name, text in {**INTEGERS, **REALS}.items():
+        kind, *inputs = text.split(" ")
+        attributes = {"mode": "linear"} if kind == "Resize" else {"pads": [1] * 4} if kind == "Conv" else {}
+        nodes.append(helper.make_node(kind, inputs, [name], name, **attributes))
+    outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in REALS]
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, SIZE, SIZE])
+    stored = [
+        numpy_helper.from_array(value if value.dtype == np.int64 else value.astype(np.float32), name)
+        for name, value in CONSTANTS.items()
+    ]
+    graph = helper.make_graph(nodes, "reals", [given], outputs, stored)
+    save_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / "net.onnx")
+    (folder / "real.ini").write_text("".join(f"[{name}]\nQuantize=0\n" for name in REALS))
+    return run(
+        str(folder / "net.onnx"),
+        "-export",
+        "CPP",
+        "-export-parameters",
+        str(folder / "real.ini"),
+        "-calib",
+        "8",
+        "-o",
+        str(folder),
+        "-quiet",
+        out=folder,
+    )
+
+
+@pytest.mark.parametrize("build", BUILDS.values(), ids=BUILDS)
+def test_every_compiler_gives_the_bits_of_python(exported, build):
+    compiler, *flags = build
+    need(compiler)
+    simulated, compiled = n2d2py.load_simulator(exported), compiled_at_once(exported, compiler, flags)
+    inputs = random_inputs(simulated, 2)
+    wanted = simulated.layers(*inputs)
+    for name, found in compiled.layers(*inputs).items():
+        np.testing.assert_array_equal(found, wanted[name], err_msg=name, strict=True)
+    assert {"affine", "globe"} <= {name for name, one in wanted.items() if one.dtype == np.float32}
