@@ -186,6 +186,7 @@ def choose_types(
         options = replace(options, wide=options.wide | states.wide | spectra | asked | fed_back)
     lowest = {name: histogram.minimum for name, histogram in histograms.items()}  # states in floating point have none
     lowest |= {name: known[0] for name, known in ranges.items() if known is not None}
+    lowest |= {name: -np.inf for name in reached.tensors if ranges.get(name) is None}  # stimuli may begin with zeros alone
     inputs = {name for name in graph.inputs if not graph.kind(name) and lowest.get(name, -1) >= 0}
     positive = nonnegative_tensors(graph, inputs) if options.unsigned else set()
     final = {source[name] for name in graph.outputs if name in source}

@@ -325,8 +325,6 @@ def wired(path, cell: str, steps: int, linear: int, squeezed: bool = True):
 )
 def test_states_over_calls(tmp_path, cell, linear, first, steps, bits, streamed):
     """Twenty calls, each with the states of the one before. Calibration has zeros as first states, or some beyond 1, and nothing later."""
-    if not streamed and not first and steps == 1:
-        pytest.skip("integers of one step, calibrated on zeros as first states, do not follow yet")
     if streamed and first:
         pytest.skip("a network that keeps its states begins with zeros")
     path, states = wired(tmp_path / "net.onnx", cell, steps, linear)
@@ -355,6 +353,7 @@ def test_states_over_calls(tmp_path, cell, linear, first, steps, bits, streamed)
             found.append(y.reshape(-1))
     found, wanted = np.reshape(found, (20, -1)), np.array(wanted)
     decibels = 10 * np.log10(np.square(wanted).sum() / np.square(found - wanted).sum())
+    print('DB',decibels)
     assert decibels > (25 if bits == 8 else 50), decibels
 
 
