@@ -92,7 +92,9 @@ struct Elu {
 
 template <class T, class Parameters>
 struct HardSigmoid {
-    static N2D2_INLINE T apply(T x) { return least(largest(unfused(Parameters::gain() * x) + Parameters::shift(), T(0)), T(1)); }
+    static N2D2_INLINE T apply(T x) {
+        return least(largest(unfused(Parameters::gain() * x) + Parameters::shift(), T(0)), T(1));
+    }
 };
 
 template <class T, class Parameters>
