@@ -29,10 +29,9 @@ def activation_clamp(node: Node, output: NumType) -> tuple[int, int]:
     if not isinstance(node.activation, Clip):
         raise _no_clamp(node, "declare the activation as a layer of its own")
     low, high = node.activation.low, node.activation.high
+    least = 1 if low > 0 else output.qmin - output.zero_point  # a guard stays one step
     limits = [
-        output.qmin
-        if low == -np.inf
-        else max(round(low / output.scale), low > 0) + output.zero_point,  # a guard stays one step
+        output.qmin if low == -np.inf else max(round(low / output.scale), least) + output.zero_point,
         output.qmax if high == np.inf else round(high / output.scale) + output.zero_point,
     ]
     return (int(np.clip(limits[0], output.qmin, output.qmax)), int(np.clip(limits[1], output.qmin, output.qmax)))

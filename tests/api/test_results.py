@@ -27,7 +27,7 @@ def quantized(net):
 
 def test_values_of_layers_are_those_of_the_network(net, quantized):
     found = quantized.layers(3)
-    assert next(iter(found)) == "sp" and list(found)[-1] == "fc2" and len(found) == len(quantized.graph.nodes) + 1
+    assert next(iter(found)) == "sp" and list(found)[-1] == "softmax" and len(found) == len(quantized.graph.nodes) + 1
     picture = next(iter(net.network.data.sets["Test"].batches(4)))[0][3]
     np.testing.assert_array_equal(found["sp"].float, picture)
     again = quantized.layers(picture)

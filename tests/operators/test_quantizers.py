@@ -157,7 +157,6 @@ def test_what_integers_do_not_hold(op, params, kinds, words):
 @pytest.mark.parametrize(
     "op, words",
     [
-        (ArraySoftmax(1, 4, 1), "a softmax between quantized tensors of the file"),
         (ArrayNorm(1, 4, 1e-3), "a normalisation between quantized tensors of the file"),
         (_recurrent(1.0)[0], "a recurrent layer between quantized tensors of the file"),
     ],

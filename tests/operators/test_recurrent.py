@@ -353,7 +353,7 @@ def test_states_over_calls(tmp_path, cell, linear, first, steps, bits, streamed)
             found.append(y.reshape(-1))
     found, wanted = np.reshape(found, (20, -1)), np.array(wanted)
     decibels = 10 * np.log10(np.square(wanted).sum() / np.square(found - wanted).sum())
-    print('DB',decibels)
+    print("DB", decibels)
     assert decibels > (25 if bits == 8 else 50), decibels
 
 

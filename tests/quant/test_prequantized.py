@@ -266,13 +266,14 @@ def test_halfway_inputs_are_rounded_as_float32_quotients():
     np.testing.assert_array_equal(kind.dequantize(kind.quantize(x)), models.reference(model.proto(), x)[0])
 
 
-def test_softmax_at_the_end_goes_with_its_rounding():
+def test_softmax_at_the_end_has_the_scale_of_the_file():
     model = Model((20,))
     y = model.add("MatMul", model.rounded("x", 0.02, 3), model.weights((20, 7), 0.003, axis=1))
     logits = model.rounded(y, 0.0131, 5)
     model.outputs.append(model.rounded(model.add("Softmax", logits), 1 / 256, -128))
     graph, _ = typed(model)
-    assert [node.op.kind for node in graph.nodes] == ["Fc"] and graph.type(graph.outputs[0]).scale == np.float32(0.0131)
+    assert [node.op.kind for node in graph.nodes] == ["Fc", "ArraySoftmax"]
+    assert graph.type(graph.outputs[0]).scale == 1 / 256
 
 
 def test_float_form_keeps_the_range_of_the_integers():

@@ -41,7 +41,7 @@ class ArrayOp(Op):
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
         for index, (slot, size) in enumerate(zip(self.slots, self.operand_sizes(), strict=True)):
             constant = node.params.get(f"operand{index}") if slot < 0 else None
-            found = inputs[slot][1:] if slot >= 0 else (size if constant is None else constant.size,)
+            found = inputs[slot][1:] if slot >= 0 else (size if constant is None or constant.size == 1 else constant.size,)
             if tuple(found) != (size,):
                 raise N2D2Error(
                     "E208",
