@@ -128,7 +128,8 @@ def _check_edges(
 
 
 def _layers(compiled: Network, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
-    return compiled.stored_layers(inputs) if isinstance(compiled, Network) else compiled.layers(*inputs)
+    own = getattr(type(compiled), "layers", None) is not Network.layers  # a target with layers of its own takes stored values
+    return compiled.layers(*inputs) if own else compiled.stored_layers(inputs)
 
 
 def _from_compiled(quantized: QuantGraph, compiled: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

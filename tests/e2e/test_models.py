@@ -13,7 +13,7 @@ import n2d2py
 
 pytestmark = needs_compiler
 
-LAYERS = {"LeNet": 7, "MobileNet": 15}
+LAYERS = {"LeNet": 8, "MobileNet": 15}
 
 
 @pytest.fixture(scope="module", params=sorted(LAYERS))

@@ -176,6 +176,7 @@ def test_a_large_loss_names_the_worst_layers_and_what_to_try(tmp_path, capsys, m
     assert "warning N2D2-W504: the integers score" in printed.err
     assert "clipping" in printed.out and "-act-clipping-mode None" in printed.out and "-quality best" in printed.out
     lines = (folder / "statistics" / "sensitivity.csv").read_text().splitlines()
-    assert len(lines) == 6 and {line.split(",")[0] for line in lines[1:]} == {"conv1", "conv2", "conv3", "fc1", "fc2"}
+    names = {"conv1", "conv2", "conv3", "fc1", "fc2", "softmax"}
+    assert len(lines) == 7 and {line.split(",")[0] for line in lines[1:]} == names
     shares = [float(line.split(",")[2]) for line in lines[1:]]
     assert shares == sorted(shares, reverse=True) and sum(shares) == pytest.approx(100, abs=0.01)
