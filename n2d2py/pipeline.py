@@ -37,7 +37,7 @@ from n2d2py.stages.load import LoadedNetwork, load_stage
 from n2d2py.stages.log_outputs import write_outputs
 from n2d2py.stages.memory import plan_stage
 from n2d2py.stages.memory_report import memory_report
-from n2d2py.stages.options import RunOptions, ScoreOptions
+from n2d2py.stages.options import SYNTHETIC_STIMULI, RunOptions, ScoreOptions
 from n2d2py.stages.parameters import warn_without_effect
 from n2d2py.stages.planned import PlannedNetwork
 from n2d2py.stages.quantize import QuantizedNetwork, check_prequantized, quantize_stage
@@ -193,7 +193,8 @@ def _without_ranges(network: LoadedNetwork, options: RunOptions) -> tuple[Loaded
     if not network.restored or calibrates or not options.quantization.integer or "nbbits" in options.given:
         return network, options
     if not find_target(options.export.target or "").in_floats:
-        network = load_stage(network.files[0], replace(network.options, read_data=True), options.folder)
+        noise = replace(network.options, read_data=True, synthetic=SYNTHETIC_STIMULI)
+        network = load_stage(network.files[0], noise, options.folder)
         return network, replace(options, calibration=replace(options.calibration, stimuli=-1))
     log.warning(
         "W509",

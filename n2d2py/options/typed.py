@@ -284,7 +284,8 @@ def _loading(a: Arguments, options: RunOptions) -> LoadOptions:
     extent = "structure" if a.describe else "shapes" if a.memory_report else "all"
     wanted = a.test or a.calib or a.calib_reload or a.compare or a.sensitivity or a.calibOnly or a.log_outputs
     read_data = extent == "all" and bool(wanted or a.pre_samples >= 0 or (a.export is not None and a.db_export != 0))
-    calibrates = options.quantization.integer and bool(a.calib or a.calib_reload) and bool(a.export or a.calibOnly)
+    integer = options.quantization.integer and bool(a.export or a.calibOnly)
+    calibrates = integer and bool(a.calib or a.calib_reload)
     count = 0 if a.calib_reload else a.calib if a.calib > 0 else SYNTHETIC_STIMULI
     return replace(
         options.load,
@@ -292,7 +293,7 @@ def _loading(a: Arguments, options: RunOptions) -> LoadOptions:
         extent=extent,
         read_data=read_data,
         synthetic=count if calibrates else None,
-        run_time_scales=not calibrates and (not a.export or _computes_arrays(a.export)),
+        run_time_scales=not integer and (not a.export or _computes_arrays(a.export)),
     )
 
 
