@@ -133,7 +133,7 @@ def test_search_shows_the_rows_with_every_word(page):
     page.find("input[data-table]").send_keys("POOL 5x5")
     assert layers(page) == ["pool2"] and page.find("#layers .found").text == "1 of 8"
     page.press("\ue00c")  # Escape
-    assert len(layers(page)) == 7 and page.find("#layers .found").text == ""
+    assert len(layers(page)) == 8 and page.find("#layers .found").text == ""
 
 
 def test_from_the_drawing_to_the_table_and_back(page):
