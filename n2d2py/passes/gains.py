@@ -224,7 +224,13 @@ class GainsOfParts(Pass):
         alone = join is not None and all(
             graph.sole_consumer(name) is not None and name not in graph.outputs for name in between
         )
-        if not alone or not isinstance(join.op, Concat) or join.activation is not None or view.activation is not None:
+        if (
+            join is None
+            or not alone
+            or not isinstance(join.op, Concat)
+            or join.activation is not None
+            or view.activation is not None
+        ):
             return None
         gains = node.params["weights"]
         pixels = prod(graph.shape(source)) // len(gains)

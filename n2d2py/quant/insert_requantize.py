@@ -73,7 +73,9 @@ def _as_file(kind: NumType, port: FilePort) -> NumType:
 def _give_as_file(graph: Graph, name: str, port: FilePort) -> None:
     """Rounds an output once more, to the type of the file, where its integers are of the other one."""
     grid = grid_of(graph, name)
-    kind = None if grid is None else _as_file(grid, port)
+    if grid is None:
+        return
+    kind = _as_file(grid, port)
     if kind is None or kind == grid:
         return
     inner = graph.fresh_name(f"{name}_{grid.name}")

@@ -234,7 +234,7 @@ def test_no_multiplier_is_shifted_by_more_than_46():
     ],
 )
 def test_a_cell_grows_by_one_at_each_step(steps, start, fraction):
-    """15 bits hold its sign, its range and 8 to 15 bits behind the point."""
+    """16 bits hold its sign, its range and 8 to 15 bits behind the point."""
     hidden = len(start)
     op = ArrayRecurrent("LSTM", steps, 2, hidden, part="cell")
     form, made = recurrent(op, [NumType(8, scale=0.01)], scale=0.25, initial_c=np.array(start, np.float64))

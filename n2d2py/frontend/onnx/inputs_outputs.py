@@ -159,10 +159,8 @@ def _output_port(builder: Builder, name: str) -> FilePort:
         builder.constants[name].shape if name in builder.constants else builder.dims_of(name) if builder.is_tensor(name) else ()
     )
     given = next(value for value in builder.model.proto.graph.output if value.name == name).type.tensor_type
-    declared, kind = (
-        given.shape.dim,
-        {TensorProto.UINT8: NumType(8, False), TensorProto.INT8: NumType(8, full=True)}.get(given.elem_type),
-    )
+    kinds: dict[int, NumType] = {TensorProto.UINT8: NumType(8, False), TensorProto.INT8: NumType(8, full=True)}
+    declared, kind = given.shape.dim, kinds.get(given.elem_type)
     opened = [at for at, size in enumerate(declared) if not size.HasField("dim_value")]
     batched = any(port.axis is not None for port in builder.graph.input_ports)
     is_free = any(port.is_free for port in builder.graph.input_ports if port.axis is not None)

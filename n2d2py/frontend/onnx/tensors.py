@@ -163,23 +163,22 @@ class Tensors:
             return
         value = replace(value, tensor=self._renamed.get(value.tensor, value.tensor))
         last = self.graph.nodes[-1] if self.graph.nodes else None
+        tensor = value.tensor
         own = (
-            last
-            if last is not None
-            and last.outputs == [value.tensor]
-            and value.tensor not in self.arrays.values()
-            and value.tensor not in self.names.values()
-            else None
+            last is not None
+            and last.outputs == [tensor]
+            and tensor not in self.arrays.values()
+            and tensor not in self.names.values()
         )
-        if own is not None and name not in self.graph.tensors:
-            tensor = self.graph.tensors.pop(value.tensor)
-            self._renamed[value.tensor] = name
-            self.graph.tensors[name] = Tensor(name, tensor.shape, tensor.kind)
-            own.name, own.outputs, own.source = name, [name], [name]
-            own.location = self.model.place(name)
-        elif name not in self.graph.tensors:
-            self.graph.aliases[name] = value.tensor
-        self.arrays[name] = name if own is not None else value.tensor
+        if own and last is not None and tensor is not None and name not in self.graph.tensors:
+            made = self.graph.tensors.pop(tensor)
+            self._renamed[tensor] = name
+            self.graph.tensors[name] = Tensor(name, made.shape, made.kind)
+            last.name, last.outputs, last.source = name, [name], [name]
+            last.location = self.model.place(name)
+        elif tensor is not None and name not in self.graph.tensors:
+            self.graph.aliases[name] = tensor
+        self.arrays[name] = name if own else tensor
         self.dims[name] = value.dims
 
     def rename(self, source: str, result: str) -> None:

@@ -59,10 +59,7 @@ def spelled_norm(node: OnnxNode, builder: Builder) -> bool:
     if node.type not in ("Add", "Div", "Mul") or node.domain not in ("", "ai.onnx") or any(map(node.is_constant, (0, 1))):
         return False
     a = Arrays(node, builder)
-    for x, divisor, gain in _shifted(a) if node.type == "Add" else _quotients(a):
-        shift = None
-        if node.type == "Add":
-            gain, shift = gain
+    for x, divisor, gain, shift in _shifted(a) if node.type == "Add" else _quotients(a):
         if not (divisor.guarded or divisor.is_length) or not builder.is_tensor(x) or builder.kind_of(x):
             continue
         if node.type != "Add" and not _same(a, x, divisor.x):
@@ -107,22 +104,26 @@ def _build(a: Arrays, x: str, divisor: Divisor, centred: bool, gain: str | None,
 # ---- the parts, each from an ONNX tensor backwards ------------------------------------------
 
 
-def _quotients(a: Arrays) -> Iterator[tuple[str, Divisor, str | None]]:
-    """(x, divisor, constant factor) of a Div or Mul."""
+_Quotient = tuple[str, Divisor, str | None, str | None]
+"""x, the divisor, a constant factor and a constant shift; None for 1 and 0."""
+
+
+def _quotients(a: Arrays) -> Iterator[_Quotient]:
+    """Yield the quotients that a Div or Mul may be."""
     x, other = a.node.inputs
     if a.node.type == "Div":
         divisor = _divisor(a, other)
         if divisor is not None:
-            yield x, divisor, None
+            yield x, divisor, None, None
         return
     for source, factor in ((x, other), (other, x)):
         found = _inverse(a, factor)
         if found is not None:
-            yield source, *found
+            yield source, *found, None
 
 
-def _shifted(a: Arrays) -> Iterator[tuple[str, Divisor, tuple[str | None, str]]]:
-    """(y, divisor, (constant factor, constant shift)) of y * r + (b - mean(y) * r)."""
+def _shifted(a: Arrays) -> Iterator[_Quotient]:
+    """Yield the quotients that an Add may be: y * r + (b - mean(y) * r)."""
     for left, right in (a.node.inputs, a.node.inputs[::-1]):
         product, rest = _maker(a, left, "Mul"), _maker(a, right, "Sub")
         moved = _maker(a, rest.inputs[1], "Mul") if rest is not None and rest.is_constant(0) else None
@@ -132,7 +133,7 @@ def _shifted(a: Arrays) -> Iterator[tuple[str, Divisor, tuple[str | None, str]]]
             found = _inverse(a, r)
             means = [mean for mean, other in (moved.inputs, moved.inputs[::-1]) if other == r]
             if found is not None and means and _is_mean(a, means[0], y, found[0].axes):
-                yield y, found[0], (found[1], rest.inputs[0])
+                yield y, *found, rest.inputs[0]
 
 
 def _inverse(a: Arrays, tensor: str) -> tuple[Divisor, str | None] | None:

@@ -103,7 +103,8 @@ def _initial(node: Node, types: LayerTypes, fractions: dict[str, int]) -> dict[s
     found = {}
     for role, fraction in fractions.items():
         if role in node.op.given:
-            factor = types.inputs[1 + node.op.given.index(role)].scale * 2.0**fraction
+            # beyond the limit every integer but 0 is held at the ends
+            factor = min(types.inputs[1 + node.op.given.index(role)].scale * 2.0**fraction, 2.0**29)
             shift = int(np.clip(30 - np.ceil(np.log2(factor)), 1, LARGEST_SHIFT))
             found[f"given_{role[-1]}"] = np.array([np.rint(factor * 2.0**shift), shift], np.int64)
         else:
