@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -161,22 +161,21 @@ class Tensors:
         if value.tensor is None:
             self.constants[name] = np.asarray(value.constant)
             return
-        value = replace(value, tensor=self._renamed.get(value.tensor, value.tensor))
+        tensor = self._renamed.get(value.tensor, value.tensor)
         last = self.graph.nodes[-1] if self.graph.nodes else None
-        tensor = value.tensor
         own = (
             last is not None
             and last.outputs == [tensor]
             and tensor not in self.arrays.values()
             and tensor not in self.names.values()
         )
-        if own and last is not None and tensor is not None and name not in self.graph.tensors:
+        if own and last is not None and name not in self.graph.tensors:
             made = self.graph.tensors.pop(tensor)
             self._renamed[tensor] = name
             self.graph.tensors[name] = Tensor(name, made.shape, made.kind)
             last.name, last.outputs, last.source = name, [name], [name]
             last.location = self.model.place(name)
-        elif tensor is not None and name not in self.graph.tensors:
+        elif name not in self.graph.tensors:
             self.graph.aliases[name] = tensor
         self.arrays[name] = name if own else tensor
         self.dims[name] = value.dims
