@@ -15,7 +15,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.graph import Graph, QuantGraph, QuantNode
-from n2d2py.quant.isolation import Tail, isolated, slices
+from n2d2py.quant.isolation import Tail, isolated, output_weights, slices
 from n2d2py.reference.engine import FloatEngine
 
 _STATES = 20_000
@@ -36,16 +36,18 @@ class WidthChoice:
 def width_errors(
     graph: Graph, typed: QuantGraph, forms: Mapping[str, Mapping[int, QuantNode]], stimuli: np.ndarray
 ) -> dict[str, dict[int, float]]:
-    """Mean square of what each form of a layer, by its name and bits, changes at the outputs when it alone has integers.
+    """Mean square of what each form of a layer, by its name and bits, changes at the outputs, by the variance of their rows, when it alone
+    has integers.
 
     `typed` has the types of the tensors. A constant error of an output channel is left out: the bias takes it up.
     """
     engine = FloatEngine(graph, taps=list(graph.tensors))
     sums = {name: dict.fromkeys(by_bits, 0.0) for name, by_bits in forms.items()}
     batches, count = slices(graph, stimuli), 0
+    power = output_weights(graph, batches)
     for index, batch in enumerate(batches):
         real = engine.run(batch)
-        count += sum(real[name].size for name in graph.outputs)
+        count += len(batch)
         for name in log.progress(forms, f"widths of layers {index + 1}/{len(batches)}", total=len(forms), unit="layer"):
             output = graph.node(name).output
             tail = Tail(graph, [output])
@@ -55,7 +57,8 @@ def width_errors(
                 restored = restored - (restored - real[output]).mean(axis=axes, keepdims=True, dtype=np.float64)
                 found = tail.outputs({**real, output: restored.astype(np.float32)})
                 sums[name][bits] += sum(
-                    float(np.square(values - real[each], dtype=np.float64).sum()) for each, values in found.items()
+                    float((np.square(values - real[each], dtype=np.float64) * power[each]).sum())
+                    for each, values in found.items()
                 )
     return {name: {bits: total / max(count, 1) for bits, total in by_bits.items()} for name, by_bits in sums.items()}
 

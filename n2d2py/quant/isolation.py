@@ -8,6 +8,7 @@ import numpy as np
 
 from n2d2py.graph import Graph, QuantGraph, QuantNode
 from n2d2py.graph.shapes import elements
+from n2d2py.quant.judged import row_weights
 from n2d2py.quant.simulator import run_node
 from n2d2py.reference.engine import FloatEngine
 
@@ -19,6 +20,14 @@ def slices(graph: Graph, stimuli: np.ndarray) -> list[np.ndarray]:
     """Stimuli (N, ...) in batches whose tensors fit into the memory set for them together."""
     size = max(1, _ELEMENTS // sum(elements(tensor.shape) for tensor in graph.tensors.values()))
     return [stimuli[start : start + size] for start in range(0, len(stimuli), size)]
+
+
+def output_weights(graph: Graph, batches: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    """Factors of squared errors that make rows of outputs comparable (quant/judged.py), and outputs of any number of values."""
+    engine = FloatEngine(graph)
+    found = [engine.run(batch) for batch in batches]
+    values = {name: np.concatenate([part[name] for part in found]) for name in graph.outputs}
+    return {name: row_weights(each) / each[0].size for name, each in values.items()}
 
 
 def isolated(quantized: QuantGraph, node: QuantNode, real: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -112,6 +112,30 @@ def _figure(name: str, real: np.ndarray, restored: np.ndarray, least: float, noi
     )
 
 
+def relative_errors(real: Mapping[str, np.ndarray], restored: Mapping[str, np.ndarray]) -> dict[str, tuple[float, float]]:
+    """Squared errors of each output (N, ...) by its variance: of all rows together, and the mean of those of single rows."""
+    found = {}
+    for name, values in restored.items():
+        exact = np.asarray(real[name], np.float64)
+        error = np.square(in_rows(exact) - in_rows(values.astype(np.float64))).mean(axis=(1, 2))
+        total = max(float(in_rows(exact).var(axis=(1, 2)).mean()), 1e-30)
+        found[name] = float(error.mean()) / total, float((error * row_weights(exact).reshape(-1)).mean())
+    return found
+
+
+def row_weights(real: np.ndarray) -> np.ndarray:
+    """What makes squared errors of an output (N, ...) comparable, (1, ...): 1 over the variance of each row.
+
+    A row that hardly varies weighs no more than one that deviates by 1e-4 of the largest row, or than scores whose errors count.
+    """
+    axis, rows = _row_axis(real.shape), in_rows(real.astype(np.float64))
+    variance = rows.var(axis=(1, 2))
+    scored = (rows.min(axis=(1, 2)) >= 0) & (rows.max(axis=(1, 2)) <= 1)
+    floor = np.maximum(_SCORE_STEP**2 * scored, 1e-8 * np.square(rows).mean(axis=(1, 2)).max(initial=0))
+    shape = [1] * axis + [-1] + [1] * (real.ndim - axis - 1)
+    return (1 / np.maximum(np.maximum(variance, floor), 1e-30)).reshape(shape)
+
+
 def in_rows(values: np.ndarray) -> np.ndarray:
     """Values (N, ...) by row: (rows, N, positions)."""
     axis = _row_axis(values.shape)

@@ -13,7 +13,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.graph import Graph
-from n2d2py.quant.isolation import Tail, slices
+from n2d2py.quant.isolation import Tail, output_weights, slices
 from n2d2py.quant.types import TensorTypes, shared_tensors
 from n2d2py.reference.engine import FloatEngine
 
@@ -49,7 +49,7 @@ def measuring_stimuli(samples: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def rounding_costs(graph: Graph, types: TensorTypes, stimuli: np.ndarray) -> dict[str, float]:
-    """Mean square of what each 8-bit tensor's rounding changes at the outputs, for those that could have 16 bits.
+    """Mean square of what each 8-bit tensor's rounding changes at the outputs, by the variance of their rows, for those that could have 16 bits.
 
     `stimuli` (N, C, H, W) are those of the only input. Inputs and outputs of the network are left out.
     """
@@ -59,15 +59,17 @@ def rounding_costs(graph: Graph, types: TensorTypes, stimuli: np.ndarray) -> dic
     costs = dict.fromkeys(names, 0.0)
     count = 0
     batches = slices(graph, stimuli)
+    power = output_weights(graph, batches)
     for index, batch in enumerate(batches):
         real = engine.run(batch)
-        count += sum(real[name].size for name in graph.outputs)
+        count += len(batch)
         for name in log.progress(names, f"tensors one by one {index + 1}/{len(batches)}", total=len(names), unit="tensor"):
             kind = types.types[name]
             rounded = {**real, name: kind.dequantize(kind.quantize(real[name]))}
             outputs = Tail(graph, [name]).outputs(rounded)
             costs[name] += sum(
-                float(np.square(values - real[output], dtype=np.float64).sum()) for output, values in outputs.items()
+                float((np.square(values - real[output], dtype=np.float64) * power[output]).sum())
+                for output, values in outputs.items()
             )
     return {name: cost / max(count, 1) for name, cost in costs.items()}
 

@@ -14,7 +14,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.graph import Precision, QuantGraph
 from n2d2py.graph.inputs import named_inputs
 from n2d2py.quant.calibration import Observed
-from n2d2py.quant.judged import OutputFigure, in_rows, worst_output
+from n2d2py.quant.judged import OutputFigure, in_rows, relative_errors, worst_output
 from n2d2py.quant.sensitivity import LayerLoss, layer_losses
 from n2d2py.quant.simulator import quantize_inputs, simulate
 from n2d2py.reference.engine import FloatEngine
@@ -24,6 +24,10 @@ _STIMULI = 8
 """Stimuli over which the layers of a network that is too far are judged one by one."""
 _BETTER = 0.5
 """Share of the error that is left by what helps without being enough."""
+_WORSE_DB = 0.2
+"""Decibels that an output may lose to what makes the network better."""
+_NOTHING = 1e-9
+"""Squared error by the variance, below which it is none: 90 dB."""
 _OUTLIER = 10.0
 """Deviations of the weights of an output from which on its largest weight is an outlier."""
 
@@ -51,10 +55,26 @@ class _Checked:
 
     def figure(self, graph: QuantGraph, unseen: bool) -> OutputFigure | None:
         """Of the worst output of integers; `unseen`: they were not formed of these stimuli."""
+        return worst_output(self.real, self.restored(graph), unseen, self.observed.noise)
+
+    def restored(self, graph: QuantGraph) -> dict[str, np.ndarray]:
+        """The outputs of integers as real numbers."""
         stored = _outputs(self.observed.checked, lambda x: simulate(graph, quantize_inputs(graph, [x])))
         kinds = {name: graph.type(name) for name in graph.outputs}
-        restored = {name: kind.dequantize(stored[name]) for name, kind in kinds.items() if not kind.plain}
-        return worst_output(self.real, restored, unseen, self.observed.noise)
+        return {name: kind.dequantize(stored[name]) for name, kind in kinds.items() if not kind.plain}
+
+
+def worse_outputs(graph: QuantGraph, plain: QuantGraph, observed: Observed) -> dict[str, float]:
+    """The outputs of `graph` whose errors are more than 0.2 dB larger than those of `plain` on the stimuli that check, with these decibels."""
+    if not observed.checked:
+        return {}
+    checked = _Checked.of(observed)
+    found, expected = (relative_errors(checked.real, checked.restored(each)) for each in (graph, plain))
+    lost = {
+        name: max(10 * np.log10((a + _NOTHING) / (b + _NOTHING)) for a, b in zip(found[name], expected[name], strict=True))
+        for name in found
+    }
+    return {name: float(decibels) for name, decibels in lost.items() if decibels > _WORSE_DB}
 
 
 def check_accuracy(

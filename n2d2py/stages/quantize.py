@@ -18,7 +18,7 @@ from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.types import TensorTypes
 from n2d2py.report import float_layers_in, float_layers_text, float_shares
 from n2d2py.report.bits import BitSearch
-from n2d2py.stages.accuracy import Way, check_accuracy
+from n2d2py.stages.accuracy import Way, check_accuracy, worse_outputs
 from n2d2py.stages.budget import fit_budgets, prepared_for
 from n2d2py.stages.calibrate import Calibration, calibrate_stage
 from n2d2py.stages.fuse import fuse_stage
@@ -67,6 +67,8 @@ def quantize_stage(
         return QuantizedNetwork(network, report, float_graph(network.graph, options.bits), network.graph)
     formed = _formed(calibrated, options, choices)
     if formed.observed is not None and formed.types is not None:
+        formed = _no_worse(calibrated, options, formed)
+    if formed.observed is not None and formed.types is not None:
         biases = formed.types.biases
         check_accuracy(
             formed.graph,
@@ -78,17 +80,44 @@ def quantize_stage(
     return formed
 
 
+def _no_worse(calibrated: Calibration, options: QuantizationOptions, formed: QuantizedNetwork) -> QuantizedNetwork:
+    """The network, or that of the default where an output of more bits or more corrections is worse than the default's.
+
+    Each output is judged alone, and its rows by their own variance: the power of all outputs together hides those of small numbers.
+    """
+    quality = calibrated.options.quality
+    if formed.observed is None or (quality != "best" and not options.mixed) or options.bits != 8:
+        return formed
+    calibration = replace(calibrated.options, quality="default") if quality == "best" else calibrated.options
+    way = Way(calibration, replace(options, mixed=options.mixed and None))
+    with log.muted():
+        plain = _formed(_calibrated_again(calibrated, way), way.quantization, ())
+    worse = worse_outputs(formed.graph, plain.graph, formed.observed)
+    if not worse:
+        return formed
+    asked = "-quality best" if quality == "best" else "-mixed-precision"
+    lost = ", ".join(f"output '{name}' by {decibels:.1f} dB" for name, decibels in worse.items())
+    log.notice("%s makes worse than the default: %s; the default is kept", asked, lost)
+    return plain
+
+
 def _another_way(calibrated: Calibration, way: Way) -> tuple[QuantGraph, bool]:
     """The network in another way, if it can be exported, and whether the stimuli that check were not used for it."""
+    calibrated = _calibrated_again(calibrated, way)
+    formed = _no_worse(calibrated, way.quantization, _formed(calibrated, way.quantization, ()))
+    prepared_for(formed.network, formed.graph, find_target(formed.network.options.target or target_names()[0])).check()
+    return formed.graph, formed.observed is not None and formed.observed.fresh
+
+
+def _calibrated_again(calibrated: Calibration, way: Way) -> Calibration:
+    """The calibration that a way asks for."""
     if way.precisions or way.calibration != calibrated.options or way.quantization.bits == 16:
         graph, observed = calibrated.network.graph.copy(), calibrated.observed
         graph.precisions.update({name: one.over(graph.precisions.get(name)) for name, one in way.precisions.items()})
         stimuli = observed.statistics.stimuli if observed else way.calibration.stimuli
         options = suited(replace(way.calibration, reload=None, stimuli=stimuli), way.quantization)
         calibrated = calibrate_stage(replace(calibrated.network, graph=graph), options)
-    formed = _formed(calibrated, way.quantization, ())
-    prepared_for(formed.network, formed.graph, find_target(formed.network.options.target or target_names()[0])).check()
-    return formed.graph, formed.observed is not None and formed.observed.fresh
+    return calibrated
 
 
 def _formed(calibrated: Calibration, options: QuantizationOptions, choices: Collection[str]) -> QuantizedNetwork:

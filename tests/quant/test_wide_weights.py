@@ -46,11 +46,12 @@ def test_layers_that_gain_most_for_their_weights_come_first():
     assert wide_layers({}, {}, roundings) == frozenset()
 
 
-def test_the_coarsest_weights_cost_most():
+def test_coarse_weights_cost_more_than_those_beside_them():
     found = observed()
     types = choose(found, replace(BEST, mixed=False))
     costs = weight_costs(found.graph, types, found.samples, data(8, 3), BEST)
-    assert set(costs) == {"a", "b", "c"} and min(costs.values()) >= 0 and costs["b"] == max(costs.values())
+    assert set(costs) == {"a", "b", "c"} and min(costs.values()) >= 0
+    assert costs["b"] > costs["c"]  # a feeds both outputs
     own = observed({"b": Precision(weight_bits=8)})
     assert set(weight_costs(own.graph, types, own.samples, data(8, 3), BEST)) == {"a", "c"}
 

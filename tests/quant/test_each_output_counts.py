@@ -1,0 +1,135 @@
+"""No output pays for another: quality best beside the default, boxes in pixels beside scores. ONNX Runtime is the referee."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import n2d2py
+from n2d2py.cli import main
+
+
+class _Builder:
+    """Layers of an ONNX network of images."""
+
+    def __init__(self, seed: int):
+        self.rng, self.nodes, self.constants = np.random.default_rng(seed), [], []
+
+    def constant(self, name: str, values, dtype=np.float32) -> str:
+        self.constants.append(numpy_helper.from_array(np.asarray(values, dtype), name))
+        return name
+
+    def node(self, kind: str, inputs: list[str], output: str, **attributes) -> str:
+        self.nodes.append(helper.make_node(kind, inputs, [output], **attributes))
+        return output
+
+    def conv(self, source: str, weights: np.ndarray, bias: np.ndarray, relu: bool = True) -> str:
+        name, size = f"c{len(self.nodes)}", weights.shape[-1]
+        inputs = [source, self.constant(f"{name}w", weights), self.constant(f"{name}b", bias)]
+        groups = 1 if weights.shape[1] > 1 else len(weights)
+        self.node("Conv", inputs, name, kernel_shape=[size] * 2, pads=[size // 2] * 4, group=groups)
+        return self.node("Relu", [name], f"{name}r") if relu else name
+
+    def save(self, path: Path, size: int, outputs: list[str]) -> Path:
+        ends = [[helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, size, size])]]
+        ends.append([helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs])
+        graph = helper.make_graph(self.nodes, "net", *ends, self.constants)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+        return path
+
+
+def _detector(seed: int, path: Path) -> Path:
+    """Weights of heavy tails; scores behind many depthwise layers, boxes of far larger numbers behind fewer."""
+    b = _Builder(seed)
+
+    def conv(source, given, made, size, depthwise=False, relu=True, gain=1.0):
+        shape = (made, 1 if depthwise else given, size, size)
+        weights = b.rng.standard_t(3, size=shape) * gain * (2 / (np.prod(shape[1:]) * 3)) ** 0.5
+        return b.conv(source, weights, b.rng.normal(size=made) * 0.2, relu)
+
+    def separable(source, times):
+        for _ in range(times):
+            source = conv(conv(source, 8, 8, 3, depthwise=True), 8, 8, 1)
+        return source
+
+    x = conv("x", 3, 8, 3)
+    scores, boxes = separable(x, 5), separable(x, 3)
+    ends = (conv(scores, 8, 2, 1, relu=False), conv(boxes, 8, 4, 1, relu=False, gain=500))
+    for end, name in zip(ends, ("logits", "boxes"), strict=True):
+        turned = b.node("Transpose", [end], f"{name}_turned", perm=[0, 2, 3, 1])
+        b.node("Reshape", [turned, b.constant(f"{name}_shape", [0, -1, 2 if name == "logits" else 4], np.int64)], name)
+    b.node("Softmax", ["logits"], "scores", axis=2)
+    return b.save(path, 12, ["scores", "boxes"])
+
+
+def _joined(path: Path, turned: bool, gain_behind: bool) -> Path:
+    """Boxes in pixels and 80 scores in one output (1, 84, N), `turned` (1, N, 84); pixels are made before or behind the Concat."""
+    b = _Builder(3)
+
+    def conv(source, given, made, size, relu=True, gain=1.0, bias=0.0):
+        weights = b.rng.normal(size=(made, given, size, size)) * gain * (2 / (given * size * size)) ** 0.5
+        return b.conv(source, weights, bias + b.rng.normal(size=made) * 0.1, relu)
+
+    x = conv(conv("x", 3, 16, 3), 16, 16, 3)
+    parts = []
+    for count, end in ((4, conv(x, 16, 4, 1, False)), (80, conv(x, 16, 80, 1, False, 2.0, -2.0))):
+        shape = b.constant(f"shape{count}", [1, count, 256], np.int64)
+        part = b.node("Reshape", [b.node("Sigmoid", [end], f"s{count}"), shape], f"flat{count}")
+        parts.append(b.node("Transpose", [part], f"turned{count}", perm=[0, 2, 1]) if turned else part)
+    if not gain_behind:
+        parts[0] = b.node("Mul", [parts[0], b.constant("pixels", 640.0)], "in_pixels")
+    axis = 2 if turned else 1
+    joined = b.node("Concat", parts, "joined" if gain_behind else "y", axis=axis)
+    if gain_behind:
+        gains = np.repeat([640.0, 1.0], [4, 80]).reshape((1, 1, 84) if turned else (1, 84, 1))
+        b.node("Mul", [joined, b.constant("gains", gains)], "y")
+    return b.save(path, 16, ["y"])
+
+
+def _real_and_found(path: Path, x: np.ndarray, calibrated: int, options: str) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Each output over the stimuli that do not calibrate, in floating point and as exported."""
+    np.save(path.parent / "calib.npy", x[:calibrated])
+    out = path.parent / f"out{len(list(path.parent.iterdir()))}"
+    given = ["-calib-data", str(path.parent / "calib.npy"), "-calib", "-1", "-export", "CPP", "-db-export", "0"]
+    assert main([str(path), *given, "-quiet", "-o", str(out), *options.split()]) == 0
+    session = onnxruntime.InferenceSession(str(path))
+    real = [np.concatenate(each) for each in zip(*(session.run(None, {"x": one[None]}) for one in x[calibrated:]), strict=True)]
+    found = n2d2py.load_simulator(next(out.glob("export_CPP_*")))(x[calibrated:])
+    found = found if isinstance(found, tuple) else (found,)
+    return [(r.astype(np.float64), np.asarray(f, np.float64).reshape(r.shape)) for r, f in zip(real, found, strict=True)]
+
+
+@pytest.mark.parametrize(
+    "seed", [11, pytest.param(22, marks=pytest.mark.xfail(strict=True, reason="0.8 dB less on stimuli that do not calibrate"))]
+)
+def test_best_is_no_worse_on_any_output(tmp_path, seed):
+    """Judged by the power of both outputs together, the scores of both networks lost 1 dB to the boxes."""
+    path = _detector(seed, tmp_path / "net.onnx")
+    x = np.random.default_rng(1000 + seed).normal(size=(160, 3, 12, 12)).astype(np.float32)
+    decibels = [
+        [
+            10 * np.log10(real.var(axis=(0, 1)).sum() / np.square(real - found).mean(axis=(0, 1)).sum())
+            for real, found in _real_and_found(path, x, 100, f"-quality {quality} -input-bits 8 -output-bits 16")
+        ]
+        for quality in ("default", "best")
+    ]
+    assert all(best > default - 0.2 for default, best in zip(*decibels, strict=True)), decibels
+
+
+_STEP_AT_HALF = "98.4 % are kept: the step of pixels is 0.019, and the scores up to 0.507 are nearer to 0.497"
+
+
+@pytest.mark.parametrize(
+    "options", ["", "-quality best", pytest.param("-nbbits 16", marks=pytest.mark.xfail(strict=True, reason=_STEP_AT_HALF))]
+)
+@pytest.mark.parametrize("turned, gain_behind", [(False, True), (True, True), (True, False)])
+def test_scores_keep_their_steps_beside_boxes_in_pixels(tmp_path, turned, gain_behind, options):
+    x = np.random.default_rng(5).normal(size=(32, 3, 16, 16)).astype(np.float32)
+    ((real, found),) = _real_and_found(_joined(tmp_path / "net.onnx", turned, gain_behind), x, 24, options)
+    scores, kept = (each[..., 4:] if turned else each[:, 4:] for each in (real, found))
+    above = scores > 0.5
+    assert np.count_nonzero(kept[above] > 0.5) >= 0.99 * np.count_nonzero(above)
+    assert len(np.unique(kept)) >= 50
