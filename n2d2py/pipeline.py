@@ -313,7 +313,7 @@ def _check_states(network: LoadedNetwork, options: RunOptions) -> None:
 
 
 def _refuse_early(path: Path, network: LoadedNetwork, options: RunOptions) -> None:
-    """What ExportFolder would refuse to replace or to write, before any work is done; it looks again and explains what cannot be read."""
+    """Raise, before any work is done, the errors of ExportFolder for a folder that it cannot replace or write."""
     with suppress(OSError):
         refuse_replacement(path, network.graph.name, options.export.force)
     refuse_unwritable(path)

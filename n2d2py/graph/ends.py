@@ -23,12 +23,12 @@ class Ends:
 
     @property
     def fed_ports(self) -> list[FilePort]:
-        """What the file says of each input that is no state, in the order of `fed`; its graph shape where there is no file."""
+        """Describe, as the file does, each input that is no state, in the order of `fed`; its graph shape where there is no file."""
         return [self._port(name, self.input_ports, at) for at, name in enumerate(self.fed)]
 
     @property
     def result_ports(self) -> list[FilePort]:
-        """What the file says of each output that is no state, as `fed_ports`."""
+        """Describe, as the file does, each output that is no state, as `fed_ports`."""
         return [self._port(name, self.output_ports, at) for at, name in enumerate(self.results)]
 
     def _port(self, name: str, ports: list[FilePort], at: int) -> FilePort:

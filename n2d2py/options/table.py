@@ -571,7 +571,7 @@ OPTIONS: tuple[Option, ...] = (
         "drop-softmax",
         "flag",
         False,
-        "leave out a Softmax, or LogSoftmax, at an output: it gives logits, of the same order, in place of probabilities",
+        "leave out a Softmax or LogSoftmax at an output: the output gives logits",
         _QUANT,
         field="load.drop_softmax",
     ),

@@ -298,7 +298,7 @@ def _loading(a: Arguments, options: RunOptions) -> LoadOptions:
 
 
 def _computes_arrays(name: str) -> bool:
-    """Whether an export computes what a file does with integers of fixed types between real numbers."""
+    """True if the export can compute integers of fixed types between floating-point layers, as a dynamic file does."""
     from n2d2py.exports import find_target  # late: the help needs no export
 
     return find_target(name).needs_plan

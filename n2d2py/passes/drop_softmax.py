@@ -13,7 +13,7 @@ from n2d2py.passes.base import Match, Pass, drop
 class DropSoftmax(Pass):
     """Softmax(x) at a network output, moved or not => x; a rounding of its result to integers goes with it.
 
-    Not `every` one: only the logarithm of one in a network that comes quantized, which has no integers.
+    `every`: False drops only a LogSoftmax of a pre-quantized network, which has no integer form.
     """
 
     name = "drop-softmax"

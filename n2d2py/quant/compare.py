@@ -146,7 +146,7 @@ class Accumulator:
         return found
 
     def check_samples(self, stored: np.ndarray, compiled: np.ndarray, samples: Sequence[str]) -> None:
-        """Checks a batch of samples of these names, which is no part of the other figures."""
+        """Check that a batch of named samples is equal; it does not count in the other figures."""
         found = self.check(stored, compiled)
         if self.difference is None and found is not None:
             self.difference = replace(found, index=found.index[1:], sample=samples[found.index[0]])

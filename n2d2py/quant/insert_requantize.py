@@ -192,7 +192,7 @@ def _only_moves(node: Node) -> bool:
 
 
 def _averages(node: Node) -> bool:
-    """Whether a layer of those that move values makes means of them."""
+    """True if a layer that counts as moving values averages them (a linear Resize)."""
     return isinstance(node.op, Resize) and node.op.mode != "Nearest"
 
 

@@ -124,7 +124,7 @@ def relative_errors(real: Mapping[str, np.ndarray], restored: Mapping[str, np.nd
 
 
 def row_weights(real: np.ndarray) -> np.ndarray:
-    """What makes squared errors of an output (N, ...) comparable, (1, ...): 1 over the variance of each row.
+    """Return the factors (1, ...) that make squared errors of an output (N, ...) comparable: 1 over the variance of each row.
 
     A row that hardly varies weighs no more than one that deviates by 1e-4 of the largest row, or than scores whose errors count.
     """

@@ -81,7 +81,7 @@ class StateReaches:
 
     @staticmethod
     def of(graph: Graph, source: Mapping[str, str], histograms: Mapping[str, Histogram]) -> StateReaches:
-        """What `observe_states` saw."""
+        """Return what `observe_states` has seen."""
         tensors: dict[str, float] = {}
         cells: dict[str, float] = {}
         hidden: set[str] = set()

@@ -71,7 +71,7 @@ def _zeros(node: onnx.NodeProto) -> list[str]:
 
 
 def _real(node: onnx.NodeProto, model: OnnxModel, renamed: dict[str, str]) -> onnx.NodeProto:
-    """A sum of products of real numbers in place of one of integers."""
+    """Return the MatMul or Conv of real numbers that replaces one of integers."""
     zeros, inputs = _zeros(node), []
     for index, name in enumerate(node.input[:2]):
         if name in renamed:

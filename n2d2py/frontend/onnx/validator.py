@@ -26,6 +26,8 @@ _SINGLE = {"Clip": (1, 2), "CumSum": (1,), "Dropout": (1, 2), "OneHot": (1,), "R
 """Inputs that hold one value, which the rules of shapes do not look at."""
 _WILD = 1 << 24
 """Numbers beyond it make no sense in shapes."""
+_CLAMPED = ("Slice",)
+"""Operators whose shape rule clamps any number: exporters write the largest integer for "to the end", in every layer."""
 _CLASSES = {"bool": "b", "string": "s", "complex64": "c", "complex128": "c"}
 
 
@@ -142,13 +144,14 @@ class Validator:
             opset_imports=[helper.make_opsetid("", tensors.model.opset)],
             ir_version=max(tensors.model.proto.ir_version, 4),
         )
-        if _is_wild(node, data.values()) or any(a.name == "equation" or a.type == a.GRAPH for a in node.attribute):
+        is_wild = _is_wild(node, data.values())
+        if (is_wild and node.op_type not in _CLAMPED) or any(a.name == "equation" or a.type == a.GRAPH for a in node.attribute):
             check_ends(infer, f"the node {node.op_type}", Location(tensors.model.path, None, node.output[0]))
         try:
             results = infer()
         except (shape_inference.InferenceError, onnx.checker.ValidationError) as error:
             wrong = self._error(node, " ".join(str(error).split()))
-            if _is_wild(node, data.values()):
+            if is_wild:
                 raise wrong from None
             return None if tensors.is_batched else wrong
         for name, result in results.items():

@@ -233,13 +233,13 @@ def _is_mean(a: Arrays, tensor: str, x: str, axes: tuple[int, ...]) -> bool:
 
 
 def _scalar(node: OnnxNode, index: int) -> float | None:
-    """The number that an input is; None for what is no constant of one element."""
+    """Return the value of a constant input of one element; None for any other input."""
     value = np.asarray(node.constant(index, "number")) if node.is_constant(index) else np.zeros(0)
     return float(value.item()) if value.size == 1 else None
 
 
 def _source(a: Arrays, tensor: str) -> str:
-    """A tensor behind what passes real numbers on, such as a change of their width."""
+    """Return the tensor before any Cast or Identity between real types."""
     while (node := a.builder.writers.get(tensor)) is not None and node.op_type in ("Cast", "Identity"):
         if not all(a.builder.is_tensor(name) and not a.builder.kind_of(name) for name in (tensor, node.input[0])):
             break
@@ -248,7 +248,7 @@ def _source(a: Arrays, tensor: str) -> str:
 
 
 def _maker(a: Arrays, tensor: str, *kinds: str) -> OnnxNode | None:
-    """The node that writes an ONNX tensor, where it is of one of these kinds."""
+    """Return the producer of an ONNX tensor if it is of one of these kinds, else None."""
     node = a.builder.writers.get(_source(a, tensor))
     if node is None or node.op_type not in kinds or node.domain not in ("", "ai.onnx"):
         return None
