@@ -65,7 +65,7 @@ def _pass(
     graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], options: QuantOptions, biases: _Biases | None
 ) -> Corrected:
     """One way of the samples through the network, layer after layer; `biases` takes what was corrected, None corrects none."""
-    types = TensorTypes(dict(types.types), dict(types.thresholds), types.coarse, cells=types.cells)
+    types = replace(types, types=dict(types.types), thresholds=dict(types.thresholds), biases=None)
     typed = typed_graph(graph, types, options)
     refinable = refinable_tensors(graph, types) if options.sequential else {}
     layers: dict[str, QuantNode] = {}

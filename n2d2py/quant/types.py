@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -38,7 +38,8 @@ class TensorTypes:
     """types: number type of each tensor; thresholds: largest real magnitude that the calibrated ones hold.
 
     `coarse` are the Concats and the fill values whose integers are too coarse for what they hold; `biases` says which biases were
-    corrected and why, None where none should be. `cells` are ranges of cell states, by the output of a recurrent layer.
+    corrected and why, None where none should be. `cells` are ranges of cell states, by the output of a recurrent layer. `rules` says
+    which rule decided, by the tensors that layers compute.
     """
 
     types: dict[str, NumType]
@@ -46,6 +47,7 @@ class TensorTypes:
     coarse: tuple[CoarseJoin, ...] = ()
     biases: BiasCorrections | None = None
     cells: Mapping[str, float] = field(default_factory=dict)
+    rules: Mapping[str, str] = field(default_factory=dict)
 
 
 def _moves(node) -> bool:
@@ -164,96 +166,211 @@ def _least_error_type(histogram: Histogram, symmetric: NumType, readers: Sequenc
     return shifted if counts.error(shifted) < ZERO_POINT_GAIN * counts.error(symmetric) else symmetric
 
 
+@dataclass(frozen=True)
+class _Knowledge:
+    """What the rules for number types look at.
+
+    Attributes:
+        ranges: known value range of inputs (None: measured).
+        source: for each tensor of real numbers the one whose integers it holds.
+        real: tensors in floating point.
+        positive: tensors that cannot be negative, where those have unsigned integers.
+        final: tensors whose integers an output of the network holds.
+        declared: types that the file of the network gives its inputs.
+        padding, readers: by tensor, the layers that pad it with a constant, and those that compute with it.
+        types: what was chosen so far; the kinds of integers that are no quantized numbers are there from the beginning.
+        coarse: grows by the fill values that are far beyond the tensor that they pad.
+    """
+
+    graph: Graph
+    histograms: Mapping[str, Histogram]
+    ranges: Mapping[str, tuple[float, float] | None]
+    options: QuantOptions
+    source: dict[str, str]
+    states: KeptStates
+    reached: StateReaches
+    real: set[str]
+    positive: set[str]
+    final: set[str]
+    declared: Mapping[str, NumType]
+    padding: Mapping[str, list[Node]]
+    readers: Mapping[str, list[Node]]
+    types: dict[str, NumType]
+    coarse: list[CoarseJoin] = field(default_factory=list)
+
+    @staticmethod
+    def of(
+        graph: Graph,
+        histograms: Mapping[str, Histogram],
+        ranges: Mapping[str, tuple[float, float] | None],
+        options: QuantOptions,
+    ) -> _Knowledge:
+        source = {name: origin for name, origin in _sources(graph).items() if not graph.kind(name)}
+        states, reached = KeptStates.of(graph, source), StateReaches.of(graph, source, histograms)
+        if options.bits == 8:
+            options = replace(options, wide=options.wide | _wide(graph, ranges, options, source, states, reached))
+        lowest = {name: histogram.minimum for name, histogram in histograms.items()}  # states in floating point have none
+        lowest |= {name: known[0] for name, known in ranges.items() if known is not None}
+        lowest |= {name: -np.inf for name in reached.tensors if ranges.get(name) is None}  # stimuli may begin with zeros alone
+        inputs = {name for name in graph.inputs if not graph.kind(name) and lowest.get(name, -1) >= 0}
+        ports = zip(graph.fed, graph.fed_ports, strict=True)
+        return _Knowledge(
+            graph,
+            histograms,
+            ranges,
+            options,
+            source,
+            states,
+            reached,
+            float_tensors(graph),
+            nonnegative_tensors(graph, inputs) if options.unsigned else set(),
+            {source[name] for name in graph.outputs if name in source},
+            {name: port.type for name, port in ports if port.type is not None},
+            fill_values(graph, source),
+            _readers(graph, source),
+            {name: plain_type(tensor.kind) for name, tensor in graph.tensors.items() if tensor.kind},
+        )
+
+    def to_choose(self) -> list[str]:
+        """The tensors whose integers some layer computes, but for joins, which depend on what they join."""
+        made = dict.fromkeys(self.source.values())
+        return [name for name in made if name in self.real or (node := self.graph.producer(name)) is None or not joins(node)]
+
+    def bits(self, name: str) -> int:
+        return width(self.graph, name, self.source, self.final, self.histograms, self.ranges.get(name), self.options)
+
+    def is_measured(self, name: str) -> bool:
+        """Whether calibration alone says what range a tensor has."""
+        return self.ranges.get(name) is None and not self.padding.get(name)
+
+    def is_edge(self, name: str) -> bool:
+        """Whether a tensor is an input or an output, whose values are never clipped."""
+        return name in self.final or name in self.graph.inputs or is_scored(self.graph, name)
+
+    def kind(self, name: str) -> NumType:
+        """Width and sign of a tensor."""
+        bits, fills = self.bits(name), (node.op.fill for node in self.padding.get(name, ()))
+        signed = name not in self.positive or any(fill < 0 for fill in fills)
+        # pairs of signed integers of 16 bits are multiplied at once
+        pairs = bits == 16 and self.options.bits == 8 and _is_shared(self.graph.producer(name))
+        return NumType(bits, signed or pairs)
+
+    def scaled(self, name: str, kind: NumType, reach: float) -> NumType:
+        """The type with the scale of a largest value, less what a limit in the layer cuts, and more where constants pad it."""
+        reach = max(min(reach, _clipped_reach(self.graph.producer(name)) or reach), LEAST_RANGE)
+        reach, beyond = with_fills(reach, self.padding.get(name, ()))
+        self.coarse.extend(beyond)
+        return kind.with_scale(reach / kind.qmax)
+
+
+def _wide(
+    graph: Graph,
+    ranges: Mapping[str, tuple[float, float] | None],
+    options: QuantOptions,
+    source: dict[str, str],
+    states: KeptStates,
+    reached: StateReaches,
+) -> frozenset[str]:
+    """The tensors that have 16 bits in a network of 8: spectra, guarded divisors, states, inputs where that is asked for."""
+    wide = wide_tensors(graph) | {name for name in coarse_tensors(graph) if ranges.get(name) is None}
+    spectra = {source[name] for name in wide if name in source} if options.wide_joins else frozenset()
+    # states that the application gives back: their errors come back as those of kept ones
+    ends = {*graph.inputs, *(source[name] for name in graph.outputs if name in source)}
+    asked = set(graph.inputs) - set(graph.kept) if options.input_asked else frozenset()
+    return states.wide | spectra | asked | ends.intersection(reached.tensors)
+
+
+# ---- the rules: the type of a tensor, or None where another rule decides -----------------------------
+def _floating(known: _Knowledge, name: str) -> NumType | None:
+    return FLOAT32 if name in known.real else None
+
+
+def _declared(known: _Knowledge, name: str) -> NumType | None:
+    return known.declared.get(name)
+
+
+def _state(known: _Knowledge, name: str) -> NumType | None:
+    """A tensor that a kept state is joined with has the type of what the state was taken from."""
+    return known.states.of_join(name, known.types)
+
+
+def _unit(known: _Knowledge, name: str) -> NumType | None:
+    """Runtimes in fixed point demand one type of what lies between 0 and 1, or -1 and 1."""
+    if not (known.options.unit_ranges and known.is_measured(name) and known.bits(name) == 8):
+        return None
+    return _unit_type(known.graph.producer(name), known.options.unsigned)
+
+
+def _probabilities(known: _Knowledge, name: str) -> NumType | None:
+    """A power of two as scale, 1/256 in 8 bits."""
+    if name not in known.final or not _is_shared(known.graph.producer(name)) or not known.is_measured(name):
+        return None
+    kind = NumType(known.bits(name), name not in known.positive)
+    return kind.with_scale(2.0 ** (kind.signed - kind.bits))
+
+
+def _known_range(known: _Knowledge, name: str) -> NumType | None:
+    interval = known.ranges.get(name)
+    return None if interval is None else known.scaled(name, known.kind(name), max(map(abs, interval)))
+
+
+def _sixteen_bits(known: _Knowledge, name: str) -> NumType | None:
+    """Headroom beyond the largest value, and nothing is clipped; hidden states and shares end at 1."""
+    kind, producer = known.kind(name), known.graph.producer(name)
+    if kind.bits != 16:
+        return None
+    largest = max(known.histograms[_measured(known.graph, name)].largest, known.reached.tensors.get(name, 0.0))
+    reach = 1.0 if name in known.reached.hidden and largest <= 1 else _HEADROOM * largest or 1.0
+    reach = recurrent_reach(producer, reach) if name in known.states.wide else reach
+    return known.scaled(name, kind, min(reach, 1.0) if _is_shared(producer) else reach)
+
+
+def _calibrated(known: _Knowledge, name: str) -> NumType:
+    """The range of the clipping mode, and the interval of the least error where the values may be clipped."""
+    kind, producer, options = known.kind(name), known.graph.producer(name), known.options
+    histogram, whole = known.histograms[_measured(known.graph, name)], known.is_edge(name) or _is_shared(producer)
+    clipping = "None" if whole else options.act_clipping
+    threshold = activation_threshold(histogram, clipping, kind.qmax, options.quantile)
+    symmetric = known.scaled(name, kind, max(threshold, known.reached.tensors.get(name, 0.0)))
+    limited = producer is not None and isinstance(producer.activation, ChannelClip)
+    if whole or limited or known.padding.get(name) or not histogram.largest:
+        return symmetric
+    return _least_error_type(histogram, symmetric, known.readers.get(name, ()), options)
+
+
+CALIBRATED = "calibrated"
+RULES: Mapping[str, Callable[[_Knowledge, str], NumType | None]] = {
+    "floating point": _floating,
+    "type of the file": _declared,
+    "type of a state": _state,
+    "unit range": _unit,
+    "probabilities": _probabilities,
+    "known range": _known_range,
+    "16 bits": _sixteen_bits,
+    CALIBRATED: _calibrated,
+}
+"""Who decides the type of a tensor, by the name that the report has for it: the first rule that gives one."""
+
+
 def choose_types(
     graph: Graph, histograms: dict[str, Histogram], ranges: dict[str, tuple[float, float] | None], options: QuantOptions
 ) -> TensorTypes:
-    """Integer types for all tensors.
+    """Integer types for all tensors, by `RULES`.
 
-    `ranges` gives the known value range of inputs (None: measured). Inputs, outputs and what a Softmax at an output reads are never
-    clipped; results of such a Softmax have a power of two as scale, 1/256 in 8 bits. Tensors that hold moved values share their source's type; concat inputs share the
-    output's type where their ranges are alike, else the concat rescales them.
+    `ranges` gives the known value range of inputs (None: measured). Tensors that hold moved values share their source's type; concat
+    inputs share the output's type where their ranges are alike, else the concat rescales them.
     """
-    source = {name: origin for name, origin in _sources(graph).items() if not graph.kind(name)}
-    states = KeptStates.of(graph, source)
-    reached = StateReaches.of(graph, source, histograms)
-    if options.bits == 8:
-        wide = wide_tensors(graph) | {name for name in coarse_tensors(graph) if ranges.get(name) is None}
-        spectra = {source[name] for name in wide if name in source} if options.wide_joins else frozenset()
-        # states that the application gives back: their errors come back as those of kept ones
-        ends = {*graph.inputs, *(source[name] for name in graph.outputs if name in source)}
-        fed_back = ends.intersection(reached.tensors)
-        asked = set(graph.inputs) - set(graph.kept) if options.input_asked else frozenset()
-        options = replace(options, wide=options.wide | states.wide | spectra | asked | fed_back)
-    lowest = {name: histogram.minimum for name, histogram in histograms.items()}  # states in floating point have none
-    lowest |= {name: known[0] for name, known in ranges.items() if known is not None}
-    lowest |= {name: -np.inf for name in reached.tensors if ranges.get(name) is None}  # stimuli may begin with zeros alone
-    inputs = {name for name in graph.inputs if not graph.kind(name) and lowest.get(name, -1) >= 0}
-    positive = nonnegative_tensors(graph, inputs) if options.unsigned else set()
-    final = {source[name] for name in graph.outputs if name in source}
-    real = float_tensors(graph)
-    types: dict[str, NumType] = {name: plain_type(tensor.kind) for name, tensor in graph.tensors.items() if tensor.kind}
-    declared = {name: port.type for name, port in zip(graph.fed, graph.fed_ports, strict=True) if port.type is not None}
-    thresholds: dict[str, float] = {}
-    padding, coarse = fill_values(graph, source), []
-    readers = _readers(graph, source)
-    for name in dict.fromkeys(source.values()):
-        producer = graph.producer(name)
-        if name in real:
-            types[name] = FLOAT32
-            continue
-        if name in declared:
-            types[name], thresholds[name] = declared[name], declared[name].reach
-            continue
-        if producer is not None and joins(producer):
-            continue
-        if (kind := states.of_join(name, types)) is not None:
-            types[name], thresholds[name] = kind, kind.reach
-            continue
-        signed = name not in positive or any(node.op.fill < 0 for node in padding.get(name, ()))
-        known = ranges.get(name)
-        bits = width(graph, name, source, final, histograms, known, options)
-        free = options.unit_ranges and bits == 8 and known is None and not padding.get(name)
-        if free and (unit := _unit_type(producer, options.unsigned)) is not None:
-            types[name], thresholds[name] = unit, unit.reach
-            continue
-        if name in final and _is_shared(producer) and known is None and not padding.get(name):
-            kind = NumType(bits, name not in positive)
-            types[name] = kind.with_scale(2.0 ** (kind.signed - bits))
-            thresholds[name] = types[name].reach
-            continue
-        # pairs of signed integers of 16 bits are multiplied at once
-        kind = NumType(bits, signed or (bits == 16 and options.bits == 8 and _is_shared(producer)))
-        histogram = histograms[_measured(graph, name)]
-        edge = name in final or name in graph.inputs or is_scored(graph, name)
-        if known is not None:
-            threshold = max(abs(known[0]), abs(known[1]))
-        elif kind.bits == 16:
-            largest = max(histogram.largest, reached.tensors.get(name, 0.0))
-            threshold = 1.0 if name in reached.hidden and largest <= 1 else _HEADROOM * largest or 1.0
-            threshold = recurrent_reach(producer, threshold) if name in states.wide else threshold
-            threshold = min(threshold, 1.0) if _is_shared(producer) else threshold
-        else:
-            clipping = "None" if edge or _is_shared(producer) else options.act_clipping
-            threshold = activation_threshold(histogram, clipping, kind.qmax, options.quantile)
-            threshold = max(threshold, reached.tensors.get(name, 0.0))
-        threshold = max(min(threshold, _clipped_reach(producer) or threshold), LEAST_RANGE)
-        threshold, beyond = with_fills(threshold, padding.get(name, ()))
-        coarse += beyond
-        types[name] = kind.with_scale(threshold / kind.qmax)
-        if (
-            known is None
-            and not (
-                edge or _is_shared(producer) or padding.get(name) or (producer and isinstance(producer.activation, ChannelClip))
-            )
-            and histogram.largest
-        ):
-            types[name] = _least_error_type(histogram, types[name], readers.get(name, ()), options)
-        thresholds[name] = types[name].reach
+    known = _Knowledge.of(graph, histograms, ranges, options)
+    source, types, rules = known.source, known.types, {}
+    for name in known.to_choose():
+        rules[name], types[name] = next((rule, kind) for rule, choose in RULES.items() if (kind := choose(known, name)))
+    thresholds = {name: types[name].reach for name in rules if name not in known.real}
     seen = {name: histogram.largest for name, histogram in histograms.items()}
-    coarse += type_concats(graph, source, types, positive, seen, options)
-    types.update(states.of_inputs(types))
+    coarse = [*known.coarse, *type_concats(graph, source, types, known.positive, seen, known.options)]
+    types.update(known.states.of_inputs(types))
     for name, origin in source.items():
         types[name] = types[origin]
     if options.full_range:
         types = {name: _full(kind) for name, kind in types.items()}
-    return TensorTypes(types, thresholds, tuple(coarse), cells={name: _HEADROOM * cell for name, cell in reached.cells.items()})
+    cells = {name: _HEADROOM * cell for name, cell in known.reached.cells.items()}
+    return TensorTypes(types, thresholds, tuple(coarse), cells=cells, rules=rules)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.shapes import elements
@@ -28,7 +28,7 @@ def width(
     name: str,
     source: dict[str, str],
     final: set[str],
-    histograms: dict[str, Histogram],
+    histograms: Mapping[str, Histogram],
     known: tuple[float, float] | None,
     options: QuantOptions,
 ) -> int:

@@ -12,6 +12,7 @@ from n2d2py.concurrency import ordered_map
 from n2d2py.files import write_text
 from n2d2py.quant.histogram import BINS, Histogram
 from n2d2py.quant.thresholds import CLIPPING_MODES, activation_threshold
+from n2d2py.quant.types import CALIBRATED
 from n2d2py.report.data import ReportData
 from n2d2py.report.histogram_plot import HistogramPlot, draw_histogram
 from n2d2py.report.text import file_stems
@@ -31,7 +32,7 @@ class TensorRange:
         candidates: threshold of each clipping mode.
         clipped: share of the values beyond the threshold, 0..1.
         mode: the clipping mode that gave the threshold; "shared" where the type is another tensor's
-            (concatenations), "given" otherwise (known input ranges, ranges after a pool).
+            (concatenations), else the rule that decided (`n2d2py/quant/types.py`).
     """
 
     layer: str
@@ -80,8 +81,9 @@ def _threshold(data: ReportData, name: str, candidates: dict[str, float]) -> tup
     reach = kind.reach
     if chosen is None or not np.isclose(chosen, reach, rtol=1e-6, atol=0.0):
         return reach, "shared"
-    modes = [data.quant.act_clipping] if data.quant is not None else []
-    return chosen, next((mode for mode in (*modes, "None") if candidates.get(mode) == chosen), "given")
+    rule, modes = data.rules.get(name, CALIBRATED), [data.quant.act_clipping] if data.quant is not None else []
+    clipped = next((mode for mode in (*modes, "None") if candidates.get(mode) == chosen), CALIBRATED)
+    return chosen, clipped if rule == CALIBRATED else rule
 
 
 def tensor_ranges(data: ReportData) -> list[TensorRange]:

@@ -34,7 +34,7 @@ class ReportData:
         options: options of the run by name, in the order to show.
         quant: options of the quantization; None for a float export.
         histograms: of the calibrated tensors; empty without calibration.
-        thresholds: clipping threshold by tensor, as `TensorTypes.thresholds`.
+        thresholds, rules: as `TensorTypes` has them.
         problem, plan: the static memory; both None when the target places memory itself.
         scores: (label, score) pairs; labels "float", "simulated", "compiled". The first score of a
             label is the one in the summary.
@@ -63,6 +63,7 @@ class ReportData:
     quant: QuantOptions | None = None
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     thresholds: Mapping[str, float] = field(default_factory=dict)
+    rules: Mapping[str, str] = field(default_factory=dict)
     problem: MemoryProblem | None = None
     plan: MemoryPlan | None = None
     scores: Sequence[tuple[str, Score]] = ()

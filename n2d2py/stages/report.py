@@ -56,6 +56,7 @@ def report_stage(
         quantized.options,
         observed.statistics.histograms if observed else {},
         types.thresholds if types else {},
+        types.rules if types else {},
         memory.problem if memory else None,
         memory.plan if memory else None,
         [(_plain(label), score) for rows in scores.rows.values() for label, score in rows],

@@ -18,7 +18,6 @@ from n2d2py.quant.compare import Difference, LayerComparison
 from n2d2py.quant.corrections import BiasCorrections
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.level_counts import LevelCounts
-from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.worst import StimulusComparison
 from n2d2py.report import side_by_side
 from n2d2py.report.calibration import folded, tensor_ranges, write_calibration
@@ -248,8 +247,8 @@ def test_thresholds_name_their_mode_and_their_cost(data):
     changed = networks.report_data(networks.small(), thresholds={"dw": 1.25})
     shared = next(r for r in tensor_ranges(changed) if r.tensor == "dw")
     assert shared.mode == "shared" and shared.threshold == pytest.approx(data.thresholds["dw"])
-    given = networks.report_data(networks.small(), quant=QuantOptions(act_clipping="Quantile"))
-    assert next(r for r in tensor_ranges(given) if r.tensor == "dw").mode == "given"
+    known = networks.report_data(networks.small(), rules={"dw": "known range"})
+    assert next(r for r in tensor_ranges(known) if r.tensor == "dw").mode == "known range"
 
 
 def test_names():
