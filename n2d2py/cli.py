@@ -44,7 +44,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 2
     try:
         if arguments.h or arguments.v:
-            print(help_text() if arguments.h else f"n2d2py {__version__}")
+            print(help_text(arguments.h) if arguments.h else f"n2d2py {__version__}")
             if arguments.h and arguments.export:
                 from n2d2py.exports.parameters import parameters_help
 

@@ -17,7 +17,7 @@ from n2d2py.frontend.ini.network import GLOBALS, INPUT_SECTION
 from n2d2py.frontend.ini.onnx_section import ONNX_LAYER, ONNX_SECTION
 from n2d2py.frontend.ini.targets import TARGET
 from n2d2py.ini.docs import schema_page
-from n2d2py.options import options_page
+from n2d2py.options import man_page, options_page
 
 
 def pages() -> dict[str, str]:
@@ -30,6 +30,7 @@ def pages() -> dict[str, str]:
     return {
         "errors.md": errors_page(),
         "options.md": options_page(),
+        "n2d2py.1": man_page(),
         "sections.md": schema_page(
             [
                 GLOBALS,

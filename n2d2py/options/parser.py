@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from n2d2py.errors import N2D2Error, nearest
+from n2d2py.errors import N2D2Error, listed, nearest
+from n2d2py.naming import MODEL_ENDINGS
 from n2d2py.options.table import FUSED, IGNORED, OPTIONS, TRAINING, Option
 
 _NUMBER = re.compile(r"-?[0-9]+")
@@ -52,7 +53,7 @@ def refuse(option: Option, value: Any) -> None:
     """Raises E004 for a mode that there is not, E003 for a number that is too small."""
     if option.choices and value not in option.choices:
         like = nearest(str(value), option.choices)
-        remedy = f"did you mean {like}?" if like else f"give one of {', '.join(option.choices)}"
+        remedy = f"did you mean {like}?" if like else f"give one of {listed(option.choices)}"
         raise _error("E004", f"-{option.name} {value}: no such mode", remedy)
     if option.minimum is not None and value < option.minimum:
         raise _error("E003", f"-{option.name} {value} is too small", f"give {option.minimum:g} or more")
@@ -114,7 +115,10 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
         elif option.kind == "optional-int":
             values[option.key] = _convert(option, rest.pop(0)) if rest and rest[0].isdigit() else option.omitted
         elif option.kind == "optional-text":
-            if joined and rest[0] not in option.choices:
+            if name == "h" and len(rest) == 1 and rest[0].lstrip("-") in option.choices:
+                rest[0] = rest[0].lstrip("-")
+            unknown = rest and not rest[0].startswith("-") and not rest[0].endswith((".ini", *MODEL_ENDINGS))
+            if rest and rest[0] not in option.choices and (joined or (name == "h" and unknown)):
                 refuse(option, rest[0])
             values[option.key] = rest.pop(0) if rest and rest[0] in option.choices else option.choices[0]
         elif not rest or (not joined and rest[0].lstrip("-") in table and rest[0].startswith("-")):

@@ -17,9 +17,10 @@ import pytest
 import n2d2py
 from n2d2py import log
 from n2d2py.cli import main
-from n2d2py.completion import completion, presets
+from n2d2py.completion import completion
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import find_target, target_names
+from n2d2py.exports.presets import preset_names
 from n2d2py.exports.registry import built_in_targets
 from n2d2py.options import parse_arguments, run_options
 
@@ -193,7 +194,8 @@ def test_bash_completes_options_targets_presets_and_networks(tmp_path):
     assert completed("n2d2py -act-clipping-mode K", tmp_path) == ["KL-Divergence"]
     assert set(completed("n2d2py n", tmp_path)) == {"net.ini", "net.onnx", "networks"}
     offered = completed("n2d2py net.ini -export-parameters ", tmp_path)
-    assert set(presets()) <= set(offered) and presets() and "notes.txt" in offered
+    assert set(preset_names()) <= set(offered) and preset_names() and "notes.txt" in offered
+    assert completed("n2d2py -h ram", tmp_path) == ["ram-budget"]
     assert completed("n2d2py net.ini -calib ", tmp_path) == []
 
 
