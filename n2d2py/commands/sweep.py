@@ -43,18 +43,18 @@ _BATCH = 8
 _SWEEP = Schema(
     "sweep",
     (
-        Key("Network", Kind.STRING, REQUIRED, "the INI, ONNX or TFLite file, from the folder of the sweep on"),
-        Key("Options", Kind.STRING, "-seed 1 -calib -1 -db-export 100 -test", "options of n2d2py that every setting has"),
-        Key("Objectives", Kind.STRINGS, ("score", "arena"), f"what settings are judged by: {', '.join(OBJECTIVES)}"),
+        Key("Network", Kind.STRING, REQUIRED, "The INI, ONNX or TFLite file, relative to the folder of the sweep file."),
+        Key("Options", Kind.STRING, "-seed 1 -calib -1 -db-export 100 -test", "Options of n2d2py for every trial."),
+        Key("Objectives", Kind.STRINGS, ("score", "arena"), f"Metrics to optimize: {', '.join(OBJECTIVES)}."),
         Key(
             "Sampler",
             Kind.ENUM,
             "grid",
-            "grid: every combination; optuna: Trials of them that Optuna proposes",
+            "grid: try every combination. optuna: try Trials combinations that Optuna proposes.",
             ("grid", "optuna"),
         ),
-        Key("Trials", Kind.UINT, 50, "settings that Optuna proposes", minimum=1),
-        Key("Seed", Kind.UINT, 0, "of Optuna's proposals"),
+        Key("Trials", Kind.UINT, 50, "Number of combinations that Optuna proposes.", minimum=1),
+        Key("Seed", Kind.UINT, 0, "Seed of Optuna."),
     ),
 )
 

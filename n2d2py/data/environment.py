@@ -18,45 +18,48 @@ _STREAMS = Ignored("", "keys of streams", "writes or reads streams of prepared s
 _SCHEMA = Schema(
     "sp",
     (
-        Key("SizeX", Kind.UINT, 0, "Width of the network's input."),
-        Key("SizeY", Kind.UINT, 0, "Its height."),
-        Key("SizeD", Kind.UINT, 1, "Its depth: only 1.", minimum=1),
-        Key("NbChannels", Kind.UINT, 1, "Its channels.", minimum=1),
+        Key("SizeX", Kind.UINT, 0, "Width of the network input."),
+        Key("SizeY", Kind.UINT, 0, "Height of the network input."),
+        Key("SizeD", Kind.UINT, 1, "Depth of the network input. Only 1 is supported.", minimum=1),
+        Key("NbChannels", Kind.UINT, 1, "Number of channels of the network input.", minimum=1),
         Key(
-            "Size", Kind.UINTS, (), "In place of these: X Y C, X C, or the length of a vector; with NbChannels, X Y.", minimum=1
+            "Size",
+            Kind.UINTS,
+            (),
+            "Size of the network input instead of SizeX and SizeY: X Y C, X C, or the length of a vector. With NbChannels: X "
+            "Y.",
+            minimum=1,
         ),
-        Key("TargetSizeX", Kind.UINT, None, "Width of the expected outputs (auto-encoders): that of the input."),
-        Key("TargetSizeY", Kind.UINT, None, "Their height."),
-        Key("TargetSizeD", Kind.UINT, None, "Their depth."),
-        Key("TargetNbChannels", Kind.UINT, None, "Their channels."),
-        Key("TargetSize", Kind.UINTS, None, "In place of these."),
-        Key("BatchSize", Kind.UINT, 1, "Stimuli that -test runs together.", minimum=1),
+        Key("TargetSizeX", Kind.UINT, None, "Width of the expected outputs of an auto-encoder. Must equal that of the input."),
+        Key("TargetSizeY", Kind.UINT, None, "Height of the expected outputs."),
+        Key("TargetSizeD", Kind.UINT, None, "Depth of the expected outputs."),
+        Key("TargetNbChannels", Kind.UINT, None, "Number of channels of the expected outputs."),
+        Key("TargetSize", Kind.UINTS, None, "Size of the expected outputs instead of TargetSizeX and TargetSizeY."),
+        Key("BatchSize", Kind.UINT, 1, "Batch size of -test.", minimum=1),
         Key("CompositeStimuli", Kind.BOOL, False, "The data have a label for each pixel."),
     ),
     (*CACHES.of("CachePath"), *_SPIKES, *SPIKING.of("SpikeCUDA"), *_STREAMS.of("ReadStream")),
-    doc="The input of the network ([env] and [cenv] are the same). `[sp.Transformation*]` and "
-    "then `[sp.OnTheFlyTransformation*]` make stimuli of images, in file order. "
-    "`[sp.ChannelTransformation*]` without Channel makes a channel of its own of the whole "
-    "image; with Channel=k, and `[sp.ChannelsTransformation*]` for all of them, it goes on "
-    "with channels made before; their OnTheFly forms come last. Integers that remain are "
-    "divided by the largest value of their type. The Learn set takes the way of the "
-    "Validation set.",
+    doc="The input of the network ([env] and [cenv] are synonyms). `[sp.Transformation*]` and then "
+    "`[sp.OnTheFlyTransformation*]` transform images into stimuli, in file order. `[sp.ChannelTransformation*]` without "
+    "Channel creates a new channel from the whole image. With Channel=k, it transforms the existing channel k; "
+    "`[sp.ChannelsTransformation*]` transforms all of them. Their OnTheFly forms are applied last. Remaining integers are "
+    "divided by the largest value of their type. The Learn set is transformed like the Validation set.",
 )
 _CONFIG = Schema(
     "ConfigSection of sp",
     (
-        Key("DataSignedMapping", Kind.BOOL, False, "Integers v of n bits become (v - 2^(n-1)) / 2^(n-1)."),
+        Key("DataSignedMapping", Kind.BOOL, False, "Map n-bit integers v to (v - 2^(n-1)) / 2^(n-1)."),
         Key(
             "QuantizationLevels",
             Kind.UINT,
             0,
-            "Stimuli take the nearest of so many values from QuantizationMin to QuantizationMax; 0: any value.",
+            "Round the stimuli to this many values from QuantizationMin to QuantizationMax. 0: no rounding.",
         ),
-        Key("QuantizationMin", Kind.FLOAT, 0.0, "The lowest of these values."),
-        Key("QuantizationMax", Kind.FLOAT, 1.0, "The highest one."),
+        Key("QuantizationMin", Kind.FLOAT, 0.0, "Lowest of the QuantizationLevels."),
+        Key("QuantizationMax", Kind.FLOAT, 1.0, "Highest of the QuantizationLevels."),
     ),
     (*_STREAMS.of("StreamTensor", "StreamLabel"), *_SPIKES),
-    doc="What ConfigSection of [sp] may hold.",
+    doc="Keys in the ConfigSection of [sp].",
 )
 
 

@@ -28,19 +28,21 @@ INFERENCE = ("Validation", "Test")
 STIMULI_DATA = Schema(
     "sp.StimuliData",
     (
-        Key("ApplyTo", Kind.ENUM, "All", "The sets that are looked at.", tuple(APPLY_TO)),
+        Key("ApplyTo", Kind.ENUM, "All", "Sets that the statistics cover.", tuple(APPLY_TO)),
         Key(
-            "MeanData", Kind.BOOL, False, "The mean of each value, for an AffineTransformation: `[sp.StimuliData-x]_MeanData`."
+            "MeanData",
+            Kind.BOOL,
+            False,
+            "Compute the mean of each value for an AffineTransformation: `[sp.StimuliData-x]_MeanData`.",
         ),
-        Key("StdDevData", Kind.BOOL, False, "The standard deviation of each value: `_StdDevData`."),
-        Key("LogSizeRange", Kind.BOOL, False, "Writes sizeRange.dat: width, height and channels of each stimulus."),
-        Key("LogValueRange", Kind.BOOL, False, "Writes valueRange.dat: smallest and largest value of each stimulus."),
+        Key("StdDevData", Kind.BOOL, False, "Compute the standard deviation of each value: `_StdDevData`."),
+        Key("LogSizeRange", Kind.BOOL, False, "Write sizeRange.dat: width, height and number of channels of each stimulus."),
+        Key("LogValueRange", Kind.BOOL, False, "Write valueRange.dat: minimum and maximum of each stimulus."),
     ),
-    doc="Statistics of the stimuli after the transformations above it: `_GlobalValue.minVal`, "
-    "`.maxVal`, `.mean`, `.stdDev` for references in sections below, as in "
-    "`FirstValue=[sp.StimuliData-x]_GlobalValue.mean`. Computed only where something refers "
-    "to it, or it writes a file; kept in `sp.StimuliData-x/statistics.npz` for a thousand files and more. "
-    "Transformations of learning alone are left out.",
+    doc="Statistics of the stimuli after the transformations above this section: `_GlobalValue.minVal`, `.maxVal`, `.mean`, "
+    "`.stdDev`. Sections below refer to them, as in `FirstValue=[sp.StimuliData-x]_GlobalValue.mean`. They are computed only "
+    "if a section refers to them or a file is written. Statistics of 1,000 files or more are cached in "
+    "`sp.StimuliData-x/statistics.npz`. Transformations of training alone are not applied.",
 )
 
 _WHOLE = ("Transformation", "OnTheFlyTransformation")
@@ -309,7 +311,7 @@ def _transformed(items: Items, pipeline: Pipeline, index: int) -> np.ndarray:
     return pipeline.transform(items.read(index), items.name(index))
 
 
-_CHANNEL = Key("Channel", Kind.UINT, doc="The channel.")
+_CHANNEL = Key("Channel", Kind.UINT, doc="Index of the channel.")
 
 
 def _referred(document: Document, name: str) -> bool:

@@ -25,16 +25,11 @@ GENERAL = Schema(
             "States",
             Kind.STRING,
             "",
-            "states that are kept between calls, INPUT:OUTPUT,... of the ONNX model (docs/streaming.md); empty: those that names make "
-            "plain, such as h0:hn or state:stateN; none: no states",
+            "States of the ONNX model to keep between calls: INPUT:OUTPUT,... (docs/streaming.md). Default: pairs with "
+            "matching names, such as h0:hn or state:stateN. none: no states.",
         ),
-        Key(
-            "StateCalls",
-            Kind.UINT,
-            0,
-            "stimuli that are calls one after the other, from one reset of the states to the next; 0: all",
-        ),
-        Key("Constants", Kind.STRING, "", "inputs of the ONNX model with a fixed value, NAME:VALUE,..., such as sr:16000"),
+        Key("StateCalls", Kind.UINT, 0, "Number of consecutive samples between two resets of the states. 0: all."),
+        Key("Constants", Kind.STRING, "", "Inputs of the ONNX model with a fixed value: NAME:VALUE,..., such as sr:16000."),
     ),
     accepted=(
         Ignored("DilatedWeights", "parameters of N2D2's kernels", "stores dilated kernels with their zeros", "remove it"),
@@ -49,16 +44,16 @@ GENERAL = Schema(
             "OutputMapToRGB*",
         ),
     ),
-    doc="Given in the file of `-export-parameters`. One that the export does not read, or that another one overrules, is warned "
-    "of (W109).",
+    doc="Keys in the file of `-export-parameters`. A key that the export does not use, or that another key overrides, causes "
+    "the warning W109.",
 )
 """What holds for the parameters of all targets."""
 
 LAYER_PARAMETERS = Schema(
     "export parameters of a layer",
     PRECISION_KEYS,
-    doc="Given in a section `[layer]` of the file of `-export-parameters`; they overrule those of the layer's section in the INI. "
-    "Other keys are for the export.",
+    doc="Keys of a section `[layer]` in the file of `-export-parameters`. They override the keys of the layer's section in "
+    "the INI file. All other keys belong to the export.",
 )
 
 

@@ -127,9 +127,9 @@ def _amounts(node: OnnxNode, rank: int) -> tuple[list[int], list[int]]:
 _SIDES = ("Top", "Left", "Bottom", "Right")
 _SCHEMA = LAYER.extended(
     NB_OUTPUTS,
-    *(Key(f"{side}Padding", Kind.INT, doc=f"{side.lower()} zeros; negative crops") for side in _SIDES),
+    *(Key(f"{side}Padding", Kind.INT, doc=f"Zeros on the {side.lower()} side. Negative values crop.") for side in _SIDES),
     name="Padding",
-    doc="Zeros around the image, or a crop.",
+    doc="Pad with zeros, or crop.",
 )
 
 

@@ -121,14 +121,9 @@ def _unsqueeze(node: OnnxNode, builder: Builder) -> None:
 _SCHEMA = LAYER.extended(
     NB_OUTPUTS,
     *WINDOW_KEYS,
-    Key(
-        "Dims",
-        Kind.INTS,
-        doc="dimensions X Y C of the result; 0 keeps that of the input, one -1 takes what is left",
-        minimum=-1,
-    ),
+    Key("Dims", Kind.INTS, doc="Dimensions X Y C of the result. 0: dimension of the input. -1 (once): inferred.", minimum=-1),
     name="Reshape",
-    doc="The elements in the order x + X * (y + Y * c), in another shape.",
+    doc="Reshape the elements in the order x + X * (y + Y * c).",
 )
 
 

@@ -84,7 +84,7 @@ _SCHEMA = LAYER.extended(
     NB_OUTPUTS,
     *WINDOW_KEYS,
     Key("WithLoss", Kind.BOOL, False, "training", ignored=TRAINING),
-    Key("GroupSize", Kind.UINT, 0, "channels normalised together; 0 for all"),
+    Key("GroupSize", Kind.UINT, 0, "Number of channels normalized together. 0: all."),
     name="Softmax",
     doc="Softmax over the channels of each position.",
 )

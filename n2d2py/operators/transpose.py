@@ -88,13 +88,10 @@ _SCHEMA = LAYER.extended(
     NB_OUTPUTS,
     *WINDOW_KEYS,
     Key(
-        "Perm",
-        Kind.UINTS,
-        doc="for each of the axes X Y C B of the result the axis of the "
-        "input that it is, such as 1 0 2 3 to swap X and Y; B (3) stays last",
+        "Perm", Kind.UINTS, doc="Input axis of each of the axes X Y C B of the result. 1 0 2 3 swaps X and Y. B (3) stays last."
     ),
     name="Transpose",
-    doc="Axes in another order.",
+    doc="Permute the axes.",
 )
 
 

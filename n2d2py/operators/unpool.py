@@ -105,15 +105,20 @@ class Unpool(Op):
 
 _SCHEMA = ACTIVATED.extended(
     NB_OUTPUTS,
-    Key("Pooling", Kind.ENUM, doc="Max: values return to their maxima; Average: they are spread", choices=("Max", "Average")),
-    Key("ArgMax", Kind.STRING, "", "the max pool whose positions are used"),
+    Key(
+        "Pooling",
+        Kind.ENUM,
+        doc="Max: return values to the positions of their maxima. Average: spread them.",
+        choices=("Max", "Average"),
+    ),
+    Key("ArgMax", Kind.STRING, "", "Max pool that provides the positions."),
     *window_keys("Pool", None, size=True),
     *window_keys("Stride", 1),
     *window_keys("Padding", 0),
     *MAPPING_KEYS,
     accepted=THIRD_AXIS,
     name="Unpool",
-    doc="The reverse of a pool, channel by channel.",
+    doc="Unpooling, channel by channel.",
 )
 
 

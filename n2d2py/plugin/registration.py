@@ -289,7 +289,7 @@ def _enter_section(made: Any, as_op: Callable[[Any], Any]) -> None:
                 tuple(choices),
             )
         )
-    outputs = Key("NbOutputs", Kind.UINT, None, "number of output channels, checked when it is given", minimum=1)
+    outputs = Key("NbOutputs", Kind.UINT, None, "Number of output channels. Checked if it is given.", minimum=1)
     schema = ACTIVATED.extended(NB_OUTPUTS, outputs, *keys, name=made.ini, doc=(made.__doc__ or "").split("\n")[0])
 
     @ini(made.ini, schema)

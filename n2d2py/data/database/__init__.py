@@ -89,7 +89,7 @@ def read_database(
 
 _WITHOUT_TYPE = Schema(
     "database without Type",
-    (Key("LabelPath", Kind.PATH, "", "File of the names of the labels 0, 1, ..., one per line."),),
+    (Key("LabelPath", Kind.PATH, "", "File with the names of the labels 0, 1, ..., one per line."),),
     (COVERED,),
 )
 

@@ -167,12 +167,12 @@ COMMON_KEYS = (
         "CompositeLabel",
         Kind.ENUM,
         "Auto",
-        "How labels of regions and of files join; there are no regions here.",
+        "Combination of the labels of regions and files. Without effect, since regions are not read.",
         ("None", "Auto", "Default", "Disjoint", "Combine"),
         ignored=_REGIONS,
     ),
     Key("Type", Kind.STRING, "", "Type of the database."),
-    Key("RandomPartitioning", Kind.BOOL, True, "The sets are drawn at random (by -seed), else in the order of the list."),
+    Key("RandomPartitioning", Kind.BOOL, True, "1: draw the sets at random (by -seed). 0: take them in the order of the list."),
 )
 _REFUSED = (
     Key("TargetDataPath", Kind.PATH, "", "Not supported."),
@@ -183,13 +183,14 @@ _FRACTION = "fraction of the stimuli (a number of stimuli when PerLabelPartition
 PARTITION_KEYS = (
     Key("Learn", Kind.FLOAT, 0.0, f"Learning set: {_FRACTION}."),
     Key("Validation", Kind.FLOAT, 0.0, f"Validation set: {_FRACTION}."),
-    Key("Test", Kind.FLOAT, None, f"Test set: {_FRACTION}; what the others leave by default."),
-    Key("PerLabelPartitioning", Kind.BOOL, True, "The fractions hold for each label."),
+    Key("Test", Kind.FLOAT, None, f"Test set: {_FRACTION}. By default, all remaining stimuli."),
+    Key("PerLabelPartitioning", Kind.BOOL, True, "Apply the fractions to each label separately."),
     Key(
         "EquivLabelPartitioning",
         Kind.BOOL,
         True,
-        "Learn and Validation take the same number of each label, by the rarest one; the rest is Test.",
+        "Take the same number of stimuli of each label for Learn and Validation, limited by the rarest label. The rest is "
+        "Test.",
     ),
 )
 

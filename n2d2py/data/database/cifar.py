@@ -15,9 +15,9 @@ from n2d2py.ini import Key, Kind, Schema, Values
 _PIXELS = 3 * 32 * 32
 _TO_BGR = (2, 1, 0)
 _KEYS = (
-    Key("DataPath", Kind.PATH, "", "Folder of the binary files; by default a folder of $N2D2_DATA."),
-    Key("Validation", Kind.FLOAT, 0.0, "Fraction of the training images that validates.", minimum=0, maximum=1),
-    Key("UseTestForValidation", Kind.BOOL, False, "The test images also validate."),
+    Key("DataPath", Kind.PATH, "", "Folder of the binary files. Default: a folder in $N2D2_DATA."),
+    Key("Validation", Kind.FLOAT, 0.0, "Fraction of the training images used for validation.", minimum=0, maximum=1),
+    Key("UseTestForValidation", Kind.BOOL, False, "Use the test images for validation, too."),
 )
 
 
@@ -97,7 +97,7 @@ def _load_cifar10(values: Values, context: Context) -> Database:
 @register(
     Schema(
         "CIFAR100_Database",
-        (*_KEYS, Key("UseCoarse", Kind.BOOL, False, "The 20 coarse labels.")),
+        (*_KEYS, Key("UseCoarse", Kind.BOOL, False, "Use the 20 coarse labels.")),
         doc="CIFAR-100, binary version.",
     )
 )

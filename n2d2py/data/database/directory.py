@@ -33,35 +33,36 @@ _SCHEMA = Schema(
     (
         Key("DataPath", Kind.PATH, REQUIRED, "Folder of the stimuli."),
         *PARTITION_KEYS,
-        Key("Depth", Kind.INT, 1, "Levels of sub-folders that are searched; -1: all.", minimum=-1),
-        Key("LabelName", Kind.STRING, "", "What every label starts with."),
+        Key("Depth", Kind.INT, 1, "Number of sub-folder levels to search. -1: all levels.", minimum=-1),
+        Key("LabelName", Kind.STRING, "", "Prefix of every label."),
         Key(
             "LabelDepth",
             Kind.INT,
             1,
-            "Levels of sub-folders in a label, each as /name; 0: LabelName alone; -1: no label.",
+            "Number of sub-folder levels that form the label, each as /name. 0: LabelName alone. -1: no label.",
             minimum=-1,
         ),
         Key(
             "IgnoreMasks",
             Kind.STRINGS,
             (),
-            "Files whose path (from DataPath) holds one of these are left out; * and + stand for characters.",
+            "Leave out files whose path (relative to DataPath) contains one of these patterns. The wildcards are * and +.",
         ),
-        Key("ValidExtensions", Kind.STRINGS, (), "The extensions that count; by default all that can be read."),
-        Key("LoadMore", Kind.STRING, "", "Another section of such keys, whose stimuli are added."),
+        Key("ValidExtensions", Kind.STRINGS, (), "File extensions to read. Default: all supported ones."),
+        Key("LoadMore", Kind.STRING, "", "Another section with such keys whose stimuli are added."),
         Key(
             "LabelImagePath",
             Kind.PATH,
             "",
-            "Ours: folder with the pixel-wise labels of each stimulus, under the same path "
-            "(extension .png or .npy): pictures or arrays of label ids, 255 (pictures) or -1 for none.",
+            "Extension of n2d2py: folder with the pixel-wise labels of each stimulus under the same path, as .png or .npy. "
+            "They are images or arrays of label ids; 255 (images) or -1 means unlabelled.",
         ),
-        Key("LabelNames", Kind.STRINGS, (), "Ours: names of the label ids of LabelImagePath."),
+        Key("LabelNames", Kind.STRINGS, (), "Extension of n2d2py: names of the label ids in LabelImagePath."),
         Key("ROIFile", Kind.PATH, "", "Not supported."),
         Key("ROIDir", Kind.PATH, "", "Not supported."),
     ),
-    doc="The files of a folder, sorted, labelled by sub-folder; label ids in order of first appearance.",
+    doc="The files of a folder in sorted order. The sub-folders are the labels; label ids follow the order of first "
+    "appearance.",
 )
 
 

@@ -152,26 +152,26 @@ def _test(table: Path, folder: Path, cut: bool) -> tuple[list[str], list[int], l
                 "Validation",
                 Kind.FLOAT,
                 0.0,
-                "Fraction of the training pictures of each class that validates.",
+                "Fraction of the training images of each class used for validation.",
                 minimum=0,
                 maximum=1,
             ),
-            Key("ExtractROIs", Kind.BOOL, False, "Pictures are cut to the sign, by the boxes of the tables."),
+            Key("ExtractROIs", Kind.BOOL, False, "Crop the images to the sign with the boxes of the tables."),
             Key(
                 "DataPath",
                 Kind.PATH,
                 "",
-                "Folder with Final_Training/Images/<class>/*.ppm and Final_Test/Images/*.ppm; by default $N2D2_DATA/GTSRB.",
+                "Folder with Final_Training/Images/<class>/*.ppm and Final_Test/Images/*.ppm. Default: $N2D2_DATA/GTSRB.",
             ),
             Key(
                 "LabelPath",
                 Kind.PATH,
                 "",
-                "Folder of GT-final_test.csv, and of Final_Training/Images/<class>/GT-<class>.csv "
-                "for ExtractROIs; by default DataPath.",
+                "Folder of GT-final_test.csv, and for ExtractROIs of Final_Training/Images/<class>/GT-<class>.csv. Default: "
+                "DataPath.",
             ),
         ),
-        doc="German traffic signs; label id = class.",
+        doc="German traffic signs. The label id is the class.",
     )
 )
 def _load(values: Values, context: Context) -> Database:

@@ -22,8 +22,8 @@ _UNSIGNED_BYTE = 8
 _BLOCK = 1 << 16
 """Bytes beyond the declared ones that are looked at in a packed file."""
 _KEYS = (
-    Key("DataPath", Kind.PATH, "", "Folder of the four IDX files, plain or .gz; by default a folder of $N2D2_DATA."),
-    Key("Validation", Kind.FLOAT, 0.0, "Fraction of the training images that validates.", minimum=0, maximum=1),
+    Key("DataPath", Kind.PATH, "", "Folder of the four IDX files, plain or .gz. Default: a folder in $N2D2_DATA."),
+    Key("Validation", Kind.FLOAT, 0.0, "Fraction of the training images used for validation.", minimum=0, maximum=1),
 )
 
 

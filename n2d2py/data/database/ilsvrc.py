@@ -92,11 +92,11 @@ def _validation(path: Path, count: int, shift: int) -> tuple[list[str], list[int
     Schema(
         "ILSVRC2012_Database",
         (
-            Key("Learn", Kind.FLOAT, 1.0, "Fraction of the training images that learns.", minimum=0, maximum=1),
-            Key("UseValidationForTest", Kind.BOOL, True, "The validation images are the test set too."),
-            Key("BackgroundClass", Kind.BOOL, False, "Label 0 is the background, the others follow."),
-            Key("DataPath", Kind.PATH, "", "Folder with train/<synset>/, val/ and val.txt; by default $N2D2_DATA/ILSVRC2012."),
-            Key("LabelPath", Kind.PATH, "", "File of the synsets, one per line; by default $N2D2_DATA/ILSVRC2012/synsets.txt."),
+            Key("Learn", Kind.FLOAT, 1.0, "Fraction of the training images used for learning.", minimum=0, maximum=1),
+            Key("UseValidationForTest", Kind.BOOL, True, "Use the validation images as test set, too."),
+            Key("BackgroundClass", Kind.BOOL, False, "Reserve label 0 for the background."),
+            Key("DataPath", Kind.PATH, "", "Folder with train/<synset>/, val/ and val.txt. Default: $N2D2_DATA/ILSVRC2012."),
+            Key("LabelPath", Kind.PATH, "", "File with the synsets, one per line. Default: $N2D2_DATA/ILSVRC2012/synsets.txt."),
         ),
         doc="ImageNet. The images of val/ are both the validation and the test set.",
     )

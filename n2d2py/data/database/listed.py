@@ -78,14 +78,14 @@ def _read(path: Path, folder: Path) -> tuple[list[str], list[str]]:
     Schema(
         "List_Database",
         (
-            Key("DataPath", Kind.PATH, REQUIRED, "Folder that the listed files are relative to."),
-            Key("LabelPath", Kind.PATH, REQUIRED, "List of lines 'file label', split by the keys below."),
-            Key("ValidationPath", Kind.PATH, "", "Another such list, all of which validates."),
-            Key("LabelNamesPath", Kind.PATH, "", "Names of the labels 0, 1, ..., one per line."),
+            Key("DataPath", Kind.PATH, REQUIRED, "Base folder of the listed files."),
+            Key("LabelPath", Kind.PATH, REQUIRED, "List of lines 'file label', partitioned by the keys below."),
+            Key("ValidationPath", Kind.PATH, "", "Another such list that forms the validation set."),
+            Key("LabelNamesPath", Kind.PATH, "", "File with the names of the labels 0, 1, ..., one per line."),
             *PARTITION_KEYS,
         ),
-        doc="Ours, not of N2D2: the files that a list names. Labels that are all integers are label "
-        "ids; others get ids in order of first appearance. By default all stimuli test.",
+        doc="Extension of n2d2py: the files named in a list. If all labels are integers, they are label ids. Otherwise, ids "
+        "follow the order of first appearance. By default, all stimuli are the test set.",
     )
 )
 def _load(values: Values, context: Context) -> Database:

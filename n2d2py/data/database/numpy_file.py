@@ -135,14 +135,13 @@ def numpy_database(path: Path, how: Partition, seed: int = 0) -> Database:
                 "DataPath",
                 Kind.PATH,
                 REQUIRED,
-                "An .npz file with x (N, C, H, W), (N, H, W) or (N, F) "
-                "and y (N,), or y (N, H, W) with a label id for each pixel (-1, or 255 in bytes, for none), or an .npy file with x alone.",
+                "An .npz file with x of shape (N, C, H, W), (N, H, W) or (N, F) and y of shape (N,) or, for pixel-wise "
+                "labels, (N, H, W) (-1 or, in bytes, 255: unlabelled). Or a .npy file with x alone.",
             ),
             *PARTITION_KEYS,
         ),
-        doc="Ours, not of N2D2: stimuli in an array. Colour images are expected blue, green, red, as "
-        "everywhere in the pipeline; bytes are divided by 255 unless a transformation makes them "
-        "real. By default all stimuli test.",
+        doc="Extension of n2d2py: stimuli in an array. Color images have the channel order blue, green, red. Integers are "
+        "divided by 255 unless a transformation converts them to float. By default, all stimuli are the test set.",
     )
 )
 def _load(values: Values, context: Context) -> Database:

@@ -94,16 +94,16 @@ def csv_database(
 _SCHEMA = Schema(
     "CSV_Database",
     (
-        Key("DataPath", Kind.PATH, REQUIRED, "The table."),
+        Key("DataPath", Kind.PATH, REQUIRED, "The table in CSV format."),
         *PARTITION_KEYS,
         Key("Learn", Kind.FLOAT, 0.6, "Learning set: fraction of the rows."),
         Key("Validation", Kind.FLOAT, 0.2, "Validation set: fraction of the rows."),
-        Key("LabelColumn", Kind.INT, -1, "Column of the label from 0; negative from the last."),
-        Key("NbHeaderLines", Kind.UINT, 0, "Lines before the first row."),
-        Key("LoadMore", Kind.STRING, "", "Another section of such keys, whose rows are added."),
+        Key("LabelColumn", Kind.INT, -1, "Column of the label, counted from 0; negative values count from the last column."),
+        Key("NbHeaderLines", Kind.UINT, 0, "Number of lines before the first row."),
+        Key("LoadMore", Kind.STRING, "", "Another section with such keys whose rows are added."),
     ),
-    doc="One row of a table is one stimulus, a vector. Labels that are all integers are label ids; "
-    "others get ids in order of first appearance.",
+    doc="A table in which each row is a stimulus, a vector. If all labels are integers, they are label ids. Otherwise, ids "
+    "follow the order of first appearance.",
 )
 
 

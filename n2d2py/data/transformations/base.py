@@ -27,13 +27,12 @@ COMMON = Schema(
     "Transformation",
     (
         Key("Type", Kind.STRING, doc="Type of the transformation."),
-        Key("ApplyTo", Kind.ENUM, "All", "The sets that it applies to.", tuple(APPLY_TO)),
+        Key("ApplyTo", Kind.ENUM, "All", "Sets to transform.", tuple(APPLY_TO)),
         Key(
             "Channel",
             Kind.UINT,
             None,
-            "In [sp.ChannelTransformation*]: the channel from 0 that it "
-            "belongs to; without it the section makes a new channel.",
+            "In [sp.ChannelTransformation*]: index of the channel, from 0. Without Channel, the section creates a new channel.",
         ),
     ),
 )

@@ -35,7 +35,10 @@ for _why, _schemas in _TYPES:
     for _name, _keys in _schemas.items():
         register_unsupported(
             Schema(
-                _name, (), covered(*_keys.split()), doc=f"It {_why}: read, and left out where ApplyTo keeps it from inference."
+                _name,
+                (),
+                covered(*_keys.split()),
+                doc=f"It {_why}. The section is read, and ignored if ApplyTo excludes inference.",
             ),
             _why,
         )

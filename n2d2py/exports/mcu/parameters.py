@@ -14,7 +14,7 @@ _DEFAULTS = {"BufferAlignment": 4}
 _OTHERWISE: dict[str, dict[str, Any]] = {
     "WeightsFormat": {
         "choices": ("auto", "text", "string"),
-        "doc": "how weights are written: numbers (text), string literals that compile faster (string), or by size",
+        "doc": "Storage of weights. text: numbers. string: string literals, which compile faster. auto: chosen by size.",
     }
 }
 """What else is said of a parameter."""
@@ -33,23 +33,31 @@ PARAMETERS = Schema(
         "Core",
         Kind.ENUM,
         DEFAULT_CORE,
-        "the core that -test and -compare run the export on, in QEMU, and the default of make's TARGET; the export is for all",
+        "Core on which -test and -compare run the export in QEMU, and default of TARGET in the Makefile. The export runs on "
+        "all cores.",
         tuple(core.name for core in CORES),
     ),
-    Key("TestVectors", Kind.UINT, 3, "inputs in test/vectors, each with the results of all layers", minimum=1, maximum=999),
+    Key(
+        "TestVectors",
+        Kind.UINT,
+        3,
+        "Number of inputs in test/vectors, each with the results of all layers.",
+        minimum=1,
+        maximum=999,
+    ),
     Key(
         "SpeedForFlash",
         Kind.BOOL,
         False,
-        "convolutions of 3 x 3 with stride 1 by Winograd on cortex-m4, m7 and m33, where that takes fewer instructions: the same results; "
-        "their weights take 3.6 times the flash, and the stack grows",
+        "Use Winograd for 3x3 convolutions with stride 1 on cortex-m4, m7 and m33 where it takes fewer instructions. Results "
+        "stay exact. Transformed weights take 3.6 times the flash, and the stack grows.",
     ),
     Key(
         "SingleFile",
         Kind.BOOL,
         False,
-        "also writes src/<namespace>.hpp: interface, kernels, constants and network in one C++11 file, for any project; and what makes the "
-        "folder a library of Arduino and a CMSIS pack",
+        "Also write src/<namespace>.hpp with interface, kernels, constants and network in one C++11 file, and the files of "
+        "an Arduino library and a CMSIS pack.",
     ),
     name="export parameters of CPP_MCU",
 )

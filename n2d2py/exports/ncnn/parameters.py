@@ -11,15 +11,15 @@ PARAMETERS = Schema(
             "Fp16Storage",
             Kind.BOOL,
             False,
-            "real weights of convolutions and fully connected layers are stored in half precision; with -nbbits -16 they always are",
+            "Store real weights of convolutions and fully connected layers as float16. Always on with -nbbits -16.",
         ),
         Key(
             "RoundBlobs",
             Kind.BOOL,
             False,
-            "of networks that come quantized: blobs that layers in floating point read are rounded to the integers of their tensors, at the "
-            "price of three layers for each",
+            "For pre-quantized models: round the inputs of float layers to the integers of their tensors. Each rounding "
+            "takes three layers.",
         ),
-        Key("ModelArray", Kind.BOOL, True, "the files as arrays of C too, for ncnn without a file system"),
+        Key("ModelArray", Kind.BOOL, True, "Also write the files as C arrays, for ncnn without a file system."),
     ),
 )

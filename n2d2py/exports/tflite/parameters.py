@@ -8,16 +8,24 @@ PARAMETERS = Schema(
     "export parameters of TFLite",
     (
         Key(
-            "IntegerIO", Kind.BOOL, False, "inputs and outputs are the stored integers; 0: real numbers, quantized in the model"
+            "IntegerIO",
+            Kind.BOOL,
+            False,
+            "1: inputs and outputs are the quantized integers. 0: they are float and quantized in the model.",
         ),
         Key(
             "Kernels",
             Kind.ENUM,
             "XNNPACK",
-            "kernels of LiteRT whose arithmetic is simulated, and which -test and -compare run; Reference: the reference kernels, which "
-            "TFLite Micro has too",
+            "LiteRT kernels whose arithmetic is simulated, and that -test and -compare run. Reference: the reference "
+            "kernels, which TFLite Micro also uses.",
             ("XNNPACK", "Reference"),
         ),
-        Key("ModelArray", Kind.BOOL, True, "the file as an array of C too, and the operators that TFLite Micro must resolve"),
+        Key(
+            "ModelArray",
+            Kind.BOOL,
+            True,
+            "Also write the file as a C array, with the list of operators for the TFLite Micro resolver.",
+        ),
     ),
 )

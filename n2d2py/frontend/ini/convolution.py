@@ -43,13 +43,13 @@ REMAP = Key(
     "OutputsRemap",
     Kind.STRING,
     "",
-    "order of the stored outputs: start:step pairs, such as 1:2,0:2 for the odd outputs before the even ones",
+    "Order of the stored outputs as start:step pairs. 1:2,0:2 stores odd outputs before even ones.",
 )
 
 CONVOLUTION_CONFIG: Schema = CONFIGURATION.extended(
-    Key("NoBias", Kind.BOOL, False, "no bias"),
-    Key("WeightsExportFormat", Kind.ENUM, "OCHW", "order of stored weights", ("OCHW", "HWCO")),
-    Key("WeightsExportFlip", Kind.BOOL, False, "stored kernels are rotated by 180 degrees"),
+    Key("NoBias", Kind.BOOL, False, "Leave out the bias."),
+    Key("WeightsExportFormat", Kind.ENUM, "OCHW", "Axis order of stored weights.", ("OCHW", "HWCO")),
+    Key("WeightsExportFlip", Kind.BOOL, False, "Stored kernels are rotated by 180 degrees."),
     REMAP,
 )
 

@@ -10,14 +10,14 @@ from n2d2py.errors import N2D2Error
 from n2d2py.ini.schema import Key, Kind, Values
 
 MAPPING_KEYS = (
-    Key("Mapping.NbGroups", Kind.UINT, None, "number of groups of channels", minimum=1),
-    Key("Mapping.ChannelsPerGroup", Kind.UINT, None, "input channels of a group; 1 for depthwise", minimum=1),
-    Key("Mapping.*", Kind.UINT, None, "pattern: Size, SizeX, SizeY, Stride*, Offset*, NbIterations"),
+    Key("Mapping.NbGroups", Kind.UINT, None, "Number of channel groups.", minimum=1),
+    Key("Mapping.ChannelsPerGroup", Kind.UINT, None, "Input channels per group. 1: depthwise.", minimum=1),
+    Key("Mapping.*", Kind.UINT, None, "Pattern of connections: Size, SizeX, SizeY, Stride*, Offset*, NbIterations."),
     Key(
         "Mapping(*",
         Kind.STRING,
         None,
-        "Mapping(parent): explicit matrix, a row for each input channel; Mapping(parent).*: pattern for one parent",
+        "Mapping(parent): explicit matrix with one row per input channel. Mapping(parent).*: pattern for one parent.",
     ),
 )
 MAX_CONNECTIONS = 1 << 24

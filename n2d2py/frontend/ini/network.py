@@ -39,14 +39,20 @@ _OUTSIDE = ("Spike", "CSpike", "RRAM", "PCM")
 GLOBALS = Schema(
     "the global section",
     (
-        Key("DefaultModel", Kind.STRING, "Frame", "execution model of the layers; Frame, Frame_CUDA, Transcode"),
-        Key("DefaultDataType", Kind.DATATYPE, "Float32", "no effect: the precision is chosen by -nbbits", ignored=FLOATS),
+        Key("DefaultModel", Kind.STRING, "Frame", "Execution model of the layers: Frame, Frame_CUDA or Transcode."),
+        Key(
+            "DefaultDataType",
+            Kind.DATATYPE,
+            "Float32",
+            "Floating-point type. Has no effect, as -nbbits selects the precision.",
+            ignored=FLOATS,
+        ),
         Key(
             "InsertBatchNormAfterConv",
             Kind.BOOL,
             False,
-            "puts the BatchNorm <layer>_batchnorm behind every Conv that no "
-            "BatchNorm section reads; without stored statistics it has mean 0 and variance 1",
+            "Insert a BatchNorm <layer>_batchnorm after every Conv without one. Without stored statistics, its mean is 0 and "
+            "its variance 1.",
         ),
     ),
     accepted=(*SPIKING.of("ProgramMethod*"), *TRAINING.of("CheckWeightRange")),
@@ -61,7 +67,8 @@ INPUT_SECTION = Schema(
         Key("SizeY", Kind.UINT, 1, "Height.", minimum=1),
         Key("NbChannels", Kind.UINT, 1, "Channels.", minimum=1),
     ),
-    doc="An input of the network beside [sp]; its name is that of the section. Data for several inputs come with -calib-data.",
+    doc="An additional input of the network. Its name is the name of the section. Use -calib-data to provide data for "
+    "several inputs.",
 )
 
 

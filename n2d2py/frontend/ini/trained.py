@@ -63,41 +63,47 @@ def _first_step(name: str) -> Key:
 
 
 _WEIGHT_KEYS = (
-    Key("QWeight", Kind.ENUM, "", "quantizer that the weights were trained with; empty for none", ("SAT", "LSQ", "Prune", "")),
-    Key("QWeight.Range", Kind.UINT, 255, "steps of the weights: 1, 3, 7, 15, ... 255 for 1 to 8 bits", check=_steps),
+    Key("QWeight", Kind.ENUM, "", "Quantizer used to train the weights. Empty: none.", ("SAT", "LSQ", "Prune", "")),
+    Key("QWeight.Range", Kind.UINT, 255, "Number of steps of the weights: 1, 3, 7, 15, ... 255 for 1 to 8 bits.", check=_steps),
     Key(
         "QWeight.QuantMode",
         Kind.ENUM,
         "Default",
-        "SAT: the grid; Default 2i - Range of Range, Symmetric -h .. h of h = (Range - 1) / 2, FullRange -2^(b-1) .. 2^(b-1) - 1",
+        "SAT: quantization grid with R = Range. Default: 2i - R. Symmetric: -h .. h with h = (R - 1) / 2. FullRange: "
+        "-2^(b-1) .. 2^(b-1) - 1.",
         ("Default", "Integer", "Symmetric", "Asymmetric", "FullRange"),
     ),
     Key(
         "QWeight.Mode",
         Kind.ENUM,
         "Default",
-        "how training holds the weights; no effect",
+        "Storage of the weights in training. Has no effect.",
         ("Default", "Integer"),
         ignored=TRAINING,
     ),
-    Key("QWeight.StepSize", Kind.FLOAT, 100.0, "LSQ: the step, where the weights bring none", check=_positive),
-    Key("QWeight.PerChannel", Kind.BOOL, False, "LSQ: a step for each output; not in N2D2"),
+    Key("QWeight.StepSize", Kind.FLOAT, 100.0, "LSQ: step size, if the weights contain none.", check=_positive),
+    Key("QWeight.PerChannel", Kind.BOOL, False, "LSQ: one step size per output. Extension of n2d2py."),
     _first_step("QWeight.SetOptInitStepSize"),
     _first_step("QWeight.StepOptInitStepSize"),
-    Key("QWeight.ApplyQuantization", Kind.BOOL, True, "SAT: 0 for weights that were only brought to [-1, 1]"),
-    Key("QWeight.ApplyScaling", Kind.BOOL, False, "SAT: 1 for weights divided by sqrt(NbOutputs * variance) after that"),
+    Key("QWeight.ApplyQuantization", Kind.BOOL, True, "SAT: 0 for weights that were only scaled to [-1, 1]."),
+    Key(
+        "QWeight.ApplyScaling",
+        Kind.BOOL,
+        False,
+        "SAT: 1 for weights that were divided by sqrt(NbOutputs * variance) afterwards.",
+    ),
 )
 _ACTIVATION_KEYS = (
     Key(
         "QAct",
         Kind.ENUM,
         "",
-        "quantizer that the output was trained with, which takes the place of a rectifier; empty for none",
+        "Quantizer used to train the output, which replaces a rectifier. Empty: none.",
         ("SAT", "LSQ", ""),
     ),
-    Key("QAct.Range", Kind.UINT, 255, "steps of the output: 1, 3, 7, 15, ... 255 for 1 to 8 bits", check=_steps),
-    Key("QAct.Alpha", Kind.FLOAT, 8.0, "SAT: the clipping value, where the weights bring none", check=_positive),
-    Key("QAct.StepSize", Kind.FLOAT, 100.0, "LSQ: the step, where the weights bring none", check=_positive),
+    Key("QAct.Range", Kind.UINT, 255, "Number of steps of the output: 1, 3, 7, 15, ... 255 for 1 to 8 bits.", check=_steps),
+    Key("QAct.Alpha", Kind.FLOAT, 8.0, "SAT: clipping value, if the weights contain none.", check=_positive),
+    Key("QAct.StepSize", Kind.FLOAT, 100.0, "LSQ: step size, if the weights contain none.", check=_positive),
     _first_step("QAct.SetOptInitStepSize"),
     _first_step("QAct.StepOptInitStepSize"),
 )

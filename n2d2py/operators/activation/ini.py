@@ -14,7 +14,7 @@ from n2d2py.operators.identity import Identity
 
 _TANH = replace(next(key for key in ACTIVATED.keys if key.name == "ActivationFunction"), default="Tanh")
 _SCHEMA = ACTIVATED.extended(
-    NB_OUTPUTS, _TANH, name="Activation", doc="Activation function (Tanh by default); several inputs are concatenated."
+    NB_OUTPUTS, _TANH, name="Activation", doc="Activation function (default: Tanh). Several inputs are concatenated."
 )
 
 
@@ -31,14 +31,14 @@ OPERATIONS = ("Binary", "BinaryInverted", "Truncate", "ToZero", "ToZeroInverted"
 _THRESHOLD = LAYER.extended(
     NB_OUTPUTS,
     *WINDOW_KEYS,
-    Key("Threshold", Kind.FLOAT, doc="values above it are high"),
+    Key("Threshold", Kind.FLOAT, doc="Threshold. Values above it are high."),
     name="Threshold",
-    doc="Two levels, or values cut at a threshold.",
+    doc="Apply a threshold.",
 )
 
 _THRESHOLD_CONFIG = CONFIGURATION.extended(
-    Key("Operation", Kind.ENUM, "Binary", "what becomes of high and low values", OPERATIONS),
-    Key("MaxValue", Kind.FLOAT, 1.0, "what high values (BinaryInverted: low ones) become"),
+    Key("Operation", Kind.ENUM, "Binary", "Result for high and low values.", OPERATIONS),
+    Key("MaxValue", Kind.FLOAT, 1.0, "Result for high values (BinaryInverted: for low values)."),
     name="Threshold configuration",
 )
 

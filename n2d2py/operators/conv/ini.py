@@ -8,7 +8,7 @@ from n2d2py.frontend.ini.keys import read_activation, read_window, window_keys
 from n2d2py.operators.conv import Conv
 
 _SCHEMA = CONVOLUTION.extended(
-    *window_keys("SubSample", 1), name="Conv", doc="Convolution; with one value in KernelDims, along a single line."
+    *window_keys("SubSample", 1), name="Conv", doc="Convolution. A single value in KernelDims makes it one-dimensional."
 )
 _CONFIG = CONVOLUTION_CONFIG.extended(name="Conv configuration")
 

@@ -8,8 +8,7 @@ from n2d2py.frontend.ini.keys import read_activation
 from n2d2py.operators.deconv import Deconv
 
 _SCHEMA = CONVOLUTION.extended(
-    name="Deconv",
-    doc="Transposed convolution; its result has (input - 1) * stride + kernel - 2 * padding positions along each axis.",
+    name="Deconv", doc="Transposed convolution. Its output size is (input - 1) * stride + kernel - 2 * padding along each axis."
 )
 _CONFIG = CONVOLUTION_CONFIG.extended(name="Deconv configuration")
 

@@ -21,11 +21,11 @@ _SCHEMA = with_trained_weights(ACTIVATED).extended(
     *filler_keys("Weights"),
     *filler_keys("Bias"),
     name="Fc",
-    doc="Fully connected layer; its input is flattened in C, H, W order.",
+    doc="Fully connected layer. Its input is flattened in C, H, W order.",
 )
 _CONFIG = CONFIGURATION.extended(
-    Key("NoBias", Kind.BOOL, False, "no bias"),
-    Key("WeightsExportFormat", Kind.ENUM, "OC", "order of stored weights", ("OC", "CO")),
+    Key("NoBias", Kind.BOOL, False, "Leave out the bias."),
+    Key("WeightsExportFormat", Kind.ENUM, "OC", "Axis order of stored weights.", ("OC", "CO")),
     REMAP,
     Key("Normalize", Kind.BOOL, False, "training", ignored=TRAINING),
     Key("DropConnect", Kind.FLOAT, 1.0, "training", ignored=TRAINING),

@@ -20,15 +20,15 @@ from n2d2py.operators.pool import Pool
 
 _SCHEMA = ACTIVATED.extended(
     NB_OUTPUTS,
-    Key("Pooling", Kind.ENUM, doc="what is taken of a window", choices=("Max", "Average")),
+    Key("Pooling", Kind.ENUM, doc="Pooling operation.", choices=("Max", "Average")),
     *window_keys("Pool", None, size=True),
     *window_keys("Stride", 1),
     *window_keys("Padding", 0),
     *MAPPING_KEYS,
     accepted=THIRD_AXIS,
     name="Pool",
-    doc="Pooling; an average counts the padding. With a Mapping, over the windows of all channels that feed an output; "
-    "without one and as many outputs as channels, channel by channel.",
+    doc="Pooling layer. Averages include the padding. With a Mapping, each output pools the windows of all connected "
+    "channels. Without a Mapping and with as many outputs as channels, each channel is pooled separately.",
 )
 _AT_ONCE = 8
 """Inputs of one element-wise maximum."""
