@@ -78,8 +78,8 @@ def histogram_figure(quantized: QuantizedNetwork, names: Sequence[str] = (), col
             like = nearest(name, by_name)
             raise N2D2Error(
                 "E516",
-                f"there is no histogram of '{name}'",
-                remedy=(f"did you mean '{like}'? " if like else "") + f"there are: {', '.join(by_name)}",
+                f"'{name}' has no histogram",
+                remedy=(f"did you mean '{like}'? " if like else "") + f"use one of {', '.join(by_name)}",
             )
     chosen = [by_name[name] for name in names] if names else list(by_name.values())
     columns = max(1, min(columns, len(chosen)))
@@ -93,7 +93,7 @@ def histogram_figure(quantized: QuantizedNetwork, names: Sequence[str] = (), col
 def _ranges(quantized: QuantizedNetwork) -> list[TensorRange]:
     """What the calibration of a network saw: E516 without one."""
     if quantized.observed is None or quantized.types is None:
-        raise N2D2Error("E516", "the network was not calibrated", remedy="quantize it with a calibration")
+        raise N2D2Error("E516", "the model is not calibrated", remedy="quantize it with calibration data")
     return tensor_ranges(
         ReportData(
             quantized.network.graph.name,

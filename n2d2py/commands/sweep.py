@@ -119,9 +119,9 @@ def read_sweep(path: Path) -> Sweep:
         if one.name not in ("sweep", "parameters", "options"):
             raise N2D2Error(
                 "E122",
-                f"a sweep has no section [{one.name}]",
+                f"section [{one.name}] is unknown in a sweep",
                 where=one.location,
-                remedy="use [sweep], [parameters], [options]",
+                remedy="use [sweep], [parameters] and [options]",
             )
     values = _SWEEP.read(section)
     parameters, words = (_tried(document.section(name)) for name in ("parameters", "options"))
@@ -129,7 +129,7 @@ def read_sweep(path: Path) -> Sweep:
     found = [
         N2D2Error(
             "E122",
-            f"{name} is no export parameter",
+            f"{name} is not an export parameter",
             where=document.require("parameters").where(name),
             remedy=f"did you mean {like}?" if (like := nearest(name, known)) else "see docs/export_parameters.md",
         )
@@ -143,22 +143,35 @@ def read_sweep(path: Path) -> Sweep:
     if wrong or not objectives:
         found.append(
             N2D2Error(
-                "E122", f"Objectives={' '.join(objectives)} is unknown", where=where, remedy=f"known: {', '.join(OBJECTIVES)}"
+                "E122",
+                f"Objectives={' '.join(objectives)} contains an unknown objective",
+                where=where,
+                remedy=f"use {', '.join(OBJECTIVES)}",
             )
         )
     if "score" in objectives and "-test" not in options:
         found.append(
             N2D2Error(
-                "E122", "the objective score needs -test among the Options", where=where, remedy="add -test, or leave it out"
+                "E122",
+                "the objective score requires -test in Options",
+                where=where,
+                remedy="add -test to Options, or remove score",
             )
         )
     if not parameters and not words:
         found.append(
-            N2D2Error("E122", "nothing is tried", where=section.location, remedy="add [parameters] or [options] with values")
+            N2D2Error(
+                "E122",
+                "the sweep has no values to try",
+                where=section.location,
+                remedy="add [parameters] or [options] with values",
+            )
         )
     network = (path.parent / values["Network"]).resolve()
     if not network.is_file():
-        found.append(N2D2Error("E101", f"{network} is missing", where=section.where("Network"), remedy="correct Network"))
+        found.append(
+            N2D2Error("E101", f"the model {network} does not exist", where=section.where("Network"), remedy="correct Network")
+        )
     ErrorList.raise_if(found)
     return Sweep(network, options, parameters, words, objectives, values["Sampler"], values["Trials"], values["Seed"])
 
@@ -183,7 +196,7 @@ def settings(sweep: Sweep, folder: Path, outcomes: Mapping[int, Outcome]) -> Ite
     try:
         import optuna
     except ImportError as error:
-        raise N2D2Error("E454", "Sampler=optuna needs Optuna", remedy="pip install 'n2d2py[sweep]'") from error
+        raise N2D2Error("E454", "Sampler=optuna requires Optuna", remedy="pip install 'n2d2py[sweep]'") from error
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     kinds = optuna.study.StudyDirection
     directions = [kinds.MAXIMIZE if OBJECTIVES[name][1] > 0 else kinds.MINIMIZE for name in sweep.objectives]

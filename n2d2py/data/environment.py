@@ -119,7 +119,7 @@ def read_environment(document: Document, *, for_data: bool = True) -> Environmen
     if not found:
         raise N2D2Error(
             "E411",
-            "there is no [sp] (nor [env], [cenv]): the input has no size",
+            "section [sp] (or [env], [cenv]) is missing, so the input has no size",
             where=Location(str(document.path)),
             remedy="add [sp] with SizeX, SizeY and NbChannels",
         )
@@ -127,7 +127,7 @@ def read_environment(document: Document, *, for_data: bool = True) -> Environmen
     if for_data and len(found) > 1:
         raise N2D2Error(
             "E411",
-            f"[{found[1].name}] and [{section.name}] both declare the input",
+            f"sections [{found[1].name}] and [{section.name}] both declare the input",
             where=section.location,
             remedy="remove one of them",
         )
@@ -135,10 +135,10 @@ def read_environment(document: Document, *, for_data: bool = True) -> Environmen
     if values["QuantizationLevels"] == 1 or values["QuantizationMin"] >= values["QuantizationMax"]:
         raise N2D2Error(
             "E417",
-            f"{values['QuantizationLevels']} levels from {values['QuantizationMin']:g} to "
-            f"{values['QuantizationMax']:g} are no quantization",
+            f"QuantizationLevels={values['QuantizationLevels']} from {values['QuantizationMin']:g} to "
+            f"{values['QuantizationMax']:g} is not a valid quantization",
             where=values.where("QuantizationLevels"),
-            remedy="give 2 levels at least, and QuantizationMin below QuantizationMax",
+            remedy="give at least 2 levels, and QuantizationMin below QuantizationMax",
         )
     levels = Levels(values["QuantizationLevels"], values["QuantizationMin"], values["QuantizationMax"])
     shape = _shape(values)
@@ -169,7 +169,7 @@ def _check_targets(values: Values, size: dict[str, int], channels: int) -> None:
         if values.given(key) and values[key] != value:
             raise N2D2Error(
                 "E124",
-                f"'{key}' gives the expected outputs other dimensions than the input in N2D2, which is not supported",
+                f"'{key}' changes the size of the expected outputs, which is not supported",
                 where=values.where(key),
                 remedy="remove it",
             )
@@ -182,22 +182,22 @@ def _shape(values: Values) -> tuple[int, ...]:
         if missing:
             raise N2D2Error(
                 "E411",
-                f"{' and '.join(missing)} of the input {'is' if len(missing) == 1 else 'are'} not given, or 0",
+                f"{' and '.join(missing)} of the input {'is' if len(missing) == 1 else 'are'} missing or 0",
                 where=values.where(missing[0]),
                 remedy="give SizeX and SizeY, or Size",
             )
         if values["SizeD"] != 1:
-            raise N2D2Error("E411", "inputs with a depth are not supported", where=values.where("SizeD"), remedy="remove SizeD")
+            raise N2D2Error("E411", "SizeD above 1 is not supported", where=values.where("SizeD"), remedy="remove SizeD")
         return values["NbChannels"], values["SizeY"], values["SizeX"]
     if values.given("SizeX") or values.given("SizeY"):
         raise N2D2Error(
-            "E411", "both Size and SizeX or SizeY are given", where=values.where("Size"), remedy="remove one of them"
+            "E411", "Size and SizeX or SizeY are both given", where=values.where("Size"), remedy="remove one of them"
         )
     if values.given("NbChannels") and size[2:] != (values["NbChannels"],):
         if len(size) != 2:
             raise N2D2Error(
                 "E411",
-                f"Size has {len(size)} values beside NbChannels={values['NbChannels']}",
+                f"Size has {len(size)} values, but NbChannels={values['NbChannels']} is also given",
                 where=values.where("Size"),
                 remedy="give Size=X Y C, or Size=X Y with NbChannels",
             )
@@ -207,7 +207,7 @@ def _shape(values: Values) -> tuple[int, ...]:
     if len(size) > 3:
         raise N2D2Error(
             "E411",
-            f"an input of {len(size)} axes is not supported",
+            f"Size with {len(size)} values is not supported",
             where=values.where("Size"),
             remedy="give X Y C, X C, or one number",
         )

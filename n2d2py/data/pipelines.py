@@ -140,7 +140,7 @@ def _kind(section: Section, prefix: str) -> str | None:
     section.mark_used()
     log.warning(
         "W403",
-        f"'{name}' is no sub-section of [{prefix}]; it is ignored",
+        f"[{prefix}] has no sub-section '{name}'; it is ignored",
         where=section.location,
         remedy=f"did you mean [{prefix}.{like}]?" if like else f"use [{prefix}.Transformation-<name>]",
     )
@@ -173,9 +173,9 @@ class _Reading:
             if sets:
                 log.warning(
                     "W430",
-                    f"[{section.name}] Type={section.text('Type')} is not implemented: the stimuli are learned without it",
+                    f"[{section.name}] Type={section.text('Type')} is not implemented, and training continues without it",
                     where=section.location,
-                    remedy="remove it, or make the variants beforehand and learn them",
+                    remedy="remove it, or augment the images beforehand",
                 )
             return
         step = PipelineStep(transformation.bound(self._matrices), section.location)
@@ -193,9 +193,9 @@ class _Reading:
             if not count:
                 raise N2D2Error(
                     "E417",
-                    "there is no channel yet",
+                    "the section transforms channels, but none exists so far",
                     where=section.location,
-                    remedy="put ChannelTransformation sections before, or use a Transformation section for the whole image",
+                    remedy="add ChannelTransformation sections before, or use a Transformation section for the whole image",
                 )
             return range(count)
         if not section.has("Channel"):
@@ -206,9 +206,9 @@ class _Reading:
         if channel >= count:
             raise N2D2Error(
                 "E417",
-                f"there is no channel {channel} yet, but {count}",
+                f"Channel={channel} does not exist, as there are {count} channels so far",
                 where=section.where("Channel"),
-                remedy="leave Channel out where a section makes a new channel",
+                remedy="remove Channel to create a new channel",
             )
         return range(channel, channel + 1)
 
@@ -223,9 +223,9 @@ class _Reading:
         if found is None:
             raise N2D2Error(
                 "E416",
-                f"the sets of ApplyTo={values['ApplyTo']} hold no stimulus, there are no statistics of them",
+                f"the sets of ApplyTo={values['ApplyTo']} contain no stimulus to compute statistics from",
                 where=section.location,
-                remedy="change ApplyTo or the sets of [database], or write the numbers where they are referred to",
+                remedy="change ApplyTo or the sets of [database], or write the numbers directly",
             )
         log.notice("%s: %s", section.name, found)
         self.statistics[section.name] = found
@@ -246,9 +246,9 @@ class _Reading:
             elif values[key[1:]]:
                 log.warning(
                     "W406",
-                    f"the stimuli are of different sizes, there is no {key}",
+                    f"{key} is undefined, as the stimuli have different sizes",
                     where=section.location,
-                    remedy="put a RescaleTransformation before",
+                    remedy="add a RescaleTransformation before",
                 )
 
     def _computed(self, database: Database, values: Values) -> ImageStatistics | None:

@@ -341,5 +341,5 @@ def check_size(what: str, shape: Shape, where: Location | None) -> None:
             f"{what} of {size} has "
             + (f"{count:,} elements, at most {MAX_TENSOR:,} are supported" if count else "no elements"),
             where=where,
-            remedy="check its dimensions",
+            remedy="correct its dimensions",
         )

@@ -112,9 +112,9 @@ def _warn_unknown(schema: Schema, name: str, where: Location) -> None:
     like = nearest(name, known)
     log.warning(
         "W102",
-        f"unknown key '{name}' for {schema.name}; it is ignored",
+        f"key '{name}' is unknown for {schema.name}; it is ignored",
         where=where,
-        remedy=f"did you mean '{like}'?" if like else f"known: {', '.join(known)}",
+        remedy=f"did you mean '{like}'?" if like else f"use one of {', '.join(known)}",
     )
 
 
@@ -184,9 +184,9 @@ class Params:
                 like = nearest(layer, known)
                 log.warning(
                     "W107",
-                    f"the network has no layer '{layer}'",
+                    f"layer '{layer}' does not exist in the network",
                     where=self._places[f"[{layer}]"],
-                    remedy=f"did you mean '{like}'?" if like else f"the layers are {listed(known)}",
+                    remedy=f"did you mean '{like}'?" if like else f"use one of {listed(known)}",
                 )
 
 
@@ -241,17 +241,14 @@ class _Text:
         if header.name in self._sections:
             raise N2D2Error(
                 "E106",
-                f"the section [{header.name}] is declared twice (first at {self._file}:{self._sections[header.name]})",
+                f"section [{header.name}] is declared twice (first at {self._file}:{self._sections[header.name]})",
                 where=header.where,
                 remedy="rename or remove one of them",
             )
         self._sections[header.name] = line
         if header.name.startswith("[") or header.template or header.bases:
             raise N2D2Error(
-                "E121",
-                f"'{self._lines[line - 1][:60]}' is not the header of a layer",
-                where=header.where,
-                remedy="write [layer]",
+                "E121", f"'{self._lines[line - 1][:60]}' is not a section header", where=header.where, remedy="write [layer]"
             )
 
     def _add_key(self, section: str | None, item: lexer.Assignment) -> None:
@@ -260,9 +257,9 @@ class _Text:
         if first is not None:
             log.warning(
                 "W101",
-                f"'{name}' is given again (first at {self._file}:{first}); this last value is used",
+                f"'{name}' is given twice (first at {self._file}:{first}); the last value is used",
                 where=item.where,
-                remedy="remove one of the two",
+                remedy="remove one of them",
             )
             self._lines[first - 1] = ""
         self._keys[section, name] = line
@@ -270,7 +267,7 @@ class _Text:
     def _malformed(self, error: Any) -> N2D2Error:
         where = Location(self._file, error.line_number)
         line = (error.line or "").strip()
-        return N2D2Error("E121", f"'{line[:60]}' cannot be read", where=where, remedy="write name=value, or [layer]")
+        return N2D2Error("E121", f"'{line[:60]}' is not a valid line", where=where, remedy="write name=value, or [layer]")
 
     def where(self, name: str, layer: str | None = None) -> Location:
         """The place of an export parameter, of a layer's section if that is given."""

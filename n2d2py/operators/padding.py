@@ -46,7 +46,7 @@ class Padding(Op):
         if min(size) < 1:
             raise N2D2Error(
                 "E207",
-                f"Padding '{node.name}' leaves nothing of an input of {shape[3]}x{shape[2]} (width x height)",
+                f"Padding '{node.name}' removes the whole input of {shape[3]}x{shape[2]} (width x height)",
                 where=node.location,
                 remedy="crop less",
             )

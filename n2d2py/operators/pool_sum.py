@@ -54,9 +54,9 @@ class PoolSum(Op):
             dims = " and ".join("x".join(map(str, shape[1:])) for shape in (pooled, inputs[1]))
             raise N2D2Error(
                 "E205",
-                f"PoolSum '{node.name}': the pool and what is added have the shapes {dims}",
+                f"PoolSum '{node.name}' has operands of different shapes {dims}",
                 where=node.location,
-                remedy="make them equal, but for axes of length 1",
+                remedy="use equal shapes; axes of length 1 are broadcast",
             )
         return [tuple(max(a, b) for a, b in zip(pooled, inputs[1], strict=True))]
 

@@ -39,9 +39,9 @@ class Reshape(Op):
         if prod(self.dims) != prod(inputs[0][1:]):
             raise N2D2Error(
                 "E208",
-                f"Reshape '{node.name}': {'x'.join(map(str, inputs[0][1:]))} cannot become {'x'.join(map(str, self.dims))}",
+                f"Reshape '{node.name}' cannot change {'x'.join(map(str, inputs[0][1:]))} to {'x'.join(map(str, self.dims))}",
                 where=node.location,
-                remedy="the number of elements must stay the same",
+                remedy="keep the number of elements",
             )
         return [(inputs[0][0], *self.dims)]
 

@@ -40,8 +40,8 @@ class Transpose(Op):
         if sorted(self.perm) != list(range(len(shape))) or self.perm[0] != 0:
             raise N2D2Error(
                 "E209",
-                f"Transpose '{node.name}': {list(self.perm)} does not permute the axes after "
-                f"the batch of a tensor of rank {len(shape)}",
+                f"Transpose '{node.name}' has the permutation {list(self.perm)}, which does not keep the batch axis of a "
+                f"rank-{len(shape)} tensor",
                 where=node.location,
                 remedy="keep the batch axis in place",
             )

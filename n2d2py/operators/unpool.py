@@ -65,10 +65,10 @@ class Unpool(Op):
         if x[1] != z[1] or pooled != x[2:]:
             raise N2D2Error(
                 "E210",
-                f"Unpool '{node.name}': the pool of its ArgMax gives "
-                f"{pooled[1]}x{pooled[0]}x{z[1]} (width x height x channels), but its input has {x[3]}x{x[2]}x{x[1]}",
+                f"Unpool '{node.name}' has an input of {x[3]}x{x[2]}x{x[1]}, but the pool of its ArgMax produces "
+                f"{pooled[1]}x{pooled[0]}x{z[1]} (width x height x channels)",
                 where=node.location,
-                remedy="unpool what has the shape of that pool's output",
+                remedy="use an input of the shape of that pool's output",
             )
         return [(*x[:2], *spread_extent(x[2:], self.kernel, self.stride, self.pads, node))]
 

@@ -155,7 +155,10 @@ def _taken(declared: Declared) -> list[N2D2Error]:
         if name and name in known and what not in [error.what.split()[1] for error in found]:
             found.append(
                 N2D2Error(
-                    "E023", f"{made.__name__}: {what} '{name}' is taken", where=place_of(made), remedy=f"choose another {what}"
+                    "E023",
+                    f"{made.__name__}: {what} '{name}' is already in use",
+                    where=place_of(made),
+                    remedy=f"choose another {what}",
                 )
             )
     return found
@@ -341,16 +344,16 @@ class PluginQuantizer(Quantizer):
             if values.dtype.kind not in "iu" or not values.size:
                 raise N2D2Error(
                     "E024",
-                    f"{type(op).__name__}: quantize() gives {name} of {values.dtype}, no whole numbers",
+                    f"{type(op).__name__}: quantize() returns {name} of type {values.dtype} instead of integers",
                     where=place_of(type(op)),
-                    remedy="round them to integers",
+                    remedy="round the values to integers",
                 )
         if not (form.scale > 0 and form.bound >= 0):
             raise N2D2Error(
                 "E024",
-                f"{type(op).__name__}: quantize() gives the scale {form.scale} and the bound {form.bound}",
+                f"{type(op).__name__}: quantize() returns the scale {form.scale} and the bound {form.bound}",
                 where=place_of(type(op)),
-                remedy="give positive numbers",
+                remedy="return positive numbers",
             )
         return summed(node, types, form.scale, int(form.bound), Custom(constants))
 

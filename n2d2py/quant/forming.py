@@ -50,7 +50,7 @@ def file_clamp(node: Node, output: NumType) -> tuple[int, int]:
 def _no_clamp(node: Node, remedy: str) -> N2D2Error:
     kind = node.activation and node.activation.kind
     return N2D2Error(
-        "E511", f"layer '{node.name}': {kind} cannot be part of an integer layer", where=node.location, remedy=remedy
+        "E511", f"layer '{node.name}': {kind} cannot be fused into an integer layer", where=node.location, remedy=remedy
     )
 
 
@@ -131,7 +131,8 @@ def _acc_bits(bound: int) -> int:
 def _warn_of_mode(node: Node, mode: str, factors: np.ndarray, rescale: Rescale) -> None:
     log.warning(
         "W502",
-        f"layer '{node.name}': {mode} cannot hold its factor {float(np.max(factors)):.4g}; {type(rescale).__name__} is used",
+        f"layer '{node.name}': {mode} cannot represent its factor {float(np.max(factors)):.4g}; {type(rescale).__name__} is "
+        "used instead",
         where=node.location,
     )
 

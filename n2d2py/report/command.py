@@ -37,7 +37,8 @@ def main(words: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="n2d2py-report",
-        description="The figures of an export, or of two side by side: score, RAM, flash, latency, work. Of two a page with every "
+        description="The figures of an export, or of two side by side: score, RAM, flash, latency, work. Of two a page with "
+        "every "
         "layer is written too.",
     )
     parser.add_argument("exports", nargs="+", type=Path, metavar="EXPORT", help="folder that n2d2py -export wrote; one or two")
@@ -77,7 +78,7 @@ def _read(folder: Path) -> SummarizedRun:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         what = "there is no statistics/summary.json" if isinstance(error, FileNotFoundError) else "its figures cannot be read"
         raise N2D2Error(
-            "E730", f"{what}", where=str(folder), remedy="give a folder that this version of n2d2py -export wrote"
+            "E730", f"{what}", where=str(folder), remedy="give a folder written by this version of n2d2py"
         ) from error
 
 

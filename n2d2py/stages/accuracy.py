@@ -90,7 +90,7 @@ def check_accuracy(
     not used for it.
     """
     if not observed.checked:
-        log.notice("the accuracy of the integers is not checked: there are no stimuli")
+        log.notice("the accuracy of the integers is not checked, as there are no samples")
         return
     unseen = observed.fresh
     checked = _Checked.of(observed)
@@ -100,13 +100,14 @@ def check_accuracy(
     log.detail("accuracy of the integers: output '%s' has %s", figure.output, figure)
     if figure.shortfall <= 1:
         return
-    log.notice("the output '%s' is far from floating point: looking for the cause, and trying remedies", figure.output)
+    log.notice("output '%s' deviates strongly from floating point: searching for the cause and a remedy", figure.output)
     layer, cause = _cause(graph, observed, figure, shifts)
     count = sum(len(batch) for batch in observed.checked)
     log.warning(
         "W508",
-        f"output '{figure.output}'{f', row {figure.row},' if figure.alone else ''} is far from floating point: {figure} on {count} "
-        f"stimuli {'held back' if observed.fresh else 'of the calibration'}; layer '{layer}' costs most: {cause}",
+        f"output '{figure.output}'{f', row {figure.row},' if figure.alone else ''} deviates strongly from floating point: "
+        f"{figure} on {count} {'held back' if observed.fresh else 'of the calibration'} samples; layer '{layer}' costs most: "
+        f"{cause}",
         remedy=_remedy(checked, figure, _ways(graph, way, layer), form),
     )
 

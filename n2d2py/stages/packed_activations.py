@@ -106,7 +106,7 @@ def tell_packing(graph: QuantGraph, params: Params) -> None:
     packed, able = [one for one in found if one.packed], [one for one in found if not one.refused]
     if packed:
         log.notice(
-            "packed activations: %d of %d tensors of at most 4 bits, the others would not make the arena smaller or stay bytes",
+            "packed activations: %d of %d tensors of at most 4 bits; packing the others would not reduce the arena",
             len(packed),
             len(found),
         )

@@ -26,9 +26,10 @@ def warn_of_score(score: Score) -> None:
     if classes > 2 and shifted[step] > max((count - correct) / 2, 2 * correct, 3 * (classes > 3) + count / classes * 2):
         log.warning(
             "W410",
-            f"{shifted[step]} of {count} stimuli are found one class {'above' if step > 0 else 'below'} their label",
+            f"{shifted[step]} of {count} samples are classified one class {'above' if step > 0 else 'below'} their label",
             where=f"[{score.target}]",
-            remedy="number the labels as the outputs are; with folders, name all outputs with -class-names, a background class too",
+            remedy="number the labels like the outputs; with folders, name all outputs with -class-names, including a "
+            "background class",
         )
         return
     shares = (np.bincount(values, minlength=classes) / count for values in (labels, found))
@@ -36,7 +37,7 @@ def warn_of_score(score: Score) -> None:
     if correct <= count * chance + 2 * np.sqrt(count * chance * (1 - chance)):
         log.warning(
             "W409",
-            f"the float network finds {correct} of {count} labels, no more than chance ({100 * chance:.0f} %)",
+            f"the float model classifies {correct} of {count} samples correctly, no more than chance ({100 * chance:.0f} %)",
             where=f"[{score.target}]",
-            remedy="check what the network takes: -mean, -std and -scale or -input-range, -bgr; and the order of the classes",
+            remedy="check the preprocessing (-mean, -std and -scale or -input-range, -bgr) and the order of the classes",
         )

@@ -56,20 +56,20 @@ def scored_stimuli(network: LoadedNetwork, options: ScoreOptions) -> Stimuli | N
     if stimuli is None:
         stimuli = network.data.get("Validation")
         if stimuli is not None and options.test:
-            log.notice("there is no test set: the validation set is run")
+            log.notice("the test set is empty: the validation set is used")
     if stimuli is None:
         return None
     if options.index >= 0:
         if stimuli.calls:
             raise N2D2Error(
                 "E513",
-                "-test-index takes one stimulus alone, but a call of this network depends on those before it",
-                remedy="leave it out, or give -nb-test N for the first calls",
+                "-test-index cannot be used, as each call of this model depends on the calls before",
+                remedy="remove -test-index, or give -nb-test N for the first calls",
             )
         if options.index >= len(stimuli):
             raise N2D2Error(
                 "E513",
-                f"-test-index {options.index} is beyond the {len(stimuli)} test stimuli",
+                f"-test-index {options.index} exceeds the {len(stimuli)} test samples",
                 remedy=f"give 0 to {len(stimuli) - 1}",
             )
         return stimuli.take([options.index])
@@ -161,9 +161,9 @@ def compiled_scores(
         if found is not None:
             raise N2D2Error(
                 "E812",
-                f"the {project.label} output '{name}' differs from the simulated one at element "
-                f"{list(found.index)}: Python {found.expected:g}, {project.label} {found.found:g}",
-                remedy="run again with -compare to see the first layer; this is a defect, report it",
+                f"{project.label} output '{name}' differs from the simulated output at element {list(found.index)}: Python "
+                f"{found.expected:g}, {project.label} {found.found:g}",
+                remedy="run again with -compare to find the first layer, and report this defect",
             )
     parts = [graph.type(name).dequantize(values) for name, values in zip(graph.fed, stored.inputs, strict=True)]
     real = parts[0] if len(parts) == 1 else np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
@@ -194,6 +194,6 @@ def _check_direction(label: str, name: str, graph: QuantGraph, simulated: np.nda
     if cosine < 0.9:
         raise N2D2Error(
             "E812",
-            f"the {label} output '{name}' is another than the simulated one: their cosine is {cosine:.3f}",
-            remedy="run again with -compare to see the first layer; this is a defect, report it",
+            f"{label} output '{name}' differs from the simulated output: their cosine is {cosine:.3f}",
+            remedy="run again with -compare to find the first layer, and report this defect",
         )

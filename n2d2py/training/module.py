@@ -114,7 +114,7 @@ def _untrained(node: Node, what: str) -> N2D2Error:
         "E431",
         f"layer '{node.name}' cannot be trained: {what}",
         where=node.location,
-        remedy="train elsewhere, then give the weights with -w or an ONNX file",
+        remedy="train elsewhere, and give the weights with -w or an ONNX file",
     )
 
 
@@ -320,7 +320,7 @@ def _stored(store: WeightStore, node: Node, role: str, initial: np.ndarray) -> n
     if not (found > 0).all():
         raise N2D2Error(
             "E425",
-            f"'{node.name}_{role}' is {float(found.min()):g}, not above 0",
+            f"'{node.name}_{role}' is {float(found.min()):g}, but must be above 0",
             where=node.location,
             remedy="check the training of the layer",
         )

@@ -225,9 +225,9 @@ def load(type_name: str, section: Section, context: Context) -> Database:
     if type_name in _UNSUPPORTED:
         raise N2D2Error(
             "E406",
-            f"{type_name} is not supported",
+            f"Type={type_name} is not supported",
             where=section.where("Type"),
-            remedy="use DIR_Database or List_Database on its files, or Numpy_Database",
+            remedy="use DIR_Database or List_Database on the files of the data set, or Numpy_Database",
         )
     if type_name not in _TYPES:
         bare = nearest(type_name.removesuffix(_SUFFIX), [name.removesuffix(_SUFFIX) for name in _TYPES])
@@ -235,7 +235,7 @@ def load(type_name: str, section: Section, context: Context) -> Database:
         known = ", ".join(sorted(_TYPES))
         raise N2D2Error(
             "E404",
-            f"unknown type of database '{type_name}'",
+            f"database type '{type_name}' is unknown",
             where=section.where("Type"),
             remedy=f"did you mean '{like}'?" if like else f"use one of {known}",
         )
@@ -257,7 +257,7 @@ def _read(schema: Schema, section: Section) -> Values:
                 "E406",
                 f"{key.name}={section.text(key.name)} is not supported",
                 where=values.where(key.name),
-                remedy="remove it: stimuli have one channel set and one label each",
+                remedy="remove it; stimuli have one set of channels and one label each",
             )
     return values
 
@@ -280,7 +280,7 @@ def data_path(
             "E401",
             f"{key}={text} does not exist",
             where=where,
-            remedy=f"set {key} to where the data are (absolute, or relative to the working directory or to the INI file)",
+            remedy=f"set {key} to the path of the data: absolute, or relative to the working directory or the INI file",
         )
     if folder is not None and path.is_dir() != folder:
         raise N2D2Error(
@@ -299,7 +299,7 @@ def _data_root(values: Values, key: str) -> str:
     if not root:
         raise N2D2Error(
             "E401",
-            f"{key} is not given and N2D2_DATA is not set",
+            f"{key} is missing, and N2D2_DATA is not set",
             where=values.section.location,
             remedy=f"add {key}=<folder>, or set the environment variable N2D2_DATA",
         )
@@ -321,9 +321,9 @@ def load_more(values: Values, schema: Schema, context: Context) -> list[Values]:
         if section.name in seen:
             raise N2D2Error(
                 "E419",
-                f"LoadMore={section.name} comes back to a section that is loaded already",
+                f"LoadMore={section.name} names a section that is already loaded",
                 where=where,
-                remedy="end the chain of LoadMore",
+                remedy="remove this LoadMore",
             )
         seen.add(section.name)
         chain.append(_read(common, section))

@@ -49,7 +49,7 @@ def cifar_database(
     if len(labels) and labels.max() >= len(names):
         raise N2D2Error(
             "E402",
-            f"{folder} has a label {labels.max()}, but {names_file} has {len(names)} names",
+            f"{folder} contains label {labels.max()}, but {names_file} has {len(names)} names",
             remedy="download the data set again",
         )
     learned = len(labels) - len(test[1])
@@ -67,7 +67,7 @@ def _batch(path: Path, label_bytes: int, label_byte: int) -> tuple[ArrayItems, n
         if size == 0 or size % record:
             raise N2D2Error(
                 "E402",
-                f"{path} has {size} bytes, not a multiple of {record}",
+                f"{path} has {size} bytes, which is not a multiple of {record}",
                 remedy="download the binary version of the data set again",
             )
         data = np.memmap(path, np.uint8, "r", shape=(size // record, record))

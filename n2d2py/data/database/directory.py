@@ -176,7 +176,7 @@ def _joined(parts: list[_Part], seed: int, type_name: str = "DIR_Database") -> D
         listing = list_directory(part.root, known, **part.options)  # type: ignore[arg-type]
         if listing.unreadable:
             log.notice(
-                "%s: %d files that are no stimuli are left out, the first one is %s",
+                "%s: ignored %d files that are not stimuli, the first one is %s",
                 part.root.name,
                 len(listing.unreadable),
                 listing.unreadable[0],
@@ -184,7 +184,7 @@ def _joined(parts: list[_Part], seed: int, type_name: str = "DIR_Database") -> D
         if not listing.files:
             raise N2D2Error(
                 "E416",
-                f"{part.root} holds no stimulus",
+                f"{part.root} contains no stimulus",
                 where=part.where,
                 remedy="check DataPath, Depth, ValidExtensions and IgnoreMasks",
             )
@@ -197,9 +197,9 @@ def _joined(parts: list[_Part], seed: int, type_name: str = "DIR_Database") -> D
     if "" in known and len(known) > 1:
         log.warning(
             "W404",
-            f"files beside the labelled folders, such as {joined.name(labels.index(known['']))}, make a label without a name",
+            f"files next to the labelled folders, such as {joined.name(labels.index(known['']))}, have a label without a name",
             where=parts[0].where,
-            remedy="move them, set IgnoreMasks, or name it by LabelName",
+            remedy="move them, set IgnoreMasks, or name the label with LabelName",
         )
     return Database(
         type_name, joined, np.array(labels), tuple(known), {name: np.concatenate(found) for name, found in sets.items()}
@@ -223,14 +223,14 @@ class ImageMaps:
         else:
             raise N2D2Error(
                 "E401",
-                f"there are no pixel-wise labels {stem}.png or .npy for {name} in {self.root}",
-                remedy="check LabelImagePath",
+                f"{stem}.png or .npy with the pixel-wise labels of {name} is missing in {self.root}",
+                remedy="set LabelImagePath to the folder of the labels",
             )
         if labels.shape[2] != 1 or labels.dtype.kind not in "iu":
             raise N2D2Error(
                 "E402",
-                f"the labels of {name} are {labels.shape[2]} channels of {labels.dtype}",
-                remedy="store gray pictures or integers (H, W)",
+                f"the labels of {name} have {labels.shape[2]} channels of type {labels.dtype}",
+                remedy="store gray images or integers of shape (H, W)",
             )
         ids = labels[:, :, 0].astype(np.int64)
         return np.where((ids < 0) | ((ids == 255) & (labels.dtype == np.uint8)), -1, ids)
@@ -250,7 +250,7 @@ def _part(values: Values, context: Context) -> _Part:
     for key in ("ROIFile", "ROIDir"):
         if values[key]:
             raise N2D2Error(
-                "E406", f"{key} is not supported: stimuli have one label each", where=values.where(key), remedy="remove it"
+                "E406", f"{key} is not supported", where=values.where(key), remedy="remove it; each stimulus has one label"
             )
     options = {
         "depth": values["Depth"],

@@ -52,7 +52,7 @@ def ilsvrc_database(
 
 def _train(root: Path, ids: dict[str, int]) -> tuple[list[str], list[int]]:
     if not root.is_dir():
-        log.notice("%s: there is no folder train, the learning set is empty", root.parent)
+        log.notice("%s: the folder train is missing, so the learning set is empty", root.parent)
         return [], []
     files: list[str] = []
     labels: list[int] = []
@@ -79,9 +79,9 @@ def _validation(path: Path, count: int, shift: int) -> tuple[list[str], list[int
             errors.append(
                 N2D2Error(
                     "E410",
-                    f"'{line}' is not 'file label' with a label from 0 to {count - 1}",
+                    f"line '{line}' is not 'file label' with a label from 0 to {count - 1}",
                     where=Location(str(path), number),
-                    remedy="check that the labels are line numbers of the synsets",
+                    remedy="use the line numbers of the synsets as labels",
                 )
             )
     ErrorList.raise_if(errors)

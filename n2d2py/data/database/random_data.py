@@ -70,7 +70,7 @@ def _load(values: Values, context: Context) -> Database:
     )
     log.warning(
         "W402",
-        "the stimuli are random: scores and calibration mean nothing",
+        "the stimuli are random, so scores and calibration are meaningless",
         where=values.section.location,
         remedy="use real data for a real export",
     )

@@ -85,5 +85,8 @@ def _label(name: str, database: Database, where: Location) -> int:
             return database.label_names.index(candidate)
     like = nearest(name, database.label_names)
     raise N2D2Error(
-        "E410", f"the database has no label '{name}'", where=where, remedy=f"did you mean '{like}'?" if like else "check Labels"
+        "E410",
+        f"label '{name}' is not in the database",
+        where=where,
+        remedy=f"did you mean '{like}'?" if like else "correct Labels",
     )

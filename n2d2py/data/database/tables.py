@@ -52,9 +52,9 @@ def read_table(path: Path, *, label_column: int = -1, header_lines: int = 0) -> 
         if not -columns <= label_column < columns:
             raise N2D2Error(
                 "E410",
-                f"there is no column {label_column} in rows of {columns}",
+                f"LabelColumn={label_column} is outside rows of {columns} columns",
                 where=where,
-                remedy="check LabelColumn (from 0, or -1 for the last)",
+                remedy="set LabelColumn to 0, 1, ..., or to -1 for the last column",
             )
         try:
             if len(cells) != columns:
@@ -62,12 +62,12 @@ def read_table(path: Path, *, label_column: int = -1, header_lines: int = 0) -> 
             labels.append(cells.pop(label_column).strip())
             values.extend(float(cell) for cell in cells)
         except ValueError as error:
-            errors.append(N2D2Error("E410", str(error), where=where, remedy="check NbHeaderLines, LabelColumn and the row"))
+            errors.append(N2D2Error("E410", str(error), where=where, remedy="correct NbHeaderLines, LabelColumn or this row"))
             if len(errors) == 10:
                 break
     ErrorList.raise_if(errors)
     if not labels:
-        raise N2D2Error("E416", f"{path} holds no row", remedy="check the file and NbHeaderLines")
+        raise N2D2Error("E416", f"{path} contains no row", remedy="correct the file or NbHeaderLines")
     return np.frombuffer(values, np.float32).reshape(len(labels), columns - 1), labels
 
 

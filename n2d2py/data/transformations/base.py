@@ -149,7 +149,7 @@ def interval(values: Values, key: str) -> tuple[float, float]:
     given = values[key]
     if len(given) != 2 or given[0] > given[1]:
         raise N2D2Error(
-            "E417", f"{key} is no interval", where=values.where(key), remedy="give the smallest and the largest value"
+            "E417", f"{key} is not an interval", where=values.where(key), remedy="give the smallest and the largest value"
         )
     return float(given[0]), float(given[1])
 
@@ -225,7 +225,7 @@ def read_transformation(section: Section, *, inference: bool, learning: bool = F
         like = bare + _SUFFIX if bare else nearest(name, (*_TYPES, *_UNSUPPORTED))
         raise N2D2Error(
             "E405",
-            f"unknown transformation '{name}'",
+            f"transformation '{name}' is unknown",
             where=section.where("Type"),
             remedy=f"did you mean '{like}'?" if like else f"use one of {', '.join(sorted(_TYPES))}",
         )

@@ -154,7 +154,7 @@ class Trim(Transformation):
             raise UnsupportedTransformation("Method=Reduce clusters from random centres")
         if values["NbLevels"] == 1:
             raise N2D2Error(
-                "E417", "NbLevels=1 tells nothing apart", where=values.where("NbLevels"), remedy="give 0, or 2 or more"
+                "E417", "NbLevels=1 cannot distinguish anything", where=values.where("NbLevels"), remedy="give 0, or 2 or more"
             )
         return cls(values["NbLevels"])
 

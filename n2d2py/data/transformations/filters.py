@@ -101,9 +101,9 @@ def _given(values: Values) -> np.ndarray:
     if not len(numbers) or width * height != len(numbers):
         raise N2D2Error(
             "E417",
-            f"Kernel.Mat has {len(numbers)} values for a kernel of {width}x{height}",
+            f"Kernel.Mat has {len(numbers)} values for a {width}x{height} kernel",
             where=values.where("Kernel.Mat"),
-            remedy="give Kernel.SizeX and Kernel.SizeY, and all values",
+            remedy="give Kernel.SizeX, Kernel.SizeY and all values",
         )
     return numbers.reshape(height, width)
 
@@ -111,11 +111,11 @@ def _given(values: Values) -> np.ndarray:
 def _computed(name: str, values: Values) -> np.ndarray:
     for key in ("Kernel.SizeX", "Kernel.SizeY", *(("Kernel.Theta",) if name == "Gabor" else ())):
         if not values.given(key) or (key != "Kernel.Theta" and not values[key]):
-            raise N2D2Error("E417", f"the kernel {name} needs {key}", where=values.where("Kernel"), remedy=f"add {key}")
+            raise N2D2Error("E417", f"Kernel={name} requires {key}", where=values.where("Kernel"), remedy=f"add {key}")
     for key in ("Kernel.Sigma", "Kernel.Sigma1", "Kernel.Sigma2", "Kernel.Lambda", "Kernel.Gamma"):
         if values[key] <= 0:
             raise N2D2Error(
-                "E417", f"{key}={values[key]:g} is not positive", where=values.where(key), remedy="give a number above 0"
+                "E417", f"{key}={values[key]:g} is not positive", where=values.where(key), remedy="give a value above 0"
             )
     size = values["Kernel.SizeX"], values["Kernel.SizeY"]
     if name == "Gabor":

@@ -170,16 +170,16 @@ class RandomAffine(RandomTransformation):
                 if key not in keys:
                     raise N2D2Error(
                         "E417",
-                        f"{key} is no key of the channels 0 to {len(own) - 1}",
+                        f"{key} is not a key of channels 0 to {len(own) - 1}",
                         where=values.where(key),
-                        remedy=f"give {name}Range[0], {name}Range[1] and so on, without a gap",
+                        remedy=f"give {name}Range[0], {name}Range[1] and so on without a gap",
                     )
             ranges.append(tuple(interval(values, key) for key in keys or [f"{name}Range"]))
             chances.append(tuple(values[f"{name}VarProb"]))
             if any(not 0 <= chance <= 1 for chance in chances[-1]):
                 raise N2D2Error(
                     "E417",
-                    f"{name}VarProb is no probability",
+                    f"{name}VarProb is not a probability",
                     where=values.where(f"{name}VarProb"),
                     remedy="give values from 0 to 1",
                 )
@@ -266,7 +266,7 @@ class RandomResizeCrop(RandomTransformation):
             if not 0 < low <= high:
                 raise N2D2Error(
                     "E417",
-                    f"{name}Min={low:g} and {name}Max={high:g} are no interval above 0",
+                    f"{name}Min={low:g} and {name}Max={high:g} are not an interval above 0",
                     where=values.where(f"{name}Min") or values.where(f"{name}Max"),
                     remedy=f"give 0 < {name}Min <= {name}Max",
                 )

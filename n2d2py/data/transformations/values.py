@@ -56,7 +56,7 @@ class RangeAffine(Transformation):
         steps = (("FirstOperator", "FirstValue"), ("SecondOperator", "SecondValue"))
         for operator, value in steps:
             if values[operator] == "Divides" and 0.0 in values[value]:
-                raise N2D2Error("E417", f"{value} divides by 0", where=values.where(value), remedy="give another value")
+                raise N2D2Error("E417", f"{value} divides by 0", where=values.where(value), remedy="give a value other than 0")
         if not values["FirstValue"]:
             raise N2D2Error(
                 "E417", "FirstValue is empty", where=values.where("FirstValue"), remedy="give one value, or one per channel"
@@ -168,7 +168,7 @@ class RangeClipping(Transformation):
                 "E417",
                 f"RangeMin={low:g} is not below RangeMax={high:g}",
                 where=values.where("RangeMin"),
-                remedy="exchange them",
+                remedy="swap both values",
             )
         return cls(low, high)
 

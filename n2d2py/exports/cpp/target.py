@@ -69,8 +69,9 @@ class CppTarget(Target[Project]):
         found = [
             N2D2Error(
                 "E703",
-                f"the tensor '{tensor.name}' has rank {len(tensor.shape)} ({'x'.join(map(str, tensor.shape))})",
-                remedy="the C++ export holds tensors of at most channels, height and width",
+                f"tensor '{tensor.name}' has rank {len(tensor.shape)} ({'x'.join(map(str, tensor.shape))}), which the C++ "
+                "export does not support",
+                remedy="use tensors with channels, height and width",
             )
             for tensor in graph.tensors.values()
             if not 2 <= len(tensor.shape) <= 4
@@ -178,11 +179,7 @@ class CppTarget(Target[Project]):
     def check_tunable(self, parameters: Mapping[str, Any]) -> None:
         """An export for one instruction set has tiles to choose."""
         if parameters["RuntimeDispatch"]:
-            raise N2D2Error(
-                "E808",
-                "-tune does not fit: RuntimeDispatch holds several instruction sets",
-                remedy="leave out -tune, or tune an export for one instruction set",
-            )
+            raise N2D2Error("E808", "-tune is not supported with RuntimeDispatch", remedy="remove -tune or RuntimeDispatch")
 
     def tune(
         self, prepared: Prepared[Project], folder: Path, kernels: Sequence[KernelChoice], rounds: int, command: str
@@ -234,11 +231,13 @@ def _weights_file_problem(request: ExportRequest, codes: Mapping[str, LayerCode]
     if request.parameters.get("RuntimeDispatch"):
         return N2D2Error(
             "E705",
-            "WeightsFile=1 does not fit RuntimeDispatch=1: the file has one order of the weights, portable kernels need another",
-            remedy="leave one of them out",
+            "WeightsFile=1 and RuntimeDispatch=1 exclude each other, as they require different orders of the weights",
+            remedy="remove one of them",
         )
     if not any(array.apart for code in codes.values() for array in code.with_weights_apart().arrays):
-        return N2D2Error("E705", "WeightsFile=1: no layer has weights that can be apart", remedy="leave it out")
+        return N2D2Error(
+            "E705", "WeightsFile=1 has nothing to store, as no layer has separate weights", remedy="remove WeightsFile"
+        )
     return None
 
 
@@ -252,7 +251,7 @@ def _form_problems(code: LayerCode, tile: str) -> list[N2D2Error]:
     if possible:
         what = f"a Winograd form for {', '.join(possible)} only"
         remedy = "remove it; the direct form is as fast with instructions for dot products"
-    return [N2D2Error("E705", f"Tile={tile[:60]} of [{code.layer}]: the layer has {what}", remedy=remedy)]
+    return [N2D2Error("E705", f"Tile={tile[:60]} of [{code.layer}] is not valid: the layer has {what}", remedy=remedy)]
 
 
 def _tile_problems(request: ExportRequest, codes: Mapping[str, LayerCode]) -> list[N2D2Error]:
@@ -273,7 +272,7 @@ def _tile_problems(request: ExportRequest, codes: Mapping[str, LayerCode]) -> li
                 why = "" if code.tiles else f"the layer does not work in tiles ({code.reason})"
             if why:
                 remedy = "remove it; tiles are for convolutions and the phases of transposed ones, by SIMD kernels"
-                found.append(N2D2Error("E705", f"Tile={asked[layer][:60]} of [{layer}]: {why}", remedy=remedy))
+                found.append(N2D2Error("E705", f"Tile={asked[layer][:60]} of [{layer}] is not valid: {why}", remedy=remedy))
     return found
 
 
@@ -284,7 +283,7 @@ def _parameter_problems(request: ExportRequest) -> list[N2D2Error]:
         found.append(
             N2D2Error(
                 "E705",
-                f"Namespace={namespace} cannot name a C++ namespace",
+                f"Namespace={namespace} is not a C++ namespace",
                 remedy=f"use letters, digits and single underscores, such as {namespace_name(namespace)}",
             )
         )
@@ -296,12 +295,14 @@ def _parameter_problems(request: ExportRequest) -> list[N2D2Error]:
             found.append(
                 N2D2Error(
                     "E705",
-                    f"Tile={parameters['Tile'][:60]} of [{layer}]: {problem}",
-                    remedy="copy what -tune wrote, or remove it",
+                    f"Tile={parameters['Tile'][:60]} of [{layer}] is not valid: {problem}",
+                    remedy="copy the value from the output of -tune, or remove it",
                 )
             )
     if weights not in WEIGHTS_FORMATS:
-        found.append(N2D2Error("E705", f"WeightsFormat={weights} is unknown", remedy=f"known: {', '.join(WEIGHTS_FORMATS)}"))
+        found.append(
+            N2D2Error("E705", f"WeightsFormat={weights} is unknown", remedy=f"use one of {', '.join(WEIGHTS_FORMATS)}")
+        )
     return found
 
 

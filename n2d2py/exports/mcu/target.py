@@ -74,8 +74,8 @@ class McuTarget(CppTarget):
         if request.graph.bits < 0:
             error = N2D2Error(
                 "E705",
-                f"the network '{request.graph.name}' computes in floating point",
-                remedy="export it with -nbbits 8, or with -export CPP",
+                f"the model '{request.graph.name}' computes in floating point, which the MCU export does not support",
+                remedy="export with -nbbits 8, or with -export CPP",
             )
             return Prepared(request, [error])
         return super().prepare(request)
@@ -91,7 +91,7 @@ class McuTarget(CppTarget):
 
     def check_tunable(self, parameters: Mapping[str, Any]) -> None:
         """Nothing is timed."""
-        raise N2D2Error("E808", f"-tune does not fit: the export {self.name} is not timed", remedy="leave out -tune")
+        raise N2D2Error("E808", f"-tune is not supported by {self.name}", remedy="remove -tune")
 
 
 register(McuTarget())

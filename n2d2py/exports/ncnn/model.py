@@ -72,4 +72,4 @@ def write_model(graph: QuantGraph, choices: NcnnChoices) -> NcnnModel:
 
 
 def _refused(what: str, where: Location | str, remedy: str) -> N2D2Error:
-    return N2D2Error("E701", f"{what}, which ncnn does not have", where=where, remedy=remedy)
+    return N2D2Error("E701", f"{what}, which ncnn does not support", where=where, remedy=remedy)

@@ -59,7 +59,7 @@ class NcnnTarget(Target[NcnnModel]):
             return Prepared(request, [N2D2Error("E705", text, remedy="use -nbbits 8, -32 or -16")])
         made = Prepared.of(request, partial(write_model, request.graph, _choices(request)))
         if request.parameters.get("Fp16Storage") and made.content is not None and not made.content.halves:
-            log.warning("W703", "Fp16Storage has no effect: no layer has real weights", remedy="remove it")
+            log.warning("W703", "Fp16Storage has no effect, as no layer has real weights", remedy="remove it")
         if (
             request.graph.bits > 0
             and request.parameters.get("RoundBlobs")
@@ -67,7 +67,7 @@ class NcnnTarget(Target[NcnnModel]):
             and not made.content.rounded
         ):
             log.warning(
-                "W703", "RoundBlobs has no effect: what layers in floating point read has no integers", remedy="remove it"
+                "W703", "RoundBlobs has no effect, as no input of a float layer is an integer tensor", remedy="remove it"
             )
         return made
 

@@ -146,7 +146,7 @@ class LayerContext:
         error = self.fail(code, what, remedy, key)
         if self.weights is not None:
             raise error
-        log.warning("W226", f"described, but cannot be run: {what}", where=error.where, remedy=remedy)
+        log.warning("W226", f"the layer can be described but not run: {what}", where=error.where, remedy=remedy)
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ def read_parameters(context: LayerContext, kernel: tuple[int, int]) -> tuple[dic
             "W213",
             f"{int((mapping.sum(axis=1) == 0).sum())} outputs have no connection",
             where=values.section.location,
-            remedy="check the Mapping keys",
+            remedy="correct the Mapping keys",
         )
     weights = _weights(context, outputs, count, kernel, mapping, groups)
     bias = None if values["NoBias"] else context.parameter("biases", (outputs,))

@@ -176,7 +176,7 @@ def read_window(
         if len(dims) != 2:
             raise N2D2Error(
                 "E211",
-                f"{base}Dims has {len(dims)} values, but two-dimensional layers need 2",
+                f"{base}Dims has {len(dims)} values instead of 2",
                 where=values.where(f"{base}Dims"),
                 remedy="give X and Y",
             )

@@ -106,7 +106,7 @@ def build_graph(document: Document, input_shape: Shape, weights: WeightStore | N
     if len(layers) > MAX_LAYERS:
         raise N2D2Error(
             "E241",
-            f"{len(layers):,} layers, at most {MAX_LAYERS:,} are supported",
+            f"the network has {len(layers):,} layers, more than the limit of {MAX_LAYERS:,}",
             where=layers[MAX_LAYERS].section.location,
             remedy="reduce the loops of the templates",
         )
@@ -137,11 +137,11 @@ def _check_globals(values: Values, describing: bool) -> None:
     if not describing:
         ErrorList.raise_if(errors)
     for error in errors:
-        log.warning("W226", f"described, but cannot be run: {error.what}", where=error.where, remedy=error.remedy)
+        log.warning("W226", f"the layer can be described but not run: {error.what}", where=error.where, remedy=error.remedy)
 
 
 def _spiking(model: str, where: Location) -> N2D2Error:
-    return N2D2Error("E222", f"spiking model {model} is out of scope", where=where, remedy="use Frame")
+    return N2D2Error("E222", f"the spiking model {model} is not supported", where=where, remedy="use Model=Frame")
 
 
 def _collect(document: Document) -> list[_Layer]:
@@ -178,9 +178,9 @@ def _ordered(document: Document, layers: list[_Layer], inputs: list[str]) -> lis
         chain = " -> ".join(layer.section.name for layer in waiting[:6])
         raise N2D2Error(
             "E224",
-            f"the layers {chain} feed each other in a cycle",
+            f"the layers {chain} form a cycle",
             where=waiting[0].section.where("Input"),
-            remedy="break the cycle of Input properties",
+            remedy="remove one of these inputs",
         )
     return sorted(layers, key=lambda layer: layer.level or 0)
 
@@ -229,7 +229,7 @@ def _tensors(graph: Graph, layer: _Layer, document: Document, attached: dict[str
             if len(layer.parents) == 1 and len(outputs) > 1:
                 raise N2D2Error(
                     "E223",
-                    f"Input names the ONNX file '{name}', which has the outputs {', '.join(outputs)}",
+                    f"Input names the ONNX file '{name}' without one of its outputs {', '.join(outputs)}",
                     where=layer.section.where("Input"),
                     remedy=f"write Input={name},<output>",
                 )
@@ -315,8 +315,8 @@ def _warn_of_cut_logits(graph: Graph, section: Section, parents: list[tuple[str,
         if kind is not None and not kind.signed and kind.zero_point == 0:
             log.warning(
                 "W227",
-                f"the Softmax reads '{name}' behind QAct, which cuts its values at 0 and {kind.scale * kind.qmax:.4g}: "
-                "classes may become equal",
+                f"the Softmax follows QAct of '{name}', which clips values to 0 .. {kind.scale * kind.qmax:.4g}, so classes "
+                "can become equal",
                 where=section.where("Input"),
                 remedy="train the last layer without QAct (QAct= in its section)",
             )
@@ -335,7 +335,7 @@ def _rename_outputs(section: Section) -> None:
     if section.has("NbChannels") and section.has("NbOutputs"):
         section.document.ignored.add(_EARLY, "NbChannels", section.where("NbChannels"))
     if section.has("NbChannels") and not section.has("NbOutputs"):
-        log.notice("%s: NbChannels is read as NbOutputs, its name today", section.where("NbChannels"))
+        log.notice("%s: NbChannels is read as NbOutputs, its current name", section.where("NbChannels"))
         section.assign("NbOutputs", section.raw("NbChannels"), section.where("NbChannels"))
 
 

@@ -81,7 +81,7 @@ def attach_section(
             "E227",
             "Transpose=1 is not supported",
             where=values.where("Transpose"),
-            remedy="transpose the network when it is exported to ONNX",
+            remedy="transpose the model when you export it to ONNX",
         )
     path = _existing(document, values, "File", "E301", "the ONNX file")
     encodings = None
@@ -113,7 +113,7 @@ def _existing(document: Document, values: Values, key: str, code: str, what: str
             code,
             f"{what} '{values[key]}' does not exist",
             where=values.where(key),
-            remedy="give its path relative to the working directory or to the INI, or set N2D2_MODELS",
+            remedy="give the path relative to the working directory or the INI file, or set N2D2_MODELS",
         )
     return path
 
@@ -158,7 +158,7 @@ def _load_stored(nodes: list[Node], weights: WeightStore) -> None:
             loaded.append(node.name)
     if loaded:
         log.notice(
-            "%s: %d layers of the ONNX file take their weights from there: %s",
+            "%s: loaded the weights of %d layers of the ONNX file from there: %s",
             weights.path,
             len(loaded),
             ", ".join(loaded[:5]) + (", ..." if len(loaded) > 5 else ""),

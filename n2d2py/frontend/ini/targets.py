@@ -164,12 +164,7 @@ def read_targets(document: Document, graph: Graph, *, describing: bool = False) 
         found = _layers(layer, graph)
         if not describing and any(tensor in graph.inputs for tensor in found.values()):
             errors.append(
-                N2D2Error(
-                    "E219",
-                    f"'{layer}' is an input, not a layer",
-                    where=section.location,
-                    remedy="name the layer whose output is meant",
-                )
+                N2D2Error("E219", f"the target's layer '{layer}' is an input", where=section.location, remedy="name a layer")
             )
         if not found:
             like = nearest(layer, known)

@@ -164,7 +164,7 @@ def warn_of_other_quantizers(values: Values) -> None:
         if names:
             log.warning(
                 "W422",
-                f"{', '.join(names)}: no effect {f'with {kind}={used}' if used else f'without {kind}'}",
+                f"{', '.join(names)} has no effect {f'with {kind}={used}' if used else f'without {kind}'}",
                 where=values.where(names[0]),
                 remedy=f"remove {'it' if len(names) == 1 else 'them'}, or give another {kind}"
                 if used
@@ -201,8 +201,8 @@ def refuse_quantized_training(document: Document) -> None:
             errors.append(
                 N2D2Error(
                     "E242",
-                    f"{', '.join(names)}: {why}; without "
-                    f"{'this key' if len(names) == 1 else 'these keys'} it would be another network",
+                    f"{', '.join(names)} {why}; without {'this key' if len(names) == 1 else 'these keys'} the network would "
+                    "be another one",
                     where=places[names[0]],
                     remedy=entry.remedy,
                 )

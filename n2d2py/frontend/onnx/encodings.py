@@ -96,9 +96,9 @@ def quantize_by(proto: onnx.ModelProto, path: Path) -> None:
     if missing:
         log.warning(
             "W306",
-            f"{len(missing)} of {len(encodings)} encodings are of tensors that the model does not have: {listed(missing)}",
+            f"{len(missing)} of {len(encodings)} encodings belong to tensors that the model does not have: {listed(missing)}",
             where=Location(str(path)),
-            remedy="give the file that was exported with this model",
+            remedy="give the encodings exported with this model",
         )
     taken = {*written, *weights, *inputs}
     helpers = _Quantizers(path, taken)
@@ -113,7 +113,7 @@ def quantize_by(proto: onnx.ModelProto, path: Path) -> None:
     helpers.add_to(graph)
     if all(entry.domain != _DOMAIN for entry in proto.opset_import):
         proto.opset_import.append(helper.make_opsetid(_DOMAIN, 1))
-    log.notice("%s: %d tensors are quantized as it says", path, len(encodings) - len(missing))
+    log.notice("%s: %d tensors are quantized by the encodings", path, len(encodings) - len(missing))
 
 
 _Place = tuple[onnx.NodeProto, int]

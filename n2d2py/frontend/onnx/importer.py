@@ -130,9 +130,9 @@ def _refuse_not_numbers(builder: Builder) -> None:
         [
             N2D2Error(
                 "E306",
-                f"not all values of the layer's {_CONSTANT.sub('constant', what)} are numbers (NaN)",
+                f"the {_CONSTANT.sub('constant', what)} of the layer contains NaN",
                 where=node.location,
-                remedy="check the training and the export",
+                remedy="train or export the model again",
             )
             for node, what in reversed(found.values())
         ]
@@ -171,7 +171,7 @@ class _Walk:
         if missing:
             raise N2D2Error(
                 "E302",
-                f"the node reads '{missing[0]}', which nothing writes before it",
+                f"the node reads '{missing[0]}', which no earlier node produces",
                 where=builder.model.place(proto.output[0]),
                 remedy="export the model again",
             )

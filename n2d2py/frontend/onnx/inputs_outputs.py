@@ -97,9 +97,9 @@ def _array_dims(builder: Builder, value: OnnxInput) -> Shape:
         text = "x".join("?" if size is None else str(size) for size in dims)
         raise N2D2Error(
             "E305",
-            f"the input '{value.name}' has the shape {text} with unknown sizes",
+            f"input '{value.name}' has shape {text} with unknown sizes",
             where=builder.model.place(),
-            remedy="fix the sizes when exporting the model, or give them with -input-shape",
+            remedy="give the sizes with -input-shape, or fix them when you export the model",
         )
     return known
 
@@ -113,9 +113,10 @@ def _input_shape(builder: Builder, value: OnnxInput, is_nhwc: bool, input_shapes
         text = "x".join("?" if size is None else str(size) for size in declared[1:])
         raise N2D2Error(
             "E305",
-            f"the input '{value.name}' has the shape {text} with unknown sizes",
+            f"input '{value.name}' has shape {text} with unknown sizes",
             where=builder.model.place(),
-            remedy="give them with -input-shape, or fix them when exporting the model; in an INI the stimuli provider says them",
+            remedy="give the sizes with -input-shape, or fix them when you export the model; in an INI, set Size of the "
+            "stimuli provider",
         )
     return known
 
@@ -128,15 +129,18 @@ def set_outputs(builder: Builder) -> None:
     """
     if not builder.model.outputs:
         raise N2D2Error(
-            "E311", "the model has no outputs", where=builder.model.place(), remedy="name the results of the network as outputs"
+            "E311",
+            "the model has no outputs",
+            where=builder.model.place(),
+            remedy="declare the results of the model as outputs",
         )
     for at, name in enumerate(builder.model.outputs):
         if name in builder.model.outputs[:at]:
             raise N2D2Error(
                 "E311",
-                f"the output '{name}' is listed twice",
+                f"output '{name}' is listed twice",
                 where=builder.model.place(),
-                remedy="list it once, or put an Identity behind it and list both",
+                remedy="list it once, or list the output of an Identity of it",
             )
         builder.graph.output_ports.append(_output_port(builder, name))
         if builder.is_tensor(name):
@@ -148,7 +152,7 @@ def set_outputs(builder: Builder) -> None:
             continue
         what = "is a constant" if name in builder.constants else "is written by no node"
         raise N2D2Error(
-            "E311", f"the output '{name}' {what}", where=builder.model.place(), remedy="remove this output from the model"
+            "E311", f"output '{name}' {what}", where=builder.model.place(), remedy="remove this output from the model"
         )
     _separate(builder)
 

@@ -16,7 +16,8 @@ _REMEDIES = {
     "NonMaxSuppression": "let the model end before its post-processing",
     "Loop": "export the model without control flow",
     "Scan": "export the model without control flow",
-    "If": "where its condition depends on an input such as a rate, fix that with the export parameter Constants=NAME:VALUE; else export the "
+    "If": "where its condition depends on an input such as a rate, fix that with the export parameter Constants=NAME:VALUE; "
+    "else export the "
     "model without it",
     "RNN": "use a GRU or an LSTM, which are supported",
 }
@@ -64,7 +65,7 @@ class Preflight:
             found.append(
                 N2D2Error(
                     "E310",
-                    f"{kind.operator} ({number}) cannot be imported: {kind.reason}",
+                    f"{kind.operator} ({number}) is not supported: {kind.reason}",
                     where=self._model.place(kind.first),
                     remedy=kind.remedy,
                 )

@@ -79,7 +79,7 @@ def take_states(model: OnnxModel, text: str) -> None:
     _check(model, pairs)
     if not asked:
         log.notice(
-            "%s: states are kept between calls: %s (found by their names; States=none makes them inputs and outputs)",
+            "%s: states are kept between calls: %s (matched by name; States=none makes them inputs and outputs)",
             model.path,
             ", ".join(f"{output} -> {name}" for name, output in pairs),
         )

@@ -144,9 +144,9 @@ def _misfit(proto: onnx.NodeProto, context: Any) -> str | None:
 def misfit_error(proto: onnx.NodeProto, path: str, text: str) -> N2D2Error:
     return N2D2Error(
         "E314",
-        f"the node {proto.op_type} is not as the operator is defined ({text[:200]})",
+        f"node {proto.op_type} does not conform to its operator ({text[:200]})",
         where=Location(path, None, next(filter(None, proto.output), proto.name)),
-        remedy="export the model again, or look at it with onnx.checker",
+        remedy="export the model again, or check it with onnx.checker",
     )
 
 

@@ -187,7 +187,7 @@ def _parsed(data: bytes, path: str) -> TfliteFile:
 def _refused_graphs(path: str, count: int) -> N2D2Error:
     return N2D2Error(
         "E310",
-        f"the file has {count} graphs, one is supported, and others that give variables their first values",
+        f"the file has {count} graphs; supported are one graph and graphs that initialize variables",
         where=Location(path),
         remedy="convert the model without control flow and with one signature",
     )
@@ -203,9 +203,9 @@ def _initial_values(graph: TfliteFile, index: int) -> dict[str, TfliteTensor]:
         elif operator.code != "VAR_HANDLE":
             raise N2D2Error(
                 "E310",
-                f"{operator.code} of the graph {index}, which runs once, gives no variable a constant",
+                f"{operator.code} of graph {index}, which runs once, does not initialize a variable with a constant",
                 where=graph.place(operator),
-                remedy="convert the model with variables that start at constants",
+                remedy="convert the model with variables that start as constants",
             )
     return found
 

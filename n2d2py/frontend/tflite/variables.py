@@ -87,7 +87,7 @@ class Variables:
                     "E310",
                     str(reason),
                     where=Location(self._t.file.path),
-                    remedy="convert the model with a variable that it keeps",
+                    remedy="convert the model with a variable that keeps its value",
                 ) from None
             known.add(value)
             self.states.append((given.name, found[-1].name))

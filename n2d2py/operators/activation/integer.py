@@ -44,7 +44,8 @@ class ActivationQuantizer(Quantizer):
                 if knots is not None:
                     return formed(node, Interpolated(knots), clamp)
             log.notice(
-                "%s: %s of 16 bits takes a table of 65536 entries: lines between 4096 of them would be off by more than 1.5 steps",
+                "%s: 16-bit %s uses a table of 65536 entries, as interpolation in 4096 entries would be off by more than 1.5 "
+                "steps",
                 node.name,
                 node.op.function.kind,
             )
@@ -66,7 +67,7 @@ class ActivationQuantizer(Quantizer):
 def _not_a_number(node: Node) -> N2D2Error:
     return N2D2Error(
         "E504",
-        f"layer '{node.name}' ({node.op.function.kind}) is not a number for any of its inputs",
+        f"layer '{node.name}' ({node.op.function.kind}) gives NaN for all of its inputs",
         where=node.location,
-        remedy="check the weights and the range of the inputs",
+        remedy="check the weights and the input range",
     )

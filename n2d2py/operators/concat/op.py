@@ -27,9 +27,9 @@ class Concat(Op):
                 dims = " and ".join("x".join(map(str, s[1:])) for s in (first, shape))
                 raise N2D2Error(
                     "E206",
-                    f"Concat '{node.name}': its inputs have the shapes {dims}",
+                    f"Concat '{node.name}' has inputs of different sizes {dims}",
                     where=node.location,
-                    remedy="width and height of all inputs must be the same",
+                    remedy="use inputs of equal width and height",
                 )
         return [(first[0], sum(shape[1] for shape in inputs), *first[2:])]
 

@@ -28,7 +28,7 @@ def spread_extent(
     if min(height, width) < 1:
         raise N2D2Error(
             "E203",
-            f"{node.op.kind} '{node.name}': its padding leaves nothing of an output of "
+            f"{node.op.kind} '{node.name}' has a padding that removes the whole output of "
             f"{width + pads[1] + pads[3]}x{height + pads[0] + pads[2]} (width x height)",
             where=node.location,
             remedy="reduce the padding",

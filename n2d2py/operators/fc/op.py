@@ -29,10 +29,10 @@ class Fc(Op):
         if elements(inputs[0]) != features:
             raise N2D2Error(
                 "E204",
-                f"Fc '{node.name}': weights for {features} inputs do not fit an input of "
-                f"{elements(inputs[0])} elements ({'x'.join(map(str, inputs[0][1:]))})",
+                f"Fc '{node.name}' has weights for {features} inputs, but its input has {elements(inputs[0])} elements "
+                f"({'x'.join(map(str, inputs[0][1:]))})",
                 where=node.location,
-                remedy="check the layer before it",
+                remedy="correct the layer before it",
             )
         return [(inputs[0][0], outputs)]
 

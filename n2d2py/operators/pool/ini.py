@@ -53,7 +53,7 @@ def _build(context: LayerContext) -> None:
         count_pad=True,
     )
     if mapping is None and outputs == count:
-        log.notice("%s: no Mapping; each output pools the channel of its own number", values.section.location)
+        log.notice("%s: no Mapping; each output pools the channel of the same index", values.section.location)
     elif mapping is None:
         _check_size(context, outputs * count, MAX_CONNECTIONS)
         mapping = np.ones((outputs, count), bool)
