@@ -14,12 +14,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from support.error_cases import EXPORT, Case, messages, read_cases
-from support.error_files import write_workspace
-
 from n2d2py.cli import main
 from n2d2py.error_codes import CODES
 from n2d2py.plugin.load import isolated
+from support.error_cases import EXPORT, Case, messages, read_cases
+from support.error_files import write_workspace
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "site" / "error_examples.json"
@@ -34,7 +33,9 @@ def printed(case: Case) -> list[str]:
         try:
             write_workspace(Path())
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(errors):
-                if (case.made or case.changes or case.files) and any("export_CPP" in name for name in (*case.made, *case.files)):
+                if (case.made or case.changes or case.files) and any(
+                    "export_CPP" in name for name in (*case.made, *case.files)
+                ):
                     main(["net.ini", *EXPORT.split(), "-quiet"])
                 case.prepare(Path())
                 main(case.words)
