@@ -358,15 +358,17 @@ def errors_page(examples: Mapping[str, Mapping[str, Any]]) -> str:
 def _example(example: Mapping[str, Any]) -> list[str]:
     if not example:
         return []
-    lines = []
     if "command" in example:
-        changes = [
-            f"`{old}` becomes `{new}` in `{name}`" if new.strip() else f"`{old}` is removed from `{name}`"
-            for name, old, new in example["changes"]
-        ]
-        lines.append(f"Example: `{example['command']}`" + (f", where {' and '.join(changes)}." if changes else "."))
+        lines = [f"Example ({example['title']}): `{example['command']}`"]
+        for name, old, new in example["changes"]:
+            if not new.strip():
+                lines.append(f"without `{old}` in `{name}`")
+            elif "\n" in old + new:
+                lines += [f"with these lines in `{name}`:", "", "```ini", *new.strip().splitlines(), "```"]
+            else:
+                lines.append(f"with `{new}` instead of `{old}` in `{name}`")
         for name, text in example["files"].items():
-            lines += ["", f"`{name}`:", "", "```", *text.splitlines(), "```"]
+            lines += [f"with the file `{name}`:", "", "```", *text.splitlines(), "```"]
     else:
-        lines.append(f"Example: {example['cause']}.")
+        lines = [f"Example: {example['cause']}"]
     return [*lines, "", "```text", example["message"], "```", ""]

@@ -130,7 +130,7 @@ def _stacked(
         if len(array) != count:
             raise N2D2Error(
                 "E414",
-                f"{name} in {path} has {len(array)} samples, but {next(iter(inputs))} has {count}",
+                f"{path}: {name} has {len(array)} samples, but {next(iter(inputs))} has {count}",
                 remedy="store the same number of samples for each input",
             )
     if not count:
@@ -140,7 +140,7 @@ def _stacked(
     labels = np.asarray(held)
     if labels.size != count or labels.dtype.kind not in "iu":
         raise N2D2Error(
-            "E414", f"y in {path} is not an integer for each of the {count} samples", remedy="store one label id per sample"
+            "E414", f"{path}: y is not an integer for each of the {count} samples", remedy="store one label id per sample"
         )
     return Stimuli(
         [f"{path.name}[{index}]" for index in range(count)],
@@ -160,7 +160,7 @@ def _samples(array: np.ndarray, name: str, shape: tuple[int, ...], port: FilePor
         turned = sorted(array.shape[1:]) == sorted(shape) and len(shape) == 3
         axes = "height, width, channels" if port.channels_last else "channels, height, width"
         remedy = f"transpose it to {axes}" if turned else "store the input of the network"
-        raise N2D2Error("E414", f"{name} in {path} has {text}, but the model takes {wanted}", remedy=remedy)
+        raise N2D2Error("E414", f"{path}: {name} has {text}, but the model takes {wanted}", remedy=remedy)
     return found
 
 
@@ -170,6 +170,6 @@ def _joined(parts: list[np.ndarray], inputs: Inputs, title: str, real: _Real) ->
         vectors.append(real(name, part).reshape(-1))
         if not np.isfinite(vectors[-1]).all():
             raise N2D2Error(
-                "E418", f"{name} of {title} contains NaN or infinity", remedy="remove the sample, or correct its values"
+                "E418", f"{title}: {name} contains NaN or infinity", remedy="remove the sample, or correct its values"
             )
     return np.concatenate(vectors)

@@ -70,12 +70,12 @@ def refuse_replacement(path: Path, network: str, force: bool, shown: str | None 
         raise N2D2Error("E719", f"{shown} is the export of another model, '{manifest.get('network')}'", remedy=remedy)
     files = manifest.get("files")
     if not isinstance(files, dict):
-        raise N2D2Error("E719", f"{shown} has a manifest without digests, so edited files cannot be detected", remedy=remedy)
+        raise N2D2Error("E719", f"{shown}: the manifest has no digests, so edited files cannot be detected", remedy=remedy)
     changed = sorted(_changed(path, files))
     if changed:
         names = ", ".join(changed[:_NAMED]) + (", ..." if len(changed) > _NAMED else "")
         count = f"{len(changed)} files were" if len(changed) > 1 else "a file was"
-        raise N2D2Error("E719", f"{shown} contains {count} edited or added since the export: {names}", remedy=remedy)
+        raise N2D2Error("E719", f"{shown}: {count} edited or added since the export: {names}", remedy=remedy)
 
 
 def _changed(folder: Path, files: dict[str, Any]) -> Iterator[str]:

@@ -143,7 +143,7 @@ def test_options_of_n2d2_that_only_fuse_or_test_change_nothing(capsys):
     others = ["-qat-sat", "-testQAT", "-c-round-mode", "RINTF", "-b-round-mode=NONE", "-wt-round-mode", "NONE"]
     assert run_options(parse_arguments([*words, *others])) == run_options(parse_arguments(words))
     said = capsys.readouterr().err
-    assert said.count("changes nothing: ") == 5 and "-c-round-mode RINTF" in said
+    assert len(said.splitlines()) == 5 and "-c-round-mode RINTF" in said
     with pytest.raises(N2D2Error, match=r"E004.*NONE, RINTF"):
         parse_arguments(["net.ini", "-c-round-mode", "ROUND"])
     with pytest.raises(N2D2Error, match=r"E007.*add -test"):

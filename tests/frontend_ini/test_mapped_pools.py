@@ -122,4 +122,4 @@ def test_vectors_are_pooled_as_images(build):
 @pytest.mark.parametrize("keys, told", [("", True), ("Mapping.Size=1", False), ("Mapping.NbGroups=2", False)])
 def test_what_a_pool_without_a_mapping_does_is_told(keys, told, build, capsys):
     build(f"{POOL}Pooling=Max\nNbOutputs=6\n{keys}\n", (6, 8, 10))
-    assert ("no Mapping; each output pools the channel of its own number" in capsys.readouterr().err) == told
+    assert ("no Mapping; " in capsys.readouterr().err) == told

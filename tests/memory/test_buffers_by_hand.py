@@ -214,9 +214,9 @@ def test_a_table_shares_a_space_where_that_saves_bytes():
 @pytest.mark.parametrize(
     ("settings", "text", "remedy"),
     [
-        ({"alignment": 0}, "MemoryAlignment=0 is below 1", "set it to 1, 2, 4, 8, ..."),
-        ({"buffer_alignment": -1}, "BufferAlignment=-1 is below 1", "set it to 1, 2, 4, 8, ..."),
-        ({"clock": "cell"}, "the memory clock cell is unknown", "known: level, op"),
+        ({"alignment": 0}, "MemoryAlignment=0 is below 1", "give 1, 2, 4, 8, ..."),
+        ({"buffer_alignment": -1}, "BufferAlignment=-1 is below 1", "give 1, 2, 4, 8, ..."),
+        ({"clock": "cell"}, "memory clock cell is unknown", "use level or op"),
     ],
 )
 def test_settings_out_of_range(settings, text, remedy):
@@ -242,10 +242,10 @@ def test_the_words_of_a_plan_that_is_not_safe():
     assert (caught.value.code, caught.value.where, caught.value.remedy) == (
         "E604",
         "memory",
-        "please report this plan; MemoryManagerStrategy=None or OptimizeBufferMemory=0 may avoid it",
+        "report this plan; MemoryManagerStrategy=None or OptimizeBufferMemory=0 may avoid it",
     )
     assert caught.value.what == (
-        "the memory plan is not safe: a: its output y overwrites 32 bytes of x that are still to be read, "
+        "the memory plan overwrites live bytes: a: its output y overwrites 32 bytes of x that are still to be read, "
         "first line 0, pixel 0, byte 0"
     )
 
@@ -300,10 +300,10 @@ def test_a_tensor_of_the_end_is_released_behind_all_steps(clocks, release, wante
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        ({}, "the memory graph lacks or misspells 'tensors'"),
-        ({"tensors": {"x": {"h": 1, "w": 1}}}, "the memory graph lacks or misspells 'c'"),
-        ({"tensors": {}, "ops": []}, "the memory graph lacks or misspells 'inputs'"),
-        ({"tensors": {}, "ops": [{"inputs": []}]}, "the memory graph lacks or misspells 'type'"),
+        ({}, "the memory graph has a missing or wrong entry: 'tensors'"),
+        ({"tensors": {"x": {"h": 1, "w": 1}}}, "the memory graph has a missing or wrong entry: 'c'"),
+        ({"tensors": {}, "ops": []}, "the memory graph has a missing or wrong entry: 'inputs'"),
+        ({"tensors": {}, "ops": [{"inputs": []}]}, "the memory graph has a missing or wrong entry: 'type'"),
     ],
 )
 def test_graphs_that_lack_a_part(data, text):

@@ -259,48 +259,78 @@ def whole(first: int, channels: int) -> MemoryProblem:
             "Minimum",
             15,
             SETTINGS,
-            "MemoryBudget=15 cannot be met by MemoryMode=Minimum: it needs 30 bytes, at the peak for o0; the smallest reachable "
-            "figure is 10 bytes (MemoryMode=Minimum IncludeOutputInBuffer=0)",
+            (
+                "MemoryBudget=15 ",
+                "MemoryMode=Minimum,",
+                " 30 bytes",
+                "peak at o0;",
+                " 10 bytes (MemoryMode=Minimum IncludeOutputInBuffer=0)",
+            ),
             "use MemoryMode=Minimum IncludeOutputInBuffer=0, which needs 10 bytes",
         ),
         (
             "Speed",
             10,
             SETTINGS,
-            "MemoryBudget=10 cannot be met by MemoryMode=Speed: it needs 30 bytes, at the peak for o0; the smallest reachable "
-            "figure is 10 bytes (MemoryMode=Minimum IncludeOutputInBuffer=0)",
+            (
+                "MemoryBudget=10 ",
+                "MemoryMode=Speed,",
+                " 30 bytes",
+                "peak at o0;",
+                " 10 bytes (MemoryMode=Minimum IncludeOutputInBuffer=0)",
+            ),
             "use MemoryMode=Speed IncludeOutputInBuffer=0, which needs 10 bytes",
         ),
         (
             "Small",
             9,
             SETTINGS,
-            "MemoryBudget=9 cannot be met by MemoryMode=Small: it needs 30 bytes, at the peak for o0; the smallest reachable "
-            "figure is 10 bytes (MemoryMode=Minimum IncludeOutputInBuffer=0)",
+            (
+                "MemoryBudget=9 ",
+                "MemoryMode=Small,",
+                " 30 bytes",
+                "peak at o0;",
+                " 10 bytes (MemoryMode=Minimum IncludeOutputInBuffer=0)",
+            ),
             "allow 10 bytes, or make the input or the layers at the peak smaller",
         ),
         (
             "Balanced",
             25,
             replace(SETTINGS, include_output=True),
-            "MemoryBudget=25 cannot be met by MemoryMode=Balanced: it needs 30 bytes, at the peak for o0; the smallest reachable "
-            "figure is 10 bytes (MemoryMode=Minimum IncludeOutputInBuffer=0)",
+            (
+                "MemoryBudget=25 ",
+                "MemoryMode=Balanced,",
+                " 30 bytes",
+                "peak at o0;",
+                " 10 bytes (MemoryMode=Minimum IncludeOutputInBuffer=0)",
+            ),
             "use MemoryMode=Balanced IncludeOutputInBuffer=0, which needs 10 bytes",
         ),
         (
             "Balanced",
             5,
             replace(SETTINGS, include_output=False),
-            "MemoryBudget=5 cannot be met by MemoryMode=Balanced: it needs 10 bytes, at the peak for o0; the smallest reachable "
-            "figure is 0 bytes (MemoryMode=Minimum IncludeInputInBuffer=0)",
+            (
+                "MemoryBudget=5 ",
+                "MemoryMode=Balanced,",
+                " 10 bytes",
+                "peak at o0;",
+                " 0 bytes (MemoryMode=Minimum IncludeInputInBuffer=0)",
+            ),
             "use MemoryMode=Balanced IncludeInputInBuffer=0, which needs 0 bytes",
         ),
         (
             "Balanced",
             5,
             replace(SETTINGS, include_input=False),
-            "MemoryBudget=5 cannot be met by MemoryMode=Balanced: it needs 20 bytes, at the peak for o0; the smallest reachable "
-            "figure is 0 bytes (MemoryMode=Minimum IncludeOutputInBuffer=0)",
+            (
+                "MemoryBudget=5 ",
+                "MemoryMode=Balanced,",
+                " 20 bytes",
+                "peak at o0;",
+                " 0 bytes (MemoryMode=Minimum IncludeOutputInBuffer=0)",
+            ),
             "use MemoryMode=Balanced IncludeOutputInBuffer=0, which needs 0 bytes",
         ),
     ],
@@ -308,7 +338,8 @@ def whole(first: int, channels: int) -> MemoryProblem:
 def test_a_budget_that_cannot_be_met(mode, budget, settings, text, remedy):
     with pytest.raises(N2D2Error) as caught:
         plan_mode(whole(10, 20), settings, mode, budget=budget)
-    assert (caught.value.code, caught.value.where, caught.value.what, caught.value.remedy) == ("E607", "memory", text, remedy)
+    assert (caught.value.code, caught.value.where, caught.value.remedy) == ("E607", "memory", remedy)
+    assert all(part in caught.value.what for part in text)
 
 
 def test_a_budget_that_is_just_met():

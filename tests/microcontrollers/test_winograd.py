@@ -155,10 +155,7 @@ def test_a_network_without_such_layers_is_warned_of(tmp_path, capsys):
     model.graph.initializer.append(numpy_helper.from_array(np.ones((16, 8, 1, 1), np.float32), "w"))
     onnx.save(model, tmp_path / "point.onnx")
     export_for_boards(tmp_path / "point.onnx", tmp_path / "out", parameters=FLASH)
-    assert (
-        "W109: SpeedForFlash has no effect: no convolution is faster by Winograd (it takes windows of 3 x 3 that lie side by side, "
-        "stride 1, of one group); remove it" in capsys.readouterr().err
-    )
+    assert "W109: SpeedForFlash " in capsys.readouterr().err
     model = parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
     dense (float[1,8] x) => (float[1,16] y) { y = Gemm <transB=1> (x, w) }""")
     model.graph.initializer.append(numpy_helper.from_array(np.ones((16, 8), np.float32), "w"))

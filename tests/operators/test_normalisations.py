@@ -107,16 +107,16 @@ def test_windows_that_overlap(kernel, stride, overlaps):
 @pytest.mark.parametrize(
     "x, z, text",
     [
-        ((1, 3, 2, 3), (1, 4, 4, 6), "gives 3x2x4 (width x height x channels), but its input has 3x2x3"),
-        ((1, 3, 2, 2), (1, 3, 4, 6), "gives 3x2x3 (width x height x channels), but its input has 2x2x3"),
-        ((1, 3, 3, 3), (1, 3, 4, 6), "gives 3x2x3 (width x height x channels), but its input has 3x3x3"),
+        ((1, 3, 2, 3), (1, 4, 4, 6), ("3x2x4", "3x2x3")),
+        ((1, 3, 2, 2), (1, 3, 4, 6), ("3x2x3", "2x2x3")),
+        ((1, 3, 3, 3), (1, 3, 4, 6), ("3x2x3", "3x3x3")),
     ],
 )
 def test_what_a_pool_did_not_give(x, z, text):
     op = Unpool((2, 2), (2, 2))
     with pytest.raises(N2D2Error) as caught:
         op.output_shapes([x, z], Node("n", op, ["x", "z"], ["n"]))
-    assert f"Unpool 'n': the pool of its ArgMax {text}" in str(caught.value)
+    assert caught.value.code == "E210" and all(size in caught.value.what for size in text)
 
 
 @pytest.mark.parametrize("group", [0, 1, 2, 3, 6])
@@ -175,4 +175,4 @@ def test_columns_and_their_joins():
 def test_axes_that_are_not_permuted(perm):
     with pytest.raises(N2D2Error) as caught:
         Transpose(perm).output_shapes([(1, 2, 3, 4)], Node("n", Transpose(perm), ["x"], ["n"]))
-    assert f"Transpose 'n': {list(perm)} does not permute the axes after the batch of a tensor of rank 4" in str(caught.value)
+    assert caught.value.code == "E209" and str(list(perm)) in caught.value.what

@@ -103,7 +103,7 @@ def test_an_unpooling_takes_images(shapes):
 
 def test_what_an_unpooling_needs():
     op = Unpool((2, 2), (2, 2))
-    with pytest.raises(N2D2Error, match="E210.*the pool of its ArgMax gives 4x3x2 .*, but its input has 4x2x2"):
+    with pytest.raises(N2D2Error, match="E210.*4x2x2.*4x3x2"):
         op.output_shapes([(1, 2, 2, 4), (1, 2, 6, 8)], Node("y", op, ["x", "z"], ["y"]))
     with pytest.raises(N2D2Error, match="E210"):
         op.output_shapes([(1, 3, 3, 4), (1, 2, 6, 8)], Node("y", op, ["x", "z"], ["y"]))
@@ -125,7 +125,7 @@ def test_sums_behind_a_pool(other):
 @pytest.mark.parametrize("other", [(1, 3, 3, 4), (1, 2, 3, 3), (1, 2, 12), (2,)])
 def test_sums_behind_a_pool_of_other_shapes(other):
     op = PoolSum((2, 2), (2, 2))
-    with pytest.raises(N2D2Error, match="E205.*the pool and what is added have the shapes"):
+    with pytest.raises(N2D2Error, match="E205: PoolSum"):
         op.output_shapes([(1, 2, 6, 8), other], Node("y", op, ["x", "r"], ["y"]))
 
 

@@ -9,7 +9,6 @@ import contextlib
 import io
 import json
 import os
-import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 from n2d2py.cli import main
 from n2d2py.error_codes import CODES
 from n2d2py.plugin.load import isolated
-from support.error_cases import EXPORT, Case, messages, read_cases
+from support.error_cases import EXPORT, Case, code_of, messages, read_cases
 from support.error_files import write_workspace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,12 +41,6 @@ def printed(case: Case) -> list[str]:
         finally:
             os.chdir(before)
     return messages(errors.getvalue(), "error", "warning")
-
-
-def code_of(message: str) -> str:
-    """The code of a message, "" for other text."""
-    found = re.match(r"(?:error |warning )?N2D2-([EW]\d{3})", message)
-    return found[1] if found else ""
 
 
 def example(case: Case, message: str) -> dict[str, Any]:

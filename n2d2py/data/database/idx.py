@@ -101,7 +101,7 @@ def idx_database(
         if len(images) != len(ids):
             raise N2D2Error(
                 "E402",
-                f"{folder} has {images_file} with {len(images)} images and {labels_file} with {len(ids)} labels",
+                f"{folder}: {images_file} contains {len(images)} images, but {labels_file} {len(ids)} labels",
                 remedy="download both files again",
             )
         parts.append(ArrayItems(images_file, images))

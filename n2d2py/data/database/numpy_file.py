@@ -44,7 +44,7 @@ class ArrayMaps:
 def check_axes(x: np.ndarray, path: Path) -> None:
     """Raises E414 for what is neither images nor vectors."""
     if not 2 <= x.ndim <= 4:
-        raise N2D2Error("E414", f"x in {path} has {x.ndim} axes", remedy="store (N, C, H, W), (N, H, W) or (N, F)")
+        raise N2D2Error("E414", f"{path}: x has {x.ndim} axes", remedy="store (N, C, H, W), (N, H, W) or (N, F)")
 
 
 def read_arrays(given: GivenData) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
@@ -69,7 +69,7 @@ def read_arrays(given: GivenData) -> tuple[np.ndarray, np.ndarray, tuple[str, ..
     x = arrays[key]
     check_type(x, path.name)
     if not x.ndim:
-        raise N2D2Error("E414", f"{key} in {path} is a single number", remedy="add a first axis for the stimuli")
+        raise N2D2Error("E414", f"{path}: {key} is a single number", remedy="add a first axis for the stimuli")
     target = next(
         (key for key in TARGETS if key in arrays and not (key == "labels" and arrays[key].dtype.kind not in "biuf")), None
     )
@@ -82,7 +82,7 @@ def read_arrays(given: GivenData) -> tuple[np.ndarray, np.ndarray, tuple[str, ..
     if len(names) < count:
         raise N2D2Error(
             "E410",
-            f"labels in {path} contains {len(names)} names, but y contains label {count - 1}",
+            f"{path}: labels contains {len(names)} names, but y contains label {count - 1}",
             remedy="add a name for every label, or remove labels",
         )
     return x, labels, names
@@ -95,21 +95,21 @@ def label_ids(y: np.ndarray, x: np.ndarray, path: Path) -> np.ndarray:
     if len(y) != count or (y.size != count and not pixels):
         raise N2D2Error(
             "E414",
-            f"y in {path} has shape {'x'.join(map(str, y.shape))} for {count} stimuli",
+            f"{path}: y has shape {'x'.join(map(str, y.shape))} for {count} stimuli",
             remedy="store one label id per stimulus, or one per pixel",
         )
     if y.dtype.kind not in "biuf":
-        raise N2D2Error("E410", f"y in {path} has type {y.dtype}", remedy="store integer label ids")
+        raise N2D2Error("E410", f"{path}: y has type {y.dtype}", remedy="store integer label ids")
     wanted = y.reshape(-1) if y.size == count else y.reshape(count, *x.shape[-2:])
     ids = wanted.astype(np.int64)
     if not np.array_equal(ids, wanted) or ids.min(initial=0) < -1:
         raise N2D2Error(
-            "E410", f"y in {path} contains values that are not label ids", remedy="store integers from 0, or -1 for unlabelled"
+            "E410", f"{path}: y contains values that are not label ids", remedy="store integers from 0, or -1 for unlabelled"
         )
     if ids.max(initial=0) > _LARGEST_ID:
         raise N2D2Error(
             "E410",
-            f"y in {path} contains label id {ids.max()}, above the limit of {_LARGEST_ID:,}",
+            f"{path}: y contains label id {ids.max()}, above the limit of {_LARGEST_ID:,}",
             remedy="number the labels from 0",
         )
     if ids.ndim > 1 and y.dtype == np.uint8:
