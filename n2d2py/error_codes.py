@@ -370,5 +370,5 @@ def _example(example: Mapping[str, Any]) -> list[str]:
         for name, text in example["files"].items():
             lines += [f"with the file `{name}`:", "", "```", *text.splitlines(), "```"]
     else:
-        lines = [f"Example: {example['cause']}"]
+        lines = [f"Example: {example['cause']}."]
     return [*lines, "", "```text", example["message"], "```", ""]

@@ -40,7 +40,7 @@ def error_figure(layers: Sequence[LayerComparison]) -> Figure:
     Raises:
         N2D2Error: E454 without matplotlib.
     """
-    figure = new_figure(max(5.0, min(24.0, 2.0 + 0.3 * len(layers))), 4.0, what="the picture of layers", layout="constrained")
+    figure = new_figure(max(5.0, min(24.0, 2.0 + 0.3 * len(layers))), 4.0, what="the plot of layers", layout="constrained")
     axes = figure.add_subplot()
     known = [value for one in layers for value in (one.sqnr_db, one.alone_db) if value is not None and math.isfinite(value)]
     top = 1.05 * max([10.0, *known])
@@ -84,7 +84,7 @@ def histogram_figure(quantized: QuantizedNetwork, names: Sequence[str] = (), col
     chosen = [by_name[name] for name in names] if names else list(by_name.values())
     columns = max(1, min(columns, len(chosen)))
     lines = max(1, -(-len(chosen) // columns))
-    figure = new_figure(3.6 * columns, 2.2 * lines, what="the picture of histograms", layout="constrained")
+    figure = new_figure(3.6 * columns, 2.2 * lines, what="the plot of histograms", layout="constrained")
     for place, one in enumerate(chosen):
         _draw_range(figure.add_subplot(lines, columns, place + 1), one)
     return figure

@@ -29,7 +29,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.files import file_names
 from n2d2py.graph.port import FilePort, plain_port
 
-_REMEDY = "give an .npz with an array for each input, or a folder with a file INPUT.npy for each"
+_REMEDY = "give a .npz with an array for each input, or a folder with a file INPUT.npy for each"
 Inputs = Mapping[str, tuple[int, ...]]
 _Real = Callable[[str, np.ndarray], np.ndarray]
 """The real numbers of what is stored for an input, by its name."""

@@ -37,5 +37,5 @@ def parameters_file(given: Path | str) -> Path:
         "E101",
         "the file does not exist, and no preset has this name",
         where=Location(str(given)),
-        remedy=(f"did you mean {like}? " if like else "") + f"presets: {', '.join(known)}",
+        remedy=(f"did you mean {like}? " if like else "") + f"use one of {', '.join(known)}",
     )

@@ -58,7 +58,7 @@ def find_target(name: str) -> Target[Any]:
             "E700",
             f"the export '{name}' is unknown",
             where="-export",
-            remedy=(f"the nearest here is {close}; " if stand_in else f"did you mean {close}? " if close else "")
+            remedy=(f"use {close}; " if stand_in else f"did you mean {close}? " if close else "")
             + f"known: {', '.join(target_names())}",
         )
     if len(entries[name]) > 1:

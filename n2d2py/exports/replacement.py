@@ -53,7 +53,7 @@ def refuse_replacement(path: Path, network: str, force: bool, shown: str | None 
         OSError: the folder cannot be read.
     """
     shown = shown or str(path)
-    remedy = "remove it, or choose another place with -o"
+    remedy = "remove it, or choose another folder with -o"
     if not path.is_dir():
         if path.exists():
             raise N2D2Error("E711", f"{shown} is a file, not an export folder", remedy=remedy)
@@ -65,7 +65,7 @@ def refuse_replacement(path: Path, network: str, force: bool, shown: str | None 
         raise N2D2Error("E711", f"{shown} contains files that are not an export", remedy=remedy)
     if force:
         return
-    remedy = "give -force to replace it, or choose another place with -o"
+    remedy = "add -force to replace it, or choose another folder with -o"
     if manifest.get("network") != network:
         raise N2D2Error("E719", f"{shown} is the export of another model, '{manifest.get('network')}'", remedy=remedy)
     files = manifest.get("files")

@@ -82,8 +82,8 @@ def _type(name: str, shape: Callable[[LayerContext], Shape], keys: tuple[Key, ..
     def build(context: LayerContext) -> None:
         context.cannot_run(
             "E231",
-            f"layers of type {name} are not computed by this tool",
-            "end the network before it, and compute the rest in the application",
+            f"layers of type {name} cannot be computed",
+            "end the network before this layer, and compute the rest in the application",
             "Type",
         )
         context.add(Outline(shape(context), name), [tensor for _, tensor in context.parents])

@@ -134,8 +134,8 @@ def _from_ini(context: LayerContext) -> None:
     if not 1 <= len(dims) <= 3 or dims.count(-1) > 1:
         raise context.fail(
             "E208",
-            f"Dims of {len(dims)} values, {dims.count(-1)} of them -1, are no shape",
-            "give X Y C, at most one of them -1",
+            f"Dims with {len(dims)} values, {dims.count(-1)} of them -1, is not a shape",
+            "give X Y C with at most one -1",
             "Dims",
         )
     if len(dims) == 1:

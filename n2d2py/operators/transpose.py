@@ -103,7 +103,7 @@ def _from_ini(context: LayerContext) -> None:
         raise context.fail(
             "E209",
             f"Perm={' '.join(map(str, perm))} does not order the axes X Y C B with B last",
-            "give 0, 1 and 2 in some order, then 3",
+            "give a permutation of 0, 1 and 2, then 3",
             "Perm",
         )
     # counted from the end, the axes X Y C B are those of (N, C, H, W)

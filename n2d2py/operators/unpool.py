@@ -132,7 +132,7 @@ def _from_ini(context: LayerContext) -> None:
     if outputs != count or (mapping is not None and not np.array_equal(mapping, np.eye(count, dtype=bool))):
         raise context.fail(
             "E215",
-            f"an unpooling of {count} channels into {outputs} outputs is not channel by channel",
+            f"the unpooling maps {count} channels to {outputs} outputs",
             "use Mapping.Size=1 and as many outputs as channels",
             "NbOutputs",
         )
@@ -151,8 +151,8 @@ def _from_ini(context: LayerContext) -> None:
     if (pool.op.kernel, pool.op.stride, pool.op.pads) != (kernel, stride, (*pads, *pads)):
         raise context.fail(
             "E210",
-            f"its window differs from that of [{pool.name}], which ArgMax names",
-            "give both the same PoolDims, Stride and Padding",
+            f"the window differs from that of the pool [{pool.name}] named by ArgMax",
+            "give both layers the same PoolDims, Stride and Padding",
             "ArgMax",
         )
     context.add(Unpool(kernel, stride, (*pads, *pads)), [context.joined(), pool.inputs[0]], activation=read_activation(values))
@@ -168,9 +168,7 @@ def _pool(context: LayerContext) -> Node:
     for node in context.graph.nodes:
         if node.name == name and isinstance(node.op, Pool) and node.op.mode == "Max":
             return node
-    raise context.fail(
-        "E210", f"ArgMax='{name}' is not a max pool before this layer", "name the max pool that it reverses", "ArgMax"
-    )
+    raise context.fail("E210", f"ArgMax='{name}' is not a max pool before this layer", "name the max pool to reverse", "ArgMax")
 
 
 @onnx_emitter("Unpool")

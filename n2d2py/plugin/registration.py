@@ -304,7 +304,9 @@ def _enter_section(made: Any, as_op: Callable[[Any], Any]) -> None:
         count = getattr(made, "inputs", 1)
         tensors = [context.joined()] if count == 1 else [tensor for _, tensor in context.parents]
         if count > 1 and len(tensors) != count:
-            raise context.fail("E022", f"{made.ini} reads {count} inputs, not {len(tensors)}", "correct Input", "Input")
+            raise context.fail(
+                "E022", f"{made.ini} reads {count} inputs, but Input names {len(tensors)}", "correct Input", "Input"
+            )
         op = as_op(made(**values))
         shapes = [context.graph.shape(tensor) for tensor in tensors]
         params = {

@@ -160,7 +160,7 @@ def _warn_without_effect(network: LoadedNetwork) -> None:
     """W109 for parameters of the states where there are none, and of ONNX files for an INI."""
     params = network.params
     for name in ("States", "StateCalls", "Constants"):
-        why = "it is for ONNX and TFLite files" if network.document is not None else ""
+        why = "it applies to ONNX and TFLite files only" if network.document is not None else ""
         if name == "StateCalls" and not network.graph.states:
             why = "the network has no states"
         if why and params.given(name) and params[name]:
@@ -382,7 +382,7 @@ def _opened(
         pixels = PixelMap(*how.slopes(shape[0]), order) if pictures and not turned else None
         reals = not pictures and read_arrays(given)[0].dtype.kind == "f"
         labelled = stimuli.labels[stimuli.labels >= 0]
-        what = "pictures" if pictures else "stimuli"
+        what = "images" if pictures else "samples"
         count = f"{len(stimuli)} {what}" + (
             f" of {len(set(labelled.tolist()))} classes" if len(labelled) else " without labels"
         )

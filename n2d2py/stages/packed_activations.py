@@ -112,11 +112,11 @@ def tell_packing(graph: QuantGraph, params: Params) -> None:
         )
         return
     if not found:
-        why = "no tensor of integers has at most 4 bits"
+        why = "no integer tensor has at most 4 bits"
     elif not able:
-        why = f"the tensors of at most 4 bits stay bytes; '{found[0].name}': {found[0].refused}"
+        why = f"tensors of at most 4 bits cannot be packed; '{found[0].name}': {found[0].refused}"
     elif params["MemoryBudget"] > 0:
-        why = "without it the memory fits MemoryBudget, or it fits with neither"
+        why = "packing does not decide whether the memory fits MemoryBudget"
     else:
-        why = "the arena is not smaller with packed tensors"
+        why = "packing does not reduce the arena"
     log.warning("W109", f"PackActivations has no effect: {why}", where=params.where("PackActivations"), remedy="remove it")

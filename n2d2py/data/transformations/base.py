@@ -163,7 +163,7 @@ def _plain(value: object) -> str:
 TransformationT = TypeVar("TransformationT", bound=Transformation)
 
 _SUFFIX = "Transformation"
-_REMEDY = "remove it, or add ApplyTo=LearnOnly if only learning needs it"
+_REMEDY = "remove it, or add ApplyTo=LearnOnly if only training needs it"
 _TYPES: dict[str, type[Transformation]] = {}
 _UNSUPPORTED: dict[str, Schema] = {}
 _WHY: dict[str, str] = {}

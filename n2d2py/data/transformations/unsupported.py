@@ -6,7 +6,7 @@ from n2d2py.data.transformations.base import register_unsupported
 from n2d2py.ini import Schema
 from n2d2py.ini.ignored import covered
 
-_LABELS = "cuts parts out by pixel-wise labels"
+_LABELS = "crops by pixel-wise labels"
 _CLOSED = "is not part of the public N2D2"
 
 _TYPES = (

@@ -19,7 +19,7 @@ def _check_namespace(text: str) -> None:
     if text and (reserved or _IDENTIFIER.fullmatch(text) is None):
         raise Unreadable(
             f"Namespace={text[:40]} is not a C++ identifier",
-            "use letters, digits and _, not a digit first, no C++ keyword",
+            "use letters, digits and _, starting with a letter, and avoid C++ keywords",
             "E122",
         )
 

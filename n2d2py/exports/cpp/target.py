@@ -247,10 +247,10 @@ def _form_problems(code: LayerCode, tile: str) -> list[N2D2Error]:
     possible = code.winograd.possible if code.winograd is not None else ()
     if all(one in possible for one in asked):
         return []
-    what, remedy = f"no Winograd form ({code.reason})", "remove it; the form is for 3 x 3 convolutions of bytes with stride 1"
+    what, remedy = f"no Winograd form ({code.reason})", "remove it; Winograd applies to 8-bit 3x3 convolutions with stride 1"
     if possible:
         what = f"a Winograd form for {', '.join(possible)} only"
-        remedy = "remove it; the direct form is as fast with instructions for dot products"
+        remedy = "remove it; direct convolution is as fast with dot-product instructions"
     return [N2D2Error("E705", f"Tile={tile[:60]} of [{code.layer}] is not valid: the layer has {what}", remedy=remedy)]
 
 
@@ -261,17 +261,17 @@ def _tile_problems(request: ExportRequest, codes: Mapping[str, LayerCode]) -> li
     for node in request.graph.nodes:
         for layer in {node.name, *node.source} & set(asked):
             if layer != node.name:
-                why = f"it is a part of the layer '{node.name}', which can have one"
+                why = f"it is part of the layer '{node.name}', which can have a tile"
             elif node.name in request.memory_plan.views:
-                why = "nothing runs for the layer"
+                why = "the layer runs no kernel"
             elif node.name not in codes:
                 continue  # that is another problem
             else:
                 code = codes[node.name]
                 code = code if request.parameters.get("SIMD", "auto") == "auto" else code.portable()
-                why = "" if code.tiles else f"the layer does not work in tiles ({code.reason})"
+                why = "" if code.tiles else f"the layer has no tiles ({code.reason})"
             if why:
-                remedy = "remove it; tiles are for convolutions and the phases of transposed ones, by SIMD kernels"
+                remedy = "remove it; tiles apply to convolutions and transposed convolutions with SIMD kernels"
                 found.append(N2D2Error("E705", f"Tile={asked[layer][:60]} of [{layer}] is not valid: {why}", remedy=remedy))
     return found
 

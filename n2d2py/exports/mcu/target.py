@@ -84,7 +84,7 @@ class McuTarget(CppTarget):
         """As for CPP; W109 where SpeedForFlash makes no layer faster."""
         forms = winograd_forms(prepared.result)
         if self.trades_flash(prepared.request.parameters) and all(one.values is None for one in forms):
-            why = f"no convolution is faster by Winograd ({'; '.join(dict.fromkeys(one.problem for one in forms))})"
+            why = f"no convolution is faster with Winograd ({'; '.join(dict.fromkeys(one.problem for one in forms))})"
             reason = why if forms else "there is no dense convolution"
             log.warning("W109", f"SpeedForFlash has no effect: {reason}", remedy="remove it")
         return super().write(prepared, folder)

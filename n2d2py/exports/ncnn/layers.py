@@ -18,7 +18,7 @@ from n2d2py.operators.functions import Sqrt
 
 _LARGEST_HALF = 65504.0
 _ADD, _MULTIPLY, _MAXIMUM, _MINIMUM = 0, 2, 4, 5
-_SYMMETRIC = "let n2d2py quantize the network in floating point for this export"
+_SYMMETRIC = "quantize the float model with n2d2py for this export"
 _SCALES, _REQUANTIZED = 1, 101
 """Values of int8_scale_term: scales behind the weights, and also one of the result."""
 

@@ -81,7 +81,10 @@ def read_geometry(context: LayerContext) -> ConvolutionAttributes:
     line = dims is not None and len(dims) == 1
     if line and any(height(shape) != 1 for shape in context.shapes):
         raise context.fail(
-            "E211", f"KernelDims has 1 value, but the input has {height(context.shapes[0])} lines", "give X and Y", "KernelDims"
+            "E211",
+            f"KernelDims has 1 value, but the input has height {height(context.shapes[0])}",
+            "give X and Y",
+            "KernelDims",
         )
     kernel = read_window(values, "Kernel", None, size=True, line=1 if line else None)
     stride, dilation = (read_window(values, base, 1, line=1 if line else None) for base in ("Stride", "Dilation"))

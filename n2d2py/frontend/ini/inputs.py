@@ -43,8 +43,8 @@ def crop_inputs(context: LayerContext) -> None:
         if x >= w or y >= h or right < 0 or bottom < 0:
             raise context.fail(
                 "E233",
-                f"the window of {columns or 'all'}x{lines or 'all'} at {x},{y} leaves its input of {w}x{h} (width x height)",
-                "make it smaller, or move it",
+                f"the region of {columns or 'all'}x{lines or 'all'} at {x},{y} exceeds the input of {w}x{h} (width x height)",
+                "reduce or move the region",
                 next(key.name for key in WINDOW_KEYS if values.given(key.name)),
             )
         if right or bottom or x or y:

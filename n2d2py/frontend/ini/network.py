@@ -287,7 +287,7 @@ def _build_layer(
     warn_of_other_quantizers(values)
     context = LayerContext(graph, values, list(parents), weights, seed)
     if values["Model"].startswith(_OUTSIDE):
-        context.cannot_run("E222", f"spiking model {values['Model']} is out of scope", "use Frame", "Model")
+        context.cannot_run("E222", f"the spiking model {values['Model']} is not supported", "use Model=Frame", "Model")
     crop_inputs(context)
     layer_type.build(context)
     if kind == "Conv" and layer.batchnorm:

@@ -168,7 +168,7 @@ def read_targets(document: Document, graph: Graph, *, describing: bool = False) 
             )
         if not found:
             like = nearest(layer, known)
-            what = f"there is no layer '{layer}' for this target"
+            what = f"the target's layer '{layer}' does not exist"
             remedy = f"did you mean [{like}.Target]?" if like else "name an existing layer"
             if describing:
                 log.warning("W219", what, where=section.location, remedy=remedy)

@@ -36,13 +36,13 @@ QUANTIZED_ACTIVATION = _OLDER.of("ActivationFunction.Quantization*", "Activation
 def _steps(value: int) -> None:
     if value not in RANGES:
         raise Unreadable(
-            f"{value} steps are no number of bits", f"give one of {', '.join(map(str, RANGES))}: 1 to 8 bits", "E122"
+            f"{value} steps do not match a number of bits", f"give one of {', '.join(map(str, RANGES))}: 1 to 8 bits", "E122"
         )
 
 
 def _positive(value: float) -> None:
     if value <= 0:
-        raise Unreadable(f"{value:g} is not above 0", "give a positive number", "E122")
+        raise Unreadable(f"{value:g} is not above 0", "give a value above 0", "E122")
 
 
 QUANTIZER_SOLVERS = TRAINING.of("QWeightSolver*", "QWeight.Solver*", "QActSolver*", "QAct.Solver*")
@@ -197,12 +197,11 @@ def refuse_quantized_training(document: Document) -> None:
                     places.setdefault(name, section.where(name))
         if places:
             names = list(places)
-            why = "the quantization of activations of early versions is not supported" if older else "no key of all layers"
+            why = "is a key of early N2D2 versions" if older else "is not a key of this layer type"
             errors.append(
                 N2D2Error(
                     "E242",
-                    f"{', '.join(names)} {why}; without {'this key' if len(names) == 1 else 'these keys'} the network would "
-                    "be another one",
+                    f"{', '.join(names)} {why}, and ignoring {'it' if len(names) == 1 else 'them'} would change the network",
                     where=places[names[0]],
                     remedy=entry.remedy,
                 )

@@ -66,7 +66,7 @@ def _transformation(context: LayerContext) -> None:
     if name not in _TRANSFORMATIONS:
         raise context.fail(
             "E234",
-            f"{context.values['Transformation']} cannot be a layer",
+            f"Transformation={context.values['Transformation']} cannot be a layer",
             "apply it to the stimuli in [sp.Transformation], or use one of " + ", ".join(_TRANSFORMATIONS),
             "Transformation",
         )
@@ -80,7 +80,7 @@ def _given(context: LayerContext, *names: str) -> list:
     for name in names:
         if context.values[name] in (None, ()):
             raise context.fail(
-                "E234", f"the transformation {context.values['Transformation']} needs {name}", f"add {name}", "Transformation"
+                "E234", f"Transformation={context.values['Transformation']} requires {name}", f"add {name}", "Transformation"
             )
     return [context.values[name] for name in names]
 
@@ -112,7 +112,7 @@ def _range_affine(context: LayerContext, tensor: str) -> None:
 def _range_clipping(context: LayerContext, tensor: str) -> None:
     low, high = _given(context, "RangeMin", "RangeMax")
     if low >= high:
-        raise context.fail("E234", f"RangeMin={low:g} is not below RangeMax={high:g}", "exchange them", "RangeMin")
+        raise context.fail("E234", f"RangeMin={low:g} is not below RangeMax={high:g}", "swap both values", "RangeMin")
     count = channels(context.graph.shape(tensor))
     context.add(
         Affine(),
@@ -131,7 +131,7 @@ def _threshold_transformation(context: LayerContext, tensor: str) -> None:
 def _rescale(context: LayerContext, tensor: str) -> None:
     width, height = _given(context, "Width", "Height")
     if min(width, height) < 1:
-        raise context.fail("E234", f"a size of {width}x{height} is none", "give at least 1", "Width")
+        raise context.fail("E234", f"the size {width}x{height} is empty", "give at least 1", "Width")
     context.add(Resize((height, width), "Bilinear", "HalfPixel"), [tensor])
 
 
@@ -141,7 +141,7 @@ def _pad_crop(context: LayerContext, tensor: str) -> None:
     down, across = (height, width) if context.values["AdditiveWH"] else (height - h, width - w)
     if max(down, across) > 0 and context.values["BorderType"] != "ConstantBorder":
         raise context.fail(
-            "E234", f"BorderType={context.values['BorderType']} cannot be part of a layer", "use ConstantBorder", "BorderType"
+            "E234", f"BorderType={context.values['BorderType']} is not supported in a layer", "use ConstantBorder", "BorderType"
         )
     top, left = -(-down // 2), -(-across // 2)
     context.add(Padding((top, left, down - top, across - left)), [tensor])
@@ -154,7 +154,10 @@ def _slice(context: LayerContext, tensor: str) -> None:
     width, height = width or w - x, height or h - y
     if width < 1 or height < 1 or x + width > w or y + height > h:
         raise context.fail(
-            "E234", f"a part of {width}x{height} at {x},{y} leaves the input of {w}x{h}", "make it smaller, or move it", "Width"
+            "E234",
+            f"the slice of {width}x{height} at {x},{y} exceeds the input of {w}x{h}",
+            "reduce or move the slice",
+            "Width",
         )
     context.add(Padding((-y, -x, y + height - h, x + width - w)), [tensor])
 
@@ -174,7 +177,10 @@ def _three_channels(context: LayerContext, tensor: str, key: str) -> None:
     count = channels(context.graph.shape(tensor))
     if count != 3:
         raise context.fail(
-            "E234", f"{key}={context.values[key]} needs 3 channels, the input has {count}", "check the layer before it", key
+            "E234",
+            f"{key}={context.values[key]} requires 3 channels, but the input has {count}",
+            "correct the layer before it",
+            key,
         )
 
 
@@ -183,7 +189,7 @@ def _color_space(context: LayerContext, tensor: str) -> None:
     if space not in ("BGR", "RGB", "RGB_to_BGR", "BGR_to_RGB"):
         raise context.fail(
             "E234",
-            f"ColorSpace={space} cannot be part of a layer",
+            f"ColorSpace={space} is not supported in a layer",
             "use RGB, or convert the stimuli in [sp.Transformation]",
             "Transformation",
         )
@@ -196,7 +202,7 @@ def _channel_extraction(context: LayerContext, tensor: str) -> None:
     if name not in ("Blue", "Green", "Red", "Gray"):
         raise context.fail(
             "E234",
-            f"CSChannel={name} cannot be part of a layer",
+            f"CSChannel={name} is not supported in a layer",
             "use Blue, Green, Red or Gray, or convert the stimuli in [sp.Transformation]",
             "Transformation",
         )
@@ -213,7 +219,9 @@ def _reshaped(context: LayerContext, tensor: str) -> None:
     _, count, h, w = context.graph.shape(tensor)
     columns = context.values["NbCols"] or h * w // max(rows, 1)
     if rows * columns != h * w:
-        raise context.fail("E234", f"{h * w} positions are not {rows} rows of {columns}", "correct NbRows and NbCols", "NbRows")
+        raise context.fail(
+            "E234", f"{h * w} positions cannot form {rows} rows of {columns}", "correct NbRows and NbCols", "NbRows"
+        )
     context.add(Reshape((count, rows, columns)), [tensor])
 
 

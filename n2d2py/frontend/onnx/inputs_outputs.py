@@ -150,7 +150,7 @@ def set_outputs(builder: Builder) -> None:
         if name in builder.constants and builder.constants[name].size and not builder.is_batched:
             builder.graph.outputs.append(_constant_output(builder, name))
             continue
-        what = "is a constant" if name in builder.constants else "is written by no node"
+        what = "is a constant" if name in builder.constants else "is not produced by any node"
         raise N2D2Error(
             "E311", f"output '{name}' {what}", where=builder.model.place(), remedy="remove this output from the model"
         )

@@ -21,7 +21,7 @@ _REMEDIES = {
     "model without it",
     "RNN": "use a GRU or an LSTM, which are supported",
 }
-_DEFAULT_REMEDY = "replace it by supported operators, or leave it out with Ignore if it changes nothing"
+_DEFAULT_REMEDY = "replace it by supported operators, or leave it out with Ignore if it has no effect"
 
 
 @dataclass

@@ -87,9 +87,9 @@ def _scaled(
     if operation not in ("Sum", "AbsSum", "EuclideanSum") or (operation == "AbsSum" and min(weights) < 0):
         raise context.fail(
             "E217",
-            f"CoeffMode=PerChannel has no meaning for {operation}"
+            f"CoeffMode=PerChannel is not supported for {operation}"
             + (" with negative weights" if operation == "AbsSum" else ""),
-            "give one weight to each input",
+            "give one weight per input",
             "CoeffMode",
         )
     # AbsSum: w |x| = |w x|; N2D2 does not shift there

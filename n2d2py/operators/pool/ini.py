@@ -67,8 +67,8 @@ def _check_size(context: LayerContext, size: int, limit: int) -> None:
     if size > limit:
         raise context.fail(
             "E229",
-            f"a pool of {size:,} windows is too large, at most {limit:,} are supported",
-            "check NbOutputs and the Mapping keys",
+            f"the pool has {size:,} windows, more than the limit of {limit:,}",
+            "correct NbOutputs and the Mapping keys",
             "NbOutputs",
         )
 
@@ -86,7 +86,7 @@ def _mapped(context: LayerContext, op: Pool, mapping: np.ndarray) -> None:
     fed = mapping.sum(axis=1)
     if not fed.all():
         raise context.fail(
-            "E215", f"output {int(np.argmin(fed))} of the pool has no channel", "check the Mapping keys", "NbOutputs"
+            "E215", f"output {int(np.argmin(fed))} of the pool has no input channel", "correct the Mapping keys", "NbOutputs"
         )
     _, first, place = np.unique(mapping, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
