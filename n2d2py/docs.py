@@ -77,7 +77,7 @@ def main(words: Sequence[str] | None = None) -> None:
     elif folder.is_dir():
         write_pages(folder)
     else:
-        parser.error(f"{folder} is no folder")
+        parser.error(f"{folder} is not a folder")
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ def add_options(parser: argparse.ArgumentParser, workers: int = 1) -> None:
         "-cluster",
         default="",
         metavar="ADDRESS",
-        help="scheduler of a Dask cluster, such as tcp://host:8786, in place of -workers",
+        help="scheduler of a Dask cluster, such as tcp://host:8786, instead of -workers",
     )
 
 

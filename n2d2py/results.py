@@ -139,7 +139,7 @@ class CalibratedModel(_Shown):
 
     def _title(self) -> str:
         observed = self.calibration.observed
-        how = "comes quantized" if observed is None else f"calibrated on {observed.statistics.stimuli} stimuli"
+        how = "pre-quantized" if observed is None else f"calibrated on {observed.statistics.stimuli} samples"
         return f"{_graph_title(self.graph)}, {how}"
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

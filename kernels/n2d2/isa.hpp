@@ -6,7 +6,7 @@
 //   n2d2::Avx2        avx2        x86-64 with AVX2
 //   n2d2::Sse41       sse4        x86-64 with SSE4.1
 //   n2d2::NeonDot     sve256      ARM with SVE or SVE2 and I8MM, built for vectors of 256 bits (Neoverse V1)
-//   n2d2::NeonDot     neoni8mm    ARMv8.6 with the matrix instructions of 8 bits (I8MM)
+//   n2d2::NeonDot     neoni8mm    ARMv8.6 with 8-bit matrix instructions (I8MM)
 //   n2d2::NeonDot     neondot     ARMv8.2 with the dot product instructions
 //   n2d2::Neon        neon        ARM with NEON, little-endian
 //   n2d2::Mve         mve         Cortex-M with the vector extension: M55, M85

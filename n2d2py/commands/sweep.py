@@ -331,7 +331,7 @@ def write_results(sweep: Sweep, rows: Sequence[tuple[Setting, Outcome]], folder:
 
 def _draw(sweep: Sweep, rows: Sequence[tuple[Setting, Outcome]], path: Path) -> None:
     down, across = sweep.objectives[:2]
-    figure = new_figure(8, 5, what="the picture of a sweep")
+    figure = new_figure(8, 5, what="the plot of a sweep")
     axes = figure.add_subplot()
     for front, colour, label in ((False, "#9aa5b1", "beaten"), (True, "#0b63ce", "beaten by none")):
         chosen = [

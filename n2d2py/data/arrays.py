@@ -53,9 +53,7 @@ def open_npz(path: Path, name: str | None = None) -> dict[str, np.ndarray]:
 def check_type(array: np.ndarray, name: str) -> None:
     """Raises E414 unless `plain` gives the samples of the array a number type of the pipeline."""
     if array.dtype.kind not in "bf" and array.dtype.newbyteorder("=") not in (*_TYPES, *_WIDE):
-        raise N2D2Error(
-            "E414", f"{name} contains samples of the unsupported type {array.dtype}", remedy="store integers or float32"
-        )
+        raise N2D2Error("E414", f"{name}: samples of type {array.dtype} are not supported", remedy="store integers or float32")
 
 
 def check_integers(x: np.ndarray, kind: NumType | None, name: str) -> None:

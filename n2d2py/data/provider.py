@@ -220,7 +220,7 @@ class StimuliProvider:
     def pixels(self) -> PixelMap | None:
         """What the way of the Test set makes of a byte of a picture, where that is the same everywhere in it."""
         trace = self._trace("Test") or self._trace("Validation")
-        return find_pixels(lambda image: self._pipelines["Test"].run(image, "a picture"), trace[0].image) if trace else None
+        return find_pixels(lambda image: self._pipelines["Test"].run(image, "an image"), trace[0].image) if trace else None
 
     @cached_property
     def value_range(self) -> Range | None:

@@ -289,7 +289,7 @@ class Graph(Ends):
             InternalError: with the first broken invariant.
         """
         if Links(self.nodes).differ(self._links):
-            raise InternalError("a node was connected otherwise behind the index of the graph")
+            raise InternalError("a node was reconnected without updating the index of the graph")
         known, names = set(self.inputs), set()
         for node in self.nodes:
             if node.name in names:

@@ -226,7 +226,7 @@ def _explained(problem: Unreadable, section: Section | MergedSection, name: str,
     if reference and section.document.section(reference[1]) is None:
         like = nearest(reference[1], [other.name for other in section.document.sections])
         return Unreadable(
-            f"{problem.what}: there is no section [{reference[1]}]",
+            f"{problem.what}: section [{reference[1]}] does not exist",
             f"did you mean [{like}]?" if like else problem.remedy,
             problem.code,
         )

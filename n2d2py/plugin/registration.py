@@ -59,14 +59,14 @@ def check(declared: Declared, folder: Path, beside: frozenset[str] = frozenset()
     if declared.what == "recipe":
         chain = made.chain
         if not isinstance(chain, tuple) or len(chain) < 1 or not all(isinstance(kind, str) for kind in chain):
-            lacks("chain is no tuple of names", 'write chain = ("First", "Second")')
+            lacks("chain is not a tuple of names", 'write chain = ("First", "Second")')
             return found
         known = {*operator_kinds(), *FUNCTIONS, *beside}
         for kind in chain:
             if kind not in known:
                 like = nearest(kind, known)
                 lacks(
-                    f"its chain names '{kind}', which is no kind of layer",
+                    f"its chain names '{kind}', which is not a layer type",
                     (f"did you mean {like}? " if like else "")
                     + f"known: {', '.join(sorted(known))}; a plug-in that adds one is loaded before",
                 )
@@ -74,7 +74,7 @@ def check(declared: Declared, folder: Path, beside: frozenset[str] = frozenset()
     if not made.header or not (folder / made.header).is_file():
         lacks(
             f"the header '{made.header}' does not exist in {folder}" if made.header else "it names no header",
-            'write header = "name.hpp" and put the file beside the Python file',
+            'write header = "name.hpp" and put the file next to the Python file',
         )
     if declared.what == "instructions":
         return found + _instruction_gaps(made)
@@ -372,7 +372,7 @@ def _code(header: str, layer: Layer) -> LayerCode:
     """The config struct of the layer from the operator's attributes, its arrays and the call of its kernel."""
     op, node = layer.op, layer.node
     if layer.streamed:
-        raise failed(op, node, 'its kernel does not run line by line, as OptimizeStream asks; use access = "whole"')
+        raise failed(op, node, 'its kernel does not run row by row, which OptimizeStream requires; use access = "whole"')
     sum_type = layer.sum_type()
     types: dict[str, Any] = {
         **layer.planes,

@@ -27,7 +27,7 @@ def activation_clamp(node: Node, output: NumType) -> tuple[int, int]:
     if isinstance(node.activation, ChannelClip) and node.activation.low == 0:
         return max(output.zero_point, output.qmin), output.qmax  # no range exceeds the lowest limit
     if not isinstance(node.activation, Clip):
-        raise _no_clamp(node, "declare the activation as a layer of its own")
+        raise _no_clamp(node, "declare the activation as a separate layer")
     low, high = node.activation.low, node.activation.high
     least = 1 if low > 0 else output.qmin - output.zero_point  # a guard stays one step
     limits = [

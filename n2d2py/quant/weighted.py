@@ -85,7 +85,7 @@ class WeightedQuantizer(Quantizer):
             gain = factors / np.broadcast_to(rescale.effective(), factors.shape)
             result = quantize(limit=limit, gain=gain, scales=result.scales)
         if order is not None:
-            log.detail("%s: weights up to %.2f times as coarse, so that products of bytes fit 16 bits", node.name, reduced)
+            log.detail("%s: weights up to %.2f times as coarse, so that two 8-bit products fit 16 bits", node.name, reduced)
         if result.widened:
             log.detail(
                 "%s: the weights of %d outputs use a coarser scale, to keep the accumulator within 32 bits",

@@ -76,7 +76,7 @@ def _read(folder: Path) -> SummarizedRun:
         options = json.loads(manifest.read_text(encoding="utf-8")) if manifest.is_file() else {}
         return SummarizedRun.read(_title(folder), summary, options)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        what = "there is no statistics/summary.json" if isinstance(error, FileNotFoundError) else "its figures cannot be read"
+        what = "statistics/summary.json is missing" if isinstance(error, FileNotFoundError) else "the figures cannot be read"
         raise N2D2Error(
             "E730", f"{what}", where=str(folder), remedy="give a folder written by this version of n2d2py"
         ) from error

@@ -182,7 +182,7 @@ def _ways(graph: QuantGraph, way: Way, layer: str) -> Iterator[Way]:
     if not chosen.correct_bias:
         yield with_options("leave out -no-bias-correction", correct_bias=True)
     if chosen.narrow:
-        place = " in place of -flash-budget" if chosen.flash_budget else ""
+        place = " instead of -flash-budget" if chosen.flash_budget else ""
         yield with_options(f"-wt-bits 8{place}", weight_bits=8, flash_budget=0)
     if any(graph.type(name).bits == 8 for name in graph.fed):
         yield with_options("-input-bits 16", input_bits=16)

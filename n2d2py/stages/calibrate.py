@@ -129,7 +129,7 @@ def _collected(network: LoadedNetwork, options: CalibrationOptions, graph: Graph
     )
     by_channel = options.equalize and options.per_output
     found = observe(graph, batches, samples, _ranges(graph, network), by_channel, _key(graph, network, options))
-    log.notice("calibration: %d samples", found.statistics.stimuli)
+    log.notice("calibration: %d stimuli", found.statistics.stimuli)
     return _with_checked(found, network, len(stimuli))
 
 

@@ -158,7 +158,7 @@ def input_text(how: Preprocessing, shape: tuple[int, ...], given: GivenData, rea
     kind = "integers" if how.integers else "real values" if reals else ""
     if how.type is not None and not reals and not given.is_folder:
         kind = f"{how.type.name} of the file"
-    values = f"{kind} as they are" if kind else how.text(shape[0])
+    values = f"{kind} unchanged" if kind else how.text(shape[0])
     steps = "".join(f"{step}, " for step in how.steps())
     return f"input: {size}{channels}, {steps}{values}, {count}"
 

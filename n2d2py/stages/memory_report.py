@@ -109,7 +109,7 @@ def memory_report(graph: Graph, bits: int, params: Params) -> str:
 
 def _curves(problem: MemoryProblem, settings: Settings) -> str:
     """What MemoryBudget costs: bytes against the layers that run line by line."""
-    lines = ["MemoryBudget: bytes, layers that run line by line, their share"]
+    lines = ["MemoryBudget: bytes, layers that run row by row, their share"]
     for title, by_rows in (("", False), ("StreamInput=1", True)):
         lines += [title] if title else []
         for size, streamed in budget_curve(problem, settings, by_rows):

@@ -230,7 +230,7 @@ def _layer(node: Node, recipe: LayerRecipe | None, store: WeightStore) -> nn.Mod
     op, activation = node.op, _function(node)
     if isinstance(op, (Conv, Fc)):
         if recipe is None:
-            raise _untrained(node, "it is no section of the INI")
+            raise _untrained(node, "it is not a section of the INI")
         if sum(recipe.rows) != node.params["weights"].size:
             raise _untrained(node, "its Mapping is irregular")
         return _Weighted(node, _weight_quantizer(node, recipe, store), activation)

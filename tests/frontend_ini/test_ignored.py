@@ -67,7 +67,7 @@ def warned() -> list[str]:
 def test_quantized_training_is_refused_outside_of_layers(key):
     name = key.split("=")[0]
     (line,) = refused(globals=key)
-    assert line.startswith("N2D2-E242: net.ini:") and f": {name}: " in line and "sections of layers" in line
+    assert line.startswith("N2D2-E242: net.ini:") and f": {name} " in line and "sections of layers" in line
     if "Solver" in name:  # N2D2 reads solvers in a ConfigSection, where only training needs them
         load(config=key)
         (line,) = warned()
@@ -80,12 +80,12 @@ def test_quantized_training_is_refused_outside_of_layers(key):
 @pytest.mark.parametrize("key", ["QuantizationLevels=255", "QuantizationDelay=1000", "Log2RoundingRate=0.1"])
 def test_quantized_activations_are_refused(key):
     (line,) = refused(layer=f"ActivationFunction=Rectifier\nActivationFunction.{key}")
-    assert line.startswith("N2D2-E242: net.ini:") and f"ActivationFunction.{key.split('=')[0]}: " in line
+    assert line.startswith("N2D2-E242: net.ini:") and f"ActivationFunction.{key.split('=')[0]} " in line
 
 
 def test_all_keys_of_quantized_training_are_named_at_once():
     first, second = refused(globals="QWeight=SAT\nQWeight.Range=15\nQAct=SAT")
-    assert "QWeight, QWeight.Range: " in first and ": QAct: " in second
+    assert ": QWeight, QWeight.Range " in first and ": QAct " in second
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ _UNSUPPORTED = frozenset(
 )
 """Types of N2D2 that are known and not read here."""
 
-_REGIONS = Ignored("", "keys of regions in pictures (ROIs)", "is for regions", "remove them: regions are not read")
+_REGIONS = Ignored("", "keys of image regions (ROIs)", "is for regions", "remove them: regions are not read")
 _IGNORED = (
     *_REGIONS.of("ROIsMargin", "ROIExtension"),
     *CACHES.of("LoadInMemory"),

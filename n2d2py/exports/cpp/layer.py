@@ -416,7 +416,13 @@ class _Override:
 
     def applied(self, code: LayerCode, node: QuantNode) -> LayerCode:
         """The layer with this kernel where it fits, else with the reason why not."""
-        answer = "it runs line by line" if code.streamed else f"it does the sum of {code.sum}" if code.sum else self.fits(node)
+        answer = (
+            "it runs row by row"
+            if code.streamed
+            else f"it performs the addition of {code.sum}"
+            if code.sum
+            else self.fits(node)
+        )
         if answer is not True:
             reason = answer if isinstance(answer, str) and answer else "the plug-in says that it does not fit"
             return replace(code, reason="; ".join(filter(None, (code.reason, f"no {self.tag}: {reason}"))))

@@ -192,8 +192,7 @@ class Export(Network):
         """The outputs at some positions, as forward_to takes them."""
         if not self._library.partial:
             raise ArrayError(
-                "this export computes all of its outputs at once: its inputs arrive line by line, or it has more than 64 "
-                "outputs",
+                "this export computes all of its outputs at once: its inputs arrive row by row, or it has more than 64 outputs",
                 "export with StreamInput=0, or leave out the choice of outputs",
             )
         return sum(1 << index for index in set(outputs))

@@ -103,7 +103,7 @@ class CppTarget(Target[Project]):
         found, strategy = {}, parameters["MemoryManagerStrategy"]
         if bits < 0:
             if parameters["WeightsFormat"] == "string":
-                found["WeightsFormat"] = "only integers of 8 bits can be written as string literals"
+                found["WeightsFormat"] = "only 8-bit integers can be written as string literals"
             found["PackWeights"] = found["PrepackWeights"] = "floating-point weights are not packed"
             found["PackActivations"] = "floating-point tensors are not packed"
             found["FuseResidualAdd"] = "floating-point sums are layers of their own"
@@ -118,7 +118,7 @@ class CppTarget(Target[Project]):
             found["IncludeInputInBuffer"] = "with StreamInput=1 the lines of the input are in the static memory"
         if not runs_by_lines(parameters):
             found["MaxExtraMacs"] = (
-                "no layer runs line by line with the inputs whole; MemoryMode=Small or Minimum has such layers"
+                "no layer runs row by row with complete inputs; MemoryMode=Small or Minimum creates such layers"
             )
         if strategy in N2D2_STRATEGIES:
             found["BufferAlignment"] = f"MemoryManagerStrategy={strategy} packs buffers as N2D2 does"
@@ -219,7 +219,7 @@ def _check_consistent(request: ExportRequest, plan: MemoryPlan) -> None:
         raise InternalError(f"{len(request.stimuli.labels)} arrays of labels for {len(request.targets)} targets")
     for target in request.targets:
         if target.output not in graph.outputs:
-            raise InternalError(f"the score of {target.output}, which is no output")
+            raise InternalError(f"the score of {target.output}, which is not an output")
     for target, labels in zip(request.targets if request.stimuli.inputs else (), request.stimuli.labels, strict=True):
         shape = graph.shape(target.output)
         if labels[:1].size != height(shape) * width(shape):

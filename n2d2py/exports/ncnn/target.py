@@ -55,7 +55,7 @@ class NcnnTarget(Target[NcnnModel]):
         if not request.graph.nodes:
             return Prepared(request, [no_layers(request.graph)])
         if request.graph.bits not in (8, -32, -16):
-            text = f"the export NCNN has integers of 8 bits, or float32, not -nbbits {request.graph.bits}"
+            text = f"the export NCNN supports 8-bit integers and float32, not -nbbits {request.graph.bits}"
             return Prepared(request, [N2D2Error("E705", text, remedy="use -nbbits 8, -32 or -16")])
         made = Prepared.of(request, partial(write_model, request.graph, _choices(request)))
         if request.parameters.get("Fp16Storage") and made.content is not None and not made.content.halves:

@@ -29,7 +29,7 @@ def real_params(graph: QuantGraph, node: QuantNode, weighted: RealWeights | None
     quantizer = QUANTIZERS.get(node.op.kind)
     found = None if quantizer is None else quantizer.real_params(node, graph)
     if found is None:
-        raise NoOnnxForm(f"the layer {node.name} ({node.op.kind}) computes in integers of its own")
+        raise NoOnnxForm(f"the layer {node.name} ({node.op.kind}) uses integer arithmetic that ONNX does not have")
     return found
 
 

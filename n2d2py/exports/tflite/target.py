@@ -47,7 +47,7 @@ class TfliteTarget(Target[TfliteModel]):
         if not request.graph.nodes:
             return Prepared(request, [no_layers(request.graph)])
         if request.graph.bits not in (8, -32):
-            text = f"the export TFLite has integers of 8 bits or float32, not -nbbits {request.graph.bits}"
+            text = f"the export TFLite supports 8-bit integers and float32, not -nbbits {request.graph.bits}"
             return Prepared(request, [N2D2Error("E705", text, remedy="use -nbbits 8 or -nbbits -32")])
         return Prepared.of(request, partial(write_model, request.graph, bool(request.parameters.get("IntegerIO"))))
 

@@ -71,7 +71,7 @@ TARGET = Schema(
                 ("BatchPacked", "tells that a file holds a single stimulus", "remove it", ("1", "true")),
             )
         ),
-        *Ignored("", "keys of pictures and logs of targets", "is for N2D2's pictures and logs", "remove them").of(
+        *Ignored("", "keys of images and logs of targets", "belongs to N2D2's images and logs", "remove them").of(
             "NoDisplayLabel",
             "EstimatedLabelsValueDisplay",
             "ImageLogFormat",

@@ -312,10 +312,10 @@ def _checked(bits: int, scale: np.ndarray, zero: np.ndarray, signed: bool, axis:
         scale = np.asarray(scale, np.float64).astype(np.float32).reshape(-1)
     zero = np.broadcast_to(np.asarray(zero, np.float64).reshape(-1), scale.shape)
     if not scale.size or not np.all((scale > 0) & np.isfinite(scale)):
-        raise _Wrong("a scale is no positive number")
+        raise _Wrong("a scale is not a positive number")
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
     if not np.all((zero == np.rint(zero)) & (zero >= low) & (zero <= high)):
-        raise _Wrong(f"an offset is no integer of {bits} bits")
+        raise _Wrong(f"an offset is not a {bits}-bit integer")
     return Encoding(bits, scale, zero, signed, axis)
 
 

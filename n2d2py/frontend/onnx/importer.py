@@ -353,7 +353,7 @@ class _Walk:
         branches = {attribute.name: attribute.g for attribute in proto.attribute}
         branch = branches.get("then_branch" if condition.size == 1 and condition else "else_branch", onnx.GraphProto())
         if condition.size != 1 or len(branch.output) != len(proto.output):
-            raise Unsupported("its condition is no single truth value, or it lacks a branch of as many outputs")
+            raise Unsupported("its condition is not a single boolean, or a branch has another number of outputs")
         builder.constants.update({t.name: to_array(t, builder.model.path) for t in branch.initializer})
         builder.read |= tensors_read(branch)
         for node in branch.node:

@@ -199,7 +199,7 @@ def _constant_output(builder: Builder, name: str) -> str:
     one = builder.fresh(f"{name}_first")
     builder.graph.add(Node(one, ArrayIndexSelect(size, ((0,),)), [first], [one], location=builder.model.place(name)))
     if value.constant is None:
-        raise InternalError(f"{name} is no constant")
+        raise InternalError(f"{name} is not a constant")
     constant = value.constant.astype(value.kind or np.float32)
     builder.graph.add(Node(name, op, [one], [name], {"operand1": constant}, location=builder.model.place(name)))
     return name

@@ -133,7 +133,7 @@ def _misfit(proto: onnx.NodeProto, context: Any) -> str | None:
         if not all(map(isfinite, (attribute.f, *attribute.floats))) and node.op_type not in _INFINITE:
             return f"its attribute {attribute.name} is not finite"
         if attribute.name in _TYPES and attribute.i not in TensorProto.DataType.values()[_TYPES[attribute.name] :]:
-            return f"its attribute {attribute.name} is {attribute.i}, which is no type of elements"
+            return f"its attribute {attribute.name} is {attribute.i}, which is not an element type"
         words = _WORDS.get(attribute.name) or _WORDS.get(f"{node.op_type}.{attribute.name}")
         text = attribute.s.decode(errors="replace")
         if words and text not in words:

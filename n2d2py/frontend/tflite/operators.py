@@ -483,7 +483,7 @@ def _convert(t: Translation, operator: TfliteOperator) -> None:
     source = t.tensor(operator.input)
     t.expect(operator.output, source.shape)
     if operator.code == "DENSIFY" and source.values is None:
-        raise RefusedOperator("its input is no constant")
+        raise RefusedOperator("its input is not a constant")
     if source.values is not None and operator.code != "QUANTIZE":
         return t.known(operator.output, operator.input)
     return t.alias(operator.output, operator.input)

@@ -95,7 +95,7 @@ class Variables:
 
     def _name(self, handle: int) -> str:
         if handle not in self._names:
-            raise RefusedOperator("its variable is no result of VAR_HANDLE")
+            raise RefusedOperator("its variable is not a result of VAR_HANDLE")
         return self._names[handle]
 
     def _need_same(self, index: int, source: int, name: str) -> None:
