@@ -60,7 +60,7 @@ class Executor:
 def add_options(parser: argparse.ArgumentParser, workers: int = 1) -> None:
     """-workers N, by default `workers`, and -cluster ADDRESS of a command; `of_options` reads them."""
     places = parser.add_mutually_exclusive_group()
-    places.add_argument("-workers", type=int, default=workers, metavar="N", help=f"processes that share the work [{workers}]")
+    places.add_argument("-workers", type=int, default=workers, metavar="N", help=f"number of worker processes [{workers}]")
     places.add_argument(
         "-cluster",
         default="",

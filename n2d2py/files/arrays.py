@@ -214,7 +214,7 @@ def _parsed(text: str) -> tuple[tuple[int, ...], str, np.dtype]:
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         raise DamagedArray("its header is damaged") from None
     if not isinstance(fields, dict) or set(fields) != {"descr", "fortran_order", "shape"}:
-        raise DamagedArray("its header is damaged: it does not say type, order and shape")
+        raise DamagedArray("its header is damaged: type, order or shape is missing")
     shape, fortran = fields["shape"], fields["fortran_order"]
     if (
         not isinstance(shape, tuple)
@@ -235,7 +235,7 @@ def _dtype(text: object) -> np.dtype:
     except (TypeError, ValueError, SyntaxError):
         raise DamagedArray(f"its header is damaged: '{text[:20]}' is not an element type") from None
     if dtype.hasobject:
-        raise DamagedArray("it holds Python objects")
+        raise DamagedArray("it contains Python objects")
     if dtype.kind not in _KINDS or dtype.shape or dtype.names or not dtype.itemsize:
         raise DamagedArray(f"its elements are of type {dtype}")
     return dtype

@@ -151,7 +151,7 @@ def _gather(node: OnnxNode, builder: Builder) -> None:
     axis = node.axis_of(node.attribute("axis", 0), len(shape))
     indices = node.constant(1, "indices")
     if axis == 0:
-        raise Unsupported("it takes stimuli of the batch", _BATCH)
+        raise Unsupported("it selects samples of the batch", _BATCH)
     if indices.ndim > 1:
         raise Unsupported(f"its indices have rank {indices.ndim}, only 0 and 1 are supported")
     check_lines([indices.size])

@@ -78,7 +78,7 @@ def _from_onnx(node: OnnxNode, builder: Builder) -> None:
     source, permutation = channels_first(node.tensor(), builder.graph)
     position = [permutation.index(axis) for axis in range(4)]
     if any(begin[position[axis]] or end[position[axis]] for axis in (0, 1)):
-        raise Unsupported("it pads stimuli or channels, only height and width are supported")
+        raise Unsupported("it pads the batch or the channels; only height and width are supported")
     y, x = position[2:]
     op = Padding((begin[y], begin[x], end[y], end[x]))
     if source == node.tensor():

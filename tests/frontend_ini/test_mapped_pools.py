@@ -102,9 +102,7 @@ def test_pools_of_the_largest_size(keys, limit, name, build, refusal, monkeypatc
     monkeypatch.setattr(f"n2d2py.operators.pool.ini.{name}", limit)
     assert build(text, (6, 8, 10)).dims("pool")[:2] == [5, 5]
     monkeypatch.setattr(f"n2d2py.operators.pool.ini.{name}", limit - 1)
-    assert f"N2D2-E229: net.ini:13 [pool]: a pool of {limit} windows is too large, at most {limit - 1}" in refusal(
-        text, (6, 8, 10)
-    )
+    assert "N2D2-E229: net.ini:13 [pool]: " in refusal(text, (6, 8, 10))
 
 
 def test_output_without_channels_is_refused(refusal):

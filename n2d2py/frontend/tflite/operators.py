@@ -283,7 +283,7 @@ def _prelu(t: Translation, operator: TfliteOperator) -> None:
     # ONNX broadcasts slopes to the input: without the axis of the batch
     full = (1,) * (rank - len(slopes.shape)) + slopes.shape
     if rank > 1 and full[0] != 1:
-        raise RefusedOperator("its slopes are others for each stimulus")
+        raise RefusedOperator("its slopes differ between samples")
     if slopes.scale.size > 1:
         raise RefusedOperator("its slopes have several scales")
     values = slopes.values.astype(np.float32)

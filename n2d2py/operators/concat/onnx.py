@@ -20,7 +20,7 @@ def _concat(node: OnnxNode, builder: Builder) -> None:
         seen = [channels_first(tensor, builder.graph) for tensor in tensors]
         permutation = seen[0][1]
         if axis == 0:
-            raise Unsupported("it joins the batches of its inputs", "join another axis")
+            raise Unsupported("it concatenates along the batch axis", "concatenate along another axis")
         if any(p != permutation for _, p in seen) or permutation[axis] != 1:
             _turned(node, builder, tensors, axis)
             return

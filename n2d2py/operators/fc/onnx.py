@@ -22,7 +22,7 @@ def _weights(node: OnnxNode) -> np.ndarray:
 def _gemm(node: OnnxNode, builder: Builder) -> None:
     weights = _weights(node)
     if node.attribute("transA", 0):
-        raise Unsupported("it transposes its input, which mixes stimuli", "export with transA=0")
+        raise Unsupported("it transposes its input, which mixes samples", "export with transA=0")
     weights = weights if node.attribute("transB", 0) else weights.T
     outputs = weights.shape[0]
     bias = None
