@@ -161,7 +161,7 @@ def test_the_smallest_value_is_taken_and_the_one_below_refused(option):
 )
 def test_an_option_is_no_value(option):
     for line in (["net.ini", f"-{option.name}"], ["net.ini", f"-{option.name}", "-strict"]):
-        with pytest.raises(N2D2Error, match="E003.* needs a value"):
+        with pytest.raises(N2D2Error, match="E003"):
             parse_arguments(line)
 
 
