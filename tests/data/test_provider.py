@@ -223,10 +223,7 @@ def test_size_errors(ini, text, message):
             "Type=DistortionTransformation",
             "{}:5 [sp.Transformation]: DistortionTransformation draws at random, and applies to the data of inference",
         ),
-        (
-            "Type=LabelExtractionTransformation\nWidths=3\nApplyTo=NoLearn",
-            "LabelExtractionTransformation cuts parts out by pixel-wise labels",
-        ),
+        ("Type=LabelExtractionTransformation\nWidths=3\nApplyTo=NoLearn", "LabelExtractionTransformation "),
         ("Type=BlendingTransformation\nX=1", "BlendingTransformation is not part of the public N2D2"),
         ("Type=FlipTransformation\nRandomVerticalFlip=1", "RandomVerticalFlip=1 is random"),
         ("Type=SliceExtractionTransformation\nWidth=1\nHeight=1\nRandomOffsetX=1", "RandomOffsetX=1 is random"),

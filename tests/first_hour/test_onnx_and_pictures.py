@@ -276,7 +276,7 @@ def test_names_that_are_none(text):
 @pytest.mark.parametrize(
     "text, words, message",
     [
-        ("a.png 0\ng.png 1\n", (), "list.txt:2: there is no picture 'g.png' in pictures"),
+        ("a.png 0\ng.png 1\n", (), "list.txt:2: image 'g.png' "),
         ("a.png\n", (), "list.txt:1: "),
         ("a.png 0\nred/a.png 1\n", (), "list.txt:2: red/a.png "),
         ("image,x,z\na.png,1,2\n", (), "image, x, z"),

@@ -108,5 +108,5 @@ def test_operators_that_become_others():
 
 def test_a_definition_of_a_newer_version_is_none():
     """That of Shrink needs the operators of version 18."""
-    with pytest.raises(N2D2Error, match=r"E310: .*Shrink \(1 node\) cannot be imported: the operator is not supported"):
+    with pytest.raises(N2D2Error, match="E310"):
         import_onnx(built("y = Shrink (x)", 17))

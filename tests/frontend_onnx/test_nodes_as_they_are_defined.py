@@ -126,18 +126,18 @@ def test_bounds_of_nodes_in_functions_and_inner_graphs():
         ("y = GRU <hidden_size = 2, activation_alpha = [1.0, inf]> (x, x, x)", "its attribute activation_alpha is not finite"),
         ("y = GRU <hidden_size = 2, activation_alpha = [1.0, 2.0]> (x, x, x)", None),
         ("y = Cast <to = 1> (x)", None),
-        ("y = Cast <to = 0> (x)", "its attribute to is 0, which is no type of elements"),
-        ("y = Cast <to = -1> (x)", "its attribute to is -1, which is no type of elements"),
-        ("y = Cast <to = 1000> (x)", "its attribute to is 1000, which is no type of elements"),
+        ("y = Cast <to = 0> (x)", "its attribute to is 0, which is not an element type"),
+        ("y = Cast <to = -1> (x)", "its attribute to is -1, which is not an element type"),
+        ("y = Cast <to = 1000> (x)", "its attribute to is 1000, which is not an element type"),
         ("y = EyeLike <dtype = 1> (x)", None),
-        ("y = EyeLike <dtype = 0> (x)", "its attribute dtype is 0, which is no type of elements"),
+        ("y = EyeLike <dtype = 0> (x)", "its attribute dtype is 0, which is not an element type"),
         ("y = LayerNormalization <stash_type = 1> (x, x)", None),
-        ("y = LayerNormalization <stash_type = 0> (x, x)", "its attribute stash_type is 0, which is no type of elements"),
+        ("y = LayerNormalization <stash_type = 0> (x, x)", "its attribute stash_type is 0, which is not an element type"),
         ("y = BlackmanWindow <output_datatype = 1> (x)", None),
-        ("y = BlackmanWindow <output_datatype = 0> (x)", "its attribute output_datatype is 0, which is no type of elements"),
+        ("y = BlackmanWindow <output_datatype = 0> (x)", "its attribute output_datatype is 0, which is not an element type"),
         ("y = QuantizeLinear <output_dtype = 0> (x, x)", None),
         ("y = QuantizeLinear <output_dtype = 3> (x, x)", None),
-        ("y = QuantizeLinear <output_dtype = -1> (x, x)", "its attribute output_dtype is -1, which is no type of elements"),
+        ("y = QuantizeLinear <output_dtype = -1> (x, x)", "its attribute output_dtype is -1, which is not an element type"),
         ("y = Transpose <perm = [1000]> (x)", None),
         *(
             (f'y = MaxPool <kernel_shape = [1], auto_pad = "{word}"> (x)', None)
@@ -203,7 +203,7 @@ def test_nodes_of_inner_graphs_are_checked_and_those_that_hold_them_are_not(seve
     inner = parser.parse_graph("i () => (float[1] z) { z = Cast <to = 0> (x) }")
     model = bare("y = Relu (x, x)")
     model.graph.node[0].attribute.append(helper.make_attribute("body", [inner] if several else inner))
-    assert texts(check_structure, model, "p", 23) == ["its attribute to is 0, which is no type of elements"]
+    assert texts(check_structure, model, "p", 23) == ["its attribute to is 0, which is not an element type"]
 
 
 @pytest.mark.parametrize(

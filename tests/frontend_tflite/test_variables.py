@@ -362,7 +362,9 @@ def test_what_is_no_variable(code, tmp_path):
     else:
         m.file.operator(code, [m.x, y], y, "AssignVariableOptions")
         m.file._operators[-1].outputs = np.zeros(0, np.int32)
-    assert f"{code} (1 operator) cannot be imported: its variable is no result of VAR_HANDLE; " in _line(m.write(tmp_path, y))
+    assert f"{code} (1 operator) cannot be imported: its variable is not a result of VAR_HANDLE; " in _line(
+        m.write(tmp_path, y)
+    )
 
 
 def test_a_graph_that_computes_is_refused(tmp_path):
@@ -375,7 +377,7 @@ def test_a_graph_that_computes_is_refused(tmp_path):
         graph.operators[1].opcodeIndex = model.subgraphs[0].operators[3].opcodeIndex
 
     line = _line(m.write(tmp_path, _conv(m, _context(m)), change=change))
-    assert line.startswith("N2D2-E310") and "of the graph 1, which runs once" in line
+    assert line.startswith("N2D2-E310") and "graph 1, which runs once" in line
     m = Streaming()
     twice = m.write(tmp_path, _conv(m, _context(m)), change=lambda schema, model: model.subgraphs.append(model.subgraphs[1]))
     assert "the file has 3 graphs" in _line(twice)

@@ -161,7 +161,7 @@ def test_lines_of_concatenations_and_the_others():
     gone = Concatenated().dead([0], X)
     assert [gone(y) for y in (0, 3, 7, 9)] == [0, 3, 7, 7]
     for access, name in ((Whole(), "Whole"), (View(), "View"), (Pointwise(), "Pointwise"), (Access(), "Access")):
-        with pytest.raises(InternalError, match=f"{name} does not go line by line"):
+        with pytest.raises(InternalError, match=f"{name} does not run row by row"):
             access.reads([0], X, 1)
         assert access.lead == 0 and access.accumulates(X, X) is False and access.computed(X, X) == 0
     assert Access().faults([X], X) == [] and Whole().over(X, X) is Overlay.WHOLE and View().over(X, X) is Overlay.VIEW

@@ -83,7 +83,7 @@ def test_memory_by_lines(network, tmp_path):
     need_core("cortex-m4")
     folder = export_for_boards(network, tmp_path, "-db-export", "3", parameters=f"{FLASH}MemoryMode=Minimum\n")
     assert 0 < len(configs(folder)) < 5 and all("Streamed = 0" in text for text in configs(folder))
-    assert "no Winograd by pairs of channels: it makes pairs of lines; the layer runs line by line" in (
+    assert "no Winograd by pairs of channels: it computes pairs of rows; the layer runs row by row" in (
         (folder / "statistics" / "layers.csv").read_text()
     )
     assert "3 vectors, 6 layers: identical" in make(folder, "cortex-m4", "test")

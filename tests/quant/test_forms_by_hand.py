@@ -60,7 +60,7 @@ def test_the_integers_that_an_activation_leaves(activation, kind, wanted):
 def test_an_activation_that_is_no_clamp(clamp, remedy):
     with pytest.raises(N2D2Error) as caught:
         clamp(layer(FUNCTIONS["Tanh"]()), SIGNED)
-    assert (caught.value.code, caught.value.what) == ("E511", "layer 'n': Tanh cannot be part of an integer layer")
+    assert caught.value.code == "E511" and "layer 'n': Tanh " in caught.value.what
     assert caught.value.remedy == remedy
 
 

@@ -65,7 +65,7 @@ class Preflight:
             found.append(
                 N2D2Error(
                     "E310",
-                    f"{kind.operator} ({number}) is not supported: {kind.reason}",
+                    f"{kind.operator} ({number}) cannot be imported: {kind.reason}",
                     where=self._model.place(kind.first),
                     remedy=kind.remedy,
                 )

@@ -341,7 +341,7 @@ class Translation:
 
     def _refused(self, code: str, reason: str, operators: list[TfliteOperator]) -> N2D2Error:
         number = "1 operator" if len(operators) == 1 else f"{len(operators)} operators, the first one here"
-        what = f"{code} ({number}) is not supported: {reason}"
+        what = f"{code} ({number}) cannot be imported: {reason}"
         return N2D2Error("E310", what, where=self.file.place(operators[0]), remedy=_REMEDY)
 
     def _needed(self) -> set[int]:
