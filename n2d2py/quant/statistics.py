@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,7 +29,8 @@ _BATCH_ELEMENTS = 16_000_000
 class Statistics:
     """Histograms by tensor over `stimuli` stimuli; `key` identifies network and pipeline, `data` the values of the stimuli.
 
-    `factors` (C by tensor) are those by which channels were scaled before (n2d2py/quant/channels.py).
+    `factors` (C by tensor) are those by which channels were scaled before (n2d2py/quant/channels.py), `inputs` the inputs in floating
+    point (n2d2py/quant/float_inputs.py).
     """
 
     histograms: dict[str, Histogram] = field(default_factory=dict)
@@ -37,6 +38,7 @@ class Statistics:
     key: str = ""
     data: str = ""
     factors: dict[str, np.ndarray] = field(default_factory=dict)
+    inputs: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def merge(self, other: Statistics) -> None:
         """Adds the counts of another part of the data."""
@@ -52,8 +54,10 @@ class Statistics:
             "stimuli": np.array(self.stimuli),
             "names": np.array(list(self.histograms)),
             "scaled": np.array(list(self.factors), np.str_),
+            "float_inputs": np.array(list(self.inputs), np.str_),
         }
-        arrays.update({f"factors.{index}": array for index, array in enumerate(self.factors.values())})
+        for role, found in (("factors", self.factors), ("inputs", self.inputs)):
+            arrays.update({f"{role}.{index}": array for index, array in enumerate(found.values())})
         for index, histogram in enumerate(self.histograms.values()):
             arrays.update({f"{index}.{part}": array for part, array in histogram.to_arrays().items()})
         save_arrays(path, arrays)
@@ -76,6 +80,9 @@ class Statistics:
             stored = read_npz(path)
             result = Statistics(stimuli=int(stored["stimuli"]), key=str(stored["key"]), data=str(stored["data"]))
             result.factors = {str(name): stored[f"factors.{index}"] for index, name in enumerate(stored["scaled"])}
+            result.inputs = {
+                str(name): stored[f"inputs.{index}"].reshape(2, -1) for index, name in enumerate(stored["float_inputs"])
+            }
             for index, name in enumerate(stored["names"]):
                 parts = {part: stored[f"{index}.{part}"] for part in ("numbers", "counts", "positive", "negative")}
                 result.histograms[str(name)] = Histogram.from_arrays(parts)

@@ -17,6 +17,7 @@ from n2d2py.graph.shapes import elements
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes import FuseReport
 from n2d2py.quant.calibration import Observed, calibrate, observe, observed_before
+from n2d2py.quant.float_inputs import InputScales, choose_float_inputs, with_float_inputs
 from n2d2py.quant.layerwise import SAMPLE_BATCH, sample_count
 from n2d2py.quant.real_between import with_target_forms
 from n2d2py.quant.statistics import Statistics, batch_size, collect, network_key
@@ -24,7 +25,7 @@ from n2d2py.quant.trained import complete_trained, unmeasured_inputs
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import LoadedNetwork
-from n2d2py.stages.options import CalibrationOptions, keeps_channels, sums_integers
+from n2d2py.stages.options import CalibrationOptions, keeps_channels, sums_integers, takes_float_inputs
 
 _MOST_SAMPLES = {"fast": 32, "default": 96, "best": 288}
 """Stimuli for the corrections by quality; more of them cost time and change little."""
@@ -71,13 +72,34 @@ def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions) -> Cali
             "an integer export needs the ranges of its activations",
             remedy="add -calib N (-1 for the whole set), or export in floating point with -nbbits -32",
         )
-    observer = _collected if options.reload is None else _reloaded
     per_output = keeps_channels(options, network.options.target)
-    observer = partial(observer, fused, replace(options, per_output=per_output))
+    suited = replace(options, per_output=per_output)
     sums = sums_integers(network.options.target)
     graph = fused.graph if sums is None else with_target_forms(fused.graph, sums)
-    observed = calibrate(graph, per_output, options.equalize, observer)
+    key = _key(graph, network, suited)
+    if options.reload is None:
+        inputs = _float_inputs(fused, graph, suited)
+        observer = partial(_collected, fused, suited, key, inputs)
+    else:
+        stored = Statistics.load(options.reload, key)
+        inputs, observer = stored.inputs, partial(_reloaded, fused, suited, stored)
+    observed = calibrate(with_float_inputs(graph, inputs), per_output, options.equalize, observer)
     return Calibration(fused, report, options, observed)
+
+
+def _float_inputs(network: LoadedNetwork, graph: Graph, options: CalibrationOptions) -> InputScales:
+    """The inputs that the integers of the target may take in floating point, and that are better so."""
+    if not (options.float_inputs and takes_float_inputs(network.options.target)):
+        return {}
+    stimuli = _calibration_stimuli(network, options)
+    chosen = stimuli.spread(min(len(stimuli), _MOST_SAMPLES["best"]))
+    if not len(chosen) or network.data.value_range is not None:
+        return {}
+    found = choose_float_inputs(graph, np.concatenate([x for x, _, _ in chosen.batches(SAMPLE_BATCH)]), _ranges(graph, network))
+    for name, scales in found.items():
+        how = f", with a scale for each of its {scales.shape[1]} channels" if scales.shape[1] else ""
+        log.notice("the input '%s' stays in floating point%s: integers of one scale would cost more", name, how)
+    return found
 
 
 def _completed(network: LoadedNetwork, options: CalibrationOptions) -> Graph:
@@ -111,15 +133,17 @@ def save_statistics(observed: Observed | None, folder: Path) -> None:
 
 
 def _key(graph: Graph, network: LoadedNetwork, options: CalibrationOptions) -> str:
-    """Names the network and the kind of its data in stored statistics."""
-    return network_key(graph, network.data.origin, f"equalized by channel: {options.equalize and options.per_output}")
+    """Names the network, the precisions of its layers and the kind of its data in stored statistics."""
+    precisions = repr(sorted(graph.precisions.items()))
+    equalized = f"equalized by channel: {options.equalize and options.per_output}, inputs: {options.float_inputs}"
+    return network_key(graph, network.data.origin, precisions, equalized)
 
 
 def _ranges(graph: Graph, network: LoadedNetwork) -> dict[str, tuple[float, float] | None]:
     return dict.fromkeys(graph.inputs, network.data.value_range)
 
 
-def _collected(network: LoadedNetwork, options: CalibrationOptions, graph: Graph) -> Observed:
+def _collected(network: LoadedNetwork, options: CalibrationOptions, key: str, inputs: InputScales, graph: Graph) -> Observed:
     """Statistics of a prepared graph over the calibration stimuli."""
     stimuli = _calibration_stimuli(network, options)
     samples = _samples(graph, stimuli, options)
@@ -128,15 +152,15 @@ def _collected(network: LoadedNetwork, options: CalibrationOptions, graph: Graph
         (x for x, _, _ in stimuli.batches(size)), "calibrating", total=-(-len(stimuli) // size), unit="batch"
     )
     by_channel = options.equalize and options.per_output
-    found = observe(graph, batches, samples, _ranges(graph, network), by_channel, _key(graph, network, options))
+    found = observe(graph, batches, samples, _ranges(graph, network), by_channel, key)
+    found.statistics.inputs = inputs
     log.notice("calibration: %d stimuli", found.statistics.stimuli)
     return _with_checked(found, network, len(stimuli))
 
 
-def _reloaded(network: LoadedNetwork, options: CalibrationOptions, graph: Graph) -> Observed:
+def _reloaded(network: LoadedNetwork, options: CalibrationOptions, statistics: Statistics, graph: Graph) -> Observed:
     """Statistics of the last calibration: E503 where they are of other data. Without data there is nothing to compare."""
     path = options.reload or Path()
-    statistics = Statistics.load(path, _key(graph, network, options))
     if network.data.noise is not None:
         noise = network.data.noise(statistics.stimuli)
         network = replace(network, data=replace(network.data, sets={"Validation": noise}))

@@ -132,6 +132,7 @@ class CalibrationOptions:
         per_output: a weight scale for each output channel; False: one for each layer.
         quality: "fast", "default" or "best": corrections of the integers, and the stimuli for them.
         thorough: as many stimuli for the corrections as "best" takes: weights of few bits are worth it.
+        float_inputs: whether an input stays in floating point where integers of one scale would cost more.
     """
 
     stimuli: int = GIVEN_STIMULI
@@ -140,6 +141,7 @@ class CalibrationOptions:
     per_output: bool = True
     quality: str = "default"
     thorough: bool = False
+    float_inputs: bool = True
 
 
 @dataclass(frozen=True)
@@ -280,6 +282,7 @@ def suited(calibration: CalibrationOptions, quantization: QuantizationOptions) -
         calibration,
         thorough=calibration.thorough or quantization.narrow,
         equalize=calibration.equalize and not (quantization.bits == 16 and calibration.per_output),
+        float_inputs=calibration.float_inputs and quantization.input_bits == 0,
     )
 
 
@@ -331,6 +334,11 @@ def _check_data(load: LoadOptions) -> None:
 def keeps_channels(options: CalibrationOptions, target: str | None) -> bool:
     """Whether weights get a scale for each output channel, which the target must be able to have."""
     return options.per_output and _limits(target).per_output
+
+
+def takes_float_inputs(target: str | None) -> bool:
+    """Whether inputs of a network of integers may be in floating point: those of the target may have any type."""
+    return _limits(target).input_bits == 0
 
 
 def takes_rows(target: str | None) -> bool:
