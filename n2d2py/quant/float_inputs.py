@@ -129,12 +129,14 @@ def _is_lost_in_layers(graph: Graph, name: str, x: np.ndarray) -> bool:
     """Whether the integers of an input cost more than those of what its first layers make of it."""
     real = _results(graph, name, x)
     rounded = _results(graph, name, _rounded(x, 8))
+    if not all(np.isfinite(values).all() for values in real.values()):
+        return False
     for tensor, values in real.items():
         with np.errstate(all="ignore"):
             error = np.square(rounded[tensor] - values).mean()
             own = np.square(_rounded(values, _bits(graph, tensor, values)) - values).mean()
         if not np.isfinite(error) or error > _WORSE * max(own, 1e-30 * np.square(values).mean()):
-            return bool(np.isfinite(values).all())
+            return True
     return False
 
 

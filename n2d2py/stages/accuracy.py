@@ -183,6 +183,9 @@ def _ways(graph: QuantGraph, way: Way, layer: str) -> Iterator[Way]:
     if chosen.narrow:
         place = " in place of -flash-budget" if chosen.flash_budget else ""
         yield with_options(f"-wt-bits 8{place}", weight_bits=8, flash_budget=0)
+    if chosen.input_bits:
+        free = replace(calibration, float_inputs=True)
+        yield replace(with_options("leave out -input-bits", input_bits=0), calibration=free)
     if any(graph.type(name).bits == 8 for name in graph.fed):
         yield with_options("-input-bits 16", input_bits=16)
     if any(graph.type(name).bits == 8 for name in graph.outputs):
