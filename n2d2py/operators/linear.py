@@ -117,7 +117,7 @@ def weighted_readers(graph: Graph, tensor: str, numbers: np.ndarray) -> Weighted
         if "weight_scales" in reader.params:
             return f"the weights of {reader.name} are integers, which a gain of its inputs would change"
         if isinstance(reader.op, ArrayRecurrent):
-            inputs = numbers.reshape(reader.op.steps, reader.op.size).T
+            inputs = numbers.reshape(-1, reader.op.size).T
         else:
             inputs = numbers.reshape(numbers.shape[1] if isinstance(reader.op, Conv) else numbers.size, -1)
         if (inputs != inputs[:, :1]).any():
