@@ -19,8 +19,9 @@ from n2d2py.passes import FuseReport
 from n2d2py.quant.calibration import Observed, calibrate, observe, observed_before
 from n2d2py.quant.layerwise import SAMPLE_BATCH, sample_count
 from n2d2py.quant.real_between import with_target_forms
-from n2d2py.quant.statistics import Statistics, batch_size, collect, network_key
+from n2d2py.quant.statistics import Statistics, assumed_statistics, batch_size, collect, network_key
 from n2d2py.quant.trained import complete_trained, unmeasured_inputs
+from n2d2py.quant.types import calibrated_tensors
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import LoadedNetwork
@@ -34,7 +35,31 @@ _FEWEST_CHECKED, _MOST_CHECKED = 8, 128
 _CHECKED_ELEMENTS = 2_000_000
 """Values of all tensors over the stimuli that check, where that is more than the fewest."""
 
+_ASSUMED_VALUES = 257
+"""Values of a tensor that was not observed."""
+_RARE = 101
+"""Power of values from 0 to 1 of which few are large: 8 bits leave less than 35 dB of them."""
+
 STATISTICS_FILE = "statistics/calibration/statistics.npz"
+
+
+@dataclass(frozen=True)
+class AssumedRanges:
+    """Ranges in place of a calibration, for what depends on the types of tensors alone.
+
+    Attributes:
+        reaches: largest values of tensors, in turn.
+        lowest: the smallest value of a tensor, as a multiple of its largest one; -1 to 0.
+        inputs: the same of an input whose range is not known.
+        rare: the largest values of such an input are rare.
+        text: which ranges these are, in words.
+    """
+
+    reaches: tuple[float, ...] = (1.0,)
+    lowest: float = -1.0
+    inputs: float = 0.0
+    rare: bool = False
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,8 +77,8 @@ def calibration_folder_name(network: str, bits: int) -> str:
     return f"calib_{network}_int{bits}"
 
 
-def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions) -> Calibration:
-    """Fuses a loaded network for integers and observes it over its calibration stimuli.
+def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions, assumed: AssumedRanges | None = None) -> Calibration:
+    """Fuses a loaded network for integers and observes it over its calibration stimuli, or takes `assumed` ranges.
 
     A network that comes quantized keeps its scales.
 
@@ -62,10 +87,10 @@ def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions) -> Cali
     """
     fused, report = fuse_stage(network, integer=True)
     if network.trained_quantized:
-        return Calibration(replace(fused, graph=_completed(fused, options)), report, options, None)
+        return Calibration(replace(fused, graph=_completed(fused, options, assumed)), report, options, None)
     if is_quantized(fused.graph):
         return Calibration(fused, report, options, None)
-    if options.stimuli == 0 and options.reload is None:
+    if options.stimuli == 0 and options.reload is None and assumed is None:
         raise N2D2Error(
             "E507",
             "an integer export needs the ranges of its activations",
@@ -74,16 +99,23 @@ def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions) -> Cali
     observer = _collected if options.reload is None else _reloaded
     per_output = keeps_channels(options, network.options.target)
     observer = partial(observer, fused, replace(options, per_output=per_output))
+    if assumed is not None:
+        observer = partial(_assumed, fused, assumed)
     sums = sums_integers(network.options.target)
     graph = fused.graph if sums is None else with_target_forms(fused.graph, sums)
     observed = calibrate(graph, per_output, options.equalize, observer)
     return Calibration(fused, report, options, observed)
 
 
-def _completed(network: LoadedNetwork, options: CalibrationOptions) -> Graph:
+def _completed(network: LoadedNetwork, options: CalibrationOptions, assumed: AssumedRanges | None) -> Graph:
     """A network that was trained with quantization, with what its quantizers leave open: E507 where that needs a calibration."""
     graph, ranges = network.graph, _ranges(network.graph, network)
     wanted = unmeasured_inputs(graph, ranges)
+    if assumed is not None:
+        names = calibrated_tensors(graph) if options.stimuli or wanted or not is_quantized(graph) else []
+        return complete_trained(
+            graph, ranges, dict.fromkeys(names, (assumed.lowest, 1.0)) | dict.fromkeys(wanted, (assumed.inputs, 1.0))
+        )
     if options.stimuli == 0 and (wanted or not is_quantized(graph)):
         what = f"the range of the input '{wanted[0]}'" if wanted else "the ranges of its activations, which have no QAct"
         raise N2D2Error(
@@ -148,6 +180,15 @@ def _reloaded(network: LoadedNetwork, options: CalibrationOptions, graph: Graph)
         samples = _samples(graph, stimuli, options)
     log.notice("calibration: statistics of %d stimuli reloaded", statistics.stimuli)
     return _with_checked(observed_before(graph, statistics, samples, _ranges(graph, network)), network, statistics.stimuli)
+
+
+def _assumed(network: LoadedNetwork, ranges: AssumedRanges, graph: Graph) -> Observed:
+    """Assumed statistics of a prepared graph."""
+    statistics = assumed_statistics(graph, ranges.reaches, np.linspace(ranges.lowest, 1, _ASSUMED_VALUES))
+    values = np.linspace(ranges.inputs, 1, _ASSUMED_VALUES)
+    inputs = assumed_statistics(graph, ranges.reaches, values**_RARE if ranges.rare else values).histograms
+    statistics.histograms.update({name: inputs[name] for name in graph.inputs if name in inputs})
+    return Observed(graph, statistics, ranges=_ranges(graph, network))
 
 
 def _with_checked(observed: Observed, network: LoadedNetwork, calibrated: int) -> Observed:

@@ -86,7 +86,7 @@ def _no_worse(calibrated: Calibration, options: QuantizationOptions, formed: Qua
     Each output is judged alone, and its rows by their own variance: the power of all outputs together hides those of small numbers.
     """
     quality = calibrated.options.quality
-    if formed.observed is None or (quality != "best" and not options.mixed) or options.bits != 8:
+    if formed.observed is None or not formed.observed.checked or (quality != "best" and not options.mixed) or options.bits != 8:
         return formed
     calibration = replace(calibrated.options, quality="default") if quality == "best" else calibrated.options
     way = Way(calibration, replace(options, mixed=options.mixed and None))
