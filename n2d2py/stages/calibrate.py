@@ -32,6 +32,8 @@ _MOST_SAMPLES = {"fast": 32, "default": 96, "best": 288}
 
 _FEWEST_CHECKED, _MOST_CHECKED = 8, 128
 """Stimuli that check the integers."""
+_WITHHELD = 4
+"""One stimulus of so many is withheld from the corrections."""
 _CHECKED_ELEMENTS = 2_000_000
 """Values of all tensors over the stimuli that check, where that is more than the fewest."""
 
@@ -153,8 +155,8 @@ def _ranges(graph: Graph, network: LoadedNetwork) -> dict[str, tuple[float, floa
 
 def _collected(network: LoadedNetwork, options: CalibrationOptions, graph: Graph) -> Observed:
     """Statistics of a prepared graph over the calibration stimuli."""
-    stimuli = _calibration_stimuli(network, options)
-    samples = _samples(graph, stimuli, options)
+    stimuli, every = _calibration_stimuli(network, options), set_to_calibrate(network)
+    samples = _samples(graph, stimuli, len(every or ()), options)
     size = batch_size(graph)
     batches = log.progress(
         (x for x, _, _ in stimuli.batches(size)), "calibrating", total=-(-len(stimuli) // size), unit="batch"
@@ -175,9 +177,9 @@ def _reloaded(network: LoadedNetwork, options: CalibrationOptions, graph: Graph)
     stimuli = set_to_calibrate(network)
     samples: list[np.ndarray] = []
     if stimuli is not None:
-        stimuli = stimuli.spread(statistics.stimuli)
+        total, stimuli = len(stimuli), stimuli.spread(statistics.stimuli)
         statistics.check_data(path, (x for x, _, _ in stimuli.batches(SAMPLE_BATCH)))
-        samples = _samples(graph, stimuli, options)
+        samples = _samples(graph, stimuli, total, options)
     log.notice("calibration: statistics of %d stimuli reloaded", statistics.stimuli)
     return _with_checked(observed_before(graph, statistics, samples, _ranges(graph, network)), network, statistics.stimuli)
 
@@ -215,10 +217,17 @@ def _with_checked(observed: Observed, network: LoadedNetwork, calibrated: int) -
     return replace(observed, checked=[x for x, _, _ in chosen.batches(SAMPLE_BATCH)], fresh=fresh, noise=network.data.random)
 
 
-def _samples(graph: Graph, calibrated: Stimuli, options: CalibrationOptions) -> list[np.ndarray]:
-    """Batches for the corrections: as many of the calibrated stimuli as fit into memory together, at even distances."""
+def _samples(graph: Graph, calibrated: Stimuli, total: int, options: CalibrationOptions) -> list[np.ndarray]:
+    """Batches for the corrections: as many of the calibrated stimuli as fit into memory together, at even distances.
+
+    Where none of the `total` stimuli would be left to check the integers, some of those calibrated are, if the options ask for that.
+    """
     most = _MOST_SAMPLES["best" if options.thorough else options.quality]
-    chosen = calibrated.spread(min(len(calibrated), sample_count(graph), most))
+    count = min(len(calibrated), sample_count(graph), most)
+    unseen, withheld = max(total - len(calibrated), len(calibrated) - count), min(len(calibrated) // _WITHHELD, _MOST_CHECKED)
+    if options.withhold and not graph.states and unseen < _FEWEST_CHECKED <= withheld:
+        count = len(calibrated) - withheld
+    chosen = calibrated.spread(count)
     batches = log.progress(
         (x for x, _, _ in chosen.batches(SAMPLE_BATCH)), "reading samples", total=-(-len(chosen) // SAMPLE_BATCH), unit="batch"
     )
