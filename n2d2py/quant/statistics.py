@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,11 +13,11 @@ import numpy as np
 from n2d2py.concurrency import ordered_map
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.files import read_npz
-from n2d2py.graph import Graph
+from n2d2py.graph import Graph, Node
 from n2d2py.graph.shapes import elements
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.quant.histogram import Histogram
-from n2d2py.quant.states import observe_states
+from n2d2py.quant.states import observe_states, observed_names
 from n2d2py.quant.types import calibrated_tensors
 from n2d2py.reference.engine import FloatEngine
 
@@ -158,6 +158,25 @@ def batch_size(graph: Graph) -> int:
     return max(1, min(64, _BATCH_ELEMENTS // max(total, 1)))
 
 
+def assumed_statistics(graph: Graph, reaches: Sequence[float], values: np.ndarray) -> Statistics:
+    """Return statistics of no stimuli, in which tensors that are calibrated hold `values`, by the factors `reaches` in turn."""
+    wanted = calibrated_tensors(graph)
+    names = [*wanted, *(name for node in _observed_layers(graph, wanted) for name in observed_names(node))]
+    result = Statistics()
+    for place, name in enumerate(names):
+        result.histograms[name] = _histogram(values * reaches[place % len(reaches)], name)
+    return result
+
+
+def _observed_layers(graph: Graph, wanted: Collection[str]) -> list[Node]:
+    """The recurrent layers whose states are observed where the tensors `wanted` are."""
+    return [
+        node
+        for node in graph.nodes
+        if isinstance(node.op, ArrayRecurrent) and node.output in wanted and (node.op.cell == "LSTM" or node.op.given)
+    ]
+
+
 def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Statistics:
     """Histograms of the calibrated tensors of a fused float graph over batches (n, C, H, W).
 
@@ -167,11 +186,7 @@ def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Stati
         N2D2Error: E504 a tensor that is not finite, E508 no stimuli.
     """
     wanted = calibrated_tensors(graph)
-    recurrent = [
-        node
-        for node in graph.nodes
-        if isinstance(node.op, ArrayRecurrent) and node.output in wanted and (node.op.cell == "LSTM" or node.op.given)
-    ]
+    recurrent = _observed_layers(graph, wanted)
     outputs = [name for name in graph.outputs if name not in wanted and not graph.kind(name)]
     engine = FloatEngine(graph, taps=[*wanted, *(name for node in recurrent for name in node.inputs)], threads=1)
 

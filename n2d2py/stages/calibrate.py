@@ -20,8 +20,9 @@ from n2d2py.quant.calibration import Observed, calibrate, observe, observed_befo
 from n2d2py.quant.float_inputs import InputScales, choose_float_inputs, with_float_inputs
 from n2d2py.quant.layerwise import SAMPLE_BATCH, sample_count
 from n2d2py.quant.real_between import with_target_forms
-from n2d2py.quant.statistics import Statistics, batch_size, collect, network_key
+from n2d2py.quant.statistics import Statistics, assumed_statistics, batch_size, collect, network_key
 from n2d2py.quant.trained import complete_trained, unmeasured_inputs
+from n2d2py.quant.types import calibrated_tensors
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import LoadedNetwork
@@ -32,10 +33,36 @@ _MOST_SAMPLES = {"fast": 32, "default": 96, "best": 288}
 
 _FEWEST_CHECKED, _MOST_CHECKED = 8, 128
 """Stimuli that check the integers."""
+_WITHHELD = 4
+"""One stimulus of so many is withheld from the corrections."""
 _CHECKED_ELEMENTS = 2_000_000
 """Values of all tensors over the stimuli that check, where that is more than the fewest."""
 
+_ASSUMED_VALUES = 257
+"""Values of a tensor that was not observed."""
+_RARE = 101
+"""Power of values from 0 to 1 of which few are large: 8 bits leave less than 35 dB of them."""
+
 STATISTICS_FILE = "statistics/calibration/statistics.npz"
+
+
+@dataclass(frozen=True)
+class AssumedRanges:
+    """Ranges in place of a calibration, for what depends on the types of tensors alone.
+
+    Attributes:
+        reaches: largest values of tensors, in turn.
+        lowest: the smallest value of a tensor, as a multiple of its largest one; -1 to 0.
+        inputs: the same of an input whose range is not known.
+        rare: the largest values of such an input are rare.
+        text: which ranges these are, in words.
+    """
+
+    reaches: tuple[float, ...] = (1.0,)
+    lowest: float = -1.0
+    inputs: float = 0.0
+    rare: bool = False
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,8 +80,8 @@ def calibration_folder_name(network: str, bits: int) -> str:
     return f"calib_{network}_int{bits}"
 
 
-def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions) -> Calibration:
-    """Fuses a loaded network for integers and observes it over its calibration stimuli.
+def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions, assumed: AssumedRanges | None = None) -> Calibration:
+    """Fuses a loaded network for integers and observes it over its calibration stimuli, or takes `assumed` ranges.
 
     A network that comes quantized keeps its scales.
 
@@ -63,10 +90,10 @@ def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions) -> Cali
     """
     fused, report = fuse_stage(network, integer=True)
     if network.trained_quantized:
-        return Calibration(replace(fused, graph=_completed(fused, options)), report, options, None)
+        return Calibration(replace(fused, graph=_completed(fused, options, assumed)), report, options, None)
     if is_quantized(fused.graph):
         return Calibration(fused, report, options, None)
-    if options.stimuli == 0 and options.reload is None:
+    if options.stimuli == 0 and options.reload is None and assumed is None:
         raise N2D2Error(
             "E507",
             "an integer export needs the ranges of its activations",
@@ -77,7 +104,9 @@ def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions) -> Cali
     sums = sums_integers(network.options.target)
     graph = fused.graph if sums is None else with_target_forms(fused.graph, sums)
     key = _key(graph, network, suited)
-    if options.reload is None:
+    if assumed is not None:
+        inputs, observer = {}, partial(_assumed, fused, assumed)
+    elif options.reload is None:
         inputs = _float_inputs(fused, graph, suited)
         observer = partial(_collected, fused, suited, key, inputs)
     else:
@@ -102,10 +131,15 @@ def _float_inputs(network: LoadedNetwork, graph: Graph, options: CalibrationOpti
     return found
 
 
-def _completed(network: LoadedNetwork, options: CalibrationOptions) -> Graph:
+def _completed(network: LoadedNetwork, options: CalibrationOptions, assumed: AssumedRanges | None) -> Graph:
     """A network that was trained with quantization, with what its quantizers leave open: E507 where that needs a calibration."""
     graph, ranges = network.graph, _ranges(network.graph, network)
     wanted = unmeasured_inputs(graph, ranges)
+    if assumed is not None:
+        names = calibrated_tensors(graph) if options.stimuli or wanted or not is_quantized(graph) else []
+        return complete_trained(
+            graph, ranges, dict.fromkeys(names, (assumed.lowest, 1.0)) | dict.fromkeys(wanted, (assumed.inputs, 1.0))
+        )
     if options.stimuli == 0 and (wanted or not is_quantized(graph)):
         what = f"the range of the input '{wanted[0]}'" if wanted else "the ranges of its activations, which have no QAct"
         raise N2D2Error(
@@ -145,8 +179,8 @@ def _ranges(graph: Graph, network: LoadedNetwork) -> dict[str, tuple[float, floa
 
 def _collected(network: LoadedNetwork, options: CalibrationOptions, key: str, inputs: InputScales, graph: Graph) -> Observed:
     """Statistics of a prepared graph over the calibration stimuli."""
-    stimuli = _calibration_stimuli(network, options)
-    samples = _samples(graph, stimuli, options)
+    stimuli, every = _calibration_stimuli(network, options), set_to_calibrate(network)
+    samples = _samples(graph, stimuli, len(every or ()), options)
     size = batch_size(graph)
     batches = log.progress(
         (x for x, _, _ in stimuli.batches(size)), "calibrating", total=-(-len(stimuli) // size), unit="batch"
@@ -167,11 +201,20 @@ def _reloaded(network: LoadedNetwork, options: CalibrationOptions, statistics: S
     stimuli = set_to_calibrate(network)
     samples: list[np.ndarray] = []
     if stimuli is not None:
-        stimuli = stimuli.spread(statistics.stimuli)
+        total, stimuli = len(stimuli), stimuli.spread(statistics.stimuli)
         statistics.check_data(path, (x for x, _, _ in stimuli.batches(SAMPLE_BATCH)))
-        samples = _samples(graph, stimuli, options)
+        samples = _samples(graph, stimuli, total, options)
     log.notice("calibration: statistics of %d stimuli reloaded", statistics.stimuli)
     return _with_checked(observed_before(graph, statistics, samples, _ranges(graph, network)), network, statistics.stimuli)
+
+
+def _assumed(network: LoadedNetwork, ranges: AssumedRanges, graph: Graph) -> Observed:
+    """Assumed statistics of a prepared graph."""
+    statistics = assumed_statistics(graph, ranges.reaches, np.linspace(ranges.lowest, 1, _ASSUMED_VALUES))
+    values = np.linspace(ranges.inputs, 1, _ASSUMED_VALUES)
+    inputs = assumed_statistics(graph, ranges.reaches, values**_RARE if ranges.rare else values).histograms
+    statistics.histograms.update({name: inputs[name] for name in graph.inputs if name in inputs})
+    return Observed(graph, statistics, ranges=_ranges(graph, network))
 
 
 def _with_checked(observed: Observed, network: LoadedNetwork, calibrated: int) -> Observed:
@@ -198,10 +241,17 @@ def _with_checked(observed: Observed, network: LoadedNetwork, calibrated: int) -
     return replace(observed, checked=[x for x, _, _ in chosen.batches(SAMPLE_BATCH)], fresh=fresh, noise=network.data.random)
 
 
-def _samples(graph: Graph, calibrated: Stimuli, options: CalibrationOptions) -> list[np.ndarray]:
-    """Batches for the corrections: as many of the calibrated stimuli as fit into memory together, at even distances."""
+def _samples(graph: Graph, calibrated: Stimuli, total: int, options: CalibrationOptions) -> list[np.ndarray]:
+    """Batches for the corrections: as many of the calibrated stimuli as fit into memory together, at even distances.
+
+    Where none of the `total` stimuli would be left to check the integers, some of those calibrated are, if the options ask for that.
+    """
     most = _MOST_SAMPLES["best" if options.thorough else options.quality]
-    chosen = calibrated.spread(min(len(calibrated), sample_count(graph), most))
+    count = min(len(calibrated), sample_count(graph), most)
+    unseen, withheld = max(total - len(calibrated), len(calibrated) - count), min(len(calibrated) // _WITHHELD, _MOST_CHECKED)
+    if options.withhold and not graph.states and unseen < _FEWEST_CHECKED <= withheld:
+        count = len(calibrated) - withheld
+    chosen = calibrated.spread(count)
     batches = log.progress(
         (x for x, _, _ in chosen.batches(SAMPLE_BATCH)), "reading samples", total=-(-len(chosen) // SAMPLE_BATCH), unit="batch"
     )

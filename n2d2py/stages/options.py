@@ -133,6 +133,7 @@ class CalibrationOptions:
         quality: "fast", "default" or "best": corrections of the integers, and the stimuli for them.
         thorough: as many stimuli for the corrections as "best" takes: weights of few bits are worth it.
         float_inputs: whether an input stays in floating point where integers of one scale would cost more.
+        withhold: some stimuli are kept from the corrections wherever there are enough, so that they can check the integers.
     """
 
     stimuli: int = GIVEN_STIMULI
@@ -142,6 +143,7 @@ class CalibrationOptions:
     quality: str = "default"
     thorough: bool = False
     float_inputs: bool = True
+    withhold: bool = False
 
 
 @dataclass(frozen=True)
@@ -275,12 +277,13 @@ class RunOptions:
 def suited(calibration: CalibrationOptions, quantization: QuantizationOptions) -> CalibrationOptions:
     """The calibration with what the integers ask for.
 
-    Weights of few bits are worth more stimuli. Channels of activations are not equalized for 16 bits: in front of a ReLU6 they
+    Weights of few bits are worth more stimuli. What is only taken where it is no worse than the default is judged on stimuli of its own. Channels of activations are not equalized for 16 bits: in front of a ReLU6 they
     would have no headroom (docs/accuracy.md has the decibels of both).
     """
     return replace(
         calibration,
         thorough=calibration.thorough or quantization.narrow,
+        withhold=calibration.withhold or calibration.quality == "best" or bool(quantization.mixed),
         equalize=calibration.equalize and not (quantization.bits == 16 and calibration.per_output),
         float_inputs=calibration.float_inputs and quantization.input_bits == 0,
     )
