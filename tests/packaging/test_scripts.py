@@ -154,6 +154,17 @@ def test_no_venv_module(checkout, tools):
     assert done.stderr == ("error: Python 3.11.2 has no venv module: install it (Debian, Ubuntu: apt install python3-venv)\n")
 
 
+def test_the_environment_holds_the_plugins_of_the_checkout(ready, tools):
+    (ready / "plugins" / "some").mkdir(parents=True)
+    (ready / "plugins" / "some" / "setup.cfg").write_text("[metadata]\nname = some\n")
+    script(ready / ".venv" / "bin" / "python", 'echo "$*" >> "$(dirname "$0")/calls"')
+    calls = ready / ".venv" / "bin" / "calls"
+    for _ in range(2):
+        assert run(ready / "bin" / "test", tools=tools, cwd=ready).returncode == 0
+    installed = [line for line in calls.read_text().splitlines() if " install " in line]
+    assert len(installed) == 1 and installed[0].endswith(f"-e {ready}[test] -e {ready}/plugins/some")
+
+
 @pytest.mark.parametrize("name", ["demo", "batch_export"])
 @pytest.mark.parametrize("missing", ["g++", "make"])
 def test_no_build_tools(ready, tools, name, missing):
