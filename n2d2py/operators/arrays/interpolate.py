@@ -1,18 +1,72 @@
-"""Resize and Upsample along any axes: nearest, linear and cubic, with or without a filter against aliasing."""
+"""Resampling along one axis."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import ceil, floor, prod
+from typing import ClassVar
 
 import numpy as np
 
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value, check_lines
-from n2d2py.graph.shapes import MAX_STEP
-from n2d2py.operators.arrays.interpolate import ArrayInterpolate
+from n2d2py.graph import Node
+from n2d2py.graph.shapes import MAX_STEP, Shape
+from n2d2py.memory.access import memory_access, whole
+from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.arrays.emitting import flat, shaped, typed
+from n2d2py.operators.arrays.lowering import kernel_call
 from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.base import register
 from n2d2py.operators.resize.onnx import meant_scale
+from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
+
+@register
+@dataclass(frozen=True)
+class ArrayInterpolate(ArrayOp):
+    """y[o, j, i] = sum over t of weights[j][t] * x[o, positions[j][t], i] for x of (outer, size, inner).
+
+    Attributes:
+        positions: for each result line the lines that it is made of, each result with the same number of them.
+        weights: their weights.
+    """
+
+    outer: int
+    size: int
+    inner: int
+    positions: tuple[tuple[int, ...], ...]
+    weights: tuple[tuple[float, ...], ...]
+    result: str = ""
+    kind: ClassVar[str] = "ArrayInterpolate"
+
+    def operand_sizes(self) -> tuple[int, ...]:
+        return (self.outer * self.size * self.inner,)
+
+    def output_size(self) -> int:
+        return self.outer * len(self.positions) * self.inner
+
+    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
+        return self.output_size() * len(self.positions[0])
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        x = inputs[0].reshape(-1, self.outer, self.size, self.inner)
+        wide = x.astype(np.float64)
+        total = np.zeros((len(x), self.outer, len(self.positions), self.inner))
+        weights = np.asarray(self.weights, x.dtype).astype(np.float64)
+        for tap in range(len(self.positions[0])):
+            lines = [line[tap] for line in self.positions]
+            total += wide[:, :, lines] * weights[:, tap][None, None, :, None]
+        return self.typed(total, inputs)
+
+
+memory_access("ArrayInterpolate")(whole)
+
+
+# ---- ONNX import ---------------------------------------------------------------------------------
+# Resize and Upsample along any axes: nearest, linear and cubic, with or without a filter against aliasing.
 _MOST_LINES = 1 << 16
 """Positions along an axis that have weights of their own."""
 
@@ -176,3 +230,26 @@ def _along(a: Arrays, x: Value, axis: int, lines: list[tuple[list[int], list[flo
     dims = (*x.dims[:axis], len(lines), *x.dims[axis + 1 :])
     op = ArrayInterpolate(prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1 :]), positions, weights, x.kind)
     return a.add(op, [a.tensor(x)], dims, label="resampled")
+
+
+# ---- C++ -----------------------------------------------------------------------------------------
+@cpp("ArrayInterpolate")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of a resampling along an axis."""
+    op = layer.op
+    positions = layer.array("positions", np.array(op.positions), "std::int32_t")
+    weights = layer.array("weights", np.array(op.weights).astype(layer.output.dtype), layer.output.cpp)
+    sizes = (op.outer, op.size, op.inner, len(op.positions), len(op.positions[0]))
+    operands = (f"n2d2::elements<{layer.input_planes[0]}>(in0)", positions, weights)
+    return kernel_call(layer, "array_norm", "arrayInterpolate", sizes, operands)
+
+
+# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
+@onnx_emitter("ArrayInterpolate")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    op = node.op
+    matrix = np.zeros((1, 1, len(op.positions), op.size))
+    for line, (positions, weights) in enumerate(zip(op.positions, op.weights, strict=True)):
+        np.add.at(matrix[0, 0, line], list(positions), weights)
+    x = shaped(writer, node.inputs[0], (op.outer, op.size, op.inner))
+    flat(writer, writer.emit("MatMul", [typed(writer, matrix, ""), x]), output)

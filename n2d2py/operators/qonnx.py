@@ -10,8 +10,7 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
-from n2d2py.operators.quantize.onnx import limits_of
-from n2d2py.operators.quantize.op import Quantize
+from n2d2py.operators.quantize import Quantize, limits_of
 
 _DOMAINS = ("qonnx.custom_op.general", "onnx.brevitas")
 _MOST_BITS = 16

@@ -1,19 +1,86 @@
-"""QuantizeLinear and DequantizeLinear, and a Clip of the integers between them."""
+"""Rounding to the integers of a type, in networks that come quantized."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.frontend.onnx.tensors import element_dtype
-from n2d2py.operators.base import make_operator
-from n2d2py.operators.functions import ONNX_FUNCTIONS
-from n2d2py.operators.identity import Identity
-from n2d2py.operators.quantize.op import Quantize, grid_of, moved_from
+from n2d2py.graph import Graph, Node, QuantNode
+from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import memory_access, pointwise
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.base import Op, make_operator, register
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.elemwise.integer import dequantized
+from n2d2py.operators.functions import ONNX_FUNCTIONS, Clip
+from n2d2py.operators.identity import Dropout, Identity
+from n2d2py.operators.resize import Resize
+from n2d2py.quant.contract import LayerTypes, Quantizer, prequantize_layer, quantizer
+from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
+
+@register
+@dataclass(frozen=True)
+class Quantize(Op):
+    """y = s (clamp(round(x / s) + z) - z): the real numbers that a QuantizeLinear and its DequantizeLinear give.
+
+    Quotients and products are float32, ties go to even. Integer networks have no such layer: the layer before
+    rounds its results to `type`.
+    """
+
+    type: NumType
+    kind: ClassVar[str] = "Quantize"
+
+    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
+        return [inputs[0]]
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        centred = self.type.quantize_linear(inputs[0]).astype(inputs[0].dtype) - inputs[0].dtype.type(self.type.zero_point)
+        return [centred * inputs[0].dtype.type(np.float32(self.type.scale))]
+
+
+def is_quantized(graph: Graph) -> bool:
+    """Whether the network came with the scales of its integers."""
+    return any(isinstance(node.op, Quantize) for node in graph.nodes)
+
+
+def moved_from(graph: Graph, tensor: str) -> str:
+    """The tensor whose values `tensor` holds unchanged, in other places; itself where a layer computes it."""
+    node = graph.producer(tensor)
+    while node is not None and _moves(node):
+        tensor = node.inputs[0]
+        node = graph.producer(tensor)
+    return tensor
+
+
+def grid_of(graph: Graph, tensor: str) -> NumType | None:
+    """The type to whose integers the values of `tensor` are rounded; None where they are not."""
+    source = moved_from(graph, tensor)
+    node = graph.producer(source)
+    if node is None or node.activation is not None:
+        return None
+    if isinstance(node.op, Quantize):
+        return node.op.type
+    if isinstance(node.op, Concat):
+        grids = {grid_of(graph, name) for name in node.inputs}
+        return grids.pop() if len(grids) == 1 else None
+    return None
+
+
+def _moves(node: Node) -> bool:
+    """Whether the layer gives single values of its first input, and no means of them."""
+    mean = isinstance(node.op, Resize) and node.op.mode != "Nearest"
+    return node.activation is None and not mean and (node.op.moves_values or isinstance(node.op, (Identity, Dropout)))
+
+
+# ---- ONNX import ---------------------------------------------------------------------------------
+# QuantizeLinear and DequantizeLinear, and a Clip of the integers between them.
 _LOWEST, _HIGHEST = 2.0**-126, 2.0**126
 
 
@@ -157,3 +224,37 @@ def _clip(node: OnnxNode, builder: Builder) -> None:
         raise Unsupported("its limits leave no integer", "quantize the model again")
     narrower = kind if (least, most) == (kind.qmin, kind.qmax) else replace(kind, least=least, most=most)
     builder.layer(node, Quantize(narrower), [tensor])
+
+
+# ---- integers ------------------------------------------------------------------------------------
+@quantizer("Quantize")
+class QuantizeQuantizer(Quantizer):
+    """Calibrated networks have none."""
+
+    def refuses(self, node: Node) -> str | None:
+        return node.op.kind
+
+    def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
+        """Integers of one type to those of another: a table, or the real numbers of a wide type rounded again."""
+        if types.inputs[0].bits == 8:
+            return prequantize_layer(replace(node, op=Activation(Clip())), types)
+        return dequantized(replace(node, op=ElemWise("Sum")), types)
+
+
+# ---- memory --------------------------------------------------------------------------------------
+memory_access("Quantize")(pointwise)
+
+
+# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
+@onnx_emitter("Quantize")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    """16-bit integers stand for numbers that the file does not quantize: the reference keeps them."""
+    kind, x = node.op.type, node.inputs[0]
+    if kind.bits > 8:
+        writer.emit("Identity", [x], output)
+        return
+    if kind.least is not None or kind.most is not None:
+        limits = ((limit - kind.zero_point) * kind.scale for limit in (kind.qmin, kind.qmax))
+        x = writer.emit("Clip", [x, *(writer.constant(limit) for limit in limits)])
+    scale, zero = writer.constant(kind.scale), writer.exact(np.array(kind.zero_point, kind.dtype), "integer")
+    writer.emit("DequantizeLinear", [writer.emit("QuantizeLinear", [x, scale, zero]), scale, zero], output)
