@@ -79,7 +79,7 @@ FLOORS = (
         "n2d2py.exports.cpp.isa",
         "n2d2py.exports.cpp.lanes",
         "n2d2py.exports.cpp.layer",
-        "n2d2py.exports.cpp.library_names",
+        "n2d2py.exports.cpp.identifiers",
         "n2d2py.exports.cpp.output_streams",
         "n2d2py.exports.cpp.packing",
         "n2d2py.exports.cpp.parts",
