@@ -5,6 +5,8 @@ A code means one kind of problem; its message tells the particular one. Tests co
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 FAMILIES = {
     "0": "Command line and environment",
     "1": "INI",
@@ -15,7 +17,6 @@ FAMILIES = {
     "6": "Memory",
     "7": "Export",
     "8": "Compiled export",
-    "9": "NVDLA loadables",
 }
 """Title of each family of codes by their first digit."""
 
@@ -222,10 +223,6 @@ CODES: dict[str, tuple[str, str]] = {
     "E712": ("a place that cannot be written", "choose another with -o, or change its permissions"),
     "E713": ("no space left for the export", "free some space, or choose another place with -o"),
     "E714": ("an exporter plugin that cannot be loaded, or several of one name", "repair or uninstall its package"),
-    "E715": ("a layer, or a tensor, that the NVDLA hardware cannot run", "run it elsewhere, or choose another configuration"),
-    "E716": ("a network beyond the limits of NVDLA's firmware or runtime", "use a larger configuration"),
-    "E717": ("a loadable that the checker refuses: a defect", "report it"),
-    "E718": ("a calibration table that cannot be read, or does not fit the network", "correct it"),
     "E721": ("a package that the export needs is not installed", "install it with the extra that is named"),
     "E730": ("the figures of an export cannot be read", "give a folder that this version wrote"),
     "E719": (
@@ -245,14 +242,6 @@ CODES: dict[str, tuple[str, str]] = {
     "E812": ("the compiled export computed other values than Python: a defect", "report it"),
     "E813": ("work whose worker died each time", "use fewer workers, or a machine with more memory"),
     "E814": ("a cluster that cannot be had", "pip install 'n2d2py[cluster]'; start 'dask scheduler'; check -cluster"),
-    "E901": ("a file that is no NVDLA loadable, or a damaged one", "compile or copy it again"),
-    "E902": ("a file of `n2d2py-nvdla` that cannot be read or written", "check the path and its permissions"),
-    "E903": ("a loadable that the functional model cannot run", "use what NVIDIA's compiler and firmware use"),
-    "E904": ("a loadable on which hardware would wait for ever", "correct the dependency graph, or compile it again"),
-    "E905": ("an input, or an output, of another kind or size than the loadable's", "see the message"),
-    "E906": ("a descriptor that leaves its memory", "compile it again"),
-    "E907": ("an unknown configuration of the NVDLA hardware", "use one of those listed"),
-    "E908": ("a loadable that hardware, firmware or NVIDIA's runtime would choke on", "compile it again"),
     "W011": ("options without effect beside the others", "leave them out"),
     "W101": ("a property that is given twice; the last one is used", "remove one"),
     "W102": ("an unknown key; it is ignored", "correct its name, or remove it"),
@@ -317,8 +306,6 @@ CODES: dict[str, tuple[str, str]] = {
         "a file that computes scales at run time (quantize_dynamic), exported without a calibration: floating point",
         "give data with -calib-data for integers, or say -nbbits -32",
     ),
-    "W701": ("NVDLA layers that run on the CPU as extension operations", "run the loadable with `n2d2py-nvdla`"),
-    "W702": ("a loadable that leaves weights in the convolution buffer", "compile it again before it runs more than once"),
     "W703": ("an export parameter that has no effect on this network", "remove it"),
     "W801": ("no compiler: the compiled export is not tested", "install g++ and make"),
 }
@@ -339,9 +326,15 @@ def errors_page() -> str:
         "they were written, and what a build left: `build/`, `bin/`, `lib/`, `outputs/`, objects, the files of CMake. Where "
         "files were edited or added, `-force` replaces it (E719). A folder without a manifest is never replaced (E711).",
         "",
+        "A target of another package lists its own codes (E9, and some of E7 and W7) on its reference page.",
+        "",
         "Generated from `n2d2py/error_codes.py` by `python -m n2d2py.docs`.",
     ]
     for digit, title in FAMILIES.items():
-        lines += ["", f"## {title}", "", "| Code | Meaning | Remedy |", "|---|---|---|"]
-        lines += [f"| {code} | {meaning} | {remedy} |" for code, (meaning, remedy) in CODES.items() if code[1] == digit]
+        lines += ["", f"## {title}", "", *code_table({code: row for code, row in CODES.items() if code[1] == digit})]
     return "\n".join(lines) + "\n"
+
+
+def code_table(codes: Mapping[str, tuple[str, str]]) -> list[str]:
+    """The lines of a Markdown table of codes."""
+    return ["| Code | Meaning | Remedy |", "|---|---|---|"] + [f"| {code} | {a} | {b} |" for code, (a, b) in codes.items()]

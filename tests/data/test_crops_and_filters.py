@@ -5,7 +5,8 @@ import pytest
 
 from n2d2py.data.environment import read_environment
 from n2d2py.data.pipelines import read_pipelines
-from n2d2py.data.transformations import Inapplicable, kernels
+from n2d2py.data.transformations import Inapplicable
+from n2d2py.data.transformations import filters as kernels
 from n2d2py.data.transformations.crops import CentroidCrop, StripeRemove, Trim
 from n2d2py.data.transformations.filters import Filter, GradientFilter, WallisFilter, correlate
 from n2d2py.data.transformations.morphology import MorphologicalReconstruction, Morphology

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from n2d2py.data.transformations import read_transformation
-from n2d2py.data.transformations.filters import correlate
+from n2d2py.data.transformations.filters import correlate, gaussian
 from n2d2py.data.transformations.geometry import Flip, SliceExtraction, TurnedSlice
-from n2d2py.data.transformations.kernels import gaussian
 from n2d2py.data.transformations.random import Distortion
 from n2d2py.data.transformations.resize import resize_bilinear
 from n2d2py.data.transformations.sampling import sample

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 from support.error_cases import headline, messages, read_cases, snapshot
+from support.extra_targets import needs_nvdla
 
 from n2d2py.cli import main
 
 CASES = [
-    pytest.param(case, id=f"{path.stem}: {case.title}")
+    pytest.param(case, id=f"{path.stem}: {case.title}", marks=needs_nvdla if path.stem == "nvdla" else ())
     for path in sorted((Path(__file__).parent / "cases").glob("*.txt"))
     for case in read_cases(path)
 ]

@@ -7,11 +7,15 @@ import re
 from pathlib import Path
 
 import pytest
+from support.extra_targets import needs_nvdla
 
 import n2d2py
 from n2d2py.error_codes import CODES, FAMILIES, errors_page
+from n2d2py.exports import find_target
+from n2d2py.exports.parameters import target_page
 
 PACKAGE = Path(n2d2py.__file__).parent
+NVDLA = Path(__file__).resolve().parents[2] / "plugins" / "nvdla" / "n2d2py_nvdla"
 CODE = re.compile(r"[EW]\d{3}")
 PARTS = {
     "E007": {"options", "pipeline", "stages"},
@@ -44,11 +48,11 @@ PARTS = {
 """Codes that several parts of the tool use, for the same problem."""
 
 
-def strings():
-    """(part, file, line, text, parent) of each string that is a code."""
-    for path in sorted(PACKAGE.rglob("*.py")):
-        relative = path.relative_to(PACKAGE)
-        if relative.name == "error_codes.py":
+def strings(package: Path):
+    """(part, file, line, text, parent) of each string of a package that is a code."""
+    for path in sorted(package.rglob("*.py")):
+        relative = path.relative_to(package)
+        if relative.name in ("error_codes.py", "codes.py"):
             continue
         for parent in ast.walk(ast.parse(path.read_text())):
             for child in ast.iter_child_nodes(parent):
@@ -56,12 +60,22 @@ def strings():
                     yield relative.parts[0].removesuffix(".py"), relative.as_posix(), child.lineno, child.value, parent
 
 
-USES = list(strings())
+USES = list(strings(PACKAGE))
+OF_NVDLA = list(strings(NVDLA))
 RAISED = [use for use in USES if isinstance(use[4], ast.Call)]
 
 
 def test_every_code_is_documented_and_used():
     assert {code for _, _, _, code, _ in USES} == set(CODES)
+
+
+@needs_nvdla
+def test_an_extra_target_documents_its_own_codes_and_no_others():
+    used, codes = {code for _, _, _, code, _ in OF_NVDLA}, find_target("NVDLA").codes
+    assert set(codes) == used - set(CODES) and used & set(CODES) <= {"E704", "E705", "E711"}
+    for code, texts in codes.items():
+        assert code[1] in "79" and code in target_page(find_target("NVDLA"))
+        assert all(text and not text.endswith(".") and "|" not in text for text in texts)
 
 
 def test_a_code_belongs_to_one_part_of_the_tool():
@@ -104,7 +118,7 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
 
 
 def raised_errors():
-    for _, file, line, code, call in RAISED:
+    for _, file, line, code, call in [*RAISED, *(use for use in OF_NVDLA if isinstance(use[4], ast.Call))]:
         name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
         if name in ("N2D2Error", "warning") and call.args and getattr(call.args[0], "value", "") == code:
             yield pytest.param(call, id=f"{file}:{line} {code}")

@@ -10,7 +10,7 @@ from support.kernel_sweep import SLOW_BUILDS, need
 from n2d2py.exports.cpp.layer import layer_kinds
 from n2d2py.memory.access import MEMORY_ACCESSES
 from n2d2py.operators.arrays.map.op import MAP_FUNCTIONS
-from n2d2py.operators.arrays.reduce.op import REDUCTIONS
+from n2d2py.operators.arrays.reduce import REDUCTIONS
 
 
 def array_kinds(base=array_cases.ArrayOp) -> set[str]:

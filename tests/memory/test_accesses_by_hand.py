@@ -26,8 +26,8 @@ from n2d2py.memory.access import (
     Window,
     same_order,
 )
-from n2d2py.memory.crowding import bytes_beside
 from n2d2py.memory.problem import MemoryProblem, OpSpec
+from n2d2py.stages.packed_activations import bytes_beside
 
 X = TensorSpec("x", 7, 5, 6)
 

@@ -14,8 +14,8 @@ from support.memory_figures import NETWORKS
 
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.generate import Generation, Settings
-from n2d2py.memory.placement import ORDERS, place_online, place_sorted
 from n2d2py.memory.planning import plan_memory
+from n2d2py.memory.strategies import ORDERS, place_online, place_sorted
 
 # total bytes; arenas for None, MinSizeFirst, MaxSizeFirst, MaxHole: without and with wrap
 FIGURES = {

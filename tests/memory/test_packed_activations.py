@@ -15,7 +15,6 @@ from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
 from n2d2py.memory.access import Repacked
 from n2d2py.memory.checker import check_map, check_plan
-from n2d2py.memory.crowding import bytes_beside
 from n2d2py.memory.format import graph_json, map_json, read_graph
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.modes import plan_mode
@@ -26,6 +25,7 @@ from n2d2py.passes.integer.pack_activations import pack_activations, packable
 from n2d2py.runtime.graph_file import GRAPH_FILE
 from n2d2py.runtime.graph_file import read_graph as read_network
 from n2d2py.stages.memory import plan_stage, planned
+from n2d2py.stages.packed_activations import bytes_beside
 
 
 @pytest.fixture(scope="module")

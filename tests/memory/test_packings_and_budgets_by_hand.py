@@ -16,12 +16,12 @@ from n2d2py.memory.cut import Cutter
 from n2d2py.memory.manager import PlaneLayout, Space, SpacePlane
 from n2d2py.memory.modes import peak_layers, plan_mode, runs_by_lines
 from n2d2py.memory.packing import Move, Packing, Placement, address_step
-from n2d2py.memory.placement import ORDERS, place_online, place_sorted
 from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, ScheduleStep, Scratch
 from n2d2py.memory.planning import plan_memory
 from n2d2py.memory.problem import MemoryProblem, OpSpec
 from n2d2py.memory.reorder import best_order
 from n2d2py.memory.settings import Settings
+from n2d2py.memory.strategies import ORDERS, place_online, place_sorted
 
 SETTINGS = Settings(clock="op", buffer_alignment=1)
 

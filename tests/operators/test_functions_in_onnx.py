@@ -38,8 +38,7 @@ from n2d2py.operators.functions import (
     Tanh,
     rectifier,
 )
-from n2d2py.operators.quantize import Quantize
-from n2d2py.operators.quantize.onnx import integer_type, limits_of
+from n2d2py.operators.quantize import Quantize, integer_type, limits_of
 
 
 class Emitter:

@@ -22,8 +22,8 @@ from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.quant.contract import LayerTypes, quantize_layer, refused
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate_all
+from n2d2py.reference.engine import to_onnx
 from n2d2py.reference.executor import run_graph
-from n2d2py.reference.to_onnx import to_onnx
 from n2d2py.stages.options import suited
 
 GATES = {"LSTM": 4, "GRU": 3}

@@ -10,6 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.e2e_run import needs_compiler
+from support.extra_targets import needs_nvdla
 from support.streaming_networks import NETWORKS, call_by_call, recurrent, stimuli
 
 import n2d2py
@@ -249,7 +250,7 @@ def test_calls_between_resets(tmp_path):
     np.testing.assert_allclose(found, call_by_call(path, x, {"h0": "hn", "c0": "cn"}, 6), atol=2e-6)
 
 
-@pytest.mark.parametrize("target", ["ONNX", "TFLite", "NCNN", "NVDLA"])
+@pytest.mark.parametrize("target", ["ONNX", "TFLite", "NCNN", pytest.param("NVDLA", marks=needs_nvdla)])
 def test_targets_without_states_refuse(tmp_path, target):
     with pytest.raises(N2D2Error) as caught:
         exported(tmp_path, "averaged", target=target)

@@ -17,9 +17,8 @@ from n2d2py.operators.padding import Padding
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.unpool import Unpool
 from n2d2py.reference.contract import NoOnnxForm
-from n2d2py.reference.engine import FloatEngine
+from n2d2py.reference.engine import FloatEngine, to_onnx
 from n2d2py.reference.executor import run_graph
-from n2d2py.reference.to_onnx import to_onnx
 
 IMAGE = (4, 6, 8)
 WEIGHTS = {"weights": (3, 4, 3, 3), "bias": (3,)}

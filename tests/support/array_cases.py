@@ -21,7 +21,7 @@ from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.norm import ArrayMaskedSoftmax, ArrayNorm, ArraySoftmax
-from n2d2py.operators.arrays.reduce.op import REDUCTIONS, ArrayCumSum, ArrayReduce
+from n2d2py.operators.arrays.reduce import REDUCTIONS, ArrayCumSum, ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
 from support.kernel_cases import S8, S16, U8, U16, Sweep
 from support.kernel_harness import Case

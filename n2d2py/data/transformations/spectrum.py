@@ -207,10 +207,6 @@ class MagnitudePhase(Transformation):
         "ChannelExtractionTransformation with CSChannel=Blue (the first) or Green (the second).",
     )
 
-    @classmethod
-    def from_values(cls, values: Values) -> MagnitudePhase:
-        return cls(values["LogScale"])
-
     def apply(self, image: np.ndarray) -> np.ndarray:
         if image.shape[2] != 2:
             raise Inapplicable(

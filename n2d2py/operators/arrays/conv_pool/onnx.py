@@ -197,40 +197,13 @@ def _pool(function: str):
                 size.append((n + b + c - e) // s + 1)
             counted.append(c)
         include = bool(a.node.attribute("count_include_pad", 0))
-        made = window(
-            a,
-            function,
-            x,
-            None,
-            x.dims[1],
-            size,
-            kernel,
-            stride,
-            before,
-            dilation,
-            order=_order(a),
-            counted=counted if include else None,
-        )
+        place = (x, None, x.dims[1], size, kernel, stride, before, dilation)
+        made = window(a, function, *place, order=_order(a), counted=counted if include else None)
         _check_windows(size, kernel, stride, before, dilation, x)
         a.bind(made)
         if a.wants(1):
-            a.bind(
-                window(
-                    a,
-                    "MaxIndex",
-                    x,
-                    None,
-                    x.dims[1],
-                    size,
-                    kernel,
-                    stride,
-                    before,
-                    dilation,
-                    result="int64",
-                    column_major=bool(a.node.attribute("storage_order", 0)),
-                ),
-                1,
-            )
+            column_major = bool(a.node.attribute("storage_order", 0))
+            a.bind(window(a, "MaxIndex", *place, result="int64", column_major=column_major), 1)
 
     return convert
 
