@@ -125,18 +125,7 @@ def test_two_runs_print_and_write_the_same(tmp_path):
     for name in ("first", "second"):
         folder = tmp_path / name
         folder.mkdir()
-        done = run(
-            *LENET,
-            "-export",
-            "CPP",
-            "-calib",
-            "10",
-            "-db-export",
-            "3",
-            "-verbose",
-            folder=folder,
-            PYTHONHASHSEED=str(len(runs)),
-        )
+        done = run(*LENET, *"-export CPP -calib 10 -db-export 3 -verbose".split(), folder=folder, PYTHONHASHSEED=str(len(runs)))
         assert done.returncode == 0, done.stderr
         files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
         runs.append((done.stdout, done.stderr, files))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.data.environment import read_environment
 from n2d2py.data.pipelines import read_pipelines
@@ -140,7 +141,7 @@ def _step(ini, text):
     return pipelines["Test"].steps[0].transformation
 
 
-@pytest.mark.parametrize(
+@every(
     "keys, expected",
     [
         ("Kernel=*\nKernel.Mat=1 2 3 4", [[1, 2], [3, 4]]),
@@ -161,7 +162,7 @@ def test_the_keys_of_kernels(ini, keys, expected):
     assert str(step) == f"Filter({keys.split()[0][7:]}, {len(expected[0])}x{len(expected)})"
 
 
-@pytest.mark.parametrize(
+@every(
     "text, message",
     [
         ("FilterTransformation\nKernel=*\nKernel.Mat=1 2 3", "Kernel.Mat has 3 values for a kernel of 1x1"),

@@ -20,14 +20,8 @@ pytestmark = needs_compiler
 SHIPPED = sorted(path.name for path in (ROOT / "params").glob("*.ini"))
 
 _NAMED = {
-    "OptimizeMaxLifetimeMinSizeFirst",
-    "OptimizeMaxHoleMaxLifetimeFirst",
-    "None",
-    "OptimizeMaxLifetimeMaxSizeFirst",
-    "align16.ini",
-    "low_memory.ini",
-    "no_reuse.ini",
-    "default.ini",
+    *"OptimizeMaxLifetimeMinSizeFirst OptimizeMaxHoleMaxLifetimeFirst None OptimizeMaxLifetimeMaxSizeFirst".split(),
+    *"align16.ini low_memory.ini no_reuse.ini default.ini".split(),
 }
 
 # Together they hold every rescaling mode, clipping mode, strategy and shipped parameter file.
@@ -81,11 +75,7 @@ def test_every_option(case, tmp_path):
     folder = export(
         "branches",
         tmp_path,
-        "-calib",
-        "16",
-        "-db-export",
-        "2",
-        "-act-rescaling-mode",
+        *"-calib 16 -db-export 2 -act-rescaling-mode".split(),
         rescaling,
         "-act-clipping-mode",
         activations,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py import log
 from n2d2py.arithmetic.trained import lsq_weights, sat_gain, sat_weights
@@ -29,9 +30,9 @@ def layer(kind: str, quantizer: str, *keys: str) -> str:
     return "\n".join(["[c]\nInput=sp", LAYERS.get(kind, kind), f"QWeight={quantizer}", *keys]) + "\n"
 
 
-@pytest.mark.parametrize("kind", LAYERS)
-@pytest.mark.parametrize("quantizer", ["LSQ", "SAT"])
-@pytest.mark.parametrize("each", [0, 1])
+@every("kind", LAYERS)
+@every("quantizer", ["LSQ", "SAT"])
+@every("each", [0, 1])
 def test_scales_of_a_layer(kind, quantizer, each, build, refusal):
     """One, or of LSQ one for each output, whose weights must stand together."""
     text = layer(kind, quantizer, "QWeight.Range=15", f"QWeight.PerChannel={each}")
@@ -47,7 +48,7 @@ def test_scales_of_a_layer(kind, quantizer, each, build, refusal):
     assert np.abs(steps).max() <= (8 if quantizer == "LSQ" else 15)
 
 
-@pytest.mark.parametrize(
+@every(
     ("quantizer", "keys", "text"),
     [
         ("Prune", "QWeight.Range=15", "QWeight=Prune is not supported: the result would differ"),
@@ -82,7 +83,7 @@ REAL = np.random.default_rng(3).normal(size=(5, 4)).astype(np.float32)
 BIAS = np.zeros((1, 5))
 
 
-@pytest.mark.parametrize(("moved", "told"), [(0, False), (1, False), (2, True), (20, True)])
+@every(("moved", "told"), [(0, False), (1, False), (2, True), (20, True)])
 def test_a_twentieth_of_the_weights_may_be_others(moved, told, build):
     """One of twenty weights is as many as may differ by several steps."""
     integers, scale = sat_weights(REAL, 15, "odd")
@@ -95,8 +96,8 @@ def test_a_twentieth_of_the_weights_may_be_others(moved, told, build):
     np.testing.assert_allclose(params["weights"], integers * scale, rtol=1e-6)  # those before the quantizer count
 
 
-@pytest.mark.parametrize("given", ["weights", "quant_weights", "both"])
-@pytest.mark.parametrize("scaled", [0, 1])
+@every("given", ["weights", "quant_weights", "both"])
+@every("scaled", [0, 1])
 def test_files_of_sat(given, scaled, build):
     integers, scale = sat_weights(REAL, 7, "odd")
     scale *= sat_gain(integers, scale, 5) if scaled else 1.0
@@ -117,8 +118,8 @@ def test_weights_that_were_only_brought_to_one(build):
     assert "weight_scales" not in params
 
 
-@pytest.mark.parametrize("stored", [None, 0.25])
-@pytest.mark.parametrize("given", [None, 0.125])
+@every("stored", [None, 0.25])
+@every("given", [None, 0.125])
 def test_steps_of_lsq(stored, given, build, refusal):
     """The stored one, else that of the INI; a folder without either is refused."""
     arrays = {"weights": REAL, "biases": BIAS} | ({"QWeight_LSQ_StepSize": np.array([stored])} if stored else {})
@@ -145,8 +146,8 @@ def test_stored_weights_beside_the_grid_are_refused(build):
         build(layer("fully connected", "SAT", "QWeight.Range=3"), (4, 1, 1), weights=made)
 
 
-@pytest.mark.parametrize("quantizer", ["LSQ", "SAT"])
-@pytest.mark.parametrize(("steps", "most"), [(255, None), (15, 15), (1, 1)])
+@every("quantizer", ["LSQ", "SAT"])
+@every(("steps", "most"), [(255, None), (15, 15), (1, 1)])
 def test_an_output_with_steps(quantizer, steps, most, build):
     key = "Alpha" if quantizer == "SAT" else "StepSize"
     text = f"[c]\nInput=sp\nType=Fc\nNbOutputs=5\nQAct={quantizer}\nQAct.Range={steps}\nQAct.{key}=0.75\n"
@@ -158,7 +159,7 @@ def test_an_output_with_steps(quantizer, steps, most, build):
     np.testing.assert_allclose(kind.scale, 0.75 / steps if quantizer == "SAT" else 0.75, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
+@every(
     "keys, told",
     [
         ("QWeight=SAT\nQWeight.PerChannel=1", "QWeight.PerChannel: no effect with QWeight=SAT"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
@@ -33,20 +34,20 @@ def values(*shape: int, seed: int = 0) -> np.ndarray:
 PER_CHANNEL = [(), (1,), (3, 1, 1), (1, 3, 1, 1), (1, 1, 1, 1), (1, 1, 1)]
 
 
-@pytest.mark.parametrize("shape", PER_CHANNEL)
-@pytest.mark.parametrize("operator", BINARY)
+@every("shape", PER_CHANNEL)
+@every("operator", BINARY)
 def test_a_constant_per_channel_is_one_layer(model, check, operator, shape):
     assert kinds(check(model(X, f"y = {operator}(x, c)", c=values(*shape)), batch=2)) == ["Affine"]
 
 
-@pytest.mark.parametrize("shape", PER_CHANNEL)
-@pytest.mark.parametrize("operator", ["Add", "Sub", "Mul", "Sum"])
+@every("shape", PER_CHANNEL)
+@every("operator", ["Add", "Sub", "Mul", "Sum"])
 def test_a_constant_first(model, check, operator, shape):
     assert kinds(check(model(X, f"y = {operator}(c, x)", c=values(*shape)), batch=2)) == ["Affine"]
 
 
-@pytest.mark.parametrize("shape", [(5,), (4, 5), (1, 5), (3, 4, 5), (1, 4, 1), (3, 1, 5), (1, 3, 4, 5)])
-@pytest.mark.parametrize("operator", BINARY)
+@every("shape", [(5,), (4, 5), (1, 5), (3, 4, 5), (1, 4, 1), (3, 1, 5), (1, 3, 4, 5)])
+@every("operator", BINARY)
 def test_other_constants_are_taken_element_by_element(model, check, operator, shape):
     graph = check(
         model(X, f"a = {operator}(x, c)\n b = {operator}(c, x)\n y = Add(a, b)", c=values(*shape)), batch=1, tolerance=1e-4
@@ -54,14 +55,14 @@ def test_other_constants_are_taken_element_by_element(model, check, operator, sh
     assert "Affine" not in kinds(graph)
 
 
-@pytest.mark.parametrize("operator", BINARY)
+@every("operator", BINARY)
 def test_a_spread_constant_that_repeats_one_value_is_per_channel(model, check, operator):
     constant = np.repeat(values(3, 1), 20, axis=1).reshape(3, 4, 5)
     assert kinds(check(model(X, f"y = {operator}(x, c)", c=constant), batch=2)) == ["Affine"]
 
 
-@pytest.mark.parametrize("operator", BINARY)
-@pytest.mark.parametrize("shape", [(7,), (1, 7), (1,), (1, 1)])
+@every("operator", BINARY)
+@every("shape", [(7,), (1, 7), (1,), (1, 1)])
 def test_vectors(model, check, operator, shape):
     graph = check(model("float[N,7] x => float[N,7] y", f"y = {operator}(x, c)", c=values(*shape)), batch=3)
     assert kinds(graph) == ["Affine"]
@@ -74,7 +75,7 @@ def test_a_constant_that_enlarges_the_tensor(model, check, operator):
     check(model("float[1,5] x => float[1,3,5] y", f"y = {operator}(c, x)", c=values(1, 3, 5)))
 
 
-@pytest.mark.parametrize("operator, constant", [("Add", 0), ("Sub", 0), ("Mul", 1), ("Div", 1)])
+@every("operator, constant", [("Add", 0), ("Sub", 0), ("Mul", 1), ("Div", 1)])
 def test_what_changes_nothing_is_no_layer_of_its_own(model, check, operator, constant):
     graph = check(model(X, f"y = {operator}(x, c)", c=np.array(constant, F)), batch=2)
     assert ops(graph) == [Identity()]
@@ -117,8 +118,8 @@ def test_a_gain_behind_a_function_that_had_been_scaled(model, check):
 NHWC = "float[N,3,4,5] x => float[N,4,5,3] y"
 
 
-@pytest.mark.parametrize("shape, axis", [((3,), "channels"), ((1, 1, 3), "channels"), ((1,), "channels")])
-@pytest.mark.parametrize("operator", BINARY)
+@every("shape, axis", [((3,), "channels"), ((1, 1, 3), "channels"), ((1,), "channels")])
+@every("operator", BINARY)
 def test_channels_last(model, check, operator, shape, axis):
     """A constant along the last axis behind a transposition is one per channel before it."""
     graph = check(model(NHWC, f"t = Transpose<perm = [0, 2, 3, 1]>(x)\n y = {operator}(t, c)", c=values(*shape)), batch=2)
@@ -137,15 +138,15 @@ def test_the_axis_that_the_transposition_put_second(model, check):
     assert kinds(graph) == ["Transpose", "Affine"]
 
 
-@pytest.mark.parametrize("operator", ["Add", "Sub", "Mul", "Max", "Min", "Sum", "Mean"])
+@every("operator", ["Add", "Sub", "Mul", "Max", "Min", "Sum", "Mean"])
 def test_two_tensors(model, check, operator):
     graph = check(model("float[N,3,4,5] x, float[N,3,4,5] z => float[N,3,4,5] y", f"y = {operator}(x, z)"), batch=2)
     assert kinds(graph) == ["ElemWise"]
     assert isinstance(graph.nodes[0].op, ElemWise) and graph.nodes[0].inputs == ["x", "z"]
 
 
-@pytest.mark.parametrize("operator", ["Max", "Min", "Sum", "Mean"])
-@pytest.mark.parametrize("count", [1, 3, 4])
+@every("operator", ["Max", "Min", "Sum", "Mean"])
+@every("count", [1, 3, 4])
 def test_any_number_of_tensors(model, check, operator, count):
     names = ["x", "z", "u", "v"][:count]
     signature = ", ".join(f"float[N,3,4,5] {name}" for name in names)
@@ -153,10 +154,8 @@ def test_any_number_of_tensors(model, check, operator, count):
     assert kinds(graph) == ["ElemWise" if count > 1 else "Identity"]
 
 
-@pytest.mark.parametrize("operator", ["Add", "Sub", "Mul", "Div", "Max"])
-@pytest.mark.parametrize(
-    "left, right", [("3,4,5", "3,1,1"), ("3,1,1", "3,4,5"), ("1,4,1", "3,4,5"), ("3,4,1", "3,1,5"), ("1,4,5", "3,1,1")]
-)
+@every("operator", ["Add", "Sub", "Mul", "Div", "Max"])
+@every("left, right", [("3,4,5", "3,1,1"), ("3,1,1", "3,4,5"), ("1,4,1", "3,4,5"), ("3,4,1", "3,1,5"), ("1,4,5", "3,1,1")])
 def test_operands_that_spread(model, check, operator, left, right):
     """Also where neither has the shape of the result."""
     signature = f"float[1,{left}] x, float[1,{right}] z => float[1,3,4,5] y"
@@ -186,10 +185,8 @@ def test_tensors_and_a_constant(model, check, operator):
     check(model("float[1,3,4,5] x, float[1,3,4,5] z => float[1,3,4,5] y", f"y = {operator}(x, c, z)", c=np.array(0.1, F)))
 
 
-@pytest.mark.parametrize(
-    "exponent, expected", [(1, [Identity()]), (2, [ElemWise("Prod")]), (3, [ElemWise("Prod")]), (0.5, [Activation(Sqrt())])]
-)
-@pytest.mark.parametrize("shape", [(), (1,), (1, 1, 1)])
+@every("exponent, expected", [(1, [Identity()]), (2, [ElemWise("Prod")]), (3, [ElemWise("Prod")]), (0.5, [Activation(Sqrt())])])
+@every("shape", [(), (1,), (1, 1, 1)])
 def test_powers(model, check, exponent, expected, shape):
     graph = check(model(X, "e = Exp(x)\n y = Pow(e, p)", p=np.full(shape, exponent, F)), batch=2)
     assert ops(graph)[1:] == expected

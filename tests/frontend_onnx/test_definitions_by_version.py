@@ -7,6 +7,7 @@ import onnx
 import pytest
 from onnx import numpy_helper, parser
 from onnx.reference import ReferenceEvaluator
+from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.expansion import expand_functions
@@ -53,7 +54,7 @@ NODES = {
 }
 
 
-@pytest.mark.parametrize("node", NODES)
+@every("node", NODES)
 def test_as_the_reference_computes(node):
     opset, constants = NODES[node]
     if onnx.defs.onnx_opset_version() < opset:
@@ -80,7 +81,7 @@ def kinds(model: onnx.ModelProto) -> list[str]:
     return [node.op_type for node in loaded.proto.graph.node]
 
 
-@pytest.mark.parametrize(
+@every(
     ("node", "opset"),
     [
         ("y = Relu (x)", 18),

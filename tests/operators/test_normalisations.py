@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node
@@ -21,14 +22,12 @@ from n2d2py.operators.unpool import Unpool
 X = np.random.default_rng(5).normal(size=(2, 5, 2, 3))
 
 
-@pytest.mark.parametrize(
-    "size, channels, wanted", [(1, 5, 1), (5, 5, 5), (9, 5, 9), (10, 5, 9), (3, 1, 1), (4, 2, 3), (2, 2, 2)]
-)
+@every("size, channels, wanted", [(1, 5, 1), (5, 5, 5), (9, 5, 9), (10, 5, 9), (3, 1, 1), (4, 2, 3), (2, 2, 2)])
 def test_no_window_is_wider_than_all_neighbours(size, channels, wanted):
     assert window_within(size, channels) == wanted
 
 
-@pytest.mark.parametrize("size", range(1, 12))
+@every("size", range(1, 12))
 def test_response_normalisation(size):
     """The window of channel c begins (size - 1) // 2 before it, and ends size // 2 behind it."""
     op = LRN(size, 0.5, 0.75, 1.5)
@@ -72,7 +71,7 @@ def unpooled(x, z, kernel, stride, pads, size):
     return result
 
 
-@pytest.mark.parametrize(
+@every(
     "kernel, stride, pads, image",
     [
         ((2, 2), (2, 2), (0, 0, 0, 0), (4, 6)),
@@ -83,7 +82,7 @@ def unpooled(x, z, kernel, stride, pads, size):
         ((2, 2), (1, 1), (0, 0, 0, 0), (3, 4)),
     ],
 )
-@pytest.mark.parametrize("kind", [np.float64, np.int8])
+@every("kind", [np.float64, np.int8])
 def test_values_go_back_to_the_largest_of_their_windows(kernel, stride, pads, image, kind):
     rng = np.random.default_rng(1)
     z = rng.integers(-4, 4, (2, 3, *image)).astype(kind)
@@ -96,7 +95,7 @@ def test_values_go_back_to_the_largest_of_their_windows(kernel, stride, pads, im
     np.testing.assert_array_equal(op.run([x, z], node)[0], unpooled(x, z, kernel, stride, pads, size))
 
 
-@pytest.mark.parametrize(
+@every(
     "kernel, stride, overlaps",
     [((2, 3), (2, 3), False), ((2, 3), (3, 4), False), ((2, 3), (1, 3), True), ((2, 3), (2, 2), True), ((1, 1), (1, 1), False)],
 )
@@ -119,7 +118,7 @@ def test_what_a_pool_did_not_give(x, z, text):
     assert f"Unpool 'n': the pool of its ArgMax {text}" in str(caught.value)
 
 
-@pytest.mark.parametrize("group", [0, 1, 2, 3, 6])
+@every("group", [0, 1, 2, 3, 6])
 def test_softmax_of_groups_of_channels(group):
     x = np.random.default_rng(2).normal(size=(2, 6, 2, 3))
     found = Softmax(group).run([x], None)[0]
@@ -171,7 +170,7 @@ def test_columns_and_their_joins():
     assert SideBySide().output_shapes([part.shape for part in parts], None) == [x.shape]
 
 
-@pytest.mark.parametrize("perm", [(0, 1), (0, 1, 2, 2), (1, 0, 2, 3), (0, 1, 2, 3, 4), (0, 1, 2, 4)])
+@every("perm", [(0, 1), (0, 1, 2, 2), (1, 0, 2, 3), (0, 1, 2, 3, 4), (0, 1, 2, 4)])
 def test_axes_that_are_not_permuted(perm):
     with pytest.raises(N2D2Error) as caught:
         Transpose(perm).output_shapes([(1, 2, 3, 4)], Node("n", Transpose(perm), ["x"], ["n"]))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from support.single_array_nodes import F, node, weights
+from support.tables import every
 
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.reference.executor import run_graph
@@ -255,12 +255,12 @@ LENGTHS = {
 }
 
 
-@pytest.mark.parametrize("name", NORMS)
+@every("name", NORMS)
 def test_normalised(name):
     NORMS[name].check()
 
 
-@pytest.mark.parametrize("name", SHARES)
+@every("name", SHARES)
 def test_shares(name):
     SHARES[name].check()
 
@@ -279,7 +279,7 @@ roots of squares that are not kept
 """What is divided by something else, or by a length that has a high floor."""
 
 
-@pytest.mark.parametrize("name", LENGTHS)
+@every("name", LENGTHS)
 def test_divided_by_their_length(name):
     """In one layer where it is the length along any axes, with a floor of a millionth at most."""
     graph = LENGTHS[name].check()

@@ -11,6 +11,7 @@ import onnxruntime
 import pytest
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
+from support.tables import every
 
 from n2d2py.arithmetic import FloatRescale, NumType
 from n2d2py.errors import N2D2Error
@@ -74,7 +75,7 @@ DECONVS = [
 ]
 
 
-@pytest.mark.parametrize("op, shape", DECONVS)
+@every("op, shape", DECONVS)
 def test_deconv_scatters_each_input_value_over_its_window(op, shape):
     params = {"weights": array(*shape), "bias": array(shape[0])}
     graph = network(op, params)
@@ -121,10 +122,8 @@ def onnx_resize(x, size, coordinates, mode):
     return onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
 
 
-@pytest.mark.parametrize("size", [(10, 12), (3, 9), (7, 2), (1, 6), (5, 6)])
-@pytest.mark.parametrize(
-    "ours, theirs", [("HalfPixel", "half_pixel"), ("AlignCorners", "align_corners"), ("Asymmetric", "asymmetric")]
-)
+@every("size", [(10, 12), (3, 9), (7, 2), (1, 6), (5, 6)])
+@every("ours, theirs", [("HalfPixel", "half_pixel"), ("AlignCorners", "align_corners"), ("Asymmetric", "asymmetric")])
 def test_bilinear_is_that_of_onnx(size, ours, theirs):
     x = array(2, 3, 5, 6)
     result = Resize(size, "Bilinear", ours).run([x], None)[0]
@@ -201,7 +200,7 @@ def test_normalisations_have_no_integers(op):
         quantize_layer(node(op), LayerTypes([NumType(8)], NumType(8), QuantOptions()))
 
 
-@pytest.mark.parametrize(
+@every(
     "step, expected, nonnegative",
     [
         (Step(1.0, 0.0, 5.0), [0, 0, 5], True),
@@ -232,7 +231,7 @@ SPELLED = {
 }
 
 
-@pytest.mark.parametrize("case", SPELLED)
+@every("case", SPELLED)
 def test_engines_agree(case):
     graph = SPELLED[case]
     batch = {name: array(3, *graph.shape(name)[1:]) for name in graph.inputs}
@@ -245,9 +244,9 @@ _RULES = ("floor", "ceil", "round_prefer_floor", "round_prefer_ceil")
 _COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners", "half_pixel_symmetric")
 
 
-@pytest.mark.parametrize("rounding", _RULES)
-@pytest.mark.parametrize("coordinates", _COORDINATES)
-@pytest.mark.parametrize("scale", [Fraction(1, 4), Fraction(1, 2), Fraction(3, 4), Fraction(1), Fraction(3, 2), Fraction(2)])
+@every("rounding", _RULES)
+@every("coordinates", _COORDINATES)
+@every("scale", [Fraction(1, 4), Fraction(1, 2), Fraction(3, 4), Fraction(1), Fraction(3, 2), Fraction(2)])
 def test_the_nearest_positions_are_those_of_the_reference(coordinates, rounding, scale):
     """ONNX's own: sizes and scales whose positions its numbers hold exactly."""
     for inputs in (1, 2, 3, 4, 8):

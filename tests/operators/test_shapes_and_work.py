@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node
@@ -99,7 +100,7 @@ def layer(op: Op, inputs: list[tuple], params: dict[str, tuple]) -> Graph:
     return graph
 
 
-@pytest.mark.parametrize("op, inputs, params, output, macs", LAYERS.values(), ids=LAYERS)
+@every("op, inputs, params, output, macs", LAYERS.values(), ids=LAYERS)
 def test_shapes_and_work(op, inputs, params, output, macs):
     graph = layer(op, inputs, params)
     assert graph.shape("y") == (1, *output)
@@ -110,7 +111,7 @@ def test_shapes_and_work(op, inputs, params, output, macs):
         assert op.macs([(1, *shape) for shape in inputs], (1, *output), graph.node("y")) == macs
 
 
-@pytest.mark.parametrize(
+@every(
     "op, shape, text",
     [
         (DepthToSpace(2), (6, 4, 4), "6 channels are no multiple of 2x2"),
@@ -126,8 +127,8 @@ def test_blocks_that_do_not_fit(op, shape, text):
     assert caught.value.code == "E244" and text in caught.value.what
 
 
-@pytest.mark.parametrize("channels_first", [False, True])
-@pytest.mark.parametrize("block", [2, 3])
+@every("channels_first", [False, True])
+@every("block", [2, 3])
 def test_blocks_there_and_back(block, channels_first):
     """Element by element: y[c, h b + i, w b + j] = x[d, h, w], d by rows of channels or of blocks."""
     c, h, w = 2, 4, 5
@@ -142,9 +143,7 @@ def test_blocks_there_and_back(block, channels_first):
     np.testing.assert_array_equal(SpaceToDepth(block, channels_first).run([y], None)[0], x)
 
 
-@pytest.mark.parametrize(
-    "added, fits", [((12, 3, 4), True), ((12, 1, 4), True), ((1, 3, 1), True), ((12, 3, 5), False), ((11, 3, 4), False)]
-)
+@every("added, fits", [((12, 3, 4), True), ((12, 1, 4), True), ((1, 3, 1), True), ((12, 3, 5), False), ((11, 3, 4), False)])
 def test_what_a_pool_can_add(added, fits):
     op, inputs = PoolSum((3, 2), (2, 3), (1, 0, 0, 1)), [(12, 7, 10), added]
     if fits:
@@ -182,7 +181,7 @@ ARRAYS = {
 }
 
 
-@pytest.mark.parametrize(("op", "sizes", "output", "macs"), ARRAYS.values(), ids=ARRAYS)
+@every(("op", "sizes", "output", "macs"), ARRAYS.values(), ids=ARRAYS)
 def test_operators_on_arrays(op, sizes, output, macs):
     graph = layer(op, [(size,) for size in sizes], {})
     assert graph.shape("y") == (1, output)
@@ -201,7 +200,7 @@ FURTHER = {
 """Operators that have parameters or several forms: (operator, shapes of the inputs and of the output, work)."""
 
 
-@pytest.mark.parametrize(("op", "inputs", "output", "macs"), FURTHER.values(), ids=FURTHER)
+@every(("op", "inputs", "output", "macs"), FURTHER.values(), ids=FURTHER)
 def test_the_work_of_further_operators(op, inputs, output, macs):
     assert op.macs(inputs, output, None) == macs
 
@@ -221,8 +220,8 @@ def test_arrays_of_other_sizes_are_refused(sizes):
     assert caught.value.code == "E208" and f"needs an array of {wanted} elements, not {given}" in caught.value.what
 
 
-@pytest.mark.parametrize("combine", ["none", "add", "mul", "max", "min"])
-@pytest.mark.parametrize("each", [False, True])
+@every("combine", ["none", "add", "mul", "max", "min"])
+@every("each", [False, True])
 def test_scattered_values(combine, each):
     """Of lines, or one by one; positions count from the end where they are negative, and stay within the axis."""
     outer, size, inner = 2, 3, 2

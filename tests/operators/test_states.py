@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 from support.e2e_run import needs_compiler
 from support.streaming_networks import NETWORKS, call_by_call, recurrent, stimuli
+from support.tables import every
 
 import n2d2py
 from n2d2py.errors import N2D2Error
@@ -33,7 +34,7 @@ def written(tmp_path, name):
     return NETWORKS[name][0](tmp_path / f"{name}.onnx")
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@every("name", NETWORKS)
 def test_floats_are_those_of_onnx_runtime_call_by_call(tmp_path, name):
     path, x = written(tmp_path, name), stimuli(name)
     graph, pairs = imported(path)
@@ -74,7 +75,7 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize(("names", "pairs"), NAMES.items(), ids=NAMES)
+@every(("names", "pairs"), NAMES.items(), ids=NAMES)
 def test_pairs_that_names_make_plain(tmp_path, names, pairs):
     before, behind = names.split(":")
     model = load_onnx(recurrent(tmp_path / "net.onnx", "GRU", (before, behind)))
@@ -109,7 +110,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("text", "reason"), WRONG.items())
+@every(("text", "reason"), WRONG.items())
 def test_wrong_states_are_refused(tmp_path, text, reason):
     with pytest.raises(N2D2Error) as caught:
         imported(recurrent(tmp_path / "net.onnx"), text)
@@ -177,7 +178,7 @@ def typed(path, x, bits=8):
 WIDTHS = {"lstm": 16, "gru": 16, "joined": 16, "averaged": 16, "cached": 8, "passed_on": 8}
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@every("name", NETWORKS)
 def test_integers_are_near_and_states_have_the_type_of_their_outputs(tmp_path, name):
     path, x = written(tmp_path, name), stimuli(name)
     graph = typed(path, x)
@@ -201,7 +202,7 @@ def test_a_state_of_a_cell_is_what_the_cell_computes_with(tmp_path):
 
 @needs_compiler
 @pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=() if one in ("lstm", "joined", "cached") else pytest.mark.slow) for one in NETWORKS]
+    "name", [pytest.param(one, marks=() if one in ("lstm", "cached") else pytest.mark.slow) for one in NETWORKS]
 )
 def test_compiled_as_simulated_over_many_calls(tmp_path, name):
     _, project = exported(tmp_path, name)
@@ -214,7 +215,9 @@ def test_compiled_as_simulated_over_many_calls(tmp_path, name):
 
 
 @needs_compiler
-@pytest.mark.parametrize(("name", "bits"), [("lstm", -32), ("joined", 16), ("cached", -32)])
+@pytest.mark.parametrize(
+    ("name", "bits"), [("joined", 16), *(pytest.param(name, -32, marks=pytest.mark.slow) for name in ("lstm", "cached"))]
+)
 def test_other_precisions(tmp_path, name, bits):
     path, project = exported(tmp_path, name, bits=bits)
     assert n2d2py.compare(project, 20).identical
@@ -249,7 +252,7 @@ def test_calls_between_resets(tmp_path):
     np.testing.assert_allclose(found, call_by_call(path, x, {"h0": "hn", "c0": "cn"}, 6), atol=2e-6)
 
 
-@pytest.mark.parametrize("target", ["ONNX", "TFLite", "NCNN", "NVDLA"])
+@every("target", ["ONNX", "TFLite", "NCNN", "NVDLA"])
 def test_targets_without_states_refuse(tmp_path, target):
     with pytest.raises(N2D2Error) as caught:
         exported(tmp_path, "averaged", target=target)

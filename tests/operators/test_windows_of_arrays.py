@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
 from support.single_array_nodes import node, weights
+from support.tables import every
 
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.operators.arrays.conv_pool import ArrayConvPool
@@ -188,22 +188,22 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("name", CONVOLUTIONS)
+@every("name", CONVOLUTIONS)
 def test_convolutions(name):
     CONVOLUTIONS[name].check()
 
 
-@pytest.mark.parametrize("name", TRANSPOSED)
+@every("name", TRANSPOSED)
 def test_transposed_convolutions(name):
     TRANSPOSED[name].check()
 
 
-@pytest.mark.parametrize("name", POOLS)
+@every("name", POOLS)
 def test_pools(name):
     POOLS[name].check()
 
 
-@pytest.mark.parametrize("name", PLACES)
+@every("name", PLACES)
 def test_positions_of_the_largest(name):
     PLACES[name].check()
 
@@ -271,7 +271,7 @@ MADE = {
 }
 
 
-@pytest.mark.parametrize("name", MADE)
+@every("name", MADE)
 def test_what_a_node_becomes(name):
     """With two axes of length 1 in front of lines, one in front of images."""
     case, wanted = MADE[name]

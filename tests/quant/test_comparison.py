@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.branched_networks import data, network, quantized
+from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.data.stimuli import Stimuli
@@ -98,16 +99,14 @@ def test_the_unused_part_of_a_range():
     assert by_layer(graph, typed)["b"].unused == pytest.approx(1 - (1 - used) / 4, abs=0.02)
 
 
-@pytest.mark.parametrize(
-    ("real", "found", "cosine"), [(0.0, 0.0, 1.0), (0.0, 0.5, 0.0), (0.5, 0.0, 0.0), (0.5, -0.5, -1.0), (0.5, 2.0, 1.0)]
-)
+@every(("real", "found", "cosine"), [(0.0, 0.0, 1.0), (0.0, 0.5, 0.0), (0.5, 0.0, 0.0), (0.5, -0.5, -1.0), (0.5, 2.0, 1.0)])
 def test_the_cosine_of_a_layer_that_is_0(real, found, cosine):
     layer = Accumulator("a", "a", FLOAT32)
     layer.add(row(real), row(found))
     assert layer.result().cosine == pytest.approx(cosine)
 
 
-@pytest.mark.parametrize(
+@every(
     "kind",
     [
         NumType(8, False, scale=0.1),
@@ -152,7 +151,7 @@ def row(*values: float) -> np.ndarray:
     return np.array([values], np.float32)
 
 
-@pytest.mark.parametrize(
+@every(
     "expected, found, place",
     [
         ((1, 2, 3), (1, 2, 3.0001), None),
@@ -199,7 +198,7 @@ def test_figures_of_nan_are_nan():
     assert found.identical and all(map(np.isnan, (found.sqnr_db, found.cosine, found.max_error)))
 
 
-@pytest.mark.parametrize(
+@every(
     "shape, shown",
     [((1, 4, 5), (4, 5)), ((3, 4, 5), (4, 5, 3)), ((2, 4, 5), None), ((1, 1, 5), None), ((3, 4, 1), None), ((7,), None)],
 )

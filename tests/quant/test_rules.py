@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import ErrorList, N2D2Error
@@ -65,7 +66,7 @@ SIGNS = {
 }
 
 
-@pytest.mark.parametrize(("op", "activation", "wanted"), SIGNS.values(), ids=SIGNS)
+@every(("op", "activation", "wanted"), SIGNS.values(), ids=SIGNS)
 def test_what_is_never_negative(op, activation, wanted):
     graph = two_inputs(op, activation=activation)
     found = tuple("y" in nonnegative_tensors(graph, known) for known in ({"p", "q"}, {"p"}, set()))
@@ -86,7 +87,7 @@ ALONE = {
 }
 
 
-@pytest.mark.parametrize(("op", "wanted"), ALONE.values(), ids=ALONE)
+@every(("op", "wanted"), ALONE.values(), ids=ALONE)
 def test_what_one_input_makes_never_negative(op, wanted):
     graph = two_inputs(op, ("p",))
     assert tuple("y" in nonnegative_tensors(graph, known) for known in ({"p"}, set())) == wanted
@@ -104,7 +105,7 @@ PLAIN = {
 }
 
 
-@pytest.mark.parametrize(("op", "activation", "taken"), PLAIN.values(), ids=PLAIN)
+@every(("op", "activation", "taken"), PLAIN.values(), ids=PLAIN)
 def test_layers_of_32_bit_integers_as_they_are(op, activation, taken):
     graph = two_inputs(op, ("p",), activation)
     if not taken:
@@ -144,7 +145,7 @@ def test_statistics_that_cannot_be_read(tmp_path, content, code):
     assert caught.value.code == code
 
 
-@pytest.mark.parametrize(
+@every(
     ("signal", "error", "wanted"),
     [(100.0, 1.0, 20.0), (1.0, 1.0, 0.0), (1e-4, 1e-6, 20.0), (1e-4, 1.0, -40.0), (1.0, 0.0, np.inf), (0.0, 0.0, np.inf)],
 )
