@@ -15,6 +15,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
+from support.tables import every
 
 from n2d2py.cli import main
 from n2d2py.error_codes import CODES
@@ -93,13 +94,13 @@ def fully_connected(tmp_path_factory) -> Path:
 pytestmark = pytest.mark.filterwarnings("error")
 
 
-@pytest.mark.parametrize("command", SOME)
+@every("command", SOME)
 def test_fully_connected(fully_connected, command, tmp_path, capsys):
     ended(fully_connected, command, tmp_path, capsys)
 
 
-@pytest.mark.parametrize("command", SOME[::2])
-@pytest.mark.parametrize("name", ["MaxPoolAdd.onnx", "Add.ini"])
+@every("command", SOME[::2])
+@every("name", ["MaxPoolAdd.onnx", "Add.ini"])
 def test_small_models(name, command, tmp_path, capsys):
     ended(MODELS / name, command, tmp_path, capsys)
 

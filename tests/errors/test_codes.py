@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from support.tables import every
 
 import n2d2py
 from n2d2py.error_codes import CODES, FAMILIES, errors_page
@@ -46,7 +47,7 @@ def raised_errors():
             yield pytest.param(call, id=f"{file}:{line} {code}")
 
 
-@pytest.mark.parametrize("call", list(raised_errors()))
+@every("call", list(raised_errors()))
 def test_a_message_has_a_remedy_and_no_full_stop(call):
     assert len(call.args) == 2
     assert keyword(call, "remedy") is not None or call.args[0].value in ("W502",)

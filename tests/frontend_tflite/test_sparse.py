@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from support.tables import every
 
 pytest.importorskip("ai_edge_litert", reason="the referee, ai-edge-litert, is not installed")
 
@@ -116,8 +117,8 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("half", [False, True])
-@pytest.mark.parametrize("name", CASES)
+@every("half", [False, True])
+@every("name", CASES)
 def test_sparse_weights_as_litert(name, half, tmp_path):
     path, values = _network(tmp_path, *CASES[name], half=half)
     graph = import_onnx(load_model(path))
@@ -157,7 +158,7 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("text", DAMAGES)
+@every("text", DAMAGES)
 def test_damaged_lists_are_refused(text, tmp_path):
     path, _ = _network(tmp_path, *CASES["rows"], change=DAMAGES[text])
     with pytest.raises(N2D2Error) as caught:
@@ -166,7 +167,7 @@ def test_damaged_lists_are_refused(text, tmp_path):
     assert caught.value.line().startswith("N2D2-E302") and "\n" not in caught.value.line()
 
 
-@pytest.mark.parametrize(
+@every(
     "change",
     {
         "one place": lambda begins: begins[[0, -1]],

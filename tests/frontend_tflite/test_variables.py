@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.tables import every
 
 pytest.importorskip("ai_edge_litert", reason="the referee, ai-edge-litert, is not installed")
 
@@ -240,7 +241,7 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
+@every("form", FORMS)
 def test_a_variable_keeps_its_form(form, tmp_path):
     code, shape, grid, dtype, taken = FORMS[form]
     m = Streaming()
@@ -254,7 +255,7 @@ def test_a_variable_keeps_its_form(form, tmp_path):
         assert "the variable 'v' is assigned in another form than it is read" in _line(path)
 
 
-@pytest.mark.parametrize(
+@every(
     ("first", "taken"),
     [
         (np.zeros((1, 1, 1, 3), np.float32), True),
@@ -279,7 +280,7 @@ def test_the_first_value_of_a_variable_is_zeros_of_its_form(first, taken, tmp_pa
         assert "its variable 'sum' does not start as zeros" in _line(path)
 
 
-@pytest.mark.parametrize(("first", "taken"), [(IN[1], True), (0, False), (IN[1] - 1, False), (IN[1] + 1, False)])
+@every(("first", "taken"), [(IN[1], True), (0, False), (IN[1] - 1, False), (IN[1] + 1, False)])
 def test_zeros_of_integers_are_the_zero_point(first, taken, tmp_path):
     m = Streaming()
     m.begin("v", np.full((1, 1, 1, 3), first, np.int8))

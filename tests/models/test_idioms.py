@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.model_run import description, dims, warnings, write
+from support.tables import every
 
 from n2d2py import log
 from n2d2py.cli import main, run
@@ -84,7 +85,7 @@ Threshold=1.0
     assert kinds == {"keys of training", "keys of training with quantization", "types of floating point", "shared parameters"}
 
 
-@pytest.mark.parametrize(
+@every(
     "database",
     [
         "Type=Cityscapes_Database\nIncTrainExtra=0\n",
@@ -104,14 +105,14 @@ def test_databases_are_not_opened(database):
     assert warnings() == []
 
 
-@pytest.mark.parametrize(
+@every(
     "kind",
     [
         *"Transformation Transformation-1 OnTheFlyTransformation-a ChannelTransformation".split(),
         *"ChannelsOnTheFlyTransformation-x".split(),
     ],
 )
-@pytest.mark.parametrize(
+@every(
     "body",
     [
         "Type=RescaleTransformation\nWidth=[sp]SizeX\nHeight=$(${SIZE} + ${MARGIN})\n",
@@ -145,7 +146,7 @@ def test_env_section_with_spiking_parameters():
     assert [layer["output_dims"] for layer in found["layers"]] == [[11, 11, 16], [1, 1, 10]]
 
 
-@pytest.mark.parametrize("model", ["Spike", "CSpike_BP", "RRAM", "Spike_Analog"])
+@every("model", ["Spike", "CSpike_BP", "RRAM", "Spike_Analog"])
 def test_spiking_models_are_described_but_not_run(model):
     text = f"DefaultModel={model}\n{SP}[fc]\nInput=sp\nType=Fc\nNbOutputs=5\nIncomingDelay=1\n"
     assert dims(write(text)) == {"fc": [1, 1, 5]}
@@ -164,7 +165,7 @@ def test_outputs_by_their_old_name():
     assert dims(write(text)) == {"conv": [16, 20, 16], "fc": [1, 1, 32]}
 
 
-@pytest.mark.parametrize(
+@every(
     "keys, size",
     [
         ("KernelDims=5 3\nStrideDims=2 1\nPaddingDims=2 0", [16, 22]),
@@ -179,7 +180,7 @@ def test_window_keys_are_width_first(keys, size):
     assert dims(write(f"{SP}[c]\nInput=sp\nType=Conv\nNbOutputs=4\n{keys}\n"))["c"] == [*size, 4]
 
 
-@pytest.mark.parametrize(
+@every(
     "mapping",
     [
         "",
@@ -189,7 +190,7 @@ def test_window_keys_are_width_first(keys, size):
         "Mapping.SizeX=0\nMapping.SizeY=0",
     ],
 )
-@pytest.mark.parametrize("outputs", [8, 4])
+@every("outputs", [8, 4])
 def test_pools_with_any_mapping(mapping, outputs):
     text = (
         f"{SP}[conv]\nInput=sp\nType=Conv\nKernelSize=1\nNbOutputs=8\n[pool]\nInput=conv\nType=Pool\n"
@@ -198,7 +199,7 @@ def test_pools_with_any_mapping(mapping, outputs):
     assert dims(write(text))["pool"] == [15, 12, outputs]
 
 
-@pytest.mark.parametrize(
+@every(
     "keys",
     [
         "ActivationFunction=Linear",
@@ -211,7 +212,7 @@ def test_pools_with_any_mapping(mapping, outputs):
         *"ActivationFunction=Swish".split(),
     ],
 )
-@pytest.mark.parametrize(
+@every(
     "kind",
     [
         "Fc",
@@ -228,9 +229,7 @@ def test_activations(keys, kind):
     assert warnings() == []
 
 
-@pytest.mark.parametrize(
-    "kind", ["TargetScore", "TargetROIs", "TargetBBox", "TargetRP", "TargetMatching", "TargetCompare", "TargetAggregate"]
-)
+@every("kind", ["TargetScore", "TargetROIs", "TargetBBox", "TargetRP", "TargetMatching", "TargetCompare", "TargetAggregate"])
 def test_targets_of_any_type(kind):
     text = (
         f"[database]\nType=Random_Database\nNbStimuli=4\nNbLabels=5\n{SP}[a/b:0]\nInput=sp\nType=Fc\n"
@@ -367,13 +366,13 @@ def test_detection_heads_have_dimensions():
     assert [line.split(":")[0] for line in warnings()] == ["N2D2-W226"] * 8
 
 
-@pytest.mark.parametrize("layer", ["anchors", "rp", "roi", "fmp"])
+@every("layer", ["anchors", "rp", "roi", "fmp"])
 def test_detection_heads_are_refused_where_they_would_run(layer):
     line = refused(f"{DETECTION}[{layer}.Target]\n", "-export", "CPP", "-nbbits", "-32", "-db-export", "0")
     assert line.startswith("N2D2-E231: net.ini:") and "is not computed" not in line and "not computed by this" in line
 
 
-@pytest.mark.parametrize(
+@every(
     "section, message",
     [
         (
