@@ -72,24 +72,6 @@ def test_windows_of_no_size(refusal, key):
     assert key in refusal(f"[y]\nInput=sp\n{kind}\nNbOutputs=3\n{key}={value}\n")
 
 
-@every(
-    "window, dims",
-    [
-        ("InputOffsetX=2\nInputOffsetY=1", [8, 7, 3]),
-        ("InputWidth=10\nInputHeight=8", [10, 8, 3]),
-        ("InputOffsetX=2", [8, 8, 3]),
-        ("InputOffsetY=3", [10, 5, 3]),
-        ("InputWidth=4", [4, 8, 3]),
-        ("InputHeight=5", [10, 5, 3]),
-        ("InputOffsetX=9\nInputWidth=1", [1, 8, 3]),
-        ("InputOffsetX=3\nInputWidth=7\nInputOffsetY=2\nInputHeight=6", [7, 6, 3]),
-    ],
-)
-def test_windows_of_an_input(build, window, dims):
-    """Up to its last column and line."""
-    assert build(f"[y]\nInput=sp\nType=Dropout\nNbOutputs=3\n{window}\n").dims("y") == dims
-
-
 def test_more_weights_than_memory_holds_are_refused(refusal):
     assert "N2D2-E229" in refusal("[y]\nInput=sp\nType=Fc\nNbOutputs=2000000\n")
 

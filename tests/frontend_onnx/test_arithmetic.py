@@ -7,9 +7,8 @@ import pytest
 from support.tables import every
 
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.functions import Clip, HardSwish, Sqrt
+from n2d2py.operators.functions import Clip, Sqrt
 from n2d2py.operators.identity import Identity
 
 F = np.float32
@@ -91,28 +90,6 @@ def test_channels_that_are_multiplied_by_zero(model, check, constant):
     body = "a = Mul(x, c)\n b = Mul(a, d)\n y = Add(b, e)"
     graph = check(model(X, body, c=constant.reshape(3, 1, 1), d=values(3, 1, 1), e=values(3, 1, 1, seed=1)), batch=2)
     assert set(kinds(graph)) == {"Affine"}
-
-
-def test_gains_in_a_row_are_one(model, check):
-    graph = check(model(X, "a = Mul(x, c)\n y = Div(a, d)", c=values(3, 1, 1), d=values(3, 1, 1, seed=1)), batch=2)
-    assert kinds(graph) == ["Affine"]
-    graph = check(model(X, "a = Mul(x, c)\n y = Div(a, c)", c=values(3, 1, 1)), batch=2)
-    assert ops(graph) == [Identity()]
-    graph = check(
-        model(X, "a = Mul(x, c)\n b = Div(a, c)\n y = Add(b, d)", c=values(3, 1, 1), d=values(3, 1, 1, seed=1)), batch=2
-    )
-    assert kinds(graph)[-1] == "Affine" and graph.nodes[-1].params["bias"].any()
-
-
-def test_a_gain_behind_a_function_that_had_been_scaled(model, check):
-    """g * (1 / g) * f(x) is f(x); with a shift it stays a layer behind the function."""
-    constants = {"c": np.array(4, F), "d": np.array(0.25, F)}
-    graph = check(model(X, "s = Tanh(x)\n a = Mul(s, c)\n y = Mul(a, d)", **constants), batch=2)
-    assert kinds(graph) == ["Activation"]
-    graph = check(model(X, "h = HardSwish(x)\n y = Mul(h, c)", c=constants["c"]), batch=2)
-    assert [type(op.function) for op in ops(graph)] == [HardSwish]
-    graph = check(model(X, "h = HardSwish(x)\n m = Mul(h, c)\n y = Sub(m, d)", **constants), batch=2)
-    assert kinds(graph) == ["Activation", "Affine"]
 
 
 NHWC = "float[N,3,4,5] x => float[N,4,5,3] y"
@@ -220,43 +197,7 @@ def test_division_of_tensors_and_of_a_constant(model, check):
         assert "Affine" not in kinds(graph)
 
 
-def test_gains_and_shifts_that_the_layer_holds(model, check):
-    """c - x and x / c by number."""
-    constant = np.array([2, -4, 5], F).reshape(3, 1, 1)
-    for body, gain, shift in (
-        ("y = Sub(c, x)", [-1, -1, -1], [2, -4, 5]),
-        ("y = Sub(x, c)", [1, 1, 1], [-2, 4, -5]),
-        ("y = Div(x, c)", [0.5, -0.25, 0.2], [0, 0, 0]),
-        ("y = Mul(c, x)", [2, -4, 5], [0, 0, 0]),
-        ("y = Add(c, x)", [1, 1, 1], [2, -4, 5]),
-    ):
-        (node,) = check(model(X, body, c=constant), batch=2).nodes
-        assert isinstance(node.op, Affine)
-        np.testing.assert_allclose(node.params["weights"], gain)
-        np.testing.assert_allclose(node.params["bias"], shift)
-
-
-def test_gains_that_do_not_go_together(model, check):
-    """A shift of a single channel, a gain for each channel of a HardSwish, a negative one."""
-    mixed = np.array([0, 2, 0], F).reshape(3, 1, 1)
-    graph = check(model(X, "a = Add(x, c)\n y = Mul(a, d)", c=mixed, d=values(3, 1, 1)), batch=2)
-    assert set(kinds(graph)) == {"Affine"}
-    for gain in (values(3, 1, 1), np.array(-2, F), np.array(-0.5, F), np.array([0, 1, 2], F).reshape(3, 1, 1)):
-        graph = check(model(X, "h = HardSwish(x)\n y = Mul(h, c)", c=gain), batch=2)
-        assert kinds(graph) == ["Activation", "Affine"]
-
-
 def test_gates_of_one_channel(model, check):
     signature = "float[N,1,4,5] x => float[N,1,4,5] y"
     graph = check(model(signature, "a = Mul(x, c)\n s = Sigmoid(x)\n y = Mul(a, s)", c=np.array(3, F)), batch=2)
     assert kinds(graph) == ["Activation", "Affine"]
-
-
-@pytest.mark.parametrize("shape", [(3, 1, 1), (1,)])
-def test_gates_whose_gain_differs_by_channel(model, check, shape):
-    """One gain is seen through, several are not; a shift is not."""
-    gain = np.full(shape, 3, F) if shape == (1,) else np.array([3, 3, 5], F).reshape(shape)
-    graph = check(model(X, "a = Mul(x, c)\n s = Sigmoid(x)\n y = Mul(a, s)", c=gain), batch=2)
-    assert ("ElemWise" in kinds(graph)) == (shape != (1,))
-    graph = check(model(X, "a = Add(x, c)\n s = Sigmoid(x)\n y = Mul(a, s)", c=gain), batch=2)
-    assert "ElemWise" in kinds(graph)

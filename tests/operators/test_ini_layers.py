@@ -313,46 +313,6 @@ def test_colours_as_layers(tmp_path, keys, expected):
     np.testing.assert_allclose(y, expected(IMAGE[:, :3]), rtol=1e-5, atol=1e-6)
 
 
-@every(
-    "keys, message",
-    [
-        ("Transformation=EqualizeTransformation", "EqualizeTransformation cannot be a layer"),
-        ("Transformation=ColorSpace\nColorSpace=RGB", "needs 3 channels, the input has 4"),
-        ("Transformation=ColorSpace\nColorSpace=HSV", "ColorSpace=HSV cannot be part of a layer"),
-        ("Transformation=ChannelExtraction", "CSChannel= cannot"),
-        ("Transformation=Reshape\nNbRows=5", "are not 5 rows"),
-        ("Transformation=RangeAffine", "needs FirstOperator"),
-        ("Transformation=RangeAffine\nFirstOperator=Divides\nFirstValue=0", "divides by 0"),
-        ("Transformation=RangeClipping\nRangeMin=1", "needs RangeMax"),
-        ("Transformation=SliceExtraction\nWidth=6\nHeight=2\nOffsetX=4", "leaves the input"),
-        ("Transformation=PadCrop\nWidth=20\nHeight=20", "MinusOneReflectBorder"),
-        ("Transformation=PadCrop\nWidth=9\nHeight=6", "MinusOneReflectBorder"),
-        ("Transformation=PadCrop\nWidth=5\nHeight=7", "MinusOneReflectBorder"),
-        ("Transformation=PadCrop\nWidth=9\nHeight=6\nBorderType=ReflectBorder", "BorderType=ReflectBorder cannot"),
-        ("Transformation=SliceExtraction\nWidth=5\nHeight=2\nOffsetX=4", "a part of 5x2 at 4,0 leaves the input of 8x6"),
-        ("Transformation=SliceExtraction\nWidth=2\nHeight=6\nOffsetY=1", "a part of 2x6 at 0,1 leaves"),
-        ("Transformation=SliceExtraction\nWidth=0\nHeight=2\nOffsetX=8", "a part of 0x2 at 8,0 leaves"),
-        ("Transformation=SliceExtraction\nWidth=2\nHeight=0\nOffsetY=6", "a part of 2x0 at 0,6 leaves"),
-        ("Transformation=SliceExtraction\nWidth=2", "needs Height"),
-        ("Transformation=Rescale\nWidth=0\nHeight=2", "a size of 0x2 is none"),
-        ("Transformation=Rescale\nWidth=2\nHeight=0", "a size of 2x0 is none"),
-        ("Transformation=RangeClipping\nRangeMin=1\nRangeMax=1", "RangeMin=1 is not below RangeMax=1"),
-        ("Transformation=RangeAffine\nFirstOperator=Plus\nFirstValue=1 2", "FirstValue has 2 values for 4 channels"),
-        ("Transformation=RangeAffine\nFirstOperator=Plus\nFirstValue=1\nSecondValue=1 2 3", "SecondValue has 3 values"),
-        ("Transformation=RangeAffine\nFirstOperator=Plus", "needs FirstValue"),
-        ("Transformation=Threshold", "needs Threshold"),
-        ("Transformation=Reshape", "needs NbRows"),
-        ("Transformation=Reshape\nNbRows=0", "48 positions are not 0 rows"),
-        ("Transformation=Reshape\nNbRows=4\nNbCols=13", "48 positions are not 4 rows of 13"),
-        ("Transformation=ChannelExtraction\nCSChannel=Hue", "CSChannel=Hue cannot be part of a layer"),
-        ("Transformation=ChannelExtraction\nCSChannel=Gray", "CSChannel=Gray needs 3 channels"),
-    ],
-)
-def test_transformations_that_cannot_be_layers(tmp_path, keys, message):
-    with pytest.raises(N2D2Error, match=f"E234.*{message}"):
-        layer(tmp_path, f"Type=Transformation\nNbOutputs=4\n{keys}")
-
-
 @pytest.mark.parametrize(
     "weights, per_channel", [("1 2 3 4", [[1, 2, 3, 4]] * 2), ("1 2 3 4 5 6 7 8", [[1, 2, 3, 4], [5, 6, 7, 8]])]
 )
