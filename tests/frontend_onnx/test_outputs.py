@@ -107,6 +107,7 @@ def test_all_outputs_are_there_in_order(with_outputs, names, tmp_path):
             np.testing.assert_allclose(got, want, atol=1e-5, err_msg=name)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(
     ("names", "bits"),
     [

@@ -16,6 +16,7 @@ from support.kernel_overlaps import over
 from support.kernel_packed import FEWER, U4, WEIGHTS, winograd_case
 from support.kernel_simd import SANITIZERS, need_emulated_avxvnni, need_isa
 from support.kernel_sweep import need
+from support.tables import few_fast
 
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp.identifiers import Identifiers
@@ -129,7 +130,7 @@ def test_the_cases_use_it():
     assert not any(words(case) for case in fours_cases(1))
 
 
-@pytest.mark.parametrize("isa, every", [("avx2", 2), ("sse4", 5)])
+@pytest.mark.parametrize("isa, every", few_fast([("avx2", 2), ("sse4", 5)]))
 @pytest.mark.parametrize("form", FORMS)
 def test_packed_winograd(tmp_path, form, isa, every):
     need("g++")

@@ -16,6 +16,7 @@ from support.kernel_cases import S8, U8
 from support.kernel_packed import FEWER, WEIGHTS, few_bits, winograd_case
 from support.kernel_simd import EMULATED, SANITIZERS, need_emulated_avxvnni, need_isa
 from support.kernel_sweep import need
+from support.tables import few_fast
 
 from n2d2py.cli import main
 from n2d2py.exports.cpp.code import LayerCode
@@ -62,7 +63,7 @@ def test_the_cases_are_prepacked():
     assert not any("Prepacked" in code_of(case, False).config for case in [*prepacked(1), *kept(1)])
 
 
-@pytest.mark.parametrize("isa, every", [("avx2", 2), ("sse4", 4), ("", 5)])
+@pytest.mark.parametrize("isa, every", few_fast([("avx2", 2), ("", 5), ("sse4", 4)], 2))
 @pytest.mark.parametrize("sweep", SWEEPS)
 def test_bit_for_bit(tmp_path, sweep, isa, every):
     need("g++")

@@ -173,6 +173,7 @@ def test_a_spelled_norm_is_one_layer_that_agrees_in_floating_point(name, opset):
     np.testing.assert_allclose(found.reshape(want.shape), want, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("bits", [8, pytest.param(16, marks=pytest.mark.slow)])
 def test_guards_last_in_integers(bits, tmp_path: Path):
     """The compiled project has the bits of the simulator; a silent and a constant stimulus calibrate too."""

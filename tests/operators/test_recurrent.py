@@ -366,6 +366,7 @@ def test_states_over_calls(tmp_path, cell, linear, first, steps, bits, streamed)
     assert decibels > (25 if bits == 8 else 50), decibels
 
 
+@pytest.mark.compiles
 @needs_compiler
 @pytest.mark.parametrize("bits", [8, pytest.param(16, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("steps", [1, 5])

@@ -200,6 +200,7 @@ def test_a_state_of_a_cell_is_what_the_cell_computes_with(tmp_path):
     assert np.log2(graph.type("c0").scale) % 1 == 0
 
 
+@pytest.mark.compiles
 @needs_compiler
 @pytest.mark.parametrize(
     "name", [pytest.param(one, marks=() if one in ("lstm", "cached") else pytest.mark.slow) for one in NETWORKS]
@@ -214,6 +215,7 @@ def test_compiled_as_simulated_over_many_calls(tmp_path, name):
     np.testing.assert_array_equal(simulator(x), compiled(x))  # each run begins with a reset
 
 
+@pytest.mark.compiles
 @needs_compiler
 @pytest.mark.parametrize(
     ("name", "bits"), [("joined", 16), *(pytest.param(name, -32, marks=pytest.mark.slow) for name in ("lstm", "cached"))]
@@ -227,6 +229,7 @@ def test_other_precisions(tmp_path, name, bits):
     np.testing.assert_allclose(found, expected, atol=1e-5 if bits < 0 else 2e-3)
 
 
+@pytest.mark.compiles
 @needs_compiler
 @pytest.mark.parametrize(
     ("name", "values"),

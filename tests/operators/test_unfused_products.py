@@ -88,6 +88,7 @@ def exported(tmp_path_factory) -> Path:
     )
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("name", ["g++ native", *(pytest.param(one, marks=pytest.mark.slow) for one in list(BUILDS)[1:])])
 def test_every_compiler_gives_the_bits_of_python(exported, name):
     compiler, *flags = BUILDS[name]

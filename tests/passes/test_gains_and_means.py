@@ -116,6 +116,7 @@ def test_they_have_integers(name, tmp_path):
     assert 10 * np.log10(np.square(real).sum() / np.square(found - real).sum()) > 30
 
 
+@pytest.mark.compiles
 @every("name", ["divided by a row", "in a difference", "bias and factor", "mean apart", "sum of rows"])
 def test_compiled_integers_are_those_of_python(name, tmp_path):
     x = np.random.default_rng(5).normal(size=(10, *SHAPE[1:])).astype(np.float32)

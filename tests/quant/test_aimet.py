@@ -73,6 +73,7 @@ def test_all_formats_say_the_same():
                 np.testing.assert_array_equal(other.zero, encoding.zero)
 
 
+@pytest.mark.compiles
 @needs_compiler
 def test_the_command_line_exports_them(tmp_path, capsys):
     vectors = np.load(DATA / "w8a8.npz")

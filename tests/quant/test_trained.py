@@ -270,6 +270,7 @@ def test_weights_quantized_alone_need_a_calibration():
     assert np.array_equal(graph.nodes[2].params["weights"].reshape(-1) % 2, np.ones(270)), "the odd grid is kept"
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(
     "steps, act, mode",
     [(1, 1, "Default"), *(pytest.param(*one, marks=pytest.mark.slow) for one in ((3, 3, "Symmetric"), (15, 15, "Default")))],

@@ -77,6 +77,7 @@ Matching=conv*.dat
 """
 
 
+@pytest.mark.compiles
 def test_with_logged_outputs(tmp_path, monkeypatch, capsys):
     """What -log-outputs writes is what TargetCompare reads."""
     monkeypatch.chdir(tmp_path)

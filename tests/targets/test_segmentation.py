@@ -135,6 +135,7 @@ LabelsHueOffset=90
 """
 
 
+@pytest.mark.compiles
 def test_the_command(tmp_path, monkeypatch, capsys):
     """-test on labels for each pixel, mapped to outputs: the printed rate is that of the pixels that count."""
     monkeypatch.chdir(tmp_path)
