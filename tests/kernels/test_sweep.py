@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
@@ -30,7 +30,7 @@ from n2d2py.memory.access import MEMORY_ACCESSES
 from n2d2py.operators.arrays.map.op import MAP_FUNCTIONS
 from n2d2py.operators.arrays.reduce.op import REDUCTIONS
 
-Cases = Sequence[harness.Case]
+Cases = list[harness.Case]
 PORTABLE = "-DN2D2_ISA_PORTABLE"
 
 
