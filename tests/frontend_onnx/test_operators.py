@@ -84,6 +84,7 @@ def test_an_epsilon_of_zero(one_node, check, operator, opset, attributes, sizes)
     check(one_node(operator, ["N", 3, 4, 4], values, opset=opset, epsilon=0.0, **attributes), batch=2)
 
 
+CONSTANTS = {"root": 2**0.5, "inverse": 0.5**0.5, "one": 1, "half": 0.5, "three": 3, "zero": 0, "six": 6}
 IDIOMS = {
     "swish": ("s = Sigmoid(x)\n y = Mul(x, s)", Swish()),
     "swish reversed": ("s = Sigmoid(x)\n y = Mul(s, x)", Swish()),
@@ -99,8 +100,7 @@ IDIOMS = {
 @pytest.mark.parametrize("case", IDIOMS)
 def test_spelled_out_functions_become_one_layer(model, check, case):
     body, function = IDIOMS[case]
-    values = {"root": 2**0.5, "inverse": 0.5**0.5, "one": 1, "half": 0.5, "three": 3, "zero": 0, "six": 6}
-    constants = {name: np.array(value, F) for name, value in values.items() if f"{name})" in body or f"{name}," in body}
+    constants = {name: np.array(value, F) for name, value in CONSTANTS.items() if f"{name})" in body or f"{name}," in body}
     graph = check(model("float[N,3,5,4] x => float[N,3,5,4] y", body, **constants), batch=2)
     assert kinds(graph) == ["Activation"]
     found = graph.nodes[0].op.function
@@ -109,6 +109,26 @@ def test_spelled_out_functions_become_one_layer(model, check, case):
         np.testing.assert_allclose([found.gain, found.shift, found.high], [1 / 6, 0.5, 1.0], rtol=1e-6)
     else:
         assert found == function
+
+
+NEARLY = {
+    **{f"gelu, {names}": ("gelu", values) for names, values in (("wider", {"root": 1.5}), ("one more", {"one": 1.001}))},
+    "gelu, a last bit": ("gelu", {"root": 1.4143}),
+    "gelu, halved first, wider": ("gelu, halved first", {"inverse": 0.6}),
+    "hard swish, to 5": ("hard swish", {"six": 5}),
+    "hard swish, from 1": ("hard swish", {"zero": 1}),
+}
+"""Functions but for one constant."""
+
+
+@every("case", NEARLY)
+def test_what_is_nearly_a_function_is_computed_as_it_stands(model, check, case):
+    form, changes = NEARLY[case]
+    values = {**CONSTANTS, **changes}
+    body = IDIOMS[form][0] if "hard" not in case else IDIOMS[form][0].replace("Div(c, six)", "Mul(c, half)")
+    constants = {name: np.array(value, F) for name, value in values.items() if f"{name})" in body or f"{name}," in body}
+    graph = check(model("float[N,3,5,4] x => float[N,3,5,4] y", body, **constants), batch=2)
+    assert not any(isinstance(node.op, Activation) and isinstance(node.op.function, Gelu) for node in graph.nodes)
 
 
 def test_a_part_that_is_read_elsewhere_stays(model, check):
