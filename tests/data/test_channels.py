@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from support.tables import every
 
 from n2d2py.data import build_provider
 from n2d2py.errors import N2D2Error
@@ -88,7 +87,7 @@ def test_a_learning_step_makes_its_channel_too(provide):
     np.testing.assert_array_equal(_first(provider)[1:], np.array(RGB).transpose(2, 0, 1)[::-1])
 
 
-@every(
+@pytest.mark.parametrize(
     "text, message",
     [
         (

@@ -162,7 +162,7 @@ def test_the_keys_of_kernels(ini, keys, expected):
     assert str(step) == f"Filter({keys.split()[0][7:]}, {len(expected[0])}x{len(expected)})"
 
 
-@every(
+@pytest.mark.parametrize(
     "text, message",
     [
         ("FilterTransformation\nKernel=*\nKernel.Mat=1 2 3", "Kernel.Mat has 3 values for a kernel of 1x1"),

@@ -396,7 +396,7 @@ def test_no_database_is_an_empty_one_with_a_warning(ini):
     assert [one.code for one in log.warnings_seen()] == ["W401"]
 
 
-@every(
+@pytest.mark.parametrize(
     "text, message",
     [
         (

@@ -214,7 +214,7 @@ def test_size_errors(ini, text, message):
     assert message in _error(lambda: read_environment(ini(text)))
 
 
-@every(
+@pytest.mark.parametrize(
     "text, message",
     [
         (
@@ -339,7 +339,7 @@ def test_values_that_are_not_finite(ini, tmp_path):
     assert "E418" in _error(lambda: _only(provider))
 
 
-@every("size", ["SizeX=2\nSizeY=1", "SizeX=1\nSizeY=2", "Size=2", "SizeX=1\nSizeY=1\nNbChannels=2"])
+@pytest.mark.parametrize("size", ["SizeX=2\nSizeY=1", "SizeX=1\nSizeY=2", "Size=2", "SizeX=1\nSizeY=1\nNbChannels=2"])
 def test_vectors_lie_along_the_declared_axis(ini, tmp_path, size):
     np.savez(tmp_path / "d.npz", x=np.array([[3.0, 4.0]], np.float32), y=[0])
     provider = _provider(ini, f"[sp]\n{size}\n", "[database]\nType=Numpy_Database\nDataPath=d.npz\n")
