@@ -56,20 +56,6 @@ def test_what_is_sound_is_read(change):
     assert all(np.array_equal(arrays[name], again[name]) for name in arrays)
 
 
-@every("values", [[-1.0], [-0.5, -0.25], [1.0, -2.0], [3.0], [-1e-3, 0.0, 4.0]])
-def test_negative_values_are_counted_by_their_magnitude(values):
-    """Each value in the bin of its magnitude, on its side; a bin of negative values includes its upper edge instead of the lower."""
-    histogram = Histogram()
-    histogram.add(np.array(values, np.float32))
-    for side, counts in ((-1, histogram.negative), (1, histogram.positive)):
-        wanted = np.zeros(BINS, np.int64)
-        for value in values:
-            if value * side > 0:
-                at = abs(value) * BINS / histogram.limit
-                wanted[int(np.ceil(at)) - 1 if side < 0 else int(at)] += 1
-        assert np.array_equal(counts, wanted)
-
-
 def test_files_of_arrays_carry_no_time(tmp_path):
     """The first moment that a ZIP file can name stands in all of them."""
     arrays = {"a": np.arange(5), "b": np.zeros((2, 3), np.float32)}
