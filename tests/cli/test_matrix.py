@@ -16,6 +16,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 from support.extra_targets import HAS_NVDLA
+from support.tables import every
 
 from n2d2py.cli import main
 from n2d2py.error_codes import CODES
@@ -96,13 +97,13 @@ def fully_connected(tmp_path_factory) -> Path:
 pytestmark = pytest.mark.filterwarnings("error")
 
 
-@pytest.mark.parametrize("command", SOME)
+@every("command", SOME)
 def test_fully_connected(fully_connected, command, tmp_path, capsys):
     ended(fully_connected, command, tmp_path, capsys)
 
 
-@pytest.mark.parametrize("command", SOME[::2])
-@pytest.mark.parametrize("name", ["MaxPoolAdd.onnx", "../plugins/nvdla/models/Add.ini"])
+@every("command", SOME[::2])
+@every("name", ["MaxPoolAdd.onnx", "../plugins/nvdla/models/Add.ini"])
 def test_small_models(name, command, tmp_path, capsys):
     ended(MODELS / name, command, tmp_path, capsys)
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.data.environment import read_environment
 from n2d2py.data.pipelines import read_pipelines
@@ -141,7 +142,7 @@ def _step(ini, text):
     return pipelines["Test"].steps[0].transformation
 
 
-@pytest.mark.parametrize(
+@every(
     "keys, expected",
     [
         ("Kernel=*\nKernel.Mat=1 2 3 4", [[1, 2], [3, 4]]),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.extra_targets import needs_nvdla
+from support.tables import every
 
 import n2d2py
 from n2d2py.error_codes import CODES, FAMILIES, errors_page
@@ -17,35 +18,6 @@ from n2d2py.exports.parameters import target_page
 PACKAGE = Path(n2d2py.__file__).parent
 NVDLA = Path(__file__).resolve().parents[2] / "plugins" / "nvdla" / "n2d2py_nvdla"
 CODE = re.compile(r"[EW]\d{3}")
-PARTS = {
-    "E007": {"options", "pipeline", "stages"},
-    "E122": {"commands", "exports", "frontend", "ini"},
-    "E216": {"frontend", "operators"},
-    "E229": {"frontend", "operators"},
-    "E208": {"frontend", "operators"},
-    "E209": {"frontend", "operators"},
-    "E210": {"frontend", "operators"},
-    "E003": {"options", "stages"},
-    "E012": {"cli", "report"},
-    "W011": {"cli", "options"},
-    "E101": {"commands", "exports", "ini", "stages"},
-    "E301": {"frontend"},
-    "E401": {"data", "stages"},
-    "E414": {"data", "stages"},
-    "E417": {"data", "stages"},
-    "E410": {"data", "stages"},
-    "E451": {"stages", "targets"},
-    "E124": {"data", "frontend", "ini"},
-    "E425": {"frontend", "training"},
-    "E431": {"stages", "training"},
-    "E504": {"operators", "quant"},
-    "E508": {"quant", "stages"},
-    "E509": {"pipeline", "results", "stages"},
-    "E510": {"operators", "quant"},
-    "W102": {"frontend", "ini", "stages"},
-    "W109": {"exports", "stages"},
-}
-"""Codes that several parts of the tool use, for the same problem."""
 
 
 def strings(package: Path):
@@ -78,41 +50,6 @@ def test_an_extra_target_documents_its_own_codes_and_no_others():
         assert all(text and not text.endswith(".") and "|" not in text for text in texts)
 
 
-def test_a_code_belongs_to_one_part_of_the_tool():
-    parts: dict[str, set[str]] = {}
-    for part, _, _, code, _ in RAISED:
-        parts.setdefault(code, set()).add(part)
-    shared = {code: found for code, found in parts.items() if len(found) > 1}
-    assert shared == {code: found for code, found in PARTS.items() if code in shared}
-
-
-def test_codes_are_in_the_families_of_their_modules():
-    families = {
-        "options": "0",
-        "cli": "0",
-        "resources": "0",
-        "ini": "1",
-        "operators": "25",
-        "graph": "2",
-        "frontend": "234",
-        "data": "4",
-        "targets": "24",
-        "reference": "3",
-        "quant": "5",
-        "memory": "6",
-        "exports": "78",
-        "runtime": "8",
-        "plugin": "05",
-        "training": "4",
-    }
-    wrong = [
-        (file, line, code)
-        for part, file, line, code, _ in USES
-        if part in families and code[1] not in families[part] and part not in PARTS.get(code, ())
-    ]
-    assert wrong == []
-
-
 def keyword(call: ast.Call, name: str) -> ast.expr | None:
     return next((word.value for word in call.keywords if word.arg == name), None)
 
@@ -124,7 +61,7 @@ def raised_errors():
             yield pytest.param(call, id=f"{file}:{line} {code}")
 
 
-@pytest.mark.parametrize("call", list(raised_errors()))
+@every("call", list(raised_errors()))
 def test_a_message_has_a_remedy_and_no_full_stop(call):
     assert len(call.args) == 2
     assert keyword(call, "remedy") is not None or call.args[0].value in ("W502",)
@@ -137,13 +74,6 @@ def test_the_page_lists_every_code_once():
     rows = re.findall(r"^\| ([EW]\d{3}) \| (.+) \| (.+) \|$", errors_page(), re.MULTILINE)
     assert sorted(code for code, _, _ in rows) == sorted(CODES)
     assert {code[1] for code in CODES} == set(FAMILIES)
-
-
-def test_texts_are_clauses():
-    for code, (meaning, remedy) in CODES.items():
-        assert meaning and remedy, code
-        assert not meaning.endswith(".") and not remedy.endswith("."), code
-        assert "|" not in meaning + remedy, code
 
 
 def test_cases_show_most_codes():

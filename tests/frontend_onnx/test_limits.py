@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 from onnx import numpy_helper, parser
+from support.tables import every
 
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.onnx import trial
@@ -23,8 +24,8 @@ def _written(path, body: str, functions: str = "", **constants: np.ndarray):
     return path
 
 
-@pytest.mark.parametrize("equation", ["....", ".i", "..i->i", "a...b...->ab", "i" * 100_000 + "."])
-@pytest.mark.parametrize("inside", [False, True])
+@every("equation", ["....", ".i", "..i->i", "a...b...->ab", "i" * 100_000 + "."])
+@every("inside", [False, True])
 def test_dots_that_are_no_ellipsis(equation, inside, tmp_path):
     node = f'y = Einsum <equation = "{equation}"> (x)'
     functions = f'<domain: "f", opset_import: ["" : 17]> h (x) => (y) {{ {node} }}'
@@ -49,8 +50,8 @@ def test_a_call_that_does_not_end(call, ends, monkeypatch):
     assert caught.value.code == "E317"
 
 
-@pytest.mark.parametrize("count", [1, 31, 128])
-@pytest.mark.parametrize("operator, shape", [("Conv", (32, 3, 1, 1)), ("ConvTranspose", (3, 32, 1, 1))])
+@every("count", [1, 31, 128])
+@every("operator, shape", [("Conv", (32, 3, 1, 1)), ("ConvTranspose", (3, 32, 1, 1))])
 def test_a_bias_of_other_outputs(operator, shape, count, tmp_path):
     """ONNX Runtime refuses them too."""
     constants = {"w": np.ones(shape, np.float32), "b": np.ones(count, np.float32), "g": np.ones((1, 32, 1, 1), np.float32)}

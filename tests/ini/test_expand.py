@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.tables import every
 
 from n2d2py import resources
 from n2d2py.errors import N2D2Error
@@ -76,7 +77,7 @@ def test_unknown_macro_lists_the_known_ones(load):
     )
 
 
-@pytest.mark.parametrize(
+@every(
     "text, expected",
     [
         ("[conv1]NbOutputs", "16"),
@@ -200,7 +201,7 @@ def test_bombs_are_refused_at_once(load, text):
     assert time.process_time() - start < 10  # far from what the input would cost unbounded
 
 
-@pytest.mark.parametrize("text", ["[" * 300_000 + "]", "[s]" * 50_000, "${" * 100_000, "]" * 100_000, "[${A}" * 60_000 + "]"])
+@every("text", ["[" * 300_000 + "]", "[s]" * 50_000, "${" * 100_000, "]" * 100_000, "[${A}" * 60_000 + "]"])
 def test_brackets_never_loop(load, text):
     document = load("$A=a\n[s]\nX=" + text + "\n")
     start = time.process_time()

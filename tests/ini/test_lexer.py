@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import load_document
@@ -18,7 +19,7 @@ def test_bom_and_crlf_are_dropped(load):
     assert document.globals.macros() == ["A"]
 
 
-@pytest.mark.parametrize(
+@every(
     "line, value",
     [
         ("K=1 ; note", "1"),
@@ -88,7 +89,7 @@ def test_continuation_at_the_end_keeps_the_text(load, warned):
     assert warned() == ["N2D2-W105: net.ini:2: the text ends in a continuation; remove the backslash of the last line"]
 
 
-@pytest.mark.parametrize(
+@every(
     "text, message",
     [
         (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import load_params
@@ -105,7 +106,7 @@ def test_wrong_values_are_listed_together():
     ]
 
 
-@pytest.mark.parametrize("name", ["class", "a b", "a-b", "a__b", "_A", "std", "int"])
+@every("name", ["class", "a b", "a-b", "a__b", "_A", "std", "int"])
 def test_namespaces_that_cpp_refuses(name):
     assert refusal(f"Namespace={name}\n")[0].startswith(f"N2D2-E122: params.ini:1: Namespace={name} is not a C++ identifier; ")
 
@@ -131,7 +132,7 @@ def test_layers(warned):
     assert warned() == ["N2D2-W107: params.ini:5 [conv_2]: the network has no layer 'conv_2'; did you mean 'conv2'?"]
 
 
-@pytest.mark.parametrize(
+@every(
     "text, message",
     [
         (

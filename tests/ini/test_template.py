@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.ini.lexer import SourceLine
@@ -26,7 +27,7 @@ def failure(text: str, **parameters: str) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
+@every(
     "text, expected",
     [
         ("a{{A}}b{{ B }}", "a1b2"),
@@ -82,7 +83,7 @@ def test_lines_keep_their_place():
     ]
 
 
-@pytest.mark.parametrize(
+@every(
     "text, message",
     [
         ("\n{{MISSING}}", "E120: t.tpl:2 [s]: the template parameter 'MISSING' is not defined; add MISSING=<value> to [s]"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-import pytest
 from support.model_run import MODELS, description, need_types, with_macros
+from support.tables import every
 
 # Model, macros, number of layers (of N2D2's network of this name, where known), parameters, dimensions X Y C.
 TABLE = [
@@ -156,9 +156,7 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(
-    "model, macros, layers, params, expected", TABLE, ids=[" ".join([row[0], *map(str, row[1].values())]) for row in TABLE]
-)
+@every("model, macros, layers, params, expected", TABLE, ids=[" ".join([row[0], *map(str, row[1].values())]) for row in TABLE])
 def test_dimensions(model, macros, layers, params, expected):
     need_types(model, chosen=macros.get("UP", ""))
     start = time.process_time()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from support.tables import every
 
 from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.map import ArrayMap
@@ -52,7 +52,7 @@ TAKEN = {
 }
 
 
-@pytest.mark.parametrize("reader", TAKEN.values(), ids=TAKEN)
+@every("reader", TAKEN.values(), ids=TAKEN)
 def test_weights_take_gain_and_shift(build, run, reader):
     b = normed(build)
     after, report = run(b.done(*reader(b)), MergeGains(arrays=True))
@@ -74,7 +74,7 @@ LEFT = {
 }
 
 
-@pytest.mark.parametrize("reader, why", LEFT.values(), ids=LEFT)
+@every("reader, why", LEFT.values(), ids=LEFT)
 def test_what_would_change_the_result_stays(build, run, reason, reader, why):
     b = normed(build)
     after, report = run(b.done(*reader(b)), MergeGains(arrays=True))

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.export_networks import random_inputs, residual
+from support.tables import every
 
 from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType, ShiftRescale
 from n2d2py.graph import QuantGraph
@@ -66,7 +67,7 @@ def aligned(first: int, second: int, offset: int = 0) -> Aligned:
     return Aligned(np.array([first, second]), np.array([offset]))
 
 
-@pytest.mark.parametrize(
+@every(
     "changes, fits",
     [
         ({"bound": 2**31 - 1}, True),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py import log
 from n2d2py.graph import Graph
@@ -108,7 +109,7 @@ def test_known_signs(build):
 
 
 # ---- activations ----------------------------------------------------------------------------
-@pytest.mark.parametrize("layer", ["conv", "fc", "affine", "sum", "mean"])
+@every("layer", ["conv", "fc", "affine", "sum", "mean"])
 def test_clamp_into_the_layer_before(build, run, kinds, layer):
     b = build(4, 6, 6)
     op, params = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.arrays.norm import ArrayNorm
@@ -58,7 +59,7 @@ def test_the_expected_error_of_a_depthwise_layer():
     assert _expected_error(node, factors, widest / 255, np.ones(3)) == pytest.approx(wanted, rel=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@every("seed", range(4))
 def test_what_is_expected_is_what_rounding_loses(seed):
     """The mean squared error of the outputs over random inputs; of one weight tensor, so to a factor of two."""
     rng = np.random.default_rng(seed)

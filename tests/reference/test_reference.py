@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
+from support.tables import every
 
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.graph import Graph, Node
@@ -92,7 +93,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@every("case", CASES)
 def test_engines_agree(case):
     graph = CASES[case]
     feeds = {name: array(3, *graph.shape(name)[1:]) for name in graph.inputs}

@@ -145,29 +145,8 @@ class Arrays:
         for function in ("Neg", "Abs", "Sign"):
             made += [self.map(function, (kind,), kind) for kind in kinds_of(NUMBERS)]
         for function in (
-            "Floor",
-            "Ceil",
-            "Round",
-            "IsNaN",
-            "IsPosInf",
-            "IsNegInf",
-            "Exp",
-            "Erf",
-            "Sigmoid",
-            "Tanh",
-            "Softplus",
-            "Expm1",
-            "Sin",
-            "Cos",
-            "Tan",
-            "Atan",
-            "Sinh",
-            "Cosh",
-            "Asinh",
-            "Asin",
-            "Acos",
-            "Acosh",
-            "Atanh",
+            *"Floor Ceil Round IsNaN IsPosInf IsNegInf Exp Erf Sigmoid Tanh Softplus Expm1 Sin Cos Tan".split(),
+            *"Atan Sinh Cosh Asinh Asin Acos Acosh Atanh".split(),
         ):
             result = "bool" if function.startswith("Is") else None
             pattern = {"Sinh": "", "Cosh": "", "Asin": "unit", "Acos": "unit", "Atanh": "unit", "Acosh": "above"}.get(
