@@ -23,7 +23,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
-from n2d2py.commands.measure import machine as machine  # noqa: E402
+from n2d2py.commands.tune import machine as machine  # noqa: E402
 
 
 class Cost(NamedTuple):

@@ -33,7 +33,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from latency import instructions  # noqa: E402
 
-from n2d2py.commands.measure import MOMENT, bench, machine  # noqa: E402
+from n2d2py.commands.tune import MOMENT, bench, machine  # noqa: E402
 
 LIMIT = 0.02
 """The share of the instructions, or of the time, from which on a change counts."""

@@ -41,7 +41,7 @@ sys.path[:0] = [str(ROOT / "benchmarks")]
 
 from exports import machine  # noqa: E402
 
-from n2d2py.commands.measure import MOMENT, bench  # noqa: E402
+from n2d2py.commands.tune import MOMENT, bench  # noqa: E402
 
 
 # ---- peers: run in an interpreter of their own -------------------------------------------------

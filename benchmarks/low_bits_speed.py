@@ -28,7 +28,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from latency import instructions  # noqa: E402
 
-from n2d2py.commands.measure import MOMENT, bench, machine  # noqa: E402
+from n2d2py.commands.tune import MOMENT, bench, machine  # noqa: E402
 
 NETWORKS = ("resnet8", "vww_96", "kws_dscnn", "mobilenet_v1")
 """Networks of tests/networks."""

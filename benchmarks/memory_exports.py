@@ -14,7 +14,7 @@ import numpy as np
 from latency import ROOT
 
 import n2d2py
-from n2d2py.commands.measure import MOMENT, bench
+from n2d2py.commands.tune import MOMENT, bench
 from n2d2py.memory.format import read_graph
 from n2d2py.memory.problem import MemoryProblem
 

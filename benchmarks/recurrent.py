@@ -30,7 +30,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 from exports import machine  # noqa: E402
 from latency import PEERS, fastest  # noqa: E402
 
-from n2d2py.commands.measure import MOMENT, bench  # noqa: E402
+from n2d2py.commands.tune import MOMENT, bench  # noqa: E402
 
 NETWORKS = (("LSTM", 50, 128, 256), ("GRU", 50, 128, 256), ("LSTM", 1, 128, 128), ("LSTM", 20, 40, 64), ("GRU", 20, 40, 64))
 """Cell, steps, inputs, hidden units; 128 and 128 of one step are Silero VAD's."""

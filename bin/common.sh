@@ -23,13 +23,18 @@ find_python() {
     fail "python3 is missing: install Python 3.10 or later (Debian, Ubuntu: apt install python3 python3-venv)"
 }
 
-# Makes $root/.venv hold the checkout (editable) with its dependencies and, when $1 is the name of an
-# extra, those of the extra. Does nothing when an earlier call did it for the same setup.cfg.
+# Prints what decides about the contents of .venv: the setup.cfg of the checkout and those of its plug-ins.
+setups() {
+    cat "$root/setup.cfg" "$root"/plugins/*/setup.cfg 2>/dev/null || true
+}
+
+# Makes $root/.venv hold the checkout and its plug-ins (editable) with their dependencies and, when $1 is the name of an
+# extra, those of the extra. Does nothing when an earlier call did it for the same setup.cfg files.
 ensure_venv() {
-    local extra=${1:-} venv=$root/.venv python what stamp
+    local extra=${1:-} venv=$root/.venv python what stamp folder
     what=$root${extra:+[$extra]}
     stamp=$venv/.installed-${extra:-base}
-    if [ -f "$stamp" ] && cmp -s "$stamp" "$root/setup.cfg" && "$venv/bin/python" -c '' 2>/dev/null; then
+    if [ -f "$stamp" ] && setups | cmp -s - "$stamp" && "$venv/bin/python" -c '' 2>/dev/null; then
         return
     fi
     if ! "$venv/bin/python" -c 'import pip' 2>/dev/null; then
@@ -39,9 +44,13 @@ ensure_venv() {
         "$python" -m venv --clear "$venv" || fail "$venv could not be made with $python -m venv"
     fi
     echo "Installing n2d2py and its dependencies into .venv (once) ..." >&2
-    "$venv/bin/python" -m pip install -q --disable-pip-version-check --use-pep517 -e "$what" ||
+    set -- -e "$what"
+    for folder in "$root"/plugins/*/; do
+        [ ! -f "$folder/setup.cfg" ] || set -- "$@" -e "${folder%/}"
+    done
+    "$venv/bin/python" -m pip install -q --disable-pip-version-check --use-pep517 "$@" ||
         fail "pip could not install $what: see its message above; it needs a Python package index"
-    cp "$root/setup.cfg" "$stamp"
+    setups > "$stamp"
 }
 
 # Fails unless a C++ compiler and make are there.

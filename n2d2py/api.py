@@ -76,7 +76,7 @@ def load(
 
     Args:
         path: NET.ini, NET.onnx or NET.tflite.
-        target: the export that it is loaded for, such as "NVDLA"; by default that of the options, else "CPP".
+        target: the export that it is loaded for, such as "NCNN"; by default that of the options, else "CPP".
         options: seed, weights, data and others.
         folder: where the weights and statistics of earlier runs are found, and what a pipeline stores is written.
         quiet: whether only warnings are logged.
@@ -196,7 +196,7 @@ def export(
     Args:
         model: NET.ini, NET.onnx, NET.tflite, a loaded or a quantized network; of the last one, data and the options of the steps before
             have no effect.
-        target: such as "CPP" or "NVDLA"; None: what the network was loaded for, of a file "CPP".
+        target: such as "CPP" or "NCNN"; None: what the network was loaded for, of a file "CPP".
         data, labels: as of `calibrate`.
         bits: as of `quantize`.
         test: whether the export is scored, and built for that; None: where `labels` are given.

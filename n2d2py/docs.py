@@ -13,7 +13,8 @@ from n2d2py import resources
 from n2d2py.data import database_schemas, provider_schemas, transformation_schemas
 from n2d2py.error_codes import errors_page
 from n2d2py.exports.cpp.isa_headers import isa_page, write_isa_headers
-from n2d2py.exports.parameters import parameters_page
+from n2d2py.exports.parameters import parameters_page, target_page
+from n2d2py.exports.registry import EXTRAS, installed_targets
 from n2d2py.frontend.ini.contract import layer_types
 from n2d2py.frontend.ini.network import GLOBALS, INPUT_SECTION
 from n2d2py.frontend.ini.onnx_section import ONNX_LAYER, ONNX_SECTION
@@ -29,7 +30,7 @@ def error_examples() -> dict[str, Any]:
 
 
 def pages() -> dict[str, str]:
-    """File name -> text of every generated page."""
+    """File name -> text of every generated page; one for each installed extra target too."""
     layers = []
     for _, layer in sorted(layer_types().items()):
         layers.append(layer.schema)
@@ -55,6 +56,11 @@ def pages() -> dict[str, str]:
         ),
         "instruction_sets.md": isa_page(),
         "export_parameters.md": parameters_page(),
+        **{
+            f"{target.name.lower()}_reference.md": target_page(target)
+            for target in installed_targets()
+            if target.name in EXTRAS
+        },
     }
 
 

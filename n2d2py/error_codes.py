@@ -18,7 +18,6 @@ FAMILIES = {
     "6": "Memory",
     "7": "Export",
     "8": "Compiled export",
-    "9": "NVDLA loadables",
 }
 """Title of each family of codes by their first digit."""
 
@@ -210,10 +209,6 @@ CODES: dict[str, tuple[str, str]] = {
     "E712": ("export folder that is not writable", "choose another folder with -o, or change the permissions"),
     "E713": ("disk full during the export", "free some space, or choose another folder with -o"),
     "E714": ("exporter plug-in that cannot be loaded, or several with one name", "repair or uninstall its package"),
-    "E715": ("layer or tensor that the NVDLA hardware does not support", "run it elsewhere, or choose another configuration"),
-    "E716": ("model beyond the limits of NVDLA's firmware or runtime", "use a larger configuration"),
-    "E717": ("loadable that the checker refuses, which is a defect", "report the defect"),
-    "E718": ("calibration table that is unreadable or belongs to another model", "correct the table"),
     "E719": (
         "export of another model, or with edited or added files",
         "add -force to replace it, or choose another folder with -o",
@@ -233,14 +228,6 @@ CODES: dict[str, tuple[str, str]] = {
     "E812": ("compiled export with other values than Python, which is a defect", "report the defect"),
     "E813": ("worker that died in every attempt", "use fewer workers, or a machine with more memory"),
     "E814": ("unreachable cluster", "pip install 'n2d2py[cluster]'; start 'dask scheduler'; correct -cluster"),
-    "E901": ("file that is not an NVDLA loadable, or is damaged", "compile or copy the loadable again"),
-    "E902": ("file of `n2d2py-nvdla` that cannot be read or written", "check the path and its permissions"),
-    "E903": ("loadable that the functional model does not support", "use features of NVIDIA's compiler and firmware only"),
-    "E904": ("loadable that would block the hardware", "correct the dependency graph, or compile the loadable again"),
-    "E905": ("input or output of another type or size than in the loadable", "follow the message"),
-    "E906": ("descriptor that exceeds its memory", "compile the loadable again"),
-    "E907": ("unknown configuration of the NVDLA hardware", "use a listed configuration"),
-    "E908": ("loadable that hardware, firmware or NVIDIA's runtime would refuse", "compile the loadable again"),
     "W011": ("options without effect in this combination", "remove the options"),
     "W101": ("property that is given twice; the last value is used", "remove one of them"),
     "W102": ("unknown key; it is ignored", "correct its name, or remove it"),
@@ -308,11 +295,6 @@ CODES: dict[str, tuple[str, str]] = {
         "dynamically quantized model (quantize_dynamic) that is exported in floating point, as there is no calibration",
         "give -calib-data for integers, or -nbbits -32",
     ),
-    "W701": ("NVDLA layers that run on the CPU as extension operations", "run the loadable with `n2d2py-nvdla`"),
-    "W702": (
-        "loadable that leaves weights in the convolution buffer",
-        "compile the loadable again before running it more than once",
-    ),
     "W703": ("export parameter without effect on this model", "remove the parameter"),
     "W801": ("missing compiler; the compiled export is not tested", "install g++ and make"),
 }
@@ -336,6 +318,8 @@ def errors_page(examples: Mapping[str, Mapping[str, Any]]) -> str:
         "`manifest.json` show this. Build products (`build/`, `bin/`, `lib/`, `outputs/`, objects, files of CMake) are always "
         "replaced. If files were edited or added, `-force` replaces the export (E719). A folder without a manifest is never "
         "replaced (E711).",
+        "",
+        "A target of another package lists its own codes (E9, and some of E7 and W7) on its reference page.",
         "",
         "In the examples, `net.ini` is a small network with the layers `conv`, `pool` and `fc`.",
         "",
@@ -372,3 +356,8 @@ def _example(example: Mapping[str, Any]) -> list[str]:
     else:
         lines = [f"Example: {example['cause']}."]
     return [*lines, "", "```text", example["message"], "```", ""]
+
+
+def code_table(codes: Mapping[str, tuple[str, str]]) -> list[str]:
+    """The lines of a Markdown table of codes."""
+    return ["| Code | Meaning | Remedy |", "|---|---|---|"] + [f"| {code} | {a} | {b} |" for code, (a, b) in codes.items()]

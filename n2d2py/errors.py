@@ -5,7 +5,7 @@ Printed form, one line::
     error N2D2-E204: MobileNet.ini:57 [conv3]: NbOutputs=30 is not a multiple of NbGroups=4; set NbOutputs to 28 or 32
 
 Code families: E0xx command line and environment, E1xx INI, E2xx graph, E3xx ONNX import, E4xx data,
-E5xx quantization, E6xx memory, E7xx export, E8xx compiled test, E9xx NVDLA loadables.
+E5xx quantization, E6xx memory, E7xx export, E8xx compiled test, E9xx targets of other packages.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -207,6 +208,7 @@ class Target(Generic[ResultT]):
         needs_plan: whether requests must come with `problem` and `plan`.
         adds_residuals: whether its convolutions can do a sum too (`QuantNode.residual`).
         keeps_states: whether its networks keep states between calls.
+        codes: the codes of its own errors and warnings, each with what it means and the general remedy; for its page.
         runner: runs a written export for `-test` and `-compare`; None for a target that cannot run on this machine.
     """
 
@@ -220,6 +222,7 @@ class Target(Generic[ResultT]):
     needs_plan: bool = True
     adds_residuals: bool = False
     keeps_states: bool = False
+    codes: Mapping[str, tuple[str, str]] = MappingProxyType({})
     runner: type[Runner] | None = None
 
     def overruled(self, parameters: Mapping[str, Any], bits: int) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from n2d2py.error_codes import code_table
 from n2d2py.exports.base import Target
 from n2d2py.exports.presets import parameters_file
 from n2d2py.exports.registry import built_in_targets, find_target, installed_targets
@@ -41,6 +42,14 @@ def load_params(path: Path | str | None, target: str | None = None) -> Params:
 def parameters_page() -> str:
     """The documentation page of the parameters of this package's targets, Markdown."""
     return schema_page(_schemas(built_in_targets()), "Export parameters")
+
+
+def target_page(target: Target[Any]) -> str:
+    """The reference page of a target of another package, Markdown: its parameters, those of layers, its codes."""
+    schemas = [schema for schema in (target.parameters, target.layer_parameters) if schema.keys]
+    text = schema_page(schemas, f"{target.name}: parameters, errors and warnings")
+    codes = "\n".join(["", "## Errors and warnings", "", *code_table(target.codes), ""]) if target.codes else ""
+    return text + codes
 
 
 def parameters_help(target: str) -> str:

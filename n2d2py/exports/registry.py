@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any
 
+from n2d2py import entry_points
 from n2d2py.errors import N2D2Error, nearest
 from n2d2py.exports.base import Target
 from n2d2py.registry import Registry
 
-GROUP = "n2d2py.exports"
-"""Entry points of other packages: the name of a target, and its class or an instance."""
+EXTRAS = {"NVDLA": "nvdla"}
+"""Target -> the extra of this package that installs it."""
 
 _targets: Registry[Target[Any]] = Registry(
     "the export",
     "n2d2py.exports.cpp.target",
     "n2d2py.exports.mcu.target",
     "n2d2py.exports.ncnn.target",
-    "n2d2py.exports.nvdla.target",
     "n2d2py.exports.onnx.target",
     "n2d2py.exports.tflite.target",
 )
@@ -37,7 +37,7 @@ def built_in_targets() -> list[Target[Any]]:
 
 def target_names() -> tuple[str, ...]:
     """The names of all targets: those of this package, then those of installed ones, each sorted."""
-    return (*sorted(_targets), *sorted(_entries()))
+    return (*sorted(_targets), *_entries())
 
 
 def find_target(name: str) -> Target[Any]:
@@ -45,15 +45,19 @@ def find_target(name: str) -> Target[Any]:
 
     Raises:
         N2D2Error: E700 for an unknown name, with the known ones; E714 when two packages claim the name
-            or one cannot be loaded.
+            or one cannot be loaded; E721 for a target whose extra is not installed.
     """
     known = _targets.get(name) or _found.get(name) or next((t for t in built_in_targets() if name in t.aliases), None)
     if known is not None:
         return known
     entries = _entries()
+    if name not in entries and name in EXTRAS:
+        raise N2D2Error(
+            "E721", f"the export '{name}' is not installed", where="-export", remedy=f'pip install "n2d2py[{EXTRAS[name]}]"'
+        )
     if name not in entries:
         stand_in = next((target.name for target in built_in_targets() if name in target.stands_in_for), None)
-        close = stand_in or nearest(name, target_names())
+        close = stand_in or nearest(name, (*target_names(), *EXTRAS))
         raise N2D2Error(
             "E700",
             f"the export '{name}' is unknown",
@@ -73,7 +77,7 @@ def find_target(name: str) -> Target[Any]:
 
 def installed_targets() -> Iterator[Target[Any]]:
     """The targets of installed packages; those that cannot be loaded are left out."""
-    for name in sorted(_entries()):
+    for name in _entries():
         try:
             yield find_target(name)
         except N2D2Error:
@@ -81,12 +85,8 @@ def installed_targets() -> Iterator[Target[Any]]:
 
 
 def _entries() -> dict[str, list[EntryPoint]]:
-    """Entry points by name, each value once; names of this package are not theirs to take."""
-    found: dict[str, list[EntryPoint]] = {}
-    for entry in entry_points(group=GROUP):
-        if entry.name not in _targets and entry.value not in [other.value for other in found.get(entry.name, [])]:
-            found.setdefault(entry.name, []).append(entry)
-    return found
+    """Entry points by name; names of this package are not theirs to take."""
+    return {name: entries for name, entries in entry_points.targets().items() if name not in _targets}
 
 
 def _load(entry: EntryPoint) -> Target[Any]:

@@ -141,10 +141,6 @@ class Section:
         """Sets a property known at build time only, such as `_OutputsWidth`, for references."""
         self._automatic[key] = str(value)
 
-    def automatic_keys(self) -> list[str]:
-        """The names of the automatic properties set so far."""
-        return list(self._automatic)
-
     def mark_used(self) -> None:
         """Keeps the section out of the notice on unused sections."""
         self.used = True

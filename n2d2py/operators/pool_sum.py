@@ -23,7 +23,7 @@ from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import Access, Whole, memory_access
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.pool import Pool
-from n2d2py.operators.pool.emitter import emit_pool
+from n2d2py.operators.pool.op import emit_pool
 from n2d2py.operators.windows import Pads
 from n2d2py.quant.contract import Quantizer, quantizer
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter

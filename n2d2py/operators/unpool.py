@@ -21,8 +21,7 @@ from n2d2py.graph.shapes import Shape, channels
 from n2d2py.ini.schema import Key, Kind
 from n2d2py.memory.access import Access, LineTable, memory_access
 from n2d2py.operators.base import Op, register, require_rank
-from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.deconv.op import spread_extent
+from n2d2py.operators.deconv import Deconv, spread_extent
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.windows import Pads, pad
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer

@@ -5,12 +5,27 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from n2d2py.options.examples import COMMON
 from n2d2py.options.table import FUSED, GROUPS, IGNORED, OPTIONS, TRAINING, Option
 from n2d2py.version import __version__
 
 _USAGE = "n2d2py [options] NET.onnx|NET.tflite|NET.ini"
 _PURPOSE = "convert an ONNX, TFLite or N2D2 INI network into a standalone integer C++ project"
+
+COMMON = {
+    "describe": "n2d2py net.onnx -describe",
+    "export": "n2d2py net.onnx -export CPP -calib-data images/",
+    "calib-data": "n2d2py net.onnx -export CPP -calib-data images/ -calib 200",
+    "labels": "n2d2py net.onnx -export CPP -calib-data images/ -labels labels.csv -test",
+    "mean": "n2d2py net.onnx -export CPP -calib-data images/ -mean 0.5,0.5,0.5 -std 0.5,0.5,0.5",
+    "calib": "n2d2py net.ini -export CPP -calib 200",
+    "nbbits": "n2d2py net.onnx -export CPP -nbbits -32",
+    "test": "n2d2py net.onnx -export CPP -calib-data images/ -test",
+    "quality": "n2d2py net.onnx -export CPP -calib-data images/ -quality best",
+    "ram-budget": "n2d2py net.onnx -export CPP_MCU -calib-data images/ -ram-budget 65536",
+    "export-parameters": "n2d2py net.onnx -export CPP -calib-data images/ -export-parameters low_memory",
+    "o": "n2d2py net.onnx -export CPP -calib-data images/ -o build",
+}
+"""Options that `-h` shows, in this order -> an example."""
 
 
 def option_values(option: Option) -> list[str]:

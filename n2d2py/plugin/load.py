@@ -8,16 +8,14 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import entry_points
 from pathlib import Path
 
-from n2d2py import log
+from n2d2py import entry_points, log
 from n2d2py.errors import ErrorList, Location, N2D2Error
 from n2d2py.plugin import declare
 from n2d2py.plugin.registration import check, enter, lists, registries
 from n2d2py.registry import Duplicate
 
-GROUP = "n2d2py.plugins"
 _loaded: set[Path] = set()
 
 
@@ -27,7 +25,7 @@ def load_plugins(folders: list[str]) -> None:
     Raises:
         N2D2Error: as `load_plugin`.
     """
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+    for entry in entry_points.declaring_modules():
         found = importlib.util.find_spec(entry.module)
         if found is not None and found.origin:
             load_plugin(Path(found.origin).parent, Path(found.origin))

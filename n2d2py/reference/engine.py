@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
+from onnx import TensorProto, helper
 
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.graph import Graph
 from n2d2py.graph.inputs import each_call, named_inputs
 from n2d2py.operators.quantize import is_quantized
-from n2d2py.reference.contract import NoOnnxForm
+from n2d2py.reference.contract import NoOnnxForm, OnnxWriter
 from n2d2py.reference.executor import run_graph
-from n2d2py.reference.to_onnx import to_onnx
 
 Batch = np.ndarray | Mapping[str, np.ndarray]
 """A batch of the only input (several side by side as vectors: graph/inputs.py), or one for each input by name."""
@@ -182,3 +183,38 @@ def _graph_session(graph: Graph, taps: Iterable[str], threads: int) -> Any:
 
 def _first_line(error: Exception) -> str:
     return " ".join(str(error).split())[:160]
+
+
+OPSET = 17
+IR_VERSION = 8
+
+
+def to_onnx(graph: Graph, taps: Iterable[str] = ()) -> onnx.ModelProto:
+    """An ONNX model with the same inputs and outputs; `taps` names tensors that become outputs too.
+
+    Raises:
+        NoOnnxForm: when a layer cannot be written.
+    """
+    writer = OnnxWriter(graph)
+    for node in graph.nodes:
+        writer.write(node)
+    outputs = [name for name in dict.fromkeys([*graph.outputs, *taps]) if name not in graph.inputs]
+    model = helper.make_model(
+        helper.make_graph(
+            writer.nodes,
+            graph.name or "network",
+            [_value(graph, name) for name in graph.inputs],
+            [_value(graph, name) for name in outputs],
+            writer.initializers,
+        ),
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+        producer_name="n2d2py",
+    )
+    return model
+
+
+def _value(graph: Graph, name: str) -> onnx.ValueInfoProto:
+    kind = graph.kind(name)
+    element = TensorProto.FLOAT if not kind else helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    return helper.make_tensor_value_info(name, element, ["N", *graph.shape(name)[1:]])

@@ -8,7 +8,6 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.arithmetic import NumType
-from n2d2py.data.edge_samples import EDGE_SAMPLES, edge_samples
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, QuantGraph
@@ -22,6 +21,14 @@ from n2d2py.quant.statistics import batch_size
 from n2d2py.quant.worst import StimulusComparison, WorstStimuli
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.runtime import Network
+
+EDGE_SAMPLES = ("the sample of zeros", "a constant sample", "a sample times 0.1", "a sample times 0.02", "a sample times 4")
+
+
+def edge_samples(sample: np.ndarray) -> np.ndarray:
+    """The samples that `EDGE_SAMPLES` names, along a new first axis; the type of the input cuts what leaves its range."""
+    largest = np.full_like(sample, sample.max(initial=0))
+    return np.stack([np.zeros_like(sample), largest, *(sample * sample.dtype.type(factor) for factor in (0.1, 0.02, 4))])
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,7 @@ def compare_stage(
     Where some layers compute in floating point, each layer in Python gets the compiled values of its inputs: the
     last bit of a sum of reals depends on its order, so that only single layers can be told to be identical. The same
     is done for a target with arithmetic of its own, whose layers may differ by `slack` of their range. Packed tensors are compared as
-    bytes, with no error. Without slack, samples at the edges (n2d2py/data/edge_samples.py) must give equal values as well; they are no
+    bytes, with no error. Without slack, samples at the edges (`edge_samples`) must give equal values as well; they are no
     part of any figure.
     """
     nodes = [node for node in quantized.nodes if not node.op.is_part]
@@ -70,7 +77,7 @@ def compare_stage(
             else {}
         )
         if slack and compiled is not None:
-            given = _layers(compiled, inputs)
+            given = compiled.stored_layers(inputs)
             found, stored = _by_layer(quantized, inputs, given)
             roundings = _roundings(quantized, given, found)
             for accumulator in accumulators:
@@ -103,7 +110,7 @@ def _found(
     layers: list[tuple[str, str]],
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """(compiled values by layer, the values that they are compared with by tensor: `stored`, or those of each layer alone)."""
-    given = _layers(compiled, inputs) if compiled is not None else {}
+    given = compiled.stored_layers(inputs) if compiled is not None else {}
     found = {name: values.reshape(stored[tensor].shape) for name, tensor in layers if (values := given.get(name)) is not None}
     if quantized.is_mixed and found:
         inside = dict(zip(quantized.fed, inputs, strict=True))
@@ -125,11 +132,6 @@ def _check_edges(
         for one in accumulators:
             if one.layer in found:
                 one.check_samples(stored[one.tensor], found[one.layer], EDGE_SAMPLES[part])
-
-
-def _layers(compiled: Network, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
-    own = getattr(type(compiled), "layers", None) is not Network.layers  # a target with layers of its own takes stored values
-    return compiled.layers(*inputs) if own else compiled.stored_layers(inputs)
 
 
 def _from_compiled(quantized: QuantGraph, compiled: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

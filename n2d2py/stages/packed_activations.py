@@ -8,9 +8,9 @@ from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
-from n2d2py.memory.crowding import bytes_beside
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.plan import MemoryPlan
+from n2d2py.memory.problem import MemoryProblem
 from n2d2py.passes.integer.pack_activations import few_bits, pack_activations, packable
 from n2d2py.stages.planned import PlannedNetwork
 
@@ -120,3 +120,17 @@ def tell_packing(graph: QuantGraph, params: Params) -> None:
     else:
         why = "packing does not reduce the arena"
     log.warning("W109", f"PackActivations has no effect: {why}", where=params.where("PackActivations"), remedy="remove it")
+
+
+def bytes_beside(problem: MemoryProblem) -> dict[str, int]:
+    """For each tensor the most bytes of tensors, itself among them, that are needed at one operator while it is; nothing overlaps."""
+    last = len(problem.ops)
+    born = dict.fromkeys(problem.inputs, 0)
+    read = dict.fromkeys(problem.outputs, last)
+    for at, op in enumerate(problem.ops):
+        born.setdefault(op.output, at)
+        for name in op.inputs:
+            read[name] = max(at, read.get(name, 0))
+    lives = {name: (born[name], max(born[name], read.get(name, 0))) for name in born}
+    live = [sum(problem.tensors[name].bytes for name, (a, b) in lives.items() if a <= at <= b) for at in range(last + 1)]
+    return {name: max(live[a : b + 1]) for name, (a, b) in lives.items()}

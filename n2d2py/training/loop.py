@@ -1,14 +1,12 @@
 """The loop of a training: batches, losses, solvers, validation, checkpoints; one process or several under torchrun."""
 
-# PyTorch is an extra: pyright runs without it too, and then takes n2d2py/torch.py for it
-# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, cos, exp, pi
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +22,10 @@ from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.recipes import LayerRecipe, SolverSettings
 from n2d2py.training.folder import write_weights
 from n2d2py.training.module import GraphModule
-from n2d2py.training.rates import learning_rate
 from n2d2py.training.reading import Source
+
+# PyTorch is an extra: pyright runs without it too, and then takes n2d2py/torch.py for it
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 
 
 @dataclass(frozen=True)
@@ -321,3 +321,36 @@ def _restore(path: Path, module: GraphModule, solvers: _Solvers, progress: Progr
         ) from None
     for name, value in state["progress"].items():
         setattr(progress, name, value)
+
+
+def learning_rate(solver: SolverSettings, seen: int, total: int) -> float:
+    """The rate after `seen` stimuli; without MaxIterations, the policies that have an end reach it after `total` stimuli.
+
+    With r the LearningRate, n = seen, e the end, k = n // LearningRateStepSize and d = LearningRateDecay:
+
+    =================  =========================================
+    StepDecay          r d^k
+    ExponentialDecay   r exp(-d k)
+    InvTDecay          r / (1 + d k)
+    InvDecay           r (1 + d n)^-Power
+    PolyDecay          r (1 - n / e)^Power
+    CosineDecay        r max(MinDecay, (1 + cos(pi n / e)) / 2)
+    =================  =========================================
+
+    In the first WarmUpDuration stimuli, times a factor that rises from WarmUpLRFrac to 1.
+    """
+    end = solver.max_iterations or total
+    share = min(seen / end, 1.0) if end else 0.0
+    k, decay = seen // solver.learning_rate_step_size, solver.learning_rate_decay
+    factor = {
+        "None": lambda: 1.0,
+        "StepDecay": lambda: decay**k,
+        "ExponentialDecay": lambda: exp(-decay * k),
+        "InvTDecay": lambda: 1 / (1 + decay * k),
+        "InvDecay": lambda: (1 + decay * seen) ** -solver.power,
+        "PolyDecay": lambda: (1 - share) ** solver.power,
+        "CosineDecay": lambda: max(solver.min_decay, (1 + cos(pi * share)) / 2),
+    }[solver.learning_rate_policy]()
+    if seen < solver.warm_up_duration:
+        factor *= solver.warm_up_lr_frac + (1 - solver.warm_up_lr_frac) * seen / solver.warm_up_duration
+    return solver.learning_rate * factor

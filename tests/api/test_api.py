@@ -201,28 +201,11 @@ def test_every_option_of_the_command_is_a_field():
             found |= names(value, f"{one.name}.") if is_dataclass(value) else {prefix + one.name}
         return found
 
-    command_only = {
-        "completion",
-        "describe",
-        "memory-report",
-        "new-operator",
-        "calib-reload",
-        "strict",
-        "quiet",
-        "verbose",
-        "h",
-        "v",
-    }
+    command_only = {*"completion describe memory-report new-operator calib-reload strict quiet verbose h v".split()}
     assert {option.name for option in OPTIONS if not option.field} == command_only
     derived = {
-        "calibration.thorough",
-        "load.target",
-        "load.training",
-        "load.extent",
-        "load.read_data",
-        "load.synthetic",
-        "load.run_time_scales",
-        "calibration.reload",
+        *"calibration.float_inputs calibration.thorough calibration.withhold load.target load.training load.extent load.read_data load.synthetic".split(),
+        *"load.run_time_scales calibration.reload".split(),
     }
     assert names(RunOptions()) - {option.field for option in OPTIONS} == derived | {"given", "choices", "recorded", "command"}
 

@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "n2d2py"
 FLOORS = (
     (
         "n2d2py.errors",
+        "n2d2py.entry_points",
         "n2d2py.error_codes",
         "n2d2py.log",
         "n2d2py.concurrency",
@@ -69,6 +70,7 @@ FLOORS = (
         "n2d2py.exports.cpp.arrays",
         "n2d2py.exports.cpp.byte_sums",
         "n2d2py.exports.cpp.channel_pairs",
+        "n2d2py.exports.cpp.choices",
         "n2d2py.exports.cpp.code",
         "n2d2py.exports.cpp.common",
         "n2d2py.exports.cpp.derived",
@@ -78,7 +80,7 @@ FLOORS = (
         "n2d2py.exports.cpp.isa",
         "n2d2py.exports.cpp.lanes",
         "n2d2py.exports.cpp.layer",
-        "n2d2py.exports.cpp.library_names",
+        "n2d2py.exports.cpp.identifiers",
         "n2d2py.exports.cpp.output_streams",
         "n2d2py.exports.cpp.packing",
         "n2d2py.exports.cpp.parts",
@@ -91,7 +93,7 @@ FLOORS = (
         "n2d2py.exports.cpp.winograd",
     ),
     ("n2d2py.operators",),
-    ("n2d2py.frontend", "n2d2py.data", "n2d2py.passes", "n2d2py.reference", "n2d2py.nvdla"),
+    ("n2d2py.frontend", "n2d2py.data", "n2d2py.passes", "n2d2py.reference"),
     ("n2d2py.quant", "n2d2py.targets"),
     ("n2d2py.memory",),
     ("n2d2py.runtime",),
@@ -275,12 +277,21 @@ def test_the_contract_of_quantizers_knows_no_operator(file):
 
 def test_only_targets_know_their_names():
     from n2d2py.exports import target_names
+    from n2d2py.exports.registry import EXTRAS
 
     rooms = ("ini", "quant", "memory", "runtime", "report", "stages", "pipeline", "options", "cli")
-    names = set(target_names()) - {"ONNX", "TFLite"}  # formats that are read too
+    names = {*target_names(), *EXTRAS} - {"ONNX", "TFLite"}  # formats that are read too
     texts = {path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8") for path in FILES}
-    del texts["options/examples.py"]  # commands to copy
+    del texts["options/help.py"]  # commands to copy
     assert [f for f, text in texts.items() if home(f) in rooms and any(name in text for name in names)] == []
+
+
+def test_the_package_knows_of_an_extra_target_the_name_alone():
+    from n2d2py.exports.registry import EXTRAS
+
+    texts = {path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8").lower() for path in FILES}
+    for name in EXTRAS:
+        assert [file for file, text in texts.items() if name.lower() in text] == ["exports/registry.py"]
 
 
 def test_pictures_and_plots_are_imported_late():

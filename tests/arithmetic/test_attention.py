@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from support.tables import every
 
 from n2d2py.arithmetic.attention import ONE, exponentials, powers_of
 
 SCALES = (1e-12, 1e-6, 1e-5, 3.3e-4, 1e-3, 0.01, 0.1, 0.7, 1.0, 3.0, 100.0, 1e6)
 
 
-@pytest.mark.parametrize("scale", SCALES)
+@every("scale", SCALES)
 def test_powers_of_16_bits_are_near_the_exact_ones(scale):
     powers = exponentials(scale, 16)
     multiplier, shift, limit = powers.tolist()
@@ -22,7 +22,7 @@ def test_powers_of_16_bits_are_near_the_exact_ones(scale):
     assert limit == 65535 or not found[limit:].any()
 
 
-@pytest.mark.parametrize("scale", SCALES)
+@every("scale", SCALES)
 def test_powers_of_bytes_are_the_nearest_integers(scale):
     found = powers_of(np.arange(255, -1, -1)[None], exponentials(scale, 8))[0]
     np.testing.assert_array_equal(found, np.rint(ONE * np.exp(-scale * np.arange(256))))

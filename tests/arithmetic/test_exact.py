@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.arithmetic import NumType, conv_sums, exact_float, matmul_sums
 from n2d2py.errors import InternalError
@@ -26,7 +27,7 @@ def reference_conv(x, w, stride, dilation, groups):
     return y
 
 
-@pytest.mark.parametrize(
+@every(
     "channels, outputs, groups, kernel, stride, dilation",
     [
         (3, 4, 1, (3, 3), (1, 1), (1, 1)),

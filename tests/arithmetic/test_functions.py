@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from support.tables import every
 
 from n2d2py.arithmetic import functions
 
@@ -28,7 +28,7 @@ LIBRARY = {
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 0.25, -0.25, 22.0, -22.0, 1e8, 1.6e6])
 
 
-@pytest.mark.parametrize("name", LIBRARY)
+@every("name", LIBRARY)
 def test_near_the_library(name):
     rng = np.random.default_rng(1)
     x = np.concatenate(

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.arithmetic import FixedPointRescale, FloatRescale, ShiftRescale, make_rescale
 
@@ -39,8 +40,8 @@ def test_float_converts_large_accumulators_like_a_cast():
     assert FloatRescale([factor]).apply(acc, -3000, 3000).tolist() == expected
 
 
-@pytest.mark.parametrize("mode", ["Fixed-point16", "Fixed-point32", "Fixed-point-p32", "Single-shift", "Double-shift"])
-@pytest.mark.parametrize("seed", [0, 1])
+@every("mode", ["Fixed-point16", "Fixed-point32", "Fixed-point-p32", "Single-shift", "Double-shift"])
+@every("seed", [0, 1])
 def test_integer_modes_are_exact_rational_arithmetic(mode, seed):
     generator = np.random.default_rng(seed)
     factors = 10.0 ** generator.uniform(-6, -0.1, 8)

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.tables import every
 
 import n2d2py
 from n2d2py.cli import main
@@ -38,7 +39,7 @@ def described(capsys, path: Path) -> dict:
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("name", sorted(pages()))
+@every("name", sorted(pages()))
 def test_documentation_pages_are_up_to_date(name):
     path = ROOT / "docs" / name
     if not path.parent.is_dir():
@@ -125,18 +126,7 @@ def test_two_runs_print_and_write_the_same(tmp_path):
     for name in ("first", "second"):
         folder = tmp_path / name
         folder.mkdir()
-        done = run(
-            *LENET,
-            "-export",
-            "CPP",
-            "-calib",
-            "10",
-            "-db-export",
-            "3",
-            "-verbose",
-            folder=folder,
-            PYTHONHASHSEED=str(len(runs)),
-        )
+        done = run(*LENET, *"-export CPP -calib 10 -db-export 3 -verbose".split(), folder=folder, PYTHONHASHSEED=str(len(runs)))
         assert done.returncode == 0, done.stderr
         files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
         runs.append((done.stdout, done.stderr, files))
@@ -146,7 +136,7 @@ def test_two_runs_print_and_write_the_same(tmp_path):
     assert "\r" not in runs[0][1] and str(tmp_path) not in runs[0][1]
 
 
-@pytest.mark.parametrize(
+@every(
     "words, status",
     [
         (["-v"], 0),

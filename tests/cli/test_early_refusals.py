@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
+from support.tables import every
 
 from n2d2py.cli import main
 
@@ -21,7 +22,7 @@ def fully_convolutional(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize(
+@every(
     ("options", "code"),
     [
         (("-export", "CPP"), "E507"),

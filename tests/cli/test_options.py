@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.tables import every
 
 from n2d2py import __version__
 from n2d2py.cli import main
@@ -38,7 +39,7 @@ def sample(option: Option) -> tuple[list[str], object]:
     return [f"-{option.name}"] + ([] if text is None else [text]), value
 
 
-@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
+@every("option", OPTIONS, ids=lambda option: option.name)
 def test_an_option_stands_before_or_after_the_network(option):
     words, value = sample(option)
     assert value != option.default
@@ -50,7 +51,7 @@ def test_an_option_stands_before_or_after_the_network(option):
         assert option.key in arguments.given
 
 
-@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
+@every("option", OPTIONS, ids=lambda option: option.name)
 def test_two_dashes_are_as_good_as_one(option):
     words, value = sample(option)
     assert getattr(parse_arguments([f"-{words[0]}", *words[1:], "net.ini"]), option.key) == value
@@ -121,14 +122,14 @@ def test_options_of_n2d2_that_only_log_are_accepted():
     assert (arguments.network, arguments.test, arguments.given) == ("net.ini", True, frozenset({"test"}))
 
 
-@pytest.mark.parametrize("name", ["learn-stdp", "find-lr", "pruning", "testAdv", "bench", "multidev"])
+@every("name", ["learn-stdp", "find-lr", "pruning", "testAdv", "bench", "multidev"])
 def test_options_of_training_are_refused(name):
     with pytest.raises(N2D2Error) as caught:
         parse_arguments(["net.ini", f"-{name}", "5"])
     assert caught.value.code == "E005" and f"-{name} " in caught.value.what
 
 
-@pytest.mark.parametrize(
+@every(
     "typed, meant",
     [
         ("-exprot", "-export"),
@@ -144,7 +145,7 @@ def test_an_unknown_option_names_the_nearest(typed, meant):
     assert (caught.value.code, caught.value.remedy) == ("E002", f"did you mean {meant}?")
 
 
-@pytest.mark.parametrize("option", [o for o in OPTIONS if o.minimum is not None], ids=lambda option: option.name)
+@every("option", [o for o in OPTIONS if o.minimum is not None], ids=lambda option: option.name)
 def test_the_smallest_value_is_taken_and_the_one_below_refused(option):
     limit = int(option.minimum)
     if option.kind == "optional-int":
@@ -156,7 +157,7 @@ def test_the_smallest_value_is_taken_and_the_one_below_refused(option):
         parse_arguments(["net.ini", f"-{option.name}", str(limit - 1)])
 
 
-@pytest.mark.parametrize(
+@every(
     "option", [o for o in OPTIONS if o.kind not in ("flag", "optional-int", "optional-text")], ids=lambda option: option.name
 )
 def test_an_option_is_no_value(option):

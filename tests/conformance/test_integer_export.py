@@ -54,25 +54,5 @@ def test_every_layer_is_identical(tmp_path, monkeypatch, capsys):
     model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in constants.items())
     onnx.save(model, tmp_path / "net.onnx")
     (tmp_path / "net.ini").write_text(NETWORK)
-    assert (
-        main(
-            [
-                "net.ini",
-                "-seed",
-                "1",
-                "-export",
-                "CPP",
-                "-fuse",
-                "-nbbits",
-                "8",
-                "-calib",
-                "8",
-                "-db-export",
-                "2",
-                "-compare",
-                "4",
-            ]
-        )
-        == 0
-    )
+    assert main([*"net.ini -seed 1 -export CPP -fuse -nbbits 8 -calib 8 -db-export 2 -compare 4".split()]) == 0
     assert "17 layers: compiled values identical to Python's" in capsys.readouterr().out

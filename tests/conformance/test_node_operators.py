@@ -15,8 +15,8 @@ from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph
 from n2d2py.reference.contract import NoOnnxForm
+from n2d2py.reference.engine import to_onnx
 from n2d2py.reference.executor import run_graph
-from n2d2py.reference.to_onnx import to_onnx
 
 pytestmark = pytest.mark.slow
 

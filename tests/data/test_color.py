@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.data.transformations import Inapplicable
 from n2d2py.data.transformations.color import ChannelExtraction, ColorSpace, gray, hsv, ycrcb
@@ -25,7 +26,7 @@ def test_ycrcb_is_that_of_opencv():
     np.testing.assert_array_equal(ycrcb(PICTURE), VECTORS["ycrcb"])
 
 
-@pytest.mark.parametrize(
+@every(
     "space, pixel, expected",
     [
         ("RGB", [1, 2, 3], [3, 2, 1]),
@@ -44,14 +45,14 @@ def test_spaces_by_hand(space, pixel, expected):
     assert ColorSpace(space).apply(image)[0, 0].tolist() == expected
 
 
-@pytest.mark.parametrize("channel, expected", [("Blue", 10), ("Green", 20), ("Red", 30), ("Gray", 22), ("Value", 30)])
+@every("channel, expected", [("Blue", 10), ("Green", 20), ("Red", 30), ("Gray", 22), ("Value", 30)])
 def test_channels_by_hand(channel, expected):
     image = np.array([[[10, 20, 30]]], np.uint8)  # gray: 1.14 + 11.74 + 8.97 = 21.85
     result = ChannelExtraction(channel).apply(image)
     assert result.shape == (1, 1, 1) and result[0, 0, 0] == expected
 
 
-@pytest.mark.parametrize(
+@every(
     "channel, plane, index",
     [("Hue", "hsv", 0), ("Saturation", "hsv", 1), ("Y", "ycrcb", 0), ("Cr", "ycrcb", 1), ("Cb", "ycrcb", 2)],
 )

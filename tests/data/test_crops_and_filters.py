@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.data.environment import read_environment
 from n2d2py.data.pipelines import read_pipelines
-from n2d2py.data.transformations import Inapplicable, kernels
+from n2d2py.data.transformations import Inapplicable
+from n2d2py.data.transformations import filters as kernels
 from n2d2py.data.transformations.crops import CentroidCrop, StripeRemove, Trim
 from n2d2py.data.transformations.filters import Filter, GradientFilter, WallisFilter, correlate
 from n2d2py.data.transformations.morphology import MorphologicalReconstruction, Morphology
@@ -140,7 +142,7 @@ def _step(ini, text):
     return pipelines["Test"].steps[0].transformation
 
 
-@pytest.mark.parametrize(
+@every(
     "keys, expected",
     [
         ("Kernel=*\nKernel.Mat=1 2 3 4", [[1, 2], [3, 4]]),

@@ -5,6 +5,7 @@ import struct
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py import log
 from n2d2py.data import database_schemas, read_database
@@ -54,7 +55,7 @@ def test_directory_labels_are_folders_in_order(tree):
     assert _labelled(directory_database(tree, IN_ORDER)) == [("a/0.png", "/a"), ("b/1.png", "/b"), ("b/2.png", "/b")]
 
 
-@pytest.mark.parametrize(
+@every(
     "options, expected",
     [
         ({"depth": -1}, [("a/0.png", "/a"), ("a/x/deep.png", "/a"), ("b/1.png", "/b"), ("b/2.png", "/b")]),
@@ -285,7 +286,7 @@ def test_numpy_stored_without_compression_is_mapped(tmp_path):
     assert database.items.read(0).dtype == np.float32
 
 
-@pytest.mark.parametrize("kind", ["int64", "uint32", "uint64", ">i8"])
+@every("kind", ["int64", "uint32", "uint64", ">i8"])
 def test_numpy_with_wide_integers(tmp_path, kind):
     """NumPy gives ids 64 bits; those that 32 bits hold are taken, others are not cut."""
     np.savez(tmp_path / "d.npz", x=np.array([[0, 7, 2**31 - 1], [1, 2, 2**31]]).astype(kind))
@@ -302,7 +303,7 @@ def test_numpy_without_labels(tmp_path):
     assert database.labels.tolist() == [-1] * 3 and database.items.read(0).shape == (1, 7, 1)
 
 
-@pytest.mark.parametrize(
+@every(
     "arrays, message",
     [
         ({"x": np.zeros((2, 3), complex)}, "complex128"),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from PIL import Image
+from support.tables import every
 
 from n2d2py.data.decode import read_stimulus, register_reader
 from n2d2py.errors import InternalError, N2D2Error
@@ -58,7 +59,7 @@ def test_arrays_are_channels_first(tmp_path, shape, image):
     assert result.shape == image and result.dtype == np.float32
 
 
-@pytest.mark.parametrize(
+@every(
     "name, content, message",
     [
         ("a.png", b"", "N2D2-E403: a.png "),

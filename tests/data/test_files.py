@@ -10,6 +10,7 @@ import zlib
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.errors import readable
 from n2d2py.files import (
@@ -34,9 +35,9 @@ def npy(header: str, data: bytes = b"", version: int = 1) -> bytes:
 GOOD = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"
 
 
-@pytest.mark.parametrize("dtype", ["f4", ">f8", "i1", "u2", "?", "U5", "S3"])
-@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (0, 4), (2, 3, 4)])
-@pytest.mark.parametrize("order", ["C", "F"])
+@every("dtype", ["f4", ">f8", "i1", "u2", "?", "U5", "S3"])
+@every("shape", [(), (3,), (2, 3), (0, 4), (2, 3, 4)])
+@every("order", ["C", "F"])
 def test_what_numpy_writes_is_read(tmp_path, dtype, shape, order):
     array = np.asarray(np.arange(np.prod(shape, dtype=int)).reshape(shape), order=order).astype(dtype)
     np.save(tmp_path / "a.npy", array)
@@ -52,7 +53,7 @@ def test_what_numpy_writes_is_read(tmp_path, dtype, shape, order):
             np.testing.assert_array_equal(arrays["y"], array)
 
 
-@pytest.mark.parametrize(
+@every(
     "data, reason",
     [
         (b"", "does not begin"),
@@ -110,7 +111,7 @@ def test_a_wrong_checksum(tmp_path):
         read_npz(tmp_path / "a.npz")
 
 
-@pytest.mark.parametrize("read", [read_regular, read_npy, map_npy, read_npz, map_npz])
+@every("read", [read_regular, read_npy, map_npy, read_npz, map_npz])
 def test_pipes_devices_and_impossible_names(tmp_path, read):
     os.mkfifo(tmp_path / "pipe")
     for path, reason in (
@@ -132,7 +133,7 @@ def png(width: int, height: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(bytes(100))) + chunk(b"IEND", b"")
 
 
-@pytest.mark.parametrize("side", [8193, 10000, 13000, 20000, 60000])
+@every("side", [8193, 10000, 13000, 20000, 60000])
 @pytest.mark.filterwarnings("error")
 def test_pictures_without_measure(tmp_path, side):
     (tmp_path / "a.png").write_bytes(png(side, side))
@@ -148,12 +149,7 @@ def test_formats_that_nobody_needs(tmp_path):
 
 def test_names_of_files():
     names = [
-        "conv",
-        "Conv",
-        "a/b",
-        "a_b",
-        "..",
-        "con",
+        *"conv Conv a/b a_b .. con".split(),
         "x" * 300,
         "x" * 299 + "y",
         "é" * 200,

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.data.transformations import Inapplicable
 from n2d2py.data.transformations.borders import BORDERS, add_border
@@ -20,13 +21,13 @@ def _flat(image):
     return image.reshape(-1).tolist()
 
 
-@pytest.mark.parametrize("border", [name for name in BORDERS if name != "MeanBorder"])
+@every("border", [name for name in BORDERS if name != "MeanBorder"])
 def test_borders_are_those_of_opencv(border):
     result = add_border(VECTORS["picture"][:3, :4], (2, 5, 7, 3), border, (9.0, 8.0, 7.0))
     np.testing.assert_array_equal(result, VECTORS[f"border_{border}"])
 
 
-@pytest.mark.parametrize(
+@every(
     "border, expected",
     [
         ("ConstantBorder", [9, 9, 1, 2, 4, 9]),
@@ -57,7 +58,7 @@ def test_a_border_value_for_each_channel_or_for_all():
         add_border(image, (1, 0, 0, 0), "ConstantBorder", (1.0, 2.0))
 
 
-@pytest.mark.parametrize(
+@every(
     "target, expected",
     [
         (2, [2, 3]),  # d = -3: ceil(-1.5) = -1: 1 cut before, 2 after

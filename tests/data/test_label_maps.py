@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from support.tables import every
 
 from n2d2py import log
 from n2d2py.data import build_provider
@@ -33,7 +34,7 @@ def arrays(tmp_path, monkeypatch):
 NUMPY = "Type=Numpy_Database\nDataPath=d.npz\n[sp]\nSize=<size>\nCompositeStimuli=1\n"
 
 
-@pytest.mark.parametrize(
+@every(
     "steps, size, expected",
     [
         ("", "8 6 3", lambda y: y),

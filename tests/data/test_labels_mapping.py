@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py import log
 from n2d2py.data import LabelsMapping, read_labels_mapping
@@ -52,7 +53,7 @@ def test_a_label_that_the_database_does_not_have(mapping):
     assert warning.code == "W405" and "did you mean '/cat'?" in warning.line()
 
 
-@pytest.mark.parametrize(
+@every(
     "text, message",
     [
         ("/cat\n", "1: "),

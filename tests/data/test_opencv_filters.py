@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.data.transformations.color import ColorSpace
 from n2d2py.data.transformations.equalize import Equalize, clahe, equalize
@@ -28,7 +29,7 @@ def test_filter():
     np.testing.assert_allclose(result[:, :, 0], VECTORS["filter_f32"], atol=3e-6)
 
 
-@pytest.mark.parametrize("key", _keys("gradient_"))
+@every("key", _keys("gradient_"))
 def test_gradients(key):
     _, name, size = key.split("_")
     result = GradientFilter(name, int(size), 0.5, 0.1).apply(PLANE)
@@ -41,13 +42,13 @@ def test_local_wallis_filter(size):
     np.testing.assert_allclose(result[:, :, 0], VECTORS[f"wallis_{size}"], rtol=1e-3, atol=2e-3)
 
 
-@pytest.mark.parametrize("key", _keys("element_"))
+@every("key", _keys("element_"))
 def test_structuring_elements(key):
     _, shape, size = key.split("_")
     np.testing.assert_array_equal(element(shape, int(size)), VECTORS[key].astype(bool))
 
 
-@pytest.mark.parametrize("key", _keys("morphology_"))
+@every("key", _keys("morphology_"))
 def test_morphology(key):
     _, operation, shape, size, iterations = key.split("_")
     result = Morphology(operation, int(size), shape, int(iterations)).apply(PLANE)
@@ -65,9 +66,7 @@ def test_sizes_of_spectra():
     assert [fast_size(size) for size in range(1, 1200)] == VECTORS["optimal"].tolist()
 
 
-@pytest.mark.parametrize(
-    "space, there, back", [("HSV", 0, 1), ("HLS", 1, 1), ("YCrCb", 0, 0), ("CIELab", 0, 1), ("CIELuv", 1, 2)]
-)
+@every("space, there, back", [("HSV", 0, 1), ("HLS", 1, 1), ("YCrCb", 0, 0), ("CIELab", 0, 1), ("CIELuv", 1, 2)])
 def test_colour_spaces_within_units(space, there, back):
     colors = VECTORS["colors"]
     for key, name, source, units in (
@@ -82,7 +81,7 @@ def test_colour_spaces_within_units(space, there, back):
         assert difference.max() <= units, (key, difference.max())
 
 
-@pytest.mark.parametrize("space", ["HSV", "HLS", "YCrCb", "CIELab", "CIELuv"])
+@every("space", ["HSV", "HLS", "YCrCb", "CIELab", "CIELuv"])
 def test_colour_spaces_of_red_green_blue(space):
     colors = VECTORS["colors"]
     np.testing.assert_array_equal(ColorSpace(f"RGB_to_{space}").apply(colors[:, :, ::-1]), ColorSpace(space).apply(colors))
@@ -99,7 +98,7 @@ def test_equalization():
     assert np.abs(colours.astype(int) - VECTORS["equalized_scene"]).max() <= 1
 
 
-@pytest.mark.parametrize("key", _keys("clahe_"))
+@every("key", _keys("clahe_"))
 def test_adaptive_equalization(key):
     if key == "clahe_even":
         result = clahe(VECTORS["large"][:48, :64], 3.0, 8)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.data.database.partition import SETS, Partition, partition
 from n2d2py.errors import N2D2Error
@@ -47,7 +48,7 @@ def test_the_same_number_of_each_label_and_the_rest_tests():
     assert [np.bincount(labels[split[name]]).tolist() for name in SETS] == [[5, 5], [2, 2], [3, 23]]
 
 
-@pytest.mark.parametrize(
+@every(
     "how, expected",
     [
         (Partition(), [0, 0, 40]),
@@ -79,7 +80,7 @@ def test_an_empty_list():
     assert _sizes([], Partition(0.5, 0.5)) == [0, 0, 0]
 
 
-@pytest.mark.parametrize(
+@every(
     "how, message",
     [
         (Partition(0.8, 0.3), "E409: net: Learn (0.8) + Validation (0.3) "),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from support.tables import every
 
 from n2d2py.data.pixels import find_pixels
 from n2d2py.errors import N2D2Error
@@ -38,7 +38,7 @@ def fail(image: np.ndarray) -> np.ndarray:
     raise N2D2Error("E408", "no", remedy="none")
 
 
-@pytest.mark.parametrize(
+@every(
     "run, like",
     [
         (lambda image: chw(image) ** 2, LIKE),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py import log
 from n2d2py.data import build_provider, provider_schemas, read_environment, transformation_schemas
@@ -62,7 +63,7 @@ def test_real_data_are_not_normalized(ini, image):
     assert provider.value_range == (-3.0, 254.0)
 
 
-@pytest.mark.parametrize(
+@every(
     "dtype, value, signed, expected",
     [
         (np.uint8, 51, False, 0.2),
@@ -170,7 +171,7 @@ def test_the_range_is_known_where_a_step_bounds_it(ini, tmp_path):
     assert provider.value_range == (-1.0, 1.0) and _only(provider).tolist() == [-1, 1]
 
 
-@pytest.mark.parametrize(
+@every(
     "size, shape",
     [
         ("SizeX=3\nSizeY=2", (1, 2, 3)),
@@ -196,7 +197,7 @@ def test_the_size_of_an_epoch(ini, picture):
     assert document.section("x").text("A") == "3"
 
 
-@pytest.mark.parametrize(
+@every(
     "text, message",
     [
         ("[x]\nA=1\n", "[sp] (or [env], [cenv])"),

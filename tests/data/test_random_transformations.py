@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.data.transformations import read_transformation
-from n2d2py.data.transformations.filters import correlate
+from n2d2py.data.transformations.filters import correlate, gaussian
 from n2d2py.data.transformations.geometry import Flip, SliceExtraction, TurnedSlice
-from n2d2py.data.transformations.kernels import gaussian
 from n2d2py.data.transformations.random import Distortion
 from n2d2py.data.transformations.resize import resize_bilinear
 from n2d2py.data.transformations.sampling import sample
@@ -157,7 +157,7 @@ def test_stripes_begin_anywhere_inside(learned):
     assert len({each.tobytes() for each in found}) == 6  # 12 - 4 columns, the second stripe 3 further: 0 to 5
 
 
-@pytest.mark.parametrize(
+@every(
     "text, message",
     [
         ("Type=SliceExtractionTransformation\nWidth=1\nHeight=1\nRandomScaling=1\nRandomScalingRange=1.2 0.8", "interval"),

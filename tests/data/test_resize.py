@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
+from support.tables import every
 
 from n2d2py.data.transformations.resize import resize_bilinear
 
@@ -16,7 +16,7 @@ def _case(index, kind):
     return (VECTORS[f"resize_{index}_{kind}_in"], VECTORS[f"resize_{index}_{kind}_out"], CASES[index][3:])
 
 
-@pytest.mark.parametrize("index", range(len(CASES)), ids=[str(case) for case in CASES])
+@every("index", range(len(CASES)), ids=[str(case) for case in CASES])
 def test_bytes_are_those_of_opencv(index):
     image, expected, size = _case(index, "u8")
     result = resize_bilinear(image, *size)
@@ -24,7 +24,7 @@ def test_bytes_are_those_of_opencv(index):
     np.testing.assert_array_equal(result, expected)
 
 
-@pytest.mark.parametrize("index", SMALL)
+@every("index", SMALL)
 def test_real_values_are_close_to_opencv(index):
     image, expected, size = _case(index, "f32")
     result = resize_bilinear(image, *size)
@@ -32,7 +32,7 @@ def test_real_values_are_close_to_opencv(index):
     np.testing.assert_allclose(result, expected, rtol=0, atol=5e-6)
 
 
-@pytest.mark.parametrize("index", SMALL)
+@every("index", SMALL)
 def test_16_bits_are_within_one_of_opencv(index):
     image, expected, size = _case(index, "u16")
     result = resize_bilinear(image, *size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.data.given import given_data
 from n2d2py.data.several import open_several
@@ -62,7 +63,7 @@ def test_split_gives_each_input_its_shape():
     np.testing.assert_array_equal(right, RIGHT.reshape(5, 4))
 
 
-@pytest.mark.parametrize(
+@every(
     "arrays, code, text",
     [
         ({"left:0": LEFT}, "E414", "no array 'right'"),

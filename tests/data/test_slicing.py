@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.data import build_provider, read_database
 from n2d2py.data.database.slicing import tiles
@@ -17,7 +18,7 @@ def _error(call):
     return caught.value.line()
 
 
-@pytest.mark.parametrize(
+@every(
     "how, expected",
     [
         ((5, 2, 2, 2, 2, 2), [(0, 0, 2, 2), (2, 0, 2, 2), (4, 0, 1, 2)]),
@@ -77,11 +78,8 @@ def test_slicing_errors(ini, pictures, tmp_path):
 @pytest.fixture
 def signs(tmp_path, picture):
     for name in (
-        "Final_Training/Images/00000/1",
-        "Final_Training/Images/00002/1",
-        "Final_Training/Images/00002/2",
-        "Final_Test/Images/10",
-        "Final_Test/Images/11",
+        *"Final_Training/Images/00000/1 Final_Training/Images/00002/1 Final_Training/Images/00002/2".split(),
+        *"Final_Test/Images/10 Final_Test/Images/11".split(),
     ):
         picture(f"gtsrb/{name}.ppm", np.zeros((2, 2, 3)))
     (tmp_path / "gtsrb/Final_Training/Images/00002/GT-00002.csv").write_text("Filename;ClassId\n")

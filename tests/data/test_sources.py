@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py import log
 from n2d2py.data import open_source, synthetic
@@ -52,7 +53,7 @@ def test_arrays(tmp_path, save, dtype, expected):
     assert stimuli.labels.tolist() == ([-1, -1] if save == "npy" else [4, 2])
 
 
-@pytest.mark.parametrize(
+@every(
     "x, shape, message",
     [
         (np.zeros((2, 4, 5, 3)), (3, 4, 5), "array 2x4x5x3, the network takes Nx3x4x5; give -layout nhwc"),
@@ -107,7 +108,7 @@ def test_a_changed_byte_of_an_archive_is_noticed(tmp_path, save):
     np.testing.assert_array_equal(open_source(tmp_path / "x.npz", (3, 5, 4))[7], x[7])
 
 
-@pytest.mark.parametrize(
+@every(
     "held, shape",
     [
         ((3, 1, 8), (1, 8)),  # sound of one channel

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.data import build_provider
 from n2d2py.data.transformations import Inapplicable
@@ -9,7 +10,7 @@ from n2d2py.data.transformations.spectrum import DCT, DFT, WINDOWS, Apodization,
 from n2d2py.errors import N2D2Error
 
 
-@pytest.mark.parametrize(
+@every(
     "name, expected",
     [
         ("Rectangular", [1, 1, 1, 1, 1]),
@@ -48,7 +49,7 @@ def test_the_keys_of_windows(ini):
         _read(ini, "Size=4\nWindowName=Gaussian\nWindowName.Sigma=0")
 
 
-@pytest.mark.parametrize("name", WINDOWS)
+@every("name", WINDOWS)
 def test_each_row_and_channel_is_windowed(name):
     image = np.random.RandomState(1).rand(3, 8, 2).astype(np.float32)
     result = Apodization(8, name).apply(image)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py import log
 from n2d2py.data import build_provider, pipelines
@@ -130,7 +131,7 @@ def test_mean_data_of_different_sizes_is_a_warning(ini, picture):
 # --- matrices
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int32, np.float32, np.float64])
+@every("dtype", [np.uint8, np.int16, np.int32, np.float32, np.float64])
 def test_matrices_in_files(tmp_path, dtype):
     matrix = np.arange(12).reshape(2, 3, 2).astype(dtype)
     write_matrix(tmp_path / "m.bin", matrix)
@@ -156,7 +157,7 @@ def _affine(operator, matrix):
     return AffineTransformation(operator, "m", matrices=(np.array(matrix)[None, :, None],))
 
 
-@pytest.mark.parametrize(
+@every(
     "operator, expected", [("Plus", [255, 14, 0]), ("Minus", [0, 6, 0]), ("Multiplies", [255, 40, 0]), ("Divides", [1, 2, 0])]
 )
 def test_integers_are_saturated_and_quotients_rounded(operator, expected):

@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.data.stimuli import Stimuli
 
@@ -18,7 +19,7 @@ def _stimuli(count, load=None):
     )
 
 
-@pytest.mark.parametrize("count, size", [(1, 1), (7, 3), (8, 8), (9, 8), (100, 13), (64, 64), (65, 200)])
+@every("count, size", [(1, 1), (7, 3), (8, 8), (9, 8), (100, 13), (64, 64), (65, 200)])
 def test_batches_are_in_order_and_complete(count, size):
     batches = list(_stimuli(count).batches(size, workers=3))
     assert [len(x) for x, _, _ in batches[:-1]] == [size] * (len(batches) - 1)

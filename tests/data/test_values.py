@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.data.transformations import Inapplicable
 from n2d2py.data.transformations.values import NormalizeTransformation, RangeAffine, RangeClipping, Threshold, otsu_threshold
@@ -32,9 +33,7 @@ def test_affine_per_channel_in_the_order_of_the_image():
         affine.apply(_row(1))
 
 
-@pytest.mark.parametrize(
-    "operator, value, expected", [("Plus", 2.0, 7), ("Minus", 2.0, 3), ("Multiplies", -2.0, -10), ("Divides", 2.0, 2.5)]
-)
+@every("operator, value, expected", [("Plus", 2.0, 7), ("Minus", 2.0, 3), ("Multiplies", -2.0, -10), ("Divides", 2.0, 2.5)])
 def test_affine_operators(operator, value, expected):
     assert RangeAffine(operator, (value,)).apply(_row(5))[0, 0, 0] == expected
 
@@ -74,7 +73,7 @@ def test_clipping_maps_to_the_unit_range():
     assert RangeClipping().apply(_row(4, 4))[0, :, 0].tolist() == [0, 0]
 
 
-@pytest.mark.parametrize(
+@every(
     "operation, expected",
     [
         ("Binary", [0, 0, 9]),
@@ -94,7 +93,7 @@ def test_threshold_of_bytes_is_floored_that_of_reals_is_not():
     assert Threshold(5.5).apply(_row(5.4, 5.6, dtype=np.float32))[0, :, 0].tolist() == [0, 1]
 
 
-@pytest.mark.parametrize("index", range(4))
+@every("index", range(4))
 def test_otsu_finds_the_threshold_of_opencv(index):
     image = VECTORS[f"otsu_{index}_in"]
     assert otsu_threshold(image[:, :, None]) == VECTORS[f"otsu_{index}_out"]

@@ -1,8 +1,5 @@
-"""Exports are built with -O0 unless a test says otherwise."""
-
-import os
+"""Failures in the helpers of this folder show their values."""
 
 import pytest
 
 pytest.register_assert_rewrite("support.e2e_run")
-os.environ.setdefault("OPT", "-O0")

@@ -89,17 +89,7 @@ def test_a_synthetic_calibration_is_reloaded(tmp_path, capsys):
 
 def test_statistics_of_other_data_of_the_same_name_are_refused(tmp_path, capsys):
     x, _ = digits(12)
-    options = [
-        "-export",
-        "CPP",
-        "-db-export",
-        "0",
-        "-quiet",
-        "-calib-data",
-        str(tmp_path / "x.npy"),
-        "-o",
-        str(tmp_path / "out"),
-    ]
+    options = [*"-export CPP -db-export 0 -quiet -calib-data".split(), str(tmp_path / "x.npy"), "-o", str(tmp_path / "out")]
     np.save(tmp_path / "x.npy", x)
     assert main([str(ONNX), "-calib", "-1", *options]) == 0
     assert main([str(ONNX), "-calib-reload", *options]) == 0

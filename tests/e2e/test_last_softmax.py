@@ -10,6 +10,7 @@ import onnxruntime
 import pytest
 from onnx import helper, numpy_helper, parser
 from support.e2e_run import assert_compiled_is_simulated, needs_compiler, run
+from support.tables import few_fast
 
 import n2d2py
 from n2d2py.cli import main
@@ -45,7 +46,7 @@ def _written(folder: Path, name: str) -> Path:
 
 
 @needs_compiler
-@pytest.mark.parametrize("name, bits", [*((name, "8") for name in CASES), ("logits too", "16")])
+@pytest.mark.parametrize("name, bits", few_fast([*((name, "8") for name in CASES), ("logits too", "16")], 4))
 def test_probabilities_leave_the_network(name, bits, tmp_path):
     path = _written(tmp_path, name)
     folder = run(str(path), "-export", "CPP", "-nbbits", bits, "-calib", "8", "-quiet", "-o", str(tmp_path), out=tmp_path)

@@ -22,16 +22,7 @@ def folder(request, tmp_path_factory) -> Path:
     return export(
         request.param,
         tmp_path_factory.mktemp(request.param),
-        "-fuse",
-        "-nbbits",
-        "8",
-        "-calib",
-        "-1",
-        "-db-export",
-        "100",
-        "-test",
-        "-compare",
-        "10",
+        *"-fuse -nbbits 8 -calib -1 -db-export 100 -test -compare 10".split(),
     )
 
 

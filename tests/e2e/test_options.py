@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from support import e2e_run
 from support.e2e_run import ROOT, assert_compiled_is_simulated, export, needs_compiler, summary
+from support.tables import few_fast
 
 import n2d2py
 from n2d2py.arithmetic import RESCALING_MODES
@@ -20,14 +21,8 @@ pytestmark = needs_compiler
 SHIPPED = sorted(path.name for path in (ROOT / "params").glob("*.ini"))
 
 _NAMED = {
-    "OptimizeMaxLifetimeMinSizeFirst",
-    "OptimizeMaxHoleMaxLifetimeFirst",
-    "None",
-    "OptimizeMaxLifetimeMaxSizeFirst",
-    "align16.ini",
-    "low_memory.ini",
-    "no_reuse.ini",
-    "default.ini",
+    *"OptimizeMaxLifetimeMinSizeFirst OptimizeMaxHoleMaxLifetimeFirst None OptimizeMaxLifetimeMaxSizeFirst".split(),
+    *"align16.ini low_memory.ini no_reuse.ini default.ini".split(),
 }
 
 # Together they hold every rescaling mode, clipping mode, strategy and shipped parameter file.
@@ -75,17 +70,12 @@ def test_the_cases_cover_everything():
     assert columns[3] == set(strategies()) | set(SHIPPED)
 
 
-@pytest.mark.parametrize("case", COVERING, ids=lambda case: f"{case[0]}-{case[3]}")
-def test_every_option(case, tmp_path):
-    rescaling, activations, weights, memory, others = case
+@pytest.mark.parametrize("rescaling, activations, weights, memory, others", few_fast(COVERING, 8))
+def test_every_option(rescaling, activations, weights, memory, others, tmp_path):
     folder = export(
         "branches",
         tmp_path,
-        "-calib",
-        "16",
-        "-db-export",
-        "2",
-        "-act-rescaling-mode",
+        *"-calib 16 -db-export 2 -act-rescaling-mode".split(),
         rescaling,
         "-act-clipping-mode",
         activations,

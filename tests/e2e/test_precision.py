@@ -25,18 +25,7 @@ def mixed_export(out, params: str = "", *options: str, **keys: str):
     (out / "params.ini").write_text(params)
     return run(
         str(out / "branches.ini"),
-        "-seed",
-        "1",
-        "-w",
-        "/dev/null",
-        "-export",
-        "CPP",
-        "-calib",
-        "16",
-        "-db-export",
-        "3",
-        "-quiet",
-        "-export-parameters",
+        *"-seed 1 -w /dev/null -export CPP -calib 16 -db-export 3 -quiet -export-parameters".split(),
         str(out / "params.ini"),
         "-o",
         str(out),
@@ -95,21 +84,7 @@ def test_wrong_values_are_refused(written, refused, tmp_path, capsys, monkeypatc
     monkeypatch.chdir(tmp_path)
     (tmp_path / "params.ini").write_text(f"[sum]\n{written}\n")
     assert (
-        main(
-            [
-                str(HERE / "branches.ini"),
-                "-w",
-                "/dev/null",
-                "-export",
-                "CPP",
-                "-calib",
-                "4",
-                "-export-parameters",
-                "params.ini",
-                "-o",
-                "out",
-            ]
-        )
+        main([str(HERE / "branches.ini"), *"-w /dev/null -export CPP -calib 4 -export-parameters params.ini -o out".split()])
         == 1
     )
     assert refused in capsys.readouterr().err and not (tmp_path / "out").exists()
@@ -125,21 +100,8 @@ def test_an_unknown_layer_is_named(tmp_path, capsys):
 def test_random_precisions(seed, tmp_path):
     rng = np.random.default_rng(seed)
     names = [
-        "stem",
-        "bn",
-        "grouped",
-        "depthwise",
-        "average",
-        "largest",
-        "sum",
-        "product",
-        "largest_of",
-        "mixed",
-        "padded",
-        "cropped",
-        "maps",
-        "fc1",
-        "fc2",
+        *"stem bn grouped depthwise average largest sum product largest_of mixed padded cropped maps fc1".split(),
+        *"fc2".split(),
     ]
     sections = []
     for name in names:
@@ -158,19 +120,8 @@ def test_a_large_loss_names_the_worst_layers_and_what_to_try(tmp_path, capsys, m
     folder = export(
         "LeNet",
         tmp_path,
-        "-calib",
-        "20",
-        "-db-export",
-        "0",
-        "-test",
-        "-nb-test",
-        "40",
-        "-act-clipping-mode",
-        "Quantile",
-        "-act-quantile-value",
-        "0.5",
-        "-sensitivity",
-        "4",
+        *"-calib 20 -db-export 0 -test -nb-test 40 -act-clipping-mode Quantile -act-quantile-value 0.5".split(),
+        *"-sensitivity 4".split(),
     )
     printed = capsys.readouterr()
     assert "warning N2D2-W504: the integers score" in printed.err

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,13 +28,26 @@ def finished(tmp_path_factory) -> Path:
     return folder
 
 
+@contextmanager
+def work_in(finished: Path, folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of the finished workspace below a folder, as the working directory."""
+    work = folder / "work"
+    shutil.copytree(finished, work)
+    patch.chdir(work)
+    for variable in ("N2D2_DATA", "N2D2_MODELS", "N2D2PY_DATA", "CXX"):
+        patch.delenv(variable, raising=False)
+    with isolated():
+        yield work
+
+
 @pytest.fixture
 def workspace(finished, tmp_path, monkeypatch):
     """A copy of it, which is the working directory."""
-    folder = tmp_path / "work"
-    shutil.copytree(finished, folder)
-    monkeypatch.chdir(folder)
-    for variable in ("N2D2_DATA", "N2D2_MODELS", "N2D2PY_DATA", "CXX"):
-        monkeypatch.delenv(variable, raising=False)
-    with isolated():
+    with work_in(finished, tmp_path, monkeypatch) as folder:
         yield folder
+
+
+@pytest.fixture
+def work(finished):
+    """`work_in` with the finished workspace."""
+    return partial(work_in, finished)

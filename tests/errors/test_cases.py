@@ -6,34 +6,37 @@ from pathlib import Path
 
 import pytest
 from support.error_cases import headline, messages, read_cases, snapshot
+from support.extra_targets import needs_nvdla
+from support.tables import run_rows
 
 from n2d2py.cli import main
 
-CASES = [
-    pytest.param(case, id=f"{path.stem}: {case.title}")
+FILES = [
+    pytest.param(path, id=path.stem, marks=needs_nvdla if path.stem == "nvdla" else ())
     for path in sorted((Path(__file__).parent / "cases").glob("*.txt"))
-    for case in read_cases(path)
 ]
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("case", CASES)
-def test_case(case, workspace, capsys):
-    case.prepare(workspace)
-    before = snapshot(workspace.parent)
-    status = main(case.words)
-    printed = capsys.readouterr()
-    kinds = {"error", *(line.split()[0] for line in case.lines)}
-    found = messages(printed.err, *kinds)
-    assert list(map(headline, found)) == list(map(headline, case.lines))
-    assert all("; " in line for line in found if line.startswith("error")), "an error without its remedy"
-    assert status == case.status
-    assert "Traceback" not in printed.err and "N2D2-E099" not in printed.err
-    if status:
-        assert case.lines and printed.out == ""
-        assert snapshot(workspace.parent) == before
+@pytest.mark.parametrize("file", FILES)
+def test_cases(file, work, tmp_path, monkeypatch, capsys):
+    rows = [(case.title, {"case": case}) for case in read_cases(file)]
+    assert len({title for title, _ in rows}) == len(rows) >= 3
+    run_rows(check, rows, {"work": work, "tmp_path": tmp_path, "monkeypatch": monkeypatch, "capsys": capsys})
 
 
-def test_there_are_enough_cases():
-    titles = [parameter.id for parameter in CASES]
-    assert len(titles) == len(set(titles)) >= 150
+def check(case, work, tmp_path, monkeypatch, capsys):
+    with work(tmp_path, monkeypatch) as workspace:
+        case.prepare(workspace)
+        before = snapshot(workspace.parent)
+        status = main(case.words)
+        printed = capsys.readouterr()
+        kinds = {"error", *(line.split()[0] for line in case.lines)}
+        found = messages(printed.err, *kinds)
+        assert list(map(headline, found)) == list(map(headline, case.lines))
+        assert all("; " in line for line in found if line.startswith("error")), "an error without its remedy"
+        assert status == case.status
+        assert "Traceback" not in printed.err and "N2D2-E099" not in printed.err
+        if status:
+            assert case.lines and printed.out == ""
+            assert snapshot(workspace.parent) == before

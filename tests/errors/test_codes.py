@@ -8,50 +8,26 @@ from pathlib import Path
 
 import pytest
 from support.error_cases import code_of, read_cases
+from support.extra_targets import needs_nvdla
+from support.tables import every
 
 import n2d2py
 from n2d2py.docs import error_examples
 from n2d2py.error_codes import CODES, FAMILIES, errors_page
+from n2d2py.exports import find_target
+from n2d2py.exports.parameters import target_page
 
 PACKAGE = Path(n2d2py.__file__).parent
+NVDLA = Path(__file__).resolve().parents[2] / "plugins" / "nvdla" / "n2d2py_nvdla"
 CASES = Path(__file__).parent / "cases"
 CODE = re.compile(r"[EW]\d{3}")
-PARTS = {
-    "E007": {"options", "pipeline", "stages"},
-    "E122": {"commands", "exports", "frontend", "ini"},
-    "E216": {"frontend", "operators"},
-    "E229": {"frontend", "operators"},
-    "E208": {"frontend", "operators"},
-    "E209": {"frontend", "operators"},
-    "E210": {"frontend", "operators"},
-    "E003": {"options", "stages"},
-    "E012": {"cli", "report"},
-    "W011": {"cli", "options"},
-    "E101": {"commands", "exports", "ini", "stages"},
-    "E301": {"frontend"},
-    "E401": {"data", "stages"},
-    "E414": {"data", "stages"},
-    "E417": {"data", "stages"},
-    "E410": {"data", "stages"},
-    "E451": {"stages", "targets"},
-    "E124": {"data", "frontend", "ini"},
-    "E425": {"frontend", "training"},
-    "E431": {"stages", "training"},
-    "E504": {"operators", "quant"},
-    "E508": {"quant", "stages"},
-    "E509": {"pipeline", "results", "stages"},
-    "E510": {"operators", "quant"},
-    "W102": {"frontend", "ini", "stages"},
-    "W109": {"exports", "stages"},
-}
-"""Codes that several parts of the tool use, for the same problem."""
 
 
-def strings():
-    """(part, file, line, text, parent) of each string that is a code."""
-    for path in sorted(PACKAGE.rglob("*.py")):
-        relative = path.relative_to(PACKAGE)
-        if relative.name == "error_codes.py":
+def strings(package: Path):
+    """(part, file, line, text, parent) of each string of a package that is a code."""
+    for path in sorted(package.rglob("*.py")):
+        relative = path.relative_to(package)
+        if relative.name in ("error_codes.py", "codes.py"):
             continue
         for parent in ast.walk(ast.parse(path.read_text())):
             for child in ast.iter_child_nodes(parent):
@@ -59,7 +35,8 @@ def strings():
                     yield relative.parts[0].removesuffix(".py"), relative.as_posix(), child.lineno, child.value, parent
 
 
-USES = list(strings())
+USES = list(strings(PACKAGE))
+OF_NVDLA = list(strings(NVDLA))
 RAISED = [use for use in USES if isinstance(use[4], ast.Call)]
 
 
@@ -67,39 +44,13 @@ def test_every_code_is_documented_and_used():
     assert {code for _, _, _, code, _ in USES} == set(CODES)
 
 
-def test_a_code_belongs_to_one_part_of_the_tool():
-    parts: dict[str, set[str]] = {}
-    for part, _, _, code, _ in RAISED:
-        parts.setdefault(code, set()).add(part)
-    shared = {code: found for code, found in parts.items() if len(found) > 1}
-    assert shared == {code: found for code, found in PARTS.items() if code in shared}
-
-
-def test_codes_are_in_the_families_of_their_modules():
-    families = {
-        "options": "0",
-        "cli": "0",
-        "resources": "0",
-        "ini": "1",
-        "operators": "25",
-        "graph": "2",
-        "frontend": "234",
-        "data": "4",
-        "targets": "24",
-        "reference": "3",
-        "quant": "5",
-        "memory": "6",
-        "exports": "78",
-        "runtime": "8",
-        "plugin": "05",
-        "training": "4",
-    }
-    wrong = [
-        (file, line, code)
-        for part, file, line, code, _ in USES
-        if part in families and code[1] not in families[part] and part not in PARTS.get(code, ())
-    ]
-    assert wrong == []
+@needs_nvdla
+def test_an_extra_target_documents_its_own_codes_and_no_others():
+    used, codes = {code for _, _, _, code, _ in OF_NVDLA}, find_target("NVDLA").codes
+    assert set(codes) == used - set(CODES) and used & set(CODES) <= {"E704", "E705", "E711"}
+    for code, texts in codes.items():
+        assert code[1] in "79" and code in target_page(find_target("NVDLA"))
+        assert all(text and not text.endswith(".") and "|" not in text for text in texts)
 
 
 def keyword(call: ast.Call, name: str) -> ast.expr | None:
@@ -107,13 +58,13 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
 
 
 def raised_errors():
-    for _, file, line, code, call in RAISED:
+    for _, file, line, code, call in [*RAISED, *(use for use in OF_NVDLA if isinstance(use[4], ast.Call))]:
         name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
         if name in ("N2D2Error", "warning") and call.args and getattr(call.args[0], "value", "") == code:
             yield pytest.param(call, id=f"{file}:{line} {code}")
 
 
-@pytest.mark.parametrize("call", list(raised_errors()))
+@every("call", list(raised_errors()))
 def test_a_message_has_a_remedy_and_no_full_stop(call):
     assert len(call.args) == 2
     assert keyword(call, "remedy") is not None or call.args[0].value in ("W502",)

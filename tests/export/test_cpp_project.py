@@ -144,19 +144,8 @@ def test_two_exports_live_in_one_program(tmp_path):
     (tmp_path / "two.cpp").write_text(SOURCE_OF_TWO)
     subprocess.run(
         [
-            "g++",
-            "-std=c++11",
-            "-Wall",
-            "-Wextra",
-            "-Wpedantic",
-            "-Wconversion",
-            "-Werror",
-            "two.cpp",
-            "a/lib/libDigits_1.a",
-            "b/lib/libother.a",
-            "-fopenmp",
-            "-o",
-            "two",
+            *"g++ -std=c++11 -Wall -Wextra -Wpedantic -Wconversion -Werror two.cpp a/lib/libDigits_1.a".split(),
+            *"b/lib/libother.a -fopenmp -o two".split(),
         ],
         cwd=tmp_path,
         check=True,

@@ -29,14 +29,7 @@ def compiled_bytes(arrays: list[tuple[str, np.ndarray, bool]], folder, compiler:
     subprocess.run(
         [
             compiler,
-            "-std=c++11",
-            "-Wall",
-            "-Wextra",
-            "-Wpedantic",
-            "-Wconversion",
-            "-Werror",
-            "-Wno-overlength-strings",
-            "-o",
+            *"-std=c++11 -Wall -Wextra -Wpedantic -Wconversion -Werror -Wno-overlength-strings -o".split(),
             folder / "a",
             folder / "a.cpp",
         ],

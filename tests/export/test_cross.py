@@ -95,15 +95,7 @@ def exported(tmp_path_factory):
                 main(
                     [
                         str(path),
-                        "-w",
-                        "/dev/null",
-                        "-export",
-                        "CPP",
-                        "-calib",
-                        "16",
-                        "-quality",
-                        "fast",
-                        "-db-export",
+                        *"-w /dev/null -export CPP -calib 16 -quality fast -db-export".split(),
                         count,
                         "-test",
                         "-nb-test",

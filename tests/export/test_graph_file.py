@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.export_networks import chain, random_inputs, residual
+from support.tables import every
 
 from n2d2py.arithmetic import FixedPointRescale, FloatRescale, NumType, ShiftRescale, StepRescale
 from n2d2py.errors import N2D2Error
@@ -143,7 +144,7 @@ def test_every_operator_is_among_the_cases():
     assert {op.kind for op in OPS} == typed
 
 
-@pytest.mark.parametrize("op", OPS, ids=lambda op: op.kind)
+@every("op", OPS, ids=lambda op: op.kind)
 def test_operators_come_back(op, tmp_path):
     node = QuantNode("layer é", op, ["x"], ["y"], activation=Clip(0.0))
     write_graph(graph_with(node), tmp_path / "a" / "net.npz")
@@ -199,13 +200,13 @@ def test_every_form_is_among_them():
     assert {type(form) for form, *_ in FORMS} == public - {Form}
 
 
-@pytest.mark.parametrize("form, rescale, clamp", FORMS, ids=lambda value: type(value).__name__)
+@every("form, rescale, clamp", FORMS)
 def test_forms_come_back(form, rescale, clamp, tmp_path):
     write_graph(graph_with(QuantNode("n", Fc(), ["x"], ["y"], form, rescale, clamp)), tmp_path / "net.npz")
     assert_same_form(read_graph(tmp_path / "net.npz").nodes[0].form, form)
 
 
-@pytest.mark.parametrize("rescale", RESCALES, ids=lambda rescale: type(rescale).__name__)
+@every("rescale", RESCALES, ids=lambda rescale: type(rescale).__name__)
 def test_numbers_come_back_with_their_types(rescale, tmp_path):
     form = Custom(
         {

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.export_networks import chain, request, write_export
+from support.tables import every
 
 from n2d2py.exports.cpp import isa
 from n2d2py.exports.cpp.headers import needed_headers
@@ -51,12 +52,12 @@ def bound(header: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("header", ISA_HEADERS)
+@every("header", ISA_HEADERS)
 def test_headers_are_those_of_the_table(header):
     assert (KERNELS / header).read_text() == isa_header(header), "run python -m n2d2py.docs"
 
 
-@pytest.mark.parametrize("row", isa.instruction_sets(), ids=lambda row: row.name)
+@every("row", isa.instruction_sets(), ids=lambda row: row.name)
 def test_a_set_binds_what_the_table_says(row):
     """Winograd that a set inherits counts as had only where it pays."""
     marks = bound(row.header)

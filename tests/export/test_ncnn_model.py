@@ -14,6 +14,7 @@ import pytest
 from support import branched_networks
 from support.model_run import LENET
 from support.small_graphs import binary, single
+from support.tables import every
 
 from n2d2py.cli import main
 from n2d2py.exports import ExportRequest, StoredStimuli, find_target
@@ -177,13 +178,13 @@ def _written(typed: QuantGraph, folder: Path, **parameters) -> tuple[NcnnRunner,
 
 
 @pytest.mark.parametrize("rounded", [False, True])
-@pytest.mark.parametrize("network", NETWORKS)
+@every("network", NETWORKS)
 def test_every_layer_is_within_a_step(network, rounded, tmp_path):
     pytest.importorskip("ncnn")
     typed = _typed(network)
     runner, _ = _written(typed, tmp_path, RoundBlobs=rounded)
     (stored,) = quantize_inputs(typed, [branched_networks.data(4, 5)])
-    found, values = runner.network().layers(stored), {"x": stored}
+    found, values = runner.network().stored_layers([stored]), {"x": stored}
     for node in typed.nodes:
         (expected,) = run_node(typed, node, [values[name] for name in node.inputs])
         kind = typed.type(node.output)
@@ -202,13 +203,13 @@ def test_every_layer_is_within_a_step(network, rounded, tmp_path):
         assert np.abs(result.astype(float) - values[name]).max() <= limit  # other blobs are given back
 
 
-@pytest.mark.parametrize("network", [*NETWORKS, "lrn"])
+@every("network", [*NETWORKS, "lrn"])
 def test_layers_simulated_as_ncnn_computes_them_are_identical(network, tmp_path):
     pytest.importorskip("ncnn")
     typed = _simulated(network)
     runner, details = _written(typed, tmp_path)
     (stored,) = quantize_inputs(typed, [branched_networks.data(4, 5)])
-    found, values = runner.network().layers(stored), {"x": stored}
+    found, values = runner.network().stored_layers([stored]), {"x": stored}
     assert details["simulated"] and runner.slack == 1e-3
     assert runner.settings.get("use_packing_layout") is (False if "depthwise" in network else None)
     for node in typed.nodes:
@@ -233,7 +234,7 @@ def test_convolutions_with_integers_of_their_own_are_identical(network, tmp_path
     typed = find_target("NCNN").as_computed(_typed(network), {})
     runner, _ = _written(typed, tmp_path)
     (stored,) = quantize_inputs(typed, [branched_networks.data(4, 5)])
-    found, values = runner.network().layers(stored), {"x": stored}
+    found, values = runner.network().stored_layers([stored]), {"x": stored}
     for node in typed.nodes:
         (expected,) = run_node(typed, node, [values[name] for name in node.inputs])
         values[node.output] = typed.type(node.output).quantize(found[node.output]).reshape(expected.shape)
@@ -272,13 +273,13 @@ def test_a_product_is_rounded_before_the_bias_is_added_unless_both_are_fused():
 
 
 @pytest.mark.parametrize("half", [False, True])
-@pytest.mark.parametrize("network", [*NETWORKS, *REAL])
+@every("network", [*NETWORKS, *REAL])
 def test_every_layer_in_real_numbers(network, half, tmp_path):
     pytest.importorskip("ncnn")
     typed = float_graph({**NETWORKS, **REAL}[network](), -16 if half else -32)
     runner, _ = _written(typed, tmp_path)
     (x,) = quantize_inputs(typed, [branched_networks.data(4, 5)])
-    found, values = runner.network().layers(x), {"x": x}
+    found, values = runner.network().stored_layers([x]), {"x": x}
     for node in typed.nodes:
         (values[node.output],) = run_node(typed, node, [values[name] for name in node.inputs])
         expected = values[node.output]
@@ -352,7 +353,7 @@ def test_numbers_of_types_are_those_of_ncnn():
     assert {name: ncnn.layer_to_index(name) for name in TYPES} == TYPES
 
 
-@pytest.mark.parametrize("network", ["requantized", "cropped", "clip", "slice", "weighed"])
+@every("network", ["requantized", "cropped", "clip", "slice", "weighed"])
 def test_the_binary_files_and_arrays_are_the_same_network(network, tmp_path):
     ncnn = pytest.importorskip("ncnn")
     typed = _typed(network)

@@ -14,6 +14,7 @@ from onnx import numpy_helper
 from support import branched_networks
 from support.layer_params import real_params
 from support.model_run import LENET
+from support.tables import every
 
 from n2d2py.cli import main
 from n2d2py.errors import ErrorList, N2D2Error
@@ -139,8 +140,8 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("parameters", [{}, {"IntegerIO": True}, {"ExactRange": True}], ids=str)
+@every("way", WAYS)
+@every("parameters", [{}, {"IntegerIO": True}, {"ExactRange": True}], ids=str)
 def test_every_layer_is_within_a_step(way, parameters):
     """Of inputs that saturate many tensors."""
     full = find_target("ONNX").quantization_with(parameters).full_range
@@ -210,7 +211,7 @@ def test_the_model_has_the_range_of_the_integers(full, least):
     assert _session(made.model).run([made.stored["b"]], {"x": 50 * branched_networks.data(8, 2)})[0].min() == least
 
 
-@pytest.mark.parametrize("opset", range(13, 24))
+@every("opset", range(13, 24))
 def test_versions_of_the_operators_give_the_same(opset):
     typed, x = _many_typed(input_bits=8, output_bits=8), branched_networks.data(4, 8)
     made = write_model(typed, {"Opset": opset}, {})

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from pathlib import Path
 
 import pytest
+from support.extra_targets import HAS_NVDLA, needs_nvdla
+from support.tables import few_fast, run_rows
 
 from n2d2py.cli import main
 from n2d2py.exports import find_target
 from n2d2py.exports.parameters import known_parameters
+from n2d2py.exports.registry import installed_targets
 
 HERE = Path(__file__).parent
 TARGETS = {
     "int8": ("CPP", "8"),
     "float": ("CPP", "-32"),
     "mcu": ("CPP_MCU", "8"),
-    "nvdla": ("NVDLA", "8"),
     "onnx": ("ONNX", "8"),
     "ncnn": ("NCNN", "8"),
+    **({"nvdla": ("NVDLA", "8")} if HAS_NVDLA else {}),
 }
 VALUES = {
     "States": "a:b",
@@ -52,11 +56,6 @@ VALUES = {
     "SingleFile": "1",
     "Fp16Storage": "1",
     "RoundBlobs": "1",
-    "NVDLAConfig": "nv_large",
-    "NVDLAPrecision": "fp16",
-    "NVDLAFirmware": "0.11",
-    "NVDLACalibration": "table.json",
-    "NVDLAFallback": "1",
     "Opset": "18",
     "IntegerIO": "1",
     "ExactRange": "1",
@@ -64,6 +63,14 @@ VALUES = {
     "ModelArray": "0",
     "Kernels": "Reference",
 }
+if HAS_NVDLA:
+    VALUES |= {
+        "NVDLAConfig": "nv_large",
+        "NVDLAPrecision": "fp16",
+        "NVDLAFirmware": "0.11",
+        "NVDLACalibration": "table.json",
+        "NVDLAFallback": "1",
+    }
 """A value for every parameter that is not its default."""
 REFUSED = {("nvdla", "NVDLAPrecision"), ("nvdla", "NVDLACalibration")}
 OF_INTEGERS = {("float", name) for name in ("FuseResidualAdd", "PackWeights", "PrepackWeights", "WeightsFormat", "Winograd")}
@@ -124,22 +131,48 @@ def default(tmp_path_factory):
 
 
 def test_all_parameters_are_tried():
-    assert set(VALUES) == {key.name for key in known_parameters().keys}
+    assert set(VALUES) == {key.name for key in known_parameters(*installed_targets()).keys}
 
 
-@pytest.mark.parametrize("target", ["int8", "mcu", "nvdla", "onnx", "ncnn", pytest.param("float", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", VALUES)
-def test_a_parameter_has_an_effect_or_is_warned_of(name, target, tmp_path, default, capsys):
+EXPORTS = [pytest.param(name, marks=[pytest.mark.slow] * (name == "float")) for name in TARGETS]
+
+
+def read_by(target: str) -> list[str]:
+    """The parameters that a target reads."""
+    read = {key.name for key in find_target(TARGETS[target][0]).parameters.keys}
+    return [name for name in VALUES if name in read]
+
+
+def is_warned_of(name: str, said: str) -> bool:
+    return re.search(rf"warning N2D2-W109: .*params.ini:\d+: {name} has no effect: .*; remove it", said) is not None
+
+
+@pytest.mark.parametrize("target", EXPORTS)
+def test_a_parameter_has_an_effect_or_is_warned_of(target, tmp_path, default, capsys):
+    shared = read_by("int8") if target == "mcu" else []  # the same generator reads them
+    rows = [(name, {"name": name}) for name in read_by(target) if name not in shared]
+    run_rows(check_parameter, rows, {"target": target, "tmp_path": tmp_path, "default": default, "capsys": capsys})
+
+
+def check_parameter(name, target, tmp_path, default, capsys):
     status = export(tmp_path / "out", target, f"{name}={VALUES[name]}\n")
     said = capsys.readouterr().err
     if (target, name) in REFUSED:
         assert status == 1 and re.search(r"error N2D2-E7\d\d", said) and (name in said or VALUES[name] in said)
         return
     assert status == 0
-    warned = re.search(rf"warning N2D2-W109: .*params.ini:1: {name} has no effect: .*; remove it", said) is not None
-    read = name in {key.name for key in find_target(TARGETS[target][0]).parameters.keys}
-    assert warned == (not read or name in ALONE or (target, name) in OF_INTEGERS)
-    assert (made(tmp_path / "out") != default(target)) == (read and (target, name) not in UNUSED)
+    assert is_warned_of(name, said) == (name in ALONE or (target, name) in OF_INTEGERS)
+    assert (made(tmp_path / "out") != default(target)) == ((target, name) not in UNUSED)
+
+
+@pytest.mark.parametrize("target", EXPORTS)
+def test_parameters_that_a_target_does_not_read_are_warned_of(target, tmp_path, default, capsys):
+    """All at once: each has a warning of its own, and none changes a byte."""
+    others = [name for name in VALUES if name not in read_by(target)]
+    assert export(tmp_path / "out", target, "".join(f"{name}={VALUES[name]}\n" for name in others)) == 0
+    said = capsys.readouterr().err
+    assert [name for name in others if not is_warned_of(name, said)] == []
+    assert made(tmp_path / "out") == default(target)
 
 
 @pytest.mark.parametrize(
@@ -174,8 +207,10 @@ def test_defaults_are_no_demand(target, tmp_path, capsys):
 LAYERS = ("a", "b", "sum", "dw", "left", "pool", "fc")
 
 
-@pytest.mark.parametrize("simd", ["auto", "none"])
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize(
+    ("layer", "simd"),
+    few_fast(dict.fromkeys([("a", "auto"), ("dw", "auto"), ("b", "none"), *product(LAYERS, ("auto", "none"))]), 3),
+)
 def test_a_tile_is_for_layers_that_work_in_tiles(layer, simd, tmp_path, default, capsys):
     status = export(tmp_path / "out", "int8", f"SIMD={simd}\n[{layer}]\nTile=avx2:4x2:4096\n")
     said = capsys.readouterr().err
@@ -187,11 +222,13 @@ def test_a_tile_is_for_layers_that_work_in_tiles(layer, simd, tmp_path, default,
         )
 
 
-@pytest.mark.parametrize("layer", LAYERS)
-@pytest.mark.parametrize("key, value", [("QuantBits", "16"), ("QuantWeightBits", "16"), ("Quantize", "0")])
-def test_a_precision_of_a_layer_is_warned_of_in_floating_point(layer, key, value, tmp_path, capsys):
-    assert export(tmp_path / "out", "float", f"[{layer}]\n{key}={value}\n") == 0
-    assert f"params.ini:1 [{layer}]: {key} has no effect: the export has no integers" in capsys.readouterr().err
+def test_a_precision_of_a_layer_is_warned_of_in_floating_point(tmp_path, capsys):
+    keys = {"QuantBits": "16", "QuantWeightBits": "16", "Quantize": "0"}
+    text = "".join(f"[{layer}]\n" + "".join(f"{key}={value}\n" for key, value in keys.items()) for layer in LAYERS)
+    assert export(tmp_path / "out", "float", text) == 0
+    said = capsys.readouterr().err
+    for layer, key in product(LAYERS, keys):
+        assert re.search(rf"params.ini:\d+ \[{layer}\]: {key} has no effect: the export has no integers", said), (layer, key)
 
 
 @pytest.mark.parametrize("layer", ["sum", "pool"])
@@ -200,7 +237,7 @@ def test_a_width_of_weights_is_for_layers_with_weights(layer, tmp_path, capsys):
     assert re.search(rf"\[{layer}\]: QuantWeightBits has no effect: \w+ has no weights", capsys.readouterr().err)
 
 
-@pytest.mark.parametrize("target, key", [("int8", "Tiles"), ("nvdla", "Tile")])
+@pytest.mark.parametrize("target, key", [("int8", "Tiles"), pytest.param("nvdla", "Tile", marks=needs_nvdla)])
 def test_an_unknown_key_of_a_layer_is_warned_of(target, key, tmp_path, capsys):
     assert export(tmp_path / "out", target, f"[a]\n{key}=avx2:4x2:4096\n") == 0
     said = capsys.readouterr().err

@@ -8,6 +8,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
+from n2d2py import entry_points
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.exports import Target, find_target, register, registry, target_names
 from n2d2py.registry import Registry
@@ -24,9 +25,9 @@ def plugins(monkeypatch):
     module = types.ModuleType("other_package")
     module.Other, module.number = Other, 3
     monkeypatch.setitem(sys.modules, "other_package", module)
-    monkeypatch.setattr(registry, "entry_points", lambda group: found if group == "n2d2py.exports" else [])
+    monkeypatch.setattr(entry_points, "entry_points", lambda group: found if group == "n2d2py.plugins" else [])
     monkeypatch.setattr(registry, "_found", Registry("the installed export"))
-    return lambda name, value: found.append(EntryPoint(name, value, "n2d2py.exports"))
+    return lambda name, value: found.append(EntryPoint(name, value, "n2d2py.plugins"))
 
 
 def test_the_cpp_export_is_known():
@@ -40,6 +41,18 @@ def test_an_unknown_export_is_refused_with_the_known_ones():
         find_target("CP")
 
 
+def test_a_target_that_is_not_installed_is_refused_with_its_extra(plugins):
+    with pytest.raises(N2D2Error, match=r'E721: -export: the export .NVDLA. is not installed; pip install "n2d2py\[nvdla\]"'):
+        find_target("NVDLA")
+    with pytest.raises(N2D2Error, match="E700: .*did you mean NVDLA"):
+        find_target("NVDL")
+
+
+def test_a_module_of_declarations_is_no_target(plugins):
+    plugins("OTHER", "other_package")
+    assert "OTHER" not in target_names()
+
+
 def test_a_name_is_registered_once():
     find_target("CPP")
     with pytest.raises(InternalError, match="CPP is registered twice"):
@@ -48,7 +61,7 @@ def test_a_name_is_registered_once():
 
 def test_a_plugin_is_found(plugins):
     plugins("OTHER", "other_package:Other")
-    assert target_names() == ("CPP", "CPP_MCU", "NCNN", "NVDLA", "ONNX", "TFLite", "OTHER")
+    assert target_names() == ("CPP", "CPP_MCU", "NCNN", "ONNX", "TFLite", "OTHER")
     assert isinstance(find_target("OTHER"), Other)
     assert find_target("OTHER") is find_target("OTHER")
 

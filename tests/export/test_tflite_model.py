@@ -13,6 +13,7 @@ from support import branched_networks
 from support.layer_params import real_params
 from support.model_run import LENET
 from support.small_graphs import binary, single
+from support.tables import every, few_fast
 
 import n2d2py
 from n2d2py.cli import main
@@ -184,14 +185,17 @@ def _written(typed: QuantGraph, folder: Path, target: str = "TFLite", **paramete
     return folder, target.details(prepared)
 
 
-@pytest.mark.parametrize(("way", "integer_io"), [*((way, False) for way in WAYS), ("as it comes", True)])
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize(
+    ("way", "integer_io"),
+    few_fast([("as it comes", False), ("fixed point", True), ("symmetric", False), ("a scale for each layer", False)], 2),
+)
+@every("network", NETWORKS)
 def test_every_layer_is_within_a_step(network, way, integer_io, tmp_path):
     pytest.importorskip("ai_edge_litert")
     typed = _typed(network, way)
     runner = find_target("TFLite").runner(*_written(typed, tmp_path, IntegerIO=integer_io))
     (stored,) = quantize_inputs(typed, [branched_networks.data(4, 5)])
-    found, values = runner.network().layers(stored), {"x": stored}
+    found, values = runner.network().stored_layers([stored]), {"x": stored}
     for node in typed.nodes:
         (expected,) = run_node(typed, node, [values[name] for name in node.inputs])
         kind = typed.type(node.output)
@@ -212,17 +216,21 @@ OTHER_ARITHMETIC = {"XNNPACK": _BUILT_IN | {"joined rows"}, "Reference": _BUILT_
 """Networks with layers that need not be identical, by kernels."""
 
 
-@pytest.mark.parametrize("kernels", OTHER_ARITHMETIC)
-@pytest.mark.parametrize("way", ["as it comes", "symmetric"])
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize(
+    ("way", "kernels"),
+    few_fast(
+        [("as it comes", "XNNPACK"), ("symmetric", "Reference"), ("as it comes", "Reference"), ("symmetric", "XNNPACK")], 2
+    ),
+)
+@every("network", NETWORKS)
 def test_the_simulator_has_the_arithmetic_of_the_kernels(network, way, kernels, tmp_path):
     pytest.importorskip("ai_edge_litert")
     typed = find_target("TFLite").as_computed(_typed(network, way), {"Kernels": kernels})
     _identical(typed, kernels, tmp_path, COARSER.get(network, 1) if network in OTHER_ARITHMETIC[kernels] else 0)
 
 
-@pytest.mark.parametrize("kernels", OTHER_ARITHMETIC)
-@pytest.mark.parametrize("network", ["conv", "fc", "global", "joined", "sum", "product", "swish"])
+@every("kernels", OTHER_ARITHMETIC)
+@every("network", ["conv", "fc", "global", "joined", "sum", "product", "swish"])
 def test_networks_that_come_quantized_have_the_arithmetic_of_the_kernels(network, kernels, tmp_path):
     pytest.importorskip("ai_edge_litert")
     folder, details = _written(_typed(network), tmp_path, IntegerIO=True)
@@ -239,7 +247,7 @@ def _identical(typed: QuantGraph, kernels: str, folder: Path, limit: int = 0) ->
     stimuli = StoredStimuli(tuple(stored), (np.zeros((24, 1), np.int32),))
     prepared = target.prepare(ExportRequest(typed, stimuli, parameters=parameters))
     target.write(prepared, folder)
-    found = target.runner(folder, target.details(prepared)).network().layers(*stored)
+    found = target.runner(folder, target.details(prepared)).network().stored_layers(list(stored))
     values = dict(zip(typed.inputs, stored, strict=True))
     for node in typed.nodes:
         (expected,) = run_node(typed, node, [values[name] for name in node.inputs])
@@ -289,13 +297,13 @@ REAL_NETWORKS = {
 }
 
 
-@pytest.mark.parametrize("network", REAL_NETWORKS)
+@every("network", REAL_NETWORKS)
 def test_every_layer_of_real_numbers_is_the_same(network, tmp_path):
     pytest.importorskip("ai_edge_litert")
     typed = float_graph(REAL_NETWORKS[network](), -32)
     x = branched_networks.data(4, 5)
     runner = find_target("TFLite").runner(*_written(typed, tmp_path))
-    found, values = runner.network().layers(x), {"x": x}
+    found, values = runner.network().stored_layers([x]), {"x": x}
     for node in typed.nodes:
         (expected,) = run_node(typed, node, [values[name] for name in node.inputs])
         values[node.output] = found[node.output].reshape(expected.shape)
@@ -321,7 +329,7 @@ def test_layers_in_floating_point_between_integers(target, tmp_path):
     assert [typed.is_integer(node) for node in typed.nodes].count(False) == 3  # with a conversion on each side
     runner = find_target(target).runner(*_written(typed, tmp_path, target=target))
     (stored,) = quantize_inputs(typed, [branched_networks.data(4, 5)])
-    found, values = runner.network().layers(stored), {"x": stored}
+    found, values = runner.network().stored_layers([stored]), {"x": stored}
     for node in typed.nodes:
         (expected,) = run_node(typed, node, [values[name] for name in node.inputs])
         kind = typed.type(node.output)

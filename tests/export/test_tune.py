@@ -17,8 +17,6 @@ from n2d2py.exports.cpp.tiles import tile_constants
 from n2d2py.exports.parameters import load_params
 from n2d2py.quant.simulator import simulate
 
-MEASURED = {"isa": "avx2", "tiles": [[0, 0, 0], [6, 1, 8192], [3, 2, 24576]], "us": [[10.0, 9.9, 12.0], [8.0, 6.0, 4.0]]}
-
 
 def test_tiles_become_constants():
     found = tile_constants("avx2:6x1:8192 neondot:3x2:24576")
@@ -45,17 +43,6 @@ def test_tiles_become_constants():
 def test_tiles_that_are_none(written, reason):
     with pytest.raises(ValueError, match=reason):
         tile_constants(written)
-
-
-def test_a_tile_is_kept_where_it_gains():
-    tiles, before, after = tune.best_tiles(MEASURED, ["a", "b"], ["a", "b"])
-    assert tiles == {"b": "avx2:3x2:24576"} and (before, after) == (18.0, 14.0)
-
-
-def test_the_direct_form_is_kept_where_it_gains():
-    measured = {"isa": "avx2", "tiles": [[0, 0, 0], [6, 1, 8192], [0, 0, 0]], "us": [[10.0, 9.0, 7.0]]}
-    tiles, _, _ = tune.best_tiles(measured, ["a"], ["a"])
-    assert tiles == {"a": "avx2:direct"} and tile_constants(tiles["a"]) == {}
 
 
 def with_tile(graph, tile: str):

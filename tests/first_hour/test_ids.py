@@ -7,6 +7,7 @@ import onnx
 import onnx.parser
 import pytest
 from onnx import numpy_helper
+from support.tables import every
 
 import n2d2py
 from n2d2py.frontend.models import load_model
@@ -38,8 +39,8 @@ def _network(folder, declared: str):
     return folder / "net.onnx"
 
 
-@pytest.mark.parametrize("declared", ["float", "int32", "int64"])
-@pytest.mark.parametrize("stored", ["float32", "int64", "uint8", "int16"])
+@every("declared", ["float", "int32", "int64"])
+@every("stored", ["float32", "int64", "uint8", "int16"])
 def test_ids(declared, stored, tmp_path):
     path = _network(tmp_path, declared)
     result = n2d2py.export(path, data=IDS.astype(stored), folder=tmp_path / "out")

@@ -13,6 +13,7 @@ import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
+from support.tables import every
 
 import n2d2py
 from n2d2py import log
@@ -162,7 +163,7 @@ def test_the_shorter_side_and_the_centre(size, wanted):
         centre_crop(picture, 10, 4, "p")
 
 
-@pytest.mark.parametrize(
+@every(
     "how, text",
     [
         (Preprocessing(), "float 0..1 from uint8 by x/255"),
@@ -229,9 +230,7 @@ def test_numbers_as_folders_are_sorted_as_texts(tmp_path, net):
     assert not log.warnings_seen()
 
 
-@pytest.mark.parametrize(
-    "keys", [("x", "y"), ("images", "labels"), ("data", "targets"), ("image", "label"), ("x_test", "y_test"), ("a", "y")]
-)
+@every("keys", [("x", "y"), ("images", "labels"), ("data", "targets"), ("image", "label"), ("x_test", "y_test"), ("a", "y")])
 def test_the_usual_keys_of_arrays(net, keys):
     x = np.random.default_rng(2).integers(0, 256, (5, 3, 4, 6), np.uint8)
     np.savez("data.npz", **{keys[0]: x, keys[1]: np.arange(5) % 3})
@@ -268,12 +267,12 @@ def test_metadata_say_range_colours_and_names(net):
     assert not log.warnings_seen()
 
 
-@pytest.mark.parametrize("text", ["", "[", "{0: 'a', 2: 'b'}", "3", "__import__('os')"])
+@every("text", ["", "[", "{0: 'a', 2: 'b'}", "3", "__import__('os')"])
 def test_names_that_are_none(text):
     assert told_by({"names": text}).names == ()
 
 
-@pytest.mark.parametrize(
+@every(
     "text, words, message",
     [
         ("a.png 0\ng.png 1\n", (), "list.txt:2: image 'g.png' "),
@@ -311,7 +310,7 @@ def test_what_does_not_match_is_named(net, text, words, message):
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("words", [("-resize", "8"), ("-bgr",), ("-mean", "0.5"), ("-labels", "list.txt")])
+@every("words", [("-resize", "8"), ("-bgr",), ("-mean", "0.5"), ("-labels", "list.txt")])
 def test_options_that_do_not_apply_to_arrays(net, words):
     np.save("reals.npy", np.zeros((2, 3, 4, 6), np.float32))
     Path("list.txt").write_text("a.png 1\n")

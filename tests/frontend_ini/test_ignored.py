@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
+from support.tables import every
 
 from n2d2py import log
 from n2d2py.data import database_schemas, provider_schemas, transformation_schemas
@@ -61,7 +62,7 @@ def warned() -> list[str]:
     return [one.line() for one in log.warnings_seen()]
 
 
-@pytest.mark.parametrize(
+@every(
     "key", ["QWeight=SAT", "QWeight.Range=15", "QWeightSolver.LearningRate=0.1", "QAct=LSQ", "QActSolver=SGD", "QAct.Alpha=6.0"]
 )
 def test_quantized_training_is_refused_outside_of_layers(key):
@@ -88,7 +89,7 @@ def test_all_keys_of_quantized_training_are_named_at_once():
     assert ": QWeight, QWeight.Range " in first and ": QAct " in second
 
 
-@pytest.mark.parametrize(
+@every(
     "place, key",
     [
         ("layer", "Kernel=Gaussian"),
@@ -113,7 +114,7 @@ def test_a_key_that_changes_results_is_refused(place, key):
         assert len(warned()) == 1 and key.split("=")[0] in warned()[0]
 
 
-@pytest.mark.parametrize(
+@every(
     "place, key",
     [
         ("target", "ValueThreshold=0"),
@@ -161,7 +162,7 @@ def test_many_keys_and_sections_are_counted():
     assert "Solvers.Key5 and 3 more in [common]" in warned()[0]
 
 
-@pytest.mark.parametrize("key", ["Clipping=6", "LeakSlope=0.1", "Alpha=2", "Threshold=3"])
+@every("key", ["Clipping=6", "LeakSlope=0.1", "Alpha=2", "Threshold=3"])
 def test_a_parameter_of_another_activation_is_a_warning(key):
     load(layer=f"ActivationFunction=Softplus\nActivationFunction.{key}")
     (line,) = warned()
@@ -199,8 +200,8 @@ def load_with_onnx(text: str):
     return load_network(*read_command(["net.ini", "-w", "/dev/null"]))
 
 
-@pytest.mark.parametrize("section", ["conv", "relu", "onnx:Conv_def"])
-@pytest.mark.parametrize("key", ["ActivationFunction=Linear", "NoBias=1", "Foo=1", "WeightsSharing=x", "ConfigSection=c"])
+@every("section", ["conv", "relu", "onnx:Conv_def"])
+@every("key", ["ActivationFunction=Linear", "NoBias=1", "Foo=1", "WeightsSharing=x", "ConfigSection=c"])
 def test_keys_of_onnx_layers_are_refused(section, key):
     more = "[c]\nNoBias=1\n" if key.startswith("Config") else ""
     with pytest.raises(N2D2Error, match="E124.*'" + ("NoBias" if more else key.split("=")[0])):

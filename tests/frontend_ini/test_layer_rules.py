@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.frontend.ini.network import build_graph
 from n2d2py.ini import load_document
@@ -30,27 +31,11 @@ DESCRIBED = [
 ]
 
 
-@pytest.mark.parametrize("body, shape", DESCRIBED)
+@every("body, shape", DESCRIBED)
 def test_dimensions_of_layers_that_are_only_described(body, shape, refusal):
     Path("net.ini").write_text(f"[sp]\n[y]\nInput=sp\n{body}\n")
     assert build_graph(load_document(Path("net.ini")), (1, 4, 6, 8), None, 1).shape("y") == shape
     assert "E231" in refusal(f"[y]\nInput=sp\n{body}\n", (4, 6, 8))
-
-
-@pytest.mark.parametrize(
-    "dims, shape",
-    [("20 12", (12, 1, 20)), ("1 1 240", (240, 1, 1)), ("240", (240, 1, 1)), ("10 -1", (24, 1, 10)), ("-1 4 6", (6, 4, 10))],
-)
-def test_reshape(build, dims, shape):
-    """X Y C; two values are a sequence of X positions."""
-    count = shape[0]
-    assert build(f"[y]\nInput=sp\nType=Reshape\nNbOutputs={count}\nDims={dims}\n").graph.shape("y") == (1, *shape)
-
-
-def test_a_reshape_of_another_number_of_elements(refusal):
-    """What is left of too large a shape is counted as one."""
-    found = refusal("[y]\nInput=sp\nType=Reshape\nNbOutputs=50\nDims=-1 7 50\n", (4, 6, 8))
-    assert "E208" in found and "4x6x8" in found and "50x7x1" in found
 
 
 def both(operation: str, more: str) -> str:
@@ -75,20 +60,7 @@ def test_coefficients_of_each_channel(build, stimulus, operation):
     np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
 
 
-def test_coefficients_that_mean_nothing(refusal):
-    for operation in ("Prod", "Max", "Min"):
-        assert "CoeffMode=PerChannel " in refusal(both(operation, PER_CHANNEL))
-    negative = PER_CHANNEL.replace("Weights=1", "Weights=-1")
-    assert "AbsSum with negative weights" in refusal(both("AbsSum", negative))
-
-
-def test_magnitudes_of_weight_0(build, stimulus):
-    (found,) = build(both("AbsSum", PER_CHANNEL.replace("Weights=1 2", "Weights=0 2"))).run(stimulus, "y")
-    want = (np.array((0, 2, 0.5)) + np.array((4, 1, 3))).reshape(1, 3, 1, 1) * np.abs(stimulus)
-    np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("key", ["Stride", "StrideX", "StrideDims", "PoolDims", "SubSample"])
+@every("key", ["Stride", "StrideX", "StrideDims", "PoolDims", "SubSample"])
 def test_windows_of_no_size(refusal, key):
     """A stride or window of 0 is refused, a padding of 0 is not."""
     kind = (
@@ -100,62 +72,8 @@ def test_windows_of_no_size(refusal, key):
     assert key in refusal(f"[y]\nInput=sp\n{kind}\nNbOutputs=3\n{key}={value}\n")
 
 
-def test_no_padding(build):
-    text = "[y]\nInput=sp\nType=Pool\nPooling=Max\nPoolDims=2 2\nNbOutputs=3\nPadding=0\n"
-    assert build(text).dims("y") == build(text.replace("Padding=0\n", "")).dims("y") == [9, 7, 3]
-
-
-@pytest.mark.parametrize(
-    "window, dims",
-    [
-        ("InputOffsetX=2\nInputOffsetY=1", [8, 7, 3]),
-        ("InputWidth=10\nInputHeight=8", [10, 8, 3]),
-        ("InputOffsetX=2", [8, 8, 3]),
-        ("InputOffsetY=3", [10, 5, 3]),
-        ("InputWidth=4", [4, 8, 3]),
-        ("InputHeight=5", [10, 5, 3]),
-        ("InputOffsetX=9\nInputWidth=1", [1, 8, 3]),
-        ("InputOffsetX=3\nInputWidth=7\nInputOffsetY=2\nInputHeight=6", [7, 6, 3]),
-    ],
-)
-def test_windows_of_an_input(build, window, dims):
-    """Up to its last column and line."""
-    assert build(f"[y]\nInput=sp\nType=Dropout\nNbOutputs=3\n{window}\n").dims("y") == dims
-
-
-@pytest.mark.parametrize(
-    "window",
-    ["InputOffsetX=10", "InputOffsetX=3\nInputWidth=8", "InputOffsetY=8", "InputOffsetY=2\nInputHeight=7", "InputWidth=11"],
-)
-def test_windows_that_leave_an_input(refusal, window):
-    assert "E233" in refusal(f"[y]\nInput=sp\nType=Dropout\nNbOutputs=3\n{window}\n")
-
-
-def test_vectors_and_maps_of_one_pixel_go_together(build):
-    text = (
-        "[v]\nInput=sp\nType=Fc\nNbOutputs=4\n[g]\nInput=sp\nType=Pool\nPooling=Average\nPoolDims=10 8\nNbOutputs=3\n"
-        "[y]\nInput=v,g\nType=Fc\nNbOutputs=2\n"
-    )
-    built = build(text)
-    assert [node.op.kind for node in built.graph.nodes].count("Reshape") == 1 and built.dims("y") == [1, 1, 2]
-
-
-def test_a_transformation_of_a_vector(build, stimulus):
-    text = "[v]\nInput=sp\nType=Fc\nNbOutputs=4\n[y]\nInput=v\nType=Transformation\nTransformation=RangeAffine\nFirstOperator=Plus\nFirstValue=1 2 3 4\nNbOutputs=4\n"
-    vector, found = build(text).run(stimulus, "v", "y")
-    np.testing.assert_allclose(found.reshape(2, 4), vector.reshape(2, 4) + [1, 2, 3, 4], rtol=1e-6)
-
-
 def test_more_weights_than_memory_holds_are_refused(refusal):
     assert "N2D2-E229" in refusal("[y]\nInput=sp\nType=Fc\nNbOutputs=2000000\n")
-
-
-def test_vectors_and_maps_of_one_pixel_are_joined_and_combined(build, stimulus):
-    parts = "[v]\nInput=sp\nType=Fc\nNbOutputs=3\n[g]\nInput=sp\nType=Pool\nPooling=Average\nPoolDims=10 8\nNbOutputs=3\n"
-    net = build(f"{parts}[y]\nInput=v,g\nType=Dropout\nNbOutputs=6\n[s]\nInput=v,g\nType=ElemWise\nNbOutputs=3\n")
-    vector, pixel, joined, total = (value.reshape(2, -1) for value in net.run(stimulus, "v", "g", "y", "s"))
-    np.testing.assert_array_equal(joined, np.concatenate([vector, pixel], axis=1))
-    np.testing.assert_array_equal(total, vector + pixel)
 
 
 def test_a_border_around_a_vector(build, stimulus):

@@ -6,14 +6,14 @@ They look at `n2d2py.frontend.ini.contract`, `n2d2py.frontend.ini.inputs` and `n
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from support.numpy_layers import convolve, pool
+from support.tables import every
 
 CONV = "[conv]\nInput=sp\nType=Conv\nNbOutputs=4\n"
 POOL = "[pool]\nInput=sp\nType=Pool\nNbOutputs=3\nMapping.Size=1\n"
 
 
-@pytest.mark.parametrize(
+@every(
     "keys,kernel,stride,pad,dilation",
     [
         ("KernelDims=3 2", (2, 3), (1, 1), (0, 0), (1, 1)),
@@ -46,7 +46,7 @@ def test_conv_without_bias_and_flipped(build, stimulus):
     assert not other.params("conv")["bias"].any() and plain.params("conv")["bias"].any()
 
 
-@pytest.mark.parametrize(
+@every(
     "keys,function",
     [
         ("", lambda x: x),
@@ -74,8 +74,8 @@ def test_activations(keys, function, build, stimulus):
     np.testing.assert_allclose(found, function(stimulus.reshape(2, -1) @ w.T + b), atol=1e-6)
 
 
-@pytest.mark.parametrize("how", ["Max", "Average"])
-@pytest.mark.parametrize(
+@every("how", ["Max", "Average"])
+@every(
     "keys,kernel,stride,pad",
     [
         ("PoolDims=2 2\nStride=2", (2, 2), (2, 2), (0, 0)),
@@ -129,7 +129,7 @@ TWO = (
 )
 
 
-@pytest.mark.parametrize(
+@every(
     "keys,function",
     [
         ("Operation=Sum", lambda a, b: a + b),
@@ -216,7 +216,7 @@ def test_automatic_properties_serve_later_sections(build):
     assert net.dims("fc") == [1, 1, 3 * 100 + 10 * 10 + 8]
 
 
-@pytest.mark.parametrize(
+@every(
     "text,expected",
     [
         (CONV, ["E212", "[conv]", "KernelDims"]),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.numpy_layers import pool
+from support.tables import every
 
 POOL = "[a]\nInput=sp\nType=Dropout\nNbOutputs=6\n[pool]\nInput=a\nType=Pool\nPoolDims=3 2\nStride=2\nPadding=1\n"
 
@@ -39,8 +40,8 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("mode", ["Max", "Average"])
-@pytest.mark.parametrize("keys, mapping", CASES)
+@every("mode", ["Max", "Average"])
+@every("keys, mapping", CASES)
 def test_values(mode, keys, mapping, build):
     x = np.random.default_rng(0).normal(size=(2, 6, 8, 10))
     net = build(f"{POOL}Pooling={mode}\n{keys}\nActivationFunction=Rectifier\n", (6, 8, 10))
@@ -67,7 +68,7 @@ def test_equal_outputs_are_computed_once(build):
     assert net.dims("pool") == [5, 5, 500]
 
 
-@pytest.mark.parametrize("channels", [9, 12, 16, 17, 100])
+@every("channels", [9, 12, 16, 17, 100])
 def test_folded_maxima(channels, build):
     """More channels than one element-wise layer takes: half and half again."""
     x = np.random.default_rng(channels).normal(size=(1, channels, 3, 4))
@@ -86,7 +87,7 @@ def test_pools_that_are_too_large(keys, refusal):
     assert "N2D2-E229" in refusal(f"[p]\nInput=sp\nType=Pool\nPooling=Max\nPoolSize=1\n{keys}\n", (4000, 1, 1))
 
 
-@pytest.mark.parametrize(
+@every(
     "keys, limit, name",
     [
         ("NbOutputs=5", 30, "MAX_CONNECTIONS"),

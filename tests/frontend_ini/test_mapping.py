@@ -6,8 +6,8 @@ They look at `n2d2py.frontend.ini.mapping` and `n2d2py.frontend.ini.convolution`
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from support.numpy_layers import convolve
+from support.tables import every
 
 CONV = "[conv]\nInput={parents}\nType=Conv\nNbOutputs={outputs}\nKernelDims=1 1\nWeightsFiller=HeFiller\n{keys}\n"
 MORE = "[more]\nInput=sp\nType=Conv\nNbOutputs=2\nKernelDims=1 1\n"
@@ -20,7 +20,7 @@ def connections(net, layer: str, channels: int) -> np.ndarray:
     return (np.abs(y[1:] - y[:1]).max(axis=(2, 3)) > 1e-9).T
 
 
-@pytest.mark.parametrize(
+@every(
     "keys,channels,outputs,expected",
     [
         ("", 2, 3, ["11", "11", "11"]),
@@ -51,7 +51,7 @@ def test_forms(keys, channels, outputs, expected, build):
     assert ["".join(str(int(bit)) for bit in row) for row in found] == expected
 
 
-@pytest.mark.parametrize(
+@every(
     "keys,channels,outputs,groups,weights",
     [
         ("Mapping.ChannelsPerGroup=1", 6, 6, 6, (6, 1, 1, 1)),
@@ -116,7 +116,7 @@ def test_a_pool_without_mapping_is_channel_by_channel(build, stimulus, capsys):
     assert "no Mapping" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
+@every(
     "keys,expected",
     [
         ("Mapping.NbGroups=2", "does not divide the 3 input channels"),
@@ -130,7 +130,7 @@ def test_mistakes(keys, expected, refusal):
     assert found.startswith("N2D2-E213: net.ini:8") and expected in found
 
 
-@pytest.mark.parametrize(
+@every(
     ("most", "keys", "taken"), [(6, "Mapping.Size=1", True), (5, "Mapping.Size=1", False), (5, "", True), (5, "NoBias=1", True)]
 )
 def test_the_largest_mapping(most, keys, taken, build, refusal, monkeypatch):

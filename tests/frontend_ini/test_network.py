@@ -10,6 +10,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 from support.numpy_layers import convolve
+from support.tables import every
 
 DROP = "[{0}]\nInput={1}\nType=Activation\nActivationFunction=Tanh\nNbOutputs=3\n"
 
@@ -96,7 +97,7 @@ ONNX = "[onnx]\nInput=sp\nType=ONNX\nFile=net.onnx\n"
 HEAD = "[head]\nInput={0}\nType=Conv\nNbOutputs=2\nKernelDims=1 1\n"
 
 
-@pytest.mark.parametrize(
+@every(
     "parent,tensor",
     [
         ("onnx,Block/relu:0", "Block/relu:0"),
@@ -105,7 +106,7 @@ HEAD = "[head]\nInput={0}\nType=Conv\nNbOutputs=2\nKernelDims=1 1\n"
         ("onnx,Block/conv-1:0", "Block/conv-1:0"),
     ],
 )
-@pytest.mark.parametrize("first", [True, False])
+@every("first", [True, False])
 def test_layers_follow_an_onnx_file(parent, tensor, first, build, stimulus, tmp_path):
     w = write_onnx(tmp_path / "net.onnx")
     head = HEAD.format(parent)
@@ -142,8 +143,8 @@ def test_a_missing_onnx_file_is_named(refusal):
     assert (found := refusal(ONNX)).startswith("N2D2-E301: net.ini:5") and "net.onnx" in found
 
 
-@pytest.mark.parametrize("name", ["fc", "Block/fc", "fc:0", "a-b_c.1", "MobilenetV1/Predictions/Reshape:0-x"])
-@pytest.mark.parametrize("suffix", ["", "-Top5", "1"])
+@every("name", ["fc", "Block/fc", "fc:0", "a-b_c.1", "MobilenetV1/Predictions/Reshape:0-x"])
+@every("suffix", ["", "-Top5", "1"])
 def test_targets_of_any_name(name, suffix, build):
     net = build(f"[{name}]\nInput=sp\nType=Fc\nNbOutputs=7\n[{name}.Target{suffix}]\nTopN=5\n")
     (target,) = net.targets

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.weights import open_weights
@@ -60,8 +61,8 @@ def test_stored_orders(arrays, build, tmp_path):
     np.testing.assert_array_equal(net.params("fc")["weights"], fc)
 
 
-@pytest.mark.parametrize("form", ["npz", "npy"])
-@pytest.mark.parametrize(
+@every("form", ["npz", "npy"])
+@every(
     "name, stored, shapes",
     [
         ("a/b:0_weights", lambda w: w.transpose(2, 3, 1, 0), "(2, 3, 3, 4)|(4, 3, 2, 3)"),
@@ -152,7 +153,7 @@ def filled(build, keys: str, seed: int = 1, name: str = "fc", outputs: int = 400
     return net.params(name)["weights"]
 
 
-@pytest.mark.parametrize(
+@every(
     "keys,mean,deviation",
     [
         ("", 0.0, 0.05),
@@ -200,8 +201,8 @@ MATRIX = "Mapping(sp)=1 1 0 0  1 0 1 0  1 0 1 1\n"
 CONNECTED = np.array([[1, 1, 1], [1, 0, 0], [0, 1, 1], [0, 0, 1]], bool)
 
 
-@pytest.mark.parametrize("keys, connected", [("", np.ones((4, 3), bool)), (MATRIX, CONNECTED)])
-@pytest.mark.parametrize("bias", [True, False])
+@every("keys, connected", [("", np.ones((4, 3), bool)), (MATRIX, CONNECTED)])
+@every("bias", [True, False])
 def test_one_file_for_a_layer(keys, connected, bias, build, tmp_path, refusal):
     """<layer>.syntxt: the weights of an output, then its bias; only connected channels are stored."""
     rng = np.random.default_rng(7)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.affine import Affine
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.functions import Clip, HardSwish, Sqrt
+from n2d2py.operators.functions import Clip, Sqrt
 from n2d2py.operators.identity import Identity
 
 F = np.float32
@@ -33,20 +33,20 @@ def values(*shape: int, seed: int = 0) -> np.ndarray:
 PER_CHANNEL = [(), (1,), (3, 1, 1), (1, 3, 1, 1), (1, 1, 1, 1), (1, 1, 1)]
 
 
-@pytest.mark.parametrize("shape", PER_CHANNEL)
-@pytest.mark.parametrize("operator", BINARY)
+@every("shape", PER_CHANNEL)
+@every("operator", BINARY)
 def test_a_constant_per_channel_is_one_layer(model, check, operator, shape):
     assert kinds(check(model(X, f"y = {operator}(x, c)", c=values(*shape)), batch=2)) == ["Affine"]
 
 
-@pytest.mark.parametrize("shape", PER_CHANNEL)
-@pytest.mark.parametrize("operator", ["Add", "Sub", "Mul", "Sum"])
+@every("shape", PER_CHANNEL)
+@every("operator", ["Add", "Sub", "Mul", "Sum"])
 def test_a_constant_first(model, check, operator, shape):
     assert kinds(check(model(X, f"y = {operator}(c, x)", c=values(*shape)), batch=2)) == ["Affine"]
 
 
-@pytest.mark.parametrize("shape", [(5,), (4, 5), (1, 5), (3, 4, 5), (1, 4, 1), (3, 1, 5), (1, 3, 4, 5)])
-@pytest.mark.parametrize("operator", BINARY)
+@every("shape", [(5,), (4, 5), (1, 5), (3, 4, 5), (1, 4, 1), (3, 1, 5), (1, 3, 4, 5)])
+@every("operator", BINARY)
 def test_other_constants_are_taken_element_by_element(model, check, operator, shape):
     graph = check(
         model(X, f"a = {operator}(x, c)\n b = {operator}(c, x)\n y = Add(a, b)", c=values(*shape)), batch=1, tolerance=1e-4
@@ -54,14 +54,14 @@ def test_other_constants_are_taken_element_by_element(model, check, operator, sh
     assert "Affine" not in kinds(graph)
 
 
-@pytest.mark.parametrize("operator", BINARY)
+@every("operator", BINARY)
 def test_a_spread_constant_that_repeats_one_value_is_per_channel(model, check, operator):
     constant = np.repeat(values(3, 1), 20, axis=1).reshape(3, 4, 5)
     assert kinds(check(model(X, f"y = {operator}(x, c)", c=constant), batch=2)) == ["Affine"]
 
 
-@pytest.mark.parametrize("operator", BINARY)
-@pytest.mark.parametrize("shape", [(7,), (1, 7), (1,), (1, 1)])
+@every("operator", BINARY)
+@every("shape", [(7,), (1, 7), (1,), (1, 1)])
 def test_vectors(model, check, operator, shape):
     graph = check(model("float[N,7] x => float[N,7] y", f"y = {operator}(x, c)", c=values(*shape)), batch=3)
     assert kinds(graph) == ["Affine"]
@@ -74,7 +74,7 @@ def test_a_constant_that_enlarges_the_tensor(model, check, operator):
     check(model("float[1,5] x => float[1,3,5] y", f"y = {operator}(c, x)", c=values(1, 3, 5)))
 
 
-@pytest.mark.parametrize("operator, constant", [("Add", 0), ("Sub", 0), ("Mul", 1), ("Div", 1)])
+@every("operator, constant", [("Add", 0), ("Sub", 0), ("Mul", 1), ("Div", 1)])
 def test_what_changes_nothing_is_no_layer_of_its_own(model, check, operator, constant):
     graph = check(model(X, f"y = {operator}(x, c)", c=np.array(constant, F)), batch=2)
     assert ops(graph) == [Identity()]
@@ -92,33 +92,11 @@ def test_channels_that_are_multiplied_by_zero(model, check, constant):
     assert set(kinds(graph)) == {"Affine"}
 
 
-def test_gains_in_a_row_are_one(model, check):
-    graph = check(model(X, "a = Mul(x, c)\n y = Div(a, d)", c=values(3, 1, 1), d=values(3, 1, 1, seed=1)), batch=2)
-    assert kinds(graph) == ["Affine"]
-    graph = check(model(X, "a = Mul(x, c)\n y = Div(a, c)", c=values(3, 1, 1)), batch=2)
-    assert ops(graph) == [Identity()]
-    graph = check(
-        model(X, "a = Mul(x, c)\n b = Div(a, c)\n y = Add(b, d)", c=values(3, 1, 1), d=values(3, 1, 1, seed=1)), batch=2
-    )
-    assert kinds(graph)[-1] == "Affine" and graph.nodes[-1].params["bias"].any()
-
-
-def test_a_gain_behind_a_function_that_had_been_scaled(model, check):
-    """g * (1 / g) * f(x) is f(x); with a shift it stays a layer behind the function."""
-    constants = {"c": np.array(4, F), "d": np.array(0.25, F)}
-    graph = check(model(X, "s = Tanh(x)\n a = Mul(s, c)\n y = Mul(a, d)", **constants), batch=2)
-    assert kinds(graph) == ["Activation"]
-    graph = check(model(X, "h = HardSwish(x)\n y = Mul(h, c)", c=constants["c"]), batch=2)
-    assert [type(op.function) for op in ops(graph)] == [HardSwish]
-    graph = check(model(X, "h = HardSwish(x)\n m = Mul(h, c)\n y = Sub(m, d)", **constants), batch=2)
-    assert kinds(graph) == ["Activation", "Affine"]
-
-
 NHWC = "float[N,3,4,5] x => float[N,4,5,3] y"
 
 
-@pytest.mark.parametrize("shape, axis", [((3,), "channels"), ((1, 1, 3), "channels"), ((1,), "channels")])
-@pytest.mark.parametrize("operator", BINARY)
+@every("shape, axis", [((3,), "channels"), ((1, 1, 3), "channels"), ((1,), "channels")])
+@every("operator", BINARY)
 def test_channels_last(model, check, operator, shape, axis):
     """A constant along the last axis behind a transposition is one per channel before it."""
     graph = check(model(NHWC, f"t = Transpose<perm = [0, 2, 3, 1]>(x)\n y = {operator}(t, c)", c=values(*shape)), batch=2)
@@ -137,15 +115,15 @@ def test_the_axis_that_the_transposition_put_second(model, check):
     assert kinds(graph) == ["Transpose", "Affine"]
 
 
-@pytest.mark.parametrize("operator", ["Add", "Sub", "Mul", "Max", "Min", "Sum", "Mean"])
+@every("operator", ["Add", "Sub", "Mul", "Max", "Min", "Sum", "Mean"])
 def test_two_tensors(model, check, operator):
     graph = check(model("float[N,3,4,5] x, float[N,3,4,5] z => float[N,3,4,5] y", f"y = {operator}(x, z)"), batch=2)
     assert kinds(graph) == ["ElemWise"]
     assert isinstance(graph.nodes[0].op, ElemWise) and graph.nodes[0].inputs == ["x", "z"]
 
 
-@pytest.mark.parametrize("operator", ["Max", "Min", "Sum", "Mean"])
-@pytest.mark.parametrize("count", [1, 3, 4])
+@every("operator", ["Max", "Min", "Sum", "Mean"])
+@every("count", [1, 3, 4])
 def test_any_number_of_tensors(model, check, operator, count):
     names = ["x", "z", "u", "v"][:count]
     signature = ", ".join(f"float[N,3,4,5] {name}" for name in names)
@@ -153,10 +131,8 @@ def test_any_number_of_tensors(model, check, operator, count):
     assert kinds(graph) == ["ElemWise" if count > 1 else "Identity"]
 
 
-@pytest.mark.parametrize("operator", ["Add", "Sub", "Mul", "Div", "Max"])
-@pytest.mark.parametrize(
-    "left, right", [("3,4,5", "3,1,1"), ("3,1,1", "3,4,5"), ("1,4,1", "3,4,5"), ("3,4,1", "3,1,5"), ("1,4,5", "3,1,1")]
-)
+@every("operator", ["Add", "Sub", "Mul", "Div", "Max"])
+@every("left, right", [("3,4,5", "3,1,1"), ("3,1,1", "3,4,5"), ("1,4,1", "3,4,5"), ("3,4,1", "3,1,5"), ("1,4,5", "3,1,1")])
 def test_operands_that_spread(model, check, operator, left, right):
     """Also where neither has the shape of the result."""
     signature = f"float[1,{left}] x, float[1,{right}] z => float[1,3,4,5] y"
@@ -186,10 +162,8 @@ def test_tensors_and_a_constant(model, check, operator):
     check(model("float[1,3,4,5] x, float[1,3,4,5] z => float[1,3,4,5] y", f"y = {operator}(x, c, z)", c=np.array(0.1, F)))
 
 
-@pytest.mark.parametrize(
-    "exponent, expected", [(1, [Identity()]), (2, [ElemWise("Prod")]), (3, [ElemWise("Prod")]), (0.5, [Activation(Sqrt())])]
-)
-@pytest.mark.parametrize("shape", [(), (1,), (1, 1, 1)])
+@every("exponent, expected", [(1, [Identity()]), (2, [ElemWise("Prod")]), (3, [ElemWise("Prod")]), (0.5, [Activation(Sqrt())])])
+@every("shape", [(), (1,), (1, 1, 1)])
 def test_powers(model, check, exponent, expected, shape):
     graph = check(model(X, "e = Exp(x)\n y = Pow(e, p)", p=np.full(shape, exponent, F)), batch=2)
     assert ops(graph)[1:] == expected
@@ -223,43 +197,7 @@ def test_division_of_tensors_and_of_a_constant(model, check):
         assert "Affine" not in kinds(graph)
 
 
-def test_gains_and_shifts_that_the_layer_holds(model, check):
-    """c - x and x / c by number."""
-    constant = np.array([2, -4, 5], F).reshape(3, 1, 1)
-    for body, gain, shift in (
-        ("y = Sub(c, x)", [-1, -1, -1], [2, -4, 5]),
-        ("y = Sub(x, c)", [1, 1, 1], [-2, 4, -5]),
-        ("y = Div(x, c)", [0.5, -0.25, 0.2], [0, 0, 0]),
-        ("y = Mul(c, x)", [2, -4, 5], [0, 0, 0]),
-        ("y = Add(c, x)", [1, 1, 1], [2, -4, 5]),
-    ):
-        (node,) = check(model(X, body, c=constant), batch=2).nodes
-        assert isinstance(node.op, Affine)
-        np.testing.assert_allclose(node.params["weights"], gain)
-        np.testing.assert_allclose(node.params["bias"], shift)
-
-
-def test_gains_that_do_not_go_together(model, check):
-    """A shift of a single channel, a gain for each channel of a HardSwish, a negative one."""
-    mixed = np.array([0, 2, 0], F).reshape(3, 1, 1)
-    graph = check(model(X, "a = Add(x, c)\n y = Mul(a, d)", c=mixed, d=values(3, 1, 1)), batch=2)
-    assert set(kinds(graph)) == {"Affine"}
-    for gain in (values(3, 1, 1), np.array(-2, F), np.array(-0.5, F), np.array([0, 1, 2], F).reshape(3, 1, 1)):
-        graph = check(model(X, "h = HardSwish(x)\n y = Mul(h, c)", c=gain), batch=2)
-        assert kinds(graph) == ["Activation", "Affine"]
-
-
 def test_gates_of_one_channel(model, check):
     signature = "float[N,1,4,5] x => float[N,1,4,5] y"
     graph = check(model(signature, "a = Mul(x, c)\n s = Sigmoid(x)\n y = Mul(a, s)", c=np.array(3, F)), batch=2)
     assert kinds(graph) == ["Activation", "Affine"]
-
-
-@pytest.mark.parametrize("shape", [(3, 1, 1), (1,)])
-def test_gates_whose_gain_differs_by_channel(model, check, shape):
-    """One gain is seen through, several are not; a shift is not."""
-    gain = np.full(shape, 3, F) if shape == (1,) else np.array([3, 3, 5], F).reshape(shape)
-    graph = check(model(X, "a = Mul(x, c)\n s = Sigmoid(x)\n y = Mul(a, s)", c=gain), batch=2)
-    assert ("ElemWise" in kinds(graph)) == (shape != (1,))
-    graph = check(model(X, "a = Add(x, c)\n s = Sigmoid(x)\n y = Mul(a, s)", c=gain), batch=2)
-    assert "ElemWise" in kinds(graph)

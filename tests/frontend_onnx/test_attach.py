@@ -8,6 +8,7 @@ from dataclasses import fields
 import numpy as np
 import onnx
 import pytest
+from support.tables import every
 
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error
@@ -75,7 +76,7 @@ def test_other_number_of_channels_behind_a_layer(small):
         attach_onnx(graph, small, ["soft"])
 
 
-@pytest.mark.parametrize(
+@every(
     ("given", "declared", "body"),
     [
         ((5,), "5,1,1", "y = Relu(x)"),
@@ -102,7 +103,7 @@ def test_a_vector_is_an_image_of_one_pixel(model, tmp_path, given, declared, bod
         np.testing.assert_allclose(values.reshape(2, 5), powers / powers.sum(1, keepdims=True), rtol=1e-5)
 
 
-@pytest.mark.parametrize(("given", "declared"), [((5,), "5,2,1"), ((5, 1, 2), "5"), ((5,), "4,1,1"), ((5,), "5,1")])
+@every(("given", "declared"), [((5,), "5,2,1"), ((5, 1, 2), "5"), ((5,), "4,1,1"), ((5,), "5,1")])
 def test_other_vectors_and_images_are_errors(model, tmp_path, given, declared):
     path = tmp_path / "y.onnx"
     onnx.save(model(f"float[N,{declared}] x => float[N,{declared}] y", "y = Relu(x)"), path)
@@ -243,7 +244,7 @@ def test_the_name_of_a_model_in_memory(model, name, wanted):
     assert re.search(rf": {wanted}( \[|: )", caught.value.errors[0].line())
 
 
-@pytest.mark.parametrize(
+@every(
     ("shape", "sizes", "wanted"),
     [
         ("N,3,h,w", (3, 4, 5), (1, 3, 4, 5)),

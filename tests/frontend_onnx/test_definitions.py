@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from onnx import parser
 from onnx.reference import ReferenceEvaluator
+from support.tables import every
 
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.reference.executor import run_graph
 
 
-@pytest.mark.parametrize("attributes", ["", "<align_corners = 0>", "<align_corners = 1>"])
-@pytest.mark.parametrize("size", [(2, 3, 5, 6), (2, 3, 4, 5, 6)])
+@every("attributes", ["", "<align_corners = 0>", "<align_corners = 1>"])
+@every("size", [(2, 3, 5, 6), (2, 3, 4, 5, 6)])
 def test_affine_grid(size, attributes):
     """Its definition reads an attribute that may be absent, and gives Range vectors of one element."""
     count, axes = size[0], len(size) - 2
@@ -29,7 +29,7 @@ def test_affine_grid(size, attributes):
     np.testing.assert_allclose(np.asarray(found).reshape(wanted.shape), wanted, atol=1e-5)
 
 
-@pytest.mark.parametrize(
+@every(
     "node", ["Shrink (x)", "Shrink <lambd = 0.25> (x)", "Shrink <bias = 0.125> (x)", "Shrink <bias = 0.125, lambd = 1.0> (x)"]
 )
 def test_attributes_that_are_given_or_not(node):

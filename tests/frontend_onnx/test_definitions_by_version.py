@@ -7,11 +7,9 @@ import onnx
 import pytest
 from onnx import numpy_helper, parser
 from onnx.reference import ReferenceEvaluator
+from support.tables import every
 
-from n2d2py.errors import N2D2Error
-from n2d2py.frontend.onnx.expansion import expand_functions
 from n2d2py.frontend.onnx.importer import import_onnx
-from n2d2py.frontend.onnx.model import load_onnx
 from n2d2py.reference.executor import run_graph
 
 F = np.float32
@@ -53,7 +51,7 @@ NODES = {
 }
 
 
-@pytest.mark.parametrize("node", NODES)
+@every("node", NODES)
 def test_as_the_reference_computes(node):
     opset, constants = NODES[node]
     if onnx.defs.onnx_opset_version() < opset:
@@ -71,42 +69,3 @@ def test_the_types_of_constants_that_are_inputs_as_well():
     model.graph.value_info.append(onnx.helper.make_tensor_value_info("sizes", onnx.TensorProto.INT64, [4]))
     graph = import_onnx(model)
     assert graph.inputs == ["x"] and graph.shape(graph.outputs[0]) == (1, 2, 4, 10)
-
-
-def kinds(model: onnx.ModelProto) -> list[str]:
-    """The operators of a model after definitions stand in the place of what they define."""
-    loaded = load_onnx(model)
-    expand_functions(loaded)
-    return [node.op_type for node in loaded.proto.graph.node]
-
-
-@pytest.mark.parametrize(
-    ("node", "opset"),
-    [
-        ("y = Relu (x)", 18),
-        ("y = LayerNormalization (x, w)", 18),
-        ("y = Softmax (x)", 18),
-        ("y = HardSwish (x)", 18),
-        ("y = MeanVarianceNormalization (x)", 18),
-        ("y = GreaterOrEqual (x, w)", 18),
-        ("y = Range (w, w, w)", 18),
-        ("y = Shape (x)", 18),
-        ("y = d.Shrink (x)", 18),
-        ("y = d.Nonsense (x)", 18),
-        ("y = Det (x)", 18),
-    ],
-)
-def test_operators_that_stay_as_they_are(node, opset):
-    """Those with a converter or computed at import, others without a definition, and those of other domains."""
-    assert kinds(built(node, opset, w=np.ones(8, F))) == [node.split("= ")[1].split(" (")[0].removeprefix("d.")]
-
-
-def test_operators_that_become_others():
-    assert "Shrink" not in kinds(built("y = Shrink (x)", 18)) and len(kinds(built("y = Shrink (x)", 18))) > 3
-    assert kinds(built("a = Relu (x)\n b = Shrink (a)\n y = d.Nonsense (b)", 18))[0] == "Relu"
-
-
-def test_a_definition_of_a_newer_version_is_none():
-    """That of Shrink needs the operators of version 18."""
-    with pytest.raises(N2D2Error, match="E310"):
-        import_onnx(built("y = Shrink (x)", 17))

@@ -7,6 +7,7 @@ import onnx
 import onnxruntime
 import pytest
 from support.onnx_draws import DRAWS, draw
+from support.tables import every
 
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
@@ -53,7 +54,7 @@ def check(operator: str, number: int) -> bool:
     return wanted is not None
 
 
-@pytest.mark.parametrize("operator", DRAWS)
+@every("operator", DRAWS)
 def test_a_drawn_node(operator):
     assert sum(check(operator, number) for number in range(COUNT)) >= COUNT // 3
 

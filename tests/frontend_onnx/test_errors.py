@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, numpy_helper
+from support.tables import every
 
 from n2d2py.errors import ErrorList, InternalError, N2D2Error
 from n2d2py.frontend.onnx.contract import onnx as declared_for
@@ -83,7 +84,7 @@ def test_external_data(model, tmp_path):
     assert np.array_equal(import_onnx(tmp_path / "m.onnx").nodes[0].params["weights"], weights.T)
 
 
-@pytest.mark.parametrize(
+@every(
     "location,length,text",
     [
         ("../data.bin", 140, "outside the model's folder"),
@@ -130,7 +131,7 @@ def test_weights_that_are_not_finite(model):
     assert error.code == "E306" and "[y]" in error.line()
 
 
-@pytest.mark.parametrize(
+@every(
     "text, constants",
     [
         ("y = Add(x, c)", {"c": np.array(np.nan, np.float32)}),
@@ -184,7 +185,7 @@ def test_all_unsupported_nodes_are_listed_together(model):
     lines = [error.line() for error in caught.value.errors]
     assert len(lines) == 4 and all(line.startswith("N2D2-E310") for line in lines)
     assert "g [a]: Det (3 nodes, the first one here)" in lines[0]
-    assert "[c]: Conv (1 node) cannot be imported: its bias" in lines[1]
+    assert "[c]: Conv (1 node) is not supported: its bias" in lines[1]
     assert "[d]: Multinomial" in lines[2] and "[y]: RNN" in lines[3] and "GRU or an LSTM" in lines[3]
 
 
@@ -212,11 +213,11 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@every("case", REFUSED)
 def test_refused_with_reason(one_node, case):
     operator, shape, constants, attributes, reason = REFUSED[case]
     error = failure(lambda: import_onnx(one_node(operator, shape, constants, **attributes)))
-    assert error.code == "E310" and f"{operator} (1 node) cannot be imported" in error.line()
+    assert error.code == "E310" and f"{operator} (1 node) is not supported" in error.line()
     assert reason in error.line()
 
 
@@ -238,7 +239,7 @@ def test_registry_raises_on_duplicates():
     assert {"Conv", "Gemm", "Concat", "Softmax"} <= set(supported_operators())
 
 
-@pytest.mark.parametrize(
+@every(
     "operator, constants, attributes, said",
     [
         ("Div", {"c": np.zeros(1, np.float32)}, {}, "it divides by zero"),

@@ -8,6 +8,7 @@ from pathlib import Path
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.external import load_external_data, refuse_external_data
@@ -69,7 +70,7 @@ SIZES = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "dims", "size"), SIZES)
+@every(("kind", "dims", "size"), SIZES)
 def test_the_bytes_of_a_tensor(kind, dims, size, tmp_path):
     """As many as its values need are read; the file may say fewer, and not one more."""
     found = loaded(tmp_path, outside("w", dims, kind, offset="7"))
@@ -95,7 +96,7 @@ def test_most_elements_of_a_tensor(tmp_path):
     )
 
 
-@pytest.mark.parametrize(("offset", "there"), [(0, True), (87, True), (88, True), (89, False), (100, False), (10**17, False)])
+@every(("offset", "there"), [(0, True), (87, True), (88, True), (89, False), (100, False), (10**17, False)])
 def test_the_end_of_a_file(offset, there, tmp_path):
     tensor = outside("", [3], offset=str(offset))
     if there:
@@ -156,7 +157,7 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("case", PLACES)
+@every("case", PLACES)
 def test_a_file_below_the_folder_of_the_model(case, tmp_path):
     location, said = PLACES[case]
     folder = tmp_path / "net"
@@ -222,8 +223,8 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize("function", [False, True])
-@pytest.mark.parametrize("case", PARTS)
+@every("function", [False, True])
+@every("case", PARTS)
 def test_wherever_a_tensor_stands(case, function, tmp_path):
     (tmp_path / "data.bin").write_bytes(BYTES)
     nodes = PARTS[case](outside("w", [3]))
@@ -239,13 +240,3 @@ def test_wherever_a_tensor_stands(case, function, tmp_path):
     load_external_data(proto, tmp_path / "net.onnx")
     assert BYTES[:12] in proto.SerializeToString() and b"data.bin" not in proto.SerializeToString()
     refuse_external_data(proto, "memory")
-
-
-def test_tensors_of_the_file_itself_stay_as_they_are(tmp_path):
-    inside = helper.make_tensor("w", TensorProto.FLOAT, [2], [1.0, 2.0])
-    inside.external_data.add(key="location", value="no.bin")
-    proto = holding(inside)
-    before = proto.SerializeToString()
-    load_external_data(proto, tmp_path / "net.onnx")
-    refuse_external_data(proto, "memory")
-    assert proto.SerializeToString() == before

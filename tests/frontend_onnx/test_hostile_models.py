@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.tables import every
 
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
@@ -56,7 +57,7 @@ def test_files_of_2_gb_and_more(tmp_path):
     refused(tmp_path / "net.onnx", "E302", "2,147,483,648 bytes")
 
 
-@pytest.mark.parametrize(
+@every(
     "place, text",
     [
         ({"location": "data.bin", "length": str(10**12)}, "144 bytes"),
@@ -209,7 +210,7 @@ LARGE = {
 }
 
 
-@pytest.mark.parametrize("name", LARGE)
+@every("name", LARGE)
 def test_shapes_without_measure(name, tmp_path):
     nodes, constants, code, text = LARGE[name]
     refused(save(tmp_path, nodes, constants), code, text)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
 from onnx import helper, parser
+from support.tables import every
 
 from n2d2py.frontend.onnx.layout import nhwc_inputs
 
@@ -29,13 +29,13 @@ def found(body: str, outputs: str = "y", inputs: str = "x") -> set[str]:
     return nhwc_inputs(parser.parse_graph(f"g ({declared(inputs)}) => ({declared(outputs)}) {{ {body} }}"))
 
 
-@pytest.mark.parametrize("operator", ELEMENTWISE)
+@every("operator", ELEMENTWISE)
 def test_what_computes_each_element_alone_may_stand_before_the_transposition(operator):
     assert found(f"a = {ELEMENTWISE[operator]}\n y = {TURN} (a)") == {"x"}
     assert found(f"a = {ELEMENTWISE[operator]}\n y = Sigmoid (a)") == set()
 
 
-@pytest.mark.parametrize(
+@every(
     "body",
     [
         f"y = {TURN} (x)",
@@ -50,7 +50,7 @@ def test_inputs_that_only_transpositions_read(body):
     assert found(body) == {"x"}
 
 
-@pytest.mark.parametrize(
+@every(
     "body",
     [
         "y = Relu (x)",

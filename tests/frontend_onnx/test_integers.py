@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper, parser
+from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
@@ -44,7 +45,7 @@ RNG = np.random.default_rng(3)
 X, W = RNG.normal(size=(1, 3, 9, 7)).astype(np.float32), RNG.normal(size=(4, 3, 3, 3)).astype(np.float32)
 
 
-@pytest.mark.parametrize(
+@every(
     "left, right, zeros",
     [
         ("uint8", "int8", {}),
@@ -65,7 +66,7 @@ def test_matrix_products_of_integers(left, right, zeros):
     np.testing.assert_array_equal(found.reshape(6, 5), wanted)
 
 
-@pytest.mark.parametrize(
+@every(
     "attributes",
     ["", "<pads=[1,0,2,1], strides=[2,1]>", "<dilations=[2,2], pads=[2,2,2,2]>", '<auto_pad="SAME_UPPER", strides=[2,2]>'],
 )
@@ -132,7 +133,7 @@ def test_a_network_quantized_dynamically_by_onnx_runtime(tmp_path):
     check(model, tmp_path, 1e-5, x=X)
 
 
-@pytest.mark.parametrize("kind, zero", [("uint8", 120), ("int8", -5), ("uint16", 30000), ("int16", 7)])
+@every("kind, zero", [("uint8", 120), ("int8", -5), ("uint16", 30000), ("int16", 7)])
 def test_a_rounding_alone_gives_the_integers_of_the_file(kind, zero, tmp_path):
     constants = {"s": np.float32(0.013), "z": np.array(zero, kind)}
     check(build(f"float[1,3,9,7] x => {kind}[1,3,9,7] y", "y = QuantizeLinear(x, s, z)", constants), tmp_path, x=X)
@@ -160,9 +161,7 @@ def test_scales_that_do_not_fit_the_channels(channels, count):
         import_onnx(build(f"float[1,{channels},9,7] x => int8[1,{channels},9,7] y", body, constants))
 
 
-@pytest.mark.parametrize(
-    "zeros, differences", [({}, 0), ({"za": np.uint8(0)}, 0), ({"za": np.uint8(3)}, 1), ({"zb": np.zeros(5, np.int8)}, 0)]
-)
+@every("zeros, differences", [({}, 0), ({"za": np.uint8(0)}, 0), ({"za": np.uint8(3)}, 1), ({"zb": np.zeros(5, np.int8)}, 0)])
 def test_only_zero_points_other_than_0_are_taken_away(zeros, differences):
     names = ", ".join(["a", "b", *(name if name in zeros else "" for name in ("za", "zb"))]).rstrip(", ")
     given = {"b": np.ones((8, 5), np.int8), **zeros}

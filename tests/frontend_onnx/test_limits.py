@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 from onnx import numpy_helper, parser
+from support.tables import every
 
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.onnx import trial
@@ -23,8 +24,8 @@ def _written(path, body: str, functions: str = "", **constants: np.ndarray):
     return path
 
 
-@pytest.mark.parametrize("equation", ["....", ".i", "..i->i", "a...b...->ab", "i" * 100_000 + "."])
-@pytest.mark.parametrize("inside", [False, True])
+@every("equation", ["....", ".i", "..i->i", "a...b...->ab", "i" * 100_000 + "."])
+@every("inside", [False, True])
 def test_dots_that_are_no_ellipsis(equation, inside, tmp_path):
     node = f'y = Einsum <equation = "{equation}"> (x)'
     functions = f'<domain: "f", opset_import: ["" : 17]> h (x) => (y) {{ {node} }}'
@@ -49,8 +50,8 @@ def test_a_call_that_does_not_end(call, ends, monkeypatch):
     assert caught.value.code == "E317"
 
 
-@pytest.mark.parametrize("count", [1, 31, 128])
-@pytest.mark.parametrize("operator, shape", [("Conv", (32, 3, 1, 1)), ("ConvTranspose", (3, 32, 1, 1))])
+@every("count", [1, 31, 128])
+@every("operator, shape", [("Conv", (32, 3, 1, 1)), ("ConvTranspose", (3, 32, 1, 1))])
 def test_a_bias_of_other_outputs(operator, shape, count, tmp_path):
     """ONNX Runtime refuses them too."""
     constants = {"w": np.ones(shape, np.float32), "b": np.ones(count, np.float32), "g": np.ones((1, 32, 1, 1), np.float32)}
@@ -69,3 +70,22 @@ def test_onnx_is_not_left_alone_with_wild_numbers(tmp_path, monkeypatch):
     with pytest.raises(N2D2Error):
         import_onnx(_written(tmp_path / "n.onnx", "y = Tile(x, r)", **constants))
     assert seen == ["the node Tile"]
+
+
+def test_a_model_that_comes_back_is_made_once():
+    """In the copy of the process; an exception of it comes from a second call, in this one."""
+    called, model = (
+        [],
+        parser.parse_model('<ir_version: 8, opset_import: ["" : 17]> g (float[1] x) => (float[1] y) { y = Relu(x) }'),
+    )
+
+    def made(fails: bool = False):
+        called.append(1)
+        if fails:
+            raise ValueError("no model")
+        return model
+
+    assert trial.limited(made, "a model", Location("n.onnx")) == model and not called
+    with pytest.raises(ValueError):
+        trial.limited(lambda: made(True), "a model", Location("n.onnx"))
+    assert called == [1]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.operators.quantize import is_quantized
@@ -16,14 +17,8 @@ from n2d2py.reference.executor import run_graph
 
 MODELS = Path(__file__).parents[3] / "shared" / "data" / "models"
 NAMES = [
-    "ad_autoencoder",
-    "kws_dscnn",
-    "mnist8_onnxzoo_opset8",
-    "mobilenet_v1_0.5_160",
-    "mobilenet_v2_1.0_224",
-    "resnet8",
-    "resnet8_tf2onnx",
-    "vww_96",
+    *"ad_autoencoder kws_dscnn mnist8_onnxzoo_opset8 mobilenet_v1_0.5_160 mobilenet_v2_1.0_224 resnet8".split(),
+    *"resnet8_tf2onnx vww_96".split(),
 ]
 LAYERS_WHEN_FUSED = {
     "ad_autoencoder": 10,
@@ -51,7 +46,7 @@ def relative_error(got: dict, want: dict) -> float:
     return float(np.abs(a - b).max() / np.abs(b).max())
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every("name", NAMES)
 def test_import_equals_onnxruntime(name):
     path = path_of(name)
     graph = import_onnx(path)

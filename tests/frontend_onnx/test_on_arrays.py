@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from support.onnx_array_forms import BODIES, OTHER_SETS, model
+from support.tables import every
 
 
-@pytest.mark.parametrize(
+@every(
     ("opset", "body"),
     [(17, body) for body in BODIES.values()] + [(opset, body) for (opset, _), body in OTHER_SETS.items()],
     ids=[*BODIES, *(f"{case}, set {opset}" for opset, case in OTHER_SETS)],

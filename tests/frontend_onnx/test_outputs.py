@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import onnx
 import pytest
+from support.tables import every
 
 from n2d2py import load_export, load_simulator
 from n2d2py.cli import main
@@ -91,7 +92,7 @@ def with_outputs(model):
     return build
 
 
-@pytest.mark.parametrize("names", FAMILY)
+@every("names", FAMILY)
 def test_all_outputs_are_there_in_order(with_outputs, names, tmp_path):
     names = names.split()
     onnx.save(with_outputs(names), tmp_path / "net.onnx")
@@ -106,8 +107,15 @@ def test_all_outputs_are_there_in_order(with_outputs, names, tmp_path):
             np.testing.assert_allclose(got, want, atol=1e-5, err_msg=name)
 
 
-@pytest.mark.parametrize("bits", ["8", "-32"])
-@pytest.mark.parametrize("names", ["image pixel vector", "x back same same2 constant", "soft vector pixel"])
+@pytest.mark.compiles
+@pytest.mark.parametrize(
+    ("names", "bits"),
+    [
+        ("x back same same2 constant", "8"),
+        ("soft vector pixel", "-32"),
+        pytest.param("image pixel vector", "8", marks=pytest.mark.slow),
+    ],
+)
 def test_the_export_gives_all_outputs(with_outputs, names, bits, tmp_path, monkeypatch):
     """Simulated and compiled, against ONNX Runtime."""
     monkeypatch.chdir(tmp_path)

@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.frontend.onnx import stimuli_apart
@@ -46,14 +47,14 @@ KEPT = {
 }
 
 
-@pytest.mark.parametrize("case", MIXED)
+@every("case", MIXED)
 def test_stimuli_are_not_mixed(model, case):
     inputs, body, weights, verb = MIXED[case]
     with pytest.raises((N2D2Error, ErrorList), match=f"E310.*it {verb} the batch axis; export the model with batch 1"):
         import_onnx(model(f"{inputs} => float[P,Q] y", body, **weights))
 
 
-@pytest.mark.parametrize("case", KEPT)
+@every("case", KEPT)
 def test_stimuli_keep_their_place(model, check, case):
     inputs, body, weights = KEPT[case]
     check(model(f"{inputs} => float[N,P,Q] y", body, **weights), batch=3)
@@ -97,7 +98,7 @@ def test_attention_over_the_batch_behind_weights_is_refused(model):
         import_onnx(model("float[N,4,3] x => float[N,4,3] y", body, w=(3, 3)))
 
 
-@pytest.mark.parametrize(
+@every(
     ("end", "output", "refused"),
     [
         ("y = Identity (m)", "float[N,4,3] y", True),

@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper, parser
+from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
@@ -57,7 +58,7 @@ def built(body: str, **others: np.ndarray) -> onnx.ModelProto:
     return model
 
 
-@pytest.mark.parametrize("case", BODIES)
+@every("case", BODIES)
 def test_as_onnx_runtime_computes(case):
     import onnxruntime
 
@@ -74,7 +75,7 @@ def test_as_onnx_runtime_computes(case):
     assert len(np.unique(wanted)) > 6
 
 
-@pytest.mark.parametrize(
+@every(
     "body, others, words",
     [
         (BODIES["convolution"], {"b": np.zeros(5, np.int32)}, "its scales do not fit its bias"),
@@ -90,8 +91,8 @@ def test_what_is_no_such_operator(body, others, words):
     assert error.code == "E310" and words in error.what
 
 
-@pytest.mark.parametrize("rows", [None, 3, np.array(5, np.int8), np.array([5], np.int8)])
-@pytest.mark.parametrize("columns", [None, 4])
+@every("rows", [None, 3, np.array(5, np.int8), np.array([5], np.int8)])
+@every("columns", [None, 4])
 def test_products_of_integers_less_their_zero_points(rows, columns):
     """One zero point, or one for each row of the left and each column of the right operand."""
     rng = np.random.default_rng(1)

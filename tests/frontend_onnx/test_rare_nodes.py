@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
+from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
-from n2d2py.operators.functions import Clip
 from n2d2py.reference.engine import FloatEngine, original_engine
 from n2d2py.reference.executor import run_graph
 
@@ -272,7 +272,7 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
+@every("form", FORMS)
 def test_a_form(form, model, tmp_path):
     signature, body, opset, constants = FORMS[form]
     built = model(signature, body, opset, **constants)
@@ -296,10 +296,8 @@ def test_a_form(form, model, tmp_path):
             np.testing.assert_allclose(values.reshape(want.shape), want, rtol=tolerance, atol=tolerance, err_msg=name)
 
 
-@pytest.mark.parametrize("between", ["", "r = Reshape (x, d) "])
-@pytest.mark.parametrize(
-    ("kind", "zero"), [("int8", None), ("uint8", None), ("int8", 0), ("uint8", 0), ("int8", 5), ("uint8", 128)]
-)
+@every("between", ["", "r = Reshape (x, d) "])
+@every(("kind", "zero"), [("int8", None), ("uint8", None), ("int8", 0), ("uint8", 0), ("int8", 5), ("uint8", 128)])
 def test_integers_that_are_inputs(kind, zero, between, model, tmp_path):
     """In a network with scales of its own a DequantizeLinear of an input reads the type that the input has."""
     body = (
@@ -317,18 +315,8 @@ def test_integers_that_are_inputs(kind, zero, between, model, tmp_path):
     np.testing.assert_allclose(found.ravel(), want.ravel(), atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "dims, target", [("2,3", (2, -1)), ("2,3", (2, 3)), ("2,1,3", (2, -1, 1)), ("2,4", (2, 4)), ("2,4", (-1, 4))]
-)
-def test_shapes_of_two_stimuli(dims, target, model, check):
-    """The first size is that of the batch, whether what is left is a multiple of it or not."""
-    built = model(f"float[{dims}] x => float[a,b] y", "r = Relu (x) y = Reshape (r, d)", 13, d=sizes(*target))
-    built.graph.output[0].type.tensor_type.ClearField("shape")
-    check(built, batch=2)
-
-
-@pytest.mark.parametrize("zero", [("int8", -128), ("uint8", 128), ("int8", -1), ("uint8", 1)])
-@pytest.mark.parametrize("between", ["", "q = Reshape (o, d) "])
+@every("zero", [("int8", -128), ("uint8", 128), ("int8", -1), ("uint8", 1)])
+@every("between", ["", "q = Reshape (o, d) "])
 def test_integers_are_read_with_the_zero_point_that_they_have(zero, between, model):
     """Without one it is 0: what was written with another is not read as if it had that."""
     written = "o" if between else "q"
@@ -336,13 +324,3 @@ def test_integers_are_read_with_the_zero_point_that_they_have(zero, between, mod
     built = model("float[1,9] x => float[1,9] y", body, 13, s=np.array(0.25, F), z=np.array(zero[1], zero[0]), d=sizes(1, 9))
     with pytest.raises(N2D2Error, match="it reads integers as others than were written"):
         import_onnx(built)
-
-
-@pytest.mark.parametrize("opset", [7, 13])
-def test_limits_that_limit_nothing(opset, model):
-    """The ends of float32 stand for no limit, as exporters write it."""
-    top = float(np.finfo(F).max)
-    body = f"y = Clip <min = {-top!r}, max = {top!r}> (x)" if opset < 11 else "y = Clip (x, a, b)"
-    constants = {} if opset < 11 else {"a": np.array(-top, F), "b": np.array(top, F)}
-    (node,) = import_onnx(model("float[1,6] x => float[1,6] y", body, opset, **constants)).nodes
-    assert node.op.function == Clip()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from onnx import parser
+from support.tables import every
 
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
@@ -229,7 +230,7 @@ REFUSED = [
 """Inputs, nodes, constants, operator set; code of the first error."""
 
 
-@pytest.mark.parametrize(("inputs", "body", "constants", "opset", "code"), REFUSED)
+@every(("inputs", "body", "constants", "opset", "code"), REFUSED)
 def test_a_node_is_refused(inputs, body, constants, opset, code):
     held = f"<{constants}>" if constants else ""
     model = parser.parse_model(

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import onnxruntime
-import pytest
 from onnx import parser
+from support.tables import every
 
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.reference.executor import run_graph
 
 
-@pytest.mark.parametrize("axes", ["2, 2", "3, -2, 1", "1, -4"])
-@pytest.mark.parametrize("operator", ["ReduceMean", "ReduceMax", "ReduceL2"])
+@every("axes", ["2, 2", "3, -2, 1", "1, -4"])
+@every("operator", ["ReduceMean", "ReduceMax", "ReduceL2"])
 def test_an_axis_that_is_named_twice(operator, axes):
     model = parser.parse_model(
         f'<ir_version: 8, opset_import: ["": 17]> g (float[1,2,3,4,5] x) => (float[a,b,c,d,e] y) {{ y = {operator} <axes = [{axes}]> (x) }}'

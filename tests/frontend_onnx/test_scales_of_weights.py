@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from support.tables import every
 
 from n2d2py.frontend.onnx.weight_scales import weight_scales
 
@@ -15,7 +15,7 @@ def along(axis: int, shape: tuple[int, ...], values) -> np.ndarray:
     return np.broadcast_to(np.reshape(values, [-1 if at == axis else 1 for at in range(len(shape))]), shape)
 
 
-@pytest.mark.parametrize(
+@every(
     "grid, outputs, wanted",
     [
         (np.full((3, 2), 0.5), 3, [0.5]),

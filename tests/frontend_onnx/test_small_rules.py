@@ -7,13 +7,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 from onnx.reference import ReferenceEvaluator
+from support.tables import every
 
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.frontend.onnx.contract import ROUNDING
 from n2d2py.frontend.onnx.importer import import_onnx
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.functions import Clip
-from n2d2py.operators.identity import Dropout, Identity
+from n2d2py.operators.identity import Dropout
 from n2d2py.operators.resize import Resize
 from n2d2py.reference.executor import run_graph
 
@@ -43,9 +42,7 @@ def test_a_dropout_in_training(model, ratio, imported):
             import_onnx(built)
 
 
-@pytest.mark.parametrize(
-    "scales, image", [((1, 1, 2, 2), True), ((1, 1, 1, 3), True), ((1, 2, 2, 1), False), ((1, 2, 1, 1), False)]
-)
+@every("scales, image", [((1, 1, 2, 2), True), ((1, 1, 1, 3), True), ((1, 2, 2, 1), False), ((1, 2, 1, 1), False)])
 def test_linear_resizing_of_channels_is_no_layer_of_images(one_node, check, scales, image):
     dims = [int(n * s) for n, s in zip((3, 4, 5), scales[1:], strict=True)]
     graph = check(one_node("Resize", [1, 3, 4, 5], {"": np.array(0), "s": np.array(scales, F)}, mode="linear"))
@@ -53,8 +50,8 @@ def test_linear_resizing_of_channels_is_no_layer_of_images(one_node, check, scal
     assert graph.shape("y") == (1, *dims)
 
 
-@pytest.mark.parametrize("boxes", [[0, 0, 1, 1], [0, 0.25, 1, 1], [-0.5, 0, 1.5, 0.75], [0.9, 0.1, 0.2, 1]])
-@pytest.mark.parametrize("mode", ["linear", "nearest"])
+@every("boxes", [[0, 0, 1, 1], [0, 0.25, 1, 1], [-0.5, 0, 1.5, 0.75], [0.9, 0.1, 0.2, 1]])
+@every("mode", ["linear", "nearest"])
 def test_resizing_a_part_of_an_image(one_node, check, boxes, mode):
     """tf_crop_and_resize: positions outside of the image, and none others, have the given value."""
     low, high = boxes[:2], boxes[2:]
@@ -70,7 +67,7 @@ def test_resizing_a_part_of_an_image(one_node, check, boxes, mode):
     check(node, tolerance=1e-4)
 
 
-@pytest.mark.parametrize("axes", [[1, 3], [2, 3], [3, 2], [3, 1]])
+@every("axes", [[1, 3], [2, 3], [3, 2], [3, 1]])
 def test_resizing_a_part_along_some_axes(one_node, axes):
     """tf_crop_and_resize: axes that it does not name stay as they are; by the reference of ONNX, as ONNX Runtime mixes up the order."""
     constants = {"roi": np.array([0, 0.25, 1, 0.75], F), "n": np.array([], F), "s": np.array([4, 5], np.int64)}
@@ -82,19 +79,8 @@ def test_resizing_a_part_along_some_axes(one_node, axes):
     np.testing.assert_allclose(run_graph(import_onnx(node), {"x": x})["y"], wanted, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("limits", [(-0.5, 0.25), (0.25, -0.5)])
-@pytest.mark.parametrize("shape", [(), (1,)])
-def test_limits_are_read_from_one_value(model, check, limits, shape):
-    low, high = (np.full(shape, value, F) for value in limits)
-    if shape:
-        graph = import_onnx(model(X, "y = Clip(x, a, b)", a=low, b=high))
-    else:
-        graph = check(model(X, "y = Clip(x, a, b)", a=low, b=high))
-    assert ops(graph) == [Activation(Clip(min(limits[0], limits[1]), limits[1]))]
-
-
-@pytest.mark.parametrize("axis", [1, 2, -1])
-@pytest.mark.parametrize("count", [3, 4, 5, 2])
+@every("axis", [1, 2, -1])
+@every("count", [3, 4, 5, 2])
 def test_scales_along_an_axis(one_node, axis, count):
     """As many as the axis has elements."""
     rng = np.random.default_rng(0)
@@ -151,41 +137,7 @@ def test_weights_of_a_quantized_gemm(turned):
     np.testing.assert_allclose(weights, (w if turned else w.T) * scales[:, None])
 
 
-@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
-def test_resizing_to_the_same_size_is_none(one_node, check, mode):
-    graph = check(one_node("Resize", ["N", 3, 4, 5], {"": np.array(0), "s": np.ones(4, F)}, mode=mode))
-    assert ops(graph) == [Identity()]
-
-
-def test_blocks_of_more_axes(model, check):
-    """A matrix in place of an image: the operator on arrays, blocks of rows first or of channels first."""
-    for mode in ("DCR", "CRD"):
-        body = f'c = Reshape(x, s)\n d = DepthToSpace<blocksize = 2, mode = "{mode}">(c)\n y = Reshape(d, t)'
-        dims = {"s": np.array([2, 8, 3, 2]), "t": np.array([1, 96])}
-        check(model("float[1,96] x => float[1,96] y", body, **dims))
-        body = f'c = Reshape(x, s)\n d = SpaceToDepth<blocksize = 2, mode = "{mode}">(c)\n y = Reshape(d, t)'
-        dims = {"s": np.array([2, 3, 4, 4]), "t": np.array([1, 96])}
-        check(model("float[1,96] x => float[1,96] y", body, opset=28, **dims))
-
-
-@pytest.mark.parametrize("operator", ["ArgMax", "ArgMin"])
-@pytest.mark.parametrize("last", [0, 1])
-def test_the_first_or_the_last_of_equal_extremes(model, check, operator, last):
-    body = f"s = Sign(x)\n i = {operator}<axis = 1, select_last_index = {last}>(s)\n y = Cast<to = 1>(i)"
-    check(model("float[N,7,5,3] x => float[N,1,5,3] y", body))
-
-
-def test_computed_positions_in_a_constant(model, check):
-    body = "i = ArgMax<axis = 1, keepdims = 0>(x)\n y = Gather<axis = 0>(t, i)"
-    check(model("float[1,4,3] x => float[1,3,6] y", body, t=np.arange(24, dtype=F).reshape(4, 6)))
-
-
-def test_the_maximum_of_each_channel_of_a_constant(model, check):
-    values = np.random.default_rng(0).normal(size=(1, 2, 9)).astype(F)
-    check(model("float[1,2,1] x => float[1,2,1] y", "m = GlobalMaxPool(c)\n y = Add(m, x)", c=values))
-
-
-@pytest.mark.parametrize(
+@every(
     "shape, axis, indices",
     [
         ((1, 64), 1, np.arange(24)[np.newaxis]),
@@ -238,15 +190,6 @@ def test_a_fill_value_without_elements_is_zero(one_node):
         np.testing.assert_array_equal(found.reshape(wanted.shape), wanted)
 
 
-@pytest.mark.parametrize("block", [2, 3])
-@pytest.mark.parametrize("mode", ["DCR", "CRD"])
-def test_blocks_of_several_sizes_without_a_batch(model, check, block, mode):
-    c, h, w = 2 * block * block, 3, 2
-    body = f'c = Reshape(x, s)\n d = DepthToSpace<blocksize = {block}, mode = "{mode}">(c)\n y = Reshape(d, t)'
-    dims = {"s": np.array([2, c, h, w]), "t": np.array([1, 2 * c * h * w])}
-    check(model(f"float[1,{2 * c * h * w}] x => float[1,N] y", body, **dims))
-
-
 def test_weights_in_eight_bits_of_floating_point(one_node):
     built = one_node("Add", ["N", 4], {})
     stored = helper.make_tensor("w", TensorProto.FLOAT8E4M3FN, [4], [1.0, 2.0, 0.5, -1.0])
@@ -273,8 +216,8 @@ READERS = {
 }
 
 
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("kind", TYPES)
+@every("reader", READERS)
+@every("kind", TYPES)
 def test_constants_of_every_type(kind, reader):
     """Each is taken or refused: none is a defect of the tool."""
     stored = helper.make_tensor("w", TensorProto.DataType.Value(kind), [4], [1, 0, 1, 0])
@@ -291,37 +234,24 @@ def test_constants_of_every_type(kind, reader):
         assert "E099" not in str(error)
 
 
-@pytest.mark.parametrize("index", [2, -1])
-@pytest.mark.parametrize("shape", [(4,), (4, 3), (4, 3, 2)])
-def test_one_element_of_an_axis(model, shape, index):
-    """Of a sequence a vector is left; of a vector one number, which is a vector of one."""
-    dims, rest = (",".join(map(str, each)) for each in (shape, shape[1:]))
-    signature = f"float[N,{dims}] x => float[N{',' if rest else ''}{rest}] y"
-    graph = import_onnx(model(signature, "y = Gather <axis = 1> (x, i)", i=np.array(index)))
-    x = np.random.default_rng(0).normal(size=(3, *shape)).astype(F)
-    (found,) = run_graph(graph, {"x": x}).values()
-    np.testing.assert_array_equal(found, x[:, index].reshape(3, *(shape[1:] or (1,))))
-    assert graph.nodes[0].op.kind == ("ArrayIndexSelect" if len(shape) == 1 else "IndexSelect")
-
-
-@pytest.mark.parametrize("shape", [["N", 2, 7, 9], ["N", 2, 7]])
-@pytest.mark.parametrize("scale", [0.4, 0.6, 0.7, 1.2, 2.5])
+@every("shape", [["N", 2, 7, 9], ["N", 2, 7]])
+@every("scale", [0.4, 0.6, 0.7, 1.2, 2.5])
 def test_the_first_resize_takes_the_position_behind_where_it_makes_smaller(one_node, check, shape, scale):
     """Operator set 10; and scales whose float32 is not exactly what they stand for."""
     scales = np.array([1.0, 1.0, *(scale,) * (len(shape) - 2)], F)
     check(one_node("Resize", shape, {"s": scales}, opset=10, mode="nearest"), batch=2)
 
 
-@pytest.mark.parametrize("rounding", ["floor", "ceil", "round_prefer_floor", "round_prefer_ceil"])
-@pytest.mark.parametrize("scale", [0.3, 0.7, 1.2, 1.4])
+@every("rounding", ["floor", "ceil", "round_prefer_floor", "round_prefer_ceil"])
+@every("scale", [0.3, 0.7, 1.2, 1.4])
 def test_positions_in_the_middle_of_two(one_node, check, rounding, scale):
     """By the numbers that float32 scales stand for: 3.5 / 0.7 is 5."""
     constants = {"": np.array(0), "s": np.array([1, 1, scale, scale], F)}
     check(one_node("Resize", ["N", 1, 9, 13], constants, mode="nearest", nearest_mode=rounding))
 
 
-@pytest.mark.parametrize("operator", ["LpNormalization", "Hardmax", "Softmax", "LogSoftmax"])
-@pytest.mark.parametrize("batch", ["N", 1])
+@every("operator", ["LpNormalization", "Hardmax", "Softmax", "LogSoftmax"])
+@every("batch", ["N", 1])
 def test_stimuli_are_not_normalised_together(one_node, check, operator, batch):
     built = one_node(operator, [batch, 3, 4], opset=11, axis=0)
     if batch == "N":
@@ -339,29 +269,6 @@ def test_the_name_of_a_network(model, tmp_path):
     assert import_onnx(tmp_path / "my net-1.onnx", "given").name == "given"
 
 
-@pytest.mark.parametrize("minimum, maximum", [(-0.5, None), (None, 0.5), (-0.25, 0.75), (0.0, 1.0)])
-def test_limits_that_are_attributes(one_node, check, minimum, maximum):
-    """Of images and of arrays."""
-    limits = {name: value for name, value in (("min", minimum), ("max", maximum)) if value is not None}
-    for shape in (["N", 3, 4, 5], [1, 2, 2, 3, 2]):
-        built = one_node("Clip", shape, opset=7, **limits)
-        if len(shape) == 4:
-            check(built)
-        else:
-            x = np.random.default_rng(0).normal(size=shape).astype(F)
-            graph = import_onnx(built)
-            found = run_graph(graph, {"x": x.reshape(1, -1)})["y"]
-            np.testing.assert_array_equal(found.reshape(shape), np.clip(x, minimum, maximum))
-
-
-@pytest.mark.parametrize("front", ["", "c = Conv (x, w)\n "])
-def test_a_reshape_to_no_axes(model, front):
-    body = f"{front}r = Reshape ({'c' if front else 'x'}, s)\n z = Relu (r)"
-    weights = {"w": (1, 1, 1, 1)} if front else {}
-    graph = import_onnx(model("float[1, 1, 1, 1] x => float z", body, s=np.zeros(0, np.int64), **weights))
-    assert [graph.shape(name) for name in graph.outputs] == [(1, 1)]
-
-
 def test_metadata_of_other_tools_say_nothing_of_rounding(model):
     built = model(X, "y = Relu (x)")
     built.graph.node[0].metadata_props.add(key="other.tool", value="TFLite")
@@ -370,7 +277,7 @@ def test_metadata_of_other_tools_say_nothing_of_rounding(model):
     assert [node.rounding for node in import_onnx(built).nodes] == ["TFLite"]
 
 
-@pytest.mark.parametrize(
+@every(
     "body, kind",
     [
         ("i = Cast <to = 6> (x)", "int32"),
@@ -391,8 +298,8 @@ def test_inputs_of_real_numbers_that_become_integers_are_integers(model, body, k
     assert import_onnx(model("float[1, 6] x => float[1, 6] y", f"{body}\n {sums}")).kind("x") == kind
 
 
-@pytest.mark.parametrize("dims, weights", [("1,2,3,4", (2, 2, 2)), ("1,2,3", (2, 2, 2, 2)), ("1,2,3,4", (2, 2, 2, 2, 2))])
-@pytest.mark.parametrize(
+@every("dims, weights", [("1,2,3,4", (2, 2, 2)), ("1,2,3", (2, 2, 2, 2)), ("1,2,3,4", (2, 2, 2, 2, 2))])
+@every(
     "operator, reason",
     [
         ("Conv", "its weights have another rank than its input"),
@@ -405,14 +312,8 @@ def test_weights_of_other_axes_than_the_input_are_refused(model, operator, reaso
         import_onnx(model(signature, f"y = {operator} (x, w)", w=weights))
 
 
-@pytest.mark.parametrize("operator", ["Conv", "ConvTranspose"])
-def test_windows_of_volumes_are_those_of_arrays(model, operator):
-    graph = import_onnx(model("float[1,2,3,4,5] x => float[?,?,?,?,?] y", f"y = {operator} (x, w)", w=(2, 2, 2, 1, 3)))
-    assert graph.nodes[-1].op.kind == "ArrayConvPool"
-
-
-@pytest.mark.parametrize("target, kept", [([4, 15], (1, 15)), ([4, 5, 3], (1, 5, 3)), ([2, 30], None)])
-@pytest.mark.parametrize("layer", ["Transpose <perm = [0,2,1]> (x)", "ReduceSum <keepdims = 1> (x, axes)"])
+@every("target, kept", [([4, 15], (1, 15)), ([4, 5, 3], (1, 5, 3)), ([2, 30], None)])
+@every("layer", ["Transpose <perm = [0,2,1]> (x)", "ReduceSum <keepdims = 1> (x, axes)"])
 def test_a_declared_batch_stays_in_front(model, layer, target, kept):
     """Of images and of arrays, where a shape begins with it; else the stimuli are one array."""
     dims = ",".join("?" * len(target))
@@ -431,7 +332,7 @@ def test_a_declared_batch_stays_in_front(model, layer, target, kept):
         assert import_onnx(built).shape("y") == (1, 60)
 
 
-@pytest.mark.parametrize("dims", ["1,4", "1,3,4", "1,2,2,4", "1,2,3,1,4"])
+@every("dims", ["1,4", "1,3,4", "1,2,2,4", "1,2,3,1,4"])
 def test_parts_of_negative_size_are_refused(model, dims):
     open_dims = ",".join("?" * len(dims.split(",")))
     signature = f"float[{dims}] x => float[{open_dims}] y, float[{open_dims}] z"

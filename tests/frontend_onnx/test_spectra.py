@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
+from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx import spectra
@@ -14,9 +15,9 @@ from n2d2py.reference.executor import run_graph
 F = np.float32
 
 
-@pytest.mark.parametrize("onesided", [0, 1])
-@pytest.mark.parametrize("windowed", [False, True])
-@pytest.mark.parametrize("shape", ["N, 100", "N, 100, 1"])
+@every("onesided", [0, 1])
+@every("windowed", [False, True])
+@every("shape", ["N, 100", "N, 100, 1"])
 def test_short_time(model, check, shape, windowed, onesided):
     weights = {"step": np.array(10), "length": np.array(32), "hann": np.hanning(32).astype(F)}
     inputs = "x, step, hann" if windowed else "x, step, , length"
@@ -29,8 +30,8 @@ def test_short_time(model, check, shape, windowed, onesided):
     assert any(node.op.kind == "Conv" for node in graph.nodes)
 
 
-@pytest.mark.parametrize("opset", [17, 20])
-@pytest.mark.parametrize(
+@every("opset", [17, 20])
+@every(
     "shape, axis, length, attributes",
     [
         ((2, 5, 6, 1), 1, None, {}),
@@ -67,7 +68,7 @@ def test_discrete(model, tmp_path, shape, axis, length, attributes, opset):
     np.testing.assert_allclose(found.reshape(wanted.shape), wanted, atol=1e-5)
 
 
-@pytest.mark.parametrize(
+@every(
     "body, reason",
     [
         ("y = STFT (x, step, hann)", "do not fit its window"),
@@ -101,7 +102,7 @@ def test_what_reads_a_refused_operator_is_not_accused(model, tmp_path):
     assert len(caught.value.errors) == 1
 
 
-@pytest.mark.parametrize(
+@every(
     "body, elements",
     [
         ("y = STFT (x, step, hann)", 2 * 17 * 32),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain, combinations, permutations
 
 import numpy as np
-import pytest
+from support.tables import every
 
 SIZES = (3, 4, 5)
 
@@ -26,8 +26,8 @@ def _others(rank: int) -> list[str]:
     return [code.format(axis) for axis in range(1, rank) for code in codes]
 
 
-@pytest.mark.parametrize("order", [order for rank in (2, 3) for order in permutations(range(1, rank + 1))])
-@pytest.mark.parametrize("codes", [_reductions, _others])
+@every("order", [order for rank in (2, 3) for order in permutations(range(1, rank + 1))])
+@every("codes", [_reductions, _others])
 def test_as_onnx_runtime(model, check, codes, order):
     rank, sizes = len(order) + 1, SIZES[: len(order)]
     shape = (1, *(sizes[axis - 1] for axis in order))

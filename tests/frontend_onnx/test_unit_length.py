@@ -6,6 +6,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.tables import every
 
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph
@@ -69,7 +70,7 @@ FORMS = [
 ]
 
 
-@pytest.mark.parametrize("dims, axis, form, floor, expand", FORMS)
+@every("dims, axis, form, floor, expand", FORMS)
 def test_one_layer_of_integers(dims, axis, form, floor, expand, tmp_path):
     model = file(dims, axis, form, floor, expand)
     graph, (x, real) = imported(model, tmp_path), values(model, dims)
@@ -132,7 +133,7 @@ CONSTANTS = {
 }
 
 
-@pytest.mark.parametrize("name", NEARLY)
+@every("name", NEARLY)
 def test_what_is_nearly_a_length(name, model, check):
     """Each agrees with ONNX Runtime; a division by the length is one layer."""
     body, wanted = NEARLY[name]

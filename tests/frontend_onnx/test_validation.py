@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
+from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx import importer
@@ -26,7 +27,7 @@ UNKNOWN = "q = Nothing (x)\n "
 """An operator at which the check of the whole model ends."""
 
 
-@pytest.mark.parametrize(
+@every(
     "text, what",
     [
         (UNKNOWN + 's, y = Split <axis = "a"> (x)', "Expected: 'INT', actual: 'STRING'"),
@@ -44,7 +45,7 @@ def test_inputs_outputs_and_attributes(text, what):
     assert error.code == "E314" and what in error.what
 
 
-@pytest.mark.parametrize(
+@every(
     "constants, body, code, what",
     [
         ("float[3] w = {1,2,3}", 'y = Einsum <equation = "nchw,wk->nchk"> (x, w)', "E310", "other ranks"),
@@ -72,7 +73,7 @@ def test_types_values_and_sizes(constants, body, code, what):
     assert (error.code, what in error.what) == (code, True), str(error)
 
 
-@pytest.mark.parametrize(
+@every(
     "body, constants, words",
     [
         ('y = Conv <auto_pad = "SAME"> (x, w)', "float[2,4,1,1] w = {1,2,3,4,5,6,7,8}", "NOTSET or SAME_UPPER"),
@@ -110,7 +111,7 @@ def test_a_node_that_nobody_reads_is_not_looked_at():
     assert [node.name for node in graph.nodes] == ["y"]
 
 
-@pytest.mark.parametrize(
+@every(
     ("constants", "body", "name"),
     [
         ("", "a = Relu (x)\n a = Abs (x)\n y = Relu (a)", "a"),
@@ -197,14 +198,12 @@ def test_names_that_are_no_text(tmp_path):
             import_onnx(onnx.load(path))
 
 
-@pytest.mark.parametrize(
-    "equation", ["ab", "abcd->abcdd", "abcd->abce", "abcd,ab->abcd", "abc->abc", "->", "", ",", "abcd->a,b"]
-)
+@every("equation", ["ab", "abcd->abcdd", "abcd->abce", "abcd,ab->abcd", "abc->abc", "->", "", ",", "abcd->a,b"])
 def test_equations_that_do_not_fit(equation):
     assert refusal(f'{{ y = Einsum <equation = "{equation}"> (x) }}').code in ("E310", "E314")
 
 
-@pytest.mark.parametrize(
+@every(
     "body",
     [
         "y = LayerNormalization <axis = 9223372036854775807> (x, x)",
@@ -215,7 +214,7 @@ def test_equations_that_do_not_fit(equation):
         "y = EyeLike ()",
     ],
 )
-@pytest.mark.parametrize("beside", ["", UNKNOWN])
+@every("beside", ["", UNKNOWN])
 def test_what_ends_the_process_in_the_rules_of_shapes(body, beside):
     """The onnx package leaves its memory, or fills it, over these attributes."""
     error = refusal("<int64[1,2] i = {0,1}>{ " + beside + body + " }")

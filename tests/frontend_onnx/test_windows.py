@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from math import prod
 
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
@@ -17,10 +17,7 @@ from n2d2py.reference.engine import original_engine
 from n2d2py.reference.executor import run_graph
 
 F = np.float32
-OPSET = {"GlobalLpPool": 17}
-"""Operators that ONNX Runtime has for older opsets only."""
 SIZES = {1: [11], 2: [9, 8], 3: [6, 7, 5]}
-POOLS = ("MaxPool", "AveragePool", "LpPool")
 
 
 def shape(rank: int, channels: int = 2) -> list:
@@ -94,29 +91,9 @@ def placed(place: dict, rank: int) -> dict:
     return found
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("rank", SIZES)
-@pytest.mark.parametrize("operator", POOLS)
-def test_pools(one_node, check, operator, rank, place):
-    """Windows of another size on each axis."""
-    kernel = [3, 2, 3][:rank]
-    check(one_node(operator, shape(rank), opset=22, kernel_shape=kernel, **placed(PLACES[place], rank)), batch=2)
-
-
-@pytest.mark.parametrize("rank", SIZES)
-@pytest.mark.parametrize(
-    "place", ["pads", "stride 3, pads", "dilations, stride, pads", "same upper", "same lower", "other side"]
-)
-def test_means_that_count_the_pads(one_node, check, rank, place):
-    attributes = placed(PLACES[place], rank)
-    check(one_node("AveragePool", shape(rank), opset=22, kernel_shape=[3] * rank, count_include_pad=1, **attributes))
-
-
-@pytest.mark.parametrize("rank", SIZES)
-@pytest.mark.parametrize("dilation", [1, 2])
-@pytest.mark.parametrize(
-    "size, kernel, stride, pads", [(8, 3, 2, 0), (7, 3, 2, 0), (6, 2, 3, 1), (9, 2, 4, 0), (5, 2, 2, 1), (8, 3, 3, 1)]
-)
+@every("rank", SIZES)
+@every("dilation", [1, 2])
+@every("size, kernel, stride, pads", [(8, 3, 2, 0), (7, 3, 2, 0), (6, 2, 3, 1), (9, 2, 4, 0), (5, 2, 2, 1), (8, 3, 3, 1)])
 def test_windows_that_begin_inside_but_end_outside(one_node, check, rank, dilation, size, kernel, stride, pads):
     """ceil_mode: the last window exists where it begins before the padding behind the image."""
     attributes = {"kernel_shape": [kernel] * rank, "strides": [stride] * rank, "pads": [pads] * 2 * rank, "ceil_mode": 1}
@@ -125,22 +102,9 @@ def test_windows_that_begin_inside_but_end_outside(one_node, check, rank, dilati
         check(one_node(operator, dims, opset=22, dilations=[dilation] * rank, **attributes))
 
 
-@pytest.mark.parametrize("p", [1, 2, 3])
-@pytest.mark.parametrize("operator", ["LpPool", "GlobalLpPool"])
-def test_powers_of_a_norm(one_node, check, operator, p):
-    attributes = {} if operator.startswith("Global") else {"kernel_shape": [2, 3]}
-    assert windows(check(one_node(operator, shape(2), opset=OPSET.get(operator, 22), p=p, **attributes))) == ["Lp"]
-
-
-@pytest.mark.parametrize("rank", SIZES)
-@pytest.mark.parametrize("operator", ["GlobalMaxPool", "GlobalAveragePool", "GlobalLpPool"])
-def test_global_pools(one_node, check, operator, rank):
-    check(one_node(operator, shape(rank), opset=OPSET.get(operator, 22)), batch=2)
-
-
-@pytest.mark.parametrize("rank", SIZES)
-@pytest.mark.parametrize("order", [0, 1])
-@pytest.mark.parametrize("place", ["plain", "stride 3, pads", "dilations, stride, pads", "same lower"])
+@every("rank", SIZES)
+@every("order", [0, 1])
+@every("place", ["plain", "stride 3, pads", "dilations, stride, pads", "same lower"])
 def test_positions_of_maxima(model, check, rank, order, place):
     """The second output of MaxPool: positions in the image, line by line or column by column."""
     if order and rank == 1:
@@ -155,15 +119,6 @@ def test_positions_of_maxima(model, check, rank, order, place):
     )
     built = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     assert windows(check(built)) == ["Max", "MaxIndex"]
-
-
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("groups", [1, 2])
-@pytest.mark.parametrize("rank", SIZES)
-def test_convolutions(one_node, check, rank, groups, place):
-    rng = np.random.default_rng(0)
-    constants = {"w": rng.normal(size=(6, 4 // groups, *[3, 2, 3][:rank])).astype(F), "b": rng.normal(size=6).astype(F)}
-    check(one_node("Conv", shape(rank, 4), constants, group=groups, **placed(PLACES[place], rank)), batch=2)
 
 
 def computed(operator: str, rank: int, weights: tuple[int, ...], bias: bool = True, **attributes) -> onnx.ModelProto:
@@ -183,10 +138,10 @@ def computed(operator: str, rank: int, weights: tuple[int, ...], bias: bool = Tr
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("place", ["pads", "dilations, stride, pads", "same upper"])
-@pytest.mark.parametrize("groups", [1, 2])
-@pytest.mark.parametrize("rank", SIZES)
+@every("bias", [True, False])
+@every("place", ["pads", "dilations, stride, pads", "same upper"])
+@every("groups", [1, 2])
+@every("rank", SIZES)
 def test_computed_weights(check, rank, groups, place, bias):
     weights = (6, 4 // groups, 3, 2, 3)[: rank + 2]
     check(computed("Conv", rank, weights, bias, group=groups, **placed(PLACES[place], rank)))
@@ -207,8 +162,8 @@ SPREAD = {
 }
 
 
-@pytest.mark.parametrize("place", SPREAD)
-@pytest.mark.parametrize("groups", [1, 2])
+@every("place", SPREAD)
+@every("groups", [1, 2])
 def test_transposed_convolutions_of_three_axes(one_node, check, groups, place):
     """One axis beside those of the case, so that no image layer can be taken."""
     attributes = dict(SPREAD[place])
@@ -227,33 +182,7 @@ def test_transposed_convolutions_of_three_axes(one_node, check, groups, place):
     assert windows(check(built, batch=2, tolerance=2e-5)) == ["Conv"]
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_random_pools(one_node, check, seed):
-    """Attributes drawn at random on each axis.
-
-    With auto_pad no mean is dilated, for which ONNX Runtime pads as if it were not, and no stride is larger than the window.
-    """
-    draw = random.Random(seed)
-    rank = draw.choice((1, 2, 2, 3))
-    operator = draw.choice(POOLS)
-    kernel = [draw.randint(1, 3) for _ in range(rank)]
-    dilations = [draw.choice((1, 1, 2)) for _ in range(rank)]
-    attributes = {"kernel_shape": kernel, "strides": [draw.randint(1, 3) for _ in range(rank)], "dilations": dilations}
-    if draw.random() < 0.3:
-        attributes["auto_pad"] = draw.choice(("SAME_UPPER", "SAME_LOWER", "VALID"))
-        attributes["strides"] = [min(s, k) for s, k in zip(attributes["strides"], kernel, strict=True)]
-        if operator == "AveragePool":
-            attributes["dilations"] = [1] * rank
-    else:
-        attributes["pads"] = [draw.randint(0, (k - 1) // 2) for k in (*kernel, *kernel)]
-        if operator != "LpPool":
-            attributes["ceil_mode"] = draw.randint(0, 1)
-    if operator == "AveragePool" and not attributes.get("ceil_mode"):
-        attributes["count_include_pad"] = draw.randint(0, 1)
-    check(one_node(operator, ["N", 2, *(draw.randint(6, 10) for _ in range(rank))], opset=22, **attributes))
-
-
-@pytest.mark.parametrize(
+@every(
     "attributes, text",
     [
         ({"kernel_shape": [2, 2, 2], "strides": [2, 2]}, "strides are for 2 axes, not for 3"),
@@ -278,39 +207,7 @@ def test_dilations_of_another_number_of_axes(refusal):
     assert "dilations are for 1 axes, not for 3" in said
 
 
-@pytest.mark.parametrize("dims", [[4], [2, 4, 4, 4, 4]])
-def test_pools_have_one_to_three_axes(refusal, dims):
-    assert (
-        f"its input has rank {len(dims) + 1}, only rank 3, 4 or 5 is supported" in refusal("GlobalLpPool", ["N", *dims]).line()
-    )
-
-
-@pytest.mark.parametrize(
-    "weights, groups", [((4, 3, 3, 3, 3), 1), ((4, 2, 3, 3, 3), 1), ((3, 2, 3, 3, 3), 2), ((4, 4, 3, 3, 3), 2)]
-)
+@every("weights, groups", [((4, 3, 3, 3, 3), 1), ((4, 2, 3, 3, 3), 1), ((3, 2, 3, 3, 3), 2), ((4, 4, 3, 3, 3), 2)])
 def test_weights_that_do_not_fit_the_channels(refusal, weights, groups):
     line = refusal("Conv", ["N", 4, 5, 5, 5], {"w": np.ones(weights, F)}, group=groups).line()
     assert "weights" in line
-
-
-def test_positions_are_counted_line_by_line_where_nothing_is_said(check):
-    node = helper.make_node("MaxPool", ["x"], ["y", "at"], kernel_shape=[2, 2])
-    values = [helper.make_tensor_value_info("x", 1, shape(2)), *(helper.make_tensor_value_info(n, 1, None) for n in ("y", "z"))]
-    nodes = [node, helper.make_node("Cast", ["at"], ["z"], to=1)]
-    check(
-        helper.make_model(
-            helper.make_graph(nodes, "g", values[:1], values[1:]), opset_imports=[helper.make_opsetid("", 17)], ir_version=8
-        )
-    )
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 4])
-@pytest.mark.parametrize("dims", [(4,), (2, 4, 3)])
-def test_normalization_over_channels_of_other_ranks(one_node, size, dims):
-    """LRN of ranks 3 and 5, which ONNX Runtime does not have: x / (k + alpha / size times the sum of squares of neighbours)^beta."""
-    graph = import_onnx(one_node("LRN", ["N", 5, *dims], size=size, alpha=0.5, beta=0.6, bias=1.5))
-    x = np.random.default_rng(0).normal(size=(1, 5, *dims))
-    (found,) = run_graph(graph, {"x": x}).values()
-    before, after = (size - 1) // 2, size // 2
-    sums = np.stack([(x[:, max(0, c - before) : c + after + 1] ** 2).sum(axis=1) for c in range(5)], axis=1)
-    np.testing.assert_allclose(found.reshape(x.shape), x / (1.5 + 0.5 / size * sums) ** 0.6, rtol=1e-5)

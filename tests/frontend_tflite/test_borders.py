@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 pytest.importorskip("ai_edge_litert", reason="the referee, ai-edge-litert, is not installed")
 
@@ -14,8 +15,8 @@ from support.tflite_files import Small
 import n2d2py
 
 
-@pytest.mark.parametrize("target", ["CPP", "CPP_MCU"])
-@pytest.mark.parametrize("name", ["conv_relu", "conv_uint8", "conv_same"])
+@every("target", ["CPP", "CPP_MCU"])
+@every("name", ["conv_relu", "conv_uint8", "conv_same"])
 def test_stored_integers_are_those_of_the_file(name, target, tmp_path):
     made, output = CASES[name]()
     path = made.write(tmp_path, output)

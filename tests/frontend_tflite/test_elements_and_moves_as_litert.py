@@ -10,6 +10,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 from onnx import numpy_helper
+from support.tables import every
 
 pytest.importorskip("ai_edge_litert", reason="the referee, ai-edge-litert, is not installed")
 
@@ -63,8 +64,8 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("code", FUNCTIONS)
+@every("shape", SHAPES)
+@every("code", FUNCTIONS)
 def test_functions(code, shape, tmp_path):
     x = numbers(*shape, width=4)
     if code in ("SQRT", "LOG", "RSQRT"):
@@ -92,15 +93,15 @@ def test_gelu(approximate, tmp_path):
     assert (np.abs(found - tangent).max() < 2e-6) == approximate
 
 
-@pytest.mark.parametrize("code", ["SOFTMAX", "LOG_SOFTMAX"])
-@pytest.mark.parametrize("shape", SHAPES[1:4])
+@every("code", ["SOFTMAX", "LOG_SOFTMAX"])
+@every("shape", SHAPES[1:4])
 def test_softmax_is_along_the_last_axis(shape, code, tmp_path):
     options = {"options": "SoftmaxOptions", "beta": 1.0} if code == "SOFTMAX" else {"options": "LogSoftmaxOptions"}
     _, path = _one(tmp_path, code, shape, shape, **options)
     assert kinds(path) == ["Softmax" if code == "SOFTMAX" else "LogSoftmax"]
 
 
-@pytest.mark.parametrize("beta", [1e-3, 0.5, 2.0, 3.5])
+@every("beta", [1e-3, 0.5, 2.0, 3.5])
 def test_softmax_of_a_factor(beta, tmp_path):
     _, path = _one(tmp_path, "SOFTMAX", SHAPE, SHAPE, options="SoftmaxOptions", beta=beta)
     assert kinds(path) == ["Mul", "Softmax"]
@@ -124,13 +125,13 @@ SLOPES = [
 ]
 
 
-@pytest.mark.parametrize(("shape", "slopes"), SLOPES)
+@every(("shape", "slopes"), SLOPES)
 def test_slopes(shape, slopes, tmp_path):
     m = Small(shape, None)
     compare(written(m, tmp_path, m.add("PRELU", [m.x, real(m, "a", *slopes)], shape, None)), [numbers(*shape)])
 
 
-@pytest.mark.parametrize(("shape", "slopes"), SLOPES)
+@every(("shape", "slopes"), SLOPES)
 def test_slopes_have_no_axis_of_the_batch(shape, slopes, tmp_path):
     """As their shape with all axes, in the order of the graph, less the first one."""
     m = Small(shape, None)
@@ -140,8 +141,8 @@ def test_slopes_have_no_axis_of_the_batch(shape, slopes, tmp_path):
     assert tuple(constant.dims) == (full[1:] if len(shape) > 1 else full)
 
 
-@pytest.mark.parametrize("zero", [-100, 0, 77])
-@pytest.mark.parametrize("slopes", [(3,), (1, 5, 7, 3)])
+@every("zero", [-100, 0, 77])
+@every("slopes", [(3,), (1, 5, 7, 3)])
 def test_slopes_that_are_stored_as_integers(slopes, zero, tmp_path):
     """A step apart at most: LiteRT rounds products twice."""
     m = Small(SHAPE, IN)
@@ -172,8 +173,8 @@ FILLED = [
 """Operands of fewer axes."""
 
 
-@pytest.mark.parametrize("code", ARITHMETIC)
-@pytest.mark.parametrize("shapes", PAIRS)
+@every("code", ARITHMETIC)
+@every("shapes", PAIRS)
 def test_arithmetic_of_two_tensors(shapes, code, tmp_path):
     m = Small(shapes[0], None)
     other = m.tensor("z", shapes[1])
@@ -182,8 +183,8 @@ def test_arithmetic_of_two_tensors(shapes, code, tmp_path):
     compare(written(m, tmp_path, y, {"z": other}), [numbers(*shapes[0]), z])
 
 
-@pytest.mark.parametrize("code", ["MAXIMUM", "MINIMUM"])
-@pytest.mark.parametrize("shapes", PAIRS)
+@every("code", ["MAXIMUM", "MINIMUM"])
+@every("shapes", PAIRS)
 def test_extremes_of_two_tensors(shapes, code, tmp_path):
     m = Small(shapes[0], None)
     other = m.tensor("z", shapes[1])
@@ -191,9 +192,9 @@ def test_extremes_of_two_tensors(shapes, code, tmp_path):
     compare(written(m, tmp_path, y, {"z": other}), [numbers(*shapes[0]), numbers(*shapes[1], seed=6)])
 
 
-@pytest.mark.parametrize("first", [False, True])
-@pytest.mark.parametrize("code", ["SUB", "POW", "SQUARED_DIFFERENCE", "MINIMUM"])
-@pytest.mark.parametrize("shapes", FILLED)
+@every("first", [False, True])
+@every("code", ["SUB", "POW", "SQUARED_DIFFERENCE", "MINIMUM"])
+@every("shapes", FILLED)
 def test_constants_of_other_axes(shapes, code, first, tmp_path):
     m = Small(shapes[0], None)
     powers = code == "POW"  # of positive numbers
@@ -208,8 +209,8 @@ def test_constants_of_other_axes(shapes, code, first, tmp_path):
     compare(path, [np.abs(x) + np.float32(0.5) if powers else x])
 
 
-@pytest.mark.parametrize("activation", LIMITS)
-@pytest.mark.parametrize("code", ARITHMETIC)
+@every("activation", LIMITS)
+@every("code", ARITHMETIC)
 def test_arithmetic_with_an_activation(code, activation, tmp_path):
     m = Small(SHAPE, None)
     y = m.add(code, [m.x, real(m, "c", 3)], SHAPE, None, ARITHMETIC[code], fusedActivationFunction=activation)
@@ -228,8 +229,8 @@ COMPARISONS = {
 }
 
 
-@pytest.mark.parametrize("code", COMPARISONS)
-@pytest.mark.parametrize("shapes", [*PAIRS, *FILLED])
+@every("code", COMPARISONS)
+@every("shapes", [*PAIRS, *FILLED])
 def test_comparisons(shapes, code, tmp_path):
     """Of numbers that are often the same; the result is one of truth values."""
     m = Small(shapes[0], None)
@@ -247,8 +248,8 @@ def _truths(m: Small, name: str, source: int, shape, code: str = "GREATER", limi
     return y
 
 
-@pytest.mark.parametrize("code", ["LOGICAL_AND", "LOGICAL_OR"])
-@pytest.mark.parametrize("shape", SHAPES[:4])
+@every("code", ["LOGICAL_AND", "LOGICAL_OR"])
+@every("shape", SHAPES[:4])
 def test_truths_of_two(shape, code, tmp_path):
     m = Small(shape, None)
     y = m.file.tensor("y", shape, np.bool_)
@@ -273,7 +274,7 @@ def test_truths_as_numbers(tmp_path):
     assert set(np.unique(found)) == {0, 1} and found.dtype == np.float32
 
 
-@pytest.mark.parametrize("shape", SHAPES[:4])
+@every("shape", SHAPES[:4])
 def test_numbers_as_numbers(shape, tmp_path):
     _one(tmp_path, "CAST", shape, shape, options="CastOptions", inDataType=0, outDataType=0)
 
@@ -291,7 +292,7 @@ CHOICES = [
 ]
 
 
-@pytest.mark.parametrize(("code", "chosen", "left", "right"), CHOICES)
+@every(("code", "chosen", "left", "right"), CHOICES)
 def test_choices(code, chosen, left, right, tmp_path):
     """Truth values of x choose between two constants."""
     m = Small(chosen, None)
@@ -327,12 +328,12 @@ RESHAPES = [
 ]
 
 
-@pytest.mark.parametrize(("shape", "made"), RESHAPES)
+@every(("shape", "made"), RESHAPES)
 def test_reshapes(shape, made, tmp_path):
     _one(tmp_path, "RESHAPE", shape, made, made)
 
 
-@pytest.mark.parametrize(
+@every(
     ("shape", "made", "axes"),
     [((2, 1, 7, 3), (2, 7, 3), [1]), ((2, 5, 7, 1), (2, 5, 7), [3]), ((2, 1, 1, 3), (2, 3), [1, 2]), ((4, 1, 6), (4, 6), [])],
 )
@@ -340,9 +341,7 @@ def test_axes_left_out(shape, made, axes, tmp_path):
     _one(tmp_path, "SQUEEZE", shape, made, options="SqueezeOptions", squeezeDims=np.array(axes, np.int32))
 
 
-@pytest.mark.parametrize(
-    ("shape", "axis"), [((5, 7, 3), 0), ((5, 7, 3), 1), ((5, 7, 3), 3), ((4, 6), -1), ((4, 6), 1), ((6,), 0)]
-)
+@every(("shape", "axis"), [((5, 7, 3), 0), ((5, 7, 3), 1), ((5, 7, 3), 3), ((4, 6), -1), ((4, 6), 1), ((6,), 0)])
 def test_axes_put_in(shape, axis, tmp_path):
     made = np.expand_dims(np.zeros(shape), axis).shape
     _one(tmp_path, "EXPAND_DIMS", shape, made, axis, options="ExpandDimsOptions")
@@ -356,7 +355,7 @@ def _at(shape, axis: int, size: int) -> tuple[int, ...]:
 JOINED = [(shape, axis) for shape in SHAPES[1:] for axis in (*range(len(shape)), -1, -len(shape))]
 
 
-@pytest.mark.parametrize(("shape", "axis"), JOINED)
+@every(("shape", "axis"), JOINED)
 def test_joined(shape, axis, tmp_path):
     m = Small(shape, None)
     z = m.tensor("z", _at(shape, axis, 4))
@@ -375,7 +374,7 @@ def test_joined_with_an_activation(activation, tmp_path):
     assert np.array_equal(found, np.clip(np.concatenate([x, x], axis=1), *LIMITS[activation]))
 
 
-@pytest.mark.parametrize(
+@every(
     ("shape", "pads"),
     [
         (SHAPE, [[0, 0], [1, 2], [3, 4], [0, 0]]),
@@ -388,7 +387,7 @@ def test_joined_with_an_activation(activation, tmp_path):
         (SHAPE, [[0, 0]] * 4),
     ],
 )
-@pytest.mark.parametrize("fill", [None, -1.75, 0.5])
+@every("fill", [None, -1.75, 0.5])
 def test_pads(shape, pads, fill, tmp_path):
     m = Small(shape, None)
     made = [n + sum(ends) for n, ends in zip(shape, pads, strict=True)]
@@ -400,8 +399,8 @@ def test_pads(shape, pads, fill, tmp_path):
     compare(written(m, tmp_path, y), [numbers(*shape)])
 
 
-@pytest.mark.parametrize(("scale", "zero"), [(0.0513, 3), (0.0513, -100), (0.0513, 127)])
-@pytest.mark.parametrize("value", [-128, 5, 127])
+@every(("scale", "zero"), [(0.0513, 3), (0.0513, -100), (0.0513, 127)])
+@every("value", [-128, 5, 127])
 def test_pads_of_an_integer(value, scale, zero, tmp_path):
     m = Small(SHAPE, (scale, zero))
     fill = m.tensor("fill", (1,), (scale, zero), np.int8, np.array([value], np.int8))
@@ -410,7 +409,7 @@ def test_pads_of_an_integer(value, scale, zero, tmp_path):
     assert (found[:, :, 0] == value).all()
 
 
-@pytest.mark.parametrize(
+@every(
     ("shape", "pads"),
     [
         (SHAPE, [[0, 0], [1, 2], [3, 4], [0, 0]]),
@@ -445,9 +444,9 @@ REDUCED = [
 ]
 
 
-@pytest.mark.parametrize("kept", [False, True])
-@pytest.mark.parametrize("code", ["MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"])
-@pytest.mark.parametrize(("shape", "axes"), REDUCED)
+@every("kept", [False, True])
+@every("code", ["MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"])
+@every(("shape", "axes"), REDUCED)
 def test_reductions(shape, axes, code, kept, tmp_path):
     made = np.zeros(shape).sum(axis=tuple({axis % len(shape) for axis in axes}), keepdims=kept).shape
     _one(tmp_path, code, shape, made, axes, options="ReducerOptions", keepDims=kept)
@@ -460,20 +459,20 @@ def test_a_reduction_without_options_drops_its_axes(tmp_path):
     np.testing.assert_allclose(found, numbers(*SHAPE).sum(axis=1), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("size", [(11, 15), (4, 3), (5, 7), (1, 9), (10, 14), (3, 1)])
-@pytest.mark.parametrize(("aligned", "centred"), [(False, False), (True, False), (False, True)])
-@pytest.mark.parametrize("code", ["RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"])
+@every("size", [(11, 15), (4, 3), (5, 7), (1, 9), (10, 14), (3, 1)])
+@every(("aligned", "centred"), [(False, False), (True, False), (False, True)])
+@every("code", ["RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"])
 def test_resizes(code, aligned, centred, size, tmp_path):
     options = "ResizeBilinearOptions" if code == "RESIZE_BILINEAR" else "ResizeNearestNeighborOptions"
     _one(tmp_path, code, SHAPE, (2, *size, 3), size, options=options, alignCorners=aligned, halfPixelCenters=centred)
 
 
-@pytest.mark.parametrize("order", list(permutations(range(4))))
+@every("order", list(permutations(range(4))))
 def test_orders_of_four_axes(order, tmp_path):
     _one(tmp_path, "TRANSPOSE", SHAPE, [SHAPE[axis] for axis in order], order, options="TransposeOptions")
 
 
-@pytest.mark.parametrize("order", [*permutations(range(3)), (1, 0), (0,), (4, 2, 0, 3, 1), (0, 1, 2, 4, 3)])
+@every("order", [*permutations(range(3)), (1, 0), (0,), (4, 2, 0, 3, 1), (0, 1, 2, 4, 3)])
 def test_orders_of_other_axes(order, tmp_path):
     shape = (2, 4, 6, 3, 5)[: len(order)]
     _one(tmp_path, "TRANSPOSE", shape, [shape[axis] for axis in order], order, options="TransposeOptions")
@@ -493,7 +492,7 @@ SLICES = [
 ]
 
 
-@pytest.mark.parametrize(("shape", "begins", "sizes"), SLICES)
+@every(("shape", "begins", "sizes"), SLICES)
 def test_slices(shape, begins, sizes, tmp_path):
     made = [n - begin if size == -1 else size for n, begin, size in zip(shape, begins, sizes, strict=True)]
     _one(tmp_path, "SLICE", shape, made, begins, sizes, options="SliceOptions")
@@ -533,16 +532,14 @@ STRIDED = [
 ]
 
 
-@pytest.mark.parametrize(("shape", "begins", "ends", "steps", "masks", "part"), STRIDED)
+@every(("shape", "begins", "ends", "steps", "masks", "part"), STRIDED)
 def test_strided_slices(shape, begins, ends, steps, masks, part, tmp_path):
     made = np.zeros(shape)[part].shape
     _one(tmp_path, "STRIDED_SLICE", shape, made, begins, ends, steps, options="StridedSliceOptions", **masks)
 
 
-@pytest.mark.parametrize("by_sizes", [False, True])
-@pytest.mark.parametrize(
-    ("shape", "axis"), [((4, 6, 8, 2), axis) for axis in (0, 1, 2, 3, -1, -4)] + [((4, 6), 1), ((4, 6, 8), -2), ((6,), 0)]
-)
+@every("by_sizes", [False, True])
+@every(("shape", "axis"), [((4, 6, 8, 2), axis) for axis in (0, 1, 2, 3, -1, -4)] + [((4, 6), 1), ((4, 6, 8), -2), ((6,), 0)])
 def test_parts(shape, axis, by_sizes, tmp_path):
     m, size = Small(shape, None), shape[axis]
     sizes = (1, size - 1) if by_sizes else (size // 2, size // 2)
@@ -556,8 +553,8 @@ def test_parts(shape, axis, by_sizes, tmp_path):
     assert len(compare(written(m, tmp_path, parts), [numbers(*shape)])) == 2
 
 
-@pytest.mark.parametrize("axis", [0, 1, 2, 3, -1, -4])
-@pytest.mark.parametrize("count", [1, 3])
+@every("axis", [0, 1, 2, 3, -1, -4])
+@every("count", [1, 3])
 def test_packed(count, axis, tmp_path):
     m = Small((2, 4, 6), None)
     made = [2, 4, 6]
@@ -568,9 +565,7 @@ def test_packed(count, axis, tmp_path):
     compare(path, [numbers(2, 4, 6, seed=at) for at in range(count)])
 
 
-@pytest.mark.parametrize(
-    ("shape", "axis"), [((6,), 0), ((6,), 1), ((4, 6), 1), ((4, 6), -1), (SHAPE, 2), (SHAPE, 4), (SHAPE, -5)]
-)
+@every(("shape", "axis"), [((6,), 0), ((6,), 1), ((4, 6), 1), ((4, 6), -1), (SHAPE, 2), (SHAPE, 4), (SHAPE, -5)])
 def test_packed_of_other_axes(shape, axis, tmp_path):
     made = list(shape)
     made.insert(axis % (len(shape) + 1), 2)
@@ -580,7 +575,7 @@ def test_packed_of_other_axes(shape, axis, tmp_path):
     compare(written(m, tmp_path, y, {"z": z}), [numbers(*shape), numbers(*shape, seed=6)])
 
 
-@pytest.mark.parametrize(("shape", "axis"), JOINED)
+@every(("shape", "axis"), JOINED)
 def test_unpacked(shape, axis, tmp_path):
     m, made = Small(shape, None), list(shape)
     count = made.pop(axis)
@@ -604,12 +599,12 @@ REVERSED = [
 ]
 
 
-@pytest.mark.parametrize(("shape", "axes"), REVERSED)
+@every(("shape", "axes"), REVERSED)
 def test_reversed(shape, axes, tmp_path):
     _one(tmp_path, "REVERSE_V2", shape, shape, axes, options="ReverseV2Options")
 
 
-@pytest.mark.parametrize(
+@every(
     ("shape", "counts"),
     [(SHAPE, [1, 2, 3, 4]), (SHAPE, [3, 1, 1, 2]), ((2, 4, 6), [2, 1, 3]), ((4, 6), [3, 2]), ((6,), [4]), (SHAPE, [1] * 4)],
 )
@@ -618,7 +613,7 @@ def test_repeated(shape, counts, tmp_path):
     _one(tmp_path, "TILE", shape, made, counts, options="TileOptions")
 
 
-@pytest.mark.parametrize(
+@every(
     ("shape", "made"),
     [
         ((2, 5, 1, 3), (2, 5, 4, 3)),
@@ -638,8 +633,8 @@ def test_broadcast(shape, made, tmp_path):
     _one(tmp_path, "BROADCAST_TO", shape, made, made)
 
 
-@pytest.mark.parametrize(("shape", "axis"), [*JOINED, ((6,), 0)])
-@pytest.mark.parametrize("chosen", [[1], [1, 0, 1, 1]])
+@every(("shape", "axis"), [*JOINED, ((6,), 0)])
+@every("chosen", [[1], [1, 0, 1, 1]])
 def test_gathered(shape, axis, chosen, tmp_path):
     last = shape[axis] - 1
     made = _at(shape, axis, len(chosen) + 1)
@@ -658,8 +653,8 @@ PRODUCTS = [
 ]
 
 
-@pytest.mark.parametrize(("left", "right"), [(False, False), (True, False), (False, True), (True, True)])
-@pytest.mark.parametrize("shapes", PRODUCTS)
+@every(("left", "right"), [(False, False), (True, False), (False, True), (True, True)])
+@every("shapes", PRODUCTS)
 def test_products(shapes, left, right, tmp_path):
     first, second = (
         (*shape[:-2], shape[-1], shape[-2]) if turned else shape for shape, turned in zip(shapes, (left, right), strict=True)
@@ -671,8 +666,8 @@ def test_products(shapes, left, right, tmp_path):
     compare(written(m, tmp_path, y, {"z": z}), [numbers(*first), numbers(*second, seed=6)])
 
 
-@pytest.mark.parametrize("width", [2.0, 2e-7])
-@pytest.mark.parametrize("shape", SHAPES[:4])
+@every("width", [2.0, 2e-7])
+@every("shape", SHAPES[:4])
 def test_unit_length(shape, width, tmp_path):
     """Along the last axis; lengths below a millionth count as that."""
     _one(tmp_path, "L2_NORMALIZATION", shape, shape, options="L2NormOptions", x=numbers(*shape, width=width))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.tables import every
 
 pytest.importorskip("ai_edge_litert", reason="ai-edge-litert, whose schema writes the files, is not installed")
 
@@ -176,7 +177,7 @@ def _refused(**change) -> tuple[Small, int]:
     return m, made
 
 
-@pytest.mark.parametrize(
+@every(
     ("change", "text"),
     [
         ({"type": 5}, "is of type STRING"),

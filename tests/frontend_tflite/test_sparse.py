@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from support.tables import every
 
 pytest.importorskip("ai_edge_litert", reason="the referee, ai-edge-litert, is not installed")
 
@@ -116,8 +117,8 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("half", [False, True])
-@pytest.mark.parametrize("name", CASES)
+@every("half", [False, True])
+@every("name", CASES)
 def test_sparse_weights_as_litert(name, half, tmp_path):
     path, values = _network(tmp_path, *CASES[name], half=half)
     graph = import_onnx(load_model(path))
@@ -157,37 +158,13 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("text", DAMAGES)
+@every("text", DAMAGES)
 def test_damaged_lists_are_refused(text, tmp_path):
     path, _ = _network(tmp_path, *CASES["rows"], change=DAMAGES[text])
     with pytest.raises(N2D2Error) as caught:
         load_model(path)
     assert text in caught.value.line() and "sparse tensor 'w'" in caught.value.line()
     assert caught.value.line().startswith("N2D2-E302") and "\n" not in caught.value.line()
-
-
-@pytest.mark.parametrize(
-    "change",
-    {
-        "one place": lambda begins: begins[[0, -1]],
-        "one place more": lambda begins: np.append(begins, begins[-1]),
-        "one place less": lambda begins: np.delete(begins, 1),
-        "a start behind the first": lambda begins: np.append(begins[:1] + 1, begins[1:]),
-        "an end before the last": lambda begins: np.append(begins[:-1], begins[-1] - 1),
-        "an end behind the last": lambda begins: np.append(begins[:-1], begins[-1] + 1),
-        "a step back": lambda begins: np.concatenate([begins[:1], begins[3:4], begins[2:]]),
-        "nothing": lambda begins: begins[:0],
-    }.items(),
-    ids=lambda each: each[0],
-)
-def test_lists_of_other_places_are_refused(change, tmp_path):
-    def changed(m) -> None:
-        m.axes[1].arraySegments.values = change[1](m.axes[1].arraySegments.values)
-
-    path, _ = _network(tmp_path, *CASES["rows"], change=changed)
-    with pytest.raises(N2D2Error) as caught:
-        load_model(path)
-    assert caught.value.line().startswith("N2D2-E302") and "the sparse tensor 'w' lists the indices of" in caught.value.line()
 
 
 @pytest.mark.parametrize(("padding", "kernel", "stride"), [(0, (3, 2), (2, 2)), (1, (3, 3), (2, 1)), (1, (2, 2), (2, 2))])

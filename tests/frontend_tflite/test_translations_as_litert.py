@@ -9,6 +9,7 @@ import struct
 
 import numpy as np
 import pytest
+from support.tables import every
 
 pytest.importorskip("ai_edge_litert", reason="the referee, ai-edge-litert, is not installed")
 
@@ -76,15 +77,15 @@ def _convolution(m: Small, groups: int | str, window, shape=SHAPE, bias: str = "
     return m.add("CONV_2D", inputs, made, None, "Conv2DOptions", **fields)
 
 
-@pytest.mark.parametrize("groups", [1, 3, "1", "2"])
-@pytest.mark.parametrize("window", WINDOWS)
+@every("groups", [1, 3, "1", "2"])
+@every("window", WINDOWS)
 def test_convolutions(window, groups, tmp_path):
     m = Small(SHAPE, None)
     compare(written(m, tmp_path, _convolution(m, groups, window)), [X])
 
 
-@pytest.mark.parametrize("bias", ["none", "left out"])
-@pytest.mark.parametrize("groups", [1, 3, "1", "2"])
+@every("bias", ["none", "left out"])
+@every("groups", [1, 3, "1", "2"])
 def test_convolutions_without_a_bias(groups, bias, tmp_path):
     """As with one of zeros."""
     m, same = Small(SHAPE, None), Small(SHAPE, None)
@@ -93,16 +94,16 @@ def test_convolutions_without_a_bias(groups, bias, tmp_path):
     np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5)
 
 
-@pytest.mark.parametrize("activation", range(4))
-@pytest.mark.parametrize("groups", [1, "2"])
+@every("activation", range(4))
+@every("groups", [1, "2"])
 def test_convolutions_with_an_activation(groups, activation, tmp_path):
     m = Small(SHAPE, None)
     (found,) = compare(written(m, tmp_path, _convolution(m, groups, WINDOWS[2], activation=activation)), [X])
     assert (found.min(), found.max()) == LIMITS[activation] if activation > 1 else (found.min() == 0) == (activation == 1)
 
 
-@pytest.mark.parametrize("code", ["AVERAGE_POOL_2D", "MAX_POOL_2D"])
-@pytest.mark.parametrize("window", [one for one in WINDOWS if one[3] == (1, 1)])
+@every("code", ["AVERAGE_POOL_2D", "MAX_POOL_2D"])
+@every("window", [one for one in WINDOWS if one[3] == (1, 1)])
 def test_pools(window, code, tmp_path):
     padding, kernel, stride, _ = window
     m = Small(SHAPE, None)
@@ -112,8 +113,8 @@ def test_pools(window, code, tmp_path):
     compare(written(m, tmp_path, y), [X])
 
 
-@pytest.mark.parametrize("code", ["AVERAGE_POOL_2D", "MAX_POOL_2D"])
-@pytest.mark.parametrize("activation", range(4))
+@every("code", ["AVERAGE_POOL_2D", "MAX_POOL_2D"])
+@every("activation", range(4))
 def test_pools_with_an_activation(activation, code, tmp_path):
     m = Small(SHAPE, None)
     fields = {"strideH": 1, "strideW": 1, "filterHeight": 1, "filterWidth": 2, "fusedActivationFunction": activation}
@@ -146,22 +147,22 @@ def _turned(m: Small, window, bias: bool = True, activation: int = 0, outputs: i
     return m.add("TRANSPOSE_CONV", inputs, made, None, "TransposeConvOptions", padding=padding, **fields)
 
 
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("window", TURNED)
+@every("bias", [False, True])
+@every("window", TURNED)
 def test_transposed_convolutions(window, bias, tmp_path):
     m = Small(SHAPE, None)
     compare(written(m, tmp_path, _turned(m, window, bias)), [X])
 
 
-@pytest.mark.parametrize("activation", range(4))
+@every("activation", range(4))
 def test_transposed_convolutions_with_an_activation(activation, tmp_path):
     m = Small(SHAPE, None)
     (found,) = compare(written(m, tmp_path, _turned(m, TURNED[1], activation=activation)), [X])
     assert (found.min(), found.max()) == LIMITS[activation] if activation > 1 else (found.min() == 0) == (activation == 1)
 
 
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("window", TURNED)
+@every("bias", [False, True])
+@every("window", TURNED)
 def test_mediapipe_transposed_convolutions(window, bias, tmp_path):
     """As the operator of LiteRT; its numbers are the padding, counted from 1, the stride along lines and from line to line."""
     m, same = Small(SHAPE, None), Small(SHAPE, None)
@@ -198,8 +199,8 @@ DENSE = [
 ]
 
 
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize(("shape", "made", "fields"), DENSE)
+@every("bias", [False, True])
+@every(("shape", "made", "fields"), DENSE)
 def test_fully_connected(shape, made, fields, bias, tmp_path):
     m = Small(shape, None)
     inputs = [m.x, real(m, "w", 5, 12), real(m, "b", 5) if bias else -1]
@@ -209,8 +210,8 @@ def test_fully_connected(shape, made, fields, bias, tmp_path):
     assert ("Conv" in kinds(path), "Gemm" in kinds(path)) == (rows, not rows)
 
 
-@pytest.mark.parametrize("shape", [(2, 12), (2, 3, 12), (2, 3, 4, 12)])
-@pytest.mark.parametrize("activation", range(4))
+@every("shape", [(2, 12), (2, 3, 12), (2, 3, 4, 12)])
+@every("activation", range(4))
 def test_fully_connected_with_an_activation(activation, shape, tmp_path):
     m = Small(shape, None)
     fields = {"keepNumDims": True, "fusedActivationFunction": activation}

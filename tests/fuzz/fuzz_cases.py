@@ -17,6 +17,8 @@ import numpy as np
 from fuzz_models import models, node_tests, tflite_models
 from fuzz_mutators import NAMES, damage_bytes, damage_model, damage_text, damage_words
 
+from n2d2py.entry_points import targets
+
 __all__ = ["Case", "Stock", "draw", "shrunk"]
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,10 +69,13 @@ Tile = 4 4
 [fc]
 Winograd = 0
 """
-KINDS = {"ini": 26, "onnx": 42, "array": 12, "loadable": 7, "parameters": 5, "simulator": 8}
+KINDS = {"ini": 26, "onnx": 42, "array": 12, "parameters": 5, "simulator": 8}
 """Weights of the kinds."""
 if find_spec("ai_edge_litert"):  # its schema writes the sound files
     KINDS["tflite"] = 12
+EXPORTS = ("CPP", "NVDLA") if "NVDLA" in targets() else ("CPP",)
+if "NVDLA" in EXPORTS:
+    KINDS["loadable"] = 7
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,7 @@ class Case:
         if program == "simulator":
             return _simulate(words[0])
         if program == "n2d2py-nvdla":
-            from n2d2py.nvdla.cli import main as nvdla
+            from n2d2py_nvdla.cli import main as nvdla
 
             return nvdla(words)
         from n2d2py.cli import main
@@ -154,8 +159,8 @@ class Stock:
 
         network = folder / "net.ini"
         network.write_text(NETWORK)
-        for kind, words in (("CPP", []), ("NVDLA", [])):
-            if main([str(network), "-seed", "1", "-export", kind, "-calib", "2", "-quiet", "-o", str(folder / kind), *words]):
+        for kind in EXPORTS:
+            if main([str(network), "-seed", "1", "-export", kind, "-calib", "2", "-quiet", "-o", str(folder / kind)]):
                 raise SystemExit(f"the sound network cannot be exported as {kind}")
         log.setup()
         self.export = _under(folder / "CPP")
@@ -270,7 +275,7 @@ class Stock:
 
 def _export(choice: random.Random) -> list[str]:
     precision = choice.choice([[], [], ["-nbbits", "16"], ["-nbbits", "-32"], ["-nbbits", "-16"]])
-    return ["-export", choice.choice(["CPP"] * 5 + ["NVDLA"]), "-calib", "2", *precision, "-o", "o"]
+    return ["-export", choice.choice([*["CPP"] * 4, *EXPORTS]), "-calib", "2", *precision, "-o", "o"]
 
 
 def _under(folder: Path) -> dict[str, bytes]:

@@ -10,6 +10,7 @@ import onnx
 import pytest
 from fuzz_models import models
 from onnx import TensorProto, helper, numpy_helper
+from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
@@ -73,8 +74,8 @@ def with_inputs(model: onnx.ModelProto) -> Iterator[tuple[str, onnx.ModelProto]]
                 yield f"{node.op_type} of {left}", made
 
 
-@pytest.mark.parametrize("family", [with_attributes, with_constants, with_inputs])
-@pytest.mark.parametrize("number", range(len(models())), ids=[name for name, _ in models()])
+@every("family", [with_attributes, with_constants, with_inputs])
+@every("number", range(len(models())), ids=[name for name, _ in models()])
 def test_imports_or_is_refused(number, family):
     """Any other exception than the numbered ones fails the test by itself."""
     model = onnx.ModelProto()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.error_cases import headline
+from support.tables import every
 
 from n2d2py import resources
 from n2d2py.errors import N2D2Error
@@ -76,7 +77,7 @@ def test_unknown_macro_lists_the_known_ones(load):
     assert "ALPHA, SIZE" in message(document, "s", "Y")
 
 
-@pytest.mark.parametrize(
+@every(
     "text, expected",
     [
         ("[conv1]NbOutputs", "16"),
@@ -180,7 +181,7 @@ def test_bombs_are_refused_at_once(load, text):
     assert time.process_time() - start < 10  # far from what the input would cost unbounded
 
 
-@pytest.mark.parametrize("text", ["[" * 300_000 + "]", "[s]" * 50_000, "${" * 100_000, "]" * 100_000, "[${A}" * 60_000 + "]"])
+@every("text", ["[" * 300_000 + "]", "[s]" * 50_000, "${" * 100_000, "]" * 100_000, "[${A}" * 60_000 + "]"])
 def test_brackets_never_loop(load, text):
     document = load("$A=a\n[s]\nX=" + text + "\n")
     start = time.process_time()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 
 import pytest
+from support.tables import every
 
 from n2d2py.ini.expression import ExpressionError, evaluate
 
 
-@pytest.mark.parametrize(
+@every(
     "text, expected",
     [
         ("int(512 * 0.5)", "256"),
@@ -114,7 +115,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("text, reason", HOSTILE, ids=[text[:24] for text, _ in HOSTILE])
+@every("text, reason", HOSTILE, ids=[text[:24] for text, _ in HOSTILE])
 def test_refused_within_a_second(text, reason):
     start = time.process_time()
     if text.startswith("1 if 1"):

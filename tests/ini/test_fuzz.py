@@ -6,7 +6,7 @@ import random
 import time
 from pathlib import Path
 
-import pytest
+from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import Key, Kind, Schema, load_document
@@ -93,7 +93,7 @@ def read_all() -> None:
     document.notice_unused()
 
 
-@pytest.mark.parametrize("seed", range(8))
+@every("seed", range(8))
 def test_mutations_load_or_are_refused(seed, workdir):
     generator = random.Random(seed)
     source = Path(__file__).with_name("worked_example.ini").read_text() + INCLUSION

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.error_cases import headline
+from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.ini import load_document
@@ -19,7 +20,7 @@ def test_bom_and_crlf_are_dropped(load):
     assert document.globals.macros() == ["A"]
 
 
-@pytest.mark.parametrize(
+@every(
     "line, value",
     [
         ("K=1 ; note", "1"),
@@ -83,7 +84,7 @@ def test_continuation_at_the_end_keeps_the_text(load, warned):
     assert warned() == ["N2D2-W105: net.ini:2"]
 
 
-@pytest.mark.parametrize(
+@every(
     "text, message",
     [
         ("[s]\nKernelSize\n", "N2D2-E104: net.ini:2 [s]"),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.error_cases import headline
+from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import load_params
@@ -46,11 +47,6 @@ DEFAULTS = {
     "Fp16Storage": False,
     "RoundBlobs": False,
     "ModelArray": True,
-    "NVDLAConfig": "nv_full",
-    "NVDLAPrecision": "auto",
-    "NVDLAFirmware": "0.12",
-    "NVDLACalibration": "",
-    "NVDLAFallback": False,
     "Opset": 0,
     "IntegerIO": False,
     "ExactRange": False,
@@ -109,7 +105,7 @@ def test_wrong_values_are_listed_together():
     ]
 
 
-@pytest.mark.parametrize("name", ["class", "a b", "a-b", "a__b", "_A", "std", "int"])
+@every("name", ["class", "a b", "a-b", "a__b", "_A", "std", "int"])
 def test_namespaces_that_cpp_refuses(name):
     assert refusal(f"Namespace={name}\n")[0] == "N2D2-E122: params.ini:1"
 
@@ -133,7 +129,7 @@ def test_layers(warned):
     assert warned() == ["N2D2-W107: params.ini:5 [conv_2]"]
 
 
-@pytest.mark.parametrize(
+@every(
     "text, message",
     [
         ("OpenMP\n", "E104: params.ini:1"),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.error_cases import headline
+from support.tables import every
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
@@ -25,7 +26,7 @@ def errors(call) -> list[str]:
     return [headline(item.line()) for item in caught.value.errors]
 
 
-@pytest.mark.parametrize(
+@every(
     "kind, text, expected",
     [
         (Kind.UINT, "30", 30),
@@ -59,7 +60,7 @@ def test_kinds(load, warned, kind, text, expected):
     assert warned() == []
 
 
-@pytest.mark.parametrize(
+@every(
     "kind, text, message",
     [
         (Kind.UINT, "-3", "E109: net.ini:2 [s]"),
@@ -106,9 +107,7 @@ def test_an_integral_fraction_is_read_with_one_warning(load, warned):
     assert warned() == ["N2D2-W103: net.ini:2 [a]"]
 
 
-@pytest.mark.parametrize(
-    "text, expected", [("true", True), ("Yes", True), ("ON", True), ("False", False), ("no", False), ("off", False)]
-)
+@every("text, expected", [("true", True), ("Yes", True), ("ON", True), ("False", False), ("no", False), ("off", False)])
 def test_words_for_booleans_are_read_with_a_notice(load, warned, capsys, text, expected):
     assert one(Kind.BOOL).read(load(f"[s]\nK={text}\n").section("s"))["K"] is expected
     assert capsys.readouterr().err == f"net.ini:2 [s]: K={text} is read as {int(expected)}\n"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.error_cases import headline
+from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.ini.lexer import SourceLine
@@ -27,7 +28,7 @@ def failure(text: str, **parameters: str) -> str:
     return headline(str(caught.value))
 
 
-@pytest.mark.parametrize(
+@every(
     "text, expected",
     [
         ("a{{A}}b{{ B }}", "a1b2"),
@@ -83,7 +84,7 @@ def test_lines_keep_their_place():
     ]
 
 
-@pytest.mark.parametrize(
+@every(
     "text, message",
     [
         ("\n{{MISSING}}", "E120: t.tpl:2 [s]"),

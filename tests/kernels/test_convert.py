@@ -3,26 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
-from support import kernel_harness as harness
-from support.kernel_conversions import all_cases
-from support.kernel_sweep import SLOW_BUILDS, need
 
 from n2d2py.arithmetic import FLOAT32, NumType, make_rescale
 from n2d2py.operators.convert import Convert
-
-
-def test_conversions(tmp_path):
-    need("g++")
-    harness.check_all(all_cases(5), tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("build", sorted(SLOW_BUILDS))
-def test_conversions_in_every_build(build, tmp_path):
-    compiler, flags = SLOW_BUILDS[build]
-    need(compiler)
-    harness.check_all(all_cases(6), tmp_path, compiler, flags)
 
 
 def test_a_conversion_by_hand():

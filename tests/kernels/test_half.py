@@ -7,26 +7,12 @@ import subprocess
 import numpy as np
 import pytest
 from support import kernel_harness as harness
-from support.kernel_halves import half_cases
-from support.kernel_sweep import SLOW_BUILDS, need
+from support.kernel_sweep import need
 
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.fc import Fc
 from n2d2py.quant.quantize import float_graph
-
-
-def test_layers(tmp_path):
-    need("g++")
-    harness.check_all(half_cases(1)[1::4], tmp_path, flags=("-O0", "-mf16c"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("build", sorted(SLOW_BUILDS))
-def test_layers_builds(build, tmp_path):
-    compiler, flags = SLOW_BUILDS[build]
-    need(compiler)
-    harness.check_all(half_cases(2), tmp_path, compiler, flags)
 
 
 @pytest.mark.parametrize("flags", ["-mf16c", "", "-mf16c -DN2D2_ISA_PORTABLE"])

@@ -4,27 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support import kernel_harness as harness
-from support.kernel_cases import S16, Sweep
-from support.kernel_interpolation import FUNCTIONS, cases, layer
-from support.kernel_sweep import SLOW_BUILDS, need
+from support.kernel_cases import S16
+from support.kernel_interpolation import FUNCTIONS, layer
 
-from n2d2py.arithmetic.interpolated import SEGMENTS, fit_knots, interpolate, nearest_defined
+from n2d2py.arithmetic.interpolated import interpolate, nearest_defined
 from n2d2py.graph.forms import Interpolated
 from n2d2py.operators.functions import HardSigmoid
-
-
-def test_interpolated(tmp_path):
-    need("g++")
-    harness.check_all(cases(Sweep(1), tuple(FUNCTIONS)[::4]), tmp_path, flags=("-O0",), units=2)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("build", sorted(SLOW_BUILDS))
-def test_interpolated_in_every_build(build, tmp_path):
-    compiler, flags = SLOW_BUILDS[build]
-    need(compiler)
-    harness.check_all(cases(Sweep(2)), tmp_path, compiler, flags)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=repr)
@@ -49,15 +34,6 @@ def test_lines_by_hand():
     knots = np.zeros(257, np.int32)
     knots[1:3] = 10 * 32, 20 * 32
     assert interpolate(knots, np.array([256, 256 + 64, 256 + 128, 512]), 0, 19).tolist() == [10, 13, 15, 19]
-
-
-def test_the_smallest_table_that_does():
-    position = np.arange(2**16 + 1)
-    assert fit_knots(position / 2, 0, 65535, 0.75).size == SEGMENTS[0] + 1
-    wave = 30000 * np.sin(position / 2000)
-    assert fit_knots(wave, -32767, 32767, 1.5).size == SEGMENTS[3] + 1
-    assert fit_knots(wave, -32767, 32767, 0.75).size == SEGMENTS[4] + 1
-    assert fit_knots(np.where(position > 77, 1000, 0), -32767, 32767, 1.5) is None
 
 
 def test_what_is_not_a_number_gets_its_neighbour():

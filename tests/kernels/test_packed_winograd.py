@@ -16,12 +16,14 @@ from support.kernel_overlaps import over
 from support.kernel_packed import FEWER, U4, WEIGHTS, winograd_case
 from support.kernel_simd import SANITIZERS, need_emulated_avxvnni, need_isa
 from support.kernel_sweep import need
+from support.tables import few_fast
 
 from n2d2py.arithmetic import NumType
+from n2d2py.exports.cpp.choices import ExportChoices
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import Layer, layer_code
 from n2d2py.exports.cpp.packing import Storage, storage_of
-from n2d2py.exports.cpp.winograd import WinogradFacts, byte_fours, byte_positions, byte_sums, kept_bytes, packed_fours
+from n2d2py.exports.cpp.winograd import WinogradFacts, byte_fours, byte_positions, byte_sums, packed_fours
 
 LAYOUTS = ("apart", "strided", "wrapped", "over", "strided wrapped")
 PLAIN = WinogradFacts((1, 1), (1, 1), 1, 8, (16, 16), False, False)
@@ -112,7 +114,7 @@ FORMS = {"bytes": byte_cases, "kept": kept_cases, "fours": fours_cases, "byte fo
 
 def words(case: harness.Case, constant: str = "WinogradSums") -> int:
     """WinogradSums, or another constant, of the layer, 0 without it."""
-    code = layer_code(case.node, case.graph, case.plan, Identifiers(case.graph), prepacks=case.prepacks)
+    code = layer_code(case.node, case.graph, case.plan, Identifiers(case.graph), ExportChoices(prepacks_weights=case.prepacks))
     found = re.search(rf"\b{constant} = (\d+)", code.config)
     return int(found[1]) if found else 0
 
@@ -129,7 +131,7 @@ def test_the_cases_use_it():
     assert not any(words(case) for case in fours_cases(1))
 
 
-@pytest.mark.parametrize("isa, every", [("avx2", 2), ("sse4", 5)])
+@pytest.mark.parametrize("isa, every", few_fast([("avx2", 2), ("sse4", 5)]))
 @pytest.mark.parametrize("form", FORMS)
 def test_packed_winograd(tmp_path, form, isa, every):
     need("g++")
@@ -157,15 +159,6 @@ def test_packed_winograd_builds(tmp_path, compiler, flags, isa, form):
     if compiler == "clang++":
         flags = tuple(flag for flag in flags if flag != "-fopenmp")
     harness.check_all(FORMS[form](2), tmp_path, compiler, (*flags, *need_isa(isa)))
-
-
-@pytest.mark.parametrize(
-    "size, outputs, channels, wanted",
-    [((16, 16), 24, 12, True), ((16, 17), 24, 12, False), ((8, 8), 504, 256, True), ((8, 8), 512, 256, False)],
-)
-def test_transformed_once_where_tiles_and_bytes_are_few(size, outputs, channels, wanted):
-    made = kept_bytes(np.zeros((outputs, 3, 3, channels)), WinogradFacts((1, 1), (1, 1), 1, 8, size, False, False))
-    assert made == (16 * outputs * channels + 64 * outputs if wanted else 0)
 
 
 def _full_places(weights: np.ndarray) -> list[np.ndarray]:
@@ -253,15 +246,6 @@ def test_only_small_inputs(kind):
     assert sums(np.random.default_rng(1).integers(-8, 8, (16, 3, 3, 16)), kind) == 0
 
 
-@pytest.mark.parametrize("outputs, channels", [(16, 18), (12, 16)])
-def test_only_whole_vectors(outputs, channels):
-    assert sums(np.random.default_rng(1).integers(-8, 8, (outputs, 3, 3, channels))) == 0
-
-
-def test_transformed_weights_that_are_no_bytes():
-    assert sums(np.full((16, 3, 3, 16), 15)) == 0
-
-
 def test_given_inputs_are_not_trusted(monkeypatch):
     case = byte_cases(1)[-1]
     assert words(case)
@@ -273,30 +257,3 @@ def fours(weights: np.ndarray, facts: WinogradFacts = PLAIN) -> bool:
     storage = storage_of(weights)
     assert storage is not None
     return packed_fours(weights, facts, storage)
-
-
-def test_tiles_of_four_where_they_are_faster():
-    weights = np.random.default_rng(1).integers(-8, 8, (16, 3, 3, 16))
-    assert [size for size in range(4, 15) if fours(weights, replace(PLAIN, size=(size, size)))] == [*range(7, 15)]
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"streamed": True},
-        {"groups": 2},
-        {"stride": (2, 2)},
-        {"dilation": (2, 2)},
-        {"bits": 16},
-        {"scratch": 4096, "size": (64, 400), "serial": True},
-    ],
-    ids=lambda changes: next(iter(changes)),
-)
-def test_no_tiles_of_four(changes):
-    weights = np.random.default_rng(1).integers(-8, 8, (16, 3, 3, 64))
-    assert fours(weights) and not fours(weights, replace(PLAIN, **changes))
-
-
-@pytest.mark.parametrize("outputs, channels", [(16, 18), (20, 16), (8, 16), (16, 4), (16, 148)])
-def test_tiles_of_four_of_whole_vectors(outputs, channels):
-    assert not fours(np.random.default_rng(1).integers(-8, 8, (outputs, 3, 3, channels)))

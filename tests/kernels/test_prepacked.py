@@ -16,20 +16,20 @@ from support.kernel_cases import S8, U8
 from support.kernel_packed import FEWER, WEIGHTS, few_bits, winograd_case
 from support.kernel_simd import EMULATED, SANITIZERS, need_emulated_avxvnni, need_isa
 from support.kernel_sweep import need
+from support.tables import few_fast
 
 from n2d2py.cli import main
+from n2d2py.exports.cpp.choices import ExportChoices
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import layer_code
-from n2d2py.exports.cpp.packing import storage_of
-from n2d2py.exports.cpp.winograd import WinogradFacts, kept_fours
 
 ROOT = Path(__file__).resolve().parents[2]
 ALL_PARALLEL = ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0")
 
 
 def code_of(case: harness.Case, prepacks: bool = True) -> LayerCode:
-    return layer_code(case.node, case.graph, case.plan, Identifiers(case.graph), prepacks=prepacks)
+    return layer_code(case.node, case.graph, case.plan, Identifiers(case.graph), ExportChoices(prepacks_weights=prepacks))
 
 
 def prepacked(seed: int) -> list[harness.Case]:
@@ -64,7 +64,7 @@ def test_the_cases_are_prepacked():
     assert not any("Prepacked" in code_of(case, False).config for case in [*prepacked(1), *kept(1)])
 
 
-@pytest.mark.parametrize("isa, every", [("avx2", 2), ("sse4", 4), ("", 5)])
+@pytest.mark.parametrize("isa, every", few_fast([("avx2", 2), ("", 5), ("sse4", 4)], 2))
 @pytest.mark.parametrize("sweep", SWEEPS)
 def test_bit_for_bit(tmp_path, sweep, isa, every):
     need("g++")
@@ -90,27 +90,6 @@ def test_builds(tmp_path, compiler, flags, isa):
 def test_avx512_emulated(tmp_path):
     need("g++")
     harness.check_all([*prepacked(3), *kept(3)], tmp_path, "g++", ("-O1", *EMULATED))
-
-
-def test_a_layer_of_many_bytes_is_unpacked_each_time():
-    """Half as many bytes to read are worth more than what unpacking takes, beyond a second-level cache."""
-    sweep = cases.Sweep(1)
-    made = {}
-    for inputs in (1024, 1028):
-        case = sweep.fc((1, inputs, 1, 1), 512, (U8, U8), "apart")
-        weights = np.tile(np.arange(-8, 8), inputs * 512 // 16).reshape(512, inputs).astype(np.int8)
-        case.node.form = replace(case.node.form, weights=weights)
-        made[inputs] = code_of(case).prepacked_bytes
-    assert made == {1024: 524288, 1028: 0}
-
-
-@pytest.mark.parametrize("size, wanted", [((3, 3), False), ((4, 4), True), ((8, 8), True), ((16, 16), True), ((16, 17), False)])
-def test_tiles_that_are_few(size, wanted):
-    weights = np.random.default_rng(1).integers(-8, 8, (16, 3, 3, 16))
-    storage = storage_of(weights)
-    assert storage is not None
-    made = kept_fours(weights, WinogradFacts((1, 1), (1, 1), 1, 8, size, False, False), storage)
-    assert made == (36 * (2 * 16 * 16 + 128) if wanted else 0)
 
 
 NETWORK = """[database]
@@ -180,18 +159,6 @@ def test_the_manifest_says_the_bytes_of_the_program(tmp_path):
     assert layers["conv"]["bytes_prepacked"] > 8 * 9 * 32 * 40  # 36 positions of two bytes for nine weights
 
 
-@pytest.mark.parametrize(
-    "words, parameters",
-    [((), "PrepackWeights=0"), ((), "WeightsFile=1"), (("-ram-budget", "9000"), ""), (("-flash-budget", "60000"), "")],
-)
-def test_where_nothing_is_kept(tmp_path, words, parameters):
-    need_isa("avx2")
-    layers, folder = exported(tmp_path, *words, parameters=parameters)
-    assert not any("bytes_prepacked" in layer for layer in layers.values())
-    assert not static_bytes(folder)
-    assert "unpacked" not in (folder / "Makefile").read_text()
-
-
 def test_inferences_that_begin_together(tmp_path):
     """Threads that make the first inference at once all get the results of one alone."""
     need("g++")
@@ -220,16 +187,7 @@ int main() {{
 }}
 """
     (tmp_path / "main.cpp").write_text(program)
-    build = [
-        "g++",
-        "-std=c++11",
-        "-O1",
-        "-g",
-        "-fsanitize=thread",
-        *need_isa("avx2"),
-        "-DN2D2_NO_OPENMP",
-        f"-I{ROOT / 'kernels'}",
-    ]
+    build = [*"g++ -std=c++11 -O1 -g -fsanitize=thread".split(), *need_isa("avx2"), "-DN2D2_NO_OPENMP", f"-I{ROOT / 'kernels'}"]
     subprocess.run([*build, "-pthread", tmp_path / "main.cpp", "-o", tmp_path / "run"], check=True, capture_output=True)
     done = subprocess.run([tmp_path / "run"], input=case.arena().tobytes(), capture_output=True)
     assert done.returncode == 0, done.stderr.decode()[-2000:]

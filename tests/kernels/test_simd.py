@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from support import kernel_cases as cases
 from support import kernel_harness as harness
-from support.kernel_cases import S8, S16, U8
+from support.kernel_cases import S8
 from support.kernel_overlaps import overlapping_cases
 from support.kernel_simd import (
     EMULATED,
@@ -270,54 +270,3 @@ def test_bias_of_signed_inputs():
     panels = variants.choose(facts)[0].pack(weights, bias, facts)
     wrapped = (panels.bias.astype(np.int64) + (weights * (x + 128)).sum(axis=1)) & 0xFFFFFFFF
     assert wrapped.tolist() == ((bias + (weights * x).sum(axis=1)) & 0xFFFFFFFF).tolist()
-
-
-@pytest.mark.parametrize(
-    "change, reason",
-    [
-        (
-            {"kernel": "depthwise", "outputs": 1, "input": S16, "weight_type": "std::int32_t"},
-            "no lines by four: its inputs are int16; it takes integers of 8 bits; "
-            "no vectors of channels: its weights are int32; it takes int8 and int16",
-        ),
-        ({"weight_type": "std::int32_t"}, "no panels of 16 outputs: its weights are int32; it takes int8 and int16"),
-        ({"sum_type": "std::int64_t"}, "no panels of 16 outputs: its sums are int64; it takes int32"),
-        ({"groups": 4, "outputs": 2}, "no panels of 16 outputs: its groups have 2 outputs; it takes 8 and more"),
-        ({"inputs": 3, "taps": 1}, "no panels of 16 outputs: an output has 3 inputs; it takes 4 and more"),
-        ({"weight_type": "double"}, "no panels of 16 outputs in floating point: its weights are double; it takes float"),
-        ({"kernel": "softmax"}, ""),
-    ],
-)
-def test_other_layers_stay_portable(change, reason):
-    facts = {
-        "kernel": "convolution",
-        "input": U8,
-        "output": U8,
-        "weight_type": "std::int8_t",
-        "sum_type": "std::int32_t",
-        "groups": 1,
-        "outputs": 16,
-        "inputs": 16,
-        "taps": 9,
-    }
-    assert variants.choose(variants.KernelFacts(**facts)) == (variants.IMPLEMENTATIONS[0], "")
-    assert variants.choose(variants.KernelFacts(**{**facts, **change})) == (None, reason)
-
-
-@pytest.mark.parametrize(
-    "input, weights, name",
-    [
-        (U8, "std::int8_t", "lines by four"),
-        (U8, "std::int16_t", "vectors of channels"),
-        (S16, "std::int8_t", "vectors of channels"),
-        (S16, "std::int16_t", "vectors of channels"),
-    ],
-)
-def test_depthwise_layers_of_16_bits_have_a_kernel(input, weights, name):
-    found, _ = variants.choose(variants.KernelFacts("depthwise", input, U8, weights, "std::int32_t", 7, 1, 1, 9))
-    assert found is not None and found.name == name
-    # A set that binds another depthwise kernel runs the portable one.
-    assert (found.isa == "n2d2::Native") == (name == "lines by four")
-    if name != "lines by four":
-        assert {"sse4", "avx2", "neon", "neondot", "sve256"} <= set(found.sets)
-        assert not {"mve", "dsp", "rvv"} & set(found.sets) and "Mve" not in found.isa and "Dsp" not in found.isa

@@ -1,20 +1,148 @@
-"""Every kernel against the normative arithmetic, bit for bit (floating point: 1e-5 of the largest value)."""
+"""Every kernel against the normative arithmetic, bit for bit (floating point: 1e-5 of the largest value), on every compiler."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import pytest
+from n2d2py.operators.arrays.reduce.op import REDUCTIONS
+from support import (
+    array_cases,
+    attention_cases,
+    kernel_conversions,
+    kernel_function_cases,
+    kernel_interpolation,
+    kernel_real_layers,
+    kernel_unseen_layers,
+    recurrent_cases,
+)
 from support import kernel_harness as harness
+from support.kernel_cases import Sweep
+from support.kernel_halves import half_cases
+from support.kernel_lines import line_cases
+from support.kernel_overlaps import overlapping_cases
+from support.kernel_quantized_layers import length_cases, quantized_cases, table_cases
+from support.kernel_simd import EMULATED, ISAS, SANITIZERS, need_emulated_avxvnni, need_isa
 from support.kernel_sweep import SLOW_BUILDS, need, sweep_cases
 
+from n2d2py.exports.cpp.layer import layer_kinds
+from n2d2py.memory.access import MEMORY_ACCESSES
+from n2d2py.operators.arrays.map.op import MAP_FUNCTIONS
 
-def test_sweep(tmp_path):
+Cases = list[harness.Case]
+PORTABLE = "-DN2D2_ISA_PORTABLE"
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """The cases of the fast run and its flags, and all cases by seed."""
+
+    few: Callable[[], Cases]
+    all: Callable[[int], Cases]
+    flags: tuple[str, ...] = ("-O0",)
+
+
+def attention(seed: int, every: int = 1) -> Cases:
+    """Products, softmaxes, normalisations and sums of attention."""
+    kinds = (
+        attention_cases.products,
+        attention_cases.softmaxes,
+        attention_cases.masked_softmaxes,
+        attention_cases.norms,
+        attention_cases.sums,
+    )
+    return [case for made in kinds for case in made(seed, every)]
+
+
+def quantized_layers() -> Cases:
+    return [*quantized_cases(3)[::5], *table_cases(Sweep(3)), *length_cases(Sweep(3))]
+
+
+SWEEPS = {
+    "layers": Kernels(lambda: sweep_cases(1, 66), lambda seed: sweep_cases(seed, 132)),
+    "conversions": Kernels(lambda: kernel_conversions.all_cases(5), kernel_conversions.all_cases),
+    "functions, takes and repeats": Kernels(lambda: kernel_function_cases.all_cases(5), kernel_function_cases.all_cases),
+    "lines": Kernels(lambda: line_cases(5), line_cases),
+    "outputs over inputs": Kernels(lambda: overlapping_cases(3), overlapping_cases),
+    "real layers": Kernels(lambda: kernel_real_layers.all_cases(3), kernel_real_layers.all_cases),
+    "layers that come quantized": Kernels(quantized_layers, quantized_cases),
+    "sizes around vectors": Kernels(
+        lambda: kernel_unseen_layers.all_cases(21), kernel_unseen_layers.all_cases, ("-O1", "-mavx2", "-mfma")
+    ),
+    "halves": Kernels(lambda: half_cases(1)[1::4], half_cases, ("-O0", "-mf16c")),
+    "functions of 16 bits": Kernels(
+        lambda: kernel_interpolation.cases(Sweep(1), tuple(kernel_interpolation.FUNCTIONS)[::4]),
+        lambda seed: kernel_interpolation.cases(Sweep(seed)),
+    ),
+    "arrays": Kernels(lambda: array_cases.everything(1, 11), array_cases.everything),
+    "attention": Kernels(lambda: attention(1, 5), attention, ("-O0", PORTABLE)),
+    "recurrent layers": Kernels(lambda: recurrent_cases.everything(1, 3), recurrent_cases.everything, ("-O0", PORTABLE)),
+}
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_sweep(name, tmp_path):
     need("g++")
-    harness.check_all(sweep_cases(1, 66), tmp_path, flags=("-O1",))
+    sweep = SWEEPS[name]
+    if "-mavx2" in sweep.flags:
+        need_isa("avx2")
+    harness.check_all(sweep.few(), tmp_path, flags=sweep.flags, units=2)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("build", sorted(SLOW_BUILDS))
-def test_sweep_builds(build, tmp_path):
+@pytest.mark.parametrize("name", SWEEPS)
+def test_builds(name, build, tmp_path):
     compiler, flags = SLOW_BUILDS[build]
     need(compiler)
-    harness.check_all(sweep_cases(2, 132), tmp_path, compiler, flags)
+    harness.check_all(SWEEPS[name].all(6), tmp_path, compiler, flags)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_attention_on_instruction_sets(tmp_path, isa):
+    need("g++")
+    harness.check_all(attention(2, 4), tmp_path, "g++", ("-O1", *need_isa(isa)), units=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize("flags", [("-O0",), ("-O3", "-DN2D2_PARALLEL_WORK=0"), SANITIZERS], ids=["O0", "O3", "sanitizers"])
+@pytest.mark.parametrize("name", ["attention", "recurrent layers"])
+def test_instruction_sets(name, tmp_path, compiler, flags, isa):
+    need(compiler)
+    harness.check_all(SWEEPS[name].all(4), tmp_path, compiler, (*flags, *need_isa(isa)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "flags",
+    [("-O2", *EMULATED), ("-O2", PORTABLE), ("-mavx2", "-mfma", *SANITIZERS), ()],
+    ids=("emulated AVX-512", "portable", "sanitizers", "emulated AVX-VNNI"),
+)
+@pytest.mark.parametrize("name", ["attention", "recurrent layers", "sizes around vectors"])
+def test_other_instruction_sets(name, flags, tmp_path):
+    need("g++")
+    need_isa("avx2")
+    harness.check_all(SWEEPS[name].all(5), tmp_path, flags=flags or ("-O1", *need_emulated_avxvnni()))
+
+
+# ---- what the sweeps hold ------------------------------------------------------------------------
+def array_kinds(base=array_cases.ArrayOp) -> set[str]:
+    """The kinds of operators on arrays."""
+    return {kind for made in base.__subclasses__() for kind in {made.kind, *array_kinds(made)}}
+
+
+def test_every_operator_on_arrays_is_on_the_sweep():
+    nodes = [case.node.op for case in array_cases.everything(2)]
+    assert {op.function for op in nodes if op.kind == "ArrayMap"} >= set(MAP_FUNCTIONS)
+    assert {op.function for op in nodes if op.kind == "ArrayReduce"} == set(REDUCTIONS)
+    nodes += [case.node.op for case in recurrent_cases.everything(2, 11)]
+    assert {op.kind for op in nodes} == array_kinds() <= set(layer_kinds()) & set(MEMORY_ACCESSES)
+
+
+def test_lines_over_inputs_go_both_ways():
+    made = overlapping_cases(3)
+    for way in ("forwards", "backwards"):
+        assert sum(case.inplace and case.title.endswith(way) for case in made) > 25

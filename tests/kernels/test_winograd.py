@@ -15,27 +15,17 @@ from support.kernel_lines import by_lines
 from support.kernel_overlaps import over
 from support.kernel_simd import SANITIZERS, need_emulated_avxvnni, need_isa
 from support.kernel_sweep import need
-from support.kernel_winograd import FORCED, forced, having_form
+from support.kernel_winograd import forced, having_form
 
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp import selection
 from n2d2py.exports.cpp import winograd as winograd_forms
 from n2d2py.exports.cpp.identifiers import Identifiers
-from n2d2py.exports.cpp.isa import WEIGHTS_ON_STACK, having
-from n2d2py.exports.cpp.layer import Layer, layer_code
+from n2d2py.exports.cpp.layer import Layer
 from n2d2py.exports.cpp.selection import winograd_geometry
-from n2d2py.exports.cpp.tiles import tile_constants, winograd_choices
-from n2d2py.exports.cpp.winograd import (
-    WinogradFacts,
-    fours_on_stack,
-    impossible,
-    tile_of,
-    transformed,
-    unprofitable,
-    winograd_scratch,
-)
+from n2d2py.exports.cpp.winograd import WinogradFacts, impossible, transformed, winograd_scratch
 from n2d2py.graph import QuantGraph
-from n2d2py.memory.plan import MemoryPlan, OpPlan, Scratch
+from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed
 
 KINDS = ((U8, U8), (S8, U8), (U8, S8), (S8, S8), (U8, S16), (S8, U16), (U8, NumType(32)))
@@ -249,57 +239,6 @@ def test_tiles_of_four_make_windows():
     assert np.array_equal(shortened >> 6, windows)
 
 
-def test_where_tiles_of_four_are_taken():
-    weights = np.ones((16, 3, 3, 16), np.int64)
-    of = [
-        tile_of(weights, WinogradFacts(**{**PLAIN.__dict__, "size": size}))
-        for size in ((32, 32), (8, 8), (7, 7), (6, 6), (9, 9), (5, 5))
-    ]
-    assert of == [4, 4, 4, 2, 2, 2]
-    assert tile_of(weights, WinogradFacts(**{**PLAIN.__dict__, "streamed": True})) == 2
-    assert tile_of(weights[:8], PLAIN) == 2 == tile_of(weights[..., :4], PLAIN)
-    large = np.full((16, 3, 3, 128), 127)
-    assert impossible(large, PLAIN) == "" and tile_of(large, PLAIN) == 2  # 64 times the sums exceed 32 bits, four times do not
-    assert tile_of(np.ones((16, 3, 3, 128)), PLAIN) == 4
-    assert tile_of(np.ones((128, 3, 3, 128)), WinogradFacts(**{**PLAIN.__dict__, "size": (28, 28)})) == 4
-    assert tile_of(np.ones((128, 3, 3, 128)), WinogradFacts(**{**PLAIN.__dict__, "size": (14, 14)})) == 2
-    ordered = WinogradFacts(**{**PLAIN.__dict__, "serial": True, "scratch": 4096})
-    assert tile_of(weights, ordered) == 4  # on the stack
-    assert tile_of(weights, WinogradFacts(**{**ordered.__dict__, "size": (8, 400)})) == 2
-    assert tile_of(weights, WinogradFacts(**{**ordered.__dict__, "size": (8, 400), "scratch": 200000})) == 4
-
-
-def test_where_weights_are_transformed_on_the_stack():
-    def taken(channels: int, outputs: int, size: tuple[int, int], **changes) -> bool:
-        facts = WinogradFacts(**{**PLAIN.__dict__, "size": size, **changes})
-        return fours_on_stack(np.ones((outputs, 3, 3, channels)), facts)
-
-    assert [taken(64, outputs, (14, 14)) for outputs in (64, 112, 120, 128)] == [False, False, True, True]  # 512 KB of them
-    assert [taken(256, 256, (size, size)) for size in range(4, 9)] == [False, False, False, True, True]
-    assert not taken(256, 256, (14, 14), streamed=True) and not taken(256, 256, (14, 14), stride=(2, 2))
-    # 268 is 4 x 67 and 296 4 x 2 x 37: their parts would be too small.
-    widths = [channels for channels in (254, 256, 258, 260, 264, 268, 296) if taken(channels, 256, (14, 14))]
-    assert widths == [256, 260, 264]
-    assert not taken(256, 252, (14, 14)) and taken(256, 248, (14, 14))
-    facts = WinogradFacts(**{**PLAIN.__dict__, "size": (8, 8)})
-    assert not fours_on_stack(np.ones((16, 3, 3, 16)), facts) and fours_on_stack(np.ones((16, 3, 3, 16)), facts, stored=False)
-    # With less scratch than they need: on the stack as far as that is reasonable.
-    assert taken(256, 256, (14, 14), scratch=4096) and not taken(512, 512, (14, 14), scratch=4096)
-    assert taken(512, 512, (14, 14), scratch=700000)
-
-
-@pytest.mark.parametrize("size", [0, 4096, 1 << 20])
-def test_little_scratch_is_no_reason_against_weights_on_the_stack(size):
-    case = conv(cases.Sweep(5), 128, 64, (14, 14), (1, 1, 1, 1), (U8, U8), "apart")
-    run = OpPlan(scratch=Scratch(1 << 20, size)) if size else OpPlan()
-    plan = MemoryPlan("case", 0, case.planes, (), {case.node.name: run})
-    code = layer_code(case.node, case.graph, plan, Identifiers(case.graph))
-    assert code.winograd.on_stack and code.winograd.sets == having(WEIGHTS_ON_STACK)
-    assert code.added_bytes == 0 and code.constants == code.arrays and "n2d2::winograd<" in code.statement
-    direct = layer_code(case.node, case.graph, plan, Identifiers(case.graph), stores_winograd=False)
-    assert direct.winograd.on_stack
-
-
 def test_transformed_weights_make_windows():
     """B'dB by Python, products with the transformed weights of a layer of two panels, A'mA: four times the sums, exactly."""
     random = np.random.default_rng(3)
@@ -341,26 +280,3 @@ def test_sums_that_may_exceed_32_bits_rule_it_out():
     assert impossible(weights, PLAIN) == ""  # each side of zero is half as far
     weights[3] = -127
     assert "32 bits" in impossible(weights, PLAIN)
-
-
-def test_where_it_pays():
-    small = WinogradFacts(**{**PLAIN.__dict__, "size": (7, 7)})
-    assert unprofitable(np.ones((16, 3, 3, 16)), PLAIN) == "" == unprofitable(np.ones((64, 3, 3, 64)), small)
-    assert "too few" in unprofitable(np.ones((16, 3, 3, 3)), PLAIN)
-    assert "transformed weights" in unprofitable(np.ones((512, 3, 3, 512)), small)
-
-
-def test_a_tile_chooses_the_form():
-    case = conv(cases.Sweep(5), 16, 16, (8, 8), (1, 1, 1, 1), (U8, U8), "apart")
-    code = layer_code(case.node, case.graph, MemoryPlan("case", 0, case.planes, ()), Identifiers(case.graph))
-    assert code.winograd.tile == 4 and code.winograd.sets == tuple(FORCED) and "Winograd" in code.implementation
-    assert "n2d2::winograd<" in code.statement and "_transformed" in code.constants[-1].name
-    for tile in ("avx2:direct", "avx2:6x1:8192", "neondot:4x1:8192 avx2:direct"):
-        direct = code.choosing(winograd_choices(tile))
-        assert direct.winograd.sets == tuple(one for one in FORCED if one != "avx2")
-    assert tile_constants("avx2:winograd") == {} and code.choosing(winograd_choices("neondot:4x1:8192")).winograd.sets == tuple(
-        FORCED
-    )
-    assert code.portable().winograd is None
-    wide = conv(cases.Sweep(5), 16, 16, (8, 8), (1, 1, 1, 1), (S16, U16), "apart")
-    assert layer_code(wide.node, wide.graph, wide.plan, Identifiers(wide.graph)).winograd is None

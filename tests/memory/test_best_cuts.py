@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import cache
 from itertools import pairwise
 
-import pytest
 from support.memory_families import FAMILIES, settings_of, strip_chain
 from support.memory_networks import Net
+from support.tables import every
 
 from n2d2py.memory.access import TensorSpec, Window
 from n2d2py.memory.buffers import Buffers
@@ -58,8 +58,8 @@ def _plain_search(cutter: Cutter, budget: int) -> tuple[int, int]:
     return limit, streamed(0)
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("family", ["mixed", "by_lines", "joined", "several", "packed"])
+@every("seed", range(6))
+@every("family", ["mixed", "by_lines", "joined", "several", "packed"])
 def test_the_best_cut_is_that_of_a_plain_search(family, seed):
     for budget in (0, 1, 2):
         cutter = _cutter(family, seed)
@@ -79,7 +79,7 @@ def test_the_best_cut_is_that_of_a_plain_search(family, seed):
                 assert least <= cutter.weigh(begin, end).bytes and (least >= held if end > begin + 1 else least == 0)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@every("seed", range(12))
 def test_points_of_the_curve_hold_less_and_compute_more(seed):
     """What they compute twice is what their problem in strips computes more; the first one is no worse than a cut without strips."""
     problem = strip_chain(seed + 900)
@@ -139,8 +139,8 @@ def test_strips_of_a_layer_that_halves_the_columns():
             _look_at_strips(problem, point)
 
 
-@pytest.mark.parametrize("before", range(3))
-@pytest.mark.parametrize("after", range(3))
+@every("before", range(3))
+@every("after", range(3))
 def test_what_is_left_over_widens_the_outermost_ranges(before, after):
     """Of even ranges, the last one first, then the first one, and so on inwards."""
     for width in range(before + after, 30):
@@ -155,7 +155,7 @@ def test_what_is_left_over_widens_the_outermost_ranges(before, after):
             assert max(sizes) - min(sizes) == (1 if rest else 0)
 
 
-@pytest.mark.parametrize(("kernel", "stride", "dilation"), [(1, 1, 1), (2, 1, 1), (3, 2, 1), (2, 1, 3), (1, 3, 1)])
+@every(("kernel", "stride", "dilation"), [(1, 1, 1), (2, 1, 1), (3, 2, 1), (2, 1, 3), (1, 3, 1)])
 def test_columns_in_the_padding_read_one_of_the_image(kernel, stride, dilation):
     """Windows that lie beside the image read none of it: one column, of the image, stands for them."""
     window, width = Window((1, kernel), (1, stride), (0, 5, 0, 5), (1, dilation)), 4
@@ -209,9 +209,9 @@ def _fewest_bytes(reads: list[range], source: tuple[int, int], output: tuple[int
     return best
 
 
-@pytest.mark.parametrize("kernel", [1, 2, 3])
-@pytest.mark.parametrize("stride", [1, 2])
-@pytest.mark.parametrize("channels", [1, 2, 3, 6])
+@every("kernel", [1, 2, 3])
+@every("stride", [1, 2])
+@every("channels", [1, 2, 3, 6])
 def test_a_window_lies_over_its_input_as_far_as_it_can(kernel, stride, channels):
     for pads in ((0, 0, 0, 0), (kernel - 1, 0, 0, 0), (0, 0, kernel - 1, 0)):
         (found,) = _weighed(lambda net, pads=pads: net.conv(net.input, channels, kernel, stride, pads))

@@ -8,13 +8,14 @@ import subprocess
 import numpy as np
 import pytest
 from support.memory_compiled import NETWORKS, ROOT, arena_symbol, assert_exact, export, memory_map, needs_tools
+from support.tables import few_fast
 
 import n2d2py
 from n2d2py.memory.strategies import strategies
 
 
 @needs_tools
-@pytest.mark.parametrize("network", ["MobileNet", "branches", pytest.param("resampling", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("network", few_fast(["branches", "MobileNet", "resampling"]))
 def test_overlap_is_exact_and_the_arena_is_the_reported_one(network, tmp_path):
     folder = export(network, tmp_path, "MemoryManagerStrategy=OptimizeOverlap\n")
     planned = memory_map(folder)
@@ -43,13 +44,8 @@ def test_every_strategy_is_exact(network, strategy, tmp_path):
 @pytest.mark.parametrize(
     "parameters",
     [
-        "IncludeInputInBuffer=0",
-        "IncludeOutputInBuffer=0",
-        "OptimizeNoBranchConcat=0",
-        "OptimizeBufferMemory=0",
-        "MemoryAlignment=8",
-        "BufferAlignment=1",
-        "BufferAlignment=64",
+        *"IncludeInputInBuffer=0 IncludeOutputInBuffer=0 OptimizeNoBranchConcat=0 OptimizeBufferMemory=0".split(),
+        *"MemoryAlignment=8 BufferAlignment=1 BufferAlignment=64".split(),
     ],
 )
 def test_overlap_is_exact_under_every_parameter(parameters, tmp_path):
@@ -75,10 +71,9 @@ def test_outputs_are_written_to_the_caller(network, parameters, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("alignment", [1, 4, 16, 64])
 @pytest.mark.parametrize("strategy", strategies())
-def test_every_strategy_is_exact_at_every_alignment(strategy, alignment, tmp_path, monkeypatch):
+def test_every_strategy_is_exact_at_every_alignment(strategy, alignment, tmp_path):
     if strategy == "OptimizeOptimal":
         pytest.importorskip("ortools")
-    monkeypatch.setenv("OPT", "-O0")
     folder = export(
         "resampling", tmp_path, f"MemoryManagerStrategy={strategy}\nMemoryAlignment={alignment}\nBufferAlignment={alignment}\n"
     )
@@ -114,7 +109,7 @@ def test_layers_for_several_instruction_sets_run_by_lines(parameters, tmp_path):
 
 
 @needs_tools
-@pytest.mark.parametrize("parameters", ["MemoryMode=Small", "MemoryMode=Small\nStreamInput=1\nSIMD=none"])
+@pytest.mark.parametrize("parameters", few_fast(["MemoryMode=Small\nStreamInput=1\nSIMD=none", "MemoryMode=Small"]))
 def test_lines_that_nobody_reads_are_neither_made_nor_compared(parameters, tmp_path):
     folder = export("skipped", tmp_path, f"{parameters}\n")
     made = dict.fromkeys(("wide", "third", "pool"), 0)
@@ -136,7 +131,7 @@ def test_lines_that_are_not_made_are_nan_in_the_text_of_a_layer(tmp_path):
     folder = export("skipped", tmp_path, "MemoryMode=Small\n")
     stimulus = next(folder.rglob("stimuli/*"), None)
     assert stimulus is None  # the program takes a stimulus of zeros then
-    printed = subprocess.run(["make", "save_outputs", "OPT=-O1"], cwd=folder, capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run(["make", "save_outputs"], cwd=folder, capture_output=True, text=True, check=True).stdout
     text = np.loadtxt(folder / "outputs" / "wide_output.txt").reshape(24, 47, 41)
     lines = np.isnan(text).all(axis=(0, 2))
     assert lines.sum() == np.isnan(text).any(axis=(0, 2)).sum() > 0 and "lines that no layer reads" in printed

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from support.memory_graphs import random_problem
+from support.tables import every
 
 from n2d2py.memory.buffers import Buffers
 from n2d2py.memory.packing import Packing, Pair, Placement
@@ -94,7 +95,7 @@ def check(packing: Packing, placement: Placement) -> int:
 SEEDS = [seed for seed in range(150) if 2 < len(small(seed).blocks) <= 8]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@every("seed", SEEDS)
 def test_no_smaller_arena_and_no_cheaper_placement_in_it(seed):
     packing = small(seed)
     placement = improve(packing)

@@ -11,11 +11,12 @@ import time
 import pytest
 from support import memory_networks as networks
 from support.memory_figures import NETWORKS
+from support.tables import every, few_fast
 
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.generate import Generation, Settings
-from n2d2py.memory.placement import ORDERS, place_online, place_sorted
 from n2d2py.memory.planning import plan_memory
+from n2d2py.memory.strategies import ORDERS, place_online, place_sorted
 
 # total bytes; arenas for None, MinSizeFirst, MaxSizeFirst, MaxHole: without and with wrap
 FIGURES = {
@@ -57,7 +58,7 @@ def tops(problem, strategy=networks.N2D2, **settings) -> int:
     return max(space.offset + space.size for space in generation.spaces)
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", few_fast(FIGURES, 12))
 def test_arena_of_the_four_strategies(name):
     total, plain, wrapped = FIGURES[name]
     problem = NETWORKS[name]()
@@ -70,7 +71,7 @@ def test_arena_of_the_four_strategies(name):
         assert check_plan(problem, plan) == []
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
+@every("name", PARAMETERS)
 def test_arena_of_each_parameter(name):
     problem = NETWORKS[name]()
     assert tuple(tops(problem, **settings) for settings in SETTINGS) == PARAMETERS[name]

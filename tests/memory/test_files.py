@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 from support import memory_networks as networks
@@ -12,7 +11,7 @@ from support.memory_networks import Net
 
 from n2d2py.errors import N2D2Error
 from n2d2py.memory.checker import check_map
-from n2d2py.memory.files import json_text, write_memory_files
+from n2d2py.memory.files import write_memory_files
 from n2d2py.memory.format import graph_json, in_known_terms, map_json, read_graph
 from n2d2py.memory.planning import plan_memory
 
@@ -105,42 +104,6 @@ def test_the_picture_has_what_the_plan_has(monkeypatch, tmp_path):
     assert len(drawn) == len(planes) + len(wrapped)
 
 
-@pytest.mark.parametrize(
-    "data, text",
-    [
-        ({}, "{\n\n}\n"),
-        (
-            {
-                "tensors": {"a": {"h": 1}, "b": {"h": 2}},
-                "ops": [{"name": "x"}, {"name": "y"}],
-                "schedule": [{"op": "x"}],
-                "n": [1, 2],
-            },
-            """\
-{
- "tensors": {
-  "a": {"h": 1},
-  "b": {"h": 2}
- },
- "ops": [
-  {"name": "x"},
-  {"name": "y"}
- ],
- "schedule": [
-  {"op": "x"}
- ],
- "n": [1, 2]
-}
-""",
-        ),
-        ({"tensors": {}, "ops": [], "schedule": []}, '{\n "tensors": {},\n "ops": [],\n "schedule": []\n}\n'),
-    ],
-)
-def test_a_line_for_each_tensor_and_operator(data, text):
-    assert json_text(data) == text
-    assert json.loads(text) == data
-
-
 def test_files_are_written_where_they_are_wanted(tmp_path):
     net = Net(4, 4, 2)
     net.conv(net.input, 3, 3)
@@ -202,39 +165,3 @@ def test_a_damaged_map_is_told(tmp_path):
             assert check_map(graph, damaged), (name, key)
     for size in (0, memory_map["arena_size"] - 1):
         assert check_map(graph, {**memory_map, "arena_size": size})
-
-
-def test_addresses_grow_upwards_in_the_picture(monkeypatch, tmp_path):
-    pytest.importorskip("matplotlib")
-    from matplotlib.figure import Figure
-
-    shown = []
-    original = Figure.savefig
-    monkeypatch.setattr(Figure, "savefig", lambda self, *given, **more: (shown.append(self), original(self, *given, **more))[1])
-    net = Net(16, 16, 8)
-    net.conv(net.input, 16, 3)
-    problem = net.done()
-    plan = plan_memory(problem, strategy=networks.N2D2)
-    write_memory_files(tmp_path, problem, plan)
-    (axes,) = shown[0].axes
-    assert axes.get_ylim() == (0, plan.arena_bytes) and axes.get_xlim()[0] == 0 < axes.get_xlim()[1]
-    (legend,) = (patch for patch in axes.get_legend().get_patches() if patch.get_label() == "wrapped part")
-    assert legend.get_hatch() and (legend.get_width(), legend.get_height()) != (0, 0)
-
-
-def test_the_legend_of_the_picture_says_what_is_scratch(monkeypatch, tmp_path):
-    pytest.importorskip("matplotlib")
-    from matplotlib.figure import Figure
-
-    shown = []
-    monkeypatch.setattr(Figure, "savefig", lambda self, *given, **more: shown.append(self))
-    for scratch in (0, 64):
-        net = Net(4, 4, 2)
-        net.conv(net.input, 3, 3)
-        net.ops[0] = replace(net.ops[0], scratch_bytes=scratch)
-        problem = net.done()
-        write_memory_files(tmp_path, problem, plan_memory(problem))
-    without, given = (figure.axes[0].get_legend() for figure in shown)
-    assert without is None
-    assert [text.get_text() for text in given.get_texts()] == ["scratch"]
-    assert [patch.get_edgecolor()[:3] for patch in given.get_patches()] == [(1.0, 0.0, 0.0)]

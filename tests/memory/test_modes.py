@@ -104,17 +104,8 @@ def test_an_input_arrives_line_by_line(tmp_path):
     subprocess.run(["make", "lib", "OPT=-O1", "OPENMP=0"], cwd=folder, check=True, capture_output=True)
     subprocess.run(
         [
-            "g++",
-            "-std=c++11",
-            "-Wall",
-            "-Wextra",
-            "-Wconversion",
-            "-Werror",
-            "-Iinclude",
-            "caller.cpp",
-            "lib/libbranches.a",
-            "-o",
-            "caller",
+            *"g++ -std=c++11 -Wall -Wextra -Wconversion -Werror -Iinclude caller.cpp lib/libbranches.a -o".split(),
+            *"caller".split(),
         ],
         cwd=folder,
         check=True,

@@ -10,12 +10,12 @@ from support.export_networks import random_inputs, request, residual, write_expo
 from support.memory_compiled import arena_symbol, assert_exact, export, memory_map, needs_tools
 from support.memory_execute import run
 from support.packed_networks import few, narrowed
+from support.tables import every, few_fast
 
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
 from n2d2py.memory.access import Repacked
 from n2d2py.memory.checker import check_map, check_plan
-from n2d2py.memory.crowding import bytes_beside
 from n2d2py.memory.format import graph_json, map_json, read_graph
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.modes import plan_mode
@@ -26,6 +26,7 @@ from n2d2py.passes.integer.pack_activations import pack_activations, packable
 from n2d2py.runtime.graph_file import GRAPH_FILE
 from n2d2py.runtime.graph_file import read_graph as read_network
 from n2d2py.stages.memory import plan_stage, planned
+from n2d2py.stages.packed_activations import bytes_beside
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +87,7 @@ def test_a_budget_that_bytes_fit_packs_nothing(network):
     assert tight.graph.packed and tight.plan.arena_bytes < smallest
 
 
-@pytest.mark.parametrize("mode", ["Speed", "Balanced", "Small", "Minimum"])
+@pytest.mark.parametrize("mode", few_fast(["Small", "Speed", "Balanced", "Minimum"]))
 def test_packed_plans_are_proved_and_lose_no_byte(network, mode):
     problem = memory_problem(pack_activations(network, packable(network)))
     again = read_graph(json.loads(json.dumps(graph_json(problem))))
@@ -108,7 +109,7 @@ def test_the_checker_finds_a_ring_of_unpacked_lines_that_is_too_short(network):
     assert any(fault.kind == "overwritten" for fault in check_map(graph, found))
 
 
-@pytest.mark.parametrize(
+@every(
     ("limits", "given", "why"),
     [
         ({}, {}, "no tensor of integers has at most 4 bits"),
@@ -143,7 +144,7 @@ _PACKS = "PackActivations = 1\nIncludeInputInBuffer = 0\n"
 
 
 @needs_tools
-@pytest.mark.parametrize(("mode", "packed"), [("auto", "wide"), ("Minimum", "narrow")])
+@pytest.mark.parametrize(("mode", "packed"), few_fast([("auto", "wide"), ("Minimum", "narrow")]))
 def test_compiled(mode, packed, tmp_path):
     folder = export("packed", tmp_path, f"{_PACKS}MemoryMode = {mode}\n")
     found = memory_map(folder)
@@ -168,7 +169,7 @@ def _write(folder, mode: str):
 
 
 @needs_tools
-@pytest.mark.parametrize("mode", ["Speed", "Balanced", "Small"])
+@pytest.mark.parametrize("mode", few_fast(["Small", "Speed", "Balanced"]))
 def test_every_packed_tensor_is_exact(mode, tmp_path):
     folder, graph = _write(tmp_path, mode)
     make(folder, "OPT=-O1")

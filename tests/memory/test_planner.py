@@ -13,6 +13,7 @@ from support.memory_execute import run
 from support.memory_graphs import random_problem
 from support.memory_networks import Net
 from support.memory_planner import UNSAFE_IN_N2D2, single_conv
+from support.tables import every, few_fast
 
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.memory.access import Concatenated, Pointwise, View, Whole
@@ -36,7 +37,7 @@ def settings_of(seed: int) -> dict:
     }
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("block", few_fast(range(10), 3))
 def test_random_networks_are_proved_and_give_the_same_bytes(block):
     for seed in range(block * 20, block * 20 + 20):
         problem = random_problem(seed)
@@ -56,7 +57,7 @@ def test_random_networks_exercise_wraps_overlaps_and_views():
     assert sum(bool(plan.scratch) for _, plan in plans) > 20
 
 
-@pytest.mark.parametrize("case", UNSAFE_IN_N2D2)
+@every("case", UNSAFE_IN_N2D2)
 def test_the_shapes_of_the_short_margin_are_planned_safely(case):
     problem = single_conv(*case)
     plan = plan_memory(problem)
@@ -111,7 +112,7 @@ def test_concatenation_in_place_interleaves_the_inputs():
     assert (right.offset - left.offset, whole.offset, whole.size) == (5, left.offset, 11)
 
 
-@pytest.mark.parametrize("change", ["rescale", "twice", "used", "input", "nested", "output"])
+@every("change", ["rescale", "twice", "used", "input", "nested", "output"])
 def test_concatenation_is_copied_where_it_must_be(change):
     net = Net(4, 4, 3)
     a, b = net.conv(net.input, 3, 3), net.conv(net.input, 3, 1)
@@ -205,7 +206,7 @@ def test_a_strategy_is_registered_once():
         register(N2D2Planner("None"))
 
 
-@pytest.mark.parametrize("settings", [{"alignment": 0}, {"alignment": -4}, {"clock": "cell"}, {"buffer_alignment": 0}])
+@every("settings", [{"alignment": 0}, {"alignment": -4}, {"clock": "cell"}, {"buffer_alignment": 0}])
 def test_settings_out_of_range(settings):
     with pytest.raises(N2D2Error) as caught:
         plan_memory(networks.autoencoder(), **settings)
@@ -215,7 +216,7 @@ def test_settings_out_of_range(settings):
 X, Y = TensorSpec("x", 4, 4, 2), TensorSpec("y", 4, 4, 2)
 
 
-@pytest.mark.parametrize(
+@every(
     "tensors, ops, message",
     [
         ((X, TensorSpec("y", 0, 4, 2)), [OpSpec("a", Whole(), ("x",), "y")], "0 x 4 x 2"),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from support import memory_networks as networks
 from support.memory_compiled import arena_symbol, assert_exact, export, memory_map, needs_tools
 from support.memory_networks import Net
+from support.tables import every
 
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.modes import plan_mode
@@ -32,7 +32,7 @@ def test_tiny_yolo_needs_a_quarter_by_default():
     assert not plan_mode(problem, Settings(), "Speed").streamed
 
 
-@pytest.mark.parametrize("name", ["resnet8", "vww", "ds_cnn", "unet", "squeezenet11", "googlenet"])
+@every("name", ["resnet8", "vww", "ds_cnn", "unet", "squeezenet11", "googlenet"])
 def test_other_plans_stay_as_they_are(name):
     problem = getattr(networks, name)()
     plan = PooledPlanner().plan(problem, Settings())

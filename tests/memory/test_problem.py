@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from support.memory_networks import Net
+from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.memory.access import Window
@@ -103,12 +104,12 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("data", RIGHT, ids=lambda data: data["ops"][0]["type"])
+@every("data", RIGHT, ids=lambda data: data["ops"][0]["type"])
 def test_what_can_be_planned(data):
     assert graph_json(read_graph(data))["ops"][0]["type"] == data["ops"][0]["type"]
 
 
-@pytest.mark.parametrize("data, text", WRONG, ids=lambda value: value if isinstance(value, str) else "")
+@every("data, text", WRONG, ids=lambda value: value if isinstance(value, str) else "")
 def test_operators_that_are_wrong(data, text):
     (line,) = told(lambda: read_graph(data))
     assert line.startswith("op: ") and text in line
@@ -147,7 +148,7 @@ def test_graphs_that_are_wrong():
         assert line.startswith("z: the tensor has ") and "each must be at least 1" in line
 
 
-@pytest.mark.parametrize(
+@every(
     "kernel, dilation, dil",
     [
         ((3, 3), (2, 2), 2),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import random
 
-import pytest
 from support.memory_networks import Net
+from support.tables import every
 
 from n2d2py.memory.access import Pointwise
 from n2d2py.memory.manager import PlaneLayout
@@ -47,7 +47,7 @@ def limits(safe, span: int) -> tuple[int, int]:
     return ahead, behind
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_pointwise_operators(seed):
     """Elements of other sizes, pixels with gaps, channels within wider pixels."""
     rng = random.Random(seed)
@@ -76,7 +76,7 @@ def test_pointwise_operators(seed):
         assert told == (ahead, behind)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_windows(seed):
     """Line by line: a line of the output may cover what no later one reads."""
     rng = random.Random(seed)

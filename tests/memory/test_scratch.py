@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from support.memory_compiled import ROOT, assert_exact, export, memory_map, needs_tools
 from support.memory_networks import mobilenet_v2, resnet8, unet, vww
+from support.tables import every
 
 from n2d2py.cli import main
 from n2d2py.memory.checker import check_plan
@@ -26,8 +27,8 @@ def needs(problem: MemoryProblem, *sizes: int) -> dict[str, ScratchNeed]:
     return {op.name: ScratchNeed(*sizes) for op in problem.ops}
 
 
-@pytest.mark.parametrize("network", [resnet8, vww, lambda: mobilenet_v2(0.35, 96), unet])
-@pytest.mark.parametrize("strategy", ["OptimizeOverlap", "OptimizeStream", "OptimizeMaxLifetimeMaxSizeFirst"])
+@every("network", [resnet8, vww, lambda: mobilenet_v2(0.35, 96), unet])
+@every("strategy", ["OptimizeOverlap", "OptimizeStream", "OptimizeMaxLifetimeMaxSizeFirst"])
 def test_scratch_is_proved_and_the_arena_grows_by_a_tenth_at_most(network, strategy):
     problem = network()
     tensors = plan_memory(problem, strategy=strategy)
@@ -63,7 +64,7 @@ def small_plan() -> MemoryPlan:
     return MemoryPlan("by hand", 5010, planes, (ScheduleStep("op", 0),))
 
 
-@pytest.mark.parametrize(
+@every(
     "need,limit,place,arena",
     [
         ((10, 10, 10, 10), None, (3008, 10), 5010),  # the largest hole

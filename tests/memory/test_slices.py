@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support.memory_compiled import arena_symbol, assert_exact, export, memory_map, needs_tools
 from support.memory_networks import Net
+from support.tables import every, few_fast
 
 import n2d2py
 from n2d2py.memory.checker import check_plan
@@ -27,7 +28,7 @@ def _tail(groups: int = 1, function: bool = True) -> MemoryProblem:
     return net.done()
 
 
-@pytest.mark.parametrize("channels", [17, 48, 200, 1280])
+@every("channels", [17, 48, 200, 1280])
 def test_slices_cover_the_channels_once_in_whole_vectors(channels):
     found = divisions(channels)
     assert found and len(set(found)) == len(found)
@@ -65,7 +66,7 @@ def test_no_more_slices_than_it_takes():
 
 
 @needs_tools
-@pytest.mark.parametrize("bits", ["8", "-32"])
+@pytest.mark.parametrize("bits", few_fast(["8", "-32"]))
 def test_compiled(bits, tmp_path):
     whole = tmp_path / "whole"
     whole.mkdir()
@@ -89,9 +90,7 @@ def test_compiled(bits, tmp_path):
     assert np.array_equal(np.concatenate(slices, axis=1), one["wide"])
 
 
-@pytest.mark.parametrize(
-    ("layer", "number"), [("function", 0), ("sum", None), ("pool", None), ("convolution", 1), ("read twice", None)]
-)
+@every(("layer", "number"), [("function", 0), ("sum", None), ("pool", None), ("convolution", 1), ("read twice", None)])
 def test_what_may_stand_between(layer, number):
     """Functions of one input; a sum of two and a window end the search, another convolution begins the slices."""
     net = Net(8, 8, 4)

@@ -12,6 +12,7 @@ from support.memory_graphs import random_problem
 from support.memory_networks import Net
 from support.memory_overlap import network
 from support.memory_referee import referee
+from support.tables import few_fast
 
 from n2d2py.memory.checker import check_map, check_plan
 from n2d2py.memory.format import graph_json, map_json
@@ -54,7 +55,7 @@ def test_figures(name):
         assert check_plan(problem, plan) == []
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", few_fast(range(4), 2))
 def test_random_networks_are_proved_and_give_the_same_bytes(block):
     rings = arrivals = 0
     for seed in range(block * 20, block * 20 + 20):
@@ -246,7 +247,7 @@ def test_no_line_of_an_output_may_be_left_out(include_output):
     assert rows["conv1"] or not rows["conv0"]
 
 
-@pytest.mark.parametrize("block", range(2))
+@pytest.mark.parametrize("block", few_fast(range(2)))
 def test_random_networks_make_each_line_that_is_read(block):
     """In random networks with tables and large strides lines are left out, and the bytes are the same."""
     left_out = 0

@@ -14,6 +14,7 @@ from support import memory_networks as networks
 from support.memory_compiled import arena_symbol, assert_exact, export, memory_map, needs_tools
 from support.memory_execute import run
 from support.memory_networks import Net
+from support.tables import every, few_fast
 
 import n2d2py
 from n2d2py.cli import main
@@ -50,13 +51,13 @@ def _cut(problem: MemoryProblem, first: int, stop: int, count: int) -> StripCut:
     return StripCut(tuple(op.name for op in ops), tuple(segment_columns(ops, problem.tensors, each) for each in columns))
 
 
-@pytest.mark.parametrize(("width", "count", "before", "after"), [(10, 3, 0, 0), (28, 3, 1, 0), (7, 2, 1, 1), (9, 9, 0, 0)])
+@every(("width", "count", "before", "after"), [(10, 3, 0, 0), (28, 3, 1, 0), (7, 2, 1, 1), (9, 9, 0, 0)])
 def test_ranges_cover_the_columns_once(width, count, before, after):
     found = cuts_of(width, count, before, after)
     assert len(found) == count and [x for first, stop in found for x in range(first, stop)] == list(range(width))
 
 
-@pytest.mark.parametrize("seed", range(30))
+@every("seed", range(30))
 def test_the_columns_that_are_read_are_those_of_the_windows(seed):
     rng = random.Random(seed)
     net = Net(5, rng.randint(6, 30), 1)
@@ -198,13 +199,22 @@ def test_the_checker_finds_a_missing_strip():
 _SMALL = "IncludeInputInBuffer = 0\nMemoryMode = {mode}\nMaxExtraMacs = {most}\n"
 
 
+def stripped(folder, mode: str = "Small", most: int = 60):
+    folder.mkdir(exist_ok=True)
+    return export("strips", folder, _SMALL.format(mode=mode, most=most))
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """The export in strips that several tests look at."""
+    return stripped(tmp_path_factory.mktemp("small"))
+
+
 @needs_tools
-@pytest.mark.parametrize("mode", ["Small", "Minimum"])
-def test_compiled(mode, tmp_path):
-    whole = tmp_path / "whole"
-    whole.mkdir()
-    before = memory_map(export("strips", whole, _SMALL.format(mode=mode, most=0)))
-    folder = export("strips", tmp_path, _SMALL.format(mode=mode, most=60))
+@pytest.mark.parametrize("mode", few_fast(["Small", "Minimum"]))
+def test_compiled(mode, tmp_path, small):
+    before = memory_map(stripped(tmp_path / "whole", mode, 0))
+    folder = small if mode == "Small" else stripped(tmp_path / "strips", mode)
     found = memory_map(folder)
     assert "ExtraMacs" in found["options"] and 0 < found["options"]["ExtraMacs"] <= 60
     assert any(name.endswith(".strip1") for name in found["tensors"])
@@ -214,11 +224,8 @@ def test_compiled(mode, tmp_path):
 
 
 @needs_tools
-def test_the_network_computes_what_it_did(tmp_path):
-    whole = tmp_path / "whole"
-    whole.mkdir()
-    first = n2d2py.load_simulator(export("strips", whole, ""))
-    second = n2d2py.load_simulator(export("strips", tmp_path, _SMALL.format(mode="Small", most=60)))
+def test_the_network_computes_what_it_did(tmp_path, small):
+    first, second = n2d2py.load_simulator(export("strips", tmp_path, "")), n2d2py.load_simulator(small)
     info = first.info.inputs[0]
     x = np.random.default_rng(1).integers(info.type.qmin, info.type.qmax + 1, (4, *info.shape[1:])).astype(info.dtype)
     expected, found = first.layers(x), second.layers(x)
@@ -228,17 +235,13 @@ def test_the_network_computes_what_it_did(tmp_path):
 
 
 @needs_tools
-def test_constants_are_in_the_program_once(tmp_path):
-    folder = export("strips", tmp_path, _SMALL.format(mode="Small", most=60))
-    sources = "".join(path.read_text() for path in sorted((folder / "dnn" / "parameters").glob("*.cpp")))
+def test_constants_are_in_the_program_once(small):
+    sources = "".join(path.read_text() for path in sorted((small / "dnn" / "parameters").glob("*.cpp")))
     assert "conv1_strip0_weights" in sources and "conv1_strip1_weights" not in sources
 
 
-def test_a_budget_does_the_least_work_twice(tmp_path):
-    sizes = {}
-    for most in (20, 60):
-        (tmp_path / str(most)).mkdir()
-        sizes[most] = memory_map(export("strips", tmp_path / str(most), _SMALL.format(mode="Small", most=most)))
+def test_a_budget_does_the_least_work_twice(tmp_path, small):
+    sizes = {20: memory_map(stripped(tmp_path / "20", most=20)), 60: memory_map(small)}
     assert sizes[60]["arena_size"] <= sizes[20]["arena_size"]
     budget = sizes[20]["arena_size"]
     text = _SMALL.format(mode="Small", most=60) + f"MemoryBudget = {budget}\n"
@@ -290,20 +293,7 @@ def test_the_memory_report_shows_what_strips_save(capsys):
 def test_a_budget_that_strips_would_meet_is_refused_with_the_strips(tmp_path, capsys):
     (tmp_path / "params.ini").write_text(_SMALL.format(mode="Small", most=0) + "MemoryBudget = 1\n")
     network = str(__file__).replace("test_strips.py", "strips.ini")
-    words = [
-        network,
-        "-seed",
-        "1",
-        "-w",
-        "/dev/null",
-        "-export",
-        "CPP",
-        "-calib",
-        "2",
-        "-o",
-        str(tmp_path),
-        "-export-parameters",
-    ]
+    words = [network, *"-seed 1 -w /dev/null -export CPP -calib 2 -o".split(), str(tmp_path), "-export-parameters"]
     assert main([*words, str(tmp_path / "params.ini")]) == 1
     refused = capsys.readouterr().err
     assert "N2D2-E607" in refused and "MaxExtraMacs" not in refused

@@ -9,6 +9,7 @@ import pytest
 from support import memory_networks as networks
 from support.memory_execute import run
 from support.memory_networks import Net
+from support.tables import every
 
 from n2d2py.exports import load_params
 from n2d2py.memory.checker import check_plan
@@ -72,7 +73,7 @@ def test_what_a_plan_says():
     assert not plan.overlaps(fused(problem), found.conv)
 
 
-@pytest.mark.parametrize("flags, left", [({}, 1), ({"same": True}, 0), ({"twice": True}, 1), ({"shown": True}, 0)])
+@every("flags, left", [({}, 1), ({"same": True}, 0), ({"twice": True}, 1), ({"shown": True}, 0)])
 def test_conditions(flags, left):
     """Not where the convolution reads the residual itself, its output has another reader, or the sum is an output of the network."""
     problem = block(**flags)
@@ -178,7 +179,7 @@ def bottlenecks() -> MemoryProblem:
     return net.done(net.fc(x, 10))
 
 
-@pytest.mark.parametrize(
+@every(
     "text, with_sum, mode",
     [
         ("", True, None),

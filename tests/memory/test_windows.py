@@ -9,6 +9,7 @@ import pytest
 from support.memory_execute import run
 from support.memory_graphs import random_problem
 from support.memory_referee import referee
+from support.tables import every
 
 from n2d2py.arithmetic import FLOAT32
 from n2d2py.errors import N2D2Error
@@ -76,13 +77,13 @@ def assert_tables(op, shapes, params=None) -> None:
                     assert len(read) == 0 == stop - first or (first, stop) == (read[0], read[-1] + 1), (key, at)
 
 
-@pytest.mark.parametrize("kernel, op", DECONVOLUTIONS, ids=str)
+@every("kernel, op", DECONVOLUTIONS, ids=str)
 def test_transposed_convolutions(kernel, op):
     weights = RANDOM.normal(size=(3, 2, *kernel)).astype(np.float32)
     assert_tables(op, [(1, 2, 5, 4)], {"weights": weights, "bias": np.zeros(3, np.float32)})
 
 
-@pytest.mark.parametrize("op", RESIZES, ids=str)
+@every("op", RESIZES, ids=str)
 def test_resampling(op):
     assert_tables(op, [(1, 2, 5, 6)])
 
@@ -150,7 +151,7 @@ def test_files_say_fc_where_nothing_overlaps():
         assert (referee(graph_json(written), map_json(plan)) == []) == apart
 
 
-@pytest.mark.parametrize("strategy", ["OptimizeOverlap", "None", "OptimizeMaxLifetimeMaxSizeFirst", "OptimizeAuto"])
+@every("strategy", ["OptimizeOverlap", "None", "OptimizeMaxLifetimeMaxSizeFirst", "OptimizeAuto"])
 def test_nothing_overlaps_where_it_saves_nothing(strategy):
     """The peak lies before the layer: its input stays apart, and a reader of the format alone accepts the map."""
     small = window([[0, 1], [0, 2], [1, 3], [2, 4], [3, 4]])

@@ -1,12 +1,10 @@
-"""Exports are built with -O1 unless told otherwise."""
+"""An empty working directory for each test."""
 
-import os
 from pathlib import Path
 
 import pytest
 
 pytest.register_assert_rewrite("support.model_run")
-os.environ.setdefault("OPT", "-O1")
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.model_run import write
+from support.tables import every
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
@@ -27,7 +28,7 @@ def codes(text: str, *options: str, **files: str) -> list[str]:
     return [one.code for one in caught.value.errors]
 
 
-@pytest.mark.parametrize(
+@every(
     "expression",
     [
         "__import__('os').system('touch hit')",
@@ -55,7 +56,7 @@ def test_expressions(expression):
     assert not Path("hit").exists()
 
 
-@pytest.mark.parametrize(
+@every(
     "text, code",
     [
         (
@@ -82,7 +83,7 @@ def test_definitions_and_sizes(text, code):
     assert codes(text)[0] == code
 
 
-@pytest.mark.parametrize(
+@every(
     "template, code",
     [
         ("{% for i in range(2000000000) %}x{% endfor %}", "E120"),
@@ -124,8 +125,8 @@ def test_files_are_not_read_through_values():
         assert "swordfish" not in str(caught.value) and "root:" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["/dev/zero", "/dev/urandom", "/proc/self/mem", "/etc/passwd", "../../../etc/passwd"])
-@pytest.mark.parametrize("section", ["[onnx]\nInput=sp\nType=ONNX\nFile={}\n"])
+@every("name", ["/dev/zero", "/dev/urandom", "/proc/self/mem", "/etc/passwd", "../../../etc/passwd"])
+@every("section", ["[onnx]\nInput=sp\nType=ONNX\nFile={}\n"])
 def test_files_that_are_no_networks(name, section):
     (code,) = codes("[sp]\nSizeX=8\nSizeY=8\n" + section.format(name))
     assert code.startswith("E3")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.model_run import description, dims, warnings, write
+from support.tables import every
 
 from n2d2py import log
 from n2d2py.cli import main, run
@@ -84,7 +85,7 @@ Threshold=1.0
     assert kinds == {"keys of training", "keys of training with quantization", "types of floating point", "shared parameters"}
 
 
-@pytest.mark.parametrize(
+@every(
     "database",
     [
         "Type=Cityscapes_Database\nIncTrainExtra=0\n",
@@ -104,17 +105,14 @@ def test_databases_are_not_opened(database):
     assert warnings() == []
 
 
-@pytest.mark.parametrize(
+@every(
     "kind",
     [
-        "Transformation",
-        "Transformation-1",
-        "OnTheFlyTransformation-a",
-        "ChannelTransformation",
-        "ChannelsOnTheFlyTransformation-x",
+        *"Transformation Transformation-1 OnTheFlyTransformation-a ChannelTransformation".split(),
+        *"ChannelsOnTheFlyTransformation-x".split(),
     ],
 )
-@pytest.mark.parametrize(
+@every(
     "body",
     [
         "Type=RescaleTransformation\nWidth=[sp]SizeX\nHeight=$(${SIZE} + ${MARGIN})\n",
@@ -148,7 +146,7 @@ def test_env_section_with_spiking_parameters():
     assert [layer["output_dims"] for layer in found["layers"]] == [[11, 11, 16], [1, 1, 10]]
 
 
-@pytest.mark.parametrize("model", ["Spike", "CSpike_BP", "RRAM", "Spike_Analog"])
+@every("model", ["Spike", "CSpike_BP", "RRAM", "Spike_Analog"])
 def test_spiking_models_are_described_but_not_run(model):
     text = f"DefaultModel={model}\n{SP}[fc]\nInput=sp\nType=Fc\nNbOutputs=5\nIncomingDelay=1\n"
     assert dims(write(text)) == {"fc": [1, 1, 5]}
@@ -165,87 +163,6 @@ def test_outputs_by_their_old_name():
         "PaddingX=1\n[fc]\nInput=conv\nType=Fc\nNbOutputs=$([conv]NbChannels * 2)\n"
     )
     assert dims(write(text)) == {"conv": [16, 20, 16], "fc": [1, 1, 32]}
-
-
-@pytest.mark.parametrize(
-    "keys, size",
-    [
-        ("KernelDims=5 3\nStrideDims=2 1\nPaddingDims=2 0", [16, 22]),
-        ("KernelSize=3\nPadding=1", [32, 24]),
-        ("KernelWidth=5\nKernelHeight=3", [28, 22]),
-        ("KernelSize=3\nDilation=2", [28, 20]),
-        ("KernelSize=3\nStrideX=2\nStrideY=3", [15, 8]),
-        ("KernelSize=3\nPaddingX=1\nPaddingY=2", [32, 26]),
-    ],
-)
-def test_window_keys_are_width_first(keys, size):
-    assert dims(write(f"{SP}[c]\nInput=sp\nType=Conv\nNbOutputs=4\n{keys}\n"))["c"] == [*size, 4]
-
-
-@pytest.mark.parametrize(
-    "mapping",
-    [
-        "",
-        "Mapping.Size=1",
-        "Mapping.ChannelsPerGroup=1",
-        "Mapping.NbGroups=8",
-        "Mapping.NbGroups=[conv]_NbOutputs",
-        "Mapping.SizeY=2\nMapping.StrideY=2",
-        "Mapping(conv).Size=1",
-        "Mapping.SizeX=0\nMapping.SizeY=0",
-    ],
-)
-@pytest.mark.parametrize("outputs", [8, 4])
-def test_pools_with_any_mapping(mapping, outputs):
-    text = (
-        f"{SP}[conv]\nInput=sp\nType=Conv\nKernelSize=1\nNbOutputs=8\n[pool]\nInput=conv\nType=Pool\n"
-        f"Pooling=Max\nPoolWidth=3\nPoolHeight=2\nStride=2\nNbOutputs={outputs}\n{mapping}\n"
-    )
-    assert dims(write(text))["pool"] == [15, 12, outputs]
-
-
-@pytest.mark.parametrize(
-    "keys",
-    [
-        "ActivationFunction=Linear",
-        "ActivationFunction=Linear\nActivationFunction.Clipping=6.0",
-        "ActivationFunction=Rectifier\nActivationFunction.LeakSlope=0.1\nActivationFunction.Clipping=6",
-        "ActivationFunction=Tanh\nActivationFunction.Alpha=0.5",
-        "ActivationFunction=TanhLeCun",
-        "ActivationFunction=Saturation\nActivationFunction.Threshold=2",
-        "ActivationFunction=Logistic",
-        "ActivationFunction=LogisticWithLoss",
-        "ActivationFunction=Softplus",
-        "ActivationFunction=Swish",
-    ],
-)
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "Fc",
-        "Conv\nKernelSize=1",
-        "Pool\nPoolSize=1\nPooling=Max\nMapping.Size=1",
-        "BatchNorm",
-        "Activation",
-        "ElemWise\nOperation=Sum",
-    ],
-)
-def test_activations(keys, kind):
-    text = f"{SP}[x]\nInput=sp\nType={kind}\nNbOutputs=3\n{keys}\n"
-    assert dims(write(text))["x"][2] == 3
-    assert warnings() == []
-
-
-@pytest.mark.parametrize(
-    "kind", ["TargetScore", "TargetROIs", "TargetBBox", "TargetRP", "TargetMatching", "TargetCompare", "TargetAggregate"]
-)
-def test_targets_of_any_type(kind):
-    text = (
-        f"[database]\nType=Random_Database\nNbStimuli=4\nNbLabels=5\n{SP}[a/b:0]\nInput=sp\nType=Fc\n"
-        f"NbOutputs=5\n[a/b:0.Target-x_1]\nType={kind}\nMinSize=4\nNoDisplayLabel=0\n"
-    )
-    found = description(write(text))
-    assert found["outputs"] == ["a/b:0"] and warnings() == []
 
 
 def test_targets_that_are_not_scored_are_refused_by_test_only():
@@ -280,15 +197,6 @@ def test_layers_that_feed_no_target_are_described():
     layers = {layer["name"]: layer for layer in description(write(text))["layers"]}
     assert {name: layer["output_dims"][2] for name, layer in layers.items()} == {"a": 5, "b": 7, "soft": 5, "after": 12}
     assert layers["after"]["parents"] == ["soft", "b"] and layers["after"]["input_dims"] == [1, 1, 12]
-
-
-def test_helper_layers_do_not_take_the_names_of_others():
-    text = (
-        f"{SP}[a]\nInput=sp\nType=Conv\nKernelSize=1\nNbOutputs=4\n[b]\nInput=sp,a\nType=Conv\nKernelSize=1\n"
-        "NbOutputs=4\n[b_concat]\nInput=b\nType=Fc\nNbOutputs=2\n[c]\nInput=a,b\nType=Fc\nNbOutputs=3\n"
-    )
-    layers = {layer["name"]: layer["input_dims"] for layer in description(write(text))["layers"]}
-    assert layers == {"a": [32, 24, 3], "b": [32, 24, 7], "b_concat": [32, 24, 4], "c": [32, 24, 8]}
 
 
 DETECTION = f"""
@@ -375,13 +283,13 @@ def test_detection_heads_have_dimensions():
     assert [line.split(":")[0] for line in warnings()] == ["N2D2-W226"] * 8
 
 
-@pytest.mark.parametrize("layer", ["anchors", "rp", "roi", "fmp"])
+@every("layer", ["anchors", "rp", "roi", "fmp"])
 def test_detection_heads_are_refused_where_they_would_run(layer):
     line = refused(f"{DETECTION}[{layer}.Target]\n", "-export", "CPP", "-nbbits", "-32", "-db-export", "0")
     assert line.startswith("N2D2-E231: net.ini:") and "is not computed" not in line and "not computed by this" in line
 
 
-@pytest.mark.parametrize(
+@every(
     "section, message",
     [
         (
@@ -404,28 +312,6 @@ def test_parameters_take_no_memory():
     text = "[sp]\nSize=512 512 64\n" + "".join(f"[fc{i}]\nInput=sp\nType=Fc\nNbOutputs=15\n" for i in range(50))
     found = description(write(text))
     assert found["params"] == 50 * 15 * (512 * 512 * 64 + 1)
-
-
-def test_integers_that_python_2_divided():
-    text = (
-        "$SIZE=64\n[sp]\nSizeX=$(${SIZE}/2)\nSizeY=$(${SIZE} // 2)\n[p]\nInput=sp\nType=Pool\nPooling=Average\n"
-        "PoolDims=$([sp]SizeX / 4) [sp]_SizeY\nNbOutputs=1\nStrideX=$([sp]SizeX // 4)\n"
-    )
-    assert dims(write(text)) == {"p": [4, 1, 1]}
-    assert all("W103" in line for line in warnings()) and warnings()
-
-
-def test_section_names_in_templates():
-    template = (
-        "[{{SECTION_NAME}}/a:0] {{BASE}}\nInput={{INPUT}}\nNbOutputs=$(int({{N}} * ${ALPHA}))\n"
-        "{% if POOL exists %}\n[{{SECTION_NAME}}/pool]\nInput=${PREV_SECTION_NAME}\nType=Pool\nPooling=Max\n"
-        "PoolSize=2\nStride=2\nNbOutputs=[${PREV_SECTION_NAME}]NbOutputs\nMapping.Size=1\n{% endif %}\n"
-    )
-    text = (
-        f"$ALPHA=0.5\n{SP}[conv_def]\nType=Conv\nKernelSize=1\n[def]\nBASE=conv_def\nN=16\n"
-        "[b1@b.ini.tpl] def\nINPUT=sp\nPOOL=1\n[b2@b.ini.tpl]def\nINPUT=b1/pool\nN=32\n[b2/a:0.Target-Top5]\n"
-    )
-    assert dims(write(text, b__ini__tpl=template)) == {"b1/a:0": [32, 24, 8], "b1/pool": [16, 12, 8], "b2/a:0": [16, 12, 16]}
 
 
 def test_windows_line_ends_byte_order_mark_and_comments():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-import pytest
 from support.model_run import MODELS, description, need_types, with_macros
+from support.tables import every
 
 # Model, macros, number of layers (of N2D2's network of this name, where known), parameters, dimensions X Y C.
 TABLE = [
@@ -151,15 +151,12 @@ TABLE = [
         None,
         {"up3_double": [16, 16, 64], "up3_1": [16, 16, 64], "scores": [64, 64, 4]},
     ),
-    ("Add", {}, 1, None, {"add": [7, 5, 1]}),
     ("MaxPoolAdd", {}, 2, 0, {"pool": [56, 56, 64], "dst": [56, 56, 64]}),
     ("DSCNN", {}, 12, 30_284, {"conv1": [20, 25, 64], "conv5_pw": [20, 25, 64], "fc": [1, 1, 12]}),
 ]
 
 
-@pytest.mark.parametrize(
-    "model, macros, layers, params, expected", TABLE, ids=[" ".join([row[0], *map(str, row[1].values())]) for row in TABLE]
-)
+@every("model, macros, layers, params, expected", TABLE, ids=[" ".join([row[0], *map(str, row[1].values())]) for row in TABLE])
 def test_dimensions(model, macros, layers, params, expected):
     need_types(model, chosen=macros.get("UP", ""))
     start = time.process_time()

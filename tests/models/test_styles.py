@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from support.model_run import dims, warnings
+from support.tables import every
 
 FOLDER = Path(__file__).parent / "styles"
 NOT_RUN = {"am_softmax", "faster_rcnn"}
@@ -18,7 +18,7 @@ def stated(path: Path) -> dict[str, list[int]]:
     return {words[1]: [int(word) for word in words[2:]] for words in map(str.split, lines) if words[:1] == [";="]}
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.ini")))
+@every("name", sorted(path.stem for path in FOLDER.glob("*.ini")))
 def test_dimensions(name):
     path = FOLDER / f"{name}.ini"
     expected = stated(path)

@@ -82,18 +82,7 @@ def test_data_of_several_inputs_in_cpp(bits, tmp_path, monkeypatch, capsys):
             monkeypatch,
             "-nbbits",
             bits,
-            "-calib",
-            "16",
-            "-calib-data",
-            "data.npz",
-            "-db-export",
-            "4",
-            "-compare",
-            "4",
-            "-sensitivity",
-            "4",
-            "-log-outputs",
-            "1",
+            *"-calib 16 -calib-data data.npz -db-export 4 -compare 4 -sensitivity 4 -log-outputs 1".split(),
         )
         == 0
     )
@@ -107,24 +96,7 @@ def test_data_of_several_inputs_in_cpp(bits, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("name", UNSEEN)
 def test_integers_in_cpp(name, tmp_path, monkeypatch, capsys):
     """Every layer, the floating-point ones too, bit for bit."""
-    assert (
-        exported(
-            name,
-            tmp_path,
-            monkeypatch,
-            "-nbbits",
-            "8",
-            "-calib",
-            "8",
-            "-db-export",
-            "2",
-            "-compare",
-            "4",
-            "-input-range",
-            "-2:2",
-        )
-        == 0
-    )
+    assert exported(name, tmp_path, monkeypatch, *"-nbbits 8 -calib 8 -db-export 2 -compare 4 -input-range -2:2".split()) == 0
     assert "compiled values identical to Python's" in capsys.readouterr().out
 
 

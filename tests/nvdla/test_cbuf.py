@@ -11,18 +11,18 @@ from support.nvdla_files import SHARED, needs_shared
 from support.nvdla_networks import RELU, Concat, Net, compiled, typed
 
 from n2d2py.errors import N2D2Error
-from n2d2py.exports.nvdla.emit import emit
-from n2d2py.exports.nvdla.lower import lower
-from n2d2py.nvdla import Program, parse_loadable, read_loadable, write_loadable
-from n2d2py.nvdla.check import notes, violations
-from n2d2py.nvdla.cli import main
-from n2d2py.nvdla.config import CONFIGS, entries_per_slice
-from n2d2py.nvdla.firmware import BYTES, CONV, FP16, INT8
-from n2d2py.nvdla.model import run_program
-from n2d2py.nvdla.model.cbuf import ConvolutionBuffer
-from n2d2py.nvdla.model.cbuf_use import BufferUse
-from n2d2py.nvdla.model.entries import feature_entries, feature_lines, image_entries, image_lines
-from n2d2py.nvdla.model.formats import DTYPES
+from n2d2py_nvdla import Program, parse_loadable, read_loadable, write_loadable
+from n2d2py_nvdla.check import notes, violations
+from n2d2py_nvdla.cli import main
+from n2d2py_nvdla.config import CONFIGS, entries_per_slice
+from n2d2py_nvdla.export.emit import emit
+from n2d2py_nvdla.export.lower import lower
+from n2d2py_nvdla.firmware import BYTES, CONV, FP16, INT8
+from n2d2py_nvdla.model import run_program
+from n2d2py_nvdla.model.cbuf import ConvolutionBuffer
+from n2d2py_nvdla.model.cbuf_use import BufferUse
+from n2d2py_nvdla.model.entries import feature_entries, feature_lines, image_entries, image_lines
+from n2d2py_nvdla.model.formats import DTYPES
 
 SMALL = CONFIGS["nv_small"]
 USE = BufferUse("conv", False, 1, 1, 6, 6, 6, 6, 8, 8, 72, 72, 576, 0)

@@ -8,14 +8,14 @@ from support.nvdla_changes import SMALL, change, loadable, of_op, of_surface
 from support.nvdla_files import given, needs_shared, small_relu
 from support.nvdla_networks import Net, typed
 
-from n2d2py.exports.nvdla.emit import emit
-from n2d2py.exports.nvdla.lower import lower
-from n2d2py.nvdla import Program, firmware, parse_loadable, read_loadable, write_loadable
-from n2d2py.nvdla.check import violations
-from n2d2py.nvdla.cli import main
-from n2d2py.nvdla.config import config_of
-from n2d2py.nvdla.firmware import ABIS, CONV, INT8, PDP, SDP
 from n2d2py.operators.softmax import Softmax
+from n2d2py_nvdla import Program, firmware, parse_loadable, read_loadable, write_loadable
+from n2d2py_nvdla.check import violations
+from n2d2py_nvdla.cli import main
+from n2d2py_nvdla.config import config_of
+from n2d2py_nvdla.export.emit import emit
+from n2d2py_nvdla.export.lower import lower
+from n2d2py_nvdla.firmware import ABIS, CONV, INT8, PDP, SDP
 
 
 def of_graph(number: int, field: str, value):

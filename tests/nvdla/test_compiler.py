@@ -7,14 +7,14 @@ import pytest
 from support.nvdla_networks import RELU, Activation, Concat, ElemWise, Net, Pool, compiled, cosine, expected, run
 
 from n2d2py.errors import N2D2Error
-from n2d2py.exports.nvdla.arithmetic import fixed_point
-from n2d2py.exports.nvdla.convolution import ConvolutionWindow, split
-from n2d2py.nvdla.config import CONFIGS
-from n2d2py.nvdla.firmware import FP16, INT8, RUBIK
 from n2d2py.operators.functions import Clip, LeakyRectifier, Logistic, Tanh
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.softmax import Softmax
+from n2d2py_nvdla.config import CONFIGS
+from n2d2py_nvdla.export.arithmetic import fixed_point
+from n2d2py_nvdla.export.convolution import ConvolutionWindow, split
+from n2d2py_nvdla.firmware import FP16, INT8, RUBIK
 
 SLOW = pytest.mark.slow
 TARGETS = [
@@ -231,7 +231,7 @@ def test_a_split_keeps_to_the_buffer():
 
 
 def test_memory_is_reused():
-    from n2d2py.exports.nvdla.place import place
+    from n2d2py_nvdla.export.place import place
 
     net = Net((8, 20, 20))
     last = "x"

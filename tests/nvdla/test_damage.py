@@ -12,11 +12,11 @@ import pytest
 from support.nvdla_files import given, small_relu
 
 from n2d2py.errors import N2D2Error
-from n2d2py.nvdla import Loadable, Program, parse_loadable, write_loadable
-from n2d2py.nvdla.check import violations
-from n2d2py.nvdla.config import config_of
-from n2d2py.nvdla.dump import dump, dump_text
-from n2d2py.nvdla.model import run_program
+from n2d2py_nvdla import Loadable, Program, parse_loadable, write_loadable
+from n2d2py_nvdla.check import violations
+from n2d2py_nvdla.config import config_of
+from n2d2py_nvdla.dump import dump, dump_text
+from n2d2py_nvdla.model import run_program
 
 TABLES = ("task_list", "memory_list", "address_list", "blobs", "tensor_desc_list", "submit_list")
 NUMBERS = (0, 1, 2, 7, 255, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)

@@ -12,7 +12,7 @@ from onnx import helper, numpy_helper
 from support.nvdla_files import SHARED, needs_shared
 
 from n2d2py.cli import main
-from n2d2py.nvdla import cli as nvdla
+from n2d2py_nvdla import cli as nvdla
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = SHARED.parent
@@ -67,10 +67,12 @@ def summary(folder: Path) -> dict:
 
 def test_the_first_steps(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    export(tmp_path, str(ROOT / "models" / "Add.ini"), "-nbbits", "-32", "-db-export", "0")
+    export(tmp_path, str(ROOT / "plugins/nvdla/models/Add.ini"), "-nbbits", "-32", "-db-export", "0")
     assert nvdla.main(["check", "export_NVDLA_float32/out.nvdla"]) == 0
     assert (
-        nvdla.main(["run", "export_NVDLA_float32/out.nvdla", "--image", str(ROOT / "models/data/nvdla/7x5.pgm"), "--rawdump"])
+        nvdla.main(
+            ["run", "export_NVDLA_float32/out.nvdla", "--image", str(ROOT / "plugins/nvdla/models/7x5.pgm"), "--rawdump"]
+        )
         == 0
     )
     assert Path("output.dimg").read_text().split() == [str(n) for n in range(2, 37)]

@@ -9,22 +9,22 @@ import pytest
 from support.nvdla_networks import RELU, Activation, Concat, ElemWise, Net, Pool, cosine, expected, run, typed
 
 from n2d2py.errors import N2D2Error
-from n2d2py.exports.nvdla.emit import emit
-from n2d2py.exports.nvdla.lower import lower
-from n2d2py.exports.nvdla.place import place
-from n2d2py.nvdla import Program, parse_loadable, write_loadable
-from n2d2py.nvdla.check import violations
-from n2d2py.nvdla.cli import main
-from n2d2py.nvdla.config import CONFIGS
-from n2d2py.nvdla.dump import dump, dump_text
-from n2d2py.nvdla.extension import Extension, Port, pack_extension, unpack_extension
-from n2d2py.nvdla.firmware import FP16, INT8
-from n2d2py.nvdla.model import run_program
 from n2d2py.operators.functions import Logistic, Swish
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.softmax import Softmax
 from n2d2py.operators.transpose import Transpose
+from n2d2py_nvdla import Program, parse_loadable, write_loadable
+from n2d2py_nvdla.check import violations
+from n2d2py_nvdla.cli import main
+from n2d2py_nvdla.config import CONFIGS
+from n2d2py_nvdla.dump import dump, dump_text
+from n2d2py_nvdla.export.emit import emit
+from n2d2py_nvdla.export.lower import lower
+from n2d2py_nvdla.export.place import place
+from n2d2py_nvdla.extension import Extension, Port, pack_extension, unpack_extension
+from n2d2py_nvdla.firmware import FP16, INT8
+from n2d2py_nvdla.model import run_program
 
 SHAPE = (8, 7, 6)
 

@@ -7,15 +7,15 @@ import pytest
 from support.nvdla_networks import RELU, Activation, Concat, ElemWise, Net, Pool, compiled, cosine, expected, run
 
 from n2d2py.errors import N2D2Error
-from n2d2py.nvdla.check import violations
-from n2d2py.nvdla.config import CONFIGS
-from n2d2py.nvdla.firmware import FP16, INT8, SDP
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.functions import Clip, LeakyRectifier, Logistic, Swish, Tanh
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.simulator import quantize_inputs, simulate
+from n2d2py_nvdla.check import violations
+from n2d2py_nvdla.config import CONFIGS
+from n2d2py_nvdla.firmware import FP16, INT8, SDP
 
 SHAPE = (6, 14, 13)
 
@@ -176,7 +176,7 @@ def test_layers(network, config, precision):
 )
 @pytest.mark.parametrize("config, precision", [("nv_full", FP16), ("nv_full", INT8), ("nv_small", INT8)])
 def test_wide_pools_are_split_by_columns(mode, kernel, stride, pads, width, config, precision):
-    from n2d2py.nvdla.config import widest_pool
+    from n2d2py_nvdla.config import widest_pool
 
     net = Net((5, 12, width))
     graph = net.done(net.add("p", Pool(mode, kernel, stride, pads), "x"))

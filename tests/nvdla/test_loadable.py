@@ -9,9 +9,9 @@ import pytest
 from support.nvdla_files import SHARED, given, needs_shared, small_relu
 
 from n2d2py.errors import N2D2Error
-from n2d2py.nvdla import Program, firmware, parse_loadable, read_loadable, write_loadable
-from n2d2py.nvdla.cli import main
-from n2d2py.nvdla.dump import dump, dump_text
+from n2d2py_nvdla import Program, firmware, parse_loadable, read_loadable, write_loadable
+from n2d2py_nvdla.cli import main
+from n2d2py_nvdla.dump import dump, dump_text
 
 STRUCTS = {
     "dla_network_desc": firmware.NETWORK,

@@ -7,11 +7,11 @@ import pytest
 from support.nvdla_files import SHARED, needs_shared, small_relu
 
 from n2d2py.errors import N2D2Error
-from n2d2py.nvdla import Program, parse_loadable, read_loadable, write_loadable
-from n2d2py.nvdla.cli import main
-from n2d2py.nvdla.model import run_program
-from n2d2py.nvdla.model.integers import shift_right
-from n2d2py.nvdla.tensors import tensor_array, tensor_bytes
+from n2d2py_nvdla import Program, parse_loadable, read_loadable, write_loadable
+from n2d2py_nvdla.cli import main
+from n2d2py_nvdla.model import run_program
+from n2d2py_nvdla.model.integers import shift_right
+from n2d2py_nvdla.tensors import tensor_array, tensor_bytes
 
 VECTORS = sorted(path.name for path in SHARED.glob("vectors/*")) if SHARED.is_dir() else []
 GOLDENS = sorted(path.name for path in SHARED.glob("goldens/*_fbuf")) if SHARED.is_dir() else []

@@ -7,8 +7,8 @@ import pytest
 from support.nvdla_networks import compiled, expected, run
 from support.nvdla_random import random_network
 
-from n2d2py.nvdla.firmware import FP16, INT8
 from n2d2py.quant.simulator import quantize_inputs, simulate
+from n2d2py_nvdla.firmware import FP16, INT8
 
 TARGETS = (("nv_small", INT8), ("nv_large", INT8), ("nv_full", INT8), ("nv_full", FP16))
 LIMITS = {"int8": 6.01, "average": 20, "fp16": 0.005}

@@ -8,12 +8,12 @@ from support.nvdla_networks import RELU, Net, Pool, compiled
 from support.nvdla_steps import half_error, samples, steps
 
 from n2d2py.errors import N2D2Error
-from n2d2py.exports.nvdla.layers.pool_stages import maximum_stages
-from n2d2py.exports.nvdla.rearrange import steps_of
-from n2d2py.nvdla.config import CONFIGS
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.resize import Resize
+from n2d2py_nvdla.config import CONFIGS
+from n2d2py_nvdla.export.layers.pool_stages import maximum_stages
+from n2d2py_nvdla.export.rearrange import steps_of
 
 CHOSEN = [pytest.param(name, marks=[] if name in ("nv_small", "nv_large", "nv_full") else pytest.mark.slow) for name in CONFIGS]
 

@@ -7,11 +7,11 @@ import pytest
 from support.nvdla_scalar import clamp, converter, lookup, lrn, pool, wrap, x_unit, y_unit
 from support.nvdla_single import Cube, fill, run_one
 
-from n2d2py.nvdla import firmware
-from n2d2py.nvdla.config import CONFIGS
-from n2d2py.nvdla.firmware import ABIS, BDMA, BYTES, CDP, FP16, INT8, INT16, PDP, RUBIK, SDP
-from n2d2py.nvdla.model.integers import shift_right
-from n2d2py.nvdla.model.lut import CDP_WIDTHS, SDP_WIDTHS, lookup_integers
+from n2d2py_nvdla import firmware
+from n2d2py_nvdla.config import CONFIGS
+from n2d2py_nvdla.firmware import ABIS, BDMA, BYTES, CDP, FP16, INT8, INT16, PDP, RUBIK, SDP
+from n2d2py_nvdla.model.integers import shift_right
+from n2d2py_nvdla.model.lut import CDP_WIDTHS, SDP_WIDTHS, lookup_integers
 
 CASES = [("nv_full", INT8), ("nv_full", INT16), ("nv_large", INT8), ("nv_small", INT8), ("nv_small_256_full", INT8)]
 BITS = {INT8: 8, INT16: 16}

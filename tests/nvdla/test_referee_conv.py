@@ -7,12 +7,12 @@ import pytest
 from support.nvdla_scalar import clamp, converter, rsh
 from support.nvdla_single import Cube, fill
 
-from n2d2py.nvdla import firmware
-from n2d2py.nvdla.config import CONFIGS, HardwareConfig
-from n2d2py.nvdla.firmware import ABIS, BYTES, CONV, INT8, INT16
-from n2d2py.nvdla.model.conv import convolve
-from n2d2py.nvdla.model.machine import Machine
-from n2d2py.nvdla.program import DlaTask, Operation
+from n2d2py_nvdla import firmware
+from n2d2py_nvdla.config import CONFIGS, HardwareConfig
+from n2d2py_nvdla.firmware import ABIS, BYTES, CONV, INT8, INT16
+from n2d2py_nvdla.model.conv import convolve
+from n2d2py_nvdla.model.machine import Machine
+from n2d2py_nvdla.program import DlaTask, Operation
 
 ORDERS = {0: [0], 12: [0, 1, 2, 3], 13: [2, 1, 0, 3], 14: [1, 2, 3, 0], 15: [3, 2, 1, 0], 26: [2, 1, 0, 3], 27: [1, 2, 3, 0]}
 BITS = {INT8: 8, INT16: 16}

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from n2d2py.nvdla.model import floats
+from n2d2py_nvdla.model import floats
 
 SINGLE, SEVENTEEN, HALF = (8, 23), (6, 10), (5, 10)
 """(exponent bits, mantissa bits)."""

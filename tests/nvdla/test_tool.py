@@ -11,13 +11,13 @@ import pytest
 from support.nvdla_networks import RELU, Net, typed
 from support.nvdla_steps import samples
 
-from n2d2py.exports.nvdla.emit import emit
-from n2d2py.exports.nvdla.lower import lower
-from n2d2py.exports.nvdla.tool import main
-from n2d2py.nvdla import Program, read_loadable, write_loadable
-from n2d2py.nvdla.check import violations
-from n2d2py.nvdla.config import CONFIGS
-from n2d2py.nvdla.firmware import FP16, INT8
+from n2d2py_nvdla import Program, read_loadable, write_loadable
+from n2d2py_nvdla.__main__ import main
+from n2d2py_nvdla.check import violations
+from n2d2py_nvdla.config import CONFIGS
+from n2d2py_nvdla.export.emit import emit
+from n2d2py_nvdla.export.lower import lower
+from n2d2py_nvdla.firmware import FP16, INT8
 
 SHAPE = (3, 9, 8)
 

@@ -8,11 +8,11 @@ from support.nvdla_networks import RELU, Net, Pool, compiled
 from support.nvdla_steps import half_error, samples, steps
 
 from n2d2py.errors import N2D2Error
-from n2d2py.nvdla.firmware import CONV, INT8
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.reshape import Reshape
+from n2d2py_nvdla.firmware import CONV, INT8
 
 CONFIGURATIONS = ["nv_small", "nv_large", "nv_full"]
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.arithmetic import NumType, plain_type
 from n2d2py.errors import N2D2Error
@@ -88,8 +89,8 @@ PLAIN: dict[str, tuple[Any, list[np.ndarray], np.ndarray]] = {
 }
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
-@pytest.mark.parametrize("name", PLAIN)
+@every("kind", [np.float32, np.float64])
+@every("name", PLAIN)
 def test_where_only_sizes_are_told(name, kind):
     """Real numbers keep their width."""
     op, inputs, wanted = PLAIN[name]
@@ -110,10 +111,8 @@ def test_where_only_sizes_are_told(name, kind):
 CONSTANT = rng.uniform(0.5, 2, 3).astype(np.float32)
 
 
-@pytest.mark.parametrize(
-    ("function", "by"), [("Add", np.add), ("Sub", np.subtract), ("Mul", np.multiply), ("Div", np.divide), ("Pow", np.power)]
-)
-@pytest.mark.parametrize("first", [False, True])
+@every(("function", "by"), [("Add", np.add), ("Sub", np.subtract), ("Mul", np.multiply), ("Div", np.divide), ("Pow", np.power)])
+@every("first", [False, True])
 def test_constants_have_the_type_of_the_input(function, by, first):
     """So a result of 64 bits is exact in 64 bits."""
     x = np.abs(X[:, :6]) + 0.5
@@ -156,7 +155,7 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize(("op", "shapes", "size", "given"), SHAPES)
+@every(("op", "shapes", "size", "given"), SHAPES)
 def test_inputs_are_vectors_of_their_size(op, shapes, size, given):
     names = [f"x{index}" for index in range(len(shapes))]
     with pytest.raises(N2D2Error) as caught:
@@ -188,7 +187,7 @@ def test_quotients_of_whole_numbers_are_cut():
     assert found.tolist() == wanted.tolist() and found.dtype == np.int32
 
 
-@pytest.mark.parametrize(
+@every(
     ("function", "kind", "value", "by", "wanted"),
     [
         ("ShiftLeft", "uint8", 3, 7, 128),
@@ -216,7 +215,7 @@ def test_shifts_beyond_the_bits(function, kind, value, by, wanted):
     assert found.tolist() == [[wanted]] and found.dtype == np.dtype(kind)
 
 
-@pytest.mark.parametrize(
+@every(
     ("kind", "value", "stored"),
     [
         (plain_type("int32"), 2.75, 2),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.operators.functions import FUNCTIONS, ChannelClip, Clip, Elu, HardSigmoid, HardSwish, LeakyRectifier, Step
 
@@ -42,7 +43,7 @@ def values(function) -> np.ndarray:
     return found[~np.isnan(found)]
 
 
-@pytest.mark.parametrize("function", [*WITH_ATTRIBUTES, *PLAIN], ids=str)
+@every("function", [*WITH_ATTRIBUTES, *PLAIN], ids=str)
 def test_never_negative(function):
     """A function that says so is; one that could is said to be, but for slopes that nobody has."""
     lowest = values(function).min()
@@ -51,7 +52,7 @@ def test_never_negative(function):
         assert function.nonnegative, lowest
 
 
-@pytest.mark.parametrize("function", [*WITH_ATTRIBUTES, *PLAIN], ids=str)
+@every("function", [*WITH_ATTRIBUTES, *PLAIN], ids=str)
 def test_clamps(function):
     """A clamp gives values of its range as they are, and what is beyond the nearest limit."""
     x = GRID.reshape(1, 1, -1, 1).repeat(2, 1)

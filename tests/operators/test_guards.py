@@ -9,6 +9,7 @@ import onnxruntime
 import pytest
 from onnx import ModelProto, parser, save_model
 from support.e2e_run import compiled_at_once
+from support.tables import every
 
 import n2d2py
 from n2d2py.frontend.onnx.importer import import_onnx
@@ -159,8 +160,8 @@ def decibels(found: np.ndarray, want: np.ndarray) -> float:
     return 10 * np.log10(float(np.square(want.astype(np.float64)).sum()) / max(error, 1e-30))
 
 
-@pytest.mark.parametrize("opset", [11, 13, 17])
-@pytest.mark.parametrize("name", NORMS)
+@every("opset", [11, 13, 17])
+@every("name", NORMS)
 def test_a_spelled_norm_is_one_layer_that_agrees_in_floating_point(name, opset):
     if opset == 11 and "last" in str(CASES[name]):
         pytest.skip("ReduceSum has its axes as an attribute")
@@ -172,7 +173,8 @@ def test_a_spelled_norm_is_one_layer_that_agrees_in_floating_point(name, opset):
     np.testing.assert_allclose(found.reshape(want.shape), want, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("bits", [8, 16])
+@pytest.mark.compiles
+@pytest.mark.parametrize("bits", [8, pytest.param(16, marks=pytest.mark.slow)])
 def test_guards_last_in_integers(bits, tmp_path: Path):
     """The compiled project has the bits of the simulator; a silent and a constant stimulus calibrate too."""
     names, rng = list(CASES), np.random.default_rng(8)
@@ -188,7 +190,7 @@ def test_guards_last_in_integers(bits, tmp_path: Path):
     feeds = dict.fromkeys(given, samples())
     wanted = reference(model, feeds)
     folder = Path(export.folder)
-    nets = n2d2py.load_simulator(folder), compiled_at_once(folder, flags=("-O2", "-march=native"))
+    nets = n2d2py.load_simulator(folder), compiled_at_once(folder)
     simulated, compiled = (net(*feeds.values()) for net in nets)
     for index, name in enumerate(names):
         want = wanted[index]

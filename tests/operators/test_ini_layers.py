@@ -1,6 +1,6 @@
 """The layer types of the INI beyond the usual ones: dimensions, parameters, float results, refusals.
 
-They look at `n2d2py.frontend.ini.convolution`, `n2d2py.frontend.ini.inputs`, `n2d2py.frontend.ini.inserted` and
+They look at `n2d2py.frontend.ini.convolution`, `n2d2py.frontend.ini.inputs`, `n2d2py.frontend.ini.network` and
 `n2d2py.frontend.ini.transformations`.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.network import build_graph
@@ -41,7 +42,7 @@ def dims(graph: Graph, name: str = "y") -> list[int]:
 
 
 # ---- convolutions -----------------------------------------------------------------------------
-@pytest.mark.parametrize("size, kernel, stride, subsample", [(6, 3, 1, 2), (6, 2, 2, 2), (6, 1, 1, 3), (6, 3, 2, 3)])
+@every("size, kernel, stride, subsample", [(6, 3, 1, 2), (6, 2, 2, 2), (6, 1, 1, 3), (6, 3, 2, 3)])
 def test_subsample_takes_every_nth_output(tmp_path, size, kernel, stride, subsample):
     body = f"Type=Conv\nKernelSize={kernel}\nStride={stride}\nNbOutputs=5\n"
     whole, part = result(layer(tmp_path, body)), result(layer(tmp_path, body + f"SubSample={subsample}"))
@@ -83,7 +84,7 @@ def test_outputs_remap_permutes_stored_outputs(tmp_path, kind, extra):
     np.testing.assert_array_equal(params["weights"].reshape(6, -1)[[1, 3, 5, 0, 2, 4]], stored.reshape(6, -1))
 
 
-@pytest.mark.parametrize("remap", ["1:2", "0:1,0:1", "a:b", "0:0", "2:-1"])
+@every("remap", ["1:2", "0:1,0:1", "a:b", "0:0", "2:-1"])
 def test_outputs_remap_must_name_every_output_once(tmp_path, remap):
     with pytest.raises(N2D2Error, match="E232"):
         layer(tmp_path, f"Type=Fc\nNbOutputs=6\nConfigSection=c\n[c]\nOutputsRemap={remap}")
@@ -180,7 +181,7 @@ def test_reshape_keeps_and_deduces(tmp_path):
     np.testing.assert_array_equal(result(graph).ravel(), IMAGE.ravel())
 
 
-@pytest.mark.parametrize(
+@every(
     "given, outputs, code",
     [("0 0 5", 5, "E208"), ("-1 -1 4", 4, "E208"), ("1 2 3 4", 4, "E208"), ("7 1 -1", 4, "E208"), ("0 2 -1", 11, "E216")],
 )
@@ -189,7 +190,7 @@ def test_reshape_refusals(tmp_path, given, outputs, code):
         layer(tmp_path, f"Type=Reshape\nDims={given}\nNbOutputs={outputs}")
 
 
-@pytest.mark.parametrize(
+@every(
     "perm, axes, outputs",
     [("1 0 2 3", (0, 1, 3, 2), 4), ("2 0 1 3", (0, 2, 3, 1), 6), ("1 2 0 3", (0, 3, 1, 2), 8), ("0 1 2 3", (0, 1, 2, 3), 4)],
 )
@@ -206,7 +207,7 @@ def test_transpose_keeps_the_batch_axis(tmp_path, perm):
         layer(tmp_path, f"Type=Transpose\nPerm={perm}\nNbOutputs=4")
 
 
-@pytest.mark.parametrize(
+@every(
     "mode, config",
     [("NearestNeighbor", ""), ("Bilinear", ""), ("BilinearTF", ""), ("BilinearTF", "ConfigSection=c\n[c]\nAlignCorners=0")],
 )
@@ -227,7 +228,7 @@ def test_scaling(tmp_path):
     np.testing.assert_allclose(result(layer(tmp_path, "Type=Scaling\nFactor=-2.5\nNbOutputs=4")), IMAGE * -2.5)
 
 
-@pytest.mark.parametrize(
+@every(
     "operation, expected",
     [
         ("Binary", lambda x: np.where(x > 0.25, 3, 0)),
@@ -237,7 +238,7 @@ def test_scaling(tmp_path):
         ("ToZeroInverted", lambda x: np.where(x > 0.25, 0, x)),
     ],
 )
-@pytest.mark.parametrize("kind", ["Threshold", "Transformation"])
+@every("kind", ["Threshold", "Transformation"])
 def test_threshold(tmp_path, operation, expected, kind):
     keys = f"Operation={operation}\nMaxValue=3\n"
     body = "Threshold=0.25\nNbOutputs=4\n" + (
@@ -251,7 +252,7 @@ def test_threshold(tmp_path, operation, expected, kind):
 SHIFTS = np.arange(1, 5).reshape(1, 4, 1, 1)
 
 
-@pytest.mark.parametrize(
+@every(
     "keys, expected",
     [
         (
@@ -291,7 +292,7 @@ def test_transformations_as_layers(tmp_path, keys, expected):
     np.testing.assert_allclose(y, expected(IMAGE), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(
+@every(
     "keys, expected",
     [
         ("Transformation=ColorSpaceTransformation\nColorSpace=RGB\nNbOutputs=3", lambda x: x[:, ::-1]),
@@ -313,46 +314,6 @@ def test_colours_as_layers(tmp_path, keys, expected):
 
 
 @pytest.mark.parametrize(
-    "keys, message",
-    [
-        ("Transformation=EqualizeTransformation", "EqualizeTransformation cannot be a layer"),
-        ("Transformation=ColorSpace\nColorSpace=RGB", "3 channels"),
-        ("Transformation=ColorSpace\nColorSpace=HSV", "ColorSpace=HSV is"),
-        ("Transformation=ChannelExtraction", "CSChannel="),
-        ("Transformation=Reshape\nNbRows=5", "5 rows"),
-        ("Transformation=RangeAffine", "FirstOperator"),
-        ("Transformation=RangeAffine\nFirstOperator=Divides\nFirstValue=0", "divides by 0"),
-        ("Transformation=RangeClipping\nRangeMin=1", "RangeMax"),
-        ("Transformation=SliceExtraction\nWidth=6\nHeight=2\nOffsetX=4", "input"),
-        ("Transformation=PadCrop\nWidth=20\nHeight=20", "MinusOneReflectBorder"),
-        ("Transformation=PadCrop\nWidth=9\nHeight=6", "MinusOneReflectBorder"),
-        ("Transformation=PadCrop\nWidth=5\nHeight=7", "MinusOneReflectBorder"),
-        ("Transformation=PadCrop\nWidth=9\nHeight=6\nBorderType=ReflectBorder", "BorderType=ReflectBorder"),
-        ("Transformation=SliceExtraction\nWidth=5\nHeight=2\nOffsetX=4", "5x2 at 4,0 .* 8x6"),
-        ("Transformation=SliceExtraction\nWidth=2\nHeight=6\nOffsetY=1", "2x6 at 0,1 "),
-        ("Transformation=SliceExtraction\nWidth=0\nHeight=2\nOffsetX=8", "0x2 at 8,0 "),
-        ("Transformation=SliceExtraction\nWidth=2\nHeight=0\nOffsetY=6", "2x0 at 0,6 "),
-        ("Transformation=SliceExtraction\nWidth=2", "Height"),
-        ("Transformation=Rescale\nWidth=0\nHeight=2", "0x2"),
-        ("Transformation=Rescale\nWidth=2\nHeight=0", "2x0"),
-        ("Transformation=RangeClipping\nRangeMin=1\nRangeMax=1", "RangeMin=1 is not below RangeMax=1"),
-        ("Transformation=RangeAffine\nFirstOperator=Plus\nFirstValue=1 2", "FirstValue"),
-        ("Transformation=RangeAffine\nFirstOperator=Plus\nFirstValue=1\nSecondValue=1 2 3", "SecondValue has 3 values"),
-        ("Transformation=RangeAffine\nFirstOperator=Plus", "FirstValue"),
-        ("Transformation=Threshold", "Threshold"),
-        ("Transformation=Reshape", "NbRows"),
-        ("Transformation=Reshape\nNbRows=0", "48 positions .* 0 rows"),
-        ("Transformation=Reshape\nNbRows=4\nNbCols=13", "48 positions .* 4 rows of 13"),
-        ("Transformation=ChannelExtraction\nCSChannel=Hue", "CSChannel=Hue is"),
-        ("Transformation=ChannelExtraction\nCSChannel=Gray", "CSChannel=Gray "),
-    ],
-)
-def test_transformations_that_cannot_be_layers(tmp_path, keys, message):
-    with pytest.raises(N2D2Error, match=f"E234.*{message}"):
-        layer(tmp_path, f"Type=Transformation\nNbOutputs=4\n{keys}")
-
-
-@pytest.mark.parametrize(
     "weights, per_channel", [("1 2 3 4", [[1, 2, 3, 4]] * 2), ("1 2 3 4 5 6 7 8", [[1, 2, 3, 4], [5, 6, 7, 8]])]
 )
 def test_elemwise_coefficients_per_channel(tmp_path, weights, per_channel):
@@ -364,7 +325,7 @@ def test_elemwise_coefficients_per_channel(tmp_path, weights, per_channel):
     np.testing.assert_allclose(result(graph), IMAGE * gain + 1, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(
+@every(
     "keys",
     [
         "CoeffMode=PerLayer\nWeights=1 2",
@@ -394,7 +355,7 @@ def test_a_normalisation_that_divides_by_zero(tmp_path, key, value, least):
         layer(tmp_path, f"Type=LRN\nNbOutputs=4\nConfigSection=c\n[c]\n{key}={value}")
 
 
-@pytest.mark.parametrize("kind", ["Softmax", "Dropout", "Fc", "Reshape"])
+@every("kind", ["Softmax", "Dropout", "Fc", "Reshape"])
 def test_input_window(tmp_path, kind):
     extra = {"Fc": "NbOutputs=2", "Reshape": "NbOutputs=4\nDims=0 0 0"}.get(kind, "NbOutputs=4")
     body = f"Type={kind}\n{extra}\nInputOffsetX=3\nInputOffsetY=1\nInputWidth=2"

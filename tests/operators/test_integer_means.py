@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.operators.arrays.reduce.op import _mean
+from n2d2py.operators.arrays.reduce import _mean
 
 
 def test_means_of_integers_are_cut_off_towards_zero():

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.forms import Custom, Normalized
-from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
+from n2d2py.operators.arrays.norm import ArrayNorm
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.quant.contract import LayerTypes, quantize_layer, refused
 from n2d2py.quant.options import QuantOptions
@@ -27,7 +28,7 @@ def normalized(
     return made.form_as(Normalized), made
 
 
-@pytest.mark.parametrize(
+@every(
     ("bits", "scale", "fraction", "unit", "shift", "bound"),
     [
         (8, 1.0, 12, 2.0**-24, 2**24, 8194 * 10240 + 2**21),
@@ -45,22 +46,7 @@ def test_gains_have_14_bits(bits, scale, fraction, unit, shift, bound):
     assert made.rescaling.effective().tolist() == [unit]
 
 
-@pytest.mark.parametrize(("inner", "gain"), [(255, 10923), (256, 5461), (1023, 5461), (1024, 2731), (4096, 1365)])
-def test_longer_lines_leave_fewer_bits_for_gains(inner, gain):
-    """A third: in 14 bits and fewer, so that sums of 32 bits hold its product with the square root of the length."""
-    form, _ = normalized(ArrayNorm(2, inner, 1e-3), gain=np.full(inner, 1 / 3), shift=np.zeros(inner))
-    assert set(form.gains.tolist()) == {gain}
-    wide, _ = normalized(ArrayNorm(2, inner, 1e-3), 16, gain=np.full(inner, 1 / 3), shift=np.zeros(inner))
-    assert set(wide.gains.tolist()) == {10923}
-
-
-def test_a_norm_without_gains_has_one():
-    form, made = normalized(ArrayNorm(3, 4, 1e-3), scale=0.5)
-    assert (form.gains.tolist(), form.offsets.tolist(), made.bound) == ([1], [0], 8194)
-    assert made.rescaling.effective().tolist() == [2.0**-11]
-
-
-@pytest.mark.parametrize(
+@every(
     ("inner", "epsilon", "scale", "stored"),
     [
         (4, 1e-3, 0.01, 160),
@@ -79,7 +65,7 @@ def test_epsilon_in_units_of_the_sums(inner, epsilon, scale, stored):
     assert form.epsilon.tolist() == [stored] and form.epsilon.dtype == np.int64
 
 
-@pytest.mark.parametrize(
+@every(
     ("offset", "kind"), [(2**31 - 1, np.int32), (2**31, np.int64), (-(2**31), np.int64), (2**53 - 1, np.int64), (2**53, None)]
 )
 def test_gains_of_zero_leave_the_shifts(offset, kind):
@@ -96,7 +82,7 @@ def test_gains_of_zero_leave_the_shifts(offset, kind):
     assert made.bound * factor == abs(offset)
 
 
-@pytest.mark.parametrize(
+@every(
     ("op", "reason"),
     [
         (ArrayNorm(2, 4, 1e-3, part="mean"), "the mean of a normalisation"),
@@ -107,20 +93,6 @@ def test_gains_of_zero_leave_the_shifts(offset, kind):
 )
 def test_norms_that_have_integers(op, reason):
     assert refused(Node("y", op, ["x"], ["y"])) == reason
-
-
-@pytest.mark.parametrize(("scale", "numerator"), [(1 / 256, 2**40), (1 / 127, 127 * 2**32), (3.0, 1431655765)])
-@pytest.mark.parametrize("rescaling", ["Floating-point", "Fixed-point16"])
-def test_the_numerator_of_a_softmax(scale, numerator, rescaling):
-    """2^32 by the scale of the shares; in floating point their scale itself."""
-    options = QuantOptions(rescaling=rescaling)
-    types = LayerTypes([NumType(8, scale=0.1)], NumType(8, scale=scale), options)
-    made: Any = quantize_layer(Node("y", ArraySoftmax(2, 3, 4), ["x"], ["y"]), types)
-    assert made.form.numerator.tolist() == [numerator]
-    if rescaling == "Floating-point":
-        np.testing.assert_allclose(made.rescale.effective(), [1 / scale], rtol=1e-6)
-    else:
-        assert made.rescale is None
 
 
 # ---- recurrent layers ----------------------------------------------------------------------------
@@ -146,41 +118,7 @@ def recurrent(
 ONE = ArrayRecurrent("LSTM", 1, 2, 1)
 
 
-def rows(*values: float) -> np.ndarray:
-    """Weights of which the first row is given, the others are 0."""
-    made = np.zeros((4, len(values)))
-    made[0] = values
-    return made
-
-
-@pytest.mark.parametrize(("bits", "top", "kind"), [(8, 127, np.int8), (16, 32767, np.int16)])
-def test_weights_of_a_row_have_one_scale(bits, top, kind):
-    """The largest of each row is the largest integer; a row of zeros has scale 1."""
-    weights, states = np.array([[top, -2.0], [1.0, 0.5], [0.0, 0.0], [-0.25, 0.25]]), np.array([[0.5], [0.0], [2.0], [-1.0]])
-    form, _ = recurrent(ONE, [NumType(bits, scale=2.0**-12)], bits=bits, input_weights=weights, recurrent_weights=states)
-    half = round(0.5 * top)
-    assert form["input_weights"].tolist() == [[top, -2], [top, half], [0, 0], [-top, top]]
-    assert form["recurrent_weights"].tolist() == [[top], [0], [top], [-top]]
-    assert form["input_weights"].dtype == form["recurrent_weights"].dtype == kind
-    step = 2.0 ** int(form["shift"][0])
-    scales = np.array([1.0, 1 / top, 1 / (top * 2.0**-12), 0.25 / top])
-    assert form["input_multipliers"].tolist() == np.rint(scales * 2.0**-12 * 4096 * step).tolist()
-    assert form["recurrent_multipliers"].tolist() == np.rint(np.array([0.5, top, 2.0, 1.0]) / top / 8 * step).tolist()
-    assert form["reaches"].tolist() == [max(top + 2, top + half, 2 * top) * top, top * 32767]
-
-
-@pytest.mark.parametrize(
-    ("scale", "shift"),
-    [((2**31 - 1) * 2.0**-42, 29), ((2**31 - 2) * 2.0**-42, 30), (2.0**-12, 30), (2.0**-11, 29), (2.0**-13, 31)],
-)
-def test_multipliers_have_31_bits(scale, shift):
-    """Weights of 127 have scale 1, which the scale of the input and 2^12 are multiplied by."""
-    form, _ = recurrent(ONE, [NumType(8, scale=scale)], input_weights=np.full((4, 2), 127.0))
-    assert form["shift"].tolist() == [shift] and form["shift"].dtype == np.int32
-    assert form["input_multipliers"].tolist() == [round(scale * 2.0 ** (12 + shift))] * 4
-
-
-@pytest.mark.parametrize(
+@every(
     ("bias", "shift"),
     [
         (2.0**23, 25),
@@ -193,7 +131,7 @@ def test_multipliers_have_31_bits(scale, shift):
         (2.0**41, None),
     ],
 )
-@pytest.mark.parametrize("part", ["gate_bias", "recurrent_bias"])
+@every("part", ["gate_bias", "recurrent_bias"])
 def test_sums_stay_below_2_to_the_61(bias, shift, part):
     """A bias has 12 bits more behind the point; layers whose sums leave less than 8 bits are refused."""
     kind, count = NumType(8, scale=2.0**-30), 4 if part == "gate_bias" else 1
@@ -208,15 +146,7 @@ def test_sums_stay_below_2_to_the_61(bias, shift, part):
     assert form[part].tolist()[-1] == -bias * 2.0 ** (12 + shift)
 
 
-def test_no_multiplier_is_shifted_by_more_than_46():
-    states = np.full((4, 1), 127 * 2.0**-40)
-    weights = np.full((4, 2), 127 * 2.0**-40)
-    form, _ = recurrent(ONE, [NumType(8, scale=2.0**-20)], input_weights=weights, recurrent_weights=states)
-    assert form["shift"].tolist() == [46]
-    assert form["recurrent_multipliers"].tolist() == [8] * 4
-
-
-@pytest.mark.parametrize(
+@every(
     ("steps", "start", "fraction"),
     [
         (1, (0,), 15),
@@ -244,14 +174,7 @@ def test_a_cell_grows_by_one_at_each_step(steps, start, fraction):
     np.testing.assert_allclose(made.rescaling.effective(), 4 * 2.0**-fraction, rtol=1e-4)
 
 
-def test_hidden_states_have_15_bits():
-    op = ArrayRecurrent("LSTM", 1, 2, 4)
-    form, made = recurrent(op, [NumType(8, scale=0.01)], scale=1 / 64, initial_h=np.array([1.0, -1.0, 0.5, 2.0**-15]))
-    assert form["initial_h"].tolist() == [32767, -32767, 16384, 1] and form["initial_h"].dtype == np.int16
-    np.testing.assert_allclose(made.rescaling.effective(), 2.0**-9, rtol=1e-4)
-
-
-@pytest.mark.parametrize(
+@every(
     ("scale", "stored"),
     [
         (2.0**-7, (2**30, 22)),
@@ -268,18 +191,3 @@ def test_states_that_are_given_are_brought_to_15_bits(scale, stored):
     op = ArrayRecurrent("GRU", 1, 2, 3, given=("initial_h",))
     form, _ = recurrent(op, [NumType(8, scale=0.01), NumType(8, scale=scale)])
     assert form["given_h"].tolist() == list(stored) and "initial_h" not in form
-
-
-@pytest.mark.parametrize(
-    ("scale", "fraction"),
-    [(0.001, 15), (1 / 127, 15), (1.5 / 127, 14), (3.9 / 127, 13), (7 / 127, 12), (15.0 / 127, 11), (1.0, 8)],
-)
-@pytest.mark.parametrize("given", [("initial_h", "initial_c"), ("initial_c",)])
-def test_a_cell_that_is_given_has_the_bits_of_its_range(scale, fraction, given):
-    """What it grows by is not added."""
-    op = ArrayRecurrent("LSTM", 1, 2, 3, given=given)
-    kinds = [NumType(8, scale=0.01), *(NumType(8, scale=scale if role == "initial_c" else 0.5 / 127) for role in given)]
-    form, _ = recurrent(op, kinds)
-    assert form["cell_fraction"].tolist() == [fraction]
-    factor, shift = form["given_c"].tolist()
-    assert factor / 2.0**shift == pytest.approx(scale * 2**fraction, rel=1e-6) and 2**29 < factor <= 2**30

@@ -7,8 +7,8 @@ fixed type in `n2d2py.operators.arrays.integers`. The first axis is no batch.
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from support.single_array_nodes import F, node, weights
+from support.tables import every
 
 X = (2, 3, 4)
 N32, N64 = ("int32", 2, 3), ("int64", 2, 3)
@@ -289,21 +289,21 @@ INTEGERS = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@every("name", FUNCTIONS)
 def test_functions(name):
     FUNCTIONS[name].check()
 
 
-@pytest.mark.parametrize("name", REDUCED)
+@every("name", REDUCED)
 def test_reduced(name):
     REDUCED[name].check()
 
 
-@pytest.mark.parametrize("name", PRODUCTS)
+@every("name", PRODUCTS)
 def test_products(name):
     PRODUCTS[name].check()
 
 
-@pytest.mark.parametrize("name", INTEGERS)
+@every("name", INTEGERS)
 def test_integers(name):
     INTEGERS[name].check()

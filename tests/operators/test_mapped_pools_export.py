@@ -82,22 +82,9 @@ def test_compiled_layers(tmp_path, monkeypatch, capsys, bits, verdict):
     assert (
         main(
             [
-                "net.ini",
-                "-w",
-                "/dev/null",
-                "-seed",
-                "1",
-                "-export",
-                "CPP",
-                "-fuse",
-                "-nbbits",
+                *"net.ini -w /dev/null -seed 1 -export CPP -fuse -nbbits".split(),
                 bits,
-                "-calib",
-                "8",
-                "-db-export",
-                "2",
-                "-compare",
-                "4",
+                *"-calib 8 -db-export 2 -compare 4".split(),
             ]
         )
         == 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.single_array_nodes import F, node, weights
+from support.tables import every
 
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
@@ -308,17 +309,17 @@ RESIZED = {
 }
 
 
-@pytest.mark.parametrize("name", MOVED)
+@every("name", MOVED)
 def test_moved(name):
     MOVED[name].check()
 
 
-@pytest.mark.parametrize("name", CHOSEN)
+@every("name", CHOSEN)
 def test_chosen_and_written(name):
     CHOSEN[name].check()
 
 
-@pytest.mark.parametrize("name", RESIZED)
+@every("name", RESIZED)
 def test_resampled(name):
     RESIZED[name].check()
 
@@ -356,7 +357,7 @@ LINES: dict[str, tuple] = {
 }
 
 
-@pytest.mark.parametrize("name", LINES)
+@every("name", LINES)
 def test_lines_and_their_weights(name):
     """As few lines as have weights; no weight is minus 0."""
     attributes, size, wanted, positions, weights_of = LINES[name]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
-import pytest
 from onnx import numpy_helper, parser
+from support.tables import every
 
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.reference.executor import run_graph
@@ -149,7 +149,7 @@ CASES: dict[str, tuple[tuple[int, ...], str, dict[str, Any], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CASES)
+@every("name", CASES)
 def test_the_layers_of_a_node_and_their_results(name):
     shape, body, constants, kinds = CASES[name]
     made = model(shape, body, constants)

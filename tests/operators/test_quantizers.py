@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType
 from n2d2py.errors import N2D2Error
@@ -58,9 +59,9 @@ def quantized(op: Op, shapes, params, bits: int, zero_point: int = 0) -> tuple[n
     return real, result.dequantize(op.run_integer(stored, made, graph)[0]), made, graph
 
 
-@pytest.mark.parametrize("zero_point", [0, 9])
-@pytest.mark.parametrize("bits", [8, 16])
-@pytest.mark.parametrize("layer", LAYERS)
+@every("zero_point", [0, 9])
+@every("bits", [8, 16])
+@every("layer", LAYERS)
 def test_integers_and_constants_stand_for_real_numbers(layer, bits, zero_point):
     op, shapes, params = LAYERS[layer]
     real, found, made, graph = quantized(op, shapes, params, bits, zero_point)
@@ -77,7 +78,7 @@ def test_integers_and_constants_stand_for_real_numbers(layer, bits, zero_point):
         np.testing.assert_allclose(back[role].astype(np.float64), values.astype(np.float64), atol=step * np.abs(values).max())
 
 
-@pytest.mark.parametrize(
+@every(
     "source, target",
     [
         (FLOAT32, FLOAT64),
@@ -127,13 +128,13 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("layer", REFUSED)
+@every("layer", REFUSED)
 def test_what_has_no_integers_says_why(layer):
     op, params, reason = REFUSED[layer]
     assert refused(Node("y", op, ["a", "b"], ["y"], params)) == reason
 
 
-@pytest.mark.parametrize(
+@every(
     "op, params, kinds, words",
     [
         (ArrayMatMul((1, 2**23), (2**23, 1), (0, 1)), {}, [S16, S16], None),

@@ -12,6 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.e2e_run import needs_compiler
 from support.recurrent_cases import parameters
+from support.tables import every
 
 import n2d2py
 from n2d2py.arithmetic import NumType
@@ -22,8 +23,8 @@ from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.quant.contract import LayerTypes, quantize_layer, refused
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate_all
+from n2d2py.reference.engine import to_onnx
 from n2d2py.reference.executor import run_graph
-from n2d2py.reference.to_onnx import to_onnx
 from n2d2py.stages.options import suited
 
 GATES = {"LSTM": 4, "GRU": 3}
@@ -78,16 +79,17 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("initial", [False, True], ids=["from zero", "from a state"])
-@pytest.mark.parametrize(("cell", "attributes"), FORMS.values(), ids=FORMS)
-def test_as_onnx_runtime(tmp_path, cell, attributes, initial):
+@every("side", [1, 3], ids=["one sequence", "three sequences"])
+@every("initial", [False, True], ids=["from zero", "from a state"])
+@every(("cell", "attributes"), FORMS.values(), ids=FORMS)
+def test_as_onnx_runtime(tmp_path, cell, attributes, initial, side):
     rng, count = np.random.default_rng(1), 2 if attributes.get("direction") == "bidirectional" else 1
-    states = {"h0": rng.uniform(-1, 1, (count, 1, HIDDEN))} if initial else {}
+    states = {"h0": rng.uniform(-1, 1, (count, side, HIDDEN))} if initial else {}
     if initial and cell == "LSTM":
-        states["c0"] = rng.uniform(-2, 2, (count, 1, HIDDEN))
-    full = {"lengths": [STEPS]} if initial else {}
-    path = saved(tmp_path / "net.onnx", cell, inputs={**states, **full}, **attributes)
-    graph, x = import_onnx(path), rng.normal(size=(STEPS, 1, SIZE)).astype(np.float32)
+        states["c0"] = rng.uniform(-2, 2, (count, side, HIDDEN))
+    full = {"lengths": [STEPS] * side} if initial else {}
+    path = saved(tmp_path / "net.onnx", cell, inputs={**states, **full}, dims=(STEPS, side, SIZE), **attributes)
+    graph, x = import_onnx(path), rng.normal(size=(STEPS, side, SIZE)).astype(np.float32)
     wanted = runtime(path).run(None, {"x": x})
     (name,) = graph.inputs
     found = list(run_graph(graph, {name: x.reshape(graph.shape(name))}).values())
@@ -99,8 +101,8 @@ def test_as_onnx_runtime(tmp_path, cell, attributes, initial):
         np.testing.assert_allclose(mine.reshape(-1), theirs.reshape(-1), atol=1e-5)
 
 
-@pytest.mark.parametrize("named", [False, True])
-@pytest.mark.parametrize("cell", ["LSTM", "GRU"])
+@every("named", [False, True])
+@every("cell", ["LSTM", "GRU"])
 def test_last_state_alone(tmp_path, cell, named):
     """The states of all steps are not given, or not read."""
     path = saved(tmp_path / "net.onnx", cell)
@@ -116,25 +118,26 @@ def test_last_state_alone(tmp_path, cell, named):
     np.testing.assert_allclose(found.reshape(-1), runtime(path).run(None, {"x": x})[0].reshape(-1), atol=1e-5)
 
 
+@pytest.mark.parametrize("side", [1, 3])
 @pytest.mark.parametrize("cell", ["LSTM", "GRU"])
-def test_batch_first_layout(tmp_path, cell):
+def test_batch_first_layout(tmp_path, cell, side):
     """ONNX Runtime has no layout 1; the same numbers come in another order."""
-    first = import_onnx(saved(tmp_path / "a.onnx", cell, direction="bidirectional"))
-    second = import_onnx(saved(tmp_path / "b.onnx", cell, dims=(1, STEPS, SIZE), direction="bidirectional", layout=1))
-    x = np.random.default_rng(2).normal(size=STEPS * SIZE).astype(np.float32)
-    results = [
-        [y.reshape(-1) for y in run_graph(graph, {graph.inputs[0]: x.reshape(graph.shape(graph.inputs[0]))}).values()]
-        for graph in (first, second)
-    ]
-    for a, b in zip(*results, strict=True):
-        np.testing.assert_array_equal(a, b)
+    first = import_onnx(saved(tmp_path / "a.onnx", cell, dims=(STEPS, side, SIZE), direction="bidirectional"))
+    second = import_onnx(saved(tmp_path / "b.onnx", cell, dims=(side, STEPS, SIZE), direction="bidirectional", layout=1))
+    x = np.random.default_rng(2).normal(size=(STEPS, side, SIZE)).astype(np.float32)
+    given = [x, x.swapaxes(0, 1)]
+    (y, *last), (turned, *others) = (
+        list(run_graph(graph, {graph.inputs[0]: one.reshape(graph.shape(graph.inputs[0]))}).values())
+        for graph, one in zip((first, second), given, strict=True)
+    )
+    np.testing.assert_array_equal(y.reshape(STEPS, 2, side, -1).transpose(2, 0, 1, 3).reshape(-1), turned.reshape(-1))
+    for a, b in zip(last, others, strict=True):
+        np.testing.assert_array_equal(a.reshape(2, side, -1).swapaxes(0, 1).reshape(-1), b.reshape(-1))
 
 
-@pytest.mark.parametrize("bits", [8, 16])
-@pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize(
-    ("cell", "linear", "part"), [("LSTM", False, ""), ("LSTM", False, "cell"), ("GRU", True, ""), ("GRU", False, "")]
-)
+@every("bits", [8, 16])
+@every("reverse", [False, True])
+@every(("cell", "linear", "part"), [("LSTM", False, ""), ("LSTM", False, "cell"), ("GRU", True, ""), ("GRU", False, "")])
 def test_integers_follow_real_numbers(cell, linear, part, reverse, bits):
     op, rng = ArrayRecurrent(cell, 20, 16, 24, reverse, linear, part), np.random.default_rng(4)
     params = parameters(op, rng)
@@ -198,8 +201,7 @@ def wide_inputs(count: int) -> np.ndarray:
     return (values * np.where(rng.random(values.shape) < 0.02, 20, 1)).astype(np.float32)
 
 
-@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
-@pytest.mark.parametrize("cell", ["LSTM", "GRU"])
+@pytest.mark.parametrize(("cell", "direction"), [("LSTM", "forward"), ("GRU", "bidirectional")])
 def test_states_between_layers_have_16_bits(tmp_path, cell, direction):
     network, data = n2d2py.load(stacked(tmp_path / "net.onnx", cell, direction)), wide_inputs(100)
     options = n2d2py.QuantizationOptions()
@@ -255,11 +257,9 @@ REFUSED = {
     "activations in no letters": ("GRU", {"activations": [b"\xff", b"Tanh"]}, {}, "its activations are \ufffd, Tanh"),
     "peepholes": ("LSTM", {}, {"inputs": {"P": np.ones((1, 3 * HIDDEN))}}, "it has peephole weights"),
     "short sequence": ("GRU", {}, {"inputs": {"lengths": [4]}}, "its sequence length 4 is not that of its input, 6"),
-    "batch": ("GRU", {}, {"dims": (STEPS, 2, SIZE)}, "it reads 2 sequences side by side"),
     "weights": ("LSTM", {}, {"more": {"W": np.ones((1, 4 * HIDDEN, 3))}}, "do not fit its input of 5"),
     "direction": ("LSTM", {"direction": "sideways"}, {}, "its direction is sideways"),
     "free batch": ("GRU", {}, {"dims": ("N", 1, SIZE)}, "it takes as steps the batch axis"),
-    "free batch, other layout": ("GRU", {"layout": 1}, {"dims": (2, STEPS, SIZE)}, "it reads 2 sequences side by side"),
     "recurrent weights": ("LSTM", {}, {"more": {"R": np.ones((1, 4 * HIDDEN, HIDDEN - 1))}}, "do not fit its input of 5"),
     "directions": (
         "GRU",
@@ -286,7 +286,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("cell", "attributes", "form", "reason"), REFUSED.values(), ids=REFUSED)
+@every(("cell", "attributes", "form", "reason"), REFUSED.values(), ids=REFUSED)
 def test_refused(tmp_path, cell, attributes, form, reason):
     path = saved(tmp_path / "net.onnx", cell, **form, **attributes)
     with pytest.raises((N2D2Error, ErrorList)) as caught:
@@ -318,16 +318,27 @@ def wired(path, cell: str, steps: int, linear: int, squeezed: bool = True):
     return path, states
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["wired by the application", "kept"])
-@pytest.mark.parametrize("bits", [8, 16])
-@pytest.mark.parametrize("steps", [1, 50])
-@pytest.mark.parametrize(
-    ("cell", "linear", "first"), [("LSTM", 0, 0), ("LSTM", 0, 3), ("GRU", 0, 0), ("GRU", 1, 0), ("GRU", 0, 2)]
-)
+FEW = {
+    ("LSTM", 0, 0, 1, 8, True),
+    ("LSTM", 0, 3, 50, 8, False),
+    ("GRU", 0, 0, 50, 16, True),
+    ("GRU", 1, 0, 1, 8, False),
+    ("GRU", 0, 2, 1, 16, False),
+}
+"""Those of the fast run: every cell, both ways, each width and length with each cell."""
+OVER_CALLS = [
+    pytest.param(*cell, steps, bits, streamed, marks=() if (*cell, steps, bits, streamed) in FEW else pytest.mark.slow)
+    for cell in (("LSTM", 0, 0), ("LSTM", 0, 3), ("GRU", 0, 0), ("GRU", 1, 0), ("GRU", 0, 2))
+    for steps in (1, 50)
+    for bits in (8, 16)
+    for streamed in (False, True)
+    if not (streamed and cell[2])  # a network that keeps its states begins with zeros
+]
+
+
+@pytest.mark.parametrize(("cell", "linear", "first", "steps", "bits", "streamed"), OVER_CALLS)
 def test_states_over_calls(tmp_path, cell, linear, first, steps, bits, streamed):
     """Twenty calls, each with the states of the one before. Calibration has zeros as first states, or some beyond 1, and nothing later."""
-    if streamed and first:
-        pytest.skip("a network that keeps its states begins with zeros")
     path, states = wired(tmp_path / "net.onnx", cell, steps, linear)
     rng = np.random.default_rng(4)
     x = rng.normal(size=(20, 1, SIZE) if steps == 1 else (20, steps * SIZE)).astype(np.float32)
@@ -357,6 +368,7 @@ def test_states_over_calls(tmp_path, cell, linear, first, steps, bits, streamed)
     assert decibels > (25 if bits == 8 else 50), decibels
 
 
+@pytest.mark.compiles
 @needs_compiler
 @pytest.mark.parametrize("bits", [8, pytest.param(16, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("steps", [1, 5])
@@ -397,8 +409,8 @@ def test_states_beyond_the_integers_are_refused():
                 assert refused(node) == f"a recurrent layer whose {text}"
 
 
-@pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize(
+@every("reverse", [False, True])
+@every(
     ("cell", "given"),
     [("LSTM", ("initial_h", "initial_c")), ("LSTM", ("initial_h",)), ("LSTM", ("initial_c",)), ("GRU", ("initial_h",))],
 )

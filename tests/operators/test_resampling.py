@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from math import floor
-
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
 from onnx import helper
-from onnx.reference import ReferenceEvaluator
+from support.tables import every
 
 from n2d2py.arithmetic import FloatRescale, NumType
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Weighted
 from n2d2py.operators.deconv import Deconv
-from n2d2py.operators.functions import Clip, Step
+from n2d2py.operators.functions import Step
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.resize import Resize
-from n2d2py.operators.resize.onnx import _Axis, _positions
 from n2d2py.operators.unpool import Unpool
 from n2d2py.quant.contract import LayerTypes, quantize_layer
 from n2d2py.quant.options import QuantOptions
-from n2d2py.reference.engine import FloatEngine
-from n2d2py.reference.executor import run_graph
 
 RANDOM = np.random.default_rng(0)
 
@@ -74,7 +68,7 @@ DECONVS = [
 ]
 
 
-@pytest.mark.parametrize("op, shape", DECONVS)
+@every("op, shape", DECONVS)
 def test_deconv_scatters_each_input_value_over_its_window(op, shape):
     params = {"weights": array(*shape), "bias": array(shape[0])}
     graph = network(op, params)
@@ -121,10 +115,8 @@ def onnx_resize(x, size, coordinates, mode):
     return onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
 
 
-@pytest.mark.parametrize("size", [(10, 12), (3, 9), (7, 2), (1, 6), (5, 6)])
-@pytest.mark.parametrize(
-    "ours, theirs", [("HalfPixel", "half_pixel"), ("AlignCorners", "align_corners"), ("Asymmetric", "asymmetric")]
-)
+@every("size", [(10, 12), (3, 9), (7, 2), (1, 6), (5, 6)])
+@every("ours, theirs", [("HalfPixel", "half_pixel"), ("AlignCorners", "align_corners"), ("Asymmetric", "asymmetric")])
 def test_bilinear_is_that_of_onnx(size, ours, theirs):
     x = array(2, 3, 5, 6)
     result = Resize(size, "Bilinear", ours).run([x], None)[0]
@@ -201,7 +193,7 @@ def test_normalisations_have_no_integers(op):
         quantize_layer(node(op), LayerTypes([NumType(8)], NumType(8), QuantOptions()))
 
 
-@pytest.mark.parametrize(
+@every(
     "step, expected, nonnegative",
     [
         (Step(1.0, 0.0, 5.0), [0, 0, 5], True),
@@ -217,46 +209,3 @@ def test_step(step, expected, nonnegative):
 
 
 # ---- the two float engines --------------------------------------------------------------------
-SPELLED = {
-    **{
-        f"deconv {i}": network(op, {"weights": array(*shape), "bias": array(shape[0])}, activation=Clip(0.0))
-        for i, (op, shape) in enumerate(DECONVS)
-    },
-    **{f"bilinear {c}": network(Resize((7, 11), "Bilinear", c)) for c in ("HalfPixel", "AlignCorners", "Asymmetric")},
-    "nearest": network(Resize((8, 9))),
-    "lrn": network(LRN(3, 0.5)),
-    "lrn of vector": network(LRN(), shapes=((7,),)),
-    "l1": network(Normalize("L1")),
-    "l2": network(Normalize("L2"), shapes=((9,),)),
-    "unpool": network(Unpool((2, 3), (2, 3)), shapes=((4, 3, 2), (4, 6, 6))),
-}
-
-
-@pytest.mark.parametrize("case", SPELLED)
-def test_engines_agree(case):
-    graph = SPELLED[case]
-    batch = {name: array(3, *graph.shape(name)[1:]) for name in graph.inputs}
-    engine = FloatEngine(graph)
-    assert engine.backend == "onnxruntime"
-    np.testing.assert_allclose(engine.run(batch)["y"], run_graph(graph, batch)["y"], rtol=1e-4, atol=1e-5)
-
-
-_RULES = ("floor", "ceil", "round_prefer_floor", "round_prefer_ceil")
-_COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners", "half_pixel_symmetric")
-
-
-@pytest.mark.parametrize("rounding", _RULES)
-@pytest.mark.parametrize("coordinates", _COORDINATES)
-@pytest.mark.parametrize("scale", [Fraction(1, 4), Fraction(1, 2), Fraction(3, 4), Fraction(1), Fraction(3, 2), Fraction(2)])
-def test_the_nearest_positions_are_those_of_the_reference(coordinates, rounding, scale):
-    """ONNX's own: sizes and scales whose positions its numbers hold exactly."""
-    for inputs in (1, 2, 3, 4, 8):
-        outputs = floor(inputs * scale)
-        if outputs < 1 or (coordinates in ("align_corners", "pytorch_half_pixel") and outputs != inputs * scale):
-            continue
-        node = helper.make_node(
-            "Resize", ["x", "", "s"], ["y"], mode="nearest", coordinate_transformation_mode=coordinates, nearest_mode=rounding
-        )
-        x = np.arange(inputs, dtype=np.float32)
-        wanted = ReferenceEvaluator(node).run(None, {"x": x, "s": np.array([float(scale)], np.float32)})[0]
-        assert _positions(_Axis(inputs, outputs, scale), coordinates, rounding) == wanted.tolist(), inputs

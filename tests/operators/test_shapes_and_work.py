@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from support.tables import every
 
-from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.concat import ArrayConcat
 from n2d2py.operators.arrays.conv_pool import ArrayConvPool
-from n2d2py.operators.arrays.gather import ArrayScatter
 from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.map import ArrayMap
@@ -99,7 +97,7 @@ def layer(op: Op, inputs: list[tuple], params: dict[str, tuple]) -> Graph:
     return graph
 
 
-@pytest.mark.parametrize("op, inputs, params, output, macs", LAYERS.values(), ids=LAYERS)
+@every("op, inputs, params, output, macs", LAYERS.values(), ids=LAYERS)
 def test_shapes_and_work(op, inputs, params, output, macs):
     graph = layer(op, inputs, params)
     assert graph.shape("y") == (1, *output)
@@ -108,51 +106,6 @@ def test_shapes_and_work(op, inputs, params, output, macs):
     assert run_graph(graph, feeds)["y"].shape == (3, *output)
     if macs is not None:
         assert op.macs([(1, *shape) for shape in inputs], (1, *output), graph.node("y")) == macs
-
-
-@pytest.mark.parametrize(
-    "op, shape, text",
-    [
-        (DepthToSpace(2), (6, 4, 4), "2x2"),
-        (DepthToSpace(3), (12, 4, 4), "3x3"),
-        (SpaceToDepth(2), (3, 5, 4), "4x5"),
-        (SpaceToDepth(2), (3, 4, 5), "5x4"),
-        (SpaceToDepth(3), (3, 6, 4), "4x6"),
-    ],
-)
-def test_blocks_that_do_not_fit(op, shape, text):
-    with pytest.raises(N2D2Error) as caught:
-        layer(op, [shape], {})
-    assert caught.value.code == "E244" and text in caught.value.what
-
-
-@pytest.mark.parametrize("channels_first", [False, True])
-@pytest.mark.parametrize("block", [2, 3])
-def test_blocks_there_and_back(block, channels_first):
-    """Element by element: y[c, h b + i, w b + j] = x[d, h, w], d by rows of channels or of blocks."""
-    c, h, w = 2, 4, 5
-    x = np.arange(2 * c * block**2 * h * w, dtype=np.float64).reshape(2, -1, h, w)
-    (y,) = DepthToSpace(block, channels_first).run([x], None)
-    for i in range(block):
-        for j in range(block):
-            for channel in range(c):
-                part = i * block + j
-                depth = channel * block**2 + part if channels_first else part * c + channel
-                np.testing.assert_array_equal(y[:, channel, i::block, j::block], x[:, depth])
-    np.testing.assert_array_equal(SpaceToDepth(block, channels_first).run([y], None)[0], x)
-
-
-@pytest.mark.parametrize(
-    "added, fits", [((12, 3, 4), True), ((12, 1, 4), True), ((1, 3, 1), True), ((12, 3, 5), False), ((11, 3, 4), False)]
-)
-def test_what_a_pool_can_add(added, fits):
-    op, inputs = PoolSum((3, 2), (2, 3), (1, 0, 0, 1)), [(12, 7, 10), added]
-    if fits:
-        assert layer(op, inputs, {}).shape("y") == (1, 12, 3, 4)
-    else:
-        with pytest.raises(N2D2Error) as caught:
-            layer(op, inputs, {})
-        assert caught.value.code == "E205" and "12x3x4 and " + "x".join(map(str, added)) in caught.value.what
 
 
 # operator, sizes of the inputs, multiply-accumulates
@@ -182,7 +135,7 @@ ARRAYS = {
 }
 
 
-@pytest.mark.parametrize(("op", "sizes", "output", "macs"), ARRAYS.values(), ids=ARRAYS)
+@every(("op", "sizes", "output", "macs"), ARRAYS.values(), ids=ARRAYS)
 def test_operators_on_arrays(op, sizes, output, macs):
     graph = layer(op, [(size,) for size in sizes], {})
     assert graph.shape("y") == (1, output)
@@ -201,7 +154,7 @@ FURTHER = {
 """Operators that have parameters or several forms: (operator, shapes of the inputs and of the output, work)."""
 
 
-@pytest.mark.parametrize(("op", "inputs", "output", "macs"), FURTHER.values(), ids=FURTHER)
+@every(("op", "inputs", "output", "macs"), FURTHER.values(), ids=FURTHER)
 def test_the_work_of_further_operators(op, inputs, output, macs):
     assert op.macs(inputs, output, None) == macs
 
@@ -211,44 +164,3 @@ def test_the_work_of_every_operator_is_tested():
     assert {kind.__name__ for kind in operator_kinds().values() if kind.macs is not Op.macs} <= {
         kind.__name__ for kind in tested
     }
-
-
-@pytest.mark.parametrize("sizes", [(23, 20), (24, 19), (20, 24)])
-def test_arrays_of_other_sizes_are_refused(sizes):
-    with pytest.raises(N2D2Error) as caught:
-        layer(ArrayMatMul((3, 2, 4), (1, 4, 5)), [(size,) for size in sizes], {})
-    wanted, given = next(pair for pair in zip((24, 20), sizes, strict=True) if pair[0] != pair[1])
-    assert caught.value.code == "E208" and f" {wanted} elements " in caught.value.what and f" {given}" in caught.value.what
-
-
-@pytest.mark.parametrize("combine", ["none", "add", "mul", "max", "min"])
-@pytest.mark.parametrize("each", [False, True])
-def test_scattered_values(combine, each):
-    """Of lines, or one by one; positions count from the end where they are negative, and stay within the axis."""
-    outer, size, inner = 2, 3, 2
-    rng = np.random.default_rng(5)
-    x = rng.integers(1, 9, (2, outer * size * inner)).astype(np.float64)
-    indices = np.array([[0, -1, 9, -9, 1, 2, -2, 0]] * 2, np.float64)
-    function = {"none": lambda a, b: b, "add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[combine]
-    wanted = x.reshape(2, outer, size, inner).copy()
-    lines = [0, 2, 2, 0, 1, 2, 1, 0]
-    if each:
-        updates = rng.integers(1, 9, (2, 8)).astype(np.float64)
-        op = ArrayScatter(outer, size, inner, 2, (outer, inner), True, combine)
-        for n in range(2):
-            for at, line in enumerate(lines):  # (outer, count, inner) of positions
-                o, i = at // 4, at % 2
-                wanted[n, o, line, i] = function(wanted[n, o, line, i], updates[n, at])
-        sizes = (outer * size * inner, 8, 8)
-    else:
-        op = ArrayScatter(1, size * outer, inner, 8, combine=combine)
-        updates = rng.integers(1, 9, (2, 16)).astype(np.float64)
-        wanted = x.reshape(2, 1, size * outer, inner).copy()
-        for n in range(2):
-            for at, line in enumerate([0, 5, 5, 0, 1, 2, 4, 0]):
-                piece = updates[n, 2 * at : 2 * at + 2]
-                wanted[n, 0, line] = function(wanted[n, 0, line], piece)
-        sizes = (outer * size * inner, 8, 16)
-    graph = layer(op, [(count,) for count in sizes], {})
-    found = run_graph(graph, {"x0": x, "x1": indices, "x2": updates})["y"]
-    np.testing.assert_array_equal(found, wanted.reshape(2, -1))

@@ -10,7 +10,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.e2e_run import needs_compiler
+from support.extra_targets import HAS_NVDLA
 from support.streaming_networks import NETWORKS, call_by_call, recurrent, stimuli
+from support.tables import every
 
 import n2d2py
 from n2d2py.errors import N2D2Error
@@ -33,7 +35,7 @@ def written(tmp_path, name):
     return NETWORKS[name][0](tmp_path / f"{name}.onnx")
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@every("name", NETWORKS)
 def test_floats_are_those_of_onnx_runtime_call_by_call(tmp_path, name):
     path, x = written(tmp_path, name), stimuli(name)
     graph, pairs = imported(path)
@@ -74,7 +76,7 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize(("names", "pairs"), NAMES.items(), ids=NAMES)
+@every(("names", "pairs"), NAMES.items(), ids=NAMES)
 def test_pairs_that_names_make_plain(tmp_path, names, pairs):
     before, behind = names.split(":")
     model = load_onnx(recurrent(tmp_path / "net.onnx", "GRU", (before, behind)))
@@ -109,7 +111,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("text", "reason"), WRONG.items())
+@every(("text", "reason"), WRONG.items())
 def test_wrong_states_are_refused(tmp_path, text, reason):
     with pytest.raises(N2D2Error) as caught:
         imported(recurrent(tmp_path / "net.onnx"), text)
@@ -177,7 +179,7 @@ def typed(path, x, bits=8):
 WIDTHS = {"lstm": 16, "gru": 16, "joined": 16, "averaged": 16, "cached": 8, "passed_on": 8}
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@every("name", NETWORKS)
 def test_integers_are_near_and_states_have_the_type_of_their_outputs(tmp_path, name):
     path, x = written(tmp_path, name), stimuli(name)
     graph = typed(path, x)
@@ -199,9 +201,10 @@ def test_a_state_of_a_cell_is_what_the_cell_computes_with(tmp_path):
     assert np.log2(graph.type("c0").scale) % 1 == 0
 
 
+@pytest.mark.compiles
 @needs_compiler
 @pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=() if one in ("lstm", "joined", "cached") else pytest.mark.slow) for one in NETWORKS]
+    "name", [pytest.param(one, marks=() if one in ("lstm", "cached") else pytest.mark.slow) for one in NETWORKS]
 )
 def test_compiled_as_simulated_over_many_calls(tmp_path, name):
     _, project = exported(tmp_path, name)
@@ -213,8 +216,11 @@ def test_compiled_as_simulated_over_many_calls(tmp_path, name):
     np.testing.assert_array_equal(simulator(x), compiled(x))  # each run begins with a reset
 
 
+@pytest.mark.compiles
 @needs_compiler
-@pytest.mark.parametrize(("name", "bits"), [("lstm", -32), ("joined", 16), ("cached", -32)])
+@pytest.mark.parametrize(
+    ("name", "bits"), [("joined", 16), *(pytest.param(name, -32, marks=pytest.mark.slow) for name in ("lstm", "cached"))]
+)
 def test_other_precisions(tmp_path, name, bits):
     path, project = exported(tmp_path, name, bits=bits)
     assert n2d2py.compare(project, 20).identical
@@ -224,6 +230,7 @@ def test_other_precisions(tmp_path, name, bits):
     np.testing.assert_allclose(found, expected, atol=1e-5 if bits < 0 else 2e-3)
 
 
+@pytest.mark.compiles
 @needs_compiler
 @pytest.mark.parametrize(
     ("name", "values"),
@@ -249,7 +256,7 @@ def test_calls_between_resets(tmp_path):
     np.testing.assert_allclose(found, call_by_call(path, x, {"h0": "hn", "c0": "cn"}, 6), atol=2e-6)
 
 
-@pytest.mark.parametrize("target", ["ONNX", "TFLite", "NCNN", "NVDLA"])
+@every("target", ["ONNX", "TFLite", "NCNN", *["NVDLA"] * HAS_NVDLA])
 def test_targets_without_states_refuse(tmp_path, target):
     with pytest.raises(N2D2Error) as caught:
         exported(tmp_path, "averaged", target=target)

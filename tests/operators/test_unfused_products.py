@@ -88,9 +88,10 @@ def exported(tmp_path_factory) -> Path:
     )
 
 
-@pytest.mark.parametrize("build", BUILDS.values(), ids=BUILDS)
-def test_every_compiler_gives_the_bits_of_python(exported, build):
-    compiler, *flags = build
+@pytest.mark.compiles
+@pytest.mark.parametrize("name", ["g++ native", *(pytest.param(one, marks=pytest.mark.slow) for one in list(BUILDS)[1:])])
+def test_every_compiler_gives_the_bits_of_python(exported, name):
+    compiler, *flags = BUILDS[name]
     need(compiler)
     simulated, compiled = n2d2py.load_simulator(exported), compiled_at_once(exported, compiler, flags)
     inputs = random_inputs(simulated, 2)

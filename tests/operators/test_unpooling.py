@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node, QuantGraph, QuantNode, QuantTensor
-from n2d2py.memory.access import MEMORY_ACCESSES, LineTable, Whole
+from n2d2py.memory.access import MEMORY_ACCESSES, Whole
 from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.pool_sum import PoolSum
@@ -30,8 +31,8 @@ def _shapes(op: Unpool, image: tuple[int, int]) -> tuple[tuple, tuple, tuple]:
     return pooled, (1, 2, *image), op.output_shapes([pooled, (1, 2, *image)], Node("y", op, ["x", "z"], ["y"]))[0]
 
 
-@pytest.mark.parametrize(("kernel", "stride", "pads", "image"), WINDOWS)
-@pytest.mark.parametrize("zero", [0, 5])
+@every(("kernel", "stride", "pads", "image"), WINDOWS)
+@every("zero", [0, 5])
 def test_integers_go_where_the_maximum_was(kernel, stride, pads, image, zero):
     """The first of equal values counts; other positions hold the zero point; limits cut."""
     op = Unpool(kernel, stride, pads)
@@ -61,29 +62,6 @@ def test_integers_go_where_the_maximum_was(kernel, stride, pads, image, zero):
     assert np.array_equal(op.run([x.astype(np.float64) - zero, z.astype(np.float64)], node)[0], wanted)
 
 
-@pytest.mark.parametrize(("kernel", "stride", "pads", "image"), WINDOWS)
-def test_the_lines_that_an_unpooling_reads(kernel, stride, pads, image):
-    """Those of the windows that hold a line, and all that these windows cover."""
-    op = Unpool(kernel, stride, pads)
-    pooled, source, result = _shapes(op, image)
-    graph = QuantGraph("net", 8)
-    graph.tensors = {
-        name: QuantTensor(name, shape, NumType(8)) for name, shape in zip("xzy", (pooled, source, result), strict=True)
-    }
-    access = MEMORY_ACCESSES.get("Unpool")(QuantNode("y", op, ["x", "z"], ["y"]), graph)
-    assert isinstance(access, LineTable)
-    for axis, (windows, over) in enumerate((access.lines, access.columns)):
-        for y in range(result[2 + axis]):
-            covers = [
-                range(i * stride[axis] - pads[axis], i * stride[axis] - pads[axis] + kernel[axis])
-                for i in range(pooled[2 + axis])
-            ]
-            holding = [i for i, lines in enumerate(covers) if y in lines]
-            assert list(range(*windows[y])) == holding
-            lines = sorted({line for i in holding for line in covers[i] if 0 <= line < image[axis]})
-            assert list(range(*over[y])) == lines
-
-
 def test_overlapping_windows_have_no_integers():
     for op, overlap in (
         (Unpool((2, 2), (2, 2)), False),
@@ -94,22 +72,7 @@ def test_overlapping_windows_have_no_integers():
         assert (refused(Node("y", op, ["x", "z"], ["y"])) is not None) == overlap == op.overlaps
 
 
-@pytest.mark.parametrize("shapes", [[(1, 2, 4), (1, 2, 6, 8)], [(1, 2, 3, 4), (1, 2, 8)]])
-def test_an_unpooling_takes_images(shapes):
-    op = Unpool((2, 2), (2, 2))
-    with pytest.raises(N2D2Error, match="Unpool"):
-        op.output_shapes(shapes, Node("y", op, ["x", "z"], ["y"]))
-
-
-def test_what_an_unpooling_needs():
-    op = Unpool((2, 2), (2, 2))
-    with pytest.raises(N2D2Error, match="E210.*4x2x2.*4x3x2"):
-        op.output_shapes([(1, 2, 2, 4), (1, 2, 6, 8)], Node("y", op, ["x", "z"], ["y"]))
-    with pytest.raises(N2D2Error, match="E210"):
-        op.output_shapes([(1, 3, 3, 4), (1, 2, 6, 8)], Node("y", op, ["x", "z"], ["y"]))
-
-
-@pytest.mark.parametrize("other", [(1, 2, 3, 4), (1, 2, 1, 1), (1, 1, 3, 4), (1, 1, 1, 1)])
+@every("other", [(1, 2, 3, 4), (1, 2, 1, 1), (1, 1, 3, 4), (1, 1, 1, 1)])
 def test_sums_behind_a_pool(other):
     """The second input is repeated along axes of length 1; integers wrap around."""
     op, node = PoolSum((2, 2), (2, 2)), Node("y", PoolSum((2, 2), (2, 2)), ["x", "r"], ["y"])
@@ -122,15 +85,15 @@ def test_sums_behind_a_pool(other):
     assert isinstance(access, Whole) and access.prefers_caller
 
 
-@pytest.mark.parametrize("other", [(1, 3, 3, 4), (1, 2, 3, 3), (1, 2, 12), (2,)])
+@every("other", [(1, 3, 3, 4), (1, 2, 3, 3), (1, 2, 12), (2,)])
 def test_sums_behind_a_pool_of_other_shapes(other):
     op = PoolSum((2, 2), (2, 2))
     with pytest.raises(N2D2Error, match="E205: PoolSum"):
         op.output_shapes([(1, 2, 6, 8), other], Node("y", op, ["x", "r"], ["y"]))
 
 
-@pytest.mark.parametrize(("bits", "zero"), [(8, 0), (8, 9), (16, 0)])
-@pytest.mark.parametrize("scale", [0.0, 0.01, 3.0])
+@every(("bits", "zero"), [(8, 0), (8, 9), (16, 0)])
+@every("scale", [0.0, 0.01, 3.0])
 def test_integers_of_added_constants(bits, zero, scale):
     """Within a step of the real sums; constants of 0 cost nothing."""
     rng = np.random.default_rng(3)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.graph import Node
@@ -15,8 +16,8 @@ from n2d2py.operators.lrn import LRN
 from n2d2py.operators.pool.op import Pool
 
 
-@pytest.mark.parametrize("channels", [1, 2, 3, 5])
-@pytest.mark.parametrize("size", range(1, 13))
+@every("channels", [1, 2, 3, 5])
+@every("size", range(1, 13))
 def test_windows_wider_than_the_channels(size, channels):
     """ONNX: of channel c those from c - floor((size - 1) / 2) to c + ceil((size - 1) / 2) that there are."""
     x = np.random.default_rng(size).normal(size=(2, channels, 2, 3))
@@ -34,10 +35,8 @@ def _cast(result: str) -> tuple[ArrayMap, Node]:
     return op, Node("y", op, ["x"], ["y"])
 
 
-@pytest.mark.parametrize(
-    ("result", "wanted"), [("int32", [-2, 0, 0, 0, 2, 300]), ("bool", [1, 1, 0, 1, 1, 1]), ("int64", [-2, 0, 0, 0, 2, 300])]
-)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@every(("result", "wanted"), [("int32", [-2, 0, 0, 0, 2, 300]), ("bool", [1, 1, 0, 1, 1, 1]), ("int64", [-2, 0, 0, 0, 2, 300])])
+@every("dtype", [np.float32, np.float64])
 def test_reals_become_integers_towards_zero(result, wanted, dtype):
     op, node = _cast(result)
     x = np.array([[[-2.75, -0.5, 0, 0.5, 2.75, 300.5]]], dtype).reshape(1, 2, 3)
@@ -65,7 +64,7 @@ def test_reals_beyond_an_integer_type_become_its_ends(result, low, high):
     assert found.reshape(-1).tolist() == [low, high, low, high, 100, 0]
 
 
-@pytest.mark.parametrize("result", ["int8", "uint8", "int16", "int32", "int64", "uint64"])
+@every("result", ["int8", "uint8", "int16", "int32", "int64", "uint64"])
 def test_reals_at_the_ends_of_an_integer_type(result):
     """2^63 is no int64, though the largest one is as near to it as a real number can be."""
     op, node = _cast(result)
@@ -86,9 +85,7 @@ def _summed(values) -> np.float32:
     return total
 
 
-@pytest.mark.parametrize(
-    "size", [(1, 1), (1, 3), (2, 2), (5, 1), (2, 3), (1, 7), (3, 3), (2, 5), (11, 1), (4, 4), (3, 7), (5, 5)]
-)
+@every("size", [(1, 1), (1, 3), (2, 2), (5, 1), (2, 3), (1, 7), (3, 3), (2, 5), (11, 1), (4, 4), (3, 7), (5, 5)])
 def test_real_numbers_of_a_whole_input_are_added_in_four_sums(size):
     """And what is left by fours one by one; the order of any other window is that of its columns, or of its lines."""
     rng = np.random.default_rng(size[0] * size[1])

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from n2d2py.version import __version__
+
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ("kernels", "export_templates", "params", "models")
 NOT_SHIPPED = ("__pycache__", ".ruff_cache")
@@ -74,6 +76,15 @@ def test_requirements_have_lower_bounds_only():
     assert len(lines) >= 9
     for line in lines:
         assert len(line.split(">=")) == 2 and not set(line) & set("<~!,"), line
+
+
+def test_a_plugin_has_the_version_of_the_tool_and_asks_for_it():
+    for path in sorted(ROOT.glob("plugins/*/setup.cfg")):
+        setup = configparser.ConfigParser()
+        setup.read(path, encoding="utf-8")
+        assert setup["metadata"]["version"] == __version__
+        assert f"n2d2py == {__version__}" in setup["options"]["install_requires"].splitlines()
+        assert f"{setup['metadata']['name']} >= {__version__}" in read_setup()["options.extras_require"][path.parent.name]
 
 
 def test_formatters_and_checkers_have_one_version():

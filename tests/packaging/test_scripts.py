@@ -154,6 +154,17 @@ def test_no_venv_module(checkout, tools):
     assert done.stderr == ("error: Python 3.11.2 has no venv module: install it (Debian, Ubuntu: apt install python3-venv)\n")
 
 
+def test_the_environment_holds_the_plugins_of_the_checkout(ready, tools):
+    (ready / "plugins" / "some").mkdir(parents=True)
+    (ready / "plugins" / "some" / "setup.cfg").write_text("[metadata]\nname = some\n")
+    script(ready / ".venv" / "bin" / "python", 'echo "$*" >> "$(dirname "$0")/calls"')
+    calls = ready / ".venv" / "bin" / "calls"
+    for _ in range(2):
+        assert run(ready / "bin" / "test", tools=tools, cwd=ready).returncode == 0
+    installed = [line for line in calls.read_text().splitlines() if " install " in line]
+    assert len(installed) == 1 and installed[0].endswith(f"-e {ready}[test] -e {ready}/plugins/some")
+
+
 @pytest.mark.parametrize("name", ["demo", "batch_export"])
 @pytest.mark.parametrize("missing", ["g++", "make"])
 def test_no_build_tools(ready, tools, name, missing):
@@ -231,6 +242,8 @@ def test_a_failed_run_of_the_batch_is_shown_and_the_others_go_on(ready, tools, t
 @pytest.mark.parametrize("failing", ["", "ruff", "clang-format", "pyright"])
 def test_lint_runs_every_check(ready, failing):
     shutil.copy(ROOT / "setup.cfg", ready / ".venv" / ".installed-lint")
+    (ready / ".ci").mkdir()
+    (ready / ".ci" / "budget").write_text("kernels *.hpp 1 1 2 -\n")
     (ready / "kernels" / "n2d2").mkdir(parents=True)
     for name in ("conv.hpp", "isa.hpp"):
         (ready / "kernels" / "n2d2" / name).touch()
@@ -243,4 +256,29 @@ def test_lint_runs_every_check(ready, failing):
         "ruff check",
         "clang-format --dry-run -Werror kernels/n2d2/conv.hpp",
         "pyright",
+        "kernels       0 lines of 1 (goal 1),   2 files of 2 (goal -)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("table", "status"),
+    [
+        ("", 0),
+        ("# a *.py 0 0 0 0\n", 0),
+        ("a *.py 3 1 2 1\nb *.c 0 0 0 0\n", 0),
+        ("a *.py 2 1 2 1\n", 1),
+        ("a *.py 3 1 1 1", 1),
+    ],
+)
+def test_the_budget_counts_lines_that_are_not_blank_and_files(checkout, table, status):
+    (checkout / "a" / "inner").mkdir(parents=True)
+    (checkout / "b").mkdir()
+    (checkout / "a" / "one.py").write_text("1\n\n  \n2\n")
+    (checkout / "a" / "inner" / "two.py").write_text("3\n")
+    (checkout / "a" / "other.txt").write_text("4\n")
+    (checkout / ".ci").mkdir()
+    (checkout / ".ci" / "budget").write_text(table)
+    done = run(checkout / "bin" / "budget")
+    assert done.returncode == status and ("error: a is above its ceiling" in done.stderr) == bool(status)
+    if not status and table.startswith("a"):
+        assert "     3 lines of 3 (goal 1),   2 files of 2 (goal 1)" in done.stdout

@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.map import ArrayMap
@@ -25,8 +26,8 @@ def network(b, function, dims, shape, slots=(0, -1), values=None):
     return b.done("last")
 
 
-@pytest.mark.parametrize("function, slots", [("Add", (0, -1)), ("Add", (-1, 0)), ("Sub", (0, -1))])
-@pytest.mark.parametrize("shape", [(1, 3, 4, 5), (1, 1, 4, 5), (2, 3, 4, 5), (1, 1, 1, 5)])
+@every("function, slots", [("Add", (0, -1)), ("Add", (-1, 0)), ("Sub", (0, -1))])
+@every("shape", [(1, 3, 4, 5), (1, 1, 4, 5), (2, 3, 4, 5), (1, 1, 1, 5)])
 def test_constants_of_the_last_axes(build, run, run_all, kinds, function, slots, shape):
     graph = network(build(120), function, (2, 3, 4, 5), shape, slots)
     after, _ = run(graph, AddedConstants())
@@ -43,8 +44,8 @@ def test_others_stay(build, run, kinds, function, slots, shape):
     assert ("y", "ArrayMap") in kinds(after) and not report.refused
 
 
-@pytest.mark.parametrize("function", ["Mul", "Sub", "Div"])
-@pytest.mark.parametrize("shape", [(1, 3, 1, 1), (1, 3, 4, 1), (1, 3, 1, 5), (1, 1, 4, 1)])
+@every("function", ["Mul", "Sub", "Div"])
+@every("shape", [(1, 3, 1, 1), (1, 3, 4, 1), (1, 3, 1, 5), (1, 1, 4, 1)])
 def test_gains_along_an_axis_before_the_last(build, run, run_all, kinds, function, shape):
     graph = network(build(120), function, (2, 3, 4, 5), shape)
     after, _ = run(graph, GainsOfRows())
@@ -93,7 +94,7 @@ NEARLY = {
 }
 
 
-@pytest.mark.parametrize("name", NEARLY)
+@every("name", NEARLY)
 def test_what_is_nearly_a_sum_with_constants(build, name):
     node, op, taken = NEARLY[name]
     b = build(120)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 import pytest
+from support.tables import every
 
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.map import ArrayMap
@@ -15,7 +16,7 @@ from n2d2py.passes.array_elemwise import ArrayElemWise, images
 from n2d2py.quant.float_fallback import float_layers
 
 
-@pytest.mark.parametrize(
+@every(
     "dims, shapes, expected",
     [
         ((2, 5), ((2, 5), (2, 5)), ()),
@@ -43,11 +44,9 @@ def network(b, function, dims, shapes, slots=(0, 1), reduced=()):
     return b.done("last")
 
 
-@pytest.mark.parametrize("function", ["Mul", "Add", "Sub"])
-@pytest.mark.parametrize("slots", [(0, 1), (1, 0)])
-@pytest.mark.parametrize(
-    "shapes", [((3, 4, 5), (3, 1, 5)), ((3, 4, 5), (1, 4, 1)), ((1, 1, 5), (3, 4, 5)), ((3, 4, 5), (1, 1, 1))]
-)
+@every("function", ["Mul", "Add", "Sub"])
+@every("slots", [(0, 1), (1, 0)])
+@every("shapes", [((3, 4, 5), (3, 1, 5)), ((3, 4, 5), (1, 4, 1)), ((1, 1, 5), (3, 4, 5)), ((3, 4, 5), (1, 1, 1))])
 def test_operands_that_repeat(build, run, run_all, function, slots, shapes):
     graph = network(build(6), function, (3, 4, 5), shapes, slots)
     after, report = run(graph, ArrayElemWise())

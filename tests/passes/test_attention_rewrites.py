@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import onnxruntime
-import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.tables import every
 
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph
@@ -113,7 +113,7 @@ def real_outputs(file: bytes, x: np.ndarray) -> np.ndarray:
 BLOCKS = [("node", "split"), ("node", "three"), ("spelled", "split"), ("rms", "three"), ("rms, divides 1", "three")]
 
 
-@pytest.mark.parametrize("norm, form", BLOCKS)
+@every("norm, form", BLOCKS)
 def test_a_block_has_no_moves_and_no_floating_point(norm, form, tmp_path):
     file = block(norm, form)
     graph = fused(file, tmp_path)

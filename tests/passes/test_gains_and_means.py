@@ -7,6 +7,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.conformance_build import compiled
+from support.tables import every
 
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph, Precision, QuantGraph
@@ -100,7 +101,7 @@ def integers(graph: Graph, x: np.ndarray) -> QuantGraph:
     return quantize_observed(observe(prepare(graph, True, True), [x], [x], {}, False, ""), QuantOptions())[0]
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@every("name", NETWORKS)
 def test_they_have_integers(name, tmp_path):
     file = model(NETWORKS[name])
     graph = fused(file, tmp_path)
@@ -115,7 +116,8 @@ def test_they_have_integers(name, tmp_path):
     assert 10 * np.log10(np.square(real).sum() / np.square(found - real).sum()) > 30
 
 
-@pytest.mark.parametrize("name", ["divided by a row", "in a difference", "bias and factor", "mean apart", "sum of rows"])
+@pytest.mark.compiles
+@every("name", ["divided by a row", "in a difference", "bias and factor", "mean apart", "sum of rows"])
 def test_compiled_integers_are_those_of_python(name, tmp_path):
     x = np.random.default_rng(5).normal(size=(10, *SHAPE[1:])).astype(np.float32)
     typed = integers(fused(model(NETWORKS[name]), tmp_path), x)
@@ -154,7 +156,7 @@ def test_layers_that_are_to_stay_in_floating_point_stay(tmp_path):
     assert "ArrayReduce" in [node.op.kind for node in fuse(network, integer=True)[0].nodes]
 
 
-@pytest.mark.parametrize(("rows", "columns", "taken"), [(64, 64, True), (17, 241, False), (1, 4097, True), (4097, 1, False)])
+@every(("rows", "columns", "taken"), [(64, 64, True), (17, 241, False), (1, 4097, True), (4097, 1, False)])
 def test_the_widest_rows_of_several_axes(rows, columns, taken):
     """4096 elements have gains of their own, 4097 only where they are the last axis."""
     gain = np.random.default_rng(0).normal(size=(rows, columns)).astype(np.float32)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
-import pytest
+from support.tables import every
 
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
@@ -28,8 +28,8 @@ def mapped(
     )
 
 
-@pytest.mark.parametrize("function, first", [("Add", True), ("Sub", True), ("Sub", False), ("Mul", True), ("Div", False)])
-@pytest.mark.parametrize(
+@every("function, first", [("Add", True), ("Sub", True), ("Sub", False), ("Mul", True), ("Div", False)])
+@every(
     "dims, shape, expected",
     [
         ((1, 4, 3, 2), (4, 1, 1), ["Reshape", "Affine", "Reshape"]),
@@ -47,7 +47,7 @@ def test_a_constant_for_each_channel(build, run, kinds, function, first, dims, s
     assert [kind for _, kind in kinds(after)] == expected
 
 
-@pytest.mark.parametrize(
+@every(
     "function, dims, shape, first, why",
     [
         ("Mul", (2, 3, 4), (3, 1), False, ""),
@@ -104,9 +104,9 @@ def test_a_group_normalisation_keeps_the_layout_of_images(build, kinds):
     assert after.shape(affine.output) == (1, 4, 3, 2)
 
 
-@pytest.mark.parametrize("function, first", [("Add", True), ("Sub", True), ("Sub", False), ("Mul", True), ("Div", False)])
-@pytest.mark.parametrize("wrong", [np.inf, -np.inf, np.nan])
-@pytest.mark.parametrize("every", [False, True])
+@every("function, first", [("Add", True), ("Sub", True), ("Sub", False), ("Mul", True), ("Div", False)])
+@every("wrong", [np.inf, -np.inf, np.nan])
+@every("every", [False, True])
 def test_constants_that_are_not_finite_stay(build, function, first, wrong, every):
     """One of them as all of them: no integers stand for them. What is divided by infinity is 0."""
     b = build(24)

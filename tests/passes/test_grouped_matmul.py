@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-import pytest
+from support.tables import every
 
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.matmul import ArrayMatMul
@@ -20,7 +20,7 @@ def network(b, left, right):
     return b.done("last")
 
 
-@pytest.mark.parametrize(
+@every(
     "left, right, groups",
     [
         ((3, 5, 7), (3, 7, 4), 3),
@@ -42,7 +42,7 @@ def test_groups_are_a_convolution(build, run, run_all, left, right, groups):
     assert fused.node("p").op.kind == "Conv" and float_layers(fused) == set()
 
 
-@pytest.mark.parametrize(
+@every(
     "left, right",
     [((2, 3, 5, 7), (1, 3, 7, 4)), ((1, 3, 5, 7), (2, 3, 7, 4)), ((1, 5, 7), (3, 7, 4)), ((2, 1, 5, 7), (2, 3, 7, 4))],
     ids=["inner groups", "rows repeated outside", "one matrix of rows", "rows repeated inside"],

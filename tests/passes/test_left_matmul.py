@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.operators.activation import Activation
@@ -19,7 +19,7 @@ def network(b, left, right):
     return b.done("last")
 
 
-@pytest.mark.parametrize(
+@every(
     "left, right",
     [
         ((5, 7), (7, 3)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from support.tables import every
 
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.index_select import ArrayIndexSelect
@@ -76,7 +76,7 @@ TAKES = {
 }
 
 
-@pytest.mark.parametrize(("positions", "channels"), TAKES.values(), ids=TAKES)
+@every(("positions", "channels"), TAKES.values(), ids=TAKES)
 def test_whole_channels_alone_are_lifted(build, run, positions, channels):
     """Of an image of four channels of four pixels; results are compared in each case."""
     b = build(4, 2, 2)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import onnxruntime
-import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.tables import every
 
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph, Precision
@@ -87,8 +87,8 @@ def real_outputs(file: bytes, x: np.ndarray) -> np.ndarray:
     return np.concatenate([np.asarray(session.run(None, {"x": one[None]})[0]).reshape(1, -1) for one in x])
 
 
-@pytest.mark.parametrize("guard", [False, True], ids=["plain", "guarded"])
-@pytest.mark.parametrize("form", FORMS)
+@every("guard", [False, True], ids=["plain", "guarded"])
+@every("form", FORMS)
 def test_masks_are_part_of_the_softmax(form, guard, tmp_path):
     mask, rows, adds_more = FORMS[form]
     file, x = attention(mask, guard), np.random.default_rng(3).normal(0, 0.8, (24, HEADS, ROWS, WIDTH)).astype(np.float32)
@@ -119,7 +119,7 @@ NO_MASK = {
 }
 
 
-@pytest.mark.parametrize("form", NO_MASK)
+@every("form", NO_MASK)
 def test_others_stay(form, tmp_path):
     graph = fused(attention(NO_MASK[form]), tmp_path)
     assert "ArrayMaskedSoftmax" not in {node.op.kind for node in graph.nodes}
@@ -136,7 +136,7 @@ def test_one_that_the_user_wants_in_floating_point_stays(tmp_path):
     assert "ArrayMaskedSoftmax" not in {node.op.kind for node in graph.nodes}
 
 
-@pytest.mark.parametrize("condition", ["input", "other function", "number of another", "its own"])
+@every("condition", ["input", "other function", "number of another", "its own"])
 def test_only_a_guard_against_what_is_no_number_of_the_softmax_itself_goes(build, condition):
     """Where (IsNaN (softmax), constant, softmax), and nothing that looks alike."""
     b = build(16)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from support.near_miss_texts import ALL
 from support.near_misses import drawn, in_onnx_runtime, stimulus
+from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
@@ -24,7 +25,7 @@ FUNCTIONS = (Clip(0.0, np.inf), Clip(0.0, 6.0), Clip(-0.5, 0.75), Tanh(), Elu(0.
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-@pytest.mark.parametrize("base", ALL)
+@every("base", ALL)
 def test_all_rewrites_against_onnx_runtime(base, number):
     model = drawn(base, number)
     wanted, graph = in_onnx_runtime(model), _imported(base, number)
@@ -41,7 +42,7 @@ def test_all_rewrites_against_onnx_runtime(base, number):
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-@pytest.mark.parametrize("base", ALL)
+@every("base", ALL)
 def test_each_rewrite_alone(base, number):
     """Some layers have an activation, are to stay in floating point, or are outputs too."""
     graph = _imported(base, number)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-import pytest
+from support.tables import every
 
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.map import ArrayMap
@@ -22,8 +22,8 @@ def network(b, dims, shapes, slots=(0, 1), function="Mul"):
     return b.done("last")
 
 
-@pytest.mark.parametrize("slots", [(0, 1), (1, 0)])
-@pytest.mark.parametrize(
+@every("slots", [(0, 1), (1, 0)])
+@every(
     "dims, shapes",
     [
         ((3, 4), ((3, 1), (1, 4))),
@@ -41,7 +41,7 @@ def test_operands_that_repeat_each_other(build, run, run_all, dims, shapes, slot
     assert fused.node("y").op.kind == "ArrayMatMul" and float_layers(fused) == set()
 
 
-@pytest.mark.parametrize(
+@every(
     "dims, shapes, function",
     [
         ((3, 4), ((3, 1), (1, 4)), "Add"),

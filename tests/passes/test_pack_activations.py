@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from support.export_networks import U8, Builder, chain, random_inputs
 from support.packed_networks import few, narrowed
+from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import InternalError
@@ -23,7 +24,7 @@ from n2d2py.quant.simulator import simulate
 from n2d2py.runtime.graph_file import read_graph, write_graph
 
 
-@pytest.mark.parametrize(
+@every(
     ("least", "most", "bits"),
     [(0, 1, 1), (0, 3, 2), (-1, 2, 2), (0, 2, 2), (0, 15, 4), (-7, 7, 4), (-8, 7, 4), (0, 4, 4), (0, 16, None), (-8, 8, None)],
 )
@@ -110,7 +111,7 @@ def behind(outputs: int, op=None, *, read: bool = True):
     return graph
 
 
-@pytest.mark.parametrize(
+@every(
     "graph, refused, size",
     [
         (behind(2), "", 48),

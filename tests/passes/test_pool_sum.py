@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.tables import every
 
 from n2d2py.graph.chains import CHAINS
 from n2d2py.operators.activation import Activation
@@ -40,7 +41,7 @@ def test_a_pool_and_a_sum_are_one_layer(build, run, inputs):
     assert report.counts == {"fuse-pool-sum": 1}
 
 
-@pytest.mark.parametrize(
+@every(
     "changes, reason",
     [
         ({"pool": Pool("Average", (2, 3), (1, 2), (0, 1, 1, 0))}, "it is not a max pool"),

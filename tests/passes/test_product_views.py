@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import pytest
 from onnx import numpy_helper, parser
+from support.tables import every
 
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.passes.product_views import ProductOperand, ProductResult
@@ -50,7 +50,7 @@ def products(graph) -> list[tuple[int, float, bool]]:
     ]
 
 
-@pytest.mark.parametrize(
+@every(
     "body, found",
     [
         ("y = MatMul (x, z)", (1, 1.0, False)),
@@ -77,7 +77,7 @@ def test_operands(run, body, found):
     assert products(after) == [found]
 
 
-@pytest.mark.parametrize(
+@every(
     "body, found",
     [
         ("p = MatMul (x, z)\n y = Mul (p, half)", (1, 0.5, False)),

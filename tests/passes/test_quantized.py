@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.operators.activation import Activation
@@ -123,9 +124,7 @@ def test_a_clamp_between_two_roundings_comes_first(build, run, kinds):
     assert kinds(after) == [("a", "Activation"), ("c", "Activation"), ("r", "Quantize")]
 
 
-@pytest.mark.parametrize(
-    "options", [{"source": "x"}, {"first": COARSE}, {"last": COARSE}, {"function": Tanh()}, {"activation": Tanh()}], ids=str
-)
+@every("options", [{"source": "x"}, {"first": COARSE}, {"last": COARSE}, {"function": Tanh()}, {"activation": Tanh()}], ids=str)
 def test_other_clamps_stay(build, run, options):
     assert run(clamped(build, **options), ClipBeforeQuantize())[1].done == []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from support.tables import every
 
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
@@ -15,7 +15,7 @@ from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.softmax import Softmax
 from n2d2py.operators.transpose import Transpose
-from n2d2py.passes.ranges import is_nonnegative
+from n2d2py.passes.fuse_padding import is_nonnegative
 from n2d2py.reference.executor import run_graph
 
 # x has both signs, r does not; an activation may stand behind the layer
@@ -64,7 +64,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@every("case", CASES)
 def test_signs(case, build):
     op, inputs, activation, expected = CASES[case]
     b = build(4, 4, 4)

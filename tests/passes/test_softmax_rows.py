@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.tables import every
 
 from n2d2py.graph import Precision
 from n2d2py.operators.activation import Activation
@@ -20,7 +21,7 @@ def network(b, op: Softmax, activation=None):
     return b.done("last")
 
 
-@pytest.mark.parametrize("group, rows, size", [(0, 6, 8), (8, 6, 8), (4, 12, 4), (1, 48, 1)])
+@every("group, rows, size", [(0, 6, 8), (8, 6, 8), (4, 12, 4), (1, 48, 1)])
 def test_channels_of_an_image(build, run, kinds, group, rows, size):
     after, _ = run(network(build(8, 2, 3), Softmax(group)), SoftmaxRows())
     assert kinds(after) == [

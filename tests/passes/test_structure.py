@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py import log
 from n2d2py.graph import Graph
@@ -25,9 +26,8 @@ from n2d2py.passes import fuse
 from n2d2py.passes.conv_to_fc import ConvToFc
 from n2d2py.passes.drop_softmax import DropSoftmax
 from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, compose
-from n2d2py.passes.fuse_padding import FusePadding
+from n2d2py.passes.fuse_padding import FusePadding, is_nonnegative
 from n2d2py.passes.move_transpose import MoveTranspose, TransposeIntoFc
-from n2d2py.passes.ranges import is_nonnegative
 from n2d2py.passes.remove_identity import RemoveIdentity
 from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
 
@@ -109,7 +109,7 @@ def test_known_signs(build):
 
 
 # ---- activations ----------------------------------------------------------------------------
-@pytest.mark.parametrize("layer", ["conv", "fc", "affine", "sum", "mean"])
+@every("layer", ["conv", "fc", "affine", "sum", "mean"])
 def test_clamp_into_the_layer_before(build, run, kinds, layer):
     b = build(4, 6, 6)
     op, params = {

@@ -6,6 +6,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.tables import every
 
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph
@@ -66,7 +67,7 @@ def test_a_linear_layer_is_a_convolution_with_bias(tmp_path):
     check(file, graph)
 
 
-@pytest.mark.parametrize(
+@every(
     "nodes, constants, convolutions, shape",
     [
         ([("MatMul", ["x", "w"], "p"), ("Add", ["b", "p"], "y")], CONSTANTS, 1, (1, ROWS, DEPTH)),
@@ -116,7 +117,7 @@ GELU = {
 GELU_CONSTANTS = {"r": np.sqrt(2), "one": 1.0, "half": 0.5, "three": 3.0, "cube": 0.044715, "s2pi": np.sqrt(2 / np.pi)}
 
 
-@pytest.mark.parametrize("name", GELU)
+@every("name", GELU)
 def test_functions_of_several_nodes_are_one_layer(name, tmp_path):
     constants = {**CONSTANTS, **GELU_CONSTANTS}
     used = {word for _, inputs, _ in GELU[name] for word in inputs} | {"w", "b"}
@@ -136,8 +137,8 @@ def test_what_is_nearly_gelu_is_not(shift, factor, tmp_path):
     check(file, graph)
 
 
-@pytest.mark.parametrize("changed", [{"cube": 0.045}, {"s2pi": 0.8}, {"three": 3.5}, {"one": 0.9}])
-@pytest.mark.parametrize("name", ["tanh", "tanh, products"])
+@every("changed", [{"cube": 0.045}, {"s2pi": 0.8}, {"three": 3.5}, {"one": 0.9}])
+@every("name", ["tanh", "tanh, products"])
 def test_what_is_nearly_gelu_by_tanh_is_not(name, changed, tmp_path):
     used = {word for _, inputs, _ in GELU[name] for word in inputs} | {"w", "b"}
     if not changed.keys() <= used:

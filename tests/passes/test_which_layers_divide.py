@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
+from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.graph import QuantGraph, QuantNode
@@ -51,7 +51,7 @@ def _graph(op: Any, form: Form, shape: tuple[int, ...], outputs: int = 1) -> tup
     return graph, node
 
 
-@pytest.mark.parametrize("name", CASES)
+@every("name", CASES)
 def test_layers_that_divide(name):
     op, form, shape, columns, channels = CASES[name]
     graph, node = _graph(op, form, shape)

@@ -99,14 +99,7 @@ def test_kernel_for_one_instruction_set(tmp_path):
                     str(tmp_path / "net.onnx"),
                     "-plugin",
                     str(tmp_path / "mine"),
-                    "-export",
-                    "CPP",
-                    "-calib",
-                    "8",
-                    "-db-export",
-                    "4",
-                    "-quiet",
-                    "-o",
+                    *"-export CPP -calib 8 -db-export 4 -quiet -o".split(),
                     str(tmp_path),
                 ]
             )

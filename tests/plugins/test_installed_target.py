@@ -25,7 +25,7 @@ def place(tmp_path_factory) -> Path:
     shutil.copytree(HERE / "toy_target", site / "toy_target")
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-target\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text("[n2d2py.exports]\nTOY = toy_target.target:ToyTarget\nSICK = toy_target.no:No\n")
+    (metadata / "entry_points.txt").write_text("[n2d2py.plugins]\nTOY = toy_target.target:ToyTarget\nSICK = toy_target.no:No\n")
     rng = np.random.default_rng(1)
     model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
         net (float[1, 6] x) => (float[1, 3] y) {
@@ -56,11 +56,11 @@ def command(place: Path, *words: str, parameters: str = "") -> subprocess.Comple
 
 
 def test_the_target_runs_from_end_to_end(place):
-    parameters = "ToyOrder=inputs\nToyNote=hello\nNVDLAFirmware=0.11\n[h]\nUnit=2\n[y]\nUnti=1\n"
+    parameters = "ToyOrder=inputs\nToyNote=hello\nRoundBlobs=1\n[h]\nUnit=2\n[y]\nUnti=1\n"
     done = command(place, "-export", "TOY", "-test", "-compare", "10", "-quality", "best", parameters=parameters)
     assert done.returncode == 0, done.stderr
     assert "compiled values identical to Python's" in done.stdout and "toy" in done.stdout
-    assert "W109: params.ini:3: NVDLAFirmware has no effect: the TOY export does not read it" in done.stderr
+    assert "W109: params.ini:3: RoundBlobs has no effect: the TOY export does not read it" in done.stderr
     assert "W102: params.ini:6 [y]: " in done.stderr
     assert "did you mean 'Unit'?" in done.stderr and "W801" not in done.stderr
     folder = place / "export_TOY_int8"
@@ -95,11 +95,11 @@ def test_what_it_cannot_take_is_refused_and_nothing_written(place, parameters, w
 
 def test_its_parameters_mean_nothing_to_other_targets(place):
     parameters = "ToyLanes=4\nToyLane=4\n"
-    done = command(place, "-export", "NVDLA", "-quality", "fast", "-db-export", "0", parameters=parameters)
+    done = command(place, "-export", "NCNN", "-quality", "fast", "-db-export", "0", parameters=parameters)
     assert done.returncode == 0, done.stderr
-    assert "W109: params.ini:1: ToyLanes has no effect: the NVDLA export does not read it" in done.stderr
+    assert "W109: params.ini:1: ToyLanes has no effect: the NCNN export does not read it" in done.stderr
     assert "W102: params.ini:2: " in done.stderr
-    assert "ToyLanes" not in json.loads((place / "export_NVDLA_int8" / "manifest.json").read_text())["parameters"]
+    assert "ToyLanes" not in json.loads((place / "export_NCNN_int8" / "manifest.json").read_text())["parameters"]
 
 
 def test_a_parameter_that_another_overrules_is_warned_of(place):
@@ -116,4 +116,5 @@ def test_help_shows_its_parameters(place):
 
 def test_unknown_targets_are_refused_with_the_installed_ones(place):
     done = command(place, "-export", "TOI")
-    assert done.returncode == 1 and "did you mean TOY? known: CPP, CPP_MCU, NCNN, NVDLA, ONNX, TFLite, SICK, TOY" in done.stderr
+    assert done.returncode == 1 and "did you mean TOY? known: CPP, CPP_MCU, NCNN, ONNX, TFLite, " in done.stderr
+    assert done.stderr.rstrip().endswith("SICK, TOY")

@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 import pytest
 from support.e2e_run import needs_compiler
+from support.tables import every
 
 from n2d2py import cli
 from n2d2py.errors import N2D2Error
@@ -42,7 +43,7 @@ def difference(graph, x: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return np.rint(np.abs(found - wanted) / float(np.max(kind.scale)))
 
 
-@pytest.mark.parametrize(
+@every(
     "bits, version, reference",
     [("w8a8", version, "simulated") for version in ("0.6.1", "1.0.0")]
     + [("w4a16", version, "simulated") for version in ("0.6.1", "1.0.0")]
@@ -72,6 +73,7 @@ def test_all_formats_say_the_same():
                 np.testing.assert_array_equal(other.zero, encoding.zero)
 
 
+@pytest.mark.compiles
 @needs_compiler
 def test_the_command_line_exports_them(tmp_path, capsys):
     vectors = np.load(DATA / "w8a8.npz")
@@ -101,7 +103,7 @@ def _entry(data, name):
     return next(each for each in (*data["activation_encodings"], *data["param_encodings"]) if each["name"] == name)
 
 
-@pytest.mark.parametrize(
+@every(
     "change, message",
     [
         (lambda d: d.pop("version"), "it has no version"),
@@ -152,7 +154,7 @@ def test_an_axis_counts_from_either_end(tmp_path):
         assert all(np.array_equal(array, other.params[role]) for role, array in one.params.items())
 
 
-@pytest.mark.parametrize("axis", [1, -1, 4, -5])
+@every("axis", [1, -1, 4, -5])
 def test_an_axis_of_other_channels_is_refused(axis, tmp_path):
     with pytest.raises(N2D2Error, match="E315.*has 6 channels, which do not fit the tensor"):
         load_model(NETWORK, encodings=_linear(tmp_path, axis))
@@ -174,7 +176,7 @@ def test_a_tensor_that_the_model_does_not_have_is_a_warning(tmp_path, capsys):
     )
 
 
-@pytest.mark.parametrize("layer, axis", [("Gemm", 1), ("MatMul", 1), ("ConvTranspose", 1), ("Conv", 0)])
+@every("layer, axis", [("Gemm", 1), ("MatMul", 1), ("ConvTranspose", 1), ("Conv", 0)])
 def test_channels_lie_where_the_layer_has_them(layer, axis, tmp_path):
     """Files before 2.0.0 do not say along which axis the channels are."""
     shape = {"Gemm": (4, 4), "MatMul": (4, 4), "ConvTranspose": (4, 4, 2, 2), "Conv": (4, 4, 2, 2)}[layer]

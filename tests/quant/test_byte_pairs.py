@@ -9,6 +9,7 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.graph.forms import Aligned
@@ -98,7 +99,7 @@ def test_differences_of_equal_scales():
     assert made.bound == 256 * made.multipliers[0]
 
 
-@pytest.mark.parametrize(
+@every(
     ("operation", "inputs", "scales"),
     [
         ("Sum", [NumType(16, scale=0.01), U8], [0.01, 0.02]),

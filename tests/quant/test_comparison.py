@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.branched_networks import data, network, quantized
+from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.data.stimuli import Stimuli
@@ -25,7 +26,6 @@ from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.simulator import run_node, simulate
 from n2d2py.quant.statistics import collect
-from n2d2py.quant.worst import stimulus_picture
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.stages.compare import compare_stage
 
@@ -98,16 +98,7 @@ def test_the_unused_part_of_a_range():
     assert by_layer(graph, typed)["b"].unused == pytest.approx(1 - (1 - used) / 4, abs=0.02)
 
 
-@pytest.mark.parametrize(
-    ("real", "found", "cosine"), [(0.0, 0.0, 1.0), (0.0, 0.5, 0.0), (0.5, 0.0, 0.0), (0.5, -0.5, -1.0), (0.5, 2.0, 1.0)]
-)
-def test_the_cosine_of_a_layer_that_is_0(real, found, cosine):
-    layer = Accumulator("a", "a", FLOAT32)
-    layer.add(row(real), row(found))
-    assert layer.result().cosine == pytest.approx(cosine)
-
-
-@pytest.mark.parametrize(
+@every(
     "kind",
     [
         NumType(8, False, scale=0.1),
@@ -130,21 +121,6 @@ def test_levels_count_every_value_where_its_integer_is(kind):
     assert levels.unused == 0 or levels.lowest > kind.qmin
 
 
-def test_values_that_a_target_holds_wider_count_as_the_ends_of_the_type():
-    kind = NumType(8, True, False, 0.5)
-    counts = LevelCounts(kind)
-    counts.add(np.array([0.0, 70.0]), np.array([-300, 140], np.int16))
-    assert counts.stored.sum() == 2 and (counts.lowest, counts.highest) == (kind.qmin, kind.qmax) and counts.unused == 0
-
-
-def test_no_step_is_used_before_there_are_values():
-    kind = NumType(8, True, False, 0.5)
-    levels = LevelCounts(kind)
-    assert levels.unused == 1 and not levels.stored.any()
-    levels.add(np.zeros(1), np.zeros(1, kind.dtype))
-    assert levels.unused == 1
-
-
 FLOAT32 = NumType(32, signed=True, is_float=True)
 
 
@@ -152,7 +128,7 @@ def row(*values: float) -> np.ndarray:
     return np.array([values], np.float32)
 
 
-@pytest.mark.parametrize(
+@every(
     "expected, found, place",
     [
         ((1, 2, 3), (1, 2, 3.0001), None),
@@ -197,20 +173,6 @@ def test_figures_of_nan_are_nan():
     layer.add(row(1, np.nan), row(1, np.nan), row(1, np.nan))
     found = layer.result()
     assert found.identical and all(map(np.isnan, (found.sqnr_db, found.cosine, found.max_error)))
-
-
-@pytest.mark.parametrize(
-    "shape, shown",
-    [((1, 4, 5), (4, 5)), ((3, 4, 5), (4, 5, 3)), ((2, 4, 5), None), ((1, 1, 5), None), ((3, 4, 1), None), ((7,), None)],
-)
-def test_which_stimuli_are_pictures(shape, shown):
-    """Grey or three colours, from the darkest value to the brightest."""
-    x = np.random.default_rng(0).normal(size=shape)
-    found = stimulus_picture(x)
-    assert (None if found is None else found.shape) == shown
-    if found is not None:
-        assert found.dtype == np.uint8 and (found.min(), found.max()) == (0, 255)
-        assert stimulus_picture(np.ones(shape)).max() == 0
 
 
 @pytest.mark.parametrize("beyond, differs", [(-128, False), (-126, True)])

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.graph import Graph, Node, Tensor
@@ -117,7 +118,7 @@ def test_steps_of_weights_are_units_of_their_inputs():
     assert np.array_equal(descend(target * units, first, square, 99, given), descend(target, first, coarse, 99))
 
 
-@pytest.mark.parametrize(("groups", "size"), [(1, 230), (2, 97), (3, 96), (40, 9)])
+@every(("groups", "size"), [(1, 230), (2, 97), (3, 96), (40, 9)])
 def test_weights_are_rounded_one_after_the_other_for_the_least_error(groups, size):
     """The definition, a weight at a time, with NumPy's factorization."""
     generator = np.random.default_rng(size)
@@ -150,7 +151,7 @@ def test_stimuli_worked_on_alone_give_the_same_integers(monkeypatch):
             assert np.array_equal(values, second.params[role]), (first.name, role)
 
 
-@pytest.mark.parametrize(("groups", "count", "inputs"), [(1, 40, 200), (3, 7, 65), (2, 1, 31), (1, 5, 32)])
+@every(("groups", "count", "inputs"), [(1, 40, 200), (3, 7, 65), (2, 1, 31), (1, 5, 32)])
 def test_few_samples_give_the_integers_of_all_products(groups, count, inputs):
     generator = np.random.default_rng(count)
     columns = generator.integers(0, 256, size=(groups, count, inputs)).astype(np.float32)
@@ -285,8 +286,8 @@ def _recurrent(cell: str, reverse: bool) -> Graph:
     return graph
 
 
-@pytest.mark.parametrize(("cell", "reverse"), [("LSTM", False), ("GRU", False), ("GRU", True)])
-@pytest.mark.parametrize("bits", [8, 4])
+@every(("cell", "reverse"), [("LSTM", False), ("GRU", False), ("GRU", True)])
+@every("bits", [8, 4])
 def test_weights_of_recurrent_layers_are_rounded_for_their_gates(cell, reverse, bits):
     graph, x, errors = _recurrent(cell, reverse), _walks(40, 12, 9), []
     narrow = with_weight_bits(graph, {"y": bits}) if bits < 8 else graph

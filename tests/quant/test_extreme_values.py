@@ -6,13 +6,14 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
+from support.extra_targets import needs_nvdla
 
 from n2d2py.cli import main
 
 EXPORTS = (
     ("CPP", "-nbbits", "16", "-quality", "fast"),
     ("CPP", "-act-rescaling-mode", "Fixed-point16", "-act-clipping-mode", "KL-Divergence"),
-    ("NVDLA",),
+    pytest.param(("NVDLA",), marks=needs_nvdla),
     ("ONNX",),
     ("NCNN",),
 )
@@ -35,9 +36,15 @@ def network(scale: float, bound: float) -> onnx.ModelProto:
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("options", EXPORTS, ids=" ".join)
-@pytest.mark.parametrize(("scale", "bound"), [(1, 1e-45), (1e-45, 6), (1e30, 1e-30)])
-def test_ends_of_float32(tmp_path, capsys, scale, bound, options):
+@pytest.mark.parametrize(
+    ("options", "scale", "bound"),
+    [
+        pytest.param(options, *ends, marks=[pytest.mark.slow] * ((first + second) % 2), id=f"{' '.join(options)} {ends}")
+        for first, options in enumerate(EXPORTS)
+        for second, ends in enumerate([(1, 1e-45), (1e-45, 6), (1e30, 1e-30)])
+    ],
+)
+def test_ends_of_float32(tmp_path, capsys, options, scale, bound):
     onnx.save(network(scale, bound), tmp_path / "n.onnx")
     status = main([str(tmp_path / "n.onnx"), "-export", *options, "-calib", "2", "-db-export", "0", "-o", str(tmp_path)])
     text = capsys.readouterr().err

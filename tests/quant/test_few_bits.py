@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from onnx import helper
 from support.quantized_models import Model, reference
+from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.importer import import_onnx
@@ -58,7 +59,7 @@ def integers(model: Model, shape, bits: int, *, unsigned: bool = False, narrow: 
     return model.rng.integers(low, high, shape)
 
 
-@pytest.mark.parametrize("bits, dtype, opset", [(4, "int4", 21), (4, "uint4", 21), (2, "int2", 25), (2, "uint2", 25)])
+@every("bits, dtype, opset", [(4, "int4", 21), (4, "uint4", 21), (2, "int2", 25), (2, "uint2", 25)])
 def test_packed_weights_and_activations(bits, dtype, opset):
     model, kind = Model(SHAPE, opset=opset), np.dtype(getattr(ml_dtypes, dtype))
     unsigned = dtype.startswith("u")
@@ -83,9 +84,7 @@ def test_packed_weights_and_activations(bits, dtype, opset):
     check(model, wide=(2**bits - 1, 127))
 
 
-@pytest.mark.parametrize(
-    "dtype, zero, low, high", [(np.uint8, 0, 0, 15), (np.int8, 0, -8, 7), (np.int8, -3, -8, 7), (np.uint8, 128, 121, 135)]
-)
+@every("dtype, zero, low, high", [(np.uint8, 0, 0, 15), (np.int8, 0, -8, 7), (np.int8, -3, -8, 7), (np.uint8, 128, 121, 135)])
 def test_integers_clipped_to_fewer(dtype, zero, low, high):
     """QCDQ: QuantizeLinear, Clip, DequantizeLinear; of weights Clip, DequantizeLinear."""
     model = Model(SHAPE)
@@ -112,7 +111,7 @@ def quantized(x: np.ndarray, scale, low: int, high: int) -> np.ndarray:
     return np.clip(np.rint(x / np.float32(scale)), low, high) * np.float32(scale)
 
 
-@pytest.mark.parametrize("weights, acts", [(8, 8), (4, 4), (3, 5), (2, 2), (1, 4)])
+@every("weights, acts", [(8, 8), (4, 4), (3, 5), (2, 2), (1, 4)])
 def test_qonnx(weights, acts):
     """ONNX Runtime has no such operators: NumPy computes them."""
     model = Model(SHAPE)
@@ -141,7 +140,7 @@ def test_qonnx(weights, acts):
     assert graph.type(graph.outputs[0]).qmax == 2**acts - 1
 
 
-@pytest.mark.parametrize("mode", ["ROUND", "round", "HALF_EVEN", "half_even"])
+@every("mode", ["ROUND", "round", "HALF_EVEN", "half_even"])
 def test_names_of_the_rounding_of_qonnx(mode):
     """Two names, in letters of either kind."""
     model = Model(SHAPE)
@@ -151,7 +150,7 @@ def test_names_of_the_rounding_of_qonnx(mode):
     assert np.allclose(outputs(typed(proto), data), quantized(data, 0.1, -8, 7), atol=1e-6)
 
 
-@pytest.mark.parametrize(
+@every(
     "change, words",
     [
         ({"mode": "FLOOR"}, "rounding_mode is FLOOR"),
@@ -169,7 +168,7 @@ def test_qonnx_that_is_refused(change, words):
     assert words in cause and remedy
 
 
-@pytest.mark.parametrize("bits", [1, 2, 7, 8, 9, 16, 17, 32, 33])
+@every("bits", [1, 2, 7, 8, 9, 16, 17, 32, 33])
 def test_the_limits_of_qonnx(bits):
     """All zero points around the limits of the bits: what is taken gives the values of the definition."""
     x = stimuli(4) * 40

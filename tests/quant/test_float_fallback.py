@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, Precision
@@ -70,12 +71,12 @@ FORMED = [
 ]
 
 
-@pytest.mark.parametrize("layers", [layers for _, layers in FORMLESS], ids=[name for name, _ in FORMLESS])
+@every("layers", [layers for _, layers in FORMLESS], ids=[name for name, _ in FORMLESS])
 def test_without_integer_form(layers):
     assert float_layers(network(*layers)) == {"y"}
 
 
-@pytest.mark.parametrize("layers", [layers for _, layers in FORMED], ids=[name for name, _ in FORMED])
+@every("layers", [layers for _, layers in FORMED], ids=[name for name, _ in FORMED])
 def test_with_integer_form(layers):
     assert float_layers(network(*layers)) == set()
 
@@ -102,7 +103,7 @@ PAIRS = {
 }
 
 
-@pytest.mark.parametrize("op, joins", FOLLOWERS.values(), ids=FOLLOWERS)
+@every("op, joins", FOLLOWERS.values(), ids=FOLLOWERS)
 def test_what_is_exact_follows(op, joins):
     """Behind a layer without integer form; not behind one that was only asked to stay in floating point."""
     graph = network(("s", Softmax(), "x"), ("y", op, "s"))
@@ -111,7 +112,7 @@ def test_what_is_exact_follows(op, joins):
     assert float_layers(asked) == ({"s", "y"} if isinstance(op, Concat) else {"s"})  # a concatenation of reals stays real
 
 
-@pytest.mark.parametrize("op, joins", PAIRS.values(), ids=PAIRS)
+@every("op, joins", PAIRS.values(), ids=PAIRS)
 def test_what_combines_exactly_follows_where_both_are_real(op, joins):
     graph = network(("s", Softmax(), "x"), ("t", Softmax(), "z"), ("y", op, "s t"))
     assert float_layers(graph) == ({"s", "t", "y"} if joins else {"s", "t"})
@@ -119,9 +120,7 @@ def test_what_combines_exactly_follows_where_both_are_real(op, joins):
     assert float_layers(half) == {"s"}
 
 
-@pytest.mark.parametrize(
-    "activation, joins", [(None, True), (Clip(0.0), True), (ChannelClip(0.0, (1.0, 2.0, 3.0)), False), (Tanh(), False)]
-)
+@every("activation, joins", [(None, True), (Clip(0.0), True), (ChannelClip(0.0, (1.0, 2.0, 3.0)), False), (Tanh(), False)])
 def test_activations_of_followers(activation, joins):
     graph = network(("s", Softmax(), "x"), ("y", Pool("Max", (2, 2)), "s", activation))
     assert float_layers(graph) == ({"s", "y"} if joins else {"s"})
@@ -150,7 +149,7 @@ def vectors(function, activation=None) -> Graph:
     return network(("s", Softmax(), "x"), ("y", Activation(function), "s", activation), inputs=["x"], shape=(1, 7))
 
 
-@pytest.mark.parametrize("function", MAPS, ids=MAPS.values())
+@every("function", MAPS, ids=MAPS.values())
 def test_functions_of_vectors_are_maps_of_arrays(function):
     """With the same bits everywhere, so they follow; of images they have tables."""
     graph = vectors(function)
@@ -192,7 +191,7 @@ def test_layers_that_move_values_between_floating_point():
     assert float_layers(network(*computing, precisions=asked)) == {"a", "d"}
 
 
-@pytest.mark.parametrize(
+@every(
     "op, joins",
     [(Affine(), True), (ElemWise("Sum", (1.0, -0.97)), True), (Pool("Average", (2, 2)), False), (Activation(Tanh()), False)],
 )

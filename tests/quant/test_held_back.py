@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.branched_networks import data, network
+from support.tables import every
 
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.float_fallback import insert_conversions
@@ -38,7 +39,7 @@ def error_of(graph, typed, x: np.ndarray) -> float:
     return float(np.sqrt(np.mean(shares)))
 
 
-@pytest.mark.parametrize("count, held", [(1, 0), (2, 0), (3, 1), (8, 2), (48, 16), (100, 32), (300, 32)])
+@every("count, held", [(1, 0), (2, 0), (3, 1), (8, 2), (48, 16), (100, 32), (300, 32)])
 def test_the_stimuli_are_parted(count, held):
     stimuli = np.arange(count, dtype=np.float32).reshape(-1, 1, 1, 1)
     parts = split(batches(stimuli))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.quant.histogram import BINS, Histogram
 
@@ -88,7 +89,7 @@ def test_an_empty_histogram_has_neither_mean_nor_deviation():
     assert not counts.any() and edges[-1] == 1.0
 
 
-@pytest.mark.parametrize(
+@every(
     "change",
     [
         {"positive": np.zeros(BINS + 1, np.int64)},
@@ -118,7 +119,7 @@ def test_arrays_at_the_limits_are_read(change):
         np.testing.assert_array_equal(found.to_arrays()[role], values)
 
 
-@pytest.mark.parametrize("first, second", [(0.3, 5.0), (5.0, 0.3), (0.0, 1.0), (1.0, 0.0), (1.0, 1.0)])
+@every("first, second", [(0.3, 5.0), (5.0, 0.3), (0.0, 1.0), (1.0, 0.0), (1.0, 1.0)])
 def test_a_merged_histogram_is_that_of_all_values(first, second):
     parts = [np.array([scale, -scale / 3, 0.0, scale / 7], np.float32) for scale in (first, second)]
     both, merged = _filled(parts), _filled(parts[:1])

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.graph import Graph, Node
@@ -102,11 +103,11 @@ def test_a_layer_with_weights_is_computed_once():
     assert made.shape("a") == made.shape("a_real") == (1, 3)
 
 
-@pytest.mark.parametrize(
+@every(
     ("reader", "bits"),
     [(ElemWise("Sum", (1.0,)), 32), (Pool("Average", (2, 2)), 32), (Pool("Max", (2, 2)), 32), (Activation(Tanh()), 16)],
 )
-@pytest.mark.parametrize("behind", [False, True])
+@every("behind", [False, True])
 def test_the_width_of_what_the_file_does_not_round(reader, bits, behind):
     """32 bits where all readers compute with real numbers, those behind a layer that moves values too."""
     net = Net()
@@ -118,8 +119,8 @@ def test_the_width_of_what_the_file_does_not_round(reader, bits, behind):
     assert types["a"].scale * types["a"].qmax >= 0.5 * 12.7 and off <= 0.1 + 1e-6
 
 
-@pytest.mark.parametrize(("reader", "bits"), [(ElemWise("Sum", (1.0,)), 32), (Activation(Tanh()), 16)])
-@pytest.mark.parametrize("scale", [2.0**-20, 2.0**-9, 2.0**9])
+@every(("reader", "bits"), [(ElemWise("Sum", (1.0,)), 32), (Activation(Tanh()), 16)])
+@every("scale", [2.0**-20, 2.0**-9, 2.0**9])
 def test_what_the_file_does_not_round_keeps_its_digits_whatever_its_size(reader, bits, scale):
     net = Net()
     net.layer("a", ElemWise("Sum", (0.5,)), net.rounded("x", "s", NumType(8, scale=scale)))
@@ -149,7 +150,7 @@ def test_means_are_rounded_once_to_the_type_of_the_file(kind):
     assert len(made.nodes) == 3 and roundings(made, "a") == [kind]
 
 
-@pytest.mark.parametrize("kinds", list(itertools.permutations((FINER, BYTE, COARSER))))
+@every("kinds", list(itertools.permutations((FINER, BYTE, COARSER))))
 def test_the_inputs_of_a_concatenation_get_the_widest_type(kinds):
     net = Net()
     parts = [net.rounded("x", f"p{at}", kind) for at, kind in enumerate(kinds)]
@@ -176,9 +177,7 @@ LEVELS = NumType(8, scale=0.5, zero_point=3, least=-4, most=6)
 OTHER = NumType(8, scale=0.25, least=-3, most=2)
 
 
-@pytest.mark.parametrize(
-    "op", [ElemWise("Sum", (2.0, -3.0), (0.5, 1.0)), ElemWise("Prod"), ElemWise("Max"), ElemWise("Min"), ElemWise("Sum")]
-)
+@every("op", [ElemWise("Sum", (2.0, -3.0), (0.5, 1.0)), ElemWise("Prod"), ElemWise("Max"), ElemWise("Min"), ElemWise("Sum")])
 def test_the_range_of_two_inputs(op):
     """Every pair of values lies inside, and the ends of sums and products are reached."""
     values = [kind.dequantize(np.arange(kind.qmin, kind.qmax + 1)) for kind in (LEVELS, OTHER)]

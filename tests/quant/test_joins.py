@@ -7,6 +7,7 @@ import logging
 import numpy as np
 import pytest
 from support import join_networks as joins
+from support.tables import every
 
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph.forms import Custom, Moved
@@ -37,7 +38,7 @@ def decibels(found: np.ndarray, expected: np.ndarray) -> float:
     return 10 * np.log10(np.sum(expected.astype(np.float64) ** 2) / np.sum((found.astype(np.float64) - expected) ** 2))
 
 
-@pytest.mark.parametrize("make", joins.JOINS)
+@every("make", joins.JOINS)
 def test_boxes_and_scores_keep_their_precision(make, tmp_path, caplog):
     net = joins.Joins()
     _, found, expected = quantized(net, make(net), tmp_path)
@@ -49,7 +50,7 @@ def test_boxes_and_scores_keep_their_precision(make, tmp_path, caplog):
 FLOAT_JOINS = [joins.float_reader, joins.float_input, joins.row, joins.reshaped, joins.split, joins.lines_beside_reals]
 
 
-@pytest.mark.parametrize("make", FLOAT_JOINS)
+@every("make", FLOAT_JOINS)
 def test_a_concat_beside_floating_point_stays_there(make, tmp_path):
     net = joins.Joins()
     typed, _, _ = quantized(net, make(net), tmp_path)
@@ -87,7 +88,7 @@ def test_a_concat_of_integers_gets_16_bits_only_where_ranges_differ(tmp_path):
     assert bits == [[8], [16]]
 
 
-@pytest.mark.parametrize(
+@every(
     "make, options, named",
     [
         (lambda net: net.conv(joins.integers(net), 8, 4), {}, "QuantBits=16"),

@@ -12,6 +12,7 @@ from itertools import product
 import numpy as np
 import pytest
 from support.e2e_run import needs_compiler
+from support.tables import every
 
 import n2d2py
 from n2d2py.errors import N2D2Error
@@ -42,7 +43,7 @@ def _cost(target: np.ndarray, found: np.ndarray, covariance: np.ndarray) -> np.n
     return np.einsum("gok,gkl,gol->go", error, covariance, error)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@every("seed", range(5))
 def test_descent_ends_where_no_single_weight_can_be_better(seed):
     covariance, levels = _covariance(40, seed), 3
     target = np.random.default_rng(seed).uniform(-4, 4, (1, 6, 40))
@@ -74,8 +75,8 @@ def _moments(groups: int, size: int) -> Moments:
     return Moments(900, np.matmul(x.transpose(0, 2, 1), x))
 
 
-@pytest.mark.parametrize(("groups", "size"), [(1, 48), (6, 9)])
-@pytest.mark.parametrize("bits", [2, 3, 4])
+@every(("groups", "size"), [(1, 48), (6, 9)])
+@every("bits", [2, 3, 4])
 def test_ranges_are_those_of_weights_rounded_together(bits, groups, size):
     """The errors of the outputs are near to the least of 91 shares of the largest magnitude, tried one by one."""
     levels = 2 ** (bits - 1) - 1
@@ -98,7 +99,7 @@ def test_ranges_of_nothing_are_nothing():
     assert (found == 0).all()
 
 
-@pytest.mark.parametrize("bits", range(2, 8))
+@every("bits", range(2, 8))
 def test_weights_stay_within_their_bits(bits):
     weights = np.random.default_rng(bits).standard_t(3, (5, 4, 3, 3))
     found = quantize_weights(weights, np.zeros(5), 0.01, 255, bits=bits, per_output=True)
@@ -158,7 +159,7 @@ def _snr(bits: int, options: QuantOptions) -> float:
     return 10 * float(np.log10(np.square(real).sum() / np.square(found - real).sum()))
 
 
-@pytest.mark.parametrize("bits", [4, 2])
+@pytest.mark.parametrize("bits", [4, pytest.param(2, marks=pytest.mark.slow)])
 def test_adaptive_rounding_is_better_than_nearest(bits):
     nearest = _snr(bits, QuantOptions(output_bits=16, correct_bias=True))
     adaptive = _snr(bits, QuantOptions(output_bits=16, correct_bias=True, adaptive_rounding=True))
@@ -229,27 +230,22 @@ def _taken(folder) -> int:
     return int(next(line for line in lines if line.startswith("taken")).split()[1].replace(",", ""))
 
 
-def _export(tmp_path, test: bool):
+def _export(tmp_path):
     path, x = _model(tmp_path)
     options = n2d2py.QuantizationOptions(flash_budget=8_000, ram_budget=100_000)
-    return n2d2py.export(path, data=x, labels=np.arange(24) % 5, folder=tmp_path, quantization=options, test=test)
+    return n2d2py.export(path, data=x, labels=np.arange(24) % 5, folder=tmp_path, quantization=options, test=True)
 
 
-def test_a_budget_is_used(tmp_path):
-    _export(tmp_path, False)
+@needs_compiler
+@pytest.mark.slow
+def test_a_budget_is_used_and_met_by_the_linker(tmp_path):
+    result = _export(tmp_path)
     folder = tmp_path / "export_CPP_int8"
     assert 6_800 < _taken(folder) <= 8_000, "the bits are chosen so that the budget is used"
     packed = json.loads((folder / "manifest.json").read_text())["details"]["packed_weights"]
     assert packed and all(one["bytes"] < one["bytes_unpacked"] and one["bits"] in (2, 4) for one in packed.values())
     assert (folder / "statistics" / "bits" / "front.svg").read_text().startswith("<svg")
     assert "Bits of weights" in (folder / "statistics" / "report.html").read_text()
-
-
-@needs_compiler
-@pytest.mark.slow
-def test_a_budget_is_met_by_the_linker(tmp_path):
-    result = _export(tmp_path, True)
-    folder = tmp_path / "export_CPP_int8"
     made = subprocess.run(["make", "-s", "size"], cwd=folder, capture_output=True, text=True, check=True).stdout.splitlines()
     assert int(next(line.split()[1] for line in made if line.startswith("constants"))) <= _taken(folder)
     n2d2py.compare(result, 8).check()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support import quantized_models as models
 from support.quantized_models import MICROSOFT, Model
+from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
@@ -74,8 +75,8 @@ def conv(
     return model.add("Conv", *inputs, pads=pads, strides=[stride, stride], group=groups)
 
 
-@pytest.mark.parametrize("dtype, zero", [(np.uint8, 113), (np.int8, -7), (np.int8, 0), (np.uint8, 128), (np.int8, -128)])
-@pytest.mark.parametrize("bias", ["int32", "float", ""])
+@every("dtype, zero", [(np.uint8, 113), (np.int8, -7), (np.int8, 0), (np.uint8, 128), (np.int8, -128)])
+@every("bias", ["int32", "float", ""])
 def test_convolution(dtype, zero, bias):
     model = Model((3, 9, 7))
     x = model.rounded("x", 0.02, zero, dtype)
@@ -84,7 +85,7 @@ def test_convolution(dtype, zero, bias):
     check(model, z)
 
 
-@pytest.mark.parametrize("dtype, zero", [(np.uint8, 128), (np.uint8, 100), (np.int8, 0), (np.int8, 5)])
+@every("dtype, zero", [(np.uint8, 128), (np.uint8, 100), (np.int8, 0), (np.int8, 5)])
 def test_weights_with_a_zero_point(dtype, zero):
     model = Model((3, 8, 8))
     y = conv(model, model.rounded("x", 0.02, 120, np.uint8), 3, 5, dtype=dtype, zero=zero, per_channel=False)
@@ -100,7 +101,7 @@ def test_relu6_that_the_type_does_not_clamp():
     assert len(graph.nodes) == 1
 
 
-@pytest.mark.parametrize("operator", ["Add", "Sub", "Mul", "Max", "Min"])
+@every("operator", ["Add", "Sub", "Mul", "Max", "Min"])
 def test_two_tensors(operator):
     model = Model((4, 6, 6))
     x = model.rounded("x", 0.02, 3)
@@ -110,7 +111,7 @@ def test_two_tensors(operator):
     assert any(isinstance(node.op, ElemWise) for node in graph.nodes)
 
 
-@pytest.mark.parametrize(
+@every(
     "operator, attributes",
     [
         ("GlobalAveragePool", {}),
@@ -128,7 +129,7 @@ def test_means_round_like_the_reference_even_where_they_lie_halfway(operator, at
     check(model, model.rounded(mean, 0.0213, 5), count=16)
 
 
-@pytest.mark.parametrize(
+@every(
     "operator, attributes", [("Sigmoid", {}), ("Tanh", {}), ("LeakyRelu", {"alpha": 0.1}), ("HardSigmoid", {}), ("Relu", {})]
 )
 def test_functions_are_tables(operator, attributes):
@@ -199,7 +200,7 @@ def test_results_that_are_not_quantized_hold_32_bits():
     assert kind.bits == 32 and kind.scale < 1e-6
 
 
-@pytest.mark.parametrize("mover", ["MaxPool", "Transpose", "Concat", "Slice"])
+@every("mover", ["MaxPool", "Transpose", "Concat", "Slice"])
 def test_sums_of_moved_results_that_are_not_quantized_are_those_of_the_reference(mover):
     model = Model((32, 8, 8))
     x = model.rounded("x", 0.02, 3)
@@ -390,7 +391,7 @@ def test_real_results_of_two_tensors_hold_32_bits(operator):
         assert graph.type(graph.outputs[0]).bits == 32
 
 
-@pytest.mark.parametrize(
+@every(
     "operation, limits",
     [("Sum", (-6.0, 5.953125)), ("Prod", (-7.9375, 8.0)), ("Max", (-4.0, 3.96875)), ("Min", (-4.0, 3.96875))],
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import pytest
 from support.quantized_models import Model, exact
+from support.tables import every
 
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.passes import fuse
@@ -82,18 +82,7 @@ OPERATORS: dict[str, Callable[[Model, str, float], str]] = {
     "LeakyRelu": single("LeakyRelu", alpha=0.125),
     **{
         name: single(name)
-        for name in (
-            "GlobalAveragePool",
-            "Flatten",
-            "Relu",
-            "Sigmoid",
-            "Tanh",
-            "HardSwish",
-            "HardSigmoid",
-            "Elu",
-            "Gelu",
-            "Exp",
-        )
+        for name in (*"GlobalAveragePool Flatten Relu Sigmoid Tanh HardSwish HardSigmoid Elu Gelu Exp".split(),)
     },
     "ReduceMean": constants("ReduceMean", np.array([2, 3])),
     "Clip": constants("Clip", np.float32(-0.3), np.float32(1.1)),
@@ -102,8 +91,8 @@ OPERATORS: dict[str, Callable[[Model, str, float], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", OPERATORS)
-@pytest.mark.parametrize("grids", GRIDS, ids=["one scale", "half", "two scales"])
+@every("name", OPERATORS)
+@every("grids", GRIDS, ids=["one scale", "half", "two scales"])
 def test_each_operator_gives_the_nearest_integers(name, grids):
     (scale, zero, dtype), output = grids
     model = Model((4, 8, 8), opset=20)

@@ -81,8 +81,14 @@ def power(difference: np.ndarray) -> float:
     return float((difference.astype(np.float64) ** 2).sum())
 
 
-@pytest.mark.parametrize("mode", ["linear", "deconv"])
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        pytest.param(name, mode, marks=[pytest.mark.slow] * ((number + (mode == "deconv")) % 2))
+        for number, name in enumerate(SETS)
+        for mode in ("linear", "deconv")
+    ],
+)
 def test_a_unet_is_as_near_to_its_file_as_the_kernels_of_the_runtime(name, mode, tmp_path):
     operators = "quant_format" in SETS[name]
     quantize_static(unet(mode), tmp_path / "q.onnx", Data(), **{"quant_format": QuantFormat.QDQ, **SETS[name]})

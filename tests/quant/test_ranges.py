@@ -6,6 +6,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.frontend.onnx.importer import import_onnx
@@ -31,9 +32,7 @@ def histogram_of(values: np.ndarray) -> Histogram:
 
 
 # ---- types of intervals -------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    "low, high", [(-0.278, 7.3), (-3.0, 3.0), (0.0, 5.0), (-2.0, 0.0), (-1e-7, 1.0), (-1.0, 1e-7), (-5e-3, 3e4)]
-)
+@every("low, high", [(-0.278, 7.3), (-3.0, 3.0), (0.0, 5.0), (-2.0, 0.0), (-1e-7, 1.0), (-1.0, 1e-7), (-5e-3, 3e4)])
 def test_an_interval_is_covered_and_zero_is_exact(low, high):
     kind = interval_type(8, low, high)
     lowest, highest = kind.interval
@@ -163,7 +162,7 @@ def quantized(file: bytes, stimuli: np.ndarray, tmp_path, options: QuantOptions)
     return graph
 
 
-@pytest.mark.parametrize("name", READERS)
+@every("name", READERS)
 def test_every_reader_of_a_tensor_with_a_zero_point_is_right(name, tmp_path):
     """The referee is ONNX Runtime on the float file: a reader that forgot the zero point would be far off."""
     file = network(READERS[name])

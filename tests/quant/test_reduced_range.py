@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.arithmetic import PLACE_LIMIT, RESCALING_MODES, NumType, largest_place
 from n2d2py.graph import Node
@@ -79,7 +80,7 @@ def layer(op, weights: np.ndarray, shape: tuple[int, ...], weight_bits: int = 0,
     return quantize_layer(node, types).params["weights"].astype(np.int64)
 
 
-@pytest.mark.parametrize("mode", RESCALING_MODES)
+@every("mode", RESCALING_MODES)
 def test_convolutions_are_paired_as_their_kernel_reads_them(mode):
     found = layer(Conv((1, 1), (1, 1, 1, 1), (1, 1), 1), RNG(6).normal(size=(24, 12, 3, 3)), (1, 12, 5, 5), rescaling=mode)
     assert largest_place(found.transpose(0, 2, 3, 1).reshape(24, -1), 2).max() <= PLACE_LIMIT

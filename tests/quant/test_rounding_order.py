@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.quant import covariance, moments
 from n2d2py.quant.covariance import DenseCovariance
@@ -11,8 +12,8 @@ from n2d2py.quant.moments import products
 from n2d2py.quant.rounding import Remembered, round_compensated
 
 
-@pytest.mark.parametrize("levels", [127, 3])
-@pytest.mark.parametrize("size", [1, 7, 32, 33, 70])
+@every("levels", [127, 3])
+@every("size", [1, 7, 32, 33, 70])
 def test_every_weight_makes_its_own_square_least(size, levels):
     rng = np.random.default_rng(size)
     x = rng.normal(size=(2, 200, size)) * np.geomspace(0.3, 3, size)[rng.permutation(size)]

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.concat import Concat
-from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
-from n2d2py.operators.functions import Clip, LeakyRectifier, Tanh
+from n2d2py.operators.functions import Clip
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.lrn import LRN
 from n2d2py.operators.padding import Padding
@@ -20,12 +19,11 @@ from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.transpose import Transpose
 from n2d2py.quant.calibration import quantize
-from n2d2py.quant.compare import decibels
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph, form_integers
 from n2d2py.quant.statistics import Statistics
-from n2d2py.quant.types import TensorTypes, nonnegative_tensors
+from n2d2py.quant.types import TensorTypes
 
 RELU, ABOVE, BELOW = Clip(0.0), Clip(0.5, 2.0), Clip(-1.0, 2.0)
 
@@ -41,55 +39,9 @@ def two_inputs(op, inputs=("p", "q"), activation=None) -> Graph:
 
 
 # operator, activation; never negative when no input is, when the first is not, when none is known
-SIGNS = {
-    "sum": (ElemWise("Sum"), None, (True, False, False)),
-    "half of each": (ElemWise("Sum", (0.5, 0.5)), None, (True, False, False)),
-    "less the second": (ElemWise("Sum", (1.0, -0.5)), None, (False, False, False)),
-    "a little more": (ElemWise("Sum", (1.0, 1.0), (0.25, 0.0)), None, (True, False, False)),
-    "a little less": (ElemWise("Sum", (1.0, 1.0), (0.25, -0.125)), None, (False, False, False)),
-    "magnitudes": (ElemWise("AbsSum"), None, (True, True, True)),
-    "magnitudes, one less": (ElemWise("AbsSum", (1.0, -1.0)), None, (False, False, False)),
-    "length": (ElemWise("EuclideanSum"), None, (True, True, True)),
-    "length, one less": (ElemWise("EuclideanSum", (1.0, -1.0)), None, (False, False, False)),
-    "product": (ElemWise("Prod"), None, (True, False, False)),
-    "largest": (ElemWise("Max"), None, (True, False, False)),
-    "least": (ElemWise("Min"), None, (True, False, False)),
-    "product of any weights": (ElemWise("Prod", (-1.0, 1.0)), None, (True, False, False)),
-    "largest of any weights": (ElemWise("Max", (-1.0, 1.0)), None, (True, False, False)),
-    "least of any weights": (ElemWise("Min", (1.0, -1.0)), None, (True, False, False)),
-    "sum, rectified": (ElemWise("Sum", (1.0, -1.0)), RELU, (True, True, True)),
-    "sum, at least a half": (ElemWise("Sum", (1.0, -1.0)), ABOVE, (True, True, True)),
-    "sum, clamped below 0": (ElemWise("Sum"), BELOW, (True, False, False)),
-    "sum, leaky": (ElemWise("Sum"), LeakyRectifier(0.1), (False, False, False)),
-    "joined": (Concat(), None, (True, False, False)),
-}
-
-
-@pytest.mark.parametrize(("op", "activation", "wanted"), SIGNS.values(), ids=SIGNS)
-def test_what_is_never_negative(op, activation, wanted):
-    graph = two_inputs(op, activation=activation)
-    found = tuple("y" in nonnegative_tensors(graph, known) for known in ({"p", "q"}, {"p"}, set()))
-    assert found == wanted
 
 
 # operator; never negative when its input is not, when that is not known
-ALONE = {
-    "max pool": (Pool("Max", (2, 2)), (True, False)),
-    "mean pool": (Pool("Average", (2, 2)), (True, False)),
-    "zeros around": (Padding((1, 1, 1, 1)), (True, False)),
-    "other shape": (Reshape((144,)), (True, False)),
-    "turned": (Transpose((0, 2, 3, 1)), (True, False)),
-    "rectified": (Activation(RELU), (True, True)),
-    "clamped from 0.5": (Activation(ABOVE), (True, True)),
-    "clamped from -1": (Activation(BELOW), (False, False)),
-    "tanh": (Activation(Tanh()), (False, False)),
-}
-
-
-@pytest.mark.parametrize(("op", "wanted"), ALONE.values(), ids=ALONE)
-def test_what_one_input_makes_never_negative(op, wanted):
-    graph = two_inputs(op, ("p",))
-    assert tuple("y" in nonnegative_tensors(graph, known) for known in ({"p"}, set())) == wanted
 
 
 PLAIN = {
@@ -104,7 +56,7 @@ PLAIN = {
 }
 
 
-@pytest.mark.parametrize(("op", "activation", "taken"), PLAIN.values(), ids=PLAIN)
+@every(("op", "activation", "taken"), PLAIN.values(), ids=PLAIN)
 def test_layers_of_32_bit_integers_as_they_are(op, activation, taken):
     graph = two_inputs(op, ("p",), activation)
     if not taken:
@@ -142,14 +94,6 @@ def test_statistics_that_cannot_be_read(tmp_path, content, code):
     with pytest.raises(N2D2Error) as caught:
         Statistics.load(path, "key")
     assert caught.value.code == code
-
-
-@pytest.mark.parametrize(
-    ("signal", "error", "wanted"),
-    [(100.0, 1.0, 20.0), (1.0, 1.0, 0.0), (1e-4, 1e-6, 20.0), (1e-4, 1.0, -40.0), (1.0, 0.0, np.inf), (0.0, 0.0, np.inf)],
-)
-def test_decibels(signal, error, wanted):
-    assert decibels(signal, error) == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("bits", [8, 16])

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.branched_networks import data, error, network, quantized
+from support.tables import every
 
 from n2d2py.graph import Graph, Node, Precision
 from n2d2py.graph.forms import Interpolated
@@ -149,7 +150,7 @@ def test_a_corrected_bias_is_told_from_rounded_weights():
     assert found[True].remedy == "" and found[True].power == found[False].power
 
 
-@pytest.mark.parametrize(
+@every(
     ("cause", "bits", "weight_bits", "remedy"),
     [
         ("weights", 8, 8, "QuantWeightBits=16"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.precision import Precision
@@ -61,7 +62,7 @@ def test_a_logarithm_of_power_is_found():
     assert power_layers(front_end(between=Pool("Average", (1, 1)))) == set(_FRONT_END)
 
 
-@pytest.mark.parametrize(
+@every(
     "options",
     [
         {"function": FUNCTIONS["Tanh"]()},

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.quant.histogram import BINS, Histogram
 from n2d2py.quant.thresholds import (
@@ -86,7 +87,7 @@ def _divergence(bins: list[float], kept: int, levels: int) -> float | None:
     return sum(a / sum(p) * math.log((a / sum(p)) / max(b / sum(q), 1e-12)) for a, b in zip(p, q, strict=True) if a > 0)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@every("seed", range(8))
 def test_the_kl_threshold_is_the_best_of_all_bins(seed):
     """Of a range of less than 128 bins beyond the levels every end is tried; ties go to the larger one."""
     rng = np.random.default_rng(seed)
@@ -107,14 +108,14 @@ def test_the_kl_threshold_is_the_best_of_all_bins(seed):
     assert at == wanted or (divergence is not None and abs(divergence - least) < 1e-9)
 
 
-@pytest.mark.parametrize(("quantile", "wanted"), [(0.25, 1), (0.26, 4), (0.75, 4), (0.76, BINS), (0.999, BINS), (1.0, BINS)])
+@every(("quantile", "wanted"), [(0.25, 1), (0.26, 4), (0.75, 4), (0.76, BINS), (0.999, BINS), (1.0, BINS)])
 def test_the_quantile_ends_with_the_bin_that_reaches_it(quantile, wanted):
     counts = np.zeros(BINS, np.int64)
     counts[0], counts[3], counts[-1] = 25, 50, 25
     assert quantile_threshold(counts, np.arange(BINS + 1.0), quantile) == wanted
 
 
-@pytest.mark.parametrize("mode", CLIPPING_MODES)
+@every("mode", CLIPPING_MODES)
 def test_a_threshold_is_at_most_the_largest_value(mode):
     for values in ([0.75], [-0.75], [0.75, 0.0, -0.1], np.linspace(-0.75, 0.5, 1000)):
         assert 0 < activation_threshold(_histogram(values), mode, 255) <= 0.75

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.tables import every
 from support.trained_networks import Trained
 
 from n2d2py import log
@@ -62,15 +63,15 @@ def check(net: Trained, *options: str) -> None:
     assert apart.mean() <= 0.1, f"{apart.sum()} of {len(x)} outputs differ"
 
 
-@pytest.mark.parametrize("mode", ["Default", "Symmetric"])
-@pytest.mark.parametrize("steps", RANGES)
+@every("mode", ["Default", "Symmetric"])
+@every("steps", RANGES)
 def test_sat_networks_of_every_range(steps, mode):
     net = Trained(steps=steps, act=15 if steps < 15 else steps, mode=mode, seed=steps)
     net.write(Path("weights"))
     check(net)
 
 
-@pytest.mark.parametrize("steps", RANGES[1:])
+@every("steps", RANGES[1:])
 def test_lsq_networks_of_every_range(steps):
     net = Trained(steps=steps, act=15, kind="LSQ", seed=steps)
     net.write(Path("weights"))
@@ -100,8 +101,8 @@ def test_the_integers_have_the_bits_of_the_training():
     assert all(node.clamp in ((0, 7), None) or node.name == "fc" for node in graph.nodes)
 
 
-@pytest.mark.parametrize("mode", ["Default", "Symmetric"])
-@pytest.mark.parametrize("steps", RANGES)
+@every("mode", ["Default", "Symmetric"])
+@every("steps", RANGES)
 def test_stored_quantized_weights_alone_give_the_same_integers(steps, mode):
     net = Trained(steps=steps, mode=mode, seed=1)
     net.write(Path("weights"), real=False, quantized=True)
@@ -132,8 +133,8 @@ def test_weights_of_another_training_are_told():
     assert any("W421" in one.line() for one in log.warnings_seen())
 
 
-@pytest.mark.parametrize("apart, told", [(1, False), (2, True)])
-@pytest.mark.parametrize("mode", ["Default", "Symmetric"])
+@every("apart, told", [(1, False), (2, True)])
+@every("mode", ["Default", "Symmetric"])
 def test_weights_that_differ_by_one_step_are_of_the_same_training(mode, apart, told):
     """A rounding that falls to the other side in another arithmetic changes an integer by a step."""
     net = Trained(steps=15, mode=mode)
@@ -158,8 +159,8 @@ def test_binary_weights_that_differ_are_of_another_training():
     assert any("W421" in one.line() for one in log.warnings_seen())
 
 
-@pytest.mark.parametrize("grid", ["odd", "symmetric", "full"])
-@pytest.mark.parametrize("steps", RANGES)
+@every("grid", ["odd", "symmetric", "full"])
+@every("steps", RANGES)
 def test_grids_are_read_back(steps, grid):
     rng = np.random.default_rng(steps)
     integers, scale = sat_weights(rng.normal(size=(4, 300)), steps, grid)
@@ -185,7 +186,7 @@ def refused(net: Trained | str, *options: str) -> str:
     return caught.value.errors[0].line()
 
 
-@pytest.mark.parametrize(
+@every(
     "old, new, code, words",
     [
         ("QAct.Range=15", "QAct.Range=10", "E122", "10 steps are no number of bits"),
@@ -269,7 +270,11 @@ def test_weights_quantized_alone_need_a_calibration():
     assert np.array_equal(graph.nodes[2].params["weights"].reshape(-1) % 2, np.ones(270)), "the odd grid is kept"
 
 
-@pytest.mark.parametrize("steps, act, mode", [(1, 1, "Default"), (3, 3, "Symmetric"), (15, 15, "Default")])
+@pytest.mark.compiles
+@pytest.mark.parametrize(
+    "steps, act, mode",
+    [(1, 1, "Default"), *(pytest.param(*one, marks=pytest.mark.slow) for one in ((3, 3, "Symmetric"), (15, 15, "Default")))],
+)
 def test_the_compiled_network_computes_the_same(steps, act, mode):
     net = Trained(steps=steps, act=act, mode=mode, seed=5)
     net.write(Path("weights"))

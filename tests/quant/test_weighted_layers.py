@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.arithmetic import FloatRescale, NumType
 from n2d2py.arithmetic.rescale import make_rescale
@@ -44,7 +45,7 @@ def types(x: NumType, y: NumType = SIGNED, **options) -> LayerTypes:
     return LayerTypes([x], y, QuantOptions(**options))
 
 
-@pytest.mark.parametrize(
+@every(
     ("integers", "dtype"),
     [
         ([[127, -127]], np.int8),
@@ -62,7 +63,7 @@ def test_the_type_of_integers_of_a_file(integers, dtype):
     assert found.dtype == dtype and found.tolist() == integers and scales.tolist() == [0.5]
 
 
-@pytest.mark.parametrize(("off", "taken"), [(0.5, True), (0.25, True), (0.53125, False), (-0.5, True), (-0.53125, False)])
+@every(("off", "taken"), [(0.5, True), (0.25, True), (0.53125, False), (-0.5, True), (-0.53125, False)])
 def test_weights_lie_on_the_grid_of_the_file(off, taken):
     """At most the fiftieth part of a step beside an integer."""
     node = layer([[1, 2], [3, 0]], [25.0, 25.0], 0)
@@ -86,9 +87,9 @@ def sums(made, x: np.ndarray) -> np.ndarray:
     return x.astype(np.int64) @ made.params["weights"].astype(np.int64).T + made.params["bias"].astype(np.int64)
 
 
-@pytest.mark.parametrize("scales", [[0.25], [0.5, 0.125, 1.0]])
-@pytest.mark.parametrize("kind", INPUTS)
-@pytest.mark.parametrize("own", [False, True])
+@every("scales", [[0.25], [0.5, 0.125, 1.0]])
+@every("kind", INPUTS)
+@every("own", [False, True])
 def test_sums_are_those_of_real_numbers(kind, scales, own):
     """By the integers of a file, and by those of a calibration of the same weights; no sum is larger than the bound."""
     x, rng = INPUTS[kind], np.random.default_rng(len(kind))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.graph import Node
@@ -62,7 +63,7 @@ def test_weight_clipping_lowers_the_error_of_outliers(mode):
     assert error[1] < error[0]
 
 
-@pytest.mark.parametrize("bits", [2, 3, 4, 7])
+@every("bits", [2, 3, 4, 7])
 def test_few_bits_have_the_range_of_the_least_error(bits):
     """Of shares of the largest magnitude, a hundredth apart, down to a half."""
     levels = 2 ** (bits - 1) - 1
@@ -87,8 +88,8 @@ def test_one_range_of_few_bits_for_the_layer_is_the_largest_of_its_outputs():
     assert np.array_equal(quantize_weights(w, np.zeros(4), 1.0, 1, bits=3, per_output=False).scales, np.full(4, apart.max()))
 
 
-@pytest.mark.parametrize("per_output", [True, False])
-@pytest.mark.parametrize("over", [0.5, 1.0, 1.3, 40.0])
+@every("per_output", [True, False])
+@every("over", [0.5, 1.0, 1.3, 40.0])
 def test_scales_grow_no_more_than_the_accumulator_asks(over, per_output):
     w, peak = np.ones((2, 50)) * [[1.0], [0.25]], 255
     limit = int(50 * 127 * peak / over)
@@ -113,7 +114,7 @@ def test_the_type_of_stored_weights(bits, dtype):
     assert quantize_weights(np.ones((1, 3)), np.zeros(1), 1.0, 1, bits=bits, per_output=True).weights.dtype == dtype
 
 
-@pytest.mark.parametrize(("inputs", "wide"), [(250, False), (265, False), (280, False), (300, True), (4000, True)])
+@every(("inputs", "wide"), [(250, False), (265, False), (280, False), (300, True), (4000, True)])
 def test_sums_of_16_bit_inputs_get_64_bits_where_weights_would_be_a_tenth_coarser(inputs, wide):
     node = Node("y", Fc(), ["x"], ["y"], {"weights": np.ones((1, inputs), np.float32), "bias": np.zeros(1, np.float32)})
     types = LayerTypes([NumType(16, False, scale=0.01)], NumType(16, scale=1.0), QuantOptions(per_output=True))

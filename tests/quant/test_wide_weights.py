@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.branched_networks import data, error, network
+from support.tables import every
 
 from n2d2py.arithmetic import NumType
 from n2d2py.graph import Node, Precision
@@ -78,7 +79,7 @@ def test_without_samples_or_mixed_precision_no_weights_are_widened():
         assert same == found and widths(found) == dict.fromkeys("abc") and not plain.mixed and not plain.wide
 
 
-@pytest.mark.parametrize(
+@every(
     ("target", "quality", "asked", "wanted"),
     [
         ("CPP", "best", {}, True),
@@ -96,7 +97,7 @@ def test_who_asks_for_wide_weights(target, quality, asked, wanted):
     assert options.wide_weights == wanted
 
 
-@pytest.mark.parametrize(
+@every(
     ("bits", "kind", "inputs", "finest"),
     [
         (8, NumType(8, False), 100, 32767),

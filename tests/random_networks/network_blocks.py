@@ -65,13 +65,7 @@ _FUNCTIONS = (
     "HardSwish(x)",
     "HardSigmoid <alpha = 0.2, beta = 0.4> (x)",
     "Elu <alpha = 0.8> (x)",
-    "Mish(x)",
-    "Softsign(x)",
-    "Abs(x)",
-    "Erf(x)",
-    "Selu(x)",
-    "Celu(x)",
-    "Relu(x)",
+    *"Mish(x) Softsign(x) Abs(x) Erf(x) Selu(x) Celu(x) Relu(x)".split(),
     "LeakyRelu <alpha = 0.3> (x)",
     "Tanh(x)",
     "Neg(x)",
@@ -230,24 +224,7 @@ def _convolved(rng: random.Random, shape: Shape) -> Block | None:
 def _moved(rng: random.Random, shape: Shape) -> Block:
     """Layers that move values: no arithmetic."""
     h, w, c = shape
-    kind = rng.choice(
-        [
-            "pad",
-            "pad",
-            "slice",
-            "split",
-            "gather",
-            "depth",
-            "depth",
-            "space",
-            "space",
-            "flip",
-            "tile",
-            "reshape",
-            "transpose",
-            "concat",
-        ]
-    )
+    kind = rng.choice([*"pad pad slice split gather depth depth space space flip tile reshape transpose concat".split()])
     if kind == "pad" and min(h, w) > 2:
         mode = rng.choice(["constant", "reflect", "edge"])
         t, left, b, r = (rng.randint(0, 2) for _ in range(4))
@@ -339,15 +316,8 @@ def _reduced(rng: random.Random, shape: Shape) -> Block | None:
     sizes = [shape[2], shape[0], shape[1]]
     operator = rng.choice(
         [
-            "ReduceSum",
-            "ReduceMean",
-            "ReduceMax",
-            "ReduceMin",
-            "ReduceL1",
-            "ReduceL2",
-            "ReduceSumSquare",
-            "ReduceLogSumExp",
-            "CumSum",
+            *"ReduceSum ReduceMean ReduceMax ReduceMin ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSumExp".split(),
+            *"CumSum".split(),
         ]
     )
     if operator == "CumSum":
@@ -445,37 +415,8 @@ STEPS = (_stepped,)
 
 
 _TABLES = (
-    "HardSwish",
-    "HardSigmoid",
-    "Elu",
-    "Mish",
-    "Soft",
-    "Abs",
-    "Erf",
-    "Selu",
-    "Celu",
-    "LeakyRelu",
-    "Tanh",
-    "Sigmoid",
-    "Sin",
-    "Cos",
-    "Atan",
-    "Asinh",
-    "Log",
-    "Sqrt",
-    "Reciprocal",
-    "Exp",
-    "Pow",
-    "PRelu",
-    "Floor",
-    "Ceil",
-    "Round",
-    "Sign",
-    "Where",
-    "Less",
-    "Greater",
-    "Max(",
-    "Min(",
+    *"HardSwish HardSigmoid Elu Mish Soft Abs Erf Selu Celu LeakyRelu Tanh Sigmoid Sin Cos Atan Asinh Log".split(),
+    *"Sqrt Reciprocal Exp Pow PRelu Floor Ceil Round Sign Where Less Greater Max( Min(".split(),
 )
 
 

@@ -15,7 +15,6 @@ import onnx
 from network_generator import Layer, Spec
 
 from n2d2py import log
-from n2d2py.data.edge_samples import edge_samples
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import ExportFolder, find_target
 from n2d2py.exports.cpp.library import Export
@@ -27,6 +26,7 @@ from n2d2py.quant.simulator import run_node, simulate
 from n2d2py.reference.engine import FloatEngine, original_engine
 from n2d2py.reference.executor import run_graph
 from n2d2py.stages.calibrate import calibrate_stage
+from n2d2py.stages.compare import edge_samples
 from n2d2py.stages.export import export_request, export_stage, exported_stimuli, stored_stimuli
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.memory import plan_stage
@@ -98,12 +98,7 @@ def _prepare(spec: Spec, folder: Path, name: str) -> Prepared | Failure:
             str(path),
             "-seed",
             str(spec.seed),
-            "-w",
-            "/dev/null",
-            "-export",
-            "CPP",
-            "-calib",
-            "8",
+            *"-w /dev/null -export CPP -calib 8".split(),
             *spec.options,
             "-db-export",
             "0",
@@ -242,15 +237,7 @@ def compile_batch(batch: list[Prepared], folder: Path, flags: tuple[str, ...] = 
             "-std=c++11",
             *flags,
             *_NO_COLLECTION,
-            "-march=native",
-            "-Wall",
-            "-Wextra",
-            "-Wconversion",
-            "-Werror",
-            "-fPIC",
-            "-fno-exceptions",
-            "-fno-rtti",
-            "-I",
+            *"-march=native -Wall -Wextra -Wconversion -Werror -fPIC -fno-exceptions -fno-rtti -I".split(),
             ROOT / "kernels",
             "-shared",
             "-o",

@@ -15,14 +15,8 @@ __all__ = ["Layer", "Spec", "generate"]
 
 MODES = ("Floating-point", "Fixed-point16", "Fixed-point32", "Fixed-point-p32", "Single-shift", "Double-shift")
 STRATEGIES = (
-    "None",
-    "OptimizeOverlap",
-    "OptimizeOverlap",
-    "OptimizeAuto",
-    "OptimizeMaxLifetimeMinSizeFirst",
-    "OptimizeMaxLifetimeMaxSizeFirst",
-    "OptimizeMaxHoleMaxLifetimeFirst",
-    "OptimizeReorder",
+    *"None OptimizeOverlap OptimizeOverlap OptimizeAuto OptimizeMaxLifetimeMinSizeFirst".split(),
+    *"OptimizeMaxLifetimeMaxSizeFirst OptimizeMaxHoleMaxLifetimeFirst OptimizeReorder".split(),
 )
 TABLES = ("Logistic", "Tanh", "Swish", "Softplus")
 

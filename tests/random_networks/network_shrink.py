@@ -15,19 +15,8 @@ Test = Callable[[Spec], Failure | None]
 
 _DEFAULTS = {"KernelDims": "1 1", "StrideDims": "1 1", "PaddingDims": "0 0", "DilationDims": "1 1"}
 _NEEDED = (
-    "NbOutputs",
-    "Pooling",
-    "PoolDims",
-    "Perm",
-    "Norm",
-    "OutputWidth",
-    "OutputHeight",
-    "Mode",
-    "TopPadding",
-    "LeftPadding",
-    "BottomPadding",
-    "RightPadding",
-    "KernelDims",
+    *"NbOutputs Pooling PoolDims Perm Norm OutputWidth OutputHeight Mode TopPadding LeftPadding".split(),
+    *"BottomPadding RightPadding KernelDims".split(),
 )
 
 

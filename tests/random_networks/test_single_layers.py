@@ -43,19 +43,13 @@ def numbers(name: str, *dims: int) -> str:
 
 LAYERS = {
     "Deconv": ini(
-        "Deconv",
-        "NbOutputs=3,KernelSize=3,Stride=2",
-        "NbOutputs=5,KernelSize=2,Stride=3",
-        "NbOutputs=2,KernelSize=4,Stride=2,Padding=1",
-        "NbOutputs=4,KernelSize=3,Mapping.NbGroups=4",
-        "NbOutputs=4,KernelWidth=1,KernelHeight=3,StrideX=2,StrideY=1",
+        *"Deconv NbOutputs=3,KernelSize=3,Stride=2 NbOutputs=5,KernelSize=2,Stride=3".split(),
+        *"NbOutputs=2,KernelSize=4,Stride=2,Padding=1 NbOutputs=4,KernelSize=3,Mapping.NbGroups=4".split(),
+        *"NbOutputs=4,KernelWidth=1,KernelHeight=3,StrideX=2,StrideY=1".split(),
     ),
     "Resize": ini(
-        "Resize",
-        "OutputWidth=9,OutputHeight=11,Mode=Bilinear",
-        "OutputWidth=3,OutputHeight=2,Mode=BilinearTF",
-        "OutputWidth=9,OutputHeight=7,Mode=NearestNeighbor",
-        "OutputWidth=12,OutputHeight=10,Mode=Bilinear",
+        *"Resize OutputWidth=9,OutputHeight=11,Mode=Bilinear OutputWidth=3,OutputHeight=2,Mode=BilinearTF".split(),
+        *"OutputWidth=9,OutputHeight=7,Mode=NearestNeighbor OutputWidth=12,OutputHeight=10,Mode=Bilinear".split(),
     ),
     "Normalize": [*ini("Normalize", "Norm=L2"), *ini("LRN", "N=3"), *ini("Softmax", "WithLoss=0")],
     "Pool": ini("Pool", "Pooling=Average,PoolSize=3,Stride=2,Mapping.Size=1", "Pooling=Max,PoolSize=2,Stride=1,Mapping.Size=1"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from support.tables import every
 
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.elemwise import ElemWise
@@ -24,8 +24,8 @@ def formula(operation: str, values: list[np.ndarray], weights, shifts) -> np.nda
     return np.sqrt(sum(term**2 for term in terms)) if operation == "EuclideanSum" else sum(terms)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
-@pytest.mark.parametrize("operation", ["Sum", "AbsSum", "EuclideanSum", "Prod", "Max", "Min"])
+@every("count", [1, 2, 3])
+@every("operation", ["Sum", "AbsSum", "EuclideanSum", "Prod", "Max", "Min"])
 def test_every_weight_and_shift(operation, count):
     rng = np.random.default_rng(count)
     weighted = operation in ("Sum", "AbsSum", "EuclideanSum")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
@@ -17,9 +18,8 @@ from n2d2py.operators.padding import Padding
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.unpool import Unpool
 from n2d2py.reference.contract import NoOnnxForm
-from n2d2py.reference.engine import FloatEngine
+from n2d2py.reference.engine import FloatEngine, to_onnx
 from n2d2py.reference.executor import run_graph
-from n2d2py.reference.to_onnx import to_onnx
 
 IMAGE = (4, 6, 8)
 WEIGHTS = {"weights": (3, 4, 3, 3), "bias": (3,)}
@@ -135,7 +135,7 @@ OUTSIDE = {
 }
 
 
-@pytest.mark.parametrize("case", INSIDE)
+@every("case", INSIDE)
 def test_inside(case):
     graph, feeds = INSIDE[case]
     engine = FloatEngine(graph, threads=1)
@@ -145,7 +145,7 @@ def test_inside(case):
     np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("case", OUTSIDE)
+@every("case", OUTSIDE)
 def test_outside(case):
     """What ONNX does not say is computed by NumPy, in the announced shape."""
     (graph, feeds), reason = OUTSIDE[case]

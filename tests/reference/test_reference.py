@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
+from support.tables import every
 
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.graph import Graph, Node
@@ -23,9 +24,8 @@ from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.softmax import Softmax
 from n2d2py.operators.transpose import Transpose
 from n2d2py.reference.contract import onnx_emitter
-from n2d2py.reference.engine import FloatEngine, original_engine
+from n2d2py.reference.engine import FloatEngine, original_engine, to_onnx
 from n2d2py.reference.executor import run_graph
-from n2d2py.reference.to_onnx import to_onnx
 
 RANDOM = np.random.default_rng(0)
 
@@ -93,7 +93,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@every("case", CASES)
 def test_engines_agree(case):
     graph = CASES[case]
     feeds = {name: array(3, *graph.shape(name)[1:]) for name in graph.inputs}

@@ -71,22 +71,10 @@ def test_files_of_a_report(written):
     names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     layers = ("data", "conv1", "dw", "point", "join", "pool", "fc")
     assert names == {
-        "layers.csv",
-        "layers.txt",
-        "summary.json",
-        "report.html",
-        "compare.txt",
-        "compare.csv",
-        "compare_levels.csv",
-        "compare_stimuli.csv",
-        "calibration/weights_range.dat",
-        "calibration/outputs_range.dat",
-        "graph/network.svg",
-        "graph/graph.json",
-        "memory/memory_graph.json",
-        "memory/memory_map.json",
-        "memory/memory_mapping.log",
-        "memory/memory_mapping.png",
+        *"layers.csv layers.txt summary.json report.html compare.txt compare.csv compare_levels.csv".split(),
+        *"compare_stimuli.csv calibration/weights_range.dat calibration/outputs_range.dat".split(),
+        *"graph/network.svg graph/graph.json memory/memory_graph.json memory/memory_map.json".split(),
+        *"memory/memory_mapping.log memory/memory_mapping.png".split(),
         *(f"calibration/outputs_histogram/{n}.{e}" for n in layers for e in ("dat", "svg")),
     }
 

@@ -37,10 +37,7 @@ def test_layer_rows(data):
     rows = {row.name: row for row in layer_rows(data.qgraph)}
     conv = rows["conv1"]
     assert (conv.input_dims, conv.output_dims, conv.kernel, conv.stride, conv.pads) == (
-        "16x16x3",
-        "8x8x8",
-        "3x3",
-        "2x2",
+        *"16x16x3 8x8x8 3x3 2x2".split(),
         "1 1 1 1",
     )
     assert conv.macs == 8 * 8 * 8 * 27
@@ -154,31 +151,11 @@ def test_comparison_files():
         levels,
     )
     rows = comparison_text([wrong]).splitlines()
-    assert rows[2].split() == [
-        "conv",
-        "31.50",
-        "35.00",
-        "12.50",
-        "0.999500",
-        "0.25",
-        "1.5000",
-        "49.8",
-        "no:",
-        "[2,",
-        "0,",
-        "1,",
-        "3]",
-        "-7",
-        "for",
-        "7",
-    ]
+    assert rows[2].split() == [*"conv 31.50 35.00 12.50 0.999500 0.25 1.5000 49.8 no: [2, 0, 1, 3] -7 for 7".split()]
     row = next(csv.DictReader(io.StringIO(comparison_csv([wrong]))))
     assert (row["sqnr_db"], row["saturated_percent"], row["identical"]) == ("31.5", "1.5", "0")
     assert (row["alone_sqnr_db"], row["alone_max_error"], row["worst_stimulus"], row["worst_sqnr_db"]) == (
-        "35",
-        "0.125",
-        "4",
-        "12.5",
+        *"35 0.125 4 12.5".split(),
     )
     assert float(row["unused_percent"]) == pytest.approx(100 * 127 / 255)
     bins = list(csv.DictReader(io.StringIO(levels_csv([wrong]))))

@@ -21,19 +21,8 @@ from support.export_networks import request, write_export
 __all__ = ["compiled", "differences", "joined"]
 
 _FLAGS = [
-    "-std=c++11",
-    "-O0",
-    "-Wall",
-    "-Wextra",
-    "-Wpedantic",
-    "-Wconversion",
-    "-Werror",
-    "-fPIC",
-    "-Iinclude",
-    "-Idnn/include",
-    "-Ikernels",
-    "-fno-exceptions",
-    "-fno-rtti",
+    *"-std=c++11 -O0 -Wall -Wextra -Wpedantic -Wconversion -Werror -fPIC -Iinclude -Idnn/include -Ikernels".split(),
+    *"-fno-exceptions -fno-rtti".split(),
 ]
 
 

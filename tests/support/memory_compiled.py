@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -44,7 +43,6 @@ def export(network: str, out: Path, parameters: str, bits: str = "8") -> Path:
 
 def assert_exact(folder: Path, count: int = 3) -> None:
     """Every layer of the compiled export equals the simulation on random stimuli."""
-    os.environ.setdefault("OPT", "-O1")
     compiled, simulated = n2d2py.load_export(folder), n2d2py.load_simulator(folder)
     info = simulated.info.inputs[0]
     shape = (count, *info.shape[1:])

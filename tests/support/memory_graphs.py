@@ -34,27 +34,7 @@ def random_problem(seed: int, *, ops: int = 14, uniform: bool = False, tables: b
 def _step(net: Net, rng: random.Random, x: str, tensors: list[str]) -> str | None:
     t = net.tensors[x]
     same_type = [o for o in tensors if net.tensors[o].element_bytes == t.element_bytes]
-    kind = rng.choice(
-        (
-            "conv",
-            "conv",
-            "conv",
-            "dw",
-            "pool",
-            "add",
-            "add",
-            "ew",
-            "concat",
-            "concat",
-            "fc",
-            "softmax",
-            "reshape",
-            "upsample",
-            "pad",
-            "global",
-            "copy",
-        )
-    )
+    kind = rng.choice((*"conv conv conv dw pool add add ew concat concat fc softmax reshape upsample pad global copy".split(),))
     if kind in ("conv", "dw", "pool"):
         kernel = (rng.randint(1, min(4, t.height + 2)), rng.randint(1, min(4, t.width + 2)))
         stride = (rng.randint(1, 3), rng.randint(1, 3))

@@ -71,20 +71,7 @@ def export(path: Path, out: Path, *options: str) -> Path:
     """The folder of an int8 export with 8 stimuli of calibration."""
     words = [
         str(path),
-        "-seed",
-        "1",
-        "-w",
-        "/dev/null",
-        "-export",
-        "CPP",
-        "-nbbits",
-        "8",
-        "-calib",
-        "8",
-        "-db-export",
-        "2",
-        "-quiet",
-        "-o",
+        *"-seed 1 -w /dev/null -export CPP -nbbits 8 -calib 8 -db-export 2 -quiet -o".split(),
         str(out),
         *options,
     ]

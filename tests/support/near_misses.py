@@ -24,21 +24,7 @@ __all__ = ["drawn", "in_onnx_runtime", "stimulus"]
 F = np.float32
 ALIKE = (
     ("Add", "Sub", "Mul", "Div", "Max", "Min", "Pow"),
-    (
-        "Relu",
-        "Sigmoid",
-        "Tanh",
-        "Softplus",
-        "Exp",
-        "Abs",
-        "Neg",
-        "Erf",
-        "HardSwish",
-        "HardSigmoid",
-        "Identity",
-        "Elu",
-        "Softsign",
-    ),
+    (*"Relu Sigmoid Tanh Softplus Exp Abs Neg Erf HardSwish HardSigmoid Identity Elu Softsign".split(),),
     ("Sqrt", "Reciprocal", "Abs", "Log", "Floor", "Round", "Sign"),
     ("ReduceMean", "ReduceMax", "ReduceL2", "ReduceSumSquare", "ReduceL1", "ReduceMin"),
     ("Greater", "Less", "GreaterOrEqual", "LessOrEqual"),

@@ -6,13 +6,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from n2d2py.exports.nvdla.emit import emit
-from n2d2py.exports.nvdla.lower import lower
-from n2d2py.nvdla import firmware, parse_loadable, write_loadable
-from n2d2py.nvdla.config import CONFIGS
-from n2d2py.nvdla.firmware import ABIS, INT8
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.pool import Pool
+from n2d2py_nvdla import firmware, parse_loadable, write_loadable
+from n2d2py_nvdla.config import CONFIGS
+from n2d2py_nvdla.export.emit import emit
+from n2d2py_nvdla.export.lower import lower
+from n2d2py_nvdla.firmware import ABIS, INT8
 from support.nvdla_networks import RELU, Net, typed
 
 SMALL = CONFIGS["nv_small"]

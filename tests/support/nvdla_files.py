@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from n2d2py.nvdla import Loadable, firmware
-from n2d2py.nvdla.tables import Address, Blob, Memory, Submit, Task, TensorDesc
+from n2d2py_nvdla import Loadable, firmware
+from n2d2py_nvdla.tables import Address, Blob, Memory, Submit, Task, TensorDesc
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "nvdla"
 

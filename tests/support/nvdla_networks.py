@@ -5,15 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.exports.base import ExportRequest
-from n2d2py.exports.nvdla.emit import emit
-from n2d2py.exports.nvdla.lower import lower
 from n2d2py.graph import Graph, Node
-from n2d2py.nvdla import Program, parse_loadable, write_loadable
-from n2d2py.nvdla.check import notes, violations
-from n2d2py.nvdla.config import CONFIGS
-from n2d2py.nvdla.firmware import FP16, INT8
-from n2d2py.nvdla.model import run_program
-from n2d2py.nvdla.tensors import tensor_array, tensor_bytes
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.concat import Concat
@@ -28,6 +20,14 @@ from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.statistics import collect
 from n2d2py.reference.engine import FloatEngine
+from n2d2py_nvdla import Program, parse_loadable, write_loadable
+from n2d2py_nvdla.check import notes, violations
+from n2d2py_nvdla.config import CONFIGS
+from n2d2py_nvdla.export.emit import emit
+from n2d2py_nvdla.export.lower import lower
+from n2d2py_nvdla.firmware import FP16, INT8
+from n2d2py_nvdla.model import run_program
+from n2d2py_nvdla.tensors import tensor_array, tensor_bytes
 
 
 class Net:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.nvdla import Loadable, Program, firmware, parse_loadable, write_loadable
-from n2d2py.nvdla.config import HardwareConfig
-from n2d2py.nvdla.firmware import ABIS, BYTES
-from n2d2py.nvdla.model import run_program
-from n2d2py.nvdla.model.formats import DTYPES
-from n2d2py.nvdla.tables import Address, Blob, Memory, Submit, Task
+from n2d2py_nvdla import Loadable, Program, firmware, parse_loadable, write_loadable
+from n2d2py_nvdla.config import HardwareConfig
+from n2d2py_nvdla.firmware import ABIS, BYTES
+from n2d2py_nvdla.model import run_program
+from n2d2py_nvdla.model.formats import DTYPES
+from n2d2py_nvdla.tables import Address, Blob, Memory, Submit, Task
 
 __all__ = ["Cube", "fill", "run_one"]
 

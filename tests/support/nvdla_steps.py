@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from n2d2py.nvdla.firmware import FP16
 from n2d2py.quant.simulator import quantize_inputs, simulate
+from n2d2py_nvdla.firmware import FP16
 from support.nvdla_networks import Net, compiled, cosine, expected, run
 
 __all__ = ["half_error", "steps"]

@@ -701,19 +701,8 @@ def _einsum(rng: random.Random, name: str) -> Drawn:
     sizes = dict(zip("bijkl", (1, 2, 3, 4, 2), strict=True))
     text = rng.choice(
         (
-            "bij,bjk->bik",
-            "bij,jk->bik",
-            "bij,bkj->bik",
-            "bijk,bijl->bikl",
-            "bij->bji",
-            "bij->b",
-            "ij,kj->ik",
-            "bi,bj->bij",
-            "bij,bij->bij",
-            "ij,jk",
-            "bijk,bilk->bijl",
-            "bij,bjk->bki",
-            "bijk->bkij",
+            *"bij,bjk->bik bij,jk->bik bij,bkj->bik bijk,bijl->bikl bij->bji bij->b ij,kj->ik bi,bj->bij".split(),
+            *"bij,bij->bij ij,jk bijk,bilk->bijl bij,bjk->bki bijk->bkij".split(),
             "bij -> bj",
             "ijk,ikl->ijl",
             "bi,bi->b",

@@ -200,6 +200,7 @@ BODIES = {
     "columns tripled": 'y = Resize <mode = "nearest", nearest_mode = "round_prefer_ceil", coordinate_transformation_mode = "asymmetric"> (x, , scale_w)',
     "linear": 'y = Resize <mode = "linear"> (x, , , size_up)',
     "linear, smaller": 'y = Resize <mode = "linear"> (x, , , size_down)',
+    "nearest, smaller, by PyTorch": 'y = Resize <mode = "nearest", coordinate_transformation_mode = "pytorch_half_pixel"> (x, , , size_down)',
     "linear, asymmetric": 'y = Resize <mode = "linear", coordinate_transformation_mode = "asymmetric"> (x, , , size_up)',
     "linear, corners": 'y = Resize <mode = "linear", coordinate_transformation_mode = "align_corners"> (x, , , size_up)',
     "linear, uneven": 'y = Resize <mode = "linear"> (x, , scale_odd)',

@@ -12,7 +12,6 @@ FOLDERS = {
     "n2d2py/frontend/onnx": ("frontend_onnx",),
     "n2d2py/frontend/tflite": ("frontend_tflite",),
     "n2d2py/exports/mcu": ("microcontrollers",),
-    "n2d2py/exports/nvdla": ("nvdla",),
     "n2d2py/exports": ("export",),
     "n2d2py/plugin": ("plugins",),
     "n2d2py/options": ("cli/test_options.py",),
@@ -20,6 +19,7 @@ FOLDERS = {
     "kernels/n2d2/mcu": ("microcontrollers/test_kernel_sweep.py",),
     "kernels": ("golden", "kernels/test_sweep.py", "kernels/test_simd.py"),
     "export_templates": ("export/test_cpp_project.py", "export/test_cpp_files.py"),
+    "plugins/nvdla": ("nvdla",),
     "models": ("models", "golden"),
 }
 """Folder -> the tests of what it holds; a package that is not listed has a folder of the same name."""
@@ -35,7 +35,8 @@ def tests_for(name: str) -> list[str]:
         return [name]
     folder = next((one for one in map(str, path.parents) if one in FOLDERS), None)
     found = [f"tests/{one}" for one in FOLDERS[folder]] if folder else [f"tests/{path.parts[1]}"] if len(path.parts) > 2 else []
-    word = path.name if path.suffix == ".hpp" else ".".join(path.with_suffix("").parts)
+    module = Path(*path.parts[2:]) if path.parts[0] == "plugins" else path
+    word = path.name if path.suffix == ".hpp" else ".".join(module.with_suffix("").parts)
     naming = [
         one
         for one in sorted((ROOT / "tests").rglob("test_*.py"))

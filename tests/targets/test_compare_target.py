@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.tables import every
 
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
@@ -19,8 +20,8 @@ def text(array: np.ndarray) -> str:
     return "\n\n".join("\n".join(" ".join(f"{v:.9g}" for v in row) for row in channel) for channel in array)
 
 
-@pytest.mark.parametrize("form", ["dat", "npy", "bin", "packed"])
-@pytest.mark.parametrize("order, transposed", [("NCHW", False), ("NHWC", False), ("NCHW", True), ("NHWC", True)])
+@every("form", ["dat", "npy", "bin", "packed"])
+@every("order, transposed", [("NCHW", False), ("NHWC", False), ("NCHW", True), ("NHWC", True)])
 def test_files(tmp_path, form, order, transposed):
     shown = VALUES.transpose(0, 1, 3, 2) if transposed else VALUES
     shown = np.ascontiguousarray(shown.transpose(0, 2, 3, 1) if order == "NHWC" else shown)
@@ -76,6 +77,7 @@ Matching=conv*.dat
 """
 
 
+@pytest.mark.compiles
 def test_with_logged_outputs(tmp_path, monkeypatch, capsys):
     """What -log-outputs writes is what TargetCompare reads."""
     monkeypatch.chdir(tmp_path)

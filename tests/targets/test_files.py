@@ -48,14 +48,9 @@ def test_files_are_the_same_every_time(tmp_path):
         write_target_files(tmp_path / name, scored(), "export")
     first = sorted(p for p in (tmp_path / "first").rglob("*") if p.is_file())
     assert {p.name for p in first} == {
-        "ConfusionMatrix_export.dat",
-        "ConfusionMatrix_export.png",
-        "ConfusionMatrix_export_score.dat",
-        "ConfusionMatrix_export_score.png",
-        "Success_export.png",
-        "Misclassified_export.dat",
-        "Success_export.dat",
-        "classif.log",
+        *"ConfusionMatrix_export.dat ConfusionMatrix_export.png ConfusionMatrix_export_score.dat".split(),
+        *"ConfusionMatrix_export_score.png Success_export.png Misclassified_export.dat Success_export.dat".split(),
+        *"classif.log".split(),
     }
     for path in first:
         assert path.read_bytes() == (tmp_path / "second" / path.relative_to(tmp_path / "first")).read_bytes()

@@ -88,16 +88,9 @@ def test_files(example, tmp_path):
     home = write_target_files(tmp_path, scored(outputs, labels), "test", hue=90)
     names = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()}
     assert names == {
-        "ConfusionMatrix_test.dat",
-        "ConfusionMatrix_test.png",
-        "ConfusionMatrix_test_score.dat",
-        "ConfusionMatrix_test_score.png",
-        "Success_test.dat",
-        "Success_test.png",
-        "test/0_estimated.png",
-        "test/0_label.png",
-        "test/1_estimated.png",
-        "test/1_label.png",
+        *"ConfusionMatrix_test.dat ConfusionMatrix_test.png ConfusionMatrix_test_score.dat".split(),
+        *"ConfusionMatrix_test_score.png Success_test.dat Success_test.png test/0_estimated.png".split(),
+        *"test/0_label.png test/1_estimated.png test/1_label.png".split(),
     }
     estimated = np.asarray(Image.open(home / "test" / "0_estimated.png"))
     expected = np.asarray(Image.open(home / "test" / "0_label.png"))
@@ -142,6 +135,7 @@ LabelsHueOffset=90
 """
 
 
+@pytest.mark.compiles
 def test_the_command(tmp_path, monkeypatch, capsys):
     """-test on labels for each pixel, mapped to outputs: the printed rate is that of the pixels that count."""
     monkeypatch.chdir(tmp_path)

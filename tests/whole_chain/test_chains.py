@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.chain_networks import Case, form_cases, ini_cases, line_cases, real_cases, text_cases, tflite_cases
+from support.tables import run_rows
 
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import find_target
@@ -41,8 +42,16 @@ FLOOR_DB = 5.0
 """Signal to error of the integers, at least, with eight bits and more; small drawn layers have some 30 dB."""
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_chain(name, tmp_path, monkeypatch):
+PARTS = 8
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_chains(part, tmp_path, monkeypatch):
+    rows = [(name, {"name": name}) for name in list(CASES)[part::PARTS]]
+    run_rows(chain, rows, {"tmp_path": tmp_path, "monkeypatch": monkeypatch})
+
+
+def chain(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     case = CASES[name]
     file = case.make(tmp_path)

@@ -65,13 +65,13 @@ class Transformation:
 
     @classmethod
     def from_values(cls, values: Values) -> Transformation:
-        """The transformation that the keys of a section describe.
+        """The transformation that the keys of a section describe. By default they are the fields of the class, in order.
 
         Raises:
             Unsupported: the parameters ask for what is not implemented, such as random draws.
             N2D2Error: E417 for parameters without meaning.
         """
-        raise NotImplementedError
+        return cls(*(values[key.name] for key in cls.schema.keys))  # pyright: ignore[reportCallIssue]
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         """The transformed image (H', W', C').

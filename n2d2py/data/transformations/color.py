@@ -22,7 +22,7 @@ from n2d2py.data.transformations.colorspaces import (
     ycrcb,
     ycrcb_to_bgr,
 )
-from n2d2py.ini import Key, Kind, Schema, Values
+from n2d2py.ini import Key, Kind, Schema
 
 _SPACES = {
     "HSV": (hsv, hsv_to_bgr),
@@ -86,10 +86,6 @@ class ColorSpace(Transformation):
         doc="Convert the color space.",
     )
 
-    @classmethod
-    def from_values(cls, values: Values) -> ColorSpace:
-        return cls(values["ColorSpace"])
-
     def apply(self, image: np.ndarray) -> np.ndarray:
         return _CONVERSIONS[self.space](image)
 
@@ -116,10 +112,6 @@ class ChannelExtraction(Transformation):
         ),
         doc="Extract one channel of a color image.",
     )
-
-    @classmethod
-    def from_values(cls, values: Values) -> ChannelExtraction:
-        return cls(values["CSChannel"])
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         if self.channel == "Gray":

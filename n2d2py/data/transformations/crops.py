@@ -35,10 +35,6 @@ class CentroidCrop(Transformation):
         doc="Crop so that the center of mass of the values is in the middle.",
     )
 
-    @classmethod
-    def from_values(cls, values: Values) -> CentroidCrop:
-        return cls(values["Axis"])
-
     def apply(self, image: np.ndarray) -> np.ndarray:
         if image.shape[2] != 1:
             raise Inapplicable(f"it needs one channel, the image has {image.shape[2]}", "extract a channel before")

@@ -10,7 +10,7 @@ import numpy as np
 from n2d2py.data.transformations.base import Inapplicable, Range, Transformation, register
 from n2d2py.data.transformations.borders import add_border
 from n2d2py.data.transformations.colorspaces import lab, lab_to_bgr
-from n2d2py.ini import Key, Kind, Schema, Values
+from n2d2py.ini import Key, Kind, Schema
 
 
 def equalize(plane: np.ndarray) -> np.ndarray:
@@ -101,10 +101,6 @@ class Equalize(Transformation):
         ),
         doc="Equalize the histogram of 8-bit images.",
     )
-
-    @classmethod
-    def from_values(cls, values: Values) -> Equalize:
-        return cls(values["Method"], values["CLAHE_ClipLimit"], values["CLAHE_GridSize"])
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         if image.dtype != np.uint8 or image.shape[2] == 2:

@@ -72,10 +72,6 @@ class RescaleTransformation(Transformation):
         doc="Resize bilinearly with half-pixel centers, without antialiasing, as OpenCV's INTER_LINEAR.",
     )
 
-    @classmethod
-    def from_values(cls, values: Values) -> RescaleTransformation:
-        return cls(values["Width"], values["Height"], values["KeepAspectRatio"], values["ResizeToFit"])
-
     def target(self, height: int, width: int) -> tuple[int, int]:
         """Height and width of the result for an image of this size."""
         if not self.keep_ratio:
@@ -120,10 +116,6 @@ class PadCrop(Transformation):
         ),
         doc="Crop or pad around the center.",
     )
-
-    @classmethod
-    def from_values(cls, values: Values) -> PadCrop:
-        return cls(values["Width"], values["Height"], values["AdditiveWH"], values["BorderType"], values["BorderValue"])
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         height, width = image.shape[:2]
@@ -361,10 +353,6 @@ class ReshapeTransformation(Transformation):
         ),
         doc="Reshape the values, with rows first and channels last.",
     )
-
-    @classmethod
-    def from_values(cls, values: Values) -> ReshapeTransformation:
-        return cls(values["NbRows"], values["NbCols"], values["NbChannels"])
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         rows, channels = self.rows or image.shape[0], self.channels or image.shape[2]

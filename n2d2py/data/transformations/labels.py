@@ -77,9 +77,5 @@ class ExpandLabel(Transformation):
     type: ClassVar[str] = "ExpandLabelTransformation"
     schema: ClassVar[Schema] = Schema(type, (), doc="Assign the label of the stimulus to each of its pixels.")
 
-    @classmethod
-    def from_values(cls, values: Values) -> ExpandLabel:
-        return cls()
-
     def apply(self, image: np.ndarray) -> np.ndarray:
         return image

@@ -206,10 +206,6 @@ class MagnitudePhase(Transformation):
         "ChannelExtractionTransformation with CSChannel=Blue (magnitude) or Green (phase).",
     )
 
-    @classmethod
-    def from_values(cls, values: Values) -> MagnitudePhase:
-        return cls(values["LogScale"])
-
     def apply(self, image: np.ndarray) -> np.ndarray:
         if image.shape[2] != 2:
             raise Inapplicable(

@@ -114,10 +114,6 @@ class NormalizeTransformation(Transformation):
         doc="Scale each image to the same norm or range. The result is float.",
     )
 
-    @classmethod
-    def from_values(cls, values: Values) -> NormalizeTransformation:
-        return cls(values["Norm"], values["NormValue"], values["NormMin"], values["NormMax"], values["PerChannel"])
-
     def apply(self, image: np.ndarray) -> np.ndarray:
         wide = image.astype(np.float64)
         axes = (0, 1) if self.per_channel else (0, 1, 2)
@@ -208,10 +204,6 @@ class Threshold(Transformation):
         ),
         doc="Apply a threshold.",
     )
-
-    @classmethod
-    def from_values(cls, values: Values) -> Threshold:
-        return cls(values["Threshold"], values["OtsuMethod"], values["Operation"], values["MaxValue"])
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         threshold, maximum = self.threshold, self.maximum

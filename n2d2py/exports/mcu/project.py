@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from n2d2py.exports.base import ExportRequest
 from n2d2py.exports.cpp.channel_pairs import NAME as WINOGRAD_FORM
 from n2d2py.exports.cpp.isa import CHANNEL_PAIRS, InstructionSet, having, instruction_sets
 from n2d2py.exports.cpp.parts import Stream
 from n2d2py.exports.cpp.project import Project
+from n2d2py.exports.cpp.view import LayerView
 from n2d2py.exports.mcu.boards import BOARDS, CORES, DEFAULT_CORE, Board, board, core, transforming_cores
 from n2d2py.exports.mcu.single import single_file
-from n2d2py.exports.mcu.stack import riscv_stack_bytes, stack_bytes
 from n2d2py.exports.mcu.steady import varying_layers
-from n2d2py.exports.mcu.vectors import write_vectors
+from n2d2py.exports.stimuli import hwc
 from n2d2py.files import write_text
+from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import channels, width
+from n2d2py.quant.simulator import simulate
 
 _FREESTANDING = ("climits", "cmath", "cstddef", "cstdint", "cstring", "limits", "type_traits")
 
@@ -154,3 +159,90 @@ class McuProject(Project):
             ],
             "transformed_bytes": self._transformed_bytes,
         }
+
+
+_FRAMES = 2048
+"""The frames of calls, registers, sums: measured on all cores with GCC, see tests/microcontrollers."""
+
+
+def _window(layer: LayerView) -> int:
+    """Bytes of the windows and lines that a layer gathers, of the kernels that take the most."""
+    if layer.code is None or layer.operation not in ("Conv", "Fc"):
+        return 0
+    node, weights = layer.node, layer.node.params["weights"]
+    size, outputs = max(2, layer.graph.type(node.inputs[0]).bytes), len(weights)
+    inputs = -(-weights[0].size // 16) * 16
+    if layer.operation == "Fc":  # the input gathered, and spread to 16 bits; the outputs
+        return (1 + size) * inputs + (outputs if layer.graph.type(node.output).bytes == 1 else 256)
+    # Two pixels of 16 bits or four of bytes; the bytes of two; a line of the kernel in zero points; results.
+    dense = 2 * size * inputs + 2 * inputs * (weights.shape[1] % 16 > 0) + inputs + 4 * (outputs + 1)
+    if not node.op.is_depthwise(node):
+        return dense
+    columns = (width(layer.graph.shape(node.output)) - 1) * node.op.stride[1] + weights.shape[3]
+    return max(dense, weights.shape[2] * columns * 16, 1536)  # lines of 16 channels, or of all where that is little
+
+
+def _pixel_window(layer: LayerView) -> int:
+    """The same of the kernels of RV32 (`pixel_convolution.hpp`): words of two pixels."""
+    if layer.code is None or layer.operation != "Conv" or layer.node.op.is_depthwise(layer.node):
+        return 0
+    weights = layer.node.params["weights"]
+    inputs, outputs = -(-weights[0].size // 2) * 2, len(weights) + 1
+    pixels = 6 if inputs <= 256 else 4
+    lines = pixels * weights.shape[2] * 4 + weights.shape[1] * weights.shape[3]
+    return 2 * pixels * inputs + lines + pixels * outputs * (len(weights) % 2)
+
+
+def _own(layer: LayerView) -> int:
+    """Those of kernels that say what they take."""
+    return max((stream.stack for stream in layer.code.streams), default=0) if layer.code else 0
+
+
+def riscv_stack_bytes(layers: Sequence[LayerView]) -> int:
+    """As `stack_bytes`, on RISC-V."""
+    return _FRAMES + max((max(_window(layer), _pixel_window(layer)) for layer in layers), default=0)
+
+
+def stack_bytes(layers: Sequence[LayerView]) -> int:
+    """Bytes: those of the calls, and the largest buffer of a layer; the test program of the export checks it."""
+    return _FRAMES + max((max(_window(layer), _own(layer)) for layer in layers), default=0)
+
+
+VECTORS = Path("test") / "vectors"
+_SEED = 1
+
+
+def _inputs(request: ExportRequest, count: int) -> list[np.ndarray]:
+    """The first `count` stimuli; random integers of the whole range for those that there are not."""
+    graph, random = request.graph, np.random.default_rng(_SEED)
+    found = []
+    for index, name in enumerate(graph.fed):
+        kind, shape = graph.type(name), tuple(graph.shape(name)[1:])
+        drawn = random.integers(kind.qmin, kind.qmax, (count, *shape), endpoint=True) if not kind.is_float else None
+        values = random.standard_normal((count, *shape)) if drawn is None else drawn
+        values = values.astype(kind.dtype)
+        if request.stimuli.count:
+            known = request.stimuli.inputs[index][:count]
+            values[: len(known)] = known
+        found.append(values)
+    return found
+
+
+def vector_bytes(graph: QuantGraph, order: Sequence[str], values: dict[str, np.ndarray], index: int) -> bytes:
+    """Stimulus `index` of the stored `values` by tensor: the inputs, then the layers in `order`, all in HWC, little-endian."""
+    outputs = {node.name: node.output for node in graph.nodes}
+    tensors = [*graph.fed, *(outputs[name] for name in order)]
+    arrays = (hwc(values[name][index]) for name in tensors)
+    return b"".join(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes() for array in arrays)
+
+
+def write_vectors(request: ExportRequest, count: int, folder: Path) -> None:
+    """Writes `test/vectors/000.bin` and on into `folder`."""
+    inputs = _inputs(request, count)
+    (folder / VECTORS).mkdir(parents=True, exist_ok=True)
+    calls = (request.graph.calls or count) if request.graph.states else 1
+    for index in range(count):
+        one = [values[index // calls * calls : index + 1] for values in inputs]
+        values = simulate(request.graph, one, keep=True)
+        data = vector_bytes(request.graph, request.memory_plan.order, values, -1)
+        (folder / VECTORS / f"{index:03d}.bin").write_bytes(data)

@@ -3,25 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefaults
+from n2d2py.exports.cpp.parameters import PARAMETERS as CPP_PARAMETERS
 from n2d2py.exports.cpp.project import Project
 from n2d2py.exports.cpp.states import bytes_with_states
 from n2d2py.exports.cpp.target import CppTarget
-from n2d2py.exports.mcu.boards import DEFAULT_CORE, transforming_cores
-from n2d2py.exports.mcu.parameters import PARAMETERS
+from n2d2py.exports.mcu.boards import CORES, DEFAULT_CORE, transforming_cores
 from n2d2py.exports.mcu.project import McuProject, winograd_forms
 from n2d2py.exports.mcu.runner import BoardExport
 from n2d2py.exports.mcu.steady import varying_layers
 from n2d2py.exports.registry import register
 from n2d2py.graph import QuantGraph
-from n2d2py.ini.schema import Schema
+from n2d2py.ini.schema import Key, Kind, Schema
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed
+
+_DEFAULTS = {"BufferAlignment": 4}
+"""What is better for a microcontroller where CPP has another default."""
+_OTHERWISE: dict[str, dict[str, Any]] = {
+    "WeightsFormat": {
+        "choices": ("auto", "text", "string"),
+        "doc": "Storage of weights. text: numbers. string: string literals, which compile faster. auto: chosen by size.",
+    }
+}
+"""What else is said of a parameter."""
+_WITHOUT = ("OpenMP", "RuntimeDispatch", "FuseResidualAdd", "PrepackWeights", "Winograd", "WeightsFile")
+"""What there is no use for."""
+
+PARAMETERS = Schema(
+    "export parameters of CPP_MCU",
+    tuple(
+        replace(key, default=_DEFAULTS.get(key.name, key.default), **_OTHERWISE.get(key.name, {}))
+        for key in CPP_PARAMETERS.keys
+        if key.name not in _WITHOUT
+    ),
+).extended(
+    Key(
+        "Core",
+        Kind.ENUM,
+        DEFAULT_CORE,
+        "Core on which -test and -compare run the export in QEMU, and default of TARGET in the Makefile. The export runs on "
+        "all cores.",
+        tuple(core.name for core in CORES),
+    ),
+    Key(
+        "TestVectors",
+        Kind.UINT,
+        3,
+        "Number of inputs in test/vectors, each with the results of all layers.",
+        minimum=1,
+        maximum=999,
+    ),
+    Key(
+        "SpeedForFlash",
+        Kind.BOOL,
+        False,
+        "Use Winograd for 3x3 convolutions with stride 1 on cortex-m4, m7 and m33 where it takes fewer instructions. Results "
+        "stay exact. Transformed weights take 3.6 times the flash, and the stack grows.",
+    ),
+    Key(
+        "SingleFile",
+        Kind.BOOL,
+        False,
+        "Also write src/<namespace>.hpp with interface, kernels, constants and network in one C++11 file, and the files of "
+        "an Arduino library and a CMSIS pack.",
+    ),
+    name="export parameters of CPP_MCU",
+)
 
 
 class McuTarget(CppTarget):

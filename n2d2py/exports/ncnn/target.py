@@ -14,7 +14,6 @@ from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, 
 from n2d2py.exports.ncnn.arithmetic import sums_integers, with_ncnn
 from n2d2py.exports.ncnn.layers import NcnnChoices
 from n2d2py.exports.ncnn.model import NcnnModel, write_model
-from n2d2py.exports.ncnn.parameters import PARAMETERS
 from n2d2py.exports.ncnn.readme import arrays_header, numbers_header, readme
 from n2d2py.exports.ncnn.runner import NcnnRunner
 from n2d2py.exports.registry import register
@@ -22,6 +21,27 @@ from n2d2py.exports.stimuli import write_arrays
 from n2d2py.exports.writer import model_file
 from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph
+from n2d2py.ini.schema import Key, Kind, Schema
+
+PARAMETERS = Schema(
+    "export parameters of NCNN",
+    (
+        Key(
+            "Fp16Storage",
+            Kind.BOOL,
+            False,
+            "Store real weights of convolutions and fully connected layers as float16. Always on with -nbbits -16.",
+        ),
+        Key(
+            "RoundBlobs",
+            Kind.BOOL,
+            False,
+            "For pre-quantized models: round the inputs of float layers to the integers of their tensors. Each rounding "
+            "takes three layers.",
+        ),
+        Key("ModelArray", Kind.BOOL, True, "Also write the files as C arrays, for ncnn without a file system."),
+    ),
+)
 
 
 class NcnnTarget(Target[NcnnModel]):

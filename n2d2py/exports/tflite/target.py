@@ -13,7 +13,6 @@ from n2d2py.exports.base import ExportRequest, Prepared, QuantDefaults, Target, 
 from n2d2py.exports.registry import register
 from n2d2py.exports.stimuli import write_arrays
 from n2d2py.exports.tflite.model import TfliteModel, write_model
-from n2d2py.exports.tflite.parameters import PARAMETERS
 from n2d2py.exports.tflite.readme import array_header, array_source, readme, resolver
 from n2d2py.exports.tflite.reference import with_reference
 from n2d2py.exports.tflite.runner import LiteRtRunner
@@ -21,6 +20,33 @@ from n2d2py.exports.tflite.xnnpack import with_xnnpack
 from n2d2py.exports.writer import model_file
 from n2d2py.files import write_text
 from n2d2py.graph import QuantGraph
+from n2d2py.ini.schema import Key, Kind, Schema
+
+PARAMETERS = Schema(
+    "export parameters of TFLite",
+    (
+        Key(
+            "IntegerIO",
+            Kind.BOOL,
+            False,
+            "1: inputs and outputs are the quantized integers. 0: they are float and quantized in the model.",
+        ),
+        Key(
+            "Kernels",
+            Kind.ENUM,
+            "XNNPACK",
+            "LiteRT kernels whose arithmetic is simulated, and that -test and -compare run. Reference: the reference "
+            "kernels, which TFLite Micro also uses.",
+            ("XNNPACK", "Reference"),
+        ),
+        Key(
+            "ModelArray",
+            Kind.BOOL,
+            True,
+            "Also write the file as a C array, with the list of operators for the TFLite Micro resolver.",
+        ),
+    ),
+)
 
 
 class TfliteTarget(Target[TfliteModel]):

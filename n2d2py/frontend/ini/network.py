@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
 from n2d2py.frontend.ini.contract import LayerContext, LayerType, layer_types
 from n2d2py.frontend.ini.inputs import crop_inputs
-from n2d2py.frontend.ini.inserted import insert_batchnorm
 from n2d2py.frontend.ini.keys import FLOATS
 from n2d2py.frontend.ini.onnx_section import attach_section
 from n2d2py.frontend.ini.quantizers import quantize_output
 from n2d2py.frontend.ini.recipes import read_recipe
 from n2d2py.frontend.ini.trained import check_trained_keys, warn_of_other_quantizers
 from n2d2py.frontend.ini.weights import WeightStore
-from n2d2py.graph import Graph, Precision
+from n2d2py.graph import Graph, Node, Precision, Tensor
 from n2d2py.graph.shapes import Shape, channels, height, width
 from n2d2py.ini.document import Document
 from n2d2py.ini.ignored import SPIKING, TRAINING, Ignored
 from n2d2py.ini.schema import Key, Kind, Schema, Values
 from n2d2py.ini.section import Section
+from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.quantize import grid_of
 
 PROVIDERS = ("cenv", "env", "sp")
@@ -366,3 +368,31 @@ def _set_automatic(document: Document, graph: Graph, name: str, parents: list[tu
         ("_OutputsHeight", height(shape)),
     ):
         section.set_automatic(key, value)
+
+
+_INITIAL = {"scales": 1.0, "biases": 0.0, "means": 0.0, "variances": 1.0}
+_ROLES = {"scales": "scale", "biases": "bias", "means": "mean", "variances": "variance"}
+
+
+def insert_batchnorm(context: LayerContext) -> None:
+    """Puts the BatchNorm <layer>_batchnorm behind the convolution just built.
+
+    It takes over the layer's tensor and activation. Its statistics are those stored under its name, else mean 0
+    and variance 1.
+    """
+    graph, name = context.graph, context.name
+    conv = graph.nodes[-1]
+    shape, channels = graph.shape(name), graph.shape(name)[1]
+    between, inserted = f"{name}_linear", f"{name}_batchnorm"
+    while between in graph.tensors:
+        between += "_"
+    del graph.tensors[name]
+    graph.tensors[between] = Tensor(between, shape)
+    conv.outputs, activation, conv.activation = [between], conv.activation, None
+    params = {}
+    for stored, value in _INITIAL.items():
+        array = np.full(channels, value, np.float32)
+        if context.weights is not None and context.weights.has(inserted, stored):
+            array = context.weights.load(inserted, stored, array, conv.location)
+        params[_ROLES[stored]] = array
+    graph.add(Node(inserted, BatchNorm(), [between], [name], params, activation, conv.location))

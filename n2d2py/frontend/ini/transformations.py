@@ -11,8 +11,7 @@ from n2d2py.frontend.ini.inputs import WINDOW_KEYS, as_images, require_channels
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
 from n2d2py.graph.shapes import channels
 from n2d2py.ini.schema import Key, Kind
-from n2d2py.operators.activation import Activation
-from n2d2py.operators.activation.ini import OPERATIONS, threshold_function
+from n2d2py.operators.activation import OPERATIONS, Activation, threshold_function
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.functions import Clip

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,7 @@ class WeightStore:
         self.recipes: dict[str, LayerRecipe] | None = None
         self._arrays: dict[str, np.ndarray] = {}
         if path is not None and path.is_file():
-            self._arrays = _read_npz(path)
+            self._arrays = _read(path, ".npz")
 
     def load(
         self,
@@ -92,9 +93,7 @@ class WeightStore:
                 "E422", f"{source} contains {array.dtype} instead of numbers", where=where, remedy="store float32 values"
             )
         if not np.isfinite(array).all():
-            raise N2D2Error(
-                "E424", f"{source} contains NaN or infinity", where=where, remedy="train again, or restore the weights"
-            )
+            raise N2D2Error("E424", f"{source} contains NaN or infinity", where=where, remedy="check the training")
         return array.astype(np.float32).reshape(initial.shape)
 
     def _of_one_file(self, layer: str, name: str, rows: Sequence[int]) -> tuple[np.ndarray, str] | None:
@@ -105,7 +104,7 @@ class WeightStore:
         file = next((file for file in places if file.is_file()), None)
         if file is None:
             return None
-        values, weights = _read_syntxt(file), sum(rows)
+        values, weights = _read(file, ".syntxt"), sum(rows)
         if values.size == weights:
             return (values, str(file)) if name == "weights" else None
         if values.size != weights + len(rows):
@@ -130,10 +129,10 @@ class WeightStore:
         if self.path is None or not self.path.is_dir():
             return None
         for stem in _stems(layer):
-            for ending, read in ((".npy", _read_npy), (".syntxt", _read_syntxt)):
+            for ending in (".npy", ".syntxt"):
                 file = self.path / f"{stem}_{name}{ending}"
                 if file.is_file():
-                    return read(file), str(file)
+                    return _read(file, ending), str(file)
         return None
 
 
@@ -158,40 +157,23 @@ def _text(shape: Sequence[int]) -> str:
     return f"({', '.join(map(str, shape))})"
 
 
-def _read_npz(file: Path) -> dict[str, np.ndarray]:
+_READERS: dict[str, tuple[Callable[[Path], Any], str]] = {
+    ".npz": (read_npz, "write it with numpy.savez"),
+    ".npy": (read_npy, "write it with numpy.save"),
+    ".syntxt": (
+        lambda file: np.array([float(word) for word in file.read_text().split()], np.float32),
+        "separate numbers by blanks",
+    ),
+}
+
+
+def _read(file: Path, form: str) -> Any:
+    """What a file of one of the forms holds: an array, or arrays by name; E422 for one that cannot be read."""
+    reader, remedy = _READERS[form]
     try:
-        return read_npz(file)
-    except (OSError, DamagedArray) as error:
-        raise N2D2Error(
-            "E422",
-            f"the file is not a readable .npz file ({error})",
-            where=Location(str(file)),
-            remedy="write it with numpy.savez",
-        ) from None
-
-
-def _read_npy(file: Path) -> np.ndarray:
-    try:
-        return read_npy(file)
-    except (OSError, DamagedArray) as error:
-        raise N2D2Error(
-            "E422",
-            f"the file is not a readable .npy file ({error})",
-            where=Location(str(file)),
-            remedy="write it with numpy.save",
-        ) from None
-
-
-def _read_syntxt(file: Path) -> np.ndarray:
-    try:
-        return np.array([float(word) for word in file.read_text().split()], np.float32)
-    except (ValueError, OSError, UnicodeDecodeError) as error:
-        raise N2D2Error(
-            "E422",
-            f"the file is not a readable .syntxt file ({error})",
-            where=Location(str(file)),
-            remedy="separate numbers by blanks",
-        ) from None
+        return reader(file)
+    except (ValueError, OSError, DamagedArray) as error:
+        raise N2D2Error("E422", f"not a readable {form} file ({error})", where=Location(str(file)), remedy=remedy) from None
 
 
 def open_weights(option: str | None, *, has_validation: bool, folder: Path, ignore_missing: bool) -> WeightStore:
@@ -215,9 +197,6 @@ def open_weights(option: str | None, *, has_validation: bool, folder: Path, igno
         )
     if not path.is_file() and not path.is_dir() and not path.samefile(os.devnull):
         raise N2D2Error(
-            "E422",
-            "the path is not a regular file",
-            where=Location(option),
-            remedy="give a folder or .npz file, or use -w /dev/null",
+            "E422", "no regular file", where=Location(option), remedy="give a folder or .npz file, or use -w /dev/null"
         )
     return WeightStore(path, ignore_missing=ignore_missing)

@@ -28,7 +28,6 @@ from n2d2py.frontend.onnx.contract import (
     find_converter,
 )
 from n2d2py.frontend.onnx.expansion import expand_functions
-from n2d2py.frontend.onnx.initial import set_initial_values
 from n2d2py.frontend.onnx.inputs_outputs import add_inputs, set_outputs
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx, to_array
 from n2d2py.frontend.onnx.preflight import Preflight
@@ -40,6 +39,9 @@ from n2d2py.graph import Graph, Tensor
 from n2d2py.graph.not_numbers import not_numbers
 from n2d2py.graph.shapes import Shape, elements
 from n2d2py.operators.arrays.norm.spelled import spelled_norm
+from n2d2py.operators.batchnorm import BatchNorm
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import ONNX_FUNCTIONS
 
 _OTHER = {"float16": "half", "bfloat16": "bfloat16", "float64": "double"}
@@ -377,3 +379,23 @@ class _Walk:
             else:
                 builder.graph.tensors[name] = Tensor(name, shape)
                 builder.names[name] = name
+
+
+_NEUTRAL = {"bias": 0.0, "mean": 0.0, "scale": 1.0, "variance": 1.0}
+
+
+def set_initial_values(graph: Graph, seed: int) -> None:
+    """Gives the layers Conv, Fc and BatchNorm of a graph under construction initial values in place of stored ones.
+
+    Weights are normal with variance 2 / fan-in, a batch normalisation does nothing, biases are 0.
+    """
+    for index, node in enumerate(graph.nodes):
+        if not isinstance(node.op, (Conv, Fc, BatchNorm)):
+            continue
+        for role, array in node.params.items():
+            if role == "weights":
+                deviation = np.sqrt(2.0 / np.prod(array.shape[1:]))
+                normal = np.random.default_rng(seed + index).normal(0.0, deviation, array.shape)
+                node.params[role] = normal.astype(np.float32)
+            elif role in _NEUTRAL:
+                node.params[role] = np.full(array.shape, _NEUTRAL[role], np.float32)

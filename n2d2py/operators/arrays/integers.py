@@ -13,7 +13,7 @@ from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value, element_dtype
 from n2d2py.operators.arrays.conv_pool.onnx import convolved
 from n2d2py.operators.arrays.matmul.onnx import product
-from n2d2py.operators.arrays.reduce.onnx import reduced
+from n2d2py.operators.arrays.reduce import reduced
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 
 _TYPES = ("int8", "uint8", "int16", "uint16")

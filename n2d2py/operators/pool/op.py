@@ -10,10 +10,20 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.arithmetic.exact import sliding_windows
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.epilogue import epilogue, moving_epilogue
+from n2d2py.exports.cpp.layer import Layer, cpp, window
+from n2d2py.exports.cpp.parts import Expression
+from n2d2py.exports.cpp.selection import vectors
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.frontend.onnx.windows import ceil_excess, image_size, pair, read_pads, windowed_layer
+from n2d2py.graph import Node, QuantGraph, QuantNode
 from n2d2py.graph.forms import Dequantized
 from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import Access, PoolWindow, memory_access
 from n2d2py.operators.base import Op, register, require_rank
 from n2d2py.operators.windows import Pads, output_extent, pad
+from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 
 @register
@@ -129,3 +139,123 @@ class Pool(Op):
 def _added(terms: Iterable[np.ndarray]) -> np.ndarray:
     """The terms, at least one, added up one after the other."""
     return np.asarray(reduce(np.add, terms, np.float32(0)))
+
+
+# ---- ONNX import ---------------------------------------------------------------------------------
+def _windowed(mode: str):
+    def convert(node: OnnxNode, builder: Builder) -> None:
+        size = image_size(node)
+        node.require_single_output()
+        if pair(node, "dilations") != (1, 1):
+            raise Unsupported("its window is dilated")
+        kernel, stride = pair(node, "kernel_shape"), pair(node, "strides")
+        pads = read_pads(node, size, kernel, stride)
+        count_pad = bool(node.attribute("count_include_pad", 0))
+        if node.attribute("ceil_mode", 0):
+            bottom, right = ceil_excess(size, kernel, stride, pads)
+            if mode == "Average" and count_pad and (bottom or right):
+                raise Unsupported(
+                    "ceil_mode with count_include_pad makes windows that are partly not counted",
+                    "export with ceil_mode=0 or with count_include_pad=0",
+                )
+            pads = (pads[0], pads[1], pads[2] + bottom, pads[3] + right)
+        count_pad = count_pad or not any(pads) or mode == "Max"
+        op = Pool(mode, kernel, stride, pads, count_pad)
+        output_extent(size, kernel, stride, pads, Node(node.name, op, [], [], location=builder.model.place(node.name)))
+        if int(Pool(mode, kernel, stride, pads, False).window_counts(size).min()) == 0:
+            raise Unsupported("some of its windows lie outside the image", "reduce its pads")
+        windowed_layer(node, builder, op)
+
+    return convert
+
+
+def _global(mode: str):
+    def convert(node: OnnxNode, builder: Builder) -> None:
+        windowed_layer(node, builder, Pool(mode, image_size(node)))
+
+    return convert
+
+
+onnx("MaxPool", images=True)(_windowed("Max"))
+onnx("AveragePool", images=True)(_windowed("Average"))
+onnx("GlobalMaxPool", images=True)(_global("Max"))
+onnx("GlobalAveragePool", images=True)(_global("Average"))
+
+
+# ---- memory --------------------------------------------------------------------------------------
+@memory_access("Pool")
+def _pool(node: QuantNode, graph: QuantGraph) -> Access:
+    op = node.op
+    if "scales" in node.params and op.order(graph.shape(node.inputs[0])[2:]) == "lanes":  # no sums of lines
+        return PoolWindow(op.kernel, op.stride, op.pads, mode=op.mode.lower(), by_lines=False)
+    return PoolWindow(op.kernel, op.stride, op.pads, mode=op.mode.lower(), partial_bytes=_partial_bytes(node, graph))
+
+
+def _partial_bytes(node: QuantNode, graph: QuantGraph) -> int:
+    """Bytes of what a channel of a pool is reduced to before the output is computed from it."""
+    kind = graph.type(node.inputs[0])
+    if node.op.mode == "Max":
+        return kind.bytes
+    if kind.is_float:
+        return graph.type(node.output).bytes
+    reach = max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin, abs(kind.qmax))
+    bound = max(node.op.kernel[0] * node.op.kernel[1] * reach, node.bound)
+    return 4 if bound < 2**31 else 8
+
+
+# ---- C++ -----------------------------------------------------------------------------------------
+@cpp("Pool")
+def lower(layer: Layer) -> LayerCode:
+    """The C++ of a pooling layer."""
+    op, kind, selection = layer.op, layer.inputs[0], layer.portable
+    types: dict[str, str | Expression] = dict(layer.planes)
+    constants = {**window(op.kernel, op.stride, op.pads), "Serial": layer.serial}
+    kernel = "poolMax" if op.mode == "Max" else "poolAverage"
+    if layer.has("scales"):
+        kernel, order = "poolMean", ("lanes", "columns", "rows").index(op.order(layer.input_shape[2:]))
+        types.update(
+            Scale=layer.constants("scale", "float", {"scale": layer.values("scales")[0]}), Epilogue=epilogue(layer, selection)
+        )
+        constants.update(InputZero=kind.zero_point, CountPad=op.count_pad, Order=order)
+    elif op.mode == "Max":
+        types["Epilogue"] = moving_epilogue(layer, clamped=True)
+    else:
+        selection = vectors(layer)
+        reach = 0 if kind.is_float else max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin, abs(kind.qmax))
+        types.update(Sum=layer.sum_type(op.kernel[0] * op.kernel[1] * reach), Epilogue=epilogue(layer, selection))
+        per_count = layer.integer and layer.node.rescaling.count > 1
+        constants.update(InputZero=kind.zero_point, CountPad=op.count_pad, PerCount=per_count)
+    if layer.partial is not None:
+        kernel, constants["Kept"] = f"{kernel}Lines", layer.partial
+    config = layer.config(f"{op.mode.lower()} pool {op.kernel[0]} x {op.kernel[1]}", types, constants, selection)
+    return layer.code("pool", layer.call(kernel, config), selection=selection)
+
+
+# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
+_LOWEST = float(np.finfo(np.float32).min)
+
+
+@onnx_emitter("Pool")
+def emit_pool(writer: OnnxWriter, node: Node, output: str) -> None:
+    """Writes the pool of a node with a Pool.
+
+    Raises:
+        NoOnnxForm: for windows outside the image, or pads that no ONNX pool has.
+    """
+    op, x = node.op, node.inputs[0]
+    counts = np.asarray(type(op)("Average", op.kernel, op.stride, op.pads, False).window_counts(writer.graph.shape(x)[2:]))
+    if not counts.all() and not (op.mode == "Average" and op.count_pad):
+        raise NoOnnxForm(f"the layer {node.name} has windows outside the image")
+    if op.mode == "Max":
+        x, pads = writer.padded(x, op.pads, op.kernel, _LOWEST)
+        writer.emit("MaxPool", [x], output, kernel_shape=list(op.kernel), strides=list(op.stride), pads=pads)
+        return
+    if op.count_pad:
+        x, pads = (writer.pad(x, op.pads) if any(op.pads) else x), [0, 0, 0, 0]
+    else:
+        if min(op.pads) < 0 or any(p >= op.kernel[i % 2] for i, p in enumerate(op.pads)):
+            raise NoOnnxForm(f"the pads of layer {node.name} are too large for an ONNX pool")
+        pads = list(op.pads)
+    writer.emit(
+        "AveragePool", [x], output, kernel_shape=list(op.kernel), strides=list(op.stride), pads=pads, count_include_pad=0
+    )

@@ -12,7 +12,7 @@ from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.graph.shapes import MAX_STEP
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.index_select import take
-from n2d2py.operators.quantize.op import Quantize, grid_of
+from n2d2py.operators.quantize import Quantize, grid_of
 from n2d2py.operators.resize import Resize
 
 _LINEAR = {

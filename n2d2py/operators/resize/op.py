@@ -8,8 +8,20 @@ from typing import ClassVar
 
 import numpy as np
 
+from n2d2py.errors import InternalError
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.epilogue import epilogue, moving_epilogue
+from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.parts import Call, Expression
+from n2d2py.exports.cpp.selection import vectors
+from n2d2py.graph import Node, QuantGraph, QuantNode
+from n2d2py.graph.forms import Rescaled
 from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import Access, LineTable, Upsample, memory_access
 from n2d2py.operators.base import Op, register, require_rank
+from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
+from n2d2py.quant.forming import file_clamp, file_rescale, formed, moved, peak, rescaled
+from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 MOST_STEPS = 2**14
 """The finest unit of an axis' integer weights is 1 / MOST_STEPS, which 16 bits hold."""
@@ -120,3 +132,108 @@ class Resize(Op):
             return [np.clip(self._pick(x), *node.limits).astype(kind.dtype)]
         acc = self._blend(x.astype(np.int64) - graph.type(node.inputs[0]).zero_point, *self.integer_weights(x.shape[2:]))
         return [node.requantize(acc, kind)]
+
+
+# ---- integers ------------------------------------------------------------------------------------
+@quantizer("Resize")
+class ResizeQuantizer(Quantizer):
+    """Nearest: no arithmetic. Bilinear: acc = sum of (q - zero point) times integer weights; factor s_x / (sum of the weights s_y)."""
+
+    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+        if node.op.mode == "Nearest":
+            return moved(node, types)
+        return rescaled(node, types, *_factor_and_bound(node, types))
+
+    def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
+        """The same, to the type that the file says."""
+        if node.op.mode == "Nearest":
+            return moved(node, types)
+        factor, bound = _factor_and_bound(node, types)
+        return formed(
+            node, Rescaled(), file_clamp(node, types.output), file_rescale(node, factor, bound, types.options.rescaling), bound
+        )
+
+
+def _factor_and_bound(node: Node, types: LayerTypes) -> tuple[np.ndarray, int]:
+    """The factor of the sums, and what they and their parts cannot exceed, with or without the zero point."""
+    if types.input_shape is None:
+        raise InternalError(f"the input of {node.name} has no size")
+    x, y = types.inputs[0], types.output
+    lines, columns = node.op.integer_weights(types.input_shape[2:])
+    unit = int(lines[:, 0].sum() * columns[:, 0].sum())
+    return np.array([np.float64(x.scale) / np.float64(y.scale) / unit]), max(peak(x), x.qmax, -x.qmin) * unit
+
+
+# ---- memory --------------------------------------------------------------------------------------
+@memory_access("Resize")
+def _resize(node: QuantNode, graph: QuantGraph) -> Access:
+    """Nearest by whole factors repeats pixels; another resampling reads the two neighbours of each position."""
+    op, shape = node.op, graph.shape(node.inputs[0])
+    factors = [new // old for new, old in zip(op.size, shape[2:], strict=True)]
+    if op.mode == "Nearest" and all(f * old == new for f, old, new in zip(factors, shape[2:], op.size, strict=True)):
+        return Upsample((factors[0], factors[1]))
+    lines, columns = (
+        tuple((int(a), int(b) + 1) for a, b in zip(*op.taps(old, new)[:2], strict=True))
+        for old, new in zip(shape[2:], op.size, strict=True)
+    )
+    return LineTable((lines,), (columns,))
+
+
+# ---- C++ -----------------------------------------------------------------------------------------
+# Resampling of images: nearest neighbour, or bilinear from tables of positions and weights.
+@cpp("Resize")
+def lower(layer: Layer) -> LayerCode:
+    """The C++ of a resampling layer."""
+    op = layer.op
+    title, order = f"{op.mode.lower()} resampling to {op.size[0]} x {op.size[1]}", {"Serial": layer.serial}
+    if op.mode == "Nearest":
+        config = layer.config(title, {**layer.planes, "Epilogue": moving_epilogue(layer, clamped=True)}, order)
+        return layer.code("resize", layer.call("resizeNearest", config))
+    selection, weight = vectors(layer), "std::int16_t" if layer.integer else layer.output.cpp
+    stored = epilogue(layer, selection)
+    types = {**layer.planes, "Weight": weight, "Sum": layer.sum_type(), "Epilogue": stored}
+    config = layer.config(title, types, {**order, "Zero": layer.inputs[0].zero_point if layer.integer else 0}, selection)
+    size = layer.input_shape[2:]
+    weights = op.integer_weights(size) if layer.integer else (None, None)
+    axes = [
+        _axis(layer, role, op.taps(before, after), exact, weight)
+        for role, before, after, exact in zip(("lines", "columns"), size, op.size, weights, strict=True)
+    ]
+    call = Call("n2d2::resizeBilinear", (config,), ("in0", "out", "lines", "columns"), tuple(axes))
+    return layer.code("resize", call, selection=selection)
+
+
+def _axis(layer: Layer, role: str, taps: tuple[np.ndarray, ...], exact: np.ndarray | None, weight: str) -> Expression:
+    """The declaration of the struct that points to the tables of an axis."""
+    first, second, fraction = taps
+    weights = np.stack([1 - fraction, fraction]) if exact is None else exact
+    arrays = [
+        layer.array(f"{role}_first", first, "std::uint16_t"),
+        layer.array(f"{role}_second", second, "std::uint16_t"),
+        layer.array(f"{role}_weights", weights, weight),
+    ]
+    return Expression.of(f"const n2d2::ResizeAxis<{weight}> {role} = {{{', '.join(map(str, arrays))}}};", *arrays)
+
+
+# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
+@onnx_emitter("Resize")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    op, shape = node.op, writer.graph.shape(node.inputs[0])
+    if op.mode == "Nearest":  # by positions, which no rounding of a scale can change
+        rows, columns = (writer.constant(op.taps(n, m)[0]) for n, m in zip(shape[2:], op.size, strict=True))
+        writer.emit("Gather", [writer.emit("Gather", [node.inputs[0], rows], axis=2), columns], output, axis=3)
+        return
+    rows, columns = (
+        writer.constant(_matrix(op, n, m), f"{node.name}_weights") for n, m in zip(shape[2:], op.size, strict=True)
+    )
+    across = writer.emit("MatMul", [node.inputs[0], writer.emit("Transpose", [columns], perm=[1, 0])])
+    writer.emit("MatMul", [rows, across], output)
+
+
+def _matrix(op, inputs: int, outputs: int) -> np.ndarray:
+    """float32 (outputs, inputs): the interpolation along an axis as a matrix, free of the runtime's own rounding."""
+    first, second, fraction = op.taps(inputs, outputs)
+    matrix = np.zeros((outputs, inputs))
+    np.add.at(matrix, (np.arange(outputs), first), 1 - fraction)
+    np.add.at(matrix, (np.arange(outputs), second), fraction)
+    return matrix.astype(np.float32)

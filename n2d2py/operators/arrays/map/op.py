@@ -11,11 +11,16 @@ import numpy as np
 
 from n2d2py.arithmetic import cut
 from n2d2py.arithmetic import functions as exact
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp, kind_dtype
+from n2d2py.operators.arrays.emitting import flat, operands
+from n2d2py.operators.arrays.lowering import broadcast_steps, loops, pointers
 from n2d2py.operators.base import register
+from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 
 def _divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -215,3 +220,40 @@ def scale_and_shift(node: Node) -> tuple[float, float] | None:
     if found is None or found[1].size != 1:
         return None
     return float(found[1].item()), float(found[2].item())
+
+
+# ---- C++ -----------------------------------------------------------------------------------------
+@cpp("ArrayMap")
+def _lower(layer: Layer) -> LayerCode:
+    """The C++ of an element-wise function."""
+    op = layer.op
+    function = "CastBool" if op.function == "Cast" and op.result == "bool" else op.function
+    axes = loops(op.dims, [broadcast_steps(shape) for shape in op.shapes])
+    types = {"Output": layer.output_plane, "Function": f"n2d2::maps::{function}", "Axes": axes}
+    config = layer.config(f"{op.function} of arrays", types, {})
+    return layer.code("array_map", layer.call("arrayMap", config, inputs=tuple(pointers(layer))))
+
+
+# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
+_SAME = (*SAME_AS_ONNX, *COMPARISONS, "Div", "Pow", "Max", "Min", "Where", "IsNaN")
+"""Functions that ONNX has under the same name."""
+_ON_TRUTH = ("And", "Or", "Xor", "Not")
+
+
+@onnx_emitter("ArrayMap")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    op = node.op
+    kinds = [writer.graph.kind(name) for name in node.inputs]
+    if op.function in _ON_TRUTH and any(kind != "bool" for kind in kinds):
+        raise NoOnnxForm(f"{op.function} of numbers has no ONNX form")
+    if op.function == "Cast":
+        flat(writer, writer.emit("Cast", operands(writer, node, op.shapes), to=writer.element(kind_dtype(op.result))), output)
+        return
+    if op.function in ("Div", "Mod") and op.result and not np.all(node.params.get("operand1", 0)):
+        raise NoOnnxForm("ONNX Runtime stops at a whole number divided by 0")
+    if op.function == "Mod" and op.result not in ("", "bool"):
+        flat(writer, writer.emit("Mod", operands(writer, node, op.shapes)), output)
+        return
+    if op.function not in _SAME:
+        raise NoOnnxForm(f"the function {op.function} of arrays has no ONNX form")
+    flat(writer, writer.emit(op.function, operands(writer, node, op.shapes)), output)

@@ -9,10 +9,15 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.arithmetic import exact_float
+from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.arrays.emitting import flat, operands, typed
 from n2d2py.operators.base import register
+from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer, refusal
+from n2d2py.quant.forming import peak, rescaled
+from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 View = tuple[int, ...]
 """(size, first, step of each axis): where the elements of an operand lie in a vector of `size` elements; () for row-major."""
@@ -112,3 +117,46 @@ def positions(view: View, dims: tuple[int, ...]) -> np.ndarray:
 
 
 memory_access("ArrayMatMul")(whole)
+
+
+# ---- integers ------------------------------------------------------------------------------------
+@quantizer("ArrayMatMul")
+class MatMulQuantizer(Quantizer):
+    """acc = sum over K of (a - zero point) (b - zero point); factor scale * s_a s_b / s_y."""
+
+    def refuses(self, node: Node) -> str | None:
+        op = node.op
+        if op.result:
+            return "a product of integers of a fixed type"
+        if op.slots != (0, 1):
+            return "a product of an array and constant matrices"
+        return "a product times a factor that is not positive" if op.scale <= 0 else None
+
+    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+        a, b = types.inputs
+        bound = node.op.left[-1] * peak(a) * peak(b)
+        if bound >= 2**53:
+            raise refusal(node, "a product whose sums exceed 53 bits")
+        return rescaled(node, types, np.array([node.op.scale * a.scale * b.scale / types.output.scale]), bound)
+
+
+# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
+@onnx_emitter("ArrayMatMul")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    op = node.op
+    if not op.views and op.scale == 1:
+        flat(writer, writer.emit("MatMul", operands(writer, node, (op.left, op.right))), output)
+        return
+    views = op.placed()
+    parts = []
+    vectors = operands(writer, node, ((views[0][0],), (views[1][0],)))
+    for vector, view, dims in zip(vectors, views, (op.left, op.right), strict=False):
+        places = writer.exact(positions(view, dims).reshape(-1))
+        taken = writer.emit("Gather", [vector, places], axis=1)
+        parts.append(writer.emit("Reshape", [taken, writer.constant([0, *dims])]))
+    made = writer.emit("MatMul", parts)
+    if op.scale != 1:
+        made = writer.emit("Mul", [made, typed(writer, np.array([op.scale]), "")])
+    ordered = writer.emit("Reshape", [made, writer.constant([0, -1])])
+    back = np.argsort(positions(views[2], op.dims).reshape(-1))
+    writer.emit("Gather", [ordered, writer.exact(back)], output, axis=1)

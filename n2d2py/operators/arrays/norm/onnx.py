@@ -9,7 +9,7 @@ import numpy as np
 from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value
 from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
-from n2d2py.operators.arrays.reduce.onnx import reduced
+from n2d2py.operators.arrays.reduce import reduced
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 
 

@@ -1,0 +1,244 @@
+"""A layer that only applies an activation function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py import log
+from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic.interpolated import fit_knots, interpolate, nearest_defined
+from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.common import copy
+from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.selection import table
+from n2d2py.frontend.ini.contract import LayerContext, ini
+from n2d2py.frontend.ini.inputs import WINDOW_KEYS, require_channels
+from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, LAYER, NB_OUTPUTS, read_activation
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.graph import Node, QuantNode
+from n2d2py.graph.forms import Interpolated, Table
+from n2d2py.graph.shapes import Shape, channels
+from n2d2py.ini.schema import Key, Kind
+from n2d2py.memory.access import memory_access, pointwise
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.base import Op, register
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.functions import Clip, FunctionRow, LeakyRectifier, Step
+from n2d2py.operators.identity import Identity
+from n2d2py.quant.contract import LayerTypes, Quantizer, quantize_layer, quantizer
+from n2d2py.quant.forming import activation_clamp, formed
+from n2d2py.reference.contract import OnnxWriter, onnx_emitter
+
+
+@register
+@dataclass(frozen=True)
+class Activation(Op):
+    """y = function(x), element by element."""
+
+    function: FunctionRow
+    kind: ClassVar[str] = "Activation"
+
+    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
+        return [inputs[0]]
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        return [self.function(inputs[0])]
+
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        """Looks q up in a table, or interpolates between knots."""
+        kind = graph.type(node.inputs[0])
+        if isinstance(node.form, Interpolated):
+            output, lowest = graph.type(node.output), -(2 ** (kind.bits - 1)) if kind.signed else 0
+            found = interpolate(node.form.knots, inputs[0].astype(np.int64) - lowest, output.qmin, output.qmax)
+            return [found.astype(output.dtype)]
+        return [node.form_as(Table).table[inputs[0].astype(np.int64) - kind.qmin].astype(graph.type(node.output).dtype)]
+
+
+memory_access("Activation")(pointwise)
+
+
+# ---- INI -----------------------------------------------------------------------------------------
+_TANH = replace(next(key for key in ACTIVATED.keys if key.name == "ActivationFunction"), default="Tanh")
+_SCHEMA = ACTIVATED.extended(
+    NB_OUTPUTS, _TANH, name="Activation", doc="Activation function (default: Tanh). Several inputs are concatenated."
+)
+
+
+@ini("Activation", _SCHEMA)
+def _build(context: LayerContext) -> None:
+    tensor = context.joined()
+    require_channels(context, tensor)
+    function = read_activation(context.values)
+    context.add(Identity() if function is None else Activation(function), [tensor])
+
+
+OPERATIONS = ("Binary", "BinaryInverted", "Truncate", "ToZero", "ToZeroInverted")
+
+_THRESHOLD = LAYER.extended(
+    NB_OUTPUTS,
+    *WINDOW_KEYS,
+    Key("Threshold", Kind.FLOAT, doc="values above it are high"),
+    name="Threshold",
+    doc="Apply a threshold.",
+)
+
+_THRESHOLD_CONFIG = CONFIGURATION.extended(
+    Key("Operation", Kind.ENUM, "Binary", "Result for high and low values.", OPERATIONS),
+    Key("MaxValue", Kind.FLOAT, 1.0, "Result for high values (BinaryInverted: for low values)."),
+    name="Threshold configuration",
+)
+
+
+def threshold_function(operation: str, threshold: float, maximum: float) -> FunctionRow:
+    """The function of a Threshold layer or transformation."""
+    if operation == "Truncate":
+        return Clip(high=threshold)
+    below, above = {
+        "Binary": (0.0, maximum),
+        "BinaryInverted": (maximum, 0.0),
+        "ToZero": (0.0, None),
+        "ToZeroInverted": (None, 0.0),
+    }[operation]
+    return Step(threshold, below, above)
+
+
+@ini("Threshold", _THRESHOLD, _THRESHOLD_CONFIG)
+def _threshold(context: LayerContext) -> None:
+    values, tensor = context.values, context.joined()
+    require_channels(context, tensor)
+    context.add(Activation(threshold_function(values["Operation"], values["Threshold"], values["MaxValue"])), [tensor])
+
+
+# ---- ONNX import ---------------------------------------------------------------------------------
+# Activation functions that are no functions of single values: slopes per channel, and what becomes a gain.
+@onnx("PRelu")
+def _prelu(node: OnnxNode, builder: Builder) -> None:
+    """One slope: a LeakyRectifier. One per channel, all at most 1: max(x, slope x); else max(x, 0) + slope min(x, 0)."""
+    slope, shape, x = node.constant(1, "slope"), node.shape(), node.tensor()
+    if slope.size and (slope == slope.flat[0]).all():
+        builder.layer(node, Activation(LeakyRectifier(float(slope.flat[0]))), [x])
+        return
+    if (
+        slope.size != shape[1]
+        or slope.ndim > len(shape)
+        or slope.ndim < len(shape) - 1
+        or slope.shape[slope.ndim - len(shape) + 1] != shape[1]
+    ):
+        raise Unsupported("its slope differs within a channel", "use one slope for each channel")
+    params = {"weights": slope.reshape(-1), "bias": np.zeros(slope.size)}
+    if slope.max() <= 1:
+        builder.layer(node, ElemWise("Max"), [x, builder.layer(node, Affine(), [x], params, part="below")])
+        return
+    above = builder.layer(node, Activation(Clip(0.0)), [x], part="above")
+    negative = builder.layer(node, Activation(Clip(high=0.0)), [x], part="negative")
+    below = builder.layer(node, Affine(), [negative], params, part="below")
+    builder.layer(node, ElemWise("Sum"), [above, below])
+
+
+@onnx("Neg")
+def _neg(node: OnnxNode, builder: Builder) -> None:
+    count = channels(node.shape())
+    builder.layer(node, Affine(), [node.tensor()], {"weights": np.full(count, -1.0), "bias": np.zeros(count)})
+
+
+# ---- integers ------------------------------------------------------------------------------------
+_WITHIN = (0.75, 1.5)
+"""Steps by which results of a table of knots may be off, 0.5 of them by rounding: the second where no table does better. Errors of 1.5
+steps cost networks of 16 bits with SiLU up to 3 dB."""
+
+
+@quantizer("Activation")
+class ActivationQuantizer(Quantizer):
+    """table[q - qmin] = quantized f(s_x (q - zero point)) for every stored input value q, or knots between which inputs
+    of 16 bits are interpolated; where f is not defined, its value at the nearest q where it is."""
+
+    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+        x, y = types.inputs[0], types.output
+        if x.bits > 8 and isinstance(node.op.function, Clip):  # a sum of one, and the clamp of its output
+            return quantize_layer(replace(node, op=ElemWise("Sum"), activation=node.op.function), types)
+        first = x.qmin if x.bits == 8 else -(2**15) if x.signed else 0
+        stored = np.arange(first, x.qmax + (2 if x.bits > 8 else 1))
+        with np.errstate(all="ignore"):
+            values = nearest_defined(node.op.function(x.dequantize(stored).astype(np.float64)))
+        if values is None:
+            raise _not_a_number(node)
+        clamp = activation_clamp(node, y)
+        if x.bits > 8:
+            steps = values / y.scale + y.zero_point
+            for within in _WITHIN:
+                knots = fit_knots(steps, y.qmin, y.qmax, within)
+                if knots is not None:
+                    return formed(node, Interpolated(knots), clamp)
+            log.notice(
+                "%s: 16-bit %s uses a table of 65536 entries, as interpolation in 4096 entries would be off by more than 1.5 "
+                "steps",
+                node.name,
+                node.op.function.kind,
+            )
+            values = values[x.qmin - first : -1]
+        return formed(node, Table(y.quantize(values)), clamp)
+
+    def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
+        """A table, the function after the layer in it."""
+        x, y = types.inputs[0], types.output
+        stored = np.arange(x.qmin, x.qmax + 1)
+        with np.errstate(over="ignore"):
+            values = node.op.function((stored - x.zero_point).astype(np.float32) * np.float32(x.scale))
+        values = nearest_defined(values if node.activation is None else node.activation(values))
+        if values is None:
+            raise _not_a_number(node)
+        return formed(node, Table(y.quantize_linear(values)), (y.qmin, y.qmax))
+
+
+def _not_a_number(node: Node) -> N2D2Error:
+    return N2D2Error(
+        "E504",
+        f"layer '{node.name}' ({node.op.function.kind}) gives NaN for all of its inputs",
+        where=node.location,
+        remedy="check the weights and the input range",
+    )
+
+
+# ---- C++ -----------------------------------------------------------------------------------------
+# A layer that only applies an activation function: a table of integers, lines between its entries, or the function itself.
+def _complete(values: np.ndarray, kind: NumType) -> np.ndarray:
+    """One entry for each value that the input's storage can hold: those beyond its range get their neighbour's."""
+    lowest = -(2 ** (kind.bits - 1)) if kind.signed else 0
+    before = kind.qmin - lowest
+    return np.pad(values, (before, 2**kind.bits - before - values.size), "edge")
+
+
+@cpp("Activation")
+def lower(layer: Layer) -> LayerCode:
+    """The C++ of an activation layer."""
+    layer, node, kind = layer.pointwise(), layer.node, layer.inputs[0]
+    if not layer.integer:
+        if node.activation is not None:
+            raise InternalError(f"{node.name}: an activation layer carries another activation")
+        return copy(replace(layer, node=replace(node, activation=layer.op.function)))
+    function, selection = layer.op.function.kind, layer.portable
+    types = {**layer.planes, "Epilogue": f"n2d2::Moved<{layer.output.cpp}>"}
+    constants: dict[str, int] = {"Serial": layer.serial}
+    if layer.has("knots"):
+        knots = layer.values("knots")
+        kernel, array = "interpolated", layer.array("knots", knots, "std::int32_t")
+        text = f"{function} by a table of {knots.size} knots"
+        constants.update(Segments=knots.size - 1, Low=layer.output.qmin, High=layer.output.qmax)
+    else:
+        values = _complete(layer.values("table"), kind)
+        if values.size != 2**kind.bits:
+            raise InternalError(f"{node.name}: a table of {values.size} entries for {kind.name}")
+        kernel, array = "lookup", layer.array("table", values, layer.output.cpp)
+        text, selection = f"{function} by table", table(layer)
+    config = layer.config(text, types, constants, selection)
+    return layer.code("lookup", layer.call(kernel, config, constants=(array,)), selection=selection)
+
+
+# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
+@onnx_emitter("Activation")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    writer.apply(node.op.function, node.inputs[0], output)

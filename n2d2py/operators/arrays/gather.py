@@ -1,0 +1,283 @@
+"""Elements chosen by indices that are computed in the network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.errors import InternalError
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.frontend.onnx.contract import Unsupported
+from n2d2py.frontend.onnx.tensors import Value, check_lines, strides
+from n2d2py.graph import Node
+from n2d2py.memory.access import memory_access, whole
+from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.arrays.emitting import flat, operands
+from n2d2py.operators.arrays.index_select.onnx import gather_constant
+from n2d2py.operators.arrays.lowering import kernel_call, pointers
+from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.base import register
+from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
+
+
+@register
+@dataclass(frozen=True)
+class ArrayGather(ArrayOp):
+    """Lines of x (outer, size, inner) by `count` indices: y (outer, count, inner). Operands: x, indices.
+
+    With `each` the indices have the shape of the result (outer, count, inner) and choose element by element. A
+    negative index counts from the end; one outside is held at the nearest line.
+    """
+
+    outer: int
+    size: int
+    inner: int
+    count: int
+    each: bool = False
+    slots: tuple[int, ...] = (0, 1)
+    result: str = ""
+    kind: ClassVar[str] = "ArrayGather"
+
+    def operand_sizes(self) -> tuple[int, ...]:
+        return self.outer * self.size * self.inner, self.count * (self.outer * self.inner if self.each else 1)
+
+    def output_size(self) -> int:
+        return self.outer * self.count * self.inner
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        x, indices = self.operands(inputs, node)
+        count = max(len(x), len(indices))
+        x = np.broadcast_to(x, (count, x.shape[1])).reshape(count, self.outer, self.size, self.inner)
+        shape = (self.outer, self.count, self.inner) if self.each else (1, self.count, 1)
+        lines = indices.astype(np.int64).reshape(-1, *shape)
+        lines = np.clip(np.where(lines < 0, lines + self.size, lines), 0, self.size - 1)
+        lines = np.broadcast_to(lines, (count, self.outer, self.count, self.inner))
+        return self.typed(np.take_along_axis(x, lines, axis=2), inputs)
+
+
+@register
+@dataclass(frozen=True)
+class ArrayScatter(ArrayOp):
+    """x with updates at positions: y = x; y[indices[i] ...] = update i, in order. Operands: x, indices, updates.
+
+    x is (outer, size, inner). With `each` indices and updates are (outer', count, inner') of the dimensions `region`
+    and go element by element along the middle axis; without it x is (size, inner), indices are `count` line numbers
+    and each update is a line of `inner`. `combine`: "none", "add", "mul", "max" or "min" with what is there.
+    """
+
+    outer: int
+    size: int
+    inner: int
+    count: int
+    region: tuple[int, int] = (1, 1)
+    each: bool = False
+    combine: str = "none"
+    slots: tuple[int, ...] = (0, 1, 2)
+    result: str = ""
+    kind: ClassVar[str] = "ArrayScatter"
+
+    def operand_sizes(self) -> tuple[int, ...]:
+        total = self.outer * self.size * self.inner
+        if self.each:
+            return total, self.count * prod(self.region), self.count * prod(self.region)
+        return total, self.count, self.count * self.inner
+
+    def output_size(self) -> int:
+        return self.outer * self.size * self.inner
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        x, indices, updates = self.operands(inputs, node)
+        count = max(len(x), len(indices), len(updates))
+        x, indices, updates = (np.broadcast_to(v, (count, v.shape[1])) for v in (x, indices, updates))
+        result = x.reshape(count, self.outer, self.size, self.inner).copy()
+        apply = {"none": lambda a, b: b, "add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[self.combine]
+        for n in range(count):
+            lines = indices[n].astype(np.int64)
+            lines = np.clip(np.where(lines < 0, lines + self.size, lines), 0, self.size - 1)
+            if self.each:
+                _outer, inner = self.region
+                for position, (line, value) in enumerate(zip(lines, updates[n], strict=True)):
+                    o, i = position // (self.count * inner), position % inner
+                    result[n, o, line, i] = apply(result[n, o, line, i], value)
+            else:
+                for position, line in enumerate(lines):
+                    piece = updates[n][position * self.inner : (position + 1) * self.inner]
+                    result[n, 0, line] = apply(result[n, 0, line], piece)
+        return self.typed(result, inputs)
+
+
+memory_access("ArrayGather", "ArrayScatter")(whole)
+
+
+# ---- ONNX import ---------------------------------------------------------------------------------
+# Operators that read or write at positions: constant ones, or computed in the network.
+@onnx_array("Gather")
+def _gather(a: Arrays) -> None:
+    x, indices = a.value(0), a.value(1)
+    axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
+    a.builder.guard_batch(a.node, 0, axis, "takes stimuli of")
+    if indices.is_constant:
+        gather_constant(a)
+        return
+    dims = (*x.dims[:axis], *indices.dims, *x.dims[axis + 1 :])
+    op = ArrayGather(
+        prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1 :]), indices.size, False, a.slots([x, indices]), x.kind
+    )
+    a.bind(a.add(op, [x, indices], dims, label="gathered"))
+
+
+@onnx_array("GatherElements")
+def _gather_elements(a: Arrays) -> None:
+    x, indices = a.value(0), a.value(1)
+    axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
+    if len(indices.dims) != len(x.dims):
+        raise Unsupported("its indices have another rank than its input")
+    x = a.axes(x, {i: range(n) for i, n in enumerate(indices.dims) if i != axis and n < x.dims[i]})
+    op = ArrayGather(
+        prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1 :]), indices.dims[axis], True, a.slots([x, indices]), x.kind
+    )
+    a.bind(a.add(op, [x, indices], indices.dims, label="gathered"))
+
+
+def _from_the_front(a: Arrays, indices: Value, size: int) -> Value:
+    """Indices into an axis of `size`, those from the end counted from the front."""
+    negative = a.map("Less", indices, a.const(0, indices), result="bool")
+    return a.map("Where", negative, a.map("Add", indices, a.const(size, indices)), indices, result=indices.kind)
+
+
+def _linear(a: Arrays, indices: Value, dims: tuple[int, ...]) -> Value:
+    """Tuples of indices (..., K) as one index into an array of dimensions `dims`."""
+    steps = strides(dims)
+    total = None
+    for position, (size, step) in enumerate(zip(dims, steps, strict=True)):
+        part = a.axes(indices, {len(indices.dims) - 1: [position]})
+        part = a.map("Mul", _from_the_front(a, part, size), a.const(step, part))
+        total = part if total is None else a.map("Add", total, part)
+    if total is None:
+        raise InternalError(f"{a.node.name} has indices of no axis")
+    return a.reshape(total, total.dims[:-1])
+
+
+@onnx_array("GatherND")
+def _gather_nd(a: Arrays) -> None:
+    x, indices, batch = a.value(0), a.value(1), int(a.node.attribute("batch_dims", 0))
+    if not 0 <= batch < min(len(x.dims), len(indices.dims)):
+        raise Unsupported(f"its batch_dims {batch} do not fit its inputs")
+    depth = _depth(indices, len(x.dims) - batch)
+    if batch:
+        outer = prod(x.dims[:batch])
+        offsets = np.arange(outer).reshape(*x.dims[:batch], *(1,) * (len(indices.dims) - batch - 1))
+        line = _linear(a, indices, x.dims[batch : batch + depth])
+        line = a.map("Add", line, a.const(offsets * prod(x.dims[batch : batch + depth]), line))
+        size = prod(x.dims[: batch + depth])
+    else:
+        line, size = _linear(a, indices, x.dims[:depth]), prod(x.dims[:depth])
+    rest = x.dims[batch + depth :]
+    op = ArrayGather(1, size, prod(rest), line.size, False, a.slots([x, line]), x.kind)
+    a.bind(a.add(op, [x, line], (*indices.dims[:-1], *rest), label="gathered"))
+
+
+def _depth(indices: Value, rank: int) -> int:
+    """Axes that the last axis of `indices` chooses on."""
+    depth = indices.dims[-1] if indices.dims else 0
+    if not 0 < depth <= rank:
+        raise Unsupported(f"its indices choose on {depth} axes of {rank}")
+    return depth
+
+
+@onnx_array("ScatterElements", "Scatter")
+def _scatter_elements(a: Arrays) -> None:
+    x, indices, updates = a.values()
+    if len(x.dims) != len(indices.dims) or indices.dims != updates.dims:
+        raise Unsupported("its data, indices and updates have other ranks or shapes than each other")
+    axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
+    if any(n > m for i, (n, m) in enumerate(zip(indices.dims, x.dims, strict=True)) if i != axis):
+        raise Unsupported("its indices are larger than its input")
+    order = [i for i in range(len(x.dims)) if i != axis]
+    # lines of one element: the result of the other axes as outer positions
+    outer = a.transpose(x, [*order, axis])
+    size, region = x.dims[axis], tuple(indices.dims[i] for i in order)
+    places = np.arange(prod(outer.dims[:-1])).reshape(outer.dims[:-1])[tuple(slice(0, n) for n in region)]
+    line = a.transpose(indices, [*order, axis])
+    line = _from_the_front(a, line, size)
+    line = a.map("Add", line, a.const(places[..., None] * size, line))
+    values = a.transpose(updates, [*order, axis])
+    flat = [a.reshape(v, (v.size,)) for v in (outer, line, values)]
+    op = ArrayScatter(1, x.size, 1, line.size, combine=_combine(a), slots=a.slots(flat), result=x.kind)
+    made = a.reshape(a.add(op, flat, (x.size,), label="scattered"), outer.dims)
+    a.bind(a.transpose(made, np.argsort([*order, axis]).tolist()))
+
+
+def _combine(a: Arrays) -> str:
+    how = a.node.attribute("reduction", "none")
+    if how not in ("none", "add", "mul", "max", "min"):
+        raise Unsupported(f"its reduction is {how}")
+    return how
+
+
+@onnx_array("ScatterND")
+def _scatter_nd(a: Arrays) -> None:
+    x, indices, updates = a.values()
+    depth = _depth(indices, len(x.dims))
+    line = _linear(a, indices, x.dims[:depth])
+    operands = [x, line, updates]
+    op = ArrayScatter(
+        1, prod(x.dims[:depth]), prod(x.dims[depth:]), line.size, combine=_combine(a), slots=a.slots(operands), result=x.kind
+    )
+    a.bind(a.add(op, operands, x.dims, label="scattered"))
+
+
+@onnx_array("OneHot")
+def _one_hot(a: Arrays) -> None:
+    indices, depth, values = a.value(0), int(a.node.constant(1, "depth").item()), a.value(2)
+    check_lines([depth])
+    rank = len(indices.dims) + 1
+    axis = a.node.axis_of(a.node.attribute("axis", -1), rank)
+    wide = a.reshape(indices, (*indices.dims[:axis], 1, *indices.dims[axis:]))
+    places = np.arange(depth).reshape([-1 if i == axis else 1 for i in range(rank)])
+    wrapped = a.map(
+        "Where",
+        a.map("Less", wide, a.const(0, wide), result="bool"),
+        a.map("Add", wide, a.const(depth, wide)),
+        wide,
+        result=wide.kind,
+    )
+    hit = a.map("Equal", wrapped, a.const(places, wide), result="bool")
+    off, on = (a.axes(values, {0: [index]}) for index in (0, 1))
+    a.bind(a.map("Where", hit, on, off, result=values.kind))
+
+
+# ---- C++ -----------------------------------------------------------------------------------------
+@cpp("ArrayGather")
+def _lower_gather(layer: Layer) -> LayerCode:
+    """The C++ of elements at computed positions."""
+    op = layer.op
+    sizes = (op.outer, op.size, op.inner, op.count, bool(op.each))
+    return kernel_call(layer, "array_move", "arrayGather", sizes, pointers(layer))
+
+
+@cpp("ArrayScatter")
+def _lower_scatter(layer: Layer) -> LayerCode:
+    """The C++ of updates at computed positions."""
+    op = layer.op
+    combine = f"n2d2::Scatter{op.combine.capitalize()}"
+    return kernel_call(layer, "array_move", "arrayScatter", (op.size, op.inner, op.count, combine), pointers(layer))
+
+
+# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
+@onnx_emitter("ArrayGather")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    """Element by element; a line that all of its elements are taken from is named once for each of them."""
+    op = node.op
+    if min(op.slots) < 0:
+        raise NoOnnxForm("a constant whose elements are chosen has no ONNX form")
+    chosen = (op.outer, op.count, op.inner)
+    x, lines = operands(writer, node, ((op.outer, op.size, op.inner), chosen if op.each else (1, op.count, 1)))
+    lines = writer.emit("Cast", [lines], to=writer.element(np.int64))
+    if not op.each:
+        lines = writer.emit("Expand", [lines, writer.constant([1, *chosen])])
+    flat(writer, writer.emit("GatherElements", [x, lines], axis=2), output)

@@ -1,0 +1,250 @@
+"""Sums, means, extremes and their positions over axes; running sums along one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.arithmetic import functions as exact
+from n2d2py.arithmetic.functions import sequential_sum
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.frontend.onnx.tensors import Value
+from n2d2py.graph import Node
+from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import memory_access, whole
+from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.arrays.emitting import flat, shaped
+from n2d2py.operators.arrays.lowering import kernel_call, loops, steps_of
+from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.base import register
+from n2d2py.reference.contract import OnnxWriter, onnx_emitter
+
+
+def _last(function):
+    return lambda x: x.shape[-1] - 1 - function(x[..., ::-1], axis=-1)
+
+
+def _log_sum_exp(x: np.ndarray) -> np.ndarray:
+    top = x.max(-1).astype(np.float64)
+    shift = np.where(np.isfinite(top), top, 0.0)
+    return exact.log(sequential_sum(exact.exp(x.astype(np.float64) - shift[..., None]))) + shift
+
+
+def _square(x: np.ndarray) -> np.ndarray:
+    return np.square(x.astype(np.float64) if x.dtype.kind == "f" else x.astype(np.int64))
+
+
+def _mean(x: np.ndarray) -> np.ndarray:
+    total = sequential_sum(x)
+    if x.dtype.kind == "f":
+        return total / x.shape[-1]
+    signed = total.astype(np.int64)  # as the sums in 64 bits of C++
+    return np.where(signed < 0, -(-signed // x.shape[-1]), signed // x.shape[-1])
+
+
+def _product(x: np.ndarray) -> np.ndarray:
+    return np.multiply.accumulate(x.astype(np.float64 if x.dtype.kind == "f" else np.int64), axis=-1)[..., -1]
+
+
+REDUCTIONS = {
+    "Sum": sequential_sum,
+    "Mean": _mean,
+    "Max": lambda x: x.max(-1),
+    "Min": lambda x: x.min(-1),
+    "Prod": _product,
+    "L1": lambda x: sequential_sum(np.abs(x)),
+    "L2": lambda x: np.sqrt(sequential_sum(_square(x))),
+    "SumSquare": lambda x: sequential_sum(_square(x)),
+    "LogSum": lambda x: exact.log(sequential_sum(x)),
+    "LogSumExp": _log_sum_exp,
+    "ArgMax": lambda x: np.argmax(x, -1),
+    "ArgMin": lambda x: np.argmin(x, -1),
+    "ArgMaxLast": _last(np.argmax),
+    "ArgMinLast": _last(np.argmin),
+}
+"""Function -> its value for the last axis; sums in float64 (integers: int64) in order."""
+
+
+@register
+@dataclass(frozen=True)
+class ArrayReduce(ArrayOp):
+    """`function` over the axes `axes` of an array of dimensions `dims`. ArgMax and ArgMin: the first position of the
+    extreme (the last one with "Last"), over one axis."""
+
+    function: str
+    dims: tuple[int, ...]
+    axes: tuple[int, ...]
+    result: str = ""
+    kind: ClassVar[str] = "ArrayReduce"
+
+    def operand_sizes(self) -> tuple[int, ...]:
+        return (prod(self.dims),)
+
+    def output_size(self) -> int:
+        return prod(self.dims) // prod(self.dims[axis] for axis in self.axes)
+
+    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
+        return prod(self.dims)
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        x = inputs[0].reshape(len(inputs[0]), *self.dims)
+        kept = [axis for axis in range(len(self.dims)) if axis not in self.axes]
+        ordered = x.transpose(0, *(axis + 1 for axis in kept), *(axis + 1 for axis in self.axes))
+        lines = ordered.reshape(len(x), self.output_size(), -1)
+        with np.errstate(all="ignore"):
+            return self.typed(REDUCTIONS[self.function](lines), inputs)
+
+
+@register
+@dataclass(frozen=True)
+class ArrayCumSum(ArrayOp):
+    """Running sums (products with `product`) along the middle axis of (outer, size, inner).
+
+    `exclusive`: without the element itself; `reverse`: from the last element on.
+    """
+
+    outer: int
+    size: int
+    inner: int
+    exclusive: bool = False
+    reverse: bool = False
+    product: bool = False
+    result: str = ""
+    kind: ClassVar[str] = "ArrayCumSum"
+
+    def operand_sizes(self) -> tuple[int, ...]:
+        return (self.outer * self.size * self.inner,)
+
+    def output_size(self) -> int:
+        return self.outer * self.size * self.inner
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        x = inputs[0].reshape(-1, self.outer, self.size, self.inner)
+        x = x[:, :, ::-1] if self.reverse else x
+        wide = x.astype(np.float64 if x.dtype.kind == "f" else np.int64)
+        total = (np.multiply if self.product else np.add).accumulate(wide, axis=2)
+        if self.exclusive:
+            first = np.full_like(total[:, :, :1], 1 if self.product else 0)
+            total = np.concatenate([first, total[:, :, :-1]], axis=2)
+        return self.typed(total[:, :, ::-1] if self.reverse else total, inputs)
+
+
+memory_access("ArrayReduce", "ArrayCumSum")(whole)
+
+
+# ---- ONNX import ---------------------------------------------------------------------------------
+# Reductions over any axes, positions of extremes, running sums.
+def reduced(a: Arrays, function: str, x: Value, axes: list[int], keep: bool = True, result: str | None = None) -> Value:
+    """`function` over `axes`."""
+    dims = [1 if axis in axes else size for axis, size in enumerate(x.dims) if keep or axis not in axes]
+    x = a.tensor(x)
+    op = ArrayReduce(function, tuple(x.dims), tuple(axes), x.kind if result is None else result)
+    return a.add(op, [x], tuple(dims), label=function.lower())
+
+
+def _reduce(function: str):
+    def convert(a: Arrays) -> None:
+        x = a.value(0)
+        axes = a.node.axes(len(x.dims))
+        if not axes:
+            if a.node.attribute("noop_with_empty_axes", 0):
+                if function in ("Sum", "Mean", "Max", "Min", "Prod"):
+                    a.bind(x)
+                    return
+                axes = []
+            else:
+                axes = list(range(len(x.dims)))
+        for axis in axes:
+            a.builder.guard_batch(a.node, 0, axis, "reduces")
+        if not axes:
+            x = a.reshape(x, (*x.dims, 1))
+            a.bind(reduced(a, function, x, [len(x.dims) - 1], False))
+            return
+        if x.kind == "bool":
+            x = a.cast(x, "uint8")
+        made = reduced(a, function, x, axes, bool(a.node.attribute("keepdims", 1)))
+        a.bind(a.cast(made, "bool") if a.value(0).kind == "bool" else made)
+
+    return convert
+
+
+def _argument(function: str):
+    def convert(a: Arrays) -> None:
+        x = a.value(0)
+        axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
+        a.builder.guard_batch(a.node, 0, axis, "compares")
+        name = function + ("Last" if a.node.attribute("select_last_index", 0) else "")
+        a.bind(reduced(a, name, x, [axis], bool(a.node.attribute("keepdims", 1)), "int64"))
+
+    return convert
+
+
+def _scan(product: bool):
+    def convert(a: Arrays) -> None:
+        x = a.tensor(a.value(0))
+        axis = a.node.axis_of(int(a.node.constant(1, "axis").item()), len(x.dims))
+        a.builder.guard_batch(a.node, 0, axis, "runs along")
+        op = ArrayCumSum(
+            prod(x.dims[:axis]),
+            x.dims[axis],
+            prod(x.dims[axis + 1 :]),
+            bool(a.node.attribute("exclusive", 0)),
+            bool(a.node.attribute("reverse", 0)),
+            product,
+            x.kind,
+        )
+        a.bind(a.add(op, [x], x.dims, label="running"))
+
+    return convert
+
+
+for _name in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "SumSquare", "LogSum", "LogSumExp"):
+    onnx_array(f"Reduce{_name}")(_reduce(_name))
+onnx_array("ArgMax")(_argument("ArgMax"))
+onnx_array("ArgMin")(_argument("ArgMin"))
+onnx_array("CumSum")(_scan(False))
+onnx_array("CumProd")(_scan(True))
+
+
+# ---- C++ -----------------------------------------------------------------------------------------
+@cpp("ArrayReduce")
+def _lower_reduce(layer: Layer) -> LayerCode:
+    """The C++ of a reduction."""
+    op = layer.op
+    steps = steps_of(op.dims)
+    kept = [axis for axis in range(len(op.dims)) if axis not in op.axes]
+    types = {
+        **layer.planes,
+        "Kept": loops([op.dims[a] for a in kept], [[steps[a] for a in kept]]),
+        "Reduced": loops([op.dims[a] for a in op.axes], [[steps[a] for a in op.axes]]),
+    }
+    kernel = "arrayLogSumExp" if op.function == "LogSumExp" else "arrayReduce"
+    if kernel == "arrayReduce":
+        types["Function"] = f"n2d2::reductions::{op.function}<{layer.inputs[0].cpp}>"
+    return layer.code("array_reduce", layer.call(kernel, layer.config(op.function, types, {})))
+
+
+@cpp("ArrayCumSum")
+def _lower_scan(layer: Layer) -> LayerCode:
+    """The C++ of running sums."""
+    op = layer.op
+    flags = map(bool, (op.exclusive, op.reverse, op.product))
+    return kernel_call(layer, "array_reduce", "arrayCumSum", (op.outer, op.size, op.inner, *flags))
+
+
+# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
+@onnx_emitter("ArrayReduce")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    op = node.op
+    x, axes = shaped(writer, node.inputs[0], op.dims), [axis + 1 for axis in op.axes]
+    if op.function.startswith("Arg"):
+        made = writer.emit(op.function[:6], [x], axis=axes[0], keepdims=1, select_last_index=int(op.function.endswith("Last")))
+    elif op.function == "Sum":
+        made = writer.emit("ReduceSum", [x, writer.constant(axes)], keepdims=1)
+    else:
+        made = writer.emit(f"Reduce{op.function}", [x], axes=axes, keepdims=1)
+    flat(writer, made, output)

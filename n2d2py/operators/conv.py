@@ -1,0 +1,202 @@
+"""Two-dimensional convolution (cross-correlation): dense, grouped, depthwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.arithmetic import conv_sums, exact_float
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.epilogue import epilogue
+from n2d2py.exports.cpp.layer import Layer, cpp, window
+from n2d2py.exports.cpp.scratch import depthwise_scratch, scratch, windows_scratch
+from n2d2py.exports.cpp.selection import (
+    depthwise_for_cores,
+    for_cores,
+    has_panels,
+    pack,
+    prepack,
+    select_kernel,
+    winograd,
+    winograd_geometry,
+    winograd_need,
+)
+from n2d2py.frontend.ini.contract import LayerContext, ini
+from n2d2py.frontend.ini.convolution import CONVOLUTION, CONVOLUTION_CONFIG, read_geometry, read_parameters
+from n2d2py.frontend.ini.keys import read_activation, read_window, window_keys
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.frontend.onnx.windows import image_size, pair, read_pads, windowed_layer
+from n2d2py.graph import Node, QuantGraph, QuantNode
+from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import Access, Window, memory_access
+from n2d2py.memory.scratch import ScratchNeed
+from n2d2py.operators.base import register
+from n2d2py.operators.grouped import GroupedKernel
+from n2d2py.operators.windows import output_extent, pad
+from n2d2py.quant.contract import LayerTypes, quantizer
+from n2d2py.quant.weighted import WeightedQuantizer
+from n2d2py.reference.contract import OnnxWriter, onnx_emitter
+
+
+@register
+@dataclass(frozen=True)
+class Conv(GroupedKernel):
+    """y[o, i, j] = bias[o] + sum over c, u, v of w[o, c, u, v] * x[g(c), i*s - p + u*d, j*s - p + v*d].
+
+    Parameters: "weights" (O, C / groups, KH, KW), "bias" (O, always present after loading). In a typed network with `residual` a
+    second input is added to y.
+
+    Attributes:
+        stride, dilation: (vertical, horizontal).
+        pads: zeros added (top, left, bottom, right).
+        groups: 1 dense, C depthwise.
+    """
+
+    kind: ClassVar[str] = "Conv"
+
+    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
+        outputs, extent = self.outputs_and_extent(inputs[0], node)
+        return [(inputs[0][0], outputs, *output_extent(inputs[0][2:], extent, self.stride, self.pads, node))]
+
+    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
+        per_output = int(np.prod(node.params["weights"].shape[1:]))
+        return (per_output * output[1] + (len(inputs) > 1) * 2 * output[1]) * output[2] * output[3]
+
+    def _sums(self, x: np.ndarray, node, fill: int, dtype: np.dtype) -> np.ndarray:
+        return conv_sums(pad(x, self.pads, fill), node.params["weights"], self.stride, self.dilation, self.groups, dtype)
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        x = inputs[0]
+        sums = self._sums(x, node, 0, x.dtype)
+        sums += node.params["bias"].astype(x.dtype).reshape(1, -1, 1, 1)
+        return [sums]
+
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        zero_point = graph.type(node.inputs[0]).zero_point
+        dtype = exact_float(node.bound)
+        acc = self._sums(inputs[0], node, zero_point, dtype)
+        acc += node.params["bias"].astype(dtype).reshape(1, -1, 1, 1)
+        added = node.residual
+        if added is None:
+            return [node.requantize(acc, graph.type(node.output))]
+        kinds = graph.type(node.inputs[1]), graph.type(node.output)
+        return [added.apply(node.requantize(acc, added.type), inputs[1], *kinds)]
+
+
+# ---- INI -----------------------------------------------------------------------------------------
+_SCHEMA = CONVOLUTION.extended(
+    *window_keys("SubSample", 1), name="Conv", doc="Convolution. A single value in KernelDims makes it one-dimensional."
+)
+_CONFIG = CONVOLUTION_CONFIG.extended(name="Conv configuration")
+
+
+@ini("Conv", _SCHEMA, _CONFIG)
+def _build(context: LayerContext) -> None:
+    geometry = read_geometry(context)
+    # every n-th output of a convolution of stride s is a convolution of stride s * n
+    subsample = read_window(context.values, "SubSample", 1, line=1 if geometry.line else None)
+    stride = (geometry.stride[0] * subsample[0], geometry.stride[1] * subsample[1])
+    params, groups = read_parameters(context, geometry.kernel)
+    context.add(
+        Conv(stride, geometry.pads, geometry.dilation, groups), [context.joined()], params, read_activation(context.values)
+    )
+
+
+# ---- ONNX import ---------------------------------------------------------------------------------
+@onnx("Conv", images=True)
+def _conv(node: OnnxNode, builder: Builder) -> None:
+    weights = node.constant(1, "weights")
+    if weights.ndim != len(node.shape()) or weights.ndim not in (3, 4):
+        raise Unsupported(f"it is a {weights.ndim - 2}-D convolution, only 1-D and 2-D are supported")
+    kernel = node.attribute("kernel_shape")
+    if kernel is not None and tuple(kernel) != weights.shape[2:]:
+        raise Unsupported("its kernel_shape differs from the shape of its weights")
+    bias = node.optional_constant(2, "bias")
+    weights = weights.reshape(*weights.shape[:2], *(1,) * (4 - weights.ndim), *weights.shape[2:])
+    stride, dilation = pair(node, "strides"), pair(node, "dilations")
+    extent = [(k - 1) * d + 1 for k, d in zip(weights.shape[2:], dilation, strict=True)]
+    pads = read_pads(node, image_size(node), extent, stride)
+    op = Conv(stride, pads, dilation, int(node.attribute("group", 1)))
+    bias = None if bias is None else bias.reshape(-1)
+    windowed_layer(node, builder, op, {"weights": weights, "bias": bias})
+
+
+# ---- integers ------------------------------------------------------------------------------------
+@quantizer("Conv")
+class ConvQuantizer(WeightedQuantizer):
+    """Dense and grouped convolutions multiply bytes; depthwise ones do not."""
+
+    def weight_shape(self, node: Node, types: LayerTypes) -> tuple[int, ...] | None:
+        return None if node.op.is_depthwise(node) else node.params["weights"].shape[1:]
+
+
+# ---- memory --------------------------------------------------------------------------------------
+@memory_access("Conv")
+def _conv_memory(node: QuantNode, graph: QuantGraph) -> Access:
+    """A residual is added where the output is stored, which so takes its place."""
+    lines, columns = node.params["weights"].shape[2:]
+    op, aliases = node.op, 1 if len(node.inputs) > 1 else None
+    return Window((int(lines), int(columns)), op.stride, op.pads, op.dilation, op.groups, aliases=aliases)
+
+
+# ---- C++ -----------------------------------------------------------------------------------------
+# Convolution: the dense and grouped kernel with OHWC weights, or the depthwise kernel with HWC weights.
+@scratch("Conv")
+def needed(layer: Layer) -> ScratchNeed | None:
+    """Windows of a dense convolution, and the tiles of its Winograd form; the constants of a depthwise one."""
+    op, weights = layer.op, layer.values("weights")
+    if op.is_depthwise(layer.node):
+        return depthwise_scratch(layer) if has_panels(layer, "depthwise", weights[:, 0], op.groups) else None
+    values = weights.transpose(0, 2, 3, 1)
+    if not has_panels(layer, "convolution", values, op.groups):
+        return None
+    direct = windows_scratch(layer, values.shape[1:3], op.groups)
+    return winograd_need(layer, values, direct)
+
+
+@cpp("Conv")
+def lower(layer: Layer) -> LayerCode:
+    """The C++ of a convolution; weights arrive as (O, C / groups, KH, KW)."""
+    op, weights, kind = layer.op, layer.values("weights"), layer.inputs[0]
+    if op.is_depthwise(layer.node):
+        kernel, values = "depthwise", weights[:, 0].transpose(1, 2, 0)
+        selection = depthwise_for_cores(layer, select_kernel(layer, kernel, weights[:, 0], op.groups), weights[:, 0])
+    else:
+        kernel, values = "convolution", weights.transpose(0, 2, 3, 1)
+        selection = select_kernel(layer, kernel, values, op.groups, packable=True)
+        geometry = winograd_geometry(layer)
+        selection = prepack(layer, winograd(layer, selection, values, geometry), values, geometry)
+        selection = for_cores(layer, selection, values, op.groups)
+    packed = pack(layer, selection, values)
+    config = layer.config(
+        f"{kernel} {weights.shape[2]} x {weights.shape[3]}",
+        {**layer.planes, **packed.types, "Epilogue": epilogue(layer, selection)},
+        {
+            **window(weights.shape[2:], op.stride, op.pads, op.dilation),
+            "Groups": op.groups,
+            "InputZero": kind.zero_point,
+            **packed.facts,
+            "Serial": layer.serial,
+        },
+        selection,
+    )
+    return layer.code(kernel, layer.call(kernel, config, constants=packed.arguments), selection=selection)
+
+
+# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
+@onnx_emitter("Conv")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    op = node.op
+    x, pads = writer.padded(node.inputs[0], op.pads, None)
+    writer.emit(
+        "Conv",
+        [x, writer.weights(node), writer.bias(node)],
+        output,
+        kernel_shape=list(node.params["weights"].shape[2:]),
+        strides=list(op.stride),
+        pads=pads,
+        dilations=list(op.dilation),
+        group=op.groups,
+    )

@@ -1,0 +1,345 @@
+"""Transposed two-dimensional convolution: dense, grouped, depthwise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.arithmetic import exact_float
+from n2d2py.errors import N2D2Error
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.epilogue import epilogue
+from n2d2py.exports.cpp.layer import Layer, cpp, window
+from n2d2py.exports.cpp.parts import Call
+from n2d2py.exports.cpp.scratch import scratch, windows_scratch
+from n2d2py.exports.cpp.selection import has_panels, pack, select_kernel
+from n2d2py.frontend.ini.contract import LayerContext, ini
+from n2d2py.frontend.ini.convolution import CONVOLUTION, CONVOLUTION_CONFIG, read_geometry, read_parameters
+from n2d2py.frontend.ini.keys import read_activation
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.frontend.onnx.windows import image_size, pair, windowed_layer
+from n2d2py.graph import Node, QuantGraph, QuantNode
+from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import Access, LineTable, Ranges, memory_access
+from n2d2py.memory.scratch import ScratchNeed
+from n2d2py.operators.base import OpNode, register
+from n2d2py.operators.grouped import GroupedKernel
+from n2d2py.operators.windows import Pads
+from n2d2py.quant.contract import quantizer
+from n2d2py.quant.weighted import WeightedQuantizer
+from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
+
+
+def spread_extent(
+    size: Sequence[int], extent: Sequence[int], stride: Sequence[int], pads: Pads, node: OpNode
+) -> tuple[int, int]:
+    """(size - 1) * stride + extent - pads per axis; `extent` is the dilated kernel.
+
+    Raises:
+        N2D2Error: E203 when the pads leave nothing.
+    """
+    height, width = ((n - 1) * s + e - p - q for n, s, e, p, q in zip(size, stride, extent, pads[:2], pads[2:], strict=True))
+    if min(height, width) < 1:
+        raise N2D2Error(
+            "E203",
+            f"{node.op.kind} '{node.name}' has a padding that removes the whole output of "
+            f"{width + pads[1] + pads[3]}x{height + pads[0] + pads[2]} (width x height)",
+            where=node.location,
+            remedy="reduce the padding",
+        )
+    return height, width
+
+
+@register
+@dataclass(frozen=True)
+class Deconv(GroupedKernel):
+    """y[o, i*s - p + u*d, j*s - p + v*d] = bias[o] + sum of w[o, c, u, v] * x[g(c), i, j].
+
+    The sum runs over all i, j, u, v that lead to the position, and over the input channels c of the
+    group of o. Each axis of the output has (size - 1) * stride + extent - pads elements.
+
+    Parameters: "weights" (O, C / groups, KH, KW), outputs first as in Conv; "bias" (O, always present
+    after loading).
+
+    Attributes:
+        stride, dilation: (vertical, horizontal).
+        pads: what is cut off the full result (top, left, bottom, right); negative values at the end add
+            positions that only the bias reaches.
+        groups: 1 dense, C depthwise.
+    """
+
+    kind: ClassVar[str] = "Deconv"
+
+    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
+        outputs, extent = self.outputs_and_extent(inputs[0], node)
+        return [(inputs[0][0], outputs, *spread_extent(inputs[0][2:], extent, self.stride, self.pads, node))]
+
+    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
+        return int(np.prod(node.params["weights"].shape)) * inputs[0][2] * inputs[0][3]
+
+    def _sums(self, x: np.ndarray, node, dtype: np.dtype) -> np.ndarray:
+        """The result without bias, accumulated in `dtype`: each kernel position adds a strided image."""
+        n, _channels, h, w = x.shape
+        weights = node.params["weights"].astype(dtype)
+        outputs, per_group, kh, kw = weights.shape
+        (sy, sx), (dy, dx) = self.stride, self.dilation
+        columns = x.astype(dtype).reshape(n, self.groups, per_group, h * w)
+        full = np.zeros(
+            (
+                n,
+                outputs,
+                (h - 1) * sy + (kh - 1) * dy + 1 + max(0, -self.pads[2]),
+                (w - 1) * sx + (kw - 1) * dx + 1 + max(0, -self.pads[3]),
+            ),
+            dtype,
+        )
+        for u in range(kh):
+            for v in range(kw):
+                matrix = weights[:, :, u, v].reshape(self.groups, outputs // self.groups, per_group)
+                part = np.matmul(matrix, columns).reshape(n, outputs, h, w)
+                full[:, :, u * dy : u * dy + (h - 1) * sy + 1 : sy, v * dx : v * dx + (w - 1) * sx + 1 : sx] += part
+        top, left, bottom, right = (max(0, p) for p in self.pads)
+        return full[:, :, top : full.shape[2] - bottom, left : full.shape[3] - right]
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        x = inputs[0]
+        return [self._sums(x, node, x.dtype) + node.params["bias"].astype(x.dtype).reshape(1, -1, 1, 1)]
+
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        """acc = bias + sum of w (x - zero point): the zero point is not part of the bias, because positions
+        differ in the number of weights that reach them."""
+        dtype = exact_float(node.bound)
+        centred = inputs[0].astype(np.int64) - graph.type(node.inputs[0]).zero_point
+        acc = self._sums(centred, node, dtype) + node.params["bias"].astype(dtype).reshape(1, -1, 1, 1)
+        return [node.requantize(acc, graph.type(node.output))]
+
+
+# ---- INI -----------------------------------------------------------------------------------------
+_SCHEMA = CONVOLUTION.extended(
+    name="Deconv", doc="Transposed convolution. Its output size is (input - 1) * stride + kernel - 2 * padding along each axis."
+)
+_CONFIG = CONVOLUTION_CONFIG.extended(name="Deconv configuration")
+
+
+@ini("Deconv", _SCHEMA, _CONFIG)
+def _build(context: LayerContext) -> None:
+    geometry = read_geometry(context)
+    params, groups = read_parameters(context, geometry.kernel)
+    context.add(
+        Deconv(geometry.stride, geometry.pads, geometry.dilation, groups),
+        [context.joined()],
+        params,
+        read_activation(context.values),
+    )
+
+
+# ---- ONNX import ---------------------------------------------------------------------------------
+@onnx("ConvTranspose", images=True)
+def _deconv(node: OnnxNode, builder: Builder) -> None:
+    weights = node.constant(1, "weights")
+    if weights.ndim != len(node.shape()) or weights.ndim not in (3, 4):
+        raise Unsupported(f"it is a {weights.ndim - 2}-D transposed convolution, only 1-D and 2-D are supported")
+    if tuple(node.attribute("kernel_shape") or weights.shape[2:]) != weights.shape[2:]:
+        raise Unsupported("its kernel_shape differs from the shape of its weights")
+    groups, channels = int(node.attribute("group", 1)), node.shape()[1]
+    if groups < 1 or weights.shape[0] != channels or channels % groups:
+        raise Unsupported(
+            f"its weights for {weights.shape[0]} channels in {groups} groups do not fit its input of {channels} channels"
+        )
+    # (C, O / groups, ...) in ONNX
+    per_group, kernel = weights.shape[1], (*(1,) * (4 - weights.ndim), *weights.shape[2:])
+    parts = weights.reshape(groups, channels // groups, per_group, *kernel)
+    weights = parts.transpose(0, 2, 1, 3, 4).reshape(groups * per_group, channels // groups, *kernel)
+    bias = node.optional_constant(2, "bias")
+    bias = None if bias is None else bias.reshape(-1)
+    stride, dilation = pair(node, "strides"), pair(node, "dilations")
+    pads = _pads(node, [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)], stride)
+    windowed_layer(node, builder, Deconv(stride, pads, dilation, groups), {"weights": weights, "bias": bias})
+
+
+def _values(node: OnnxNode, name: str, missing: int) -> list[int] | None:
+    """One value for each of height and width; `missing` for the height of 1-D layers."""
+    values, axes = node.attribute(name), len(node.shape()) - 2
+    if not values:
+        return None
+    if name == "output_shape":
+        values = values[-axes:]
+    if len(values) != axes:
+        raise Unsupported(f"its {name} is for {len(values)} axes, not for {axes}")
+    return [missing] * (2 - axes) + [int(v) for v in values]
+
+
+def _pads(node: OnnxNode, extent: list[int], stride: tuple[int, int]) -> tuple[int, int, int, int]:
+    """(top, left, bottom, right) cut off the full result."""
+    size, axes = image_size(node), len(node.shape()) - 2
+    added = _values(node, "output_padding", 0) or [0, 0]
+    target, mode = _values(node, "output_shape", 1), node.attribute("auto_pad", "NOTSET")
+    if target is None and mode.startswith("SAME"):
+        target = [n * s for n, s in zip(size, stride, strict=True)]
+    if target is None:
+        given = [int(p) for p in node.attribute("pads") or [0] * 2 * axes]
+        if mode == "VALID":
+            given = [0] * 2 * axes
+        if len(given) != 2 * axes or min(given) < 0:
+            raise Unsupported("its pads are negative, or not two for each axis")
+        begin, end = [0] * (2 - axes) + given[:axes], [0] * (2 - axes) + given[axes:]
+    else:
+        begin, end = [], []
+        for n, s, e, a, wanted in zip(size, stride, extent, added, target, strict=True):
+            total = s * (n - 1) + a + e - wanted
+            if total < 0:
+                raise Unsupported("its output_shape is larger than its full result")
+            first = total // 2 if mode == "SAME_UPPER" else total - total // 2
+            begin.append(first)
+            end.append(total - first)
+    return begin[0], begin[1], end[0] - added[0], end[1] - added[1]
+
+
+# ---- integers ------------------------------------------------------------------------------------
+@quantizer("Deconv")
+class DeconvQuantizer(WeightedQuantizer):
+    """Not every tap meets an input, so the kernel subtracts the zero point."""
+
+    zero_point_in_bias = False
+
+
+# ---- memory --------------------------------------------------------------------------------------
+@memory_access("Deconv")
+def _deconv_memory(node: QuantNode, graph: QuantGraph) -> Access:
+    """A position gathers what the taps u of the kernel bring from (position + pad - u * dilation) / stride."""
+    op, kernel = node.op, node.params["weights"].shape[2:]
+    tables: list[Ranges] = []
+    for outputs, inputs, k, s, p, d in zip(
+        graph.shape(node.output)[2:], graph.shape(node.inputs[0])[2:], kernel, op.stride, op.pads[:2], op.dilation, strict=True
+    ):
+        ranges = []
+        for position in range(outputs):
+            reached = [(position + p - u * d) // s for u in range(k) if (position + p - u * d) % s == 0]
+            inside = [at for at in reached if 0 <= at < inputs]
+            ranges.append((min(inside), max(inside) + 1) if inside else (0, 0))
+        tables.append(tuple(ranges))
+    return LineTable((tables[0],), (tables[1],))
+
+
+# ---- C++ -----------------------------------------------------------------------------------------
+# Transposed convolution: convolutions, one for each phase of its stride; else kernels of its own, which gather what reaches an output.
+@scratch("Deconv")
+def needed(layer: Layer) -> ScratchNeed | None:
+    """The windows of the phase with the most taps."""
+    op, weights = layer.op, layer.values("weights")
+    if op.is_depthwise(layer.node) or not _has_phases(layer):
+        return None
+    if not has_panels(layer, "convolution", weights.transpose(0, 2, 3, 1)):
+        return None
+    return windows_scratch(layer, (-(-weights.shape[2] // op.stride[0]), -(-weights.shape[3] // op.stride[1])))
+
+
+@cpp("Deconv")
+def lower(layer: Layer) -> LayerCode:
+    """The C++ of a transposed convolution; weights arrive as (O, C / groups, KH, KW)."""
+    op, weights = layer.op, layer.values("weights")
+    depthwise = op.is_depthwise(layer.node)
+    if not depthwise and _has_phases(layer):
+        return _phases(layer)
+    packed = pack(layer, layer.portable, weights[:, 0].transpose(1, 2, 0) if depthwise else weights.transpose(0, 2, 3, 1))
+    config = layer.config(
+        f"transposed convolution {weights.shape[2]} x {weights.shape[3]}",
+        {**layer.planes, **packed.types, "Epilogue": epilogue(layer)},
+        {
+            **window(weights.shape[2:], op.stride, op.pads, op.dilation),
+            "Groups": op.groups,
+            "Serial": layer.serial,
+            "InputZero": layer.inputs[0].zero_point,
+        },
+    )
+    kernel = "deconvolutionDepthwise" if depthwise else "deconvolution"
+    return layer.code("deconvolution", layer.call(kernel, config, constants=packed.arguments))
+
+
+def _has_phases(layer: Layer) -> bool:
+    """Whether its phases are convolutions with one output plane each, all of which have taps and outputs."""
+    op, kernel, size = layer.op, layer.values("weights").shape[2:], layer.output_shape[2:]
+    return (
+        layer.integer
+        and op.groups == 1
+        and tuple(op.dilation) == (1, 1)
+        and max(op.stride) > 1
+        and min(op.pads[:2]) >= 0
+        and all(k >= s and n >= s for k, s, n in zip(kernel, op.stride, size, strict=True))
+        and layer.inputs[0].zero_point == 0
+        and not layer.serial
+        and not layer.streamed
+        and layer.whole_output
+    )
+
+
+def _taps(kernel: int, stride: int, position: int) -> tuple[list[int], int]:
+    """(the kernel's positions that reach an output `position` (pad included), in the order of the inputs, the pad of the convolution)."""
+    taps = list(range(position % stride, kernel, stride))[::-1]
+    return taps, len(taps) - 1 - position // stride
+
+
+def _phases(layer: Layer) -> LayerCode:
+    """A convolution for each phase (kernels/n2d2/phases.hpp)."""
+    op, weights = layer.op, layer.values("weights")
+    (lines, columns), calls, selections = op.stride, list[Call](), []
+    for y, x in ((y, x) for y in range(lines) for x in range(columns)):
+        rows, top = _taps(weights.shape[2], lines, y + op.pads[0])
+        pixels, left = _taps(weights.shape[3], columns, x + op.pads[1])
+        part, number = weights[:, :, rows][:, :, :, pixels].transpose(0, 2, 3, 1), str(len(calls))
+        selection = select_kernel(layer, "convolution", part)
+        packed = pack(layer, selection, part, number)
+        config = layer.config(
+            f"phase {y}, {x} of the transposed convolution {weights.shape[2]} x {weights.shape[3]}",
+            {
+                **layer.planes,
+                "Output": f"n2d2::PhasePlane<{layer.output_plane}, {lines}, {columns}, {y}, {x}>",
+                **packed.types,
+                "Epilogue": epilogue(layer, selection),
+            },
+            {
+                **window((len(rows), len(pixels)), (1, 1), (top, left), (1, 1)),
+                "Groups": 1,
+                "InputZero": 0,
+                **packed.facts,
+                "Serial": 0,
+            },
+            selection,
+            f"config{number}",
+        )
+        calls.append(layer.call("convolution", config, constants=packed.arguments))
+        selections.append(selection)
+    best = [one for one in selections if one.kernel] or selections
+    return layer.code("phases", *calls, selection=replace(best[-1], reason=selections[-1].reason))
+
+
+# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
+@onnx_emitter("Deconv")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    """ONNX has the weights as (inputs, outputs of a group, H, W): outputs lie along an axis there without groups, or with one in each."""
+    op = node.op
+    outputs, per_group, kh, kw = node.params["weights"].shape
+    by_group = outputs // op.groups
+
+    def ordered(weights: np.ndarray) -> np.ndarray:
+        grouped = weights.reshape(op.groups, by_group, per_group, kh, kw).transpose(0, 2, 1, 3, 4)
+        return grouped.reshape(op.groups * per_group, by_group, kh, kw)
+
+    added = [max(0, -p) for p in op.pads]
+    if added[0] or added[1] or any(a >= s for a, s in zip(added[2:], op.stride, strict=True)):
+        raise NoOnnxForm(f"the negative pads of layer {node.name} are too large for an ONNX ConvTranspose")
+    axis = 1 if op.groups == 1 else 0 if by_group == per_group == 1 else None
+    writer.emit(
+        "ConvTranspose",
+        [node.inputs[0], writer.weights(node, ordered, axis), writer.bias(node)],
+        output,
+        kernel_shape=[kh, kw],
+        strides=list(op.stride),
+        pads=[max(0, p) for p in op.pads],
+        dilations=list(op.dilation),
+        group=op.groups,
+        output_padding=added[2:],
+    )

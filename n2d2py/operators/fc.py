@@ -1,0 +1,201 @@
+"""Fully connected layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.arithmetic import exact_float, matmul_sums
+from n2d2py.errors import N2D2Error
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.epilogue import epilogue
+from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.scratch import input_scratch, scratch
+from n2d2py.exports.cpp.selection import for_cores, has_panels, pack, prepack, select_kernel
+from n2d2py.frontend.ini.contract import LayerContext, ini
+from n2d2py.frontend.ini.convolution import REMAP, remapped
+from n2d2py.frontend.ini.fillers import filler_keys
+from n2d2py.frontend.ini.inputs import WINDOW_KEYS
+from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, NB_OUTPUTS, read_activation
+from n2d2py.frontend.ini.trained import with_trained_weights
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.graph import Node
+from n2d2py.graph.shapes import Shape, channels, elements, height, width
+from n2d2py.ini.ignored import TRAINING
+from n2d2py.ini.schema import Key, Kind
+from n2d2py.memory.access import memory_access, whole
+from n2d2py.memory.scratch import ScratchNeed
+from n2d2py.operators.base import Op, register
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.reshape import Reshape
+from n2d2py.quant.contract import LayerTypes, quantizer
+from n2d2py.quant.weighted import WeightedQuantizer
+from n2d2py.reference.contract import OnnxWriter, onnx_emitter
+
+
+@register
+@dataclass(frozen=True)
+class Fc(Op):
+    """y[o] = bias[o] + sum over k of w[o, k] * x[k], x flattened in C, H, W order.
+
+    Parameters: "weights" (O, K), "bias" (O, always present after loading).
+    """
+
+    kind: ClassVar[str] = "Fc"
+
+    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
+        outputs, features = node.params["weights"].shape
+        if elements(inputs[0]) != features:
+            raise N2D2Error(
+                "E204",
+                f"Fc '{node.name}' has weights for {features} inputs, but its input has {elements(inputs[0])} elements "
+                f"({'x'.join(map(str, inputs[0][1:]))})",
+                where=node.location,
+                remedy="check the layer before it",
+            )
+        return [(inputs[0][0], outputs)]
+
+    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
+        return int(node.params["weights"].size)
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        x = inputs[0].reshape(len(inputs[0]), -1)
+        return [x @ node.params["weights"].astype(x.dtype).T + node.params["bias"].astype(x.dtype)]
+
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        x = inputs[0].reshape(len(inputs[0]), -1)
+        acc = matmul_sums(x, node.params["weights"], node.bound)
+        acc = acc + node.params["bias"].astype(exact_float(node.bound))
+        return [node.requantize(acc, graph.type(node.output))]
+
+
+memory_access("Fc")(whole)
+
+
+# ---- INI -----------------------------------------------------------------------------------------
+_SCHEMA = with_trained_weights(ACTIVATED).extended(
+    NB_OUTPUTS,
+    *WINDOW_KEYS,
+    *filler_keys("Weights"),
+    *filler_keys("Bias"),
+    name="Fc",
+    doc="Fully connected layer. Its input is flattened in C, H, W order.",
+)
+_CONFIG = CONFIGURATION.extended(
+    Key("NoBias", Kind.BOOL, False, "no bias"),
+    Key("WeightsExportFormat", Kind.ENUM, "OC", "order of stored weights", ("OC", "CO")),
+    REMAP,
+    Key("Normalize", Kind.BOOL, False, "training", ignored=TRAINING),
+    Key("DropConnect", Kind.FLOAT, 1.0, "training", ignored=TRAINING),
+    name="Fc configuration",
+)
+
+
+def _flattened(context: LayerContext) -> str:
+    """One input as it is; several inputs flattened one by one, then joined in order."""
+    if len(context.parents) == 1:
+        return context.parents[0][1]
+    flat = []
+    for index, (_, tensor) in enumerate(context.parents):
+        shape = context.graph.shape(tensor)
+        if len(shape) > 2:
+            tensor = context.helper(f"flatten{index}", Reshape((elements(shape),)), [tensor])
+        flat.append(tensor)
+    return context.helper("concat", Concat(), flat)
+
+
+@ini("Fc", _SCHEMA, _CONFIG)
+def _build(context: LayerContext) -> None:
+    values, outputs = context.values, context.values["NbOutputs"]
+    count = sum(elements(shape) for shape in context.shapes)
+    by_input = values["WeightsExportFormat"] == "CO"
+    weights = context.parameter("weights", (outputs, count), order=(1, 0) if by_input else ())
+    if by_input:
+        weights = weights.reshape(count, outputs).T.copy()
+    bias = None if values["NoBias"] else context.parameter("biases", (outputs,))
+    context.add(Fc(), [_flattened(context)], remapped(context, weights, bias), read_activation(values))
+
+
+# ---- ONNX import ---------------------------------------------------------------------------------
+def _weights(node: OnnxNode) -> np.ndarray:
+    """Input 1 as constant matrix."""
+    if node.is_constant(0):
+        raise Unsupported("its first operand is a constant", "put the weights second")
+    weights = node.constant(1, "second operand")
+    if weights.ndim != 2:
+        raise Unsupported(f"its weights have rank {weights.ndim}, only rank 2 is supported")
+    return weights
+
+
+@onnx("Gemm", images=True)
+def _gemm(node: OnnxNode, builder: Builder) -> None:
+    weights = _weights(node)
+    if node.attribute("transA", 0):
+        raise Unsupported("it transposes its input, which mixes samples", "export with transA=0")
+    weights = weights if node.attribute("transB", 0) else weights.T
+    outputs = weights.shape[0]
+    bias = None
+    if node.has(2):
+        given = node.constant(2, "bias").astype(np.float64)
+        if given.size not in (1, outputs) or given.ndim > 2:
+            raise Unsupported(f"its bias of shape {list(given.shape)} is not one value per output")
+        bias = np.broadcast_to(given.reshape(-1) * node.attribute("beta", 1.0), (outputs,))
+    if node.attribute("alpha", 1.0) != 1.0:
+        weights = weights.astype(np.float64) * node.attribute("alpha")
+    _add(node, builder, weights, bias)
+
+
+@onnx("MatMul", images=True)
+def _matmul(node: OnnxNode, builder: Builder) -> None:
+    _add(node, builder, _weights(node).T, None)
+
+
+def _add(node: OnnxNode, builder: Builder, weights: np.ndarray, bias: np.ndarray | None) -> None:
+    node.require_rank(2)
+    builder.layer(node, Fc(), [node.tensor()], {"weights": weights, "bias": bias}, weights_at=1)
+
+
+# ---- integers ------------------------------------------------------------------------------------
+@quantizer("Fc")
+class FcQuantizer(WeightedQuantizer):
+    """The weights of an output have the shape of the input."""
+
+    def weight_shape(self, node: Node, types: LayerTypes) -> tuple[int, ...] | None:
+        return None if types.input_shape is None else (*types.input_shape[1:], 1, 1)[:3]
+
+
+# ---- C++ -----------------------------------------------------------------------------------------
+# Fully connected: weights reordered from the flattened C, H, W to the H, W, C of the memory.
+@scratch("Fc")
+def needed(layer: Layer) -> ScratchNeed | None:
+    """The input as a window."""
+    return input_scratch(layer) if has_panels(layer, "fullyConnected", layer.values("weights")) else None
+
+
+@cpp("Fc")
+def lower(layer: Layer) -> LayerCode:
+    """The C++ of a fully connected layer; weights arrive as (O, C * H * W)."""
+    shape, weights = layer.apart().input_shape, layer.values("weights")
+    cube = weights.reshape(len(weights), channels(shape), height(shape), width(shape)).transpose(0, 2, 3, 1)
+    rows = cube.reshape(len(weights), -1)
+    selection = for_cores(layer, select_kernel(layer, "fullyConnected", rows, packable=True), rows, single=True)
+    selection = prepack(layer, selection, rows)
+    packed = pack(layer, selection, cube)
+    config = layer.config(
+        f"fully connected, {weights.shape[1]} to {weights.shape[0]}",
+        {**layer.planes, **packed.types, "Epilogue": epilogue(layer, selection)},
+        {**packed.facts, "Serial": 0},
+        selection,
+    )
+    return layer.code("fullyconnected", layer.call("fullyConnected", config, constants=packed.arguments), selection=selection)
+
+
+# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
+@onnx_emitter("Fc")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    x = node.inputs[0]
+    if len(writer.graph.shape(x)) > 2:
+        x = writer.emit("Flatten", [x], axis=1)
+    writer.emit("Gemm", [x, writer.weights(node), writer.bias(node)], output, transB=1)

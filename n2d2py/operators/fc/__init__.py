@@ -1,5 +1,0 @@
-"""Fully connected layer."""
-
-from n2d2py.operators.fc.op import Fc
-
-__all__ = ["Fc"]

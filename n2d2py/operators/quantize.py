@@ -1,0 +1,260 @@
+"""Rounding to the integers of a type, in networks that come quantized."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.arithmetic import NumType
+from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.frontend.onnx.tensors import element_dtype
+from n2d2py.graph import Graph, Node, QuantNode
+from n2d2py.graph.shapes import Shape
+from n2d2py.memory.access import memory_access, pointwise
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.base import Op, make_operator, register
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.elemwise.integer import dequantized
+from n2d2py.operators.functions import ONNX_FUNCTIONS, Clip
+from n2d2py.operators.identity import Dropout, Identity
+from n2d2py.operators.resize import Resize
+from n2d2py.quant.contract import LayerTypes, Quantizer, prequantize_layer, quantizer
+from n2d2py.reference.contract import OnnxWriter, onnx_emitter
+
+
+@register
+@dataclass(frozen=True)
+class Quantize(Op):
+    """y = s (clamp(round(x / s) + z) - z): the real numbers that a QuantizeLinear and its DequantizeLinear give.
+
+    Quotients and products are float32, ties go to even. Integer networks have no such layer: the layer before
+    rounds its results to `type`.
+    """
+
+    type: NumType
+    kind: ClassVar[str] = "Quantize"
+
+    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
+        return [inputs[0]]
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        centred = self.type.quantize_linear(inputs[0]).astype(inputs[0].dtype) - inputs[0].dtype.type(self.type.zero_point)
+        return [centred * inputs[0].dtype.type(np.float32(self.type.scale))]
+
+
+def is_quantized(graph: Graph) -> bool:
+    """Whether the network came with the scales of its integers."""
+    return any(isinstance(node.op, Quantize) for node in graph.nodes)
+
+
+def moved_from(graph: Graph, tensor: str) -> str:
+    """The tensor whose values `tensor` holds unchanged, in other places; itself where a layer computes it."""
+    node = graph.producer(tensor)
+    while node is not None and _moves(node):
+        tensor = node.inputs[0]
+        node = graph.producer(tensor)
+    return tensor
+
+
+def grid_of(graph: Graph, tensor: str) -> NumType | None:
+    """The type to whose integers the values of `tensor` are rounded; None where they are not."""
+    source = moved_from(graph, tensor)
+    node = graph.producer(source)
+    if node is None or node.activation is not None:
+        return None
+    if isinstance(node.op, Quantize):
+        return node.op.type
+    if isinstance(node.op, Concat):
+        grids = {grid_of(graph, name) for name in node.inputs}
+        return grids.pop() if len(grids) == 1 else None
+    return None
+
+
+def _moves(node: Node) -> bool:
+    """Whether the layer gives single values of its first input, and no means of them."""
+    mean = isinstance(node.op, Resize) and node.op.mode != "Nearest"
+    return node.activation is None and not mean and (node.op.moves_values or isinstance(node.op, (Identity, Dropout)))
+
+
+# ---- ONNX import ---------------------------------------------------------------------------------
+# QuantizeLinear and DequantizeLinear, and a Clip of the integers between them.
+_LOWEST, _HIGHEST = 2.0**-126, 2.0**126
+
+
+def integer_type(dtype: np.dtype) -> tuple[int, bool] | None:
+    """(bits, signed) of a type of integers, those of 2 and 4 bits included; None for others.
+
+    NumPy counts the types of ml_dtypes among "void" ones, so that their names tell.
+    """
+    name = dtype.name
+    bits = name.removeprefix("u").removeprefix("int")
+    return (int(bits), not name.startswith("u")) if bits.isdecimal() and "int" in name else None
+
+
+def limits_of(bits: int, signed: bool) -> tuple[int, int]:
+    """Smallest and largest integer of so many bits."""
+    return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+
+
+def _scale(node: OnnxNode) -> np.ndarray:
+    scale = node.constant(1, "scale").astype(np.float32)
+    if not np.all((scale >= _LOWEST) & (scale <= _HIGHEST)):
+        raise Unsupported("its scale is not a positive number", "quantize the model again")
+    return scale
+
+
+def _zero_point(node: OnnxNode, default: np.dtype) -> np.ndarray:
+    return node.constant(2, "zero point") if node.has(2) else np.zeros((), default)
+
+
+def _along(values: np.ndarray, node: OnnxNode, shape: tuple[int, ...]) -> np.ndarray:
+    """One value, or one for each position of the node's axis, so that it broadcasts to `shape`."""
+    if block := node.attribute("block_size", 0):
+        raise Unsupported(f"its scales are those of blocks of {block}", "quantize per tensor or per channel")
+    if values.size == 1:
+        return values.reshape((1,) * len(shape))
+    axis = node.axis_of(node.attribute("axis", 1), len(shape))
+    if values.ndim != 1 or values.size != shape[axis]:
+        raise Unsupported(f"it has {values.size} scales for an axis of {shape[axis]}", "quantize the model again")
+    return values.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+
+
+def _type(node: OnnxNode, default: np.dtype) -> NumType:
+    """The type of a tensor of the network; int8 and uint8 are brought to the one whose zero point is nearer to 0."""
+    scale, zero = _scale(node), _zero_point(node, default)
+    if scale.size != 1 or zero.size != 1:
+        raise Unsupported("it quantizes a tensor of the network by channel", "quantize activations per tensor")
+    width, signed = integer_type(zero.dtype) or (0, False)
+    if not 0 < width <= 16:
+        raise Unsupported(f"its integers are of type {zero.dtype.name}", "quantize activations to 2, 4, 8 or 16 bits")
+    value = int(zero.astype(np.int32).item())
+    if width < 8:  # stored in bytes, of which they use a part
+        least, most = limits_of(width, signed)
+        return NumType(8, signed, scale=scale.item(), zero_point=value, full=signed, least=least, most=most)
+    bits, half = width, 2 ** (width - 1)
+    if (signed and value != 0) or (not signed and value == half):
+        signed, value = not signed, value + (half if signed else -half)
+    return NumType(bits, signed, scale=scale.item(), zero_point=value, full=signed)
+
+
+def _integers(node: OnnxNode) -> np.dtype:
+    """The type that a QuantizeLinear without zero point gives."""
+    given = node.attribute("output_dtype", 0)
+    return element_dtype(given) if given else np.dtype(np.uint8)
+
+
+def _written(tensor: str, builder: Builder) -> np.dtype:
+    """The type in the file of integers, given by a QuantizeLinear, perhaps in front of layers that move them, or by an input."""
+    writer = builder.writers.get(tensor)
+    while writer is not None and writer.op_type != "QuantizeLinear":
+        tensor = writer.input[0]
+        writer = builder.writers.get(tensor)
+    if writer is not None:
+        node = OnnxNode(writer, builder)
+        return _zero_point(node, _integers(node)).dtype
+    return next((element_dtype(each.element_type) for each in builder.model.inputs if each.name == tensor), np.dtype(np.uint8))
+
+
+@onnx("QuantizeLinear", "com.microsoft::QuantizeLinear")
+def _quantize(node: OnnxNode, builder: Builder) -> None:
+    if not node.is_constant(0):
+        builder.layer(node, Quantize(_type(node, _integers(node))), [node.tensor()])
+        builder.integers.add(node.name)
+        return
+    values, zero = node.constant(0, "input"), _zero_point(node, _integers(node))
+    known = integer_type(zero.dtype)
+    if known is None:
+        raise Unsupported(f"its integers are of type {zero.dtype.name}", "quantize weights to 8 bits")
+    least, most = limits_of(*known)
+    scale, offset = _along(_scale(node), node, values.shape), _along(zero.astype(np.int64), node, values.shape)
+    stored = np.rint(values.astype(np.float32) / scale).astype(np.int64) + offset
+    builder.constants[node.name] = np.clip(stored, least, most).astype(zero.dtype)
+
+
+@onnx("DequantizeLinear", "com.microsoft::DequantizeLinear")
+def _dequantize(node: OnnxNode, builder: Builder) -> None:
+    if node.is_constant(0):
+        stored = node.constant(0, "input")
+        if integer_type(stored.dtype) is None:
+            raise Unsupported(f"its integers are of type {stored.dtype.name}", "quantize weights to 8 bits")
+        scale = _along(_scale(node), node, stored.shape)
+        zero = _along(_zero_point(node, stored.dtype).astype(np.int64), node, stored.shape)
+        builder.constants[node.name] = (stored.astype(np.int64) - zero).astype(np.float32) * scale
+        builder.weight_scales[node.name] = np.broadcast_to(scale, stored.shape)
+        return
+    kind, tensor = _type(node, _written(node.inputs[0], builder)), node.tensor()
+    grid = grid_of(builder.graph, tensor)
+    if grid is None and moved_from(builder.graph, tensor) not in builder.graph.inputs:
+        raise Unsupported("it reads integers that no QuantizeLinear gives", "quantize the model again")
+    if grid is None:
+        builder.layer(node, Quantize(kind), [tensor])
+    elif kind in (grid, replace(grid, least=None, most=None)):
+        builder.layer(node, Identity(), [tensor])
+    else:
+        raise Unsupported(
+            "it reads integers as others than were written: scale, zero point or type differ", "quantize the model again"
+        )
+
+
+@onnx("Clip")
+def _clip(node: OnnxNode, builder: Builder) -> None:
+    """A Clip of the integers of a QuantizeLinear leaves those of fewer bits (QCDQ); others are activation functions."""
+    if node.is_constant(0) or node.inputs[0] not in builder.integers:
+        try:
+            function = ONNX_FUNCTIONS["Clip"](node)
+        except ValueError as error:
+            raise Unsupported(str(error)) from error
+        builder.layer(node, make_operator("Activation", function), [node.tensor()])
+        return
+    tensor = node.tensor()
+    kind = grid_of(builder.graph, tensor)
+    if kind is None:
+        raise Unsupported("it reads integers that no QuantizeLinear gives", "quantize the model again")
+    limits = [node.optional_constant(index, what) for index, what in ((1, "lower limit"), (2, "upper limit"))]
+    given = next((limit.dtype for limit in limits if limit is not None), None)
+    # `_type` may have moved the integers by half of their range
+    moved = 0 if given is None or (given.kind == "i") == kind.signed else 2 ** (kind.bits - 1) * (-1 if kind.signed else 1)
+    low, high = (None if limit is None else int(limit.item()) + moved for limit in limits)
+    least = kind.qmin if low is None else max(low, kind.qmin)
+    most = kind.qmax if high is None else min(high, kind.qmax)
+    if least > most:
+        raise Unsupported("its limits leave no integer", "quantize the model again")
+    narrower = kind if (least, most) == (kind.qmin, kind.qmax) else replace(kind, least=least, most=most)
+    builder.layer(node, Quantize(narrower), [tensor])
+
+
+# ---- integers ------------------------------------------------------------------------------------
+@quantizer("Quantize")
+class QuantizeQuantizer(Quantizer):
+    """Calibrated networks have none."""
+
+    def refuses(self, node: Node) -> str | None:
+        return node.op.kind
+
+    def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
+        """Integers of one type to those of another: a table, or the real numbers of a wide type rounded again."""
+        if types.inputs[0].bits == 8:
+            return prequantize_layer(replace(node, op=Activation(Clip())), types)
+        return dequantized(replace(node, op=ElemWise("Sum")), types)
+
+
+# ---- memory --------------------------------------------------------------------------------------
+memory_access("Quantize")(pointwise)
+
+
+# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
+@onnx_emitter("Quantize")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    """16-bit integers stand for numbers that the file does not quantize: the reference keeps them."""
+    kind, x = node.op.type, node.inputs[0]
+    if kind.bits > 8:
+        writer.emit("Identity", [x], output)
+        return
+    if kind.least is not None or kind.most is not None:
+        limits = ((limit - kind.zero_point) * kind.scale for limit in (kind.qmin, kind.qmax))
+        x = writer.emit("Clip", [x, *(writer.constant(limit) for limit in limits)])
+    scale, zero = writer.constant(kind.scale), writer.exact(np.array(kind.zero_point, kind.dtype), "integer")
+    writer.emit("DequantizeLinear", [writer.emit("QuantizeLinear", [x, scale, zero]), scale, zero], output)

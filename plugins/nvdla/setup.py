@@ -1,0 +1,5 @@
+"""Builds the package; setup.cfg describes it."""
+
+from setuptools import setup
+
+setup()
