@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from support.tables import every
 
 from n2d2py.operators.arrays.index_select import ArrayIndexSelect
