@@ -184,7 +184,7 @@ def choose_types(
         spectra = {source[name] for name in wide if name in source} if options.wide_joins else frozenset()
         # states that the application gives back: their errors come back as those of kept ones
         ends = {*graph.inputs, *(source[name] for name in graph.outputs if name in source)}
-        fed_back = ends.intersection(reached.tensors)
+        fed_back = ends.intersection(reached.tensors) | reached.changed
         asked = set(graph.inputs) - set(graph.kept) if options.input_asked else frozenset()
         options = replace(options, wide=options.wide | states.wide | spectra | asked | fed_back)
     lowest = {name: histogram.minimum for name, histogram in histograms.items()}  # states in floating point have none
