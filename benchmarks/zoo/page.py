@@ -9,7 +9,7 @@ __all__ = ["page"]
 
 _TEXT = """# Networks of torchvision and timm
 
-Written by `python benchmarks/zoo -page docs/networks.md` (PyTorch {torch}, torchvision {torchvision}, timm {timm}, ONNX Runtime
+Written by `python benchmarks/zoo -page docs/lab/networks.md` (PyTorch {torch}, torchvision {torchvision}, timm {timm}, ONNX Runtime
 {onnxruntime}; {machine}). {networks} networks with random weights, batch normalisations that have seen a batch of images, a small
 input; *reduced* ones have fewer layers or channels of the same kind. Both exporters of PyTorch write them with their default
 opset: {files} files, of which {loaded} are imported, {right} of them give ONNX Runtime's result within 1e-4 (or

@@ -274,7 +274,7 @@ def suited(calibration: CalibrationOptions, quantization: QuantizationOptions) -
     """The calibration with what the integers ask for.
 
     Weights of few bits are worth more stimuli. Channels of activations are not equalized for 16 bits: in front of a ReLU6 they
-    would have no headroom (docs/accuracy.md has the decibels of both).
+    would have no headroom (docs/lab/accuracy.md has the decibels of both).
     """
     return replace(
         calibration,
