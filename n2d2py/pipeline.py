@@ -26,7 +26,6 @@ from n2d2py.exports import (
     target_names,
 )
 from n2d2py.operators.quantize import is_quantized
-from n2d2py.quant.trained import complete_trained
 from n2d2py.runtime import Runner
 from n2d2py.stages.built import Built, measured
 from n2d2py.stages.calibrate import STATISTICS_FILE, calibrate_stage, calibration_folder_name, save_statistics
@@ -138,12 +137,9 @@ def reloading(network: LoadedNetwork, options: RunOptions) -> RunOptions:
 
 
 def memory_table(network: LoadedNetwork, options: RunOptions) -> str:
-    """What every strategy of the memory needs, as text."""
-    fused, _ = fuse_stage(network, integer=options.quantization.integer)
-    graph = fused.graph
-    if network.trained_quantized:
-        graph = complete_trained(graph, dict.fromkeys(graph.inputs, (0.0, 1.0)), {})  # sizes do not depend on ranges
-    return memory_report(graph, options.quantization.bits, network.params)
+    """What every strategy of the memory needs in the export, as text."""
+    network, options = _without_ranges(network, options)
+    return memory_report(network, options, _target(options))
 
 
 def calibrate_only(network: LoadedNetwork, options: RunOptions) -> Path:

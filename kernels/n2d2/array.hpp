@@ -59,6 +59,16 @@ N2D2_INLINE typename Plane::Type* elements(unsigned char* base) {
     return line<Plane>(base, 0);
 }
 
+// Whether the sequences of a recurrent layer, which do not depend on each other, are worth several threads.
+template <class Cfg>
+struct SharesSequences {
+    enum : bool {
+        value = int(Cfg::Sequences) > 1 && static_cast<long>(Cfg::Sequences) * int(Cfg::Steps) * int(Cfg::Hidden) *
+                                                   (int(Cfg::Size) + int(Cfg::Hidden)) * 3 >=
+                                               N2D2_PARALLEL_WORK
+    };
+};
+
 // The type that sums of T are made in.
 template <class T, bool Real = std::is_floating_point<T>::value>
 struct WideType {

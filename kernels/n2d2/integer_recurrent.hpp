@@ -1,4 +1,4 @@
-// LSTM and GRU over the steps of a sequence, in integers (n2d2py/arithmetic/recurrent.py).
+// LSTM and GRU over the steps of sequences side by side, in integers (n2d2py/arithmetic/recurrent.py).
 //
 //   S = inputMultiplier * (W x) + recurrentMultiplier * (R h) + bias, gate = S >> Shift in 2^-12     a row of weights each
 //   LSTM   c = f c + i g, h = o tanh(c)        gates i, o, f, g
@@ -8,9 +8,11 @@
 // are straight lines between knots (lookup.hpp). The zero point of the input is in the bias. States are stored by the Epilogue: that of
 // each step, or the last cell state alone (LastCell).
 //
-// Config: planes Input, Output, of one pixel; types Weight, InputSum, RecurrentSum, Epilogue, Isa; enum Steps, Size, Hidden, Gates, Backward,
+// Config: planes Input, Output, of one pixel: (Steps, Sequences, Size), and (Steps, Sequences, Hidden) or of LastCell (Sequences, Hidden);
+// types Weight, InputSum, RecurrentSum, Epilogue, Isa; enum Sequences, Steps, Size, Hidden, Gates, Backward,
 // LinearBeforeReset, LastCell, Shift, HiddenFraction, CellFraction, SigmoidSegments, TanhSegments, CellSegments. The output lies apart from the input.
-// States and gates lie on the stack: up to 12 bytes for each unit. The initial states are constants, or inputs (BegunState).
+// States and gates lie on the stack: up to 12 bytes for each unit. The initial states
+// (Sequences, Hidden) are constants, or inputs (BegunState).
 //
 // Sums are made of some rows of weights at a time (row_dots.hpp), gates of all units before their states: compilers make vectors of both.
 #ifndef N2D2_INTEGER_RECURRENT_HPP
@@ -195,33 +197,36 @@ N2D2_INLINE void integerLstm(const unsigned char* in, unsigned char* out, const 
                              const std::int32_t* cellTanh) {
     constexpr int size = Cfg::Size, count = Cfg::Hidden;
     const IntegerRecurrent<Cfg> sums = {inputMultipliers, recurrentMultipliers, bias};
-    const typename Cfg::Input::Type* const from = elements<typename Cfg::Input>(in);
-    typename Cfg::Output::Type* const to = elements<typename Cfg::Output>(out);
-    std::int16_t h[count], c[count], gates[4 * count];
-    for (int j = 0; j < count; ++j) {
-        h[j] = initialH[j];
-        c[j] = initialC[j];
-    }
-    const LstmUnits<Cfg, true> units = {gates, c, h, sigmoid, tanh, cellTanh};
-    const int whole = int(Cfg::Steps) - (Cfg::LastCell != 0 ? 1 : 0);
-    for (int step = 0; step < whole; ++step) {
-        const long t = Cfg::Backward != 0 ? int(Cfg::Steps) - 1 - step : step;
-        const typename IntegerRecurrent<Cfg>::Inputs x(from + t * size, weights);
-        const typename IntegerRecurrent<Cfg>::States before(h, recurrent);
-        sums.template gates<4 * count>(x, before, 0, gates);
-        inPieces<count, 16>(units);
-        if (Cfg::LastCell == 0)
-            IntegerRecurrent<Cfg>::store(h, to + t * count);
-    }
-    if (Cfg::LastCell != 0) {
-        const typename IntegerRecurrent<Cfg>::Inputs x(from + (Cfg::Backward != 0 ? 0 : long(whole) * size), weights);
-        const typename IntegerRecurrent<Cfg>::States before(h, recurrent);
-        for (int row = 0; row < 4 * count; row += row == 0 ? 2 * count : count)
-            sums.template gates<count>(x, before, row, gates + row);
-        const LstmUnits<Cfg, false> cells = {gates, c, h, sigmoid, tanh, cellTanh};
-        inPieces<count, 16>(cells);
-        IntegerRecurrent<Cfg>::store(c, to);
-    }
+    constexpr long all = Cfg::Sequences;
+    Loop<SharesSequences<Cfg>::value>::run(Cfg::Sequences, [=](int s) N2D2_INLINE_LAMBDA {
+        const typename Cfg::Input::Type* const from = elements<typename Cfg::Input>(in) + static_cast<long>(s) * size;
+        typename Cfg::Output::Type* const to = elements<typename Cfg::Output>(out) + static_cast<long>(s) * count;
+        std::int16_t h[count], c[count], gates[4 * count];
+        for (int j = 0; j < count; ++j) {
+            h[j] = initialH[s * count + j];
+            c[j] = initialC[s * count + j];
+        }
+        const LstmUnits<Cfg, true> units = {gates, c, h, sigmoid, tanh, cellTanh};
+        const int whole = int(Cfg::Steps) - (Cfg::LastCell != 0 ? 1 : 0);
+        for (int step = 0; step < whole; ++step) {
+            const long t = (Cfg::Backward != 0 ? int(Cfg::Steps) - 1 - step : step) * all;
+            const typename IntegerRecurrent<Cfg>::Inputs x(from + t * size, weights);
+            const typename IntegerRecurrent<Cfg>::States before(h, recurrent);
+            sums.template gates<4 * count>(x, before, 0, gates);
+            inPieces<count, 16>(units);
+            if (Cfg::LastCell == 0)
+                IntegerRecurrent<Cfg>::store(h, to + t * count);
+        }
+        if (Cfg::LastCell != 0) {
+            const typename IntegerRecurrent<Cfg>::Inputs x(from + (Cfg::Backward != 0 ? 0 : whole * all * size), weights);
+            const typename IntegerRecurrent<Cfg>::States before(h, recurrent);
+            for (int row = 0; row < 4 * count; row += row == 0 ? 2 * count : count)
+                sums.template gates<count>(x, before, row, gates + row);
+            const LstmUnits<Cfg, false> cells = {gates, c, h, sigmoid, tanh, cellTanh};
+            inPieces<count, 16>(cells);
+            IntegerRecurrent<Cfg>::store(c, to);
+        }
+    });
 }
 
 template <class Cfg, class InitialH>
@@ -232,33 +237,36 @@ N2D2_INLINE void integerGru(const unsigned char* in, unsigned char* out, const t
                             const std::int32_t* tanh) {
     constexpr int size = Cfg::Size, count = Cfg::Hidden, narrowed = 15 - int(Cfg::HiddenFraction);
     const IntegerRecurrent<Cfg> sums = {inputMultipliers, recurrentMultipliers, bias};
-    const typename Cfg::Input::Type* const from = elements<typename Cfg::Input>(in);
-    typename Cfg::Output::Type* const to = elements<typename Cfg::Output>(out);
-    std::int16_t h[count], reset[count], gates[3 * count];
-    std::int16_t* const last = gates + 2 * count;
-    for (int j = 0; j < count; ++j)
-        h[j] = initialH[j];
-    for (int step = 0; step < Cfg::Steps; ++step) {
-        const long t = Cfg::Backward != 0 ? int(Cfg::Steps) - 1 - step : step;
-        const typename IntegerRecurrent<Cfg>::Inputs x(from + t * size, weights);
-        const typename IntegerRecurrent<Cfg>::States before(h, recurrent);
-        sums.template gates<2 * count>(x, before, 0, gates);
-        if (Cfg::LinearBeforeReset != 0) {
-            const LinearGates<Cfg> linear = {sums, x, before, recurrentBias, sigmoid, last};
-            inPieces<count, IntegerRecurrent<Cfg>::Most>(linear);
-        } else {
-            for (int j = 0; j < count; ++j)
-                reset[j] =
-                    static_cast<std::int16_t>((knotted<Cfg::SigmoidSegments>(sigmoid, gates[count + j]) * h[j] + 16384) >> 15);
-            sums.template gates<count>(x, typename IntegerRecurrent<Cfg>::States(reset, recurrent), 2 * count, last);
+    constexpr long all = Cfg::Sequences;
+    Loop<SharesSequences<Cfg>::value>::run(Cfg::Sequences, [=](int s) N2D2_INLINE_LAMBDA {
+        const typename Cfg::Input::Type* const from = elements<typename Cfg::Input>(in) + static_cast<long>(s) * size;
+        typename Cfg::Output::Type* const to = elements<typename Cfg::Output>(out) + static_cast<long>(s) * count;
+        std::int16_t h[count], reset[count], gates[3 * count];
+        std::int16_t* const last = gates + 2 * count;
+        for (int j = 0; j < count; ++j)
+            h[j] = initialH[s * count + j];
+        for (int step = 0; step < Cfg::Steps; ++step) {
+            const long t = (Cfg::Backward != 0 ? int(Cfg::Steps) - 1 - step : step) * all;
+            const typename IntegerRecurrent<Cfg>::Inputs x(from + t * size, weights);
+            const typename IntegerRecurrent<Cfg>::States before(h, recurrent);
+            sums.template gates<2 * count>(x, before, 0, gates);
+            if (Cfg::LinearBeforeReset != 0) {
+                const LinearGates<Cfg> linear = {sums, x, before, recurrentBias, sigmoid, last};
+                inPieces<count, IntegerRecurrent<Cfg>::Most>(linear);
+            } else {
+                for (int j = 0; j < count; ++j)
+                    reset[j] = static_cast<std::int16_t>(
+                        (knotted<Cfg::SigmoidSegments>(sigmoid, gates[count + j]) * h[j] + 16384) >> 15);
+                sums.template gates<count>(x, typename IntegerRecurrent<Cfg>::States(reset, recurrent), 2 * count, last);
+            }
+            for (int j = 0; j < count; ++j) {
+                const std::int32_t n = (knotted<Cfg::TanhSegments>(tanh, last[j]) + ((1 << narrowed) >> 1)) >> narrowed;
+                const std::int32_t z = knotted<Cfg::SigmoidSegments>(sigmoid, gates[j]);
+                h[j] = static_cast<std::int16_t>(heldWithin<std::int32_t>(((32768 - z) * n + z * h[j] + 16384) >> 15, 32767));
+            }
+            IntegerRecurrent<Cfg>::store(h, to + t * count);
         }
-        for (int j = 0; j < count; ++j) {
-            const std::int32_t n = (knotted<Cfg::TanhSegments>(tanh, last[j]) + ((1 << narrowed) >> 1)) >> narrowed;
-            const std::int32_t z = knotted<Cfg::SigmoidSegments>(sigmoid, gates[j]);
-            h[j] = static_cast<std::int16_t>(heldWithin<std::int32_t>(((32768 - z) * n + z * h[j] + 16384) >> 15, 32767));
-        }
-        IntegerRecurrent<Cfg>::store(h, to + t * count);
-    }
+    });
 }
 
 }  // namespace n2d2

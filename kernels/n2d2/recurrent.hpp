@@ -1,13 +1,15 @@
-// LSTM and GRU over the steps of a sequence, in floating point: sums in double, bias first, then inputs, then states, each from the
-// first element to the last. States are rounded to the type of the output.
+// LSTM and GRU over the steps of sequences side by side, in floating point: sums in double, bias first, then inputs, then states, each
+// from the first element to the last. States are rounded to the type of the output.
 //
-// Config: planes Input, Output, of one pixel; type Isa; enum Steps, Size, Hidden, Backward, LinearBeforeReset, LastCell. The output lies
-// apart from the input. States and gates lie on the stack. The initial states are constants, or inputs.
+// Config: planes Input, Output, of one pixel; type Isa; enum Sequences, Steps, Size, Hidden, Backward, LinearBeforeReset, LastCell. Input and
+// output are (Steps, Sequences, Size) and (Steps, Sequences, Hidden), of LastCell (Sequences, Hidden). The output lies apart from the input.
+// States and gates lie on the stack. The initial states (Sequences, Hidden) are constants, or inputs.
 #ifndef N2D2_RECURRENT_HPP
 #define N2D2_RECURRENT_HPP
 
 #include "n2d2/array.hpp"
 #include "n2d2/functions.hpp"
+#include "n2d2/parallel.hpp"
 
 namespace n2d2 {
 
@@ -42,33 +44,35 @@ N2D2_INLINE void lstm(const unsigned char* in, unsigned char* out, const typenam
     typedef typename Cfg::Output::Type Real;
     constexpr int size = Cfg::Size, count = Cfg::Hidden;
     const Recurrent<Cfg> sums = {weights, recurrent, bias};
-    const Real* const from = elements<typename Cfg::Input>(in);
-    Real* const to = elements<typename Cfg::Output>(out);
-    Real h[count], next[count], c[count];
-    for (int j = 0; j < count; ++j) {
-        h[j] = initialH[j];
-        c[j] = initialC[j];
-    }
-    for (int step = 0; step < Cfg::Steps; ++step) {
-        const long t = Cfg::Backward != 0 ? int(Cfg::Steps) - 1 - step : step;
+    Loop<SharesSequences<Cfg>::value>::run(Cfg::Sequences, [=](int s) N2D2_INLINE_LAMBDA {
+        const Real* const from = elements<typename Cfg::Input>(in) + static_cast<long>(s) * size;
+        Real* const to = elements<typename Cfg::Output>(out) + static_cast<long>(s) * count;
+        Real h[count], next[count], c[count];
         for (int j = 0; j < count; ++j) {
-            double gates[4];
-            for (int k = 0; k < 4; ++k)
-                gates[k] = sums.hidden(sums.input(from + t * size, k * count + j), h, k * count + j);
-            const double kept = rounded(exact::sigmoid(gates[2]) * static_cast<double>(c[j]));
-            const double added = rounded(exact::sigmoid(gates[0]) * exact::tanh(gates[3]));
-            c[j] = static_cast<Real>(kept + added);
-            next[j] = static_cast<Real>(exact::sigmoid(gates[1]) * exact::tanh(static_cast<double>(c[j])));
+            h[j] = initialH[s * count + j];
+            c[j] = initialC[s * count + j];
         }
-        for (int j = 0; j < count; ++j)
-            h[j] = next[j];
-        if (Cfg::LastCell == 0)
+        for (int step = 0; step < Cfg::Steps; ++step) {
+            const long t = (Cfg::Backward != 0 ? int(Cfg::Steps) - 1 - step : step) * static_cast<long>(Cfg::Sequences);
+            for (int j = 0; j < count; ++j) {
+                double gates[4];
+                for (int k = 0; k < 4; ++k)
+                    gates[k] = sums.hidden(sums.input(from + t * size, k * count + j), h, k * count + j);
+                const double kept = rounded(exact::sigmoid(gates[2]) * static_cast<double>(c[j]));
+                const double added = rounded(exact::sigmoid(gates[0]) * exact::tanh(gates[3]));
+                c[j] = static_cast<Real>(kept + added);
+                next[j] = static_cast<Real>(exact::sigmoid(gates[1]) * exact::tanh(static_cast<double>(c[j])));
+            }
             for (int j = 0; j < count; ++j)
-                to[t * count + j] = h[j];
-    }
-    if (Cfg::LastCell != 0)
-        for (int j = 0; j < count; ++j)
-            to[j] = c[j];
+                h[j] = next[j];
+            if (Cfg::LastCell == 0)
+                for (int j = 0; j < count; ++j)
+                    to[t * count + j] = h[j];
+        }
+        if (Cfg::LastCell != 0)
+            for (int j = 0; j < count; ++j)
+                to[j] = c[j];
+    });
 }
 
 template <class Cfg, class InitialH>
@@ -78,33 +82,35 @@ N2D2_INLINE void gru(const unsigned char* in, unsigned char* out, const typename
     typedef typename Cfg::Output::Type Real;
     constexpr int size = Cfg::Size, count = Cfg::Hidden;
     const Recurrent<Cfg> sums = {weights, recurrent, bias};
-    const Real* const from = elements<typename Cfg::Input>(in);
-    Real* const to = elements<typename Cfg::Output>(out);
-    Real h[count], reset[count];
-    double update[count], gate[count];
-    for (int j = 0; j < count; ++j)
-        h[j] = initialH[j];
-    for (int step = 0; step < Cfg::Steps; ++step) {
-        const long t = Cfg::Backward != 0 ? int(Cfg::Steps) - 1 - step : step;
-        const Real* const x = from + t * size;
-        for (int j = 0; j < count; ++j) {
-            update[j] = exact::sigmoid(sums.hidden(sums.input(x, j), h, j));
-            const double r = exact::sigmoid(sums.hidden(sums.input(x, count + j), h, count + j));
-            if (Cfg::LinearBeforeReset != 0)
-                gate[j] = sums.input(x, 2 * count + j) +
-                          rounded(r * sums.hidden(static_cast<double>(recurrentBias[j]), h, 2 * count + j));
-            else
-                reset[j] = static_cast<Real>(r * static_cast<double>(h[j]));
+    Loop<SharesSequences<Cfg>::value>::run(Cfg::Sequences, [=](int s) N2D2_INLINE_LAMBDA {
+        const Real* const from = elements<typename Cfg::Input>(in) + static_cast<long>(s) * size;
+        Real* const to = elements<typename Cfg::Output>(out) + static_cast<long>(s) * count;
+        Real h[count], reset[count];
+        double update[count], gate[count];
+        for (int j = 0; j < count; ++j)
+            h[j] = initialH[s * count + j];
+        for (int step = 0; step < Cfg::Steps; ++step) {
+            const long t = (Cfg::Backward != 0 ? int(Cfg::Steps) - 1 - step : step) * static_cast<long>(Cfg::Sequences);
+            const Real* const x = from + t * size;
+            for (int j = 0; j < count; ++j) {
+                update[j] = exact::sigmoid(sums.hidden(sums.input(x, j), h, j));
+                const double r = exact::sigmoid(sums.hidden(sums.input(x, count + j), h, count + j));
+                if (Cfg::LinearBeforeReset != 0)
+                    gate[j] = sums.input(x, 2 * count + j) +
+                              rounded(r * sums.hidden(static_cast<double>(recurrentBias[j]), h, 2 * count + j));
+                else
+                    reset[j] = static_cast<Real>(r * static_cast<double>(h[j]));
+            }
+            if (Cfg::LinearBeforeReset == 0)
+                for (int j = 0; j < count; ++j)
+                    gate[j] = sums.hidden(sums.input(x, 2 * count + j), reset, 2 * count + j);
+            for (int j = 0; j < count; ++j) {
+                const double added = rounded((1.0 - update[j]) * exact::tanh(gate[j]));
+                h[j] = static_cast<Real>(added + rounded(update[j] * static_cast<double>(h[j])));
+                to[t * count + j] = h[j];
+            }
         }
-        if (Cfg::LinearBeforeReset == 0)
-            for (int j = 0; j < count; ++j)
-                gate[j] = sums.hidden(sums.input(x, 2 * count + j), reset, 2 * count + j);
-        for (int j = 0; j < count; ++j) {
-            const double added = rounded((1.0 - update[j]) * exact::tanh(gate[j]));
-            h[j] = static_cast<Real>(added + rounded(update[j] * static_cast<double>(h[j])));
-            to[t * count + j] = h[j];
-        }
-    }
+    });
 }
 
 }  // namespace n2d2

@@ -58,6 +58,7 @@ class Graph(Ends):
         states: as many of the last inputs are states: the last outputs of the call before, in the same order, and 0 in the first one.
         calls: how many stimuli follow each other as calls from one reset to the next; 0: all of them.
         input_ports, output_ports: the inputs and outputs as the file of the network has them, in order; empty without such a file.
+        float_inputs: inputs that a network of integers takes in floating point.
     """
 
     def __init__(self, name: str):
@@ -72,6 +73,7 @@ class Graph(Ends):
         self.calls = 0
         self.input_ports: list[FilePort] = []
         self.output_ports: list[FilePort] = []
+        self.float_inputs: frozenset[str] = frozenset()
         self._index = Links(())
         self._known: tuple[list[Node], int, int] | None = None
 
@@ -279,6 +281,7 @@ class Graph(Ends):
         other.aliases, other.precisions = dict(self.aliases), dict(self.precisions)
         other.states, other.calls = self.states, self.calls
         other.input_ports, other.output_ports = list(self.input_ports), list(self.output_ports)
+        other.float_inputs = self.float_inputs
         return other
 
     # ---- checking and dumping ---------------------------------------------------------------
@@ -318,6 +321,7 @@ class Graph(Ends):
             "inputs": {name: list(self.shape(name)) for name in self.inputs},
             "outputs": list(self.outputs),
             **({"states": self.states} if self.states else {}),
+            **({"float_inputs": sorted(self.float_inputs)} if self.float_inputs else {}),
             "nodes": [
                 {
                     "name": n.name,

@@ -284,12 +284,12 @@ def _loading(a: Arguments, options: RunOptions) -> LoadOptions:
     extent = "structure" if a.describe else "shapes" if a.memory_report else "all"
     wanted = a.test or a.calib or a.calib_reload or a.compare or a.sensitivity or a.calibOnly or a.log_outputs
     read_data = extent == "all" and bool(wanted or a.pre_samples >= 0 or (a.export is not None and a.db_export != 0))
-    integer = options.quantization.integer and bool(a.export or a.calibOnly)
-    calibrates = integer and bool(a.calib or a.calib_reload)
+    integer = options.quantization.integer and bool(a.export or a.calibOnly or a.memory_report)
+    calibrates = integer and bool(a.calib or a.calib_reload or a.memory_report)
     count = 0 if a.calib_reload else a.calib if a.calib > 0 else SYNTHETIC_STIMULI
     return replace(
         options.load,
-        target=a.export or None,
+        target=a.export or (_an_export() if a.memory_report else None),
         extent=extent,
         read_data=read_data,
         synthetic=count if calibrates else None,

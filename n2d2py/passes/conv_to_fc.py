@@ -8,9 +8,9 @@ from __future__ import annotations
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
+from n2d2py.operators.linear import like
 from n2d2py.operators.reshape import Reshape
 from n2d2py.passes.base import Match, Pass
-from n2d2py.passes.linear import like
 
 
 class ConvToFc(Pass):

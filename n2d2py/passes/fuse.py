@@ -13,10 +13,10 @@ from n2d2py.passes.chain import ChainPass
 from n2d2py.passes.conv_to_fc import ConvToFc
 from n2d2py.passes.drop_softmax import DropSoftmax
 from n2d2py.passes.fuse_activation import FuseActivation, RemoveUnlimited, SplitActivation
-from n2d2py.passes.fuse_affine import FuseAffine, FuseAffineForward
+from n2d2py.passes.fuse_affine import FuseAffine
 from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseBatchNorm
 from n2d2py.passes.fuse_gate import FuseGate
-from n2d2py.passes.fuse_norm import FuseNorm, FuseNormForward
+from n2d2py.passes.fuse_norm import FuseNorm
 from n2d2py.passes.fuse_padding import FusePadding
 from n2d2py.passes.gains import GainsOfChannels, GainsOfParts, GainsOfRows, RemoveGain, WeighSums
 from n2d2py.passes.grouped_matmul import GroupedMatMul
@@ -25,6 +25,7 @@ from n2d2py.passes.lift_channels import LiftChannels, MergeTake
 from n2d2py.passes.magnitude import FuseMagnitude
 from n2d2py.passes.masked_softmax import MaskedSoftmax, RemoveNanGuard
 from n2d2py.passes.matmul_to_conv import MatMulToConv
+from n2d2py.passes.merge_gains import MergeGains
 from n2d2py.passes.move_transpose import MoveTranspose, TransposeIntoFc
 from n2d2py.passes.outer_product import OuterProduct
 from n2d2py.passes.pooled_arrays import PooledArrays
@@ -63,7 +64,7 @@ def passes(*, integer: bool, rows: bool = True, logits: bool = False) -> list[Pa
         FuseBatchNorm(),
         BatchNormToAffine(),
         FuseAffine(),
-        FuseAffineForward(),
+        MergeGains(arrays=False),
         RemoveUnlimited(),
         FuseActivation(),
         ConvToFc(),
@@ -81,7 +82,7 @@ def passes(*, integer: bool, rows: bool = True, logits: bool = False) -> list[Pa
             ProductOperand(),
             ProductResult(),
             FuseNorm(),
-            FuseNormForward(),
+            MergeGains(arrays=True),
             ArraySums(),
         ]
         order += [RemoveGain(), GainsOfParts(), DropSoftmax(every=logits), SplitActivation()]

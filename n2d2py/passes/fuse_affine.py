@@ -1,11 +1,8 @@
-"""Gains and shifts per channel are merged into what is linear beside them.
+"""Gains and shifts per channel are merged into the linear layer before them.
 
-    Affine(Conv(x))    =>  Conv with W' = g W, b' = g b + s                        (the same for Fc)
-    Affine(Affine(x))  =>  Affine with g' = g2 g1, s' = g2 s1 + s2
-    Conv(Affine(x))    =>  Conv with W' = W g, b' = b + sum of W s                 (the same for Fc)
-    Affine(x)          =>  x where all g = 1 and all s = 0
-
-The third is exact without padding only, or with s = 0: padding adds zeros behind the Affine.
+Affine(Conv(x))    =>  Conv with W' = g W, b' = g b + s                        (the same for Fc)
+Affine(Affine(x))  =>  Affine with g' = g2 g1, s' = g2 s1 + s2
+Affine(x)          =>  x where all g = 1 and all s = 0
 """
 
 from __future__ import annotations
@@ -15,9 +12,9 @@ from n2d2py.operators.affine import Affine
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.fc import Fc
+from n2d2py.operators.linear import gain_and_shift, like, scale_outputs
 from n2d2py.passes.base import Match, Pass, drop
 from n2d2py.passes.fuse_batchnorm import linear_producer
-from n2d2py.passes.linear import gain_and_shift, like, scale_inputs, scale_outputs
 
 
 class FuseAffine(Pass):
@@ -49,37 +46,3 @@ class FuseAffine(Pass):
         graph.absorb(found, node)
         found.activation = node.activation
         return f"gain and shift merged into {found.name}"
-
-
-class FuseAffineForward(Pass):
-    """Affine, then Conv or Fc => Conv or Fc."""
-
-    name = "fuse-affine-forward"
-    summary = "constant gains and shifts merged into the layer after"
-
-    def match(self, graph: Graph, node: Node) -> Match | None:
-        if not isinstance(node.op, Affine):
-            return None
-        if node.activation is not None:
-            return Match.no(f"it has the activation {node.activation.kind}")
-        if node.output in graph.outputs:
-            return Match.no("it is a network output")
-        readers = graph.consumers(node.output)
-        if not readers:
-            return Match.no("nothing reads it")
-        _, shift = gain_and_shift(node)
-        for reader in readers:
-            if not isinstance(reader.op, (Conv, Fc)):
-                return Match.no(f"it feeds {reader.name} of type {reader.op.kind}")
-            if "weight_scales" in reader.params:
-                return Match.no(f"the weights of {reader.name} are integers, which a gain of its inputs would change")
-            if isinstance(reader.op, Conv) and any(reader.op.pads) and shift.any():
-                return Match.no(f"{reader.name} pads with zeros, which the shift would change")
-        return Match(readers)
-
-    def rewrite(self, graph: Graph, node: Node, found: list[Node]) -> str:
-        gain, shift = gain_and_shift(node)
-        for reader in found:
-            scale_inputs(graph, reader, gain, shift)
-        drop(graph, node)
-        return "gain and shift merged into " + ", ".join(reader.name for reader in found)

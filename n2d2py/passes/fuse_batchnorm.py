@@ -16,8 +16,8 @@ from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.fc import Fc
+from n2d2py.operators.linear import gain_and_shift, like, scale_outputs
 from n2d2py.passes.base import Match, Pass
-from n2d2py.passes.linear import gain_and_shift, like, scale_outputs
 
 
 def linear_producer(graph: Graph, node: Node, kinds: tuple[type, ...]) -> Node | str:

@@ -12,10 +12,10 @@ from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.fc import Fc
+from n2d2py.operators.linear import like
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.transpose import Transpose
 from n2d2py.passes.base import Match, Pass, recompute_shapes
-from n2d2py.passes.linear import like
 
 
 class MoveTranspose(Pass):

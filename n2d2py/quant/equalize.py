@@ -18,6 +18,7 @@ from n2d2py.graph import Graph, Node
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip
+from n2d2py.operators.linear import scale_inputs
 
 _ROUNDS = 50
 _CLOSE = 1e-3
@@ -60,19 +61,6 @@ def _input_ranges(node: Node, channels: int) -> np.ndarray:
             return weights.reshape(channels, -1).max(axis=1)
         return weights.max(axis=(0, 2, 3))
     return weights.reshape(len(weights), channels, -1).max(axis=(0, 2))
-
-
-def scale_inputs(node: Node, factors: np.ndarray) -> None:
-    """Multiplies what each input channel meets by its factor; arrays are replaced, not changed."""
-    weights = node.params["weights"]
-    if isinstance(node.op, Conv) and node.op.groups > 1:
-        spread = np.repeat(factors, len(weights) // len(factors)).reshape(-1, 1, 1, 1)
-        node.params["weights"] = (weights * spread).astype(weights.dtype)
-    elif isinstance(node.op, Conv):
-        node.params["weights"] = (weights * factors.reshape(1, -1, 1, 1)).astype(weights.dtype)
-    else:
-        spread = np.repeat(factors, weights.shape[1] // len(factors))
-        node.params["weights"] = (weights * spread).astype(weights.dtype)
 
 
 def _balance(first: Node, second: Node) -> float:

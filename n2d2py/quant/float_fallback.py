@@ -1,7 +1,7 @@
 """Layers that stay in floating point inside of an integer network, and the conversions at their borders.
 
 They are those with `Quantize=0`, those that have no integer form, those between the squares of a spectrum and their logarithm (quant/spectra.py), those
-that make divisors (quant/guards.py), and those for which the target has no integers (quant/real_between.py). What reads only such tensors and either moves values or
+that make divisors (quant/guards.py), the first ones behind an input in floating point (quant/float_inputs.py), and those for which the target has no integers (quant/real_between.py). What reads only such tensors and either moves values or
 computes exactly (maxima, products, sums of two) joins the latter. A Concat with an input or a reader in floating point joins
 both: boxes and scores of a detector would lose their scores in integers of one scale. The functions of layers without integer
 form are those of `arithmetic/functions.py`, so that every export gives the same bits.
@@ -27,6 +27,7 @@ from n2d2py.operators.functions import Clip
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
 from n2d2py.quant.contract import refusal, refused
+from n2d2py.quant.float_inputs import input_layers
 from n2d2py.quant.guards import divisor_layers
 from n2d2py.quant.spectra import power_layers
 
@@ -44,7 +45,7 @@ def float_layers(graph: Graph) -> set[str]:
     Concat beside one, and what only moves the values of that: each part of them is rounded by itself.
     """
     chosen = {node.name for node in graph.nodes if graph.precision(node).quantize is False or _by_target(graph, node)}
-    chosen |= _formless(graph) | power_layers(graph) | divisor_layers(graph)
+    chosen |= _formless(graph) | power_layers(graph) | divisor_layers(graph) | input_layers(graph)
     joints: set[str] = set()
     while chosen:
         inside = _inside(graph, chosen)
@@ -168,13 +169,13 @@ def float_tensors(graph: Graph) -> set[str]:
     floating point would be wrong, for a conversion hides from a Concat what its input was moved from.
     """
     chosen = float_layers(graph)
-    return _found_real(graph, chosen, _real_states(graph, _found_real(graph, chosen, set())))
+    return _found_real(graph, chosen, _real_inputs(graph, _found_real(graph, chosen, set())))
 
 
-def _real_states(graph: Graph, real: set[str]) -> set[str]:
-    """The states that are kept in floating point: those whose outputs are `real`."""
+def _real_inputs(graph: Graph, real: set[str]) -> set[str]:
+    """The inputs in floating point: those that stay so, and the states whose outputs are `real`."""
     ends = zip(graph.kept, graph.becoming, strict=True)
-    return {name for name, output in ends if output in real}
+    return {*graph.float_inputs, *(name for name, output in ends if output in real)}
 
 
 def _found_real(graph: Graph, chosen: set[str], states: set[str]) -> set[str]:
@@ -202,7 +203,7 @@ def insert_conversions(graph: Graph) -> Graph:
         return graph
     result = graph.copy()
     real = {name for node in result.nodes if node.name in chosen or _sums(result, node) for name in node.outputs}
-    real |= _real_states(result, real)
+    real |= _real_inputs(result, real)
     converted: dict[tuple[str, bool], str] = {}
     for node in list(result.nodes):
         wants = node.name in chosen

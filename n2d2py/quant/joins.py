@@ -30,6 +30,9 @@ _JOIN_RATIO = 0.5
 _FEWEST_STEPS = 16
 """Integers that the range of each input of a Concat must keep on each side of zero: 127 / 16, about an eighth of 8 bits."""
 
+_FINE = 256
+"""Steps between 0 and 1 from which on rounding decides no score."""
+
 _APART = 8
 """A fill value beyond this many times the range of its tensor does not widen it."""
 
@@ -95,7 +98,7 @@ def type_concats(
     """Gives each Concat output the widest range of its inputs, and that type to inputs that come near it.
 
     `seen` are the largest values of tensors. An output of parts whose ranges are far apart ends at the largest one: headroom would be
-    taken from the steps of the smallest. Returns the Concats that stay too coarse for one of their inputs.
+    taken from the steps of the smallest. Its steps part at one half where it holds scores. Returns the Concats that stay too coarse for one of their inputs.
     """
     coarse, zero = [], {name for name, largest in seen.items() if largest == 0}
     parts: dict[str, dict[str, float]] = {}
@@ -118,7 +121,10 @@ def type_concats(
         kind = NumType(asked or (16 if wide else options.bits), node.output not in positive)
         if _is_coarse(kind, finest / reach) and asked is None and _may_widen(graph, held, options):
             kind = replace(kind, bits=16)
-        kind = _joined(kind.with_scale(reach / kind.qmax), [types[origin] for origin in origins], graph, held, options)
+        step = reach / kind.qmax
+        if any(name in graph.outputs for name in held) and any(_are_scores(name, positive, seen) for name in reaches):
+            step = _parting(step)
+        kind = _joined(kind.with_scale(step), [types[origin] for origin in origins], graph, held, options)
         types[node.output] = kind
         if _is_coarse(kind, finest / reach):
             coarse.append(_coarse(node, kind, reaches, zero))
@@ -128,6 +134,18 @@ def type_concats(
             if near and same and origin not in graph.inputs:
                 types[origin] = kind
     return coarse
+
+
+def _are_scores(name: str, positive: set[str], seen: Mapping[str, float]) -> bool:
+    """True if the values of a tensor lie between 0 and 1, and some above one half."""
+    return name in positive and 0.5 < seen.get(name, 0.0) <= 1
+
+
+def _parting(step: float) -> float:
+    """Return the next larger step whose integers part at one half, so that rounding leaves each score on its side of it."""
+    count = int(1 / step)
+    count -= count % 2 == 0
+    return 1 / count if 0 < count < _FINE else step
 
 
 def _extent(kind: NumType) -> float:

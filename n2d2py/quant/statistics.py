@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,11 +13,11 @@ import numpy as np
 from n2d2py.concurrency import ordered_map
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.files import read_npz
-from n2d2py.graph import Graph
+from n2d2py.graph import Graph, Node
 from n2d2py.graph.shapes import elements
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.quant.histogram import Histogram
-from n2d2py.quant.states import observe_states
+from n2d2py.quant.states import observe_states, observed_names
 from n2d2py.quant.types import calibrated_tensors
 from n2d2py.reference.engine import FloatEngine
 
@@ -29,7 +29,8 @@ _BATCH_ELEMENTS = 16_000_000
 class Statistics:
     """Histograms by tensor over `stimuli` stimuli; `key` identifies network and pipeline, `data` the values of the stimuli.
 
-    `factors` (C by tensor) are those by which channels were scaled before (n2d2py/quant/channels.py).
+    `factors` (C by tensor) are those by which channels were scaled before (n2d2py/quant/channels.py), `inputs` the inputs in floating
+    point (n2d2py/quant/float_inputs.py).
     """
 
     histograms: dict[str, Histogram] = field(default_factory=dict)
@@ -37,6 +38,7 @@ class Statistics:
     key: str = ""
     data: str = ""
     factors: dict[str, np.ndarray] = field(default_factory=dict)
+    inputs: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def merge(self, other: Statistics) -> None:
         """Adds the counts of another part of the data."""
@@ -52,8 +54,10 @@ class Statistics:
             "stimuli": np.array(self.stimuli),
             "names": np.array(list(self.histograms)),
             "scaled": np.array(list(self.factors), np.str_),
+            "float_inputs": np.array(list(self.inputs), np.str_),
         }
-        arrays.update({f"factors.{index}": array for index, array in enumerate(self.factors.values())})
+        for role, found in (("factors", self.factors), ("inputs", self.inputs)):
+            arrays.update({f"{role}.{index}": array for index, array in enumerate(found.values())})
         for index, histogram in enumerate(self.histograms.values()):
             arrays.update({f"{index}.{part}": array for part, array in histogram.to_arrays().items()})
         save_arrays(path, arrays)
@@ -76,6 +80,9 @@ class Statistics:
             stored = read_npz(path)
             result = Statistics(stimuli=int(stored["stimuli"]), key=str(stored["key"]), data=str(stored["data"]))
             result.factors = {str(name): stored[f"factors.{index}"] for index, name in enumerate(stored["scaled"])}
+            result.inputs = {
+                str(name): stored[f"inputs.{index}"].reshape(2, -1) for index, name in enumerate(stored["float_inputs"])
+            }
             for index, name in enumerate(stored["names"]):
                 parts = {part: stored[f"{index}.{part}"] for part in ("numbers", "counts", "positive", "negative")}
                 result.histograms[str(name)] = Histogram.from_arrays(parts)
@@ -151,6 +158,25 @@ def batch_size(graph: Graph) -> int:
     return max(1, min(64, _BATCH_ELEMENTS // max(total, 1)))
 
 
+def assumed_statistics(graph: Graph, reaches: Sequence[float], values: np.ndarray) -> Statistics:
+    """Return statistics of no stimuli, in which tensors that are calibrated hold `values`, by the factors `reaches` in turn."""
+    wanted = calibrated_tensors(graph)
+    names = [*wanted, *(name for node in _observed_layers(graph, wanted) for name in observed_names(node))]
+    result = Statistics()
+    for place, name in enumerate(names):
+        result.histograms[name] = _histogram(values * reaches[place % len(reaches)], name)
+    return result
+
+
+def _observed_layers(graph: Graph, wanted: Collection[str]) -> list[Node]:
+    """The recurrent layers whose states are observed where the tensors `wanted` are."""
+    return [
+        node
+        for node in graph.nodes
+        if isinstance(node.op, ArrayRecurrent) and node.output in wanted and (node.op.cell == "LSTM" or node.op.given)
+    ]
+
+
 def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Statistics:
     """Histograms of the calibrated tensors of a fused float graph over batches (n, C, H, W).
 
@@ -160,11 +186,7 @@ def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Stati
         N2D2Error: E504 a tensor that is not finite, E508 no stimuli.
     """
     wanted = calibrated_tensors(graph)
-    recurrent = [
-        node
-        for node in graph.nodes
-        if isinstance(node.op, ArrayRecurrent) and node.output in wanted and (node.op.cell == "LSTM" or node.op.given)
-    ]
+    recurrent = _observed_layers(graph, wanted)
     outputs = [name for name in graph.outputs if name not in wanted and not graph.kind(name)]
     engine = FloatEngine(graph, taps=[*wanted, *(name for node in recurrent for name in node.inputs)], threads=1)
 

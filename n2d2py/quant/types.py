@@ -10,6 +10,7 @@ import numpy as np
 from n2d2py.arithmetic import FLOAT32, NumType, plain_type
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
+from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.concat import joins
 from n2d2py.operators.arrays.norm import ArraySoftmax
 from n2d2py.operators.convert import Convert
@@ -69,6 +70,8 @@ def nonnegative_tensors(graph: Graph, inputs: set[str]) -> set[str]:
         all_known = all(name in known for name in node.inputs)
         activation = node.activation or (node.op.function if isinstance(node.op, Activation) else None)
         preserves = (_moves(node) and getattr(node.op, "fill", 0) >= 0) or joins(node) or isinstance(node.op, (Pool, Convert))
+        if isinstance(node.op, Affine):
+            preserves = all(values.min(initial=0) >= 0 for values in node.params.values())
         if isinstance(node.op, ElemWise):
             weights, shifts = node.op.coefficients(len(node.inputs))
             plain = min(weights) >= 0 and min(shifts) >= 0

@@ -15,6 +15,7 @@ from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
+from n2d2py.quant.float_inputs import is_given
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.spectra import is_magnitude, is_to_float
@@ -48,7 +49,7 @@ def width(
     readers = [node for tensor in holders for node in graph.consumers(tensor) if not node.op.moves_values]
     if options.bits == 8 and options.wide_joins and _keeps_sixteen(graph, name):
         return 16
-    given = name in graph.inputs or is_magnitude(graph.producer(name))
+    given = name in graph.inputs or is_magnitude(graph.producer(name)) or is_given(graph, name)
     if options.bits == 8 and given and readers and all(isinstance(n.op, _WEIGHTED) or is_to_float(n) for n in readers):
         if options.input_bits == 16 or (options.input_bits == 0 and known is None and _is_spoiled(histograms[name])):
             return 16

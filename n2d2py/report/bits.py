@@ -22,8 +22,9 @@ class BitChoice:
         widths: bits of the weights by layer.
         bytes: of the constants of its export.
         error: mean square of the outputs' error, as single layers predict it.
-        sqnr_db: measured, of all roundings together, at the outputs, over some stimuli of the calibration.
-        agreement: share of these whose largest output is that of the float network, 0..1.
+        sqnr_db: measured, of all roundings together, over some stimuli of the calibration: the variance of each row of each output over
+            its squared error, by the mean of these.
+        agreement: share of these, and of the outputs, whose largest value is that of the float network, 0..1.
     """
 
     name: str

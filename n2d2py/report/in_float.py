@@ -12,6 +12,7 @@ from n2d2py.graph.precision import TargetForm
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.contract import refused
+from n2d2py.quant.float_inputs import input_layers
 from n2d2py.quant.guards import divisor_layers
 from n2d2py.quant.spectra import power_layers
 from n2d2py.report.layers import layer_rows, totals
@@ -48,15 +49,16 @@ def float_layers_in(graph: QuantGraph, real: Graph) -> list[FloatLayer]:
     rows = layer_rows(graph)
     work = max(totals(rows).macs, 1)
     size = max(sum(row.parameter_bytes + row.activation_bytes for row in rows), 1)
-    power, divisors, found = power_layers(real), divisor_layers(real), []
+    power, divisors, inputs, found = power_layers(real), divisor_layers(real), input_layers(real), []
     for node, row in zip(graph.nodes, rows, strict=True):
         if graph.is_integer(node) or isinstance(node.op, Convert) or graph.sums_integers(node):
             continue
         source = sources.get(node.name)
-        if source is None and node.op.moves_values:
+        if node.op.moves_values and (source is None or source.helper):
             continue
         asked = source is not None and real.precision(source).quantize is False
         reason = None if source is None or asked else refused(source)
+        first = source is not None and source.name in inputs
         why = "Quantize=0" if asked else _formless(row.type, reason) if reason else "its neighbours are in floating point"
         if source is not None and not asked and real.precision(source).target is TargetForm.REAL:
             why = "the target has no integers for it"
@@ -65,8 +67,10 @@ def float_layers_in(graph: QuantGraph, real: Graph) -> list[FloatLayer]:
         elif not asked and reason is None and node.name in divisors:
             why = "it is divided by, or a logarithm is taken of it: steps of integers are too coarse beside zero"
         share = (row.parameter_bytes + row.activation_bytes) / size
+        if first:
+            why = "it makes of an input what has integers of one scale"
         last = source is not None and _is_last_softmax(real, source)
-        found.append(FloatLayer(node.name, row.type, why, asked or last, row.macs / work, share))
+        found.append(FloatLayer(node.name, row.type, why, asked or last or first, row.macs / work, share))
     return found
 
 

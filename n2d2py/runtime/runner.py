@@ -80,7 +80,7 @@ class Runner:
         return None
 
     def network(self) -> Network:
-        """The export as a network on stored values; its `layers` may leave out layers that the target merged."""
+        """The export as a network on stored values; its `stored_layers` may leave out layers that the target merged."""
         raise NotImplementedError
 
 

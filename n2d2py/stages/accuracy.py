@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -42,16 +43,17 @@ class Way:
     text: str = ""
 
 
-@dataclass(frozen=True)
-class _Checked:
-    """The stimuli that check, in floating point."""
+class Checked:
+    """The outputs of a network over the stimuli that check, in floating point and in integers; each is computed once."""
 
-    observed: Observed
-    real: Mapping[str, np.ndarray]
+    def __init__(self, observed: Observed):
+        self.observed = observed
+        self._restored: list[tuple[QuantGraph, dict[str, np.ndarray]]] = []
 
-    @staticmethod
-    def of(observed: Observed) -> _Checked:
-        return _Checked(observed, _outputs(observed.checked, FloatEngine(observed.graph, threads=1).run))
+    @cached_property
+    def real(self) -> Mapping[str, np.ndarray]:
+        """The outputs in floating point."""
+        return _outputs(self.observed.checked, FloatEngine(self.observed.graph, threads=1).run)
 
     def figure(self, graph: QuantGraph, unseen: bool) -> OutputFigure | None:
         """Of the worst output of integers; `unseen`: they were not formed of these stimuli."""
@@ -59,16 +61,18 @@ class _Checked:
 
     def restored(self, graph: QuantGraph) -> dict[str, np.ndarray]:
         """The outputs of integers as real numbers."""
+        for known, values in self._restored:
+            if known is graph:
+                return values
         stored = _outputs(self.observed.checked, lambda x: simulate(graph, quantize_inputs(graph, [x])))
         kinds = {name: graph.type(name) for name in graph.outputs}
-        return {name: kind.dequantize(stored[name]) for name, kind in kinds.items() if not kind.plain}
+        values = {name: kind.dequantize(stored[name]) for name, kind in kinds.items() if not kind.plain}
+        self._restored.append((graph, values))
+        return values
 
 
-def worse_outputs(graph: QuantGraph, plain: QuantGraph, observed: Observed) -> dict[str, float]:
+def worse_outputs(graph: QuantGraph, plain: QuantGraph, checked: Checked) -> dict[str, float]:
     """The outputs of `graph` whose errors are more than 0.2 dB larger than those of `plain` on the stimuli that check, with these decibels."""
-    if not observed.checked:
-        return {}
-    checked = _Checked.of(observed)
     found, expected = (relative_errors(checked.real, checked.restored(each)) for each in (graph, plain))
     lost = {
         name: max(10 * np.log10((a + _NOTHING) / (b + _NOTHING)) for a, b in zip(found[name], expected[name], strict=True))
@@ -79,7 +83,7 @@ def worse_outputs(graph: QuantGraph, plain: QuantGraph, observed: Observed) -> d
 
 def check_accuracy(
     graph: QuantGraph,
-    observed: Observed,
+    checked: Checked,
     shifts: Mapping[str, np.ndarray],
     way: Way,
     form: Callable[[Way], tuple[QuantGraph, bool]],
@@ -89,12 +93,11 @@ def check_accuracy(
     `shifts` are its corrections of biases, `way` its options. `form` makes it another way, and says whether the stimuli that check were
     not used for it.
     """
+    observed = checked.observed
     if not observed.checked:
         log.notice("the accuracy of the integers is not checked: there are no stimuli")
         return
-    unseen = observed.fresh
-    checked = _Checked.of(observed)
-    figure = checked.figure(graph, unseen)
+    figure = checked.figure(graph, observed.fresh)
     if figure is None:
         return
     log.detail("accuracy of the integers: output '%s' has %s", figure.output, figure)
@@ -183,6 +186,9 @@ def _ways(graph: QuantGraph, way: Way, layer: str) -> Iterator[Way]:
     if chosen.narrow:
         place = " in place of -flash-budget" if chosen.flash_budget else ""
         yield with_options(f"-wt-bits 8{place}", weight_bits=8, flash_budget=0)
+    if chosen.input_bits:
+        free = replace(calibration, float_inputs=True)
+        yield replace(with_options("leave out -input-bits", input_bits=0), calibration=free)
     if any(graph.type(name).bits == 8 for name in graph.fed):
         yield with_options("-input-bits 16", input_bits=16)
     if any(graph.type(name).bits == 8 for name in graph.outputs):
@@ -198,9 +204,7 @@ def _ways(graph: QuantGraph, way: Way, layer: str) -> Iterator[Way]:
     )
 
 
-def _remedy(
-    checked: _Checked, figure: OutputFigure, ways: Iterator[Way], form: Callable[[Way], tuple[QuantGraph, bool]]
-) -> str:
+def _remedy(checked: Checked, figure: OutputFigure, ways: Iterator[Way], form: Callable[[Way], tuple[QuantGraph, bool]]) -> str:
     """The first way that is near enough on the same stimuli, else the one that helps most, with its figure."""
     tried: list[tuple[float, Way, OutputFigure]] = []
     for way in ways:

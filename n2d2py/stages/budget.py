@@ -16,6 +16,7 @@ from n2d2py.ini.params import Params
 from n2d2py.quant.bit_search import Front, WidthChoice, front, improved, width_errors
 from n2d2py.quant.calibration import Observed, choose, quantize_observed
 from n2d2py.quant.correct import alternatives
+from n2d2py.quant.judged import relative_errors
 from n2d2py.quant.narrow import can_be_narrow, with_weight_bits
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.quantize import form_integers, typed_graph
@@ -148,7 +149,7 @@ class _Search:
         self._forms = alternatives(graph, self._types, rest, options, {node.name: widths for node in able})
         stimuli = np.concatenate(held or rest)
         self._stimuli = stimuli[np.unique(np.linspace(0, len(stimuli) - 1, _STIMULI).round().astype(np.int64))]
-        self._real = FloatEngine(graph).run(self._stimuli)[graph.outputs[0]]
+        self._real = FloatEngine(graph).run(self._stimuli)
         sizes = {bits: self._sizes({name: forms[bits] for name, forms in self._forms.items()}) for bits in widths}
         errors = width_errors(graph, typed_graph(graph, self._types, options), self._forms, self._stimuli)
         self._choices = {
@@ -199,10 +200,9 @@ class _Search:
             graph = quantize_observed(_with_widths(self._observed, widths), self._options)[0]
             predicted = sum(one.error for name, each in self._choices.items() for one in each if one.bits == widths[name])
             found = self._outputs(graph)
-            signal = np.square(self._real, dtype=np.float64).sum()
-            decibels = 10 * float(np.log10(max(signal, 1e-30) / max(self._noise(found), 1e-30)))
-            flat = [each.reshape(len(each), -1).argmax(axis=1) for each in (found, self._real)]
-            size, agreement = sum(self._bytes(graph).values()), float(np.mean(flat[0] == flat[1]))
+            decibels = -10 * float(np.log10(max(self._noise(found), 1e-30)))
+            same = [_largest(values) == _largest(self._real[name]) for name, values in found.items()]
+            size, agreement = sum(self._bytes(graph).values()), float(np.mean(same)) if same else 1.0
             self._known[key] = BitChoice("", dict(widths), size, predicted, decibels, agreement)
         return self._known[key]
 
@@ -213,16 +213,17 @@ class _Search:
 
     def _noise_of_both(self, choice: BitChoice) -> float:
         """The errors of a choice in two roundings of its weights, alone and one after the other: few stimuli judge by chance, one rounding more."""
-        signal = np.square(self._real, dtype=np.float64).sum()
-        return self._noise_as_rounded_alone(choice.widths) + signal * 10 ** (-choice.sqnr_db / 10)
+        return self._noise_as_rounded_alone(choice.widths) + 10 ** (-choice.sqnr_db / 10)
 
-    def _outputs(self, graph: QuantGraph) -> np.ndarray:
-        output = graph.outputs[0]
-        stored = simulate_all(graph, quantize_inputs(graph, [self._stimuli]), 4)[output]
-        return graph.type(output).dequantize(stored)
+    def _outputs(self, graph: QuantGraph) -> dict[str, np.ndarray]:
+        stored = simulate_all(graph, quantize_inputs(graph, [self._stimuli]), 4)
+        kinds = {name: graph.type(name) for name in graph.outputs}
+        return {name: kind.dequantize(stored[name]) for name, kind in kinds.items() if not kind.plain}
 
-    def _noise(self, found: np.ndarray) -> float:
-        return float(np.square(found - self._real, dtype=np.float64).sum())
+    def _noise(self, found: Mapping[str, np.ndarray]) -> float:
+        """The squared error by the variance of each row, the mean over all outputs."""
+        errors = [by_row for _, by_row in relative_errors(self._real, found).values()]
+        return float(np.mean(errors)) if errors else 0.0
 
     def _sizes(self, forms: Mapping[str, QuantNode]) -> dict[str, int]:
         """Bytes of constants by layer of the network with these forms."""
@@ -234,6 +235,11 @@ class _Search:
         prepared = prepared_for(self._network, graph, self._target)
         prepared.check()
         return self._target.constant_bytes(prepared)
+
+
+def _largest(values: np.ndarray) -> np.ndarray:
+    """The place of the largest value of an output (N, ...) for each stimulus."""
+    return values.reshape(len(values), -1).argmax(axis=1)
 
 
 def prepared_for(network: LoadedNetwork, graph: QuantGraph, target: Target[Any]) -> Prepared[Any]:

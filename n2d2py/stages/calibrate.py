@@ -17,24 +17,52 @@ from n2d2py.graph.shapes import elements
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes import FuseReport
 from n2d2py.quant.calibration import Observed, calibrate, observe, observed_before
+from n2d2py.quant.float_inputs import InputScales, choose_float_inputs, with_float_inputs
 from n2d2py.quant.layerwise import SAMPLE_BATCH, sample_count
 from n2d2py.quant.real_between import with_target_forms
-from n2d2py.quant.statistics import Statistics, batch_size, collect, network_key
+from n2d2py.quant.statistics import Statistics, assumed_statistics, batch_size, collect, network_key
 from n2d2py.quant.trained import complete_trained, unmeasured_inputs
+from n2d2py.quant.types import calibrated_tensors
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import LoadedNetwork
-from n2d2py.stages.options import CalibrationOptions, keeps_channels, sums_integers
+from n2d2py.stages.options import CalibrationOptions, keeps_channels, sums_integers, takes_float_inputs
 
 _MOST_SAMPLES = {"fast": 32, "default": 96, "best": 288}
 """Stimuli for the corrections by quality; more of them cost time and change little."""
 
 _FEWEST_CHECKED, _MOST_CHECKED = 8, 128
 """Stimuli that check the integers."""
+_WITHHELD = 4
+"""One stimulus of so many is withheld from the corrections."""
 _CHECKED_ELEMENTS = 2_000_000
 """Values of all tensors over the stimuli that check, where that is more than the fewest."""
 
+_ASSUMED_VALUES = 257
+"""Values of a tensor that was not observed."""
+_RARE = 101
+"""Power of values from 0 to 1 of which few are large: 8 bits leave less than 35 dB of them."""
+
 STATISTICS_FILE = "statistics/calibration/statistics.npz"
+
+
+@dataclass(frozen=True)
+class AssumedRanges:
+    """Ranges in place of a calibration, for what depends on the types of tensors alone.
+
+    Attributes:
+        reaches: largest values of tensors, in turn.
+        lowest: the smallest value of a tensor, as a multiple of its largest one; -1 to 0.
+        inputs: the same of an input whose range is not known.
+        rare: the largest values of such an input are rare.
+        text: which ranges these are, in words.
+    """
+
+    reaches: tuple[float, ...] = (1.0,)
+    lowest: float = -1.0
+    inputs: float = 0.0
+    rare: bool = False
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,8 +80,8 @@ def calibration_folder_name(network: str, bits: int) -> str:
     return f"calib_{network}_int{bits}"
 
 
-def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions) -> Calibration:
-    """Fuses a loaded network for integers and observes it over its calibration stimuli.
+def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions, assumed: AssumedRanges | None = None) -> Calibration:
+    """Fuses a loaded network for integers and observes it over its calibration stimuli, or takes `assumed` ranges.
 
     A network that comes quantized keeps its scales.
 
@@ -62,28 +90,56 @@ def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions) -> Cali
     """
     fused, report = fuse_stage(network, integer=True)
     if network.trained_quantized:
-        return Calibration(replace(fused, graph=_completed(fused, options)), report, options, None)
+        return Calibration(replace(fused, graph=_completed(fused, options, assumed)), report, options, None)
     if is_quantized(fused.graph):
         return Calibration(fused, report, options, None)
-    if options.stimuli == 0 and options.reload is None:
+    if options.stimuli == 0 and options.reload is None and assumed is None:
         raise N2D2Error(
             "E507",
             "an integer export needs the ranges of its activations",
             remedy="add -calib N (-1 for the whole set), or export in floating point with -nbbits -32",
         )
-    observer = _collected if options.reload is None else _reloaded
     per_output = keeps_channels(options, network.options.target)
-    observer = partial(observer, fused, replace(options, per_output=per_output))
+    suited = replace(options, per_output=per_output)
     sums = sums_integers(network.options.target)
     graph = fused.graph if sums is None else with_target_forms(fused.graph, sums)
-    observed = calibrate(graph, per_output, options.equalize, observer)
+    key = _key(graph, network, suited)
+    if assumed is not None:
+        inputs, observer = {}, partial(_assumed, fused, assumed)
+    elif options.reload is None:
+        inputs = _float_inputs(fused, graph, suited)
+        observer = partial(_collected, fused, suited, key, inputs)
+    else:
+        stored = Statistics.load(options.reload, key)
+        inputs, observer = stored.inputs, partial(_reloaded, fused, suited, stored)
+    observed = calibrate(with_float_inputs(graph, inputs), per_output, options.equalize, observer)
     return Calibration(fused, report, options, observed)
 
 
-def _completed(network: LoadedNetwork, options: CalibrationOptions) -> Graph:
+def _float_inputs(network: LoadedNetwork, graph: Graph, options: CalibrationOptions) -> InputScales:
+    """The inputs that the integers of the target may take in floating point, and that are better so."""
+    if not (options.float_inputs and takes_float_inputs(network.options.target)):
+        return {}
+    stimuli = _calibration_stimuli(network, options)
+    chosen = stimuli.spread(min(len(stimuli), _MOST_SAMPLES["best"]))
+    if not len(chosen) or network.data.value_range is not None:
+        return {}
+    found = choose_float_inputs(graph, np.concatenate([x for x, _, _ in chosen.batches(SAMPLE_BATCH)]), _ranges(graph, network))
+    for name, scales in found.items():
+        how = f", with a scale for each of its {scales.shape[1]} channels" if scales.shape[1] else ""
+        log.notice("the input '%s' stays in floating point%s: integers of one scale would cost more", name, how)
+    return found
+
+
+def _completed(network: LoadedNetwork, options: CalibrationOptions, assumed: AssumedRanges | None) -> Graph:
     """A network that was trained with quantization, with what its quantizers leave open: E507 where that needs a calibration."""
     graph, ranges = network.graph, _ranges(network.graph, network)
     wanted = unmeasured_inputs(graph, ranges)
+    if assumed is not None:
+        names = calibrated_tensors(graph) if options.stimuli or wanted or not is_quantized(graph) else []
+        return complete_trained(
+            graph, ranges, dict.fromkeys(names, (assumed.lowest, 1.0)) | dict.fromkeys(wanted, (assumed.inputs, 1.0))
+        )
     if options.stimuli == 0 and (wanted or not is_quantized(graph)):
         what = f"the range of the input '{wanted[0]}'" if wanted else "the ranges of its activations, which have no QAct"
         raise N2D2Error(
@@ -111,43 +167,54 @@ def save_statistics(observed: Observed | None, folder: Path) -> None:
 
 
 def _key(graph: Graph, network: LoadedNetwork, options: CalibrationOptions) -> str:
-    """Names the network and the kind of its data in stored statistics."""
-    return network_key(graph, network.data.origin, f"equalized by channel: {options.equalize and options.per_output}")
+    """Names the network, the precisions of its layers and the kind of its data in stored statistics."""
+    precisions = repr(sorted(graph.precisions.items()))
+    equalized = f"equalized by channel: {options.equalize and options.per_output}, inputs: {options.float_inputs}"
+    return network_key(graph, network.data.origin, precisions, equalized)
 
 
 def _ranges(graph: Graph, network: LoadedNetwork) -> dict[str, tuple[float, float] | None]:
     return dict.fromkeys(graph.inputs, network.data.value_range)
 
 
-def _collected(network: LoadedNetwork, options: CalibrationOptions, graph: Graph) -> Observed:
+def _collected(network: LoadedNetwork, options: CalibrationOptions, key: str, inputs: InputScales, graph: Graph) -> Observed:
     """Statistics of a prepared graph over the calibration stimuli."""
-    stimuli = _calibration_stimuli(network, options)
-    samples = _samples(graph, stimuli, options)
+    stimuli, every = _calibration_stimuli(network, options), set_to_calibrate(network)
+    samples = _samples(graph, stimuli, len(every or ()), options)
     size = batch_size(graph)
     batches = log.progress(
         (x for x, _, _ in stimuli.batches(size)), "calibrating", total=-(-len(stimuli) // size), unit="batch"
     )
     by_channel = options.equalize and options.per_output
-    found = observe(graph, batches, samples, _ranges(graph, network), by_channel, _key(graph, network, options))
+    found = observe(graph, batches, samples, _ranges(graph, network), by_channel, key)
+    found.statistics.inputs = inputs
     log.notice("calibration: %d stimuli", found.statistics.stimuli)
     return _with_checked(found, network, len(stimuli))
 
 
-def _reloaded(network: LoadedNetwork, options: CalibrationOptions, graph: Graph) -> Observed:
+def _reloaded(network: LoadedNetwork, options: CalibrationOptions, statistics: Statistics, graph: Graph) -> Observed:
     """Statistics of the last calibration: E503 where they are of other data. Without data there is nothing to compare."""
     path = options.reload or Path()
-    statistics = Statistics.load(path, _key(graph, network, options))
     if network.data.noise is not None:
         noise = network.data.noise(statistics.stimuli)
         network = replace(network, data=replace(network.data, sets={"Validation": noise}))
     stimuli = set_to_calibrate(network)
     samples: list[np.ndarray] = []
     if stimuli is not None:
-        stimuli = stimuli.spread(statistics.stimuli)
+        total, stimuli = len(stimuli), stimuli.spread(statistics.stimuli)
         statistics.check_data(path, (x for x, _, _ in stimuli.batches(SAMPLE_BATCH)))
-        samples = _samples(graph, stimuli, options)
+        samples = _samples(graph, stimuli, total, options)
     log.notice("calibration: statistics of %d stimuli reloaded", statistics.stimuli)
     return _with_checked(observed_before(graph, statistics, samples, _ranges(graph, network)), network, statistics.stimuli)
+
+
+def _assumed(network: LoadedNetwork, ranges: AssumedRanges, graph: Graph) -> Observed:
+    """Assumed statistics of a prepared graph."""
+    statistics = assumed_statistics(graph, ranges.reaches, np.linspace(ranges.lowest, 1, _ASSUMED_VALUES))
+    values = np.linspace(ranges.inputs, 1, _ASSUMED_VALUES)
+    inputs = assumed_statistics(graph, ranges.reaches, values**_RARE if ranges.rare else values).histograms
+    statistics.histograms.update({name: inputs[name] for name in graph.inputs if name in inputs})
+    return Observed(graph, statistics, ranges=_ranges(graph, network))
 
 
 def _with_checked(observed: Observed, network: LoadedNetwork, calibrated: int) -> Observed:
@@ -174,10 +241,17 @@ def _with_checked(observed: Observed, network: LoadedNetwork, calibrated: int) -
     return replace(observed, checked=[x for x, _, _ in chosen.batches(SAMPLE_BATCH)], fresh=fresh, noise=network.data.random)
 
 
-def _samples(graph: Graph, calibrated: Stimuli, options: CalibrationOptions) -> list[np.ndarray]:
-    """Batches for the corrections: as many of the calibrated stimuli as fit into memory together, at even distances."""
+def _samples(graph: Graph, calibrated: Stimuli, total: int, options: CalibrationOptions) -> list[np.ndarray]:
+    """Batches for the corrections: as many of the calibrated stimuli as fit into memory together, at even distances.
+
+    Where none of the `total` stimuli would be left to check the integers, some of those calibrated are, if the options ask for that.
+    """
     most = _MOST_SAMPLES["best" if options.thorough else options.quality]
-    chosen = calibrated.spread(min(len(calibrated), sample_count(graph), most))
+    count = min(len(calibrated), sample_count(graph), most)
+    unseen, withheld = max(total - len(calibrated), len(calibrated) - count), min(len(calibrated) // _WITHHELD, _MOST_CHECKED)
+    if options.withhold and not graph.states and unseen < _FEWEST_CHECKED <= withheld:
+        count = len(calibrated) - withheld
+    chosen = calibrated.spread(count)
     batches = log.progress(
         (x for x, _, _ in chosen.batches(SAMPLE_BATCH)), "reading samples", total=-(-len(chosen) // SAMPLE_BATCH), unit="batch"
     )

@@ -70,7 +70,7 @@ def compare_stage(
             else {}
         )
         if slack and compiled is not None:
-            given = _layers(compiled, inputs)
+            given = compiled.stored_layers(inputs)
             found, stored = _by_layer(quantized, inputs, given)
             roundings = _roundings(quantized, given, found)
             for accumulator in accumulators:
@@ -103,7 +103,7 @@ def _found(
     layers: list[tuple[str, str]],
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """(compiled values by layer, the values that they are compared with by tensor: `stored`, or those of each layer alone)."""
-    given = _layers(compiled, inputs) if compiled is not None else {}
+    given = compiled.stored_layers(inputs) if compiled is not None else {}
     found = {name: values.reshape(stored[tensor].shape) for name, tensor in layers if (values := given.get(name)) is not None}
     if quantized.is_mixed and found:
         inside = dict(zip(quantized.fed, inputs, strict=True))
@@ -125,11 +125,6 @@ def _check_edges(
         for one in accumulators:
             if one.layer in found:
                 one.check_samples(stored[one.tensor], found[one.layer], EDGE_SAMPLES[part])
-
-
-def _layers(compiled: Network, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
-    own = getattr(type(compiled), "layers", None) is not Network.layers  # a target with layers of its own takes stored values
-    return compiled.layers(*inputs) if own else compiled.stored_layers(inputs)
 
 
 def _from_compiled(quantized: QuantGraph, compiled: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

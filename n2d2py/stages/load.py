@@ -445,17 +445,17 @@ def _check_names(graph: Graph, options: LoadOptions, data: DataSet) -> None:
 
 
 def _onnx_data(graph: Graph, options: LoadOptions, told: Told) -> DataSet:
-    if not options.read_data:
-        return DataSet({})
-    if options.data is not None:
+    if options.read_data and options.data is not None:
         ports = dict(zip(graph.fed, graph.fed_ports, strict=True))
         data = _opened(options, _fed(graph), told, graph.name, _integers(graph), ports)
         _check_names(graph, options, data)
         return data
-    if options.synthetic is None or is_quantized(graph):
+    if options.synthetic is None or options.data is not None or is_quantized(graph):
         return DataSet({})
     declared = {port.type.interval for port in graph.fed_ports if port.type is not None}
     low, high = options.input_range or (declared.pop() if len(declared) == 1 and len(graph.fed) == 1 else (0.0, 1.0))
+    if not options.read_data:
+        return DataSet({}, value_range=(low, high))
     noise = partial(synthetic, stimulus_shape(graph), seed=options.seed, input_range=(low, high))
     data = DataSet({}, value_range=(low, high), origin=f"synthetic {options.seed} {low} {high}", random=True)
     if not options.synthetic:

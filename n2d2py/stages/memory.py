@@ -69,6 +69,14 @@ def planned(
     Raises:
         N2D2Error: E60x; a plan that would overwrite a live byte is refused by the checker.
     """
+    placed = placing_scratch(params, scratch)
+    found, _ = placed(_smallest(graph, params, adds_residuals, placed))
+    refuse_violations(check_plan(found.problem, found.plan))
+    return found
+
+
+def placing_scratch(params: Params, scratch: ScratchNeeds | None) -> GivingScratch:
+    """Return the function that gives the kernels of a planned network their scratch, within MemoryBudget."""
     budget = params["MemoryBudget"]
 
     def placed(network: PlannedNetwork) -> tuple[PlannedNetwork, bool]:
@@ -76,9 +84,7 @@ def planned(
         problem, plan = place_scratch(network.problem, network.plan, needs, budget if budget > 0 else None)
         return replace(network, problem=problem, plan=plan), all(name in plan.scratch for name in needs)
 
-    found, _ = placed(_smallest(graph, params, adds_residuals, placed))
-    refuse_violations(check_plan(found.problem, found.plan))
-    return found
+    return placed
 
 
 def _smallest(graph: QuantGraph, params: Params, adds_residuals: bool, placed: GivingScratch) -> PlannedNetwork:

@@ -1,114 +1,143 @@
-"""Stage memory report: what every strategy needs, without an export."""
+"""Stage memory report: what every strategy needs, without data and without an export."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
+from n2d2py import log
 from n2d2py.errors import N2D2Error, listed
-from n2d2py.graph import Graph, QuantGraph
+from n2d2py.exports import Target
+from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
-from n2d2py.memory.checker import check_plan
-from n2d2py.memory.from_graph import memory_problem, network_macs
-from n2d2py.memory.modes import MODES, budget_curve, peak_layers, plan_mode, plan_strips
+from n2d2py.memory.from_graph import memory_problem
+from n2d2py.memory.modes import MODES, budget_curve, peak_layers
 from n2d2py.memory.parameters import STRATEGIES
 from n2d2py.memory.plan import MemoryPlan
-from n2d2py.memory.problem import MemoryProblem
-from n2d2py.memory.settings import Settings
 from n2d2py.memory.slices import SliceCut
-from n2d2py.memory.stream import StreamPlanner
-from n2d2py.memory.strip_search import StripSearch
-from n2d2py.memory.strips import with_strips
-from n2d2py.memory.sums import residual_sums, with_sums
-from n2d2py.operators.quantize import is_quantized
-from n2d2py.passes.integer.residual_add import addable
-from n2d2py.passes.integer.strips import by_channels, by_columns
-from n2d2py.quant.options import QuantOptions
-from n2d2py.quant.prequantized import quantize_prequantized
-from n2d2py.quant.quantize import float_graph
-from n2d2py.stages.memory import WITH_SUMS, plan_by_params, settings_by_params, smaller_plan
+from n2d2py.stages.calibrate import AssumedRanges, calibrate_stage
+from n2d2py.stages.load import LoadedNetwork
+from n2d2py.stages.memory import placing_scratch, planned, settings_by_params
+from n2d2py.stages.options import RunOptions, quant_options
+from n2d2py.stages.quantize import quantize_stage
+from n2d2py.stages.strips import StripTrials
 
 _MOST_EXTRA = 25
 """Per cent of work done twice up to which the curve of strips goes."""
+_ASSUMED = (
+    AssumedRanges(),
+    AssumedRanges((1.0, 3.0), -0.1, -1.0, text="different ranges"),
+    AssumedRanges((1.0, 300.0, 30.0), text="ranges far apart"),
+    AssumedRanges(rare=True, text="inputs of which few values are large"),
+)
+"""Ranges that a calibration might find: all alike; others, for which a Concat rescales, or has 16 bits, or for which inputs have them."""
+_TITLES = ("strategy", "arena", "bound", "plan s", "layers at the peak")
 
 
-def _typed(graph: Graph, bits: int) -> QuantGraph:
-    """The network with its own types where it comes quantized to `bits`, else in floating point."""
-    if is_quantized(graph) and bits == 8:
-        return quantize_prequantized(graph, QuantOptions())[0]
-    return float_graph(graph, -32)
+def memory_report(network: LoadedNetwork, options: RunOptions, target: Target[Any]) -> str:
+    """Return a table: for each strategy the arena of the export of `target`, the bound where it has one, the seconds of planning and
+    proving, and the layers that run while the most bytes are live; then the modes, and what a budget costs.
 
+    Arenas are those of a real export: sums are part of convolutions, and kernels have their scratch. A calibration is not needed, for
+    bytes do not depend on ranges; where they do, the arenas that were found for other ranges are named.
 
-def report_problem(graph: Graph, bits: int) -> MemoryProblem:
-    """The memory problem of a fused network whose tensors all have elements of |bits| bits; that of its own types
-    where it comes quantized to so many."""
-    return _problem(graph, _typed(graph, bits), bits)
-
-
-def _problem(graph: Graph, typed: QuantGraph, bits: int) -> MemoryProblem:
-    problem = memory_problem(typed)
-    if is_quantized(graph) and bits == 8:
-        return problem
-    size = abs(bits) // 8
-    return replace(problem, tensors={name: replace(t, element_bytes=size) for name, t in problem.tensors.items()})
-
-
-def _with_sums(graph: Graph, typed: QuantGraph, problem: MemoryProblem, bits: int, params: Params) -> MemoryProblem:
-    """The problem with the sums that convolutions of a C++ export do; the same one where there are none."""
-    if bits != 8 or not params["FuseResidualAdd"] or not params["OptimizeBufferMemory"]:
-        return problem
-    fits = addable(typed, typed=is_quantized(graph))
-    return with_sums(problem, residual_sums(problem, fits))
-
-
-def memory_report(graph: Graph, bits: int, params: Params) -> str:
-    """A table: for each strategy the arena, the bound where it has one, the seconds of planning and of proving, and the
-    layers that run while the most bytes are live; then the modes, and what a budget costs.
-
-    The other export parameters are those of `params`. Element sizes are those of the precision alone: nothing is
-    calibrated, so a concatenation whose inputs will get scales of their own counts as one that keeps its values. Sums are
-    part of convolutions as in a C++ export.
+    Raises:
+        N2D2Error: E007 a target that places its memory itself, E51x layers that the export has no arithmetic for.
     """
-    typed = _typed(graph, bits)
-    problem = _problem(graph, typed, bits)
-    fused = _with_sums(graph, typed, problem, bits, params)
-    rows = [
-        _row(problem, name, lambda each, name=name: plan_by_params(each, name, params), fused if name in WITH_SUMS else problem)
-        for name in STRATEGIES
-    ]
-    settings = settings_by_params(params)
-    rows.append(_row(problem, "OptimizeStream, input by rows", lambda each: StreamPlanner(True).plan(each, settings), problem))
-    rows += [
-        _row(
-            problem,
-            f"MemoryMode={mode}",
-            lambda each, mode=mode: plan_mode(each, settings, mode),
-            fused if mode in MODES[:2] else problem,
-        )
-        for mode in MODES
-    ]
-    head = (
-        f"{graph.name}: {len(problem.ops)} layers, {len(problem.tensors)} tensors of {problem.tensor_bytes:,} "
-        f"bytes, {abs(bits)}-bit elements; arenas without the scratch that the kernels of an export need\n"
-    )
-    titles = ("strategy", "arena", "bound", "plan s", "proof s", "layers at the peak")
-    widths = [max(len(row[i]) for row in [titles, *rows]) for i in range(len(titles))]
+    if not target.needs_plan:
+        raise N2D2Error("E007", f"-memory-report: {target.name} places its memory itself", remedy="leave out -export")
+    graphs = _typed(network, options)
+    graph, params = next(graphs)[1], network.params
+    free = params.over({"MemoryBudget": -1, "MemoryMode": "auto", "StreamInput": False, "MaxExtraMacs": 0})
+    ways: dict[str, dict[str, Any]] = {name: {"MemoryManagerStrategy": name} for name in STRATEGIES}
+    ways["OptimizeStream, input by rows"] = {"MemoryManagerStrategy": "OptimizeStream", "StreamInput": True}
+    ways |= {f"MemoryMode={mode}": {"MemoryMode": mode} for mode in MODES}
+    rows = [_row(graph, title, free.over(values), target) for title, values in ways.items()]
+    widths = [max(len(row[i]) for row in [_TITLES, *rows]) for i in range(len(_TITLES))]
     lines = [
         "  ".join(
-            cell.ljust(width) if i in (0, 5) else cell.rjust(width)
+            cell.ljust(width) if i in (0, len(_TITLES) - 1) else cell.rjust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
-        for row in [titles, *rows]
+        for row in [_TITLES, *rows]
     ]
     lines.insert(1, "  ".join("-" * width for width in widths))
-    work = network_macs(typed, problem)
-    search = StripSearch(problem, replace(settings, clock="op"), by_columns(typed), by_channels(typed), work)
-    return head + "\n".join(lines) + "\n\n" + _curves(problem, settings) + _strips(search, settings)
+    head = [
+        _head(graph),
+        f"-export {target.name}: {_arena(graph, params, target)}",
+        *_open(graph, graphs, network, options, target),
+    ]
+    return "\n".join([*head, *lines, "", _curves(graph, params)]) + _strips(graph, free, target)
 
 
-def _curves(problem: MemoryProblem, settings: Settings) -> str:
-    """What MemoryBudget costs: bytes against the layers that run line by line."""
+def _typed(network: LoadedNetwork, options: RunOptions) -> Iterator[tuple[str, QuantGraph]]:
+    """The network as an export would have it, with words for each of the assumed ranges; once where it needs no calibration."""
+    # budgets and mixed precision choose by stimuli
+    chosen = replace(options.quantization, flash_budget=0, ram_budget=0)
+    for ranges in _ASSUMED:
+        with log.muted():
+            formed = calibrate_stage(network, options.calibration, ranges) if chosen.integer else network
+            typed = quantize_stage(formed, chosen, ())
+        yield ranges.text, typed.graph
+        if typed.observed is None:
+            return
+
+
+def _open(
+    graph: QuantGraph,
+    others: Iterator[tuple[str, QuantGraph]],
+    network: LoadedNetwork,
+    options: RunOptions,
+    target: Target[Any],
+) -> list[str]:
+    """What is known after a calibration only, a line each."""
+    chosen, params = options.quantization, network.params
+    lines = []
+    mixed = quant_options(options.calibration, chosen, network.options.target, params.as_dict()).mixed
+    asked = [
+        name
+        for name, given in (
+            ("-mixed-precision", mixed),
+            ("-flash-budget", chosen.flash_budget),
+            ("-ram-budget", chosen.ram_budget),
+        )
+        if given and chosen.integer
+    ]
+    if asked:
+        lines.append(f"the arenas are those without {listed(asked)}: calibration stimuli decide which tensors have 16 bits")
+    plain = _arena(graph, params, target)
+    other = {text: found for text, each in others if (found := _arena(each, params, target)) != plain}
+    if other:
+        texts = "; ".join(f"{found} for {text}" for text, found in other.items())
+        lines.append(f"it depends on the ranges that a calibration finds: {texts}")
+    return lines
+
+
+def _head(graph: QuantGraph) -> str:
+    problem = memory_problem(graph)
+    return (
+        f"{graph.name}: {len(problem.ops)} layers, {len(problem.tensors)} tensors of {problem.tensor_bytes:,} bytes, "
+        f"{abs(graph.bits)}-bit {'elements' if graph.bits > 0 else 'floating point'}"
+    )
+
+
+def _arena(graph: QuantGraph, params: Params, target: Target[Any]) -> str:
+    """The arena that the export parameters give, in words."""
+    try:
+        plan = planned(graph, params, target.adds_residuals, target.scratch_needs).plan
+    except N2D2Error as error:
+        if error.code not in ("E606", "E607"):
+            raise
+        return error.what
+    scratch = plan.arena_bytes - (plan.tensor_arena_bytes or plan.arena_bytes)
+    return f"an arena of {plan.arena_bytes:,} bytes" + (f", of which {scratch:,} for scratch" if scratch else "")
+
+
+def _curves(graph: QuantGraph, params: Params) -> str:
+    """What MemoryBudget costs: bytes against the layers that run line by line. Scratch stays within the budget."""
+    problem, settings = memory_problem(graph), settings_by_params(params)
     lines = ["MemoryBudget: bytes, layers that run line by line, their share"]
     for title, by_rows in (("", False), ("StreamInput=1", True)):
         lines += [title] if title else []
@@ -118,40 +147,38 @@ def _curves(problem: MemoryProblem, settings: Settings) -> str:
     return "\n".join(lines)
 
 
-def _strips(search: StripSearch, settings: Settings) -> str:
+def _strips(graph: QuantGraph, params: Params, target: Target[Any]) -> str:
     """What MaxExtraMacs saves: bytes against the work that is done twice, with the number of strips of each segment; "" without any."""
+    params = params.over({"MemoryMode": "Small", "MaxExtraMacs": _MOST_EXTRA})
+    trials = StripTrials(graph, params, settings_by_params(params), placing_scratch(params, target.scratch_needs))
     lines, least = [], 0
-    for point in search.curve(search.work * _MOST_EXTRA // 100):
-        plan = plan_strips(with_strips(search.problem, point.cuts), settings, "Small")
-        if lines and plan.arena_bytes >= least:
+    work = trials.search.work
+    for point in trials.search.curve(work * _MOST_EXTRA // 100) if work else ():
+        trial = trials.make(point)
+        if trial is None or (lines and trial.bytes >= least):
             continue
-        least, extra = plan.arena_bytes, point.twice / max(search.work, 1)
+        least, extra = trial.bytes, point.twice / work
         counts = ", ".join(f"{cut.count}{' slices' * isinstance(cut, SliceCut)}" for cut in point.cuts) or "1"
         lines.append(f"{least:>12,}  {extra:6.2%}  {counts}")
     if len(lines) < 2:
         return ""
-    return "\n" + "\n".join(["MaxExtraMacs: bytes, multiply-accumulates done twice, strips or slices of each segment", *lines])
+    title = "MaxExtraMacs: bytes, multiply-accumulates done twice, strips or slices of each segment"
+    return "\n\n" + "\n".join([title, *lines])
 
 
-def _row(
-    problem: MemoryProblem, title: str, make: Callable[[MemoryProblem], MemoryPlan], fused: MemoryProblem
-) -> tuple[str, ...]:
-    """`fused`: the problem with sums in convolutions, or itself."""
+def _row(graph: QuantGraph, title: str, params: Params, target: Target[Any]) -> tuple[str, ...]:
     start = time.perf_counter()
     try:
-        problem, plan = (problem, make(problem)) if fused is problem else smaller_plan(problem, fused, make)
+        found = planned(graph, params, target.adds_residuals, target.scratch_needs)
     except N2D2Error as error:
         if error.code != "E606":
             raise
-        return title, "needs ortools", "", "", "", ""
-    planned = time.perf_counter()
-    proved = not check_plan(problem, plan)
-    seconds = time.perf_counter() - planned
+        return title, "needs ortools", "", "", ""
+    plan: MemoryPlan = found.plan
     return (
         title,
-        f"{plan.arena_bytes:,}" if proved else "unsafe",
+        f"{plan.arena_bytes:,}",
         "" if plan.bound is None else f"{plan.bound:,}",
-        f"{planned - start:.2f}",
-        f"{seconds:.2f}",
-        listed(peak_layers(problem, plan), 2),
+        f"{time.perf_counter() - start:.2f}",
+        listed(peak_layers(found.problem, plan), 2),
     )

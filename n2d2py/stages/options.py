@@ -132,6 +132,8 @@ class CalibrationOptions:
         per_output: a weight scale for each output channel; False: one for each layer.
         quality: "fast", "default" or "best": corrections of the integers, and the stimuli for them.
         thorough: as many stimuli for the corrections as "best" takes: weights of few bits are worth it.
+        float_inputs: whether an input stays in floating point where integers of one scale would cost more.
+        withhold: some stimuli are kept from the corrections wherever there are enough, so that they can check the integers.
     """
 
     stimuli: int = GIVEN_STIMULI
@@ -140,6 +142,8 @@ class CalibrationOptions:
     per_output: bool = True
     quality: str = "default"
     thorough: bool = False
+    float_inputs: bool = True
+    withhold: bool = False
 
 
 @dataclass(frozen=True)
@@ -273,13 +277,15 @@ class RunOptions:
 def suited(calibration: CalibrationOptions, quantization: QuantizationOptions) -> CalibrationOptions:
     """The calibration with what the integers ask for.
 
-    Weights of few bits are worth more stimuli. Channels of activations are not equalized for 16 bits: in front of a ReLU6 they
+    Weights of few bits are worth more stimuli. What is only taken where it is no worse than the default is judged on stimuli of its own. Channels of activations are not equalized for 16 bits: in front of a ReLU6 they
     would have no headroom (docs/lab/accuracy.md has the decibels of both).
     """
     return replace(
         calibration,
         thorough=calibration.thorough or quantization.narrow,
+        withhold=calibration.withhold or calibration.quality == "best" or bool(quantization.mixed),
         equalize=calibration.equalize and not (quantization.bits == 16 and calibration.per_output),
+        float_inputs=calibration.float_inputs and quantization.input_bits == 0,
     )
 
 
@@ -331,6 +337,11 @@ def _check_data(load: LoadOptions) -> None:
 def keeps_channels(options: CalibrationOptions, target: str | None) -> bool:
     """Whether weights get a scale for each output channel, which the target must be able to have."""
     return options.per_output and _limits(target).per_output
+
+
+def takes_float_inputs(target: str | None) -> bool:
+    """Whether inputs of a network of integers may be in floating point: those of the target may have any type."""
+    return _limits(target).input_bits == 0
 
 
 def takes_rows(target: str | None) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import find_target, target_names
@@ -18,7 +20,7 @@ from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.types import TensorTypes
 from n2d2py.report import float_layers_in, float_layers_text, float_shares
 from n2d2py.report.bits import BitSearch
-from n2d2py.stages.accuracy import Way, check_accuracy, worse_outputs
+from n2d2py.stages.accuracy import Checked, Way, check_accuracy, worse_outputs
 from n2d2py.stages.budget import fit_budgets, prepared_for
 from n2d2py.stages.calibrate import Calibration, calibrate_stage
 from n2d2py.stages.fuse import fuse_stage
@@ -66,47 +68,59 @@ def quantize_stage(
         network, report = fuse_stage(calibrated, integer=False, rounding=False)
         return QuantizedNetwork(network, report, float_graph(network.graph, options.bits), network.graph)
     formed = _formed(calibrated, options, choices)
-    if formed.observed is not None and formed.types is not None:
-        formed = _no_worse(calibrated, options, formed)
-    if formed.observed is not None and formed.types is not None:
-        biases = formed.types.biases
-        check_accuracy(
-            formed.graph,
-            formed.observed,
-            biases.shifts if biases else {},
-            Way(calibrated.options, options),
-            lambda way: _another_way(calibrated, way),
-        )
+    if formed.observed is None or formed.types is None:
+        return formed
+    formed, checked = _no_worse(calibrated, options, formed, Checked(formed.observed))
+    biases = formed.types.biases if formed.types else None
+    check_accuracy(
+        formed.graph,
+        checked,
+        biases.shifts if biases else {},
+        Way(calibrated.options, options),
+        lambda way: _another_way(calibrated, way, checked.observed),
+    )
     return formed
 
 
-def _no_worse(calibrated: Calibration, options: QuantizationOptions, formed: QuantizedNetwork) -> QuantizedNetwork:
+def _no_worse(
+    calibrated: Calibration, options: QuantizationOptions, formed: QuantizedNetwork, checked: Checked
+) -> tuple[QuantizedNetwork, Checked]:
     """The network, or that of the default where an output of more bits or more corrections is worse than the default's.
 
-    Each output is judged alone, and its rows by their own variance: the power of all outputs together hides those of small numbers.
+    Each output is judged alone, and its rows by their own variance: the power of all outputs together hides those of small numbers. The
+    stimuli that judge correct neither of the two, where there are enough.
     """
     quality = calibrated.options.quality
-    if formed.observed is None or (quality != "best" and not options.mixed) or options.bits != 8:
-        return formed
+    if not checked.observed.checked or (quality != "best" and not options.mixed) or options.bits != 8:
+        return formed, checked
     calibration = replace(calibrated.options, quality="default") if quality == "best" else calibrated.options
     way = Way(calibration, replace(options, mixed=options.mixed and None))
     with log.muted():
         plain = _formed(_calibrated_again(calibrated, way), way.quantization, ())
-    worse = worse_outputs(formed.graph, plain.graph, formed.observed)
+    worse = worse_outputs(formed.graph, plain.graph, checked)
     if not worse:
-        return formed
+        return formed, checked
     asked = "-quality best" if quality == "best" else "-mixed-precision"
     lost = ", ".join(f"output '{name}' by {decibels:.1f} dB" for name, decibels in worse.items())
     log.notice("%s makes worse than the default: %s; the default is kept", asked, lost)
-    return plain
+    if calibration.withhold:  # the default corrects on all stimuli
+        way = replace(way, calibration=replace(calibration, withhold=False))
+        with log.muted():
+            plain = _formed(_calibrated_again(calibrated, way), way.quantization, ())
+    return plain, checked if plain.observed is None else Checked(plain.observed)
 
 
-def _another_way(calibrated: Calibration, way: Way) -> tuple[QuantGraph, bool]:
-    """The network in another way, if it can be exported, and whether the stimuli that check were not used for it."""
+def _another_way(calibrated: Calibration, way: Way, checking: Observed) -> tuple[QuantGraph, bool]:
+    """The network in another way, if it can be exported, and whether the stimuli that are `checking` were not used for it."""
     calibrated = _calibrated_again(calibrated, way)
-    formed = _no_worse(calibrated, way.quantization, _formed(calibrated, way.quantization, ()))
+    formed = _formed(calibrated, way.quantization, ())
+    if formed.observed is not None:
+        formed, _ = _no_worse(calibrated, way.quantization, formed, Checked(formed.observed))
     prepared_for(formed.network, formed.graph, find_target(formed.network.options.target or target_names()[0])).check()
-    return formed.graph, formed.observed is not None and formed.observed.fresh
+    found = formed.observed
+    if found is None or len(found.checked) != len(checking.checked):
+        return formed.graph, False
+    return formed.graph, found.fresh and all(map(np.array_equal, found.checked, checking.checked))
 
 
 def _calibrated_again(calibrated: Calibration, way: Way) -> Calibration:

@@ -21,7 +21,7 @@ _TRIED = 3
 
 
 @dataclass(frozen=True)
-class _Trial:
+class StripTrial:
     """A cut, the network that it makes, and the bytes of its arena with scratch; `fits`: whether these are in the budget and every layer
     has its scratch."""
 
@@ -31,7 +31,7 @@ class _Trial:
     fits: bool
 
 
-class _Trials:
+class StripTrials:
     """Cuts of a network, planned."""
 
     def __init__(self, graph: QuantGraph, params: Params, settings: Settings, placed: GivingScratch):
@@ -50,7 +50,7 @@ class _Trials:
             return [point for point in points if 10 * point.bytes <= 11 * self.budget]
         return points[-_TRIED:]
 
-    def make(self, point: StripPoint, most: int | None = None) -> _Trial | None:
+    def make(self, point: StripPoint, most: int | None = None) -> StripTrial | None:
         """The network in the strips of `point`; None where it is known to need more than `most` bytes."""
         narrow = with_strips(self.graph, point.cuts)
         problem = memory_problem(narrow)
@@ -60,11 +60,11 @@ class _Trials:
         extra = {"MaxExtraMacs": self.most, "ExtraMacs": round(100 * point.twice / self.search.work, 2)}
         network = PlannedNetwork(narrow, problem, with_columns(narrow, replace(plan, options={**plan.options, **extra})))
         if 0 < self.budget < plan.arena_bytes:
-            return _Trial(point, network, plan.arena_bytes, False)
+            return StripTrial(point, network, plan.arena_bytes, False)
         full, served = self.placed(network)
-        return _Trial(point, network, full.plan.arena_bytes, served)
+        return StripTrial(point, network, full.plan.arena_bytes, served)
 
-    def least(self) -> _Trial | None:
+    def least(self) -> StripTrial | None:
         """That of the fewest bytes, and of these of the least work that is done twice; None where there is none."""
         best = None
         for point in reversed(self.points()):
@@ -78,10 +78,10 @@ class _Trials:
                     best = trial
         return best
 
-    def within_budget(self) -> _Trial | None:
+    def within_budget(self) -> StripTrial | None:
         """That of the least work that is done twice which fits, else that of the least which leaves scratch on the stack; None where there is
         none."""
-        tried: list[_Trial] = []
+        tried: list[StripTrial] = []
         for point in self.points():
             trial = self.make(point, self.budget if self.mode == "Small" else None)
             if trial is not None and trial.fits:
@@ -111,7 +111,7 @@ def planned_strips(
     inside = whole is not None and 0 < whole.plan.arena_bytes <= budget
     if inside and served:
         return None
-    trials = _Trials(graph, params, settings, placed)
+    trials = StripTrials(graph, params, settings, placed)
     if budget > 0:
         best = trials.within_budget()
         return best.network if best is not None and (best.fits or not inside) else None
@@ -124,7 +124,7 @@ def naming_strips(refused: N2D2Error, graph: QuantGraph, params: Params, setting
     if not runs_by_lines(params.as_dict()):
         return refused
     budget = params["MemoryBudget"]
-    trials = _Trials(graph, params.over({"MaxExtraMacs": 100.0}), settings, lambda network: (network, True))
+    trials = StripTrials(graph, params.over({"MaxExtraMacs": 100.0}), settings, lambda network: (network, True))
     for point in trials.points():
         trial = trials.make(point, budget)
         if trial is not None and trial.fits:

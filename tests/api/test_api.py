@@ -216,6 +216,7 @@ def test_every_option_of_the_command_is_a_field():
     assert {option.name for option in OPTIONS if not option.field} == command_only
     derived = {
         "calibration.thorough",
+        "calibration.withhold",
         "load.target",
         "load.training",
         "load.extent",

@@ -69,6 +69,7 @@ FLOORS = (
         "n2d2py.exports.cpp.arrays",
         "n2d2py.exports.cpp.byte_sums",
         "n2d2py.exports.cpp.channel_pairs",
+        "n2d2py.exports.cpp.choices",
         "n2d2py.exports.cpp.code",
         "n2d2py.exports.cpp.common",
         "n2d2py.exports.cpp.derived",

@@ -183,7 +183,7 @@ def test_every_layer_is_within_a_step(network, rounded, tmp_path):
     typed = _typed(network)
     runner, _ = _written(typed, tmp_path, RoundBlobs=rounded)
     (stored,) = quantize_inputs(typed, [branched_networks.data(4, 5)])
-    found, values = runner.network().layers(stored), {"x": stored}
+    found, values = runner.network().stored_layers([stored]), {"x": stored}
     for node in typed.nodes:
         (expected,) = run_node(typed, node, [values[name] for name in node.inputs])
         kind = typed.type(node.output)
@@ -208,7 +208,7 @@ def test_layers_simulated_as_ncnn_computes_them_are_identical(network, tmp_path)
     typed = _simulated(network)
     runner, details = _written(typed, tmp_path)
     (stored,) = quantize_inputs(typed, [branched_networks.data(4, 5)])
-    found, values = runner.network().layers(stored), {"x": stored}
+    found, values = runner.network().stored_layers([stored]), {"x": stored}
     assert details["simulated"] and runner.slack == 1e-3
     assert runner.settings.get("use_packing_layout") is (False if "depthwise" in network else None)
     for node in typed.nodes:
@@ -233,7 +233,7 @@ def test_convolutions_with_integers_of_their_own_are_identical(network, tmp_path
     typed = find_target("NCNN").as_computed(_typed(network), {})
     runner, _ = _written(typed, tmp_path)
     (stored,) = quantize_inputs(typed, [branched_networks.data(4, 5)])
-    found, values = runner.network().layers(stored), {"x": stored}
+    found, values = runner.network().stored_layers([stored]), {"x": stored}
     for node in typed.nodes:
         (expected,) = run_node(typed, node, [values[name] for name in node.inputs])
         values[node.output] = typed.type(node.output).quantize(found[node.output]).reshape(expected.shape)
@@ -278,7 +278,7 @@ def test_every_layer_in_real_numbers(network, half, tmp_path):
     typed = float_graph({**NETWORKS, **REAL}[network](), -16 if half else -32)
     runner, _ = _written(typed, tmp_path)
     (x,) = quantize_inputs(typed, [branched_networks.data(4, 5)])
-    found, values = runner.network().layers(x), {"x": x}
+    found, values = runner.network().stored_layers([x]), {"x": x}
     for node in typed.nodes:
         (values[node.output],) = run_node(typed, node, [values[name] for name in node.inputs])
         expected = values[node.output]

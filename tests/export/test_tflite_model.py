@@ -191,7 +191,7 @@ def test_every_layer_is_within_a_step(network, way, integer_io, tmp_path):
     typed = _typed(network, way)
     runner = find_target("TFLite").runner(*_written(typed, tmp_path, IntegerIO=integer_io))
     (stored,) = quantize_inputs(typed, [branched_networks.data(4, 5)])
-    found, values = runner.network().layers(stored), {"x": stored}
+    found, values = runner.network().stored_layers([stored]), {"x": stored}
     for node in typed.nodes:
         (expected,) = run_node(typed, node, [values[name] for name in node.inputs])
         kind = typed.type(node.output)
@@ -239,7 +239,7 @@ def _identical(typed: QuantGraph, kernels: str, folder: Path, limit: int = 0) ->
     stimuli = StoredStimuli(tuple(stored), (np.zeros((24, 1), np.int32),))
     prepared = target.prepare(ExportRequest(typed, stimuli, parameters=parameters))
     target.write(prepared, folder)
-    found = target.runner(folder, target.details(prepared)).network().layers(*stored)
+    found = target.runner(folder, target.details(prepared)).network().stored_layers(list(stored))
     values = dict(zip(typed.inputs, stored, strict=True))
     for node in typed.nodes:
         (expected,) = run_node(typed, node, [values[name] for name in node.inputs])
@@ -295,7 +295,7 @@ def test_every_layer_of_real_numbers_is_the_same(network, tmp_path):
     typed = float_graph(REAL_NETWORKS[network](), -32)
     x = branched_networks.data(4, 5)
     runner = find_target("TFLite").runner(*_written(typed, tmp_path))
-    found, values = runner.network().layers(x), {"x": x}
+    found, values = runner.network().stored_layers([x]), {"x": x}
     for node in typed.nodes:
         (expected,) = run_node(typed, node, [values[name] for name in node.inputs])
         values[node.output] = found[node.output].reshape(expected.shape)
@@ -321,7 +321,7 @@ def test_layers_in_floating_point_between_integers(target, tmp_path):
     assert [typed.is_integer(node) for node in typed.nodes].count(False) == 3  # with a conversion on each side
     runner = find_target(target).runner(*_written(typed, tmp_path, target=target))
     (stored,) = quantize_inputs(typed, [branched_networks.data(4, 5)])
-    found, values = runner.network().layers(stored), {"x": stored}
+    found, values = runner.network().stored_layers([stored]), {"x": stored}
     for node in typed.nodes:
         (expected,) = run_node(typed, node, [values[name] for name in node.inputs])
         kind = typed.type(node.output)

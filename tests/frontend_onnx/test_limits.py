@@ -69,3 +69,22 @@ def test_onnx_is_not_left_alone_with_wild_numbers(tmp_path, monkeypatch):
     with pytest.raises(N2D2Error):
         import_onnx(_written(tmp_path / "n.onnx", "y = Tile(x, r)", **constants))
     assert seen == ["the node Tile"]
+
+
+def test_a_model_that_comes_back_is_made_once():
+    """In the copy of the process; an exception of it comes from a second call, in this one."""
+    called, model = (
+        [],
+        parser.parse_model('<ir_version: 8, opset_import: ["" : 17]> g (float[1] x) => (float[1] y) { y = Relu(x) }'),
+    )
+
+    def made(fails: bool = False):
+        called.append(1)
+        if fails:
+            raise ValueError("no model")
+        return model
+
+    assert trial.limited(made, "a model", Location("n.onnx")) == model and not called
+    with pytest.raises(ValueError):
+        trial.limited(lambda: made(True), "a model", Location("n.onnx"))
+    assert called == [1]

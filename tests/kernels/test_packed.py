@@ -9,6 +9,7 @@ from support.kernel_packed import KINDS, few_bits
 from support.kernel_simd import AMX_TILES, EMULATED, ISAS, SANITIZERS, need_isa
 from support.kernel_sweep import need
 
+from n2d2py.exports.cpp.choices import ExportChoices
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import layer_code
 from n2d2py.exports.cpp.packing import Storage, storage_of
@@ -62,7 +63,7 @@ def test_the_cases_are_packed():
 
 def test_without_packing_a_weight_takes_a_byte():
     case = few_bits(1)[0]
-    code = layer_code(case.node, case.graph, case.plan, Identifiers(case.graph), False)
+    code = layer_code(case.node, case.graph, case.plan, Identifiers(case.graph), ExportChoices(packs_weights=False))
     (weights,) = [array for array in code.arrays if array.name.endswith("weights")]
     assert "WeightBits" not in code.config and weights.ctype == "std::int8_t"
 

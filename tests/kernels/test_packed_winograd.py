@@ -18,6 +18,7 @@ from support.kernel_simd import SANITIZERS, need_emulated_avxvnni, need_isa
 from support.kernel_sweep import need
 
 from n2d2py.arithmetic import NumType
+from n2d2py.exports.cpp.choices import ExportChoices
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import Layer, layer_code
 from n2d2py.exports.cpp.packing import Storage, storage_of
@@ -112,7 +113,7 @@ FORMS = {"bytes": byte_cases, "kept": kept_cases, "fours": fours_cases, "byte fo
 
 def words(case: harness.Case, constant: str = "WinogradSums") -> int:
     """WinogradSums, or another constant, of the layer, 0 without it."""
-    code = layer_code(case.node, case.graph, case.plan, Identifiers(case.graph), prepacks=case.prepacks)
+    code = layer_code(case.node, case.graph, case.plan, Identifiers(case.graph), ExportChoices(prepacks_weights=case.prepacks))
     found = re.search(rf"\b{constant} = (\d+)", code.config)
     return int(found[1]) if found else 0
 

@@ -18,6 +18,7 @@ from support.kernel_simd import EMULATED, SANITIZERS, need_emulated_avxvnni, nee
 from support.kernel_sweep import need
 
 from n2d2py.cli import main
+from n2d2py.exports.cpp.choices import ExportChoices
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import layer_code
@@ -29,7 +30,7 @@ ALL_PARALLEL = ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0")
 
 
 def code_of(case: harness.Case, prepacks: bool = True) -> LayerCode:
-    return layer_code(case.node, case.graph, case.plan, Identifiers(case.graph), prepacks=prepacks)
+    return layer_code(case.node, case.graph, case.plan, Identifiers(case.graph), ExportChoices(prepacks_weights=prepacks))
 
 
 def prepacked(seed: int) -> list[harness.Case]:

@@ -20,6 +20,7 @@ from support.kernel_winograd import FORCED, forced, having_form
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp import selection
 from n2d2py.exports.cpp import winograd as winograd_forms
+from n2d2py.exports.cpp.choices import ExportChoices
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.isa import WEIGHTS_ON_STACK, having
 from n2d2py.exports.cpp.layer import Layer, layer_code
@@ -296,7 +297,7 @@ def test_little_scratch_is_no_reason_against_weights_on_the_stack(size):
     code = layer_code(case.node, case.graph, plan, Identifiers(case.graph))
     assert code.winograd.on_stack and code.winograd.sets == having(WEIGHTS_ON_STACK)
     assert code.added_bytes == 0 and code.constants == code.arrays and "n2d2::winograd<" in code.statement
-    direct = layer_code(case.node, case.graph, plan, Identifiers(case.graph), stores_winograd=False)
+    direct = layer_code(case.node, case.graph, plan, Identifiers(case.graph), ExportChoices(stores_winograd=False))
     assert direct.winograd.on_stack
 
 

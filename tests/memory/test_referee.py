@@ -14,6 +14,7 @@ from support.memory_networks import Net
 from support.memory_referee import referee
 
 from n2d2py.memory.format import graph_json, map_json
+from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.modes import MODES, plan_mode
 from n2d2py.memory.planning import plan_memory
 from n2d2py.memory.problem import MemoryProblem
@@ -125,13 +126,13 @@ def test_graphs_of_networks_use_the_terms_of_the_format():
     from n2d2py import log
     from n2d2py.options import read_command
     from n2d2py.pipeline import load_network
+    from n2d2py.quant.quantize import float_graph
     from n2d2py.stages.fuse import fuse_stage
-    from n2d2py.stages.memory_report import report_problem
 
     log.setup(quiet=True)
     path = Path(__file__).resolve().parents[1] / "e2e" / "branches.ini"
     network = load_network(*read_command([str(path), "-memory-report", "-seed", "1"]))
     graph, _ = fuse_stage(network, integer=True)
-    problem = report_problem(graph.graph, 8)
+    problem = memory_problem(float_graph(graph.graph, -32))
     assert {op["type"] for op in graph_json(problem)["ops"]} >= {"conv", "concat", "fc"}
     assert accepted(problem, plan_mode(problem, Settings(), "Small")) == []

@@ -78,16 +78,17 @@ FORMS = {
 }
 
 
+@pytest.mark.parametrize("side", [1, 3], ids=["one sequence", "three sequences"])
 @pytest.mark.parametrize("initial", [False, True], ids=["from zero", "from a state"])
 @pytest.mark.parametrize(("cell", "attributes"), FORMS.values(), ids=FORMS)
-def test_as_onnx_runtime(tmp_path, cell, attributes, initial):
+def test_as_onnx_runtime(tmp_path, cell, attributes, initial, side):
     rng, count = np.random.default_rng(1), 2 if attributes.get("direction") == "bidirectional" else 1
-    states = {"h0": rng.uniform(-1, 1, (count, 1, HIDDEN))} if initial else {}
+    states = {"h0": rng.uniform(-1, 1, (count, side, HIDDEN))} if initial else {}
     if initial and cell == "LSTM":
-        states["c0"] = rng.uniform(-2, 2, (count, 1, HIDDEN))
-    full = {"lengths": [STEPS]} if initial else {}
-    path = saved(tmp_path / "net.onnx", cell, inputs={**states, **full}, **attributes)
-    graph, x = import_onnx(path), rng.normal(size=(STEPS, 1, SIZE)).astype(np.float32)
+        states["c0"] = rng.uniform(-2, 2, (count, side, HIDDEN))
+    full = {"lengths": [STEPS] * side} if initial else {}
+    path = saved(tmp_path / "net.onnx", cell, inputs={**states, **full}, dims=(STEPS, side, SIZE), **attributes)
+    graph, x = import_onnx(path), rng.normal(size=(STEPS, side, SIZE)).astype(np.float32)
     wanted = runtime(path).run(None, {"x": x})
     (name,) = graph.inputs
     found = list(run_graph(graph, {name: x.reshape(graph.shape(name))}).values())
@@ -116,18 +117,21 @@ def test_last_state_alone(tmp_path, cell, named):
     np.testing.assert_allclose(found.reshape(-1), runtime(path).run(None, {"x": x})[0].reshape(-1), atol=1e-5)
 
 
+@pytest.mark.parametrize("side", [1, 3])
 @pytest.mark.parametrize("cell", ["LSTM", "GRU"])
-def test_batch_first_layout(tmp_path, cell):
+def test_batch_first_layout(tmp_path, cell, side):
     """ONNX Runtime has no layout 1; the same numbers come in another order."""
-    first = import_onnx(saved(tmp_path / "a.onnx", cell, direction="bidirectional"))
-    second = import_onnx(saved(tmp_path / "b.onnx", cell, dims=(1, STEPS, SIZE), direction="bidirectional", layout=1))
-    x = np.random.default_rng(2).normal(size=STEPS * SIZE).astype(np.float32)
-    results = [
-        [y.reshape(-1) for y in run_graph(graph, {graph.inputs[0]: x.reshape(graph.shape(graph.inputs[0]))}).values()]
-        for graph in (first, second)
-    ]
-    for a, b in zip(*results, strict=True):
-        np.testing.assert_array_equal(a, b)
+    first = import_onnx(saved(tmp_path / "a.onnx", cell, dims=(STEPS, side, SIZE), direction="bidirectional"))
+    second = import_onnx(saved(tmp_path / "b.onnx", cell, dims=(side, STEPS, SIZE), direction="bidirectional", layout=1))
+    x = np.random.default_rng(2).normal(size=(STEPS, side, SIZE)).astype(np.float32)
+    given = [x, x.swapaxes(0, 1)]
+    (y, *last), (turned, *others) = (
+        list(run_graph(graph, {graph.inputs[0]: one.reshape(graph.shape(graph.inputs[0]))}).values())
+        for graph, one in zip((first, second), given, strict=True)
+    )
+    np.testing.assert_array_equal(y.reshape(STEPS, 2, side, -1).transpose(2, 0, 1, 3).reshape(-1), turned.reshape(-1))
+    for a, b in zip(last, others, strict=True):
+        np.testing.assert_array_equal(a.reshape(2, side, -1).swapaxes(0, 1).reshape(-1), b.reshape(-1))
 
 
 @pytest.mark.parametrize("bits", [8, 16])
@@ -255,11 +259,9 @@ REFUSED = {
     "activations in no letters": ("GRU", {"activations": [b"\xff", b"Tanh"]}, {}, "its activations are \ufffd, Tanh"),
     "peepholes": ("LSTM", {}, {"inputs": {"P": np.ones((1, 3 * HIDDEN))}}, "it has peephole weights"),
     "short sequence": ("GRU", {}, {"inputs": {"lengths": [4]}}, "its sequence length 4 is not that of its input, 6"),
-    "batch": ("GRU", {}, {"dims": (STEPS, 2, SIZE)}, "it reads 2 sequences side by side"),
     "weights": ("LSTM", {}, {"more": {"W": np.ones((1, 4 * HIDDEN, 3))}}, "do not fit its input of 5"),
     "direction": ("LSTM", {"direction": "sideways"}, {}, "its direction is sideways"),
     "free batch": ("GRU", {}, {"dims": ("N", 1, SIZE)}, "it takes as steps the batch axis"),
-    "free batch, other layout": ("GRU", {"layout": 1}, {"dims": (2, STEPS, SIZE)}, "it reads 2 sequences side by side"),
     "recurrent weights": ("LSTM", {}, {"more": {"R": np.ones((1, 4 * HIDDEN, HIDDEN - 1))}}, "do not fit its input of 5"),
     "directions": (
         "GRU",

@@ -13,10 +13,11 @@ from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip, Tanh
+from n2d2py.operators.linear import gain_and_shift, scale_outputs
 from n2d2py.operators.pool import Pool
-from n2d2py.passes.fuse_affine import FuseAffine, FuseAffineForward
+from n2d2py.passes.fuse_affine import FuseAffine
 from n2d2py.passes.fuse_batchnorm import BatchNormToAffine, FuseBatchNorm
-from n2d2py.passes.linear import gain_and_shift, scale_outputs
+from n2d2py.passes.merge_gains import MergeGains
 
 
 def bn(b, channels):
@@ -63,7 +64,7 @@ def test_batchnorm_without_variance_is_exact(build, run):
 
 
 def test_tiny_variance_without_epsilon_takes_the_mean_of_the_others(build):
-    from n2d2py.passes.linear import gain_and_shift
+    from n2d2py.operators.linear import gain_and_shift
 
     b = build(3)
     params = {
@@ -144,7 +145,7 @@ def test_affine_before_conv(build, run, kinds, groups):
     b.layer("c", Conv(groups=groups), "a", conv(b, 8, 4 // groups))
     b.layer("d", Conv(), "a", conv(b, 8, 4))
     b.layer("s", ElemWise("Sum"), ["c", "d"])
-    after, _ = run(b.done("s"), FuseAffineForward())
+    after, _ = run(b.done("s"), MergeGains(arrays=False))
     assert kinds(after) == [("c", "Conv"), ("d", "Conv"), ("s", "ElemWise")]
 
 
@@ -152,7 +153,7 @@ def test_affine_before_fc_of_an_image(build, run, kinds):
     b = build(4, 3, 2)
     b.layer("a", Affine(), "x", affine(b, 4))
     b.layer("f", Fc(), "a", {"weights": b.array(5, 24), "bias": b.array(5)})
-    assert kinds(run(b.done("f"), FuseAffineForward())[0]) == [("f", "Fc")]
+    assert kinds(run(b.done("f"), MergeGains(arrays=False))[0]) == [("f", "Fc")]
 
 
 def test_affine_before_a_padding_conv_only_without_shift(build, run, kinds, reason):
@@ -160,9 +161,9 @@ def test_affine_before_a_padding_conv_only_without_shift(build, run, kinds, reas
     b.layer("a", Affine(), "x", affine(b, 4))
     b.layer("c", Conv(pads=(1, 0, 0, 0)), "a", conv(b, 8, 4))
     graph = b.done("c")
-    assert reason(run(graph, FuseAffineForward())[1]) == "a: c pads with zeros, which the shift would change"
+    assert reason(run(graph, MergeGains(arrays=False))[1]) == "a: c pads with zeros, which the shift would change"
     graph.node("a").params["bias"] = np.zeros(4, np.float32)
-    assert kinds(run(graph, FuseAffineForward())[0]) == [("c", "Conv")]
+    assert kinds(run(graph, MergeGains(arrays=False))[0]) == [("c", "Conv")]
 
 
 def test_affine_stays_before_other_layers(build, run, reason):
@@ -170,10 +171,10 @@ def test_affine_stays_before_other_layers(build, run, reason):
     b.layer("a", Affine(), "x", affine(b, 4))
     b.layer("p", Pool("Max", (2, 2)), "a")
     graph = b.done("p")
-    assert reason(run(graph, FuseAffineForward())[1]) == "a: it feeds p of type Pool"
+    assert reason(run(graph, MergeGains(arrays=False))[1]) == "a: it feeds p of type Pool"
     assert reason(run(graph, FuseAffine())[1]) == "a: its input is a network input"
     graph.node("a").activation = Tanh()
-    assert reason(run(graph, FuseAffineForward())[1]) == "a: it has the activation Tanh"
+    assert reason(run(graph, MergeGains(arrays=False))[1]) == "a: it has the activation Tanh"
 
 
 @pytest.mark.parametrize("scales", [np.array([0.5], np.float32), np.array([0.5, 0.25, 1, 2], np.float32)])

@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 
 from n2d2py.operators.arrays.index_select import ArrayIndexSelect
+from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.norm import ArrayNorm
+from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.channels_last import FromChannelsLast
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.reshape import Reshape
-from n2d2py.passes.fuse_norm import FuseNormForward
+from n2d2py.passes.merge_gains import MergeGains
 
 ROWS, SIZE = 4, 6
 
@@ -53,7 +55,7 @@ TAKEN = {
 @pytest.mark.parametrize("reader", TAKEN.values(), ids=TAKEN)
 def test_weights_take_gain_and_shift(build, run, reader):
     b = normed(build)
-    after, report = run(b.done(*reader(b)), FuseNormForward())
+    after, report = run(b.done(*reader(b)), MergeGains(arrays=True))
     assert len(report.done) == 1 and after.node("n").params == {}
 
 
@@ -66,7 +68,7 @@ LEFT = {
             b.layer("r", FromChannelsLast(SIZE // 2), "n"),
             b.layer("c", Conv((1, 1)), "r", {"weights": b.array(2, SIZE // 2, 1, 1), "bias": b.array(2)}),
         ][1:],
-        "n: a channel of c has several elements of a line",
+        "n: an input channel of c has several gains",
     ),
     "filled": (lambda b: [connected(b, b.layer("s", some(0, -9, 2), "n"), 6)], "n: s fills positions"),
 }
@@ -75,13 +77,13 @@ LEFT = {
 @pytest.mark.parametrize("reader, why", LEFT.values(), ids=LEFT)
 def test_what_would_change_the_result_stays(build, run, reason, reader, why):
     b = normed(build)
-    after, report = run(b.done(*reader(b)), FuseNormForward())
+    after, report = run(b.done(*reader(b)), MergeGains(arrays=True))
     assert set(after.node("n").params) == {"gain", "shift"} and reason(report) == why
 
 
 def test_gains_that_differ_much_stay(build, run, reason):
     b = normed(build, 0.1, 4.0)
-    _, report = run(b.done(convolved(b)), FuseNormForward())
+    _, report = run(b.done(convolved(b)), MergeGains(arrays=True))
     assert reason(report) == "n: its gains differ by more than a factor of 2"
 
 
@@ -89,5 +91,47 @@ def test_integer_weights_stay(build, run, reason):
     b = normed(build)
     graph = b.done(convolved(b))
     graph.node("c").params["weight_scales"] = np.ones(5, np.float32)
-    _, report = run(graph, FuseNormForward())
-    assert reason(report) == "n: the weights of c are integers"
+    _, report = run(graph, MergeGains(arrays=True))
+    assert reason(report) == "n: the weights of c are integers, which a gain of its inputs would change"
+
+
+def recurrent(b, source: str) -> str:
+    """An LSTM over ROWS steps of SIZE elements."""
+    params = {
+        "input_weights": b.array(12, SIZE),
+        "recurrent_weights": b.array(12, 3),
+        "gate_bias": b.array(12),
+        "recurrent_bias": b.array(3, low=0, high=0),
+        "initial_h": b.array(3),
+        "initial_c": b.array(3),
+    }
+    return b.layer("l", ArrayRecurrent("LSTM", ROWS, SIZE, 3), source, params)
+
+
+SCALED = {
+    "a number": ArrayMap("Div", (ROWS * SIZE,), ((ROWS * SIZE,), (1,)), (0, -1)),
+    "a row": ArrayMap("Mul", (ROWS, SIZE), ((ROWS, SIZE), (1, SIZE)), (0, -1)),
+}
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["as is", "steps in another order"])
+@pytest.mark.parametrize("op", SCALED.values(), ids=SCALED)
+def test_recurrent_weights_take_gains(build, run, op, turned):
+    """`run` compares the results with those before, in float64."""
+    b = build(ROWS * SIZE)
+    size = op.shapes[1][-1]
+    tensor = b.layer("g", op, "x", {"operand1": b.array(*op.shapes[1], low=0.7, high=1.3)})
+    if turned:
+        steps = tuple(SIZE * step for step in (2, 0, 3, 1))
+        tensor = b.layer("t", ArrayIndexSelect(ROWS * SIZE, (steps, tuple(range(SIZE)))), tensor)
+    before = recurrent(b, tensor)
+    after, report = run(b.done(before), MergeGains(arrays=True))
+    assert len(report.done) == 1 and "g" not in [node.name for node in after.nodes], size
+
+
+def test_gains_that_change_from_step_to_step_stay(build, run, reason):
+    b = build(ROWS * SIZE)
+    op = ArrayMap("Mul", (ROWS, SIZE), ((ROWS, SIZE), (ROWS, 1)), (0, -1))
+    tensor = b.layer("g", op, "x", {"operand1": b.array(ROWS, 1, low=0.7, high=1.3)})
+    _, report = run(b.done(recurrent(b, tensor)), MergeGains(arrays=True))
+    assert reason(report) == "g: an input channel of l has several gains"

@@ -110,10 +110,10 @@ def test_good_networks_are_not_warned_of(tmp_path, options):
         (_pressure, "-output-bits 8"),
         (_pressure, "-quality fast"),
         (_boxes, "-output-bits 8"),
-        (_sensors, ""),
-        (_sensors, "-quality fast"),
-        (_sensors, "-no-bias-correction"),
-        (_sensors, "-mixed-precision"),
+        (_sensors, "-input-bits 8"),
+        (_sensors, "-input-bits 8 -quality fast"),
+        (_sensors, "-input-bits 16 -no-bias-correction"),
+        (_sensors, "-input-bits 8 -mixed-precision"),
     ],
 )
 def test_networks_that_lose_what_they_say_are_warned_of(tmp_path, network, options):
@@ -133,5 +133,5 @@ def test_networks_that_lose_what_they_say_are_warned_of(tmp_path, network, optio
 
 
 def test_inputs_of_different_units_are_named(tmp_path):
-    _, _, (said,) = _exported(*_sensors(tmp_path), [])
+    _, _, (said,) = _exported(*_sensors(tmp_path), ["-input-bits", "8"])
     assert "'x'" in said

@@ -6,15 +6,26 @@ import numpy as np
 import pytest
 
 from n2d2py.graph import Graph, Node
+from n2d2py.operators.arrays.norm import ArrayNorm
+from n2d2py.operators.channels_last import FromChannelsLast
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip
-from n2d2py.quant.channels import _expected_error, _factors
+from n2d2py.quant.calibration import observe, quantize_observed
+from n2d2py.quant.channels import _expected_error, _factors, _Scalable
 from n2d2py.quant.equalize import equalize
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.simulator import quantize_inputs, simulate
+from n2d2py.reference.executor import run_graph
 
 
 def reader(op, weights: np.ndarray) -> Node:
     return Node("r", op, ["x"], ["r"], {"weights": weights.astype(np.float32), "bias": np.zeros(len(weights), np.float32)})
+
+
+def scalable(node: Node, channels: int) -> _Scalable:
+    """A rectified layer of these channels that the node reads."""
+    return _Scalable(Node("p", Fc(), ["i"], ["x"], {}, Clip(0.0)), [(node, np.arange(channels))])
 
 
 @pytest.mark.parametrize("kind", ["conv", "one output", "fc"])
@@ -35,7 +46,7 @@ def test_the_expected_error_of_a_dense_layer(kind):
                 lost = (scaled[c, t] - round(scaled[c, t] / step) * step) * factors[c]
                 wanted += lost**2 * power[c]
                 wanted += float(weights[o, c, t]) ** 2 * (widest / factors[c] / 255) ** 2 / 12
-    assert _expected_error(node, factors, widest, power) == pytest.approx(wanted, rel=1e-6)
+    assert _expected_error(node, factors, widest / 255, power) == pytest.approx(wanted, rel=1e-6)
 
 
 def test_the_expected_error_of_a_depthwise_layer():
@@ -43,8 +54,8 @@ def test_the_expected_error_of_a_depthwise_layer():
     weights = np.random.default_rng(2).normal(size=(3, 1, 2, 2)).astype(np.float32)
     node = reader(Conv(groups=3), weights)
     factors, widest = np.array([1.0, 2.0, 5.0]), 4.0
-    wanted = sum(float(np.sum(weights[c].astype(np.float64) ** 2)) * (widest / factors[c]) ** 2 for c in range(3))
-    assert _expected_error(node, factors, widest, np.ones(3)) == pytest.approx(wanted, rel=1e-6)
+    wanted = sum(float(np.sum(weights[c].astype(np.float64) ** 2)) * (widest / 255 / factors[c]) ** 2 for c in range(3))
+    assert _expected_error(node, factors, widest / 255, np.ones(3)) == pytest.approx(wanted, rel=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -64,17 +75,17 @@ def test_what_is_expected_is_what_rounding_loses(seed):
         return float(((inputs @ (np.rint(scaled / steps) * steps).T - x @ weights.T) ** 2).mean(axis=0).sum())
 
     for factors in (np.ones(4), np.sqrt(8 / largest), 8 / largest):
-        expected = _expected_error(node, factors, 8.0, power)
+        expected = _expected_error(node, factors, 8.0 / 255, power)
         assert 0.5 < expected / lost(factors) < 2
-    found = _factors(node, largest, power)
+    found = _factors(scalable(node, 4), largest, power)
     assert found is not None and lost(found) < 0.98 * lost(np.ones(4)) and found[0] == 1.0
 
 
 def test_channels_without_values_take_no_part():
     node = reader(Fc(), np.ones((2, 3)))
-    assert _factors(node, np.zeros(3), np.zeros(3)) is None
-    assert _factors(node, np.ones(3), np.ones(3)) is None
-    found = _factors(reader(Conv(groups=3), np.ones((3, 1, 2, 2))), np.array([4.0, 0.0, 1.0]), np.ones(3))
+    assert _factors(scalable(node, 3), np.zeros(3), np.zeros(3)) is None
+    assert _factors(scalable(node, 3), np.ones(3), np.ones(3)) is None
+    found = _factors(scalable(reader(Conv(groups=3), np.ones((3, 1, 2, 2))), 3), np.array([4.0, 0.0, 1.0]), np.ones(3))
     assert found is not None and found[1] == 1.0 and found[2] > found[0] == 1.0
 
 
@@ -97,3 +108,32 @@ def test_channels_without_a_range_are_left_alone(dead):
         np.testing.assert_array_equal(a[role][2], before["a"][role][2])
     np.testing.assert_array_equal(y["weights"][:, 2], before["y"]["weights"][:, 2])
     assert not np.array_equal(a["weights"], before["a"]["weights"])
+
+
+def normed(gains: np.ndarray) -> Graph:
+    """Four lines of 32 elements, normalised with gains, whose inverses the next layer has in its weights: one function for all gains."""
+    rng = np.random.default_rng(6)
+    graph = Graph("net")
+    graph.add_input("x", (1, 128))
+    params = {"gain": gains.astype(np.float32), "shift": np.zeros(32, np.float32)}
+    graph.add(Node("n", ArrayNorm(4, 32, 1e-5), ["x"], ["n"], params))
+    graph.add(Node("v", FromChannelsLast(32), ["n"], ["v"]))
+    weights = (rng.normal(size=(16, 32)) / gains).astype(np.float32)
+    graph.add(Node("y", Conv(), ["v"], ["y"], {"weights": weights.reshape(16, 32, 1, 1), "bias": np.zeros(16, np.float32)}))
+    graph.outputs = ["y"]
+    return graph
+
+
+def test_wide_gains_of_a_normalisation_cost_less_than_a_decibel():
+    """Integers of a normalisation whose gains differ by a factor of 100 are as near to float64 as those without gains."""
+    rng = np.random.default_rng(7)
+    samples, x = rng.normal(size=(64, 128)).astype(np.float32), rng.normal(size=(64, 128))
+    errors = []
+    for gains in (np.ones(32), np.exp(rng.uniform(-2.5, 2.5, 32))):
+        graph = normed(gains)
+        observed = observe(graph, [samples], [samples], {"x": None}, True, "key")
+        typed, _ = quantize_observed(observed, QuantOptions())
+        found = typed.type("y").dequantize(simulate(typed, quantize_inputs(typed, [x]))["y"])
+        real = run_graph(graph, {"x": x})["y"]
+        errors.append(10 * np.log10(np.square(real).sum() / np.square(found - real).sum()))
+    assert errors[0] > 30 and errors[1] > errors[0] - 1, errors

@@ -10,6 +10,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 import n2d2py
 from n2d2py.cli import main
+from n2d2py.options import read_command
+from n2d2py.pipeline import load_network
+from n2d2py.stages.calibrate import calibrate_stage
 
 
 class _Builder:
@@ -117,19 +120,43 @@ def test_best_is_no_worse_on_any_output(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "options, share",
-    [
-        ("", 0.99),
-        pytest.param("-quality best", 0.99, marks=pytest.mark.slow),
-        pytest.param("-nbbits 16", 0.98, marks=pytest.mark.slow),
-    ],
+    "options, share", [("", 0.99), pytest.param("-quality best", 0.99, marks=pytest.mark.slow), ("-nbbits 16", 0.999)]
 )
 @pytest.mark.parametrize("turned, gain_behind", [(False, True), (True, True), (True, False)])
 def test_scores_keep_their_steps_beside_boxes_in_pixels(tmp_path, turned, gain_behind, options, share):
-    """The step of one tensor for both is 0.02, so scores within 0.01 of one half may fall to the other side."""
+    """The step of one tensor for both is 620 / 65535 and more; its integers part at one half, so 16 bits leave scores on their side."""
     x = np.random.default_rng(5).normal(size=(32, 3, 16, 16)).astype(np.float32)
     ((real, found),) = _real_and_found(_joined(tmp_path / "net.onnx", turned, gain_behind), x, 24, options)
     scores, kept = (each[..., 4:] if turned else each[:, 4:] for each in (real, found))
     above = scores > 0.5
     assert np.count_nonzero(kept[above] > 0.5) >= share * np.count_nonzero(above)
     assert len(np.unique(kept)) >= 50
+    if options == "-nbbits 16":  # every integer of the output occurs
+        steps = np.unique(kept)
+        next_to_half = steps[np.searchsorted(steps, 0.5) - 1 :][:2]
+        assert next_to_half.sum() == pytest.approx(1, abs=1e-6) and np.diff(next_to_half) < 0.01
+
+
+@pytest.mark.parametrize(
+    "options, calibrated, corrected, checked",
+    [
+        ("", 40, 40, 40),
+        ("-quality best", 40, 30, 10),
+        ("-mixed-precision", 64, 48, 16),
+        ("-quality best", 31, 31, 31),  # a quarter is fewer than eight
+    ],
+)
+def test_what_must_not_be_worse_is_judged_on_stimuli_of_its_own(tmp_path, options, calibrated, corrected, checked):
+    """Stimulus k is k everywhere."""
+    b = _Builder(1)
+    path = b.save(tmp_path / "net.onnx", 4, [b.conv("x", b.rng.normal(size=(2, 3, 1, 1)), np.zeros(2))])
+    np.save(
+        tmp_path / "x.npy", np.arange(calibrated, dtype=np.float32)[:, None, None, None] * np.ones((1, 3, 4, 4), np.float32)
+    )
+    words = [str(path), "-export", "CPP", "-calib", "-1", "-calib-data", str(tmp_path / "x.npy"), *options.split()]
+    network_file, given = read_command(words)
+    observed = calibrate_stage(load_network(network_file, given), given.calibration).observed
+    assert observed is not None
+    samples, judges = ({int(x) for batch in part for x in batch[:, 0, 0, 0]} for part in (observed.samples, observed.checked))
+    assert (len(samples), len(judges)) == (corrected, checked)
+    assert observed.fresh == samples.isdisjoint(judges) and samples | judges == set(range(calibrated))

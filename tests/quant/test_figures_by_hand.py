@@ -14,9 +14,10 @@ from n2d2py.operators.activation import Activation
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import FUNCTIONS, Clip
+from n2d2py.operators.linear import scale_inputs
 from n2d2py.quant.compare import Accumulator, Difference, decibels, first_difference
 from n2d2py.quant.corrections import BiasCorrections
-from n2d2py.quant.equalize import equalize, scale_inputs, takes_channels
+from n2d2py.quant.equalize import equalize, takes_channels
 from n2d2py.quant.held_back import split
 from n2d2py.quant.histogram import BINS, Histogram
 from n2d2py.quant.level_counts import LevelCounts
@@ -386,13 +387,15 @@ def test_who_takes_channels_scaled():
 
 
 def test_what_each_channel_meets_is_scaled():
-    fc = Node("b", Fc(), ["a"], ["b"], {"weights": np.ones((2, 6), np.float32)})
+    fc = Node("b", Fc(), ["a"], ["b"], {"weights": np.ones((2, 6), np.float32), "bias": np.zeros(2, np.float32)})
     scale_inputs(fc, np.array([2.0, 3.0]))
     assert fc.params["weights"].tolist() == [[2, 2, 2, 3, 3, 3]] * 2
-    grouped = Node("b", Conv(groups=2), ["a"], ["b"], {"weights": np.ones((4, 1, 1, 2), np.float32)})
+    grouped = Node(
+        "b", Conv(groups=2), ["a"], ["b"], {"weights": np.ones((4, 1, 1, 2), np.float32), "bias": np.zeros(4, np.float32)}
+    )
     scale_inputs(grouped, np.array([2.0, 3.0]))
     assert grouped.params["weights"][:, 0, 0].tolist() == [[2, 2], [2, 2], [3, 3], [3, 3]]
-    dense = Node("b", Conv(), ["a"], ["b"], {"weights": np.ones((3, 2, 1, 2), np.float32)})
+    dense = Node("b", Conv(), ["a"], ["b"], {"weights": np.ones((3, 2, 1, 2), np.float32), "bias": np.zeros(3, np.float32)})
     scale_inputs(dense, np.array([2.0, 3.0]))
     assert dense.params["weights"][:, :, 0].tolist() == [[[2, 2], [3, 3]]] * 3
 

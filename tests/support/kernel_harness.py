@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.exports.cpp.arrays import initializer
+from n2d2py.exports.cpp.choices import ExportChoices
 from n2d2py.exports.cpp.code import plane_struct
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import layer_code
@@ -186,7 +187,7 @@ def array_text(array: Array) -> str:
 def source(case: Case, index: int) -> str:
     """The C++ of one case: a namespace with `run(arena)`."""
     identifiers = Identifiers(case.graph)
-    code = layer_code(case.node, case.graph, case.plan, identifiers, **({"prepacks": True} if case.prepacks else {}))
+    code = layer_code(case.node, case.graph, case.plan, identifiers, ExportChoices(prepacks_weights=case.prepacks))
     assert code.serial == (case.inplace and not case.element_by_element()), f"serial is {code.serial}\n{case}"
     planes = "\n".join(
         plane_struct(name, case.graph.tensors[name], plane, identifiers.tensor(name)) for name, plane in case.planes.items()

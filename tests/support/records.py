@@ -14,6 +14,7 @@ from pathlib import Path
 from zlib import crc32
 
 from n2d2py import log
+from n2d2py.exports.cpp.choices import ExportChoices
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import layer_code
@@ -47,8 +48,7 @@ def kernel_form(case: Case, code: LayerCode) -> str:
 
 
 def _code(case: Case) -> LayerCode:
-    options = {"prepacks": True} if case.prepacks else {}
-    return layer_code(case.node, case.graph, case.plan, Identifiers(case.graph), **options)
+    return layer_code(case.node, case.graph, case.plan, Identifiers(case.graph), ExportChoices(prepacks_weights=case.prepacks))
 
 
 def _layer_text(case: Case, code: LayerCode) -> str:

@@ -47,8 +47,8 @@ def parameters(op: ArrayRecurrent, rng: np.random.Generator, spread: float = 1.0
         "recurrent_weights": rng.normal(0, spread / hidden**0.5, (rows, hidden)),
         "gate_bias": rng.normal(0, spread / 2, rows),
         "recurrent_bias": rng.normal(0, spread / 2, hidden) * (op.cell == "GRU" and op.linear_before_reset),
-        "initial_h": rng.uniform(-1, 1, hidden),
-        "initial_c": rng.uniform(-2, 2, hidden) * (op.cell == "LSTM"),
+        "initial_h": rng.uniform(-1, 1, (op.sequences, hidden)),
+        "initial_c": rng.uniform(-2, 2, (op.sequences, hidden)) * (op.cell == "LSTM"),
     }
     return {role: values.astype(np.float32) for role, values in drawn.items()}
 
@@ -58,7 +58,8 @@ def everything(seed: int, every: int = 1) -> list[Case]:
     sweep, kinds, modes, made = Sweep(seed), cycle(KINDS), cycle(RESCALING_MODES), []
     for at, (steps, size, hidden) in enumerate(SIZES):
         for cell, linear, part in CELLS:
-            op = ArrayRecurrent(cell, steps, size, hidden, len(made) % 3 == 1, linear, part)
+            side = 1 if at % 4 < 2 else 3
+            op = ArrayRecurrent(cell, steps, size, hidden, len(made) % 3 == 1, linear, part, sequences=side)
             params = parameters(op, sweep.rng, (1.0, 6.0, 0.1)[at % 3])
             made.append(_integers(sweep, op, params, *next(kinds), next(modes)))
             if at % 3 == 0:
@@ -78,7 +79,7 @@ def _states(op: ArrayRecurrent, kind: NumType) -> dict[str, tuple[tuple[int, int
     scaled = {
         role: kind if kind.is_float else kind.with_scale((1.2, 20.0)[role == "initial_c"] / kind.qmax) for role in op.given
     }
-    return {role: ((1, op.hidden), one) for role, one in scaled.items()}
+    return {role: ((1, op.sequences * op.hidden), one) for role, one in scaled.items()}
 
 
 def _integers(sweep: Sweep, op: ArrayRecurrent, params: dict, x: NumType, y: NumType, mode: str, state: NumType = S16) -> Case:
@@ -88,7 +89,7 @@ def _integers(sweep: Sweep, op: ArrayRecurrent, params: dict, x: NumType, y: Num
     types = LayerTypes([x, *(kind for _, kind in states.values())], y, QuantOptions(rescaling=mode, bits=bits))
     node = quantize_layer(Node("layer", op, ["x", *states], ["y"], params), types)
     own = {"form": node.form, "rescale": node.rescale, "clamp": node.clamp, "bound": node.bound}
-    size = op.steps * op.size
+    size = op.steps * op.sequences * op.size
     ends = {"x": ((1, size), x), **states}
     graph = sweep.graph(op, ends, ((1, op.output_size()), y), **own)
     drawn = {name: sweep.stored(*end) for name, end in ends.items()}
@@ -96,7 +97,7 @@ def _integers(sweep: Sweep, op: ArrayRecurrent, params: dict, x: NumType, y: Num
 
 
 def _reals(sweep: Sweep, op: ArrayRecurrent, params: dict, kind: NumType) -> Case:
-    size = op.steps * op.size
+    size = op.steps * op.sequences * op.size
     form = Real({role: values.astype(kind.dtype) for role, values in params.items()})
     ends = {"x": ((1, size), kind), **_states(op, kind)}
     graph = sweep.graph(op, ends, ((1, op.output_size()), kind), form=form)

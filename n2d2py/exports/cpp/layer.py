@@ -19,6 +19,7 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.exports.cpp.choices import ExportChoices
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.isa import tagged
@@ -88,10 +89,7 @@ class Layer:
         backwards: whether that order is from the last line, or element, to the first.
         run: how the layer runs, by the plan of the memory.
         scratch: what its kernel may use of the arena.
-        packs: whether weights of few bits are packed.
-        prepacks: whether packed weights that are multiplied few times may be unpacked once, into static memory.
-        trades_flash: whether a kernel may be faster with larger constants.
-        stores_winograd: whether weights of convolutions may be stored transformed for Winograd's form, 3.6 or 8 times as large.
+        choices: what the export may do to its constants.
     """
 
     node: QuantNode
@@ -105,22 +103,12 @@ class Layer:
     serial: bool
     backwards: bool
     run: OpPlan = OpPlan()
-    packs: bool = True
     scratch: LayerScratch = LayerScratch()
-    trades_flash: bool = False
-    stores_winograd: bool = True
-    prepacks: bool = False
+    choices: ExportChoices = ExportChoices()
 
     @staticmethod
     def of(
-        node: QuantNode,
-        graph: QuantGraph,
-        plan: MemoryPlan,
-        identifiers: Identifiers,
-        packs: bool = True,
-        trades_flash: bool = False,
-        stores_winograd: bool = True,
-        prepacks: bool = False,
+        node: QuantNode, graph: QuantGraph, plan: MemoryPlan, identifiers: Identifiers, choices: ExportChoices = ExportChoices()
     ) -> Layer:
         """The layer of a node; `plan` says where every tensor of it lies and how it runs.
 
@@ -145,11 +133,8 @@ class Layer:
             bool(over),
             bool(over) and run.backwards,
             run,
-            packs,
             LayerScratch.of(node, plan),
-            trades_flash,
-            stores_winograd,
-            prepacks,
+            choices,
         )
 
     # ---- what it is -------------------------------------------------------------------------
@@ -370,17 +355,10 @@ def layer_kinds() -> tuple[str, ...]:
 
 
 def layer_code(
-    node: QuantNode,
-    graph: QuantGraph,
-    plan: MemoryPlan,
-    identifiers: Identifiers,
-    packs: bool = True,
-    trades_flash: bool = False,
-    stores_winograd: bool = True,
-    prepacks: bool = False,
+    node: QuantNode, graph: QuantGraph, plan: MemoryPlan, identifiers: Identifiers, choices: ExportChoices = ExportChoices()
 ) -> LayerCode:
-    """The C++ of one layer; `plan` says where every tensor of the layer lies and how it runs. `packs`: weights of few bits are packed,
-    but where a plug-in's kernel might read them. `trades_flash`, `stores_winograd`, `prepacks`: see `Layer`.
+    """The C++ of one layer; `plan` says where every tensor of the layer lies and how it runs. Weights that a plug-in's kernel might read
+    are not packed.
 
     Raises:
         N2D2Error: E701 when the C++ export has no kernel for the operator.
@@ -393,8 +371,9 @@ def layer_code(
             where=node.location,
             remedy="remove the layer, or fuse it with -fuse",
         )
-    packs = packs and not any(override.kind == node.op.kind for override in _OVERRIDES)
-    code = function(Layer.of(node, graph, plan, identifiers, packs, trades_flash, stores_winograd, prepacks))
+    if any(override.kind == node.op.kind for override in _OVERRIDES):
+        choices = replace(choices, packs_weights=False)
+    code = function(Layer.of(node, graph, plan, identifiers, choices))
     for override in _OVERRIDES:
         if override.kind == node.op.kind:
             code = override.applied(code, node)

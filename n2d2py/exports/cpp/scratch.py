@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from n2d2py.exports.cpp.choices import ExportChoices
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import Layer
 from n2d2py.graph import QuantGraph
@@ -49,15 +50,15 @@ def scratch(*kinds: str) -> Callable[[F], F]:
     return declare
 
 
-def scratch_needs(graph: QuantGraph, plan: MemoryPlan, stores_winograd: bool = True) -> dict[str, ScratchNeed]:
-    """What layers need, by name, in a plan of their tensors; those that need nothing are not in it. `stores_winograd`: see `Layer`."""
+def scratch_needs(graph: QuantGraph, plan: MemoryPlan, choices: ExportChoices = ExportChoices()) -> dict[str, ScratchNeed]:
+    """What layers need, by name, in a plan of their tensors; those that need nothing are not in it."""
     identifiers = Identifiers(graph)
     needs = {}
     for node in graph.nodes:
         function = _NEEDS.get(node.op.kind)
         if function is None or plan.op(node.name).view:
             continue
-        need = function(Layer.of(node, graph, plan, identifiers, stores_winograd=stores_winograd))
+        need = function(Layer.of(node, graph, plan, identifiers, choices))
         if need is not None:
             needs[node.name] = need
     return needs

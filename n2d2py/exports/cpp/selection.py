@@ -61,7 +61,7 @@ of a fully connected layer) on the stack."""
 
 def _storage(layer: Layer, weights: np.ndarray, groups: int) -> Storage | None:
     """How the weights of a dense layer are packed."""
-    if not (layer.packs and layer.integer and weights[0].size <= _LARGEST_RUN):
+    if not (layer.choices.packs_weights and layer.integer and weights[0].size <= _LARGEST_RUN):
         return None
     if groups > 1 and len(weights) // groups % OUTPUTS:
         return None  # panels of its groups would not begin at bytes
@@ -142,9 +142,9 @@ def winograd_need(layer: Layer, weights: np.ndarray, direct: ScratchNeed) -> Scr
         return on_stack_scratch(channels, geometry, direct, fours=packed.fours, byte_fours=packed.wide > 0)
     if impossible(weights, unlimited):
         return direct
-    if fours_on_stack(weights, unlimited, layer.stores_winograd):
+    if fours_on_stack(weights, unlimited, layer.choices.stores_winograd):
         return on_stack_scratch(channels, geometry, direct, fours=True)
-    if not layer.stores_winograd or unprofitable(weights, unlimited):
+    if not layer.choices.stores_winograd or unprofitable(weights, unlimited):
         return direct
     form = winograd_scratch(channels, geometry)
     return ScratchNeed(
@@ -171,13 +171,13 @@ class PackedForm:
 
 def packed_form(layer: Layer, weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -> PackedForm:
     """That of a layer, none where there is no faster one."""
-    if layer.computed and layer.prepacks:
+    if layer.computed and layer.choices.prepacks_weights:
         sums, wide = byte_fours(weights, geometry, layer.inputs[0], storage)
         if sums and wide:
             return PackedForm(sums, wide)
     if layer.computed and (sums := winograd_byte_sums(weights, geometry, layer.inputs[0], storage)):
         return PackedForm(sums)
-    kept = layer.prepacks and kept_fours(weights, geometry, storage) > 0
+    kept = layer.choices.prepacks_weights and kept_fours(weights, geometry, storage) > 0
     return PackedForm(fours=kept or packed_fours(weights, geometry, storage))
 
 
@@ -185,7 +185,7 @@ def prepack(layer: Layer, selection: Selection, weights: np.ndarray, geometry: W
     """`selection` with packed weights (O, ..., C) that are unpacked once, where that is faster than in each inference; `geometry` is that of a
     convolution.
     """
-    if not layer.prepacks or selection.storage is None:
+    if not layer.choices.prepacks_weights or selection.storage is None:
         return selection
     made = 0
     if geometry is not None and selection.winograd_sums:
@@ -252,10 +252,10 @@ def winograd(layer: Layer, selection: Selection, weights: np.ndarray, geometry: 
             )
         problem = "its weights are packed"
     name = layer.identifier
-    if selection.storage is None and fours_on_stack(weights, geometry, layer.stores_winograd):
+    if selection.storage is None and fours_on_stack(weights, geometry, layer.choices.stores_winograd):
         problem, sets = "", having(WEIGHTS_ON_STACK)
         form = Winograd(name, f"{name}_weights", weights, sets, sets, layer.streamed, 4, on_stack=True)
-    elif not problem and layer.stores_winograd:
+    elif not problem and layer.choices.stores_winograd:
         problem, tile = unprofitable(weights, geometry), tile_of(weights, geometry)
         possible = having(WINOGRAD) if tile == 2 else (*having(FOURS), *having(WINOGRAD))
         used = () if problem else possible
@@ -275,7 +275,7 @@ def for_cores(layer: Layer, selection: Selection, weights: np.ndarray, groups: i
     if not single:
         selection = pixels(layer, selection, weights, groups)
     selection = dots(layer, lanes(layer, selection, weights, groups), weights, groups, single)
-    return channel_pairs(layer, selection, weights, groups) if layer.trades_flash and not single else selection
+    return channel_pairs(layer, selection, weights, groups) if layer.choices.trades_flash and not single else selection
 
 
 def depthwise_for_cores(layer: Layer, selection: Selection, weights: np.ndarray) -> Selection:

@@ -10,6 +10,7 @@ from typing import Any
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefaults, Target, no_layers
 from n2d2py.exports.cpp.arrays import is_string
+from n2d2py.exports.cpp.choices import ExportChoices
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.identifiers import Identifiers, namespace_name
 from n2d2py.exports.cpp.layer import layer_code
@@ -55,7 +56,7 @@ class CppTarget(Target[Project]):
         """That of the SIMD kernels (`exports.cpp.scratch`)."""
         if parameters["SIMD"] == "none":
             return {}
-        return scratch_needs(graph, plan, bool(parameters["Winograd"]))
+        return scratch_needs(graph, plan, self.choices(parameters))
 
     def prepare(self, request: ExportRequest) -> Prepared[Project]:
         """E701 and E703 for layers and tensors, E704 for a network without layers, E705 for parameters.
@@ -77,14 +78,11 @@ class CppTarget(Target[Project]):
         ]
         codes: dict[str, LayerCode] = {}
         if not found:
-            identifiers, packs = Identifiers(graph), bool(request.parameters.get("PackWeights", True))
-            flash, known = self.trades_flash(request.parameters), self.parameters.key("Winograd") is not None
-            winograd = not known or bool(request.parameters.get("Winograd", True))
-            prepacks = known and bool(request.parameters.get("PrepackWeights")) and not request.parameters.get("WeightsFile")
+            identifiers, choices = Identifiers(graph), self.choices(request.parameters)
             for node in graph.nodes:
                 try:
                     if node.name not in plan.views and not node.op.is_part:
-                        code = codes[node.name] = layer_code(node, graph, plan, identifiers, packs, flash, winograd, prepacks)
+                        code = codes[node.name] = layer_code(node, graph, plan, identifiers, choices)
                         found += _form_problems(code, request.layer_parameters.get(node.name, {}).get("Tile", ""))
                 except N2D2Error as problem:
                     found.append(problem)
@@ -123,8 +121,18 @@ class CppTarget(Target[Project]):
             found["BufferAlignment"] = f"MemoryManagerStrategy={strategy} packs buffers as N2D2 does"
         return found
 
+    def choices(self, parameters: Mapping[str, Any]) -> ExportChoices:
+        """Return what the export parameters let the kernels do to constants."""
+        known = self.parameters.key("Winograd") is not None
+        return ExportChoices(
+            packs_weights=bool(parameters.get("PackWeights", True)),
+            prepacks_weights=known and bool(parameters.get("PrepackWeights")) and not parameters.get("WeightsFile"),
+            trades_flash=self.trades_flash(parameters),
+            stores_winograd=not known or bool(parameters.get("Winograd", True)),
+        )
+
     def trades_flash(self, parameters: Mapping[str, Any]) -> bool:
-        """Whether kernels may have larger constants to be faster (`layer.Layer.trades_flash`)."""
+        """True if kernels may have larger constants to be faster."""
         return False
 
     def details(self, prepared: Prepared[Project]) -> dict[str, Any]:

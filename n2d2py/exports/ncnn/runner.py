@@ -71,7 +71,7 @@ class _Layers:
     def __init__(self, details: Mapping[str, Any], net: Any):
         self._details, self._net = details, net
 
-    def layers(self, *inputs: np.ndarray) -> dict[str, np.ndarray]:
+    def stored_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
         """Real results by tensor, (N, ...), for stored inputs."""
         found: dict[str, list[np.ndarray]] = {}
         for sample in zip(*inputs, strict=True):

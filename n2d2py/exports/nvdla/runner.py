@@ -29,7 +29,7 @@ class _Network:
     def __init__(self, runner: LoadableRunner):
         self._runner = runner
 
-    def layers(self, *inputs: np.ndarray) -> dict[str, np.ndarray]:
+    def stored_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
         """Real results of the hardware layers by network layer, (N, C, H, W)."""
         found: dict[str, list[np.ndarray]] = {}
         for sample in zip(*inputs, strict=True):

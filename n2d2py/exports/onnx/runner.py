@@ -61,7 +61,7 @@ class _Layers:
                 model.graph.output.append(onnx.ValueInfoProto(name=name))
         self._session = open_session(model.SerializeToString(), folder / details["file"])
 
-    def layers(self, *inputs: np.ndarray) -> dict[str, np.ndarray]:
+    def stored_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
         """Real results by tensor, (N, ...), for stored inputs."""
         types = {name: NumType(**kind) for name, kind in self._details["types"].items()}
         names = list(dict.fromkeys(self._taps.values()))

@@ -56,7 +56,7 @@ class _Layers:
         self._interpreter = open_model(folder / details["file"], details["kernels"], details["tensors"].values())
         self._grids = {one["index"]: one["quantization"] for one in self._interpreter.get_tensor_details()}
 
-    def layers(self, *inputs: np.ndarray) -> dict[str, np.ndarray]:
+    def stored_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
         """Real results by tensor, (N, C, H, W), for stored inputs."""
         types = {name: NumType(**kind) for name, kind in self._details["types"].items()}
         found: dict[str, list[np.ndarray]] = {}

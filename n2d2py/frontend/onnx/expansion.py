@@ -11,7 +11,7 @@ from n2d2py.errors import Location
 from n2d2py.frontend.onnx.contract import find_array_converter, find_converter
 from n2d2py.frontend.onnx.folding import SHAPE_ARITHMETIC
 from n2d2py.frontend.onnx.model import OnnxModel
-from n2d2py.frontend.onnx.trial import check_ends
+from n2d2py.frontend.onnx.trial import limited
 
 _ROUNDS = 4
 """Definitions refer to other operators with definitions."""
@@ -32,9 +32,8 @@ def expand_functions(model: OnnxModel) -> None:
         inline = partial(
             inliner.inline_selected_functions, model.proto, [("", name) for name in found], inline_schema_functions=True
         )
-        check_ends(inline, ", ".join(found), Location(model.path))
         try:
-            model.proto = inline()
+            model.proto = limited(inline, ", ".join(found), Location(model.path))
         except (RuntimeError, ValueError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
             log.detail("%s: %s cannot be expanded: %s", model.path, ", ".join(found), str(error).splitlines()[0])
             return

@@ -18,7 +18,7 @@ from n2d2py.errors import Location, N2D2Error, nearest
 from n2d2py.frontend.onnx.encodings import quantize_by
 from n2d2py.frontend.onnx.external import load_external_data, refuse_external_data
 from n2d2py.frontend.onnx.skeleton import skeleton
-from n2d2py.frontend.onnx.trial import check_ends
+from n2d2py.frontend.onnx.trial import limited
 from n2d2py.frontend.onnx.validation import TOLERATED, check_bounds, check_structure, check_texts
 
 MIN_OPSET = 7
@@ -370,9 +370,8 @@ def _inline(proto: onnx.ModelProto, path: str) -> onnx.ModelProto:
     count = _expanded_nodes(proto, path)
     if count > _MOST_NODES:
         raise _too_many(path, count)
-    check_ends(lambda: inliner.inline_local_functions(proto), "its functions", Location(path))
     try:
-        return inliner.inline_local_functions(proto)
+        return limited(lambda: inliner.inline_local_functions(proto), "its functions", Location(path))
     except (RuntimeError, ValueError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise _invalid(path, f"its functions cannot be inlined ({' '.join(str(error).split())[:200]})") from None
 

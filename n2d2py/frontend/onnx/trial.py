@@ -7,6 +7,9 @@ import signal
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from tempfile import TemporaryFile
+
+import onnx
 
 from n2d2py.errors import Location, N2D2Error
 
@@ -20,8 +23,36 @@ def check_ends(call: Callable[[], object], what: str, where: Location) -> None:
     Raises:
         N2D2Error: E317 where it takes longer than 10 seconds or more than 4 GiB, or ends the process.
     """
+    if hasattr(os, "fork"):
+        _run_apart(call, what, where)
+
+
+def limited(call: Callable[[], onnx.ModelProto], what: str, where: Location) -> onnx.ModelProto:
+    """Return the model that `call` gives in a copy of this process; where there is none, or it has failed, what `call` gives here.
+
+    Raises:
+        N2D2Error: as `check_ends`.
+    """
     if not hasattr(os, "fork"):
-        return
+        return call()
+    with TemporaryFile() as results:
+
+        def written() -> None:
+            data = call().SerializeToString()
+            try:
+                results.write(data)
+                results.flush()
+            except OSError:
+                results.truncate(0)
+
+        _run_apart(written, what, where)
+        results.seek(0)
+        data = results.read()
+    return onnx.ModelProto.FromString(data) if data else call()
+
+
+def _run_apart(call: Callable[[], object], what: str, where: Location) -> None:
+    """Runs `call` in a copy of this process; raises E317 where it does not come back within the limits."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # threads: the copy has none, and needs none
         child = os.fork()

@@ -18,12 +18,18 @@ def image_size(node: OnnxNode) -> tuple[int, int]:
     return height(shape), width(shape)
 
 
+def check_bias(values: int, outputs: int) -> None:
+    """Raise Unsupported where a convolution has another number of biases than of outputs."""
+    if values != outputs:
+        raise Unsupported(f"its bias has {values} values for {outputs} outputs", "export the model again")
+
+
 def windowed_layer(node: OnnxNode, builder: Builder, op: Op, params: Mapping[str, np.ndarray | None] | None = None) -> None:
     """Adds a two-dimensional layer; a tensor of rank 3 is made an image of one line and back. Weights are input 1."""
     tensor, shape, weights_at = node.tensor(), node.shape(), 1 if params else None
     weights, bias = (None if params is None else params.get(role) for role in ("weights", "bias"))
-    if weights is not None and bias is not None and len(bias) != len(weights):
-        raise Unsupported(f"its bias has {len(bias)} values for {len(weights)} outputs", "export the model again")
+    if weights is not None and bias is not None:
+        check_bias(len(bias), len(weights))
     if len(shape) == 4:
         builder.layer(node, op, [tensor], params, weights_at=weights_at)
         return

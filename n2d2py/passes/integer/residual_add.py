@@ -19,27 +19,26 @@ _BOUND = 2**31
 """What the products, their sum and its offset with the zero points stay below: 32 bits."""
 
 
-def addable(graph: QuantGraph, typed: bool = True) -> Callable[[str, str], bool]:
+def addable(graph: QuantGraph) -> Callable[[str, str], bool]:
     """Whether the arithmetic of two layers, by name, is that of a convolution over channels and a sum in integers with one factor
-    that can become one layer; not `typed`: the network will have such types."""
+    that can become one layer."""
     nodes = {node.name: node for node in graph.nodes}
-    return lambda conv, total: _is_dense(nodes[conv], graph, typed) and _is_sum(nodes[total], graph, typed)
+    return lambda conv, total: _is_dense(nodes[conv], graph) and _is_sum(nodes[total], graph)
 
 
-def _is_dense(node: QuantNode, graph: QuantGraph, typed: bool) -> bool:
+def _is_dense(node: QuantNode, graph: QuantGraph) -> bool:
     return (
         node.op.kind == "Conv"
         and node.residual is None
         and not node.op.is_depthwise(node)
-        and (not typed or (graph.is_integer(node) and node.rescale is not None))
+        and graph.is_integer(node)
+        and node.rescale is not None
     )
 
 
-def _is_sum(node: QuantNode, graph: QuantGraph, typed: bool) -> bool:
+def _is_sum(node: QuantNode, graph: QuantGraph) -> bool:
     if node.op.kind != "ElemWise" or node.op.operation != "Sum":
         return False
-    if not typed:
-        return True
     if not isinstance(node.form, Aligned) or not graph.is_integer(node):
         return False
     multipliers = [abs(int(m)) for m in node.form.multipliers]

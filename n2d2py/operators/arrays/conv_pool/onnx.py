@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value
+from n2d2py.frontend.onnx.windows import check_bias
 from n2d2py.graph.shapes import MAX_PAD, MAX_STEP
 from n2d2py.operators.arrays.conv_pool import ArrayConvPool
 from n2d2py.operators.arrays.values import Arrays, onnx_array
@@ -125,8 +126,7 @@ def _biased(a: Arrays, made: Value) -> Value:
     if not a.has(2):
         return made
     bias = a.value(2)
-    if bias.size != made.dims[1]:
-        raise Unsupported(f"its bias has {bias.size} values for {made.dims[1]} outputs", "export the model again")
+    check_bias(bias.size, made.dims[1])
     return a.map("Add", made, a.reshape(bias, (bias.size, *(1,) * (len(made.dims) - 2))))
 
 

@@ -31,6 +31,7 @@ def _lower(layer: Layer) -> LayerCode:
     """The C++ of a recurrent layer."""
     layer, op = layer.apart(), layer.op
     sizes = {
+        "Sequences": op.sequences,
         "Steps": op.steps,
         "Size": op.size,
         "Hidden": op.hidden,
@@ -38,7 +39,8 @@ def _lower(layer: Layer) -> LayerCode:
         "LinearBeforeReset": op.linear_before_reset,
         "LastCell": bool(op.part),
     }
-    function, what = op.cell.lower(), f"{op.cell} of {op.steps} steps"
+    side = f", {op.sequences} sequences side by side" if op.sequences > 1 else ""
+    function, what = op.cell.lower(), f"{op.cell} of {op.steps} steps{side}"
     others = _OTHERS[op.cell]
     if layer.node.rescale is None:
         roles, real = [role for role in _REALS if role not in others], layer.output

@@ -28,7 +28,7 @@ def _refuse_attributes(a: Arrays, directions: int) -> None:
 
 
 class _Sequence:
-    """The input of a node as (steps, size), and its parameters."""
+    """The input of a node as (steps, sequences, size), and its parameters."""
 
     def __init__(self, a: Arrays):
         self.a, node = a, a.node
@@ -43,11 +43,10 @@ class _Sequence:
             raise Unsupported(f"its input has rank {len(x.dims)}, not 3")
         if not self.batch_first:
             a.builder.guard_batch(node, 0, 0, "takes as steps")
-        batch = x.dims[0 if self.batch_first else 1]
-        if batch != 1:
-            raise Unsupported(f"it reads {batch} sequences side by side", "export the model with batch 1")
-        self.steps, self.size = x.dims[1 if self.batch_first else 0], x.dims[2]
-        if min(self.steps, self.size) < 1:
+        if self.batch_first:
+            x = a.transpose(x, (1, 0, 2))
+        self.steps, self.sequences, self.size = x.dims
+        if min(x.dims) < 1:
             raise Unsupported("its sequence is empty")
         self.x = x
         self.weights, self.recurrent = (
@@ -67,7 +66,7 @@ class _Sequence:
         self._refuse_lengths()
         self.given: dict[str, Value] = {}
         self.initial = {"initial_h": self._initial(5, "initial_h")}
-        none = np.zeros((rows[0], self.hidden), np.float32)
+        none = np.zeros((rows[0], self.sequences, self.hidden), np.float32)
         self.initial["initial_c"] = self._initial(6, "initial_c") if node.type == "LSTM" else none
         if node.type == "LSTM" and a.has(7) and np.any(a.node.constant(7, "peephole weights")):
             raise Unsupported("it has peephole weights", "train the model without them")
@@ -85,14 +84,17 @@ class _Sequence:
         return np.zeros(shape, np.float32) if values is None else values.reshape(shape)
 
     def _initial(self, index: int, role: str) -> np.ndarray:
-        """The states that directions begin with: (directions, hidden) constants, or zeros where `given` has the tensor."""
-        shape = (len(self.reversed), self.hidden)
+        """The states that directions begin with: (directions, sequences, hidden) constants, or zeros where `given` has the tensor."""
+        shape = (len(self.reversed), self.sequences, self.hidden)
+        stored = (shape[1], shape[0], shape[2]) if self.batch_first else shape
         if not self.a.has(index) or self.a.node.is_constant(index):
-            return self._optional(index, "initial states", shape)
+            values = self._optional(index, "initial states", stored)
+            return values.swapaxes(0, 1) if self.batch_first else values
         value = self.a.tensor(self.a.value(index))
         if value.size != np.prod(shape) or value.kind:
             raise Unsupported(f"its initial states of {list(value.dims)} do not fit its weights")
-        self.given[role] = self.a.reshape(value, shape)
+        value = self.a.reshape(value, stored)
+        self.given[role] = self.a.transpose(value, (1, 0, 2)) if self.batch_first else value
         return np.zeros(shape, np.float32)
 
     def _refuse_lengths(self) -> None:
@@ -104,11 +106,21 @@ class _Sequence:
             )
 
     def layer(self, at: int, part: str = "") -> Value:
-        """The layer of direction `at`; its result is (steps, hidden), or (hidden) of a part."""
+        """The layer of direction `at`; its result is (steps, sequences, hidden), or (sequences, hidden) of a part."""
         a, node = self.a, self.a.node
         linear = bool(node.attribute("linear_before_reset", 0)) and node.type == "GRU"
         given = {role: a.tensor(a.axes(value, {0: [at]})) for role, value in self.given.items()}
-        op = ArrayRecurrent(node.type, self.steps, self.size, self.hidden, self.reversed[at], linear, part, tuple(given))
+        op = ArrayRecurrent(
+            node.type,
+            self.steps,
+            self.size,
+            self.hidden,
+            self.reversed[at],
+            linear,
+            part,
+            tuple(given),
+            sequences=self.sequences,
+        )
         first, second = self.biases[at]
         total = first + second
         if node.type == "GRU" and linear:
@@ -125,25 +137,26 @@ class _Sequence:
         checked = {role: builder.parameter(node.name, role, values) for role, values in params.items()}
         tensors = [value.tensor for value in (self.x, *given.values()) if value.tensor is not None]
         builder.graph.add(Node(name, op, tensors, [name], checked, location=builder.model.place(node.name)))
-        return Value((self.hidden,) if part else (self.steps, self.hidden), "", name)
+        last = (self.sequences, self.hidden)
+        return Value(last if part else (self.steps, *last), "", name)
 
 
 @onnx_array("LSTM", "GRU")
 def _recurrent(a: Arrays) -> None:
     sequence = _Sequence(a)
-    count, hidden, steps = len(sequence.reversed), sequence.hidden, sequence.steps
+    count, hidden, steps, side = len(sequence.reversed), sequence.hidden, sequence.steps, sequence.sequences
     states, made = [sequence.layer(at) for at in range(count)], {}
     if a.wants(1):
         ends = (0 if back else steps - 1 for back in sequence.reversed)
         made[1] = [a.axes(value, {0: [end]}) for value, end in zip(states, ends, strict=True)]
     if a.wants(2):
-        made[2] = [a.reshape(sequence.layer(at, "cell"), (1, hidden)) for at in range(count)]
+        made[2] = [a.reshape(sequence.layer(at, "cell"), (1, side, hidden)) for at in range(count)]
     for index, values in made.items():
         joined = values[0] if count == 1 else join(a, values, 0)
-        made[index] = a.reshape(joined, (1, count, hidden) if sequence.batch_first else (count, 1, hidden))
+        made[index] = a.transpose(joined, (1, 0, 2)) if sequence.batch_first else joined
     if a.node.outputs[0]:
-        rows = [replace(value, dims=(1, steps, hidden)) for value in states]
-        both = rows[0] if count == 1 else a.transpose(join(a, rows, 0), (1, 0, 2))
-        made[0] = a.reshape(both, (1, steps, count, hidden) if sequence.batch_first else (steps, count, 1, hidden))
+        rows = [replace(value, dims=(1, steps, side, hidden)) for value in states]
+        both = rows[0] if count == 1 else join(a, rows, 0)
+        made[0] = a.transpose(both, (2, 1, 0, 3) if sequence.batch_first else (1, 0, 2, 3))
     for index, value in made.items():
         a.bind(value, index)

@@ -1,4 +1,4 @@
-"""LSTM and GRU over the steps of a sequence, in one direction."""
+"""LSTM and GRU over the steps of one sequence or several, in one direction."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ GATES = {"LSTM": 4, "GRU": 3}
 @register
 @dataclass(frozen=True)
 class ArrayRecurrent(ArrayOp):
-    """The hidden states (steps, hidden) of a `cell`, "LSTM" or "GRU", over an input (steps, size); part "cell": its last cell state.
+    """The hidden states (steps, sequences, hidden) of a `cell`, "LSTM" or "GRU", over an input (steps, sequences, size); part "cell": its last
+    cell state (sequences, hidden).
 
     `reverse`: from the last step to the first; state t is still that at step t. Parameters, gates in the order of ONNX:
     "input_weights" (gates * hidden, size), "recurrent_weights" (gates * hidden, hidden), "gate_bias" (gates * hidden), the sum of
-    both biases of ONNX but for gate h of a GRU, whose second one is "recurrent_bias" (hidden); "initial_h" and "initial_c" (hidden),
-    but for those in `given`, which are further inputs in that order.
+    both biases of ONNX but for gate h of a GRU, whose second one is "recurrent_bias" (hidden); "initial_h" and "initial_c", each
+    (sequences, hidden), but for those in `given`, which are further inputs in that order.
     """
 
     cell: str
@@ -39,6 +40,7 @@ class ArrayRecurrent(ArrayOp):
     part: str = ""
     given: tuple[str, ...] = field(default=(), repr=False)
     result: str = ""
+    sequences: int = 1
     kind: ClassVar[str] = "ArrayRecurrent"
 
     @property
@@ -47,33 +49,43 @@ class ArrayRecurrent(ArrayOp):
         return tuple(range(1 + len(self.given)))
 
     def operand_sizes(self) -> tuple[int, ...]:
-        return (self.steps * self.size, *(self.hidden for _ in self.given))
+        return (self.steps * self.sequences * self.size, *(self.sequences * self.hidden for _ in self.given))
+
+    def rows(self, x: np.ndarray) -> np.ndarray:
+        """An input (n, ...) as sequences of their own (n * sequences, steps, size)."""
+        return x.reshape(-1, self.steps, self.sequences, self.size).swapaxes(1, 2).reshape(-1, self.steps, self.size)
+
+    def together(self, states: np.ndarray) -> np.ndarray:
+        """States (n * sequences, ..., hidden) of all steps or of one, in the order of the output (n, ...)."""
+        apart = states.reshape(-1, self.sequences, *states.shape[1:])
+        return (apart.swapaxes(1, 2) if apart.ndim == 4 else apart).reshape(len(apart), -1)
 
     def initial(self, role: str, inputs: list[np.ndarray], node) -> np.ndarray:
-        """The state (n or 1, hidden) that the sequence begins with: an input, or a parameter."""
-        return inputs[1 + self.given.index(role)] if role in self.given else node.params[role].reshape(1, -1)
+        """The states (n * sequences, hidden) that the sequences begin with: an input, or a parameter."""
+        first = inputs[1 + self.given.index(role)] if role in self.given else node.params[role].reshape(1, -1)
+        return np.broadcast_to(first, (len(inputs[0]), first.shape[1])).reshape(-1, self.hidden)
 
     def output_size(self) -> int:
-        return self.hidden if self.part else self.steps * self.hidden
+        return self.sequences * self.hidden * (1 if self.part else self.steps)
 
     def macs(self, inputs: list[Shape], output: Shape, node) -> int:
-        return self.steps * GATES[self.cell] * self.hidden * (self.size + self.hidden)
+        return self.sequences * self.steps * GATES[self.cell] * self.hidden * (self.size + self.hidden)
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         """Sums are made in float64, bias first, then inputs, then states; states are rounded to the type of the input."""
         states, cells = self.all_states(inputs, node)
         cell = cells[:, 0 if self.reverse else -1]
-        return self.typed(cell if self.part else states, inputs)
+        return self.typed(self.together(cell if self.part else states), inputs)
 
     def states_before(self, inputs: list[np.ndarray], node) -> np.ndarray:
-        """The hidden states (n, steps, hidden) that the steps read."""
+        """The hidden states (n * sequences, steps, hidden) that the steps read."""
         states, _ = self.all_states(inputs, node)
-        first = np.broadcast_to(self.initial("initial_h", inputs, node), states[:, 0].shape)[:, None]
+        first = self.initial("initial_h", inputs, node)[:, None]
         return np.concatenate([states[:, 1:], first] if self.reverse else [first, states[:, :-1]], axis=1)
 
     def all_states(self, inputs: list[np.ndarray], node) -> tuple[np.ndarray, np.ndarray]:
-        """All hidden and all cell states (n, steps, hidden)."""
-        x = inputs[0].reshape(-1, self.steps, self.size)
+        """All hidden and all cell states (n * sequences, steps, hidden)."""
+        x = self.rows(inputs[0])
         kind, count, params = x.dtype, len(x), node.params
         w, r, bias = (
             params[role].astype(kind).astype(np.float64) for role in ("input_weights", "recurrent_weights", "gate_bias")
@@ -82,10 +94,7 @@ class ArrayRecurrent(ArrayOp):
         totals = np.zeros((count, self.steps, len(w))) + bias
         for k in range(self.size):
             totals += x[..., k, None].astype(np.float64) * w[:, k]
-        h, c = (
-            np.broadcast_to(self.initial(role, inputs, node).astype(kind), (count, self.hidden))
-            for role in ("initial_h", "initial_c")
-        )
+        h, c = (self.initial(role, inputs, node).astype(kind) for role in ("initial_h", "initial_c"))
         states, cells = np.zeros((2, count, self.steps, self.hidden), kind)
         for t in range(self.steps - 1, -1, -1) if self.reverse else range(self.steps):
             if self.cell == "LSTM":
@@ -117,21 +126,21 @@ class ArrayRecurrent(ArrayOp):
         if node.rescale is None:
             return super().run_integer(inputs, node, graph)
         form = node.form_as(Custom).by_role
-        x = inputs[0].reshape(-1, self.steps, self.size).astype(np.int64) - graph.type(node.inputs[0]).zero_point
+        x = self.rows(inputs[0]).astype(np.int64) - graph.type(node.inputs[0]).zero_point
         h, c = (self._stored(role, inputs, node, graph) for role in ("initial_h", "initial_c"))
         if self.cell == "LSTM":
             states, cell = lstm(x, form, self.reverse, h, c)
         else:
             states, cell = gru(x, form, self.reverse, self.linear_before_reset, h), np.zeros(0)
-        acc = (cell if self.part else states).reshape(len(x), -1)
+        acc = self.together(cell if self.part else states)
         return [node.requantize(acc, graph.type(node.output))]
 
     def _stored(self, role: str, inputs: list[np.ndarray], node, graph) -> np.ndarray:
-        """The integers (n, hidden) of a state that the sequence begins with."""
+        """The integers (n * sequences, hidden) of the states that the sequences begin with."""
         x, form = self.initial(role, inputs, node).astype(np.int64), node.form_as(Custom).by_role
         if role in self.given:
             x = begun(x - graph.type(node.inputs[1 + self.given.index(role)]).zero_point, *form[f"given_{role[-1]}"])
-        return np.broadcast_to(x, (len(inputs[0]), self.hidden))
+        return x
 
 
 def _add(total: np.ndarray, weights: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -1,0 +1,131 @@
+"""The algebra of per-channel gains and shifts around layers with weights, computed in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py.graph import Graph, Node
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.arrays.index_select import ArrayIndexSelect
+from n2d2py.operators.arrays.recurrent import ArrayRecurrent
+from n2d2py.operators.batchnorm import BatchNorm
+from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.index_select import IndexSelect
+from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.transpose import Transpose
+
+_MOVES = (ArrayIndexSelect, FromChannelsLast, IndexSelect, Reshape, ToChannelsLast, Transpose)
+
+_TINY = 1e-12
+_LEAST_GAIN = 1e-30
+"""A gain below it makes numbers of float32 without precision; nothing is left of what it multiplies."""
+
+
+def like(values: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """`values` as new contiguous array in the floating-point type of `reference`."""
+    return np.ascontiguousarray(values, reference.dtype)
+
+
+def gain_and_shift(node: Node) -> tuple[np.ndarray, np.ndarray]:
+    """(g, s) in float64, each (C), of an Affine or BatchNorm: y = g * x + s.
+
+    A BatchNorm channel whose variance plus epsilon is below 1e-12 takes the mean of the variances that
+    are not (n2d2 does so for any tiny variance; here epsilon counts, so that the result stays exact).
+    """
+    if isinstance(node.op, Affine):
+        return node.params["weights"].astype(np.float64), node.params["bias"].astype(np.float64)
+    assert isinstance(node.op, BatchNorm)
+    p = {role: array.astype(np.float64) for role, array in node.params.items()}
+    variance = p["variance"]
+    tiny = variance + node.op.epsilon < _TINY
+    if tiny.any():
+        variance = np.where(tiny, variance[~tiny].mean() if not tiny.all() else 1.0, variance)
+    gain = p["scale"] / np.sqrt(variance + node.op.epsilon)
+    return gain, p["bias"] - p["mean"] * gain
+
+
+def scale_outputs(node: Node, gain: np.ndarray, shift: np.ndarray) -> None:
+    """Conv, Deconv or Fc followed by g * y + s: W' = g W, b' = g b + s, per output."""
+    weights, bias = node.params["weights"], node.params["bias"]
+    if "weight_scales" in node.params:
+        gain = np.where(np.abs(gain) < _LEAST_GAIN, 0.0, gain)
+    per_output = gain.reshape(-1, *(1,) * (weights.ndim - 1))
+    node.params = {
+        **node.params,
+        "weights": like(weights.astype(np.float64) * per_output, weights),
+        "bias": like(bias.astype(np.float64) * gain + shift, bias),
+    }
+    node.unbiased = False
+    if "weight_scales" in node.params:
+        scales = np.broadcast_to(node.params["weight_scales"], gain.shape)
+        node.params["weight_scales"] = like(np.where(gain == 0, 1, np.abs(gain)) * scales, scales)
+
+
+def scale_inputs(node: Node, gain: np.ndarray, shift: np.ndarray | None = None) -> None:
+    """Merge g * x + s into the layer with weights that reads x: W' = W g, b' = b + sum of W s.
+
+    gain, shift: one for each input channel, (C) or, of a recurrent layer, (size); no shift is 0. A Conv that pads must have none. Arrays
+    are replaced, not changed.
+    """
+    shift = np.zeros(len(gain)) if shift is None else shift
+    role, bias_role = ("input_weights", "gate_bias") if isinstance(node.op, ArrayRecurrent) else ("weights", "bias")
+    weights, bias = node.params[role], node.params[bias_role]
+    wide = weights.astype(np.float64)
+    if isinstance(node.op, Conv):
+        outputs, per_group = wide.shape[:2]
+        group = np.arange(outputs) // (outputs // node.op.groups)
+        channel = group[:, None] * per_group + np.arange(per_group)
+        gains, shifts = gain[channel][..., None, None], shift[channel][..., None, None]
+    else:
+        positions = wide.shape[1] // len(gain)
+        gains, shifts = np.repeat(gain, positions)[None], np.repeat(shift, positions)[None]
+    added = (wide * shifts).sum(axis=tuple(range(1, wide.ndim)))
+    node.params = {**node.params, role: like(wide * gains, weights), bias_role: like(bias.astype(np.float64) + added, bias)}
+    node.unbiased = node.unbiased and not added.any()
+
+
+WeightedReaders = list[tuple[Node, np.ndarray]]
+"""Layers with weights, each with the number of the gain (C, of a Fc inputs, of a recurrent layer size) that an input channel has."""
+
+
+def weighted_readers(graph: Graph, tensor: str, numbers: np.ndarray) -> WeightedReaders | str:
+    """Return the layers with weights that alone read a tensor, directly or through layers that move its elements.
+
+    `numbers`: for each element of the tensor, in its shape (1, ...), the number of the gain that it has. Return a clause that says why
+    not, where another layer reads it, or one whose input channel has several gains.
+    """
+    if tensor in graph.outputs:
+        return "it is a network output"
+    found: WeightedReaders = []
+    for reader in graph.consumers(tensor):
+        if isinstance(reader.op, _MOVES) and reader.activation is None:
+            if isinstance(reader.op, ArrayIndexSelect) and reader.op.positions()[1].any():
+                return f"{reader.name} fills positions"
+            further = weighted_readers(graph, reader.output, reader.op.run([numbers], reader)[0])
+            if isinstance(further, str):
+                return further
+            found += further
+            continue
+        if (
+            not isinstance(reader.op, (Conv, Fc, ArrayRecurrent))
+            or reader.inputs.count(tensor) != 1
+            or reader.inputs[0] != tensor
+        ):
+            return f"it feeds {reader.name} of type {reader.op.kind}"
+        if "weight_scales" in reader.params:
+            return f"the weights of {reader.name} are integers, which a gain of its inputs would change"
+        if isinstance(reader.op, ArrayRecurrent):
+            inputs = numbers.reshape(-1, reader.op.size).T
+        else:
+            inputs = numbers.reshape(numbers.shape[1] if isinstance(reader.op, Conv) else numbers.size, -1)
+        if (inputs != inputs[:, :1]).any():
+            return f"an input channel of {reader.name} has several gains"
+        found.append((reader, inputs[:, 0].astype(np.int64)))
+    return found or "nothing reads it"
+
+
+def padded_reader(readers: WeightedReaders) -> Node | None:
+    """Return one of the layers that pads with zeros, which a shift would change."""
+    return next((reader for reader, _ in readers if isinstance(reader.op, Conv) and any(reader.op.pads)), None)

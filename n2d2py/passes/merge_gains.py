@@ -1,0 +1,104 @@
+"""Gains g and shifts s are merged into the layers with weights that alone read them: W' = W g, b' = b + sum of W s.
+
+    Affine, then Conv, Fc or a recurrent layer                         =>  that layer
+    ArrayNorm with gain and shift, then such layers                    =>  ArrayNorm without, and these layers
+    ArrayMap Mul, Div or Neg by constants, then such layers            =>  these layers
+
+Layers that move elements may lie between. A shift needs layers without padding, which adds zeros after it. Gains of arrays must not
+differ by more than a factor of two: the weights of an output share one scale, and wide gains would leave the others few steps. What
+evens out wide gains is the equalization of channels, which knows the ranges (quant/channels.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from n2d2py.graph import Graph, Node
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.arrays.map import ArrayMap, gains_and_shifts
+from n2d2py.operators.arrays.norm import ArrayNorm
+from n2d2py.operators.linear import WeightedReaders, gain_and_shift, padded_reader, scale_inputs, weighted_readers
+from n2d2py.operators.quantize import is_quantized
+from n2d2py.passes.base import Match, Pass, drop
+
+_WIDEST = 2.0
+"""The largest gain of an array over the least one."""
+
+
+@dataclass(frozen=True)
+class _Gains:
+    """A layer that gives gain[n] * x + shift[n], float64; `numbers`: n of each element of its result, in its shape (1, ...)."""
+
+    gain: np.ndarray
+    shift: np.ndarray
+    numbers: np.ndarray
+
+    @staticmethod
+    def of(gain: np.ndarray, shift: np.ndarray, numbers: np.ndarray) -> _Gains:
+        """Return the gains with one number for those that are equal."""
+        pairs, equal = np.unique(np.stack([gain, shift]), axis=1, return_inverse=True)
+        return _Gains(pairs[0], pairs[1], equal.reshape(-1)[numbers])
+
+    @property
+    def is_wide(self) -> bool:
+        sizes = np.abs(self.gain)
+        return not np.isfinite(sizes).all() or sizes.max() > _WIDEST * sizes.min()
+
+
+def _of_channels(graph: Graph, node: Node) -> _Gains:
+    gain, shift = gain_and_shift(node)
+    shape = graph.shape(node.output)
+    numbers = np.arange(len(gain)).reshape(1, -1, *(1,) * (len(shape) - 2))
+    return _Gains.of(gain, shift, np.broadcast_to(numbers, shape))
+
+
+def _of_arrays(node: Node) -> _Gains | None:
+    """The gains of a normalisation, or of a map that has no shift."""
+    if isinstance(node.op, ArrayNorm) and "gain" in node.params:
+        gain, shift = (node.params[role].astype(np.float64) for role in ("gain", "shift"))
+        return _Gains.of(gain, shift, np.tile(np.arange(node.op.inner), node.op.outer)[None])
+    found = gains_and_shifts(node)
+    if found is None or found[2].any() or not isinstance(node.op, ArrayMap):
+        return None
+    shape, gain, shift = found
+    return _Gains.of(gain, shift, np.broadcast_to(np.arange(len(gain)).reshape(shape), node.op.dims).reshape(1, -1))
+
+
+class MergeGains(Pass):
+    """Gains, then layers with weights => layers with weights; with `arrays` those of arrays, else those of Affine layers."""
+
+    summary = "constant gains and shifts merged into the weights after them"
+
+    def __init__(self, *, arrays: bool):
+        self.arrays, self.name = arrays, "merge-gains-of-arrays" if arrays else "merge-gains"
+
+    def match(self, graph: Graph, node: Node) -> Match | None:
+        if isinstance(node.op, Affine):
+            found = None if self.arrays else _of_channels(graph, node)
+        else:
+            found = _of_arrays(node) if self.arrays and not is_quantized(graph) else None
+        if found is None:
+            return None
+        if node.activation is not None:
+            return Match.no(f"it has the activation {node.activation.kind}")
+        if self.arrays and found.is_wide:
+            return Match.no(f"its gains differ by more than a factor of {_WIDEST:g}")
+        readers = weighted_readers(graph, node.output, found.numbers)
+        if isinstance(readers, str):
+            return Match.no(readers)
+        padded = padded_reader(readers)
+        if padded is not None and found.shift.any():
+            return Match.no(f"{padded.name} pads with zeros, which the shift would change")
+        return Match((found, readers))
+
+    def rewrite(self, graph: Graph, node: Node, found: tuple[_Gains, WeightedReaders]) -> str:
+        gains, readers = found
+        for reader, numbers in readers:
+            scale_inputs(reader, gains.gain[numbers], gains.shift[numbers])
+        if isinstance(node.op, ArrayNorm):
+            node.params = {}
+        else:
+            drop(graph, node)
+        return "gain and shift merged into " + ", ".join(reader.name for reader, _ in readers)

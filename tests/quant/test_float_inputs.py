@@ -1,0 +1,133 @@
+"""Inputs in floating point: integers of one scale would lose what the first layers, or the weights of a channel, make large."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from n2d2py.graph import Graph, Node
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.affine import Affine
+from n2d2py.operators.conv import Conv
+from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.fc import Fc
+from n2d2py.operators.functions import Log, Logistic
+from n2d2py.quant.calibration import observe, prepare, quantize_observed
+from n2d2py.quant.float_inputs import choose_float_inputs, with_float_inputs
+from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.simulator import quantize_inputs, simulate
+from n2d2py.reference.executor import run_graph
+
+
+def layer(graph: Graph, name: str, op, inputs: str, params=None) -> None:
+    graph.add(Node(name, op, inputs.split(), [name], params or {}))
+
+
+def weights(rng, *shape: int) -> dict[str, np.ndarray]:
+    return {"weights": rng.normal(size=shape).astype(np.float32), "bias": rng.normal(size=shape[0]).astype(np.float32)}
+
+
+def affine(gains, shifts) -> dict[str, np.ndarray]:
+    return {"weights": np.array(gains, np.float32), "bias": np.array(shifts, np.float32)}
+
+
+def guarded_logarithm(rng) -> tuple[Graph, np.ndarray]:
+    """Powers over eight orders of magnitude."""
+    graph = Graph("net")
+    graph.add_input("x", (1, 12))
+    layer(graph, "a", Affine(), "x", affine(np.ones(12), np.full(12, 1e-3)))
+    layer(graph, "l", Activation(Log()), "a")
+    layer(graph, "y", Fc(), "l", weights(rng, 6, 12))
+    return graph, np.exp(rng.normal(-3, 3, (256, 12)))
+
+
+def units(rng) -> tuple[Graph, np.ndarray]:
+    """Pressure, temperature, humidity and acceleration, normalised by the first weights."""
+    graph = Graph("net")
+    graph.add_input("x", (1, 4))
+    mean, deviation = np.array([101_325.0, 20.0, 0.5, 0.0]), np.array([800.0, 8.0, 0.2, 0.01])
+    made = weights(rng, 6, 4)
+    made["bias"] = (made["bias"] - made["weights"] @ (mean / deviation)).astype(np.float32)
+    made["weights"] = (made["weights"] / deviation).astype(np.float32)
+    layer(graph, "y", Fc(), "x", made)
+    return graph, mean + deviation * rng.normal(size=(256, 4))
+
+
+def planes(rng) -> tuple[Graph, np.ndarray]:
+    """Two maps in metres and in volts before a layer that pads."""
+    graph = Graph("net")
+    graph.add_input("x", (1, 2, 6, 6))
+    made = weights(rng, 5, 2, 3, 3)
+    made["weights"] = made["weights"] * np.array([1e-3, 200.0], np.float32).reshape(1, 2, 1, 1)
+    layer(graph, "y", Conv(pads=(1, 1, 1, 1)), "x", made)
+    return graph, rng.normal(size=(128, 2, 6, 6)) * np.array([1e3, 5e-3]).reshape(1, 2, 1, 1)
+
+
+def mask(rng) -> tuple[Graph, np.ndarray]:
+    """A spectrum times what a layer makes of its logarithm."""
+    graph = Graph("net")
+    graph.add_input("x", (1, 12))
+    layer(graph, "p", ElemWise("Prod"), "x x")
+    layer(graph, "a", Affine(), "p", affine(np.ones(12), np.full(12, 1e-4)))
+    layer(graph, "l", Activation(Log()), "a")
+    layer(graph, "f", Fc(), "l", {role: each / 8 for role, each in weights(rng, 12, 12).items()})
+    layer(graph, "s", Activation(Logistic()), "f")
+    layer(graph, "y", ElemWise("Prod"), "x s")
+    return graph, np.exp(rng.normal(-1, 2, (256, 12))) * rng.choice([-1, 1], (256, 12))
+
+
+def decibels(graph: Graph, samples: np.ndarray, x: np.ndarray) -> float:
+    """Signal to error of the integers against float64."""
+    samples = samples.astype(np.float32)
+    prepared = prepare(graph, True, True)
+    observed = observe(prepared, [samples], [samples], dict.fromkeys(graph.inputs), True, "key")
+    typed, _ = quantize_observed(observed, QuantOptions(input_bits=0))
+    found = typed.type("y").dequantize(simulate(typed, quantize_inputs(typed, [x.astype(np.float32)]))["y"])
+    real = run_graph(graph, {"x": x.astype(np.float32).astype(np.float64)})["y"]
+    return float(10 * np.log10((real - real.mean(0)).var() / np.square(found - real).mean()))
+
+
+NETWORKS = {"guarded logarithm": guarded_logarithm, "units": units, "planes": planes, "mask": mask}
+
+
+@pytest.mark.parametrize("make", NETWORKS.values(), ids=NETWORKS)
+def test_integers_come_near_to_float64(make):
+    rng = np.random.default_rng(11)
+    graph, x = make(rng)
+    graph.outputs = ["y"]
+    samples, x = x[::2], x[1::2]
+    found = with_float_inputs(graph, choose_float_inputs(graph, samples, {"x": None}))
+    assert found.float_inputs == {"x"}
+    x64 = {"x": x}
+    np.testing.assert_allclose(run_graph(found, x64)["y"], run_graph(graph, x64)["y"], rtol=1e-4, atol=1e-3)
+    before, after = decibels(graph, samples, x), decibels(found, samples, x)
+    assert after > 25 and after > before + 6, (before, after)
+
+
+SAME = {
+    "one scale": lambda rng: rng.normal(size=(64, 4)),
+    "zeros": lambda rng: np.zeros((64, 4)),
+    "constants": lambda rng: np.broadcast_to(np.array([1e5, 2.0, 0.0, -3.0]), (64, 4)),
+    "one sample": lambda rng: rng.normal(size=(1, 4)),
+    "not finite": lambda rng: np.full((64, 4), np.inf),
+}
+
+
+@pytest.mark.parametrize("data", SAME.values(), ids=SAME)
+def test_other_inputs_keep_their_integers_or_at_least_their_function(data):
+    rng = np.random.default_rng(12)
+    graph, _ = units(rng)
+    graph.node("y").params = weights(rng, 6, 4)
+    graph.outputs = ["y"]
+    found = with_float_inputs(graph, choose_float_inputs(graph, data(rng), {"x": None}))
+    x = {"x": rng.normal(size=(8, 4))}
+    np.testing.assert_allclose(run_graph(found, x)["y"], run_graph(graph, x)["y"], rtol=1e-4, atol=1e-3)
+    if data is not SAME["constants"]:
+        assert not found.float_inputs
+
+
+def test_pictures_keep_their_bytes():
+    """An input whose range is known has integers of it, whatever its stimuli."""
+    graph, x = units(np.random.default_rng(13))
+    graph.outputs = ["y"]
+    assert choose_float_inputs(graph, x, {"x": (0.0, 255.0)}) == {}
