@@ -34,7 +34,7 @@ CODES: dict[str, tuple[str, str]] = {
     "E013": ("the machine's memory is exhausted", "use fewer stimuli, or a smaller network"),
     "E020": ("a plug-in's folder that does not exist or declares nothing", "check -plugin"),
     "E021": ("a plug-in whose Python file cannot be loaded", "correct the line that is named"),
-    "E022": ("a declaration of a plug-in that is incomplete", "see the message; docs/plugins.md"),
+    "E022": ("a declaration of a plug-in that is incomplete", "see the message; docs/reference/plugins.md"),
     "E023": ("a name of a plug-in that something else has", "choose another"),
     "E024": ("an operator of a plug-in that cannot take a layer, or whose Python fails", "check the layer and the plug-in"),
     "E025": ("a --new-operator that cannot be written", "give a CamelCase name and a folder that is free"),

@@ -2,7 +2,7 @@
 //
 // A header of an operator defines N2D2_BIND_<OPERATOR> when its portable kernel is declared, and includes this file, which has no
 // guard: the header of the set takes the mark away and specialises the operator for `Native`. Where it does not, the portable kernel
-// stays. docs/dispatch.md has the rules.
+// stays. docs/explanation/instruction_sets.md has the rules.
 //
 // Written by `python -m n2d2py.docs` from the table in n2d2py/exports/cpp/isa.py.
 #if N2D2_AMX

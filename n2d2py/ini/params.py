@@ -25,7 +25,7 @@ GENERAL = Schema(
             "States",
             Kind.STRING,
             "",
-            "states that are kept between calls, INPUT:OUTPUT,... of the ONNX model (docs/streaming.md); empty: those that names make "
+            "states that are kept between calls, INPUT:OUTPUT,... of the ONNX model (docs/how-to/streaming.md); empty: those that names make "
             "plain, such as h0:hn or state:stateN; none: no states",
         ),
         Key(

@@ -73,7 +73,7 @@ PARAMETERS = MEMORY_PARAMETERS.extended(
         "RuntimeDispatch",
         Kind.BOOL,
         False,
-        "the binary holds the layers for the instruction sets of its kind of processor (docs/dispatch.md) and chooses at "
+        "the binary holds the layers for the instruction sets of its kind of processor (docs/explanation/instruction_sets.md) and chooses at "
         "start; the environment variable N2D2_ISA names one; weights are held in two orders",
     ),
     name="export parameters of CPP",
