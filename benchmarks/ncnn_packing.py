@@ -1,4 +1,4 @@
-"""What int8 networks with depthwise convolutions take in ncnn with and without packed channels (docs/ncnn.md says why they are turned off).
+"""What int8 networks with depthwise convolutions take in ncnn with and without packed channels (docs/reference/targets/ncnn.md says why they are turned off).
 
     N2D2_DATA=FOLDER N2D2_MODELS=FOLDER/models python benchmarks/ncnn_packing.py [-calib N] NET.ini ...
 

@@ -4,7 +4,7 @@
 
 NET.ini: by default all of tests/networks with an ONNX file. NAME: a network of FOLDER/modern (benchmarks/modern.py), by default all.
 The export ONNX runs in ONNX Runtime as users get it, all its optimizations on, the export TFLite in LiteRT (where ai-edge-litert is
-installed) with the kernels of XNNPACK, outputs and layers. Where openvino is installed, the export ONNX runs there too, with LP_TRANSFORMS_MODE=NO (docs/other_runtimes.md says why).
+installed) with the kernels of XNNPACK, outputs and layers. Where openvino is installed, the export ONNX runs there too, with LP_TRANSFORMS_MODE=NO (docs/reference/targets/onnx.md says why).
 ONNX Runtime's own quantizer: QDQ, uint8 activations, int8 weights by output channel, MinMax, on the same stimuli
 (benchmarks/accuracy.py). The export NCNN runs in ncnn as its README says, and with packed channels whatever that says, beside a table of
 the largest magnitudes (benchmarks/ncnn_table.py). LiteRT's own quantizer: ai-edge-quantizer, where that is installed (benchmarks/litert_quantizer.py).

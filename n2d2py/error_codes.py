@@ -38,7 +38,7 @@ CODES: dict[str, tuple[str, str]] = {
     "E013": ("exhausted memory", "use fewer samples, or a smaller model"),
     "E020": ("plug-in folder that does not exist or declares nothing", "correct -plugin"),
     "E021": ("Python file of a plug-in that cannot be loaded", "correct the named line"),
-    "E022": ("incomplete declaration in a plug-in", "follow the message; see docs/plugins.md"),
+    "E022": ("incomplete declaration in a plug-in", "follow the message; see docs/reference/plugins.md"),
     "E023": ("name of a plug-in that is already in use", "choose another name"),
     "E024": (
         "layer that an operator of a plug-in refuses, or an exception in its Python code",

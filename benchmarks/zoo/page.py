@@ -9,34 +9,24 @@ __all__ = ["page"]
 
 _TEXT = """# Networks of torchvision and timm
 
-Written by `python benchmarks/zoo -page docs/networks.md` (PyTorch {torch}, torchvision {torchvision}, timm {timm}, ONNX Runtime
-{onnxruntime}; {machine}). {networks} networks with random weights, batch normalisations that have seen a batch of images, a small
-input; *reduced* ones have fewer layers or channels of the same kind. Both exporters of PyTorch write them with their default
-opset: {files} files, of which {loaded} are imported, {right} of them give ONNX Runtime's result within 1e-4 (or
-within what ONNX Runtime itself differs by, see *ORT*).
+{networks} networks with random weights and a small input, from both exporters of PyTorch.
 
-- *float*: largest error of the outputs relative to their largest value, for the files of torch.onnx's dynamo exporter and of its
-  TorchScript exporter, of the reference that calibrates (the layers, in ONNX Runtime); *NumPy*: of the layers in NumPy; *C++*: of the compiled
-  `-nbbits -32` export
-- *ORT*: the same of ONNX Runtime with and without its optimizations (the larger of the two files)
-- *layers*: layers of the int8 network, and what of it computes in floating point between conversions
-- *identical*: every layer of the compiled int8 export is Python's bit for bit, on 2 stimuli
-- *int8*: correlation of the outputs with the float ones over {compared} stimuli, the mean over the stimuli subtracted (the worst
-  output); default options, {calibrated} stimuli for calibration; *16 bits*: the same with `-nbbits 16`; *ORT int8*: ONNX Runtime's
-  `quantize_static` (QDQ, int8, MinMax, weights per channel) on the same stimuli, before it loses anything to its own kernels
+## Import and int8
 
-Networks with random weights are harder to quantize than trained ones: nothing holds their activations together. The figures
-compare tools; they do not tell the accuracy of a trained network ([accuracy](accuracy.md) does). What was not run says -.
+Written by `python benchmarks/zoo -page docs/lab/networks.md` (PyTorch {torch}, torchvision {torchvision}, timm {timm}, ONNX Runtime {onnxruntime}; {machine}).
+Batch normalizations have seen a batch of images; *reduced* networks have fewer layers or channels of the same kind.
+{files} files are exported with the default opset; {loaded} are imported, and {right} give ONNX Runtime's result within 1e-4, or within what ONNX Runtime itself differs by (*ORT*).
 
-Where activations are SiLU or HardSwish, whose results reach far above 0 and hardly below, ONNX Runtime's zero points are worth
-a bit that the symmetric types here do not use: with `ActivationSymmetric` its correlation falls from 0.92 to 0.53 on yolo, from 0.97
-to 0.90 on mobilenet_v3_small. `-quality best` gives 16 bits to the activations that need them.
+- *float*: largest error of the outputs relative to their largest value, for the dynamo and the TorchScript exporter, measured on the calibration reference
+  (the layers, in ONNX Runtime). *NumPy*: the layers in NumPy. *C++*: the compiled `-nbbits -32` export.
+- *ORT*: the same of ONNX Runtime with and without its optimizations (the larger of the two files).
+- *layers*: layers of the int8 network, and what of it stays in floating point.
+- *identical*: every layer of the compiled int8 export is Python's bit for bit, on 2 samples.
+- *int8*: correlation of the outputs with the float ones over {compared} samples, mean subtracted, the worst output; default options, {calibrated} calibration samples.
+  *16 bits*: the same with `-nbbits 16`. *ORT int8*: ONNX Runtime's `quantize_static` (QDQ, int8, MinMax, weights per channel).
 
-Two correlations are low for a reason that was looked for, layer by layer. In efficientnet_b0 nothing fails: it falls evenly from layer to layer,
-because the outputs of the eight stimuli of the calibration reach from 4 to 460 and those of the compared ones lie at an eighth of what is
-calibrated. ONNX Runtime reaches 0.75 there, 0.66 without zero points; this tool 0.22, 0.49 with `-act-clipping-mode None`, 0.47 with
-`-no-bias-correction`, 0.54 with both. On such stimuli, clipping and bias correction by the mean of few stimuli do harm. In levit_128s a compared stimulus
-drives the attention to one position (its softmax reaches 1, in the calibration 0.15 but for two stimuli), at three times the calibrated ranges.
+Networks with random weights are harder to quantize than trained ones. The figures compare tools; they do not tell the [accuracy](accuracy.md) of a trained network.
+Cells with - were not run.
 
 {table}
 {refused}"""

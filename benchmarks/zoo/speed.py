@@ -9,7 +9,7 @@ run what onnxruntime.quantization makes of the same file (QDQ, int8, weights per
 rounds of peer / export in the same round, one thread unless -threads says otherwise. PYTHON is an interpreter that has the peers.
 -peer-kinds prints OpenVINO's time by kind of layer too, -layers the N slowest layers of the export. FOLDER (zoo_speed) keeps the
 ONNX files and exports; what is there is not made again. -size: height and width of the input, that of the zoo otherwise.
-The last table printed is that of docs/networks.md.
+The last table printed is that of docs/lab/networks.md.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def peer_kinds(python: str, twin: Path, threads: int) -> dict[str, float]:
 
 
 def line(speed: Speed) -> str:
-    """The row of docs/networks.md."""
+    """The row of docs/lab/networks.md."""
     whole = sum(layer.us for layer in speed.layers)
     ours = speed.peers[0][4] if speed.peers else f"{whole / 1e3:.3f}"
     peers = {row[2]: f"{row[3]} ({row[5]})" for row in speed.peers}

@@ -2,7 +2,7 @@
 //
 // The header of an operator declares the portable kernel, defines N2D2_BIND_<OPERATOR>, and includes this file, which has no include
 // guard. The header of the instruction set undefines the macro and specializes the operator for `Native`. Without a specialization,
-// the portable kernel is used. docs/dispatch.md has the rules.
+// the portable kernel is used. docs/explanation/instruction_sets.md has the rules.
 //
 // Written by `python -m n2d2py.docs` from the table in n2d2py/exports/cpp/isa.py.
 #if N2D2_AMX

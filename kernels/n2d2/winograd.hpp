@@ -11,7 +11,7 @@
 // The exporter transforms the weights with 2 G instead of G: integers of at most 9 * 128, of which come sums 4 Y.
 // Inputs, bytes from 0 to 255, become integers of at most 4 * 255. The products are summed over the channels in 32 bits, modulo
 // 2^32: the exporter has proved from the weights that 4 Y fits, so that Y is 4 Y / 4 exactly. Signed bytes count as unsigned ones + 128
-// (on ARM unsigned ones as signed ones - 128), for which the bias of the panels (`docs/numbers.md`) makes up, as in the other kernels.
+// (on ARM unsigned ones as signed ones - 128), for which the bias of the panels (`docs/reference/arithmetic.md`) makes up, as in the other kernels.
 //
 // The config is that of a convolution (convolution.hpp). The weights are 16-bit integers:
 // [(O + 15) / 16][16 or 36 positions][(C + 1) / 2][outputs of the panel, of the last one rounded up to 8][2 inputs].

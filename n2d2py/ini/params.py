@@ -25,7 +25,7 @@ GENERAL = Schema(
             "States",
             Kind.STRING,
             "",
-            "States of the ONNX model to keep between calls: INPUT:OUTPUT,... (docs/streaming.md). Default: pairs with "
+            "States of the ONNX model to keep between calls: INPUT:OUTPUT,... (docs/how-to/streaming.md). Default: pairs with "
             "matching names, such as h0:hn or state:stateN. none: no states.",
         ),
         Key("StateCalls", Kind.UINT, 0, "Number of consecutive samples between two resets of the states. 0: all."),

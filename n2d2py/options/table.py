@@ -50,12 +50,12 @@ RUN, DATA, QUANT, EXPORT, OUT = _RUN, _DATA, _QUANT, _EXPORT, _OUT = "Run", "Dat
 _LEARN = "Training"
 
 GROUPS = {
-    _RUN: ("load, describe and score a model", "tasks"),
-    _LEARN: ("train the network of an INI file", "training"),
+    _RUN: ("load, describe and score a model", "how-to/tasks"),
+    _LEARN: ("train the network of an INI file", "how-to/train"),
     _EXPORT: ("type, precision and parameters of the export", "export_parameters"),
-    _QUANT: ("calibration data, bit widths and rounding", "accuracy"),
-    _DATA: ("labels and preprocessing of -calib-data", "data"),
-    _OUT: ("folders, messages and help", "tasks"),
+    _QUANT: ("calibration data, bit widths and rounding", "how-to/improve_accuracy"),
+    _DATA: ("labels and preprocessing of -calib-data", "how-to/prepare_data"),
+    _OUT: ("folders, messages and help", "how-to/tasks"),
 }
 """Group of options -> what it is about, and its page in docs/ without `.md`."""
 
@@ -160,7 +160,7 @@ OPTIONS: tuple[Option, ...] = (
         "Score the model on the test set: in floating point, in simulated integers and compiled.",
         _RUN,
         field="score.test",
-        page="accuracy",
+        page="how-to/improve_accuracy",
     ),
     Option(
         "nb-test",
@@ -225,7 +225,7 @@ OPTIONS: tuple[Option, ...] = (
         minimum=1,
         field="score.sensitivity",
         applies="integer exports (-nbbits 8 or 16)",
-        page="accuracy",
+        page="how-to/improve_accuracy",
     ),
     Option(
         "latency",
@@ -254,7 +254,7 @@ OPTIONS: tuple[Option, ...] = (
         False,
         "Print the static memory that each MemoryManagerStrategy needs and stop. Works without data.",
         _RUN,
-        page="memory",
+        page="how-to/fit_memory",
     ),
     Option(
         "plugin",
@@ -265,7 +265,7 @@ OPTIONS: tuple[Option, ...] = (
         "DIR",
         repeated=True,
         field="load.plugins",
-        page="plugins",
+        page="how-to/own_operator",
     ),
     Option(
         "new-operator",
@@ -274,7 +274,7 @@ OPTIONS: tuple[Option, ...] = (
         "Write a plug-in with an operator of this name and its test into a new folder, and stop. The folder is given instead of the model.",
         _OUT,
         "NAME",
-        page="plugins",
+        page="how-to/own_operator",
     ),
     Option(
         "export",
@@ -284,7 +284,7 @@ OPTIONS: tuple[Option, ...] = (
         _EXPORT,
         "TYPE",
         field="export.target",
-        page="own_project",
+        page="how-to/own_project",
     ),
     Option(
         "nbbits",
@@ -294,7 +294,7 @@ OPTIONS: tuple[Option, ...] = (
         _EXPORT,
         "N",
         field="quantization.bits",
-        page="numbers",
+        page="reference/arithmetic",
     ),
     Option(
         "db-export",
@@ -339,7 +339,7 @@ OPTIONS: tuple[Option, ...] = (
         field="export.tune",
         omitted=100,
         applies="C++ exports",
-        page="performance",
+        page="how-to/make_it_faster",
     ),
     Option(
         "tune-command",
@@ -350,7 +350,7 @@ OPTIONS: tuple[Option, ...] = (
         "COMMAND",
         field="export.tune_command",
         applies="runs with -tune",
-        page="performance",
+        page="how-to/make_it_faster",
     ),
     Option(
         "calib",
@@ -362,7 +362,7 @@ OPTIONS: tuple[Option, ...] = (
         minimum=-1,
         field="calibration.stimuli",
         applies="integer exports (-nbbits 8 or 16)",
-        page="data",
+        page="how-to/prepare_data",
     ),
     Option(
         "calib-reload",
@@ -389,7 +389,7 @@ OPTIONS: tuple[Option, ...] = (
         _QUANT,
         "PATH",
         field="load.data",
-        page="data",
+        page="how-to/prepare_data",
     ),
     Option(
         "encodings",
@@ -400,7 +400,7 @@ OPTIONS: tuple[Option, ...] = (
         "FILE",
         field="load.encodings",
         applies="ONNX files",
-        page="quantized_models",
+        page="how-to/quantized_models",
     ),
     Option(
         "input-shape",
@@ -421,7 +421,7 @@ OPTIONS: tuple[Option, ...] = (
         "LOW:HIGH",
         field="load.input_range",
         applies="images and arrays of bytes in -calib-data",
-        page="data",
+        page="how-to/prepare_data",
     ),
     Option(
         "labels",
@@ -432,7 +432,7 @@ OPTIONS: tuple[Option, ...] = (
         "FILE",
         field="load.labels",
         applies="data of -calib-data",
-        page="data",
+        page="how-to/prepare_data",
     ),
     Option(
         "class-names",
@@ -442,7 +442,7 @@ OPTIONS: tuple[Option, ...] = (
         _DATA,
         "FILE",
         field="load.class_names",
-        page="data",
+        page="how-to/prepare_data",
     ),
     Option(
         "scale",
@@ -453,7 +453,7 @@ OPTIONS: tuple[Option, ...] = (
         "F",
         field="load.scale",
         applies="images and arrays of bytes in -calib-data",
-        page="data",
+        page="how-to/prepare_data",
     ),
     Option(
         "mean",
@@ -464,7 +464,7 @@ OPTIONS: tuple[Option, ...] = (
         "F,F,F",
         field="load.mean",
         applies="images and arrays of bytes in -calib-data",
-        page="data",
+        page="how-to/prepare_data",
     ),
     Option(
         "std",
@@ -475,7 +475,7 @@ OPTIONS: tuple[Option, ...] = (
         "F,F,F",
         field="load.std",
         applies="images and arrays of bytes in -calib-data",
-        page="data",
+        page="how-to/prepare_data",
     ),
     Option(
         "resize",
@@ -486,7 +486,7 @@ OPTIONS: tuple[Option, ...] = (
         "SIZE",
         field="load.resize",
         applies="images in -calib-data",
-        page="data",
+        page="how-to/prepare_data",
     ),
     Option(
         "crop",
@@ -497,7 +497,7 @@ OPTIONS: tuple[Option, ...] = (
         "SIZE",
         field="load.crop",
         applies="images in -calib-data",
-        page="data",
+        page="how-to/prepare_data",
     ),
     Option(
         "bgr",
@@ -507,7 +507,7 @@ OPTIONS: tuple[Option, ...] = (
         _DATA,
         field="load.bgr",
         applies="images in -calib-data",
-        page="data",
+        page="how-to/prepare_data",
     ),
     Option(
         "layout",
@@ -519,7 +519,7 @@ OPTIONS: tuple[Option, ...] = (
         ("nchw", "nhwc"),
         field="load.layout",
         applies="arrays in -calib-data",
-        page="data",
+        page="how-to/prepare_data",
     ),
     Option(
         "act-clipping-mode",
@@ -531,7 +531,7 @@ OPTIONS: tuple[Option, ...] = (
         CLIPPING_MODES,
         field="quantization.act_clipping",
         applies="integer exports (-nbbits 8 or 16)",
-        page="accuracy",
+        page="how-to/improve_accuracy",
     ),
     Option(
         "act-quantile-value",
@@ -543,7 +543,7 @@ OPTIONS: tuple[Option, ...] = (
         minimum=0,
         field="quantization.quantile",
         applies="-act-clipping-mode Quantile",
-        page="accuracy",
+        page="how-to/improve_accuracy",
     ),
     Option(
         "wt-clipping-mode",
@@ -555,7 +555,7 @@ OPTIONS: tuple[Option, ...] = (
         WEIGHT_CLIPPING_MODES,
         field="quantization.wt_clipping",
         applies="integer exports (-nbbits 8 or 16)",
-        page="accuracy",
+        page="how-to/improve_accuracy",
     ),
     Option(
         "act-rescaling-mode",
@@ -567,7 +567,7 @@ OPTIONS: tuple[Option, ...] = (
         RESCALING_MODES,
         field="quantization.rescaling",
         applies="integer exports (-nbbits 8 or 16)",
-        page="numbers",
+        page="reference/arithmetic",
     ),
     Option(
         "act-rescale-per-output",
@@ -579,7 +579,7 @@ OPTIONS: tuple[Option, ...] = (
         minimum=0,
         field="calibration.per_output",
         applies="integer exports (-nbbits 8 or 16)",
-        page="numbers",
+        page="reference/arithmetic",
     ),
     Option(
         "quality",
@@ -591,7 +591,7 @@ OPTIONS: tuple[Option, ...] = (
         QUALITIES,
         field="calibration.quality",
         applies="integer exports (-nbbits 8 or 16)",
-        page="accuracy",
+        page="how-to/improve_accuracy",
     ),
     Option(
         "wt-rounding",
@@ -603,7 +603,7 @@ OPTIONS: tuple[Option, ...] = (
         ("nearest", "adaptive"),
         field="quantization.rounding",
         applies="integer exports (-nbbits 8 or 16)",
-        page="low_bits",
+        page="how-to/low_bits",
     ),
     Option(
         "wt-bits",
@@ -615,7 +615,7 @@ OPTIONS: tuple[Option, ...] = (
         minimum=0,
         field="quantization.weight_bits",
         applies="integer exports (-nbbits 8 or 16)",
-        page="low_bits",
+        page="how-to/low_bits",
     ),
     Option(
         "flash-budget",
@@ -627,7 +627,7 @@ OPTIONS: tuple[Option, ...] = (
         minimum=0,
         field="quantization.flash_budget",
         applies="integer exports (-nbbits 8 or 16)",
-        page="low_bits",
+        page="how-to/low_bits",
     ),
     Option(
         "ram-budget",
@@ -639,7 +639,7 @@ OPTIONS: tuple[Option, ...] = (
         minimum=0,
         field="quantization.ram_budget",
         applies="integer exports (-nbbits 8 or 16)",
-        page="memory",
+        page="how-to/fit_memory",
     ),
     Option(
         "wt-reduce-range",
@@ -649,7 +649,7 @@ OPTIONS: tuple[Option, ...] = (
         _QUANT,
         field="quantization.reduce_range",
         applies="integer exports (-nbbits 8 or 16)",
-        page="performance",
+        page="how-to/make_it_faster",
     ),
     Option(
         "no-bias-correction",
@@ -660,7 +660,7 @@ OPTIONS: tuple[Option, ...] = (
         field="quantization.correct_bias",
         sets=False,
         applies="integer exports (-nbbits 8 or 16)",
-        page="accuracy",
+        page="how-to/improve_accuracy",
     ),
     Option(
         "input-bits",
@@ -672,7 +672,7 @@ OPTIONS: tuple[Option, ...] = (
         minimum=0,
         field="quantization.input_bits",
         applies="integer exports (-nbbits 8 or 16)",
-        page="numbers",
+        page="reference/arithmetic",
     ),
     Option(
         "output-bits",
@@ -684,7 +684,7 @@ OPTIONS: tuple[Option, ...] = (
         minimum=0,
         field="quantization.output_bits",
         applies="integer exports (-nbbits 8 or 16)",
-        page="numbers",
+        page="reference/arithmetic",
     ),
     Option(
         "mixed-precision",
@@ -694,7 +694,7 @@ OPTIONS: tuple[Option, ...] = (
         _QUANT,
         field="quantization.mixed",
         applies="integer exports (-nbbits 8 or 16)",
-        page="accuracy",
+        page="how-to/improve_accuracy",
     ),
     Option(
         "no-mixed-precision",
@@ -705,7 +705,7 @@ OPTIONS: tuple[Option, ...] = (
         field="quantization.mixed",
         sets=False,
         applies="integer exports (-nbbits 8 or 16)",
-        page="accuracy",
+        page="how-to/improve_accuracy",
     ),
     Option(
         "sequential-calibration",
@@ -715,7 +715,7 @@ OPTIONS: tuple[Option, ...] = (
         _QUANT,
         field="quantization.sequential",
         applies="integer exports (-nbbits 8 or 16)",
-        page="accuracy",
+        page="how-to/improve_accuracy",
     ),
     Option(
         "no-unsigned",
@@ -726,7 +726,7 @@ OPTIONS: tuple[Option, ...] = (
         field="quantization.unsigned",
         sets=False,
         applies="integer exports (-nbbits 8 or 16)",
-        page="numbers",
+        page="reference/arithmetic",
     ),
     Option(
         "no-zero-points",
@@ -737,7 +737,7 @@ OPTIONS: tuple[Option, ...] = (
         field="quantization.zero_points",
         sets=False,
         applies="integer exports (-nbbits 8 or 16)",
-        page="numbers",
+        page="reference/arithmetic",
     ),
     Option(
         "drop-softmax",
@@ -756,7 +756,7 @@ OPTIONS: tuple[Option, ...] = (
         field="calibration.equalize",
         sets=False,
         applies="integer exports (-nbbits 8 or 16)",
-        page="accuracy",
+        page="how-to/improve_accuracy",
     ),
     Option("o", "text", ".", "Write the results into this folder.", _OUT, "DIR", field="folder"),
     Option(

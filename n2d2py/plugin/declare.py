@@ -236,7 +236,7 @@ class Instructions:
     Attributes:
         name: as the environment variable N2D2_ISA spells it.
         tag, macro: the struct of n2d2 and the macro that are made for it.
-        header: what binds its kernels to the operators, beside the Python file (docs/dispatch.md).
+        header: what binds its kernels to the operators, beside the Python file (docs/explanation/instruction_sets.md).
         when: the condition of the preprocessor under which it is compiled for.
         has: the kernels that it has: "convolution", "depthwise", "fullyConnected", "winograd", "winograd on the stack",
             "floats", "runs", "tables", "lanes", "pairs of taps", "pairs of channels", "dot products", "taps of vectors", "pairs of pixels", "columns of taps",

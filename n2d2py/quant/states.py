@@ -14,6 +14,7 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.recurrent import STATE_BITS
 from n2d2py.graph import Graph, Node
+from n2d2py.graph.shapes import elements
 from n2d2py.operators.arrays.concat import ArrayConcat
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.concat import Concat
@@ -73,11 +74,13 @@ class StateReaches:
     """The largest states of recurrent layers, by the tensors that hold these: results and initial states that are inputs.
 
     hidden: those of hidden states, which stay within 1 where they begin there; cells: largest cell state of each layer, by its output.
+    changed: inputs that arithmetic changes before they are states, and what it makes of them.
     """
 
     tensors: Mapping[str, float]
     hidden: frozenset[str]
     cells: Mapping[str, float]
+    changed: frozenset[str] = frozenset()
 
     @staticmethod
     def of(graph: Graph, source: Mapping[str, str], histograms: Mapping[str, Histogram]) -> StateReaches:
@@ -85,6 +88,7 @@ class StateReaches:
         tensors: dict[str, float] = {}
         cells: dict[str, float] = {}
         hidden: set[str] = set()
+        changed: set[str] = set()
         for node in graph.nodes:
             if not isinstance(node.op, ArrayRecurrent):
                 continue
@@ -99,7 +103,45 @@ class StateReaches:
                 tensors[origin] = max(tensors.get(origin, 0.0), found.get(role, 0.0))
                 if role == "initial_h":
                     hidden.add(origin)
-        return StateReaches(tensors, frozenset(hidden), cells)
+            for name, at in changed_inputs(graph, node).items():
+                changed |= {name, source.get(node.inputs[at], node.inputs[at])}
+        return StateReaches(
+            tensors | {name: tensors.get(name, 0.0) for name in changed}, frozenset(hidden), cells, frozenset(changed)
+        )
+
+
+def changed_inputs(graph: Graph, node: Node) -> dict[str, int]:
+    """Return the inputs of the network that arithmetic changes before they are states of a recurrent layer, as many values as these, with
+    the number of the layer's input that they become."""
+    found: dict[str, int] = {}
+    if graph.states or not isinstance(node.op, ArrayRecurrent):
+        return found
+    for at, name in enumerate(node.inputs[1:], 1):
+        ahead, is_changed, seen = [(name, False)], False, set()
+        while ahead:
+            one, is_changed = ahead.pop()
+            producer = graph.producer(one)
+            if producer is None and is_changed and elements(graph.shape(one)) == node.op.hidden:
+                found[one] = at
+            if producer is None or isinstance(producer.op, ArrayRecurrent) or one in seen:
+                continue
+            seen.add(one)
+            ahead += [(each, is_changed or not producer.op.moves_values) for each in producer.inputs]
+    return found
+
+
+def states_after(node: Node, inputs: list[np.ndarray]) -> list[np.ndarray]:
+    """Return the states (n, hidden) that a recurrent layer has after each of n calls, one after the other, for each state that is an input."""
+    op = node.op
+    assert isinstance(op, ArrayRecurrent)
+    every = _streamed(op, inputs, node)
+    return [every[role == "initial_c"][0, 0 if op.reverse else op.steps - 1 :: op.steps] for role in op.given]
+
+
+def _streamed(op: ArrayRecurrent, inputs: list[np.ndarray], node: Node) -> tuple[np.ndarray, np.ndarray]:
+    """All states (1, steps, hidden) of calls one after the other, each with the last states of the one before."""
+    one = [inputs[0].reshape(1, -1), *(first[:1] for first in inputs[1:])]
+    return replace(op, steps=op.steps * len(inputs[0])).all_states(one, node)
 
 
 def observed_names(node: Node) -> tuple[str, str]:
@@ -114,8 +156,7 @@ def observe_states(node: Node, inputs: list[np.ndarray]) -> dict[str, np.ndarray
     assert isinstance(op, ArrayRecurrent)
     runs = [op.all_states(inputs, node)]
     if op.given:
-        one = [inputs[0].reshape(1, -1), *(first[:1] for first in inputs[1:])]
-        runs.append(replace(op, steps=op.steps * len(inputs[0])).all_states(one, node))
+        runs.append(_streamed(op, inputs, node))
     states = [np.concatenate([run[at].reshape(-1) for run in runs]) for at in (0, 1)]
     return dict(list(zip(observed_names(node), states, strict=True))[: 2 if op.cell == "LSTM" else 1])
 

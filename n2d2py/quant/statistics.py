@@ -14,10 +14,11 @@ from n2d2py.concurrency import ordered_map
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.files import read_npz
 from n2d2py.graph import Graph, Node
+from n2d2py.graph.inputs import named_inputs
 from n2d2py.graph.shapes import elements
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.quant.histogram import Histogram
-from n2d2py.quant.states import observe_states, observed_names
+from n2d2py.quant.states import changed_inputs, observe_states, observed_names, states_after
 from n2d2py.quant.types import calibrated_tensors
 from n2d2py.reference.engine import FloatEngine
 
@@ -180,6 +181,17 @@ def _observed_layers(graph: Graph, wanted: Collection[str]) -> list[Node]:
     ]
 
 
+def _given_back(graph: Graph, recurrent: Sequence[Node], values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What later calls give in place of states that are zero in all stimuli, where arithmetic changes them before the recurrent layer."""
+    found = {}
+    for node in recurrent:
+        wanted = {name: at for name, at in changed_inputs(graph, node).items() if name in values and not values[name].any()}
+        if wanted:
+            states = states_after(node, [values[name] for name in node.inputs])
+            found |= {name: states[at - 1].reshape(values[name].shape).astype(np.float32) for name, at in wanted.items()}
+    return found
+
+
 def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Statistics:
     """Histograms of the calibrated tensors of a fused float graph over batches (n, C, H, W).
 
@@ -195,6 +207,7 @@ def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Stati
 
     def measure(batch: np.ndarray) -> Statistics:
         values = engine.run(batch)
+        again = engine.run({**named_inputs(graph, batch), **given}) if (given := _given_back(graph, recurrent, values)) else {}
         part = Statistics(stimuli=len(batch))
         states = [observe_states(node, [values[name] for name in node.inputs]) for node in recurrent]
         for name in outputs:
@@ -202,6 +215,8 @@ def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Stati
                 raise _not_finite(name)
         for name in wanted:
             part.histograms[name] = _histogram(values.pop(name), name)
+            if name in again:
+                part.histograms[name].merge(_histogram(again.pop(name), name))
         part.histograms |= {name: _histogram(reached, name) for one in states for name, reached in one.items()}
         return part
 

@@ -280,7 +280,7 @@ def _wide(
     # states that the application gives back: their errors come back as those of kept ones
     ends = {*graph.inputs, *(source[name] for name in graph.outputs if name in source)}
     asked = set(graph.inputs) - set(graph.kept) if options.input_asked else frozenset()
-    return states.wide | spectra | asked | ends.intersection(reached.tensors)
+    return states.wide | spectra | asked | ends.intersection(reached.tensors) | reached.changed
 
 
 # ---- the rules: the type of a tensor, or None where another rule decides -----------------------------

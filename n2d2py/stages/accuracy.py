@@ -43,7 +43,7 @@ class Way:
     text: str = ""
 
 
-class Checked:
+class CheckedOutputs:
     """The outputs of a network over the stimuli that check, in floating point and in integers; each is computed once."""
 
     def __init__(self, observed: Observed):
@@ -71,7 +71,7 @@ class Checked:
         return values
 
 
-def worse_outputs(graph: QuantGraph, plain: QuantGraph, checked: Checked) -> dict[str, float]:
+def worse_outputs(graph: QuantGraph, plain: QuantGraph, checked: CheckedOutputs) -> dict[str, float]:
     """The outputs of `graph` whose errors are more than 0.2 dB larger than those of `plain` on the stimuli that check, with these decibels."""
     found, expected = (relative_errors(checked.real, checked.restored(each)) for each in (graph, plain))
     lost = {
@@ -83,7 +83,7 @@ def worse_outputs(graph: QuantGraph, plain: QuantGraph, checked: Checked) -> dic
 
 def check_accuracy(
     graph: QuantGraph,
-    checked: Checked,
+    checked: CheckedOutputs,
     shifts: Mapping[str, np.ndarray],
     way: Way,
     form: Callable[[Way], tuple[QuantGraph, bool]],
@@ -205,7 +205,9 @@ def _ways(graph: QuantGraph, way: Way, layer: str) -> Iterator[Way]:
     )
 
 
-def _remedy(checked: Checked, figure: OutputFigure, ways: Iterator[Way], form: Callable[[Way], tuple[QuantGraph, bool]]) -> str:
+def _remedy(
+    checked: CheckedOutputs, figure: OutputFigure, ways: Iterator[Way], form: Callable[[Way], tuple[QuantGraph, bool]]
+) -> str:
     """The first way that is near enough on the same stimuli, else the one that helps most, with its figure."""
     tried: list[tuple[float, Way, OutputFigure]] = []
     for way in ways:

@@ -278,7 +278,7 @@ def suited(calibration: CalibrationOptions, quantization: QuantizationOptions) -
     """The calibration with what the integers ask for.
 
     Weights of few bits are worth more stimuli. What is only taken where it is no worse than the default is judged on stimuli of its own. Channels of activations are not equalized for 16 bits: in front of a ReLU6 they
-    would have no headroom (docs/accuracy.md has the decibels of both).
+    would have no headroom (docs/lab/accuracy.md has the decibels of both).
     """
     return replace(
         calibration,

@@ -20,7 +20,7 @@ from n2d2py.quant.quantize import float_graph
 from n2d2py.quant.types import TensorTypes
 from n2d2py.report import float_layers_in, float_layers_text, float_shares
 from n2d2py.report.bits import BitSearch
-from n2d2py.stages.accuracy import Checked, Way, check_accuracy, worse_outputs
+from n2d2py.stages.accuracy import CheckedOutputs, Way, check_accuracy, worse_outputs
 from n2d2py.stages.budget import fit_budgets, prepared_for
 from n2d2py.stages.calibrate import Calibration, calibrate_stage
 from n2d2py.stages.fuse import fuse_stage
@@ -70,7 +70,7 @@ def quantize_stage(
     formed = _formed(calibrated, options, choices)
     if formed.observed is None or formed.types is None:
         return formed
-    formed, checked = _no_worse(calibrated, options, formed, Checked(formed.observed))
+    formed, checked = _no_worse(calibrated, options, formed, CheckedOutputs(formed.observed))
     biases = formed.types.biases if formed.types else None
     check_accuracy(
         formed.graph,
@@ -83,8 +83,8 @@ def quantize_stage(
 
 
 def _no_worse(
-    calibrated: Calibration, options: QuantizationOptions, formed: QuantizedNetwork, checked: Checked
-) -> tuple[QuantizedNetwork, Checked]:
+    calibrated: Calibration, options: QuantizationOptions, formed: QuantizedNetwork, checked: CheckedOutputs
+) -> tuple[QuantizedNetwork, CheckedOutputs]:
     """The network, or that of the default where an output of more bits or more corrections is worse than the default's.
 
     Each output is judged alone, and its rows by their own variance: the power of all outputs together hides those of small numbers. The
@@ -107,7 +107,7 @@ def _no_worse(
         way = replace(way, calibration=replace(calibration, withhold=False))
         with log.muted():
             plain = _formed(_calibrated_again(calibrated, way), way.quantization, ())
-    return plain, checked if plain.observed is None else Checked(plain.observed)
+    return plain, checked if plain.observed is None else CheckedOutputs(plain.observed)
 
 
 def _another_way(calibrated: Calibration, way: Way, checking: Observed) -> tuple[QuantGraph, bool]:
@@ -115,7 +115,7 @@ def _another_way(calibrated: Calibration, way: Way, checking: Observed) -> tuple
     calibrated = _calibrated_again(calibrated, way)
     formed = _formed(calibrated, way.quantization, ())
     if formed.observed is not None:
-        formed, _ = _no_worse(calibrated, way.quantization, formed, Checked(formed.observed))
+        formed, _ = _no_worse(calibrated, way.quantization, formed, CheckedOutputs(formed.observed))
     prepared_for(formed.network, formed.graph, find_target(formed.network.options.target or target_names()[0])).check()
     found = formed.observed
     if found is None or len(found.checked) != len(checking.checked):

@@ -1,4 +1,4 @@
-"""Commands of docs/tasks.md and options of docs/options.md over the models: each ends with what it promises, or with one numbered error.
+"""Commands of docs/how-to/tasks.md and options of docs/options.md over the models: each ends with what it promises, or with one numbered error.
 
 The slow part takes every model of models/ and of the shared data folder:
 

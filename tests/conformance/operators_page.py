@@ -43,7 +43,7 @@ def page(outcomes: list[tuple[Case, Outcome]]) -> str:
         f"- tests of the operators marked *: {listed.count('passed')} of {len(listed)} pass, "
         f"{listed.count('refused')} are refused for the reasons given",
         "- quantized operators with scales that are inputs compute with integers of fixed types; networks of static scales keep "
-        "them: see [quantized models](quantized_models.md)",
+        "them: see [quantized models](reference/quantized_files.md)",
         "",
         "Integer export: *integers* throughout, in *floating point* between conversions (bit for bit the same in Python "
         "and C++), *fixed types* (integers and truth values, the same in every export), or *refused*; single nodes, before "

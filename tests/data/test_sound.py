@@ -90,7 +90,7 @@ def test_damaged_files(tmp_path, data, message):
     assert "E401: a.wav cannot be read" in _error(lambda: read_stimulus(path, "a.wav"))
 
 
-# --- the example of docs/data.md
+# --- the example of docs/how-to/ini_data.md
 
 SPECTROGRAM = """
 [database]
@@ -170,7 +170,7 @@ def test_a_folder_of_words_as_spectrograms(ini, words):
 
 
 def test_the_example_is_documented(request):
-    page = (request.config.rootpath / "docs" / "data.md").read_text()
+    page = (request.config.rootpath / "docs" / "how-to" / "ini_data.md").read_text()
     steps = SPECTROGRAM[SPECTROGRAM.index("[sp.Transformation-2") :]
     assert steps.strip() in page
 

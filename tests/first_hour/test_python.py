@@ -15,13 +15,13 @@ DIGITS = ROOT / "models" / "data" / "digits"
 
 @needs_compiler
 def test_the_page_runs(tmp_path, monkeypatch, capsys):
-    """The code blocks of docs/python.md, one after the other, on the digits of the repository."""
+    """The code blocks of docs/how-to/python.md, one after the other, on the digits of the repository."""
     monkeypatch.chdir(tmp_path)
     shutil.copy(ROOT / "models" / "MobileNet.onnx", "MobileNet.onnx")
     pictures = np.fromfile(DIGITS / "t10k-images-idx3-ubyte", np.uint8)[16:].reshape(-1, 1, 8, 8)[:60]
     labels = np.fromfile(DIGITS / "t10k-labels-idx1-ubyte", np.uint8)[8:][:60]
     np.savez("digits.npz", x=pictures.repeat(4, axis=2).repeat(4, axis=3), y=labels)
-    code = [text for language, _, text in blocks("python.md") if language == "python"]
+    code = [text for language, _, text in blocks("how-to/python.md") if language == "python"]
     assert len(code) == 5
     names: dict[str, object] = {}
     for block in code:

@@ -63,8 +63,8 @@ def test_two_networks_in_a_cmake_project(tmp_path):
 
 
 def test_a_network_that_streams(tmp_path):
-    exported, streamed = run_page("streaming.md", tmp_path)
-    assert texts("streaming.md")[0] in exported and "compiled values identical to Python's" in exported
+    exported, streamed = run_page("how-to/streaming.md", tmp_path)
+    assert texts("how-to/streaming.md")[0] in exported and "compiled values identical to Python's" in exported
     lines = [[int(value) for value in line.split()] for line in streamed.splitlines()[-2:]]
     assert lines[0] == lines[1] and len(set(lines[0])) == 3
     frames = np.full((3, 1, 6), 20, np.int8) * np.arange(1, 7, dtype=np.int8)
@@ -81,7 +81,7 @@ def test_coming_from_other_tools(digits, tmp_path):
     text = (models / "LeNet.ini").read_text().replace("DataPath=data/digits", f"DataPath={models / 'data' / 'digits'}")
     assert str(models) in text
     (tmp_path / "NET.ini").write_text(text)
-    n2d2, micro, edge, aidge = run_page("coming_from.md", tmp_path)
+    n2d2, micro, edge, aidge = run_page("how-to/coming_from.md", tmp_path)
     assert "98.43%" in n2d2
     assert "strategy" in micro and "8,448" in micro
     assert "compiled values identical to Python's" in edge and "arena" in edge

@@ -136,7 +136,7 @@ def test_floating_point_is_refused(tmp_path, capsys):
 
 
 def test_constants_and_code_are_placed_elsewhere(small, tmp_path):
-    """By the macro and by a linker script, as docs/microcontrollers.md says, into the second RAM of the M4's board."""
+    """By the macro and by a linker script, as docs/reference/targets/cpp_mcu.md says, into the second RAM of the M4's board."""
     need_core("cortex-m4")
     folder = tmp_path / "export"
     shutil.copytree(small, folder, ignore=shutil.ignore_patterns("build", "lib"))

@@ -1,4 +1,4 @@
-"""docs/microcontrollers.md: its commands do what it says."""
+"""docs/tutorials/microcontroller.md: its commands do what it says."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from support import pages
 from support.board_export import need_core
 
-PAGE = "microcontrollers.md"
+PAGE = "tutorials/microcontroller.md"
 
 
 @pytest.mark.slow
@@ -33,4 +33,4 @@ def test_commands(tmp_path):
     assert "It is a 0" in printed[5]
     assert "The lines show a 0" in printed[9]
     whole, lines = (int(re.findall(r"^arena +(\d+)$", printed[number], re.MULTILINE)[0]) for number in (2, 10))
-    assert f"{lines:,} bytes in place of {whole:,}" in (pages.ROOT / "docs" / PAGE).read_text()
+    assert f"{lines:,} bytes instead of {whole:,}" in (pages.ROOT / "docs" / PAGE).read_text()

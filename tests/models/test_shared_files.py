@@ -26,7 +26,7 @@ SAME_AS_REFERENCE = {
     "mobilenet_v1_0.5_160_qdq_u8": 0.7,
     "mobilenet_v2_1.0_224_qdq": 0.35,
 }
-"""The least share of outputs that are the reference's integers, of 4 stimuli (docs/quantized_models.md says why); vww_96 has 8."""
+"""The least share of outputs that are the reference's integers, of 4 stimuli (docs/lab/quantized_models.md says why); vww_96 has 8."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not FILES, reason="../shared/data/models is not here")]
 

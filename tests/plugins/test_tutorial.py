@@ -1,4 +1,4 @@
-"""docs/plugins.md: its files are short and its commands do what it says."""
+"""The pages about operators of one's own: their files are short and their commands do what they say."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ import sys
 import pytest
 from support.pages import ROOT, blocks, commands, write_files
 
+PAGES = ("tutorials/own_operator.md", "how-to/own_operator.md")
+
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None or shutil.which("make") is None, reason="g++ and make are not installed")
 def test_commands(tmp_path):
-    write_files("plugins.md", tmp_path)
+    for page in PAGES:
+        write_files(page, tmp_path)
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     printed = []
-    for words in (line.split() for block in commands("plugins.md") for line in block.splitlines()):
+    for words in (line.split() for page in PAGES for block in commands(page) for line in block.splitlines()):
         program = [sys.executable, "-m", "n2d2py"] if words[0] == "n2d2py" else [sys.executable]
         done = subprocess.run([*program, *words[1:]], cwd=tmp_path, env=environment, text=True, capture_output=True)
         assert done.returncode == 0, (words, done.stderr)
@@ -30,5 +33,5 @@ def test_commands(tmp_path):
 
 
 def test_lines():
-    sizes = {name: len(text.splitlines()) for _, name, text in blocks("plugins.md") if name}
+    sizes = {name: len(text.splitlines()) for _, name, text in blocks(PAGES[0]) if name}
     assert sizes["absdiff/absdiff.py"] < 60 and sizes["absdiff/absdiff.hpp"] < 40

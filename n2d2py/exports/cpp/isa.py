@@ -2,7 +2,7 @@
 
 All that names an instruction set outside of its kernels comes from here: the macros that choose one (`kernels/n2d2/isa.hpp`) and
 its kernels (`kernels/n2d2/bindings.hpp`), the conditions of constants, the lists of the Makefile and of CMake, the choice at run
-time, the pages. `kernels/n2d2/isa/<name>.hpp` binds the kernels of a set to the operators. docs/dispatch.md says how to add one.
+time, the pages. `kernels/n2d2/isa/<name>.hpp` binds the kernels of a set to the operators. docs/explanation/instruction_sets.md says how to add one.
 
 `python -m n2d2py.docs` writes the two headers; a test compares them.
 """

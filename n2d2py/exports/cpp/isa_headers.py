@@ -83,9 +83,10 @@ def isa_page() -> str:
         [
             "# Instruction sets of the C++ export",
             "",
-            "Written by `python -m n2d2py.docs` from the table in `n2d2py/exports/cpp/isa.py`; [dispatch.md](dispatch.md) explains it. The first",
-            "set that the compiler may use is taken. *At start*: the flags with which a program with the export parameter `RuntimeDispatch=1`",
-            "holds the set, which it chooses when it starts.",
+            "Written by `python -m n2d2py.docs` from the table in `n2d2py/exports/cpp/isa.py`;",
+            "[several sets in one program](explanation/instruction_sets.md) explains it. The first set that the compiler may use is taken.",
+            "*At start*: the flags with which a program with the export parameter `RuntimeDispatch=1` holds the set, which it chooses",
+            "when it starts.",
             "",
             "| set | | processors | `n2d2::Native` | macro | kernels | at start |",
             "|---|---|---|---|---|---|---|",

@@ -75,7 +75,7 @@ PARAMETERS = MEMORY_PARAMETERS.extended(
         "RuntimeDispatch",
         Kind.BOOL,
         False,
-        "Compile the layers for several instruction sets of one CPU family and select one at startup (docs/dispatch.md). The "
+        "Compile the layers for several instruction sets of one CPU family and select one at startup (docs/explanation/instruction_sets.md). The "
         "environment variable N2D2_ISA overrides the choice. Weights are stored in two orders.",
     ),
     name="export parameters of CPP",

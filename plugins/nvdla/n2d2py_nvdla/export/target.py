@@ -130,7 +130,7 @@ class NvdlaTarget(Target[NvdlaExport]):
                 "on the CPU as extension operations, which NVIDIA's runtime does not have: "
                 f"{', '.join(extensions[:6])}{', ...' if len(extensions) > 6 else ''}",
                 where=request.graph.name,
-                remedy="run the loadable with n2d2py-nvdla, or add them to your runtime (docs/nvdla.md)",
+                remedy="run the loadable with n2d2py-nvdla, or add them to your runtime (docs/reference/nvdla_model.md)",
             )
         (folder / LOADABLE).write_bytes(data)
         write_text(folder / LAYERS, json_text(layers_json(lowered, compiled)))
