@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +24,6 @@ class Option:
     name: str
     kind: str
     default: Any
-    doc: str
     group: str
     metavar: str = ""
     choices: tuple[str, ...] = ()
@@ -32,6 +32,7 @@ class Option:
     field: str = ""
     sets: bool = True
     omitted: int = 10
+    doc: str = ""
     applies: str = ""
     page: str = ""
 
@@ -59,760 +60,222 @@ GROUPS = {
 }
 """Group of options -> what it is about, and its page in docs/ without `.md`."""
 
+_TEXTS = """
+seed: Seed of random weights, partitions and synthetic data. 0 draws a seed from the clock.
+w: Load weights from this folder or .npz file. /dev/null loads none. Without -w, the folder weights_validation or weights is
+    used if it exists. [INI files]
+w-ignore: Keep the initial values of layers whose weights are missing. [INI files]
+learn-epoch: Train for N epochs and continue with the best weights. Requires PyTorch (pip install n2d2py[train]). [INI files]
+learn: Train on N stimuli instead of a number of epochs. [INI files]
+stop-valid: Stop the training after N epochs without a better validation score. 0 disables early stopping. [training
+    (-learn-epoch or -learn)]
+learn-resume: Resume an interrupted training from training/checkpoint.pt in the output folder. [training (-learn-epoch or
+    -learn)]
+dev: Train on the CUDA device of this number. -1 selects the CPU. [training (-learn-epoch or -learn)]
+learn-workers: Number of processes that load and transform the stimuli. 0 uses threads of the main process. [training
+    (-learn-epoch or -learn)]
+test: Score the model on the test set: in floating point, in simulated integers and compiled. <how-to/improve_accuracy>
+nb-test: Number of test samples. -1 uses all of them. [runs with -test]
+test-index: Score the test sample of this index only. [runs with -test]
+pre-samples: Write the images of test stimulus I after each preprocessing step into pre_samples/. [INI files]
+fuse: Fuse layers before a float test. An export always fuses them. [tests without -export]
+compare: Compare float, simulated and compiled values layer by layer over N samples, 10 by default. [runs with -export]
+sensitivity: Rank the layers by the error that each causes when only this layer is quantized. Uses N samples, 10 by default.
+    [integer exports (-nbbits 8 or 16)] <how-to/improve_accuracy>
+latency: Time the compiled export over N inferences, 100 by default, and add a roofline of each layer to the report. Timings
+    differ from run to run. [C++ exports]
+describe: Print the layers as a table or as JSON and stop. Works without data.
+memory-report: Print the static memory that each MemoryManagerStrategy needs and stop. Works without data. <how-to/fit_memory>
+plugin: Load the operators of the plug-in in this folder. The option can be repeated. <how-to/own_operator>
+new-operator: Write a plug-in with an operator of this name and its test into a new folder, and stop. The folder is given
+    instead of the model. <how-to/own_operator>
+export: Write a project of this type into export_TYPE_<int|float><bits>. <how-to/own_project>
+nbbits: Precision of the export: 8 or 16 for integers, -32 or -64 for floating point. -16: weights stored as float16, computed
+    in float32. 32: 32-bit integers without scales, for max pools and additions after them. <reference/arithmetic>
+db-export: Number of test samples written into the export. 0 writes none, -1 all. [runs with -export]
+export-parameters: Read export parameters from this file, or from a preset such as low_memory. An unknown name lists the
+    presets. <export_parameters>
+weights-text: Write the integer weights as text into weights_export/, in the format of N2D2. auto: for models with fewer than
+    1,048,576 constants. [integer exports (-nbbits 8 or 16)]
+tune: Time the tile sizes of each convolution over N rounds, 100 by default, and export with the fastest. statistics/tuned.ini
+    records them as export parameters. [C++ exports] <how-to/make_it_faster>
+tune-command: Run the timed program with this command, such as an emulator or a script that copies it to a board. {binary} is
+    the program, {folder} the export. make reads TARGET, ARCH and CXX from the environment. [runs with -tune]
+    <how-to/make_it_faster>
+calib: Calibrate on N samples, 128 by default with -calib-data. -1 uses the whole set. Pre-quantized models need no
+    calibration. [integer exports (-nbbits 8 or 16)] <how-to/prepare_data>
+calib-reload: Reuse the statistics of the previous calibration. [integer exports (-nbbits 8 or 16)]
+calibOnly: Calibrate into calib_<name>_int<bits> and stop. [integer exports (-nbbits 8 or 16)]
+calib-data: Calibrate on a folder of images, a .npy or a .npz file. With labels, also test on them. Two or more sub-folders
+    that hold all images are classes in sorted order. For several inputs: a .npz or a folder of .npy files with one array for
+    each input. <how-to/prepare_data>
+encodings: Quantize the tensors as this AIMET .encodings file states, without calibration. [ONNX files]
+    <how-to/quantized_models>
+input-shape: Sizes of the inputs that the file leaves open. The batch axis is omitted or 1. One input: 3x224x224 or
+    1x3x224x224. Several: NAME=3x224x224,OTHER=8. By default, arrays of -calib-data give the sizes of a single input. [ONNX
+    files]
+input-range: Real values that pixels 0 and 255 represent. Default: 0:1, or the metadata of the file. [images and arrays of
+    bytes in -calib-data] <how-to/prepare_data>
+labels: Read labels from this file: lines 'image label', CSV with or without a header, or label ids in a .npy or .npz. [data
+    of -calib-data] <how-to/prepare_data>
+class-names: Read the names of the model's outputs from this file, one per line. Folders and labels with these names get their
+    numbers. <how-to/prepare_data>
+scale: Scale of the preprocessing: a pixel p becomes (p * scale - mean) / std, as in torchvision. Default: 1/255. [images and
+    arrays of bytes in -calib-data] <how-to/prepare_data>
+mean: Mean in the formula of -scale: one value or one per channel, separated by commas. [images and arrays of bytes in
+    -calib-data] <how-to/prepare_data>
+std: Standard deviation in the formula of -scale: one value, or one per channel. [images and arrays of bytes in -calib-data]
+    <how-to/prepare_data>
+resize: Resize images (bilinear, antialiased). N: resize the shorter side, then crop the center unless -crop is given. WxH:
+    resize both sides. [images in -calib-data] <how-to/prepare_data>
+crop: Crop the center after resizing: a square of N pixels, or WxH. [images in -calib-data] <how-to/prepare_data>
+bgr: Feed the color channels in the order blue, green, red. [images in -calib-data] <how-to/prepare_data>
+layout: Axis order of image arrays, if it differs from that of the file. [arrays in -calib-data] <how-to/prepare_data>
+act-clipping-mode: Method that chooses the clipping thresholds of activations. [integer exports (-nbbits 8 or 16)]
+    <how-to/improve_accuracy>
+act-quantile-value: Fraction of the values inside the clipping thresholds. [-act-clipping-mode Quantile]
+    <how-to/improve_accuracy>
+wt-clipping-mode: Method that chooses the clipping thresholds of weights. [integer exports (-nbbits 8 or 16)]
+    <how-to/improve_accuracy>
+act-rescaling-mode: Arithmetic that rescales accumulators to outputs. [integer exports (-nbbits 8 or 16)]
+    <reference/arithmetic>
+act-rescale-per-output: Granularity of the weight scales. 1: per output channel. 0: per layer. [integer exports (-nbbits 8 or
+    16)] <reference/arithmetic>
+quality: Effort spent on accuracy: fast, default or best. fast: round to nearest. default: add adaptive rounding and bias
+    correction. best: add 16 bits for inputs, outputs and the most sensitive tensors, and use more samples for the
+    corrections. [integer exports (-nbbits 8 or 16)] <how-to/improve_accuracy>
+wt-rounding: Rounding of weights. nearest: to the nearest integer. adaptive: minimize the error of the layer's outputs. The
+    default follows -quality. [integer exports (-nbbits 8 or 16)] <how-to/low_bits>
+wt-bits: Bit width of the weights of convolutions and fully connected layers, 2 to 8. 0 follows -nbbits; with -quality best,
+    the most sensitive layers get 16 bits. 4-bit and 2-bit weights are packed into bytes (PackWeights). [integer exports
+    (-nbbits 8 or 16)] <how-to/low_bits>
+flash-budget: Limit the weights, biases and tables of the export. Each layer gets 2-, 4- or 8-bit weights so that the output
+    error is smallest. statistics/bits lists the choices. [integer exports (-nbbits 8 or 16)] <how-to/low_bits>
+ram-budget: Limit the activation arena. Bit widths and the memory mode are chosen to fit. [integer exports (-nbbits 8 or 16)]
+    <how-to/fit_memory>
+wt-reduce-range: Limit weights to 7 bits where two 8-bit products must fit 16 bits. Faster on CPUs without int8 dot products;
+    results stay exact. [integer exports (-nbbits 8 or 16)] <how-to/make_it_faster>
+no-bias-correction: Turn off bias correction. [integer exports (-nbbits 8 or 16)] <how-to/improve_accuracy>
+input-bits: Bit width of the model's inputs, 8 or 16. 0 selects 16 where 8 bits lose too much precision. [integer exports
+    (-nbbits 8 or 16)] <reference/arithmetic>
+output-bits: Bit width of the model's outputs, 8 or 16. 0 follows -quality: 8 for fast, 16 for best, and 16 for class scores
+    and other linear outputs by default. [integer exports (-nbbits 8 or 16)] <reference/arithmetic>
+mixed-precision: Store the activations that are most sensitive to 8-bit rounding in 16 bits. Part of -quality best. [integer
+    exports (-nbbits 8 or 16)] <how-to/improve_accuracy>
+no-mixed-precision: Use 8 bits for all weights and all activations between layers, also with -quality best. [integer exports
+    (-nbbits 8 or 16)] <how-to/improve_accuracy>
+sequential-calibration: Recalibrate the activation ranges layer by layer on the outputs of the quantized layers before.
+    [integer exports (-nbbits 8 or 16)] <how-to/improve_accuracy>
+no-unsigned: Turn off unsigned activations. [integer exports (-nbbits 8 or 16)] <reference/arithmetic>
+no-zero-points: Use symmetric ranges for activations with negative values. [integer exports (-nbbits 8 or 16)]
+    <reference/arithmetic>
+drop-softmax: Remove a Softmax or LogSoftmax at an output. The output then gives logits.
+no-cle: Turn off cross-layer equalization of weights. [integer exports (-nbbits 8 or 16)] <how-to/improve_accuracy>
+o: Write the results into this folder.
+force: Replace an export of another model, or one with edited or added files. Build products are always replaced. [runs with
+    -export]
+log-outputs: Write the outputs of every layer for the N-th test sample, counted from 1.
+log-json: Write the result of every test sample as JSON into <target>/<tag>/classif.json. [runs with -test]
+strict: Treat warnings as errors. <errors>
+quiet: Print only warnings, errors and results.
+verbose: Print what each step does, and tracebacks of internal errors.
+completion: Print the completion script of a shell. Load it with eval "$(n2d2py -completion bash)".
+h: Print help. TOPIC is an option, a group of options, or all. -h -export TYPE adds the export parameters of that type.
+v: Print the version.
+"""
+"""By option: sentences, in brackets what it applies to, and in <> its page in docs/ without `.md`."""
+
 OPTIONS: tuple[Option, ...] = (
-    Option(
-        "seed",
-        "int",
-        1,
-        "Seed of random weights, partitions and synthetic data. 0 draws a seed from the clock.",
-        _RUN,
-        "N",
-        minimum=0,
-        field="load.seed",
-    ),
-    Option(
-        "w",
-        "text",
-        None,
-        "Load weights from this folder or .npz file. /dev/null loads none. Without -w, the folder weights_validation or weights is used if it exists.",
-        _RUN,
-        "PATH",
-        field="load.weights",
-        applies="INI files",
-    ),
-    Option(
-        "w-ignore",
-        "flag",
-        False,
-        "Keep the initial values of layers whose weights are missing.",
-        _RUN,
-        field="load.ignore_missing",
-        applies="INI files",
-    ),
-    Option(
-        "learn-epoch",
-        "int",
-        0,
-        "Train for N epochs and continue with the best weights. Requires PyTorch (pip install n2d2py[train]).",
-        _LEARN,
-        "N",
-        minimum=1,
-        field="training.epochs",
-        applies="INI files",
-    ),
-    Option(
-        "learn",
-        "int",
-        0,
-        "Train on N stimuli instead of a number of epochs.",
-        _LEARN,
-        "N",
-        minimum=1,
-        field="training.stimuli",
-        applies="INI files",
-    ),
-    Option(
-        "stop-valid",
-        "int",
-        0,
-        "Stop the training after N epochs without a better validation score. 0 disables early stopping.",
-        _LEARN,
-        "N",
-        minimum=0,
-        field="training.patience",
-        applies="training (-learn-epoch or -learn)",
-    ),
-    Option(
-        "learn-resume",
-        "flag",
-        False,
-        "Resume an interrupted training from training/checkpoint.pt in the output folder.",
-        _LEARN,
-        field="training.resume",
-        applies="training (-learn-epoch or -learn)",
-    ),
-    Option(
-        "dev",
-        "int",
-        -1,
-        "Train on the CUDA device of this number. -1 selects the CPU.",
-        _LEARN,
-        "N",
-        minimum=-1,
-        field="training.device",
-        applies="training (-learn-epoch or -learn)",
-    ),
-    Option(
-        "learn-workers",
-        "int",
-        0,
-        "Number of processes that load and transform the stimuli. 0 uses threads of the main process.",
-        _LEARN,
-        "N",
-        minimum=0,
-        field="training.workers",
-        applies="training (-learn-epoch or -learn)",
-    ),
-    Option(
-        "test",
-        "flag",
-        False,
-        "Score the model on the test set: in floating point, in simulated integers and compiled.",
-        _RUN,
-        field="score.test",
-        page="how-to/improve_accuracy",
-    ),
-    Option(
-        "nb-test",
-        "int",
-        -1,
-        "Number of test samples. -1 uses all of them.",
-        _RUN,
-        "N",
-        minimum=-1,
-        field="score.stimuli",
-        applies="runs with -test",
-    ),
-    Option(
-        "test-index",
-        "int",
-        -1,
-        "Score the test sample of this index only.",
-        _RUN,
-        "I",
-        minimum=-1,
-        field="score.index",
-        applies="runs with -test",
-    ),
-    Option(
-        "pre-samples",
-        "int",
-        -1,
-        "Write the images of test stimulus I after each preprocessing step into pre_samples/.",
-        _OUT,
-        "I",
-        minimum=-1,
-        field="load.pre_samples",
-        applies="INI files",
-    ),
-    Option(
-        "fuse",
-        "flag",
-        False,
-        "Fuse layers before a float test. An export always fuses them.",
-        _RUN,
-        field="fuse",
-        applies="tests without -export",
-    ),
-    Option(
-        "compare",
-        "optional-int",
-        0,
-        "Compare float, simulated and compiled values layer by layer over N samples, 10 by default.",
-        _RUN,
-        "N",
-        minimum=1,
-        field="score.compare",
-        applies="runs with -export",
-    ),
-    Option(
-        "sensitivity",
-        "optional-int",
-        0,
-        "Rank the layers by the error that each causes when only this layer is quantized. Uses N samples, 10 by default.",
-        _RUN,
-        "N",
-        minimum=1,
-        field="score.sensitivity",
-        applies="integer exports (-nbbits 8 or 16)",
-        page="how-to/improve_accuracy",
-    ),
-    Option(
-        "latency",
-        "optional-int",
-        0,
-        "Time the compiled export over N inferences, 100 by default, and add a roofline of each layer to the report. Timings differ from run to run.",
-        _RUN,
-        "N",
-        minimum=1,
-        field="score.latency",
-        omitted=100,
-        applies="C++ exports",
-    ),
-    Option(
-        "describe",
-        "optional-text",
-        None,
-        "Print the layers as a table or as JSON and stop. Works without data.",
-        _RUN,
-        "FORM",
-        ("table", "json"),
-    ),
-    Option(
-        "memory-report",
-        "flag",
-        False,
-        "Print the static memory that each MemoryManagerStrategy needs and stop. Works without data.",
-        _RUN,
-        page="how-to/fit_memory",
-    ),
-    Option(
-        "plugin",
-        "text",
-        (),
-        "Load the operators of the plug-in in this folder. The option can be repeated.",
-        _RUN,
-        "DIR",
-        repeated=True,
-        field="load.plugins",
-        page="how-to/own_operator",
-    ),
-    Option(
-        "new-operator",
-        "text",
-        None,
-        "Write a plug-in with an operator of this name and its test into a new folder, and stop. The folder is given instead of the model.",
-        _OUT,
-        "NAME",
-        page="how-to/own_operator",
-    ),
-    Option(
-        "export",
-        "text",
-        None,
-        "Write a project of this type into export_TYPE_<int|float><bits>.",
-        _EXPORT,
-        "TYPE",
-        field="export.target",
-        page="how-to/own_project",
-    ),
-    Option(
-        "nbbits",
-        "int",
-        8,
-        "Precision of the export: 8 or 16 for integers, -32 or -64 for floating point. -16: weights stored as float16, computed in float32. 32: 32-bit integers without scales, for max pools and additions after them.",
-        _EXPORT,
-        "N",
-        field="quantization.bits",
-        page="reference/arithmetic",
-    ),
-    Option(
-        "db-export",
-        "int",
-        -1,
-        "Number of test samples written into the export. 0 writes none, -1 all.",
-        _EXPORT,
-        "N",
-        minimum=-1,
-        field="export.stimuli",
-        applies="runs with -export",
-    ),
-    Option(
-        "export-parameters",
-        "text",
-        None,
-        "Read export parameters from this file, or from a preset such as low_memory. An unknown name lists the presets.",
-        _EXPORT,
-        "FILE",
-        field="load.parameters",
-        page="export_parameters",
-    ),
-    Option(
-        "weights-text",
-        "text",
-        "auto",
-        "Write the integer weights as text into weights_export/, in the format of N2D2. auto: for models with fewer than 1,048,576 constants.",
-        _EXPORT,
-        "WHEN",
-        ("auto", "always", "never"),
-        field="export.weights_text",
-        applies="integer exports (-nbbits 8 or 16)",
-    ),
-    Option(
-        "tune",
-        "optional-int",
-        0,
-        "Time the tile sizes of each convolution over N rounds, 100 by default, and export with the fastest. statistics/tuned.ini records them as export parameters.",
-        _EXPORT,
-        "N",
-        minimum=1,
-        field="export.tune",
-        omitted=100,
-        applies="C++ exports",
-        page="how-to/make_it_faster",
-    ),
-    Option(
-        "tune-command",
-        "text",
-        "",
-        "Run the timed program with this command, such as an emulator or a script that copies it to a board. {binary} is the program, {folder} the export. make reads TARGET, ARCH and CXX from the environment.",
-        _EXPORT,
-        "COMMAND",
-        field="export.tune_command",
-        applies="runs with -tune",
-        page="how-to/make_it_faster",
-    ),
-    Option(
-        "calib",
-        "int",
-        0,
-        "Calibrate on N samples, 128 by default with -calib-data. -1 uses the whole set. Pre-quantized models need no calibration.",
-        _QUANT,
-        "N",
-        minimum=-1,
-        field="calibration.stimuli",
-        applies="integer exports (-nbbits 8 or 16)",
-        page="how-to/prepare_data",
-    ),
-    Option(
-        "calib-reload",
-        "flag",
-        False,
-        "Reuse the statistics of the previous calibration.",
-        _QUANT,
-        applies="integer exports (-nbbits 8 or 16)",
-    ),
-    Option(
-        "calibOnly",
-        "flag",
-        False,
-        "Calibrate into calib_<name>_int<bits> and stop.",
-        _QUANT,
-        field="calibrate_only",
-        applies="integer exports (-nbbits 8 or 16)",
-    ),
-    Option(
-        "calib-data",
-        "text",
-        None,
-        "Calibrate on a folder of images, a .npy or a .npz file. With labels, also test on them. Two or more sub-folders that hold all images are classes in sorted order. For several inputs: a .npz or a folder of .npy files with one array for each input.",
-        _QUANT,
-        "PATH",
-        field="load.data",
-        page="how-to/prepare_data",
-    ),
-    Option(
-        "encodings",
-        "text",
-        None,
-        "Quantize the tensors as this AIMET .encodings file states, without calibration.",
-        _QUANT,
-        "FILE",
-        field="load.encodings",
-        applies="ONNX files",
-        page="how-to/quantized_models",
-    ),
-    Option(
-        "input-shape",
-        "text",
-        None,
-        "Sizes of the inputs that the file leaves open. The batch axis is omitted or 1. One input: 3x224x224 or 1x3x224x224. Several: NAME=3x224x224,OTHER=8. By default, arrays of -calib-data give the sizes of a single input.",
-        _QUANT,
-        "SHAPE",
-        field="load.input_shape",
-        applies="ONNX files",
-    ),
-    Option(
-        "input-range",
-        "text",
-        None,
-        "Real values that pixels 0 and 255 represent. Default: 0:1, or the metadata of the file.",
-        _QUANT,
-        "LOW:HIGH",
-        field="load.input_range",
-        applies="images and arrays of bytes in -calib-data",
-        page="how-to/prepare_data",
-    ),
-    Option(
-        "labels",
-        "text",
-        None,
-        "Read labels from this file: lines 'image label', CSV with or without a header, or label ids in a .npy or .npz.",
-        _DATA,
-        "FILE",
-        field="load.labels",
-        applies="data of -calib-data",
-        page="how-to/prepare_data",
-    ),
-    Option(
-        "class-names",
-        "text",
-        None,
-        "Read the names of the model's outputs from this file, one per line. Folders and labels with these names get their numbers.",
-        _DATA,
-        "FILE",
-        field="load.class_names",
-        page="how-to/prepare_data",
-    ),
-    Option(
-        "scale",
-        "text",
-        None,
-        "Scale of the preprocessing: a pixel p becomes (p * scale - mean) / std, as in torchvision. Default: 1/255.",
-        _DATA,
-        "F",
-        field="load.scale",
-        applies="images and arrays of bytes in -calib-data",
-        page="how-to/prepare_data",
-    ),
-    Option(
-        "mean",
-        "text",
-        None,
-        "Mean in the formula of -scale: one value or one per channel, separated by commas.",
-        _DATA,
-        "F,F,F",
-        field="load.mean",
-        applies="images and arrays of bytes in -calib-data",
-        page="how-to/prepare_data",
-    ),
-    Option(
-        "std",
-        "text",
-        None,
-        "Standard deviation in the formula of -scale: one value, or one per channel.",
-        _DATA,
-        "F,F,F",
-        field="load.std",
-        applies="images and arrays of bytes in -calib-data",
-        page="how-to/prepare_data",
-    ),
-    Option(
-        "resize",
-        "text",
-        None,
-        "Resize images (bilinear, antialiased). N: resize the shorter side, then crop the center unless -crop is given. WxH: resize both sides.",
-        _DATA,
-        "SIZE",
-        field="load.resize",
-        applies="images in -calib-data",
-        page="how-to/prepare_data",
-    ),
-    Option(
-        "crop",
-        "text",
-        None,
-        "Crop the center after resizing: a square of N pixels, or WxH.",
-        _DATA,
-        "SIZE",
-        field="load.crop",
-        applies="images in -calib-data",
-        page="how-to/prepare_data",
-    ),
-    Option(
-        "bgr",
-        "flag",
-        False,
-        "Feed the color channels in the order blue, green, red.",
-        _DATA,
-        field="load.bgr",
-        applies="images in -calib-data",
-        page="how-to/prepare_data",
-    ),
-    Option(
-        "layout",
-        "text",
-        None,
-        "Axis order of image arrays, if it differs from that of the file.",
-        _DATA,
-        "AXES",
-        ("nchw", "nhwc"),
-        field="load.layout",
-        applies="arrays in -calib-data",
-        page="how-to/prepare_data",
-    ),
-    Option(
-        "act-clipping-mode",
-        "text",
-        "MSE",
-        "Method that chooses the clipping thresholds of activations.",
-        _QUANT,
-        "MODE",
-        CLIPPING_MODES,
-        field="quantization.act_clipping",
-        applies="integer exports (-nbbits 8 or 16)",
-        page="how-to/improve_accuracy",
-    ),
-    Option(
-        "act-quantile-value",
-        "float",
-        0.9999,
-        "Fraction of the values inside the clipping thresholds.",
-        _QUANT,
-        "F",
-        minimum=0,
-        field="quantization.quantile",
-        applies="-act-clipping-mode Quantile",
-        page="how-to/improve_accuracy",
-    ),
-    Option(
-        "wt-clipping-mode",
-        "text",
-        "None",
-        "Method that chooses the clipping thresholds of weights.",
-        _QUANT,
-        "MODE",
-        WEIGHT_CLIPPING_MODES,
-        field="quantization.wt_clipping",
-        applies="integer exports (-nbbits 8 or 16)",
-        page="how-to/improve_accuracy",
-    ),
-    Option(
-        "act-rescaling-mode",
-        "text",
-        "Floating-point",
-        "Arithmetic that rescales accumulators to outputs.",
-        _QUANT,
-        "MODE",
-        RESCALING_MODES,
-        field="quantization.rescaling",
-        applies="integer exports (-nbbits 8 or 16)",
-        page="reference/arithmetic",
-    ),
-    Option(
-        "act-rescale-per-output",
-        "int",
-        1,
-        "Granularity of the weight scales. 1: per output channel. 0: per layer.",
-        _QUANT,
-        "B",
-        minimum=0,
-        field="calibration.per_output",
-        applies="integer exports (-nbbits 8 or 16)",
-        page="reference/arithmetic",
-    ),
-    Option(
-        "quality",
-        "text",
-        "default",
-        "Effort spent on accuracy: fast, default or best. fast: round to nearest. default: add adaptive rounding and bias correction. best: add 16 bits for inputs, outputs and the most sensitive tensors, and use more samples for the corrections.",
-        _QUANT,
-        "LEVEL",
-        QUALITIES,
-        field="calibration.quality",
-        applies="integer exports (-nbbits 8 or 16)",
-        page="how-to/improve_accuracy",
-    ),
-    Option(
-        "wt-rounding",
-        "text",
-        None,
-        "Rounding of weights. nearest: to the nearest integer. adaptive: minimize the error of the layer's outputs. The default follows -quality.",
-        _QUANT,
-        "MODE",
-        ("nearest", "adaptive"),
-        field="quantization.rounding",
-        applies="integer exports (-nbbits 8 or 16)",
-        page="how-to/low_bits",
-    ),
-    Option(
-        "wt-bits",
-        "int",
-        0,
-        "Bit width of the weights of convolutions and fully connected layers, 2 to 8. 0 follows -nbbits; with -quality best, the most sensitive layers get 16 bits. 4-bit and 2-bit weights are packed into bytes (PackWeights).",
-        _QUANT,
-        "N",
-        minimum=0,
-        field="quantization.weight_bits",
-        applies="integer exports (-nbbits 8 or 16)",
-        page="how-to/low_bits",
-    ),
-    Option(
-        "flash-budget",
-        "int",
-        0,
-        "Limit the weights, biases and tables of the export. Each layer gets 2-, 4- or 8-bit weights so that the output error is smallest. statistics/bits lists the choices.",
-        _QUANT,
-        "BYTES",
-        minimum=0,
-        field="quantization.flash_budget",
-        applies="integer exports (-nbbits 8 or 16)",
-        page="how-to/low_bits",
-    ),
-    Option(
-        "ram-budget",
-        "int",
-        0,
-        "Limit the activation arena. Bit widths and the memory mode are chosen to fit.",
-        _QUANT,
-        "BYTES",
-        minimum=0,
-        field="quantization.ram_budget",
-        applies="integer exports (-nbbits 8 or 16)",
-        page="how-to/fit_memory",
-    ),
-    Option(
-        "wt-reduce-range",
-        "flag",
-        False,
-        "Limit weights to 7 bits where two 8-bit products must fit 16 bits. Faster on CPUs without int8 dot products; results stay exact.",
-        _QUANT,
-        field="quantization.reduce_range",
-        applies="integer exports (-nbbits 8 or 16)",
-        page="how-to/make_it_faster",
-    ),
-    Option(
-        "no-bias-correction",
-        "flag",
-        False,
-        "Turn off bias correction.",
-        _QUANT,
-        field="quantization.correct_bias",
-        sets=False,
-        applies="integer exports (-nbbits 8 or 16)",
-        page="how-to/improve_accuracy",
-    ),
-    Option(
-        "input-bits",
-        "int",
-        0,
-        "Bit width of the model's inputs, 8 or 16. 0 selects 16 where 8 bits lose too much precision.",
-        _QUANT,
-        "N",
-        minimum=0,
-        field="quantization.input_bits",
-        applies="integer exports (-nbbits 8 or 16)",
-        page="reference/arithmetic",
-    ),
-    Option(
-        "output-bits",
-        "int",
-        0,
-        "Bit width of the model's outputs, 8 or 16. 0 follows -quality: 8 for fast, 16 for best, and 16 for class scores and other linear outputs by default.",
-        _QUANT,
-        "N",
-        minimum=0,
-        field="quantization.output_bits",
-        applies="integer exports (-nbbits 8 or 16)",
-        page="reference/arithmetic",
-    ),
-    Option(
-        "mixed-precision",
-        "flag",
-        False,
-        "Store the activations that are most sensitive to 8-bit rounding in 16 bits. Part of -quality best.",
-        _QUANT,
-        field="quantization.mixed",
-        applies="integer exports (-nbbits 8 or 16)",
-        page="how-to/improve_accuracy",
-    ),
-    Option(
-        "no-mixed-precision",
-        "flag",
-        False,
-        "Use 8 bits for all weights and all activations between layers, also with -quality best.",
-        _QUANT,
-        field="quantization.mixed",
-        sets=False,
-        applies="integer exports (-nbbits 8 or 16)",
-        page="how-to/improve_accuracy",
-    ),
-    Option(
-        "sequential-calibration",
-        "flag",
-        False,
-        "Recalibrate the activation ranges layer by layer on the outputs of the quantized layers before.",
-        _QUANT,
-        field="quantization.sequential",
-        applies="integer exports (-nbbits 8 or 16)",
-        page="how-to/improve_accuracy",
-    ),
-    Option(
-        "no-unsigned",
-        "flag",
-        False,
-        "Turn off unsigned activations.",
-        _QUANT,
-        field="quantization.unsigned",
-        sets=False,
-        applies="integer exports (-nbbits 8 or 16)",
-        page="reference/arithmetic",
-    ),
-    Option(
-        "no-zero-points",
-        "flag",
-        False,
-        "Use symmetric ranges for activations with negative values.",
-        _QUANT,
-        field="quantization.zero_points",
-        sets=False,
-        applies="integer exports (-nbbits 8 or 16)",
-        page="reference/arithmetic",
-    ),
-    Option(
-        "drop-softmax",
-        "flag",
-        False,
-        "Remove a Softmax or LogSoftmax at an output. The output then gives logits.",
-        _QUANT,
-        field="load.drop_softmax",
-    ),
-    Option(
-        "no-cle",
-        "flag",
-        False,
-        "Turn off cross-layer equalization of weights.",
-        _QUANT,
-        field="calibration.equalize",
-        sets=False,
-        applies="integer exports (-nbbits 8 or 16)",
-        page="how-to/improve_accuracy",
-    ),
-    Option("o", "text", ".", "Write the results into this folder.", _OUT, "DIR", field="folder"),
-    Option(
-        "force",
-        "flag",
-        False,
-        "Replace an export of another model, or one with edited or added files. Build products are always replaced.",
-        _OUT,
-        field="export.force",
-        applies="runs with -export",
-    ),
-    Option(
-        "log-outputs",
-        "int",
-        0,
-        "Write the outputs of every layer for the N-th test sample, counted from 1.",
-        _OUT,
-        "N",
-        minimum=0,
-        field="score.log_outputs",
-    ),
-    Option(
-        "log-json",
-        "flag",
-        False,
-        "Write the result of every test sample as JSON into <target>/<tag>/classif.json.",
-        _OUT,
-        field="score.as_json",
-        applies="runs with -test",
-    ),
-    Option("strict", "flag", False, "Treat warnings as errors.", _OUT, page="errors"),
-    Option("quiet", "flag", False, "Print only warnings, errors and results.", _OUT),
-    Option("verbose", "flag", False, "Print what each step does, and tracebacks of internal errors.", _OUT),
-    Option(
-        "completion",
-        "text",
-        None,
-        'Print the completion script of a shell. Load it with eval "$(n2d2py -completion bash)".',
-        _OUT,
-        "SHELL",
-        ("bash", "zsh"),
-    ),
-    Option(
-        "h",
-        "optional-text",
-        None,
-        "Print help. TOPIC is an option, a group of options, or all. -h -export TYPE adds the export parameters of that type.",
-        _OUT,
-        "TOPIC",
-    ),
-    Option("v", "flag", False, "Print the version.", _OUT),
+    Option("seed", "int", 1, _RUN, "N", minimum=0, field="load.seed"),
+    Option("w", "text", None, _RUN, "PATH", field="load.weights"),
+    Option("w-ignore", "flag", False, _RUN, field="load.ignore_missing"),
+    Option("learn-epoch", "int", 0, _LEARN, "N", minimum=1, field="training.epochs"),
+    Option("learn", "int", 0, _LEARN, "N", minimum=1, field="training.stimuli"),
+    Option("stop-valid", "int", 0, _LEARN, "N", minimum=0, field="training.patience"),
+    Option("learn-resume", "flag", False, _LEARN, field="training.resume"),
+    Option("dev", "int", -1, _LEARN, "N", minimum=-1, field="training.device"),
+    Option("learn-workers", "int", 0, _LEARN, "N", minimum=0, field="training.workers"),
+    Option("test", "flag", False, _RUN, field="score.test"),
+    Option("nb-test", "int", -1, _RUN, "N", minimum=-1, field="score.stimuli"),
+    Option("test-index", "int", -1, _RUN, "I", minimum=-1, field="score.index"),
+    Option("pre-samples", "int", -1, _OUT, "I", minimum=-1, field="load.pre_samples"),
+    Option("fuse", "flag", False, _RUN, field="fuse"),
+    Option("compare", "optional-int", 0, _RUN, "N", minimum=1, field="score.compare"),
+    Option("sensitivity", "optional-int", 0, _RUN, "N", minimum=1, field="score.sensitivity"),
+    Option("latency", "optional-int", 0, _RUN, "N", minimum=1, field="score.latency", omitted=100),
+    Option("describe", "optional-text", None, _RUN, "FORM", ("table", "json")),
+    Option("memory-report", "flag", False, _RUN),
+    Option("plugin", "text", (), _RUN, "DIR", repeated=True, field="load.plugins"),
+    Option("new-operator", "text", None, _OUT, "NAME"),
+    Option("export", "text", None, _EXPORT, "TYPE", field="export.target"),
+    Option("nbbits", "int", 8, _EXPORT, "N", field="quantization.bits"),
+    Option("db-export", "int", -1, _EXPORT, "N", minimum=-1, field="export.stimuli"),
+    Option("export-parameters", "text", None, _EXPORT, "FILE", field="load.parameters"),
+    Option("weights-text", "text", "auto", _EXPORT, "WHEN", ("auto", "always", "never"), field="export.weights_text"),
+    Option("tune", "optional-int", 0, _EXPORT, "N", minimum=1, field="export.tune", omitted=100),
+    Option("tune-command", "text", "", _EXPORT, "COMMAND", field="export.tune_command"),
+    Option("calib", "int", 0, _QUANT, "N", minimum=-1, field="calibration.stimuli"),
+    Option("calib-reload", "flag", False, _QUANT),
+    Option("calibOnly", "flag", False, _QUANT, field="calibrate_only"),
+    Option("calib-data", "text", None, _QUANT, "PATH", field="load.data"),
+    Option("encodings", "text", None, _QUANT, "FILE", field="load.encodings"),
+    Option("input-shape", "text", None, _QUANT, "SHAPE", field="load.input_shape"),
+    Option("input-range", "text", None, _QUANT, "LOW:HIGH", field="load.input_range"),
+    Option("labels", "text", None, _DATA, "FILE", field="load.labels"),
+    Option("class-names", "text", None, _DATA, "FILE", field="load.class_names"),
+    Option("scale", "text", None, _DATA, "F", field="load.scale"),
+    Option("mean", "text", None, _DATA, "F,F,F", field="load.mean"),
+    Option("std", "text", None, _DATA, "F,F,F", field="load.std"),
+    Option("resize", "text", None, _DATA, "SIZE", field="load.resize"),
+    Option("crop", "text", None, _DATA, "SIZE", field="load.crop"),
+    Option("bgr", "flag", False, _DATA, field="load.bgr"),
+    Option("layout", "text", None, _DATA, "AXES", ("nchw", "nhwc"), field="load.layout"),
+    Option("act-clipping-mode", "text", "MSE", _QUANT, "MODE", CLIPPING_MODES, field="quantization.act_clipping"),
+    Option("act-quantile-value", "float", 0.9999, _QUANT, "F", minimum=0, field="quantization.quantile"),
+    Option("wt-clipping-mode", "text", "None", _QUANT, "MODE", WEIGHT_CLIPPING_MODES, field="quantization.wt_clipping"),
+    Option("act-rescaling-mode", "text", "Floating-point", _QUANT, "MODE", RESCALING_MODES, field="quantization.rescaling"),
+    Option("act-rescale-per-output", "int", 1, _QUANT, "B", minimum=0, field="calibration.per_output"),
+    Option("quality", "text", "default", _QUANT, "LEVEL", QUALITIES, field="calibration.quality"),
+    Option("wt-rounding", "text", None, _QUANT, "MODE", ("nearest", "adaptive"), field="quantization.rounding"),
+    Option("wt-bits", "int", 0, _QUANT, "N", minimum=0, field="quantization.weight_bits"),
+    Option("flash-budget", "int", 0, _QUANT, "BYTES", minimum=0, field="quantization.flash_budget"),
+    Option("ram-budget", "int", 0, _QUANT, "BYTES", minimum=0, field="quantization.ram_budget"),
+    Option("wt-reduce-range", "flag", False, _QUANT, field="quantization.reduce_range"),
+    Option("no-bias-correction", "flag", False, _QUANT, field="quantization.correct_bias", sets=False),
+    Option("input-bits", "int", 0, _QUANT, "N", minimum=0, field="quantization.input_bits"),
+    Option("output-bits", "int", 0, _QUANT, "N", minimum=0, field="quantization.output_bits"),
+    Option("mixed-precision", "flag", False, _QUANT, field="quantization.mixed"),
+    Option("no-mixed-precision", "flag", False, _QUANT, field="quantization.mixed", sets=False),
+    Option("sequential-calibration", "flag", False, _QUANT, field="quantization.sequential"),
+    Option("no-unsigned", "flag", False, _QUANT, field="quantization.unsigned", sets=False),
+    Option("no-zero-points", "flag", False, _QUANT, field="quantization.zero_points", sets=False),
+    Option("drop-softmax", "flag", False, _QUANT, field="load.drop_softmax"),
+    Option("no-cle", "flag", False, _QUANT, field="calibration.equalize", sets=False),
+    Option("o", "text", ".", _OUT, "DIR", field="folder"),
+    Option("force", "flag", False, _OUT, field="export.force"),
+    Option("log-outputs", "int", 0, _OUT, "N", minimum=0, field="score.log_outputs"),
+    Option("log-json", "flag", False, _OUT, field="score.as_json"),
+    Option("strict", "flag", False, _OUT),
+    Option("quiet", "flag", False, _OUT),
+    Option("verbose", "flag", False, _OUT),
+    Option("completion", "text", None, _OUT, "SHELL", ("bash", "zsh")),
+    Option("h", "optional-text", None, _OUT, "TOPIC"),
+    Option("v", "flag", False, _OUT),
 )
 
 TOPICS = ("common", "all", *(group.lower() for group in GROUPS), *(option.name for option in OPTIONS))
 """Topics of `-h`."""
-OPTIONS = tuple(replace(option, choices=TOPICS) if option.name == "h" else option for option in OPTIONS)
+_TEXT = re.compile(r"^(\S+): (.*?)(?: \[([^]]*)\])?(?: <(\S+)>)?$", re.MULTILINE)
+_FOUND = {name: texts for name, *texts in _TEXT.findall(_TEXTS.replace("\n    ", " "))}
+
+
+def _with_texts(option: Option) -> Option:
+    doc, applies, page = _FOUND[option.name]
+    choices = TOPICS if option.name == "h" else option.choices
+    return replace(option, doc=doc, applies=applies, page=page, choices=choices)
+
+
+OPTIONS = tuple(map(_with_texts, OPTIONS))
 
 TRAINING = tuple(
     """
