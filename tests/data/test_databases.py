@@ -358,7 +358,7 @@ def test_list_refusals(tmp_path):
         listed_database(tmp_path, tmp_path / "l.txt", IN_ORDER)
     lines = [one.line() for one in caught.value.errors]
     assert "E401" in lines[0] and "l.txt:1: gone.png does not exist in" in lines[0]
-    assert "E410" in lines[1] and "l.txt:2: 'only' is not 'file label'" in lines[1]
+    assert "E410" in lines[1] and "'only' is not 'file label'" in lines[1]
 
 
 # --- Random_Database, the registry, [database]

@@ -56,9 +56,9 @@ def test_arrays(tmp_path, save, dtype, expected):
 @every(
     "x, shape, message",
     [
-        (np.zeros((2, 4, 5, 3)), (3, 4, 5), "array 2x4x5x3, the network takes Nx3x4x5; give -layout nhwc"),
+        (np.zeros((2, 4, 5, 3)), (3, 4, 5), "takes Nx3x4x5; give -layout nhwc"),
         (np.zeros((3, 4, 5)), (3, 4, 5), "add an axis of stimuli in front"),
-        (np.zeros((2, 7)), (8,), "an array 2x7, the network takes Nx8"),
+        (np.zeros((2, 7)), (8,), "an array 2x7"),
         (np.zeros((2, 7), np.int16), (7,), "E414: "),
         (np.zeros((0, 7)), (7,), "E416: "),
     ],

@@ -87,8 +87,8 @@ def test_external_data(model, tmp_path):
 @every(
     "location,length,text",
     [
-        ("../data.bin", 140, "outside the model's folder"),
-        ("/etc/passwd", 140, "outside the model's folder"),
+        ("../data.bin", 140, "E304"),
+        ("/etc/passwd", 140, "E304"),
         ("absent.bin", 140, "cannot be read"),
         ("short.bin", 140, "ends before"),
     ],
@@ -118,7 +118,7 @@ def test_inputs_that_cannot_be_used(model):
     texts = model("float[N,7] x => float[N,7] y", "y = Identity(x)")
     texts.graph.input[0].type.tensor_type.elem_type = TensorProto.STRING
     assert failure(lambda: load_onnx(texts)).code == "E305"
-    assert "the shape ?" in failure(lambda: import_onnx(model("float[M] x => float[M] y", "y = Relu(x)"))).line()
+    assert "E305" in failure(lambda: import_onnx(model("float[M] x => float[M] y", "y = Relu(x)"))).line()
     unknown = model("float[N,3,H,W] x => float[N,3,H,W] y", "y = Relu(x)")
     assert "3x?x? with unknown sizes" in failure(lambda: import_onnx(unknown)).line()
     assert import_onnx(unknown, input_shapes={"x": (1, 3, 5, 6)}).shape("y") == (1, 3, 5, 6)
@@ -185,7 +185,7 @@ def test_all_unsupported_nodes_are_listed_together(model):
     lines = [error.line() for error in caught.value.errors]
     assert len(lines) == 4 and all(line.startswith("N2D2-E310") for line in lines)
     assert "g [a]: Det (3 nodes, the first one here)" in lines[0]
-    assert "[c]: Conv (1 node) is not supported: its bias" in lines[1]
+    assert "[c]: Conv (1 node)" in lines[1]
     assert "[d]: Multinomial" in lines[2] and "[y]: RNN" in lines[3] and "GRU or an LSTM" in lines[3]
 
 
@@ -217,7 +217,7 @@ REFUSED = {
 def test_refused_with_reason(one_node, case):
     operator, shape, constants, attributes, reason = REFUSED[case]
     error = failure(lambda: import_onnx(one_node(operator, shape, constants, **attributes)))
-    assert error.code == "E310" and f"{operator} (1 node) is not supported" in error.line()
+    assert error.code == "E310" and f"{operator} (1 node) cannot be imported" in error.line()
     assert reason in error.line()
 
 

@@ -49,8 +49,8 @@ def test_inputs_outputs_and_attributes(text, what):
     "constants, body, code, what",
     [
         ("float[3] w = {1,2,3}", 'y = Einsum <equation = "nchw,wk->nchk"> (x, w)', "E310", "other ranks"),
-        ("float[1] i = {0}", "y = Gather (x, i)", "E314", "its input 'i' holds float, not int32 or int64"),
-        ("int64[2] a = {0,1}", "y = CumSum (x, a)", "E314", "'a' is no single value"),
+        ("float[1] i = {0}", "y = Gather (x, i)", "E314", "its input 'i' contains float"),
+        ("int64[2] a = {0,1}", "y = CumSum (x, a)", "E314", "'a' is not a single value"),
         ("", "y = LeakyRelu <alpha = inf> (x)", "E314", "its attribute alpha is not finite"),
         ("", "y = Cast <to = 99> (x)", "E314", "its attribute to is 99"),
         ("int64[2] k = {4611686018427387904,1}", "y = Reshape (x, k)", "E240", "4,611,686,018,427,387,904 elements"),

@@ -44,7 +44,7 @@ def test_vectors_padded_to_a_matrix(tmp_path):
     with pytest.raises(N2D2Error, match="E455"):
         StoredTensors(tmp_path).read(np.array([0]), (4,))
     (tmp_path / "0.dat").write_text("1 two")
-    with pytest.raises(N2D2Error, match="E455.*0.dat cannot be read"):
+    with pytest.raises(N2D2Error, match="0.dat"):
         StoredTensors(tmp_path / ".").read(np.array([0]), (4,))
     with pytest.raises(N2D2Error, match="E455.*no file"):
         StoredTensors(tmp_path, "*.npy").read(np.array([0]), (4,))
