@@ -140,7 +140,7 @@ def options_page() -> str:
         *(f"| [`-{name}`](#{name}) | `{example}` |" for name, example in COMMON.items()),
     ]
     for group, (about, page) in GROUPS.items():
-        lines += ["", f"## {group}", "", f"Options for: {about}. See [{page}.md]({page}.md).", ""]
+        lines += ["", f"## {group}", "", f"{about[0].upper()}{about[1:]}. See [{page}.md]({page}.md).", ""]
         lines += ["| Option | Default | Meaning |", "|---|---|---|"]
         for option in (o for o in OPTIONS if o.group == group):
             doc = _documented(option) + (f" See [{option.page}.md]({option.page}.md)." if option.page else "")
@@ -178,7 +178,7 @@ def man_page() -> str:
         plain("Options may be given before or after the model, with one dash or two. Values in brackets are defaults."),
     ]
     for group, (about, _) in GROUPS.items():
-        lines += [f".SH {group.upper()} OPTIONS", plain(f"Options for: {about}.")]
+        lines += [f".SH {group.upper()} OPTIONS", plain(f"{about[0].upper()}{about[1:]}.")]
         for option in (o for o in OPTIONS if o.group == group):
             lines += [".TP", f".B {plain(_signature(option))}", plain(_documented(option) + _bracketed(option))]
     lines += [".SH EXAMPLES"]
