@@ -188,7 +188,7 @@ def _collected(network: LoadedNetwork, options: CalibrationOptions, key: str, in
     by_channel = options.equalize and options.per_output
     found = observe(graph, batches, samples, _ranges(graph, network), by_channel, key)
     found.statistics.inputs = inputs
-    log.notice("calibration: %d stimuli", found.statistics.stimuli)
+    log.notice("calibration: %d samples", found.statistics.stimuli)
     return _with_checked(found, network, len(stimuli))
 
 
