@@ -190,7 +190,7 @@ def test_rows_of_panels_are_the_rows():
 
 
 def test_a_file_elsewhere_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"\.\./x.bin is no file of dnn/parameters"):
+    with pytest.raises(ValueError, match=r"\.\./x.bin is not a file of dnn/parameters"):
         StoredRows("../x.bin", "<i1", (1,), (0,)).read(tmp_path)
 
 

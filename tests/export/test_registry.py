@@ -81,12 +81,12 @@ def test_a_plugin_does_not_replace_an_export_of_the_tool(plugins):
 )
 def test_a_broken_plugin_is_named(plugins, value, reason):
     plugins("OTHER", value)
-    with pytest.raises(N2D2Error, match=f"E714: the plugin {value}.*{reason}"):
+    with pytest.raises(N2D2Error, match=f"E714: plug-in {value}.*{reason}"):
         find_target("OTHER")
 
 
 def test_two_plugins_of_one_name_are_refused(plugins):
     plugins("OTHER", "other_package:Other")
     plugins("OTHER", "second_package:Other")
-    with pytest.raises(N2D2Error, match="E714: .*provided by other_package:Other and second_package:Other"):
+    with pytest.raises(N2D2Error, match="other_package:Other and second_package:Other"):
         find_target("OTHER")

@@ -345,8 +345,9 @@ def test_layers_in_floating_point_between_integers(target, tmp_path):
 def test_other_numbers_than_int8_are_refused(bits, tmp_path, capsys):
     words = [LENET[0], "-w", "/dev/null", "-export", "TFLite", "-nbbits", bits, "-calib", "4"]
     assert main([*words, "-db-export", "0", "-o", str(tmp_path)]) == 1
-    assert f"E705: the export TFLite has integers of 8 bits or float32, not -nbbits {bits}" in capsys.readouterr().err.replace(
-        "LeNet: ", ""
+    assert (
+        f"E705: the export TFLite supports 8-bit integers and float32, not -nbbits {bits}"
+        in capsys.readouterr().err.replace("LeNet: ", "")
     )
     assert not list(tmp_path.iterdir())
 

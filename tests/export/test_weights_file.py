@@ -87,7 +87,7 @@ def test_simulator_and_library_read_the_same_file(tmp_path):
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
     file.write_bytes(data)
-    with pytest.raises(N2D2Error, match=r"E803: .*weights.bin is not the weights of Digits_1: error 8"):
+    with pytest.raises(N2D2Error, match="the weights of Digits_1: error 8"):
         n2d2py.load_export(out)
     with pytest.raises(N2D2Error, match=r"E806: .*weights.bin was changed since it was written"):
         read_graph(out / GRAPH_FILE)

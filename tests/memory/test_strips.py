@@ -297,7 +297,7 @@ def test_a_budget_that_strips_would_meet_is_refused_with_the_strips(tmp_path, ca
     assert main([*words, str(tmp_path / "params.ini")]) == 1
     refused = capsys.readouterr().err
     assert "N2D2-E607" in refused and "MaxExtraMacs" not in refused
-    whole = int(re.search(r"it needs ([\d,]+) bytes", refused)[1].replace(",", ""))
+    whole = int(re.search(r"requires ([\d,]+) bytes", refused)[1].replace(",", ""))
     (tmp_path / "params.ini").write_text(_SMALL.format(mode="Small", most=0) + f"MemoryBudget = {whole - 1}\n")
     assert main([*words, str(tmp_path / "params.ini")]) == 1
     told = re.search(r"use MaxExtraMacs=([\d.]+), whose strips need ([\d,]+) bytes", capsys.readouterr().err)

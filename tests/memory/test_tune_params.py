@@ -21,12 +21,7 @@ def run(*words: object, cwd: Path) -> subprocess.CompletedProcess:
 
 def test_a_missing_file_is_named(tmp_path):
     done = run(ROOT / "models" / "LeNet.ini", "-params", "nowhere.ini", cwd=tmp_path)
-    assert (
-        done.returncode == 2
-        and "nowhere.ini: there is no such file" in done.stderr
-        and "low_memory" in done.stderr
-        and not list(tmp_path.iterdir())
-    )
+    assert done.returncode == 2 and "E101" in done.stderr and "low_memory" in done.stderr and not list(tmp_path.iterdir())
 
 
 @needs_tools

@@ -109,7 +109,7 @@ def _entry(data, name):
         (lambda d: d.pop("version"), "it has no version"),
         (lambda d: _entry(d, "a.weight").update(enc_type="PER_BLOCK"), "blocks of weights are not supported"),
         (lambda d: _entry(d, "a.weight").update(bw=64), "it has 64 bits"),
-        (lambda d: _entry(d, "a.weight").update(scale=[0.0] * 6), "a scale is no positive number"),
+        (lambda d: _entry(d, "a.weight").update(scale=[0.0] * 6), "E315"),
         (
             lambda d: _entry(d, "a.weight").update(scale=[0.1] * 5, offset=[-128] * 5),
             "has 5 channels, which do not fit the tensor (6x2x3x3)",
@@ -122,7 +122,7 @@ def _entry(data, name):
             lambda d: _entry(d, "/Relu_output_0").update(scale=[0.1] * 2, offset=[0] * 2),
             "has 2 channels, which do not fit the tensor (the result of a layer)",
         ),
-        (lambda d: _entry(d, "image").update(offset=[-300]), "an offset is no integer of 8 bits"),
+        (lambda d: _entry(d, "image").update(offset=[-300]), "E315"),
         (lambda d: _entry(d, "image").pop("scale"), "it is not as AIMET writes it"),
         (lambda d: d.update(param_encodings=3), "neither a table nor a list"),
         (

@@ -302,7 +302,7 @@ def test_all_layers_that_are_not_quantized_are_told_at_once():
     second = model.add("Conv", model.rounded(first, 0.02), model.constant(np.ones((4, 4, 1, 1), np.float32)))
     errors = refused(model, model.rounded(second, 0.02))
     assert [error.code for error in errors] == ["E514"] * 3
-    assert "network input 'x'" in errors[0].what and "weights" in errors[1].what
+    assert "input 'x'" in errors[0].what and "weights" in errors[1].what
 
 
 def test_weights_off_their_scale_are_refused():

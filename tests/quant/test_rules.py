@@ -60,7 +60,7 @@ PLAIN = {
 def test_layers_of_32_bit_integers_as_they_are(op, activation, taken):
     graph = two_inputs(op, ("p",), activation)
     if not taken:
-        with pytest.raises((N2D2Error, ErrorList), match=r"E510.*'y' .*does not compute in 32-bit integers as they are"):
+        with pytest.raises((N2D2Error, ErrorList), match="in 32-bit integers"):
             float_graph(graph, 32)
         return
     found = float_graph(graph, 32)

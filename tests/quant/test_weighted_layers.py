@@ -71,7 +71,7 @@ def test_weights_lie_on_the_grid_of_the_file(off, taken):
     if taken:
         assert WeightedQuantizer().file_weights(node)[0].tolist() == [[1, 2], [3, 0]]
     else:
-        with pytest.raises(N2D2Error, match="E514.*its weights are no integers in the scale that the file gives them"):
+        with pytest.raises(N2D2Error, match="E514"):
             WeightedQuantizer().file_weights(node)
 
 
