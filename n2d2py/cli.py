@@ -44,7 +44,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 2
     try:
         if arguments.h or arguments.v:
-            print(help_text() if arguments.h else f"n2d2py {__version__}")
+            print(help_text(arguments.h) if arguments.h else f"n2d2py {__version__}")
             if arguments.h and arguments.export:
                 from n2d2py.exports.parameters import parameters_help
 
@@ -64,7 +64,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 2 if error.code in _COMMAND_LINE else 1
     except KeyboardInterrupt:
         log.report_error(
-            N2D2Error("E010", "interrupted", remedy="an export that was being written is removed, the previous one is kept")
+            N2D2Error("E010", "the run was interrupted", remedy="run the command again; the previous export is unchanged")
         )
         return 130
     except BrokenPipeError:
@@ -79,11 +79,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 1
     except MemoryError:
         log.report_error(
-            N2D2Error(
-                "E013",
-                "the machine's memory is exhausted",
-                remedy="use fewer calibration or test stimuli at a time, or a smaller network",
-            )
+            N2D2Error("E013", "memory is exhausted", remedy="use fewer calibration or test samples, or a smaller model")
         )
         return 1
     except Exception as error:  # the last resort: a defect of the tool, still one line
@@ -93,7 +89,7 @@ def main(words: Sequence[str] | None = None) -> int:
             N2D2Error(
                 "E099",
                 f"internal error: {type(error).__name__}: {error}",
-                remedy="this is a defect of n2d2py; run again with -verbose and report it",
+                remedy="run again with -verbose and report this defect of n2d2py",
             )
         )
         return 3
@@ -148,7 +144,9 @@ def _warn_of_parameters(arguments: Arguments, network: LoadedNetwork) -> None:
     if not arguments.export_parameters or arguments.export or arguments.memory_report or network.document is not None:
         return
     if not any(network.params.given(name) for name in ("States", "StateCalls", "Constants")):
-        log.warning("W011", "-export-parameters without effect: that is for -export", remedy="leave it out")
+        log.warning(
+            "W011", "-export-parameters has no effect without -export", remedy="add -export TYPE, or remove -export-parameters"
+        )
 
 
 def _print_export(run: ExportRun) -> None:

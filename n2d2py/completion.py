@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from n2d2py.errors import N2D2Error
-from n2d2py.exports import target_names
-from n2d2py.exports.presets import preset_names
-from n2d2py.options import OPTIONS, Option
+from n2d2py.options import OPTIONS, Option, option_values
 
 _FILES = {"FILE": "-f", "PATH": "-f", "DIR": "-d"}
 """What bash completes for a value of that kind: `compgen -f` files and folders, `-d` folders."""
@@ -18,19 +15,9 @@ def completion(shell: str) -> str:
     return _bash() if shell == "bash" else _zsh()
 
 
-def presets() -> list[str]:
-    """The names of the export parameters that come with the tool; none where they are not installed."""
-    try:
-        return preset_names()
-    except N2D2Error:
-        return []
-
-
 def _words(option: Option) -> list[str]:
-    """The values that an option can have, where they can be told."""
-    if option.name == "export":
-        return list(target_names())
-    return presets() if option.name == "export-parameters" else list(option.choices)
+    """The values that the shell offers."""
+    return list(option.choices) if option.metavar == "TOPIC" else option_values(option)
 
 
 def _bash() -> str:
@@ -77,7 +64,7 @@ def _zsh() -> str:
 
     lines = []
     for option in OPTIONS:
-        spec = f"{'*' if option.repeated else ''}-{option.name}[{text(option.doc)}]"
+        spec = f"{'*' if option.repeated else ''}-{option.name}[{text(option.summary)}]"
         if option.kind != "flag":
             several = ":" if option.kind.startswith("optional") else ""
             kind = {"FILE": "_files", "PATH": "_files", "DIR": "_files -/"}.get(option.metavar, " ")

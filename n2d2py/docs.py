@@ -4,8 +4,10 @@ the headers of `kernels/` that are."""
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from n2d2py import resources
 from n2d2py.data import database_schemas, provider_schemas, transformation_schemas
@@ -18,7 +20,13 @@ from n2d2py.frontend.ini.network import GLOBALS, INPUT_SECTION
 from n2d2py.frontend.ini.onnx_section import ONNX_LAYER, ONNX_SECTION
 from n2d2py.frontend.ini.targets import TARGET
 from n2d2py.ini.docs import schema_page
-from n2d2py.options import options_page
+from n2d2py.options import man_page, options_page
+
+
+def error_examples() -> dict[str, Any]:
+    """Code -> example for docs/errors.md; none in an installed package."""
+    path = Path(__file__).resolve().parent.parent / "docs" / "site" / "error_examples.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
 def pages() -> dict[str, str]:
@@ -29,8 +37,9 @@ def pages() -> dict[str, str]:
         if layer.config.keys:
             layers.append(layer.config)
     return {
-        "errors.md": errors_page(),
+        "errors.md": errors_page(error_examples()),
         "options.md": options_page(),
+        "n2d2py.1": man_page(),
         "sections.md": schema_page(
             [
                 GLOBALS,
@@ -74,7 +83,7 @@ def main(words: Sequence[str] | None = None) -> None:
     elif folder.is_dir():
         write_pages(folder)
     else:
-        parser.error(f"{folder} is no folder")
+        parser.error(f"{folder} is not a folder")
 
 
 if __name__ == "__main__":

@@ -60,12 +60,12 @@ class Executor:
 def add_options(parser: argparse.ArgumentParser, workers: int = 1) -> None:
     """-workers N, by default `workers`, and -cluster ADDRESS of a command; `of_options` reads them."""
     places = parser.add_mutually_exclusive_group()
-    places.add_argument("-workers", type=int, default=workers, metavar="N", help=f"processes that share the work [{workers}]")
+    places.add_argument("-workers", type=int, default=workers, metavar="N", help=f"number of worker processes [{workers}]")
     places.add_argument(
         "-cluster",
         default="",
         metavar="ADDRESS",
-        help="scheduler of a Dask cluster, such as tcp://host:8786, in place of -workers",
+        help="scheduler of a Dask cluster, such as tcp://host:8786, instead of -workers",
     )
 
 
@@ -112,15 +112,15 @@ def _on_cluster(address: str, function: Callable[[S], R], shards: Sequence[S]) -
     try:
         from distributed import Client, KilledWorker, as_completed
     except ImportError as error:
-        raise N2D2Error("E814", "-cluster needs Dask", remedy="pip install 'n2d2py[cluster]'") from error
+        raise N2D2Error("E814", "-cluster requires Dask", remedy="pip install 'n2d2py[cluster]'") from error
     try:
         client: Any = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise N2D2Error(
             "E814",
-            f"there is no scheduler at {address}: {reason}",
-            remedy="start one with 'dask scheduler', or check the address",
+            f"no scheduler answers at {address}: {reason}",
+            remedy="start one with 'dask scheduler', or correct the address",
         ) from error
     with client:
         futures = {client.submit(function, shard, pure=False): number for number, shard in enumerate(shards)}
@@ -137,6 +137,6 @@ def _on_cluster(address: str, function: Callable[[S], R], shards: Sequence[S]) -
 def _died(number: int, shard: object) -> N2D2Error:
     return N2D2Error(
         "E813",
-        f"the worker died each time that it did part {number + 1} ({str(shard)[:80]})",
-        remedy="look for what killed it, mostly too little memory; use fewer workers",
+        f"the worker died in each attempt at part {number + 1} ({str(shard)[:80]})",
+        remedy="use fewer workers, or a machine with more memory",
     )

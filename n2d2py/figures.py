@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def new_figure(width: float, height: float, *, code: str = "E454", what: str = "the picture", **more: Any) -> Figure:
+def new_figure(width: float, height: float, *, code: str = "E454", what: str = "the plot", **more: Any) -> Figure:
     """An empty figure of this size in inches, 100 dots per inch; `more` goes to `matplotlib.figure.Figure`.
 
     Raises:
@@ -21,7 +21,7 @@ def new_figure(width: float, height: float, *, code: str = "E454", what: str = "
     try:
         return _figure_class()(figsize=(width, height), dpi=100, **more)
     except ImportError as error:
-        raise N2D2Error(code, f"{what} needs matplotlib", remedy="pip install matplotlib") from error
+        raise N2D2Error(code, f"{what} requires matplotlib", remedy="pip install matplotlib") from error
 
 
 @cache

@@ -115,7 +115,7 @@ def required_stimuli(network: LoadedNetwork, options: ScoreOptions) -> Stimuli:
     if stimuli is None:
         raise N2D2Error(
             "E509",
-            "there are no test stimuli",
+            "the test set is empty",
             where=str(network.files[0]),
             remedy="add a [database], or give labelled data with -calib-data FILE.npz",
         )
@@ -148,9 +148,7 @@ def calibrate_only(network: LoadedNetwork, options: RunOptions) -> Path:
     _refuse_early(path, network, options)
     if is_quantized(network.graph) or network.trained_quantized:
         check_prequantized(options.quantization.bits, ())
-        raise N2D2Error(
-            "E007", "-calibOnly, but the network is quantized already", remedy=f"export it with -export {target_names()[0]}"
-        )
+        raise N2D2Error("E007", "-calibOnly has no effect on a pre-quantized model", remedy=f"use -export {target_names()[0]}")
     quantized = quantize_stage(calibrate_stage(network, options.calibration), options.quantization, options.choices)
     log.raise_on_strict()
     manifest = Manifest(
@@ -194,9 +192,9 @@ def _without_ranges(network: LoadedNetwork, options: RunOptions) -> tuple[Loaded
         return network, replace(options, calibration=replace(options.calibration, stimuli=-1))
     log.warning(
         "W509",
-        "the file computes the scales of its activations at run time: without -calib the export is in floating point",
+        "the file computes activation scales at run time, so the export without -calib is in floating point",
         where=str(network.files[0]),
-        remedy="add -calib-data FILE for integers with static scales, or -nbbits -32",
+        remedy="add -calib-data FILE for integers with static scales, or -nbbits -32 for floating point",
     )
     recorded = {**options.recorded, "nbbits": -32}
     return network, replace(options, quantization=replace(options.quantization, bits=-32), recorded=recorded)
@@ -236,7 +234,7 @@ def _project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOp
     _check_states(quantized.network, options)
     network, target = quantized.network, _target(options)
     if options.export.target in target.aliases:
-        log.notice("-export %s: this export is %s here", options.export.target, target.name)
+        log.notice("-export %s is replaced by %s", options.export.target, target.name)
     memory = (
         plan_stage(quantized.graph, network.params, target.adds_residuals, target.scratch_needs) if target.needs_plan else None
     )
@@ -300,12 +298,12 @@ def _check_states(network: LoadedNetwork, options: RunOptions) -> None:
         able = [name for name in target_names() if find_target(name).keeps_states]
         raise N2D2Error(
             "E706",
-            f"{what}, which the export {target.name} cannot",
+            f"{what}, which the export {target.name} does not support",
             where=str(network.files[0]),
-            remedy=f"use -export {' or '.join(able)}, or States=none, which makes them inputs and outputs",
+            remedy=f"use -export {' or '.join(able)}, or States=none to make the states inputs and outputs",
         )
     if network.params["StreamInput"]:
-        raise N2D2Error("E706", f"{what}: StreamInput=1 does not go with that", remedy="leave out StreamInput")
+        raise N2D2Error("E706", f"{what}, which excludes StreamInput=1", remedy="remove StreamInput")
 
 
 def _refuse_early(path: Path, network: LoadedNetwork, options: RunOptions) -> None:

@@ -40,7 +40,7 @@ def error_figure(layers: Sequence[LayerComparison]) -> Figure:
     Raises:
         N2D2Error: E454 without matplotlib.
     """
-    figure = new_figure(max(5.0, min(24.0, 2.0 + 0.3 * len(layers))), 4.0, what="the picture of layers", layout="constrained")
+    figure = new_figure(max(5.0, min(24.0, 2.0 + 0.3 * len(layers))), 4.0, what="the plot of layers", layout="constrained")
     axes = figure.add_subplot()
     known = [value for one in layers for value in (one.sqnr_db, one.alone_db) if value is not None and math.isfinite(value)]
     top = 1.05 * max([10.0, *known])
@@ -78,13 +78,13 @@ def histogram_figure(quantized: QuantizedNetwork, names: Sequence[str] = (), col
             like = nearest(name, by_name)
             raise N2D2Error(
                 "E516",
-                f"there is no histogram of '{name}'",
-                remedy=(f"did you mean '{like}'? " if like else "") + f"there are: {', '.join(by_name)}",
+                f"'{name}' has no histogram",
+                remedy=(f"did you mean '{like}'? " if like else "") + f"use one of {', '.join(by_name)}",
             )
     chosen = [by_name[name] for name in names] if names else list(by_name.values())
     columns = max(1, min(columns, len(chosen)))
     lines = max(1, -(-len(chosen) // columns))
-    figure = new_figure(3.6 * columns, 2.2 * lines, what="the picture of histograms", layout="constrained")
+    figure = new_figure(3.6 * columns, 2.2 * lines, what="the plot of histograms", layout="constrained")
     for place, one in enumerate(chosen):
         _draw_range(figure.add_subplot(lines, columns, place + 1), one)
     return figure
@@ -93,7 +93,7 @@ def histogram_figure(quantized: QuantizedNetwork, names: Sequence[str] = (), col
 def _ranges(quantized: QuantizedNetwork) -> list[TensorRange]:
     """What the calibration of a network saw: E516 without one."""
     if quantized.observed is None or quantized.types is None:
-        raise N2D2Error("E516", "the network was not calibrated", remedy="quantize it with a calibration")
+        raise N2D2Error("E516", "the model is not calibrated", remedy="quantize it with calibration data")
     return tensor_ranges(
         ReportData(
             quantized.network.graph.name,

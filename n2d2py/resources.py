@@ -40,14 +40,14 @@ def folder(name: str) -> Path:
     if chosen:
         if not (Path(chosen) / name).is_dir():
             raise N2D2Error(
-                "E001", f"N2D2PY_DATA={chosen} holds no folder '{name}'", remedy="unset it, or set it to a checkout of n2d2py"
+                "E001",
+                f"N2D2PY_DATA={chosen} contains no folder '{name}'",
+                remedy="unset it, or set it to a checkout of n2d2py",
             )
         return Path(chosen) / name
     for root in _candidates():
         if (root / name).is_dir():
             return root / name
     raise N2D2Error(
-        "E001",
-        f"the folder '{name}' of this installation is missing",
-        remedy="reinstall n2d2py, or set N2D2PY_DATA to a checkout",
+        "E001", f"folder '{name}' is missing in this installation", remedy="reinstall n2d2py, or set N2D2PY_DATA to a checkout"
     )

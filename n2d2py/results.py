@@ -139,7 +139,7 @@ class CalibratedModel(_Shown):
 
     def _title(self) -> str:
         observed = self.calibration.observed
-        how = "comes quantized" if observed is None else f"calibrated on {observed.statistics.stimuli} stimuli"
+        how = "pre-quantized" if observed is None else f"calibrated on {observed.statistics.stimuli} samples"
         return f"{_graph_title(self.graph)}, {how}"
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -228,7 +228,7 @@ class ScoreTable(_Shown):
 
         found = {"float": self.float, "compiled": self.compiled}.get(kind, self.simulated) or self.float
         if found is None:
-            raise N2D2Error("E509", "there are no scores", remedy="give labels, or score the network")
+            raise N2D2Error("E509", "the result has no scores", remedy="give labels, and score the model")
         return confusion_figure(found)
 
     def _first(self) -> list[tuple[str, Score]]:
@@ -300,7 +300,7 @@ class ExportedModel(_Shown):
 
         planned = self.run.project.memory
         if planned is None:
-            raise N2D2Error("E605", "this target places memory itself", remedy="see its report")
+            raise N2D2Error("E605", "this target places its memory itself", remedy="read the report of the export")
         return plan_figure(planned.problem, planned.plan)
 
     def _title(self) -> str:

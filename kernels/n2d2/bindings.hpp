@@ -1,8 +1,8 @@
-// The kernels of the instruction set that is compiled for.
+// Kernels of the instruction set in use.
 //
-// A header of an operator defines N2D2_BIND_<OPERATOR> when its portable kernel is declared, and includes this file, which has no
-// guard: the header of the set takes the mark away and specialises the operator for `Native`. Where it does not, the portable kernel
-// stays. docs/explanation/instruction_sets.md has the rules.
+// The header of an operator declares the portable kernel, defines N2D2_BIND_<OPERATOR>, and includes this file, which has no include
+// guard. The header of the instruction set undefines the macro and specializes the operator for `Native`. Without a specialization,
+// the portable kernel is used. docs/explanation/instruction_sets.md has the rules.
 //
 // Written by `python -m n2d2py.docs` from the table in n2d2py/exports/cpp/isa.py.
 #if N2D2_AMX

@@ -1,4 +1,4 @@
-// The instruction set that the kernels are compiled for, from what the compiler may use.
+// Instruction set of the kernels, derived from the compiler's target.
 //
 //   n2d2::Avx512Vnni  amx         x86-64 with AMX-INT8 and AVX-512 VNNI, Linux
 //   n2d2::Avx512Vnni  avx512vnni  x86 with AVX-512 F, BW, DQ, VL and VNNI
@@ -6,7 +6,7 @@
 //   n2d2::Avx2        avx2        x86-64 with AVX2
 //   n2d2::Sse41       sse4        x86-64 with SSE4.1
 //   n2d2::NeonDot     sve256      ARM with SVE or SVE2 and I8MM, built for vectors of 256 bits (Neoverse V1)
-//   n2d2::NeonDot     neoni8mm    ARMv8.6 with the matrix instructions of 8 bits (I8MM)
+//   n2d2::NeonDot     neoni8mm    ARMv8.6 with 8-bit matrix instructions (I8MM)
 //   n2d2::NeonDot     neondot     ARMv8.2 with the dot product instructions
 //   n2d2::Neon        neon        ARM with NEON, little-endian
 //   n2d2::Mve         mve         Cortex-M with the vector extension: M55, M85
@@ -15,21 +15,21 @@
 //   n2d2::Rvm         rvm         RV32 with multiplication, without vectors
 //   n2d2::Portable    portable    everything else, and everything with -DN2D2_ISA_PORTABLE
 //
-// `Native` names it; the first one that the compiler may use is taken. Its macro is 1, and that of the set which it extends, all others
-// are 0. A layer whose config has Isa = Native comes with its constants in two orders: that of the portable kernels, and panels for the
-// others; N2D2_PANELS says which of them are compiled. Results do not depend on it: every kernel computes the same integers.
+// `Native` is the first instruction set that the compiler may use. Its macro and that of the set which it extends are 1, all others are
+// 0. A layer whose config has Isa = Native has its constants in two orders: for the portable kernels, and as panels for the others.
+// N2D2_PANELS selects the order to compile. All kernels compute the same integers.
 //
-//   N2D2_PANELS         the kernels on panels of weights
-//   N2D2_FLOAT_VECTORS  the kernels of float32 in vectors
-//   N2D2_ISA_SPEED      multiply-accumulates that take as long as one of portable code, for the choice of threads
-//   N2D2_TILES          what -DN2D2_TUNE tries (tuning.hpp): tiles that the registers hold, with few and with many windows
+//   N2D2_PANELS         kernels on panels of weights
+//   N2D2_FLOAT_VECTORS  float32 vector kernels
+//   N2D2_ISA_SPEED      speed-up of multiply-accumulates over portable code, to choose the number of threads
+//   N2D2_TILES          tile sizes that -DN2D2_TUNE tries (tuning.hpp)
 //
 // Written by `python -m n2d2py.docs` from the table in n2d2py/exports/cpp/isa.py.
 #ifndef N2D2_ISA_HPP
 #define N2D2_ISA_HPP
 
 #if !defined(N2D2_ISA_PORTABLE) && defined(__GNUC__)
-// N2D2_EMULATED_<set>: the intrinsics are functions of the tests.
+// N2D2_EMULATED_<set>: tests provide the intrinsics as functions.
 #if (defined(__AMX_INT8__) || defined(__AMXINT8__) || defined(N2D2_EMULATED_AMX)) && defined(__x86_64__) && \
     defined(__linux__) && (defined(N2D2_EMULATED_AVX512VNNI) || \
      (defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__) && defined(__AVX512VNNI__)))
@@ -216,14 +216,14 @@ struct RealVectors {};
 
 typedef N2D2_ISA_TAG Native;
 
-// The same for layers in float32, whose kernels are written for vectors of any width.
+// Instruction set of float32 layers, whose kernels work with vectors of any width.
 #if N2D2_FLOAT_VECTORS
 typedef RealVectors RealNative;
 #else
 typedef Portable RealNative;
 #endif
 
-// Special where the code is compiled for the instruction set Wanted, else Otherwise.
+// Special if the code is compiled for the instruction set Wanted, otherwise Otherwise.
 template <class Wanted, class Special, class Otherwise, class Compiled = Native>
 struct Choose {
     typedef Otherwise Isa;

@@ -43,18 +43,18 @@ _BATCH = 8
 _SWEEP = Schema(
     "sweep",
     (
-        Key("Network", Kind.STRING, REQUIRED, "the INI, ONNX or TFLite file, from the folder of the sweep on"),
-        Key("Options", Kind.STRING, "-seed 1 -calib -1 -db-export 100 -test", "options of n2d2py that every setting has"),
-        Key("Objectives", Kind.STRINGS, ("score", "arena"), f"what settings are judged by: {', '.join(OBJECTIVES)}"),
+        Key("Network", Kind.STRING, REQUIRED, "The INI, ONNX or TFLite file, relative to the folder of the sweep file."),
+        Key("Options", Kind.STRING, "-seed 1 -calib -1 -db-export 100 -test", "Options of n2d2py for every trial."),
+        Key("Objectives", Kind.STRINGS, ("score", "arena"), f"Metrics to optimize: {', '.join(OBJECTIVES)}."),
         Key(
             "Sampler",
             Kind.ENUM,
             "grid",
-            "grid: every combination; optuna: Trials of them that Optuna proposes",
+            "grid: try every combination. optuna: try Trials combinations that Optuna proposes.",
             ("grid", "optuna"),
         ),
-        Key("Trials", Kind.UINT, 50, "settings that Optuna proposes", minimum=1),
-        Key("Seed", Kind.UINT, 0, "of Optuna's proposals"),
+        Key("Trials", Kind.UINT, 50, "Number of combinations that Optuna proposes.", minimum=1),
+        Key("Seed", Kind.UINT, 0, "Seed of Optuna."),
     ),
 )
 
@@ -119,9 +119,9 @@ def read_sweep(path: Path) -> Sweep:
         if one.name not in ("sweep", "parameters", "options"):
             raise N2D2Error(
                 "E122",
-                f"a sweep has no section [{one.name}]",
+                f"section [{one.name}] is unknown in a sweep",
                 where=one.location,
-                remedy="use [sweep], [parameters], [options]",
+                remedy="use [sweep], [parameters] and [options]",
             )
     values = _SWEEP.read(section)
     parameters, words = (_tried(document.section(name)) for name in ("parameters", "options"))
@@ -129,7 +129,7 @@ def read_sweep(path: Path) -> Sweep:
     found = [
         N2D2Error(
             "E122",
-            f"{name} is no export parameter",
+            f"{name} is not an export parameter",
             where=document.require("parameters").where(name),
             remedy=f"did you mean {like}?" if (like := nearest(name, known)) else "see docs/export_parameters.md",
         )
@@ -143,22 +143,35 @@ def read_sweep(path: Path) -> Sweep:
     if wrong or not objectives:
         found.append(
             N2D2Error(
-                "E122", f"Objectives={' '.join(objectives)} is unknown", where=where, remedy=f"known: {', '.join(OBJECTIVES)}"
+                "E122",
+                f"Objectives={' '.join(objectives)} contains an unknown objective",
+                where=where,
+                remedy=f"use {', '.join(OBJECTIVES)}",
             )
         )
     if "score" in objectives and "-test" not in options:
         found.append(
             N2D2Error(
-                "E122", "the objective score needs -test among the Options", where=where, remedy="add -test, or leave it out"
+                "E122",
+                "the objective score requires -test in Options",
+                where=where,
+                remedy="add -test to Options, or remove score",
             )
         )
     if not parameters and not words:
         found.append(
-            N2D2Error("E122", "nothing is tried", where=section.location, remedy="add [parameters] or [options] with values")
+            N2D2Error(
+                "E122",
+                "the sweep has no values to try",
+                where=section.location,
+                remedy="add [parameters] or [options] with values",
+            )
         )
     network = (path.parent / values["Network"]).resolve()
     if not network.is_file():
-        found.append(N2D2Error("E101", f"{network} is missing", where=section.where("Network"), remedy="correct Network"))
+        found.append(
+            N2D2Error("E101", f"the model {network} does not exist", where=section.where("Network"), remedy="correct Network")
+        )
     ErrorList.raise_if(found)
     return Sweep(network, options, parameters, words, objectives, values["Sampler"], values["Trials"], values["Seed"])
 
@@ -183,7 +196,7 @@ def settings(sweep: Sweep, folder: Path, outcomes: Mapping[int, Outcome]) -> Ite
     try:
         import optuna
     except ImportError as error:
-        raise N2D2Error("E454", "Sampler=optuna needs Optuna", remedy="pip install 'n2d2py[sweep]'") from error
+        raise N2D2Error("E454", "Sampler=optuna requires Optuna", remedy="pip install 'n2d2py[sweep]'") from error
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     kinds = optuna.study.StudyDirection
     directions = [kinds.MAXIMIZE if OBJECTIVES[name][1] > 0 else kinds.MINIMIZE for name in sweep.objectives]
@@ -318,7 +331,7 @@ def write_results(sweep: Sweep, rows: Sequence[tuple[Setting, Outcome]], folder:
 
 def _draw(sweep: Sweep, rows: Sequence[tuple[Setting, Outcome]], path: Path) -> None:
     down, across = sweep.objectives[:2]
-    figure = new_figure(8, 5, what="the picture of a sweep")
+    figure = new_figure(8, 5, what="the plot of a sweep")
     axes = figure.add_subplot()
     for front, colour, label in ((False, "#9aa5b1", "beaten"), (True, "#0b63ce", "beaten by none")):
         chosen = [

@@ -46,14 +46,14 @@ def open_npz(path: Path, name: str | None = None) -> dict[str, np.ndarray]:
     except DamagedArray as error:
         raise _damaged(name, ".npz", error) from None
     if not arrays:
-        raise N2D2Error("E416", f"{name} holds no array", remedy="store the arrays x and y")
+        raise N2D2Error("E416", f"{name} contains no array", remedy="store the arrays x and y")
     return arrays
 
 
 def check_type(array: np.ndarray, name: str) -> None:
     """Raises E414 unless `plain` gives the samples of the array a number type of the pipeline."""
     if array.dtype.kind not in "bf" and array.dtype.newbyteorder("=") not in (*_TYPES, *_WIDE):
-        raise N2D2Error("E414", f"{name}: stimuli of type {array.dtype} cannot be used", remedy="store integers or float32")
+        raise N2D2Error("E414", f"{name}: samples of type {array.dtype} are not supported", remedy="store integers or float32")
 
 
 def check_integers(x: np.ndarray, kind: NumType | None, name: str) -> None:
@@ -64,8 +64,8 @@ def check_integers(x: np.ndarray, kind: NumType | None, name: str) -> None:
     if not kind.qmin <= low <= high <= kind.qmax:
         raise N2D2Error(
             "E414",
-            f"{name} holds integers {low} to {high}, the input is {kind.name}",
-            remedy=f"store {kind.name}, {kind.qmin} to {kind.qmax}",
+            f"{name} contains integers from {low} to {high}, but the input is {kind.name}",
+            remedy=f"store {kind.name} values from {kind.qmin} to {kind.qmax}",
         )
 
 
@@ -80,7 +80,7 @@ def plain(sample: np.ndarray) -> np.ndarray:
         for value in (sample.min(initial=0), sample.max(initial=0)):
             if not held.min <= value <= held.max:
                 raise N2D2Error(
-                    "E414", f"a stimulus holds {value}, beyond 32 bits", remedy="store float32, or smaller integers"
+                    "E414", f"a sample contains {value}, which exceeds 32 bits", remedy="store float32 or smaller integers"
                 )
         return np.array(sample, np.int32)
     kinds = {"b": np.dtype(np.uint8), "f": np.dtype(np.float32)}

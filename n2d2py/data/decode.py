@@ -44,8 +44,8 @@ def read_stimulus(path: Path, name: str | None = None) -> np.ndarray:
     if reader is None:
         raise N2D2Error(
             "E406",
-            f"{name or path}: files '{path.suffix}' cannot be read as stimuli",
-            remedy="use " + " ".join(readable_extensions()),
+            f"{name or path} has the unsupported file type '{path.suffix}'",
+            remedy="convert it to one of " + " ".join(readable_extensions()),
         )
     return reader(path, name or str(path))
 
@@ -76,7 +76,7 @@ def _opened(path: Path, name: str, look: Callable):
         with open_picture(path) as image:
             return look(image)
     except UnidentifiedImageError:
-        raise N2D2Error("E403", f"{name} is not a picture of a known format", remedy="remove or replace the file") from None
+        raise N2D2Error("E403", f"{name} is not an image of a known format", remedy="remove or replace the file") from None
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
         raise N2D2Error(
             "E401", f"{name} cannot be read: {error.strerror}", remedy="check the path and its permissions"
@@ -109,8 +109,8 @@ def _read_npy(path: Path, name: str) -> np.ndarray:
     if not 1 <= array.ndim <= 3:
         raise N2D2Error(
             "E414",
-            f"{name} holds an array of {array.ndim} axes",
-            remedy="store one stimulus (C, H, W), (H, W) or (F,) per file",
+            f"{name} contains an array with {array.ndim} axes",
+            remedy="store one sample of shape (C, H, W), (H, W) or (F,) per file",
         )
     return as_image(plain(array))
 

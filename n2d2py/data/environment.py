@@ -18,45 +18,48 @@ _STREAMS = Ignored("", "keys of streams", "writes or reads streams of prepared s
 _SCHEMA = Schema(
     "sp",
     (
-        Key("SizeX", Kind.UINT, 0, "Width of the network's input."),
-        Key("SizeY", Kind.UINT, 0, "Its height."),
-        Key("SizeD", Kind.UINT, 1, "Its depth: only 1.", minimum=1),
-        Key("NbChannels", Kind.UINT, 1, "Its channels.", minimum=1),
+        Key("SizeX", Kind.UINT, 0, "Width of the network input."),
+        Key("SizeY", Kind.UINT, 0, "Height of the network input."),
+        Key("SizeD", Kind.UINT, 1, "Depth of the network input. Only 1 is supported.", minimum=1),
+        Key("NbChannels", Kind.UINT, 1, "Number of channels of the network input.", minimum=1),
         Key(
-            "Size", Kind.UINTS, (), "In place of these: X Y C, X C, or the length of a vector; with NbChannels, X Y.", minimum=1
+            "Size",
+            Kind.UINTS,
+            (),
+            "Size of the network input instead of SizeX and SizeY: X Y C, X C, or the length of a vector. With NbChannels: X "
+            "Y.",
+            minimum=1,
         ),
-        Key("TargetSizeX", Kind.UINT, None, "Width of the expected outputs (auto-encoders): that of the input."),
-        Key("TargetSizeY", Kind.UINT, None, "Their height."),
-        Key("TargetSizeD", Kind.UINT, None, "Their depth."),
-        Key("TargetNbChannels", Kind.UINT, None, "Their channels."),
-        Key("TargetSize", Kind.UINTS, None, "In place of these."),
-        Key("BatchSize", Kind.UINT, 1, "Stimuli that -test runs together.", minimum=1),
+        Key("TargetSizeX", Kind.UINT, None, "Width of the expected outputs of an auto-encoder. Must equal that of the input."),
+        Key("TargetSizeY", Kind.UINT, None, "Height of the expected outputs."),
+        Key("TargetSizeD", Kind.UINT, None, "Depth of the expected outputs."),
+        Key("TargetNbChannels", Kind.UINT, None, "Number of channels of the expected outputs."),
+        Key("TargetSize", Kind.UINTS, None, "Size of the expected outputs instead of TargetSizeX and TargetSizeY."),
+        Key("BatchSize", Kind.UINT, 1, "Batch size of -test.", minimum=1),
         Key("CompositeStimuli", Kind.BOOL, False, "The data have a label for each pixel."),
     ),
     (*CACHES.of("CachePath"), *_SPIKES, *SPIKING.of("SpikeCUDA"), *_STREAMS.of("ReadStream")),
-    doc="The input of the network ([env] and [cenv] are the same). `[sp.Transformation*]` and "
-    "then `[sp.OnTheFlyTransformation*]` make stimuli of images, in file order. "
-    "`[sp.ChannelTransformation*]` without Channel makes a channel of its own of the whole "
-    "image; with Channel=k, and `[sp.ChannelsTransformation*]` for all of them, it goes on "
-    "with channels made before; their OnTheFly forms come last. Integers that remain are "
-    "divided by the largest value of their type. The Learn set takes the way of the "
-    "Validation set.",
+    doc="The input of the network ([env] and [cenv] are synonyms). `[sp.Transformation*]` and then "
+    "`[sp.OnTheFlyTransformation*]` transform images into stimuli, in file order. `[sp.ChannelTransformation*]` without "
+    "Channel creates a new channel from the whole image. With Channel=k, it transforms the existing channel k; "
+    "`[sp.ChannelsTransformation*]` transforms all of them. Their OnTheFly forms are applied last. Remaining integers are "
+    "divided by the largest value of their type. The Learn set is transformed like the Validation set.",
 )
 _CONFIG = Schema(
     "ConfigSection of sp",
     (
-        Key("DataSignedMapping", Kind.BOOL, False, "Integers v of n bits become (v - 2^(n-1)) / 2^(n-1)."),
+        Key("DataSignedMapping", Kind.BOOL, False, "Map n-bit integers v to (v - 2^(n-1)) / 2^(n-1)."),
         Key(
             "QuantizationLevels",
             Kind.UINT,
             0,
-            "Stimuli take the nearest of so many values from QuantizationMin to QuantizationMax; 0: any value.",
+            "Round the stimuli to this many values from QuantizationMin to QuantizationMax. 0: no rounding.",
         ),
-        Key("QuantizationMin", Kind.FLOAT, 0.0, "The lowest of these values."),
-        Key("QuantizationMax", Kind.FLOAT, 1.0, "The highest one."),
+        Key("QuantizationMin", Kind.FLOAT, 0.0, "Lowest of the QuantizationLevels."),
+        Key("QuantizationMax", Kind.FLOAT, 1.0, "Highest of the QuantizationLevels."),
     ),
     (*_STREAMS.of("StreamTensor", "StreamLabel"), *_SPIKES),
-    doc="What ConfigSection of [sp] may hold.",
+    doc="Keys in the ConfigSection of [sp].",
 )
 
 
@@ -116,7 +119,7 @@ def read_environment(document: Document, *, for_data: bool = True) -> Environmen
     if not found:
         raise N2D2Error(
             "E411",
-            "there is no [sp] (nor [env], [cenv]): the input has no size",
+            "section [sp] (or [env], [cenv]) is missing, so the input has no size",
             where=Location(str(document.path)),
             remedy="add [sp] with SizeX, SizeY and NbChannels",
         )
@@ -124,7 +127,7 @@ def read_environment(document: Document, *, for_data: bool = True) -> Environmen
     if for_data and len(found) > 1:
         raise N2D2Error(
             "E411",
-            f"[{found[1].name}] and [{section.name}] both declare the input",
+            f"sections [{found[1].name}] and [{section.name}] both declare the input",
             where=section.location,
             remedy="remove one of them",
         )
@@ -132,10 +135,10 @@ def read_environment(document: Document, *, for_data: bool = True) -> Environmen
     if values["QuantizationLevels"] == 1 or values["QuantizationMin"] >= values["QuantizationMax"]:
         raise N2D2Error(
             "E417",
-            f"{values['QuantizationLevels']} levels from {values['QuantizationMin']:g} to "
-            f"{values['QuantizationMax']:g} are no quantization",
+            f"QuantizationLevels={values['QuantizationLevels']} from {values['QuantizationMin']:g} to "
+            f"{values['QuantizationMax']:g} is not a valid quantization",
             where=values.where("QuantizationLevels"),
-            remedy="give 2 levels at least, and QuantizationMin below QuantizationMax",
+            remedy="give at least 2 levels, and QuantizationMin below QuantizationMax",
         )
     levels = Levels(values["QuantizationLevels"], values["QuantizationMin"], values["QuantizationMax"])
     shape = _shape(values)
@@ -166,7 +169,7 @@ def _check_targets(values: Values, size: dict[str, int], channels: int) -> None:
         if values.given(key) and values[key] != value:
             raise N2D2Error(
                 "E124",
-                f"'{key}' gives the expected outputs other dimensions than the input in N2D2, which is not supported",
+                f"'{key}' changes the size of the expected outputs, which is not supported",
                 where=values.where(key),
                 remedy="remove it",
             )
@@ -179,22 +182,22 @@ def _shape(values: Values) -> tuple[int, ...]:
         if missing:
             raise N2D2Error(
                 "E411",
-                f"{' and '.join(missing)} of the input {'is' if len(missing) == 1 else 'are'} not given, or 0",
+                f"{' and '.join(missing)} of the input {'is' if len(missing) == 1 else 'are'} missing or 0",
                 where=values.where(missing[0]),
                 remedy="give SizeX and SizeY, or Size",
             )
         if values["SizeD"] != 1:
-            raise N2D2Error("E411", "inputs with a depth are not supported", where=values.where("SizeD"), remedy="remove SizeD")
+            raise N2D2Error("E411", "SizeD above 1 is not supported", where=values.where("SizeD"), remedy="remove SizeD")
         return values["NbChannels"], values["SizeY"], values["SizeX"]
     if values.given("SizeX") or values.given("SizeY"):
         raise N2D2Error(
-            "E411", "both Size and SizeX or SizeY are given", where=values.where("Size"), remedy="remove one of them"
+            "E411", "Size and SizeX or SizeY are both given", where=values.where("Size"), remedy="remove one of them"
         )
     if values.given("NbChannels") and size[2:] != (values["NbChannels"],):
         if len(size) != 2:
             raise N2D2Error(
                 "E411",
-                f"Size has {len(size)} values beside NbChannels={values['NbChannels']}",
+                f"Size has {len(size)} values, but NbChannels={values['NbChannels']} is also given",
                 where=values.where("Size"),
                 remedy="give Size=X Y C, or Size=X Y with NbChannels",
             )
@@ -204,7 +207,7 @@ def _shape(values: Values) -> tuple[int, ...]:
     if len(size) > 3:
         raise N2D2Error(
             "E411",
-            f"an input of {len(size)} axes is not supported",
+            f"Size with {len(size)} values is not supported",
             where=values.where("Size"),
             remedy="give X Y C, X C, or one number",
         )

@@ -33,13 +33,13 @@ def read_class_names(path: Path) -> tuple[str, ...]:
         if line in seen:
             raise N2D2Error(
                 "E410",
-                f"'{line}' names a class in line {seen[line]} already",
+                f"class '{line}' is already named in line {seen[line]}",
                 where=Location(str(path), number),
-                remedy="name each once",
+                remedy="name each class once",
             )
         seen[line] = number
     if not seen:
-        raise N2D2Error("E416", f"{path} names no class", remedy="write a name per line")
+        raise N2D2Error("E416", f"{path} contains no class name", remedy="write one name per line")
     return tuple(seen)
 
 
@@ -69,7 +69,7 @@ def labelled_data(
         found = _by_folder(files, class_names) if file is None else _by_list(file, given.path, files, class_names)
         return (given, tuple(class_names)) if found is None else (replace(given, labels=found[0]), found[1])
     if file is not None:
-        raise N2D2Error("E410", f"{file} cannot label arrays", remedy="give their label ids as .npy or .npz")
+        raise N2D2Error("E410", f"{file} is not a label file for arrays", remedy="store the label ids as .npy or .npz")
     if not class_names and given.arrays is None and given.path.suffix == ".npz" and given.path.is_file():
         named = open_npz(given.path).get("labels")
         if named is not None and named.dtype.kind == "U":
@@ -82,7 +82,7 @@ def _array_of_labels(path: Path) -> np.ndarray:
     found = [key for key in TARGETS if key in arrays and arrays[key].dtype.kind != "U"]
     if not found:
         raise N2D2Error(
-            "E410", f"{path} holds no labels, but {', '.join(arrays)}", remedy=f"store them as one of {', '.join(TARGETS)}"
+            "E410", f"{path} contains no labels, only {', '.join(arrays)}", remedy=f"store them as one of {', '.join(TARGETS)}"
         )
     return arrays[found[0]]
 
@@ -94,7 +94,7 @@ def _by_folder(files: list[str], class_names: Sequence[str]) -> tuple[np.ndarray
     if len(found) < 2:
         return None
     if not found[0]:
-        log.notice("pictures beside the sub-folders, such as %s: the folders are no classes", files[folders.index("")])
+        log.notice("images next to the sub-folders, such as %s: the folders are not used as classes", files[folders.index("")])
         return None
     names, how = tuple(found), "sorted folder names"
     known = set(class_names) & set(found)
@@ -106,8 +106,8 @@ def _by_folder(files: list[str], class_names: Sequence[str]) -> tuple[np.ndarray
             like = nearest(missing[0], list(class_names))
             raise N2D2Error(
                 "E410",
-                f"the folder '{missing[0]}' is no class name" + (f", '{like}' is" if like else ""),
-                remedy="name every folder in -class-names, or rename it",
+                f"folder '{missing[0]}' is not in -class-names" + (f", but '{like}' is" if like else ""),
+                remedy="add the name of every folder to -class-names, or rename the folder",
             )
         how = "folder names by the class names" if known else "folders in sorted order, named by the class names"
         names = tuple(class_names)
@@ -124,9 +124,10 @@ def _warn_of_numbers(found: list[str]) -> None:
     if moved:
         log.warning(
             "W412",
-            f"the folders of classes have numbers as names, which are sorted as texts: '{moved[0]}' is class {found.index(moved[0])}",
-            remedy="right for a network trained with torchvision or Keras; else give -class-names with the numbers in the order of "
-            "the outputs",
+            f"the class folders have numbers as names and are sorted as text: '{moved[0]}' becomes class "
+            f"{found.index(moved[0])}",
+            remedy="keep this order for models from torchvision or Keras; otherwise give -class-names with the numbers in "
+            "the order of the outputs",
         )
 
 
@@ -135,7 +136,7 @@ def _by_list(path: Path, root: Path, files: list[str], class_names: Sequence[str
     known = _findable(files)
     rows = _rows(path, known)
     if not rows:
-        raise N2D2Error("E416", f"{path} lists no picture", remedy="write lines 'name label'")
+        raise N2D2Error("E416", f"{path} lists no image", remedy="write lines 'name label'")
     texts: dict[str, tuple[int, str]] = {}
     errors: list[N2D2Error] = []
     for number, name, label in rows:
@@ -143,17 +144,15 @@ def _by_list(path: Path, root: Path, files: list[str], class_names: Sequence[str
         found = known.get(name.removeprefix("./")) or known.get(Path(name).name)
         if found is None:
             errors.append(
-                N2D2Error(
-                    "E401", f"there is no picture '{name}' in {root}", where=where, remedy="check the list and the folder"
-                )
+                N2D2Error("E401", f"image '{name}' is missing in {root}", where=where, remedy="correct the list or the folder")
             )
         elif texts.get(found, (number, label))[1] != label:
             errors.append(
                 N2D2Error(
                     "E410",
-                    f"{found} has the label {texts[found][1]} in line {texts[found][0]}, {label} here",
+                    f"{found} has label {texts[found][1]} in line {texts[found][0]}, but {label} here",
                     where=where,
-                    remedy="keep one of the lines",
+                    remedy="remove one of the lines",
                 )
             )
         else:
@@ -164,7 +163,12 @@ def _by_list(path: Path, root: Path, files: list[str], class_names: Sequence[str
     ids, names = _numbered(path, texts, class_names)
     left = [name for name in files if name not in ids]
     if left:
-        log.notice("%s: %d pictures have no label, the first one is %s; they calibrate only", path.name, len(left), left[0])
+        log.notice(
+            "%s: %d images have no label, the first one is %s; they are used for calibration only",
+            path.name,
+            len(left),
+            left[0],
+        )
     return np.array([ids.get(name, -1) for name in files], np.int64), names
 
 
@@ -192,9 +196,9 @@ def _rows(path: Path, known: Mapping[str, str]) -> list[tuple[int, str, str]]:
         if len(head) > 2 and not (set(head) & set(_LABELS)):
             raise N2D2Error(
                 "E410",
-                f"no column of labels among {', '.join(head)}",
+                f"no label column among {', '.join(head)}",
                 where=Location(str(path), cells[0][0]),
-                remedy="call it label",
+                remedy="name the column label",
             )
         cells = cells[1:]
     for number, row in cells:
@@ -211,9 +215,9 @@ def _is_header(name: str, label: str, known: Mapping[str, str]) -> bool:
 def _malformed(path: Path, number: int, line: str) -> N2D2Error:
     return N2D2Error(
         "E410",
-        f"'{line}' is not 'name label'",
+        f"line '{line}' is not 'name label'",
         where=Location(str(path), number),
-        remedy="write a picture, a blank and a label",
+        remedy="write an image, a blank and a label",
     )
 
 
@@ -240,7 +244,7 @@ def _numbered(
             like = nearest(label, names)
             raise N2D2Error(
                 "E410",
-                f"'{label}' is no class name" + (f", '{like}' is" if like else ""),
+                f"label '{label}' is not in -class-names" + (f", but '{like}' is" if like else ""),
                 where=Location(str(path), number),
                 remedy="correct the list or -class-names",
             )

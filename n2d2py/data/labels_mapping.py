@@ -57,9 +57,9 @@ class LabelsMapping:
             label = int(labels[targets == _UNMAPPED].reshape(-1)[0])
             raise N2D2Error(
                 "E413",
-                f"{self._called(label)} has no output",
+                f"{self._called(label)} has no output in the LabelsMapping",
                 where=self.file,
-                remedy="add a line for it to the LabelsMapping, or a line 'default -1'",
+                remedy="add a line for it, or a line 'default -1'",
             )
         return targets
 
@@ -119,7 +119,10 @@ def _parse(line: str, where: Location) -> tuple[str, int]:
         label = label[1:-1]
     if not label or '"' in label:
         raise N2D2Error(
-            "E412", f"'{line}' is not 'label output'", where=where, remedy="write a label, a blank and the number of an output"
+            "E412",
+            f"line '{line}' is not 'label output'",
+            where=where,
+            remedy="write a label, a blank and the index of an output",
         )
     try:
         output = int(parts[1])
@@ -128,16 +131,16 @@ def _parse(line: str, where: Location) -> tuple[str, int]:
     if output < IGNORED:
         raise N2D2Error(
             "E412",
-            f"'{parts[1]}' is not the number of an output",
+            f"'{parts[1]}' is not the index of an output",
             where=where,
-            remedy="give 0 or more, or -1 for a label to ignore",
+            remedy="give 0 or more, or -1 to ignore the label",
         )
     return label, output
 
 
 def _once(again: bool, label: str, where: Location) -> None:
     if again:
-        raise N2D2Error("E412", f"the label '{label}' is mapped twice", where=where, remedy="remove one of the lines")
+        raise N2D2Error("E412", f"label '{label}' is mapped twice", where=where, remedy="remove one of the lines")
 
 
 def _assign(pattern: str, output: int, label_names: Sequence[str], outputs: list[int], where: Location) -> None:
@@ -146,7 +149,7 @@ def _assign(pattern: str, output: int, label_names: Sequence[str], outputs: list
         like = nearest(pattern, label_names)
         log.warning(
             "W405",
-            f"the database has no label '{pattern}'",
+            f"label '{pattern}' is not in the database",
             where=where,
             remedy=f"did you mean '{like}'?" if like else "remove the line",
         )

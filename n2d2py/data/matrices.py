@@ -42,7 +42,7 @@ def read_matrix(path: Path) -> np.ndarray:
                 values = np.frombuffer(data, dtype, offset=_HEADER.size)
                 return values.reshape(rows, columns, channels).astype(dtype.newbyteorder("="))
     raise N2D2Error(
-        "E402", f"{path} is not a matrix as N2D2 writes it", remedy="write it again, or give a picture or an .npy file"
+        "E402", f"{path} is not a matrix in the format of N2D2", remedy="write it again, or give an image or a .npy file"
     )
 
 

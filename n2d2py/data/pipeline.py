@@ -104,7 +104,7 @@ class Pipeline:
         result = self._fitted(result, name)
         if not np.isfinite(result).all():
             raise N2D2Error(
-                "E418", f"stimulus {name} holds NaN or infinity", where=self.where, remedy="remove it or correct its values"
+                "E418", f"stimulus {name} contains NaN or infinity", where=self.where, remedy="remove it, or correct its values"
             )
         return result
 
@@ -132,17 +132,17 @@ class Pipeline:
             except Inapplicable as problem:
                 raise N2D2Error(
                     "E408",
-                    f"{step.transformation.type} cannot be applied to the labels of stimulus {name}: {problem.what}",
+                    f"{step.transformation.type} failed on the labels of stimulus {name}: {problem.what}",
                     where=step.where,
                     remedy=problem.remedy,
                 ) from None
         if labels.shape != self.shape[-2:]:
             raise N2D2Error(
                 "E407",
-                f"the labels of stimulus {name} are {size_text(labels.shape[::-1])} after the "
-                f"transformations, the stimulus is {size_text(self.shape)}",
+                f"the labels of stimulus {name} have size {size_text(labels.shape[::-1])} after the transformations, but the "
+                f"stimulus has size {size_text(self.shape)}",
                 where=self.where,
-                remedy="use transformations that labels can follow: Rescale, PadCrop, SliceExtraction, Flip",
+                remedy="use transformations that also apply to labels: Rescale, PadCrop, SliceExtraction, Flip",
             )
         return labels
 
@@ -226,7 +226,7 @@ class Pipeline:
         except Inapplicable as problem:
             raise N2D2Error(
                 "E408",
-                f"{step.transformation.type} cannot be applied to stimulus {name}: {problem.what}",
+                f"{step.transformation.type} failed on stimulus {name}: {problem.what}",
                 where=step.where,
                 remedy=problem.remedy,
             ) from None
@@ -239,7 +239,7 @@ class Pipeline:
                 "E407",
                 f"the channels of stimulus {name} differ in size or type: {told}",
                 where=self.where,
-                remedy="add transformations of channels that give all of them one size and type",
+                remedy="add channel transformations that produce a common size and type",
             )
         return np.concatenate(parts, axis=2)
 
@@ -253,9 +253,8 @@ class Pipeline:
             return image.reshape(self.shape)
         raise N2D2Error(
             "E407",
-            f"expected data size is {size_text(self.shape)}, but size after "
-            f"transformations is {size_text((channels, height, width))} for stimulus: "
-            f"{name}",
+            f"stimulus {name} has size {size_text((channels, height, width))} after the transformations, but the input has "
+            f"size {size_text(self.shape)}",
             where=self.where,
             remedy=self._remedy(height, width, channels),
         )

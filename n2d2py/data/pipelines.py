@@ -28,19 +28,21 @@ INFERENCE = ("Validation", "Test")
 STIMULI_DATA = Schema(
     "sp.StimuliData",
     (
-        Key("ApplyTo", Kind.ENUM, "All", "The sets that are looked at.", tuple(APPLY_TO)),
+        Key("ApplyTo", Kind.ENUM, "All", "Sets that the statistics cover.", tuple(APPLY_TO)),
         Key(
-            "MeanData", Kind.BOOL, False, "The mean of each value, for an AffineTransformation: `[sp.StimuliData-x]_MeanData`."
+            "MeanData",
+            Kind.BOOL,
+            False,
+            "Compute the mean of each value for an AffineTransformation: `[sp.StimuliData-x]_MeanData`.",
         ),
-        Key("StdDevData", Kind.BOOL, False, "The standard deviation of each value: `_StdDevData`."),
-        Key("LogSizeRange", Kind.BOOL, False, "Writes sizeRange.dat: width, height and channels of each stimulus."),
-        Key("LogValueRange", Kind.BOOL, False, "Writes valueRange.dat: smallest and largest value of each stimulus."),
+        Key("StdDevData", Kind.BOOL, False, "Compute the standard deviation of each value: `_StdDevData`."),
+        Key("LogSizeRange", Kind.BOOL, False, "Write sizeRange.dat: width, height and number of channels of each stimulus."),
+        Key("LogValueRange", Kind.BOOL, False, "Write valueRange.dat: minimum and maximum of each stimulus."),
     ),
-    doc="Statistics of the stimuli after the transformations above it: `_GlobalValue.minVal`, "
-    "`.maxVal`, `.mean`, `.stdDev` for references in sections below, as in "
-    "`FirstValue=[sp.StimuliData-x]_GlobalValue.mean`. Computed only where something refers "
-    "to it, or it writes a file; kept in `sp.StimuliData-x/statistics.npz` for a thousand files and more. "
-    "Transformations of learning alone are left out.",
+    doc="Statistics of the stimuli after the transformations above this section: `_GlobalValue.minVal`, `.maxVal`, `.mean`, "
+    "`.stdDev`. Sections below refer to them, as in `FirstValue=[sp.StimuliData-x]_GlobalValue.mean`. They are computed only "
+    "if a section refers to them or a file is written. Statistics of 1,000 files or more are cached in "
+    "`sp.StimuliData-x/statistics.npz`. Transformations of training alone are not applied.",
 )
 
 _WHOLE = ("Transformation", "OnTheFlyTransformation")
@@ -138,7 +140,7 @@ def _kind(section: Section, prefix: str) -> str | None:
     section.mark_used()
     log.warning(
         "W403",
-        f"'{name}' is no sub-section of [{prefix}]; it is ignored",
+        f"[{prefix}] has no sub-section '{name}'; it is ignored",
         where=section.location,
         remedy=f"did you mean [{prefix}.{like}]?" if like else f"use [{prefix}.Transformation-<name>]",
     )
@@ -171,9 +173,9 @@ class _Reading:
             if sets:
                 log.warning(
                     "W430",
-                    f"[{section.name}] Type={section.text('Type')} is not implemented: the stimuli are learned without it",
+                    f"[{section.name}] Type={section.text('Type')} is not implemented, and training continues without it",
                     where=section.location,
-                    remedy="remove it, or make the variants beforehand and learn them",
+                    remedy="remove it, or augment the images beforehand",
                 )
             return
         step = PipelineStep(transformation.bound(self._matrices), section.location)
@@ -191,9 +193,9 @@ class _Reading:
             if not count:
                 raise N2D2Error(
                     "E417",
-                    "there is no channel yet",
+                    "the section transforms channels, but none exists so far",
                     where=section.location,
-                    remedy="put ChannelTransformation sections before, or use a Transformation section for the whole image",
+                    remedy="add ChannelTransformation sections before, or use a Transformation section for the whole image",
                 )
             return range(count)
         if not section.has("Channel"):
@@ -204,9 +206,9 @@ class _Reading:
         if channel >= count:
             raise N2D2Error(
                 "E417",
-                f"there is no channel {channel} yet, but {count}",
+                f"Channel={channel} does not exist, as there are {count} channels so far",
                 where=section.where("Channel"),
-                remedy="leave Channel out where a section makes a new channel",
+                remedy="remove Channel to create a new channel",
             )
         return range(channel, channel + 1)
 
@@ -221,9 +223,9 @@ class _Reading:
         if found is None:
             raise N2D2Error(
                 "E416",
-                f"the sets of ApplyTo={values['ApplyTo']} hold no stimulus, there are no statistics of them",
+                f"the sets of ApplyTo={values['ApplyTo']} contain no stimulus to compute statistics from",
                 where=section.location,
-                remedy="change ApplyTo or the sets of [database], or write the numbers where they are referred to",
+                remedy="change ApplyTo or the sets of [database], or write the numbers directly",
             )
         log.notice("%s: %s", section.name, found)
         self.statistics[section.name] = found
@@ -244,9 +246,9 @@ class _Reading:
             elif values[key[1:]]:
                 log.warning(
                     "W406",
-                    f"the stimuli are of different sizes, there is no {key}",
+                    f"{key} is undefined, as the stimuli have different sizes",
                     where=section.location,
-                    remedy="put a RescaleTransformation before",
+                    remedy="add a RescaleTransformation before",
                 )
 
     def _computed(self, database: Database, values: Values) -> ImageStatistics | None:
@@ -309,7 +311,7 @@ def _transformed(items: Items, pipeline: Pipeline, index: int) -> np.ndarray:
     return pipeline.transform(items.read(index), items.name(index))
 
 
-_CHANNEL = Key("Channel", Kind.UINT, doc="The channel.")
+_CHANNEL = Key("Channel", Kind.UINT, doc="Index of the channel.")
 
 
 def _referred(document: Document, name: str) -> bool:

@@ -27,7 +27,7 @@ def write_pre_samples(provider: StimuliProvider, position: int, folder: Path, se
     if not 0 <= position < count:
         raise N2D2Error(
             "E416",
-            f"there is no stimulus {position} in the {set_name.lower()} set of {count}",
+            f"stimulus {position} does not exist in the {set_name.lower()} set of {count}",
             remedy=f"give -pre-samples from 0 to {count - 1}" if count else "add a [database] with a test set",
         )
     folder.mkdir(parents=True, exist_ok=True)

@@ -83,21 +83,19 @@ class Preprocessing:
         """Raises E417 for a range or a formula that cannot be meant."""
         low, high = self.input_range
         if not (np.isfinite(self.input_range).all() and low < high):
-            raise N2D2Error(
-                "E417", f"the input range {low:g}:{high:g} is empty", remedy="give -input-range LOW:HIGH with LOW below HIGH"
-            )
+            raise N2D2Error("E417", f"-input-range {low:g}:{high:g} is empty", remedy="give LOW:HIGH with LOW below HIGH")
         for name, values in (("mean", self.mean), ("std", self.std)):
             if len(values) not in (0, 1, channels):
                 raise N2D2Error(
                     "E417",
-                    f"-{name} has {len(values)} values, the input {channels} channel{'s' * (channels > 1)}",
-                    remedy=f"give 1 or {channels}",
+                    f"-{name} has {len(values)} values, but the input has {channels} channel{'s' * (channels > 1)}",
+                    remedy=f"give 1 value or {channels}",
                 )
         if self.mean and not 0 <= min(self.mean) <= max(self.mean) <= 255 * self._scale:
             raise N2D2Error(
                 "E417",
-                f"-mean {_numbers(self.mean)} is beyond the values 0 to {255 * self._scale:g} of scaled bytes",
-                remedy="give it in their units, or -scale 1 for a mean of bytes",
+                f"-mean {_numbers(self.mean)} exceeds the range 0 to {255 * self._scale:g} of scaled bytes",
+                remedy="give the mean in scaled units, or add -scale 1 if it refers to bytes",
             )
 
     def text(self, channels: int) -> str:
@@ -174,8 +172,8 @@ def centre_crop(picture: np.ndarray, width: int, height: int, name: str) -> np.n
     if rows < height or columns < width:
         raise N2D2Error(
             "E407",
-            f"picture {name} is {columns}x{rows}, smaller than the crop {width}x{height}",
-            remedy=f"add -resize {max(width, height)}, or a smaller -crop",
+            f"image {name} is {columns}x{rows}, smaller than the crop {width}x{height}",
+            remedy=f"add -resize {max(width, height)}, or give a smaller -crop",
         )
     top, left = round((rows - height) / 2), round((columns - width) / 2)
     return picture[top : top + height, left : left + width]

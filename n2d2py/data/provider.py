@@ -170,9 +170,9 @@ class StimuliProvider:
             if image.dtype != dtype:
                 raise N2D2Error(
                     "E415",
-                    f"stimulus {items.name(index)} is {image.dtype}, the first one of the set is {dtype}",
+                    f"sample {items.name(index)} has type {image.dtype}, but the first one has {dtype}",
                     where=pipeline.where,
-                    remedy="store all stimuli in one number type",
+                    remedy="store all samples in one type",
                 )
             return image
 
@@ -220,7 +220,7 @@ class StimuliProvider:
     def pixels(self) -> PixelMap | None:
         """What the way of the Test set makes of a byte of a picture, where that is the same everywhere in it."""
         trace = self._trace("Test") or self._trace("Validation")
-        return find_pixels(lambda image: self._pipelines["Test"].run(image, "a picture"), trace[0].image) if trace else None
+        return find_pixels(lambda image: self._pipelines["Test"].run(image, "an image"), trace[0].image) if trace else None
 
     @cached_property
     def value_range(self) -> Range | None:
@@ -284,9 +284,9 @@ def build_provider(
     if environment.composite and database.maps is None and database.type:
         log.warning(
             "W407",
-            f"{database.type} has no pixel-wise labels: targets on images are not scored",
+            f"{database.type} has no pixel-wise labels, so image targets are not scored",
             where=environment.where,
-            remedy="use Numpy_Database with y (N, H, W), or LabelImagePath of DIR_Database; or remove CompositeStimuli",
+            remedy="use Numpy_Database with y (N, H, W) or LabelImagePath of DIR_Database, or remove CompositeStimuli",
         )
     section = document.section(environment.section)
     if section is not None:

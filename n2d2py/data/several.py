@@ -29,7 +29,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.files import file_names
 from n2d2py.graph.port import FilePort, plain_port
 
-_REMEDY = "give an .npz with an array for each input, or a folder with a file INPUT.npy for each"
+_REMEDY = "give a .npz with an array for each input, or a folder with a file INPUT.npy for each"
 Inputs = Mapping[str, tuple[int, ...]]
 _Real = Callable[[str, np.ndarray], np.ndarray]
 """The real numbers of what is stored for an input, by its name."""
@@ -69,7 +69,7 @@ def open_several(
     if given.arrays is not None or (path.suffix == ".npz" and path.is_file()):
         return _stacked(replace(given, labels=None).read(), given, inputs, ports, real)
     if not path.is_dir():
-        raise N2D2Error("E414", f"{path} has no array for each of the {len(inputs)} inputs", remedy=_REMEDY)
+        raise N2D2Error("E414", f"{path} does not contain an array for each of the {len(inputs)} inputs", remedy=_REMEDY)
     files = array_files(path, inputs)
     if any(file.is_file() for file in files.values()):
         missing = [file.name for file in files.values() if not file.is_file()]
@@ -79,7 +79,7 @@ def open_several(
         return _stacked({**labels, **{name: open_npy(file) for name, file in files.items()}}, given, inputs, ports, real)
     singles = sorted(path.glob("*.npz"))
     if not singles:
-        raise N2D2Error("E416", f"{path} holds neither {next(iter(files.values())).name} nor .npz files", remedy=_REMEDY)
+        raise N2D2Error("E416", f"{path} contains neither {next(iter(files.values())).name} nor .npz files", remedy=_REMEDY)
 
     def load(index: int) -> np.ndarray:
         arrays = open_npz(singles[index])
@@ -112,7 +112,7 @@ def _given(arrays: Mapping[str, np.ndarray], name: str, path: Path) -> np.ndarra
     if name not in arrays:
         raise N2D2Error(
             "E414",
-            f"{path} has no array '{name}', but {', '.join(arrays)}",
+            f"{path} contains no array '{name}', only {', '.join(arrays)}",
             remedy="store an array under the name of each input",
         )
     check_type(arrays[name], f"{path.name}: {name}")
@@ -130,17 +130,17 @@ def _stacked(
         if len(array) != count:
             raise N2D2Error(
                 "E414",
-                f"{path}: {name} holds {len(array)} stimuli, {next(iter(inputs))} {count}",
-                remedy="store as many stimuli for each input",
+                f"{path}: {name} has {len(array)} samples, but {next(iter(inputs))} has {count}",
+                remedy="store the same number of samples for each input",
             )
     if not count:
-        raise N2D2Error("E416", f"{path} holds no stimulus", remedy="check the file")
+        raise N2D2Error("E416", f"{path} contains no sample", remedy="store at least one sample")
     none = np.full(count, -1)
     held = source.labels if source.labels is not None else none if "y" in inputs else arrays.get("y", none)
     labels = np.asarray(held)
     if labels.size != count or labels.dtype.kind not in "iu":
         raise N2D2Error(
-            "E414", f"{path}: y has no integer for each of the {count} stimuli", remedy="store one label id per stimulus"
+            "E414", f"{path}: y is not an integer for each of the {count} samples", remedy="store one label id per sample"
         )
     return Stimuli(
         [f"{path.name}[{index}]" for index in range(count)],
@@ -160,7 +160,7 @@ def _samples(array: np.ndarray, name: str, shape: tuple[int, ...], port: FilePor
         turned = sorted(array.shape[1:]) == sorted(shape) and len(shape) == 3
         axes = "height, width, channels" if port.channels_last else "channels, height, width"
         remedy = f"transpose it to {axes}" if turned else "store the input of the network"
-        raise N2D2Error("E414", f"{path}: {name} holds {text}, the network takes {wanted}", remedy=remedy)
+        raise N2D2Error("E414", f"{path}: {name} has {text}, but the model takes {wanted}", remedy=remedy)
     return found
 
 
@@ -169,5 +169,7 @@ def _joined(parts: list[np.ndarray], inputs: Inputs, title: str, real: _Real) ->
     for part, name in zip(parts, inputs, strict=True):
         vectors.append(real(name, part).reshape(-1))
         if not np.isfinite(vectors[-1]).all():
-            raise N2D2Error("E418", f"{title}: {name} holds NaN or infinity", remedy="remove it or correct its values")
+            raise N2D2Error(
+                "E418", f"{title}: {name} contains NaN or infinity", remedy="remove the sample, or correct its values"
+            )
     return np.concatenate(vectors)

@@ -37,16 +37,14 @@ def read_wav(path: Path, name: str) -> np.ndarray:
         code = struct.unpack_from("<H", form, 24)[0]
     if (code, bits) not in _DECODERS:
         kind = {_PCM: "integers", _REAL: "floating-point numbers"}.get(code, f"coding {code}")
-        raise N2D2Error(
-            "E406", f"{name}: samples of {bits} bits ({kind}) are not supported", remedy="convert it to PCM of 16 bits"
-        )
+        raise N2D2Error("E406", f"{name} has unsupported {bits}-bit samples ({kind})", remedy="convert it to 16-bit PCM")
     if not channels or frame != channels * bits // 8:
         raise N2D2Error(
-            "E402", f"{name} has {channels} channels of {bits} bits in {frame} bytes", remedy="write the file again"
+            "E402", f"{name} declares {channels} channels of {bits} bits in {frame} bytes", remedy="write the file again"
         )
     count = len(sound) // frame
     if not count:
-        raise N2D2Error("E416", f"{name} holds no sample", remedy="remove the file")
+        raise N2D2Error("E416", f"{name} contains no audio sample", remedy="remove the file")
     samples = _DECODERS[code, bits](sound[: count * frame])
     return samples.astype(np.float32).reshape(1, count, channels)
 
@@ -65,7 +63,7 @@ def _chunks(data: bytes, name: str) -> tuple[bytes, bytes]:
         found[kind] = chunk
         position += 8 + size + size % 2
     if len(found.get(b"fmt ", b"")) < _FORMAT.size or b"data" not in found:
-        raise N2D2Error("E402", f"{name} has no format or no samples", remedy="replace the file")
+        raise N2D2Error("E402", f"{name} contains no format or no audio data", remedy="replace the file")
     return found[b"fmt "], found[b"data"]
 
 

@@ -78,7 +78,7 @@ def source_database(given: GivenData, shape: tuple[int, ...], *, fit: bool) -> D
         if x.dtype != np.uint8 or labels.ndim > 1:
             return None
         if not len(x):
-            raise N2D2Error("E416", f"{path} holds no stimulus", remedy="check the file")
+            raise N2D2Error("E416", f"{path} contains no sample", remedy="store at least one sample")
         items = ArrayItems(path.name, x)
     every = np.arange(len(items))
     sets = {"Validation": every, "Test": every} if (labels >= 0).all() else {"Validation": every}
@@ -100,12 +100,12 @@ def _check_path(given: GivenData) -> None:
     if given.arrays is not None or path.is_dir():
         return
     if not path.exists():
-        raise N2D2Error("E401", f"{path} does not exist", remedy="give a folder of pictures, an .npy or an .npz file")
+        raise N2D2Error("E401", f"{path} does not exist", remedy="give a folder of images, a .npy or a .npz file")
     if path.suffix not in (".npy", ".npz") or not path.is_file():
         raise N2D2Error(
             "E414",
-            f"{path} is neither a folder nor an .npy or .npz file",
-            remedy="give the folder of the pictures, or an array",
+            f"{path} is neither a folder nor a .npy or .npz file",
+            remedy="give a folder of images, a .npy or a .npz file",
         )
 
 
@@ -113,8 +113,8 @@ def synthetic(shape: tuple[int, ...], count: int = 32, seed: int = 0, input_rang
     """`count` stimuli of uniform noise in the input range, with a warning: W402."""
     log.warning(
         "W402",
-        f"calibrating on {count} synthetic stimuli (noise in "
-        f"[{input_range[0]:g}, {input_range[1]:g}]): the accuracy of the result is unknown",
+        f"the calibration uses {count} samples of noise in [{input_range[0]:g}, {input_range[1]:g}], so the accuracy of the "
+        "export is unknown",
         remedy="give real data with -calib-data",
     )
     return Stimuli(
@@ -132,17 +132,17 @@ def _folder(given: GivenData, taken: tuple[int, ...], how: Preprocessing, axes: 
     if len(shape) != 3 or shape[0] not in (1, 3):
         raise N2D2Error(
             "E414",
-            f"pictures cannot be the input {size_text(shape)} of the network",
+            f"images cannot be fed to the input of shape {size_text(shape)}",
             where=str(folder),
-            remedy="give the data as an .npy or .npz file",
+            remedy="give the data as a .npy or .npz file",
         )
     files = _pictures(folder)
     if how.layout is not None:
-        raise N2D2Error("E417", "-layout is for arrays, the data are pictures", where=str(folder), remedy="leave it out")
+        raise N2D2Error("E417", "-layout has no effect on images", where=str(folder), remedy="remove -layout")
     first = how.sized(_coloured(read_picture(folder / files[0], files[0]), files[0], shape[0], _RGB), files[0])
     if first.shape[:2] != shape[1:]:
         log.notice(
-            "%s: pictures are resized to %dx%d, bilinear (%s is %dx%d)",
+            "%s: images are resized to %dx%d, bilinear (%s is %dx%d)",
             folder.name,
             shape[2],
             shape[1],
@@ -161,7 +161,7 @@ def _pictures(folder: Path) -> list[str]:
     """The pictures of a folder and of its sub-folders, by name."""
     files = list_directory(folder, {}, depth=-1, label_depth=-1, valid_extensions=PICTURES).files
     if not files:
-        raise N2D2Error("E416", f"{folder} holds no picture", remedy="check the folder")
+        raise N2D2Error("E416", f"{folder} contains no image", remedy="give a folder with images")
     return files
 
 
@@ -197,20 +197,20 @@ def _coloured(image: np.ndarray, name: str, channels: int, colours: ColorSpace) 
     if image.dtype != np.uint8:
         raise N2D2Error(
             "E415",
-            f"picture {name} is {image.dtype}, not of 8 or 16 bits",
-            remedy="convert it, or give the data as an .npy file",
+            f"image {name} has type {image.dtype} instead of 8 or 16 bits",
+            remedy="convert it, or give the data as a .npy file",
         )
     try:
         return gray(image) if channels == 1 else colours.apply(image)
     except Inapplicable as problem:
-        raise N2D2Error("E408", f"picture {name}: {problem.what}", remedy=problem.remedy) from None
+        raise N2D2Error("E408", f"image {name}: {problem.what}", remedy=problem.remedy) from None
 
 
 def _array(given: GivenData, shape: tuple[int, ...], how: Preprocessing, port: FilePort) -> Stimuli:
     path, (x, labels, _) = given.path, read_arrays(given)
     pictures = [name for name, value in (("resize", how.resize), ("crop", how.crop), ("bgr", how.bgr)) if value]
     if pictures:
-        raise N2D2Error("E417", f"-{pictures[0]} is for pictures, {path} holds an array", remedy="leave it out")
+        raise N2D2Error("E417", f"-{pictures[0]} has no effect on the array {path}", remedy="leave it out")
     if how.layout is not None and len(shape) == 3:
         port = port.in_layout(shape, how.layout)
     samples = port.samples(x, (1, *shape))
@@ -220,16 +220,16 @@ def _array(given: GivenData, shape: tuple[int, ...], how: Preprocessing, port: F
         raise _misfit(path, x.shape, shape, port)
     x, labels = samples, labels if len(labels) == len(samples) else np.full(len(samples), -1)
     if not len(x):
-        raise N2D2Error("E416", f"{path} holds no stimulus", remedy="check the file")
+        raise N2D2Error("E416", f"{path} contains no sample", remedy="store at least one sample")
     check_integers(x, how.type, str(path))
     if x.dtype.kind not in "bf" and x.dtype != np.uint8 and not how.integers and how.type is None:
-        raise N2D2Error("E414", f"{path} holds {x.dtype}", remedy="store uint8 or float32")
+        raise N2D2Error("E414", f"{path} has the unsupported type {x.dtype}", remedy="store uint8 or float32")
     if x.dtype.kind == "f":
         if how.by_formula and not how.told:
             raise N2D2Error(
                 "E417",
-                f"{path} holds real values, which are inputs as they are: -mean, -std and -scale are for bytes",
-                remedy="leave them out, or store bytes",
+                f"{path} contains float values, which are used unchanged; -mean, -std and -scale apply to bytes",
+                remedy="remove these options, or store bytes",
             )
         _warn_of_range(x, path, how.declared)
 
@@ -239,7 +239,7 @@ def _array(given: GivenData, shape: tuple[int, ...], how: Preprocessing, port: F
             return how.real(sample)
         if not np.isfinite(sample).all():
             raise N2D2Error(
-                "E418", f"stimulus {index} of {path.name} holds NaN or infinity", remedy="remove it or correct its values"
+                "E418", f"sample {index} of {path.name} contains NaN or infinity", remedy="remove it, or correct its values"
             )
         return sample.astype(np.float32)
 
@@ -257,9 +257,9 @@ def _warn_of_range(x: np.ndarray, path: Path, declared: Range | None) -> None:
     if least < low - 0.1 * width or most > high + 0.1 * width or most - least < 0.02 * width:
         log.warning(
             "W411",
-            f"the values {least:.4g} to {most:.4g} of the first stimuli are of another range than {low:g} to {high:g}",
+            f"the first samples range from {least:.4g} to {most:.4g} instead of {low:g} to {high:g}",
             where=str(path),
-            remedy="scale the data, or correct -input-range or the metadata of the network",
+            remedy="scale the data, or correct -input-range or the metadata of the model",
         )
 
 
@@ -274,4 +274,4 @@ def _misfit(path: Path, found: tuple[int, ...], shape: tuple[int, ...], port: Fi
         remedy = "add an axis of stimuli in front"
     else:
         remedy = "store the inputs of the network"
-    return N2D2Error("E414", f"{path} holds an array {text}, the network takes {wanted}", remedy=remedy)
+    return N2D2Error("E414", f"{path} contains an array {text}, but the model takes {wanted}", remedy=remedy)

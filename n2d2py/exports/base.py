@@ -283,8 +283,8 @@ class Target(Generic[ResultT]):
         """Raises E808 where `-tune` has nothing to measure."""
         raise N2D2Error(
             "E808",
-            f"-tune does not fit: the export {self.name} has no tiles",
-            remedy="leave out -tune, or tune an export for one instruction set",
+            f"-tune is not supported by {self.name}, which has no tiles",
+            remedy="remove -tune, or tune an export for one instruction set",
         )
 
     def tune(
@@ -297,7 +297,5 @@ class Target(Generic[ResultT]):
 def no_layers(graph: QuantGraph) -> N2D2Error:
     """E704, for a network of which nothing is left to export."""
     return N2D2Error(
-        "E704",
-        f"the network '{graph.name}' has no layer to export",
-        remedy="check that an output depends on an input through a layer",
+        "E704", f"the model '{graph.name}' has no layer to export", remedy="connect an output to an input through a layer"
     )

@@ -35,7 +35,7 @@ def parameters_file(given: Path | str) -> Path:
     like = nearest(name, known)
     raise N2D2Error(
         "E101",
-        "there is no such file, and no preset of this name",
+        "the file does not exist, and no preset has this name",
         where=Location(str(given)),
-        remedy=(f"did you mean {like}? " if like else "") + f"presets: {', '.join(known)}",
+        remedy=(f"did you mean {like}? " if like else "") + f"use one of {', '.join(known)}",
     )

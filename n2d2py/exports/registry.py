@@ -62,14 +62,15 @@ def find_target(name: str) -> Target[Any]:
             "E700",
             f"the export '{name}' is unknown",
             where="-export",
-            remedy=(f"the nearest here is {close}; " if stand_in else f"did you mean {close}? " if close else "")
+            remedy=(f"use {close}; " if stand_in else f"did you mean {close}? " if close else "")
             + f"known: {', '.join(target_names())}",
         )
     if len(entries[name]) > 1:
         raise N2D2Error(
             "E714",
-            f"the export '{name}' is provided by {' and '.join(sorted(entry.value for entry in entries[name]))}",
-            remedy="uninstall one of the packages",
+            f"the export '{name}' is provided by several packages: "
+            f"{' and '.join(sorted(entry.value for entry in entries[name]))}",
+            remedy="uninstall all but one of them",
         )
     return _found.add(name, _load(entries[name][0]))
 
@@ -94,12 +95,12 @@ def _load(entry: EntryPoint) -> Target[Any]:
     except Exception as error:  # whatever a foreign module raises while it is imported
         raise N2D2Error(
             "E714",
-            f"the plugin {entry.value} of the export '{entry.name}' cannot be loaded: {type(error).__name__}: {error}",
+            f"plug-in {entry.value} of the export '{entry.name}' cannot be loaded: {type(error).__name__}: {error}",
             remedy="repair or uninstall its package",
         ) from error
     made = loaded() if isinstance(loaded, type) else loaded
     if not isinstance(made, Target) or made.name != entry.name:
         raise N2D2Error(
-            "E714", f"the plugin {entry.value} is not a Target named '{entry.name}'", remedy="repair or uninstall its package"
+            "E714", f"plug-in {entry.value} is not a Target named '{entry.name}'", remedy="repair or uninstall its package"
         )
     return made

@@ -53,29 +53,29 @@ def refuse_replacement(path: Path, network: str, force: bool, shown: str | None 
         OSError: the folder cannot be read.
     """
     shown = shown or str(path)
-    remedy = "remove it, or choose another place with -o"
+    remedy = "remove it, or choose another folder with -o"
     if not path.is_dir():
         if path.exists():
-            raise N2D2Error("E711", f"{shown} is a file", remedy=remedy)
+            raise N2D2Error("E711", f"{shown} is a file, not an export folder", remedy=remedy)
         return
     if not any(path.iterdir()):
         return
     manifest = read_manifest(path)
     if manifest is None:
-        raise N2D2Error("E711", f"{shown} holds files that are no export of this tool; they are not replaced", remedy=remedy)
+        raise N2D2Error("E711", f"{shown} contains files that are not an export", remedy=remedy)
     if force:
         return
-    remedy = "give -force to replace it, or choose another place with -o"
+    remedy = "add -force to replace it, or choose another folder with -o"
     if manifest.get("network") != network:
-        raise N2D2Error("E719", f"{shown} is the export of another network, '{manifest.get('network')}'", remedy=remedy)
+        raise N2D2Error("E719", f"{shown} is the export of another model, '{manifest.get('network')}'", remedy=remedy)
     files = manifest.get("files")
     if not isinstance(files, dict):
-        raise N2D2Error("E719", f"{shown}: its manifest has no digests, so that edits cannot be told", remedy=remedy)
+        raise N2D2Error("E719", f"{shown}: the manifest has no digests, so edited files cannot be detected", remedy=remedy)
     changed = sorted(_changed(path, files))
     if changed:
         names = ", ".join(changed[:_NAMED]) + (", ..." if len(changed) > _NAMED else "")
         count = f"{len(changed)} files were" if len(changed) > 1 else "a file was"
-        raise N2D2Error("E719", f"{shown}: {count} edited or added since it was written: {names}", remedy=remedy)
+        raise N2D2Error("E719", f"{shown}: {count} edited or added since the export: {names}", remedy=remedy)
 
 
 def _changed(folder: Path, files: dict[str, Any]) -> Iterator[str]:

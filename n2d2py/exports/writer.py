@@ -147,8 +147,8 @@ class ExportFolder:
             if reason.errno in _FULL:
                 raise N2D2Error(
                     "E713",
-                    f"no space is left to write {self._shown}: {reason.strerror}",
-                    remedy="free some space, or choose another place with -o",
+                    f"{self._shown} cannot be written, as no space is left: {reason.strerror}",
+                    remedy="free some space, or choose another folder with -o",
                 ) from reason
             if self._is_ours(reason):
                 raise _unwritable(self._shown, reason) from reason
@@ -177,7 +177,7 @@ def _unwritable(shown: str, reason: OSError) -> N2D2Error:
     return N2D2Error(
         "E712",
         f"{shown} cannot be written: {reason.strerror}",
-        remedy="choose another place with -o, or change its permissions",
+        remedy="choose another folder with -o, or change the permissions",
     )
 
 

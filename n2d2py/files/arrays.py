@@ -125,7 +125,7 @@ def _archive(
         raise
     except _BROKEN as error:
         if not zipfile.is_zipfile(path):
-            raise DamagedArray("it is no zip archive") from None
+            raise DamagedArray("it is not a zip archive") from None
         raise DamagedArray(str(error) or type(error).__name__) from None
 
 
@@ -214,7 +214,7 @@ def _parsed(text: str) -> tuple[tuple[int, ...], str, np.dtype]:
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         raise DamagedArray("its header is damaged") from None
     if not isinstance(fields, dict) or set(fields) != {"descr", "fortran_order", "shape"}:
-        raise DamagedArray("its header is damaged: it does not say type, order and shape")
+        raise DamagedArray("its header is damaged: type, order or shape is missing")
     shape, fortran = fields["shape"], fields["fortran_order"]
     if (
         not isinstance(shape, tuple)
@@ -223,7 +223,7 @@ def _parsed(text: str) -> tuple[tuple[int, ...], str, np.dtype]:
     ):
         raise DamagedArray(f"its header is damaged: it says that the shape is {str(shape)[:40]}")
     if type(fortran) is not bool:
-        raise DamagedArray("its header is damaged: its order is no truth value")
+        raise DamagedArray("its header is damaged: its order is not a boolean")
     return shape, "F" if fortran else "C", _dtype(fields["descr"])
 
 
@@ -233,9 +233,9 @@ def _dtype(text: object) -> np.dtype:
     try:
         dtype = np.dtype(text)
     except (TypeError, ValueError, SyntaxError):
-        raise DamagedArray(f"its header is damaged: '{text[:20]}' is no type of elements") from None
+        raise DamagedArray(f"its header is damaged: '{text[:20]}' is not an element type") from None
     if dtype.hasobject:
-        raise DamagedArray("it holds Python objects")
+        raise DamagedArray("it contains Python objects")
     if dtype.kind not in _KINDS or dtype.shape or dtype.names or not dtype.itemsize:
         raise DamagedArray(f"its elements are of type {dtype}")
     return dtype

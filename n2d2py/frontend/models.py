@@ -25,8 +25,8 @@ def load_model(
     if encodings is not None:
         raise N2D2Error(
             "E315",
-            "encodings are of ONNX files",
+            "encodings apply to ONNX files only",
             where=Location(str(encodings)),
-            remedy="leave them out: a TFLite file has its own",
+            remedy="remove them; a TFLite file contains its own",
         )
     return load_tflite(path, ignore=ignore, ignore_init=ignore_init, seed=seed)

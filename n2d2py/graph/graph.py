@@ -292,7 +292,7 @@ class Graph(Ends):
             InternalError: with the first broken invariant.
         """
         if Links(self.nodes).differ(self._links):
-            raise InternalError("a node was connected otherwise behind the index of the graph")
+            raise InternalError("a node was reconnected without updating the index of the graph")
         known, names = set(self.inputs), set()
         for node in self.nodes:
             if node.name in names:
@@ -345,5 +345,5 @@ def check_size(what: str, shape: Shape, where: Location | None) -> None:
             f"{what} of {size} has "
             + (f"{count:,} elements, at most {MAX_TENSOR:,} are supported" if count else "no elements"),
             where=where,
-            remedy="check its dimensions",
+            remedy="correct its dimensions",
         )

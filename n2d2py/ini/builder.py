@@ -95,7 +95,7 @@ class _Builder:
             remedy = f"[{name}] is declared later, at line {later}: move it up"
         else:
             remedy = f"did you mean '{like}'?" if like else f"declare [{name}] before this section"
-        return N2D2Error("E107", f"the base section '{name}' is not declared so far", where=header.where, remedy=remedy)
+        return N2D2Error("E107", f"base section '{name}' is not declared before this line", where=header.where, remedy=remedy)
 
     def _include(self, section: Section, header: lexer.Header | None) -> None:
         if header is None or header.template is None:

@@ -63,9 +63,9 @@ class Document:
         like = nearest(name, self._sections)
         raise N2D2Error(
             "E119",
-            f"there is no section [{name}]",
+            f"section [{name}] does not exist",
             where=where or Location(str(self.path)),
-            remedy=f"did you mean [{like}]?" if like else f"add the section [{name}]",
+            remedy=f"did you mean [{like}]?" if like else f"add section [{name}]",
         )
 
     def matching(self, pattern: str) -> list[Section]:
@@ -84,7 +84,7 @@ class Document:
         if len(self._sections) >= MAX_SECTIONS:
             raise N2D2Error(
                 "E123",
-                f"more than {MAX_SECTIONS:,} sections",
+                f"the document has more than {MAX_SECTIONS:,} sections",
                 where=section.location,
                 remedy="reduce the loops of the templates",
             )
@@ -92,7 +92,7 @@ class Document:
         if first is not section:
             raise N2D2Error(
                 "E106",
-                f"the section [{section.name}] is declared twice (first at {first.location.file}:{first.location.line})",
+                f"section [{section.name}] is declared twice (first at {first.location.file}:{first.location.line})",
                 where=section.location,
                 remedy="rename or remove one of them",
             )
@@ -137,7 +137,7 @@ class Document:
         """Says which sections were never read: to be called when everything has been built."""
         for section in self.sections:
             if not section.used:
-                log.notice("%s: this section is not used", section.location)
+                log.notice("%s: this section is unused", section.location)
 
 
 @lru_cache(maxsize=1024)

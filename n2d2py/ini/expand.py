@@ -127,7 +127,9 @@ class _Expansion:
         where = owner.where(key)
         if label in self._chain:
             chain = " -> ".join(self._chain[self._chain.index(label) :] + [label])
-            raise N2D2Error("E111", f"circular definition: {chain}", where=where, remedy="give one of them a value of its own")
+            raise N2D2Error(
+                "E111", f"the definitions form a cycle: {chain}", where=where, remedy="give one of them a literal value"
+            )
         self._chain.append(label)
         value = self.text(owner.raw(key), where)
         self._chain.pop()
@@ -161,7 +163,7 @@ class _Expansion:
         return N2D2Error("E113", f"the expansion{start} is too large: {what}", where=where, remedy="simplify the definitions")
 
     def _unclosed(self, mark: str, closing: str, where: Location) -> N2D2Error:
-        return N2D2Error("E114", f"'{mark}' without its '{closing}'", where=where, remedy=f"add the missing {closing}")
+        return N2D2Error("E114", f"'{mark}' has no closing '{closing}'", where=where, remedy=f"add the missing {closing}")
 
     def _macro(self, text: str, start: int, where: Location) -> tuple[str, int]:
         end = text.find("}", start)
@@ -191,7 +193,7 @@ class _Expansion:
         remedy = f"did you mean ${{{like}}}? otherwise " if like else ""
         return N2D2Error(
             "E110",
-            f"the macro ${{{name}}} is not defined (known here: {listed or 'none'})",
+            f"macro ${{{name}}} is not defined (known here: {listed or 'none'})",
             where=where,
             remedy=f"{remedy}define ${name}=<value> or set the environment variable {name}",
         )
@@ -209,7 +211,7 @@ class _Expansion:
             if expanded != written:
                 quoted += f", that is $({_cut(expanded)}),"
             raise N2D2Error(
-                "E112", f"the expression {quoted} has no value: {error}", where=where, remedy="correct the expression"
+                "E112", f"expression {quoted} has no value: {error}", where=where, remedy="correct the expression"
             ) from None
 
     def _reference(self, text: str, start: int, where: Location) -> tuple[str, int]:
@@ -230,7 +232,7 @@ class _Expansion:
                 return self.property(section, run[:length]), stop
         key = _start(_PLAIN_NAME, run)
         if not key:
-            raise N2D2Error("E115", f"the reference [{name}] names no property", where=where, remedy=f"write [{name}]Property")
+            raise N2D2Error("E115", f"reference [{name}] names no property", where=where, remedy=f"write [{name}]Property")
         raise section.missing(key, where)
 
 

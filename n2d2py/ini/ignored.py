@@ -53,12 +53,9 @@ class Ignored:
 
 
 TRAINING = Ignored(
-    "",
-    "keys of training",
-    "sets how N2D2 trains",
-    "nothing is to be done: trained weights are exported as they are; remove them to be rid of this warning",
+    "", "keys of training", "sets how N2D2 trains", "remove them to avoid this warning; trained weights are exported unchanged"
 )
-SPIKING = Ignored("", "keys of spiking models", "is for spiking models", "remove them: spiking models are out of scope")
+SPIKING = Ignored("", "keys of spiking models", "is for spiking models", "remove them; spiking models are not supported")
 CACHES = Ignored("", "keys of caches and memory", "saves time", "remove them: data are read when they are needed")
 ON_LABELS = Ignored("", "keys of ApplyToLabels", "acts on pixel-wise labels with ApplyToLabels=1", "remove them")
 COVERED = Ignored("*", "")

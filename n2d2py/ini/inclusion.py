@@ -46,18 +46,12 @@ class Inclusions:
                 else f"more than {MAX_NESTING} nested inclusions"
             )
             raise N2D2Error(
-                "E117",
-                f"the template '{header.template}' is refused: {limit}",
-                where=header.where,
-                remedy="remove the recursion",
+                "E117", f"template '{header.template}' is refused: {limit}", where=header.where, remedy="remove the recursion"
             )
         for name in _RESERVED:
             if name in section.keys():
                 raise N2D2Error(
-                    "E120",
-                    f"'{name}' cannot be given: the tool sets it for templates",
-                    where=section.where(name),
-                    remedy="rename the property",
+                    "E120", f"template parameter '{name}' is reserved", where=section.where(name), remedy="rename the property"
                 )
         section.mark_used()
         name = expand_text(section, header.template or "", header.where)
@@ -82,12 +76,12 @@ class Inclusions:
         if candidates and (not allowed or any(candidate.is_file() for candidate in candidates)):
             raise N2D2Error(
                 "E117",
-                f"the template '{name}' is refused: it lies outside of the network's folder",
+                f"template '{name}' is outside the folder of the network",
                 where=where,
-                remedy="move it there, or set N2D2_MODELS to a folder that holds it",
+                remedy="move it there, or set N2D2_MODELS to its folder",
             )
         raise N2D2Error(
-            "E116", f"the template '{name}' is not found", where=where, remedy="put it beside the INI file or in N2D2_MODELS"
+            "E116", f"template '{name}' does not exist", where=where, remedy="put it next to the INI file or in N2D2_MODELS"
         )
 
     def _allowed(self, candidate: Path) -> bool:

@@ -109,14 +109,14 @@ def _integer(kind: Kind, name: str, text: str, remarks: list[Remark]) -> int:
             Remark(
                 "W103",
                 f"{name}={shorten(text)} is read as the integer {value}",
-                "write it without fraction (// or int(...) in an expression)",
+                "write it without a fraction (// or int(...) in an expression)",
             )
         )
     low, high = (0, UINT_MAX) if kind is Kind.UINT else (-INT_MAX - 1, INT_MAX)
     if kind is Kind.UINT and text.startswith("-"):
         raise Unreadable(f"{name}={shorten(text)} is negative", "give an unsigned integer")
     if not low <= value <= high:
-        raise Unreadable(f"{name}={shorten(text)} is beyond {low} to {high}", "give a number in this range", "E122")
+        raise Unreadable(f"{name}={shorten(text)} is outside {low} to {high}", "give a number in this range", "E122")
     return value
 
 
@@ -157,7 +157,7 @@ def _read_enum(kind: Kind, name: str, text: str, choices: tuple[str, ...], remar
         like = nearest(text, names)
         raise Unreadable(
             f"{name}={shorten(text)} is not one of {', '.join(names)}",
-            f"did you mean '{like}'?" if like else f"give {names[0]}, for example",
+            f"did you mean '{like}'?" if like else f"use one of {', '.join(names)}",
             "E122",
         )
     return text

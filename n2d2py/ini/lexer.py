@@ -62,16 +62,16 @@ def read_lines(path: Path) -> list[SourceLine]:
     if control:
         raise N2D2Error(
             "E102",
-            f"not a text file (it holds the byte 0x{control.group()[0]:02x})",
+            f"the file is not text (it contains byte 0x{control.group()[0]:02x})",
             where=Location(file, _line_at(data, control.start())),
-            remedy="give an INI file as UTF-8 text",
+            remedy="give an INI file in UTF-8",
         )
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise N2D2Error(
             "E102",
-            f"not UTF-8 text (byte 0x{data[error.start]:02x})",
+            f"the file is not UTF-8 (byte 0x{data[error.start]:02x})",
             where=Location(file, _line_at(data, error.start)),
             remedy="save the file as UTF-8",
         ) from None
@@ -89,23 +89,23 @@ def _read_bytes(path: Path) -> bytes:
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
-            raise N2D2Error("E101", "is a directory, not a file", where=str(path), remedy="name a file in it")
+            raise N2D2Error("E101", "the path is a folder", where=str(path), remedy="give a file")
         if not stat.S_ISREG(status.st_mode):
-            raise N2D2Error("E101", "is not a regular file", where=str(path), remedy="give an INI file")
+            raise N2D2Error("E101", "the path is not a regular file", where=str(path), remedy="give an INI file")
         if status.st_size > MAX_BYTES:
             raise N2D2Error(
                 "E102",
-                f"too large for an INI file ({status.st_size} bytes)",
+                f"the file is too large for an INI file ({status.st_size} bytes)",
                 where=str(path),
-                remedy="give an INI file as UTF-8 text",
+                remedy="give an INI file in UTF-8",
             )
         return path.read_bytes()
     except FileNotFoundError:
-        raise N2D2Error("E101", "file not found", where=str(path), remedy="check the path") from None
+        raise N2D2Error("E101", "the file does not exist", where=str(path), remedy="correct the path") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise N2D2Error(
-            "E101", f"cannot be read: {reason}", where=str(path), remedy="check the path and its permissions"
+            "E101", f"the file cannot be read: {reason}", where=str(path), remedy="check the path and its permissions"
         ) from None
 
 
@@ -126,18 +126,18 @@ def join_lines(lines: Iterable[SourceLine]) -> Iterator[SourceLine]:
         if text.endswith((" ", "\t")) and _content(text).endswith("\\"):
             log.warning(
                 "W104",
-                "a backslash followed by blanks does not continue the line",
+                "a backslash with trailing blanks does not continue the line",
                 where=Location(line.file, line.line),
-                remedy="remove the blanks after it",
+                remedy="remove the blanks",
             )
         yield from _joined(first, parts + [text])
         first, parts = None, []
     if first:
         log.warning(
             "W105",
-            "the text ends in a continuation",
+            "the last line ends with a continuation backslash",
             where=Location(first.file, first.line),
-            remedy="remove the backslash of the last line",
+            remedy="remove the backslash",
         )
         yield from _joined(first, parts)
 
@@ -190,7 +190,7 @@ def parse_line(line: SourceLine, section: str | None) -> Header | Assignment | N
         text = strip_comment(line.text)
     except ValueError:
         raise N2D2Error(
-            "E103", 'a " has no partner on the line', where=where, remedy='close the quotes or remove the "'
+            "E103", 'a " has no closing quote on this line', where=where, remedy='close the quotes or remove the "'
         ) from None
     if not text:
         return None
@@ -201,24 +201,24 @@ def parse_line(line: SourceLine, section: str | None) -> Header | Assignment | N
     if not equals:
         raise N2D2Error(
             "E104",
-            f"missing value for property '{_short(text)}'",
+            f"property '{_short(text)}' has no value",
             where=where,
-            remedy=f"write {_short(text)}=<value>, or ; in front of a comment",
+            remedy=f"write {_short(text)}=<value>, or comment the line out with ;",
         )
     if name in ("", "$"):
-        raise N2D2Error("E104", "a property without a name", where=where, remedy="write name=value")
+        raise N2D2Error("E104", "a property has no name", where=where, remedy="write name=value")
     return Assignment(name, unquote(value.lstrip()), where)
 
 
 def _parse_header(text: str, where: Location) -> Header:
     name, bracket, bases = text[1:].partition("]")
     if not bracket:
-        raise N2D2Error("E105", f"the section header '{_short(text)}' lacks its ]", where=where, remedy="write [name]")
+        raise N2D2Error("E105", f"section header '{_short(text)}' has no closing ]", where=where, remedy="write [name]")
     name, at, template = (part.strip() for part in name.partition("@"))
     if not name or (at and not template):
         raise N2D2Error(
             "E105",
-            f"the section header '{_short(text)}' lacks a " + ("name" if not name else "template file"),
+            f"section header '{_short(text)}' has no " + ("name" if not name else "template file"),
             where=where,
             remedy="write [name] or [name@file.ini.tpl]",
         )

@@ -25,16 +25,11 @@ GENERAL = Schema(
             "States",
             Kind.STRING,
             "",
-            "states that are kept between calls, INPUT:OUTPUT,... of the ONNX model (docs/how-to/streaming.md); empty: those that names make "
-            "plain, such as h0:hn or state:stateN; none: no states",
+            "States of the ONNX model to keep between calls: INPUT:OUTPUT,... (docs/how-to/streaming.md). Default: pairs with "
+            "matching names, such as h0:hn or state:stateN. none: no states.",
         ),
-        Key(
-            "StateCalls",
-            Kind.UINT,
-            0,
-            "stimuli that are calls one after the other, from one reset of the states to the next; 0: all",
-        ),
-        Key("Constants", Kind.STRING, "", "inputs of the ONNX model with a fixed value, NAME:VALUE,..., such as sr:16000"),
+        Key("StateCalls", Kind.UINT, 0, "Number of consecutive samples between two resets of the states. 0: all."),
+        Key("Constants", Kind.STRING, "", "Inputs of the ONNX model with a fixed value: NAME:VALUE,..., such as sr:16000."),
     ),
     accepted=(
         Ignored("DilatedWeights", "parameters of N2D2's kernels", "stores dilated kernels with their zeros", "remove it"),
@@ -49,16 +44,16 @@ GENERAL = Schema(
             "OutputMapToRGB*",
         ),
     ),
-    doc="Given in the file of `-export-parameters`. One that the export does not read, or that another one overrules, is warned "
-    "of (W109).",
+    doc="Keys in the file of `-export-parameters`. A key that the export does not use, or that another key overrides, causes "
+    "the warning W109.",
 )
 """What holds for the parameters of all targets."""
 
 LAYER_PARAMETERS = Schema(
     "export parameters of a layer",
     PRECISION_KEYS,
-    doc="Given in a section `[layer]` of the file of `-export-parameters`; they overrule those of the layer's section in the INI. "
-    "Other keys are for the export.",
+    doc="Keys of a section `[layer]` in the file of `-export-parameters`. They override the keys of the layer's section in "
+    "the INI file. All other keys belong to the export.",
 )
 
 
@@ -117,9 +112,9 @@ def _warn_unknown(schema: Schema, name: str, where: Location) -> None:
     like = nearest(name, known)
     log.warning(
         "W102",
-        f"unknown key '{name}' for {schema.name}; it is ignored",
+        f"key '{name}' is unknown for {schema.name}; it is ignored",
         where=where,
-        remedy=f"did you mean '{like}'?" if like else f"known: {', '.join(known)}",
+        remedy=f"did you mean '{like}'?" if like else f"use one of {', '.join(known)}",
     )
 
 
@@ -189,9 +184,9 @@ class Params:
                 like = nearest(layer, known)
                 log.warning(
                     "W107",
-                    f"the network has no layer '{layer}'",
+                    f"layer '{layer}' does not exist in the network",
                     where=self._places[f"[{layer}]"],
-                    remedy=f"did you mean '{like}'?" if like else f"the layers are {listed(known)}",
+                    remedy=f"did you mean '{like}'?" if like else f"use one of {listed(known)}",
                 )
 
 
@@ -246,17 +241,14 @@ class _Text:
         if header.name in self._sections:
             raise N2D2Error(
                 "E106",
-                f"the section [{header.name}] is declared twice (first at {self._file}:{self._sections[header.name]})",
+                f"section [{header.name}] is declared twice (first at {self._file}:{self._sections[header.name]})",
                 where=header.where,
                 remedy="rename or remove one of them",
             )
         self._sections[header.name] = line
         if header.name.startswith("[") or header.template or header.bases:
             raise N2D2Error(
-                "E121",
-                f"'{self._lines[line - 1][:60]}' is not the header of a layer",
-                where=header.where,
-                remedy="write [layer]",
+                "E121", f"'{self._lines[line - 1][:60]}' is not a section header", where=header.where, remedy="write [layer]"
             )
 
     def _add_key(self, section: str | None, item: lexer.Assignment) -> None:
@@ -265,9 +257,9 @@ class _Text:
         if first is not None:
             log.warning(
                 "W101",
-                f"'{name}' is given again (first at {self._file}:{first}); this last value is used",
+                f"'{name}' is given twice (first at {self._file}:{first}); the last value is used",
                 where=item.where,
-                remedy="remove one of the two",
+                remedy="remove one of them",
             )
             self._lines[first - 1] = ""
         self._keys[section, name] = line
@@ -275,7 +267,7 @@ class _Text:
     def _malformed(self, error: Any) -> N2D2Error:
         where = Location(self._file, error.line_number)
         line = (error.line or "").strip()
-        return N2D2Error("E121", f"'{line[:60]}' cannot be read", where=where, remedy="write name=value, or [layer]")
+        return N2D2Error("E121", f"'{line[:60]}' is not a valid line", where=where, remedy="write name=value, or [layer]")
 
     def where(self, name: str, layer: str | None = None) -> Location:
         """The place of an export parameter, of a layer's section if that is given."""

@@ -9,16 +9,17 @@ PRECISION_KEYS = (
         "QuantBits",
         Kind.ENUM,
         None,
-        "width of the integers that the layer reads and writes in an integer export, instead of that of -nbbits",
+        "Bit width of the integers that the layer reads and writes. Overrides -nbbits.",
         ("8", "16"),
     ),
     Key(
         "QuantWeightBits",
         Kind.ENUM,
         None,
-        "width of its weights, instead of that of -wt-bits or -nbbits; fewer than 8 for convolutions and fully connected layers",
+        "Bit width of the weights. Overrides -wt-bits and -nbbits. Less than 8 for convolutions and fully connected layers "
+        "only.",
         ("2", "3", "4", "5", "6", "7", "8", "16"),
     ),
-    Key("Quantize", Kind.BOOL, None, "0: the layer stays in floating point in an integer export"),
+    Key("Quantize", Kind.BOOL, None, "0: compute the layer in floating point in an integer export."),
 )
 """Absent keys mean what the rest of the network does."""

@@ -226,7 +226,7 @@ def _explained(problem: Unreadable, section: Section | MergedSection, name: str,
     if reference and section.document.section(reference[1]) is None:
         like = nearest(reference[1], [other.name for other in section.document.sections])
         return Unreadable(
-            f"{problem.what}: there is no section [{reference[1]}]",
+            f"{problem.what}: section [{reference[1]}] does not exist",
             f"did you mean [{like}]?" if like else problem.remedy,
             problem.code,
         )
@@ -239,7 +239,7 @@ def _absent(schema: Schema, key: Key, section: Section | MergedSection) -> N2D2E
     remedy = f"is '{like}' meant?" if like else f"add {key.name}=<{key.kind.value}>"
     if not like and key.choices:
         remedy = f"add {key.name}= one of {', '.join(key.choices)}"
-    return N2D2Error("E108", f"the required property '{key.name}' is missing", where=section.location, remedy=remedy)
+    return N2D2Error("E108", f"required property '{key.name}' is missing", where=section.location, remedy=remedy)
 
 
 def _warn_unknown(schema: Schema, name: str, section: Section | MergedSection, config: Schema | None) -> None:
@@ -251,4 +251,4 @@ def _warn_unknown(schema: Schema, name: str, section: Section | MergedSection, c
     else:
         like = nearest(name, [key.name for key in schema.keys])
         remedy = f"did you mean '{like}'?" if like else "remove it or check its spelling"
-    log.warning("W102", f"unknown key '{name}' for {schema.name}; it is ignored", where=where, remedy=remedy)
+    log.warning("W102", f"key '{name}' is unknown for {schema.name}; it is ignored", where=where, remedy=remedy)

@@ -91,9 +91,9 @@ class Section:
         if old is not None and not old.inherited and not again:
             log.warning(
                 "W101",
-                f"'{key}' is given again (first at {_place(old.where)}: '{shorten(old.value)}'); this last value is used",
+                f"'{key}' is given twice (first at {_place(old.where)}: '{shorten(old.value)}'); the last value is used",
                 where=where,
-                remedy="remove one of the two",
+                remedy="remove one of them",
             )
         self._properties[key] = Property(value, where)
 
@@ -156,7 +156,7 @@ class Section:
         else:
             remedy = f"add {key}=<value> to [{self.name}]" if self.name else f"add {key}=<value>"
         owner = f"section [{self.name}]" if self.name else "the global section"
-        return N2D2Error("E108", f"property '{key}' not found in {owner}", where=where, remedy=remedy)
+        return N2D2Error("E108", f"property '{key}' is missing in {owner}", where=where, remedy=remedy)
 
 
 def _place(where: Location) -> str:

@@ -83,13 +83,13 @@ class _Parser:
     def _control(self, text: str, line: int) -> None:
         words = [word for word in _SEPARATORS.split(text) if word]
         if not words:
-            raise self._error(line, "an empty control tag", "write {% word ... %}")
+            raise self._error(line, "a control tag is empty", "write {% word ... %}")
         kind = words[0]
         if kind in _CLOSES:
             self._close(kind, line)
         elif kind == "else":
             if not self._open or self._open[-1].kind != "if" or self._targets[-1] is self._open[-1].otherwise:
-                raise self._error(line, "{% else %} without its {% if %}", "remove it")
+                raise self._error(line, "{% else %} has no {% if %}", "remove it")
             self._targets[-1] = self._open[-1].otherwise
         else:
             self._begin(_Node(kind, line, words[1:]), line)
@@ -107,7 +107,7 @@ class _Parser:
         if node.kind == "include":
             return
         if len(self._open) >= MAX_NESTING:
-            raise self._error(line, f"more than {MAX_NESTING} nested tags", "simplify the template")
+            raise self._error(line, f"the template has more than {MAX_NESTING} nested tags", "simplify the template")
         self._open.append(node)
         self._targets.append(node.body)
 
@@ -126,11 +126,13 @@ class _Parser:
         if node.kind not in forms:
             like = nearest(node.kind, [*forms, *_CLOSES, "else"])
             raise self._error(
-                line, f"unknown control word '{node.kind}'", f"did you mean '{like}'?" if like else f"known: {', '.join(forms)}"
+                line,
+                f"control word '{node.kind}' is unknown",
+                f"did you mean '{like}'?" if like else f"known: {', '.join(forms)}",
             )
         form, correct = forms[node.kind]
         if not correct:
-            raise self._error(line, f"malformed {{% {' '.join([node.kind, *words])} %}}", f"write {form}")
+            raise self._error(line, f"{{% {' '.join([node.kind, *words])} %}} is malformed", f"write {form}")
 
 
 @dataclass(frozen=True)
@@ -217,7 +219,7 @@ class Renderer:
         where = Location(file, node.line, self._section)
         name = node.words[0]
         if name in scope:
-            raise N2D2Error("E120", f"the loop variable '{name}' is a parameter already", where=where, remedy="rename it")
+            raise N2D2Error("E120", f"loop variable '{name}' is already a parameter", where=where, remedy="rename it")
         bounds = [_integer(scope, word, where) for word in node.words[3:]]
         start, end = bounds if len(bounds) == 2 else (0, bounds[0])
         self._work(max(0, end - start), "", where)
@@ -246,7 +248,9 @@ class Renderer:
         where = Location(file, node.line, self._section)
         self._includes += 1
         if self._includes > MAX_INCLUDES:
-            raise N2D2Error("E117", f"more than {MAX_INCLUDES} nested includes", where=where, remedy="remove the recursion")
+            raise N2D2Error(
+                "E117", f"the template has more than {MAX_INCLUDES} nested includes", where=where, remedy="remove the recursion"
+            )
         yield from self._file(self._find(node.words[0], where), scope)
         self._includes -= 1
 
@@ -256,7 +260,7 @@ def _value(scope: dict[str, Parameter], name: str, where: Location) -> str:
         like = nearest(name, scope)
         raise N2D2Error(
             "E120",
-            f"the template parameter '{name}' is not defined",
+            f"template parameter '{name}' is not defined",
             where=where,
             remedy=f"did you mean '{like}'?" if like else f"add {name}=<value> to [{where.section}]",
         )
@@ -270,10 +274,7 @@ def _integer(scope: dict[str, Parameter], word: str, where: Location) -> int:
     text = word if _INTEGER.fullmatch(word) else _value(scope, word, where)
     if not _INTEGER.fullmatch(text.strip()):
         raise N2D2Error(
-            "E120",
-            f"the template parameter '{word}' is '{text[:40]}', not an integer",
-            where=where,
-            remedy="give a whole number",
+            "E120", f"template parameter '{word}' is '{text[:40]}', not an integer", where=where, remedy="give a whole number"
         )
     return int(text)
 

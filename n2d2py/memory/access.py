@@ -81,7 +81,7 @@ class Access:
 
         `numbers`: which inputs are `source`.
         """
-        raise InternalError(f"{type(self).__name__} does not go line by line")
+        raise InternalError(f"{type(self).__name__} does not run row by row")
 
     def dead(self, numbers: Sequence[int], source: TensorSpec) -> Callable[[int], int]:
         """For an operator of Overlay.WINDOW: y -> how many leading lines of `source` no output line >= y reads."""

@@ -60,9 +60,9 @@ def refuse_violations(violations: list[Violation]) -> None:
         [
             N2D2Error(
                 "E604",
-                f"the memory plan is not safe: {violation}",
+                f"the memory plan overwrites live bytes: {violation}",
                 where="memory",
-                remedy="please report this plan; MemoryManagerStrategy=None or OptimizeBufferMemory=0 may avoid it",
+                remedy="report this plan; MemoryManagerStrategy=None or OptimizeBufferMemory=0 may avoid it",
             )
             for violation in violations
         ]

@@ -172,8 +172,8 @@ def _unreachable(
                 break
     return N2D2Error(
         "E607",
-        f"MemoryBudget={budget} cannot be met by MemoryMode={mode}: it needs {plan.arena_bytes:,} bytes, at the peak for "
-        f"{shown}; the smallest reachable figure is {reached[smallest]:,} bytes (MemoryMode=Minimum{ways[smallest][2]})",
+        f"MemoryBudget={budget} is too small for MemoryMode={mode}, which requires {plan.arena_bytes:,} bytes, with the peak "
+        f"at {shown}; the smallest plan has {reached[smallest]:,} bytes (MemoryMode=Minimum{ways[smallest][2]})",
         where="memory",
         remedy=remedy,
     )

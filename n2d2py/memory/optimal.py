@@ -35,7 +35,9 @@ def _solver():
         from ortools.sat.python import cp_model  # pyright: ignore[reportMissingImports]  (of the extra "solver")
     except ImportError as error:
         raise N2D2Error(
-            "E606", "MemoryManagerStrategy=OptimizeOptimal needs ortools", remedy="pip install ortools, or use OptimizeOverlap"
+            "E606",
+            "MemoryManagerStrategy=OptimizeOptimal requires ortools",
+            remedy="pip install ortools, or use OptimizeOverlap",
         ) from error
     return cp_model
 

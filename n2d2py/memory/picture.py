@@ -40,7 +40,7 @@ def plan_figure(problem: MemoryProblem, plan: MemoryPlan) -> Figure:
     """
     edges = _edges(plan)
     width = min(24.0, 6.0 + 0.22 * edges[-1])
-    figure = new_figure(width, 7.0, code="E605", what="the memory picture", layout="constrained")
+    figure = new_figure(width, 7.0, code="E605", what="the memory plot", layout="constrained")
     from matplotlib.patches import Rectangle
 
     views = {problem.op(name).output for name in plan.views}

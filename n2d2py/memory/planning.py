@@ -32,9 +32,9 @@ def plan_memory(
     chosen = planner(strategy)
     for key, value in (("MemoryAlignment", alignment), ("BufferAlignment", buffer_alignment)):
         if value < 1:
-            raise N2D2Error("E603", f"{key}={value} is below 1", remedy="set it to 1, 2, 4, 8, ...")
+            raise N2D2Error("E603", f"{key}={value} is below 1", remedy="give 1, 2, 4, 8, ...")
     if clock not in ("level", "op"):
-        raise N2D2Error("E603", f"the memory clock {clock} is unknown", remedy="known: level, op")
+        raise N2D2Error("E603", f"memory clock {clock} is unknown", remedy="use level or op")
     problem.validate()
     return chosen.plan(
         problem, Settings(include_input, optimize_buffer, no_branch_concat, alignment, clock, buffer_alignment, include_output)

@@ -158,7 +158,7 @@ def planner(name: str) -> Planner:
         close = nearest(name, _planners)
         raise N2D2Error(
             "E601",
-            f"the memory strategy {name} is unknown",
+            f"MemoryManagerStrategy={name} is unknown",
             where="MemoryManagerStrategy",
             remedy=(f"did you mean {close}? " if close else "") + f"known: {', '.join(_planners)}",
         )

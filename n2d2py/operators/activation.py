@@ -64,7 +64,7 @@ memory_access("Activation")(pointwise)
 # ---- INI -----------------------------------------------------------------------------------------
 _TANH = replace(next(key for key in ACTIVATED.keys if key.name == "ActivationFunction"), default="Tanh")
 _SCHEMA = ACTIVATED.extended(
-    NB_OUTPUTS, _TANH, name="Activation", doc="Activation function (Tanh by default); several inputs are concatenated."
+    NB_OUTPUTS, _TANH, name="Activation", doc="Activation function (default: Tanh). Several inputs are concatenated."
 )
 
 
@@ -83,12 +83,12 @@ _THRESHOLD = LAYER.extended(
     *WINDOW_KEYS,
     Key("Threshold", Kind.FLOAT, doc="values above it are high"),
     name="Threshold",
-    doc="Two levels, or values cut at a threshold.",
+    doc="Apply a threshold.",
 )
 
 _THRESHOLD_CONFIG = CONFIGURATION.extended(
-    Key("Operation", Kind.ENUM, "Binary", "what becomes of high and low values", OPERATIONS),
-    Key("MaxValue", Kind.FLOAT, 1.0, "what high values (BinaryInverted: low ones) become"),
+    Key("Operation", Kind.ENUM, "Binary", "Result for high and low values.", OPERATIONS),
+    Key("MaxValue", Kind.FLOAT, 1.0, "Result for high values (BinaryInverted: for low values)."),
     name="Threshold configuration",
 )
 
@@ -174,7 +174,8 @@ class ActivationQuantizer(Quantizer):
                 if knots is not None:
                     return formed(node, Interpolated(knots), clamp)
             log.notice(
-                "%s: %s of 16 bits takes a table of 65536 entries: lines between 4096 of them would be off by more than 1.5 steps",
+                "%s: 16-bit %s uses a table of 65536 entries, as interpolation in 4096 entries would be off by more than 1.5 "
+                "steps",
                 node.name,
                 node.op.function.kind,
             )
@@ -196,9 +197,9 @@ class ActivationQuantizer(Quantizer):
 def _not_a_number(node: Node) -> N2D2Error:
     return N2D2Error(
         "E504",
-        f"layer '{node.name}' ({node.op.function.kind}) is not a number for any of its inputs",
+        f"layer '{node.name}' ({node.op.function.kind}) gives NaN for all of its inputs",
         where=node.location,
-        remedy="check the weights and the range of the inputs",
+        remedy="check the weights and the input range",
     )
 
 

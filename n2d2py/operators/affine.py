@@ -53,10 +53,7 @@ class Affine(Op):
 
 
 _SCHEMA = LAYER.extended(
-    NB_OUTPUTS,
-    Key("Factor", Kind.FLOAT, doc="what every value is multiplied by"),
-    name="Scaling",
-    doc="All values times a factor.",
+    NB_OUTPUTS, Key("Factor", Kind.FLOAT, doc="Factor of every value."), name="Scaling", doc="Multiply all values by a factor."
 )
 
 

@@ -78,9 +78,9 @@ class Op:
         """
         raise N2D2Error(
             "E510",
-            f"{self.kind} has no integer arithmetic",
+            f"{self.kind} is not supported in integers",
             where=node.location or node.name,
-            remedy="remove the layer or export in floating point with -nbbits -32",
+            remedy="remove the layer, or export with -nbbits -32",
         )
 
 
@@ -117,7 +117,7 @@ def require_rank(shape: Shape, rank: int, node: OpNode, kind: str) -> None:
     if len(shape) != rank:
         raise N2D2Error(
             "E201",
-            f"{kind} '{node.name}' needs an input of rank {rank}, but its input has shape {'x'.join(map(str, shape))}",
+            f"{kind} '{node.name}' requires an input of rank {rank}, but its input has shape {'x'.join(map(str, shape))}",
             where=node.location,
-            remedy="check the layer before it",
+            remedy="correct the layer before it",
         )

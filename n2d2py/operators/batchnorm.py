@@ -69,9 +69,9 @@ def _from_onnx(node: OnnxNode, builder: Builder) -> None:
     builder.layer(node, BatchNorm(epsilon), [node.tensor()], {role: array.reshape(-1) for role, array in params.items()})
 
 
-_SCHEMA = ACTIVATED.extended(NB_OUTPUTS, name="BatchNorm", doc="Batch normalisation with stored statistics.")
+_SCHEMA = ACTIVATED.extended(NB_OUTPUTS, name="BatchNorm", doc="Batch normalization with stored statistics.")
 _CONFIG = CONFIGURATION.extended(
-    Key("Epsilon", Kind.FLOAT, 1e-5, "added to the variance; 0 means the default", minimum=0),
+    Key("Epsilon", Kind.FLOAT, 1e-5, "Value added to the variance. 0: default.", minimum=0),
     Key("MovingAverageMomentum", Kind.FLOAT, 0.1, "training", ignored=TRAINING),
     name="BatchNorm configuration",
 )

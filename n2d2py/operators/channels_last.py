@@ -36,9 +36,10 @@ class FromChannelsLast(Op):
         if len(inputs[0]) != 2 or size % self.channels:
             raise N2D2Error(
                 "E208",
-                f"{self.kind} '{node.name}' needs an array of rows of {self.channels} elements, not {'x'.join(map(str, inputs[0][1:]))}",
+                f"{self.kind} '{node.name}' requires rows of {self.channels} elements, but its input has shape "
+                f"{'x'.join(map(str, inputs[0][1:]))}",
                 where=node.location,
-                remedy="check the layer before it",
+                remedy="correct the layer before it",
             )
         return [(batch, self.channels, 1, size // self.channels)]
 

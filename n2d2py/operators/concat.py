@@ -40,9 +40,9 @@ class Concat(Op):
                 dims = " and ".join("x".join(map(str, s[1:])) for s in (first, shape))
                 raise N2D2Error(
                     "E206",
-                    f"Concat '{node.name}': its inputs have the shapes {dims}",
+                    f"Concat '{node.name}' has inputs of different sizes {dims}",
                     where=node.location,
-                    remedy="width and height of all inputs must be the same",
+                    remedy="use inputs of equal width and height",
                 )
         return [(first[0], sum(shape[1] for shape in inputs), *first[2:])]
 
@@ -80,7 +80,7 @@ def _concat(node: OnnxNode, builder: Builder) -> None:
         seen = [channels_first(tensor, builder.graph) for tensor in tensors]
         permutation = seen[0][1]
         if axis == 0:
-            raise Unsupported("it joins the batches of its inputs", "join another axis")
+            raise Unsupported("it concatenates along the batch axis", "join another axis")
         if any(p != permutation for _, p in seen) or permutation[axis] != 1:
             _turned(node, builder, tensors, axis)
             return

@@ -87,7 +87,7 @@ class Conv(GroupedKernel):
 
 # ---- INI -----------------------------------------------------------------------------------------
 _SCHEMA = CONVOLUTION.extended(
-    *window_keys("SubSample", 1), name="Conv", doc="Convolution; with one value in KernelDims, along a single line."
+    *window_keys("SubSample", 1), name="Conv", doc="Convolution. A single value in KernelDims makes it one-dimensional."
 )
 _CONFIG = CONVOLUTION_CONFIG.extended(name="Conv configuration")
 

@@ -45,7 +45,7 @@ def spread_extent(
     if min(height, width) < 1:
         raise N2D2Error(
             "E203",
-            f"{node.op.kind} '{node.name}': its padding leaves nothing of an output of "
+            f"{node.op.kind} '{node.name}' has a padding that removes the whole output of "
             f"{width + pads[1] + pads[3]}x{height + pads[0] + pads[2]} (width x height)",
             where=node.location,
             remedy="reduce the padding",
@@ -119,8 +119,7 @@ class Deconv(GroupedKernel):
 
 # ---- INI -----------------------------------------------------------------------------------------
 _SCHEMA = CONVOLUTION.extended(
-    name="Deconv",
-    doc="Transposed convolution; its result has (input - 1) * stride + kernel - 2 * padding positions along each axis.",
+    name="Deconv", doc="Transposed convolution. Its output size is (input - 1) * stride + kernel - 2 * padding along each axis."
 )
 _CONFIG = CONVOLUTION_CONFIG.extended(name="Deconv configuration")
 

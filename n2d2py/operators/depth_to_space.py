@@ -39,9 +39,10 @@ class DepthToSpace(Op):
         if shape[1] % area:
             raise N2D2Error(
                 "E244",
-                f"{self.kind} '{node.name}': {shape[1]} channels are no multiple of {self.block}x{self.block}",
+                f"{self.kind} '{node.name}' has {shape[1]} input channels, which is not a multiple of "
+                f"{self.block}x{self.block}",
                 where=node.location,
-                remedy="check the layer before it",
+                remedy="correct the layer before it",
             )
         return [(shape[0], shape[1] // area, shape[2] * self.block, shape[3] * self.block)]
 
@@ -76,9 +77,10 @@ class SpaceToDepth(Op):
         if shape[2] % b or shape[3] % b:
             raise N2D2Error(
                 "E244",
-                f"{self.kind} '{node.name}': an image of {shape[3]}x{shape[2]} has no whole blocks of {b}x{b} (width x height)",
+                f"{self.kind} '{node.name}' has an input of {shape[3]}x{shape[2]}, which is not a multiple of {b}x{b} (width "
+                "x height)",
                 where=node.location,
-                remedy="check the layer before it",
+                remedy="correct the layer before it",
             )
         return [(shape[0], shape[1] * b * b, shape[2] // b, shape[3] // b)]
 

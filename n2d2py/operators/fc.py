@@ -50,8 +50,8 @@ class Fc(Op):
         if elements(inputs[0]) != features:
             raise N2D2Error(
                 "E204",
-                f"Fc '{node.name}': weights for {features} inputs do not fit an input of "
-                f"{elements(inputs[0])} elements ({'x'.join(map(str, inputs[0][1:]))})",
+                f"Fc '{node.name}' has weights for {features} inputs, but its input has {elements(inputs[0])} elements "
+                f"({'x'.join(map(str, inputs[0][1:]))})",
                 where=node.location,
                 remedy="check the layer before it",
             )
@@ -81,7 +81,7 @@ _SCHEMA = with_trained_weights(ACTIVATED).extended(
     *filler_keys("Weights"),
     *filler_keys("Bias"),
     name="Fc",
-    doc="Fully connected layer; its input is flattened in C, H, W order.",
+    doc="Fully connected layer. Its input is flattened in C, H, W order.",
 )
 _CONFIG = CONFIGURATION.extended(
     Key("NoBias", Kind.BOOL, False, "no bias"),
@@ -133,7 +133,7 @@ def _weights(node: OnnxNode) -> np.ndarray:
 def _gemm(node: OnnxNode, builder: Builder) -> None:
     weights = _weights(node)
     if node.attribute("transA", 0):
-        raise Unsupported("it transposes its input, which mixes stimuli", "export with transA=0")
+        raise Unsupported("it transposes its input, which mixes samples", "export with transA=0")
     weights = weights if node.attribute("transB", 0) else weights.T
     outputs = weights.shape[0]
     bias = None

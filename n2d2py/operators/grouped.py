@@ -30,10 +30,10 @@ class GroupedKernel(Op):
         if per_group * self.groups != shape[1] or outputs % self.groups:
             raise N2D2Error(
                 "E202",
-                f"{self.kind} '{node.name}': weights for {outputs} outputs and {per_group} channels "
-                f"in each of {self.groups} groups do not fit an input of {shape[1]} channels",
+                f"{self.kind} '{node.name}' has weights for {outputs} outputs and {per_group} channels in each of "
+                f"{self.groups} groups, but its input has {shape[1]} channels",
                 where=node.location,
-                remedy="check NbOutputs, the groups and the layer before it",
+                remedy="correct NbOutputs, the groups or the layer before it",
             )
         height, width = ((k - 1) * d + 1 for k, d in zip(size, self.dilation, strict=True))
         return outputs, (height, width)

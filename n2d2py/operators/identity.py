@@ -78,8 +78,8 @@ def _cast(node: OnnxNode, builder: Builder) -> None:
     builder.layer(node, Identity(), [node.tensor()])
 
 
-_SHARE = Key("Dropout", Kind.FLOAT, 0.5, "share of values dropped in training")
-_SCHEMA = LAYER.extended(NB_OUTPUTS, *WINDOW_KEYS, _SHARE, name="Dropout", doc="Nothing at inference; removed.")
+_SHARE = Key("Dropout", Kind.FLOAT, 0.5, "Fraction of values dropped in training.")
+_SCHEMA = LAYER.extended(NB_OUTPUTS, *WINDOW_KEYS, _SHARE, name="Dropout", doc="Dropout layer. Removed at inference.")
 _CONFIG = CONFIGURATION.extended(_SHARE, name="Dropout configuration")
 
 

@@ -50,9 +50,9 @@ class IndexSelect(Op):
         if not fits:
             raise N2D2Error(
                 "E243",
-                f"IndexSelect '{node.name}' takes positions that an input of {'x'.join(map(str, shape[1:]))} does not have",
+                f"IndexSelect '{node.name}' reads positions outside its input of shape {'x'.join(map(str, shape[1:]))}",
                 where=node.location,
-                remedy="check the layer before it",
+                remedy="correct the layer before it",
             )
         return [
             (shape[0], *(size if taken is None else len(taken) for taken, size in zip(self.indices, shape[1:], strict=True)))
@@ -151,7 +151,7 @@ def _gather(node: OnnxNode, builder: Builder) -> None:
     axis = node.axis_of(node.attribute("axis", 0), len(shape))
     indices = node.constant(1, "indices")
     if axis == 0:
-        raise Unsupported("it takes stimuli of the batch", _BATCH)
+        raise Unsupported("it selects samples of the batch", _BATCH)
     if indices.ndim > 1:
         raise Unsupported(f"its indices have rank {indices.ndim}, only 0 and 1 are supported")
     check_lines([indices.size])

@@ -108,14 +108,13 @@ def _from_onnx_array(a: Arrays) -> None:
     LAYER.extended(
         NB_OUTPUTS,
         name="LRN",
-        doc="Local response normalisation: x / (K + Alpha * sum "
-        "of x^2)^Beta over N neighbouring channels; floating point only.",
+        doc="Local response normalization: x / (K + Alpha * sum of x^2)^Beta over N neighboring channels. Floating point only.",
     ),
     CONFIGURATION.extended(
-        Key("N", Kind.UINT, 5, "channels of the window", minimum=1),
-        Key("Alpha", Kind.FLOAT, 1e-4, "factor of the sum of squares, not divided by N", minimum=0),
+        Key("N", Kind.UINT, 5, "Number of channels in the window.", minimum=1),
+        Key("Alpha", Kind.FLOAT, 1e-4, "Factor of the sum of squares. The sum is not divided by N.", minimum=0),
         Key("Beta", Kind.FLOAT, 0.75, "exponent"),
-        Key("K", Kind.FLOAT, 2.0, "added to the sum", minimum=SMALLEST_K),
+        Key("K", Kind.FLOAT, 2.0, "Constant added to the sum.", minimum=SMALLEST_K),
         name="LRN configuration",
     ),
 )

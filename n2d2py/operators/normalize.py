@@ -49,9 +49,9 @@ class Normalize(Op):
 
 _SCHEMA = LAYER.extended(
     NB_OUTPUTS,
-    Key("Norm", Kind.ENUM, doc="the norm that becomes 1", choices=("L1", "L2")),
+    Key("Norm", Kind.ENUM, doc="Norm that becomes 1.", choices=("L1", "L2")),
     name="Normalize",
-    doc="Each position divided by its norm over the channels; floating point only.",
+    doc="Divide each position by its norm over the channels. Floating point only.",
 )
 
 

@@ -75,32 +75,32 @@ def _same(context: LayerContext) -> Shape:
 
 def _type(name: str, shape: Callable[[LayerContext], Shape], keys: tuple[Key, ...], accepted: str, config: str = "") -> None:
     """Declares a layer type whose result has a shape and no arithmetic."""
-    schema = LAYER.extended(*keys, accepted=covered(*accepted.split()), name=name, doc="Only its dimensions, by -describe.")
+    schema = LAYER.extended(*keys, accepted=covered(*accepted.split()), name=name, doc="Layer known to -describe only.")
     configuration = Schema(f"{name} configuration", (), (*CONFIGURATION.accepted, *covered(*config.split())))
 
     @ini(name, schema, configuration)
     def build(context: LayerContext) -> None:
         context.cannot_run(
             "E231",
-            f"layers of type {name} are not computed by this tool",
-            "end the network before it, and compute the rest in the application",
+            f"layers of type {name} cannot be computed",
+            "end the network before this layer, and compute the rest in the application",
             "Type",
         )
         context.add(Outline(shape(context), name), [tensor for _, tensor in context.parents])
 
 
 _SIZES = (
-    Key("OutputsWidth", Kind.UINT, doc="width of each result", minimum=1),
-    Key("OutputsHeight", Kind.UINT, doc="height of each result", minimum=1),
+    Key("OutputsWidth", Kind.UINT, doc="Width of each result.", minimum=1),
+    Key("OutputsHeight", Kind.UINT, doc="Height of each result.", minimum=1),
 )
 _SHAPES = (
-    Key("NumParts", Kind.UINTS, (), "parts of an object of each class"),
-    Key("NumTemplates", Kind.UINTS, (), "templates of each class"),
+    Key("NumParts", Kind.UINTS, (), "Number of parts per object class."),
+    Key("NumTemplates", Kind.UINTS, (), "Number of templates per class."),
 )
 _ANCHORS = (
-    Key("Anchor[*", Kind.STRING, None, "Anchor[i]: root area and ratio of an anchor"),
-    Key("Ratios", Kind.FLOATS, (), "width to height of the anchors"),
-    Key("Scales", Kind.FLOATS, (1.0,), "sizes of the anchors"),
+    Key("Anchor[*", Kind.STRING, None, "Anchor[i]: root area and aspect ratio of an anchor."),
+    Key("Ratios", Kind.FLOATS, (), "Aspect ratios (width to height) of the anchors."),
+    Key("Scales", Kind.FLOATS, (1.0,), "Sizes of the anchors."),
 )
 _WINDOW = "InputOffset* InputWidth InputHeight"
 _DETECTION = (
@@ -112,12 +112,12 @@ _DETECTION = (
 _type("Anchor", _anchor, _ANCHORS, _DETECTION, "PositiveIoU NegativeIoU Loss*")
 _type("ObjectDet", _objects, (*_SHAPES, *_ANCHORS), _DETECTION)
 _type("RP", _boxes, (), _DETECTION, "NMS* ForegroundRate ForegroundMinIoU Background*")
-_type("Proposal", _proposal, (*_SHAPES, Key("WithCls", Kind.BOOL, False, "a class beside each box")), _DETECTION)
+_type("Proposal", _proposal, (*_SHAPES, Key("WithCls", Kind.BOOL, False, "Add a class to each box.")), _DETECTION)
 _type("ROIPooling", _roi_pooling, (NB_OUTPUTS, *_SIZES), f"{_WINDOW} Pooling")
 _type(
     "FMP",
     _fractional,
-    (NB_OUTPUTS, Key("ScalingRatio", Kind.FLOAT, doc="input extent by output extent", minimum=1)),
+    (NB_OUTPUTS, Key("ScalingRatio", Kind.FLOAT, doc="Ratio of input size to output size.", minimum=1)),
     "ActivationFunction* Mapping*",
     "Overlapping PseudoRandom",
 )

@@ -46,7 +46,7 @@ class Padding(Op):
         if min(size) < 1:
             raise N2D2Error(
                 "E207",
-                f"Padding '{node.name}' leaves nothing of an input of {shape[3]}x{shape[2]} (width x height)",
+                f"Padding '{node.name}' removes the whole input of {shape[3]}x{shape[2]} (width x height)",
                 where=node.location,
                 remedy="crop less",
             )
@@ -78,7 +78,7 @@ def _from_onnx(node: OnnxNode, builder: Builder) -> None:
     source, permutation = channels_first(node.tensor(), builder.graph)
     position = [permutation.index(axis) for axis in range(4)]
     if any(begin[position[axis]] or end[position[axis]] for axis in (0, 1)):
-        raise Unsupported("it pads stimuli or channels, only height and width are supported")
+        raise Unsupported("it pads the batch or the channels; only height and width are supported")
     y, x = position[2:]
     op = Padding((begin[y], begin[x], end[y], end[x]))
     if source == node.tensor():
@@ -127,9 +127,9 @@ def _amounts(node: OnnxNode, rank: int) -> tuple[list[int], list[int]]:
 _SIDES = ("Top", "Left", "Bottom", "Right")
 _SCHEMA = LAYER.extended(
     NB_OUTPUTS,
-    *(Key(f"{side}Padding", Kind.INT, doc=f"{side.lower()} zeros; negative crops") for side in _SIDES),
+    *(Key(f"{side}Padding", Kind.INT, doc=f"Zeros on the {side.lower()} side. Negative values crop.") for side in _SIDES),
     name="Padding",
-    doc="Zeros around the image, or a crop.",
+    doc="Pad with zeros, or crop.",
 )
 
 

@@ -54,9 +54,9 @@ class PoolSum(Op):
             dims = " and ".join("x".join(map(str, shape[1:])) for shape in (pooled, inputs[1]))
             raise N2D2Error(
                 "E205",
-                f"PoolSum '{node.name}': the pool and what is added have the shapes {dims}",
+                f"PoolSum '{node.name}' has operands of different shapes {dims}",
                 where=node.location,
-                remedy="make them equal, but for axes of length 1",
+                remedy="use equal shapes; axes of length 1 are broadcast",
             )
         return [tuple(max(a, b) for a, b in zip(pooled, inputs[1], strict=True))]
 
@@ -74,10 +74,10 @@ class PoolSum(Op):
 @chain("fuse-pool-sum", "sums merged into the max pool before", ("Pool", "ElemWise"), integer=False, last=True)
 def _becomes(pool: Node, total: Node) -> Op | str:
     if pool.op.mode != "Max":
-        return "it is no max pool"
+        return "it is not a max pool"
     weights, shifts = total.op.coefficients(len(total.inputs))
     if total.op.operation != "Sum" or any(w != 1 for w in weights) or any(shifts):
-        return f"{total.name} is no plain sum"
+        return f"{total.name} is not a plain addition"
     if len(total.inputs) != 2 or total.inputs[0] == total.inputs[1]:
         return f"{total.name} does not add one other tensor"
     if min(pool.op.pads) < 0:

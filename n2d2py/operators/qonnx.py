@@ -60,7 +60,7 @@ def _quant(node: OnnxNode, builder: Builder) -> None:
     stored = 8 if bits <= 8 else 16
     value = int(zero.item())
     if not low <= value <= high:
-        raise Unsupported(f"its zero point {value} is no integer of {bits} bits", "quantize the model again")
+        raise Unsupported(f"its zero point {value} is not a {bits}-bit integer", "quantize the model again")
     least, most = (None, None) if (low, high) == limits_of(stored, signed) else (low, high)
     kind = NumType(stored, signed, scale=scale.item(), zero_point=value, full=signed, least=least, most=most)
     builder.layer(node, Quantize(kind), [node.tensor()])

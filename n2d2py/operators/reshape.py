@@ -39,9 +39,9 @@ class Reshape(Op):
         if prod(self.dims) != prod(inputs[0][1:]):
             raise N2D2Error(
                 "E208",
-                f"Reshape '{node.name}': {'x'.join(map(str, inputs[0][1:]))} cannot become {'x'.join(map(str, self.dims))}",
+                f"Reshape '{node.name}' cannot change {'x'.join(map(str, inputs[0][1:]))} to {'x'.join(map(str, self.dims))}",
                 where=node.location,
-                remedy="the number of elements must stay the same",
+                remedy="keep the number of elements",
             )
         return [(inputs[0][0], *self.dims)]
 
@@ -121,14 +121,9 @@ def _unsqueeze(node: OnnxNode, builder: Builder) -> None:
 _SCHEMA = LAYER.extended(
     NB_OUTPUTS,
     *WINDOW_KEYS,
-    Key(
-        "Dims",
-        Kind.INTS,
-        doc="dimensions X Y C of the result; 0 keeps that of the input, one -1 takes what is left",
-        minimum=-1,
-    ),
+    Key("Dims", Kind.INTS, doc="Dimensions X Y C of the result. 0: dimension of the input. -1 (once): inferred.", minimum=-1),
     name="Reshape",
-    doc="The elements in the order x + X * (y + Y * c), in another shape.",
+    doc="Reshape the elements in the order x + X * (y + Y * c).",
 )
 
 
@@ -139,8 +134,8 @@ def _from_ini(context: LayerContext) -> None:
     if not 1 <= len(dims) <= 3 or dims.count(-1) > 1:
         raise context.fail(
             "E208",
-            f"Dims of {len(dims)} values, {dims.count(-1)} of them -1, are no shape",
-            "give X Y C, at most one of them -1",
+            f"Dims with {len(dims)} values, {dims.count(-1)} of them -1, is not a shape",
+            "give X Y C with at most one -1",
             "Dims",
         )
     if len(dims) == 1:

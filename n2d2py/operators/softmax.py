@@ -63,12 +63,12 @@ def _normalise(node: OnnxNode, builder: Builder, op: Softmax) -> None:
     source, permutation = channels_first(node.tensor(), builder.graph)
     if flattens and prod(shape[axis:]) != shape[axis]:
         raise Unsupported(
-            f"it normalises over all axes from {axis} on together", "export with opset 13 or newer, where Softmax has one axis"
+            f"it normalizes over all axes from {axis} on", "export with opset 13 or newer, where Softmax has one axis"
         )
     if axis == 1:
         builder.layer(node, op, [node.tensor()])
     elif axis == 0:
-        raise Unsupported("it normalises over the batch", "normalise over another axis")
+        raise Unsupported("it normalizes over the batch", "normalize over another axis")
     elif permutation[axis] == 1:
         result = builder.layer(node, op, [source], part="channels")
         builder.layer(node, Transpose(permutation), [result])
@@ -84,7 +84,7 @@ _SCHEMA = LAYER.extended(
     NB_OUTPUTS,
     *WINDOW_KEYS,
     Key("WithLoss", Kind.BOOL, False, "training", ignored=TRAINING),
-    Key("GroupSize", Kind.UINT, 0, "channels normalised together; 0 for all"),
+    Key("GroupSize", Kind.UINT, 0, "Number of channels normalized together. 0: all."),
     name="Softmax",
     doc="Softmax over the channels of each position.",
 )

@@ -40,8 +40,8 @@ class Transpose(Op):
         if sorted(self.perm) != list(range(len(shape))) or self.perm[0] != 0:
             raise N2D2Error(
                 "E209",
-                f"Transpose '{node.name}': {list(self.perm)} does not permute the axes after "
-                f"the batch of a tensor of rank {len(shape)}",
+                f"Transpose '{node.name}' has the permutation {list(self.perm)}, which does not keep the batch axis of a "
+                f"rank-{len(shape)} tensor",
                 where=node.location,
                 remedy="keep the batch axis in place",
             )
@@ -88,13 +88,10 @@ _SCHEMA = LAYER.extended(
     NB_OUTPUTS,
     *WINDOW_KEYS,
     Key(
-        "Perm",
-        Kind.UINTS,
-        doc="for each of the axes X Y C B of the result the axis of the "
-        "input that it is, such as 1 0 2 3 to swap X and Y; B (3) stays last",
+        "Perm", Kind.UINTS, doc="Input axis of each of the axes X Y C B of the result. 1 0 2 3 swaps X and Y. B (3) stays last."
     ),
     name="Transpose",
-    doc="Axes in another order.",
+    doc="Permute the axes.",
 )
 
 
@@ -106,7 +103,7 @@ def _from_ini(context: LayerContext) -> None:
         raise context.fail(
             "E209",
             f"Perm={' '.join(map(str, perm))} does not order the axes X Y C B with B last",
-            "give 0, 1 and 2 in some order, then 3",
+            "give a permutation of 0, 1 and 2, then 3",
             "Perm",
         )
     # counted from the end, the axes X Y C B are those of (N, C, H, W)

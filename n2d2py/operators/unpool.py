@@ -64,10 +64,10 @@ class Unpool(Op):
         if x[1] != z[1] or pooled != x[2:]:
             raise N2D2Error(
                 "E210",
-                f"Unpool '{node.name}': the pool of its ArgMax gives "
-                f"{pooled[1]}x{pooled[0]}x{z[1]} (width x height x channels), but its input has {x[3]}x{x[2]}x{x[1]}",
+                f"Unpool '{node.name}' has an input of {x[3]}x{x[2]}x{x[1]}, but the pool of its ArgMax produces "
+                f"{pooled[1]}x{pooled[0]}x{z[1]} (width x height x channels)",
                 where=node.location,
-                remedy="unpool what has the shape of that pool's output",
+                remedy="use an input of the shape of that pool's output",
             )
         return [(*x[:2], *spread_extent(x[2:], self.kernel, self.stride, self.pads, node))]
 
@@ -104,15 +104,20 @@ class Unpool(Op):
 
 _SCHEMA = ACTIVATED.extended(
     NB_OUTPUTS,
-    Key("Pooling", Kind.ENUM, doc="Max: values return to their maxima; Average: they are spread", choices=("Max", "Average")),
-    Key("ArgMax", Kind.STRING, "", "the max pool whose positions are used"),
+    Key(
+        "Pooling",
+        Kind.ENUM,
+        doc="Max: return values to the positions of their maxima. Average: spread them.",
+        choices=("Max", "Average"),
+    ),
+    Key("ArgMax", Kind.STRING, "", "Max pool that provides the positions."),
     *window_keys("Pool", None, size=True),
     *window_keys("Stride", 1),
     *window_keys("Padding", 0),
     *MAPPING_KEYS,
     accepted=THIRD_AXIS,
     name="Unpool",
-    doc="The reverse of a pool, channel by channel.",
+    doc="Unpooling, channel by channel.",
 )
 
 
@@ -126,7 +131,7 @@ def _from_ini(context: LayerContext) -> None:
     if outputs != count or (mapping is not None and not np.array_equal(mapping, np.eye(count, dtype=bool))):
         raise context.fail(
             "E215",
-            f"an unpooling of {count} channels into {outputs} outputs is not channel by channel",
+            f"the unpooling maps {count} channels to {outputs} outputs",
             "use Mapping.Size=1 and as many outputs as channels",
             "NbOutputs",
         )
@@ -145,8 +150,8 @@ def _from_ini(context: LayerContext) -> None:
     if (pool.op.kernel, pool.op.stride, pool.op.pads) != (kernel, stride, (*pads, *pads)):
         raise context.fail(
             "E210",
-            f"its window differs from that of [{pool.name}], which ArgMax names",
-            "give both the same PoolDims, Stride and Padding",
+            f"the window differs from that of the pool [{pool.name}] named by ArgMax",
+            "give both layers the same PoolDims, Stride and Padding",
             "ArgMax",
         )
     context.add(Unpool(kernel, stride, (*pads, *pads)), [context.joined(), pool.inputs[0]], activation=read_activation(values))
@@ -162,9 +167,7 @@ def _pool(context: LayerContext) -> Node:
     for node in context.graph.nodes:
         if node.name == name and isinstance(node.op, Pool) and node.op.mode == "Max":
             return node
-    raise context.fail(
-        "E210", f"ArgMax='{name}' is not a max pool before this layer", "name the max pool that it reverses", "ArgMax"
-    )
+    raise context.fail("E210", f"ArgMax='{name}' is not a max pool before this layer", "name the max pool to reverse", "ArgMax")
 
 
 @onnx_emitter("Unpool")

@@ -36,10 +36,10 @@ def output_extent(
     if padded[0] < extent[0] or padded[1] < extent[1]:
         raise N2D2Error(
             "E203",
-            f"{node.op.kind} '{node.name}': a window of {extent[1]}x{extent[0]} does not fit "
-            f"into the padded input of {padded[1]}x{padded[0]} (width x height)",
+            f"{node.op.kind} '{node.name}' has a window of {extent[1]}x{extent[0]}, which exceeds its padded input of "
+            f"{padded[1]}x{padded[0]} (width x height)",
             where=node.location,
-            remedy="reduce the kernel or the strides before it, or enlarge the input",
+            remedy="use a smaller kernel, smaller strides before the layer, or a larger input",
         )
     height, width = ((p - e) // s + 1 for p, e, s in zip(padded, extent, stride, strict=True))
     return height, width

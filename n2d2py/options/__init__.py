@@ -1,16 +1,20 @@
 """The command line: a table of options, its parser, the typed options that it makes, and its help."""
 
-from n2d2py.options.help import help_text, options_page
+from n2d2py.options.help import COMMON, help_text, man_page, option_values, options_page
 from n2d2py.options.parser import Arguments, parse_arguments
-from n2d2py.options.table import OPTIONS, Option
+from n2d2py.options.table import GROUPS, OPTIONS, Option
 from n2d2py.options.typed import checked, read_command, recorded, run_options
 
 __all__ = [
+    "COMMON",
+    "GROUPS",
     "OPTIONS",
     "Arguments",
     "Option",
     "checked",
     "help_text",
+    "man_page",
+    "option_values",
     "options_page",
     "parse_arguments",
     "read_command",

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from n2d2py.errors import N2D2Error, nearest
+from n2d2py.errors import N2D2Error, listed, nearest
+from n2d2py.naming import MODEL_ENDINGS
 from n2d2py.options.table import FUSED, IGNORED, OPTIONS, TRAINING, Option
 
 _NUMBER = re.compile(r"-?[0-9]+")
@@ -43,7 +44,9 @@ def _convert(option: Option, text: str) -> Any:
         value = float(text) if option.kind == "float" else int(text)
     except ValueError:
         kind = "a number" if option.kind == "float" else "an integer"
-        raise _error("E003", f"-{option.name} needs {kind}, not '{text}'", f"give -{option.name} {option.metavar}") from None
+        raise _error(
+            "E003", f"-{option.name} requires {kind} instead of '{text}'", f"give -{option.name} {option.metavar}"
+        ) from None
     refuse(option, value)
     return value
 
@@ -52,8 +55,8 @@ def refuse(option: Option, value: Any) -> None:
     """Raises E004 for a mode that there is not, E003 for a number that is too small."""
     if option.choices and value not in option.choices:
         like = nearest(str(value), option.choices)
-        remedy = f"did you mean {like}?" if like else f"give one of {', '.join(option.choices)}"
-        raise _error("E004", f"-{option.name} {value}: no such mode", remedy)
+        remedy = f"did you mean {like}?" if like else f"give one of {listed(option.choices)}"
+        raise _error("E004", f"-{option.name} {value} is not a valid value", remedy)
     if option.minimum is not None and value < option.minimum:
         raise _error("E003", f"-{option.name} {value} is too small", f"give {option.minimum:g} or more")
 
@@ -81,7 +84,7 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
         if joined:
             word = word.partition("=")[0]
             if name in table and table[name].kind == "flag":
-                raise _error("E003", f"-{name} takes no value, but ={value} follows it", f"write -{name} alone")
+                raise _error("E003", f"-{name} takes no value, but is followed by ={value}", f"write -{name} alone")
             rest.insert(0, value)
         if name in ("help", "version"):
             name = name[0]
@@ -93,41 +96,46 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
         if name in FUSED:
             modes, _why = FUSED[name]
             if modes and (not rest or rest[0] not in modes):
-                raise _error("E004", f"-{name} {' '.join(rest[:1])}: no such mode", f"give one of {', '.join(modes)}")
+                raise _error("E004", f"-{name} {' '.join(rest[:1])} is not a valid value", f"give one of {', '.join(modes)}")
             fused.append(f"{name} {rest.pop(0)}" if modes else name)
             continue
         if name in TRAINING:
             raise _error(
                 "E005",
-                f"-{name} belongs to N2D2's tools of training and benches that n2d2py does not have",
-                "leave it out; -learn-epoch N trains a network",
+                f"-{name} is an option of N2D2's training and benchmarks that n2d2py does not support",
+                "remove it; use -learn-epoch N to train a network",
             )
         if name not in table:
             like = nearest(name, table)
-            raise _error("E002", f"unknown option {word}", f"did you mean -{like}?" if like else "see n2d2py -h")
+            raise _error("E002", f"option {word} is unknown", f"did you mean -{like}?" if like else "run n2d2py -h all")
         option = table[name]
         given.add(option.key)
         if option.kind == "flag":
             values[option.key] = True
             if rest and _NUMBER.fullmatch(rest[0]):
-                raise _error("E003", f"-{option.name} takes no value, but {rest[0]} follows it", f"write -{option.name} alone")
+                raise _error(
+                    "E003", f"-{option.name} takes no value, but is followed by {rest[0]}", f"write -{option.name} alone"
+                )
         elif option.kind == "optional-int":
             values[option.key] = _convert(option, rest.pop(0)) if rest and rest[0].isdigit() else option.omitted
         elif option.kind == "optional-text":
-            if joined and rest[0] not in option.choices:
+            if name == "h" and len(rest) == 1 and rest[0].lstrip("-") in option.choices:
+                rest[0] = rest[0].lstrip("-")
+            unknown = rest and not rest[0].startswith("-") and not rest[0].endswith((".ini", *MODEL_ENDINGS))
+            if rest and rest[0] not in option.choices and (joined or (name == "h" and unknown)):
                 refuse(option, rest[0])
             values[option.key] = rest.pop(0) if rest and rest[0] in option.choices else option.choices[0]
         elif not rest or (not joined and rest[0].lstrip("-") in table and rest[0].startswith("-")):
             raise _error(
                 "E003",
-                f"-{option.name} needs a value" + (f", not the option {rest[0]}" if rest else ""),
+                f"-{option.name} requires a value" + (f", but is followed by the option {rest[0]}" if rest else ""),
                 f"give -{option.name} {option.metavar}",
             )
         else:
             value = _convert(option, rest.pop(0))
             values[option.key] = (*values[option.key], value) if option.repeated else value
     if len(networks) > 1:
-        raise _error("E006", f"more than one network: {', '.join(networks)}", "give one INI, ONNX or TFLite file")
+        raise _error("E006", f"several models are given: {', '.join(networks)}", "give one INI, ONNX or TFLite file")
     if not networks and not (values["h"] or values["v"] or values["completion"]):
-        raise _error("E006", "no network", "give an INI, ONNX or TFLite file; see n2d2py -h")
+        raise _error("E006", "no model is given", "give an INI, ONNX or TFLite file; n2d2py -h shows examples")
     return Arguments(networks[0] if networks else "", values, frozenset(given), tuple(ignored), tuple(fused))

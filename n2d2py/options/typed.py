@@ -85,7 +85,7 @@ def run_options(arguments: Arguments) -> RunOptions:
     _check_together(arguments)
     if arguments.seed == 0:
         drawn = time.time_ns() % (2**31 - 1) + 1
-        log.notice("seed %d, drawn from the time: -seed %d gives the same again", drawn, drawn)
+        log.notice("seed %d, drawn from the clock: -seed %d reproduces this run", drawn, drawn)
         arguments = replace(arguments, values={**arguments.values, "seed": drawn})
     if _calibrates_on_given(arguments):
         arguments = replace(arguments, values={**arguments.values, "calib": GIVEN_STIMULI})
@@ -150,25 +150,23 @@ def _warn_without_effect(a: Arguments) -> None:
     parameters = () if a.network.endswith(MODEL_ENDINGS) else ("export-parameters",)
     target = _target_options(a.export) if a.export and a.nbbits in (8, 16) else ()
     lost = {
-        f"the export {a.export} leaves no choice there": target,
-        "a log that N2D2 keeps of its training": a.ignored,
-        "integers are chosen with -nbbits 8 and 16 only": [name for name in CHOICES if name != "calib"]
-        if a.nbbits not in (8, 16)
-        else (),
-        "integers of 16 bits are not equalized": ("no-cle",) if a.nbbits == 16 and a.act_rescale_per_output else (),
-        "that is for -act-clipping-mode Quantile": ("act-quantile-value",) if a.act_clipping_mode != "Quantile" else (),
-        "that is for -test": () if a.test else ("nb-test", "test-index", "log-json"),
-        "that is for -tune": () if a.tune else ("tune-command",),
-        "that is for -export": () if a.export or a.memory_report else ("db-export", *parameters),
-        "that is for -learn and -learn-epoch": () if a.learn or a.learn_epoch else ("stop-valid", "learn-resume", "dev"),
-        "that is for INI files": ("w-ignore",) if a.network.endswith(MODEL_ENDINGS) else (),
+        f"the export {a.export} decides this itself": target,
+        "it belongs to the logs of N2D2": a.ignored,
+        "it requires -nbbits 8 or 16": [name for name in CHOICES if name != "calib"] if a.nbbits not in (8, 16) else (),
+        "16-bit integers are not equalized": ("no-cle",) if a.nbbits == 16 and a.act_rescale_per_output else (),
+        "it requires -act-clipping-mode Quantile": ("act-quantile-value",) if a.act_clipping_mode != "Quantile" else (),
+        "it requires -test": () if a.test else ("nb-test", "test-index", "log-json"),
+        "it requires -tune": () if a.tune else ("tune-command",),
+        "it requires -export": () if a.export or a.memory_report else ("db-export", *parameters),
+        "it requires -learn or -learn-epoch": () if a.learn or a.learn_epoch else ("stop-valid", "learn-resume", "dev"),
+        "it applies to INI files only": ("w-ignore",) if a.network.endswith(MODEL_ENDINGS) else (),
     }
     for name in a.fused:
-        log.notice("-%s changes nothing: %s", name, FUSED[name.split()[0]][1])
+        log.notice("-%s has no effect: %s", name, FUSED[name.split()[0]][1])
     for why, names in lost.items():
         given = [f"-{name}" for name in names if name in a.ignored or name.replace("-", "_") in a.given]
         if given:
-            log.warning("W011", f"{', '.join(given)} without effect: {why}", remedy="leave it out")
+            log.warning("W011", f"{', '.join(given)} has no effect: {why}", remedy="remove it")
 
 
 def _target_options(name: str) -> tuple[str, ...]:
@@ -181,37 +179,37 @@ def _target_options(name: str) -> tuple[str, ...]:
 def _check_together(a: Arguments) -> None:
     """Raises E003 and E007 for what single options cannot know, and the stages need not."""
     if "testQAT" in a.fused and not a.test:
-        raise N2D2Error("E007", "-testQAT alone tests nothing here", remedy="add -test, which runs the integers of an export")
+        raise N2D2Error("E007", "-testQAT requires -test", remedy="add -test, which scores the integers of an export")
     if a.act_rescale_per_output not in (0, 1):
         raise N2D2Error("E003", f"-act-rescale-per-output {a.act_rescale_per_output} is neither 0 nor 1", remedy="give 0 or 1")
     if a.learn and a.learn_epoch:
-        raise N2D2Error("E007", "-learn and -learn-epoch both say how long is trained", remedy="leave out one of them")
+        raise N2D2Error("E007", "-learn and -learn-epoch exclude each other", remedy="remove one of them")
     if (a.learn or a.learn_epoch) and (a.describe or a.memory_report or a.calib_reload):
         other = "describe" if a.describe else "memory-report" if a.memory_report else "calib-reload"
-        raise N2D2Error("E007", f"-{other} has no meaning with a training", remedy="train first, then run it alone")
+        raise N2D2Error("E007", f"-{other} cannot be combined with training", remedy="train first, then run it separately")
     if a.calibOnly and a.nbbits not in (8, 16):
-        raise N2D2Error("E007", "-calibOnly has no meaning for floating point", remedy="use -nbbits 8 or 16")
+        raise N2D2Error("E007", "-calibOnly requires integers", remedy="use -nbbits 8 or 16")
     for name, count in (("compare", a.compare), ("latency", a.latency)):
         if count and not a.export:
-            raise N2D2Error("E007", f"-{name} needs an export", remedy=f"add -export {_an_export()}")
+            raise N2D2Error("E007", f"-{name} requires an export", remedy=f"add -export {_an_export()}")
     if a.sensitivity and not (a.export and a.nbbits in (8, 16)):
         raise N2D2Error(
-            "E007", "-sensitivity needs an integer export", remedy=f"add -export {_an_export()} and -nbbits 8 or 16"
+            "E007", "-sensitivity requires an integer export", remedy=f"add -export {_an_export()} and -nbbits 8 or 16"
         )
     if a.pre_samples >= 0 and not a.network.endswith(".ini"):
-        raise N2D2Error("E007", "-pre-samples needs the pipeline of an INI", remedy="leave it out for an ONNX file")
+        raise N2D2Error("E007", "-pre-samples requires an INI file", remedy="remove -pre-samples")
     if a.input_range is not None and not a.calib_data and a.network.endswith(".ini"):
-        raise N2D2Error("E007", "-input-range belongs to -calib-data", remedy="add -calib-data PATH")
+        raise N2D2Error("E007", "-input-range requires -calib-data", remedy="add -calib-data PATH")
     alone = [
         option.name for option in OPTIONS if option.group == DATA and option.key in a.given and option.name != "class-names"
     ]
     if alone and not a.calib_data:
-        raise N2D2Error("E007", f"-{alone[0]} belongs to -calib-data", remedy="add -calib-data PATH")
+        raise N2D2Error("E007", f"-{alone[0]} requires -calib-data", remedy="add -calib-data PATH")
     if a.w not in (None, "/dev/null") and a.network.endswith(MODEL_ENDINGS):
         raise N2D2Error(
             "E007",
             f"-w {a.w} has no effect on an ONNX or TFLite file",
-            remedy="leave it out: the file holds its weights, or name it in an INI",
+            remedy="remove -w; the file contains its weights, and an INI can refer to it",
         )
 
 
@@ -269,13 +267,13 @@ def _numbers(option: Option, text: str) -> tuple[float, ...]:
         or max(map(len, parts)) > 2
         or (option.name == "scale" and len(numbers) > 1)
     ):
-        raise N2D2Error("E003", f"-{option.name} {text} is no number", remedy=f"give -{option.name} {option.metavar}")
+        raise N2D2Error("E003", f"-{option.name} {text} is not a number", remedy=f"give -{option.name} {option.metavar}")
     return numbers
 
 
 def _size(option: Option, text: str) -> tuple[int, ...]:
     if not re.fullmatch(r"[0-9]+(x[0-9]+)?", text):
-        raise N2D2Error("E003", f"-{option.name} {text} is no size", remedy="give N or WIDTHxHEIGHT, in pixels")
+        raise N2D2Error("E003", f"-{option.name} {text} is not a size", remedy="give N or WIDTHxHEIGHT in pixels")
     return tuple(int(part) for part in text.split("x"))
 
 

@@ -43,6 +43,6 @@ class DropSoftmax(Pass):
         rounding = self._rounding(graph, node)
         if rounding is not None:
             drop(graph, rounding)
-        log.notice("the Softmax '%s' at the output is dropped: the output gives logits, not probabilities", node.name)
+        log.notice("Softmax '%s' at the output is removed: the output gives logits instead of probabilities", node.name)
         drop(graph, node)
         return "Softmax dropped"

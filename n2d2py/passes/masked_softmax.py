@@ -121,7 +121,7 @@ class RemoveNanGuard(Pass):
     """Where(IsNaN(y), constant, y) => y, of a softmax y: that of numbers is a number."""
 
     name = "remove-nan-guard"
-    summary = "guards against what is no number removed behind softmax"
+    summary = "NaN guards removed after softmax"
 
     def match(self, graph: Graph, node: Node) -> Match | None:
         op = node.op

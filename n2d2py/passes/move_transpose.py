@@ -1,4 +1,4 @@
-"""Transpositions are moved behind element-wise layers, or into the weights of an Fc, so that they cancel.
+"""Transpositions are moved after element-wise layers, or into the weights of an Fc, so that they cancel.
 
 Transpose2(f(Transpose1(x)))   =>  Transpose2(Transpose1(f(x)))   for a chain f of element-wise layers
 Fc(Reshape(Transpose(x)))      =>  Fc(x) with the columns of W in the order of x
@@ -22,7 +22,7 @@ class MoveTranspose(Pass):
     """Transpose, element-wise layers, Transpose => element-wise layers, one Transpose."""
 
     name = "move-transpose"
-    summary = "Transpose layers moved behind element-wise layers"
+    summary = "Transpose layers moved after element-wise layers"
 
     def match(self, graph: Graph, node: Node) -> Match | None:
         if not isinstance(node.op, Transpose) or node.activation is not None:

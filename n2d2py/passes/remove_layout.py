@@ -51,13 +51,13 @@ class RemoveReshape(Pass):
         before, after = graph.shape(node.inputs[0]), graph.shape(node.output)
         if max((*before[2:], *after[2:]), default=1) > 1:
             text = " to ".join("x".join(map(str, shape[1:])) for shape in (before, after))
-            return Match.no(f"it changes {text}, which its readers tell apart")
+            return Match.no(f"it changes {text}, which its consumers distinguish")
         trial = graph.copy()
         drop(trial, trial.node(node.name))
         try:
             recompute_shapes(trial)
         except N2D2Error as error:
-            return Match.no(f"a layer behind it needs this shape ({error.what})")
+            return Match.no(f"a layer after it needs this shape ({error.what})")
         for old, new in zip(graph.outputs, trial.outputs, strict=True):
             if graph.shape(old) != trial.shape(new):
                 return Match.no(f"the output {old} would change its shape")

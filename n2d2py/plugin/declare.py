@@ -331,7 +331,7 @@ def failed(made: Any, node: Any, what: str) -> N2D2Error:
         "E024",
         f"{type(made).__name__}: {what}",
         where=where,
-        remedy=f"check the layer, or the plug-in {place_of(type(made)).file}",
+        remedy=f"check the layer, or correct the plug-in {place_of(type(made)).file}",
     )
 
 
@@ -381,7 +381,7 @@ def _declare(what: str, base: type, made: T) -> T:
     if not isinstance(made, type) or not issubclass(made, base):
         raise N2D2Error(
             "E022",
-            f"@{what} stands before {getattr(made, '__name__', made)}, which is no {base.__name__}",
+            f"@{what} is applied to {getattr(made, '__name__', made)}, which is not a {base.__name__}",
             where=place_of(made) if isinstance(made, type) else None,
             remedy=f"write: class {getattr(made, '__name__', 'Name')}({base.__name__})",
         )

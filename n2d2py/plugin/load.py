@@ -46,7 +46,7 @@ def load_plugin(folder: str | Path, file: Path | None = None) -> None:
     if folder.resolve() in _loaded:
         return
     if not folder.is_dir():
-        raise N2D2Error("E020", "the plug-in's folder does not exist", where=str(folder), remedy="check -plugin")
+        raise N2D2Error("E020", "the folder of the plug-in does not exist", where=str(folder), remedy="correct -plugin")
     files = (
         [file]
         if file
@@ -72,11 +72,11 @@ def _enter(declared: list[declare.Declared], folder: Path, files: list[Path], en
     if not declared and not entered:
         raise N2D2Error(
             "E020",
-            "no Python file of this folder declares an operator, function, recipe or kernel"
+            "the Python files in this folder declare no operator, function, recipe or kernel"
             if files
-            else "the folder holds no Python file",
+            else "the folder contains no Python file",
             where=str(folder),
-            remedy="write @operator before a class; n2d2py --new-operator NAME DIR writes an example",
+            remedy="write @operator before a class; n2d2py -new-operator NAME DIR writes an example",
         )
     kinds = frozenset(one.made.kind for one in declared if hasattr(one.made, "kind"))
     ErrorList.raise_if([error for one in declared for error in check(one, folder, kinds)] + _twice(declared))

@@ -59,14 +59,14 @@ def check(declared: Declared, folder: Path, beside: frozenset[str] = frozenset()
     if declared.what == "recipe":
         chain = made.chain
         if not isinstance(chain, tuple) or len(chain) < 1 or not all(isinstance(kind, str) for kind in chain):
-            lacks("chain is no tuple of names", 'write chain = ("First", "Second")')
+            lacks("chain is not a tuple of names", 'write chain = ("First", "Second")')
             return found
         known = {*operator_kinds(), *FUNCTIONS, *beside}
         for kind in chain:
             if kind not in known:
                 like = nearest(kind, known)
                 lacks(
-                    f"its chain names '{kind}', which is no kind of layer",
+                    f"its chain names '{kind}', which is not a layer type",
                     (f"did you mean {like}? " if like else "")
                     + f"known: {', '.join(sorted(known))}; a plug-in that adds one is loaded before",
                 )
@@ -74,7 +74,7 @@ def check(declared: Declared, folder: Path, beside: frozenset[str] = frozenset()
     if not made.header or not (folder / made.header).is_file():
         lacks(
             f"the header '{made.header}' does not exist in {folder}" if made.header else "it names no header",
-            'write header = "name.hpp" and put the file beside the Python file',
+            'write header = "name.hpp" and put the file next to the Python file',
         )
     if declared.what == "instructions":
         return found + _instruction_gaps(made)
@@ -155,7 +155,10 @@ def _taken(declared: Declared) -> list[N2D2Error]:
         if name and name in known and what not in [error.what.split()[1] for error in found]:
             found.append(
                 N2D2Error(
-                    "E023", f"{made.__name__}: {what} '{name}' is taken", where=place_of(made), remedy=f"choose another {what}"
+                    "E023",
+                    f"{made.__name__}: {what} '{name}' is already in use",
+                    where=place_of(made),
+                    remedy=f"choose another {what}",
                 )
             )
     return found
@@ -289,7 +292,7 @@ def _enter_section(made: Any, as_op: Callable[[Any], Any]) -> None:
                 tuple(choices),
             )
         )
-    outputs = Key("NbOutputs", Kind.UINT, None, "number of output channels, checked when it is given", minimum=1)
+    outputs = Key("NbOutputs", Kind.UINT, None, "Number of output channels. Checked if it is given.", minimum=1)
     schema = ACTIVATED.extended(NB_OUTPUTS, outputs, *keys, name=made.ini, doc=(made.__doc__ or "").split("\n")[0])
 
     @ini(made.ini, schema)
@@ -301,7 +304,9 @@ def _enter_section(made: Any, as_op: Callable[[Any], Any]) -> None:
         count = getattr(made, "inputs", 1)
         tensors = [context.joined()] if count == 1 else [tensor for _, tensor in context.parents]
         if count > 1 and len(tensors) != count:
-            raise context.fail("E022", f"{made.ini} reads {count} inputs, not {len(tensors)}", "correct Input", "Input")
+            raise context.fail(
+                "E022", f"{made.ini} reads {count} inputs, but Input names {len(tensors)}", "correct Input", "Input"
+            )
         op = as_op(made(**values))
         shapes = [context.graph.shape(tensor) for tensor in tensors]
         params = {
@@ -341,16 +346,16 @@ class PluginQuantizer(Quantizer):
             if values.dtype.kind not in "iu" or not values.size:
                 raise N2D2Error(
                     "E024",
-                    f"{type(op).__name__}: quantize() gives {name} of {values.dtype}, no whole numbers",
+                    f"{type(op).__name__}: quantize() returns {name} of type {values.dtype} instead of integers",
                     where=place_of(type(op)),
-                    remedy="round them to integers",
+                    remedy="round the values to integers",
                 )
         if not (form.scale > 0 and form.bound >= 0):
             raise N2D2Error(
                 "E024",
-                f"{type(op).__name__}: quantize() gives the scale {form.scale} and the bound {form.bound}",
+                f"{type(op).__name__}: quantize() returns the scale {form.scale} and the bound {form.bound}",
                 where=place_of(type(op)),
-                remedy="give positive numbers",
+                remedy="return positive numbers",
             )
         return summed(node, types, form.scale, int(form.bound), Custom(constants))
 
@@ -367,7 +372,7 @@ def _code(header: str, layer: Layer) -> LayerCode:
     """The config struct of the layer from the operator's attributes, its arrays and the call of its kernel."""
     op, node = layer.op, layer.node
     if layer.streamed:
-        raise failed(op, node, 'its kernel does not run line by line, as OptimizeStream asks; use access = "whole"')
+        raise failed(op, node, 'its kernel does not run row by row, which OptimizeStream requires; use access = "whole"')
     sum_type = layer.sum_type()
     types: dict[str, Any] = {
         **layer.planes,

@@ -22,16 +22,19 @@ def write_skeleton(name: str, folder: Path) -> None:
     if not _NAME.fullmatch(name):
         raise N2D2Error(
             "E025",
-            f"'{name}' cannot name an operator",
+            f"-new-operator {name} is not a valid operator name",
             where="-new-operator",
-            remedy="give a word of letters and digits that begins with a capital, such as LpPool",
+            remedy="give letters and digits starting with a capital letter, such as LpPool",
         )
     stem = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     files = {f"{stem}.py": "operator.py", f"{stem}.hpp": "operator.hpp", f"test_{stem}.py": "test_operator.py"}
     taken = next((file for file in files if (folder / file).exists()), None)
     if taken or (folder.exists() and not folder.is_dir()):
         raise N2D2Error(
-            "E025", f"{taken} exists" if taken else "it is a file", where=str(folder), remedy="choose another folder"
+            "E025",
+            f"{taken} already exists" if taken else "the path is a file",
+            where=str(folder),
+            remedy="choose another folder",
         )
     loader = jinja2.FileSystemLoader(resources.folder("export_templates") / "plugin")
     environment = jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
@@ -41,4 +44,4 @@ def write_skeleton(name: str, folder: Path) -> None:
             name=name, stem=stem, call=name[0].lower() + name[1:], domain="my", folder=folder.name
         )
         (folder / file).write_text(text, encoding="utf-8", newline="\n")
-    log.notice("written: %s in %s; test it with: python -m pytest %s", ", ".join(files), folder, folder)
+    log.notice("written: %s in %s; run its test with: python -m pytest %s", ", ".join(files), folder, folder)

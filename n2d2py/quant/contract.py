@@ -124,7 +124,7 @@ def refusal(node: Node, what: str, remedy: str | None = None) -> N2D2Error:
     found = QUANTIZERS.get(node.op.kind)
     return N2D2Error(
         "E510",
-        f"layer '{node.name}' ({what}) has no integer arithmetic",
+        f"layer '{node.name}' ({what}) is not supported in integers",
         where=node.location,
         remedy=remedy or (found or Quantizer).remedy,
     )

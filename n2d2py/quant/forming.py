@@ -27,7 +27,7 @@ def activation_clamp(node: Node, output: NumType) -> tuple[int, int]:
     if isinstance(node.activation, ChannelClip) and node.activation.low == 0:
         return max(output.zero_point, output.qmin), output.qmax  # no range exceeds the lowest limit
     if not isinstance(node.activation, Clip):
-        raise _no_clamp(node, "declare the activation as a layer of its own")
+        raise _no_clamp(node, "declare the activation as a separate layer")
     low, high = node.activation.low, node.activation.high
     least = 1 if low > 0 else output.qmin - output.zero_point  # a guard stays one step
     limits = [
@@ -50,7 +50,7 @@ def file_clamp(node: Node, output: NumType) -> tuple[int, int]:
 def _no_clamp(node: Node, remedy: str) -> N2D2Error:
     kind = node.activation and node.activation.kind
     return N2D2Error(
-        "E511", f"layer '{node.name}': {kind} cannot be part of an integer layer", where=node.location, remedy=remedy
+        "E511", f"layer '{node.name}': {kind} cannot be fused into an integer layer", where=node.location, remedy=remedy
     )
 
 
@@ -131,7 +131,8 @@ def _acc_bits(bound: int) -> int:
 def _warn_of_mode(node: Node, mode: str, factors: np.ndarray, rescale: Rescale) -> None:
     log.warning(
         "W502",
-        f"layer '{node.name}': {mode} cannot hold its factor {float(np.max(factors)):.4g}; {type(rescale).__name__} is used",
+        f"layer '{node.name}': {mode} cannot represent its factor {float(np.max(factors)):.4g}; {type(rescale).__name__} is "
+        "used instead",
         where=node.location,
     )
 

@@ -43,9 +43,9 @@ def complete(graph: Graph, file_types: bool = False) -> tuple[Graph, dict[str, N
             errors.append(
                 N2D2Error(
                     "E514",
-                    f"{first.op.kind} '{first.name}' reads the network input '{name}', which the file does not quantize",
+                    f"{first.op.kind} '{first.name}' reads the model input '{name}', which the file does not quantize",
                     where=first.location,
-                    remedy="quantize the inputs of the network, or all of it",
+                    remedy="quantize the inputs of the model, or the whole model",
                 )
             )
     for name, port in zip(graph.results, graph.result_ports, strict=True) if file_types else ():
@@ -53,7 +53,7 @@ def complete(graph: Graph, file_types: bool = False) -> tuple[Graph, dict[str, N
     wide = [node.name for node in list(graph.nodes) if _settle(graph, node, types)]
     if wide:
         log.notice(
-            "%d layers give numbers that the file does not quantize (%s): they hold integers of 32 or 16 bits",
+            "%d layers have outputs that the file does not quantize (%s): they are stored as 32-bit or 16-bit integers",
             len(wide),
             ", ".join(wide[:3]) + (", ..." if len(wide) > 3 else ""),
         )

@@ -49,7 +49,7 @@ def quantize_prequantized(graph: Graph, options: QuantOptions) -> tuple[QuantGra
     used = {name for node in result.nodes for name in (*node.inputs, *node.outputs)} | {*result.inputs, *result.outputs}
     result.tensors = {name: QuantTensor(name, graph.shape(name), types[name]) for name in graph.tensors if name in used}
     result.verify()
-    log.notice("the network is quantized already: its scales are kept, nothing is calibrated")
+    log.notice("the model is already quantized: its scales are kept, and no calibration is needed")
     return result, graph
 
 

@@ -105,7 +105,7 @@ def _halve(node: QuantNode) -> list[N2D2Error]:
         return [
             N2D2Error(
                 "E519",
-                f"layer '{node.name}' has a weight of magnitude {largest:.6g}, beyond the 65504 of binary16",
+                f"layer '{node.name}' has a weight of magnitude {largest:.6g}, which exceeds the float16 limit of 65504",
                 where=node.location,
                 remedy="export with -nbbits -32",
             )
@@ -124,9 +124,9 @@ def _plain_graph(graph: Graph) -> QuantGraph:
         [
             N2D2Error(
                 "E510",
-                f"layer '{node.name}' ({node.op.kind}) does not compute in 32-bit integers as they are",
+                f"layer '{node.name}' ({node.op.kind}) is not supported in 32-bit integers without scales",
                 where=node.location,
-                remedy="use -nbbits 8, 16 or -32; 32 takes max pools, a sum behind one, and moves",
+                remedy="use -nbbits 8, 16 or -32; -nbbits 32 supports max pools, an addition after them, and data movement",
             )
             for node in wrong
         ]

@@ -73,7 +73,7 @@ class Statistics:
         if not path.is_file():
             raise N2D2Error(
                 "E501",
-                "there are no statistics of a previous calibration",
+                "-calib-reload finds no statistics of a previous calibration",
                 where=Location(str(path)),
                 remedy="calibrate without -calib-reload first",
             )
@@ -89,7 +89,10 @@ class Statistics:
                 result.histograms[str(name)] = Histogram.from_arrays(parts)
         except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
             raise N2D2Error(
-                "E502", f"unreadable statistics ({error})", where=Location(str(path)), remedy="calibrate without -calib-reload"
+                "E502",
+                f"the statistics are not readable ({error})",
+                where=Location(str(path)),
+                remedy="calibrate without -calib-reload",
             ) from None
         if result.key != key:
             raise _others(path, "another network, other kinds of data or another pipeline")
@@ -126,9 +129,9 @@ class DataDigest:
 def _others(path: Path, what: str) -> N2D2Error:
     return N2D2Error(
         "E503",
-        f"these statistics are of {what}",
+        f"the statistics belong to {what}",
         where=Location(str(path)),
-        remedy="give the network and the data of that calibration, or calibrate without -calib-reload",
+        remedy="give the model and data of that calibration, or calibrate without -calib-reload",
     )
 
 
@@ -232,7 +235,7 @@ def collect(graph: Graph, batches: Iterable[np.ndarray], key: str = "") -> Stati
             result.histograms, result.stimuli = part.histograms, part.stimuli
     result.data = digest.text()
     if not result.stimuli:
-        raise N2D2Error("E508", "no stimuli to calibrate on", remedy="check the database, or give -calib-data")
+        raise N2D2Error("E508", "the calibration set is empty", remedy="correct the database, or give -calib-data")
     return result
 
 
@@ -247,7 +250,5 @@ def _histogram(values: np.ndarray, name: str) -> Histogram:
 
 def _not_finite(name: str) -> N2D2Error:
     return N2D2Error(
-        "E504",
-        f"the tensor '{name}' holds values that are not finite during calibration",
-        remedy="check the weights and the range of the input data",
+        "E504", f"tensor '{name}' contains NaN or infinity during calibration", remedy="check the weights and the input range"
     )

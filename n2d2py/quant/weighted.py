@@ -85,7 +85,7 @@ class WeightedQuantizer(Quantizer):
             gain = factors / np.broadcast_to(rescale.effective(), factors.shape)
             result = quantize(limit=limit, gain=gain, scales=result.scales)
         if order is not None:
-            log.detail("%s: weights up to %.2f times as coarse, so that products of bytes fit 16 bits", node.name, reduced)
+            log.detail("%s: weights up to %.2f times as coarse, so that two 8-bit products fit 16 bits", node.name, reduced)
         if result.widened:
             log.detail(
                 "%s: the weights of %d outputs use a coarser scale, to keep the accumulator within 32 bits",
@@ -170,9 +170,9 @@ def _file_weights(node: Node) -> tuple[np.ndarray, np.ndarray]:
     if scales is None:
         raise N2D2Error(
             "E514",
-            f"layer '{node.name}' ({node.op.kind}): the file does not quantize its weights",
+            f"layer '{node.name}' ({node.op.kind}) has weights that the file does not quantize",
             where=node.location,
-            remedy="quantize the layer too, or give the floating-point network and -calib",
+            remedy="quantize the layer too, or give the float model and -calib",
         )
     scales = np.broadcast_to(scales, len(weights))
     steps = weights / scales.astype(np.float64).reshape(-1, *(1,) * (weights.ndim - 1))
@@ -180,9 +180,9 @@ def _file_weights(node: Node) -> tuple[np.ndarray, np.ndarray]:
     if np.abs(steps - integers).max(initial=0.0) > _OFF_GRID:
         raise N2D2Error(
             "E514",
-            f"layer '{node.name}' ({node.op.kind}): its weights are no integers in the scale that the file gives them",
+            f"layer '{node.name}' ({node.op.kind}) has weights that are not integers in the scale of the file",
             where=node.location,
-            remedy="quantize the weights per output channel, and behind the folding of gains",
+            remedy="quantize the weights per output channel, after folding the gains",
         )
     reach = int(np.abs(integers).max(initial=0.0))
     dtype = (

@@ -161,7 +161,7 @@ def _graph_session(graph: Graph, taps: Iterable[str], threads: int) -> Any:
     """A session of the graph, or None where NumPy must do it."""
     runtime = _runtime()
     if runtime is None:
-        log.notice("onnxruntime is not installed: NumPy computes the float reference, which is slower")
+        log.notice("onnxruntime is not installed: the float reference runs in NumPy, which is slower")
         return None
     try:
         model = to_onnx(graph, taps)

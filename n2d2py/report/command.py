@@ -37,11 +37,12 @@ def main(words: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="n2d2py-report",
-        description="The figures of an export, or of two side by side: score, RAM, flash, latency, work. Of two a page with every "
+        description="The figures of an export, or of two side by side: score, RAM, flash, latency, work. Of two a page with "
+        "every "
         "layer is written too.",
     )
-    parser.add_argument("exports", nargs="+", type=Path, metavar="EXPORT", help="folder that n2d2py -export wrote; one or two")
-    parser.add_argument("-o", metavar="FILE", type=Path, help="the page [report_A_B.html]")
+    parser.add_argument("exports", nargs="+", type=Path, metavar="EXPORT", help="folder of an export; give one or two")
+    parser.add_argument("-o", metavar="FILE", type=Path, help="write the page into FILE [report_A_B.html]")
     parser.add_argument("-v", action="version", version=f"n2d2py-report {__version__}")
     return parser
 
@@ -75,9 +76,9 @@ def _read(folder: Path) -> SummarizedRun:
         options = json.loads(manifest.read_text(encoding="utf-8")) if manifest.is_file() else {}
         return SummarizedRun.read(_title(folder), summary, options)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        what = "there is no statistics/summary.json" if isinstance(error, FileNotFoundError) else "its figures cannot be read"
+        what = "statistics/summary.json is missing" if isinstance(error, FileNotFoundError) else "the figures cannot be read"
         raise N2D2Error(
-            "E730", f"{what}", where=str(folder), remedy="give a folder that this version of n2d2py -export wrote"
+            "E730", f"{what}", where=str(folder), remedy="give a folder written by this version of n2d2py"
         ) from error
 
 

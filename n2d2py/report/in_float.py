@@ -65,7 +65,7 @@ def float_layers_in(graph: QuantGraph, real: Graph) -> list[FloatLayer]:
         elif not asked and reason is None and node.name in power:
             why = "the power of a spectrum, of which a logarithm is made"
         elif not asked and reason is None and node.name in divisors:
-            why = "it is divided by, or a logarithm is taken of it: steps of integers are too coarse beside zero"
+            why = "a division or logarithm uses it: integer steps are too coarse near zero"
         share = (row.parameter_bytes + row.activation_bytes) / size
         if first:
             why = "it makes of an input what has integers of one scale"

@@ -239,7 +239,7 @@ def layers_text(rows: Sequence[LayerRow]) -> str:
         ]
     )
     return (
-        "# dimensions X x Y x C; bytes: weights, biases, tables; packed: with weights of few bits packed; pads top left bottom right\n"
+        "# dimensions X x Y x C; bytes: weights, biases, tables; packed: with packed low-bit weights; pads top left bottom right\n"
         + text_table(header, body, left=4)
         + _kernels_text(rows)
     )

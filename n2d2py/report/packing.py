@@ -14,7 +14,7 @@ def packing_text(graph: QuantGraph) -> str:
     rows = [
         [
             one.name,
-            "packed" if one.packed else "bytes: " + (one.refused or "the arena is no smaller with it packed"),
+            "packed" if one.packed else "bytes: " + (one.refused or "packing it does not reduce the arena"),
             str(one.bits),
             f"{one.bytes:,}",
             f"{one.packed_bytes:,}",

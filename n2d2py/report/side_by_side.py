@@ -65,7 +65,7 @@ def _layer(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _number(value: Any) -> float | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
-        raise TypeError(f"{value!r} is no number")
+        raise TypeError(f"{value!r} is not a number")
     return value
 
 

@@ -104,7 +104,7 @@ class Network:
             if x.dtype.kind not in "fiub":
                 raise ArrayError(f"the input '{info.name}' is an array of {x.dtype}", "give real numbers")
             if x.dtype.kind == "f" and np.isnan(x).any():
-                raise ArrayError(f"the input '{info.name}' holds NaN", "give real numbers")
+                raise ArrayError(f"the input '{info.name}' contains NaN", "give real numbers")
         results = self._results([info.type.quantize(x) for info, x in zip(self.info.inputs, arrays, strict=True)], chosen)
         real = [self.info.outputs[index].type.dequantize(y) for index, y in zip(chosen, results, strict=True)]
         return self._given(real, chosen, is_single)
@@ -211,7 +211,7 @@ class Network:
             arrays.append(samples)
         if len({len(x) for x in arrays}) > 1:
             raise ArrayError(
-                f"inputs of {', '.join(str(len(x)) for x in arrays)} stimuli", "give the same number for each input"
+                f"inputs of {', '.join(str(len(x)) for x in arrays)} samples", "give the same number for each input"
             )
         return arrays, all(_port(info).is_single(x) for info, x in zip(self.info.inputs, given, strict=True))
 

@@ -58,7 +58,7 @@ class StoredRows:
             ValueError: when the file is another one; OSError: when it is missing.
         """
         if Path(self.file).name != self.file:
-            raise ValueError(f"{self.file} is no file of {FOLDER}")
+            raise ValueError(f"{self.file} is not a file of {FOLDER}")
         with open_regular(folder / FOLDER / self.file) as file:
             file.seek(self.offset)
             data = file.read(self.bytes)

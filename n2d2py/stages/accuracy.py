@@ -95,7 +95,7 @@ def check_accuracy(
     """
     observed = checked.observed
     if not observed.checked:
-        log.notice("the accuracy of the integers is not checked: there are no stimuli")
+        log.notice("the accuracy of the integers is not checked, as there are no samples")
         return
     figure = checked.figure(graph, observed.fresh)
     if figure is None:
@@ -103,13 +103,14 @@ def check_accuracy(
     log.detail("accuracy of the integers: output '%s' has %s", figure.output, figure)
     if figure.shortfall <= 1:
         return
-    log.notice("the output '%s' is far from floating point: looking for the cause, and trying remedies", figure.output)
+    log.notice("output '%s' deviates strongly from floating point: searching for the cause and a remedy", figure.output)
     layer, cause = _cause(graph, observed, figure, shifts)
     count = sum(len(batch) for batch in observed.checked)
     log.warning(
         "W508",
-        f"output '{figure.output}'{f', row {figure.row},' if figure.alone else ''} is far from floating point: {figure} on {count} "
-        f"stimuli {'held back' if observed.fresh else 'of the calibration'}; layer '{layer}' costs most: {cause}",
+        f"output '{figure.output}'{f', row {figure.row},' if figure.alone else ''} deviates strongly from floating point: "
+        f"{figure} on {count} {'held back' if observed.fresh else 'of the calibration'} samples; layer '{layer}' costs most: "
+        f"{cause}",
         remedy=_remedy(checked, figure, _ways(graph, way, layer), form),
     )
 
@@ -184,7 +185,7 @@ def _ways(graph: QuantGraph, way: Way, layer: str) -> Iterator[Way]:
     if not chosen.correct_bias:
         yield with_options("leave out -no-bias-correction", correct_bias=True)
     if chosen.narrow:
-        place = " in place of -flash-budget" if chosen.flash_budget else ""
+        place = " instead of -flash-budget" if chosen.flash_budget else ""
         yield with_options(f"-wt-bits 8{place}", weight_bits=8, flash_budget=0)
     if chosen.input_bits:
         free = replace(calibration, float_inputs=True)

@@ -66,7 +66,7 @@ def fit_budgets(network: LoadedNetwork, observed: Observed, options: QuantOption
     if not observed.samples:
         raise N2D2Error(
             "E508",
-            "-flash-budget needs stimuli, to measure what few bits cost",
+            "-flash-budget requires samples to measure the cost of low-bit weights",
             remedy="add a [database], or give -calib-data FOLDER|FILE.npy|FILE.npz",
         )
     network = _without(network, target, "Winograd")
@@ -86,7 +86,11 @@ def _fit_memory(
     """The most accurate activations whose memory fits; where none do, the fastest mode of the memory that makes them fit."""
     budget = asked.ram_budget
     if not target.needs_plan:
-        raise N2D2Error("E521", f"-ram-budget: {target.name} places its memory itself", remedy="leave it out")
+        raise N2D2Error(
+            "E521",
+            f"-ram-budget is not supported by {target.name}, which places its memory itself",
+            remedy="remove -ram-budget",
+        )
     small = replace(options, mixed=False, input_bits=8, output_bits=8, wide_joins=False)
     wide = replace(options, mixed=True)
     able = options.bits == 8 and asked.mixed is None and target.quantization.mixed and bool(observed.samples)
@@ -109,7 +113,7 @@ def _fit_memory(
             if plan.arena_bytes <= budget:
                 bits = [tensor.type.bits for tensor in typed[way].tensors.values()]
                 log.notice(
-                    "-ram-budget: %s of %s bytes, %d of %d tensors in 16 bits",
+                    "-ram-budget: %s of %s bytes used, %d of %d tensors in 16 bits",
                     f"{plan.arena_bytes:,}",
                     f"{budget:,}",
                     sum(one == 16 for one in bits),
@@ -118,8 +122,8 @@ def _fit_memory(
                 return replace(network, params=params), way
     raise N2D2Error(
         "E521",
-        f"-ram-budget {budget} cannot be met: the smallest arena that was found has {min(sizes):,} bytes",
-        remedy=f"allow {min(sizes)} bytes, see -memory-report, or make the input smaller",
+        f"-ram-budget {budget} is too small: the smallest arena found has {min(sizes):,} bytes",
+        remedy=f"give at least {min(sizes)} bytes, see -memory-report, or use a smaller input",
     )
 
 
@@ -170,14 +174,14 @@ class _Search:
             least = int(self._front.bytes[0])
             raise N2D2Error(
                 "E520",
-                f"-flash-budget {budget} cannot be met: with all weights in their fewest bits the constants have {least:,} bytes",
-                remedy=f"allow {least} bytes, or use a smaller network",
+                f"-flash-budget {budget} is too small: with the fewest bits, the constants have {least:,} bytes",
+                remedy=f"give at least {least} bytes, or use a smaller model",
             )
         start, uniform = self._front.widths(place), dict.fromkeys(self._forms, 4)
         exchanged = improved(self._choices, start, budget - self._fixed, self._noise_as_rounded_alone, _TRIES)[:_BEST]
         fitting = [one for one in map(self._measured, (start, *exchanged, uniform)) if one.bytes <= budget]
         taken = replace(min(fitting, key=self._noise_of_both), name="taken")
-        log.notice("-flash-budget: %s of %s bytes of constants", f"{taken.bytes:,}", f"{budget:,}")
+        log.notice("-flash-budget: %s of %s bytes of constants used", f"{taken.bytes:,}", f"{budget:,}")
         search = BitSearch(
             budget,
             taken,

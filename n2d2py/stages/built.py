@@ -30,9 +30,9 @@ def measured(run: Runner, inferences: int) -> Built:
     if sizes:
         log.notice("%s", Footprint.of_build(sizes, "").line())
     if counted is not None:
-        log.notice("instructions: %s an inference on %s, %s", f"{counted[1]:,}", counted[0], _EVERY[counted[2]])
+        log.notice("instructions: %s per inference on %s, %s", f"{counted[1]:,}", counted[0], _EVERY[counted[2]])
     if latency is not None:
         bound = "" if latency.bound is None else f", {latency.bound:.0f} % of the machine's limit"
         threads = f"{latency.threads} thread{'s' if latency.threads > 1 else ''}"
-        log.notice("latency: %.4g us median, %.4g us least, %s%s", latency.median_us, latency.least_us, threads, bound)
+        log.notice("latency: %.4g us median, %.4g us minimum, %s%s", latency.median_us, latency.least_us, threads, bound)
     return Built(sizes, run.built_with() if sizes else "", latency, counted)

@@ -96,7 +96,7 @@ def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions, assumed
     if options.stimuli == 0 and options.reload is None and assumed is None:
         raise N2D2Error(
             "E507",
-            "an integer export needs the ranges of its activations",
+            "an integer export requires the ranges of its activations",
             remedy="add -calib N (-1 for the whole set), or export in floating point with -nbbits -32",
         )
     per_output = keeps_channels(options, network.options.target)
@@ -144,7 +144,7 @@ def _completed(network: LoadedNetwork, options: CalibrationOptions, assumed: Ass
         what = f"the range of the input '{wanted[0]}'" if wanted else "the ranges of its activations, which have no QAct"
         raise N2D2Error(
             "E507",
-            f"an integer export needs {what}",
+            f"an integer export requires {what}",
             remedy="add -calib N (-1 for the whole set), or export in floating point with -nbbits -32",
         )
     if options.stimuli == 0:
@@ -204,7 +204,7 @@ def _reloaded(network: LoadedNetwork, options: CalibrationOptions, statistics: S
         total, stimuli = len(stimuli), stimuli.spread(statistics.stimuli)
         statistics.check_data(path, (x for x, _, _ in stimuli.batches(SAMPLE_BATCH)))
         samples = _samples(graph, stimuli, total, options)
-    log.notice("calibration: statistics of %d stimuli reloaded", statistics.stimuli)
+    log.notice("calibration: reloaded the statistics of %d samples", statistics.stimuli)
     return _with_checked(observed_before(graph, statistics, samples, _ranges(graph, network)), network, statistics.stimuli)
 
 
@@ -272,11 +272,11 @@ def _calibration_stimuli(network: LoadedNetwork, options: CalibrationOptions) ->
     """The stimuli that calibrate, at even distances over Validation, else over Test."""
     stimuli = set_to_calibrate(network)
     if stimuli is not None and network.data.get("Validation") is None:
-        log.notice("there is no validation set: the test set calibrates, so its int8 score is optimistic")
+        log.notice("the validation set is empty: the test set is used for calibration, so its int8 score is optimistic")
     if stimuli is None:
         raise N2D2Error(
             "E508",
-            "there are no stimuli to calibrate on",
+            "the calibration set is empty",
             where=str(network.files[0]),
             remedy="add a [database], or give -calib-data FOLDER|FILE.npy|FILE.npz",
         )

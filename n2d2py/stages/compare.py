@@ -263,7 +263,7 @@ def summary(comparisons: list[LayerComparison], bits: int, slack: float = 0.0) -
 def refuse_differences(comparisons: list[LayerComparison]) -> None:
     """Raises E812 when the compiled values of a layer are not those of Python, by the measure of `summary`."""
     if different := _first_difference(comparisons):
-        raise N2D2Error("E812", different, where="-compare", remedy="this is a defect of n2d2py, report it")
+        raise N2D2Error("E812", different, where="-compare", remedy="report this defect of n2d2py")
 
 
 def _first_difference(comparisons: list[LayerComparison]) -> str:

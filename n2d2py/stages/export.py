@@ -67,9 +67,9 @@ def _target_labels(network: LoadedNetwork, target: ScoreTarget, shape: Shape, la
     if not target.as_data and expected.max(initial=-1) >= channels(shape):
         raise N2D2Error(
             "E451",
-            f"a stimulus has label {expected.max()}, but '{target.tensor}' has {channels(shape)} classes",
+            f"a sample has label {expected.max()}, but '{target.tensor}' has {channels(shape)} classes",
             where=target.location or f"[{target.name}]",
-            remedy="check the network, or set LabelsMapping",
+            remedy="correct the model, or set LabelsMapping",
         )
     positions = height(shape) * width(shape)
     if labels.ndim == 3 and not target.as_data:
@@ -117,5 +117,5 @@ def export_stage(target: Target[Any], prepared: Prepared[Any], folder: Path, tex
     kernels = target.write(prepared, folder) or []
     if text == "always" or (text == "auto" and not is_big(request.graph)):
         write_weights(request.graph, folder / WEIGHTS_FOLDER)
-    log.notice("export %s: %d layers, %d stimuli", target.name, len(request.graph.nodes), request.stimuli.count)
+    log.notice("export %s: %d layers, %d samples", target.name, len(request.graph.nodes), request.stimuli.count)
     return kernels

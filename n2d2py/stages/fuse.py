@@ -21,7 +21,7 @@ def fuse_stage(network: LoadedNetwork, *, integer: bool, rounding: bool = True) 
     """
     graph = network.graph
     if not rounding and is_quantized(graph):
-        log.notice("the network is quantized; in floating point its values keep their ranges, but are not rounded")
+        log.notice("the model is quantized: its float values keep their ranges without rounding")
         graph = without_rounding(graph)
     rows, logits = takes_rows(network.options.target), network.options.drop_softmax
     # without rows, a network that comes quantized has no integers for it

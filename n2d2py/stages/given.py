@@ -158,7 +158,7 @@ def input_text(how: Preprocessing, shape: tuple[int, ...], given: GivenData, rea
     kind = "integers" if how.integers else "real values" if reals else ""
     if how.type is not None and not reals and not given.is_folder:
         kind = f"{how.type.name} of the file"
-    values = f"{kind} as they are" if kind else how.text(shape[0])
+    values = f"{kind} unchanged" if kind else how.text(shape[0])
     steps = "".join(f"{step}, " for step in how.steps())
     return f"input: {size}{channels}, {steps}{values}, {count}"
 
@@ -178,20 +178,20 @@ def refuse_for_ini(options: LoadOptions) -> None:
     if options.input_shape is not None:
         raise N2D2Error(
             "E007",
-            "-input-shape is for ONNX files",
-            remedy="an ONNX file in an INI has the sizes of the stimuli provider: write Size into its section",
+            "-input-shape applies to ONNX files only",
+            remedy="remove it; in an INI, set Size in the section of the ONNX file",
         )
     if options.encodings is not None:
         raise N2D2Error(
             "E007",
-            "-encodings is for ONNX files",
-            remedy="write Encodings=FILE into the section of the INI that names the ONNX file",
+            "-encodings applies to ONNX files only",
+            remedy="remove it; in an INI, set Encodings in the section of the ONNX file",
         )
     if given := _preparing(options):
         raise N2D2Error(
             "E007",
-            f"{given[0]} is for ONNX files: the pipeline of an INI is in its [sp.Transformation] sections",
-            remedy="write a transformation into the INI, or give the ONNX file alone",
+            f"{given[0]} applies to ONNX files only",
+            remedy="write a transformation into the INI, or give the ONNX file instead",
         )
 
 
@@ -200,7 +200,7 @@ def refuse_for_several(options: LoadOptions, inputs: int) -> None:
     if given := _preparing(options):
         raise N2D2Error(
             "E417",
-            f"{', '.join(given)} cannot be applied: the network has {inputs} inputs",
+            f"{', '.join(given)} cannot be applied to a model with {inputs} inputs",
             where="-calib-data",
-            remedy="give arrays as the network takes them, in the order (N, C, H, W)",
+            remedy="give preprocessed arrays in the order (N, C, H, W)",
         )

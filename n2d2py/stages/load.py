@@ -131,7 +131,7 @@ def load_stage(path: Path, options: LoadOptions, folder: Path = Path()) -> Loade
     """
     params = load_params(options.parameters, options.target)
     if not path.exists():
-        raise N2D2Error("E101", "the file does not exist", where=Location(str(path)), remedy="check the path")
+        raise N2D2Error("E101", "the file does not exist", where=Location(str(path)), remedy="correct the path")
     if path.suffix in MODEL_ENDINGS:
         network = _load_onnx(path, options, params, folder)
     elif path.suffix == ".ini":
@@ -139,7 +139,7 @@ def load_stage(path: Path, options: LoadOptions, folder: Path = Path()) -> Loade
     else:
         raise N2D2Error(
             "E008",
-            f"'{path.suffix or path.name}' is not a known file type",
+            f"the file type '{path.suffix or path.name}' is not supported",
             where=Location(str(path)),
             remedy="give an .ini, .onnx or .tflite file",
         )
@@ -160,7 +160,7 @@ def _warn_without_effect(network: LoadedNetwork) -> None:
     """W109 for parameters of the states where there are none, and of ONNX files for an INI."""
     params = network.params
     for name in ("States", "StateCalls", "Constants"):
-        why = "it is for ONNX and TFLite files" if network.document is not None else ""
+        why = "it applies to ONNX and TFLite files only" if network.document is not None else ""
         if name == "StateCalls" and not network.graph.states:
             why = "the network has no states"
         if why and params.given(name) and params[name]:
@@ -230,13 +230,13 @@ def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) ->
     if weights is not None and weights.initial and options.weights is None and not options.training:
         log.warning(
             "W420",
-            f"no weights are given: {len(dict.fromkeys(weights.initial))} layers keep their random initial values",
+            f"weights are missing: {len(dict.fromkeys(weights.initial))} layers keep their random initial values",
             where=Location(str(path)),
-            remedy="give -w PATH, or -w /dev/null if that is meant",
+            remedy="give -w PATH, or -w /dev/null to use random weights",
         )
     targets = read_targets(document, graph, describing=describing)
     for node in [] if describing else graph.prune():
-        log.notice("layer '%s' feeds no target; it is left out", node.name)
+        log.notice("layer '%s' is removed, as no target depends on it", node.name)
     files = list(document.files)
     if weights is not None and weights.path is not None and weights.path.is_file():
         files.append(weights.path)
@@ -332,9 +332,9 @@ def _provided(provider: StimuliProvider, given: Database | None, has_own: bool, 
     if provider.transforms:
         log.warning(
             "W408",
-            "the data of -calib-data are taken as inputs of the network: the transformations of the INI do not apply to them",
+            "the data of -calib-data are used as model inputs without the transformations of the INI",
             where=str(given_data(options.data).path),
-            remedy="give pictures or bytes without -input-range where they should apply",
+            remedy="give images or bytes without -input-range to apply the transformations",
         )
     opened = _opened(options, {"": provider.shape})
     added = {"Validation": opened.sets["Validation"]} if has_own else opened.sets
@@ -382,7 +382,7 @@ def _opened(
         pixels = PixelMap(*how.slopes(shape[0]), order) if pictures and not turned else None
         reals = not pictures and read_arrays(given)[0].dtype.kind == "f"
         labelled = stimuli.labels[stimuli.labels >= 0]
-        what = "pictures" if pictures else "stimuli"
+        what = "images" if pictures else "samples"
         count = f"{len(stimuli)} {what}" + (
             f" of {len(set(labelled.tolist()))} classes" if len(labelled) else " without labels"
         )
@@ -439,8 +439,8 @@ def _check_names(graph: Graph, options: LoadOptions, data: DataSet) -> None:
         name, count = next(iter(outputs.items()))
         raise N2D2Error(
             "E410",
-            f"-class-names has {len(data.classes)} names, '{name}' has {count} classes",
-            remedy="name every output, a background class too",
+            f"-class-names has {len(data.classes)} names, but '{name}' has {count} classes",
+            remedy="name every output, including a background class",
         )
 
 

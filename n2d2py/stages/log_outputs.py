@@ -38,7 +38,7 @@ def write_outputs(graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli, 
     """
     if number > len(stimuli):
         raise N2D2Error(
-            "E513", f"-log-outputs {number} is beyond the {len(stimuli)} test stimuli", remedy=f"give 1 to {len(stimuli)}"
+            "E513", f"-log-outputs {number} exceeds the {len(stimuli)} test samples", remedy=f"give 1 to {len(stimuli)}"
         )
     # a call of a network with states comes behind those since the last reset
     first = (number - 1) // stimuli.calls * stimuli.calls if stimuli.calls else number - 1
@@ -56,4 +56,4 @@ def write_outputs(graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli, 
     files = file_names(name for name, _ in nodes)
     for name, tensor in nodes:
         (target / f"{files[name]}.dat").write_text(matrix_text(values[tensor][-1]))
-    log.notice("outputs of stimulus %d: %s", number, target)
+    log.notice("outputs of sample %d: %s", number, target)

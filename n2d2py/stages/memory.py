@@ -53,7 +53,7 @@ def plan_stage(
         _bound_text(plan),
     )
     if kept:
-        log.notice("states: %s bytes more behind the arena, kept between calls", f"{kept:,}")
+        log.notice("states: %s more bytes after the arena, kept between calls", f"{kept:,}")
     if params["PackActivations"] and graph.bits > 0:
         tell_packing(found.graph, params)
     return found
@@ -182,9 +182,9 @@ def _plan(problem: MemoryProblem, params: Params) -> MemoryPlan:
         if by_rows and strategy != "OptimizeStream":
             raise N2D2Error(
                 "E608",
-                f"StreamInput=1 does not go with MemoryManagerStrategy={strategy}",
+                f"StreamInput=1 and MemoryManagerStrategy={strategy} exclude each other",
                 where="export parameters",
-                remedy="use OptimizeStream, or leave the strategy to MemoryMode",
+                remedy="use OptimizeStream, or remove MemoryManagerStrategy",
             )
         return (
             StreamPlanner(True).plan(problem, settings_by_params(params))
@@ -195,7 +195,7 @@ def _plan(problem: MemoryProblem, params: Params) -> MemoryPlan:
         what = f"MemoryMode={mode}" if mode != "auto" else f"MemoryBudget={budget}"
         raise N2D2Error(
             "E608",
-            f"{what} chooses the strategy, but MemoryManagerStrategy={strategy} is given too",
+            f"{what} and MemoryManagerStrategy={strategy} exclude each other",
             where="export parameters",
             remedy="remove one of them",
         )

@@ -138,7 +138,7 @@ def _arena(graph: QuantGraph, params: Params, target: Target[Any]) -> str:
 def _curves(graph: QuantGraph, params: Params) -> str:
     """What MemoryBudget costs: bytes against the layers that run line by line. Scratch stays within the budget."""
     problem, settings = memory_problem(graph), settings_by_params(params)
-    lines = ["MemoryBudget: bytes, layers that run line by line, their share"]
+    lines = ["MemoryBudget: bytes, layers that run row by row, their share"]
     for title, by_rows in (("", False), ("StreamInput=1", True)):
         lines += [title] if title else []
         for size, streamed in budget_curve(problem, settings, by_rows):

@@ -300,38 +300,36 @@ def check_options(options: RunOptions) -> None:
         raise N2D2Error(
             "E506",
             f"-nbbits {chosen.bits} is not supported",
-            remedy="use 8 or 16 for integers, -32 or -64 for floating point, -16 for that with weights in half precision",
+            remedy="use 8 or 16 for integers, -32 or -64 for floating point, or -16 for float16 weights",
         )
     if chosen.weight_bits not in (0, 2, 3, 4, 5, 6, 7, 8):
-        raise N2D2Error(
-            "E003", f"-wt-bits {chosen.weight_bits} is not supported", remedy="give 2 to 8, or 0 for that of -nbbits"
-        )
+        raise N2D2Error("E003", f"-wt-bits {chosen.weight_bits} is not supported", remedy="give 2 to 8, or 0 to follow -nbbits")
     if chosen.weight_bits and chosen.flash_budget:
-        raise N2D2Error("E007", "-wt-bits and -flash-budget exclude each other", remedy="give one of them")
+        raise N2D2Error("E007", "-wt-bits and -flash-budget exclude each other", remedy="remove one of them")
     if not 0 < chosen.quantile <= 1:
         raise N2D2Error(
-            "E003", f"-act-quantile-value {chosen.quantile} is not a share", remedy="give a number above 0 and at most 1"
+            "E003", f"-act-quantile-value {chosen.quantile} is not a fraction", remedy="give a number above 0 and at most 1"
         )
     for name, bits in (("input-bits", chosen.input_bits), ("output-bits", chosen.output_bits)):
         if bits not in (0, 8, 16):
             raise N2D2Error("E003", f"-{name} {bits} is not supported", remedy="give 8 or 16, or 0 to let n2d2py choose")
     _check_data(options.load)
     if score.index >= 0 and score.stimuli >= 0:
-        raise N2D2Error("E007", "-test-index and -nb-test exclude each other", remedy="give one of them")
+        raise N2D2Error("E007", "-test-index and -nb-test exclude each other", remedy="remove one of them")
 
 
 def _check_data(load: LoadOptions) -> None:
     """Refuses what no data can be read with: E003, E007."""
     formula = [name for name in ("scale", "mean", "std") if getattr(load, name) not in (None, ())]
     if formula and load.input_range is not None:
-        raise N2D2Error("E007", f"-input-range and -{formula[0]} exclude each other", remedy="give one of them")
+        raise N2D2Error("E007", f"-input-range and -{formula[0]} exclude each other", remedy="remove one of them")
     for name, divisors in (("scale", (load.scale,)), ("std", load.std)):
         if any(value is not None and not 0 < value < float("inf") for value in divisors):
-            raise N2D2Error("E003", f"-{name} is not above 0", remedy="give numbers above 0")
+            raise N2D2Error("E003", f"-{name} is not positive", remedy="give values above 0")
     for name in ("resize", "crop"):
         size = getattr(load, name)
         if size is not None and (len(size) not in (1, 2) or min(size) < 1):
-            raise N2D2Error("E003", f"-{name} is no size", remedy="give N or WIDTHxHEIGHT, in pixels")
+            raise N2D2Error("E003", f"-{name} is not a size", remedy="give N or WIDTHxHEIGHT in pixels")
 
 
 def keeps_channels(options: CalibrationOptions, target: str | None) -> bool:

@@ -106,19 +106,19 @@ def tell_packing(graph: QuantGraph, params: Params) -> None:
     packed, able = [one for one in found if one.packed], [one for one in found if not one.refused]
     if packed:
         log.notice(
-            "packed activations: %d of %d tensors of at most 4 bits, the others would not make the arena smaller or stay bytes",
+            "packed activations: %d of %d tensors of at most 4 bits; packing the others would not reduce the arena",
             len(packed),
             len(found),
         )
         return
     if not found:
-        why = "no tensor of integers has at most 4 bits"
+        why = "no integer tensor has at most 4 bits"
     elif not able:
-        why = f"the tensors of at most 4 bits stay bytes; '{found[0].name}': {found[0].refused}"
+        why = f"tensors of at most 4 bits cannot be packed; '{found[0].name}': {found[0].refused}"
     elif params["MemoryBudget"] > 0:
-        why = "without it the memory fits MemoryBudget, or it fits with neither"
+        why = "packing does not decide whether the memory fits MemoryBudget"
     else:
-        why = "the arena is not smaller with packed tensors"
+        why = "packing does not reduce the arena"
     log.warning("W109", f"PackActivations has no effect: {why}", where=params.where("PackActivations"), remedy="remove it")
 
 

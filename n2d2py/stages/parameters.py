@@ -44,9 +44,9 @@ def _check_layer(params: Params, layer: str, target: Target[Any], graph: QuantGr
             like = nearest(name, known)
             log.warning(
                 "W102",
-                f"unknown key '{name}' for a layer of the {target.name} export; it is ignored",
+                f"key '{name}' is unknown for a layer of the {target.name} export; it is ignored",
                 where=params.where_layer(layer),
-                remedy=f"did you mean '{like}'?" if like else f"known: {', '.join(known)}",
+                remedy=f"did you mean '{like}'?" if like else f"use one of {', '.join(known)}",
             )
         elif precision.get(name) is None:
             continue

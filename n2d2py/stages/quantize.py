@@ -102,7 +102,7 @@ def _no_worse(
         return formed, checked
     asked = "-quality best" if quality == "best" else "-mixed-precision"
     lost = ", ".join(f"output '{name}' by {decibels:.1f} dB" for name, decibels in worse.items())
-    log.notice("%s makes worse than the default: %s; the default is kept", asked, lost)
+    log.notice("%s gives a worse result than the default: %s; the default is used", asked, lost)
     if calibration.withhold:  # the default corrects on all stimuli
         way = replace(way, calibration=replace(calibration, withhold=False))
         with log.muted():
@@ -145,7 +145,7 @@ def _formed(calibrated: Calibration, options: QuantizationOptions, choices: Coll
         tell_in_float(graph, real)
         return QuantizedNetwork(network, report, graph, real, chosen, quality=quality)
     if not observed.samples and (chosen.needs_samples or chosen.mixed):
-        log.notice("without calibration stimuli, weights are rounded to the nearest and biases are not corrected")
+        log.notice("without calibration samples, weights are rounded to nearest, without bias correction")
     search = None
     if options.flash_budget or options.ram_budget:
         fitted = fit_budgets(network, observed, chosen, options)
@@ -198,7 +198,7 @@ def tell_in_float(graph: QuantGraph, real: Graph) -> None:
             f"{len(silent)} of {len(graph.nodes)} layers compute in floating point without Quantize=0 "
             f"({100 * macs:.1f} % of the multiply-accumulates, {100 * size:.1f} % of the bytes): "
             f"{', '.join(one.layer for one in silent[:_NAMED])}{', ...' if len(silent) > _NAMED else ''}",
-            remedy="statistics/float_layers.txt has the reasons; Quantize=0 for a layer says that it is meant",
+            remedy="read the reasons in statistics/float_layers.txt; set Quantize=0 for layers where this is intended",
             strict="E522",
         )
 
@@ -212,13 +212,13 @@ def check_prequantized(bits: int, choices: Collection[str]) -> None:
     if bits != 8:
         raise N2D2Error(
             "E506",
-            f"-nbbits {bits}, but the network is quantized to 8 bits",
+            f"-nbbits {bits} is not possible for a model that is already quantized to 8 bits",
             remedy="use -nbbits 8, or -nbbits -32 for floating point without rounding",
         )
     lost = [f"-{name}" for name in sorted(choices) if name != "act-rescaling-mode"]
     if lost:
         log.warning(
             "W503",
-            f"{', '.join(lost)} without effect: the network is quantized already, and keeps its scales",
-            remedy="leave it out, or give the floating-point network",
+            f"{', '.join(lost)} has no effect: the model is already quantized and keeps its scales",
+            remedy="remove it, or give the float model",
         )

@@ -55,20 +55,20 @@ def scored_stimuli(network: LoadedNetwork, options: ScoreOptions) -> Stimuli | N
     if stimuli is None:
         stimuli = network.data.get("Validation")
         if stimuli is not None and options.test:
-            log.notice("there is no test set: the validation set is run")
+            log.notice("the test set is empty: the validation set is used")
     if stimuli is None:
         return None
     if options.index >= 0:
         if stimuli.calls:
             raise N2D2Error(
                 "E513",
-                "-test-index takes one stimulus alone, but a call of this network depends on those before it",
-                remedy="leave it out, or give -nb-test N for the first calls",
+                "-test-index cannot be used, as each call of this model depends on the calls before",
+                remedy="remove -test-index, or give -nb-test N for the first calls",
             )
         if options.index >= len(stimuli):
             raise N2D2Error(
                 "E513",
-                f"-test-index {options.index} is beyond the {len(stimuli)} test stimuli",
+                f"-test-index {options.index} exceeds the {len(stimuli)} test samples",
                 remedy=f"give 0 to {len(stimuli) - 1}",
             )
         return stimuli.take([options.index])
@@ -160,9 +160,9 @@ def compiled_scores(
         if found is not None:
             raise N2D2Error(
                 "E812",
-                f"the {project.label} output '{name}' differs from the simulated one at element "
-                f"{list(found.index)}: Python {found.expected:g}, {project.label} {found.found:g}",
-                remedy="run again with -compare to see the first layer; this is a defect, report it",
+                f"{project.label} output '{name}' differs from the simulated output at element {list(found.index)}: Python "
+                f"{found.expected:g}, {project.label} {found.found:g}",
+                remedy="run again with -compare to find the first layer, and report this defect",
             )
     parts = [graph.type(name).dequantize(values) for name, values in zip(graph.fed, stored.inputs, strict=True)]
     real = parts[0] if len(parts) == 1 else np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
@@ -193,8 +193,8 @@ def _check_direction(label: str, name: str, graph: QuantGraph, simulated: np.nda
     if cosine < 0.9:
         raise N2D2Error(
             "E812",
-            f"the {label} output '{name}' is another than the simulated one: their cosine is {cosine:.3f}",
-            remedy="run again with -compare to see the first layer; this is a defect, report it",
+            f"{label} output '{name}' differs from the simulated output: their cosine is {cosine:.3f}",
+            remedy="run again with -compare to find the first layer, and report this defect",
         )
 
 
@@ -217,9 +217,10 @@ def warn_of_score(score: Score) -> None:
     if classes > 2 and shifted[step] > max((count - correct) / 2, 2 * correct, 3 * (classes > 3) + count / classes * 2):
         log.warning(
             "W410",
-            f"{shifted[step]} of {count} stimuli are found one class {'above' if step > 0 else 'below'} their label",
+            f"{shifted[step]} of {count} samples are classified one class {'above' if step > 0 else 'below'} their label",
             where=f"[{score.target}]",
-            remedy="number the labels as the outputs are; with folders, name all outputs with -class-names, a background class too",
+            remedy="number the labels like the outputs; with folders, name all outputs with -class-names, including a "
+            "background class",
         )
         return
     shares = (np.bincount(values, minlength=classes) / count for values in (labels, found))
@@ -227,7 +228,7 @@ def warn_of_score(score: Score) -> None:
     if correct <= count * chance + 2 * np.sqrt(count * chance * (1 - chance)):
         log.warning(
             "W409",
-            f"the float network finds {correct} of {count} labels, no more than chance ({100 * chance:.0f} %)",
+            f"the float model classifies {correct} of {count} samples correctly, no more than chance ({100 * chance:.0f} %)",
             where=f"[{score.target}]",
-            remedy="check what the network takes: -mean, -std and -scale or -input-range, -bgr; and the order of the classes",
+            remedy="check the preprocessing (-mean, -std and -scale or -input-range, -bgr) and the order of the classes",
         )

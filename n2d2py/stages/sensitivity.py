@@ -52,7 +52,7 @@ def sensitivity_stage(
         log.warning(
             "W504",
             f"the integers score {lost:.2f} points less than floating point",
-            remedy="see below which layers cost most and what to try" if losses else None,
+            remedy="read below which layers cost most and what to try" if losses else None,
         )
         text += sensitivity_advice(losses[:_WORST], quantized.quality)
     return Sensitivity(text, tuple(losses), len(chosen))

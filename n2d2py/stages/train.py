@@ -46,7 +46,7 @@ def train_stage(path: Path, options: RunOptions) -> RunOptions:
     network = load_stage(path, loading, options.folder)
     learn, validation = network.data.get("Learn"), network.data.get("Validation")
     if learn is None:
-        raise N2D2Error("E431", "there are no stimuli to learn", where=str(path), remedy="add a [database] with a Learn set")
+        raise N2D2Error("E431", "the learning set is empty", where=str(path), remedy="add a [database] with a Learn set")
     seed, data = options.load.seed, network.data
     drawn = None if data.learned is None else partial(data.learned, seed)
     if drawn is not None and not data.draws:
@@ -60,24 +60,24 @@ def train_stage(path: Path, options: RunOptions) -> RunOptions:
     device = "cpu" if chosen.device < 0 else f"cuda:{chosen.device}"
     _check_device(device)
     schedule = Schedule(total, network.batch_size, seed, chosen.patience, device, chosen.resume, chosen.workers)
-    log.notice("training: %d stimuli of %d, batches of %d", total, len(learn), network.batch_size)
+    log.notice("training: %d stimuli from a set of %d, batch size %d", total, len(learn), network.batch_size)
     options.folder.mkdir(parents=True, exist_ok=True)
     progress = train(module, store.recipes, goals, learn, validation, schedule, options.folder, drawn)
     best = options.folder / ("weights" if validation is None else "weights_validation")
     if validation is not None:
-        log.notice("best validation in epoch %d: %s", progress.best_epoch, best)
+        log.notice("best validation score in epoch %d: %s", progress.best_epoch, best)
     return replace(options, load=replace(options.load, weights=str(best), training="done"))
 
 
 def require_torch() -> None:
     """Raises E430 where PyTorch is not installed."""
     if find_spec("torch") is None:
-        raise N2D2Error("E430", "training needs PyTorch, which is not installed", remedy="pip install n2d2py[train]")
+        raise N2D2Error("E430", "training requires PyTorch", remedy="pip install n2d2py[train]")
 
 
 def not_trained(path: Path) -> N2D2Error:
     """The error for a file that is no INI."""
-    return N2D2Error("E431", "only networks of INI files are trained", where=str(path), remedy="name the file in an INI")
+    return N2D2Error("E431", "training requires an INI file", where=str(path), remedy="write an INI that names the file")
 
 
 def is_first_process() -> bool:
@@ -89,7 +89,7 @@ def _check_device(device: str) -> None:
     import torch  # pyright: ignore[reportMissingImports]
 
     if device != "cpu" and not torch.cuda.is_available():  # pyright: ignore[reportAttributeAccessIssue]
-        raise N2D2Error("E431", f"there is no device {device}", remedy="leave out -dev, or give -dev -1 for the processor")
+        raise N2D2Error("E431", f"device {device} does not exist", remedy="remove -dev, or give -dev -1 for the CPU")
 
 
 def _goals(network: LoadedNetwork) -> list[Goal]:
@@ -102,7 +102,7 @@ def _goals(network: LoadedNetwork) -> list[Goal]:
     ErrorList.raise_if(errors)
     if not goals:
         raise N2D2Error(
-            "E431", "there is no target to learn", where=str(network.files[0]), remedy="add a section [<layer>.Target]"
+            "E431", "the network has no target to train", where=str(network.files[0]), remedy="add a section [<layer>.Target]"
         )
     return goals
 
@@ -114,9 +114,9 @@ def _goal(network: LoadedNetwork, target: ScoreTarget) -> Goal:
     if learn is not None and learn.label_map is not None:
         raise N2D2Error(
             "E431",
-            f"target '{target.name}': pixel-wise labels are not trained",
+            f"target '{target.name}' has pixel-wise labels, which training does not support",
             where=target.location,
-            remedy="train elsewhere, then give the weights with -w or an ONNX file",
+            remedy="train elsewhere, and give the weights with -w or an ONNX file",
         )
     graph = network.graph
     node = graph.producer(target.tensor)
@@ -137,9 +137,9 @@ def _expected(network: LoadedNetwork, target: ScoreTarget, labels: np.ndarray) -
     if len(found) and found.min() < 0:
         raise N2D2Error(
             "E431",
-            f"target '{target.name}': stimuli without a label cannot be learned",
+            f"target '{target.name}' has stimuli without a label",
             where=target.location,
-            remedy="give every stimulus of the Learn set a label",
+            remedy="label every stimulus of the Learn set",
         )
     outputs = max(channels(network.graph.shape(target.tensor)), 2)
     if not target.as_data and found.max(initial=-1) >= outputs:
@@ -147,7 +147,7 @@ def _expected(network: LoadedNetwork, target: ScoreTarget, labels: np.ndarray) -
             "E451",
             f"a stimulus has label {found.max()}, but '{target.tensor}' has {outputs} classes",
             where=target.location or f"[{target.name}]",
-            remedy="check the outputs of the network, or set LabelsMapping",
+            remedy="correct the outputs of the network, or set LabelsMapping",
         )
     return found
 
@@ -162,7 +162,7 @@ def _warn_of_alpha(network: LoadedNetwork) -> None:
         if not store.has(name, "QAct_SAT_Alpha"):
             log.warning(
                 "W431",
-                f"layer '{name}': QAct.Alpha is not given; training starts from {values['QAct.Alpha']:g}",
+                f"layer '{name}' has no QAct.Alpha, so training starts from {values['QAct.Alpha']:g}",
                 where=values.where("QAct"),
-                remedy="give QAct.Alpha, about the largest output of the layer",
+                remedy="set QAct.Alpha to about the largest output of the layer",
             )

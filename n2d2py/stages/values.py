@@ -51,12 +51,16 @@ def one_stimulus(graph: Graph, stimuli: Stimuli | None, chosen: int | np.ndarray
         samples = port.samples(given[None] if given.shape == port.sample else given, (1, *wanted))
         if samples is None or len(samples) != 1:
             shape = "x".join(map(str, port.sample))
-            raise N2D2Error("E414", f"a stimulus of shape {given.shape} for an input of {shape}", remedy=f"give one of {shape}")
+            raise N2D2Error(
+                "E414",
+                f"the sample has shape {given.shape}, but the input has shape {shape}",
+                remedy=f"give an array of shape {shape}",
+            )
         return samples
     if stimuli is None:
-        raise N2D2Error("E509", "the network has no stimuli", where=where, remedy="load it with data, or give an array")
+        raise N2D2Error("E509", "the model has no samples", where=where, remedy="load it with data, or give an array")
     if not 0 <= chosen < len(stimuli):
-        raise N2D2Error("E513", f"there is no stimulus {chosen}", remedy=f"give 0 to {len(stimuli) - 1}, or an array")
+        raise N2D2Error("E513", f"sample {chosen} does not exist", remedy=f"give 0 to {len(stimuli) - 1}, or an array")
     return stimuli[int(chosen)][None]
 
 

@@ -29,7 +29,7 @@ def _figure(width: float, height: float) -> tuple[Figure, Axes]:
     Raises:
         N2D2Error: E454 without matplotlib.
     """
-    figure = new_figure(width, height, what="the picture of a score")
+    figure = new_figure(width, height, what="the plot of a score")
     return figure, figure.add_subplot()
 
 

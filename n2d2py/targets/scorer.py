@@ -23,9 +23,9 @@ def refuse_positions(target: ScoreTarget, shape: Sequence[int]) -> None:
     if not target.as_data and prod(shape[2:]) != 1:
         raise N2D2Error(
             "E452",
-            f"the output '{target.tensor}' has {'x'.join(map(str, shape[1:]))} values; classification needs one per class",
+            f"output '{target.tensor}' has {'x'.join(map(str, shape[1:]))} values instead of one per class",
             where=target.location or f"[{target.name}]",
-            remedy="put the target on the layer that gives one value per class, or use data with a label for each pixel",
+            remedy="put the target on the layer with one value per class, or use pixel-wise labels",
         )
 
 
@@ -91,9 +91,9 @@ class Scorer:
         if not np.all(np.isfinite(stored)):
             raise N2D2Error(
                 "E453",
-                f"the outputs of '{self.target.tensor}' hold NaN or infinite values",
+                f"the outputs of '{self.target.tensor}' contain NaN or infinity",
                 where=where,
-                remedy="check the weights and the pre-processing",
+                remedy="check the weights and the preprocessing",
             )
         numbers = np.arange(self._next, self._next + count) if indices is None else np.asarray(indices, np.int64)
         self._next = int(numbers[-1]) + 1 if count else self._next
@@ -184,17 +184,17 @@ class Scorer:
             if self._mapping is not None and label >= 0 and label not in self._mapping:
                 raise N2D2Error(
                     "E450",
-                    f"the label {name} is mapped to no output",
+                    f"label {name} has no output in the LabelsMapping",
                     where=where,
-                    remedy="add it to the LabelsMapping file, or a line 'default'",
+                    remedy="add it to the LabelsMapping file, or add a line 'default'",
                 )
             output = label if self._mapping is None or label < 0 else self._mapping[label]
             if output >= outputs:
                 raise N2D2Error(
                     "E451",
-                    f"the label {name} means output {output}, but '{self.target.tensor}' has {outputs} classes",
+                    f"label {name} is mapped to output {output}, but '{self.target.tensor}' has {outputs} classes",
                     where=where,
-                    remedy="check the network, or set LabelsMapping",
+                    remedy="correct the model, or set LabelsMapping",
                 )
             wanted[label] = max(output, -1)
         known, inverse = np.unique(ids, return_inverse=True)

@@ -42,12 +42,15 @@ class StoredTensors:
         """
         if not self.folder.is_dir():
             raise N2D2Error(
-                "E455", f"DataPath={self.folder} is not a folder", where=self.where, remedy="give the folder of the tensors"
+                "E455", f"DataPath={self.folder} is not a folder", where=self.where, remedy="give the folder with the tensors"
             )
         files = sorted(path for path in self.folder.iterdir() if path.is_file() and wildcard_match(self.matching, path.name))
         if not files:
             raise N2D2Error(
-                "E455", f"{self.folder} holds no file {self.matching}", where=self.where, remedy="check DataPath and Matching"
+                "E455",
+                f"{self.folder} contains no file {self.matching}",
+                where=self.where,
+                remedy="correct DataPath and Matching",
             )
         size = int(np.prod(shape))
         each = max(self._values(files[0]).size // size, 1)
@@ -56,9 +59,9 @@ class StoredTensors:
             if index // each >= len(files):
                 raise N2D2Error(
                     "E455",
-                    f"{self.folder} holds {len(files)} files of {each} tensors, none for stimulus {index}",
+                    f"{self.folder} contains {len(files)} files of {each} tensors, but none for sample {index}",
                     where=self.where,
-                    remedy="run as many stimuli with -nb-test",
+                    remedy="use -nb-test with the number of stored samples",
                 )
             result[row] = self._tensor(files[index // each], index % each, shape, size)
         return result
@@ -76,9 +79,9 @@ class StoredTensors:
         if values.size % size or (place + 1) * size > values.size:
             raise N2D2Error(
                 "E455",
-                f"{file.name} holds {values.size} values, the layer gives {size} ({'x'.join(map(str, shape))})",
+                f"{file.name} contains {values.size} values, but the layer has {size} ({'x'.join(map(str, shape))})",
                 where=self.where,
-                remedy="check the layer and TargetFormat",
+                remedy="correct the layer or TargetFormat",
             )
         flat = values[place * size : (place + 1) * size]
         if len(shape) != 3:
@@ -102,5 +105,5 @@ def _read(file: Path) -> np.ndarray:
         return np.array([float(word) for line in lines for word in line.partition("#")[0].split()])
     except (OSError, ValueError, EOFError) as error:
         raise N2D2Error(
-            "E455", f"{file} cannot be read as a tensor: {error}", remedy="store numbers as text, .npy, or float32 in .bin"
+            "E455", f"{file} is not a readable tensor: {error}", remedy="store numbers as text, .npy or float32 .bin"
         ) from None

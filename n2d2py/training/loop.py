@@ -92,8 +92,8 @@ class _Solvers:
         if len(sizes) > 1:
             raise N2D2Error(
                 "E431",
-                f"the layers have different IterationSize: {', '.join(map(str, sorted(sizes)))}",
-                remedy="give all solvers the same: gradients are summed up for the whole network",
+                f"the layers have different values of IterationSize: {', '.join(map(str, sorted(sizes)))}",
+                remedy="give all solvers the same IterationSize, as gradients are accumulated for the whole network",
             )
         self.accumulated = sizes.pop()
         self.groups = groups
@@ -201,7 +201,7 @@ def train(
                     write_weights(folder / "weights_validation", module.arrays())
                 _save(checkpoint, module, solvers, progress)
             if schedule.patience and checked is not None and progress.epoch - progress.best_epoch >= schedule.patience:
-                log.notice("%d epochs without a better validation: training ends", schedule.patience)
+                log.notice("training ends after %d epochs without a better validation score", schedule.patience)
                 break
         if count > 1:
             distributed.barrier()
@@ -239,7 +239,7 @@ def _epoch(
             raise N2D2Error(
                 "E432",
                 f"the loss is {value} after {progress.seen} stimuli",
-                remedy="lower LearningRate, or give a warm-up (WarmUpDuration)",
+                remedy="use a smaller LearningRate, or add a warm-up (WarmUpDuration)",
             )
         (loss / solvers.accumulated).backward()
         steps += 1
@@ -306,7 +306,7 @@ def _save(path: Path, module: GraphModule, solvers: _Solvers, progress: Progress
 
 def _restore(path: Path, module: GraphModule, solvers: _Solvers, progress: Progress) -> None:
     if not path.is_file():
-        raise N2D2Error("E433", "there is no checkpoint to go on from", where=str(path), remedy="leave out -learn-resume")
+        raise N2D2Error("E433", "the checkpoint does not exist", where=str(path), remedy="remove -learn-resume")
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
         module.load_state_dict(state["module"])

@@ -114,7 +114,7 @@ def _untrained(node: Node, what: str) -> N2D2Error:
         "E431",
         f"layer '{node.name}' cannot be trained: {what}",
         where=node.location,
-        remedy="train elsewhere, then give the weights with -w or an ONNX file",
+        remedy="train elsewhere, and give the weights with -w or an ONNX file",
     )
 
 
@@ -230,7 +230,7 @@ def _layer(node: Node, recipe: LayerRecipe | None, store: WeightStore) -> nn.Mod
     op, activation = node.op, _function(node)
     if isinstance(op, (Conv, Fc)):
         if recipe is None:
-            raise _untrained(node, "it is no section of the INI")
+            raise _untrained(node, "it is not a section of the INI")
         if sum(recipe.rows) != node.params["weights"].size:
             raise _untrained(node, "its Mapping is irregular")
         return _Weighted(node, _weight_quantizer(node, recipe, store), activation)
@@ -320,7 +320,7 @@ def _stored(store: WeightStore, node: Node, role: str, initial: np.ndarray) -> n
     if not (found > 0).all():
         raise N2D2Error(
             "E425",
-            f"'{node.name}_{role}' is {float(found.min()):g}, not above 0",
+            f"'{node.name}_{role}' is {float(found.min()):g}, but must be above 0",
             where=node.location,
             remedy="check the training of the layer",
         )

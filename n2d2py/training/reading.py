@@ -81,7 +81,7 @@ def _read_by_processes(stimuli: Stimuli, parts: Sequence[np.ndarray], workers: i
         except RuntimeError as error:
             raise N2D2Error(
                 "E434",
-                f"a process that reads stimuli died: {str(error).splitlines()[0]}",
+                f"a worker process that reads stimuli died: {str(error).splitlines()[0]}",
                 remedy="give a smaller -learn-workers, or 0",
             ) from None
         if isinstance(x, N2D2Error):

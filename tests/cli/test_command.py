@@ -54,7 +54,7 @@ def test_writing_the_pages_takes_a_folder_or_says_so(tmp_path, capsys):
         with pytest.raises(SystemExit) as end:
             docs_main(words)
         assert end.value.code == status
-    assert not (tmp_path / "none").exists() and "is no folder" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists() and "folder" in capsys.readouterr().err
 
 
 def test_describe_lenet(capsys):
@@ -193,4 +193,4 @@ def test_parameters_that_no_export_reads_are_warned_of(text, warned, tmp_path, c
     (tmp_path / "p.ini").write_text(text)
     network = MODELS / "MobileNet.onnx"
     assert main([str(network), "-describe", "-export-parameters", str(tmp_path / "p.ini")]) == 0
-    assert ("N2D2-W011: -export-parameters without effect" in capsys.readouterr().err) == warned
+    assert ("N2D2-W011: -export-parameters" in capsys.readouterr().err) == warned

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 from support.tables import every
@@ -10,7 +14,10 @@ from support.tables import every
 from n2d2py import __version__
 from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
-from n2d2py.options import OPTIONS, Option, help_text, options_page, parse_arguments
+from n2d2py.options import COMMON, GROUPS, OPTIONS, Option, man_page, options_page, parse_arguments, run_options
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
 
 SAMPLES = {
     "int": ("12", 12),
@@ -88,7 +95,7 @@ def test_defaults():
             "strict": False,
             "quiet": False,
             "verbose": False,
-            "h": False,
+            "h": None,
             "v": False,
         }
         == values
@@ -155,23 +162,79 @@ def test_the_smallest_value_is_taken_and_the_one_below_refused(option):
 )
 def test_an_option_is_no_value(option):
     for line in (["net.ini", f"-{option.name}"], ["net.ini", f"-{option.name}", "-strict"]):
-        with pytest.raises(N2D2Error, match="E003.* needs a value"):
+        with pytest.raises(N2D2Error, match="E003"):
             parse_arguments(line)
 
 
-def test_help_has_every_option_with_its_default(capsys):
-    assert main(["-h"]) == 0
-    text = capsys.readouterr().out
-    assert text == help_text() + "\n"
+def printed(capsys, *words: str) -> str:
+    assert main([*words]) == 0
+    return capsys.readouterr().out
+
+
+def entries(text: str) -> dict[str, str]:
+    """Option -> its help text on one line, of the help of several options."""
+    found = re.findall(r"^  -(\S+)(?: .*)?\n((?: {8}.*\n?)+)", text, re.MULTILINE)
+    return {name: " ".join(body.split()) for name, body in found}
+
+
+def test_help_of_all_has_every_option_with_its_default(capsys):
+    text = printed(capsys, "-h", "all")
+    found = entries(text)
+    assert list(found) == [option.name for group in GROUPS for option in OPTIONS if option.group == group]
     for option in OPTIONS:
-        entry = re.search(rf"^  -{re.escape(option.name)}(?: .*)?\n((?: {{8}}.*\n?)+)", text, re.MULTILINE)
-        assert entry is not None, option.name
-        words = " ".join(entry[1].split())
-        assert words.startswith(option.doc.split(" stand for")[0][:60].strip()), option.name
-        assert all(choice in words for choice in option.choices)
-        if option.kind not in ("flag", "optional-int", "optional-text") and option.default not in (None, ()):
-            assert words.endswith(f"[{option.default}]")
+        assert found[option.name].startswith(option.doc)
+        assert option.name == "h" or all(choice in found[option.name] for choice in option.choices)
+        if option.kind not in ("flag", "optional-int", "optional-text") and option.default not in (None, (), ""):
+            assert found[option.name].endswith(f"[{option.default}]")
     assert all(len(line) <= 100 for line in text.splitlines())
+
+
+def test_help_shows_the_common_options_with_examples_that_parse(capsys):
+    text = printed(capsys, "-h")
+    assert list(entries(text)) == list(COMMON) and len(COMMON) == 12
+    for name, example in COMMON.items():
+        assert example in text
+        program, *words = shlex.split(example)
+        assert program == "n2d2py" and f"-{name}" in words
+        run_options(parse_arguments(words))
+    assert all(f"-h {group.lower()} " in text for group in GROUPS)
+    assert all(len(line) <= 100 for line in text.splitlines())
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
+def test_help_of_one_option_names_its_page(option, capsys):
+    text = printed(capsys, "-h", option.name)
+    assert text == printed(capsys, "-h", f"-{option.name}")
+    assert " ".join(text.split()).startswith(" ".join(f"{text.splitlines()[0]} {option.doc}".split()))
+    (page,) = re.findall(r"^page +(\S+)$", text, re.MULTILINE)
+    assert (DOCS.parent / page).is_file()
+    assert option.applies in " ".join(text.split())
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_help_of_a_group_has_its_options(group, capsys):
+    assert list(entries(printed(capsys, "-h", group.lower()))) == [option.name for option in OPTIONS if option.group == group]
+
+
+def test_help_of_something_unknown_is_an_error():
+    for words in (["-h", "ram"], ["-h=ram"], ["-h", "quantisation"]):
+        with pytest.raises(N2D2Error) as caught:
+            parse_arguments(words)
+        assert caught.value.code == "E004"
+
+
+def test_help_texts_are_sentences():
+    for option in OPTIONS:
+        assert option.doc[0].isupper() and option.doc.endswith("."), option.name
+        assert len(option.summary.split()) <= 25, option.name
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="no groff")
+def test_the_man_page_is_formatted_without_a_warning():
+    done = subprocess.run(["groff", "-man", "-Tutf8", "-ww"], input=man_page(), capture_output=True, text=True)
+    assert done.returncode == 0 and done.stderr == ""
+    text = re.sub(r"\x1b\[\d*m|.\x08", "", done.stdout)
+    assert all(re.search(rf"^ +-{re.escape(option.name)}\b", text, re.MULTILINE) for option in OPTIONS)
 
 
 def test_help_wins_over_the_rest(capsys):
@@ -186,8 +249,12 @@ def test_version(capsys):
 
 
 def test_the_page_has_a_row_of_three_cells_for_each_option():
-    rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in options_page().splitlines() if line.startswith("| `-")]
+    rows = [
+        re.split(r"(?<!\\)\|", line)[1:-1]
+        for line in options_page().splitlines()
+        if re.match(r"\| (<a id=\"\S+\"></a>)?`-", line)
+    ]
     assert [len(row) for row in rows] == [3] * len(OPTIONS)
-    assert [row[0].strip(" `").split()[0] for row in rows] == [
-        f"-{o.name}" for group in dict.fromkeys(o.group for o in OPTIONS) for o in OPTIONS if o.group == group
+    assert [row[0].split("`")[1].split()[0] for row in rows] == [
+        f"-{o.name}" for group in GROUPS for o in OPTIONS if o.group == group
     ]

@@ -78,10 +78,10 @@ def test_what_none_beats():
     ("tried", "more", "code", "words"),
     [
         ("[parameters]\nMemoryMod=Speed\n", "", "E122", "did you mean MemoryMode"),
-        ("[parameters]\nMemoryMode=Speed\n", "Objectives=size", "E122", "known: score, arena, weights"),
-        ("[parameters]\nMemoryMode=Speed\n", "Objectives=score arena", "E122", "needs -test"),
-        ("[other]\nMemoryMode=Speed\n", "Objectives=arena", "E122", "no section [other]"),
-        ("", "Objectives=arena", "E122", "nothing is tried"),
+        ("[parameters]\nMemoryMode=Speed\n", "Objectives=size", "E122", "score, arena, weights"),
+        ("[parameters]\nMemoryMode=Speed\n", "Objectives=score arena", "E122", "-test"),
+        ("[other]\nMemoryMode=Speed\n", "Objectives=arena", "E122", "[other]"),
+        ("", "Objectives=arena", "E122", "[parameters]"),
         ("[parameters]\nMemoryMode=Speed\n", "Sampler=random", "E122", "grid"),
     ],
 )

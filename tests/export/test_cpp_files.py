@@ -83,9 +83,9 @@ def test_requests_that_make_no_sense_are_refused():
     cpp = find_target("CPP")
     with pytest.raises(N2D2Error, match="E704: .*no layer"):
         cpp.prepare(request_of(QuantGraph("empty", 8))).check()
-    with pytest.raises(N2D2Error, match="E705: Namespace=a b cannot name a C.. namespace.*a_b"):
+    with pytest.raises(N2D2Error, match="E705: Namespace=a b .*a_b"):
         cpp.prepare(request_of(chain(True), parameters={"Namespace": "a b"})).check()
-    with pytest.raises(N2D2Error, match="E705: WeightsFormat=x is unknown; known: auto, text, string, binary"):
+    with pytest.raises(N2D2Error, match="E705: WeightsFormat=x .*auto, text, string, binary"):
         cpp.prepare(request_of(chain(True), parameters={"WeightsFormat": "x"})).check()
     with pytest.raises(InternalError, match="without a memory plan"):
         cpp.prepare(ExportRequest(chain(True))).check()

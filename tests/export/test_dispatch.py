@@ -69,7 +69,7 @@ def test_every_level_gives_the_same_bits(tmp_path, monkeypatch, network):
             assert done.returncode == 0 and (out / "all.bin").read_bytes() == expected, variant
         else:
             assert done.returncode == 2
-            assert f"N2D2_ISA={variant}: this machine or this binary does not have it" in done.stderr
+            assert f"N2D2_ISA={variant} " in done.stderr
     monkeypatch.setenv("N2D2_ISA", "sse5")
     assert run_export(out, "-outputs", "all.bin").returncode == 2
     monkeypatch.delenv("N2D2_ISA")

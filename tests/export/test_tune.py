@@ -89,7 +89,7 @@ def test_tiles_of_other_instruction_sets_stay():
 
 @pytest.mark.parametrize("command", ["false", "no-such-program", "echo {binary}"])
 def test_a_program_that_cannot_be_timed(tmp_path, command):
-    with pytest.raises(N2D2Error, match="E808: the tiles cannot be timed with"):
+    with pytest.raises(N2D2Error, match="E808: -tune-command"):
         tune._run(tmp_path, 1, command)
 
 

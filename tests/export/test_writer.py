@@ -110,7 +110,7 @@ def test_a_swap_that_fails_puts_the_previous_export_back(tmp_path, monkeypatch):
 
 def test_a_place_below_a_file_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(N2D2Error, match="E712: .*file/out cannot be written.*; choose another place"):
+    with pytest.raises(N2D2Error, match="E712: .*file/out "):
         write(tmp_path / "file" / "out")
 
 
@@ -135,7 +135,7 @@ def test_files_of_others_are_not_replaced(tmp_path, content):
     (tmp_path / "out" / "thesis.tex").write_text("x")
     if content is not None:
         (tmp_path / "out" / "manifest.json").write_text(content)
-    with pytest.raises(N2D2Error, match="E711: .*no export of this tool"):
+    with pytest.raises(N2D2Error, match="E711"):
         write(tmp_path / "out")
     assert (tmp_path / "out" / "thesis.tex").read_text() == "x"
 
@@ -152,7 +152,7 @@ OTHER = replace(MANIFEST, network="other")
 
 def edited(out: Path) -> str:
     (out / "sub" / "a.txt").write_text("mine")
-    return "out: a file was edited or added since it was written: sub/a.txt"
+    return ": sub/a.txt"
 
 
 def added(out: Path) -> str:
@@ -177,7 +177,7 @@ def without_digests(out: Path) -> str:
     data = json.loads((out / "manifest.json").read_text())
     del data["files"]
     (out / "manifest.json").write_text(json.dumps(data))
-    return "its manifest has no digests"
+    return "manifest has no digests"
 
 
 @pytest.mark.parametrize("change", [edited, added, linked, pipe, without_digests], ids=lambda change: change.__name__)
@@ -187,7 +187,7 @@ def test_an_export_with_work_in_it_is_not_replaced(tmp_path, change):
     before = {path: path.read_bytes() if path.is_file() else None for path in tmp_path.rglob("*")}
     with pytest.raises(N2D2Error) as caught:
         write(tmp_path / "out", "2")
-    assert caught.value.code == "E719" and said in caught.value.line() and "give -force to replace it" in caught.value.line()
+    assert caught.value.code == "E719" and said in caught.value.line() and "-force" in caught.value.line()
     assert {path: path.read_bytes() if path.is_file() else None for path in tmp_path.rglob("*")} == before
     write(tmp_path / "out", "2", force=True)
     assert set(everything(tmp_path / "out")) == {"sub/a.txt", "manifest.json"}
@@ -196,7 +196,7 @@ def test_an_export_with_work_in_it_is_not_replaced(tmp_path, change):
 
 def test_an_export_of_another_network_is_not_replaced(tmp_path):
     write(tmp_path / "out", manifest=OTHER)
-    with pytest.raises(N2D2Error, match="E719: .*out is the export of another network, 'other'; give -force"):
+    with pytest.raises(N2D2Error, match="E719: .*'other'.*-force"):
         write(tmp_path / "out")
     assert read_manifest(tmp_path / "out")["network"] == "other"
     write(tmp_path / "out", force=True)

@@ -65,10 +65,10 @@ def test_stored_orders(arrays, build, tmp_path):
 @every(
     "name, stored, shapes",
     [
-        ("a/b:0_weights", lambda w: w.transpose(2, 3, 1, 0), "(2, 3, 3, 4), but layer 'a/b:0' needs (4, 3, 2, 3)"),
-        ("a/b:0_weights", lambda w: w.transpose(0, 2, 3, 1), "(4, 2, 3, 3), but layer 'a/b:0' needs (4, 3, 2, 3)"),
-        ("a/b:0_weights", lambda w: w.reshape(-1), "(72), but layer"),
-        ("fc_weights", lambda w: w.T, "(224, 5), but layer 'fc' needs (5, 224)"),
+        ("a/b:0_weights", lambda w: w.transpose(2, 3, 1, 0), "(2, 3, 3, 4)|(4, 3, 2, 3)"),
+        ("a/b:0_weights", lambda w: w.transpose(0, 2, 3, 1), "(4, 2, 3, 3)|(4, 3, 2, 3)"),
+        ("a/b:0_weights", lambda w: w.reshape(-1), "(72)"),
+        ("fc_weights", lambda w: w.T, "(224, 5)|(5, 224)"),
         ("fc_biases", lambda b: b.reshape(1, 5, 1), ""),
     ],
 )
@@ -78,12 +78,12 @@ def test_arrays_of_another_shape_are_refused(form, name, stored, shapes, arrays,
         np.testing.assert_array_equal(build(text(), weights=weights).params("fc")["bias"], arrays[name])
         return
     error = refusal(text(), weights=weights)
-    assert "E423" in error and shapes in error
+    assert "E423" in error and all(shape in error for shape in shapes.split("|"))
 
 
 def test_an_array_in_the_usual_order_is_refused_where_another_is_declared(arrays, refusal, tmp_path):
     error = refusal(text("", "ConfigSection=f\n[f]\nWeightsExportFormat=CO\n"), weights=save(tmp_path, arrays, "npz"))
-    assert "E423" in error and "(5, 224), but layer 'fc' needs (224, 5)" in error
+    assert "E423" in error and "(5, 224)" in error and "(224, 5)" in error
 
 
 def test_a_layer_without_bias_needs_no_file(arrays, build, tmp_path):

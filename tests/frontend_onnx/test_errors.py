@@ -184,8 +184,8 @@ def test_all_unsupported_nodes_are_listed_together(model):
         )
     lines = [error.line() for error in caught.value.errors]
     assert len(lines) == 4 and all(line.startswith("N2D2-E310") for line in lines)
-    assert "g [a]: Det (3 nodes, the first one here) cannot be imported: the operator is not supported" in lines[0]
-    assert "[c]: Conv (1 node) cannot be imported: its bias" in lines[1]
+    assert "g [a]: Det (3 nodes, the first one here)" in lines[0]
+    assert "[c]: Conv (1 node) is not supported: its bias" in lines[1]
     assert "[d]: Multinomial" in lines[2] and "[y]: RNN" in lines[3] and "GRU or an LSTM" in lines[3]
 
 
@@ -217,7 +217,7 @@ REFUSED = {
 def test_refused_with_reason(one_node, case):
     operator, shape, constants, attributes, reason = REFUSED[case]
     error = failure(lambda: import_onnx(one_node(operator, shape, constants, **attributes)))
-    assert error.code == "E310" and f"{operator} (1 node) cannot be imported" in error.line()
+    assert error.code == "E310" and f"{operator} (1 node) is not supported" in error.line()
     assert reason in error.line()
 
 

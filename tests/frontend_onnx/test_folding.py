@@ -102,7 +102,7 @@ def test_an_if_without_a_condition_is_refused():
         built = helper.make_model(
             helper.make_graph([node], "g", *ends), opset_imports=[helper.make_opsetid("", 17)], ir_version=8
         )
-        with pytest.raises(N2D2Error, match=r"E310: .*If \(1 node\) cannot be imported"):
+        with pytest.raises(N2D2Error, match="E310"):
             import_onnx(built)
 
 

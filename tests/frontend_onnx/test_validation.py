@@ -178,7 +178,7 @@ def test_data_of_functions_and_branches_lie_beside_the_model(tmp_path, monkeypat
         path.write_bytes(model(place).SerializeToString())
         with pytest.raises(N2D2Error, match="E304"):
             import_onnx(path)
-    with pytest.raises(N2D2Error, match="E304.*not known"):
+    with pytest.raises(N2D2Error, match="E304"):
         import_onnx(model("secret.bin"))
     os.replace(tmp_path / "secret.bin", tmp_path / "models" / "secret.bin")
     path.write_bytes(model("secret.bin").SerializeToString())

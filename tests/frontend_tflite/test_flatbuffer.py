@@ -39,13 +39,13 @@ def test_numbers():
 def test_a_number_that_ends_with_the_file():
     data = table(struct.pack("<i", 5), [4, 0, 0, 0, 0, 0])
     assert FlatTable.root(data).integer(0) == 5
-    assert "a number is at 24, behind or before the 28 bytes" in damage(lambda: FlatTable.root(data).integer(0, "<q"))
+    assert "a number is at 24, outside the 28 bytes" in damage(lambda: FlatTable.root(data).integer(0, "<q"))
 
 
 def test_a_field_behind_the_end_of_its_table():
     data = table(bytes([1, 2]), [5, 6, 0, 0, 0, 0], tail=bytes(8))
     assert FlatTable.root(data).integer(0, "<B") == 2
-    assert damage(lambda: FlatTable.root(data).integer(1, "<B")) == "the field 1 of the table at 20 is behind its end"
+    assert damage(lambda: FlatTable.root(data).integer(1, "<B")) == "the field 1 of the table at 20 exceeds it"
 
 
 @every(("kind", "width"), [("u1", 1), ("<i2", 2), ("<f4", 4), ("<i8", 8)])
@@ -58,7 +58,7 @@ def test_a_vector_ends_where_the_file_does(kind, width, count):
     assert FlatTable.root(data).vector(1, kind).size == 0
     if count:
         text = damage(lambda: FlatTable.root(data[:-1]).vector(0, kind))
-        assert text == f"the vector at 28 of {count} elements of {width} bytes ends behind the file"
+        assert text == f"the vector at 28 of {count} elements of {width} bytes exceeds the file"
     else:
         assert "a vector is at 28" in damage(lambda: FlatTable.root(data[:-1]).vector(0, kind))
 
@@ -89,12 +89,12 @@ def test_tables_in_a_row():
         (bytes(7), "the file has 7 bytes"),
         (bytes(0), "the file has 0 bytes"),
         (struct.pack("<II", 4, 0), "the vtable at 4 has 0 bytes"),
-        (struct.pack("<II", 5, 0), "a table is at 5, behind or before the 8 bytes of the file"),
+        (struct.pack("<II", 5, 0), "a table is at 5, outside the 8 bytes of the file"),
         (table(bytes(4), [0] * 6, vtable=15), "the vtable at 4 has 15 bytes"),
         (table(bytes(4), [0] * 6, vtable=2), "the vtable at 4 has 2 bytes"),
         (table(bytes(4), [0] * 6, vtable=26), "the vtable at 4 has 26 bytes"),
-        (table(bytes(4), [0] * 6, size=9), "the table at 20 ends behind the file"),
-        (struct.pack("<Ii", 4, 100), "a vtable is at -96, behind or before the 8 bytes of the file"),
+        (table(bytes(4), [0] * 6, size=9), "the table at 20 exceeds the file"),
+        (struct.pack("<Ii", 4, 100), "a vtable is at -96, outside the 8 bytes of the file"),
     ],
 )
 def test_tables_that_lead_out_of_the_file(data, text):

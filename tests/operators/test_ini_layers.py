@@ -60,7 +60,7 @@ def test_one_dimensional_convolution(tmp_path):
 
 
 def test_one_value_of_kernel_dims_needs_one_line(tmp_path):
-    with pytest.raises(N2D2Error, match="E211.*has 6 lines"):
+    with pytest.raises(N2D2Error, match="E211"):
         layer(tmp_path, "Type=Conv\nKernelDims=3\nNbOutputs=5")
 
 
@@ -134,9 +134,9 @@ Mapping.Size=1
 @pytest.mark.parametrize(
     "keys, text",
     [
-        ("NbOutputs=3\nMapping.Size=1", "E215.*an unpooling of 4 channels into 3 outputs is not channel by channel"),
-        ("NbOutputs=4\nMapping.SizeY=2\nMapping.StrideY=1", "E215.*an unpooling of 4 channels into 4 outputs"),
-        ("NbOutputs=4\nMapping.Size=1\nMapping.OffsetX=1", "E215.*an unpooling of 4 channels into 4 outputs"),
+        ("NbOutputs=3\nMapping.Size=1", "E215.*4 channels to 3 outputs"),
+        ("NbOutputs=4\nMapping.SizeY=2\nMapping.StrideY=1", "E215.*4 channels to 4 outputs"),
+        ("NbOutputs=4\nMapping.Size=1\nMapping.OffsetX=1", "E215.*4 channels to 4 outputs"),
     ],
 )
 def test_unpool_of_other_channels(tmp_path, keys, text):

@@ -92,7 +92,7 @@ def test_deconv_of_integers_is_exact_with_a_zero_point():
 
 
 def test_deconv_padding_that_leaves_nothing_is_refused():
-    with pytest.raises(N2D2Error, match="E203.*leaves nothing"):
+    with pytest.raises(N2D2Error, match="E203"):
         network(Deconv((1, 1), (4, 4, 4, 4)), {"weights": array(3, 4, 2, 2), "bias": array(3)})
 
 
@@ -167,7 +167,7 @@ def test_overlapping_windows_add_up_in_float_and_are_refused_in_integers():
 
 
 def test_unpool_of_another_shape_than_the_pool_gave_is_refused():
-    with pytest.raises(N2D2Error, match="E210.*pool of its ArgMax gives 3x2x4"):
+    with pytest.raises(N2D2Error, match="E210.*3x2x4"):
         network(Unpool((2, 2), (2, 2)), shapes=((4, 3, 3), (4, 5, 6)))
 
 

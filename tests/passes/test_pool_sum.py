@@ -44,11 +44,11 @@ def test_a_pool_and_a_sum_are_one_layer(build, run, inputs):
 @every(
     "changes, reason",
     [
-        ({"pool": Pool("Average", (2, 3), (1, 2), (0, 1, 1, 0))}, "it is no max pool"),
+        ({"pool": Pool("Average", (2, 3), (1, 2), (0, 1, 1, 0))}, "it is not a max pool"),
         ({"pool": Pool("Max", (2, 3), (1, 2), (0, -1, 1, 0))}, "it crops"),
-        ({"total": ElemWise("Max")}, "s is no plain sum"),
-        ({"total": ElemWise("Sum", (1.0, 2.0))}, "s is no plain sum"),
-        ({"total": ElemWise("Sum", (1.0, 1.0), (0.0, 0.5))}, "s is no plain sum"),
+        ({"total": ElemWise("Max")}, "s is not a plain addition"),
+        ({"total": ElemWise("Sum", (1.0, 2.0))}, "s is not a plain addition"),
+        ({"total": ElemWise("Sum", (1.0, 1.0), (0.0, 0.5))}, "s is not a plain addition"),
         ({"inputs": ("p", "t", "t")}, "s does not add one other tensor"),
         ({"inputs": ("p",)}, "s does not add one other tensor"),
         ({"inputs": ("p", "p")}, "s does not add one other tensor"),

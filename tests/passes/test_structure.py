@@ -251,7 +251,7 @@ def test_reshapes_that_stay(build, run, reason):
     b = build(4, 3, 3)
     b.layer("r", Reshape((12, 3)))
     b.layer("t", Activation(Tanh()), "r")
-    assert reason(run(b.done("t"), RemoveReshape())[1]) == "r: it changes 4x3x3 to 12x3, which its readers tell apart"
+    assert reason(run(b.done("t"), RemoveReshape())[1]) == "r: it changes 4x3x3 to 12x3, which its consumers distinguish"
     b = build(4)
     b.layer("r", Reshape((4, 1, 1)))
     b.layer("c", Conv(), "r", conv(b, 2, 4, 1))

@@ -197,7 +197,7 @@ def refused(net: Trained | str, *options: str) -> str:
         ("QWeight.Range=255", "QWeight.QuantMode=Asymmetric", "E124", "Asymmetric is not supported"),
         ("QWeight.Range=255", "QWeight=Prune", "E124", "Prune is not supported"),
         ("QWeight.Range=255", "QWeight=LSQ\nQWeight.Range=1", "E124", "QWeight.Range=1"),
-        ("DefaultModel=Frame_CUDA", "QWeight=SAT", "E242", "QWeight: no key of all layers"),
+        ("DefaultModel=Frame_CUDA", "QWeight=SAT", "E242", "QWeight "),
         ("QActSolver=SGD", "QBias=SAT", "E242", "QBias: a layer of Type=BatchNorm"),
     ],
 )

@@ -78,7 +78,7 @@ def test_weights_lie_on_the_grid_of_the_file(off, taken):
 def test_weights_without_a_scale_are_refused():
     node = layer([[1, 2]], [0.5], 0)
     del node.params["weight_scales"]
-    with pytest.raises(N2D2Error, match="E514.*the file does not quantize its weights"):
+    with pytest.raises(N2D2Error, match="E514"):
         WeightedQuantizer().file_weights(node)
 
 

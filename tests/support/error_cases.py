@@ -105,6 +105,12 @@ def messages(text: str, *kinds: str) -> list[str]:
 
 
 def headline(line: str) -> str:
-    """Return the kind, the code and the place (file:line [section]) of a message, without its sentence."""
-    found = re.match(r"\w+ N2D2-[EW]\d{3}(: [^\s:]+(:\d+)?( \[[^\]]*\])?(?=: ))?", line)
+    """Return the kind (if any), the code and the place (file:line [section]) of a message, without its sentence."""
+    found = re.match(r"(?:\w+ )?N2D2-[EW]\d{3}(: [^\s:]+(:\d+)?( \[[^\]]*\])?(?=: ))?", line)
     return found[0] if found else line
+
+
+def code_of(message: str) -> str:
+    """The code of a message, "" for other text."""
+    found = re.match(r"(?:error |warning )?N2D2-([EW]\d{3})", message)
+    return found[1] if found else ""

@@ -68,10 +68,7 @@ def read_database(
         if instead is not None:
             return replace(instead, label_names=names or instead.label_names)
         log.warning(
-            "W401",
-            "there is no data: the INI has no [database] with a Type",
-            where=where,
-            remedy="add one, or calibrate with -calib-data",
+            "W401", "the INI has no [database] with a Type", where=where, remedy="add a [database], or give -calib-data"
         )
         return empty_database(names)
     database = load(section.text("Type").strip(), section, Context(document, seed, shape))
@@ -89,7 +86,7 @@ def read_database(
 
 _WITHOUT_TYPE = Schema(
     "database without Type",
-    (Key("LabelPath", Kind.PATH, "", "File of the names of the labels 0, 1, ..., one per line."),),
+    (Key("LabelPath", Kind.PATH, "", "File with the names of the labels 0, 1, ..., one per line."),),
     (COVERED,),
 )
 
@@ -103,6 +100,6 @@ def _label_names(values: Values, document: Document) -> tuple[str, ...]:
             "E401",
             f"LabelPath={values['LabelPath']} does not exist",
             where=values.where("LabelPath"),
-            remedy="give the file of the label names",
+            remedy="set LabelPath to the file with the label names",
         )
     return tuple(line for _, line in read_lines(path))

@@ -155,7 +155,7 @@ _UNSUPPORTED = frozenset(
 )
 """Types of N2D2 that are known and not read here."""
 
-_REGIONS = Ignored("", "keys of regions in pictures (ROIs)", "is for regions", "remove them: regions are not read")
+_REGIONS = Ignored("", "keys of image regions (ROIs)", "is for regions", "remove them: regions are not read")
 _IGNORED = (
     *_REGIONS.of("ROIsMargin", "ROIExtension"),
     *CACHES.of("LoadInMemory"),
@@ -167,12 +167,12 @@ COMMON_KEYS = (
         "CompositeLabel",
         Kind.ENUM,
         "Auto",
-        "How labels of regions and of files join; there are no regions here.",
+        "Combination of the labels of regions and files. Without effect, since regions are not read.",
         ("None", "Auto", "Default", "Disjoint", "Combine"),
         ignored=_REGIONS,
     ),
     Key("Type", Kind.STRING, "", "Type of the database."),
-    Key("RandomPartitioning", Kind.BOOL, True, "The sets are drawn at random (by -seed), else in the order of the list."),
+    Key("RandomPartitioning", Kind.BOOL, True, "1: draw the sets at random (by -seed). 0: take them in the order of the list."),
 )
 _REFUSED = (
     Key("TargetDataPath", Kind.PATH, "", "Not supported."),
@@ -183,13 +183,14 @@ _FRACTION = "fraction of the stimuli (a number of stimuli when PerLabelPartition
 PARTITION_KEYS = (
     Key("Learn", Kind.FLOAT, 0.0, f"Learning set: {_FRACTION}."),
     Key("Validation", Kind.FLOAT, 0.0, f"Validation set: {_FRACTION}."),
-    Key("Test", Kind.FLOAT, None, f"Test set: {_FRACTION}; what the others leave by default."),
-    Key("PerLabelPartitioning", Kind.BOOL, True, "The fractions hold for each label."),
+    Key("Test", Kind.FLOAT, None, f"Test set: {_FRACTION}. By default, all remaining stimuli."),
+    Key("PerLabelPartitioning", Kind.BOOL, True, "Apply the fractions to each label separately."),
     Key(
         "EquivLabelPartitioning",
         Kind.BOOL,
         True,
-        "Learn and Validation take the same number of each label, by the rarest one; the rest is Test.",
+        "Take the same number of stimuli of each label for Learn and Validation, limited by the rarest label. The rest is "
+        "Test.",
     ),
 )
 
@@ -224,9 +225,9 @@ def load(type_name: str, section: Section, context: Context) -> Database:
     if type_name in _UNSUPPORTED:
         raise N2D2Error(
             "E406",
-            f"{type_name} is not supported",
+            f"Type={type_name} is not supported",
             where=section.where("Type"),
-            remedy="use DIR_Database or List_Database on its files, or Numpy_Database",
+            remedy="use DIR_Database or List_Database on the files of the data set, or Numpy_Database",
         )
     if type_name not in _TYPES:
         bare = nearest(type_name.removesuffix(_SUFFIX), [name.removesuffix(_SUFFIX) for name in _TYPES])
@@ -234,7 +235,7 @@ def load(type_name: str, section: Section, context: Context) -> Database:
         known = ", ".join(sorted(_TYPES))
         raise N2D2Error(
             "E404",
-            f"unknown type of database '{type_name}'",
+            f"database type '{type_name}' is unknown",
             where=section.where("Type"),
             remedy=f"did you mean '{like}'?" if like else f"use one of {known}",
         )
@@ -256,7 +257,7 @@ def _read(schema: Schema, section: Section) -> Values:
                 "E406",
                 f"{key.name}={section.text(key.name)} is not supported",
                 where=values.where(key.name),
-                remedy="remove it: stimuli have one channel set and one label each",
+                remedy="remove it; stimuli have one set of channels and one label each",
             )
     return values
 
@@ -279,7 +280,7 @@ def data_path(
             "E401",
             f"{key}={text} does not exist",
             where=where,
-            remedy=f"set {key} to where the data are (absolute, or relative to the working directory or to the INI file)",
+            remedy=f"set {key} to the path of the data: absolute, or relative to the working directory or the INI file",
         )
     if folder is not None and path.is_dir() != folder:
         raise N2D2Error(
@@ -298,7 +299,7 @@ def _data_root(values: Values, key: str) -> str:
     if not root:
         raise N2D2Error(
             "E401",
-            f"{key} is not given and N2D2_DATA is not set",
+            f"{key} is missing, and N2D2_DATA is not set",
             where=values.section.location,
             remedy=f"add {key}=<folder>, or set the environment variable N2D2_DATA",
         )
@@ -320,9 +321,9 @@ def load_more(values: Values, schema: Schema, context: Context) -> list[Values]:
         if section.name in seen:
             raise N2D2Error(
                 "E419",
-                f"LoadMore={section.name} comes back to a section that is loaded already",
+                f"LoadMore={section.name} names a section that is already loaded",
                 where=where,
-                remedy="end the chain of LoadMore",
+                remedy="remove this LoadMore",
             )
         seen.add(section.name)
         chain.append(_read(common, section))

@@ -18,17 +18,24 @@ def _register(type_name: str, default: str, clutter: str, others: tuple[str, ...
                     "Learn",
                     Kind.FLOAT,
                     REQUIRED,
-                    "Learning set: fraction of the pictures of the rarest label, that many of each label.",
+                    "Learning set: fraction of the images of the rarest label. The same number is taken of each label.",
                     minimum=0,
                     maximum=1,
                 ),
-                Key("Validation", Kind.FLOAT, 0.0, "Validation set: alike. The others test.", minimum=0, maximum=1),
+                Key(
+                    "Validation",
+                    Kind.FLOAT,
+                    0.0,
+                    "Validation set: defined like Learn. All other images are the test set.",
+                    minimum=0,
+                    maximum=1,
+                ),
                 Key("IncClutter", Kind.BOOL, False, f"Keep the category {clutter}."),
-                Key("DataPath", Kind.PATH, "", f"Folder of the categories; by default $N2D2_DATA/{default}."),
+                Key("DataPath", Kind.PATH, "", f"Folder of the categories. Default: $N2D2_DATA/{default}."),
             ),
             (Ignored("LabelPath", "paths of labels", "tells where the labels are", "remove it: the folders are the labels"),),
-            doc=f"The categories of {type_name.split('_')[0]} in folders; labels are "
-            "/name." + (f" {', '.join(others)} is left out." if others else ""),
+            doc=f"The categories of {type_name.split('_')[0]} in folders. Labels are "
+            "/name." + (f" {', '.join(others)} is excluded." if others else ""),
         )
     )
     def _load(values: Values, context: Context) -> Database:

@@ -15,9 +15,9 @@ from n2d2py.ini import Key, Kind, Schema, Values
 _PIXELS = 3 * 32 * 32
 _TO_BGR = (2, 1, 0)
 _KEYS = (
-    Key("DataPath", Kind.PATH, "", "Folder of the binary files; by default a folder of $N2D2_DATA."),
-    Key("Validation", Kind.FLOAT, 0.0, "Fraction of the training images that validates.", minimum=0, maximum=1),
-    Key("UseTestForValidation", Kind.BOOL, False, "The test images also validate."),
+    Key("DataPath", Kind.PATH, "", "Folder of the binary files. Default: a folder in $N2D2_DATA."),
+    Key("Validation", Kind.FLOAT, 0.0, "Fraction of the training images used for validation.", minimum=0, maximum=1),
+    Key("UseTestForValidation", Kind.BOOL, False, "Use the test images for validation, too."),
 )
 
 
@@ -49,7 +49,7 @@ def cifar_database(
     if len(labels) and labels.max() >= len(names):
         raise N2D2Error(
             "E402",
-            f"{folder} has a label {labels.max()}, but {names_file} has {len(names)} names",
+            f"{folder} contains label {labels.max()}, but {names_file} has {len(names)} names",
             remedy="download the data set again",
         )
     learned = len(labels) - len(test[1])
@@ -67,7 +67,7 @@ def _batch(path: Path, label_bytes: int, label_byte: int) -> tuple[ArrayItems, n
         if size == 0 or size % record:
             raise N2D2Error(
                 "E402",
-                f"{path} has {size} bytes, not a multiple of {record}",
+                f"{path} has {size} bytes, which is not a multiple of {record}",
                 remedy="download the binary version of the data set again",
             )
         data = np.memmap(path, np.uint8, "r", shape=(size // record, record))
@@ -97,7 +97,7 @@ def _load_cifar10(values: Values, context: Context) -> Database:
 @register(
     Schema(
         "CIFAR100_Database",
-        (*_KEYS, Key("UseCoarse", Kind.BOOL, False, "The 20 coarse labels.")),
+        (*_KEYS, Key("UseCoarse", Kind.BOOL, False, "Use the 20 coarse labels.")),
         doc="CIFAR-100, binary version.",
     )
 )

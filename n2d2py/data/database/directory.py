@@ -33,35 +33,36 @@ _SCHEMA = Schema(
     (
         Key("DataPath", Kind.PATH, REQUIRED, "Folder of the stimuli."),
         *PARTITION_KEYS,
-        Key("Depth", Kind.INT, 1, "Levels of sub-folders that are searched; -1: all.", minimum=-1),
-        Key("LabelName", Kind.STRING, "", "What every label starts with."),
+        Key("Depth", Kind.INT, 1, "Number of sub-folder levels to search. -1: all levels.", minimum=-1),
+        Key("LabelName", Kind.STRING, "", "Prefix of every label."),
         Key(
             "LabelDepth",
             Kind.INT,
             1,
-            "Levels of sub-folders in a label, each as /name; 0: LabelName alone; -1: no label.",
+            "Number of sub-folder levels that form the label, each as /name. 0: LabelName alone. -1: no label.",
             minimum=-1,
         ),
         Key(
             "IgnoreMasks",
             Kind.STRINGS,
             (),
-            "Files whose path (from DataPath) holds one of these are left out; * and + stand for characters.",
+            "Leave out files whose path (relative to DataPath) contains one of these patterns. The wildcards are * and +.",
         ),
-        Key("ValidExtensions", Kind.STRINGS, (), "The extensions that count; by default all that can be read."),
-        Key("LoadMore", Kind.STRING, "", "Another section of such keys, whose stimuli are added."),
+        Key("ValidExtensions", Kind.STRINGS, (), "File extensions to read. Default: all supported ones."),
+        Key("LoadMore", Kind.STRING, "", "Another section with such keys whose stimuli are added."),
         Key(
             "LabelImagePath",
             Kind.PATH,
             "",
-            "Ours: folder with the pixel-wise labels of each stimulus, under the same path "
-            "(extension .png or .npy): pictures or arrays of label ids, 255 (pictures) or -1 for none.",
+            "Extension of n2d2py: folder with the pixel-wise labels of each stimulus under the same path, as .png or .npy. "
+            "They are images or arrays of label ids; 255 (images) or -1 means unlabelled.",
         ),
-        Key("LabelNames", Kind.STRINGS, (), "Ours: names of the label ids of LabelImagePath."),
+        Key("LabelNames", Kind.STRINGS, (), "Extension of n2d2py: names of the label ids in LabelImagePath."),
         Key("ROIFile", Kind.PATH, "", "Not supported."),
         Key("ROIDir", Kind.PATH, "", "Not supported."),
     ),
-    doc="The files of a folder, sorted, labelled by sub-folder; label ids in order of first appearance.",
+    doc="The files of a folder in sorted order. The sub-folders are the labels; label ids follow the order of first "
+    "appearance.",
 )
 
 
@@ -175,7 +176,7 @@ def _joined(parts: list[_Part], seed: int, type_name: str = "DIR_Database") -> D
         listing = list_directory(part.root, known, **part.options)  # type: ignore[arg-type]
         if listing.unreadable:
             log.notice(
-                "%s: %d files that are no stimuli are left out, the first one is %s",
+                "%s: ignored %d files that are not stimuli, the first one is %s",
                 part.root.name,
                 len(listing.unreadable),
                 listing.unreadable[0],
@@ -183,7 +184,7 @@ def _joined(parts: list[_Part], seed: int, type_name: str = "DIR_Database") -> D
         if not listing.files:
             raise N2D2Error(
                 "E416",
-                f"{part.root} holds no stimulus",
+                f"{part.root} contains no stimulus",
                 where=part.where,
                 remedy="check DataPath, Depth, ValidExtensions and IgnoreMasks",
             )
@@ -196,9 +197,9 @@ def _joined(parts: list[_Part], seed: int, type_name: str = "DIR_Database") -> D
     if "" in known and len(known) > 1:
         log.warning(
             "W404",
-            f"files beside the labelled folders, such as {joined.name(labels.index(known['']))}, make a label without a name",
+            f"files next to the labelled folders, such as {joined.name(labels.index(known['']))}, have a label without a name",
             where=parts[0].where,
-            remedy="move them, set IgnoreMasks, or name it by LabelName",
+            remedy="move them, set IgnoreMasks, or name the label with LabelName",
         )
     return Database(
         type_name, joined, np.array(labels), tuple(known), {name: np.concatenate(found) for name, found in sets.items()}
@@ -222,14 +223,14 @@ class ImageMaps:
         else:
             raise N2D2Error(
                 "E401",
-                f"there are no pixel-wise labels {stem}.png or .npy for {name} in {self.root}",
-                remedy="check LabelImagePath",
+                f"{stem}.png or .npy with the pixel-wise labels of {name} is missing in {self.root}",
+                remedy="set LabelImagePath to the folder of the labels",
             )
         if labels.shape[2] != 1 or labels.dtype.kind not in "iu":
             raise N2D2Error(
                 "E402",
-                f"the labels of {name} are {labels.shape[2]} channels of {labels.dtype}",
-                remedy="store gray pictures or integers (H, W)",
+                f"the labels of {name} have {labels.shape[2]} channels of type {labels.dtype}",
+                remedy="store gray images or integers of shape (H, W)",
             )
         ids = labels[:, :, 0].astype(np.int64)
         return np.where((ids < 0) | ((ids == 255) & (labels.dtype == np.uint8)), -1, ids)
@@ -249,7 +250,7 @@ def _part(values: Values, context: Context) -> _Part:
     for key in ("ROIFile", "ROIDir"):
         if values[key]:
             raise N2D2Error(
-                "E406", f"{key} is not supported: stimuli have one label each", where=values.where(key), remedy="remove it"
+                "E406", f"{key} is not supported", where=values.where(key), remedy="remove it; each stimulus has one label"
             )
     options = {
         "depth": values["Depth"],

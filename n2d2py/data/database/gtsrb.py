@@ -36,7 +36,7 @@ def gtsrb_database(
     known: dict[str, int] = {}
     found = list_directory(folder / _TRAINING, known, valid_extensions=("ppm",))
     if not found.files:
-        raise N2D2Error("E416", f"{folder / _TRAINING} holds no .ppm picture", remedy="unpack the data set there")
+        raise N2D2Error("E416", f"{folder / _TRAINING} contains no .ppm image", remedy="unpack the data set there")
     classes = {label: _class(name, folder) for name, label in known.items()}
     labels = [classes[label] for label in found.labels]
     files, test_labels, boxes = _test(table, folder, signs is not None)
@@ -57,7 +57,7 @@ def _class(name: str, folder: Path) -> int:
     if not (number.isascii() and number.isdigit() and len(number) < 7):
         raise N2D2Error(
             "E402",
-            f"{folder / _TRAINING} has pictures in '{number or '.'}', which is no class",
+            f"{folder / _TRAINING} contains images in '{number or '.'}', which is not a class",
             remedy="keep only the folders 00000, 00001, ... there",
         )
     return int(number)
@@ -76,7 +76,7 @@ def _columns(table: Path, names: tuple[str, ...]) -> tuple[list[int], int]:
         raise N2D2Error(
             "E410",
             f"{table} has no columns {' and '.join(missing)}",
-            remedy="take the tables, with classes, from the data set's site",
+            remedy="download the tables with classes from the site of the data set",
         )
     return [header.index(name) for name in names], len(header)
 
@@ -107,7 +107,7 @@ def _training_boxes(signs: Path, files: list[str]) -> list[Tile]:
     if without:
         raise N2D2Error(
             "E410",
-            f"{len(without)} training pictures have no box of their sign, the first one is {without[0]}",
+            f"{len(without)} training images have no bounding box, the first one is {without[0]}",
             remedy="unpack the tables GT-<class>.csv again, or set ExtractROIs=0",
         )
     return [box for file in files if (box := boxes[file]) is not None]
@@ -152,26 +152,26 @@ def _test(table: Path, folder: Path, cut: bool) -> tuple[list[str], list[int], l
                 "Validation",
                 Kind.FLOAT,
                 0.0,
-                "Fraction of the training pictures of each class that validates.",
+                "Fraction of the training images of each class used for validation.",
                 minimum=0,
                 maximum=1,
             ),
-            Key("ExtractROIs", Kind.BOOL, False, "Pictures are cut to the sign, by the boxes of the tables."),
+            Key("ExtractROIs", Kind.BOOL, False, "Crop the images to the sign with the boxes of the tables."),
             Key(
                 "DataPath",
                 Kind.PATH,
                 "",
-                "Folder with Final_Training/Images/<class>/*.ppm and Final_Test/Images/*.ppm; by default $N2D2_DATA/GTSRB.",
+                "Folder with Final_Training/Images/<class>/*.ppm and Final_Test/Images/*.ppm. Default: $N2D2_DATA/GTSRB.",
             ),
             Key(
                 "LabelPath",
                 Kind.PATH,
                 "",
-                "Folder of GT-final_test.csv, and of Final_Training/Images/<class>/GT-<class>.csv "
-                "for ExtractROIs; by default DataPath.",
+                "Folder of GT-final_test.csv, and for ExtractROIs of Final_Training/Images/<class>/GT-<class>.csv. Default: "
+                "DataPath.",
             ),
         ),
-        doc="German traffic signs; label id = class.",
+        doc="German traffic signs. The label id is the class.",
     )
 )
 def _load(values: Values, context: Context) -> Database:

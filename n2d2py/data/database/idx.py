@@ -22,8 +22,8 @@ _UNSIGNED_BYTE = 8
 _BLOCK = 1 << 16
 """Bytes beyond the declared ones that are looked at in a packed file."""
 _KEYS = (
-    Key("DataPath", Kind.PATH, "", "Folder of the four IDX files, plain or .gz; by default a folder of $N2D2_DATA."),
-    Key("Validation", Kind.FLOAT, 0.0, "Fraction of the training images that validates.", minimum=0, maximum=1),
+    Key("DataPath", Kind.PATH, "", "Folder of the four IDX files, plain or .gz. Default: a folder in $N2D2_DATA."),
+    Key("Validation", Kind.FLOAT, 0.0, "Fraction of the training images used for validation.", minimum=0, maximum=1),
 )
 
 
@@ -55,7 +55,7 @@ def read_idx(path: Path, axes: int) -> np.ndarray:
     if held != prod(shape):
         raise N2D2Error(
             "E402",
-            f"{path} declares {'x'.join(map(str, shape))} = {prod(shape)} bytes and holds {held}",
+            f"{path} declares {'x'.join(map(str, shape))} = {prod(shape)} bytes but contains {held}",
             remedy="download it again",
         )
     return data[header:].reshape(shape)
@@ -67,13 +67,13 @@ def _shape(start: bytes, path: Path, axes: int) -> tuple[int, ...]:
         raise N2D2Error(
             "E402",
             f"{path} is not an IDX file of bytes with {axes} axes",
-            remedy="check that it is the file that its name says",
+            remedy="check that the content of the file matches its name",
         )
     shape = tuple(int(size) for size in np.frombuffer(start[4:], ">u4"))
     if prod(shape) > MAX_BYTES:
         raise N2D2Error(
             "E402",
-            f"{path} declares {'x'.join(map(str, shape))} bytes, at most {MAX_BYTES:,} are read",
+            f"{path} declares {'x'.join(map(str, shape))} bytes, more than the limit of {MAX_BYTES:,}",
             remedy="download it again",
         )
     return shape
@@ -101,8 +101,8 @@ def idx_database(
         if len(images) != len(ids):
             raise N2D2Error(
                 "E402",
-                f"{folder}: {images_file} holds {len(images)} images and {labels_file} {len(ids)} labels",
-                remedy="download both again",
+                f"{folder}: {images_file} contains {len(images)} images, but {labels_file} {len(ids)} labels",
+                remedy="download both files again",
             )
         parts.append(ArrayItems(images_file, images))
         labels.append(ids.astype(np.int64))
@@ -113,7 +113,11 @@ def idx_database(
     count = int(every.max()) + 1 if len(every) else 0
     names = label_names or tuple(str(digit) for digit in range(max(count, 10)))
     if count > len(names):
-        raise N2D2Error("E402", f"{folder} has a label {count - 1}, of {len(names)} labels", remedy="check the label files")
+        raise N2D2Error(
+            "E402",
+            f"{folder} contains label {count - 1}, but there are {len(names)} labels",
+            remedy="download the label files again",
+        )
     return Database(type_name, JoinedItems(parts), every, names, split)
 
 
@@ -122,7 +126,7 @@ def _existing(folder: Path, name: str) -> Path:
         if candidate.is_file():
             return candidate
     raise N2D2Error(
-        "E401", f"{folder} holds neither {name} nor {name}.gz", remedy=f"put {', '.join(_FILES)} there, plain or .gz"
+        "E401", f"{folder} contains neither {name} nor {name}.gz", remedy=f"put {', '.join(_FILES)} there, plain or .gz"
     )
 
 

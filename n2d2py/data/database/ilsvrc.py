@@ -52,7 +52,7 @@ def ilsvrc_database(
 
 def _train(root: Path, ids: dict[str, int]) -> tuple[list[str], list[int]]:
     if not root.is_dir():
-        log.notice("%s: there is no folder train, the learning set is empty", root.parent)
+        log.notice("%s: the folder train is missing, so the learning set is empty", root.parent)
         return [], []
     files: list[str] = []
     labels: list[int] = []
@@ -79,9 +79,9 @@ def _validation(path: Path, count: int, shift: int) -> tuple[list[str], list[int
             errors.append(
                 N2D2Error(
                     "E410",
-                    f"'{line}' is not 'file label' with a label from 0 to {count - 1}",
+                    f"line '{line}' is not 'file label' with a label from 0 to {count - 1}",
                     where=Location(str(path), number),
-                    remedy="check that the labels are line numbers of the synsets",
+                    remedy="use the line numbers of the synsets as labels",
                 )
             )
     ErrorList.raise_if(errors)
@@ -92,11 +92,11 @@ def _validation(path: Path, count: int, shift: int) -> tuple[list[str], list[int
     Schema(
         "ILSVRC2012_Database",
         (
-            Key("Learn", Kind.FLOAT, 1.0, "Fraction of the training images that learns.", minimum=0, maximum=1),
-            Key("UseValidationForTest", Kind.BOOL, True, "The validation images are the test set too."),
-            Key("BackgroundClass", Kind.BOOL, False, "Label 0 is the background, the others follow."),
-            Key("DataPath", Kind.PATH, "", "Folder with train/<synset>/, val/ and val.txt; by default $N2D2_DATA/ILSVRC2012."),
-            Key("LabelPath", Kind.PATH, "", "File of the synsets, one per line; by default $N2D2_DATA/ILSVRC2012/synsets.txt."),
+            Key("Learn", Kind.FLOAT, 1.0, "Fraction of the training images used for learning.", minimum=0, maximum=1),
+            Key("UseValidationForTest", Kind.BOOL, True, "Use the validation images as test set, too."),
+            Key("BackgroundClass", Kind.BOOL, False, "Reserve label 0 for the background."),
+            Key("DataPath", Kind.PATH, "", "Folder with train/<synset>/, val/ and val.txt. Default: $N2D2_DATA/ILSVRC2012."),
+            Key("LabelPath", Kind.PATH, "", "File with the synsets, one per line. Default: $N2D2_DATA/ILSVRC2012/synsets.txt."),
         ),
         doc="ImageNet. The images of val/ are both the validation and the test set.",
     )

@@ -38,8 +38,8 @@ def listed_database(
         if len(given) < len(names):
             raise N2D2Error(
                 "E410",
-                f"{names_file} names {len(given)} labels, the lists have label {len(names) - 1}",
-                remedy="name every label",
+                f"{names_file} contains {len(given)} names, but the lists contain label {len(names) - 1}",
+                remedy="add a name for every label",
             )
         names = given
     split = partition(np.array(ids[: len(files)]), how, seed, str(list_file))
@@ -57,11 +57,11 @@ def _read(path: Path, folder: Path) -> tuple[list[str], list[str]]:
         parts = name_and_label(line)
         if parts is None:
             errors.append(
-                N2D2Error("E410", f"'{line}' is not 'file label'", where=where, remedy="write a file, a blank and a label")
+                N2D2Error("E410", f"line '{line}' is not 'file label'", where=where, remedy="write a file, a blank and a label")
             )
         elif not (folder / parts[0]).is_file():
             errors.append(
-                N2D2Error("E401", f"{parts[0]} does not exist in {folder}", where=where, remedy="check DataPath and the list")
+                N2D2Error("E401", f"{parts[0]} does not exist in {folder}", where=where, remedy="correct DataPath or the list")
             )
         else:
             files.append(parts[0])
@@ -70,7 +70,7 @@ def _read(path: Path, folder: Path) -> tuple[list[str], list[str]]:
             break
     ErrorList.raise_if(errors)
     if not files:
-        raise N2D2Error("E416", f"{path} lists no stimulus", remedy="check the file")
+        raise N2D2Error("E416", f"{path} lists no stimulus", remedy="add lines 'file label'")
     return files, texts
 
 
@@ -78,14 +78,14 @@ def _read(path: Path, folder: Path) -> tuple[list[str], list[str]]:
     Schema(
         "List_Database",
         (
-            Key("DataPath", Kind.PATH, REQUIRED, "Folder that the listed files are relative to."),
-            Key("LabelPath", Kind.PATH, REQUIRED, "List of lines 'file label', split by the keys below."),
-            Key("ValidationPath", Kind.PATH, "", "Another such list, all of which validates."),
-            Key("LabelNamesPath", Kind.PATH, "", "Names of the labels 0, 1, ..., one per line."),
+            Key("DataPath", Kind.PATH, REQUIRED, "Base folder of the listed files."),
+            Key("LabelPath", Kind.PATH, REQUIRED, "List of lines 'file label', partitioned by the keys below."),
+            Key("ValidationPath", Kind.PATH, "", "Another such list that forms the validation set."),
+            Key("LabelNamesPath", Kind.PATH, "", "File with the names of the labels 0, 1, ..., one per line."),
             *PARTITION_KEYS,
         ),
-        doc="Ours, not of N2D2: the files that a list names. Labels that are all integers are label "
-        "ids; others get ids in order of first appearance. By default all stimuli test.",
+        doc="Extension of n2d2py: the files named in a list. If all labels are integers, they are label ids. Otherwise, ids "
+        "follow the order of first appearance. By default, all stimuli are the test set.",
     )
 )
 def _load(values: Values, context: Context) -> Database:

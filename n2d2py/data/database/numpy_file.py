@@ -64,12 +64,12 @@ def read_arrays(given: GivenData) -> tuple[np.ndarray, np.ndarray, tuple[str, ..
     key = usual[0] if usual else others[0] if len(others) == 1 else None
     if key is None:
         raise N2D2Error(
-            "E414", f"{path} holds no array x, but {', '.join(arrays)}", remedy="store the stimuli as x and the labels as y"
+            "E414", f"{path} contains no array x, only {', '.join(arrays)}", remedy="store the stimuli as x and the labels as y"
         )
     x = arrays[key]
     check_type(x, path.name)
     if not x.ndim:
-        raise N2D2Error("E414", f"{path}: {key} is a single number", remedy="store an axis of stimuli in front")
+        raise N2D2Error("E414", f"{path}: {key} is a single number", remedy="add a first axis for the stimuli")
     target = next(
         (key for key in TARGETS if key in arrays and not (key == "labels" and arrays[key].dtype.kind not in "biuf")), None
     )
@@ -82,8 +82,8 @@ def read_arrays(given: GivenData) -> tuple[np.ndarray, np.ndarray, tuple[str, ..
     if len(names) < count:
         raise N2D2Error(
             "E410",
-            f"{path}: labels names {len(names)} labels, y has label {count - 1}",
-            remedy="name every label, or leave labels out",
+            f"{path}: labels contains {len(names)} names, but y contains label {count - 1}",
+            remedy="add a name for every label, or remove labels",
         )
     return x, labels, names
 
@@ -95,21 +95,21 @@ def label_ids(y: np.ndarray, x: np.ndarray, path: Path) -> np.ndarray:
     if len(y) != count or (y.size != count and not pixels):
         raise N2D2Error(
             "E414",
-            f"{path}: y has the shape {'x'.join(map(str, y.shape))} for {count} stimuli",
+            f"{path}: y has shape {'x'.join(map(str, y.shape))} for {count} stimuli",
             remedy="store one label id per stimulus, or one per pixel",
         )
     if y.dtype.kind not in "biuf":
-        raise N2D2Error("E410", f"{path}: y holds {y.dtype}", remedy="store integer label ids")
+        raise N2D2Error("E410", f"{path}: y has type {y.dtype}", remedy="store integer label ids")
     wanted = y.reshape(-1) if y.size == count else y.reshape(count, *x.shape[-2:])
     ids = wanted.astype(np.int64)
     if not np.array_equal(ids, wanted) or ids.min(initial=0) < -1:
         raise N2D2Error(
-            "E410", f"{path}: y holds values that are no label ids", remedy="store integers from 0, or -1 for no label"
+            "E410", f"{path}: y contains values that are not label ids", remedy="store integers from 0, or -1 for unlabelled"
         )
     if ids.max(initial=0) > _LARGEST_ID:
         raise N2D2Error(
             "E410",
-            f"{path}: y holds the label id {ids.max()}, at most {_LARGEST_ID:,} is taken",
+            f"{path}: y contains label id {ids.max()}, above the limit of {_LARGEST_ID:,}",
             remedy="number the labels from 0",
         )
     if ids.ndim > 1 and y.dtype == np.uint8:
@@ -135,14 +135,13 @@ def numpy_database(path: Path, how: Partition, seed: int = 0) -> Database:
                 "DataPath",
                 Kind.PATH,
                 REQUIRED,
-                "An .npz file with x (N, C, H, W), (N, H, W) or (N, F) "
-                "and y (N,), or y (N, H, W) with a label id for each pixel (-1, or 255 in bytes, for none), or an .npy file with x alone.",
+                "An .npz file with x of shape (N, C, H, W), (N, H, W) or (N, F) and y of shape (N,) or, for pixel-wise "
+                "labels, (N, H, W) (-1 or, in bytes, 255: unlabelled). Or a .npy file with x alone.",
             ),
             *PARTITION_KEYS,
         ),
-        doc="Ours, not of N2D2: stimuli in an array. Colour images are expected blue, green, red, as "
-        "everywhere in the pipeline; bytes are divided by 255 unless a transformation makes them "
-        "real. By default all stimuli test.",
+        doc="Extension of n2d2py: stimuli in an array. Color images have the channel order blue, green, red. Integers are "
+        "divided by 255 unless a transformation converts them to float. By default, all stimuli are the test set.",
     )
 )
 def _load(values: Values, context: Context) -> Database:

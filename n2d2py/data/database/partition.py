@@ -103,12 +103,12 @@ def _check(how: Partition, count: int, where: Location | str | None) -> None:
     total = sum(parts.values())
     told = " + ".join(f"{name} ({part:g})" for name, part in parts.items() if part)
     if how.per_label and total > 1 + 1e-6:
-        raise N2D2Error("E409", f"{told} is more than 1", where=where, remedy="give fractions whose sum is at most 1")
+        raise N2D2Error("E409", f"{told} exceeds 1", where=where, remedy="give fractions with a total of at most 1")
     numbers = sum(part * count if part <= 1 else part for part in parts.values())
     if not how.per_label and numbers > count + 1e-6:
         raise N2D2Error(
             "E409",
-            f"{told} asks for more than the {count} stimuli",
+            f"{told} exceeds the {count} stimuli",
             where=where,
-            remedy=f"give numbers whose sum is at most {count}, or fractions",
+            remedy=f"give numbers with a total of at most {count}, or fractions",
         )

@@ -52,12 +52,13 @@ def random_database(count: int, shape: tuple[int, int, int], labels: int, how: P
     Schema(
         "Random_Database",
         (
-            Key("Size", Kind.UINTS, (), "X Y C of the pictures; by default the size of the network's input.", minimum=1),
+            Key("Size", Kind.UINTS, (), "Size X Y C of the images. Default: the size of the network input.", minimum=1),
             Key("NbStimuli", Kind.UINT, 100, "Number of stimuli.", minimum=1, maximum=10_000_000),
-            Key("NbLabels", Kind.UINT, 10, "Number of labels, given in turn.", minimum=1),
+            Key("NbLabels", Kind.UINT, 10, "Number of labels, assigned in turn.", minimum=1),
             *PARTITION_KEYS,
         ),
-        doc="Ours, not of N2D2: random bytes by -seed. Scores on them mean nothing. By default all stimuli test.",
+        doc="Extension of n2d2py: random bytes, generated from -seed. Use them to try an export, as scores are meaningless. "
+        "By default, all stimuli are the test set.",
     )
 )
 def _load(values: Values, context: Context) -> Database:
@@ -69,7 +70,7 @@ def _load(values: Values, context: Context) -> Database:
     )
     log.warning(
         "W402",
-        "the stimuli are random: scores and calibration mean nothing",
+        "the stimuli are random, so scores and calibration are meaningless",
         where=values.section.location,
         remedy="use real data for a real export",
     )

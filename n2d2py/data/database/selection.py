@@ -12,21 +12,21 @@ from n2d2py.ini import Key, Kind, Schema, Section
 FILTER_ROIS = Schema(
     "database.filterROIs",
     (
-        Key("Labels", Kind.STRINGS, doc="Names of labels of the database."),
-        Key("FilterKeep", Kind.BOOL, True, "Keep these labels (1), or leave them out (0)."),
-        Key("RemoveStimuli", Kind.BOOL, True, "Remove the stimuli of the others (1), or keep them without label (0)."),
+        Key("Labels", Kind.STRINGS, doc="Names of database labels."),
+        Key("FilterKeep", Kind.BOOL, True, "1: keep these labels. 0: leave them out."),
+        Key("RemoveStimuli", Kind.BOOL, True, "1: remove the stimuli of the other labels. 0: keep them without a label."),
     ),
-    doc="Stimuli chosen by label. A stimulus is one region here: the whole image, or what ExtractROIs made of it.",
+    doc="Select stimuli by label. A stimulus is a whole image, or a region cropped by ExtractROIs.",
 )
 
 SORT_AND_DROP = Schema(
     "database.sortAndDropLabels",
     (
-        Key("NbKeep", Kind.UINT, doc="How many labels are kept.", minimum=1),
-        Key("Ascending", Kind.BOOL, True, "Those of the fewest stimuli (1), or of the most (0)."),
+        Key("NbKeep", Kind.UINT, doc="Number of labels to keep.", minimum=1),
+        Key("Ascending", Kind.BOOL, True, "1: keep the labels with the fewest stimuli. 0: keep those with the most."),
     ),
-    doc="Labels sorted by their number of stimuli; the first ones are kept, in their order, with "
-    "ids from 0; the stimuli of the others are removed.",
+    doc="Sort the labels by their number of stimuli and keep the first ones, with ids from 0 in that order. The stimuli of "
+    "the other labels are removed.",
 )
 
 
@@ -85,5 +85,8 @@ def _label(name: str, database: Database, where: Location) -> int:
             return database.label_names.index(candidate)
     like = nearest(name, database.label_names)
     raise N2D2Error(
-        "E410", f"the database has no label '{name}'", where=where, remedy=f"did you mean '{like}'?" if like else "check Labels"
+        "E410",
+        f"label '{name}' is not in the database",
+        where=where,
+        remedy=f"did you mean '{like}'?" if like else "correct Labels",
     )

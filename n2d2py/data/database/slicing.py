@@ -19,18 +19,18 @@ SLICING = Schema(
     (
         Key("Width", Kind.UINT, doc="Width of a tile.", minimum=1),
         Key("Height", Kind.UINT, doc="Height of a tile.", minimum=1),
-        Key("StrideX", Kind.UINT, doc="From one tile to the next, across.", minimum=1),
-        Key("StrideY", Kind.UINT, doc="From one tile to the next, down.", minimum=1),
-        Key("ApplyTo", Kind.ENUM, "All", "The sets whose images are cut.", tuple(APPLY_TO)),
-        Key("RandomShuffle", Kind.BOOL, True, "The tiles of a set are shuffled, by -seed."),
+        Key("StrideX", Kind.UINT, doc="Horizontal step between tiles.", minimum=1),
+        Key("StrideY", Kind.UINT, doc="Vertical step between tiles.", minimum=1),
+        Key("ApplyTo", Kind.ENUM, "All", "Sets whose images are cut.", tuple(APPLY_TO)),
+        Key("RandomShuffle", Kind.BOOL, True, "Shuffle the tiles of a set (by -seed)."),
         Key(
             "Overlapping",
             Kind.BOOL,
             False,
-            "Tiles at the right and bottom are moved inside, to full size; else they are cut at the border.",
+            "1: shift tiles at the right and bottom border inside the image. 0: crop them at the border.",
         ),
     ),
-    doc="Images cut into tiles, each a stimulus with the label of its image.",
+    doc="Cut images into tiles. Each tile is a stimulus with the label of its image.",
 )
 
 Tile = tuple[int, int, int, int]

@@ -52,9 +52,9 @@ def read_table(path: Path, *, label_column: int = -1, header_lines: int = 0) -> 
         if not -columns <= label_column < columns:
             raise N2D2Error(
                 "E410",
-                f"there is no column {label_column} in rows of {columns}",
+                f"LabelColumn={label_column} is outside rows of {columns} columns",
                 where=where,
-                remedy="check LabelColumn (from 0, or -1 for the last)",
+                remedy="set LabelColumn to 0, 1, ..., or to -1 for the last column",
             )
         try:
             if len(cells) != columns:
@@ -62,12 +62,12 @@ def read_table(path: Path, *, label_column: int = -1, header_lines: int = 0) -> 
             labels.append(cells.pop(label_column).strip())
             values.extend(float(cell) for cell in cells)
         except ValueError as error:
-            errors.append(N2D2Error("E410", str(error), where=where, remedy="check NbHeaderLines, LabelColumn and the row"))
+            errors.append(N2D2Error("E410", str(error), where=where, remedy="correct NbHeaderLines, LabelColumn or this row"))
             if len(errors) == 10:
                 break
     ErrorList.raise_if(errors)
     if not labels:
-        raise N2D2Error("E416", f"{path} holds no row", remedy="check the file and NbHeaderLines")
+        raise N2D2Error("E416", f"{path} contains no row", remedy="correct the file or NbHeaderLines")
     return np.frombuffer(values, np.float32).reshape(len(labels), columns - 1), labels
 
 
@@ -94,16 +94,16 @@ def csv_database(
 _SCHEMA = Schema(
     "CSV_Database",
     (
-        Key("DataPath", Kind.PATH, REQUIRED, "The table."),
+        Key("DataPath", Kind.PATH, REQUIRED, "The table in CSV format."),
         *PARTITION_KEYS,
         Key("Learn", Kind.FLOAT, 0.6, "Learning set: fraction of the rows."),
         Key("Validation", Kind.FLOAT, 0.2, "Validation set: fraction of the rows."),
-        Key("LabelColumn", Kind.INT, -1, "Column of the label from 0; negative from the last."),
-        Key("NbHeaderLines", Kind.UINT, 0, "Lines before the first row."),
-        Key("LoadMore", Kind.STRING, "", "Another section of such keys, whose rows are added."),
+        Key("LabelColumn", Kind.INT, -1, "Column of the label, counted from 0; negative values count from the last column."),
+        Key("NbHeaderLines", Kind.UINT, 0, "Number of lines before the first row."),
+        Key("LoadMore", Kind.STRING, "", "Another section with such keys whose rows are added."),
     ),
-    doc="One row of a table is one stimulus, a vector. Labels that are all integers are label ids; "
-    "others get ids in order of first appearance.",
+    doc="A table in which each row is a stimulus, a vector. If all labels are integers, they are label ids. Otherwise, ids "
+    "follow the order of first appearance.",
 )
 
 

@@ -27,13 +27,12 @@ COMMON = Schema(
     "Transformation",
     (
         Key("Type", Kind.STRING, doc="Type of the transformation."),
-        Key("ApplyTo", Kind.ENUM, "All", "The sets that it applies to.", tuple(APPLY_TO)),
+        Key("ApplyTo", Kind.ENUM, "All", "Sets to transform.", tuple(APPLY_TO)),
         Key(
             "Channel",
             Kind.UINT,
             None,
-            "In [sp.ChannelTransformation*]: the channel from 0 that it "
-            "belongs to; without it the section makes a new channel.",
+            "In [sp.ChannelTransformation*]: index of the channel, from 0. Without Channel, the section creates a new channel.",
         ),
     ),
 )
@@ -150,7 +149,7 @@ def interval(values: Values, key: str) -> tuple[float, float]:
     given = values[key]
     if len(given) != 2 or given[0] > given[1]:
         raise N2D2Error(
-            "E417", f"{key} is no interval", where=values.where(key), remedy="give the smallest and the largest value"
+            "E417", f"{key} is not an interval", where=values.where(key), remedy="give the smallest and the largest value"
         )
     return float(given[0]), float(given[1])
 
@@ -164,7 +163,7 @@ def _plain(value: object) -> str:
 TransformationT = TypeVar("TransformationT", bound=Transformation)
 
 _SUFFIX = "Transformation"
-_REMEDY = "remove it, or add ApplyTo=LearnOnly if only learning needs it"
+_REMEDY = "remove it, or add ApplyTo=LearnOnly if only training needs it"
 _TYPES: dict[str, type[Transformation]] = {}
 _UNSUPPORTED: dict[str, Schema] = {}
 _WHY: dict[str, str] = {}
@@ -226,7 +225,7 @@ def read_transformation(section: Section, *, inference: bool, learning: bool = F
         like = bare + _SUFFIX if bare else nearest(name, (*_TYPES, *_UNSUPPORTED))
         raise N2D2Error(
             "E405",
-            f"unknown transformation '{name}'",
+            f"transformation '{name}' is unknown",
             where=section.where("Type"),
             remedy=f"did you mean '{like}'?" if like else f"use one of {', '.join(sorted(_TYPES))}",
         )

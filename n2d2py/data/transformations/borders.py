@@ -9,8 +9,8 @@ from n2d2py.ini import Key, Kind
 
 BORDERS = ("ConstantBorder", "ReplicateBorder", "ReflectBorder", "WrapBorder", "MinusOneReflectBorder", "MeanBorder")
 BORDER_KEYS = (
-    Key("BorderType", Kind.ENUM, "MinusOneReflectBorder", "What is beyond the image.", BORDERS),
-    Key("BorderValue", Kind.FLOATS, (), "For ConstantBorder: one value, or one per channel; 0 by default."),
+    Key("BorderType", Kind.ENUM, "MinusOneReflectBorder", "Extrapolation beyond the image border.", BORDERS),
+    Key("BorderValue", Kind.FLOATS, (), "Values of ConstantBorder: one value, or one per channel. Default: 0."),
 )
 
 

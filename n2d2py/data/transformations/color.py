@@ -79,11 +79,11 @@ class ColorSpace(Transformation):
             Key(
                 "ColorSpace",
                 Kind.ENUM,
-                doc="The colour space of the result; the image is blue, green, red unless the name says otherwise.",
+                doc="Color space of the result. The image is BGR unless the name says otherwise.",
                 choices=tuple(_CONVERSIONS),
             ),
         ),
-        doc="Conversion of colours.",
+        doc="Convert the color space.",
     )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
@@ -106,12 +106,11 @@ class ChannelExtraction(Transformation):
             Key(
                 "CSChannel",
                 Kind.ENUM,
-                doc="The channel of a blue, green, red image; Blue, Green and "
-                "Red also stand for the first, second and third channel of any other.",
+                doc="Channel of a BGR image. For other images, Blue, Green and Red select the first, second and third channel.",
                 choices=_CHANNELS,
             ),
         ),
-        doc="A single channel of a colour image.",
+        doc="Extract one channel of a color image.",
     )
 
     def apply(self, image: np.ndarray) -> np.ndarray:

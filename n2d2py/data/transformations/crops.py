@@ -31,8 +31,8 @@ class CentroidCrop(Transformation):
     type: ClassVar[str] = "CentroidCropTransformation"
     schema: ClassVar[Schema] = Schema(
         type,
-        (Key("Axis", Kind.INT, -1, "0: columns; 1: rows; -1: both.", minimum=-1, maximum=1),),
-        doc="Cropping to a size that puts the centre of mass of the values in the middle.",
+        (Key("Axis", Kind.INT, -1, "0: columns. 1: rows. -1: both.", minimum=-1, maximum=1),),
+        doc="Crop so that the center of mass of the values is in the middle.",
     )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
@@ -72,14 +72,14 @@ class StripeRemove(Transformation):
     schema: ClassVar[Schema] = Schema(
         type,
         (
-            Key("Axis", Kind.INT, doc="0: columns; 1: rows.", minimum=0, maximum=1),
-            Key("Offset", Kind.UINT, doc="Where the first stripe begins."),
-            Key("Length", Kind.UINT, doc="Columns or rows of a stripe."),
+            Key("Axis", Kind.INT, doc="0: columns. 1: rows.", minimum=0, maximum=1),
+            Key("Offset", Kind.UINT, doc="Start of the first stripe."),
+            Key("Length", Kind.UINT, doc="Columns or rows per stripe."),
             Key("NbIterations", Kind.UINT, 1, "Number of stripes."),
-            Key("StepOffset", Kind.UINT, None, "From one stripe to the next, counted on what is left; Offset by default."),
-            Key("RandomOffset", Kind.BOOL, False, "Learning only: the first stripe begins anywhere."),
+            Key("StepOffset", Kind.UINT, None, "Step between stripes, counted in the remaining image. Default: Offset."),
+            Key("RandomOffset", Kind.BOOL, False, "Training only: draw the start of the first stripe."),
         ),
-        doc="Stripes cut out of the image.",
+        doc="Cut stripes out of the image.",
     )
 
     @classmethod
@@ -132,10 +132,16 @@ class Trim(Transformation):
     schema: ClassVar[Schema] = Schema(
         type,
         (
-            Key("NbLevels", Kind.UINT, doc="Levels of gray that are told apart; 0: all.", maximum=256),
-            Key("Method", Kind.ENUM, "Discretize", "Reduce (clustering) is not supported.", ("Discretize", "Reduce")),
+            Key("NbLevels", Kind.UINT, doc="Number of gray levels to distinguish. 0: all.", maximum=256),
+            Key(
+                "Method",
+                Kind.ENUM,
+                "Discretize",
+                "Method of the border detection. Reduce (clustering) is not supported.",
+                ("Discretize", "Reduce"),
+            ),
         ),
-        doc="Uniform borders cut off.",
+        doc="Crop uniform borders.",
     )
 
     @classmethod
@@ -144,7 +150,7 @@ class Trim(Transformation):
             raise UnsupportedTransformation("Method=Reduce clusters from random centres")
         if values["NbLevels"] == 1:
             raise N2D2Error(
-                "E417", "NbLevels=1 tells nothing apart", where=values.where("NbLevels"), remedy="give 0, or 2 or more"
+                "E417", "NbLevels=1 cannot distinguish anything", where=values.where("NbLevels"), remedy="give 0, or 2 or more"
             )
         return cls(values["NbLevels"])
 

@@ -89,11 +89,17 @@ class Equalize(Transformation):
     schema: ClassVar[Schema] = Schema(
         type,
         (
-            Key("Method", Kind.ENUM, "Standard", "Of the whole image, or adaptive.", ("Standard", "CLAHE")),
-            Key("CLAHE_ClipLimit", Kind.FLOAT, 40.0, "Limit of the contrast.", minimum=0),
-            Key("CLAHE_GridSize", Kind.UINT, 8, "Tiles of each side.", minimum=1, maximum=1024),
+            Key(
+                "Method",
+                Kind.ENUM,
+                "Standard",
+                "Standard: equalize the whole image. CLAHE: equalize adaptively.",
+                ("Standard", "CLAHE"),
+            ),
+            Key("CLAHE_ClipLimit", Kind.FLOAT, 40.0, "Contrast limit of CLAHE.", minimum=0),
+            Key("CLAHE_GridSize", Kind.UINT, 8, "Tiles per side of CLAHE.", minimum=1, maximum=1024),
         ),
-        doc="Histogram equalization of 8-bit images.",
+        doc="Equalize the histogram of 8-bit images.",
     )
 
     def apply(self, image: np.ndarray) -> np.ndarray:

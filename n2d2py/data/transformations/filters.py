@@ -90,18 +90,23 @@ class Filter(Transformation):
     schema: ClassVar[Schema] = Schema(
         type,
         (
-            Key("Kernel", Kind.ENUM, doc="The kernel; * is that of Kernel.Mat.", choices=_KERNELS),
-            Key("Kernel.SizeX", Kind.UINT, 0, "Its width.", maximum=1023),
-            Key("Kernel.SizeY", Kind.UINT, 0, "Its height.", maximum=1023),
-            Key("Kernel.Mat", Kind.FLOATS, (), "For *: its values, row by row; square without sizes."),
-            Key("Kernel.Positive", Kind.BOOL, True, "0 changes the sign of Gaussian, LoG and DoG."),
-            Key("Kernel.Sigma", Kind.FLOAT, _SIGMA, "Deviation of Gaussian, LoG and Gabor."),
-            Key("Kernel.Sigma1", Kind.FLOAT, 2.0, "Deviation of the first Gaussian of DoG."),
-            Key("Kernel.Sigma2", Kind.FLOAT, 1.0, "Deviation of the second."),
-            Key("Kernel.Theta", Kind.FLOAT, None, "Direction of Gabor, degrees."),
+            Key("Kernel", Kind.ENUM, doc="Name of the kernel. * selects the values of Kernel.Mat.", choices=_KERNELS),
+            Key("Kernel.SizeX", Kind.UINT, 0, "Width of the kernel.", maximum=1023),
+            Key("Kernel.SizeY", Kind.UINT, 0, "Height of the kernel.", maximum=1023),
+            Key(
+                "Kernel.Mat",
+                Kind.FLOATS,
+                (),
+                "Kernel values in row-major order, for Kernel=*. Without sizes, the kernel is square.",
+            ),
+            Key("Kernel.Positive", Kind.BOOL, True, "0: negate Gaussian, LoG and DoG."),
+            Key("Kernel.Sigma", Kind.FLOAT, _SIGMA, "Standard deviation of Gaussian, LoG and Gabor."),
+            Key("Kernel.Sigma1", Kind.FLOAT, 2.0, "Standard deviation of the first Gaussian of DoG."),
+            Key("Kernel.Sigma2", Kind.FLOAT, 1.0, "Standard deviation of the second Gaussian of DoG."),
+            Key("Kernel.Theta", Kind.FLOAT, None, "Orientation of Gabor in degrees."),
             Key("Kernel.Lambda", Kind.FLOAT, 10.0, "Wavelength of Gabor."),
-            Key("Kernel.Psi", Kind.FLOAT, 90.0, "Phase of Gabor, degrees."),
-            Key("Kernel.Gamma", Kind.FLOAT, 0.5, "Width over length of Gabor."),
+            Key("Kernel.Psi", Kind.FLOAT, 90.0, "Phase of Gabor in degrees."),
+            Key("Kernel.Gamma", Kind.FLOAT, 0.5, "Aspect ratio of Gabor."),
         ),
         (
             Ignored(
@@ -113,7 +118,7 @@ class Filter(Transformation):
                 same=("0", "0.0"),
             ),
         ),
-        doc="Filtering by a kernel, as OpenCV's filter2D.",
+        doc="Filter with a kernel, as OpenCV's filter2D.",
     )
 
     @classmethod
@@ -143,9 +148,9 @@ def _given(values: Values) -> np.ndarray:
     if not len(numbers) or width * height != len(numbers):
         raise N2D2Error(
             "E417",
-            f"Kernel.Mat has {len(numbers)} values for a kernel of {width}x{height}",
+            f"Kernel.Mat has {len(numbers)} values for a {width}x{height} kernel",
             where=values.where("Kernel.Mat"),
-            remedy="give Kernel.SizeX and Kernel.SizeY, and all values",
+            remedy="give Kernel.SizeX, Kernel.SizeY and all values",
         )
     return numbers.reshape(height, width)
 
@@ -153,11 +158,11 @@ def _given(values: Values) -> np.ndarray:
 def _computed(name: str, values: Values) -> np.ndarray:
     for key in ("Kernel.SizeX", "Kernel.SizeY", *(("Kernel.Theta",) if name == "Gabor" else ())):
         if not values.given(key) or (key != "Kernel.Theta" and not values[key]):
-            raise N2D2Error("E417", f"the kernel {name} needs {key}", where=values.where("Kernel"), remedy=f"add {key}")
+            raise N2D2Error("E417", f"Kernel={name} requires {key}", where=values.where("Kernel"), remedy=f"add {key}")
     for key in ("Kernel.Sigma", "Kernel.Sigma1", "Kernel.Sigma2", "Kernel.Lambda", "Kernel.Gamma"):
         if values[key] <= 0:
             raise N2D2Error(
-                "E417", f"{key}={values[key]:g} is not positive", where=values.where(key), remedy="give a number above 0"
+                "E417", f"{key}={values[key]:g} is not positive", where=values.where(key), remedy="give a value above 0"
             )
     size = values["Kernel.SizeX"], values["Kernel.SizeY"]
     if name == "Gabor":
@@ -225,14 +230,14 @@ class GradientFilter(Transformation):
     schema: ClassVar[Schema] = Schema(
         type,
         (
-            Key("GradientFilter", Kind.ENUM, "Sobel", "The derivative.", ("Sobel", "Scharr", "Laplacian")),
-            Key("KernelSize", Kind.UINT, 3, "Of Sobel and Laplacian: 1, 3, 5, ..., 31.", minimum=1, maximum=31),
-            Key("Scale", Kind.FLOAT, 1.0, "Factor of each derivative."),
-            Key("Delta", Kind.FLOAT, 0.0, "Added to each derivative."),
-            Key("ApplyToLabels", Kind.BOOL, False, "Not supported: pixel-wise labels."),
+            Key("GradientFilter", Kind.ENUM, "Sobel", "Derivative filter.", ("Sobel", "Scharr", "Laplacian")),
+            Key("KernelSize", Kind.UINT, 3, "Kernel size of Sobel and Laplacian: 1, 3, 5, ..., 31.", minimum=1, maximum=31),
+            Key("Scale", Kind.FLOAT, 1.0, "Scale factor of each derivative."),
+            Key("Delta", Kind.FLOAT, 0.0, "Offset added to each derivative."),
+            Key("ApplyToLabels", Kind.BOOL, False, "Apply to pixel-wise labels. Not supported."),
         ),
         ON_LABELS.of("InvThreshold", "Threshold", "Label", "GradientScale"),
-        doc="Strength of edges; the result is real.",
+        doc="Compute the strength of edges. The result is float.",
     )
 
     @classmethod
@@ -276,12 +281,12 @@ class WallisFilter(Transformation):
     schema: ClassVar[Schema] = Schema(
         type,
         (
-            Key("Size", Kind.UINT, doc="Side of the neighbourhood; 0: the whole image.", maximum=1023),
-            Key("Mean", Kind.FLOAT, 0.0, "Mean of the result, for Size=0."),
-            Key("StdDev", Kind.FLOAT, 1.0, "Its standard deviation, for Size=0."),
-            Key("PerChannel", Kind.BOOL, False, "For Size=0: each channel by itself."),
+            Key("Size", Kind.UINT, doc="Side of the neighborhood. 0: the whole image.", maximum=1023),
+            Key("Mean", Kind.FLOAT, 0.0, "Mean of the result for Size=0."),
+            Key("StdDev", Kind.FLOAT, 1.0, "Standard deviation of the result for Size=0."),
+            Key("PerChannel", Kind.BOOL, False, "For Size=0: normalize each channel separately."),
         ),
-        doc="Local or global contrast normalization; the result is real.",
+        doc="Normalize the contrast locally or globally. The result is float.",
     )
 
     def apply(self, image: np.ndarray) -> np.ndarray:

@@ -61,15 +61,15 @@ class RescaleTransformation(Transformation):
         (
             Key("Width", Kind.UINT, doc="Width of the result.", minimum=1, maximum=MAX_SIDE),
             Key("Height", Kind.UINT, doc="Height of the result.", minimum=1, maximum=MAX_SIDE),
-            Key("KeepAspectRatio", Kind.BOOL, False, "Scale both sides alike."),
+            Key("KeepAspectRatio", Kind.BOOL, False, "Use the same scale for both sides."),
             Key(
                 "ResizeToFit",
                 Kind.BOOL,
                 True,
-                "With KeepAspectRatio: the result fits into Width x Height (1) or covers it (0).",
+                "With KeepAspectRatio. 1: fit the result into Width x Height. 0: cover Width x Height.",
             ),
         ),
-        doc="Bilinear resizing, half-pixel centres, no antialiasing, as OpenCV's INTER_LINEAR.",
+        doc="Resize bilinearly with half-pixel centers, without antialiasing, as OpenCV's INTER_LINEAR.",
     )
 
     def target(self, height: int, width: int) -> tuple[int, int]:
@@ -109,12 +109,12 @@ class PadCrop(Transformation):
     schema: ClassVar[Schema] = Schema(
         type,
         (
-            Key("Width", Kind.INT, doc="Width of the result, or what is added to it.", maximum=MAX_SAMPLES),
-            Key("Height", Kind.INT, doc="Height of the result, or what is added to it.", maximum=MAX_SIDE),
-            Key("AdditiveWH", Kind.BOOL, False, "Width and Height are added to the image's."),
+            Key("Width", Kind.INT, doc="Width of the result, or difference to the width of the image.", maximum=MAX_SAMPLES),
+            Key("Height", Kind.INT, doc="Height of the result, or difference to the height of the image.", maximum=MAX_SIDE),
+            Key("AdditiveWH", Kind.BOOL, False, "Add Width and Height to the size of the image."),
             *BORDER_KEYS,
         ),
-        doc="Centred cropping or padding.",
+        doc="Crop or pad around the center.",
     )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
@@ -153,20 +153,20 @@ class SliceExtraction(Transformation):
     schema: ClassVar[Schema] = Schema(
         type,
         (
-            Key("Width", Kind.UINT, doc="Width of the slice; 0: the image's.", maximum=MAX_SAMPLES),
-            Key("Height", Kind.UINT, doc="Height of the slice; 0: the image's.", maximum=MAX_SIDE),
-            Key("OffsetX", Kind.UINT, 0, "Its left side."),
-            Key("OffsetY", Kind.UINT, 0, "Its top."),
-            Key("AllowPadding", Kind.BOOL, False, "Add borders where the image is too small."),
+            Key("Width", Kind.UINT, doc="Width of the slice. 0: width of the image.", maximum=MAX_SAMPLES),
+            Key("Height", Kind.UINT, doc="Height of the slice. 0: height of the image.", maximum=MAX_SIDE),
+            Key("OffsetX", Kind.UINT, 0, "Left edge of the slice."),
+            Key("OffsetY", Kind.UINT, 0, "Top edge of the slice."),
+            Key("AllowPadding", Kind.BOOL, False, "Pad images that are too small."),
             *BORDER_KEYS,
-            Key("RandomOffsetX", Kind.BOOL, False, "Learning only: its left side is drawn."),
-            Key("RandomOffsetY", Kind.BOOL, False, "Learning only: its top is drawn."),
-            Key("RandomRotation", Kind.BOOL, False, "Learning only: it is turned about its centre."),
-            Key("RandomRotationRange", Kind.FLOATS, (0.0, 360.0), "Degrees between which it is turned, clockwise."),
-            Key("RandomScaling", Kind.BOOL, False, "Learning only: its size before it is rescaled is drawn."),
-            Key("RandomScalingRange", Kind.FLOATS, (0.8, 1.2), "Factors of Width and Height between which it is taken."),
+            Key("RandomOffsetX", Kind.BOOL, False, "Training only: draw the left edge."),
+            Key("RandomOffsetY", Kind.BOOL, False, "Training only: draw the top edge."),
+            Key("RandomRotation", Kind.BOOL, False, "Training only: rotate the slice around its center."),
+            Key("RandomRotationRange", Kind.FLOATS, (0.0, 360.0), "Range of the rotation in degrees, clockwise."),
+            Key("RandomScaling", Kind.BOOL, False, "Training only: draw the size of the slice before rescaling."),
+            Key("RandomScalingRange", Kind.FLOATS, (0.8, 1.2), "Range of the scale factor of Width and Height."),
         ),
-        doc="A part at a fixed place; for learning also at random ones, turned and rescaled.",
+        doc="Cut out a part at a fixed position. In training, the position, rotation and scale can be random.",
     )
 
     @classmethod
@@ -294,12 +294,12 @@ class Flip(Transformation):
     schema: ClassVar[Schema] = Schema(
         type,
         (
-            Key("HorizontalFlip", Kind.BOOL, False, "Mirror left to right."),
-            Key("VerticalFlip", Kind.BOOL, False, "Mirror top to bottom."),
-            Key("RandomHorizontalFlip", Kind.BOOL, False, "Learning only: every second image, drawn."),
-            Key("RandomVerticalFlip", Kind.BOOL, False, "Learning only: every second image, drawn."),
+            Key("HorizontalFlip", Kind.BOOL, False, "Flip horizontally."),
+            Key("VerticalFlip", Kind.BOOL, False, "Flip vertically."),
+            Key("RandomHorizontalFlip", Kind.BOOL, False, "Training only: flip half of the images horizontally."),
+            Key("RandomVerticalFlip", Kind.BOOL, False, "Training only: flip half of the images vertically."),
         ),
-        doc="Mirroring.",
+        doc="Flip the image.",
     )
 
     @classmethod
@@ -347,11 +347,11 @@ class ReshapeTransformation(Transformation):
     schema: ClassVar[Schema] = Schema(
         type,
         (
-            Key("NbRows", Kind.UINT, doc="Rows; 0: those of the image."),
-            Key("NbCols", Kind.UINT, 0, "Columns; 0: what is left."),
-            Key("NbChannels", Kind.UINT, 0, "Channels; 0: those of the image."),
+            Key("NbRows", Kind.UINT, doc="Rows of the result. 0: rows of the image."),
+            Key("NbCols", Kind.UINT, 0, "Columns of the result. 0: inferred."),
+            Key("NbChannels", Kind.UINT, 0, "Channels of the result. 0: channels of the image."),
         ),
-        doc="The same values under another shape, rows first, channels last.",
+        doc="Reshape the values, with rows first and channels last.",
     )
 
     def apply(self, image: np.ndarray) -> np.ndarray:

@@ -28,17 +28,17 @@ class LabelFilter(Transformation):
     schema: ClassVar[Schema] = Schema(
         type,
         (
-            Key("Labels", Kind.STRINGS, doc="Names of labels of the database."),
-            Key("Filter", Kind.ENUM, "Remove", "What becomes of them.", ("Keep", "Remove", "Merge")),
+            Key("Labels", Kind.STRINGS, doc="Names of database labels."),
+            Key("Filter", Kind.ENUM, "Remove", "Operation on these labels.", ("Keep", "Remove", "Merge")),
             Key(
                 "DefaultLabel",
                 Kind.INT,
                 -2,
-                "The label id of what is left out; -1 and -2: none, such stimuli are not scored.",
+                "Label id of removed labels. -1 and -2: unlabelled; such stimuli are not scored.",
                 minimum=-2,
             ),
         ),
-        doc="Labels left out of the score, or merged.",
+        doc="Exclude labels from the score, or merge them.",
     )
 
     @classmethod
@@ -75,7 +75,7 @@ class ExpandLabel(Transformation):
 
     expands_labels: ClassVar[bool] = True
     type: ClassVar[str] = "ExpandLabelTransformation"
-    schema: ClassVar[Schema] = Schema(type, (), doc="Every pixel gets the label of its stimulus.")
+    schema: ClassVar[Schema] = Schema(type, (), doc="Assign the label of the stimulus to each of its pixels.")
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         return image

@@ -39,12 +39,15 @@ class AffineTransformation(Transformation):
             Key(
                 "FirstValue",
                 Kind.PATH,
-                doc="Its matrix: a .bin file as N2D2 writes it, a picture, an .npy file, or `[sp.StimuliData-x]_MeanData`.",
+                doc="Matrix of the first operation: a .bin file as N2D2 writes it, an image, a .npy file, or "
+                "`[sp.StimuliData-x]_MeanData`.",
             ),
             Key("SecondOperator", Kind.ENUM, "Plus", "Second operation.", tuple(_OPERATORS)),
-            Key("SecondValue", Kind.PATH, "", "Its matrix; without one there is no second operation."),
+            Key(
+                "SecondValue", Kind.PATH, "", "Matrix of the second operation. Without it, only the first operation is applied."
+            ),
         ),
-        doc="One or two operations of each value with a matrix of the same size.",
+        doc="Apply one or two operations with a matrix of the same size to each value.",
     )
 
     @classmethod

@@ -75,9 +75,9 @@ def _difference(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 _KEYS = (
     Key("Size", Kind.UINT, doc="Side of the structuring element.", minimum=1, maximum=1023),
-    Key("Shape", Kind.ENUM, "Rectangular", "Its shape.", _SHAPES),
-    Key("NbIterations", Kind.UINT, 1, "How often erosion and dilation are repeated.", minimum=1, maximum=1000),
-    Key("ApplyToLabels", Kind.BOOL, False, "Not supported: pixel-wise labels."),
+    Key("Shape", Kind.ENUM, "Rectangular", "Shape of the structuring element.", _SHAPES),
+    Key("NbIterations", Kind.UINT, 1, "Number of repetitions of erosion and dilation.", minimum=1, maximum=1000),
+    Key("ApplyToLabels", Kind.BOOL, False, "Apply to pixel-wise labels. Not supported."),
 )
 _LABEL_KEYS = ON_LABELS.of("LabelsIgnoreDiff", "Label")
 
@@ -106,9 +106,9 @@ class Morphology(_Morphology):
     type: ClassVar[str] = "MorphologyTransformation"
     schema: ClassVar[Schema] = Schema(
         type,
-        (Key("Operation", Kind.ENUM, doc="The operation.", choices=_OPERATIONS), *_KEYS),
+        (Key("Operation", Kind.ENUM, doc="Morphological operation.", choices=_OPERATIONS), *_KEYS),
         _LABEL_KEYS,
-        doc="Morphological filtering.",
+        doc="Apply a morphological filter.",
     )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
@@ -141,9 +141,9 @@ class MorphologicalReconstruction(_Morphology):
     type: ClassVar[str] = "MorphologicalReconstructionTransformation"
     schema: ClassVar[Schema] = Schema(
         type,
-        (Key("Operation", Kind.ENUM, doc="The operation.", choices=_RECONSTRUCTIONS), *_KEYS),
+        (Key("Operation", Kind.ENUM, doc="Operation by reconstruction.", choices=_RECONSTRUCTIONS), *_KEYS),
         _LABEL_KEYS,
-        doc="Opening and closing that keep the shape of what remains.",
+        doc="Open or close while preserving the shape of the remaining objects.",
     )
 
     def apply(self, image: np.ndarray) -> np.ndarray:

@@ -58,13 +58,13 @@ class Distortion(RandomTransformation):
         type,
         (
             Key("ElasticGaussianSize", Kind.UINT, 15, "Side of the Gaussian in pixels.", minimum=1, maximum=1023),
-            Key("ElasticSigma", Kind.FLOAT, 6.0, "Its deviation in pixels."),
-            Key("ElasticScaling", Kind.FLOAT, 0.0, "Factor of the smoothed noise; 0: no elastic distortion.", minimum=0),
-            Key("Scaling", Kind.FLOAT, 0.0, "Largest stretch along each axis, in per cent.", minimum=0),
-            Key("Rotation", Kind.FLOAT, 0.0, "Largest turn, in degrees.", minimum=0),
-            Key("IgnoreMissingData", Kind.BOOL, True, "Only of pixel-wise labels, which are not trained."),
+            Key("ElasticSigma", Kind.FLOAT, 6.0, "Standard deviation of the Gaussian in pixels."),
+            Key("ElasticScaling", Kind.FLOAT, 0.0, "Scale factor of the smoothed noise. 0: no elastic distortion.", minimum=0),
+            Key("Scaling", Kind.FLOAT, 0.0, "Largest scaling along each axis, in percent.", minimum=0),
+            Key("Rotation", Kind.FLOAT, 0.0, "Largest rotation, in degrees.", minimum=0),
+            Key("IgnoreMissingData", Kind.BOOL, True, "Treatment of missing data in pixel-wise labels, which are not trained."),
         ),
-        doc="Learning only: elastic distortion, stretching and turning, drawn for each image.",
+        doc="Training only: distort, scale and rotate each image at random.",
     )
 
     @classmethod
@@ -146,17 +146,18 @@ class RandomAffine(RandomTransformation):
                 key
                 for name, neutral in (("Gain", (1.0, 1.0)), ("Bias", (0.0, 0.0)), ("Gamma", (1.0, 1.0)))
                 for key in (
-                    Key(f"{name}Range", Kind.FLOATS, neutral, f"Interval of the {name.lower()}, for all channels."),
-                    Key(f"{name}Range[*", Kind.FLOATS, neutral, f"{name}Range[c]: that of channel c, counted from 0."),
+                    Key(f"{name}Range", Kind.FLOATS, neutral, f"Range of the {name.lower()} for all channels."),
+                    Key(f"{name}Range[*", Kind.FLOATS, neutral, f"{name}Range[c]: range for channel c, counted from 0."),
                     Key(
-                        f"{name}VarProb", Kind.FLOATS, (), "Probability that it varies: one, or one per channel; 1 by default."
+                        f"{name}VarProb", Kind.FLOATS, (), "Probability of a change: one value, or one per channel. Default: 1."
                     ),
                 )
             ),
-            Key("DisjointGamma", Kind.BOOL, False, "Where gamma varies, gain and bias do not."),
-            Key("ChannelsMask", Kind.FLOATS, (), "1 for each channel that takes part; all by default."),
+            Key("DisjointGamma", Kind.BOOL, False, "Keep gain and bias unchanged where gamma changes."),
+            Key("ChannelsMask", Kind.FLOATS, (), "1 for each channel to change. Default: all channels."),
         ),
-        doc="Learning only: gain * v^gamma + bias with drawn numbers, v as a part of the largest value of its type.",
+        doc="Training only: compute gain * v^gamma + bias with random parameters. v is relative to the largest value of the "
+        "type.",
     )
 
     @classmethod
@@ -169,16 +170,16 @@ class RandomAffine(RandomTransformation):
                 if key not in keys:
                     raise N2D2Error(
                         "E417",
-                        f"{key} is no key of the channels 0 to {len(own) - 1}",
+                        f"{key} is not a key of channels 0 to {len(own) - 1}",
                         where=values.where(key),
-                        remedy=f"give {name}Range[0], {name}Range[1] and so on, without a gap",
+                        remedy=f"give {name}Range[0], {name}Range[1] and so on without a gap",
                     )
             ranges.append(tuple(interval(values, key) for key in keys or [f"{name}Range"]))
             chances.append(tuple(values[f"{name}VarProb"]))
             if any(not 0 <= chance <= 1 for chance in chances[-1]):
                 raise N2D2Error(
                     "E417",
-                    f"{name}VarProb is no probability",
+                    f"{name}VarProb is not a probability",
                     where=values.where(f"{name}VarProb"),
                     remedy="give values from 0 to 1",
                 )
@@ -250,12 +251,12 @@ class RandomResizeCrop(RandomTransformation):
         (
             Key("Width", Kind.UINT, doc="Width of the result.", minimum=1, maximum=MAX_SIDE),
             Key("Height", Kind.UINT, doc="Height of the result.", minimum=1, maximum=MAX_SIDE),
-            Key("ScaleMin", Kind.FLOAT, 1.0, "Smallest share of the image's area.", minimum=0.0, maximum=1.0),
-            Key("ScaleMax", Kind.FLOAT, 1.0, "Largest share.", minimum=0.0, maximum=1.0),
+            Key("ScaleMin", Kind.FLOAT, 1.0, "Smallest fraction of the image area.", minimum=0.0, maximum=1.0),
+            Key("ScaleMax", Kind.FLOAT, 1.0, "Largest fraction of the image area.", minimum=0.0, maximum=1.0),
             Key("RatioMin", Kind.FLOAT, 1.0, "Smallest ratio of width to height."),
-            Key("RatioMax", Kind.FLOAT, 1.0, "Largest ratio; the logarithm is drawn evenly."),
+            Key("RatioMax", Kind.FLOAT, 1.0, "Largest ratio of width to height. The distribution is log-uniform."),
         ),
-        doc="Learning only: a part of random size and place, rescaled.",
+        doc="Training only: crop a random region and resize it.",
     )
 
     @classmethod
@@ -265,7 +266,7 @@ class RandomResizeCrop(RandomTransformation):
             if not 0 < low <= high:
                 raise N2D2Error(
                     "E417",
-                    f"{name}Min={low:g} and {name}Max={high:g} are no interval above 0",
+                    f"{name}Min={low:g} and {name}Max={high:g} are not an interval above 0",
                     where=values.where(f"{name}Min") or values.where(f"{name}Max"),
                     remedy=f"give 0 < {name}Min <= {name}Max",
                 )
@@ -322,17 +323,8 @@ class CompressionNoise(RandomTransformation):
     type: ClassVar[str] = "CompressionNoiseTransformation"
     schema: ClassVar[Schema] = Schema(
         type,
-        (
-            Key(
-                "CompressionRange",
-                Kind.FLOATS,
-                (0.0, 100.0),
-                "100 less the quality, drawn between both.",
-                minimum=0,
-                maximum=100,
-            ),
-        ),
-        doc="Learning only: the noise that compression as JPEG leaves.",
+        (Key("CompressionRange", Kind.FLOATS, (0.0, 100.0), "Range of 100 minus the JPEG quality.", minimum=0, maximum=100),),
+        doc="Training only: add the artifacts of JPEG compression.",
     )
 
     @classmethod

@@ -83,13 +83,13 @@ class Apodization(Transformation):
     schema: ClassVar[Schema] = Schema(
         type,
         (
-            Key("Size", Kind.UINT, doc="Samples of the window: the width of the image.", minimum=1),
-            Key("WindowName", Kind.ENUM, "Rectangular", "The window.", WINDOWS),
-            Key("WindowName.Sigma", Kind.FLOAT, 0.4, "Width of Gaussian, of half the window."),
-            Key("WindowName.Alpha", Kind.FLOAT, 0.16, "Of Blackman."),
-            Key("WindowName.Beta", Kind.FLOAT, 5.0, "Of Kaiser."),
+            Key("Size", Kind.UINT, doc="Number of samples of the window. Must equal the width of the image.", minimum=1),
+            Key("WindowName", Kind.ENUM, "Rectangular", "Shape of the window.", WINDOWS),
+            Key("WindowName.Sigma", Kind.FLOAT, 0.4, "Standard deviation of Gaussian, relative to half the window."),
+            Key("WindowName.Alpha", Kind.FLOAT, 0.16, "Parameter of Blackman."),
+            Key("WindowName.Beta", Kind.FLOAT, 5.0, "Parameter of Kaiser."),
         ),
-        doc="Each row of the image (a frame of a signal) is multiplied by a window.",
+        doc="Multiply each row of the image (a frame of a signal) by a window.",
     )
 
     @classmethod
@@ -131,7 +131,7 @@ class _Transform(Transformation):
         return None
 
 
-_TWO = Key("TwoDimensional", Kind.BOOL, True, "Of the whole image; 0: of each row by itself.")
+_TWO = Key("TwoDimensional", Kind.BOOL, True, "1: transform the whole image. 0: transform each row.")
 
 
 @register
@@ -148,9 +148,8 @@ class DFT(_Transform):
     schema: ClassVar[Schema] = Schema(
         type,
         (_TWO,),
-        doc="Fourier transform of an image of one "
-        "channel; the result has two, the real and the imaginary "
-        "part. Zeros are added to reach sizes 2^a 3^b 5^c.",
+        doc="Fourier transform of a one-channel image. The result has two channels, the real and the imaginary part. Zero "
+        "padding extends sizes to 2^a 3^b 5^c.",
     )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
@@ -172,7 +171,7 @@ class DCT(_Transform):
     schema: ClassVar[Schema] = Schema(
         type,
         (_TWO,),
-        doc="Orthonormal cosine transform of an image of one channel. Zeros are added to reach even sizes 2^a 3^b 5^c.",
+        doc="Orthonormal cosine transform of a one-channel image. Zero padding extends sizes to even 2^a 3^b 5^c.",
     )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
@@ -202,9 +201,9 @@ class MagnitudePhase(Transformation):
     type: ClassVar[str] = "MagnitudePhaseTransformation"
     schema: ClassVar[Schema] = Schema(
         type,
-        (Key("LogScale", Kind.BOOL, False, "The logarithm of 1 + magnitude."),),
-        doc="Magnitude and phase of real and imaginary part. To keep one of them: "
-        "ChannelExtractionTransformation with CSChannel=Blue (the first) or Green (the second).",
+        (Key("LogScale", Kind.BOOL, False, "Return the logarithm of 1 + magnitude."),),
+        doc="Compute magnitude and phase from the real and imaginary part. To keep one of them, use "
+        "ChannelExtractionTransformation with CSChannel=Blue (magnitude) or Green (phase).",
     )
 
     def apply(self, image: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ from n2d2py.data.transformations.base import register_unsupported
 from n2d2py.ini import Schema
 from n2d2py.ini.ignored import covered
 
-_LABELS = "cuts parts out by pixel-wise labels"
+_LABELS = "crops by pixel-wise labels"
 _CLOSED = "is not part of the public N2D2"
 
 _TYPES = (
@@ -35,7 +35,10 @@ for _why, _schemas in _TYPES:
     for _name, _keys in _schemas.items():
         register_unsupported(
             Schema(
-                _name, (), covered(*_keys.split()), doc=f"It {_why}: read, and left out where ApplyTo keeps it from inference."
+                _name,
+                (),
+                covered(*_keys.split()),
+                doc=f"It {_why}. The section is read, and ignored if ApplyTo excludes inference.",
             ),
             _why,
         )

@@ -37,13 +37,18 @@ class RangeAffine(Transformation):
             Key(
                 "FirstValue",
                 Kind.FLOATS,
-                doc="Its value: one, or one per channel in the order that the image has at this point.",
+                doc="Value of the first operation: one value, or one per channel in the channel order at this point.",
             ),
             Key("SecondOperator", Kind.ENUM, "Plus", "Second operation.", tuple(_OPERATORS)),
-            Key("SecondValue", Kind.FLOATS, (), "Its value; without one there is no second operation."),
-            Key("Truncate", Kind.BOOL, False, "Drop the fractions."),
+            Key(
+                "SecondValue",
+                Kind.FLOATS,
+                (),
+                "Value of the second operation. Without it, only the first operation is applied.",
+            ),
+            Key("Truncate", Kind.BOOL, False, "Truncate to integers."),
         ),
-        doc="One or two operations on each value; the result is real.",
+        doc="Apply one or two operations to each value. The result is float.",
     )
 
     @classmethod
@@ -51,7 +56,7 @@ class RangeAffine(Transformation):
         steps = (("FirstOperator", "FirstValue"), ("SecondOperator", "SecondValue"))
         for operator, value in steps:
             if values[operator] == "Divides" and 0.0 in values[value]:
-                raise N2D2Error("E417", f"{value} divides by 0", where=values.where(value), remedy="give another value")
+                raise N2D2Error("E417", f"{value} divides by 0", where=values.where(value), remedy="give a value other than 0")
         if not values["FirstValue"]:
             raise N2D2Error(
                 "E417", "FirstValue is empty", where=values.where("FirstValue"), remedy="give one value, or one per channel"
@@ -100,13 +105,13 @@ class NormalizeTransformation(Transformation):
     schema: ClassVar[Schema] = Schema(
         type,
         (
-            Key("Norm", Kind.ENUM, "MinMax", "The norm.", ("L1", "L2", "Linf", "MinMax")),
-            Key("NormValue", Kind.FLOAT, 1.0, "Norm of the result, for L1, L2 and Linf."),
-            Key("NormMin", Kind.FLOAT, 0.0, "Minimum of the result, for MinMax."),
-            Key("NormMax", Kind.FLOAT, 1.0, "Maximum of the result, for MinMax."),
-            Key("PerChannel", Kind.BOOL, False, "Each channel by itself."),
+            Key("Norm", Kind.ENUM, "MinMax", "Norm to use.", ("L1", "L2", "Linf", "MinMax")),
+            Key("NormValue", Kind.FLOAT, 1.0, "Norm of the result for L1, L2 and Linf."),
+            Key("NormMin", Kind.FLOAT, 0.0, "Minimum of the result for MinMax."),
+            Key("NormMax", Kind.FLOAT, 1.0, "Maximum of the result for MinMax."),
+            Key("PerChannel", Kind.BOOL, False, "Normalize each channel separately."),
         ),
-        doc="Each image to the same norm or range; the result is real.",
+        doc="Scale each image to the same norm or range. The result is float.",
     )
 
     def apply(self, image: np.ndarray) -> np.ndarray:
@@ -145,10 +150,10 @@ class RangeClipping(Transformation):
     schema: ClassVar[Schema] = Schema(
         type,
         (
-            Key("RangeMin", Kind.FLOAT, None, "Lower bound; the image's minimum by default."),
-            Key("RangeMax", Kind.FLOAT, None, "Upper bound; the image's maximum by default."),
+            Key("RangeMin", Kind.FLOAT, None, "Lower bound. Default: minimum of the image."),
+            Key("RangeMax", Kind.FLOAT, None, "Upper bound. Default: maximum of the image."),
         ),
-        doc="Values clipped to a range that becomes [0, 1].",
+        doc="Clip values to a range and map the range to [0, 1].",
     )
 
     @classmethod
@@ -159,7 +164,7 @@ class RangeClipping(Transformation):
                 "E417",
                 f"RangeMin={low:g} is not below RangeMax={high:g}",
                 where=values.where("RangeMin"),
-                remedy="exchange them",
+                remedy="swap both values",
             )
         return cls(low, high)
 
@@ -192,12 +197,12 @@ class Threshold(Transformation):
     schema: ClassVar[Schema] = Schema(
         type,
         (
-            Key("Threshold", Kind.FLOAT, doc="Values above it are high."),
-            Key("OtsuMethod", Kind.BOOL, False, "Find the threshold by Otsu's method."),
-            Key("Operation", Kind.ENUM, "Binary", "What becomes of high and low values.", _THRESHOLDS),
-            Key("MaxValue", Kind.FLOAT, 1.0, "What high values become, for Binary."),
+            Key("Threshold", Kind.FLOAT, doc="Threshold. Values above it are high."),
+            Key("OtsuMethod", Kind.BOOL, False, "Determine the threshold by Otsu's method."),
+            Key("Operation", Kind.ENUM, "Binary", "Result for high and low values.", _THRESHOLDS),
+            Key("MaxValue", Kind.FLOAT, 1.0, "Value of the Binary result for high values."),
         ),
-        doc="Two-level images and the like.",
+        doc="Apply a threshold.",
     )
 
     def apply(self, image: np.ndarray) -> np.ndarray:

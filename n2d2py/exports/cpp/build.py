@@ -59,7 +59,7 @@ def need_make() -> None:
     """Raises E801 where make is not installed."""
     if shutil.which("make") is None:
         raise N2D2Error(
-            "E801", "the export cannot be built: make is not installed", remedy="install make and g++ (apt install make g++)"
+            "E801", "make is not installed, so the export cannot be built", remedy="install make and g++ (apt install make g++)"
         )
 
 
@@ -97,11 +97,11 @@ def build_error(output: str, *, remedy: str) -> N2D2Error:
     if missing and any(line.endswith("Error 127") for line in lines):
         return N2D2Error(
             "E801",
-            f"the export cannot be built, its compiler does not run: {missing[0]}",
-            remedy="install g++ (apt install g++), or name a compiler in the variable CXX",
+            f"the compiler does not run, so the export cannot be built: {missing[0]}",
+            remedy="install g++ (apt install g++), or set the variable CXX to a compiler",
         )
     first = next((line for line in lines if "error" in line.lower()), "make failed")
-    return N2D2Error("E802", f"the export cannot be built: {first}", remedy=remedy)
+    return N2D2Error("E802", f"the export does not compile: {first}", remedy=remedy)
 
 
 class BuiltCopy(Runner):
@@ -148,7 +148,7 @@ class BuiltCopy(Runner):
         return N2D2Error(
             "E810",
             f"the compiled export failed: {what}: {reason}",
-            remedy=f"install a working {self.needed}, or leave out -test and -compare",
+            remedy=f"install a working {self.needed}, or remove -test and -compare",
         )
 
 
@@ -162,7 +162,7 @@ def _alone(folder: Path) -> Iterator[None]:
         lock = (folder / "build" / "lock").open("w")
     except OSError as reason:
         raise N2D2Error(
-            "E807", f"{folder} cannot be built in: {reason.strerror}", remedy="copy the export to a folder that you may write"
+            "E807", f"{folder} is not writable: {reason.strerror}", remedy="copy the export to a writable folder"
         ) from reason
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -72,7 +72,7 @@ def _problem(layer: Layer, weights: np.ndarray, groups: int) -> str:
     if weights.shape[-1] % _CHANNELS:
         return f"it takes channels by four, not {weights.shape[-1]}"
     if layer.streamed:
-        return "it makes pairs of lines; the layer runs line by line"
+        return "it computes pairs of rows; the layer runs row by row"
     return inexact(weights, layer.inputs[0]) or faster(layer, weights)
 
 

@@ -16,7 +16,7 @@ from n2d2py.errors import InternalError
 
 CONVOLUTION, DEPTHWISE, FULLY_CONNECTED = "convolution", "depthwise", "fullyConnected"
 """Kernels on panels of weights (`variants.py`)."""
-CHANNELS = "depthwise of 16 bits"
+CHANNELS = "16-bit depthwise"
 """Depthwise convolutions of inputs or weights of 16 bits, whose vectors hold channels (`variants.py`)."""
 LANES, PAIRS = "lanes", "pairs of taps"
 """Convolutions that multiply the weights of two outputs at once, and depthwise ones of two taps (`lanes.py`)."""
@@ -277,7 +277,7 @@ _TABLE = (
         "NeonDot",
         "N2D2_NEON_I8MM",
         "n2d2/isa/neoni8mm.hpp",
-        "ARMv8.6 with the matrix instructions of 8 bits (I8MM)",
+        "ARMv8.6 with 8-bit matrix instructions (I8MM)",
         _NEONI8MM,
         extends="neondot",
         has=_PANELS | {CHANNELS, FLOATS},

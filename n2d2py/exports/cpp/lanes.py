@@ -72,11 +72,11 @@ def unfit(layer: Layer, weights: np.ndarray, widest: int = 8) -> str:
     """
     rescale, kind, output = layer.node.rescale, layer.inputs[0], layer.output
     if kind.bits != 8 or output.bits not in (8, widest) or kind.is_float or output.is_float:
-        return "its tensors are no bytes"
+        return "its tensors are not 8-bit"
     if layer.node.residual is not None:
         return "it does the sum of another layer"
     if not isinstance(rescale, FixedPointRescale) or rescale.shift != _SHIFT or rescale.multipliers.min() < 0:
-        return "its rescale is no product of words"
+        return "its rescale is not a 32-bit product"
     if layer.sum_type() != "std::int32_t" or weights.min() < -128 or weights.max() > 127:
         return "its sums or weights are wide"
     return ""
@@ -140,7 +140,7 @@ def pairs(layer: Layer, selection: Selection, weights: np.ndarray) -> Selection:
         return selection
     problem = unfit(layer, rows)
     if not problem and (len(rows) % 4 or layer.input_shape[1] != len(rows)):
-        problem = "its channels are no multiple of four" if len(rows) % 4 else "a channel has several outputs"
+        problem = "the number of its channels is not a multiple of four" if len(rows) % 4 else "a channel has several outputs"
     if problem or not isinstance(rescale, FixedPointRescale):
         return selection.with_stream(Stream(name, having(PAIRS), problem=problem))
     stream = pair_stream(rows, layer.values("bias").astype(np.int64), rescale.multipliers)

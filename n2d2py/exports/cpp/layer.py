@@ -241,15 +241,18 @@ class Layer:
         """The error for a tensor of `shape`, which has too many axes."""
         return N2D2Error(
             "E703",
-            f"layer '{self.name}': {self.op.kind} of a tensor of rank {len(shape)} ({'x'.join(map(str, shape))})",
+            f"layer '{self.name}': {self.op.kind} of a tensor of rank {len(shape)} ({'x'.join(map(str, shape))}) is not "
+            "supported by the C++ export",
             where=self.node.location,
-            remedy="the C++ export holds tensors of at most channels, height and width",
+            remedy="use tensors with channels, height and width",
         )
 
     def no_integers(self, remedy: str) -> N2D2Error:
         """The error for a layer that has no integer form."""
         where = self.node.location
-        return N2D2Error("E702", f"layer '{self.name}': {self.op.kind} has no integer form", where=where, remedy=remedy)
+        return N2D2Error(
+            "E702", f"layer '{self.name}': {self.op.kind} is not supported in integers", where=where, remedy=remedy
+        )
 
     # ---- its C++ ----------------------------------------------------------------------------
     @property
@@ -367,9 +370,9 @@ def layer_code(
     if function is None:
         raise N2D2Error(
             "E701",
-            f"layer '{node.name}': the C++ export has no kernel for {node.op.kind}",
+            f"layer '{node.name}': {node.op.kind} is not supported by the C++ export",
             where=node.location,
-            remedy="remove the layer, or fuse it with -fuse",
+            remedy="remove the layer, or add -fuse",
         )
     if any(override.kind == node.op.kind for override in _OVERRIDES):
         choices = replace(choices, packs_weights=False)
@@ -392,7 +395,13 @@ class _Override:
 
     def applied(self, code: LayerCode, node: QuantNode) -> LayerCode:
         """The layer with this kernel where it fits, else with the reason why not."""
-        answer = "it runs line by line" if code.streamed else f"it does the sum of {code.sum}" if code.sum else self.fits(node)
+        answer = (
+            "it runs row by row"
+            if code.streamed
+            else f"it performs the addition of {code.sum}"
+            if code.sum
+            else self.fits(node)
+        )
         if answer is not True:
             reason = answer if isinstance(answer, str) and answer else "the plug-in says that it does not fit"
             return replace(code, reason="; ".join(filter(None, (code.reason, f"no {self.tag}: {reason}"))))

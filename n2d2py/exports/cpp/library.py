@@ -94,7 +94,7 @@ class _Library:
         if self.api_version() != API_VERSION:
             raise N2D2Error(
                 "E803",
-                f"{path} has interface {self.api_version()}, not {API_VERSION}",
+                f"{path} has interface version {self.api_version()} instead of {API_VERSION}",
                 remedy="export again with this version of n2d2py",
             )
         self.reset = getattr(library, f"{prefix}_reset", None)
@@ -114,7 +114,7 @@ def _load_weights(library: ctypes.CDLL, prefix: str, folder: Path) -> None:
     load = getattr(library, f"{prefix}_load_weights")
     load.restype, load.argtypes = c_int, [c_void_p, c_size_t]
     if status := load(memory.ctypes.data, memory.size):
-        raise N2D2Error("E803", f"{path} is not the weights of {prefix}: error {status}", remedy="export again")
+        raise N2D2Error("E803", f"{path} does not contain the weights of {prefix}: error {status}", remedy="export again")
     vars(library).setdefault("mapped", []).append(memory)
 
 
@@ -192,7 +192,7 @@ class Export(Network):
         """The outputs at some positions, as forward_to takes them."""
         if not self._library.partial:
             raise ArrayError(
-                "this export computes all of its outputs at once: its inputs arrive line by line, or it has more than 64 outputs",
+                "this export computes all of its outputs at once: its inputs arrive row by row, or it has more than 64 outputs",
                 "export with StreamInput=0, or leave out the choice of outputs",
             )
         return sum(1 << index for index in set(outputs))
@@ -240,7 +240,7 @@ def load_export(path: Path | str) -> Export:
     folder = Path(path).resolve()
     manifest = read_manifest(folder)
     if manifest is None or "namespace" not in manifest.get("details", {}):
-        raise N2D2Error("E805", f"{path} is not a C++ export", remedy="give the folder that -export CPP wrote")
+        raise N2D2Error("E805", f"{path} is not a C++ export", remedy="give the folder written by -export CPP")
     prefix = manifest["details"]["namespace"]
     library = folder / "lib" / f"lib{prefix}.so"
     build_library(folder, library)

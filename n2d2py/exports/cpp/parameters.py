@@ -19,62 +19,64 @@ def _check_namespace(text: str) -> None:
     if text and (reserved or _IDENTIFIER.fullmatch(text) is None):
         raise Unreadable(
             f"Namespace={text[:40]} is not a C++ identifier",
-            "use letters, digits and _, not a digit first, no C++ keyword",
+            "use letters, digits and _, starting with a letter, and avoid C++ keywords",
             "E122",
         )
 
 
 PARAMETERS = MEMORY_PARAMETERS.extended(
-    Key("OpenMP", Kind.BOOL, True, "build the project with OpenMP"),
-    Key("Namespace", Kind.STRING, "", "C++ namespace of the network; empty: the network's name", check=_check_namespace),
+    Key("OpenMP", Kind.BOOL, True, "Build the project with OpenMP."),
+    Key("Namespace", Kind.STRING, "", "C++ namespace of the model. Default: its name.", check=_check_namespace),
     Key(
         "WeightsFormat",
         Kind.ENUM,
         "auto",
-        "how weights are written: numbers (text), string literals that compile faster (string), files that the assembler reads (binary), "
-        "or by size, files from 64 KiB on",
+        "Storage of weights. text: numbers. string: string literals, which compile faster. binary: files that the assembler "
+        "includes. auto: chosen by size, files from 64 KiB.",
         WEIGHTS_FORMATS,
     ),
     Key(
         "WeightsFile",
         Kind.BOOL,
         False,
-        "the weights are a file apart, dnn/parameters/weights.bin, which the program maps, reads or has in flash and gives to "
-        "<namespace>_load_weights before the first inference",
+        "Write the weights to a separate file, dnn/parameters/weights.bin. The program maps or reads the file, or has it in "
+        "flash, and passes it to <namespace>_load_weights before the first inference.",
     ),
     Key(
         "PackWeights",
         Kind.BOOL,
         True,
-        "weights of 1, 2 and 4 bits are stored 8, 4 and 2 to a byte, and unpacked before they are multiplied; 0: a byte each",
+        "Pack 1-, 2- and 4-bit weights into bytes and unpack them before multiplication. 0: one byte per weight.",
     ),
     Key(
         "PrepackWeights",
         Kind.BOOL,
         True,
-        "packed weights that are multiplied few times in an inference, those of fully connected layers and of few pixels, are unpacked once, into "
-        "static memory (the report says how much), up to 512 KB of a layer, 2 MB of 3 x 3 ones whose inputs have 4 bits; 0: in each inference",
+        "Unpack packed weights once into static memory if they are rarely reused in an inference, as in fully connected "
+        "layers. The report lists the size. Limits per layer: 512 KB, or 2 MB for 3x3 layers with 4-bit inputs. 0: unpack in "
+        "each inference.",
     ),
     Key(
         "Winograd",
         Kind.BOOL,
         True,
-        "3 x 3 convolutions of bytes in Winograd's form where that is faster; 0: only where their weights do not take 3.6 or 8 times the memory: they are transformed on the stack then, slower where pixels are few",
+        "Use Winograd for 8-bit 3x3 convolutions where it is faster. 0: store no transformed weights, which take 3.6 or 8 "
+        "times the memory. Weights are then transformed on the stack, which is slower for small feature maps.",
     ),
     Key(
         "SIMD",
         Kind.ENUM,
         "auto",
-        "auto: constants also in the order of the SIMD kernels, which are compiled where the compiler's target has "
-        "them; none: portable kernels only",
+        "auto: add constants in the order of the SIMD kernels. They are compiled if the compiler's target supports them. "
+        "none: portable kernels only.",
         ("auto", "none"),
     ),
     Key(
         "RuntimeDispatch",
         Kind.BOOL,
         False,
-        "the binary holds the layers for the instruction sets of its kind of processor (docs/explanation/instruction_sets.md) and chooses at "
-        "start; the environment variable N2D2_ISA names one; weights are held in two orders",
+        "Compile the layers for several instruction sets of one CPU family and select one at startup (docs/explanation/instruction_sets.md). The "
+        "environment variable N2D2_ISA overrides the choice. Weights are stored in two orders.",
     ),
     name="export parameters of CPP",
 )
@@ -86,7 +88,8 @@ LAYER_PARAMETERS = Schema(
             "Tile",
             Kind.STRING,
             "",
-            "tile of a convolution with SIMD kernels by instruction set, as `-tune` writes it; for other layers it is refused (E705)",
+            "Tile sizes of a convolution with SIMD kernels per instruction set, as written by `-tune`. Other layers raise "
+            "E705.",
         ),
     ),
 )

@@ -70,7 +70,7 @@ class CompiledExport(BuiltCopy):
             raise N2D2Error(
                 "E811",
                 f"the compiled export wrote {len(rows)} results for {count} stimuli",
-                remedy="this is a defect of n2d2py; report it",
+                remedy="report this defect of n2d2py",
             )
         return {
             name: np.moveaxis(rows[f"o{i}"], 3, 1).reshape(count, *graph.shape(name)[1:])

@@ -70,8 +70,9 @@ class CppTarget(Target[Project]):
         found = [
             N2D2Error(
                 "E703",
-                f"the tensor '{tensor.name}' has rank {len(tensor.shape)} ({'x'.join(map(str, tensor.shape))})",
-                remedy="the C++ export holds tensors of at most channels, height and width",
+                f"tensor '{tensor.name}' has rank {len(tensor.shape)} ({'x'.join(map(str, tensor.shape))}), which the C++ "
+                "export does not support",
+                remedy="use tensors with channels, height and width",
             )
             for tensor in graph.tensors.values()
             if not 2 <= len(tensor.shape) <= 4
@@ -100,7 +101,7 @@ class CppTarget(Target[Project]):
         found, strategy = {}, parameters["MemoryManagerStrategy"]
         if bits < 0:
             if parameters["WeightsFormat"] == "string":
-                found["WeightsFormat"] = "only integers of 8 bits can be written as string literals"
+                found["WeightsFormat"] = "only 8-bit integers can be written as string literals"
             found["PackWeights"] = found["PrepackWeights"] = "floating-point weights are not packed"
             found["PackActivations"] = "floating-point tensors are not packed"
             found["FuseResidualAdd"] = "floating-point sums are layers of their own"
@@ -115,7 +116,7 @@ class CppTarget(Target[Project]):
             found["IncludeInputInBuffer"] = "with StreamInput=1 the lines of the input are in the static memory"
         if not runs_by_lines(parameters):
             found["MaxExtraMacs"] = (
-                "no layer runs line by line with the inputs whole; MemoryMode=Small or Minimum has such layers"
+                "no layer runs row by row with complete inputs; MemoryMode=Small or Minimum creates such layers"
             )
         if strategy in N2D2_STRATEGIES:
             found["BufferAlignment"] = f"MemoryManagerStrategy={strategy} packs buffers as N2D2 does"
@@ -186,11 +187,7 @@ class CppTarget(Target[Project]):
     def check_tunable(self, parameters: Mapping[str, Any]) -> None:
         """An export for one instruction set has tiles to choose."""
         if parameters["RuntimeDispatch"]:
-            raise N2D2Error(
-                "E808",
-                "-tune does not fit: RuntimeDispatch holds several instruction sets",
-                remedy="leave out -tune, or tune an export for one instruction set",
-            )
+            raise N2D2Error("E808", "-tune is not supported with RuntimeDispatch", remedy="remove -tune or RuntimeDispatch")
 
     def tune(
         self, prepared: Prepared[Project], folder: Path, kernels: Sequence[KernelChoice], rounds: int, command: str
@@ -230,7 +227,7 @@ def _check_consistent(request: ExportRequest, plan: MemoryPlan) -> None:
         raise InternalError(f"{len(request.stimuli.labels)} arrays of labels for {len(request.targets)} targets")
     for target in request.targets:
         if target.output not in graph.outputs:
-            raise InternalError(f"the score of {target.output}, which is no output")
+            raise InternalError(f"the score of {target.output}, which is not an output")
     for target, labels in zip(request.targets if request.stimuli.inputs else (), request.stimuli.labels, strict=True):
         shape = graph.shape(target.output)
         if labels[:1].size != height(shape) * width(shape):
@@ -242,11 +239,13 @@ def _weights_file_problem(request: ExportRequest, codes: Mapping[str, LayerCode]
     if request.parameters.get("RuntimeDispatch"):
         return N2D2Error(
             "E705",
-            "WeightsFile=1 does not fit RuntimeDispatch=1: the file has one order of the weights, portable kernels need another",
-            remedy="leave one of them out",
+            "WeightsFile=1 and RuntimeDispatch=1 exclude each other, as they require different orders of the weights",
+            remedy="remove one of them",
         )
     if not any(array.apart for code in codes.values() for array in code.with_weights_apart().arrays):
-        return N2D2Error("E705", "WeightsFile=1: no layer has weights that can be apart", remedy="leave it out")
+        return N2D2Error(
+            "E705", "WeightsFile=1 has nothing to store, as no layer has separate weights", remedy="remove WeightsFile"
+        )
     return None
 
 
@@ -256,11 +255,11 @@ def _form_problems(code: LayerCode, tile: str) -> list[N2D2Error]:
     possible = code.winograd.possible if code.winograd is not None else ()
     if all(one in possible for one in asked):
         return []
-    what, remedy = f"no Winograd form ({code.reason})", "remove it; the form is for 3 x 3 convolutions of bytes with stride 1"
+    what, remedy = f"no Winograd form ({code.reason})", "remove it; Winograd applies to 8-bit 3x3 convolutions with stride 1"
     if possible:
         what = f"a Winograd form for {', '.join(possible)} only"
-        remedy = "remove it; the direct form is as fast with instructions for dot products"
-    return [N2D2Error("E705", f"Tile={tile[:60]} of [{code.layer}]: the layer has {what}", remedy=remedy)]
+        remedy = "remove it; direct convolution is as fast with dot-product instructions"
+    return [N2D2Error("E705", f"Tile={tile[:60]} of [{code.layer}] is not valid: the layer has {what}", remedy=remedy)]
 
 
 def _tile_problems(request: ExportRequest, codes: Mapping[str, LayerCode]) -> list[N2D2Error]:
@@ -270,18 +269,18 @@ def _tile_problems(request: ExportRequest, codes: Mapping[str, LayerCode]) -> li
     for node in request.graph.nodes:
         for layer in {node.name, *node.source} & set(asked):
             if layer != node.name:
-                why = f"it is a part of the layer '{node.name}', which can have one"
+                why = f"it is part of the layer '{node.name}', which can have a tile"
             elif node.name in request.memory_plan.views:
-                why = "nothing runs for the layer"
+                why = "the layer runs no kernel"
             elif node.name not in codes:
                 continue  # that is another problem
             else:
                 code = codes[node.name]
                 code = code if request.parameters.get("SIMD", "auto") == "auto" else code.portable()
-                why = "" if code.tiles else f"the layer does not work in tiles ({code.reason})"
+                why = "" if code.tiles else f"the layer has no tiles ({code.reason})"
             if why:
-                remedy = "remove it; tiles are for convolutions and the phases of transposed ones, by SIMD kernels"
-                found.append(N2D2Error("E705", f"Tile={asked[layer][:60]} of [{layer}]: {why}", remedy=remedy))
+                remedy = "remove it; tiles apply to convolutions and transposed convolutions with SIMD kernels"
+                found.append(N2D2Error("E705", f"Tile={asked[layer][:60]} of [{layer}] is not valid: {why}", remedy=remedy))
     return found
 
 
@@ -292,7 +291,7 @@ def _parameter_problems(request: ExportRequest) -> list[N2D2Error]:
         found.append(
             N2D2Error(
                 "E705",
-                f"Namespace={namespace} cannot name a C++ namespace",
+                f"Namespace={namespace} is not a C++ namespace",
                 remedy=f"use letters, digits and single underscores, such as {namespace_name(namespace)}",
             )
         )
@@ -304,12 +303,14 @@ def _parameter_problems(request: ExportRequest) -> list[N2D2Error]:
             found.append(
                 N2D2Error(
                     "E705",
-                    f"Tile={parameters['Tile'][:60]} of [{layer}]: {problem}",
-                    remedy="copy what -tune wrote, or remove it",
+                    f"Tile={parameters['Tile'][:60]} of [{layer}] is not valid: {problem}",
+                    remedy="copy the value from the output of -tune, or remove it",
                 )
             )
     if weights not in WEIGHTS_FORMATS:
-        found.append(N2D2Error("E705", f"WeightsFormat={weights} is unknown", remedy=f"known: {', '.join(WEIGHTS_FORMATS)}"))
+        found.append(
+            N2D2Error("E705", f"WeightsFormat={weights} is unknown", remedy=f"use one of {', '.join(WEIGHTS_FORMATS)}")
+        )
     return found
 
 

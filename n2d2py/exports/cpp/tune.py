@@ -36,7 +36,7 @@ def tune_export(folder: Path, layers: list[str], tiled: Collection[str], rounds:
         measured = _run(copy, rounds, command)
     tiles, before, after = best_tiles(measured, layers, tiled)
     log.notice(
-        "tune (%s): %d of %d layers have another tile; the least times of all layers add up to %.1f us, %.1f us before",
+        "tune (%s): %d of %d layers got another tile; the total of the fastest layer times is %.1f us instead of %.1f us",
         measured["isa"],
         len(tiles),
         len(layers),
@@ -83,7 +83,7 @@ def with_tiles(parameters: Mapping[str, Mapping[str, str]], tiles: Mapping[str, 
 
 def _build(folder: Path) -> None:
     need_make()
-    log.notice("building every tile for -tune")
+    log.notice("building all tiles for -tune")
     status, printed = run_make(folder, "CXXFLAGS=-DN2D2_TUNE")
     if status:
         raise build_error(printed, remedy="check TARGET, ARCH and CXX in the environment")
@@ -103,7 +103,7 @@ def _run(folder: Path, rounds: int, command: str) -> dict:
     except (OSError, ValueError) as problem:
         raise N2D2Error(
             "E808",
-            f"the tiles cannot be timed with '{' '.join(words)}': {problem}",
-            remedy="-tune-command must run {binary} with what follows it, and print what it prints",
+            f"-tune-command '{' '.join(words)}' failed to time the tiles: {problem}",
+            remedy="make -tune-command run {binary} with its arguments and print its output",
         ) from problem
     return measured

@@ -88,7 +88,7 @@ class BoardExport(BuiltCopy):
             raise N2D2Error(
                 "E811",
                 f"the compiled export wrote {len(rows)} results for {count} stimuli",
-                remedy="this is a defect of n2d2py; report it",
+                remedy="report this defect of n2d2py",
             )
         return rows
 

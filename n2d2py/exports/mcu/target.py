@@ -29,7 +29,7 @@ _DEFAULTS = {"BufferAlignment": 4}
 _OTHERWISE: dict[str, dict[str, Any]] = {
     "WeightsFormat": {
         "choices": ("auto", "text", "string"),
-        "doc": "how weights are written: numbers (text), string literals that compile faster (string), or by size",
+        "doc": "Storage of weights. text: numbers. string: string literals, which compile faster. auto: chosen by size.",
     }
 }
 """What else is said of a parameter."""
@@ -48,23 +48,31 @@ PARAMETERS = Schema(
         "Core",
         Kind.ENUM,
         DEFAULT_CORE,
-        "the core that -test and -compare run the export on, in QEMU, and the default of make's TARGET; the export is for all",
+        "Core on which -test and -compare run the export in QEMU, and default of TARGET in the Makefile. The export runs on "
+        "all cores.",
         tuple(core.name for core in CORES),
     ),
-    Key("TestVectors", Kind.UINT, 3, "inputs in test/vectors, each with the results of all layers", minimum=1, maximum=999),
+    Key(
+        "TestVectors",
+        Kind.UINT,
+        3,
+        "Number of inputs in test/vectors, each with the results of all layers.",
+        minimum=1,
+        maximum=999,
+    ),
     Key(
         "SpeedForFlash",
         Kind.BOOL,
         False,
-        "convolutions of 3 x 3 with stride 1 by Winograd on cortex-m4, m7 and m33, where that takes fewer instructions: the same results; "
-        "their weights take 3.6 times the flash, and the stack grows",
+        "Use Winograd for 3x3 convolutions with stride 1 on cortex-m4, m7 and m33 where it takes fewer instructions. Results "
+        "stay exact. Transformed weights take 3.6 times the flash, and the stack grows.",
     ),
     Key(
         "SingleFile",
         Kind.BOOL,
         False,
-        "also writes src/<namespace>.hpp: interface, kernels, constants and network in one C++11 file, for any project; and what makes the "
-        "folder a library of Arduino and a CMSIS pack",
+        "Also write src/<namespace>.hpp with interface, kernels, constants and network in one C++11 file, and the files of "
+        "an Arduino library and a CMSIS pack.",
     ),
     name="export parameters of CPP_MCU",
 )
@@ -120,8 +128,8 @@ class McuTarget(CppTarget):
         if request.graph.bits < 0:
             error = N2D2Error(
                 "E705",
-                f"the network '{request.graph.name}' computes in floating point",
-                remedy="export it with -nbbits 8, or with -export CPP",
+                f"the model '{request.graph.name}' computes in floating point, which the MCU export does not support",
+                remedy="export with -nbbits 8, or with -export CPP",
             )
             return Prepared(request, [error])
         return super().prepare(request)
@@ -130,14 +138,14 @@ class McuTarget(CppTarget):
         """As for CPP; W109 where SpeedForFlash makes no layer faster."""
         forms = winograd_forms(prepared.result)
         if self.trades_flash(prepared.request.parameters) and all(one.values is None for one in forms):
-            why = f"no convolution is faster by Winograd ({'; '.join(dict.fromkeys(one.problem for one in forms))})"
+            why = f"no convolution is faster with Winograd ({'; '.join(dict.fromkeys(one.problem for one in forms))})"
             reason = why if forms else "there is no dense convolution"
             log.warning("W109", f"SpeedForFlash has no effect: {reason}", remedy="remove it")
         return super().write(prepared, folder)
 
     def check_tunable(self, parameters: Mapping[str, Any]) -> None:
         """Nothing is timed."""
-        raise N2D2Error("E808", f"-tune does not fit: the export {self.name} is not timed", remedy="leave out -tune")
+        raise N2D2Error("E808", f"-tune is not supported by {self.name}", remedy="remove -tune")
 
 
 register(McuTarget())

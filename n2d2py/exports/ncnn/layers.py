@@ -18,7 +18,7 @@ from n2d2py.operators.functions import Sqrt
 
 _LARGEST_HALF = 65504.0
 _ADD, _MULTIPLY, _MAXIMUM, _MINIMUM = 0, 2, 4, 5
-_SYMMETRIC = "let n2d2py quantize the network in floating point for this export"
+_SYMMETRIC = "quantize the float model with n2d2py for this export"
 _SCALES, _REQUANTIZED = 1, 101
 """Values of int8_scale_term: scales behind the weights, and also one of the result."""
 
@@ -97,7 +97,7 @@ class NcnnLayers:
             raise NoNcnnForm(node.op.kind)
         for name in [*node.inputs, *node.outputs]:
             if self.graph.type(name).plain:
-                raise NoNcnnForm(f"'{name}' has integers that stand for themselves")
+                raise NoNcnnForm(f"'{name}' has plain integers without a scale")
             if len(self.graph.shape(name)) not in (2, 3, 4):
                 raise NoNcnnForm(f"'{name}' has {len(self.graph.shape(name))} axes")
         LOWERINGS[node.op.kind](self, node)
@@ -445,7 +445,7 @@ def _transpose(layers: NcnnLayers, node: QuantNode) -> None:
         raise NoNcnnForm(f"a transposition of {len(node.op.perm)} axes")
     names = "".join("NCHW"[axis] for axis in node.op.perm[:0:-1])
     if "N" in names:
-        raise NoNcnnForm("it moves the axis of the stimuli")
+        raise NoNcnnForm("it moves the batch axis")
     layers.emit(node, "Permute", {0: ("WHC", "HWC", "WCH", "CWH", "HCW", "CHW").index(names)})
 
 

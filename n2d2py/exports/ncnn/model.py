@@ -51,7 +51,7 @@ def write_model(graph: QuantGraph, choices: NcnnChoices) -> NcnnModel:
     layers = NcnnLayers(graph, file, choices)
     for name in graph.inputs:
         if graph.type(name).plain:
-            remedy = "make it an input of real numbers"
+            remedy = "make it a float input"
             problems.append(_refused(f"the input '{name}' is {graph.type(name).name}", graph.name, remedy))
             layers.blobs[name] = name
         else:
@@ -72,4 +72,4 @@ def write_model(graph: QuantGraph, choices: NcnnChoices) -> NcnnModel:
 
 
 def _refused(what: str, where: Location | str, remedy: str) -> N2D2Error:
-    return N2D2Error("E701", f"{what}, which ncnn does not have", where=where, remedy=remedy)
+    return N2D2Error("E701", f"{what}, which ncnn does not support", where=where, remedy=remedy)

@@ -30,16 +30,16 @@ PARAMETERS = Schema(
             "Fp16Storage",
             Kind.BOOL,
             False,
-            "real weights of convolutions and fully connected layers are stored in half precision; with -nbbits -16 they always are",
+            "Store real weights of convolutions and fully connected layers as float16. Always on with -nbbits -16.",
         ),
         Key(
             "RoundBlobs",
             Kind.BOOL,
             False,
-            "of networks that come quantized: blobs that layers in floating point read are rounded to the integers of their tensors, at the "
-            "price of three layers for each",
+            "For pre-quantized models: round the inputs of float layers to the integers of their tensors. Each rounding "
+            "takes three layers.",
         ),
-        Key("ModelArray", Kind.BOOL, True, "the files as arrays of C too, for ncnn without a file system"),
+        Key("ModelArray", Kind.BOOL, True, "Also write the files as C arrays, for ncnn without a file system."),
     ),
 )
 
@@ -75,11 +75,11 @@ class NcnnTarget(Target[NcnnModel]):
         if not request.graph.nodes:
             return Prepared(request, [no_layers(request.graph)])
         if request.graph.bits not in (8, -32, -16):
-            text = f"the export NCNN has integers of 8 bits, or float32, not -nbbits {request.graph.bits}"
+            text = f"the export NCNN supports 8-bit integers and float32, not -nbbits {request.graph.bits}"
             return Prepared(request, [N2D2Error("E705", text, remedy="use -nbbits 8, -32 or -16")])
         made = Prepared.of(request, partial(write_model, request.graph, _choices(request)))
         if request.parameters.get("Fp16Storage") and made.content is not None and not made.content.halves:
-            log.warning("W703", "Fp16Storage has no effect: no layer has real weights", remedy="remove it")
+            log.warning("W703", "Fp16Storage has no effect, as no layer has real weights", remedy="remove it")
         if (
             request.graph.bits > 0
             and request.parameters.get("RoundBlobs")
@@ -87,7 +87,7 @@ class NcnnTarget(Target[NcnnModel]):
             and not made.content.rounded
         ):
             log.warning(
-                "W703", "RoundBlobs has no effect: what layers in floating point read has no integers", remedy="remove it"
+                "W703", "RoundBlobs has no effect, as no input of a float layer is an integer tensor", remedy="remove it"
             )
         return made
 

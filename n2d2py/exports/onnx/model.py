@@ -112,12 +112,14 @@ def _opset(asked: int, wide: bool) -> int:
     """
     if asked and not min(_IR_VERSIONS) <= asked:
         raise N2D2Error(
-            "E705", f"Opset={asked} has no QuantizeLinear by channel", remedy=f"use {min(_IR_VERSIONS)} to 23, or 0"
+            "E705",
+            f"Opset={asked} does not support per-channel QuantizeLinear",
+            remedy=f"use Opset={min(_IR_VERSIONS)} to 23, or 0",
         )
     if asked and wide and asked < _WIDE_OPSET:
         raise N2D2Error(
             "E705",
-            f"Opset={asked} has no integers of 4 or 16 bits",
+            f"Opset={asked} does not support 4-bit and 16-bit integers",
             remedy=f"use Opset={_WIDE_OPSET}, or -nbbits 8 with -input-bits 8 -output-bits 8 and without Int4Weights",
         )
     return asked or (_WIDE_OPSET if wide else _OPSET)
@@ -141,7 +143,7 @@ def _model(made: onnx.GraphProto, opset: int) -> onnx.ModelProto:
     except (RuntimeError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise N2D2Error(
             "E705",
-            f"the network cannot be written with version {opset} of the ONNX operators ({' '.join(str(error).split())[:120]})",
+            f"the model cannot be written in opset {opset} ({' '.join(str(error).split())[:120]})",
             remedy=f"use Opset={_WIDE_OPSET}, or 0",
         ) from None
     return model
@@ -164,7 +166,7 @@ def real_params(graph: QuantGraph, node: QuantNode, weighted: RealWeights | None
     quantizer = QUANTIZERS.get(node.op.kind)
     found = None if quantizer is None else quantizer.real_params(node, graph)
     if found is None:
-        raise NoOnnxForm(f"the layer {node.name} ({node.op.kind}) computes in integers of its own")
+        raise NoOnnxForm(f"the layer {node.name} ({node.op.kind}) uses integer arithmetic that ONNX does not have")
     return found
 
 

@@ -27,24 +27,27 @@ PARAMETERS = Schema(
             "Opset",
             Kind.UINT,
             0,
-            "version of the ONNX operators, 13 to 23; 0: 17, or 21 where integers of 4 or 16 bits are stored",
+            "Version of the ONNX operator set, 13 to 23. 0: 17, or 21 if 4-bit or 16-bit integers are stored.",
             maximum=23,
         ),
         Key(
-            "IntegerIO", Kind.BOOL, False, "inputs and outputs are the stored integers; 0: real numbers, quantized in the model"
+            "IntegerIO",
+            Kind.BOOL,
+            False,
+            "1: inputs and outputs are the quantized integers. 0: they are float and quantized in the model.",
         ),
         Key(
             "ExactRange",
             Kind.BOOL,
             False,
-            "signed bytes are -127 to 127, by a Clip of the integers (QCDQ) for each tensor; 0: -128 to 127, as QuantizeLinear "
-            "cuts them; networks that come quantized keep their range",
+            "1: limit int8 to -127 to 127 with a Clip (QCDQ) of each tensor. 0: -128 to 127, as in QuantizeLinear. "
+            "Pre-quantized models keep their range.",
         ),
         Key(
             "Int4Weights",
             Kind.BOOL,
             False,
-            "weights of at most 4 bits are stored as INT4; 0: as INT8, which more runtimes read",
+            "1: store weights of up to 4 bits as INT4. 0: store them as INT8, which more runtimes support.",
         ),
     ),
 )

@@ -40,7 +40,7 @@ def need_schema() -> Any:
     try:
         return import_module("ai_edge_litert.schema_py_generated")
     except ImportError:
-        what = "the package ai-edge-litert, which has the schema of .tflite files, is not installed"
+        what = "the package ai-edge-litert, which provides the schema of .tflite files, is not installed"
         raise N2D2Error("E721", what, remedy="pip install n2d2py[litert]") from None
 
 

@@ -26,17 +26,25 @@ PARAMETERS = Schema(
     "export parameters of TFLite",
     (
         Key(
-            "IntegerIO", Kind.BOOL, False, "inputs and outputs are the stored integers; 0: real numbers, quantized in the model"
+            "IntegerIO",
+            Kind.BOOL,
+            False,
+            "1: inputs and outputs are the quantized integers. 0: they are float and quantized in the model.",
         ),
         Key(
             "Kernels",
             Kind.ENUM,
             "XNNPACK",
-            "kernels of LiteRT whose arithmetic is simulated, and which -test and -compare run; Reference: the reference kernels, which "
-            "TFLite Micro has too",
+            "LiteRT kernels whose arithmetic is simulated, and that -test and -compare run. Reference: the reference "
+            "kernels, which TFLite Micro also uses.",
             ("XNNPACK", "Reference"),
         ),
-        Key("ModelArray", Kind.BOOL, True, "the file as an array of C too, and the operators that TFLite Micro must resolve"),
+        Key(
+            "ModelArray",
+            Kind.BOOL,
+            True,
+            "Also write the file as a C array, with the list of operators for the TFLite Micro resolver.",
+        ),
     ),
 )
 
@@ -65,7 +73,7 @@ class TfliteTarget(Target[TfliteModel]):
         if not request.graph.nodes:
             return Prepared(request, [no_layers(request.graph)])
         if request.graph.bits not in (8, -32):
-            text = f"the export TFLite has integers of 8 bits or float32, not -nbbits {request.graph.bits}"
+            text = f"the export TFLite supports 8-bit integers and float32, not -nbbits {request.graph.bits}"
             return Prepared(request, [N2D2Error("E705", text, remedy="use -nbbits 8 or -nbbits -32")])
         return Prepared.of(request, partial(write_model, request.graph, bool(request.parameters.get("IntegerIO"))))
 

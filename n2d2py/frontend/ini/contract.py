@@ -116,8 +116,8 @@ class LayerContext:
         if prod(shape) > MAX_ELEMENTS:
             raise self.fail(
                 "E229",
-                f"the layer needs {prod(shape):,} {name} ({'x'.join(map(str, shape))}), at most {MAX_ELEMENTS:,} are supported",
-                "check NbOutputs and the dimensions of its input",
+                f"the layer requires {prod(shape):,} {name} ({'x'.join(map(str, shape))}), more than the limit of {MAX_ELEMENTS:,}",
+                "correct NbOutputs and the dimensions of its input",
             )
         if self.weights is None:
             return np.broadcast_to(np.float32(0), shape)
@@ -146,7 +146,7 @@ class LayerContext:
         error = self.fail(code, what, remedy, key)
         if self.weights is not None:
             raise error
-        log.warning("W226", f"described, but cannot be run: {what}", where=error.where, remedy=remedy)
+        log.warning("W226", f"the layer can be described but not run: {what}", where=error.where, remedy=remedy)
 
 
 @dataclass(frozen=True)

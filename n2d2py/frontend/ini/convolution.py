@@ -43,13 +43,13 @@ REMAP = Key(
     "OutputsRemap",
     Kind.STRING,
     "",
-    "order of the stored outputs: start:step pairs, such as 1:2,0:2 for the odd outputs before the even ones",
+    "Order of the stored outputs as start:step pairs. 1:2,0:2 stores odd outputs before even ones.",
 )
 
 CONVOLUTION_CONFIG: Schema = CONFIGURATION.extended(
-    Key("NoBias", Kind.BOOL, False, "no bias"),
-    Key("WeightsExportFormat", Kind.ENUM, "OCHW", "order of stored weights", ("OCHW", "HWCO")),
-    Key("WeightsExportFlip", Kind.BOOL, False, "stored kernels are rotated by 180 degrees"),
+    Key("NoBias", Kind.BOOL, False, "Leave out the bias."),
+    Key("WeightsExportFormat", Kind.ENUM, "OCHW", "Axis order of stored weights.", ("OCHW", "HWCO")),
+    Key("WeightsExportFlip", Kind.BOOL, False, "Stored kernels are rotated by 180 degrees."),
     REMAP,
 )
 
@@ -81,7 +81,10 @@ def read_geometry(context: LayerContext) -> ConvolutionAttributes:
     line = dims is not None and len(dims) == 1
     if line and any(height(shape) != 1 for shape in context.shapes):
         raise context.fail(
-            "E211", f"KernelDims has 1 value, but the input has {height(context.shapes[0])} lines", "give X and Y", "KernelDims"
+            "E211",
+            f"KernelDims has 1 value, but the input has height {height(context.shapes[0])}",
+            "give X and Y",
+            "KernelDims",
         )
     kernel = read_window(values, "Kernel", None, size=True, line=1 if line else None)
     stride, dilation = (read_window(values, base, 1, line=1 if line else None) for base in ("Stride", "Dilation"))
@@ -107,7 +110,7 @@ def read_parameters(context: LayerContext, kernel: tuple[int, int]) -> tuple[dic
             "W213",
             f"{int((mapping.sum(axis=1) == 0).sum())} outputs have no connection",
             where=values.section.location,
-            remedy="check the Mapping keys",
+            remedy="correct the Mapping keys",
         )
     weights = _weights(context, outputs, count, kernel, mapping, groups)
     bias = None if values["NoBias"] else context.parameter("biases", (outputs,))

@@ -20,22 +20,22 @@ def filler_keys(role: str) -> tuple[Key, ...]:
     """Keys of the filler of "Weights" or "Bias"."""
     p = f"{role}Filler"
     return (
-        Key(p, Kind.ENUM, None, "initial values: type of the filler", _TYPES),
-        Key(f"{p}.Value", Kind.FLOAT, 0.0, "ConstantFiller: the value"),
-        Key(f"{p}.Mean", Kind.FLOAT, 0.0, "NormalFiller: mean"),
-        Key(f"{p}.StdDev", Kind.FLOAT, 1.0, "NormalFiller: standard deviation", minimum=0),
-        Key(f"{p}.Min", Kind.FLOAT, 0.0, "UniformFiller: lower bound"),
-        Key(f"{p}.Max", Kind.FLOAT, 1.0, "UniformFiller: upper bound"),
+        Key(p, Kind.ENUM, None, "Filler type of the initial values.", _TYPES),
+        Key(f"{p}.Value", Kind.FLOAT, 0.0, "ConstantFiller: value."),
+        Key(f"{p}.Mean", Kind.FLOAT, 0.0, "NormalFiller: mean."),
+        Key(f"{p}.StdDev", Kind.FLOAT, 1.0, "NormalFiller: standard deviation.", minimum=0),
+        Key(f"{p}.Min", Kind.FLOAT, 0.0, "UniformFiller: lower bound."),
+        Key(f"{p}.Max", Kind.FLOAT, 1.0, "UniformFiller: upper bound."),
         Key(
             f"{p}.VarianceNorm",
             Kind.ENUM,
             "FanIn",
-            "HeFiller, XavierFiller: which count normalises",
+            "HeFiller, XavierFiller: count used for normalization.",
             ("FanIn", "Average", "FanOut"),
         ),
-        Key(f"{p}.Scaling", Kind.FLOAT, 1.0, "HeFiller, XavierFiller: factor"),
-        Key(f"{p}.MeanNorm", Kind.FLOAT, 0.0, "HeFiller: mean"),
-        Key(f"{p}.Distribution", Kind.ENUM, "Uniform", "XavierFiller: distribution", ("Uniform", "Normal")),
+        Key(f"{p}.Scaling", Kind.FLOAT, 1.0, "HeFiller, XavierFiller: scale factor."),
+        Key(f"{p}.MeanNorm", Kind.FLOAT, 0.0, "HeFiller: mean."),
+        Key(f"{p}.Distribution", Kind.ENUM, "Uniform", "XavierFiller: distribution.", ("Uniform", "Normal")),
     )
 
 

@@ -8,10 +8,10 @@ from n2d2py.ini.schema import Key, Kind
 from n2d2py.operators.base import make_operator
 
 WINDOW_KEYS = (
-    Key("InputOffsetX", Kind.UINT, 0, "left edge of the part of the inputs that is read"),
-    Key("InputOffsetY", Kind.UINT, 0, "top edge of that part"),
-    Key("InputWidth", Kind.UINT, 0, "its width; 0 for all that is right of InputOffsetX"),
-    Key("InputHeight", Kind.UINT, 0, "its height; 0 for all that is below InputOffsetY"),
+    Key("InputOffsetX", Kind.UINT, 0, "Left edge of the input region."),
+    Key("InputOffsetY", Kind.UINT, 0, "Top edge of the input region."),
+    Key("InputWidth", Kind.UINT, 0, "Width of the input region. 0: up to the right edge."),
+    Key("InputHeight", Kind.UINT, 0, "Height of the input region. 0: down to the bottom edge."),
 )
 
 
@@ -43,8 +43,8 @@ def crop_inputs(context: LayerContext) -> None:
         if x >= w or y >= h or right < 0 or bottom < 0:
             raise context.fail(
                 "E233",
-                f"the window of {columns or 'all'}x{lines or 'all'} at {x},{y} leaves its input of {w}x{h} (width x height)",
-                "make it smaller, or move it",
+                f"the region of {columns or 'all'}x{lines or 'all'} at {x},{y} exceeds the input of {w}x{h} (width x height)",
+                "reduce or move the region",
                 next(key.name for key in WINDOW_KEYS if values.given(key.name)),
             )
         if right or bottom or x or y:

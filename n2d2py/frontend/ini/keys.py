@@ -36,30 +36,36 @@ FLOATS = Ignored(
 LAYER = Schema(
     "layer",
     (
-        Key("Input", Kind.NAMES, doc="sections that feed this layer; several are concatenated in order"),
-        Key("Type", Kind.STRING, doc="type of the layer"),
-        Key("Model", Kind.STRING, "", "execution model: Frame, Frame_CUDA or Transcode; all mean the same here"),
-        Key("DataType", Kind.DATATYPE, "Float32", "no effect: the precision is chosen by -nbbits", ignored=FLOATS),
+        Key("Input", Kind.NAMES, doc="Sections that feed this layer. Several inputs are concatenated in order."),
+        Key("Type", Kind.STRING, doc="Type of the layer."),
+        Key("Model", Kind.STRING, "", "Execution model: Frame, Frame_CUDA or Transcode. All are equivalent here."),
+        Key(
+            "DataType",
+            Kind.DATATYPE,
+            "Float32",
+            "Floating-point type. Has no effect, as -nbbits selects the precision.",
+            ignored=FLOATS,
+        ),
         *PRECISION_KEYS,
     ),
     accepted=(*COVERED.of("ConfigSection", "ConfigSection(*)", "NbChannels"), *PARAMETERS_OF_TRAINING, *QUANTIZED_TRAINING),
     doc="Keys of every layer section.",
 )
 
-NB_OUTPUTS = Key("NbOutputs", Kind.UINT, doc="number of output channels", minimum=1)
+NB_OUTPUTS = Key("NbOutputs", Kind.UINT, doc="Number of output channels.", minimum=1)
 
 _ACTIVATED = LAYER.extended(
     Key(
         "ActivationFunction",
         Kind.ENUM,
         "Linear",
-        "function applied to the result",
+        "Activation function of the layer.",
         ("Linear", "Rectifier", "Saturation", "Logistic", "LogisticWithLoss", "Softplus", "Swish", "Tanh", "TanhLeCun"),
     ),
-    Key("ActivationFunction.LeakSlope", Kind.FLOAT, 0.0, "Rectifier: slope below zero"),
-    Key("ActivationFunction.Clipping", Kind.FLOAT, 0.0, "Rectifier, Linear: upper bound; 0 for none", minimum=0),
-    Key("ActivationFunction.Threshold", Kind.FLOAT, 1.0, "Saturation: the result is kept within +-threshold", minimum=0),
-    Key("ActivationFunction.Alpha", Kind.FLOAT, 1.0, "Tanh: factor of the argument"),
+    Key("ActivationFunction.LeakSlope", Kind.FLOAT, 0.0, "Rectifier: slope for negative values."),
+    Key("ActivationFunction.Clipping", Kind.FLOAT, 0.0, "Rectifier, Linear: upper bound. 0: none.", minimum=0),
+    Key("ActivationFunction.Threshold", Kind.FLOAT, 1.0, "Saturation: bound of the magnitude.", minimum=0),
+    Key("ActivationFunction.Alpha", Kind.FLOAT, 1.0, "Tanh: factor of the argument."),
     accepted=(*QUANTIZED_ACTIVATION, *TRAINING.of("ActivationFunction.MovingAverage", "ActivationFunction.MA_Window")),
 )
 ACTIVATED = with_trained_activation(_ACTIVATED)
@@ -143,12 +149,12 @@ def window_keys(base: str, default: int | None, *, signed: bool = False, size: b
     one, many = (Kind.INT, Kind.INTS) if signed else (Kind.UINT, Kind.UINTS)
     low = None if signed else 0 if base == "Padding" else 1
     square, x, y = (f"{base}Size", f"{base}Width", f"{base}Height") if size else (base, f"{base}X", f"{base}Y")
-    what = base.lower()
+    what = base
     return (
-        Key(f"{base}Dims", many, None, f"{what} in X and Y", minimum=low),
-        Key(square, one, None, f"{what} in both axes", minimum=low),
-        Key(x, one, None, f"{what} in X (horizontal)", minimum=low),
-        Key(y, one, default, f"{what} in Y (vertical)", minimum=low),
+        Key(f"{base}Dims", many, None, f"{what} in X and Y.", minimum=low),
+        Key(square, one, None, f"{what} in both axes.", minimum=low),
+        Key(x, one, None, f"{what} in X (horizontal).", minimum=low),
+        Key(y, one, default, f"{what} in Y (vertical).", minimum=low),
     )
 
 
@@ -170,7 +176,7 @@ def read_window(
         if len(dims) != 2:
             raise N2D2Error(
                 "E211",
-                f"{base}Dims has {len(dims)} values, but two-dimensional layers need 2",
+                f"{base}Dims has {len(dims)} values instead of 2",
                 where=values.where(f"{base}Dims"),
                 remedy="give X and Y",
             )

@@ -10,14 +10,14 @@ from n2d2py.errors import N2D2Error
 from n2d2py.ini.schema import Key, Kind, Values
 
 MAPPING_KEYS = (
-    Key("Mapping.NbGroups", Kind.UINT, None, "number of groups of channels", minimum=1),
-    Key("Mapping.ChannelsPerGroup", Kind.UINT, None, "input channels of a group; 1 for depthwise", minimum=1),
-    Key("Mapping.*", Kind.UINT, None, "pattern: Size, SizeX, SizeY, Stride*, Offset*, NbIterations"),
+    Key("Mapping.NbGroups", Kind.UINT, None, "Number of channel groups.", minimum=1),
+    Key("Mapping.ChannelsPerGroup", Kind.UINT, None, "Input channels per group. 1: depthwise.", minimum=1),
+    Key("Mapping.*", Kind.UINT, None, "Pattern of connections: Size, SizeX, SizeY, Stride*, Offset*, NbIterations."),
     Key(
         "Mapping(*",
         Kind.STRING,
         None,
-        "Mapping(parent): explicit matrix, a row for each input channel; Mapping(parent).*: pattern for one parent",
+        "Mapping(parent): explicit matrix with one row per input channel. Mapping(parent).*: pattern for one parent.",
     ),
 )
 MAX_CONNECTIONS = 1 << 24
@@ -40,9 +40,9 @@ def read_mapping(values: Values, parents: list[tuple[str, int]], outputs: int) -
     if total > MAX_CONNECTIONS and any(name.startswith("Mapping") for name in values.section.keys()):
         raise N2D2Error(
             "E229",
-            f"a mapping of {total:,} connections is too large, at most {MAX_CONNECTIONS:,} are supported",
+            f"the mapping has {total:,} connections, more than the limit of {MAX_CONNECTIONS:,}",
             where=values.section.location,
-            remedy="check NbOutputs and the Mapping keys",
+            remedy="reduce NbOutputs, or correct the Mapping keys",
         )
     blocks = [_one_parent(values, name, channels, outputs) for name, channels in parents]
     if all(block is None for block in blocks):
@@ -110,16 +110,16 @@ def _explicit(values: Values, key: str, channels: int, outputs: int) -> np.ndarr
     except ValueError:
         raise N2D2Error(
             "E213",
-            f"{key} must hold zeros and ones",
+            f"{key} contains values other than 0 and 1",
             where=values.where(key),
-            remedy="give one row per input channel, one column per output",
+            remedy="give one row per input channel and one column per output",
         ) from None
     if len(numbers) != channels * outputs:
         raise N2D2Error(
             "E213",
-            f"{key} has {len(numbers)} values, but {channels} input channels x {outputs} outputs need {channels * outputs}",
+            f"{key} has {len(numbers)} values, but {channels} input channels x {outputs} outputs require {channels * outputs}",
             where=values.where(key),
-            remedy="give one row per input channel, one column per output",
+            remedy="give one row per input channel and one column per output",
         )
     return np.array(numbers, bool).reshape(channels, outputs).T
 

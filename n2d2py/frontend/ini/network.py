@@ -41,14 +41,20 @@ _OUTSIDE = ("Spike", "CSpike", "RRAM", "PCM")
 GLOBALS = Schema(
     "the global section",
     (
-        Key("DefaultModel", Kind.STRING, "Frame", "execution model of the layers; Frame, Frame_CUDA, Transcode"),
-        Key("DefaultDataType", Kind.DATATYPE, "Float32", "no effect: the precision is chosen by -nbbits", ignored=FLOATS),
+        Key("DefaultModel", Kind.STRING, "Frame", "Execution model of the layers: Frame, Frame_CUDA or Transcode."),
+        Key(
+            "DefaultDataType",
+            Kind.DATATYPE,
+            "Float32",
+            "Floating-point type. Has no effect, as -nbbits selects the precision.",
+            ignored=FLOATS,
+        ),
         Key(
             "InsertBatchNormAfterConv",
             Kind.BOOL,
             False,
-            "puts the BatchNorm <layer>_batchnorm behind every Conv that no "
-            "BatchNorm section reads; without stored statistics it has mean 0 and variance 1",
+            "Insert a BatchNorm <layer>_batchnorm after every Conv without one. Without stored statistics, its mean is 0 and "
+            "its variance 1.",
         ),
     ),
     accepted=(*SPIKING.of("ProgramMethod*"), *TRAINING.of("CheckWeightRange")),
@@ -63,7 +69,8 @@ INPUT_SECTION = Schema(
         Key("SizeY", Kind.UINT, 1, "Height.", minimum=1),
         Key("NbChannels", Kind.UINT, 1, "Channels.", minimum=1),
     ),
-    doc="An input of the network beside [sp]; its name is that of the section. Data for several inputs come with -calib-data.",
+    doc="An additional input of the network. Its name is the name of the section. Use -calib-data to provide data for "
+    "several inputs.",
 )
 
 
@@ -101,7 +108,7 @@ def build_graph(document: Document, input_shape: Shape, weights: WeightStore | N
     if len(layers) > MAX_LAYERS:
         raise N2D2Error(
             "E241",
-            f"{len(layers):,} layers, at most {MAX_LAYERS:,} are supported",
+            f"the network has {len(layers):,} layers, more than the limit of {MAX_LAYERS:,}",
             where=layers[MAX_LAYERS].section.location,
             remedy="reduce the loops of the templates",
         )
@@ -132,11 +139,11 @@ def _check_globals(values: Values, describing: bool) -> None:
     if not describing:
         ErrorList.raise_if(errors)
     for error in errors:
-        log.warning("W226", f"described, but cannot be run: {error.what}", where=error.where, remedy=error.remedy)
+        log.warning("W226", f"the layer can be described but not run: {error.what}", where=error.where, remedy=error.remedy)
 
 
 def _spiking(model: str, where: Location) -> N2D2Error:
-    return N2D2Error("E222", f"spiking model {model} is out of scope", where=where, remedy="use Frame")
+    return N2D2Error("E222", f"the spiking model {model} is not supported", where=where, remedy="use Model=Frame")
 
 
 def _collect(document: Document) -> list[_Layer]:
@@ -173,9 +180,9 @@ def _ordered(document: Document, layers: list[_Layer], inputs: list[str]) -> lis
         chain = " -> ".join(layer.section.name for layer in waiting[:6])
         raise N2D2Error(
             "E224",
-            f"the layers {chain} feed each other in a cycle",
+            f"the layers {chain} form a cycle",
             where=waiting[0].section.where("Input"),
-            remedy="break the cycle of Input properties",
+            remedy="remove one of these inputs",
         )
     return sorted(layers, key=lambda layer: layer.level or 0)
 
@@ -224,7 +231,7 @@ def _tensors(graph: Graph, layer: _Layer, document: Document, attached: dict[str
             if len(layer.parents) == 1 and len(outputs) > 1:
                 raise N2D2Error(
                     "E223",
-                    f"Input names the ONNX file '{name}', which has the outputs {', '.join(outputs)}",
+                    f"Input names the ONNX file '{name}' without one of its outputs {', '.join(outputs)}",
                     where=layer.section.where("Input"),
                     remedy=f"write Input={name},<output>",
                 )
@@ -282,7 +289,7 @@ def _build_layer(
     warn_of_other_quantizers(values)
     context = LayerContext(graph, values, list(parents), weights, seed)
     if values["Model"].startswith(_OUTSIDE):
-        context.cannot_run("E222", f"spiking model {values['Model']} is out of scope", "use Frame", "Model")
+        context.cannot_run("E222", f"the spiking model {values['Model']} is not supported", "use Model=Frame", "Model")
     crop_inputs(context)
     layer_type.build(context)
     if kind == "Conv" and layer.batchnorm:
@@ -310,8 +317,8 @@ def _warn_of_cut_logits(graph: Graph, section: Section, parents: list[tuple[str,
         if kind is not None and not kind.signed and kind.zero_point == 0:
             log.warning(
                 "W227",
-                f"the Softmax reads '{name}' behind QAct, which cuts its values at 0 and {kind.scale * kind.qmax:.4g}: "
-                "classes may become equal",
+                f"the Softmax follows QAct of '{name}', which clips values to 0 .. {kind.scale * kind.qmax:.4g}, so classes "
+                "can become equal",
                 where=section.where("Input"),
                 remedy="train the last layer without QAct (QAct= in its section)",
             )
@@ -330,7 +337,7 @@ def _rename_outputs(section: Section) -> None:
     if section.has("NbChannels") and section.has("NbOutputs"):
         section.document.ignored.add(_EARLY, "NbChannels", section.where("NbChannels"))
     if section.has("NbChannels") and not section.has("NbOutputs"):
-        log.notice("%s: NbChannels is read as NbOutputs, its name today", section.where("NbChannels"))
+        log.notice("%s: NbChannels is read as NbOutputs, its current name", section.where("NbChannels"))
         section.assign("NbOutputs", section.raw("NbChannels"), section.where("NbChannels"))
 
 

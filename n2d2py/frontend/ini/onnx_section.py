@@ -20,15 +20,20 @@ from n2d2py.ini.section import Section
 ONNX_SECTION = Schema(
     "ONNX",
     (
-        Key("Input", Kind.NAMES, doc="sections that feed the inputs of the ONNX graph, in order"),
+        Key("Input", Kind.NAMES, doc="Sections that feed the inputs of the ONNX graph, in order."),
         Key("Type", Kind.STRING, doc="ONNX"),
-        Key("File", Kind.PATH, doc="the ONNX or TFLite file; looked for in the working directory, then beside the INI"),
-        Key("Ignore", Kind.STRINGS, (), "nodes to leave out, by the names of their first outputs"),
-        Key("IgnoreInputSize", Kind.BOOL, False, "do not compare the input size with the stimuli provider's"),
-        Key("Encodings", Kind.PATH, None, "AIMET's .encodings of the file: how its tensors are quantized; looked for as File"),
-        Key("ONNX_init", Kind.BOOL, True, "load the stored weights"),
-        Key("CNTK", Kind.BOOL, False, "accepted; bias additions are always merged"),
-        Key("Transpose", Kind.BOOL, False, "swap the spatial axes; not supported"),
+        Key("File", Kind.PATH, doc="Path of the ONNX or TFLite file, relative to the working directory or to the INI file."),
+        Key("Ignore", Kind.STRINGS, (), "Nodes to leave out, named by their first outputs."),
+        Key("IgnoreInputSize", Kind.BOOL, False, "Do not compare the input size with that of the stimuli provider."),
+        Key(
+            "Encodings",
+            Kind.PATH,
+            None,
+            "AIMET .encodings file with the quantization of the tensors. Same search path as File.",
+        ),
+        Key("ONNX_init", Kind.BOOL, True, "Load the stored weights."),
+        Key("CNTK", Kind.BOOL, False, "Accepted for compatibility. Bias additions are always merged."),
+        Key("Transpose", Kind.BOOL, False, "Swap the spatial axes. Not supported."),
     ),
     doc="An ONNX file inside the network.",
 )
@@ -76,7 +81,7 @@ def attach_section(
             "E227",
             "Transpose=1 is not supported",
             where=values.where("Transpose"),
-            remedy="transpose the network when it is exported to ONNX",
+            remedy="transpose the model when you export it to ONNX",
         )
     path = _existing(document, values, "File", "E301", "the ONNX file")
     encodings = None
@@ -108,7 +113,7 @@ def _existing(document: Document, values: Values, key: str, code: str, what: str
             code,
             f"{what} '{values[key]}' does not exist",
             where=values.where(key),
-            remedy="give its path relative to the working directory or to the INI, or set N2D2_MODELS",
+            remedy="give the path relative to the working directory or the INI file, or set N2D2_MODELS",
         )
     return path
 
@@ -153,7 +158,7 @@ def _load_stored(nodes: list[Node], weights: WeightStore) -> None:
             loaded.append(node.name)
     if loaded:
         log.notice(
-            "%s: %d layers of the ONNX file take their weights from there: %s",
+            "%s: loaded the weights of %d layers of the ONNX file from there: %s",
             weights.path,
             len(loaded),
             ", ".join(loaded[:5]) + (", ..." if len(loaded) > 5 else ""),

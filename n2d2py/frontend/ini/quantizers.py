@@ -44,15 +44,15 @@ def trained_weights(
     if kind == "LSQ" and values["QWeight.PerChannel"] and (order or len(initial) != values["NbOutputs"]):
         raise N2D2Error(
             "E124",
-            "QWeight.PerChannel=1 with weights that are not stored output by output is not supported",
+            "QWeight.PerChannel=1 requires weights that are stored by output channel",
             where=values.where("QWeight.PerChannel"),
-            remedy="store them in the order OCHW, without a mapping",
+            remedy="store the weights in the order OCHW without a mapping",
         )
     if kind == "Prune" or values["QWeight.QuantMode"] == "Asymmetric":
         key = "QWeight" if kind == "Prune" else "QWeight.QuantMode"
         raise N2D2Error(
             "E124",
-            f"{key}={values[key]} is not supported: the result would differ",
+            f"{key}={values[key]} is not supported, as it changes the result",
             where=values.where(key),
             remedy="use SAT or LSQ with symmetric weights",
         )
@@ -95,9 +95,9 @@ def _read(
     if read is None:
         raise N2D2Error(
             "E425",
-            f"layer '{name}': its stored quantized weights '{name}_{stored}' lie on no grid of QWeight.Range={steps}",
+            f"layer '{name}': the stored quantized weights '{name}_{stored}' are not on the grid of QWeight.Range={steps}",
             where=values.where("QWeight.Range"),
-            remedy="give the QWeight.Range that the layer was trained with",
+            remedy="set QWeight.Range to the value used in training",
         )
     return read
 
@@ -107,7 +107,7 @@ def _from_grid(
 ) -> TrainedWeights:
     """The weights of a folder that has them behind the quantizer only."""
     grid, integers, scale = _read(values, store, name, stored, initial, rows, order)
-    log.notice("%s: %s are taken as they are stored (%s grid)", name, stored, grid)
+    log.notice("%s: %s are used as stored (%s grid)", name, stored, grid)
     scales = np.array([scale], np.float32)
     return _real(integers, scales), scales
 
@@ -118,7 +118,7 @@ def _compare(name: str, integers: np.ndarray, stored: np.ndarray, steps: int, gr
     apart = np.abs(integers - stored) > (step if steps > 1 else 0)
     text = f"{name}: {bits_of(steps)}-bit weights, {grid} grid; {100 * share:.2f} % differ from the stored quantized ones"
     if np.mean(apart) > _UNLIKE:
-        log.warning("W421", text, where=values.section.location, remedy="check that both files are of one training")
+        log.warning("W421", text, where=values.section.location, remedy="use both files from one training")
     else:
         log.notice("%s", text)
 
@@ -128,9 +128,9 @@ def refuse_binary_lsq(values: Values) -> None:
     if bits_of(values["QWeight.Range"]) < 2:
         raise N2D2Error(
             "E124",
-            "QWeight=LSQ with QWeight.Range=1: its integers would be -1 and 0",
+            "QWeight=LSQ with QWeight.Range=1 would have the integers -1 and 0",
             where=values.where("QWeight.Range"),
-            remedy="use SAT, whose binary weights are -1 and 1, or a QWeight.Range of 3 or more",
+            remedy="use SAT with its binary weights -1 and 1, or a QWeight.Range of 3 or more",
         )
 
 
@@ -149,7 +149,7 @@ def _checked(found: np.ndarray, name: str, role: str, values: Values) -> np.ndar
     if not (found > 0).all():
         raise N2D2Error(
             "E425",
-            f"'{name}_{role}' is {float(found.min()):g}, not above 0",
+            f"'{name}_{role}' is {float(found.min()):g}, but must be above 0",
             where=values.section.location,
             remedy="check the training of the layer",
         )

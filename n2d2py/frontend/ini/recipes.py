@@ -126,7 +126,7 @@ def read_recipe(values: Values, rows: tuple[int, ...], model: str) -> LayerRecip
         key = "QWeight" if values["QWeight"] == "Prune" else "QWeight.QuantMode"
         raise N2D2Error(
             "E124",
-            f"{key}={values[key]} is not supported: the result would differ",
+            f"{key}={values[key]} is not supported, as it changes the result",
             where=values.where(key),
             remedy="use SAT or LSQ with symmetric weights",
         )
@@ -134,7 +134,7 @@ def read_recipe(values: Values, rows: tuple[int, ...], model: str) -> LayerRecip
         if key in values and values[key] not in plain:
             raise N2D2Error(
                 "E124",
-                f"{key}={values[key]} is not supported in training: weights are stored output by output",
+                f"{key}={values[key]} is not supported in training, which stores weights by output channel",
                 where=values.where(key),
                 remedy="remove it",
             )
@@ -171,7 +171,7 @@ def _solver(merged: MergedSection, section: Section | MergedSection, prefixes: t
             like = nearest(bare, list(keys))
             log.warning(
                 "W102",
-                f"unknown key '{name}' for the solver {kind}; it is ignored",
+                f"key '{name}' is unknown for the solver {kind}; it is ignored",
                 where=where,
                 remedy=f"did you mean '{like}'?" if like else "remove it or check its spelling",
             )
@@ -188,7 +188,7 @@ def _type(name: str, source: Section | MergedSection) -> str:
     if text not in _SOLVERS:
         raise N2D2Error(
             "E122",
-            f"{name}={source.text(name)} is no solver",
+            f"{name}={source.text(name)} is not a solver",
             where=source.where(name),
             remedy=f"give one of {', '.join(_SOLVERS)}",
         )
@@ -203,6 +203,6 @@ def _range(text: str, name: str, source: Section | MergedSection) -> tuple[float
             raise ValueError
     except ValueError:
         raise N2D2Error(
-            "E122", f"{name}={text} is no range", where=source.where(name), remedy="give LOW:HIGH, such as -1.0:1.0"
+            "E122", f"{name}={text} is not a range", where=source.where(name), remedy="give LOW:HIGH, such as -1.0:1.0"
         ) from None
     return found

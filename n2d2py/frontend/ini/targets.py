@@ -21,31 +21,32 @@ TARGET = Schema(
             "Type",
             Kind.STRING,
             "TargetScore",
-            "kind of evaluation; -test knows TargetScore, and TargetCompare: the mean "
-            "squared error between the layer's output and tensors in files",
+            "Kind of evaluation. -test supports TargetScore and TargetCompare, the mean squared error between the layer "
+            "output and tensors in files.",
         ),
-        Key("TopN", Kind.UINT, 1, "labels kept of each stimulus; 5 gives top-1 and top-5", minimum=1),
-        Key("LabelsMapping", Kind.PATH, "", "file of lines 'label output'"),
-        Key("TargetValue", Kind.FLOAT, 1.0, "training: what the right output learns", ignored=TRAINING),
-        Key("DefaultValue", Kind.FLOAT, 0.0, "training: what the other outputs learn", ignored=TRAINING),
-        Key("DataAsTarget", Kind.BOOL, False, "the input itself is the expected output (auto-encoders)"),
-        Key("BinaryThreshold", Kind.FLOAT, 0.5, "decision threshold of a single output"),
+        Key("TopN", Kind.UINT, 1, "Number of top labels per stimulus. 5 reports top-1 and top-5.", minimum=1),
+        Key("LabelsMapping", Kind.PATH, "", "File with lines 'label output'."),
+        Key("TargetValue", Kind.FLOAT, 1.0, "Training target of the correct output.", ignored=TRAINING),
+        Key("DefaultValue", Kind.FLOAT, 0.0, "Training target of the other outputs.", ignored=TRAINING),
+        Key("DataAsTarget", Kind.BOOL, False, "Use the input as expected output (auto-encoders)."),
+        Key("BinaryThreshold", Kind.FLOAT, 0.5, "Decision threshold of a single output."),
         Key(
             "DataPath",
             Kind.PATH,
             "",
-            "TargetCompare: folder of the tensors, in the order of the stimuli by name: text, .npy or .bin (float32)",
+            "TargetCompare: folder of the tensors (text, .npy or float32 .bin). The order of the names is the order of the "
+            "stimuli.",
         ),
-        Key("Matching", Kind.STRING, "*.dat", "TargetCompare: the files in it"),
+        Key("Matching", Kind.STRING, "*.dat", "TargetCompare: pattern of the file names."),
         Key(
             "TargetFormat",
             Kind.ENUM,
             "NCHW",
-            "TargetCompare: order of the axes in the files",
+            "TargetCompare: axis order in the files.",
             ("NCHW", "NHWC", "NCWH", "NWHC", "NHCW", "NWCH"),
         ),
-        Key("TargetTranspose", Kind.BOOL, False, "TargetCompare: X and Y are exchanged in the files"),
-        Key("LabelsHueOffset", Kind.FLOAT, 0.0, "colour of output 0 in pictures of a segmentation, an angle in degrees"),
+        Key("TargetTranspose", Kind.BOOL, False, "TargetCompare: X and Y are swapped in the files."),
+        Key("LabelsHueOffset", Kind.FLOAT, 0.0, "Hue of output 0 in segmentation images, in degrees."),
     ),
     accepted=(
         *(
@@ -70,7 +71,7 @@ TARGET = Schema(
                 ("BatchPacked", "tells that a file holds a single stimulus", "remove it", ("1", "true")),
             )
         ),
-        *Ignored("", "keys of pictures and logs of targets", "is for N2D2's pictures and logs", "remove them").of(
+        *Ignored("", "keys of images and logs of targets", "belongs to N2D2's images and logs", "remove them").of(
             "NoDisplayLabel",
             "EstimatedLabelsValueDisplay",
             "ImageLogFormat",
@@ -163,16 +164,11 @@ def read_targets(document: Document, graph: Graph, *, describing: bool = False) 
         found = _layers(layer, graph)
         if not describing and any(tensor in graph.inputs for tensor in found.values()):
             errors.append(
-                N2D2Error(
-                    "E219",
-                    f"'{layer}' is an input, not a layer",
-                    where=section.location,
-                    remedy="name the layer whose output is meant",
-                )
+                N2D2Error("E219", f"the target's layer '{layer}' is an input", where=section.location, remedy="name a layer")
             )
         if not found:
             like = nearest(layer, known)
-            what = f"there is no layer '{layer}' for this target"
+            what = f"the target's layer '{layer}' does not exist"
             remedy = f"did you mean [{like}.Target]?" if like else "name an existing layer"
             if describing:
                 log.warning("W219", what, where=section.location, remedy=remedy)

@@ -36,13 +36,13 @@ QUANTIZED_ACTIVATION = _OLDER.of("ActivationFunction.Quantization*", "Activation
 def _steps(value: int) -> None:
     if value not in RANGES:
         raise Unreadable(
-            f"{value} steps are no number of bits", f"give one of {', '.join(map(str, RANGES))}: 1 to 8 bits", "E122"
+            f"{value} steps do not match a number of bits", f"give one of {', '.join(map(str, RANGES))}: 1 to 8 bits", "E122"
         )
 
 
 def _positive(value: float) -> None:
     if value <= 0:
-        raise Unreadable(f"{value:g} is not above 0", "give a positive number", "E122")
+        raise Unreadable(f"{value:g} is not above 0", "give a value above 0", "E122")
 
 
 QUANTIZER_SOLVERS = TRAINING.of("QWeightSolver*", "QWeight.Solver*", "QActSolver*", "QAct.Solver*")
@@ -63,41 +63,47 @@ def _first_step(name: str) -> Key:
 
 
 _WEIGHT_KEYS = (
-    Key("QWeight", Kind.ENUM, "", "quantizer that the weights were trained with; empty for none", ("SAT", "LSQ", "Prune", "")),
-    Key("QWeight.Range", Kind.UINT, 255, "steps of the weights: 1, 3, 7, 15, ... 255 for 1 to 8 bits", check=_steps),
+    Key("QWeight", Kind.ENUM, "", "Quantizer used to train the weights. Empty: none.", ("SAT", "LSQ", "Prune", "")),
+    Key("QWeight.Range", Kind.UINT, 255, "Number of steps of the weights: 1, 3, 7, 15, ... 255 for 1 to 8 bits.", check=_steps),
     Key(
         "QWeight.QuantMode",
         Kind.ENUM,
         "Default",
-        "SAT: the grid; Default 2i - Range of Range, Symmetric -h .. h of h = (Range - 1) / 2, FullRange -2^(b-1) .. 2^(b-1) - 1",
+        "SAT: quantization grid with R = Range. Default: 2i - R. Symmetric: -h .. h with h = (R - 1) / 2. FullRange: "
+        "-2^(b-1) .. 2^(b-1) - 1.",
         ("Default", "Integer", "Symmetric", "Asymmetric", "FullRange"),
     ),
     Key(
         "QWeight.Mode",
         Kind.ENUM,
         "Default",
-        "how training holds the weights; no effect",
+        "Storage of the weights in training. Has no effect.",
         ("Default", "Integer"),
         ignored=TRAINING,
     ),
-    Key("QWeight.StepSize", Kind.FLOAT, 100.0, "LSQ: the step, where the weights bring none", check=_positive),
-    Key("QWeight.PerChannel", Kind.BOOL, False, "LSQ: a step for each output; not in N2D2"),
+    Key("QWeight.StepSize", Kind.FLOAT, 100.0, "LSQ: step size, if the weights contain none.", check=_positive),
+    Key("QWeight.PerChannel", Kind.BOOL, False, "LSQ: one step size per output. Extension of n2d2py."),
     _first_step("QWeight.SetOptInitStepSize"),
     _first_step("QWeight.StepOptInitStepSize"),
-    Key("QWeight.ApplyQuantization", Kind.BOOL, True, "SAT: 0 for weights that were only brought to [-1, 1]"),
-    Key("QWeight.ApplyScaling", Kind.BOOL, False, "SAT: 1 for weights divided by sqrt(NbOutputs * variance) after that"),
+    Key("QWeight.ApplyQuantization", Kind.BOOL, True, "SAT: 0 for weights that were only scaled to [-1, 1]."),
+    Key(
+        "QWeight.ApplyScaling",
+        Kind.BOOL,
+        False,
+        "SAT: 1 for weights that were divided by sqrt(NbOutputs * variance) afterwards.",
+    ),
 )
 _ACTIVATION_KEYS = (
     Key(
         "QAct",
         Kind.ENUM,
         "",
-        "quantizer that the output was trained with, which takes the place of a rectifier; empty for none",
+        "Quantizer used to train the output, which replaces a rectifier. Empty: none.",
         ("SAT", "LSQ", ""),
     ),
-    Key("QAct.Range", Kind.UINT, 255, "steps of the output: 1, 3, 7, 15, ... 255 for 1 to 8 bits", check=_steps),
-    Key("QAct.Alpha", Kind.FLOAT, 8.0, "SAT: the clipping value, where the weights bring none", check=_positive),
-    Key("QAct.StepSize", Kind.FLOAT, 100.0, "LSQ: the step, where the weights bring none", check=_positive),
+    Key("QAct.Range", Kind.UINT, 255, "Number of steps of the output: 1, 3, 7, 15, ... 255 for 1 to 8 bits.", check=_steps),
+    Key("QAct.Alpha", Kind.FLOAT, 8.0, "SAT: clipping value, if the weights contain none.", check=_positive),
+    Key("QAct.StepSize", Kind.FLOAT, 100.0, "LSQ: step size, if the weights contain none.", check=_positive),
     _first_step("QAct.SetOptInitStepSize"),
     _first_step("QAct.StepOptInitStepSize"),
 )
@@ -158,7 +164,7 @@ def warn_of_other_quantizers(values: Values) -> None:
         if names:
             log.warning(
                 "W422",
-                f"{', '.join(names)}: no effect {f'with {kind}={used}' if used else f'without {kind}'}",
+                f"{', '.join(names)} has no effect {f'with {kind}={used}' if used else f'without {kind}'}",
                 where=values.where(names[0]),
                 remedy=f"remove {'it' if len(names) == 1 else 'them'}, or give another {kind}"
                 if used
@@ -191,12 +197,11 @@ def refuse_quantized_training(document: Document) -> None:
                     places.setdefault(name, section.where(name))
         if places:
             names = list(places)
-            why = "the quantization of activations of early versions is not supported" if older else "no key of all layers"
+            why = "is a key of early N2D2 versions" if older else "is not a key of this layer type"
             errors.append(
                 N2D2Error(
                     "E242",
-                    f"{', '.join(names)}: {why}; without "
-                    f"{'this key' if len(names) == 1 else 'these keys'} it would be another network",
+                    f"{', '.join(names)} {why}, and ignoring {'it' if len(names) == 1 else 'them'} would change the network",
                     where=places[names[0]],
                     remedy=entry.remedy,
                 )

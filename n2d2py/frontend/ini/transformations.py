@@ -29,33 +29,32 @@ _TRANSFORMATION = LAYER.extended(
     Key(
         "Transformation",
         Kind.STRING,
-        doc="RangeAffine, RangeClipping, Threshold, Rescale, "
-        "PadCrop, SliceExtraction, Flip, ColorSpace, ChannelExtraction or Reshape, with the "
-        "keys of that transformation",
+        doc="Name of the transformation: RangeAffine, RangeClipping, Threshold, Rescale, PadCrop, SliceExtraction, Flip, "
+        "ColorSpace, ChannelExtraction or Reshape. Its keys are keys of this section.",
     ),
-    Key("FirstOperator", Kind.ENUM, None, "RangeAffine: first operation", _SIGNS),
-    Key("FirstValue", Kind.FLOATS, (), "RangeAffine: its value, one or one per channel"),
-    Key("SecondOperator", Kind.ENUM, "Plus", "RangeAffine: second operation", _SIGNS),
-    Key("SecondValue", Kind.FLOATS, (), "RangeAffine: its value; none for no second operation"),
-    Key("RangeMin", Kind.FLOAT, None, "RangeClipping: what becomes 0"),
-    Key("RangeMax", Kind.FLOAT, None, "RangeClipping: what becomes 1"),
-    Key("Threshold", Kind.FLOAT, None, "Threshold: values above it are high"),
-    Key("Operation", Kind.ENUM, "Binary", "Threshold: what becomes of high and low values", OPERATIONS),
-    Key("MaxValue", Kind.FLOAT, 1.0, "Threshold: what high values become, for Binary"),
-    Key("Width", Kind.INT, None, "Rescale, PadCrop, SliceExtraction: width of the result"),
-    Key("Height", Kind.INT, None, "its height"),
-    Key("AdditiveWH", Kind.BOOL, False, "PadCrop: Width and Height are added to the input's"),
-    Key("BorderType", Kind.STRING, "MinusOneReflectBorder", "PadCrop: ConstantBorder, for zeros, where it pads"),
-    Key("OffsetX", Kind.UINT, 0, "SliceExtraction: left edge"),
-    Key("OffsetY", Kind.UINT, 0, "SliceExtraction: top edge"),
-    Key("HorizontalFlip", Kind.BOOL, False, "Flip: left and right exchanged"),
-    Key("VerticalFlip", Kind.BOOL, False, "Flip: top and bottom exchanged"),
-    Key("ColorSpace", Kind.STRING, "", "ColorSpace: RGB, RGB_to_BGR or BGR_to_RGB, channels 0 and 2 exchanged; BGR, as it is"),
-    Key("CSChannel", Kind.STRING, "", "ChannelExtraction: Blue, Green, Red or Gray of an input in the order BGR"),
-    Key("NbRows", Kind.UINT, None, "Reshape: rows of the result"),
-    Key("NbCols", Kind.UINT, 0, "Reshape: its columns; 0: what is left"),
+    Key("FirstOperator", Kind.ENUM, None, "RangeAffine: first operation.", _SIGNS),
+    Key("FirstValue", Kind.FLOATS, (), "RangeAffine: value of the first operation, one or one per channel."),
+    Key("SecondOperator", Kind.ENUM, "Plus", "RangeAffine: second operation.", _SIGNS),
+    Key("SecondValue", Kind.FLOATS, (), "RangeAffine: value of the second operation. Empty: no second operation."),
+    Key("RangeMin", Kind.FLOAT, None, "RangeClipping: value mapped to 0."),
+    Key("RangeMax", Kind.FLOAT, None, "RangeClipping: value mapped to 1."),
+    Key("Threshold", Kind.FLOAT, None, "Threshold: threshold. Values above it are high."),
+    Key("Operation", Kind.ENUM, "Binary", "Threshold: result for high and low values.", OPERATIONS),
+    Key("MaxValue", Kind.FLOAT, 1.0, "Threshold: Binary result for high values."),
+    Key("Width", Kind.INT, None, "Rescale, PadCrop, SliceExtraction: width of the result."),
+    Key("Height", Kind.INT, None, "Rescale, PadCrop, SliceExtraction: height of the result."),
+    Key("AdditiveWH", Kind.BOOL, False, "PadCrop: add Width and Height to the size of the input."),
+    Key("BorderType", Kind.STRING, "MinusOneReflectBorder", "PadCrop: kind of padding. ConstantBorder pads with zeros."),
+    Key("OffsetX", Kind.UINT, 0, "SliceExtraction: left edge."),
+    Key("OffsetY", Kind.UINT, 0, "SliceExtraction: top edge."),
+    Key("HorizontalFlip", Kind.BOOL, False, "Flip: flip horizontally."),
+    Key("VerticalFlip", Kind.BOOL, False, "Flip: flip vertically."),
+    Key("ColorSpace", Kind.STRING, "", "ColorSpace: RGB, RGB_to_BGR or BGR_to_RGB swap channels 0 and 2. BGR has no effect."),
+    Key("CSChannel", Kind.STRING, "", "ChannelExtraction: Blue, Green, Red or Gray of a BGR input."),
+    Key("NbRows", Kind.UINT, None, "Reshape: rows of the result."),
+    Key("NbCols", Kind.UINT, 0, "Reshape: columns of the result. 0: inferred."),
     name="Transformation",
-    doc="A transformation of the stimuli, as a layer.",
+    doc="Apply a transformation of stimuli as a layer.",
 )
 
 
@@ -66,7 +65,7 @@ def _transformation(context: LayerContext) -> None:
     if name not in _TRANSFORMATIONS:
         raise context.fail(
             "E234",
-            f"{context.values['Transformation']} cannot be a layer",
+            f"Transformation={context.values['Transformation']} cannot be a layer",
             "apply it to the stimuli in [sp.Transformation], or use one of " + ", ".join(_TRANSFORMATIONS),
             "Transformation",
         )
@@ -80,7 +79,7 @@ def _given(context: LayerContext, *names: str) -> list:
     for name in names:
         if context.values[name] in (None, ()):
             raise context.fail(
-                "E234", f"the transformation {context.values['Transformation']} needs {name}", f"add {name}", "Transformation"
+                "E234", f"Transformation={context.values['Transformation']} requires {name}", f"add {name}", "Transformation"
             )
     return [context.values[name] for name in names]
 
@@ -112,7 +111,7 @@ def _range_affine(context: LayerContext, tensor: str) -> None:
 def _range_clipping(context: LayerContext, tensor: str) -> None:
     low, high = _given(context, "RangeMin", "RangeMax")
     if low >= high:
-        raise context.fail("E234", f"RangeMin={low:g} is not below RangeMax={high:g}", "exchange them", "RangeMin")
+        raise context.fail("E234", f"RangeMin={low:g} is not below RangeMax={high:g}", "swap both values", "RangeMin")
     count = channels(context.graph.shape(tensor))
     context.add(
         Affine(),
@@ -131,7 +130,7 @@ def _threshold_transformation(context: LayerContext, tensor: str) -> None:
 def _rescale(context: LayerContext, tensor: str) -> None:
     width, height = _given(context, "Width", "Height")
     if min(width, height) < 1:
-        raise context.fail("E234", f"a size of {width}x{height} is none", "give at least 1", "Width")
+        raise context.fail("E234", f"the size {width}x{height} is empty", "give at least 1", "Width")
     context.add(Resize((height, width), "Bilinear", "HalfPixel"), [tensor])
 
 
@@ -141,7 +140,7 @@ def _pad_crop(context: LayerContext, tensor: str) -> None:
     down, across = (height, width) if context.values["AdditiveWH"] else (height - h, width - w)
     if max(down, across) > 0 and context.values["BorderType"] != "ConstantBorder":
         raise context.fail(
-            "E234", f"BorderType={context.values['BorderType']} cannot be part of a layer", "use ConstantBorder", "BorderType"
+            "E234", f"BorderType={context.values['BorderType']} is not supported in a layer", "use ConstantBorder", "BorderType"
         )
     top, left = -(-down // 2), -(-across // 2)
     context.add(Padding((top, left, down - top, across - left)), [tensor])
@@ -154,7 +153,10 @@ def _slice(context: LayerContext, tensor: str) -> None:
     width, height = width or w - x, height or h - y
     if width < 1 or height < 1 or x + width > w or y + height > h:
         raise context.fail(
-            "E234", f"a part of {width}x{height} at {x},{y} leaves the input of {w}x{h}", "make it smaller, or move it", "Width"
+            "E234",
+            f"the slice of {width}x{height} at {x},{y} exceeds the input of {w}x{h}",
+            "reduce or move the slice",
+            "Width",
         )
     context.add(Padding((-y, -x, y + height - h, x + width - w)), [tensor])
 
@@ -174,7 +176,10 @@ def _three_channels(context: LayerContext, tensor: str, key: str) -> None:
     count = channels(context.graph.shape(tensor))
     if count != 3:
         raise context.fail(
-            "E234", f"{key}={context.values[key]} needs 3 channels, the input has {count}", "check the layer before it", key
+            "E234",
+            f"{key}={context.values[key]} requires 3 channels, but the input has {count}",
+            "correct the layer before it",
+            key,
         )
 
 
@@ -183,7 +188,7 @@ def _color_space(context: LayerContext, tensor: str) -> None:
     if space not in ("BGR", "RGB", "RGB_to_BGR", "BGR_to_RGB"):
         raise context.fail(
             "E234",
-            f"ColorSpace={space} cannot be part of a layer",
+            f"ColorSpace={space} is not supported in a layer",
             "use RGB, or convert the stimuli in [sp.Transformation]",
             "Transformation",
         )
@@ -196,7 +201,7 @@ def _channel_extraction(context: LayerContext, tensor: str) -> None:
     if name not in ("Blue", "Green", "Red", "Gray"):
         raise context.fail(
             "E234",
-            f"CSChannel={name} cannot be part of a layer",
+            f"CSChannel={name} is not supported in a layer",
             "use Blue, Green, Red or Gray, or convert the stimuli in [sp.Transformation]",
             "Transformation",
         )
@@ -213,7 +218,9 @@ def _reshaped(context: LayerContext, tensor: str) -> None:
     _, count, h, w = context.graph.shape(tensor)
     columns = context.values["NbCols"] or h * w // max(rows, 1)
     if rows * columns != h * w:
-        raise context.fail("E234", f"{h * w} positions are not {rows} rows of {columns}", "correct NbRows and NbCols", "NbRows")
+        raise context.fail(
+            "E234", f"{h * w} positions cannot form {rows} rows of {columns}", "correct NbRows and NbCols", "NbRows"
+        )
     context.add(Reshape((count, rows, columns)), [tensor])
 
 

@@ -63,35 +63,37 @@ class WeightStore:
         if found is None:
             key = f"{layer}_{name}"
             if self.ignore_missing:
-                log.notice("%s: no '%s' in %s; initial values are kept", where or layer, key, self.path)
+                log.notice("%s: '%s' is missing in %s; initial values are kept", where or layer, key, self.path)
                 return initial
             raise N2D2Error(
                 "E421",
-                f"the weights '{key}' are not in {self.path}",
+                f"the weights '{key}' are missing in {self.path}",
                 where=where,
-                remedy="give the right -w, or -w-ignore to keep initial values, or -w /dev/null",
+                remedy="give the right weights with -w, keep initial values with -w-ignore, or use -w /dev/null",
             )
         array, source = found
         if array.size != initial.size:
             raise N2D2Error(
                 "E423",
-                f"{source} holds {array.size} values, but layer '{layer}' needs "
-                f"{initial.size} ({'x'.join(map(str, initial.shape))})",
+                f"{source} contains {array.size} values, but layer '{layer}' requires {initial.size} "
+                f"({'x'.join(map(str, initial.shape))})",
                 where=where,
-                remedy="check that the weights belong to this network",
+                remedy="use the weights of this network",
             )
         wanted = [initial.shape[axis] for axis in order] if order else initial.shape
         if not _is_text(source) and _long_axes(array.shape) != _long_axes(wanted):
             raise N2D2Error(
                 "E423",
-                f"{source} has the shape {_text(array.shape)}, but layer '{layer}' needs {_text(wanted)}",
+                f"{source} has shape {_text(array.shape)}, but layer '{layer}' requires {_text(wanted)}",
                 where=where,
-                remedy="transpose the array into the order of these axes; WeightsExportFormat names the order of the file",
+                remedy="transpose the array into this axis order; WeightsExportFormat sets the order of the file",
             )
         if array.dtype.kind not in "biuf":
-            raise N2D2Error("E422", f"{source} holds {array.dtype}, not numbers", where=where, remedy="store float32 values")
+            raise N2D2Error(
+                "E422", f"{source} contains {array.dtype} instead of numbers", where=where, remedy="store float32 values"
+            )
         if not np.isfinite(array).all():
-            raise N2D2Error("E424", f"{source} holds values that are not finite", where=where, remedy="check the training")
+            raise N2D2Error("E424", f"{source} contains NaN or infinity", where=where, remedy="check the training")
         return array.astype(np.float32).reshape(initial.shape)
 
     def _of_one_file(self, layer: str, name: str, rows: Sequence[int]) -> tuple[np.ndarray, str] | None:
@@ -108,9 +110,9 @@ class WeightStore:
         if values.size != weights + len(rows):
             raise N2D2Error(
                 "E423",
-                f"{file} holds {values.size} values, but layer '{layer}' has {weights} weights and {len(rows)} biases",
+                f"{file} contains {values.size} values, but layer '{layer}' has {weights} weights and {len(rows)} biases",
                 where=Location(str(file)),
-                remedy="check that the weights belong to this network",
+                remedy="use the weights of this network",
             )
         is_bias = np.zeros(values.size, bool)
         is_bias[np.cumsum(np.array(rows) + 1) - 1] = True
@@ -160,7 +162,7 @@ _READERS: dict[str, tuple[Callable[[Path], Any], str]] = {
     ".npy": (read_npy, "write it with numpy.save"),
     ".syntxt": (
         lambda file: np.array([float(word) for word in file.read_text().split()], np.float32),
-        "numbers must be separated by blanks",
+        "separate numbers by blanks",
     ),
 }
 
@@ -191,8 +193,10 @@ def open_weights(option: str | None, *, has_validation: bool, folder: Path, igno
             "E420",
             f"the weights {option} do not exist",
             where=Location(option),
-            remedy="give an existing folder or .npz file, or -w /dev/null",
+            remedy="give an existing folder or .npz file, or use -w /dev/null",
         )
     if not path.is_file() and not path.is_dir() and not path.samefile(os.devnull):
-        raise N2D2Error("E422", "no regular file", where=Location(option), remedy="give a folder or .npz file, or -w /dev/null")
+        raise N2D2Error(
+            "E422", "no regular file", where=Location(option), remedy="give a folder or .npz file, or use -w /dev/null"
+        )
     return WeightStore(path, ignore_missing=ignore_missing)

@@ -44,9 +44,9 @@ def attach_onnx(
         names = ", ".join(value.name for value in model.inputs)
         raise N2D2Error(
             "E313",
-            f"{len(parents)} inputs are given, but the ONNX graph has {len(model.inputs)} ({names})",
+            f"Input names {len(parents)} sections, but the ONNX graph has {len(model.inputs)} inputs ({names})",
             where=where or model.place(),
-            remedy="name one section in Input for each of them",
+            remedy="name one section in Input for each graph input",
         )
     transposed = nhwc_inputs(model.proto.graph)
     shapes, feeds = {}, {}
@@ -64,7 +64,7 @@ def attach_onnx(
 def used_twice(name: str, where: Location) -> N2D2Error:
     """What is raised where a layer of the INI has the name of one of the file."""
     return N2D2Error(
-        "E312", f"the layer name '{name}' is used by the INI and by the ONNX graph", where=where, remedy="rename the section"
+        "E312", f"layer name '{name}' is used by both the INI and the ONNX graph", where=where, remedy="rename the section"
     )
 
 
@@ -94,18 +94,18 @@ def _fit(
     if len(shape) != len(declared) or (declared[1] is not None and declared[1] != shape[1]):
         raise N2D2Error(
             "E313",
-            f"the input '{value.name}' of {Path(model.path).name} is {wanted} (channels first), but it is fed {given}",
+            f"input '{value.name}' of {Path(model.path).name} is {wanted} (channels first), but receives {given}",
             where=where or model.place(),
-            remedy="set Size, NbChannels and the transformations of the stimuli provider accordingly"
+            remedy="correct Size, NbChannels and the transformations of the stimuli provider"
             if provided
             else "name a layer of that shape in Input, or put a Reshape or a Resize between them",
         )
     if not ignore_input_size and any(d not in (None, size) for d, size in zip(declared[2:], shape[2:], strict=True)):
         log.warning(
             "W305",
-            f"the input '{value.name}' of {Path(model.path).name} is declared as {wanted}, but it is fed {given}",
+            f"input '{value.name}' of {Path(model.path).name} is declared as {wanted}, but receives {given}",
             where=where or model.place(),
-            remedy="change Size of the stimuli provider, or set IgnoreInputSize=1",
+            remedy="correct Size of the stimuli provider, or set IgnoreInputSize=1",
         )
     return shape
 

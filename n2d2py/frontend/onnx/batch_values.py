@@ -86,5 +86,5 @@ class BatchValues:
             else:  # the same for every image
                 fits = one.shape[1:] == value.shape[1:] and len(value) == 1 and bool(np.all(one == value))
             if not fits:
-                raise Unsupported("it takes the size of the batch for a number", "export the model with batch 1")
+                raise Unsupported("it uses the batch size as a number", "export the model with batch 1")
         return found

@@ -96,9 +96,9 @@ def quantize_by(proto: onnx.ModelProto, path: Path) -> None:
     if missing:
         log.warning(
             "W306",
-            f"{len(missing)} of {len(encodings)} encodings are of tensors that the model does not have: {listed(missing)}",
+            f"{len(missing)} of {len(encodings)} encodings belong to tensors that the model does not have: {listed(missing)}",
             where=Location(str(path)),
-            remedy="give the file that was exported with this model",
+            remedy="give the encodings exported with this model",
         )
     taken = {*written, *weights, *inputs}
     helpers = _Quantizers(path, taken)
@@ -113,7 +113,7 @@ def quantize_by(proto: onnx.ModelProto, path: Path) -> None:
     helpers.add_to(graph)
     if all(entry.domain != _DOMAIN for entry in proto.opset_import):
         proto.opset_import.append(helper.make_opsetid(_DOMAIN, 1))
-    log.notice("%s: %d tensors are quantized as it says", path, len(encodings) - len(missing))
+    log.notice("%s: %d tensors are quantized by the encodings", path, len(encodings) - len(missing))
 
 
 _Place = tuple[onnx.NodeProto, int]
@@ -312,10 +312,10 @@ def _checked(bits: int, scale: np.ndarray, zero: np.ndarray, signed: bool, axis:
         scale = np.asarray(scale, np.float64).astype(np.float32).reshape(-1)
     zero = np.broadcast_to(np.asarray(zero, np.float64).reshape(-1), scale.shape)
     if not scale.size or not np.all((scale > 0) & np.isfinite(scale)):
-        raise _Wrong("a scale is no positive number")
+        raise _Wrong("a scale is not a positive number")
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
     if not np.all((zero == np.rint(zero)) & (zero >= low) & (zero <= high)):
-        raise _Wrong(f"an offset is no integer of {bits} bits")
+        raise _Wrong(f"an offset is not a {bits}-bit integer")
     return Encoding(bits, scale, zero, signed, axis)
 
 

@@ -40,7 +40,7 @@ def refuse_external_data(proto: onnx.ModelProto, name: str) -> None:
     for tensor in _external(proto):
         raise N2D2Error(
             "E304",
-            f"the data of {_name(tensor)} lie in a file, of a folder that is not known",
+            f"the data of {_name(tensor)} are external, but the folder of the model is unknown",
             where=Location(name),
             remedy="give the path of the model, or load it with onnx.load",
         )
@@ -72,15 +72,19 @@ def _load(tensor: TensorProto, path: Path) -> None:
     needed = _bytes_needed(tensor, path)
     places = [entries.get("offset", "0"), entries.get("length", str(needed))]
     if not all(text.isascii() and text.isdigit() and len(text) < 19 for text in places):
-        raise _error(path, f"the place of the data of {_name(tensor)} is not a number", "export the model again")
+        raise _error(path, f"the data offset of {_name(tensor)} is not a number", "export the model again")
     offset, length = map(int, places)
     if length > needed:
-        raise _error(path, f"{_name(tensor)} needs {needed:,} bytes, the file gives it {length:,}", "export the model again")
+        raise _error(
+            path, f"{_name(tensor)} requires {needed:,} bytes, but the file provides {length:,}", "export the model again"
+        )
     try:
         with open_regular(target) as file:
             if file.seek(0, 2) < offset + length:
                 raise _error(
-                    path, f"'{location}' ends before the data of {_name(tensor)}", "copy the whole data file beside the model"
+                    path,
+                    f"'{location}' ends before the data of {_name(tensor)}",
+                    "copy the complete data file next to the model",
                 )
             file.seek(offset)
             data = file.read(length)
@@ -88,7 +92,7 @@ def _load(tensor: TensorProto, path: Path) -> None:
         raise _error(
             path,
             f"the data of {_name(tensor)} cannot be read from '{location}' ({error.strerror})",
-            "put the data file beside the model",
+            "put the data file next to the model",
         ) from None
     tensor.raw_data = data
     tensor.data_location = TensorProto.DEFAULT
@@ -105,8 +109,8 @@ def _target(location: str, tensor: TensorProto, path: Path) -> Path:
     if Path(location).is_absolute() or folder not in target.parents:
         raise _error(
             path,
-            f"the data of {_name(tensor)} lie in '{location}', outside the model's folder",
-            "put the data file beside the model and refer to it by a relative path",
+            f"the data of {_name(tensor)} are in '{location}', outside the folder of the model",
+            "put the data file next to the model and refer to it by a relative path",
         )
     return target
 
@@ -117,10 +121,12 @@ def _bytes_needed(tensor: TensorProto, path: Path) -> int:
     try:
         bits = _PACKED.get(tensor.data_type) or 8 * helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
     except (KeyError, TypeError):
-        raise _error(path, f"{_name(tensor)} has a type that external data cannot have", "export the model again") from None
+        raise _error(
+            path, f"{_name(tensor)} has a type that is not allowed for external data", "export the model again"
+        ) from None
     if count > MAX_ELEMENTS:
         raise _error(
-            path, f"{_name(tensor)} has {count:,} elements, at most {MAX_ELEMENTS:,} are supported", "check its dimensions"
+            path, f"{_name(tensor)} has {count:,} elements, more than the limit of {MAX_ELEMENTS:,}", "reduce its dimensions"
         )
     return -(-count * bits // 8)
 

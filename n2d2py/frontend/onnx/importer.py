@@ -132,9 +132,9 @@ def _refuse_not_numbers(builder: Builder) -> None:
         [
             N2D2Error(
                 "E306",
-                f"not all values of the layer's {_CONSTANT.sub('constant', what)} are numbers (NaN)",
+                f"the {_CONSTANT.sub('constant', what)} of the layer contains NaN",
                 where=node.location,
-                remedy="check the training and the export",
+                remedy="train or export the model again",
             )
             for node, what in reversed(found.values())
         ]
@@ -173,7 +173,7 @@ class _Walk:
         if missing:
             raise N2D2Error(
                 "E302",
-                f"the node reads '{missing[0]}', which nothing writes before it",
+                f"the node reads '{missing[0]}', which no earlier node produces",
                 where=builder.model.place(proto.output[0]),
                 remedy="export the model again",
             )
@@ -355,7 +355,7 @@ class _Walk:
         branches = {attribute.name: attribute.g for attribute in proto.attribute}
         branch = branches.get("then_branch" if condition.size == 1 and condition else "else_branch", onnx.GraphProto())
         if condition.size != 1 or len(branch.output) != len(proto.output):
-            raise Unsupported("its condition is no single truth value, or it lacks a branch of as many outputs")
+            raise Unsupported("its condition is not a single boolean, or a branch has another number of outputs")
         builder.constants.update({t.name: to_array(t, builder.model.path) for t in branch.initializer})
         builder.read |= tensors_read(branch)
         for node in branch.node:

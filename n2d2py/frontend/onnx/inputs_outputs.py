@@ -97,9 +97,9 @@ def _array_dims(builder: Builder, value: OnnxInput) -> Shape:
         text = "x".join("?" if size is None else str(size) for size in dims)
         raise N2D2Error(
             "E305",
-            f"the input '{value.name}' has the shape {text} with unknown sizes",
+            f"input '{value.name}' has shape {text} with unknown sizes",
             where=builder.model.place(),
-            remedy="fix the sizes when exporting the model, or give them with -input-shape",
+            remedy="give the sizes with -input-shape, or fix them when you export the model",
         )
     return known
 
@@ -113,9 +113,10 @@ def _input_shape(builder: Builder, value: OnnxInput, is_nhwc: bool, input_shapes
         text = "x".join("?" if size is None else str(size) for size in declared[1:])
         raise N2D2Error(
             "E305",
-            f"the input '{value.name}' has the shape {text} with unknown sizes",
+            f"input '{value.name}' has shape {text} with unknown sizes",
             where=builder.model.place(),
-            remedy="give them with -input-shape, or fix them when exporting the model; in an INI the stimuli provider says them",
+            remedy="give the sizes with -input-shape, or fix them when you export the model; in an INI, set Size of the "
+            "stimuli provider",
         )
     return known
 
@@ -128,15 +129,18 @@ def set_outputs(builder: Builder) -> None:
     """
     if not builder.model.outputs:
         raise N2D2Error(
-            "E311", "the model has no outputs", where=builder.model.place(), remedy="name the results of the network as outputs"
+            "E311",
+            "the model has no outputs",
+            where=builder.model.place(),
+            remedy="declare the results of the model as outputs",
         )
     for at, name in enumerate(builder.model.outputs):
         if name in builder.model.outputs[:at]:
             raise N2D2Error(
                 "E311",
-                f"the output '{name}' is listed twice",
+                f"output '{name}' is listed twice",
                 where=builder.model.place(),
-                remedy="list it once, or put an Identity behind it and list both",
+                remedy="list it once, or list the output of an Identity of it",
             )
         builder.graph.output_ports.append(_output_port(builder, name))
         if builder.is_tensor(name):
@@ -146,9 +150,9 @@ def set_outputs(builder: Builder) -> None:
         if name in builder.constants and builder.constants[name].size and not builder.is_batched:
             builder.graph.outputs.append(_constant_output(builder, name))
             continue
-        what = "is a constant" if name in builder.constants else "is written by no node"
+        what = "is a constant" if name in builder.constants else "is not produced by any node"
         raise N2D2Error(
-            "E311", f"the output '{name}' {what}", where=builder.model.place(), remedy="remove this output from the model"
+            "E311", f"output '{name}' {what}", where=builder.model.place(), remedy="remove this output from the model"
         )
     _separate(builder)
 
@@ -195,7 +199,7 @@ def _constant_output(builder: Builder, name: str) -> str:
     one = builder.fresh(f"{name}_first")
     builder.graph.add(Node(one, ArrayIndexSelect(size, ((0,),)), [first], [one], location=builder.model.place(name)))
     if value.constant is None:
-        raise InternalError(f"{name} is no constant")
+        raise InternalError(f"{name} is not a constant")
     constant = value.constant.astype(value.kind or np.float32)
     builder.graph.add(Node(name, op, [one], [name], {"operand1": constant}, location=builder.model.place(name)))
     return name

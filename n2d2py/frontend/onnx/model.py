@@ -68,9 +68,9 @@ class OnnxInput:
             shape = "x".join("?" if size is None else str(size) for size in declared)
             raise N2D2Error(
                 "E305",
-                f"the input '{self.name}' has the shape {shape} and cannot be {text}",
+                f"input '{self.name}' has shape {shape} and cannot have {text}",
                 where=where,
-                remedy="give a size for each axis behind the batch; only those that the file leaves open can be chosen",
+                remedy="give a size for each axis after the batch; only open sizes can be changed",
             )
         return replace(self, shape=(1, *sizes), dims=(*self.dims[:first], *sizes))
 
@@ -127,9 +127,9 @@ class OnnxModel:
         if name not in names:
             raise N2D2Error(
                 "E305",
-                f"no input is called '{name}', the inputs are {', '.join(names)}",
+                f"input '{name}' does not exist; the inputs are {', '.join(names)}",
                 where=self.place(),
-                remedy="name an input",
+                remedy="name one of the inputs",
             )
         at = names.index(name)
         if self.batch is None and len(sizes) == len(self.inputs[at].dims) > 1 and sizes[0] == 1:
@@ -224,7 +224,7 @@ def to_array(tensor: TensorProto, path: str) -> np.ndarray:
     except (ValueError, TypeError, KeyError) as error:
         raise N2D2Error(
             "E302",
-            f"the tensor '{tensor.name}' is damaged ({error})",
+            f"tensor '{tensor.name}' is damaged ({error})",
             where=Location(path),
             remedy="export or download the model again",
         ) from None
@@ -271,9 +271,9 @@ def _check_texts(proto: onnx.ModelProto, path: str) -> None:
 def _too_many(path: str, count: int) -> N2D2Error:
     return N2D2Error(
         "E302",
-        f"the model has {count:,} nodes, at most {_MOST_NODES:,} are supported",
+        f"the model has {count:,} nodes, more than the limit of {_MOST_NODES:,}",
         where=Location(path),
-        remedy="export a smaller model, without loops that are unrolled",
+        remedy="export a smaller model without unrolled loops",
     )
 
 
@@ -302,7 +302,7 @@ def _opset(proto: onnx.ModelProto, path: str) -> int:
     if opset > MAX_OPSET:
         log.warning(
             "W303",
-            f"opset {opset} is newer than {MAX_OPSET}, the newest one that was checked",
+            f"opset {opset} is newer than {MAX_OPSET}, the newest tested one",
             where=Location(path),
             remedy="compare the result with ONNX Runtime",
         )
@@ -320,9 +320,9 @@ def _check(proto: onnx.ModelProto, path: str) -> None:
         if not any(phrase in text for phrase in TOLERATED):
             raise N2D2Error(
                 "E302",
-                f"not a valid ONNX model ({text[:200]})",
+                f"the file is not a valid ONNX model ({text[:200]})",
                 where=Location(path),
-                remedy="export the model again, or look at it with onnx.checker",
+                remedy="export the model again, or check it with onnx.checker",
             ) from None
     _check_names(proto, path)
 
@@ -385,7 +385,7 @@ def _inputs(
         if sorted(input_names) != sorted(by_name):
             raise N2D2Error(
                 "E305",
-                f"the inputs are {', '.join(by_name)}, not {', '.join(input_names)}",
+                f"the model has the inputs {', '.join(by_name)}, not {', '.join(input_names)}",
                 where=Location(path),
                 remedy="name each input once",
             )
@@ -395,7 +395,7 @@ def _inputs(
             "E305",
             "the model has no data input",
             where=Location(path),
-            remedy="export it with at least one input that has no initializer",
+            remedy="export it with at least one input without an initializer",
         )
     inputs, batches = [], []
     for value in values:
@@ -405,14 +405,14 @@ def _inputs(
             kind = TensorProto.DataType.Name(tensor.elem_type) if tensor.elem_type in known else "unknown"
             raise N2D2Error(
                 "E305",
-                f"the input '{value.name}' is of type {kind}",
+                f"input '{value.name}' has the unsupported type {kind}",
                 where=Location(path),
-                remedy="inputs must be tensors of numbers or truth values",
+                remedy="use inputs of a number type or bool",
             )
         if not tensor.HasField("shape"):
             raise N2D2Error(
                 "E305",
-                f"the input '{value.name}' has no shape",
+                f"input '{value.name}' has no shape",
                 where=Location(path),
                 remedy="export the model with the shapes of its inputs",
             )
@@ -457,7 +457,7 @@ def _check_ignored(proto: onnx.ModelProto, path: str, ignore: Iterable[str]) -> 
             like = nearest(name, names)
             log.warning(
                 "W304",
-                f"Ignore names '{name}', but no node has this first output",
+                f"Ignore names '{name}', which is not the first output of any node",
                 where=Location(path),
                 remedy=f"did you mean '{like}'?" if like else "name the first output of a node",
             )

@@ -16,11 +16,12 @@ _REMEDIES = {
     "NonMaxSuppression": "let the model end before its post-processing",
     "Loop": "export the model without control flow",
     "Scan": "export the model without control flow",
-    "If": "where its condition depends on an input such as a rate, fix that with the export parameter Constants=NAME:VALUE; else export the "
+    "If": "where its condition depends on an input such as a rate, fix that with the export parameter Constants=NAME:VALUE; "
+    "else export the "
     "model without it",
     "RNN": "use a GRU or an LSTM, which are supported",
 }
-_DEFAULT_REMEDY = "replace it by supported operators, or leave it out with Ignore if it changes nothing"
+_DEFAULT_REMEDY = "replace it by supported operators, or leave it out with Ignore if it has no effect"
 
 
 @dataclass

@@ -50,7 +50,9 @@ def fix_inputs(model: OnnxModel, text: str) -> None:
             if kind.kind in "biu" and number != given:
                 raise OverflowError
         except (ValueError, OverflowError):
-            raise _wrong(model, f"Constants: '{value}' is no value of the input '{name}' ({kind})", "give a number") from None
+            raise _wrong(
+                model, f"Constants: '{value}' is not a value of the input '{name}' ({kind})", "give a number"
+            ) from None
         if len(model.inputs) == 1:
             raise _wrong(model, f"Constants: '{name}' is the only input", "leave one that data are given for")
         model.constants[name] = np.full([size or 1 for size in found.dims], number)
@@ -79,7 +81,7 @@ def take_states(model: OnnxModel, text: str) -> None:
     _check(model, pairs)
     if not asked:
         log.notice(
-            "%s: states are kept between calls: %s (found by their names; States=none makes them inputs and outputs)",
+            "%s: states are kept between calls: %s (matched by name; States=none makes them inputs and outputs)",
             model.path,
             ", ".join(f"{output} -> {name}" for name, output in pairs),
         )
@@ -137,7 +139,7 @@ def _check(model: OnnxModel, pairs: list[Pair]) -> None:
         if any(name == other or output == result for other, result in pairs[:at]):
             raise _wrong(model, f"States: '{name}:{output}' names an input or an output twice", "name each once")
         if inputs[name].kind:
-            raise _wrong(model, f"States: the input '{name}' is no floating-point tensor", "leave it out, or States=none")
+            raise _wrong(model, f"States: the input '{name}' is not a float tensor", "remove it, or set States=none")
     if len(pairs) == len(inputs) or len(pairs) == len(outputs):
         what = "input" if len(pairs) == len(inputs) else "output"
         raise _wrong(model, f"States: every {what} is a state", f"leave an {what} that is none, or give States=none")
@@ -151,7 +153,7 @@ def _named(model: OnnxModel, text: str, key: str, example: str) -> list[Pair]:
         known = {one.name for one in model.inputs}
         at = next((cut for cut in cuts if part[:cut] in known), cuts[-1] if cuts else -1)
         if at < 1 or at == len(part) - 1:
-            raise _wrong(model, f"{key}: '{part}' is no pair", f"write {key}={example}")
+            raise _wrong(model, f"{key}: '{part}' is not a pair", f"write {key}={example}")
         pairs.append((part[:at].strip(), part[at + 1 :].strip()))
     return pairs
 

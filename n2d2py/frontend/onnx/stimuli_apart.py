@@ -45,9 +45,10 @@ def refuse_mixed_stimuli(model: OnnxModel) -> None:
         if not _is_joined(together, alone):
             raise N2D2Error(
                 "E310",
-                f"the network mixes the stimuli of a batch: for two together its output '{name}' is another one than for each alone",
+                f"the model mixes the samples of a batch: output '{name}' of two samples differs from the outputs of each "
+                "alone",
                 where=model.place(),
-                remedy="correct the axis that it takes for the batch, or give -input-shape with a 1 in front",
+                remedy="correct the batch axis of the model, or give -input-shape with a leading 1",
             )
 
 

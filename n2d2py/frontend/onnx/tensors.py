@@ -198,16 +198,16 @@ class Tensors:
         except (ValueError, TypeError):
             raise N2D2Error(
                 "E306",
-                f"the layer's {role} are no numbers",
+                f"the {role} of the layer are not numbers",
                 where=self.model.place(layer),
-                remedy="check the export of the model",
+                remedy="export the model again",
             ) from None
         if finite and not np.isfinite(values).all():
             raise N2D2Error(
                 "E306",
-                f"not all values of the layer's {role} are finite in float32",
+                f"the {role} of the layer contain values that are not finite in float32",
                 where=self.model.place(layer),
-                remedy="check the training and the export",
+                remedy="train or export the model again",
             )
         values.setflags(write=False)
         return values

@@ -65,9 +65,9 @@ def _run_apart(call: Callable[[], object], what: str, where: Location) -> None:
     if os.WIFSIGNALED(status):
         raise N2D2Error(
             "E317",
-            f"the onnx package does not infer the shapes of {what} within {_SECONDS} seconds and {_BYTES >> 30} GiB",
+            f"shape inference of {what} exceeds {_SECONDS} seconds or {_BYTES >> 30} GiB",
             where=where,
-            remedy="export the model again; a file that makes this happen may be damaged on purpose",
+            remedy="export the model again; the file may be malicious",
         )
 
 

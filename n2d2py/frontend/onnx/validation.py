@@ -133,7 +133,7 @@ def _misfit(proto: onnx.NodeProto, context: Any) -> str | None:
         if not all(map(isfinite, (attribute.f, *attribute.floats))) and node.op_type not in _INFINITE:
             return f"its attribute {attribute.name} is not finite"
         if attribute.name in _TYPES and attribute.i not in TensorProto.DataType.values()[_TYPES[attribute.name] :]:
-            return f"its attribute {attribute.name} is {attribute.i}, which is no type of elements"
+            return f"its attribute {attribute.name} is {attribute.i}, which is not an element type"
         words = _WORDS.get(attribute.name) or _WORDS.get(f"{node.op_type}.{attribute.name}")
         text = attribute.s.decode(errors="replace")
         if words and text not in words:
@@ -144,9 +144,9 @@ def _misfit(proto: onnx.NodeProto, context: Any) -> str | None:
 def misfit_error(proto: onnx.NodeProto, path: str, text: str) -> N2D2Error:
     return N2D2Error(
         "E314",
-        f"the node {proto.op_type} is not as the operator is defined ({text[:200]})",
+        f"node {proto.op_type} does not conform to its operator ({text[:200]})",
         where=Location(path, None, next(filter(None, proto.output), proto.name)),
-        remedy="export the model again, or look at it with onnx.checker",
+        remedy="export the model again, or check it with onnx.checker",
     )
 
 

@@ -62,7 +62,7 @@ class Validator:
         for index in _SINGLE.get(node.op_type, ()):
             name = node.input[index] if index < len(node.input) else ""
             if name in self._tensors.constants and self._tensors.constants[name].size != 1:
-                raise self._error(proto, f"its input '{name}' is no single value")
+                raise self._error(proto, f"its input '{name}' is not a single value")
         parameters = list(_parameters(proto, schema))
         wrong = self._wrong_types(proto, parameters)
         return wrong or self._wrong_shapes(node, schema, parameters)
@@ -77,19 +77,19 @@ class Validator:
         for name, parameter in parameters:
             kind, allowed = self._type(name), _allowed(parameter)
             if kind is None and self._is_real(name) and "float" not in allowed:
-                return self._error(proto, f"its input '{name}' holds real numbers, not {' or '.join(allowed)}")
+                return self._error(proto, f"its input '{name}' contains real numbers, not {' or '.join(allowed)}")
             if kind is None:
                 continue
             if kind not in allowed and _class(kind) not in {_class(text) for text in allowed}:
-                return self._error(proto, f"its input '{name}' holds {kind}, not {' or '.join(allowed)}")
+                return self._error(proto, f"its input '{name}' contains {kind}, not {' or '.join(allowed)}")
             if not parameter.is_homogeneous:
                 continue
             other, first = same.setdefault(parameter.type_str, (kind, name))
             of_network = any(p.type_str == parameter.type_str and self._tensors.is_tensor(n) for n, p in parameters)
             if kind == "string" and of_network:
-                return self._error(proto, f"its input '{name}' holds texts")
+                return self._error(proto, f"its input '{name}' contains strings")
             if _class(kind) != _class(other) or (_class(kind) == "i" and kind != other):
-                return self._error(proto, f"its inputs '{first}' of {other} and '{name}' of {kind} must be of one type")
+                return self._error(proto, f"its inputs '{first}' of {other} and '{name}' of {kind} must have the same type")
         return None
 
     def _type(self, name: str) -> str | None:
@@ -158,7 +158,7 @@ class Validator:
             known = all(dim.HasField("dim_value") for dim in result.tensor_type.shape.dim)
             dims = [dim.dim_value if dim.HasField("dim_value") else 1 for dim in result.tensor_type.shape.dim]
             if any(size < 0 for size in dims):
-                return self._error(node, f"its result '{name}' has the shape {dims}")
+                return self._error(node, f"its result '{name}' has shape {dims}")
             if prod(dims) > MAX_TENSOR and all(given in tensors.constants for given in types):
                 raise Unsupported(f"its constant value would have {prod(dims):,} elements", "check the shapes in the model")
             if prod(dims):

@@ -187,7 +187,7 @@ def _parsed(data: bytes, path: str) -> TfliteFile:
 def _refused_graphs(path: str, count: int) -> N2D2Error:
     return N2D2Error(
         "E310",
-        f"the file has {count} graphs, one is supported, and others that give variables their first values",
+        f"the file has {count} graphs; supported are one graph and graphs that initialize variables",
         where=Location(path),
         remedy="convert the model without control flow and with one signature",
     )
@@ -203,9 +203,9 @@ def _initial_values(graph: TfliteFile, index: int) -> dict[str, TfliteTensor]:
         elif operator.code != "VAR_HANDLE":
             raise N2D2Error(
                 "E310",
-                f"{operator.code} of the graph {index}, which runs once, gives no variable a constant",
+                f"{operator.code} of graph {index}, which runs once, does not initialize a variable with a constant",
                 where=graph.place(operator),
-                remedy="convert the model with variables that start at constants",
+                remedy="convert the model with variables that start as constants",
             )
     return found
 
@@ -296,7 +296,7 @@ def _tensor(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes,
     elif entry.integer(10, "<I"):
         refusal = "has its values in another file"
     elif numbers is not None and numbers.integer(4, "<B"):
-        refusal = "is quantized in a way of its own, without scale and zero point"
+        refusal = "is quantized without scale and zero point"
     dtype = TYPES.get(kind, np.dtype(np.float32))
     if refusal:
         return TfliteTensor(made, shape, dtype, scale[:0], zero[:0], refusal=refusal)
@@ -308,7 +308,7 @@ def _tensor(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes,
     sparsity = entry.table(6)
     if sparsity is not None:
         if kind == INT4:
-            return TfliteTensor(made, shape, dtype, scale[:0], zero[:0], refusal="is sparse and of 4 bits")
+            return TfliteTensor(made, shape, dtype, scale[:0], zero[:0], refusal="is sparse and 4-bit")
         listed = _values(made, (stored.size // dtype.itemsize,), dtype, stored, False)
         return TfliteTensor(made, shape, dtype, scale, zero, axis, dense_values(sparsity, shape, listed, made))
     values = _values(made, shape, dtype, stored, kind == INT4) if stored.size else None
@@ -321,7 +321,7 @@ def _stored(buffer: FlatTable, data: bytes) -> np.ndarray:
     if offset <= 1:
         return buffer.vector(0, "u1")
     if offset + size > len(data):
-        raise DamagedFile(f"the buffer at {offset} of {size} bytes ends behind the file")
+        raise DamagedFile(f"the buffer at {offset} of {size} bytes exceeds the file")
     return np.frombuffer(data, np.uint8, size, offset)
 
 
@@ -331,7 +331,7 @@ def _check_scales(name: str, shape: Shape, bits: int, unsigned: bool, scale: np.
     if scale.size > 1 and not (0 <= axis < len(shape) and shape[axis] == scale.size):
         raise DamagedFile(f"the tensor '{name}' has {scale.size} scales for the axis {axis} of {' x '.join(map(str, shape))}")
     if not np.all(np.isfinite(scale) & (scale > 0)):
-        raise DamagedFile(f"the tensor '{name}' has a scale that is no positive number")
+        raise DamagedFile(f"the tensor '{name}' has a scale that is not a positive number")
     low, high = (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     if zero.size and (zero.min() < low or zero.max() > high):
         raise DamagedFile(f"the tensor '{name}' has a zero point outside of its {bits} bits")

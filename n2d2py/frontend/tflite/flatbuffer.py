@@ -28,7 +28,7 @@ class FlatTable:
         self._fields = (size - 4) // 2
         self._size = int(self._number("<H", self._vtable + 2, "a vtable"))
         if at + self._size > len(data):
-            raise DamagedFile(f"the table at {at} ends behind the file")
+            raise DamagedFile(f"the table at {at} exceeds the file")
 
     @classmethod
     def root(cls, data: bytes) -> FlatTable:
@@ -40,7 +40,7 @@ class FlatTable:
 
     def _number(self, kind: str, at: int, what: str) -> int | float:
         if at < 0 or at + struct.calcsize(kind) > len(self._data):
-            raise DamagedFile(f"{what} is at {at}, behind or before the {len(self._data)} bytes of the file")
+            raise DamagedFile(f"{what} is at {at}, outside the {len(self._data)} bytes of the file")
         (number,) = struct.unpack_from(kind, self._data, at)
         return number
 
@@ -50,7 +50,7 @@ class FlatTable:
             return None
         distance = int(self._number("<H", self._vtable + 4 + 2 * slot, "a field"))
         if distance >= self._size:
-            raise DamagedFile(f"the field {slot} of the table at {self._at} is behind its end")
+            raise DamagedFile(f"the field {slot} of the table at {self._at} exceeds it")
         return self._at + distance if distance else None
 
     def _target(self, slot: int) -> int | None:
@@ -87,7 +87,7 @@ class FlatTable:
             return 0, 0
         count = int(self._number("<I", target, "a vector"))
         if target + 4 + count * width > len(self._data):
-            raise DamagedFile(f"the vector at {target} of {count} elements of {width} bytes ends behind the file")
+            raise DamagedFile(f"the vector at {target} of {count} elements of {width} bytes exceeds the file")
         return target + 4, count
 
     def vector(self, slot: int, dtype: str) -> np.ndarray:

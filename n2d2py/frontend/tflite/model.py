@@ -34,13 +34,15 @@ def load_tflite(path: str | Path, *, ignore: Iterable[str] = (), ignore_init: bo
     model = load_onnx(proto, ignore=ignore, ignore_init=ignore_init, seed=seed)
     images = [file.tensors[index].name for index in file.inputs if len(file.tensors[index].shape) == 4]
     if images:
-        log.notice("%s: images are height, width, channels in the file; the network takes channels, height, width", model.path)
+        log.notice(
+            "%s: images are stored as height, width, channels; the exported model takes channels, height, width", model.path
+        )
     for tensor in (file.tensors[index] for index in file.inputs):
         if len(tensor.shape) == 3 and min(tensor.shape[1:]) > 1:
             rows, columns = tensor.shape[1:]
             log.notice(
-                "%s: the input '%s' of %d x %d is %d channels of %d values: the exported function takes the %d channels of each value"
-                " side by side, the transpose of the file's order",
+                "%s: input '%s' of %d x %d has %d channels of %d values: the exported function takes the %d channels of each "
+                "value next to each other, the transpose of the file",
                 model.path,
                 tensor.name,
                 rows,

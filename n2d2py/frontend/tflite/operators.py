@@ -283,7 +283,7 @@ def _prelu(t: Translation, operator: TfliteOperator) -> None:
     # ONNX broadcasts slopes to the input: without the axis of the batch
     full = (1,) * (rank - len(slopes.shape)) + slopes.shape
     if rank > 1 and full[0] != 1:
-        raise RefusedOperator("its slopes are others for each stimulus")
+        raise RefusedOperator("its slopes differ between samples")
     if slopes.scale.size > 1:
         raise RefusedOperator("its slopes have several scales")
     values = slopes.values.astype(np.float32)
@@ -483,7 +483,7 @@ def _convert(t: Translation, operator: TfliteOperator) -> None:
     source = t.tensor(operator.input)
     t.expect(operator.output, source.shape)
     if operator.code == "DENSIFY" and source.values is None:
-        raise RefusedOperator("its input is no constant")
+        raise RefusedOperator("its input is not a constant")
     if source.values is not None and operator.code != "QUANTIZE":
         return t.known(operator.output, operator.input)
     return t.alias(operator.output, operator.input)

@@ -125,7 +125,7 @@ def _gather(t: Translation, operator: TfliteOperator) -> None:
     indexes, axis = t.numbers(operator.inputs[1], "list of positions"), option(operator, 0)
     place = moved_axis(axis, len(shape))
     if option(operator, 1) or len(chosen.shape) != 1:
-        raise RefusedOperator(f"its positions have {len(chosen.shape)} axes, or it takes others for each stimulus")
+        raise RefusedOperator(f"its positions have {len(chosen.shape)} axes, or its positions differ between samples")
     axis %= len(shape)
     if any(not 0 <= index < shape[axis] for index in indexes):
         raise RefusedOperator(f"it takes positions that are none of {shape[axis]}")

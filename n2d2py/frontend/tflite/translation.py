@@ -173,7 +173,7 @@ class Translation:
         if tensor.scale.size > 1:
             raise RefusedOperator(f"'{tensor.name}' is quantized by channel")
         if tensor.dtype not in (np.int8, np.uint8):
-            raise RefusedOperator(f"'{tensor.name}' is of {tensor.dtype.name}: tensors of 16 bits (int16x8) are not supported")
+            raise RefusedOperator(f"'{tensor.name}' is of {tensor.dtype.name}: 16-bit tensors (int16x8) are not supported")
 
     def _grid(self, tensor: TfliteTensor) -> list[str]:
         """Scale and zero point of one for all, as constants."""

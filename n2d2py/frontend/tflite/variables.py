@@ -87,7 +87,7 @@ class Variables:
                     "E310",
                     str(reason),
                     where=Location(self._t.file.path),
-                    remedy="convert the model with a variable that it keeps",
+                    remedy="convert the model with a variable that keeps its value",
                 ) from None
             known.add(value)
             self.states.append((given.name, found[-1].name))
@@ -95,7 +95,7 @@ class Variables:
 
     def _name(self, handle: int) -> str:
         if handle not in self._names:
-            raise RefusedOperator("its variable is no result of VAR_HANDLE")
+            raise RefusedOperator("its variable is not a result of VAR_HANDLE")
         return self._names[handle]
 
     def _need_same(self, index: int, source: int, name: str) -> None:

@@ -45,9 +45,9 @@ class ArrayOp(Op):
             if tuple(found) != (size,):
                 raise N2D2Error(
                     "E208",
-                    f"{self.kind} '{node.name}' needs an array of {size} elements, not {'x'.join(map(str, found))}",
+                    f"{self.kind} '{node.name}' requires an array of {size} elements instead of {'x'.join(map(str, found))}",
                     where=node.location,
-                    remedy="check the layer before it" if slot >= 0 else "check the shape of its constants",
+                    remedy="correct the layer before it" if slot >= 0 else "correct the shape of its constants",
                 )
         return [(1, self.output_size())]
 

@@ -130,7 +130,7 @@ def _wanted(a: Arrays, x: Value, chosen: list[int], old: bool) -> tuple[list[int
     if len(given) != len(chosen):
         raise Unsupported(f"it has {len(given)} scales for {len(chosen)} axes")
     if not all(0 < scale <= MAX_STEP for scale in given):
-        raise Unsupported("one of its scales is no positive number that an image can be enlarged by")
+        raise Unsupported("one of its scales is not positive, or too large")
     for axis, scale in zip(chosen, given, strict=True):
         scales[axis] = float(meant_scale(scale))
         exact = x.dims[axis] * scales[axis]

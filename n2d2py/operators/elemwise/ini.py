@@ -15,12 +15,18 @@ from n2d2py.operators.elemwise import ElemWise
 _SCHEMA = ACTIVATED.extended(
     NB_OUTPUTS,
     *WINDOW_KEYS,
-    Key("Operation", Kind.ENUM, "Sum", "how the inputs are combined", ElemWise.OPERATIONS),
-    Key("Weights", Kind.FLOATS, (1.0,), "factor of each input; one for all when a single value"),
-    Key("Shifts", Kind.FLOATS, (0.0,), "added to each weighted input"),
-    Key("CoeffMode", Kind.ENUM, "PerInput", "what Weights and Shifts are listed for", ("PerLayer", "PerInput", "PerChannel")),
+    Key("Operation", Kind.ENUM, "Sum", "Element-wise operation.", ElemWise.OPERATIONS),
+    Key("Weights", Kind.FLOATS, (1.0,), "Factors of the inputs. A single value applies to all."),
+    Key("Shifts", Kind.FLOATS, (0.0,), "Offsets added to the weighted inputs."),
+    Key(
+        "CoeffMode",
+        Kind.ENUM,
+        "PerInput",
+        "Meaning of the lists in Weights and Shifts.",
+        ("PerLayer", "PerInput", "PerChannel"),
+    ),
     name="ElemWise",
-    doc="Element-wise combination of inputs of the same dimensions.",
+    doc="Element-wise operation on inputs of equal shape.",
 )
 
 
@@ -81,9 +87,9 @@ def _scaled(
     if operation not in ("Sum", "AbsSum", "EuclideanSum") or (operation == "AbsSum" and min(weights) < 0):
         raise context.fail(
             "E217",
-            f"CoeffMode=PerChannel has no meaning for {operation}"
+            f"CoeffMode=PerChannel is not supported for {operation}"
             + (" with negative weights" if operation == "AbsSum" else ""),
-            "give one weight to each input",
+            "give one weight per input",
             "CoeffMode",
         )
     # AbsSum: w |x| = |w x|; N2D2 does not shift there

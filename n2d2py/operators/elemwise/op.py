@@ -41,9 +41,9 @@ class ElemWise(Op):
                 dims = " and ".join("x".join(map(str, s[1:])) for s in dict.fromkeys([inputs[0], shape, full]))
                 raise N2D2Error(
                     "E205",
-                    f"ElemWise '{node.name}': its inputs have the shapes {dims}",
+                    f"ElemWise '{node.name}' has inputs of different shapes {dims}",
                     where=node.location,
-                    remedy="all inputs must have the same shape, but for axes of length 1",
+                    remedy="use inputs of equal shape; axes of length 1 are broadcast",
                 )
         return [full]
 

@@ -20,15 +20,15 @@ from n2d2py.operators.pool import Pool
 
 _SCHEMA = ACTIVATED.extended(
     NB_OUTPUTS,
-    Key("Pooling", Kind.ENUM, doc="what is taken of a window", choices=("Max", "Average")),
+    Key("Pooling", Kind.ENUM, doc="Pooling operation.", choices=("Max", "Average")),
     *window_keys("Pool", None, size=True),
     *window_keys("Stride", 1),
     *window_keys("Padding", 0),
     *MAPPING_KEYS,
     accepted=THIRD_AXIS,
     name="Pool",
-    doc="Pooling; an average counts the padding. With a Mapping, over the windows of all channels that feed an output; "
-    "without one and as many outputs as channels, channel by channel.",
+    doc="Pooling layer. Averages include the padding. With a Mapping, each output pools the windows of all connected "
+    "channels. Without a Mapping and with as many outputs as channels, each channel is pooled separately.",
 )
 _AT_ONCE = 8
 """Inputs of one element-wise maximum."""
@@ -53,7 +53,7 @@ def _build(context: LayerContext) -> None:
         count_pad=True,
     )
     if mapping is None and outputs == count:
-        log.notice("%s: no Mapping; each output pools the channel of its own number", values.section.location)
+        log.notice("%s: no Mapping; each output pools the channel of the same index", values.section.location)
     elif mapping is None:
         _check_size(context, outputs * count, MAX_CONNECTIONS)
         mapping = np.ones((outputs, count), bool)
@@ -67,8 +67,8 @@ def _check_size(context: LayerContext, size: int, limit: int) -> None:
     if size > limit:
         raise context.fail(
             "E229",
-            f"a pool of {size:,} windows is too large, at most {limit:,} are supported",
-            "check NbOutputs and the Mapping keys",
+            f"the pool has {size:,} windows, more than the limit of {limit:,}",
+            "correct NbOutputs and the Mapping keys",
             "NbOutputs",
         )
 
@@ -86,7 +86,7 @@ def _mapped(context: LayerContext, op: Pool, mapping: np.ndarray) -> None:
     fed = mapping.sum(axis=1)
     if not fed.all():
         raise context.fail(
-            "E215", f"output {int(np.argmin(fed))} of the pool has no channel", "check the Mapping keys", "NbOutputs"
+            "E215", f"output {int(np.argmin(fed))} of the pool has no input channel", "correct the Mapping keys", "NbOutputs"
         )
     _, first, place = np.unique(mapping, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)

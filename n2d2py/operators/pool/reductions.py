@@ -28,7 +28,7 @@ def _reduce(mode: str, gain: float | None = 1.0, *, before: FunctionRow | str | 
         axes = node.axes(len(shape))
         if not axes:
             noop = node.attribute("noop_with_empty_axes", 0)
-            raise Unsupported("it reduces no axis" if noop else "it reduces all axes, stimuli included")
+            raise Unsupported("it reduces no axis" if noop else "it reduces all axes, including the batch")
         if 0 in axes:
             raise Unsupported("it reduces the batch axis", "reduce other axes")
         tensor, permutation = channels_first(node.tensor(), builder.graph)

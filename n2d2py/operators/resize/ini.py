@@ -10,23 +10,23 @@ from n2d2py.operators.resize import Resize
 
 _SCHEMA = LAYER.extended(
     NB_OUTPUTS,
-    Key("OutputWidth", Kind.UINT, doc="width of the result", minimum=1),
-    Key("OutputHeight", Kind.UINT, doc="height of the result", minimum=1),
+    Key("OutputWidth", Kind.UINT, doc="Width of the result.", minimum=1),
+    Key("OutputHeight", Kind.UINT, doc="Height of the result.", minimum=1),
     Key(
         "Mode",
         Kind.ENUM,
-        doc="NearestNeighbor; Bilinear between half-pixel centres, as OpenCV; BilinearTF as TensorFlow 1",
+        doc="NearestNeighbor. Bilinear: half-pixel centers, as OpenCV. BilinearTF: as TensorFlow 1.",
         choices=("Bilinear", "BilinearTF", "NearestNeighbor"),
     ),
     name="Resize",
-    doc="Resampling of images to a size.",
+    doc="Resize feature maps.",
 )
 _CONFIG = CONFIGURATION.extended(
     Key(
         "AlignCorners",
         Kind.BOOL,
         True,
-        "BilinearTF: the corners of input and output coincide; else the left and upper edges of their first pixels",
+        "BilinearTF. 1: align the corners of input and output. 0: align the top left edges of their first pixels.",
     ),
     name="Resize configuration",
 )

@@ -72,7 +72,7 @@ def _axes(node: OnnxNode, sizes_at: int | None, scales_at: int) -> list[_Axis]:
     if len(scales) != len(chosen):
         raise Unsupported(f"it has {len(scales)} scales for {len(chosen)} axes")
     if not all(0 < scale <= MAX_STEP for scale in scales):
-        raise Unsupported("one of its scales is no positive number that an image can be enlarged by")
+        raise Unsupported("one of its scales is not positive, or too large")
     for axis, scale in zip(chosen, scales, strict=True):
         if axis == 0 and scale != 1:
             raise Unsupported("it resizes the batch")
