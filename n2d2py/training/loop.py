@@ -105,11 +105,12 @@ class _Solvers:
                 self.optimizers.append(make([{"params": groups[solver], **_arguments(solver)} for solver in chosen]))
                 self.settings.append(chosen)
 
-    def step(self, seen: int, total: int) -> None:
-        """A step of all at the rates after `seen` of `total` stimuli."""
+    def step(self, seen: int, schedule: Schedule) -> None:
+        """Take a step of all at the rates after `seen` samples."""
+        samples = schedule.batch * self.accumulated
         for optimizer, settings in zip(self.optimizers, self.settings, strict=True):
             for group, solver in zip(optimizer.param_groups, settings, strict=True):
-                group["lr"] = learning_rate(solver, seen, total)
+                group["lr"] = learning_rate(solver, seen, schedule.stimuli, samples)
             optimizer.step()
             optimizer.zero_grad()
         with torch.no_grad():
@@ -246,7 +247,7 @@ def _epoch(
         total += value
         progress.seen += len(part) * count
         if steps % solvers.accumulated == 0:
-            solvers.step(progress.seen, schedule.stimuli)
+            solvers.step(progress.seen, schedule)
             bare.bound()  # type: ignore[operator]
     progress.seen += len(order) - count * sum(len(part) for part in single)
     return total / max(steps, 1)

@@ -7,34 +7,45 @@ from math import cos, exp, pi
 from n2d2py.frontend.ini.recipes import SolverSettings
 
 
-def learning_rate(solver: SolverSettings, seen: int, total: int) -> float:
-    """The rate after `seen` stimuli; without MaxIterations, the policies that have an end reach it after `total` stimuli.
+def learning_rate(solver: SolverSettings, seen: int, total: int, step: int) -> float:
+    """Return the rate after `seen` of `total` samples, where each step of the solver learns `step` of them.
 
-    With r the LearningRate, n = seen, e the end, k = n // LearningRateStepSize and d = LearningRateDecay:
+    StepDecay, ExponentialDecay, InvTDecay and CosineDecay count samples; InvDecay and PolyDecay count steps (N2D2's iterations).
+    With r the LearningRate, k = seen // LearningRateStepSize, n = seen / step, d = LearningRateDecay and m = MinDecay:
 
-    =================  =========================================
+    =================  ==================================================
     StepDecay          r d^k
     ExponentialDecay   r exp(-d k)
     InvTDecay          r / (1 + d k)
     InvDecay           r (1 + d n)^-Power
-    PolyDecay          r (1 - n / e)^Power
-    CosineDecay        r max(MinDecay, (1 + cos(pi n / e)) / 2)
-    =================  =========================================
+    PolyDecay          r (1 - n / MaxIterations)^Power
+    CosineDecay        r (m + (1 - m) (1 + cos(pi p)) / 2)
+    =================  ==================================================
 
-    In the first WarmUpDuration stimuli, times a factor that rises from WarmUpLRFrac to 1.
+    p is (seen - WarmUpDuration) / (MaxIterations - WarmUpDuration). During the WarmUpDuration, the rate of CosineDecay rises
+    linearly from r WarmUpLRFrac to r. Without MaxIterations, PolyDecay and CosineDecay end with the training.
     """
-    end = solver.max_iterations or total
-    share = min(seen / end, 1.0) if end else 0.0
     k, decay = seen // solver.learning_rate_step_size, solver.learning_rate_decay
     factor = {
         "None": lambda: 1.0,
         "StepDecay": lambda: decay**k,
         "ExponentialDecay": lambda: exp(-decay * k),
         "InvTDecay": lambda: 1 / (1 + decay * k),
-        "InvDecay": lambda: (1 + decay * seen) ** -solver.power,
-        "PolyDecay": lambda: (1 - share) ** solver.power,
-        "CosineDecay": lambda: max(solver.min_decay, (1 + cos(pi * share)) / 2),
+        "InvDecay": lambda: (1 + decay * seen / step) ** -solver.power,
+        "PolyDecay": lambda: (1 - _share(seen / step, solver.max_iterations or total / step)) ** solver.power,
+        "CosineDecay": lambda: _cosine(solver, seen, total),
     }[solver.learning_rate_policy]()
-    if seen < solver.warm_up_duration:
-        factor *= solver.warm_up_lr_frac + (1 - solver.warm_up_lr_frac) * seen / solver.warm_up_duration
     return solver.learning_rate * factor
+
+
+def _cosine(solver: SolverSettings, seen: int, total: int) -> float:
+    warm = solver.warm_up_duration
+    if seen < warm:
+        return solver.warm_up_lr_frac + (1 - solver.warm_up_lr_frac) * seen / warm
+    share = _share(seen - warm, (solver.max_iterations or total) - warm)
+    return solver.min_decay + (1 - solver.min_decay) * (1 + cos(pi * share)) / 2
+
+
+def _share(count: float, end: float) -> float:
+    """Return the part of `end` that is over, at most 1; 1 for an end that lies before the start."""
+    return min(count / end, 1.0) if end > 0 else 1.0

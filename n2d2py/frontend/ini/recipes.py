@@ -28,11 +28,11 @@ _SGD = (
     Key("MinDecay", Kind.FLOAT, minimum=0),
     Key("Power", Kind.FLOAT),
     Key("IterationSize", Kind.UINT, minimum=1),
-    Key("MaxIterations", Kind.UINT),
-    Key("WarmUpDuration", Kind.UINT),
+    Key("MaxIterations", Kind.FLOAT, minimum=0),
+    Key("WarmUpDuration", Kind.FLOAT, minimum=0),
     Key("WarmUpLRFrac", Kind.FLOAT, minimum=0, maximum=1),
     Key("LearningRatePolicy", Kind.ENUM, choices=POLICIES),
-    Key("LearningRateStepSize", Kind.UINT, minimum=1),
+    Key("LearningRateStepSize", Kind.FLOAT, minimum=1),
     Key("LearningRateDecay", Kind.FLOAT, minimum=0),
     Key("Clamping", Kind.STRING),
 )
@@ -45,6 +45,19 @@ _ADAM = (
 )
 """What each solver reads; but for the learning rate, which each has its own of, `SolverSettings` says what an absent one is."""
 _SOLVERS = {"SGD": _SGD, "Adam": _ADAM}
+_COUNTS = ("MaxIterations", "WarmUpDuration", "LearningRateStepSize")
+"""Counts that INIs compute by a division: N2D2 drops the fraction."""
+_STEPS = ("StepDecay", "ExponentialDecay", "InvTDecay")
+_POLICY_KEYS = {
+    "MinDecay": ("CosineDecay",),
+    "WarmUpDuration": ("CosineDecay",),
+    "WarmUpLRFrac": ("CosineDecay",),
+    "Power": ("PolyDecay", "InvDecay"),
+    "MaxIterations": ("PolyDecay", "CosineDecay"),
+    "LearningRateStepSize": _STEPS,
+    "LearningRateDecay": (*_STEPS, "InvDecay"),
+}
+"""The policies that read a key of SGD; the other policies ignore it."""
 
 _PREFIXES = {
     "weights": ("Solvers", "WeightsSolver"),
@@ -56,6 +69,9 @@ _PREFIXES = {
 """Role of a parameter -> the names that its solver has in an INI, the more exact one last."""
 
 _OTHER_SOLVER = Ignored("", "keys of another solver", "belongs to another type of solver", "remove them, or name that solver")
+_OTHER_POLICY = Ignored(
+    "", "keys of another LearningRatePolicy", "belongs to another policy", "remove them, or name a policy that reads them"
+)
 _COMPUTED = (
     *(f"{prefix}*" for names in _PREFIXES.values() for prefix in names),
     "QWeight.*InitStepSize",
@@ -70,7 +86,10 @@ _COMPUTED = (
 
 @dataclass(frozen=True)
 class SolverSettings:
-    """A solver of N2D2, SGD or Adam (`kind`), with its keys; counts are of stimuli, but for `iteration_size`, of batches.
+    """A solver of N2D2, SGD or Adam (`kind`), with its keys.
+
+    `iteration_size` counts batches. `warm_up_duration` and `learning_rate_step_size` count samples. `max_iterations` counts samples
+    with CosineDecay, and steps of `iteration_size` batches with PolyDecay.
 
     Attributes:
         decay: of the weights; `min_decay`: CosineDecay, the least share of the rate.
@@ -162,9 +181,10 @@ def _solver(merged: MergedSection, section: Section | MergedSection, prefixes: t
         where = source.where(name)
         if bare in keys:
             try:
-                found[_FIELDS[bare.lower()]] = keys[bare].read(name, source.text(name))[0]
+                value = keys[bare].read(name, source.text(name))[0]
             except Unreadable as problem:
                 raise problem.error(where) from None
+            found[_FIELDS[bare.lower()]] = int(value) if bare in _COUNTS else value
         elif any(bare == key.name for known in _SOLVERS.values() for key in known):
             section.document.ignored.add(_OTHER_SOLVER, name, where)
         elif section.document.first_time((where.file, where.line, name, "solver")):
@@ -175,6 +195,12 @@ def _solver(merged: MergedSection, section: Section | MergedSection, prefixes: t
                 where=where,
                 remedy=f"did you mean '{like}'?" if like else "remove it or check its spelling",
             )
+    if kind == "SGD":
+        policy = found.get("learning_rate_policy", SolverSettings.learning_rate_policy)
+        for bare, policies in _POLICY_KEYS.items():
+            if bare in given and policy not in policies:
+                name, source = given[bare]
+                section.document.ignored.add(_OTHER_POLICY, name, source.where(name))
     if clamping := found.get("clamping"):
         found["clamping"] = _range(clamping, *given["Clamping"])
     else:
