@@ -286,7 +286,7 @@ CODES: dict[str, tuple[str, str]] = {
         "give pictures or bytes, without -input-range, where the transformations should apply",
     ),
     "W409": ("a float network that scores no better than chance", "check the preprocessing: -mean, -std, -scale, -bgr"),
-    "W410": ("labels that are one class off", "number the labels as the outputs are, a background class too"),
+    "W410": ("a mask of IgnoreMasks that matches no file and no folder", "begin it with */, or remove it"),
     "W411": ("data of another range than was declared", "scale them, or correct the range"),
     "W412": (
         "folders of classes whose names are numbers, in another order as texts",
