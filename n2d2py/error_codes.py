@@ -169,7 +169,7 @@ CODES: dict[str, tuple[str, str]] = {
     "E430": ("a training without PyTorch", "pip install n2d2py[train]"),
     "E431": ("a network, data or solvers that cannot be trained", "see the message, or train elsewhere and give the weights"),
     "E432": ("a loss that is not finite", "lower the learning rate"),
-    "E433": ("a checkpoint of a training that is not there, or of another network", "leave out -learn-resume"),
+    "E433": ("a checkpoint of a training that is absent, damaged or of another network", "leave out -learn-resume"),
     "E434": ("a process of -learn-workers that died", "give a smaller -learn-workers, or 0"),
     "E450": ("a label that is mapped to no output", "add it to the LabelsMapping"),
     "E451": ("a label beyond the network's outputs", "check the network, or set LabelsMapping"),

@@ -13,6 +13,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.graph import Node
 from n2d2py.graph.shapes import channels
 from n2d2py.operators.functions import Logistic
 from n2d2py.operators.softmax import Softmax
@@ -61,7 +62,6 @@ def train_stage(path: Path, options: RunOptions) -> RunOptions:
     _check_device(device)
     schedule = Schedule(total, network.batch_size, seed, chosen.patience, device, chosen.resume, chosen.workers)
     log.notice("training: %d stimuli of %d, batches of %d", total, len(learn), network.batch_size)
-    options.folder.mkdir(parents=True, exist_ok=True)
     progress = train(module, store.recipes, goals, learn, validation, schedule, options.folder, drawn)
     best = options.folder / ("weights" if validation is None else "weights_validation")
     if validation is not None:
@@ -126,10 +126,21 @@ def _goal(network: LoadedNetwork, target: ScoreTarget) -> Goal:
             expected(stimuli.labels[stimuli.labels >= 0])
     if target.as_data:
         return Goal(target.tensor, "squares", 1.0, 0.0, expected, is_input=True)
-    if node is not None and isinstance(node.op, Softmax):
-        return Goal(node.inputs[0], "cross entropy", 1.0, 0.0, expected)
-    logistic = node is not None and isinstance(node.activation, Logistic)
-    return Goal(target.tensor, "logistic" if logistic else "squares", target.high, target.low, expected)
+    if node is not None and _with_loss(network, node):
+        if isinstance(node.op, Softmax):
+            return Goal(node.inputs[0], "cross entropy", 1.0, 0.0, expected)
+        return Goal(target.tensor, "logistic", 1.0, 0.0, expected)
+    return Goal(target.tensor, "squares", target.high, target.low, expected)
+
+
+def _with_loss(network: LoadedNetwork, node: Node) -> bool:
+    """True if a Softmax or Logistic is trained with cross entropy, as WithLoss asks for; layers of ONNX files have no such key."""
+    recipe = (network.weights.recipes or {}).get(node.name) if network.weights is not None else None
+    if isinstance(node.op, Softmax):
+        return recipe is None or recipe.values["WithLoss"]
+    return isinstance(node.activation, Logistic) and (
+        recipe is None or recipe.values["ActivationFunction"] == "LogisticWithLoss"
+    )
 
 
 def _expected(network: LoadedNetwork, target: ScoreTarget, labels: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, prod
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from n2d2py import log
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.recipes import LayerRecipe, SolverSettings
+from n2d2py.operators.batchnorm import BatchNorm
+from n2d2py.training.checkpoint import read_checkpoint, unusable, write_checkpoint
 from n2d2py.training.folder import write_weights
 from n2d2py.training.module import GraphModule
 from n2d2py.training.rates import learning_rate
@@ -70,13 +72,21 @@ class Schedule:
 
 @dataclass
 class Progress:
-    """Where a training is: stimuli learned, epochs ended, the best validation and its epoch."""
+    """How far a training is: the samples learned, and the mean loss and the validation score of each epoch."""
 
     seen: int = 0
-    epoch: int = 0
-    best: float = -float("inf")
-    best_epoch: int = 0
-    history: list[tuple[int, float, float]] = field(default_factory=list)
+    history: list[tuple[float, float]] = field(default_factory=list)
+
+    @property
+    def epoch(self) -> int:
+        """Epochs that have ended."""
+        return len(self.history)
+
+    @property
+    def best_epoch(self) -> int:
+        """The first epoch with the best validation, counted from 1; 0 without any."""
+        scores = [score for _, score in self.history if not np.isnan(score)]
+        return scores.index(max(scores)) + 1 if scores else 0
 
 
 class _Solvers:
@@ -97,6 +107,7 @@ class _Solvers:
             )
         self.accumulated = sizes.pop()
         self.groups = groups
+        self.names = {parameter: name for name, parameter in module.named_parameters()}
         self.optimizers: list[torch.optim.Optimizer] = []
         self.settings: list[list[SolverSettings]] = []
         for kind, make in (("SGD", _sgd), ("Adam", _adam)):
@@ -119,14 +130,31 @@ class _Solvers:
                     for parameter in parameters:
                         parameter.clamp_(*solver.clamping)
 
-    def state(self) -> list[dict[str, Any]]:
-        """For a checkpoint."""
-        return [optimizer.state_dict() for optimizer in self.optimizers]
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return the state of the optimizers for a checkpoint, as <parameter>/<slot>; zeros before the first step."""
+        return {
+            f"{self.names[parameter]}/{slot}": value.cpu().numpy()
+            for optimizer, parameter, zeros in self._states()
+            for slot, value in {**zeros, **optimizer.state[parameter]}.items()
+            if slot in zeros
+        }
 
-    def load(self, state: list[dict[str, Any]]) -> None:
-        """Takes over the state of a checkpoint."""
-        for optimizer, each in zip(self.optimizers, state, strict=True):
-            optimizer.load_state_dict(each)
+    def load(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Take over what `arrays` returned."""
+        for optimizer, parameter, zeros in self._states():
+            stored = {slot: torch.from_numpy(arrays[f"{self.names[parameter]}/{slot}"]) for slot in zeros}
+            optimizer.state[parameter] = {slot: value.to(zeros[slot].device) for slot, value in stored.items()}
+
+    def _states(self) -> Iterator[tuple[torch.optim.Optimizer, nn.Parameter, dict[str, Tensor]]]:
+        """(optimizer, parameter, its state before the first step) of all parameters."""
+        for optimizer, settings in zip(self.optimizers, self.settings, strict=True):
+            for group, solver in zip(optimizer.param_groups, settings, strict=True):
+                for parameter in group["params"]:
+                    zero = torch.zeros_like(parameter.detach())
+                    if solver.kind == "Adam":
+                        yield optimizer, parameter, {"step": torch.zeros(()), "exp_avg": zero, "exp_avg_sq": zero}
+                    else:
+                        yield optimizer, parameter, {"momentum_buffer": zero} if solver.momentum > 0 else {}
 
 
 def _sgd(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
@@ -176,12 +204,12 @@ def train(
         N2D2Error: E431 settings that cannot be trained, E432 a loss that is not finite, E433 a checkpoint that does not fit.
     """
     with _processes(schedule.device) as (rank, count):
-        torch.manual_seed(schedule.seed)
         module.to(schedule.device)
-        solvers, progress = _Solvers(module, recipes), Progress()
-        checkpoint = folder / "training" / "checkpoint.pt"
-        if schedule.resume:
-            _restore(checkpoint, module, solvers, progress)
+        solvers = _Solvers(module, recipes)
+        checkpoint = folder / "training" / "checkpoint.npz"
+        progress = _restore(checkpoint, module, solvers) if schedule.resume else Progress()
+        _check_batches(module, min(schedule.batch, len(learn)) // count)
+        folder.mkdir(parents=True, exist_ok=True)
         wrapped: nn.Module = DistributedDataParallel(module) if count > 1 else module
         source, checked = Source(learn, drawn, schedule.workers), None if validation is None else Source(validation)
         epochs = ceil(schedule.stimuli / len(learn))
@@ -189,24 +217,32 @@ def train(
             loss = _epoch(wrapped, solvers, goals, source, schedule, progress, rank, count)
             module.bound()
             score = float("nan") if checked is None else _score(module, goals, checked, schedule)
-            progress.epoch += 1
-            progress.history.append((progress.epoch, loss, score))
+            progress.history.append((loss, score))
             text = f"epoch {progress.epoch} of {epochs}: loss {loss:.4f}"
             log.notice("%s", text if checked is None else f"{text}, validation {_score_text(goals, score)}")
-            better = score > progress.best
-            if better:
-                progress.best, progress.best_epoch = score, progress.epoch
             if rank == 0:
                 write_weights(folder / "weights", module.arrays())
-                if better:
+                if progress.best_epoch == progress.epoch:
                     write_weights(folder / "weights_validation", module.arrays())
-                _save(checkpoint, module, solvers, progress)
+                write_checkpoint(checkpoint, _checkpointed(module, solvers, progress))
             if schedule.patience and checked is not None and progress.epoch - progress.best_epoch >= schedule.patience:
                 log.notice("%d epochs without a better validation: training ends", schedule.patience)
                 break
         if count > 1:
             distributed.barrier()
     return progress
+
+
+def _check_batches(module: GraphModule, batch: int) -> None:
+    """Refuse batches that give a normalization one value per channel: its variance would be 0."""
+    for node in module.graph.nodes:
+        if batch < 2 and isinstance(node.op, BatchNorm) and prod(module.graph.shape(node.output)[2:]) == 1:
+            raise N2D2Error(
+                "E431",
+                f"'{node.name}' cannot be trained with a batch of one sample: it normalizes a single value per channel",
+                where=node.location,
+                remedy="set BatchSize in [sp] to 2 or more for each process",
+            )
 
 
 def _epoch(
@@ -221,6 +257,7 @@ def _epoch(
 ) -> float:
     """Learns the set once, or what is left of the wanted stimuli; the mean loss."""
     module.train()
+    torch.manual_seed(schedule.seed + (progress.epoch << 32))  # a resumed training draws what an uninterrupted one draws
     order = np.random.Generator(np.random.PCG64([schedule.seed, progress.epoch])).permutation(len(source.stimuli))
     order = order[: schedule.stimuli - progress.seen]
     # every process takes as many of each batch: a part that does not divide is left out
@@ -292,33 +329,20 @@ def _score_text(goals: list[Goal], score: float) -> str:
     return f"loss {-score:.4f}" if goals[0].is_input else f"{100 * score:.2f}%"
 
 
-def _save(path: Path, module: GraphModule, solvers: _Solvers, progress: Progress) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_suffix(".new")
-    state = {
-        "module": module.state_dict(),
-        "solvers": solvers.state(),
-        "progress": vars(progress),
-        "random": torch.get_rng_state(),
-    }
-    torch.save(state, beside)
-    beside.replace(path)
+def _checkpointed(module: GraphModule, solvers: _Solvers, progress: Progress) -> dict[str, np.ndarray]:
+    """Return the arrays of a checkpoint, by name."""
+    layers = {f"module/{name}": tensor.cpu().numpy() for name, tensor in module.state_dict().items()}
+    states = {f"solver/{name}": array for name, array in solvers.arrays().items()}
+    history = np.array(progress.history, np.float64).reshape(-1, 2)
+    return {**layers, **states, "progress/seen": np.array(progress.seen, np.int64), "progress/history": history}
 
 
-def _restore(path: Path, module: GraphModule, solvers: _Solvers, progress: Progress) -> None:
-    if not path.is_file():
-        raise N2D2Error("E433", "there is no checkpoint to go on from", where=str(path), remedy="leave out -learn-resume")
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-        module.load_state_dict(state["module"])
-        solvers.load(state["solvers"])
-        torch.set_rng_state(state["random"])
-    except Exception as error:  # PyTorch raises many kinds for a damaged file
-        raise N2D2Error(
-            "E433",
-            f"the checkpoint does not fit the network ({type(error).__name__})",
-            where=str(path),
-            remedy="train again without -learn-resume",
-        ) from None
-    for name, value in state["progress"].items():
-        setattr(progress, name, value)
+def _restore(path: Path, module: GraphModule, solvers: _Solvers) -> Progress:
+    """Take over a checkpoint, once all of it is checked; return how far it is."""
+    arrays = read_checkpoint(path, _checkpointed(module, solvers, Progress()), grows="progress/history")
+    progress = Progress(int(arrays["progress/seen"]), [(loss, score) for loss, score in arrays["progress/history"].tolist()])
+    if progress.seen < 1 or not progress.history:
+        raise unusable(path, "is damaged: it has learned nothing")
+    module.load_state_dict({name: torch.from_numpy(arrays[f"module/{name}"]) for name in module.state_dict()})
+    solvers.load({name.removeprefix("solver/"): array for name, array in arrays.items() if name.startswith("solver/")})
+    return progress

@@ -124,12 +124,7 @@ def list_directory(
                 if (not folder and name in left_out) or masked(path):
                     continue
                 below = f"{label}/{name}" if label_depth > 0 else label
-                visit(
-                    path,
-                    depth - 1,
-                    below,
-                    label_depth - 1 if label_depth > 0 else label_depth,
-                )
+                visit(path, depth - 1, below, label_depth - 1 if label_depth > 0 else label_depth)
 
     visit("", depth, label_name, label_depth)
     return found
