@@ -100,7 +100,7 @@ OPTIONS: tuple[Option, ...] = (
         "learn-resume",
         "flag",
         False,
-        "go on with an interrupted training, from training/checkpoint.pt in the output folder",
+        "go on with an interrupted training, from training/checkpoint.npz in the output folder",
         _LEARN,
         field="training.resume",
     ),
