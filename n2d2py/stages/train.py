@@ -15,6 +15,7 @@ from n2d2py import log
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import channels
+from n2d2py.operators.activation import Activation
 from n2d2py.operators.functions import Logistic
 from n2d2py.operators.softmax import Softmax
 from n2d2py.stages.load import LoadedNetwork, load_stage
@@ -137,10 +138,11 @@ def _with_loss(network: LoadedNetwork, node: Node) -> bool:
     """True if a Softmax or Logistic is trained with cross entropy, as WithLoss asks for; layers of ONNX files have no such key."""
     recipe = (network.weights.recipes or {}).get(node.name) if network.weights is not None else None
     if isinstance(node.op, Softmax):
-        return recipe is None or recipe.values["WithLoss"]
-    return isinstance(node.activation, Logistic) and (
-        recipe is None or recipe.values["ActivationFunction"] == "LogisticWithLoss"
-    )
+        return recipe is None or "WithLoss" not in recipe.values or recipe.values["WithLoss"]
+    # the layers of ONNX files have no such value
+    function = None if recipe is None or "Type" not in recipe.values else recipe.values["ActivationFunction"]
+    row = node.op.function if isinstance(node.op, Activation) else node.activation
+    return isinstance(row, Logistic) and function in (None, "LogisticWithLoss")
 
 
 def _expected(network: LoadedNetwork, target: ScoreTarget, labels: np.ndarray) -> np.ndarray:

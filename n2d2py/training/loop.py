@@ -98,6 +98,13 @@ class _Solvers:
             for role, parameter in entries:
                 solver = recipes[name].solvers[role] if name in recipes else SolverSettings()
                 groups.setdefault(solver, []).append(parameter)
+        if not groups:
+            raise N2D2Error(
+                "E431",
+                "no layer learns",
+                where=module.graph.name,
+                remedy="layers of an ONNX file learn with a section [<ONNX section>:<Type>_def] or one of their name",
+            )
         sizes = {solver.iteration_size for solver in groups if solver.kind == "SGD"} or {1}
         if len(sizes) > 1:
             raise N2D2Error(

@@ -200,9 +200,9 @@ def load_with_onnx(text: str):
 
 
 @pytest.mark.parametrize("section", ["conv", "relu", "onnx:Conv_def"])
-@pytest.mark.parametrize("key", ["ActivationFunction=Linear", "NoBias=1", "Foo=1", "WeightsSharing=x", "ConfigSection=c"])
+@pytest.mark.parametrize("key", ["ActivationFunction=Linear", "NoBias=0", "Foo=1", "WeightsSharing=x", "ConfigSection=c"])
 def test_keys_of_onnx_layers_are_refused(section, key):
-    more = "[c]\nNoBias=1\n" if key.startswith("Config") else ""
+    more = "[c]\nNoBias=0\n" if key.startswith("Config") else ""
     with pytest.raises(N2D2Error, match="E124.*'" + ("NoBias" if more else key.split("=")[0])):
         load_with_onnx(f"[{section}]\n{key}\n{more}")
 

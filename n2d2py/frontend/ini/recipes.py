@@ -10,6 +10,8 @@ from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 from typing import Any
 
+import numpy as np
+
 from n2d2py import log
 from n2d2py.errors import N2D2Error, nearest
 from n2d2py.ini.config import MergedSection, merge_config
@@ -72,11 +74,13 @@ _OTHER_SOLVER = Ignored("", "keys of another solver", "belongs to another type o
 _OTHER_POLICY = Ignored(
     "", "keys of another LearningRatePolicy", "belongs to another policy", "remove them, or name a policy that reads them"
 )
+_BACK_PROPAGATE = Key("BackPropagate", Kind.BOOL, True)
 _COMPUTED = (
     *(f"{prefix}*" for names in _PREFIXES.values() for prefix in names),
     "QWeight.*InitStepSize",
     "QAct.*InitStepSize",
     "MovingAverageMomentum",
+    "BackPropagate",
     "WithLoss",
     "TargetValue",
     "DefaultValue",
@@ -119,22 +123,26 @@ class SolverSettings:
 _FIELDS = {field.name.replace("_", ""): field.name for field in fields(SolverSettings)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LayerRecipe:
     """How a layer is trained.
 
     Attributes:
         values: of its section.
-        rows: how many weights each output has where they are stored; empty for a layer without weights.
+        connected: bool (O, C), the inputs that each output reads, where only the weights of these are stored; else None.
         solvers: by role: weights, bias, scale, QWeight, QAct.
+        learns: its parameters and statistics change.
+        back_propagates: the layers before it get gradients.
     """
 
     values: Values
-    rows: tuple[int, ...]
+    connected: np.ndarray | None
     solvers: dict[str, SolverSettings]
+    learns: bool = True
+    back_propagates: bool = True
 
 
-def read_recipe(values: Values, rows: tuple[int, ...], model: str) -> LayerRecipe:
+def read_recipe(values: Values, connected: np.ndarray | None, model: str, learns: bool = True) -> LayerRecipe:
     """The recipe of the layer in a section.
 
     Raises:
@@ -158,7 +166,18 @@ def read_recipe(values: Values, rows: tuple[int, ...], model: str) -> LayerRecip
                 remedy="remove it",
             )
     merged = merge_config(section, section.document, model)
-    return LayerRecipe(values, rows, {role: _solver(merged, section, names) for role, names in _PREFIXES.items()})
+    solvers = {role: _solver(merged, section, names) for role, names in _PREFIXES.items()}
+    return LayerRecipe(values, connected, solvers, learns, _back_propagates(merged, section))
+
+
+def _back_propagates(*sections: Section | MergedSection) -> bool:
+    for section in sections:
+        if section.has(_BACK_PROPAGATE.name):
+            try:
+                return _BACK_PROPAGATE.read(_BACK_PROPAGATE.name, section.text(_BACK_PROPAGATE.name))[0]
+            except Unreadable as problem:
+                raise problem.error(section.where(_BACK_PROPAGATE.name)) from None
+    return True
 
 
 def computed_keys(ignored: IgnoredKeys) -> None:
