@@ -8,6 +8,7 @@ from typing import Any
 from n2d2py.arithmetic import RESCALING_MODES
 from n2d2py.quant.options import QUALITIES
 from n2d2py.quant.thresholds import CLIPPING_MODES, WEIGHT_CLIPPING_MODES
+from n2d2py.training.metrics import METRICS
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,26 @@ OPTIONS: tuple[Option, ...] = (
         "N",
         minimum=0,
         field="training.workers",
+    ),
+    Option(
+        "valid-metric",
+        "text",
+        "Sensitivity",
+        "metric of the validation, over all classes together as in N2D2; each orders the epochs as the share of right labels does",
+        _LEARN,
+        "NAME",
+        tuple(METRICS),
+        field="training.metric",
+    ),
+    Option(
+        "find-lr",
+        "int",
+        0,
+        "learn N stimuli at rates that rise from 1e-6 to 10, write the loss at each into training/find_lr.csv, and end",
+        _LEARN,
+        "N",
+        minimum=1,
+        field="training.find_rate",
     ),
     Option("test", "flag", False, "score the network on the test set: float, simulated and compiled", _RUN, field="score.test"),
     Option("nb-test", "int", -1, "number of test stimuli; -1 for all", _RUN, "N", minimum=-1, field="score.stimuli"),
@@ -622,13 +643,13 @@ OPTIONS: tuple[Option, ...] = (
 
 TRAINING = tuple(
     """
-    learn-stdp log-epoch valid-metric find-lr ws finetuning pruning pruning-threshold testAdv present-time ts l check
+    learn-stdp ws finetuning pruning pruning-threshold testAdv present-time ts l check
     multidev dynamic-allocation bench
     """.split()
 )
 """Options of N2D2 that train, or that need what only training has."""
 
-IGNORED = {"log": True, "report": True, "log-db-stats": False, "log-kernels": False}
+IGNORED = {"log": True, "log-epoch": True, "report": True, "log-db-stats": False, "log-kernels": False}
 """Logging options of N2D2 without a meaning here -> whether they take a number; a warning says so."""
 
 

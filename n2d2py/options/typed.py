@@ -160,7 +160,10 @@ def _warn_without_effect(a: Arguments) -> None:
         "that is for -test": () if a.test else ("nb-test", "test-index", "log-json"),
         "that is for -tune": () if a.tune else ("tune-command",),
         "that is for -export": () if a.export or a.memory_report else ("db-export", *parameters),
-        "that is for -learn and -learn-epoch": () if a.learn or a.learn_epoch else ("stop-valid", "learn-resume", "dev"),
+        "that is for a training": () if a.learn or a.learn_epoch or a.find_lr else ("dev", "learn-workers"),
+        "that is for -learn and -learn-epoch": ()
+        if a.learn or a.learn_epoch
+        else ("stop-valid", "learn-resume", "valid-metric"),
         "that is for INI files": ("w-ignore",) if a.network.endswith(MODEL_ENDINGS) else (),
     }
     for name in a.fused:
@@ -184,6 +187,8 @@ def _check_together(a: Arguments) -> None:
         raise N2D2Error("E007", "-testQAT alone tests nothing here", remedy="add -test, which runs the integers of an export")
     if a.act_rescale_per_output not in (0, 1):
         raise N2D2Error("E003", f"-act-rescale-per-output {a.act_rescale_per_output} is neither 0 nor 1", remedy="give 0 or 1")
+    if a.find_lr and (a.learn or a.learn_epoch or a.export or a.test):
+        raise N2D2Error("E007", "-find-lr ends when the rates are written", remedy="run it alone, then train")
     if a.learn and a.learn_epoch:
         raise N2D2Error("E007", "-learn and -learn-epoch both say how long is trained", remedy="leave out one of them")
     if (a.learn or a.learn_epoch) and (a.describe or a.memory_report or a.calib_reload):

@@ -106,6 +106,8 @@ class TrainingOptions:
         device: number of the CUDA device; -1: the processor.
         resume: whether an interrupted training goes on.
         workers: processes that read and transform stimuli; 0: threads of this one.
+        metric: of the validation, one of `n2d2py.training.metrics.METRICS`.
+        find_rate: stimuli over which learning rates are tried in place of a training; 0: none.
     """
 
     stimuli: int = 0
@@ -114,11 +116,13 @@ class TrainingOptions:
     device: int = -1
     resume: bool = False
     workers: int = 0
+    metric: str = "Sensitivity"
+    find_rate: int = 0
 
     @property
     def wanted(self) -> bool:
-        """Whether the network is trained."""
-        return bool(self.stimuli or self.epochs)
+        """True if the network is trained, or learning rates are tried."""
+        return bool(self.stimuli or self.epochs or self.find_rate)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.files import write_text
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import channels
 from n2d2py.operators.activation import Activation
@@ -38,7 +39,7 @@ def train_stage(path: Path, options: RunOptions) -> RunOptions:
     if path.suffix != ".ini":
         raise not_trained(path)
     require_torch()
-    from n2d2py.training.loop import Schedule, train
+    from n2d2py.training.loop import Schedule, explore_rates, train
     from n2d2py.training.module import build_module
 
     chosen = options.training
@@ -58,16 +59,30 @@ def train_stage(path: Path, options: RunOptions) -> RunOptions:
     assert store is not None and store.recipes is not None
     _warn_of_alpha(network)
     module = build_module(network.graph, store.recipes, store)
-    total = chosen.stimuli or chosen.epochs * len(learn)
+    total = chosen.find_rate or chosen.stimuli or chosen.epochs * len(learn)
     device = "cpu" if chosen.device < 0 else f"cuda:{chosen.device}"
     _check_device(device)
-    schedule = Schedule(total, network.batch_size, seed, chosen.patience, device, chosen.resume, chosen.workers)
+    schedule = Schedule(total, network.batch_size, seed, chosen.patience, device, chosen.resume, chosen.workers, chosen.metric)
+    if chosen.find_rate:
+        _write_rates(explore_rates(module, store.recipes, goals, learn, schedule, drawn), options.folder)
+        return options
     log.notice("training: %d stimuli of %d, batches of %d", total, len(learn), network.batch_size)
     progress = train(module, store.recipes, goals, learn, validation, schedule, options.folder, drawn)
     best = options.folder / ("weights" if validation is None else "weights_validation")
     if validation is not None:
         log.notice("best validation in epoch %d: %s", progress.best_epoch, best)
     return replace(options, load=replace(options.load, weights=str(best), training="done"))
+
+
+def _write_rates(found: list[tuple[float, float]], folder: Path) -> None:
+    """Write training/find_lr.csv, and say where the loss fell fastest over the logarithm of the rate, once it is smoothed."""
+    losses = np.array([loss for _, loss in found])
+    weights = 0.9 ** np.arange(len(losses))
+    smooth = np.array([np.average(losses[k::-1], weights=weights[: k + 1]) for k in range(len(losses))])
+    write_text(folder / "training" / "find_lr.csv", "rate,loss\n" + "".join(f"{rate:.6g},{loss:.6g}\n" for rate, loss in found))
+    if len(found) > 1:
+        log.notice("the loss fell fastest at a learning rate of %.2g", found[int(np.argmin(np.diff(smooth))) + 1][0])
+    log.notice("written: %s", folder / "training" / "find_lr.csv")
 
 
 def require_torch() -> None:
@@ -111,6 +126,8 @@ def _goals(network: LoadedNetwork) -> list[Goal]:
 def _goal(network: LoadedNetwork, target: ScoreTarget) -> Goal:
     from n2d2py.training.loop import Goal
 
+    if target.unscored is not None:
+        raise target.unscored
     learn = network.data.get("Learn")
     if learn is not None and learn.label_map is not None:
         raise N2D2Error(

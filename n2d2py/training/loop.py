@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from math import ceil, prod
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from n2d2py.frontend.ini.recipes import LayerRecipe, SolverSettings
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.training.checkpoint import read_checkpoint, unusable, write_checkpoint
 from n2d2py.training.folder import write_weights
+from n2d2py.training.metrics import METRICS
 from n2d2py.training.module import GraphModule
 from n2d2py.training.rates import learning_rate
 from n2d2py.training.reading import Source
@@ -59,6 +61,7 @@ class Schedule:
         batch: stimuli of a step, over all processes.
         patience: epochs without a better validation after which it ends; 0: never.
         workers: processes that read and transform stimuli; 0: threads of this one.
+        metric: of the validation, by its name in METRICS.
     """
 
     stimuli: int
@@ -68,6 +71,7 @@ class Schedule:
     device: str = "cpu"
     resume: bool = False
     workers: int = 0
+    metric: str = "Sensitivity"
 
 
 @dataclass
@@ -123,12 +127,11 @@ class _Solvers:
                 self.optimizers.append(make([{"params": groups[solver], **_arguments(solver)} for solver in chosen]))
                 self.settings.append(chosen)
 
-    def step(self, seen: int, schedule: Schedule) -> None:
-        """Take a step of all at the rates after `seen` samples."""
-        samples = schedule.batch * self.accumulated
+    def step(self, rate: Callable[[SolverSettings], float]) -> None:
+        """Take a step of all parameters at the rate of their solver."""
         for optimizer, settings in zip(self.optimizers, self.settings, strict=True):
             for group, solver in zip(optimizer.param_groups, settings, strict=True):
-                group["lr"] = learning_rate(solver, seen, schedule.stimuli, samples)
+                group["lr"] = rate(solver)
             optimizer.step()
             optimizer.zero_grad()
         with torch.no_grad():
@@ -226,7 +229,7 @@ def train(
             score = float("nan") if checked is None else _score(module, goals, checked, schedule)
             progress.history.append((loss, score))
             text = f"epoch {progress.epoch} of {epochs}: loss {loss:.4f}"
-            log.notice("%s", text if checked is None else f"{text}, validation {_score_text(goals, score)}")
+            log.notice("%s", text if checked is None else f"{text}, validation {_score_text(module, goals, score, schedule)}")
             if rank == 0:
                 write_weights(folder / "weights", module.arrays())
                 if progress.best_epoch == progress.epoch:
@@ -278,7 +281,7 @@ def _epoch(
         x, labels = next(read)
         inputs = x.to(schedule.device)
         outputs = module(inputs, tuple(goal.tensor for goal in goals))
-        loss = torch.stack([_loss(goal, outputs[goal.tensor], labels, inputs) for goal in goals]).sum()
+        loss = _total_loss(goals, outputs, labels, inputs)
         value = float(loss.detach())
         if not np.isfinite(value):
             raise N2D2Error(
@@ -291,10 +294,51 @@ def _epoch(
         total += value
         progress.seen += len(part) * count
         if steps % solvers.accumulated == 0:
-            solvers.step(progress.seen, schedule)
+            solvers.step(
+                partial(learning_rate, seen=progress.seen, total=schedule.stimuli, step=schedule.batch * solvers.accumulated)
+            )
             bare.bound()  # type: ignore[operator]
     progress.seen += len(order) - count * sum(len(part) for part in single)
     return total / max(steps, 1)
+
+
+def explore_rates(
+    module: GraphModule,
+    recipes: Mapping[str, LayerRecipe],
+    goals: list[Goal],
+    learn: Stimuli,
+    schedule: Schedule,
+    drawn: Callable[[int], Stimuli] | None = None,
+) -> list[tuple[float, float]]:
+    """Return the (rate, loss) of each step while one rate of all solvers rises exponentially from 1e-6 to 10, as N2D2's -find-lr.
+
+    Ends at a loss that is not finite.
+    """
+    module.to(schedule.device).train()
+    torch.manual_seed(schedule.seed)
+    solvers, source = _Solvers(module, recipes), Source(learn, drawn, schedule.workers)
+    _check_batches(module, min(schedule.batch, len(learn)))
+    count, found = max(schedule.stimuli // schedule.batch, 2), []
+    for epoch in range(ceil(count * schedule.batch / len(learn))):
+        order = np.random.Generator(np.random.PCG64([schedule.seed, epoch])).permutation(len(learn))
+        parts = [order[start : start + schedule.batch] for start in range(0, len(order), schedule.batch)]
+        for x, labels in source.batches([part for part in parts if len(part) > 1], epoch):
+            rate = 1e-6 * 1e7 ** (len(found) / (count - 1))
+            inputs = x.to(schedule.device)
+            loss = _total_loss(goals, module(inputs, tuple(goal.tensor for goal in goals)), labels, inputs)
+            if not torch.isfinite(loss):
+                return found
+            loss.backward()
+            solvers.step(lambda _, rate=rate: rate)
+            module.bound()
+            found.append((rate, float(loss.detach())))
+            if len(found) == count:
+                return found
+    return found
+
+
+def _total_loss(goals: list[Goal], outputs: Mapping[str, Tensor], labels: np.ndarray, inputs: Tensor) -> Tensor:
+    return torch.stack([_loss(goal, outputs[goal.tensor], labels, inputs) for goal in goals]).sum()
 
 
 def _loss(goal: Goal, outputs: Tensor, labels: np.ndarray, inputs: Tensor) -> Tensor:
@@ -332,8 +376,12 @@ def _score(module: GraphModule, goals: list[Goal], source: Source, schedule: Sch
     return found / len(source.stimuli)
 
 
-def _score_text(goals: list[Goal], score: float) -> str:
-    return f"loss {-score:.4f}" if goals[0].is_input else f"{100 * score:.2f}%"
+def _score_text(module: GraphModule, goals: list[Goal], score: float, schedule: Schedule) -> str:
+    if goals[0].is_input:
+        return f"loss {-score:.4f}"
+    classes = max(prod(module.graph.shape(goals[0].tensor)[1:]), 2)
+    name = "" if schedule.metric == "Sensitivity" else f" ({schedule.metric})"
+    return f"{100 * METRICS[schedule.metric](score, classes):.2f}%{name}"
 
 
 def _checkpointed(module: GraphModule, solvers: _Solvers, progress: Progress) -> dict[str, np.ndarray]:

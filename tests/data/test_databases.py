@@ -64,7 +64,7 @@ def test_directory_labels_are_folders_in_order(tree):
         ({"ignore_masks": ("*/b/1.png", "*/a/*.png")}, [("b/2.png", "/b")]),
         ({"ignore_masks": ("*2+ng",)}, [("a/0.png", "/a"), ("b/1.png", "/b")]),
         ({"ignore_masks": ("*/?.png",), "depth": -1}, [("a/x/deep.png", "/a")]),
-        ({"ignore_masks": ("*/root/a",)}, [("b/1.png", "/b"), ("b/2.png", "/b")]),
+        ({"ignore_masks": ("*oot/a",)}, [("b/1.png", "/b"), ("b/2.png", "/b")]),
         ({"ignore_masks": ("*/x",), "depth": -1}, [("a/0.png", "/a"), ("b/1.png", "/b"), ("b/2.png", "/b")]),
     ],
 )

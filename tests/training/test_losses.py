@@ -92,3 +92,38 @@ def test_a_normalization_of_one_value_per_channel(batch, size, status, tmp_path:
     text = seen.out + seen.err
     assert ("N2D2-E431" in text and "'bn'" in text and "BatchSize" in text) == bool(status), text
     assert (tmp_path / "out").exists() != bool(status)
+
+
+def test_rates_rise_from_a_millionth_to_ten(tmp_path: Path, capsys):
+    """-find-lr: one step for each batch; nothing is trained, and the loss falls before it explodes."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(96, 1, 1, INPUTS)).astype(np.float32)
+    np.savez(tmp_path / "data.npz", x=x, y=(x[:, 0, 0, 0] > 0).astype(int) + 2 * (x[:, 0, 0, 1] > 0))
+    (tmp_path / "net.ini").write_text(NETWORK.format(more=SOFTMAX + "WithLoss=1\n[soft.Target]\n"))
+    words = [str(tmp_path / "net.ini"), "-find-lr", str(100 * SAMPLES), "-o", str(tmp_path / "out")]
+    assert cli.main(words) == 0 and "fell fastest" in capsys.readouterr().err
+    table = np.loadtxt(tmp_path / "out" / "training" / "find_lr.csv", delimiter=",", skiprows=1)
+    assert np.allclose(table[:, 0], 1e-6 * 1e7 ** (np.arange(100) / 99), rtol=1e-4)
+    assert table[60:90, 1].mean() < 0.8 * table[:30, 1].mean()
+    assert not (tmp_path / "out" / "weights").exists()
+    assert cli.main([*words, "-learn-epoch", "1"]) == 2 and "N2D2-E007" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("right, classes", [(0.75, 4), (0.5, 10), (1.0, 2)])
+def test_metrics_count_all_classes_together(right, classes):
+    """Against a confusion matrix: its TP, FN, FP, TN summed up over the classes."""
+    from n2d2py.training.metrics import METRICS
+
+    each = 20 * (classes - 1)
+    matrix = np.full((classes, classes), each * (1 - right) / (classes - 1))
+    np.fill_diagonal(matrix, each * right)
+    tp = np.diag(matrix).sum()
+    fn, fp = (matrix.sum(1) - np.diag(matrix)).sum(), (matrix.sum(0) - np.diag(matrix)).sum()
+    tn = classes * matrix.sum() - tp - fn - fp
+    expected = {
+        "Sensitivity": tp / (tp + fn), "Specificity": tn / (tn + fp), "Precision": tp / (tp + fp), "NPV": tn / (tn + fn),
+        "MissRate": fn / (fn + tp), "FallOut": fp / (fp + tn), "FDR": fp / (fp + tp), "FOR": fn / (fn + tn),
+        "Accuracy": (tp + tn) / (tp + tn + fp + fn), "F1Score": 2 * tp / (2 * tp + fp + fn),
+        "Informedness": tp / (tp + fn) + tn / (tn + fp) - 1, "Markedness": tp / (tp + fp) + tn / (tn + fn) - 1,
+    }  # fmt: skip
+    assert {name: metric(right, classes) for name, metric in METRICS.items()} == pytest.approx(expected)

@@ -77,7 +77,7 @@ def _restated(graph: Graph, parent: str, declared: tuple[int | None, ...], name:
     shape = graph.shape(parent)
     single = all(size in (None, 1) for size in (*shape[2:], *declared[2:]))
     line = len(shape) == 4 and len(declared) == 3 and 1 in shape[2:]
-    if not line and ({len(shape), len(declared)} != {2, 4} or not single) or declared[1] not in (None, shape[1]):
+    if not (line or (single and {len(shape), len(declared)} == {2, 4})) or declared[1] not in (None, shape[1]):
         return parent
     restated = graph.fresh_name(f"{parent}_as_{name}")
     reshape = make_operator("Reshape", (shape[1], *([prod(shape[2:])] if line else [1] * (len(declared) - 2))))
