@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from n2d2py.options.table import FUSED, IGNORED, OPTIONS, TRAINING, Option
+from n2d2py.options.table import FUSED, IGNORED, OPTIONS, REFUSED, Option
 from n2d2py.version import __version__
 
 
@@ -51,8 +51,8 @@ def options_page() -> str:
             lines.append(f"| `{_signature(option)}` | {default} | {doc} |".replace("|  |", "| |"))
     lines += [
         "",
-        "Other options of N2D2 for training ("
-        + ", ".join(f"`-{name}`" for name in TRAINING)
+        "Other options of N2D2 ("
+        + ", ".join(f"`-{name}`" for name in REFUSED)
         + ") are refused; "
         + ", ".join(f"`-{name}`" for name in FUSED)
         + ", for networks after quantization-aware training, change nothing, which a notice says; "

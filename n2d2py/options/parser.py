@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from n2d2py.errors import N2D2Error, nearest
-from n2d2py.options.table import FUSED, IGNORED, OPTIONS, TRAINING, Option
+from n2d2py.options.table import FUSED, IGNORED, OPTIONS, REFUSED, Option
 
 _NUMBER = re.compile(r"-?[0-9]+")
 
@@ -96,12 +96,9 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
                 raise _error("E004", f"-{name} {' '.join(rest[:1])}: no such mode", f"give one of {', '.join(modes)}")
             fused.append(f"{name} {rest.pop(0)}" if modes else name)
             continue
-        if name in TRAINING:
-            raise _error(
-                "E005",
-                f"-{name} belongs to N2D2's tools of training and benches that n2d2py does not have",
-                "leave it out; -learn-epoch N trains a network",
-            )
+        if name in REFUSED:
+            why, remedy = REFUSED[name]
+            raise _error("E005", f"-{name} {why}", remedy)
         if name not in table:
             like = nearest(name, table)
             raise _error("E002", f"unknown option {word}", f"did you mean -{like}?" if like else "see n2d2py -h")

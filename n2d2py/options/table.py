@@ -641,13 +641,28 @@ OPTIONS: tuple[Option, ...] = (
     Option("v", "flag", False, "print the version", _OUT),
 )
 
-TRAINING = tuple(
-    """
-    learn-stdp ws finetuning pruning pruning-threshold testAdv present-time ts l check
-    multidev dynamic-allocation bench
-    """.split()
-)
-"""Options of N2D2 that train, or that need what only training has."""
+REFUSED = {
+    **dict.fromkeys(
+        """
+        learn-stdp ws finetuning pruning pruning-threshold testAdv present-time ts l check
+        multidev dynamic-allocation bench
+        """.split(),
+        (
+            "belongs to N2D2's tools of training and benches that n2d2py does not have",
+            "leave it out; -learn-epoch N trains a network",
+        ),
+    ),
+    "test-id": (
+        "takes an id of N2D2's database, which n2d2py does not have",
+        "give -test-index I, the position in the test set",
+    ),
+    "cfg": ("writes the base configuration of N2D2, which n2d2py does not have", "leave it out; -describe shows the network"),
+    "save-test-set": (
+        "copies the test set, which n2d2py does not do",
+        "leave it out; -db-export N sets how many stimuli an export holds",
+    ),
+}
+"""Option of N2D2 that is refused -> (why, what to do), clauses for a message."""
 
 IGNORED = {"log": True, "log-epoch": True, "report": True, "log-db-stats": False, "log-kernels": False}
 """Logging options of N2D2 without a meaning here -> whether they take a number; a warning says so."""

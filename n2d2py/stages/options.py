@@ -298,7 +298,9 @@ def check_options(options: RunOptions) -> None:
         raise N2D2Error(
             "E506",
             f"-nbbits {chosen.bits} is not supported",
-            remedy="use 8 or 16 for integers, -32 or -64 for floating point, -16 for that with weights in half precision",
+            remedy=f"for {chosen.bits}-bit weights use -nbbits 8 -wt-bits {chosen.bits}"
+            if 2 <= chosen.bits <= 7
+            else "use 8 or 16 for integers, -32 or -64 for floating point, -16 for that with weights in half precision",
         )
     if chosen.weight_bits not in (0, 2, 3, 4, 5, 6, 7, 8):
         raise N2D2Error(
