@@ -8,6 +8,7 @@ from typing import Any
 from n2d2py.arithmetic import RESCALING_MODES
 from n2d2py.quant.options import QUALITIES
 from n2d2py.quant.thresholds import CLIPPING_MODES, WEIGHT_CLIPPING_MODES
+from n2d2py.training.metrics import METRICS
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ OPTIONS: tuple[Option, ...] = (
         "learn-resume",
         "flag",
         False,
-        "Resume an interrupted training from training/checkpoint.pt in the output folder.",
+        "Resume an interrupted training from training/checkpoint.npz in the output folder.",
         _LEARN,
         field="training.resume",
         applies="training (-learn-epoch or -learn)",
@@ -183,6 +184,27 @@ OPTIONS: tuple[Option, ...] = (
         minimum=-1,
         field="score.index",
         applies="runs with -test",
+    ),
+    Option(
+        "valid-metric",
+        "text",
+        "Sensitivity",
+        "Metric of the validation, over all classes together as in N2D2. Each orders the epochs as the share of right labels does.",
+        _LEARN,
+        "NAME",
+        tuple(METRICS),
+        field="training.metric",
+        applies="training (-learn-epoch or -learn)",
+    ),
+    Option(
+        "find-lr",
+        "int",
+        0,
+        "Train on N samples at rates that rise from 1e-6 to 10, write the loss at each rate to training/find_lr.csv, and stop.",
+        _LEARN,
+        "N",
+        minimum=1,
+        field="training.find_rate",
     ),
     Option(
         "pre-samples",
@@ -814,15 +836,30 @@ TOPICS = ("common", "all", *(group.lower() for group in GROUPS), *(option.name f
 """Topics of `-h`."""
 OPTIONS = tuple(replace(option, choices=TOPICS) if option.name == "h" else option for option in OPTIONS)
 
-TRAINING = tuple(
-    """
-    learn-stdp log-epoch valid-metric find-lr ws finetuning pruning pruning-threshold testAdv present-time ts l check
-    multidev dynamic-allocation bench
-    """.split()
-)
-"""Options of N2D2 for training that n2d2py refuses."""
+REFUSED = {
+    **dict.fromkeys(
+        """
+        learn-stdp ws finetuning pruning pruning-threshold testAdv present-time ts l check
+        multidev dynamic-allocation bench
+        """.split(),
+        (
+            "is an option of N2D2's training and benchmarks that n2d2py does not support",
+            "remove it; use -learn-epoch N to train a network",
+        ),
+    ),
+    "test-id": ("is an id of N2D2's database, which n2d2py does not have", "use -test-index I, the position in the test set"),
+    "cfg": (
+        "writes the base configuration of N2D2, which n2d2py does not have",
+        "remove it; use -describe to show the network",
+    ),
+    "save-test-set": (
+        "copies the test set, which n2d2py does not do",
+        "remove it; -db-export N sets the number of samples in an export",
+    ),
+}
+"""Option of N2D2 that is refused -> (why, what to do), clauses for a message."""
 
-IGNORED = {"log": True, "report": True, "log-db-stats": False, "log-kernels": False}
+IGNORED = {"log": True, "log-epoch": True, "report": True, "log-db-stats": False, "log-kernels": False}
 """Logging options of N2D2 without effect (W011) -> True if they take a number."""
 
 
