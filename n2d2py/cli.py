@@ -118,7 +118,7 @@ def run(arguments: Arguments) -> None:
     options = run_options(arguments)
     if options.training.wanted:
         options = pipeline.train_network(path, options)
-        if not is_first_process():
+        if options.training.find_rate or not is_first_process():
             return
     network = pipeline.load_network(path, options)
     _warn_of_parameters(arguments, network)

@@ -162,7 +162,7 @@ CODES: dict[str, tuple[str, str]] = {
     "E430": ("training without PyTorch", "pip install n2d2py[train]"),
     "E431": ("network, data or solvers that cannot be trained", "follow the message, or train elsewhere and give the weights"),
     "E432": ("loss that is not finite", "use a smaller learning rate"),
-    "E433": ("missing checkpoint, or a checkpoint of another network", "remove -learn-resume"),
+    "E433": ("missing or damaged checkpoint, or a checkpoint of another network", "remove -learn-resume"),
     "E434": ("worker process of -learn-workers that died", "give a smaller -learn-workers, or 0"),
     "E450": ("label without an output", "add the label to the LabelsMapping"),
     "E451": ("label above the number of outputs", "correct the network, or set LabelsMapping"),
@@ -262,6 +262,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "W409": ("float model that scores no better than chance", "check the preprocessing: -mean, -std, -scale, -bgr"),
     "W410": ("labels that are off by one class", "number the labels like the outputs, including a background class"),
+    "W418": ("pattern of IgnoreMasks that matches no file and no folder", "begin the pattern with */, or remove it"),
     "W411": ("data outside the declared range", "scale the data, or correct the range"),
     "W412": (
         "class folders with numeric names, sorted as text",

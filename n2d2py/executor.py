@@ -12,9 +12,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
+from pkgutil import resolve_name
 from typing import Any, TypeVar
 
 from n2d2py.errors import N2D2Error
+from n2d2py.version import __version__
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -122,16 +124,55 @@ def _on_cluster(address: str, function: Callable[[S], R], shards: Sequence[S]) -
             f"no scheduler answers at {address}: {reason}",
             remedy="start one with 'dask scheduler', or correct the address",
         ) from error
+    number = 0
     with client:
-        futures = {client.submit(function, shard, pure=False): number for number, shard in enumerate(shards)}
-        for future in as_completed(list(futures), loop=client.loop):
-            number = futures.pop(future)
-            try:
-                result = future.result()
-            except KilledWorker as error:
-                raise _died(number, shards[number]) from error
-            future.release()
-            yield number, result
+        try:
+            _check_workers(client, address)
+            futures = {client.submit(_outcome, function, shard, pure=False): number for number, shard in enumerate(shards)}
+            for future in as_completed(list(futures), loop=client.loop):
+                number = futures.pop(future)
+                result, error = future.result()
+                if error is not None:
+                    break
+                future.release()
+                yield number, result
+            else:
+                return
+        except N2D2Error:
+            raise
+        except KilledWorker as killed:
+            raise _died(number, shards[number]) from killed
+        except (
+            Exception
+        ) as failure:  # Dask raises many kinds when it loses its scheduler, or when a worker cannot load the function
+            reason = next((line for line in str(failure).splitlines() if line.strip()), type(failure).__name__)
+            raise N2D2Error(
+                "E814",
+                f"the cluster at {address} failed: {reason}",
+                remedy="check that its scheduler runs, and that its scheduler and workers have this version of n2d2py installed",
+            ) from failure
+    raise error
+
+
+def _check_workers(client: Any, address: str) -> None:
+    """Raise E814 if a worker cannot import this version: what it cannot unpickle stops it, and the scheduler waits for ever."""
+    client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
+    for worker, found in client.run(resolve_name, "n2d2py.version:__version__", on_error="return").items():
+        if found != __version__:
+            reason = f"has {found}" if isinstance(found, str) else f"cannot import n2d2py ({found})"
+            raise N2D2Error(
+                "E814",
+                f"the worker {worker} of {address} {reason}, but version {__version__} is needed",
+                remedy="install the same version of n2d2py on all workers",
+            )
+
+
+def _outcome(function: Callable[[S], R], shard: S) -> tuple[R | None, Exception | None]:
+    """Return (result, None), or (None, what the function raised): what else a worker raises is an error of the cluster."""
+    try:
+        return function(shard), None
+    except Exception as error:
+        return None, error
 
 
 def _died(number: int, shard: object) -> N2D2Error:

@@ -12,7 +12,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.data.stimuli import Stimuli
-from n2d2py.errors import N2D2Error
+from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.exports import (
     ExportFolder,
     KernelChoice,
@@ -110,7 +110,7 @@ def score_float(network: LoadedNetwork, options: RunOptions) -> Scores:
 
 
 def required_stimuli(network: LoadedNetwork, options: ScoreOptions) -> Stimuli:
-    """The stimuli that are scored; E509 without any, E452 where their labels cannot be those of an output."""
+    """The stimuli that are scored; E509 without any, E124 and E452 where a target cannot be scored."""
     stimuli = scored_stimuli(network, options)
     if stimuli is None:
         raise N2D2Error(
@@ -119,6 +119,8 @@ def required_stimuli(network: LoadedNetwork, options: ScoreOptions) -> Stimuli:
             where=str(network.files[0]),
             remedy="add a [database], or give labelled data with -calib-data FILE.npz",
         )
+    if options.test:
+        ErrorList.raise_if([target.unscored for target in network.targets if target.unscored is not None])
     if options.test and stimuli.label_map is None:
         for target in network.targets:
             refuse_positions(target, network.graph.shape(target.tensor))

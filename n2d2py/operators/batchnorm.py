@@ -1,4 +1,4 @@
-"""Batch normalisation with stored statistics."""
+"""Batch normalization with stored statistics."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _from_onnx(node: OnnxNode, builder: Builder) -> None:
         raise Unsupported("its parameters are not one value per channel")
     epsilon = float(node.attribute("epsilon", 1e-5))
     if float(params["variance"].min()) + epsilon <= 0:
-        raise Unsupported("a variance plus epsilon is not positive", "check the training and the export")
+        raise Unsupported("a variance plus epsilon is not positive", "train or export the model again")
     builder.layer(node, BatchNorm(epsilon), [node.tensor()], {role: array.reshape(-1) for role, array in params.items()})
 
 

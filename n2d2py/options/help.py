@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from n2d2py.options.table import FUSED, GROUPS, IGNORED, OPTIONS, TRAINING, Option
+from n2d2py.options.table import FUSED, GROUPS, IGNORED, OPTIONS, REFUSED, Option
 from n2d2py.version import __version__
 
 _USAGE = "n2d2py [options] NET.onnx|NET.tflite|NET.ini"
@@ -152,7 +152,7 @@ def options_page() -> str:
             )
     lines += ["", "## Options of N2D2", ""]
     for names, text in (
-        (TRAINING, "These options of N2D2's training and benchmarks are refused (E005)"),
+        (REFUSED, "These options of N2D2 are refused (E005)"),
         (FUSED, "These options have no effect, and a notice gives the reason"),
         (IGNORED, "These logging options have no effect, and a warning reports them (W011)"),
     ):

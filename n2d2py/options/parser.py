@@ -9,7 +9,7 @@ from typing import Any
 
 from n2d2py.errors import N2D2Error, listed, nearest
 from n2d2py.naming import MODEL_ENDINGS
-from n2d2py.options.table import FUSED, IGNORED, OPTIONS, TRAINING, Option
+from n2d2py.options.table import FUSED, IGNORED, OPTIONS, REFUSED, Option
 
 _NUMBER = re.compile(r"-?[0-9]+")
 
@@ -99,12 +99,9 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
                 raise _error("E004", f"-{name} {' '.join(rest[:1])} is not a valid value", f"give one of {', '.join(modes)}")
             fused.append(f"{name} {rest.pop(0)}" if modes else name)
             continue
-        if name in TRAINING:
-            raise _error(
-                "E005",
-                f"-{name} is an option of N2D2's training and benchmarks that n2d2py does not support",
-                "remove it; use -learn-epoch N to train a network",
-            )
+        if name in REFUSED:
+            why, remedy = REFUSED[name]
+            raise _error("E005", f"-{name} {why}", remedy)
         if name not in table:
             like = nearest(name, table)
             raise _error("E002", f"option {word} is unknown", f"did you mean -{like}?" if like else "run n2d2py -h all")

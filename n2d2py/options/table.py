@@ -9,6 +9,7 @@ from typing import Any
 from n2d2py.arithmetic import RESCALING_MODES
 from n2d2py.quant.options import QUALITIES
 from n2d2py.quant.thresholds import CLIPPING_MODES, WEIGHT_CLIPPING_MODES
+from n2d2py.training.metrics import METRICS
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ learn-epoch: Train for N epochs and continue with the best weights. Requires PyT
 learn: Train on N stimuli instead of a number of epochs. [INI files]
 stop-valid: Stop the training after N epochs without a better validation score. 0 disables early stopping. [training
     (-learn-epoch or -learn)]
-learn-resume: Resume an interrupted training from training/checkpoint.pt in the output folder. [training (-learn-epoch or
+learn-resume: Resume an interrupted training from training/checkpoint.npz in the output folder. [training (-learn-epoch or
     -learn)]
 dev: Train on the CUDA device of this number. -1 selects the CPU. [training (-learn-epoch or -learn)]
 learn-workers: Number of processes that load and transform the stimuli. 0 uses threads of the main process. [training
@@ -77,6 +78,9 @@ learn-workers: Number of processes that load and transform the stimuli. 0 uses t
 test: Score the model on the test set: in floating point, in simulated integers and compiled. <how-to/improve_accuracy>
 nb-test: Number of test samples. -1 uses all of them. [runs with -test]
 test-index: Score the test sample of this index only. [runs with -test]
+valid-metric: Metric of the validation, over all classes together as in N2D2. Each orders the epochs as the share of right
+    labels does. [training (-learn-epoch or -learn)]
+find-lr: Train on N samples at rates that rise from 1e-6 to 10, write the loss at each rate to training/find_lr.csv, and stop.
 pre-samples: Write the images of test stimulus I after each preprocessing step into pre_samples/. [INI files]
 fuse: Fuse layers before a float test. An export always fuses them. [tests without -export]
 compare: Compare float, simulated and compiled values layer by layer over N samples, 10 by default. [runs with -export]
@@ -198,6 +202,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("test", "flag", False, _RUN, field="score.test"),
     Option("nb-test", "int", -1, _RUN, "N", minimum=-1, field="score.stimuli"),
     Option("test-index", "int", -1, _RUN, "I", minimum=-1, field="score.index"),
+    Option("valid-metric", "text", "Sensitivity", _LEARN, "NAME", tuple(METRICS), field="training.metric"),
+    Option("find-lr", "int", 0, _LEARN, "N", minimum=1, field="training.find_rate"),
     Option("pre-samples", "int", -1, _OUT, "I", minimum=-1, field="load.pre_samples"),
     Option("fuse", "flag", False, _RUN, field="fuse"),
     Option("compare", "optional-int", 0, _RUN, "N", minimum=1, field="score.compare"),
@@ -277,15 +283,30 @@ def _with_texts(option: Option) -> Option:
 
 OPTIONS = tuple(map(_with_texts, OPTIONS))
 
-TRAINING = tuple(
-    """
-    learn-stdp log-epoch valid-metric find-lr ws finetuning pruning pruning-threshold testAdv present-time ts l check
-    multidev dynamic-allocation bench
-    """.split()
-)
-"""Options of N2D2 for training that n2d2py refuses."""
+REFUSED = {
+    **dict.fromkeys(
+        """
+        learn-stdp ws finetuning pruning pruning-threshold testAdv present-time ts l check
+        multidev dynamic-allocation bench
+        """.split(),
+        (
+            "is an option of N2D2's training and benchmarks that n2d2py does not support",
+            "remove it; use -learn-epoch N to train a network",
+        ),
+    ),
+    "test-id": ("is an id of N2D2's database, which n2d2py does not have", "use -test-index I, the position in the test set"),
+    "cfg": (
+        "writes the base configuration of N2D2, which n2d2py does not have",
+        "remove it; use -describe to show the network",
+    ),
+    "save-test-set": (
+        "copies the test set, which n2d2py does not do",
+        "remove it; -db-export N sets the number of samples in an export",
+    ),
+}
+"""Option of N2D2 that is refused -> (why, what to do), clauses for a message."""
 
-IGNORED = {"log": True, "report": True, "log-db-stats": False, "log-kernels": False}
+IGNORED = {"log": True, "log-epoch": True, "report": True, "log-db-stats": False, "log-kernels": False}
 """Logging options of N2D2 without effect (W011) -> True if they take a number."""
 
 

@@ -158,7 +158,10 @@ def _warn_without_effect(a: Arguments) -> None:
         "it requires -test": () if a.test else ("nb-test", "test-index", "log-json"),
         "it requires -tune": () if a.tune else ("tune-command",),
         "it requires -export": () if a.export or a.memory_report else ("db-export", *parameters),
-        "it requires -learn or -learn-epoch": () if a.learn or a.learn_epoch else ("stop-valid", "learn-resume", "dev"),
+        "it requires training": () if a.learn or a.learn_epoch or a.find_lr else ("dev", "learn-workers"),
+        "it requires -learn or -learn-epoch": ()
+        if a.learn or a.learn_epoch
+        else ("stop-valid", "learn-resume", "valid-metric"),
         "it applies to INI files only": ("w-ignore",) if a.network.endswith(MODEL_ENDINGS) else (),
     }
     for name in a.fused:
@@ -182,6 +185,8 @@ def _check_together(a: Arguments) -> None:
         raise N2D2Error("E007", "-testQAT requires -test", remedy="add -test, which scores the integers of an export")
     if a.act_rescale_per_output not in (0, 1):
         raise N2D2Error("E003", f"-act-rescale-per-output {a.act_rescale_per_output} is neither 0 nor 1", remedy="give 0 or 1")
+    if a.find_lr and (a.learn or a.learn_epoch or a.export or a.test):
+        raise N2D2Error("E007", "-find-lr ends when the rates are written", remedy="run it alone, then train")
     if a.learn and a.learn_epoch:
         raise N2D2Error("E007", "-learn and -learn-epoch exclude each other", remedy="remove one of them")
     if (a.learn or a.learn_epoch) and (a.describe or a.memory_report or a.calib_reload):

@@ -206,14 +206,15 @@ def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) ->
         refuse_quantized_training(document)
     several = bool(further_inputs(document))
     provider = None
-    given = None
+    given = instead = None
     if options.read_data and not several:
         given = _given_database(document, options)
         instead = (given or empty_database()) if options.data is not None else None
         learning = options.training == "now"
         provider = build_provider(document, seed=options.seed, cache=folder, instead=instead, learning=learning)
     shape = provider.shape if provider else read_environment(document, for_data=options.extent == "all").shape
-    has_validation = provider is not None and has_database(document) and provider.sizes().get("Validation", 0) > 0
+    has_own = provider is not None and has_database(document) and provider.database is not instead
+    has_validation = provider is not None and has_own and provider.sizes().get("Validation", 0) > 0
     weights = (
         None
         if describing
@@ -241,7 +242,7 @@ def _load_ini(path: Path, options: LoadOptions, params: Params, folder: Path) ->
     if weights is not None and weights.path is not None and weights.path.is_file():
         files.append(weights.path)
     files += graph_files(document)
-    data = DataSet({}) if provider is None else _provided(provider, given, has_database(document), options, folder)
+    data = DataSet({}) if provider is None else _provided(provider, given, has_own, options, folder)
     if several and options.read_data and options.data is not None:
         data = _opened(options, _fed(graph), integers=_integers(graph))
     if options.class_names is not None:

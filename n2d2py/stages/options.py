@@ -106,6 +106,8 @@ class TrainingOptions:
         device: number of the CUDA device; -1: the processor.
         resume: whether an interrupted training goes on.
         workers: processes that read and transform stimuli; 0: threads of this one.
+        metric: of the validation, one of `n2d2py.training.metrics.METRICS`.
+        find_rate: stimuli over which learning rates are tried in place of a training; 0: none.
     """
 
     stimuli: int = 0
@@ -114,11 +116,13 @@ class TrainingOptions:
     device: int = -1
     resume: bool = False
     workers: int = 0
+    metric: str = "Sensitivity"
+    find_rate: int = 0
 
     @property
     def wanted(self) -> bool:
-        """Whether the network is trained."""
-        return bool(self.stimuli or self.epochs)
+        """True if the network is trained, or learning rates are tried."""
+        return bool(self.stimuli or self.epochs or self.find_rate)
 
 
 @dataclass(frozen=True)
@@ -300,7 +304,9 @@ def check_options(options: RunOptions) -> None:
         raise N2D2Error(
             "E506",
             f"-nbbits {chosen.bits} is not supported",
-            remedy="use 8 or 16 for integers, -32 or -64 for floating point, or -16 for float16 weights",
+            remedy=f"for {chosen.bits}-bit weights use -nbbits 8 -wt-bits {chosen.bits}"
+            if 2 <= chosen.bits <= 7
+            else "use 8 or 16 for integers, -32 or -64 for floating point, or -16 for float16 weights",
         )
     if chosen.weight_bits not in (0, 2, 3, 4, 5, 6, 7, 8):
         raise N2D2Error("E003", f"-wt-bits {chosen.weight_bits} is not supported", remedy="give 2 to 8, or 0 to follow -nbbits")

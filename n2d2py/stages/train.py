@@ -13,7 +13,10 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.errors import ErrorList, N2D2Error
+from n2d2py.files import write_text
+from n2d2py.graph import Node
 from n2d2py.graph.shapes import channels
+from n2d2py.operators.activation import Activation
 from n2d2py.operators.functions import Logistic
 from n2d2py.operators.softmax import Softmax
 from n2d2py.stages.load import LoadedNetwork, load_stage
@@ -36,7 +39,7 @@ def train_stage(path: Path, options: RunOptions) -> RunOptions:
     if path.suffix != ".ini":
         raise not_trained(path)
     require_torch()
-    from n2d2py.training.loop import Schedule, train
+    from n2d2py.training.loop import Schedule, explore_rates, train
     from n2d2py.training.module import build_module
 
     chosen = options.training
@@ -56,10 +59,13 @@ def train_stage(path: Path, options: RunOptions) -> RunOptions:
     assert store is not None and store.recipes is not None
     _warn_of_alpha(network)
     module = build_module(network.graph, store.recipes, store)
-    total = chosen.stimuli or chosen.epochs * len(learn)
+    total = chosen.find_rate or chosen.stimuli or chosen.epochs * len(learn)
     device = "cpu" if chosen.device < 0 else f"cuda:{chosen.device}"
     _check_device(device)
-    schedule = Schedule(total, network.batch_size, seed, chosen.patience, device, chosen.resume, chosen.workers)
+    schedule = Schedule(total, network.batch_size, seed, chosen.patience, device, chosen.resume, chosen.workers, chosen.metric)
+    if chosen.find_rate:
+        _write_rates(explore_rates(module, store.recipes, goals, learn, schedule, drawn), options.folder)
+        return options
     log.notice("training: %d stimuli from a set of %d, batch size %d", total, len(learn), network.batch_size)
     options.folder.mkdir(parents=True, exist_ok=True)
     progress = train(module, store.recipes, goals, learn, validation, schedule, options.folder, drawn)
@@ -67,6 +73,17 @@ def train_stage(path: Path, options: RunOptions) -> RunOptions:
     if validation is not None:
         log.notice("best validation score in epoch %d: %s", progress.best_epoch, best)
     return replace(options, load=replace(options.load, weights=str(best), training="done"))
+
+
+def _write_rates(found: list[tuple[float, float]], folder: Path) -> None:
+    """Write training/find_lr.csv, and say where the loss fell fastest over the logarithm of the rate, once it is smoothed."""
+    losses = np.array([loss for _, loss in found])
+    weights = 0.9 ** np.arange(len(losses))
+    smooth = np.array([np.average(losses[k::-1], weights=weights[: k + 1]) for k in range(len(losses))])
+    write_text(folder / "training" / "find_lr.csv", "rate,loss\n" + "".join(f"{rate:.6g},{loss:.6g}\n" for rate, loss in found))
+    if len(found) > 1:
+        log.notice("the loss fell fastest at a learning rate of %.2g", found[int(np.argmin(np.diff(smooth))) + 1][0])
+    log.notice("written: %s", folder / "training" / "find_lr.csv")
 
 
 def require_torch() -> None:
@@ -110,6 +127,8 @@ def _goals(network: LoadedNetwork) -> list[Goal]:
 def _goal(network: LoadedNetwork, target: ScoreTarget) -> Goal:
     from n2d2py.training.loop import Goal
 
+    if target.unscored is not None:
+        raise target.unscored
     learn = network.data.get("Learn")
     if learn is not None and learn.label_map is not None:
         raise N2D2Error(
@@ -126,10 +145,22 @@ def _goal(network: LoadedNetwork, target: ScoreTarget) -> Goal:
             expected(stimuli.labels[stimuli.labels >= 0])
     if target.as_data:
         return Goal(target.tensor, "squares", 1.0, 0.0, expected, is_input=True)
-    if node is not None and isinstance(node.op, Softmax):
-        return Goal(node.inputs[0], "cross entropy", 1.0, 0.0, expected)
-    logistic = node is not None and isinstance(node.activation, Logistic)
-    return Goal(target.tensor, "logistic" if logistic else "squares", target.high, target.low, expected)
+    if node is not None and _with_loss(network, node):
+        if isinstance(node.op, Softmax):
+            return Goal(node.inputs[0], "cross entropy", 1.0, 0.0, expected)
+        return Goal(target.tensor, "logistic", 1.0, 0.0, expected)
+    return Goal(target.tensor, "squares", target.high, target.low, expected)
+
+
+def _with_loss(network: LoadedNetwork, node: Node) -> bool:
+    """True if a Softmax or Logistic is trained with cross entropy, as WithLoss asks for; layers of ONNX files have no such key."""
+    recipe = (network.weights.recipes or {}).get(node.name) if network.weights is not None else None
+    if isinstance(node.op, Softmax):
+        return recipe is None or "WithLoss" not in recipe.values or recipe.values["WithLoss"]
+    # the layers of ONNX files have no such value
+    function = None if recipe is None or "Type" not in recipe.values else recipe.values["ActivationFunction"]
+    row = node.op.function if isinstance(node.op, Activation) else node.activation
+    return isinstance(row, Logistic) and function in (None, "LogisticWithLoss")
 
 
 def _expected(network: LoadedNetwork, target: ScoreTarget, labels: np.ndarray) -> np.ndarray:

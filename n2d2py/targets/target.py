@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from n2d2py.errors import Location
+from n2d2py.errors import Location, N2D2Error
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class ScoreTarget:
         kind: N2D2's type; whoever scores refuses those that it does not know.
         hue: LabelsHueOffset.
         high, low: TargetValue and DefaultValue, which training wants of the right output and of the others.
+        unscored: the error of a key that changes scores, raised where the target is scored or learned.
         stored: what a TargetCompare compares with: folder, file pattern, order of axes, axes exchanged.
     """
 
@@ -36,3 +37,4 @@ class ScoreTarget:
     stored: tuple[Path, str, str, bool] | None = None
     high: float = 1.0
     low: float = 0.0
+    unscored: N2D2Error | None = None

@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from math import ceil, cos, exp, pi
+from functools import partial
+from math import ceil, prod
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,12 @@ from n2d2py import log
 from n2d2py.data.stimuli import Stimuli
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.recipes import LayerRecipe, SolverSettings
+from n2d2py.operators.batchnorm import BatchNorm
+from n2d2py.training.checkpoint import read_checkpoint, unusable, write_checkpoint
 from n2d2py.training.folder import write_weights
+from n2d2py.training.metrics import METRICS
 from n2d2py.training.module import GraphModule
+from n2d2py.training.rates import learning_rate
 from n2d2py.training.reading import Source
 
 # PyTorch is an extra: pyright runs without it too, and then takes n2d2py/torch.py for it
@@ -57,6 +62,7 @@ class Schedule:
         batch: stimuli of a step, over all processes.
         patience: epochs without a better validation after which it ends; 0: never.
         workers: processes that read and transform stimuli; 0: threads of this one.
+        metric: of the validation, by its name in METRICS.
     """
 
     stimuli: int
@@ -66,17 +72,26 @@ class Schedule:
     device: str = "cpu"
     resume: bool = False
     workers: int = 0
+    metric: str = "Sensitivity"
 
 
 @dataclass
 class Progress:
-    """Where a training is: stimuli learned, epochs ended, the best validation and its epoch."""
+    """How far a training is: the samples learned, and the mean loss and the validation score of each epoch."""
 
     seen: int = 0
-    epoch: int = 0
-    best: float = -float("inf")
-    best_epoch: int = 0
-    history: list[tuple[int, float, float]] = field(default_factory=list)
+    history: list[tuple[float, float]] = field(default_factory=list)
+
+    @property
+    def epoch(self) -> int:
+        """Epochs that have ended."""
+        return len(self.history)
+
+    @property
+    def best_epoch(self) -> int:
+        """The first epoch with the best validation, counted from 1; 0 without any."""
+        scores = [score for _, score in self.history if not np.isnan(score)]
+        return scores.index(max(scores)) + 1 if scores else 0
 
 
 class _Solvers:
@@ -88,6 +103,13 @@ class _Solvers:
             for role, parameter in entries:
                 solver = recipes[name].solvers[role] if name in recipes else SolverSettings()
                 groups.setdefault(solver, []).append(parameter)
+        if not groups:
+            raise N2D2Error(
+                "E431",
+                "no layer learns",
+                where=module.graph.name,
+                remedy="layers of an ONNX file learn with a section [<ONNX section>:<Type>_def] or one of their name",
+            )
         sizes = {solver.iteration_size for solver in groups if solver.kind == "SGD"} or {1}
         if len(sizes) > 1:
             raise N2D2Error(
@@ -97,6 +119,7 @@ class _Solvers:
             )
         self.accumulated = sizes.pop()
         self.groups = groups
+        self.names = {parameter: name for name, parameter in module.named_parameters()}
         self.optimizers: list[torch.optim.Optimizer] = []
         self.settings: list[list[SolverSettings]] = []
         for kind, make in (("SGD", _sgd), ("Adam", _adam)):
@@ -105,11 +128,11 @@ class _Solvers:
                 self.optimizers.append(make([{"params": groups[solver], **_arguments(solver)} for solver in chosen]))
                 self.settings.append(chosen)
 
-    def step(self, seen: int, total: int) -> None:
-        """A step of all at the rates after `seen` of `total` stimuli."""
+    def step(self, rate: Callable[[SolverSettings], float]) -> None:
+        """Take a step of all parameters at the rate of their solver."""
         for optimizer, settings in zip(self.optimizers, self.settings, strict=True):
             for group, solver in zip(optimizer.param_groups, settings, strict=True):
-                group["lr"] = learning_rate(solver, seen, total)
+                group["lr"] = rate(solver)
             optimizer.step()
             optimizer.zero_grad()
         with torch.no_grad():
@@ -118,14 +141,31 @@ class _Solvers:
                     for parameter in parameters:
                         parameter.clamp_(*solver.clamping)
 
-    def state(self) -> list[dict[str, Any]]:
-        """For a checkpoint."""
-        return [optimizer.state_dict() for optimizer in self.optimizers]
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return the state of the optimizers for a checkpoint, as <parameter>/<slot>; zeros before the first step."""
+        return {
+            f"{self.names[parameter]}/{slot}": value.cpu().numpy()
+            for optimizer, parameter, zeros in self._states()
+            for slot, value in {**zeros, **optimizer.state[parameter]}.items()
+            if slot in zeros
+        }
 
-    def load(self, state: list[dict[str, Any]]) -> None:
-        """Takes over the state of a checkpoint."""
-        for optimizer, each in zip(self.optimizers, state, strict=True):
-            optimizer.load_state_dict(each)
+    def load(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Take over what `arrays` returned."""
+        for optimizer, parameter, zeros in self._states():
+            stored = {slot: torch.from_numpy(arrays[f"{self.names[parameter]}/{slot}"]) for slot in zeros}
+            optimizer.state[parameter] = {slot: value.to(zeros[slot].device) for slot, value in stored.items()}
+
+    def _states(self) -> Iterator[tuple[torch.optim.Optimizer, nn.Parameter, dict[str, Tensor]]]:
+        """(optimizer, parameter, its state before the first step) of all parameters."""
+        for optimizer, settings in zip(self.optimizers, self.settings, strict=True):
+            for group, solver in zip(optimizer.param_groups, settings, strict=True):
+                for parameter in group["params"]:
+                    zero = torch.zeros_like(parameter.detach())
+                    if solver.kind == "Adam":
+                        yield optimizer, parameter, {"step": torch.zeros(()), "exp_avg": zero, "exp_avg_sq": zero}
+                    else:
+                        yield optimizer, parameter, {"momentum_buffer": zero} if solver.momentum > 0 else {}
 
 
 def _sgd(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
@@ -175,12 +215,12 @@ def train(
         N2D2Error: E431 settings that cannot be trained, E432 a loss that is not finite, E433 a checkpoint that does not fit.
     """
     with _processes(schedule.device) as (rank, count):
-        torch.manual_seed(schedule.seed)
         module.to(schedule.device)
-        solvers, progress = _Solvers(module, recipes), Progress()
-        checkpoint = folder / "training" / "checkpoint.pt"
-        if schedule.resume:
-            _restore(checkpoint, module, solvers, progress)
+        solvers = _Solvers(module, recipes)
+        checkpoint = folder / "training" / "checkpoint.npz"
+        progress = _restore(checkpoint, module, solvers) if schedule.resume else Progress()
+        _check_batches(module, min(schedule.batch, len(learn)) // count)
+        folder.mkdir(parents=True, exist_ok=True)
         wrapped: nn.Module = DistributedDataParallel(module) if count > 1 else module
         source, checked = Source(learn, drawn, schedule.workers), None if validation is None else Source(validation)
         epochs = ceil(schedule.stimuli / len(learn))
@@ -188,24 +228,32 @@ def train(
             loss = _epoch(wrapped, solvers, goals, source, schedule, progress, rank, count)
             module.bound()
             score = float("nan") if checked is None else _score(module, goals, checked, schedule)
-            progress.epoch += 1
-            progress.history.append((progress.epoch, loss, score))
+            progress.history.append((loss, score))
             text = f"epoch {progress.epoch} of {epochs}: loss {loss:.4f}"
-            log.notice("%s", text if checked is None else f"{text}, validation {_score_text(goals, score)}")
-            better = score > progress.best
-            if better:
-                progress.best, progress.best_epoch = score, progress.epoch
+            log.notice("%s", text if checked is None else f"{text}, validation {_score_text(module, goals, score, schedule)}")
             if rank == 0:
                 write_weights(folder / "weights", module.arrays())
-                if better:
+                if progress.best_epoch == progress.epoch:
                     write_weights(folder / "weights_validation", module.arrays())
-                _save(checkpoint, module, solvers, progress)
+                write_checkpoint(checkpoint, _checkpointed(module, solvers, progress))
             if schedule.patience and checked is not None and progress.epoch - progress.best_epoch >= schedule.patience:
                 log.notice("training ends after %d epochs without a better validation score", schedule.patience)
                 break
         if count > 1:
             distributed.barrier()
     return progress
+
+
+def _check_batches(module: GraphModule, batch: int) -> None:
+    """Refuse batches that give a normalization one value per channel: its variance would be 0."""
+    for node in module.graph.nodes:
+        if batch < 2 and isinstance(node.op, BatchNorm) and prod(module.graph.shape(node.output)[2:]) == 1:
+            raise N2D2Error(
+                "E431",
+                f"'{node.name}' cannot be trained with a batch of one sample: it normalizes a single value per channel",
+                where=node.location,
+                remedy="set BatchSize in [sp] to 2 or more for each process",
+            )
 
 
 def _epoch(
@@ -220,6 +268,7 @@ def _epoch(
 ) -> float:
     """Learns the set once, or what is left of the wanted stimuli; the mean loss."""
     module.train()
+    torch.manual_seed(schedule.seed + (progress.epoch << 32))  # a resumed training draws what an uninterrupted one draws
     order = np.random.Generator(np.random.PCG64([schedule.seed, progress.epoch])).permutation(len(source.stimuli))
     order = order[: schedule.stimuli - progress.seen]
     # every process takes as many of each batch: a part that does not divide is left out
@@ -233,7 +282,7 @@ def _epoch(
         x, labels = next(read)
         inputs = x.to(schedule.device)
         outputs = module(inputs, tuple(goal.tensor for goal in goals))
-        loss = torch.stack([_loss(goal, outputs[goal.tensor], labels, inputs) for goal in goals]).sum()
+        loss = _total_loss(goals, outputs, labels, inputs)
         value = float(loss.detach())
         if not np.isfinite(value):
             raise N2D2Error(
@@ -246,10 +295,51 @@ def _epoch(
         total += value
         progress.seen += len(part) * count
         if steps % solvers.accumulated == 0:
-            solvers.step(progress.seen, schedule.stimuli)
+            solvers.step(
+                partial(learning_rate, seen=progress.seen, total=schedule.stimuli, step=schedule.batch * solvers.accumulated)
+            )
             bare.bound()  # type: ignore[operator]
     progress.seen += len(order) - count * sum(len(part) for part in single)
     return total / max(steps, 1)
+
+
+def explore_rates(
+    module: GraphModule,
+    recipes: Mapping[str, LayerRecipe],
+    goals: list[Goal],
+    learn: Stimuli,
+    schedule: Schedule,
+    drawn: Callable[[int], Stimuli] | None = None,
+) -> list[tuple[float, float]]:
+    """Return the (rate, loss) of each step while one rate of all solvers rises exponentially from 1e-6 to 10, as N2D2's -find-lr.
+
+    Ends at a loss that is not finite.
+    """
+    module.to(schedule.device).train()
+    torch.manual_seed(schedule.seed)
+    solvers, source = _Solvers(module, recipes), Source(learn, drawn, schedule.workers)
+    _check_batches(module, min(schedule.batch, len(learn)))
+    count, found = max(schedule.stimuli // schedule.batch, 2), []
+    for epoch in range(ceil(count * schedule.batch / len(learn))):
+        order = np.random.Generator(np.random.PCG64([schedule.seed, epoch])).permutation(len(learn))
+        parts = [order[start : start + schedule.batch] for start in range(0, len(order), schedule.batch)]
+        for x, labels in source.batches([part for part in parts if len(part) > 1], epoch):
+            rate = 1e-6 * 1e7 ** (len(found) / (count - 1))
+            inputs = x.to(schedule.device)
+            loss = _total_loss(goals, module(inputs, tuple(goal.tensor for goal in goals)), labels, inputs)
+            if not torch.isfinite(loss):
+                return found
+            loss.backward()
+            solvers.step(lambda _, rate=rate: rate)
+            module.bound()
+            found.append((rate, float(loss.detach())))
+            if len(found) == count:
+                return found
+    return found
+
+
+def _total_loss(goals: list[Goal], outputs: Mapping[str, Tensor], labels: np.ndarray, inputs: Tensor) -> Tensor:
+    return torch.stack([_loss(goal, outputs[goal.tensor], labels, inputs) for goal in goals]).sum()
 
 
 def _loss(goal: Goal, outputs: Tensor, labels: np.ndarray, inputs: Tensor) -> Tensor:
@@ -287,70 +377,28 @@ def _score(module: GraphModule, goals: list[Goal], source: Source, schedule: Sch
     return found / len(source.stimuli)
 
 
-def _score_text(goals: list[Goal], score: float) -> str:
-    return f"loss {-score:.4f}" if goals[0].is_input else f"{100 * score:.2f}%"
+def _score_text(module: GraphModule, goals: list[Goal], score: float, schedule: Schedule) -> str:
+    if goals[0].is_input:
+        return f"loss {-score:.4f}"
+    classes = max(prod(module.graph.shape(goals[0].tensor)[1:]), 2)
+    name = "" if schedule.metric == "Sensitivity" else f" ({schedule.metric})"
+    return f"{100 * METRICS[schedule.metric](score, classes):.2f}%{name}"
 
 
-def _save(path: Path, module: GraphModule, solvers: _Solvers, progress: Progress) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_suffix(".new")
-    state = {
-        "module": module.state_dict(),
-        "solvers": solvers.state(),
-        "progress": vars(progress),
-        "random": torch.get_rng_state(),
-    }
-    torch.save(state, beside)
-    beside.replace(path)
+def _checkpointed(module: GraphModule, solvers: _Solvers, progress: Progress) -> dict[str, np.ndarray]:
+    """Return the arrays of a checkpoint, by name."""
+    layers = {f"module/{name}": tensor.cpu().numpy() for name, tensor in module.state_dict().items()}
+    states = {f"solver/{name}": array for name, array in solvers.arrays().items()}
+    history = np.array(progress.history, np.float64).reshape(-1, 2)
+    return {**layers, **states, "progress/seen": np.array(progress.seen, np.int64), "progress/history": history}
 
 
-def _restore(path: Path, module: GraphModule, solvers: _Solvers, progress: Progress) -> None:
-    if not path.is_file():
-        raise N2D2Error("E433", "the checkpoint does not exist", where=str(path), remedy="remove -learn-resume")
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-        module.load_state_dict(state["module"])
-        solvers.load(state["solvers"])
-        torch.set_rng_state(state["random"])
-    except Exception as error:  # PyTorch raises many kinds for a damaged file
-        raise N2D2Error(
-            "E433",
-            f"the checkpoint does not fit the network ({type(error).__name__})",
-            where=str(path),
-            remedy="train again without -learn-resume",
-        ) from None
-    for name, value in state["progress"].items():
-        setattr(progress, name, value)
-
-
-def learning_rate(solver: SolverSettings, seen: int, total: int) -> float:
-    """The rate after `seen` stimuli; without MaxIterations, the policies that have an end reach it after `total` stimuli.
-
-    With r the LearningRate, n = seen, e the end, k = n // LearningRateStepSize and d = LearningRateDecay:
-
-    =================  =========================================
-    StepDecay          r d^k
-    ExponentialDecay   r exp(-d k)
-    InvTDecay          r / (1 + d k)
-    InvDecay           r (1 + d n)^-Power
-    PolyDecay          r (1 - n / e)^Power
-    CosineDecay        r max(MinDecay, (1 + cos(pi n / e)) / 2)
-    =================  =========================================
-
-    In the first WarmUpDuration stimuli, times a factor that rises from WarmUpLRFrac to 1.
-    """
-    end = solver.max_iterations or total
-    share = min(seen / end, 1.0) if end else 0.0
-    k, decay = seen // solver.learning_rate_step_size, solver.learning_rate_decay
-    factor = {
-        "None": lambda: 1.0,
-        "StepDecay": lambda: decay**k,
-        "ExponentialDecay": lambda: exp(-decay * k),
-        "InvTDecay": lambda: 1 / (1 + decay * k),
-        "InvDecay": lambda: (1 + decay * seen) ** -solver.power,
-        "PolyDecay": lambda: (1 - share) ** solver.power,
-        "CosineDecay": lambda: max(solver.min_decay, (1 + cos(pi * share)) / 2),
-    }[solver.learning_rate_policy]()
-    if seen < solver.warm_up_duration:
-        factor *= solver.warm_up_lr_frac + (1 - solver.warm_up_lr_frac) * seen / solver.warm_up_duration
-    return solver.learning_rate * factor
+def _restore(path: Path, module: GraphModule, solvers: _Solvers) -> Progress:
+    """Take over a checkpoint, once all of it is checked; return how far it is."""
+    arrays = read_checkpoint(path, _checkpointed(module, solvers, Progress()), grows="progress/history")
+    progress = Progress(int(arrays["progress/seen"]), [(loss, score) for loss, score in arrays["progress/history"].tolist()])
+    if progress.seen < 1 or not progress.history:
+        raise unusable(path, "is damaged: it has learned nothing")
+    module.load_state_dict({name: torch.from_numpy(arrays[f"module/{name}"]) for name in module.state_dict()})
+    solvers.load({name.removeprefix("solver/"): array for name, array in arrays.items() if name.startswith("solver/")})
+    return progress

@@ -4,7 +4,7 @@
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial, reduce
 
 import numpy as np
@@ -18,10 +18,12 @@ from n2d2py.frontend.ini.quantizers import refuse_binary_lsq
 from n2d2py.frontend.ini.recipes import LayerRecipe
 from n2d2py.frontend.ini.weights import WeightStore
 from n2d2py.graph import Graph, Node
+from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
+from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip, FunctionRow, LeakyRectifier, Logistic, Softplus, Swish, Tanh
@@ -41,13 +43,26 @@ Function = Callable[[Tensor], Tensor]
 class GraphModule(nn.Module):
     """The layers of a graph; `forward` gives the tensors that are asked for, by name, for one input (N, C, H, W)."""
 
-    def __init__(self, graph: Graph, layers: Mapping[str, nn.Module], quantizers: Mapping[str, nn.Module]):
+    def __init__(
+        self,
+        graph: Graph,
+        layers: Mapping[str, nn.Module],
+        quantizers: Mapping[str, nn.Module],
+        fixed: Collection[str],
+        barriers: Collection[str],
+    ):
+        """`fixed`: layers that learn nothing; `barriers`: those before which gradients stop (BackPropagate=0)."""
         super().__init__()
+        self.barriers = frozenset(barriers)
+        self.fixed = frozenset(fixed)
         self.graph = graph
         self.names = list(layers)
         self.layers = nn.ModuleList(layers.values())
         self.quantized = list(quantizers)
         self.quantizers = nn.ModuleList(quantizers.values())
+        for name, layer in zip(self.names, self.layers, strict=True):
+            if name in self.fixed:
+                layer.requires_grad_(False)
 
     def forward(self, x: Tensor, wanted: Iterable[str] | None = None) -> dict[str, Tensor]:
         """`wanted`: names of tensors, by default the outputs of the graph; with QAct they are those behind the quantizer."""
@@ -55,11 +70,20 @@ class GraphModule(nn.Module):
         values = {self.graph.inputs[0]: x}
         quantizers = dict(zip(self.quantized, self.quantizers, strict=True))
         for node, layer in zip(self.graph.nodes, self.layers, strict=True):
-            found = layer(*(values[name] for name in node.inputs))
+            inputs = [values[name] for name in node.inputs]
+            found = layer(*([each.detach() for each in inputs] if node.name in self.barriers else inputs))
             if node.name in quantizers:
                 found = quantizers[node.name](found)
             values[node.output] = found
         return {name: values[name] for name in names}
+
+    def train(self, mode: bool = True) -> GraphModule:
+        """As of nn.Module; the statistics of fixed layers do not change."""
+        super().train(mode)
+        for name, layer in zip(self.names, self.layers, strict=True):
+            if name in self.fixed:
+                layer.train(False)
+        return self
 
     def arrays(self) -> dict[str, dict[str, np.ndarray]]:
         """What is stored of each layer, by its name and those of N2D2's files."""
@@ -81,7 +105,7 @@ class GraphModule(nn.Module):
         """The (role, parameter) of each layer, the roles as in `LayerRecipe.solvers`."""
         found: dict[str, list[tuple[str, nn.Parameter]]] = {}
         for name, layer in zip(self.names, self.layers, strict=True):
-            if isinstance(layer, (_Weighted, _Normalized)):
+            if isinstance(layer, (_Weighted, _Normalized)) and name not in self.fixed:
                 found[name] = layer.roles()
         for name, quantizer in zip(self.quantized, self.quantizers, strict=True):
             found.setdefault(name, []).extend(("QAct", each) for each in quantizer.parameters())
@@ -106,7 +130,10 @@ def build_module(graph: Graph, recipes: Mapping[str, LayerRecipe], store: Weight
         except N2D2Error as error:
             errors.append(error)
     ErrorList.raise_if(errors)
-    return GraphModule(graph, layers, quantizers)
+    fixed = [name for name, recipe in recipes.items() if not recipe.learns]
+    return GraphModule(
+        graph, layers, quantizers, fixed, [name for name, recipe in recipes.items() if not recipe.back_propagates]
+    )
 
 
 def _untrained(node: Node, what: str) -> N2D2Error:
@@ -123,9 +150,10 @@ def _numpy(tensor: Tensor) -> np.ndarray:
 
 
 def _function(node: Node) -> Function | None:
-    row = node.activation
-    if row is None:
-        return None
+    return None if node.activation is None else _differentiable(node, node.activation)
+
+
+def _differentiable(node: Node, row: FunctionRow) -> Function:
     found = _of_row(row)
     if found is None:
         raise _untrained(node, f"its activation {row.kind} has no gradient here")
@@ -156,17 +184,28 @@ class _Plain(nn.Module):
 
 
 class _Weighted(nn.Module):
-    """A convolution or a fully connected layer."""
+    """A convolution, a transposed convolution or a fully connected layer.
 
-    def __init__(self, node: Node, quantizer: nn.Module | None, activation: Function | None):
+    With a mapping, `connected` (O, C), the parameter holds the weights (count, KH, KW) of connected inputs; the others are 0.
+    """
+
+    connected: Tensor | None
+
+    def __init__(self, node: Node, connected: np.ndarray | None, quantizer: nn.Module | None, activation: Function | None):
         super().__init__()
         self.op, self.activation, self.quantizer = node.op, activation, quantizer
-        self.weight = nn.Parameter(_tensor(node.params["weights"]))
+        self.weight = nn.Parameter(_tensor(_stored_weights(node, connected)))
+        self.register_buffer("connected", None if connected is None else torch.from_numpy(connected), persistent=False)
         self.bias = None if node.unbiased else nn.Parameter(_tensor(node.params["bias"]))
 
     def forward(self, x: Tensor) -> Tensor:
         weight = self.weight if self.quantizer is None else self.quantizer(self.weight)
-        if isinstance(self.op, Conv):
+        if self.connected is not None:
+            dense = weight.new_zeros((*self.connected.shape, *weight.shape[1:]))
+            weight = dense.masked_scatter(self.connected[:, :, None, None], weight)
+        if isinstance(self.op, Deconv):
+            found = _spread(self.op, x, weight, self.bias)
+        elif isinstance(self.op, Conv):
             top, left, bottom, right = self.op.pads
             if any(self.op.pads):
                 x = functional.pad(x, (left, right, top, bottom))
@@ -192,6 +231,21 @@ class _Weighted(nn.Module):
         if self.quantizer is not None:
             found += [("QWeight", each) for each in self.quantizer.parameters()]
         return found
+
+
+def _stored_weights(node: Node, connected: np.ndarray | None) -> np.ndarray:
+    weights = node.params["weights"]
+    return weights if connected is None else weights[connected]
+
+
+def _spread(op: Deconv, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """The transposed convolution with weights (O, C / groups, KH, KW), outputs first."""
+    outputs, per_group, *kernel = weight.shape
+    inputs_first = weight.reshape(op.groups, outputs // op.groups, per_group, *kernel).transpose(1, 2).flatten(0, 1)
+    found = functional.conv_transpose2d(x, inputs_first, None, op.stride, 0, 0, op.groups, op.dilation)
+    top, left, bottom, right = op.pads
+    found = functional.pad(found, (-left, -right, -top, -bottom))
+    return found if bias is None else found + bias[:, None, None]
 
 
 class _Normalized(nn.Module):
@@ -228,12 +282,10 @@ def _tensor(array: np.ndarray) -> Tensor:
 
 def _layer(node: Node, recipe: LayerRecipe | None, store: WeightStore) -> nn.Module:
     op, activation = node.op, _function(node)
-    if isinstance(op, (Conv, Fc)):
-        if recipe is None:
-            raise _untrained(node, "it is not a section of the INI")
-        if sum(recipe.rows) != node.params["weights"].size:
-            raise _untrained(node, "its Mapping is irregular")
-        return _Weighted(node, _weight_quantizer(node, recipe, store), activation)
+    if isinstance(op, (Conv, Deconv, Fc)):
+        connected = None if recipe is None else recipe.connected
+        quantizer = None if recipe is None else _weight_quantizer(node, recipe, store)
+        return _Weighted(node, connected, quantizer, activation)
     if isinstance(op, BatchNorm):
         momentum = recipe.values["MovingAverageMomentum"] if recipe is not None else 0.1
         return _Normalized(node, momentum, activation)
@@ -246,6 +298,8 @@ def _computed(node: Node) -> Callable[..., Tensor]:
     op = node.op
     if isinstance(op, Dropout):
         return nn.Dropout(op.ratio)
+    if isinstance(op, Activation):
+        return _differentiable(node, op.function)
     if isinstance(op, Identity):
         return lambda x: x
     if isinstance(op, Pool):
@@ -287,16 +341,18 @@ def _combined(op: ElemWise, *inputs: Tensor) -> Tensor:
 
 
 def _weight_quantizer(node: Node, recipe: LayerRecipe, store: WeightStore) -> nn.Module | None:
-    values, weights = recipe.values, node.params["weights"]
+    values, weights = recipe.values, _stored_weights(node, recipe.connected)
     kind = values["QWeight"]
     if not kind:
         return None
     steps = values["QWeight.Range"]
     if kind == "SAT":
-        outputs = values["NbOutputs"] if values["QWeight.ApplyScaling"] else 0
+        outputs = len(node.params["weights"]) if values["QWeight.ApplyScaling"] else 0
         grid = _GRIDS[values["QWeight.QuantMode"]]
         return SatWeights(steps, grid, values["QWeight.ApplyQuantization"], outputs)
     refuse_binary_lsq(values)
+    if values["QWeight.PerChannel"] and recipe.connected is not None:
+        raise _untrained(node, "QWeight.PerChannel=1 is not supported with an irregular Mapping")
     count = len(weights) if values["QWeight.PerChannel"] else 1
     wanted = values["QWeight.SetOptInitStepSize"] and values["QWeight.StepOptInitStepSize"]
     initial = lsq_first_steps(weights, count, steps) if wanted else np.full(count, values["QWeight.StepSize"])

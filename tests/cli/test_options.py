@@ -122,7 +122,7 @@ def test_options_of_n2d2_that_only_log_are_accepted():
     assert (arguments.network, arguments.test, arguments.given) == ("net.ini", True, frozenset({"test"}))
 
 
-@every("name", ["learn-stdp", "find-lr", "pruning", "testAdv", "bench", "multidev"])
+@every("name", ["learn-stdp", "ws", "pruning", "testAdv", "bench", "multidev"])
 def test_options_of_training_are_refused(name):
     with pytest.raises(N2D2Error) as caught:
         parse_arguments(["net.ini", f"-{name}", "5"])

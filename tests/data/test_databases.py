@@ -62,12 +62,22 @@ def test_directory_labels_are_folders_in_order(tree):
         ({"depth": 2, "label_depth": 2}, [("a/0.png", "/a"), ("a/x/deep.png", "/a/x"), ("b/1.png", "/b"), ("b/2.png", "/b")]),
         ({"label_depth": 0, "label_name": "all"}, [("a/0.png", "all"), ("b/1.png", "all"), ("b/2.png", "all")]),
         ({"label_name": "L"}, [("a/0.png", "L/a"), ("b/1.png", "L/b"), ("b/2.png", "L/b")]),
-        ({"ignore_masks": ("b/1", "a/*.png")}, [("b/2.png", "/b")]),
-        ({"ignore_masks": ("2+ng",)}, [("a/0.png", "/a"), ("b/1.png", "/b")]),
+        ({"ignore_masks": ("*/b/1.png", "*/a/*.png")}, [("b/2.png", "/b")]),
+        ({"ignore_masks": ("*2+ng",)}, [("a/0.png", "/a"), ("b/1.png", "/b")]),
+        ({"ignore_masks": ("*/?.png",), "depth": -1}, [("a/x/deep.png", "/a")]),
+        ({"ignore_masks": ("*oot/a",)}, [("b/1.png", "/b"), ("b/2.png", "/b")]),
+        ({"ignore_masks": ("*/x",), "depth": -1}, [("a/0.png", "/a"), ("b/1.png", "/b"), ("b/2.png", "/b")]),
     ],
 )
 def test_directory_options(tree, options, expected):
     assert _labelled(directory_database(tree, IN_ORDER, **options)) == expected
+
+
+@pytest.mark.parametrize("mask", ["b", "b/1.png", "*/B", "*/b/"])
+def test_a_mask_is_compared_with_whole_paths(tree, mask):
+    """As in N2D2; a mask that matches nothing is said."""
+    assert _labelled(directory_database(tree, IN_ORDER, ignore_masks=(mask,))) == _labelled(directory_database(tree, IN_ORDER))
+    assert [one.code for one in log.warnings_seen()] == ["W410"]
 
 
 def test_directory_without_labels(tree):

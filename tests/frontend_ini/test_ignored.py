@@ -10,7 +10,7 @@ import pytest
 from onnx import helper, numpy_helper
 from support.tables import every
 
-from n2d2py import log
+from n2d2py import cli, log
 from n2d2py.data import database_schemas, provider_schemas, transformation_schemas
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.parameters import known_parameters, load_params
@@ -98,11 +98,6 @@ def test_all_keys_of_quantized_training_are_named_at_once():
         ("layer", "WeightsSharing=fc"),
         ("layer", "KernelDepth=3"),
         ("sp", "TargetSizeX=8"),
-        ("target", "ValueThreshold=0.5"),
-        ("target", "WeakTarget=3"),
-        ("target", "MaskLabelTarget=conv.Target"),
-        ("target", "MaskedLabel=2"),
-        ("target", "ROIsLabelTarget=conv.Target"),
     ],
 )
 def test_a_key_that_changes_results_is_refused(place, key):
@@ -112,6 +107,19 @@ def test_a_key_that_changes_results_is_refused(place, key):
         load("-describe", **{place: key})  # dimensions do not depend on it
     if place == "layer":
         assert len(warned()) == 1 and key.split("=")[0] in warned()[0]
+
+
+@every(
+    "key", ["ValueThreshold=0.5", "WeakTarget=3", "MaskLabelTarget=conv.Target", "MaskedLabel=2", "ROIsLabelTarget=conv.Target"]
+)
+def test_a_key_that_changes_scores_stops_no_export(key, capsys):
+    """A warning without -test; with it an error before anything is calibrated."""
+    load(target=key)
+    assert len(warned()) == 1 and "N2D2-W108" in warned()[0] and key.split("=")[0] in warned()[0]
+    words = ["net.ini", "-w", "/dev/null", "-calib-data", "x.npz", "-test"]
+    np.savez("x.npz", x=np.zeros((4, 3, 5, 6), np.float32), y=np.zeros(4, np.int64))
+    assert cli.main(words) == 1
+    assert "N2D2-E124: net.ini" in (text := capsys.readouterr().err) and f"'{key.split('=')[0]}'" in text
 
 
 @every(
@@ -201,9 +209,9 @@ def load_with_onnx(text: str):
 
 
 @every("section", ["conv", "relu", "onnx:Conv_def"])
-@every("key", ["ActivationFunction=Linear", "NoBias=1", "Foo=1", "WeightsSharing=x", "ConfigSection=c"])
+@every("key", ["ActivationFunction=Linear", "NoBias=0", "Foo=1", "WeightsSharing=x", "ConfigSection=c"])
 def test_keys_of_onnx_layers_are_refused(section, key):
-    more = "[c]\nNoBias=1\n" if key.startswith("Config") else ""
+    more = "[c]\nNoBias=0\n" if key.startswith("Config") else ""
     with pytest.raises(N2D2Error, match="E124.*'" + ("NoBias" if more else key.split("=")[0])):
         load_with_onnx(f"[{section}]\n{key}\n{more}")
 

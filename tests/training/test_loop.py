@@ -183,6 +183,7 @@ def test_random_transformations_are_learned(tmp_path, capsys):
         ("Solvers.Clamping=1:0", [], "E122"),
         ("Solvers.LearningRat=1", ["-strict"], "W102"),
         ("Solvers.Beta1=0.5", ["-strict"], "W108"),
+        ("Solvers.Power=1", ["-strict"], "W108"),
     ],
 )
 def test_what_cannot_be_trained(more, words, code, tmp_path, capsys):
@@ -245,20 +246,85 @@ def test_several_processes(tmp_path):
     assert len(score) == 1 and float(score[0]) > 75
 
 
+_EPOCH = 60_000
+_STEPS = _EPOCH // 32
+
+
+@pytest.mark.parametrize(
+    "keys, expected",
+    [
+        ({"learning_rate_policy": "PolyDecay", "power": 1.0, "max_iterations": 10 * _STEPS}, [0.090, 0.070, 0.040, 0.010]),
+        ({"learning_rate_policy": "InvDecay", "power": 0.75, "learning_rate_decay": 0.001}, [0.045, 0.024, 0.015, 0.012]),
+        (
+            {"learning_rate_policy": "CosineDecay", "min_decay": 0.1, "max_iterations": 10 * _EPOCH},
+            [0.0978, 0.0815, 0.0411, 0.0122],
+        ),
+        (
+            {"learning_rate_policy": "CosineDecay", "warm_up_duration": 2 * _EPOCH, "max_iterations": 10 * _EPOCH},
+            [0.0625, 0.0962, 0.0500, 0.0038],
+        ),
+    ],
+)
+def test_rates_of_n2d2(keys, expected):
+    """Rates of N2D2 after epoch 1, 3, 6 and 9 of 10 epochs of 60,000 samples in batches of 32."""
+    solver = SolverSettings(learning_rate=0.1, **keys)
+    digits = 4 if solver.learning_rate_policy == "CosineDecay" else 3
+    rates = [learning_rate(solver, epoch * _EPOCH, 10 * _EPOCH, 32) for epoch in (1, 3, 6, 9)]
+    assert [round(rate, digits) for rate in rates] == expected
+
+
 def test_rates_of_the_policies():
     base = SolverSettings(learning_rate=2.0, learning_rate_step_size=10, learning_rate_decay=0.5, power=2.0, min_decay=0.1)
 
-    def rate(policy: str, seen: int, **more) -> float:
-        return learning_rate(replace(base, learning_rate_policy=policy, **more), seen, 100)
+    def rate(policy: str, seen: int, step: int = 1, **more) -> float:
+        return learning_rate(replace(base, learning_rate_policy=policy, **more), seen, 100, step)
 
-    assert [rate("StepDecay", n) for n in (0, 9, 10, 25)] == [2, 2, 1, 0.5]
-    assert rate("ExponentialDecay", 20) == pytest.approx(2 * np.exp(-1))
-    assert rate("InvTDecay", 20) == pytest.approx(1)
-    assert rate("InvDecay", 2) == pytest.approx(0.5)
-    assert [rate("PolyDecay", n) for n in (0, 50, 200)] == [2, 0.5, 0]
-    assert [rate("CosineDecay", n) for n in (0, 50, 100)] == [2, pytest.approx(1), pytest.approx(0.2)]
+    assert [rate("StepDecay", n, 4) for n in (0, 9, 10, 25)] == [2, 2, 1, 0.5]
+    assert rate("ExponentialDecay", 20, 4) == pytest.approx(2 * np.exp(-1))
+    assert rate("InvTDecay", 20, 4) == pytest.approx(1)
+    assert rate("InvDecay", 8, 4) == pytest.approx(0.5)
+    assert [rate("PolyDecay", n, 4) for n in (0, 50, 200)] == [2, 0.5, 0]
+    assert [rate("CosineDecay", n, 4) for n in (0, 50, 100)] == [2, pytest.approx(1.1), pytest.approx(0.2)]
     assert rate("CosineDecay", 50, max_iterations=50) == pytest.approx(0.2)
-    assert [rate("None", n, warm_up_duration=10) for n in (0, 5, 10)] == [0.5, 1.25, 2]
+    assert [rate("CosineDecay", n, warm_up_duration=10) for n in (0, 5, 10)] == [0.5, 1.25, 2]
+    assert rate("None", 5, warm_up_duration=10) == rate("StepDecay", 5, warm_up_duration=10) == 2
+
+
+POLYNOMIAL = """[database]
+Type=MNIST_IDX_Database
+DataPath={data}
+Validation=0.2
+[sp]
+SizeX=8
+SizeY=8
+BatchSize=32
+[fc]
+Input=sp
+Type=Fc
+NbOutputs=10
+ConfigSection=common
+[softmax]
+Input=fc
+Type=Softmax
+NbOutputs=10
+WithLoss=1
+[softmax.Target]
+[common]
+Solvers.LearningRate=0.1
+Solvers.LearningRatePolicy=PolyDecay
+Solvers.Power=1.0
+Solvers.MaxIterations=$([sp]_EpochSize * 8 / 32)
+"""
+
+
+@needs_torch
+def test_iterations_are_steps(tmp_path, capsys):
+    """MaxIterations as N2D2's INIs compute it, with a fraction; counted in samples, the training would end in its first epoch."""
+    path = tmp_path / "net.ini"
+    path.write_text(POLYNOMIAL.format(data=ROOT / "models" / "data" / "digits"))
+    status, text = run(capsys, path, "-learn-epoch", "8", "-strict", "-o", tmp_path / "out")
+    scores = [float(each) for each in re.findall(r"validation ([0-9.]+)%", text)]
+    assert status == 0 and len(scores) == 8 and scores[-1] >= 90 and scores[-1] > scores[0], text
 
 
 def test_a_folder_of_weights_is_replaced_whole(tmp_path):

@@ -54,7 +54,8 @@ def read_database(
 ) -> Database:
     """The database of [database], after [database.filterROIs], .sortAndDropLabels and .slicing, in this order.
 
-    Without section or Type `instead`, else the empty one with a warning; with the names of LabelPath's labels.
+    Without section or Type `instead`, else the empty one with a warning; with the names of LabelPath's labels. `instead` also
+    stands in for a database whose files are absent (E401).
 
     `shape` is that of the network's input, (C, H, W) or (F,), the default of Random_Database.
 
@@ -71,7 +72,13 @@ def read_database(
             "W401", "the INI has no [database] with a Type", where=where, remedy="add a [database], or give -calib-data"
         )
         return empty_database(names)
-    database = load(section.text("Type").strip(), section, Context(document, seed, shape))
+    try:
+        database = load(section.text("Type").strip(), section, Context(document, seed, shape))
+    except N2D2Error as error:
+        if instead is None or error.code != "E401":
+            raise
+        log.notice("%s: %s; the data of -calib-data stand in for them", error.where or section.location, error.what)
+        return instead
     for name, step in (
         ("filterROIs", filter_labels),
         ("sortAndDropLabels", sort_and_drop_labels),

@@ -46,7 +46,8 @@ _SCHEMA = Schema(
             "IgnoreMasks",
             Kind.STRINGS,
             (),
-            "Leave out files whose path (relative to DataPath) contains one of these patterns. The wildcards are * and +.",
+            "Leave out files and folders whose whole path, DataPath included, matches one of these patterns. * stands for any "
+            "characters, + for at least one, ? for one.",
         ),
         Key("ValidExtensions", Kind.STRINGS, (), "File extensions to read. Default: all supported ones."),
         Key("LoadMore", Kind.STRING, "", "Another section with such keys whose stimuli are added."),
@@ -68,11 +69,12 @@ _SCHEMA = Schema(
 
 @dataclass
 class Listing:
-    """Files found in a folder (relative to it), their label ids (-1: none), and others."""
+    """Files found in a folder (relative to it), their label ids (-1: none), others, and the masks that match nothing."""
 
     files: list[str] = field(default_factory=list)
     labels: list[int] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
+    unmatched: set[str] = field(default_factory=set)
 
 
 def list_directory(
@@ -88,23 +90,29 @@ def list_directory(
 ) -> Listing:
     """The stimuli of a folder: its files by name, then its sub-folders by name.
 
-    New labels get the next ids in `known`. Folders directly below `root` named in `left_out` are
-    skipped.
+    New labels get the next ids in `known`. Folders directly below `root` named in `left_out` are skipped, and so are files and
+    folders whose absolute path matches one of `ignore_masks`.
 
     Raises:
         N2D2Error: E401 when a folder cannot be read.
     """
-    masks = [_mask(text) for text in ignore_masks]
+    masks = {text: _mask(text) for text in ignore_masks}
+    above = root.absolute().as_posix()
     valid = {"." + text.lower().lstrip(".") for text in valid_extensions}
     extensions = set(readable_extensions())
-    found = Listing()
+    found = Listing(unmatched=set(masks))
+
+    def masked(path: str) -> bool:
+        matching = {text for text, mask in masks.items() if mask.fullmatch(f"{above}/{path}")}
+        found.unmatched -= matching
+        return bool(matching)
 
     def visit(folder: str, depth: int, label: str, label_depth: int) -> None:
         names, folders = _entries(root / folder)
         for name in names:
             path = f"{folder}/{name}" if folder else name
             extension = os.path.splitext(name)[1].lower()
-            if any(mask.search(path) for mask in masks) or (valid and extension not in valid):
+            if masked(path) or (valid and extension not in valid):
                 continue
             if extension not in extensions:
                 found.unreadable.append(path)
@@ -113,15 +121,11 @@ def list_directory(
             found.labels.append(known.setdefault(readable(label), len(known)) if label_depth >= 0 else -1)
         if depth != 0:
             for name in folders:
-                if not folder and name in left_out:
+                path = f"{folder}/{name}" if folder else name
+                if (not folder and name in left_out) or masked(path):
                     continue
                 below = f"{label}/{name}" if label_depth > 0 else label
-                visit(
-                    f"{folder}/{name}" if folder else name,
-                    depth - 1,
-                    below,
-                    label_depth - 1 if label_depth > 0 else label_depth,
-                )
+                visit(path, depth - 1, below, label_depth - 1 if label_depth > 0 else label_depth)
 
     visit("", depth, label_name, label_depth)
     return found
@@ -144,8 +148,8 @@ def _entries(folder: Path) -> tuple[list[str], list[str]]:
 
 
 def _mask(text: str) -> re.Pattern[str]:
-    parts = {"*": ".*", "+": ".+"}
-    return re.compile("".join(parts.get(letter, re.escape(letter)) for letter in text))
+    parts = {"*": ".*", "+": ".+", "?": "."}
+    return re.compile("".join(parts.get(letter, re.escape(letter)) for letter in text), re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -180,6 +184,13 @@ def _joined(parts: list[_Part], seed: int, type_name: str = "DIR_Database") -> D
                 part.root.name,
                 len(listing.unreadable),
                 listing.unreadable[0],
+            )
+        if listing.unmatched:
+            log.warning(
+                "W418",
+                f"IgnoreMasks matches nothing with {', '.join(sorted(listing.unmatched))}",
+                where=part.where,
+                remedy="begin it with */: a mask is compared with whole paths",
             )
         if not listing.files:
             raise N2D2Error(

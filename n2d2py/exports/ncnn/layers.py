@@ -26,7 +26,7 @@ _SCALES, _REQUANTIZED = 1, 101
 class NoNcnnForm(Exception):
     """A layer cannot be written; the text says why."""
 
-    def __init__(self, text: str, remedy: str = "export it with -export CPP, or replace the layer"):
+    def __init__(self, text: str, remedy: str = "use -export CPP, or replace the layer"):
         super().__init__(text)
         self.remedy = remedy
 

@@ -79,9 +79,7 @@ def _write_layers(writer: QdqWriter) -> None:
             _write_layer(writer, node)
         except NoOnnxForm as reason:
             where = node.location or writer.quant.name
-            problems.append(
-                N2D2Error("E701", f"{reason}", where=where, remedy="export it with -export CPP, or replace the layer")
-            )
+            problems.append(N2D2Error("E701", f"{reason}", where=where, remedy="use -export CPP, or replace the layer"))
             writer.read.update({name: name for name in node.outputs})
         writer.name_nodes(node.name, first)
     ErrorList.raise_if(problems)

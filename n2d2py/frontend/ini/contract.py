@@ -37,6 +37,7 @@ class LayerContext:
         parents: section name and tensor of each input, in order.
         weights: None when shapes are all that is wanted (-describe): parameters are then zeros that take no memory.
         rows: weights of each output, once they are asked for.
+        connected: bool (O, C), the inputs that each output reads, where only the weights of these are stored; else None.
         weight_scales: scales of the weights that were asked for, where they are integers times it (QWeight).
     """
 
@@ -46,6 +47,7 @@ class LayerContext:
     weights: WeightStore | None
     seed: int
     rows: tuple[int, ...] = ()
+    connected: np.ndarray | None = None
     weight_scales: np.ndarray | None = None
 
     @property

@@ -8,7 +8,7 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.frontend.ini.contract import LayerContext
-from n2d2py.frontend.ini.fillers import filler_keys
+from n2d2py.frontend.ini.fillers import fill, filler_keys
 from n2d2py.frontend.ini.inputs import as_images
 from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, NB_OUTPUTS, THIRD_AXIS, read_window, window_keys
 from n2d2py.frontend.ini.mapping import MAPPING_KEYS, as_groups, read_mapping
@@ -128,9 +128,13 @@ def _weights(
         if by_place:
             stored = stored.reshape(*kernel, shape[1], outputs).transpose(3, 2, 0, 1)
     else:
-        connected = context.parameter(
-            "weights", (int(mapping.sum()), *kernel), rows=(mapping.sum(axis=1) * kernel[0] * kernel[1]).tolist()
+        shape = (outputs, count, *kernel)  # N2D2 fills all weights, whether they are connected or not
+        initial = (
+            None if context.weights is None else fill(values, "Weights", shape, seed=context.seed, name=context.name)[mapping]
         )
+        rows = (mapping.sum(axis=1) * kernel[0] * kernel[1]).tolist()
+        connected = context.parameter("weights", (int(mapping.sum()), *kernel), initial, rows)
+        context.connected = mapping
         stored = np.zeros((outputs, count, *kernel), np.float32)
         stored[mapping] = connected
     return stored[:, :, ::-1, ::-1] if values["WeightsExportFlip"] else stored

@@ -271,6 +271,8 @@ def _build_layer(
     if kind == "ONNX":
         attached[section.name] = attach_section(document, graph, section, parents, weights, seed)
         for node in graph.nodes[before:]:
+            if node.name not in graph.tensors:
+                continue  # the quantizer of a layer, whose tensor has the name of that
             document.automatic_section(node.name)
             _set_automatic(document, graph, node.name, [(name, name) for name in node.inputs])
         return
@@ -295,9 +297,9 @@ def _build_layer(
     if kind == "Conv" and layer.batchnorm:
         insert_batchnorm(context)
     if weights is not None and weights.recipes is not None:
-        weights.recipes[section.name] = read_recipe(values, context.rows, model)
+        weights.recipes[section.name] = read_recipe(values, context.connected, model)
     elif weights is not None and "QAct" in values and values["QAct"]:
-        quantize_output(graph, values, weights, section.name)
+        quantize_output(graph, values, weights, graph.nodes[-1], section.name)
     if weights is not None and kind == "Softmax":
         _warn_of_cut_logits(graph, section, parents)
     if attached:

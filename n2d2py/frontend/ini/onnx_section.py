@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 
 from n2d2py import log
 from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.keys import CONFIGURATION, LAYER, PARAMETERS_OF_TRAINING
-from n2d2py.frontend.ini.trained import QUANTIZED_ELSEWHERE
+from n2d2py.frontend.ini.quantizers import quantize_output, trained_weights
+from n2d2py.frontend.ini.recipes import read_recipe
+from n2d2py.frontend.ini.trained import warn_of_other_quantizers, with_trained_activation, with_trained_weights
 from n2d2py.frontend.ini.weights import ROLES, WeightStore
 from n2d2py.graph import Graph, Node, Precision
 from n2d2py.ini.document import Document
@@ -16,6 +19,7 @@ from n2d2py.ini.paths import resolve_path
 from n2d2py.ini.precision import PRECISION_KEYS
 from n2d2py.ini.schema import Key, Kind, Schema, Values
 from n2d2py.ini.section import Section
+from n2d2py.operators.base import make_operator
 
 ONNX_SECTION = Schema(
     "ONNX",
@@ -38,6 +42,7 @@ ONNX_SECTION = Schema(
     doc="An ONNX file inside the network.",
 )
 
+_RECTIFIER = "Rectifier"
 _FROM_FILE = Ignored(
     "*",
     "layers of ONNX files",
@@ -51,16 +56,30 @@ _DEFAULTS = Schema(
     accepted=(
         *COVERED.of("ConfigSection", "ConfigSection(*)"),
         *PARAMETERS_OF_TRAINING,
-        *QUANTIZED_ELSEWHERE,
         *TRAINING.of("*Filler", "*Filler.*"),
         _FROM_FILE,
     ),
     doc="Sections `[<ONNX section>:<Type>_def]`.",
 )
-ONNX_LAYER = _DEFAULTS.extended(
-    *PRECISION_KEYS, name="a layer of an ONNX file", doc="Sections without Input that have the name of a layer of an ONNX file."
+ONNX_LAYER = with_trained_activation(with_trained_weights(_DEFAULTS)).extended(
+    *PRECISION_KEYS,
+    Key(
+        "ActivationFunction",
+        Kind.ENUM,
+        _RECTIFIER,
+        "Linear: QAct replaces the rectifier of the file. Rectifier: keep the rectifier.",
+        ("Linear", _RECTIFIER),
+    ),
+    name="a layer of an ONNX file",
+    doc="Sections without Input that have the name of a layer of an ONNX file; `[<ONNX section>:<Type>_def]` holds for all layers of a "
+    "type. A layer without such a section keeps its parameters in a training.",
 )
-_CONFIG = CONFIGURATION.extended(name="configuration of a layer of an ONNX file", accepted=(_FROM_FILE,))
+_CONFIG = CONFIGURATION.extended(
+    Key("MovingAverageMomentum", Kind.FLOAT, 0.1, "BatchNorm: share of a new batch in the statistics", ignored=TRAINING),
+    Key("NoBias", Kind.BOOL, None, "must say what the file says: whether the layer has no bias"),
+    name="configuration of a layer of an ONNX file",
+    accepted=(_FROM_FILE,),
+)
 
 
 def attach_section(
@@ -102,7 +121,7 @@ def attach_section(
     nodes = graph.nodes[before:]
     if weights is not None:
         _load_stored(nodes, weights)
-    _read_layers(document, graph, section.name, nodes, set(graph.aliases) - known)
+    _read_layers(document, graph, section.name, nodes, set(graph.aliases) - known, weights)
     return outputs
 
 
@@ -118,30 +137,75 @@ def _existing(document: Document, values: Values, key: str, code: str, what: str
     return path
 
 
-def _read_layers(document: Document, graph: Graph, title: str, nodes: list[Node], merged: set[str]) -> None:
-    """Reads the sections that name layers of the file: their precision; other keys have no effect.
+def _read_layers(
+    document: Document, graph: Graph, title: str, nodes: list[Node], merged: set[str], weights: WeightStore | None
+) -> None:
+    """Reads the sections of the layers of the file, and those that hold for all layers of a type: precision, training, quantizers.
 
     Raises:
-        N2D2Error: E312 a layer of the INI that has the name of one of the file.
+        N2D2Error: E312 a layer of the INI that has the name of one of the file, E242 a quantizer of what a layer does not have.
     """
     from n2d2py.frontend.onnx.attach import used_twice
 
     written = {node.name for node in nodes}
     names = {name for node in nodes for name in (node.name, *node.source, *node.outputs)} | merged
+    own: dict[str, list[Section]] = {}
     for section in document.sections:
         if section.has("Input"):
             if section.name in written:
                 raise used_twice(section.name, section.location)
-            continue
-        model = section.text("Model") if section.has("Model") else ""
-        if section.name.startswith(f"{title}:") and section.name.endswith("_def"):
-            _DEFAULTS.read(section, _CONFIG, model)
         elif section.name in names:
-            asked = Precision.of(ONNX_LAYER.read(section, _CONFIG, model).as_dict())
             tensor = graph.resolve(section.name)
             made = graph.producer(tensor) if tensor is not None else None
-            if made is not None and asked != Precision():
-                graph.precisions[made.name] = asked
+            if made is not None:
+                own.setdefault(made.name, []).append(section)
+            else:
+                section.mark_used()
+    for node in nodes:
+        general = document.section(f"{title}:{node.op.kind}_def")
+        sections = [*own.get(node.name, ()), *([] if general is None else [general])]
+        first = sections[0] if sections else document.automatic_section(node.name)
+        _apply(graph, node, sections, Section(document, first.name, first.location, tuple(sections)), weights)
+    for section in document.matching(f"{title}:*_def"):
+        if not section.used:
+            log.notice("%s: the ONNX file has no layer of this type", section.location)
+            ONNX_LAYER.read(section, _CONFIG)
+
+
+def _apply(graph: Graph, node: Node, sections: list[Section], section: Section, weights: WeightStore | None) -> None:
+    """Gives a layer of the file what its sections say, which are the bases of `section`."""
+    model = section.text("Model") if section.has("Model") else ""
+    values = ONNX_LAYER.read(section, _CONFIG, model)
+    if (asked := Precision.of(values.as_dict())) != Precision():
+        graph.precisions[node.name] = asked
+    has_weights = "weights" in node.params
+    if values["NoBias"] is not None and not (has_weights and values["NoBias"] == node.unbiased):
+        raise _FROM_FILE.error("NoBias", values.where("NoBias"))
+    if values["QWeight"] and not has_weights:
+        if any(base.has("QWeight") for base in sections if not base.name.endswith("_def")):
+            raise N2D2Error(
+                "E242", f"'{node.name}' has no weights to quantize", where=values.where("QWeight"), remedy="remove QWeight"
+            )
+    warn_of_other_quantizers(values)
+    if values["ActivationFunction"] == "Linear":
+        if not values["QAct"]:
+            raise _FROM_FILE.error("ActivationFunction", values.where("ActivationFunction"))
+        if node.op.kind == "Activation":
+            node.op = make_operator("Identity")
+        node.activation = None
+    if weights is None:
+        return
+    if weights.recipes is not None:
+        weights.recipes[node.name] = read_recipe(values, None, model, learns=bool(sections))
+        return
+    if values["QWeight"] and has_weights:
+        weights.keep(node.name, "weights", node.params["weights"])
+        shape = node.params["weights"].shape
+        rows = (prod(shape[1:]),) * shape[0]
+        found, scales = trained_weights(values, weights, node.name, node.params["weights"], rows, ())
+        node.params = {**node.params, "weights": found, **({} if scales is None else {"weight_scales": scales})}
+    if values["QAct"]:
+        quantize_output(graph, values, weights, node, node.name)
 
 
 def _load_stored(nodes: list[Node], weights: WeightStore) -> None:

@@ -14,13 +14,11 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.trained import bits_of, lsq_first_steps, lsq_weights, normalized, read_grid, sat_gain, sat_weights
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.ini.weights import WeightStore
+from n2d2py.frontend.ini.weights import QUANTIZED_WEIGHTS, WeightStore
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.ini.schema import Values
 from n2d2py.operators.base import make_operator
 
-_STORED = ("quant_weights", "quant_weights_quant")
-"""What N2D2 calls the weights behind the quantizer, without and with ApplyScaling."""
 _WEIGHT_STEP = "QWeight_LSQ_StepSize"
 _ACTIVATION = {"SAT": ("QAct_SAT_Alpha", "QAct.Alpha"), "LSQ": ("QAct_LSQ_StepSize", "QAct.StepSize")}
 _GRIDS = {"Default": "odd", "Integer": "odd", "Symmetric": "symmetric", "FullRange": "full"}
@@ -41,7 +39,7 @@ def trained_weights(
             loading raises.
     """
     kind, steps, where = values["QWeight"], values["QWeight.Range"], values.section.location
-    if kind == "LSQ" and values["QWeight.PerChannel"] and (order or len(initial) != values["NbOutputs"]):
+    if kind == "LSQ" and values["QWeight.PerChannel"] and (order or len(initial) != len(rows)):
         raise N2D2Error(
             "E124",
             "QWeight.PerChannel=1 requires weights that are stored by output channel",
@@ -56,7 +54,7 @@ def trained_weights(
             where=values.where(key),
             remedy="use SAT or LSQ with symmetric weights",
         )
-    stored = next((role for role in _STORED if store.has(name, role)), None)
+    stored = next((role for role in QUANTIZED_WEIGHTS if store.has(name, role)), None)
     if stored is not None and not store.has(name, "weights"):
         if kind == "LSQ":
             found = store.load(name, stored, initial, where, rows, order)
@@ -76,7 +74,7 @@ def trained_weights(
     if kept is not None:
         _compare(name, integers, kept[1], steps, grid, values)
     if values["QWeight.ApplyScaling"]:
-        scale *= sat_gain(integers, scale, values["NbOutputs"])
+        scale *= sat_gain(integers, scale, len(rows))
     scales = np.array([scale], np.float32)
     return _real(integers, scales), scales
 
@@ -156,13 +154,15 @@ def _checked(found: np.ndarray, name: str, role: str, values: Values) -> np.ndar
     return found
 
 
-def quantize_output(graph: Graph, values: Values, store: WeightStore, name: str) -> None:
-    """Puts the Quantize of QAct behind the layer just built, whose tensor it takes over; the real one is called <layer>_real.
+def quantize_output(graph: Graph, values: Values, store: WeightStore, node: Node, name: str) -> None:
+    """Put the Quantize of QAct behind a layer, whose tensor it takes over; the real one is called <layer>_real.
+
+    `name`: of the layer where its step or alpha is stored.
 
     Raises:
         N2D2Error: E425 an alpha or a step that is not positive, E421 one that is not stored.
     """
-    node, steps = graph.nodes[-1], values["QAct.Range"]
+    steps = values["QAct.Range"]
     role, key = _ACTIVATION[values["QAct"]]
     # what the INI gives is where training started: it stands for no trained value
     known = store.has(name, role) or store.ignore_missing
@@ -178,6 +178,7 @@ def quantize_output(graph: Graph, values: Values, store: WeightStore, name: str)
     del graph.tensors[tensor]
     node.outputs = [real]
     graph.tensors[real] = Tensor(real, shape)
-    graph.add(
-        Node(graph.fresh_name(f"{name}_quantized"), make_operator("Quantize", kind), [real], [tensor], location=node.location)
+    quantize = Node(
+        graph.fresh_name(f"{name}_quantized"), make_operator("Quantize", kind), [real], [tensor], location=node.location
     )
+    graph.add(quantize, graph.nodes.index(node) + 1)

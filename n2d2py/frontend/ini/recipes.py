@@ -10,6 +10,8 @@ from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 from typing import Any
 
+import numpy as np
+
 from n2d2py import log
 from n2d2py.errors import N2D2Error, nearest
 from n2d2py.ini.config import MergedSection, merge_config
@@ -28,11 +30,11 @@ _SGD = (
     Key("MinDecay", Kind.FLOAT, minimum=0),
     Key("Power", Kind.FLOAT),
     Key("IterationSize", Kind.UINT, minimum=1),
-    Key("MaxIterations", Kind.UINT),
-    Key("WarmUpDuration", Kind.UINT),
+    Key("MaxIterations", Kind.FLOAT, minimum=0),
+    Key("WarmUpDuration", Kind.FLOAT, minimum=0),
     Key("WarmUpLRFrac", Kind.FLOAT, minimum=0, maximum=1),
     Key("LearningRatePolicy", Kind.ENUM, choices=POLICIES),
-    Key("LearningRateStepSize", Kind.UINT, minimum=1),
+    Key("LearningRateStepSize", Kind.FLOAT, minimum=1),
     Key("LearningRateDecay", Kind.FLOAT, minimum=0),
     Key("Clamping", Kind.STRING),
 )
@@ -45,6 +47,19 @@ _ADAM = (
 )
 """What each solver reads; but for the learning rate, which each has its own of, `SolverSettings` says what an absent one is."""
 _SOLVERS = {"SGD": _SGD, "Adam": _ADAM}
+_COUNTS = ("MaxIterations", "WarmUpDuration", "LearningRateStepSize")
+"""Counts that INIs compute by a division: N2D2 drops the fraction."""
+_STEPS = ("StepDecay", "ExponentialDecay", "InvTDecay")
+_POLICY_KEYS = {
+    "MinDecay": ("CosineDecay",),
+    "WarmUpDuration": ("CosineDecay",),
+    "WarmUpLRFrac": ("CosineDecay",),
+    "Power": ("PolyDecay", "InvDecay"),
+    "MaxIterations": ("PolyDecay", "CosineDecay"),
+    "LearningRateStepSize": _STEPS,
+    "LearningRateDecay": (*_STEPS, "InvDecay"),
+}
+"""The policies that read a key of SGD; the other policies ignore it."""
 
 _PREFIXES = {
     "weights": ("Solvers", "WeightsSolver"),
@@ -56,11 +71,16 @@ _PREFIXES = {
 """Role of a parameter -> the names that its solver has in an INI, the more exact one last."""
 
 _OTHER_SOLVER = Ignored("", "keys of another solver", "belongs to another type of solver", "remove them, or name that solver")
+_OTHER_POLICY = Ignored(
+    "", "keys of another LearningRatePolicy", "belongs to another policy", "remove them, or name a policy that reads them"
+)
+_BACK_PROPAGATE = Key("BackPropagate", Kind.BOOL, True)
 _COMPUTED = (
     *(f"{prefix}*" for names in _PREFIXES.values() for prefix in names),
     "QWeight.*InitStepSize",
     "QAct.*InitStepSize",
     "MovingAverageMomentum",
+    "BackPropagate",
     "WithLoss",
     "TargetValue",
     "DefaultValue",
@@ -70,7 +90,10 @@ _COMPUTED = (
 
 @dataclass(frozen=True)
 class SolverSettings:
-    """A solver of N2D2, SGD or Adam (`kind`), with its keys; counts are of stimuli, but for `iteration_size`, of batches.
+    """A solver of N2D2, SGD or Adam (`kind`), with its keys.
+
+    `iteration_size` counts batches. `warm_up_duration` and `learning_rate_step_size` count samples. `max_iterations` counts samples
+    with CosineDecay, and steps of `iteration_size` batches with PolyDecay.
 
     Attributes:
         decay: of the weights; `min_decay`: CosineDecay, the least share of the rate.
@@ -100,22 +123,26 @@ class SolverSettings:
 _FIELDS = {field.name.replace("_", ""): field.name for field in fields(SolverSettings)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LayerRecipe:
     """How a layer is trained.
 
     Attributes:
         values: of its section.
-        rows: how many weights each output has where they are stored; empty for a layer without weights.
+        connected: bool (O, C), the inputs that each output reads, where only the weights of these are stored; else None.
         solvers: by role: weights, bias, scale, QWeight, QAct.
+        learns: its parameters and statistics change.
+        back_propagates: the layers before it get gradients.
     """
 
     values: Values
-    rows: tuple[int, ...]
+    connected: np.ndarray | None
     solvers: dict[str, SolverSettings]
+    learns: bool = True
+    back_propagates: bool = True
 
 
-def read_recipe(values: Values, rows: tuple[int, ...], model: str) -> LayerRecipe:
+def read_recipe(values: Values, connected: np.ndarray | None, model: str, learns: bool = True) -> LayerRecipe:
     """The recipe of the layer in a section.
 
     Raises:
@@ -139,7 +166,18 @@ def read_recipe(values: Values, rows: tuple[int, ...], model: str) -> LayerRecip
                 remedy="remove it",
             )
     merged = merge_config(section, section.document, model)
-    return LayerRecipe(values, rows, {role: _solver(merged, section, names) for role, names in _PREFIXES.items()})
+    solvers = {role: _solver(merged, section, names) for role, names in _PREFIXES.items()}
+    return LayerRecipe(values, connected, solvers, learns, _back_propagates(merged, section))
+
+
+def _back_propagates(*sections: Section | MergedSection) -> bool:
+    for section in sections:
+        if section.has(_BACK_PROPAGATE.name):
+            try:
+                return _BACK_PROPAGATE.read(_BACK_PROPAGATE.name, section.text(_BACK_PROPAGATE.name))[0]
+            except Unreadable as problem:
+                raise problem.error(section.where(_BACK_PROPAGATE.name)) from None
+    return True
 
 
 def computed_keys(ignored: IgnoredKeys) -> None:
@@ -162,9 +200,10 @@ def _solver(merged: MergedSection, section: Section | MergedSection, prefixes: t
         where = source.where(name)
         if bare in keys:
             try:
-                found[_FIELDS[bare.lower()]] = keys[bare].read(name, source.text(name))[0]
+                value = keys[bare].read(name, source.text(name))[0]
             except Unreadable as problem:
                 raise problem.error(where) from None
+            found[_FIELDS[bare.lower()]] = int(value) if bare in _COUNTS else value
         elif any(bare == key.name for known in _SOLVERS.values() for key in known):
             section.document.ignored.add(_OTHER_SOLVER, name, where)
         elif section.document.first_time((where.file, where.line, name, "solver")):
@@ -175,6 +214,12 @@ def _solver(merged: MergedSection, section: Section | MergedSection, prefixes: t
                 where=where,
                 remedy=f"did you mean '{like}'?" if like else "remove it or check its spelling",
             )
+    if kind == "SGD":
+        policy = found.get("learning_rate_policy", SolverSettings.learning_rate_policy)
+        for bare, policies in _POLICY_KEYS.items():
+            if bare in given and policy not in policies:
+                name, source = given[bare]
+                section.document.ignored.add(_OTHER_POLICY, name, source.where(name))
     if clamping := found.get("clamping"):
         found["clamping"] = _range(clamping, *given["Clamping"])
     else:

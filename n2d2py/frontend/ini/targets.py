@@ -14,6 +14,25 @@ from n2d2py.ini.schema import Key, Kind, Schema, Values
 from n2d2py.ini.section import Section
 from n2d2py.targets.target import ScoreTarget
 
+_SCORING = tuple(
+    Ignored(name, "keys of scores", does, remedy, same=same)
+    for name, does, remedy, same in (
+        (
+            "ValueThreshold",
+            "leaves estimates below a value without a class",
+            "remove it, and compare the outputs with the threshold in the application",
+            ("0", "0.0"),
+        ),
+        ("WeakTarget", "leaves stimuli of a label out of the score", "map this label to -1 with LabelsMapping", ("-2",)),
+        ("MaskLabelTarget", "scores only where another target gives a label", "remove it", ("",)),
+        ("MaskedLabel", "is the label where MaskLabelTarget scores", "remove it", ("-1",)),
+        ("MaskedLabelValue", "decides what MaskLabelTarget keeps", "remove it", ("0",)),
+        ("ROIsLabelTarget", "takes the labels from the regions of another target", "remove it", ("",)),
+        ("BatchPacked", "tells that a file holds a single stimulus", "remove it", ("1", "true")),
+    )
+)
+"""Keys that change scores and what is learned, but no result of the network: refused by -test and -learn alone."""
+
 TARGET = Schema(
     "Target",
     (
@@ -49,28 +68,7 @@ TARGET = Schema(
         Key("LabelsHueOffset", Kind.FLOAT, 0.0, "Hue of output 0 in segmentation images, in degrees."),
     ),
     accepted=(
-        *(
-            Ignored(name, "targets", does, remedy, changes=True, same=same)
-            for name, does, remedy, same in (
-                (
-                    "ValueThreshold",
-                    "leaves estimates below a value without a class",
-                    "remove it, and compare the outputs with the threshold in the application",
-                    ("0", "0.0"),
-                ),
-                (
-                    "WeakTarget",
-                    "leaves stimuli of a label out of the score",
-                    "map this label to -1 with LabelsMapping",
-                    ("-2",),
-                ),
-                ("MaskLabelTarget", "scores only where another target gives a label", "remove it", ("",)),
-                ("MaskedLabel", "is the label where MaskLabelTarget scores", "remove it", ("-1",)),
-                ("MaskedLabelValue", "decides what MaskLabelTarget keeps", "remove it", ("0",)),
-                ("ROIsLabelTarget", "takes the labels from the regions of another target", "remove it", ("",)),
-                ("BatchPacked", "tells that a file holds a single stimulus", "remove it", ("1", "true")),
-            )
-        ),
+        *_SCORING,
         *Ignored("", "keys of images and logs of targets", "belongs to N2D2's images and logs", "remove them").of(
             "NoDisplayLabel",
             "EstimatedLabelsValueDisplay",
@@ -136,7 +134,16 @@ def _target(name: str, tensor: str, section: Section, values: Values | None, doc
         stored,
         values["TargetValue"],
         values["DefaultValue"],
+        _unscored(section),
     )
+
+
+def _unscored(section: Section) -> N2D2Error | None:
+    """Return the error for a key that changes the score of a target, for whoever scores it."""
+    for entry in _SCORING:
+        if section.has(entry.pattern) and not entry.passes(section.text(entry.pattern)):
+            return entry.error(entry.pattern, section.where(entry.pattern))
+    return None
 
 
 def _stored(values: Values, document: Document) -> tuple[Path, str, str, bool]:

@@ -175,7 +175,7 @@ def warn_of_other_quantizers(values: Values) -> None:
 def has_quantized_training(document: Document) -> bool:
     """Whether layers of a document have quantizers that they were trained with."""
     return any(
-        section.has("Input") and section.has(key) and section.text(key).strip()
+        section.used and section.has(key) and section.text(key).strip()
         for section in document.sections
         for key in ("QWeight", "QAct")
     )

@@ -16,6 +16,8 @@ from n2d2py.frontend.ini.recipes import LayerRecipe
 
 ROLES = {"weights": "weights", "biases": "bias", "scales": "scale", "means": "mean", "variances": "variance"}
 """Name in the files -> role of a parameter in the graph."""
+QUANTIZED_WEIGHTS = ("quant_weights", "quant_weights_quant")
+"""What N2D2 calls the weights behind the quantizer, without and with ApplyScaling."""
 _LONGEST_NAME = 230
 """Bytes of a file's name before its ending, beyond which no file system has it."""
 
@@ -56,10 +58,10 @@ class WeightStore:
             N2D2Error: E421 absent, E422 unreadable or not numbers, E423 another number of values, or an array of
                 another shape (but for axes of 1), E424 values that are not finite.
         """
-        if self.path is None:
+        found = self._find(layer, name) or self._of_one_file(layer, name, rows)
+        if found is None and self.path is None:
             self.initial.append(layer)
             return initial
-        found = self._find(layer, name) or self._of_one_file(layer, name, rows)
         if found is None:
             key = f"{layer}_{name}"
             if self.ignore_missing:
@@ -117,6 +119,11 @@ class WeightStore:
         is_bias = np.zeros(values.size, bool)
         is_bias[np.cumsum(np.array(rows) + 1) - 1] = True
         return values[is_bias if name == "biases" else ~is_bias], str(file)
+
+    def keep(self, layer: str, name: str, array: np.ndarray) -> None:
+        """Let `array`, of a file that brings its own weights, stand for what is not stored of that layer."""
+        if not any(self.has(layer, each) for each in (name, *QUANTIZED_WEIGHTS)):
+            self._arrays[f"{layer}_{name}"] = array
 
     def has(self, layer: str, name: str) -> bool:
         """Whether an array is stored for the layer under that name."""

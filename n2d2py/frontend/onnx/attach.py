@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 
 from n2d2py import log
@@ -33,7 +34,7 @@ def attach_onnx(
 
     Returns the tensors that carry its outputs; they become outputs of `graph`. The size of the parents
     decides; one that differs from the size in the file is a warning unless `ignore_input_size`. A vector, which a fully connected
-    layer gives, is taken for an image of one pixel and such an image for a vector. `encodings` is a file of AIMET.
+    layer gives, is taken for an image of one pixel and such an image for a vector; an image of one line or column for a sequence. `encodings` is a file of AIMET.
 
     Raises:
         N2D2Error: as `import_onnx`; E312 a name that the graph already has, E313 parents whose number or
@@ -69,13 +70,17 @@ def used_twice(name: str, where: Location) -> N2D2Error:
 
 
 def _restated(graph: Graph, parent: str, declared: tuple[int | None, ...], name: str, where: Location | None) -> str:
-    """The parent as a vector or as an image of one pixel, whichever is declared; the parent where it is neither or fits as it is."""
+    """The parent in the rank that is declared: an image of one pixel as a vector and back, one of a line as a sequence (C, L).
+
+    The parent itself where it is neither, or fits.
+    """
     shape = graph.shape(parent)
     single = all(size in (None, 1) for size in (*shape[2:], *declared[2:]))
-    if {len(shape), len(declared)} != {2, 4} or not single or declared[1] not in (None, shape[1]):
+    line = len(shape) == 4 and len(declared) == 3 and 1 in shape[2:]
+    if not (line or (single and {len(shape), len(declared)} == {2, 4})) or declared[1] not in (None, shape[1]):
         return parent
     restated = graph.fresh_name(f"{parent}_as_{name}")
-    reshape = make_operator("Reshape", (shape[1], *[1] * (len(declared) - 2)))
+    reshape = make_operator("Reshape", (shape[1], *([prod(shape[2:])] if line else [1] * (len(declared) - 2))))
     graph.add(Node(restated, reshape, [parent], [restated], location=where, helper=True))
     return restated
 

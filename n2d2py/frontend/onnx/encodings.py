@@ -92,7 +92,7 @@ def quantize_by(proto: onnx.ModelProto, path: Path) -> None:
     inputs = {value.name for value in graph.input} - set(weights)
     missing = [name for name in encodings if name not in weights and name not in written and name not in inputs]
     if len(missing) == len(encodings):
-        raise _wrong(path, "none of its tensors is in the model", "give the file that was exported with this model")
+        raise _wrong(path, "none of its tensors is in the model", "give the encodings exported with this model")
     if missing:
         log.warning(
             "W306",
@@ -188,7 +188,7 @@ class _Quantizers:
         return _wrong(
             self.path,
             f"the encoding of '{name}' has {encoding.scale.size} channels, which do not fit the tensor ({tensor})",
-            "give the file that was exported with this model",
+            "give the encodings exported with this model",
         )
 
     def _fresh(self, stem: str) -> str:

@@ -72,7 +72,7 @@ def _mod(a: Arrays) -> None:
 def _divided(a: Arrays, function: str) -> None:
     x, divisor = a.values()
     if divisor.is_constant and not np.all(divisor.constant):
-        raise Unsupported("it divides by zero", "check the training and the export")
+        raise Unsupported("it divides by zero", "train or export the model again")
     a.bind(a.map(function, x, divisor))
 
 

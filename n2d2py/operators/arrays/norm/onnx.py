@@ -73,7 +73,7 @@ def _batch(a: Arrays) -> None:
         shape = x.dims[1:]
     scale, shift, mean, variance = (a.reshape(a.value(index), shape) for index in range(1, 5))
     if variance.is_constant and not (variance.constant + a.node.attribute("epsilon", 1e-5) > 0).all():
-        raise Unsupported("a variance plus epsilon is not positive", "check the training and the export")
+        raise Unsupported("a variance plus epsilon is not positive", "train or export the model again")
     spread = a.map("Sqrt", a.map("Add", variance, a.const(a.node.attribute("epsilon", 1e-5), variance)))
     a.bind(_affine(a, a.map("Div", a.map("Sub", x, mean), spread), scale, shift))
 

@@ -1,0 +1,65 @@
+"""Checkpoints of a training: arrays in an .npz file with a digest. Nothing is unpickled, and everything is checked first. No PyTorch."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from n2d2py.errors import N2D2Error
+from n2d2py.files import DamagedArray, read_npz
+
+_DIGEST = "digest"
+
+
+def write_checkpoint(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write arrays with a digest of all of them. An interrupted run leaves the old file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.stem}.new.npz")
+    np.savez(beside, **{**arrays, _DIGEST: _digest(arrays)})  # type: ignore[arg-type]
+    beside.replace(path)
+
+
+def read_checkpoint(path: Path, like: Mapping[str, np.ndarray], grows: str = "") -> dict[str, np.ndarray]:
+    """Return the arrays of a checkpoint, which have the names, shapes and types of those in `like`.
+
+    The first axis of the array `grows` may have any length.
+
+    Raises:
+        N2D2Error: E433 for a checkpoint that is absent, damaged, or of another network.
+    """
+    if not path.is_file():
+        raise N2D2Error("E433", "the checkpoint does not exist", where=str(path), remedy="remove -learn-resume")
+    try:
+        arrays = read_npz(path)
+    except (OSError, DamagedArray) as error:
+        raise unusable(path, f"is damaged: {error}") from None
+    stored = arrays.pop(_DIGEST, None)
+    if stored is None or not np.array_equal(stored, _digest(arrays)):
+        raise unusable(path, "is damaged: its digest is wrong")
+    for name in sorted({*arrays, *like}):
+        if name not in like:
+            raise unusable(path, f"does not fit the network: it has an array '{name}'")
+        if name not in arrays:
+            raise unusable(path, f"does not fit the network: it has no array '{name}'")
+        found, wanted, first = arrays[name], like[name], 1 if name == grows else 0
+        if found.dtype != wanted.dtype or found.ndim != wanted.ndim or found.shape[first:] != wanted.shape[first:]:
+            raise unusable(path, f"does not fit the network: '{name}' is {found.dtype} {found.shape}")
+    return arrays
+
+
+def unusable(path: Path, why: str) -> N2D2Error:
+    """The error for a checkpoint from which no training goes on; `why` completes "the checkpoint ..."."""
+    return N2D2Error("E433", f"the checkpoint {why}", where=str(path), remedy="train again without -learn-resume")
+
+
+def _digest(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """SHA-256 of the names, types, shapes and values, as bytes (32)."""
+    found = hashlib.sha256()
+    for name in sorted(arrays):
+        array = arrays[name]
+        found.update(f"{name}\0{array.dtype.str}\0{array.shape}\0".encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+    return np.frombuffer(found.digest(), np.uint8)

@@ -1,0 +1,67 @@
+"""[sp] of L x 1 feeds ONNX files of N x C x L; `-calib-data` stands in for a [database] without files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import helper, numpy_helper
+
+from n2d2py import cli
+from n2d2py.reference.engine import FloatEngine
+from n2d2py.stages.load import load_stage
+from n2d2py.stages.options import LoadOptions
+
+
+def write_network(path: Path, channels: int) -> None:
+    rng = np.random.default_rng(4)
+    arrays = {"w1": rng.normal(size=(5, channels, 7)), "w2": rng.normal(size=(3, 5))}
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["conv"], strides=[2]),
+        helper.make_node("Relu", ["conv"], ["relu"]),
+        helper.make_node("GlobalAveragePool", ["relu"], ["pool"]),
+        helper.make_node("Flatten", ["pool"], ["flat"]),
+        helper.make_node("Gemm", ["flat", "w2"], ["y"], transB=1),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", 1, [1, channels, 40])],
+        [helper.make_tensor_value_info("y", 1, [1, 3])],
+        [numpy_helper.from_array(array.astype(np.float32), name) for name, array in arrays.items()],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+@pytest.mark.parametrize("size", [(40, 1), (1, 40)])
+def test_a_line_of_the_input_is_a_sequence(size, channels, tmp_path):
+    write_network(tmp_path / "net.onnx", channels)
+    path = tmp_path / "net.ini"
+    path.write_text(
+        f"[sp]\nSizeX={size[0]}\nSizeY={size[1]}\nNbChannels={channels}\n[onnx]\nInput=sp\nType=ONNX\nFile=net.onnx\n[y.Target]\n"
+    )
+    graph = load_stage(path, LoadOptions(weights="/dev/null"), tmp_path).graph
+    x = np.random.default_rng(0).normal(size=(1, channels, *size[::-1])).astype(np.float32)
+    session = onnxruntime.InferenceSession(tmp_path / "net.onnx", providers=["CPUExecutionProvider"])
+    (expected,) = session.run(None, {"x": x.reshape(1, channels, 40)})
+    assert np.allclose(FloatEngine(graph).run(x)["y"], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("database", ["Type=ILSVRC2012_Database\nLearn=1.0", "Type=DIR_Database\nDataPath=nowhere\nLearn=0.5"])
+def test_given_data_stand_in_for_a_database_without_files(database, tmp_path, monkeypatch, capsys):
+    """The transformations of the INI apply to them; without -calib-data, the database is E401."""
+    monkeypatch.delenv("N2D2_DATA", raising=False)
+    np.save(tmp_path / "bytes.npy", np.random.default_rng(1).integers(0, 256, (12, 3, 9, 8), dtype=np.uint8))
+    path = tmp_path / "net.ini"
+    path.write_text(
+        f"[database]\n{database}\n[sp]\nSizeX=6\nSizeY=6\nNbChannels=3\n[sp.Transformation]\nType=RescaleTransformation\nWidth=6\nHeight=6\n"
+        "[fc]\nInput=sp\nType=Fc\nNbOutputs=3\n[fc.Target]\n"
+    )
+    words = [str(path), "-w", "/dev/null", "-export", "CPP", "-nbbits", "8", "-calib", "-1", "-o", str(tmp_path / "out")]
+    assert cli.main(words) == 1 and "N2D2-E401" in capsys.readouterr().err
+    assert cli.main([*words, "-calib-data", str(tmp_path / "bytes.npy")]) == 0
+    assert (tmp_path / "out" / "export_CPP_int8" / "Makefile").is_file()

@@ -1,0 +1,152 @@
+"""Networks in ONNX sections learn: with the solvers and quantizers of [onnx:<Type>_def] and of sections named after layers."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+from support.e2e_run import needs_compiler
+
+from n2d2py import cli
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+
+NETWORK = """[database]
+Type=Numpy_Database
+DataPath=data.npz
+Learn=0.5
+Validation=0.25
+[sp]
+SizeX=8
+SizeY=8
+NbChannels=1
+BatchSize=16
+{sections}
+[onnx]
+Input=sp
+Type=ONNX
+File=net.onnx
+[soft]
+Input=onnx,logits
+Type=Softmax
+NbOutputs=3
+WithLoss=1
+[soft.Target]
+[learn.config]
+Solvers.LearningRate=0.1
+Solvers.Momentum=0.9
+QWeightSolver.LearningRate=0.01
+QActSolver.LearningRate=0.01
+"""
+LEARNT = "[onnx:Conv_def]\nConfigSection=learn.config\n[onnx:BatchNorm_def]\nConfigSection=learn.config\n[onnx:Fc_def]\nConfigSection=learn.config\n"
+QUANTIZED = """[onnx:Conv_def]
+QWeight={kind}
+QWeight.Range=15
+WeightsFiller=XavierFiller
+ConfigSection=learn.config
+[onnx:BatchNorm_def]
+ConfigSection=learn.config
+[onnx:Fc_def]
+QWeight={kind}
+QWeight.Range=255
+{scaling}
+ConfigSection=learn.config
+[relu_def]
+ActivationFunction=Linear
+QAct={kind}
+QAct.Range=15
+{alpha}
+ConfigSection=learn.config
+[relu1] relu_def
+[relu2] relu_def
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Conv, BatchNormalization, Relu, Conv, Relu, mean, Gemm; pictures whose stripes are horizontal, vertical or none."""
+    rng = np.random.default_rng(2)
+    stripes = np.array([[0, 1] * 4] * 8)
+    images = np.stack([np.stack([stripes, stripes.T, np.full((8, 8), 0.5)])[label] for label in np.arange(192) % 3])
+    noise = rng.normal(0, 0.1, images.shape)
+    np.savez(tmp_path / "data.npz", x=(255 * np.clip(images + noise, 0, 1)).astype(np.uint8)[:, None], y=np.arange(192) % 3)
+    arrays = {
+        "w1": rng.normal(0, 0.4, (6, 1, 3, 3)), "w2": rng.normal(0, 0.2, (8, 6, 3, 3)), "w3": rng.normal(0, 0.4, (3, 8)),
+        "b3": np.zeros(3), "scale": np.ones(6), "shift": np.zeros(6), "mean": np.full(6, 0.1), "var": np.full(6, 0.5),
+    }  # fmt: skip
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["conv1"], pads=[1, 1, 1, 1]),
+        helper.make_node("BatchNormalization", ["conv1", "scale", "shift", "mean", "var"], ["bn1"]),
+        helper.make_node("Relu", ["bn1"], ["relu1"]),
+        helper.make_node("Conv", ["relu1", "w2"], ["conv2"]),
+        helper.make_node("Relu", ["conv2"], ["relu2"]),
+        helper.make_node("GlobalAveragePool", ["relu2"], ["pool"]),
+        helper.make_node("Flatten", ["pool"], ["flat"]),
+        helper.make_node("Gemm", ["flat", "w3", "b3"], ["logits"], transB=1),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", 1, [1, 1, 8, 8])],
+        [helper.make_tensor_value_info("logits", 1, [1, 3])],
+        [numpy_helper.from_array(array.astype(np.float32), name) for name, array in arrays.items()],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "net.onnx")
+    return tmp_path
+
+
+def run(folder: Path, capsys, sections: str, *words: str) -> tuple[int, str]:
+    (folder / "net.ini").write_text(NETWORK.format(sections=sections))
+    status = cli.main([str(folder / "net.ini"), *words, "-o", str(folder / "out")])
+    seen = capsys.readouterr()
+    return status, seen.out + seen.err
+
+
+def learned(folder: Path) -> dict[str, np.ndarray]:
+    with np.load(folder / "out" / "weights" / "weights.npz") as stored:
+        return {name: stored[name] for name in stored.files}
+
+
+def test_layers_with_a_section_learn(folder, capsys):
+    status, text = run(folder, capsys, LEARNT, "-learn-epoch", "12", "-test")
+    score = re.search(r"rate: ([0-9.]+)%", text)
+    assert status == 0 and score is not None and float(score[1]) >= 95, text
+
+
+def test_the_others_keep_their_parameters(folder, capsys):
+    """Their statistics too; BackPropagate=0 stops the gradient before a layer."""
+    initial = {each.name: numpy_helper.to_array(each) for each in onnx.load(folder / "net.onnx").graph.initializer}
+    status, text = run(folder, capsys, "[onnx:Fc_def]\nConfigSection=learn.config\n", "-learn-epoch", "1")
+    found = learned(folder)
+    assert status == 0, text
+    assert np.array_equal(found["conv1_weights"], initial["w1"]) and np.array_equal(found["bn1_means"], initial["mean"])
+    assert not np.array_equal(found["logits_weights"].reshape(3, 8), initial["w3"])
+    stopped = LEARNT + "[conv2]\nConfigSection=learn.config,stop\n[stop]\nBackPropagate=0\n"
+    status, text = run(folder, capsys, stopped, "-learn-epoch", "1")
+    found = learned(folder)
+    assert status == 0, text
+    assert np.array_equal(found["conv1_weights"], initial["w1"]) and not np.array_equal(found["conv2_weights"], initial["w2"])
+
+
+@needs_compiler
+@pytest.mark.parametrize("kind, scaling, alpha", [("SAT", "QWeight.ApplyScaling=1", "QAct.Alpha=2.0"), ("LSQ", "", "")])
+def test_with_quantizers_to_the_compiled_export(kind, scaling, alpha, folder, capsys):
+    sections = QUANTIZED.format(kind=kind, scaling=scaling, alpha=alpha)
+    status, text = run(folder, capsys, sections, "-learn-epoch", "12", "-export", "CPP", "-nbbits", "8", "-test")
+    scores = {row[0]: float(row[1]) for row in re.findall(r"^(float|simulated int8|compiled) +48 +([0-9.]+)%", text, re.M)}
+    assert status == 0 and scores["compiled"] == scores["simulated int8"] >= 90, text
+    assert abs(scores["float"] - scores["compiled"]) <= 2.1
+    names = {"SAT": "Alpha", "LSQ": "StepSize"}
+    assert {f"relu{number}_QAct_{kind}_{names[kind]}" for number in (1, 2)} <= set(learned(folder))
+
+
+def test_what_does_not_fit(folder, capsys):
+    status, text = run(folder, capsys, "[pool]\nQWeight=SAT\n", "-learn-epoch", "1")
+    assert status == 1 and "N2D2-E242" in text and "'pool'" in text
+    status, text = run(folder, capsys, "", "-learn-epoch", "1")
+    assert status == 1 and "N2D2-E431" in text and "no layer learns" in text
