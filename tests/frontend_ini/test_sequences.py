@@ -48,7 +48,7 @@ def test_a_line_of_the_input_is_a_sequence(size, channels, tmp_path):
     x = np.random.default_rng(0).normal(size=(1, channels, *size[::-1])).astype(np.float32)
     session = onnxruntime.InferenceSession(tmp_path / "net.onnx", providers=["CPUExecutionProvider"])
     (expected,) = session.run(None, {"x": x.reshape(1, channels, 40)})
-    assert np.allclose(FloatEngine(graph).run(x)["y"], expected, atol=1e-5)
+    assert np.allclose(FloatEngine(graph).run(x)["y"], np.asarray(expected), atol=1e-5)
 
 
 @pytest.mark.parametrize("database", ["Type=ILSVRC2012_Database\nLearn=1.0", "Type=DIR_Database\nDataPath=nowhere\nLearn=0.5"])
