@@ -96,7 +96,7 @@ CODES: dict[str, tuple[str, str]] = {
     "E224": ("layers that feed each other in a cycle", "break the cycle"),
     "E225": ("an empty Input", "name a layer or sp"),
     "E226": ("a type of layer that is not supported", "use a supported one; docs/sections.md lists them"),
-    "E227": ("an ONNX section with Transpose=1", "transpose the network when it is exported to ONNX"),
+    "E227": ("an ONNX section with Transpose=1 and maps as outputs", "put layers of Type=Transpose around it"),
     "E229": (
         "a layer with more parameters or connections than can be handled",
         "check NbOutputs and the dimensions of its input",
@@ -286,12 +286,13 @@ CODES: dict[str, tuple[str, str]] = {
         "give pictures or bytes, without -input-range, where the transformations should apply",
     ),
     "W409": ("a float network that scores no better than chance", "check the preprocessing: -mean, -std, -scale, -bgr"),
-    "W410": ("a mask of IgnoreMasks that matches no file and no folder", "begin it with */, or remove it"),
+    "W410": ("labels that are one class off", "number the labels as the outputs are, a background class too"),
     "W411": ("data of another range than was declared", "scale them, or correct the range"),
     "W412": (
         "folders of classes whose names are numbers, in another order as texts",
         "none for a network trained with torchvision or Keras; else give -class-names",
     ),
+    "W413": ("a mask of IgnoreMasks that matches no file and no folder", "begin it with */, or remove it"),
     "W420": ("layers that keep random values because no weights are given", "give -w"),
     "W421": (
         "stored quantized weights that are not those of the stored float weights",

@@ -76,7 +76,7 @@ def test_directory_options(tree, options, expected):
 def test_a_mask_is_compared_with_whole_paths(tree, mask):
     """As in N2D2; a mask that matches nothing is said."""
     assert _labelled(directory_database(tree, IN_ORDER, ignore_masks=(mask,))) == _labelled(directory_database(tree, IN_ORDER))
-    assert [one.code for one in log.warnings_seen()] == ["W410"]
+    assert [one.code for one in log.warnings_seen()] == ["W413"]
 
 
 def test_directory_without_labels(tree):
@@ -462,4 +462,4 @@ def test_channels_in_files_of_their_own(ini, picture, tmp_path):
     for wrong in ("MultiChannelMatch=(.*", "MultiChannelReplace=$3_0"):
         key = wrong.split("=")[0]
         changed = "\n".join(wrong if line.startswith(key) else line for line in text.splitlines())
-        assert "N2D2-E122" in _error(lambda changed=changed: read_database(ini(changed)))
+        assert "N2D2-E109" in _error(lambda changed=changed: read_database(ini(changed)))

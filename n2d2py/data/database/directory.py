@@ -28,6 +28,7 @@ from n2d2py.data.decode import read_stimulus, readable_extensions
 from n2d2py.data.text_tables import TABLES
 from n2d2py.errors import Location, N2D2Error, readable
 from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
+from n2d2py.ini.kinds import Unreadable
 
 _SCHEMA = Schema(
     "DIR_Database",
@@ -231,7 +232,8 @@ def _channels(values: Values) -> _Channels | None:
             re.compile(f"(?:{text})|").sub(template, "")
     except (re.error, ValueError, IndexError, RecursionError) as error:
         where = values.where("MultiChannelMatch" if text else "MultiChannelReplace")
-        raise N2D2Error("E122", f"{key} cannot be used: {error}", where=where, remedy="give both, as in N2D2") from None
+        problem = Unreadable(f"{key} cannot be used: {error}", "give both, with groups that MultiChannelMatch has")
+        raise problem.error(where) from None
     return _Channels(match, templates)
 
 
@@ -273,7 +275,7 @@ def _joined(parts: list[_Part], seed: int, type_name: str = "DIR_Database") -> D
             )
         if listing.unmatched:
             log.warning(
-                "W410",
+                "W413",
                 f"IgnoreMasks matches nothing with {', '.join(sorted(listing.unmatched))}",
                 where=part.where,
                 remedy="begin it with */: a mask is compared with whole paths",
