@@ -166,9 +166,9 @@ def test_the_keys_of_kernels(ini, keys, expected):
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("FilterTransformation\nKernel=*\nKernel.Mat=1 2 3", "Kernel.Mat has 3 values for a kernel of 1x1"),
-        ("FilterTransformation\nKernel=Gabor\nKernel.SizeX=3\nKernel.SizeY=3", "the kernel Gabor needs Kernel.Theta"),
-        ("FilterTransformation\nKernel=DoG\nKernel.SizeX=3", "the kernel DoG needs Kernel.SizeY"),
+        ("FilterTransformation\nKernel=*\nKernel.Mat=1 2 3", "Kernel.Mat"),
+        ("FilterTransformation\nKernel=Gabor\nKernel.SizeX=3\nKernel.SizeY=3", "Kernel.Theta"),
+        ("FilterTransformation\nKernel=DoG\nKernel.SizeX=3", "Kernel.SizeY"),
         (
             "FilterTransformation\nKernel=DoG\nKernel.SizeX=3\nKernel.SizeY=3\nKernel.Sigma1=0",
             "{}:9 [sp.Transformation]: Kernel.Sigma1=0 is not positive",
