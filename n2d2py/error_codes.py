@@ -260,6 +260,7 @@ CODES: dict[str, tuple[str, str]] = {
         "-calib-data that are used without the transformations of the INI",
         "give images or bytes without -input-range to apply the transformations",
     ),
+    "W413": ("pattern of IgnoreMasks that matches no file and no folder", "begin the pattern with */, or remove it"),
     "W409": ("float model that scores no better than chance", "check the preprocessing: -mean, -std, -scale, -bgr"),
     "W410": ("labels that are off by one class", "number the labels like the outputs, including a background class"),
     "W418": ("pattern of IgnoreMasks that matches no file and no folder", "begin the pattern with */, or remove it"),

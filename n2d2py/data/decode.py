@@ -14,6 +14,7 @@ import numpy as np
 
 from n2d2py.data.arrays import check_type, open_npy, plain
 from n2d2py.data.sound import read_wav
+from n2d2py.data.text_tables import TABLES, read_table
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.files import open_picture
 
@@ -147,3 +148,5 @@ for _extension in PICTURES:
     register_reader(_extension, read_picture)
 register_reader(".npy", _read_npy)
 register_reader(".wav", read_wav)
+for _extension in TABLES:
+    register_reader(_extension, read_table)

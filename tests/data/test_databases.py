@@ -63,7 +63,7 @@ def test_directory_labels_are_folders_in_order(tree):
         ({"label_depth": 0, "label_name": "all"}, [("a/0.png", "all"), ("b/1.png", "all"), ("b/2.png", "all")]),
         ({"label_name": "L"}, [("a/0.png", "L/a"), ("b/1.png", "L/b"), ("b/2.png", "L/b")]),
         ({"ignore_masks": ("*/b/1.png", "*/a/*.png")}, [("b/2.png", "/b")]),
-        ({"ignore_masks": ("*2+ng",)}, [("a/0.png", "/a"), ("b/1.png", "/b")]),
+        ({"ignore_masks": ("*/2+ng",)}, [("a/0.png", "/a"), ("b/1.png", "/b")]),
         ({"ignore_masks": ("*/?.png",), "depth": -1}, [("a/x/deep.png", "/a")]),
         ({"ignore_masks": ("*oot/a",)}, [("b/1.png", "/b"), ("b/2.png", "/b")]),
         ({"ignore_masks": ("*/x",), "depth": -1}, [("a/0.png", "/a"), ("b/1.png", "/b"), ("b/2.png", "/b")]),
@@ -77,7 +77,7 @@ def test_directory_options(tree, options, expected):
 def test_a_mask_is_compared_with_whole_paths(tree, mask):
     """As in N2D2; a mask that matches nothing is said."""
     assert _labelled(directory_database(tree, IN_ORDER, ignore_masks=(mask,))) == _labelled(directory_database(tree, IN_ORDER))
-    assert [one.code for one in log.warnings_seen()] == ["W410"]
+    assert [one.code for one in log.warnings_seen()] == ["W413"]
 
 
 def test_directory_without_labels(tree):
@@ -430,3 +430,34 @@ def test_the_default_path_is_under_n2d2_data(ini, monkeypatch, tmp_path):
     monkeypatch.setenv("N2D2_DATA", str(tmp_path))
     document = ini("[database]\nType=MNIST_IDX_Database\n")
     assert f"DataPath={tmp_path}/mnist does not exist" in _error(lambda: read_database(document))
+
+
+def test_text_files_are_stimuli_where_there_are_no_others(tmp_path):
+    """As N2D2's CsvDataFile: commas, semicolons, blanks and tabs separate, # begins a comment."""
+    for label in "ab":
+        (tmp_path / "root" / label).mkdir(parents=True)
+    (tmp_path / "root/a/0.csv").write_text("# two rows\n1, 2.5;3\n\n4 5\t-6e1 # the last\n")
+    (tmp_path / "root/b/1.dat").write_text("7\n")
+    (tmp_path / "root/b/2.txt").write_text("8,9")
+    database = directory_database(tmp_path / "root", IN_ORDER)
+    assert _labelled(database) == [("a/0.csv", "/a"), ("b/1.dat", "/b"), ("b/2.txt", "/b")]
+    assert database.items.read(0).tolist() == [[[1], [2.5], [3]], [[4], [5], [-60]]]
+    assert database.items.read(2).shape == (1, 2, 1)
+    assert _labelled(directory_database(tmp_path / "root", IN_ORDER, valid_extensions=("dat",))) == [("b/1.dat", "/b")]
+    for text, what in (("1 2\n3", "line 2 has 1 numbers"), ("1 x", "line 1 does not hold numbers"), ("# none", "no numbers")):
+        (tmp_path / "root/a/0.csv").write_text(text)
+        assert what in _error(lambda: database.items.read(0))
+
+
+def test_channels_in_files_of_their_own(ini, picture, tmp_path):
+    """N2D2's MultiChannelMatch and MultiChannelReplace; an absent channel is 0."""
+    for name, value in (("a/x_0", 1), ("a/x_1", 2), ("b/y_0", 3), ("b/alone", 9)):
+        picture(f"root/{name}.png", _gray(value))
+    text = "[database]\nType=DIR_Database\nDataPath=root\nMultiChannelMatch=(.*)_0(\\.[^.]+)\nMultiChannelReplace=$1_0$2 $1_1$2\nRandomPartitioning=0\n"
+    database = read_database(ini(text))
+    assert _labelled(database) == [("a/x_0.png", "/a"), ("b/y_0.png", "/b")]
+    assert database.items.read(0)[0, 0].tolist() == [1, 2] and database.items.read(1)[0, 0].tolist() == [3, 0]
+    for wrong in ("MultiChannelMatch=(.*", "MultiChannelReplace=$3_0"):
+        key = wrong.split("=")[0]
+        changed = "\n".join(wrong if line.startswith(key) else line for line in text.splitlines())
+        assert "N2D2-E109" in _error(lambda changed=changed: read_database(ini(changed)))

@@ -11,6 +11,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 from n2d2py import cli
+from n2d2py.errors import N2D2Error
 from n2d2py.reference.engine import FloatEngine
 from n2d2py.stages.load import load_stage
 from n2d2py.stages.options import LoadOptions
@@ -48,7 +49,7 @@ def test_a_line_of_the_input_is_a_sequence(size, channels, tmp_path):
     x = np.random.default_rng(0).normal(size=(1, channels, *size[::-1])).astype(np.float32)
     session = onnxruntime.InferenceSession(tmp_path / "net.onnx", providers=["CPUExecutionProvider"])
     (expected,) = session.run(None, {"x": x.reshape(1, channels, 40)})
-    assert np.allclose(FloatEngine(graph).run(x)["y"], expected, atol=1e-5)
+    assert np.allclose(FloatEngine(graph).run(x)["y"], np.asarray(expected), atol=1e-5)
 
 
 @pytest.mark.parametrize("database", ["Type=ILSVRC2012_Database\nLearn=1.0", "Type=DIR_Database\nDataPath=nowhere\nLearn=0.5"])
@@ -65,3 +66,33 @@ def test_given_data_stand_in_for_a_database_without_files(database, tmp_path, mo
     assert cli.main(words) == 1 and "N2D2-E401" in capsys.readouterr().err
     assert cli.main([*words, "-calib-data", str(tmp_path / "bytes.npy")]) == 0
     assert (tmp_path / "out" / "export_CPP_int8" / "Makefile").is_file()
+
+
+def write_images(path: Path, last: str) -> None:
+    weights = np.random.default_rng(4).normal(size=(5, 2, 3, 2)).astype(np.float32)
+    nodes = [helper.make_node("Conv", ["x", "w"], ["conv"], strides=[1, 2]), helper.make_node(last, ["conv"], ["y"])]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", 1, [1, 2, 7, 9])],
+        [helper.make_tensor_value_info("y", 1, None)],
+        [numpy_helper.from_array(weights, "w")],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+def test_a_transposed_section_takes_transposed_images(tmp_path):
+    """Transpose=1: the input has the axes of the file exchanged; outputs that are maps are refused."""
+    path = tmp_path / "net.ini"
+    path.write_text(
+        "[sp]\nSizeX=7\nSizeY=9\nNbChannels=2\n[onnx]\nInput=sp\nType=ONNX\nFile=net.onnx\nTranspose=1\n[y.Target]\n"
+    )
+    write_images(tmp_path / "net.onnx", "GlobalMaxPool")
+    graph = load_stage(path, LoadOptions(weights="/dev/null"), tmp_path).graph
+    x = np.random.default_rng(0).normal(size=(1, 2, 9, 7)).astype(np.float32)
+    session = onnxruntime.InferenceSession(tmp_path / "net.onnx", providers=["CPUExecutionProvider"])
+    (expected,) = session.run(None, {"x": x.transpose(0, 1, 3, 2)})
+    assert np.allclose(FloatEngine(graph).run(x)["y"], np.asarray(expected), atol=1e-5)
+    write_images(tmp_path / "net.onnx", "Relu")
+    with pytest.raises(N2D2Error, match="E227.*'y'"):
+        load_stage(path, LoadOptions(weights="/dev/null"), tmp_path)

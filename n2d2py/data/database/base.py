@@ -252,7 +252,7 @@ def _read(schema: Schema, section: Section) -> Values:
     """The values of a section without what is not supported."""
     values = schema.read(section)
     for key in _REFUSED:
-        if values.given(key.name) and values[key.name] not in ("", ()):
+        if schema.key(key.name) is key and values.given(key.name) and values[key.name] not in ("", ()):
             raise N2D2Error(
                 "E406",
                 f"{key.name}={section.text(key.name)} is not supported",

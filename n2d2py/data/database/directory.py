@@ -25,8 +25,10 @@ from n2d2py.data.database.base import (
 )
 from n2d2py.data.database.partition import SETS, Partition, partition
 from n2d2py.data.decode import read_stimulus, readable_extensions
+from n2d2py.data.text_tables import TABLES
 from n2d2py.errors import Location, N2D2Error, readable
 from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
+from n2d2py.ini.kinds import Unreadable
 
 _SCHEMA = Schema(
     "DIR_Database",
@@ -49,7 +51,24 @@ _SCHEMA = Schema(
             "Leave out files and folders whose whole path, DataPath included, matches one of these patterns. * stands for any "
             "characters, + for at least one, ? for one.",
         ),
-        Key("ValidExtensions", Kind.STRINGS, (), "File extensions to read. Default: all supported ones."),
+        Key(
+            "ValidExtensions",
+            Kind.STRINGS,
+            (),
+            "File extensions to read. Default: all supported ones; text files (.csv, .dat, .txt) if there are no others.",
+        ),
+        Key(
+            "MultiChannelMatch",
+            Kind.STRING,
+            "",
+            "Regular expression for the path (from DataPath) of a file with one channel of a stimulus. Other files are left out.",
+        ),
+        Key(
+            "MultiChannelReplace",
+            Kind.STRINGS,
+            (),
+            "Path of the file of each channel, with $1, $2, ... for groups of MultiChannelMatch. A missing file is zeros.",
+        ),
         Key("LoadMore", Kind.STRING, "", "Another section with such keys whose stimuli are added."),
         Key(
             "LabelImagePath",
@@ -99,7 +118,7 @@ def list_directory(
     masks = {text: _mask(text) for text in ignore_masks}
     above = root.absolute().as_posix()
     valid = {"." + text.lower().lstrip(".") for text in valid_extensions}
-    extensions = set(readable_extensions())
+    extensions = {each for each in readable_extensions() if each not in TABLES or each in valid}
     found = Listing(unmatched=set(masks))
 
     def masked(path: str) -> bool:
@@ -128,6 +147,11 @@ def list_directory(
                 visit(path, depth - 1, below, label_depth - 1 if label_depth > 0 else label_depth)
 
     visit("", depth, label_name, label_depth)
+    nothing = not found.files and not valid and len(found.unmatched) == len(masks)
+    if nothing and any(name.lower().endswith(TABLES) for name in found.unreadable):
+        extensions.update(TABLES)
+        found = Listing(unmatched=found.unmatched)
+        visit("", depth, label_name, label_depth)
     return found
 
 
@@ -153,6 +177,68 @@ def _mask(text: str) -> re.Pattern[str]:
 
 
 @dataclass(frozen=True)
+class _Channels:
+    """Files that hold one channel each: which begins a stimulus, and the paths of all channels in terms of its groups."""
+
+    match: re.Pattern[str]
+    replace: tuple[str, ...]
+
+    def select(self, listing: Listing) -> None:
+        """Keep the files that begin a stimulus."""
+        kept = [self.match.fullmatch(name) is not None for name in listing.files]
+        listing.files = [name for name, keeps in zip(listing.files, kept, strict=True) if keeps]
+        listing.labels = [label for label, keeps in zip(listing.labels, kept, strict=True) if keeps]
+
+    def of(self, root: Path, files: Sequence[str]) -> ChannelItems:
+        """Return the stimuli that begin with these files; a notice tells how many channels are absent."""
+        names = [tuple(self.match.sub(template, name, count=1) for template in self.replace) for name in files]
+        absent = [each for found in names for each in found if not (root / each).is_file()]
+        if absent:
+            log.notice("%s: %d channels have no file and are 0, the first one is %s", root.name, len(absent), absent[0])
+        return ChannelItems(root, files, names)
+
+
+@dataclass(frozen=True)
+class ChannelItems(FileItems):
+    """Stimuli whose channels are in files of their own; `channels` names those of each stimulus."""
+
+    channels: Sequence[tuple[str, ...]]
+
+    def read(self, index: int) -> np.ndarray:
+        first = read_stimulus(self.root / self.files[index], self.files[index])
+        found = []
+        for name in self.channels[index]:
+            path = self.root / name
+            found.append(read_stimulus(path, name) if path.is_file() else np.zeros_like(first))
+            if found[-1].shape[:2] != first.shape[:2] or found[-1].dtype != first.dtype:
+                raise N2D2Error(
+                    "E402",
+                    f"the channel {name} is {found[-1].shape[1]}x{found[-1].shape[0]} {found[-1].dtype}, unlike {self.files[index]}",
+                    remedy="store all channels of a stimulus in one size and type",
+                )
+        return np.concatenate(found, axis=2)
+
+
+def _channels(values: Values) -> _Channels | None:
+    text, replace = values["MultiChannelMatch"], values["MultiChannelReplace"]
+    if not text and not replace:
+        return None
+    key = "MultiChannelMatch" if replace else "MultiChannelReplace"
+    try:
+        if not text or not replace:
+            raise ValueError("one of the two keys is absent")
+        match = re.compile(text)
+        templates = tuple(re.sub(r"\$(\d+)", r"\\g<\1>", each.replace("\\", "/")) for each in replace if each)
+        for template in templates:
+            re.compile(f"(?:{text})|").sub(template, "")
+    except (re.error, ValueError, IndexError, RecursionError) as error:
+        where = values.where("MultiChannelMatch" if text else "MultiChannelReplace")
+        problem = Unreadable(f"{key} cannot be used: {error}", "give both, with groups that MultiChannelMatch has")
+        raise problem.error(where) from None
+    return _Channels(match, templates)
+
+
+@dataclass(frozen=True)
 class _Part:
     """One folder of a DIR_Database and how it is split."""
 
@@ -160,6 +246,7 @@ class _Part:
     how: Partition
     options: dict[str, object]
     where: Location | str | None
+    channels: _Channels | None = None
 
 
 def directory_database(root: Path, how: Partition, seed: int = 0, *, type_name: str = "DIR_Database", **options) -> Database:
@@ -178,6 +265,8 @@ def _joined(parts: list[_Part], seed: int, type_name: str = "DIR_Database") -> D
     sets: dict[str, list[np.ndarray]] = {name: [] for name in SETS}
     for part in parts:
         listing = list_directory(part.root, known, **part.options)  # type: ignore[arg-type]
+        if part.channels:
+            part.channels.select(listing)
         if listing.unreadable:
             log.notice(
                 "%s: ignored %d files that are not stimuli, the first one is %s",
@@ -187,7 +276,7 @@ def _joined(parts: list[_Part], seed: int, type_name: str = "DIR_Database") -> D
             )
         if listing.unmatched:
             log.warning(
-                "W418",
+                "W413",
                 f"IgnoreMasks matches nothing with {', '.join(sorted(listing.unmatched))}",
                 where=part.where,
                 remedy="begin it with */: a mask is compared with whole paths",
@@ -203,7 +292,7 @@ def _joined(parts: list[_Part], seed: int, type_name: str = "DIR_Database") -> D
         for name in SETS:
             sets[name].append(split[name] + len(labels))
         labels += listing.labels
-        items.append(FileItems(part.root, listing.files))
+        items.append(part.channels.of(part.root, listing.files) if part.channels else FileItems(part.root, listing.files))
     joined = items[0] if len(items) == 1 else JoinedItems(items)
     if "" in known and len(known) > 1:
         log.warning(
@@ -270,4 +359,6 @@ def _part(values: Values, context: Context) -> _Part:
         "ignore_masks": values["IgnoreMasks"],
         "valid_extensions": values["ValidExtensions"],
     }
-    return _Part(data_path(values, context, folder=True), partition_of(values), options, values.section.location)
+    return _Part(
+        data_path(values, context, folder=True), partition_of(values), options, values.section.location, _channels(values)
+    )

@@ -37,7 +37,7 @@ ONNX_SECTION = Schema(
         ),
         Key("ONNX_init", Kind.BOOL, True, "Load the stored weights."),
         Key("CNTK", Kind.BOOL, False, "Accepted for compatibility. Bias additions are always merged."),
-        Key("Transpose", Kind.BOOL, False, "Swap the spatial axes. Not supported."),
+        Key("Transpose", Kind.BOOL, False, "Swap X and Y of the inputs: the file expects swapped axes."),
     ),
     doc="An ONNX file inside the network.",
 )
@@ -89,19 +89,15 @@ def attach_section(
     those of the file are not loaded.
 
     Raises:
-        N2D2Error: E227 a Transpose, E301 no such file, E124 for keys that change layers of the file, and what the import
+        N2D2Error: E227 a Transpose of output maps, E301 no such file, E124 for keys that change layers of the file, and what the import
             raises.
     """
     from n2d2py.frontend.onnx.attach import attach_onnx
 
     values = ONNX_SECTION.read(section)
+    tensors = [tensor for _, tensor in parents]
     if values["Transpose"]:
-        raise N2D2Error(
-            "E227",
-            "Transpose=1 is not supported",
-            where=values.where("Transpose"),
-            remedy="transpose the model when you export it to ONNX",
-        )
+        tensors = [_transposed(graph, tensor, section) for tensor in tensors]
     path = _existing(document, values, "File", "E301", "the ONNX file")
     encodings = None
     if values["Encodings"] is not None:
@@ -110,7 +106,7 @@ def attach_section(
     outputs = attach_onnx(
         graph,
         path,
-        [tensor for _, tensor in parents],
+        tensors,
         ignore=tuple(values["Ignore"]),
         ignore_input_size=values["IgnoreInputSize"],
         load_weights=values["ONNX_init"],
@@ -118,11 +114,29 @@ def attach_section(
         encodings=encodings,
         where=values.section.location,
     )
-    nodes = graph.nodes[before:]
+    for name in outputs if values["Transpose"] else ():
+        if prod(graph.shape(name)[2:]) > 1:
+            raise N2D2Error(
+                "E227",
+                f"Transpose=1 with the output '{name}', a map of several positions",
+                where=values.where("Transpose"),
+                remedy="remove it, and put layers of Type=Transpose before and after the ONNX section",
+            )
+    nodes = [node for node in graph.nodes[before:] if not node.helper]
     if weights is not None:
         _load_stored(nodes, weights)
     _read_layers(document, graph, section.name, nodes, set(graph.aliases) - known, weights)
     return outputs
+
+
+def _transposed(graph: Graph, tensor: str, section: Section) -> str:
+    """Return an image with its axes exchanged; other tensors as they are."""
+    if len(graph.shape(tensor)) != 4:
+        return tensor
+    name = graph.fresh_name(f"{tensor}_transposed")
+    swap = make_operator("Transpose", (0, 1, 3, 2))
+    graph.add(Node(name, swap, [tensor], [name], location=section.location, helper=True))
+    return name
 
 
 def _existing(document: Document, values: Values, key: str, code: str, what: str) -> Path:
