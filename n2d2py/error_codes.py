@@ -98,7 +98,10 @@ CODES: dict[str, tuple[str, str]] = {
     "E224": ("cycle of layers", "remove one of the inputs"),
     "E225": ("empty Input", "name a layer or sp"),
     "E226": ("unsupported layer type", "use a supported type; see docs/sections.md"),
-    "E227": ("ONNX section with Transpose=1", "transpose the model when you export it to ONNX"),
+    "E227": (
+        "ONNX section with Transpose=1 whose output is a feature map",
+        "use layers of Type=Transpose before and after the section",
+    ),
     "E229": ("layer with too many parameters or connections", "reduce NbOutputs or the input dimensions"),
     "E231": ("layer type that can be described but not computed", "end the network before this layer"),
     "E232": ("OutputsRemap that does not name each output once", "give pairs such as 1:2,0:2"),
@@ -263,7 +266,6 @@ CODES: dict[str, tuple[str, str]] = {
     "W413": ("pattern of IgnoreMasks that matches no file and no folder", "begin the pattern with */, or remove it"),
     "W409": ("float model that scores no better than chance", "check the preprocessing: -mean, -std, -scale, -bgr"),
     "W410": ("labels that are off by one class", "number the labels like the outputs, including a background class"),
-    "W418": ("pattern of IgnoreMasks that matches no file and no folder", "begin the pattern with */, or remove it"),
     "W411": ("data outside the declared range", "scale the data, or correct the range"),
     "W412": (
         "class folders with numeric names, sorted as text",

@@ -171,9 +171,7 @@ def test_files_that_are_no_encodings(tmp_path):
 def test_a_tensor_that_the_model_does_not_have_is_a_warning(tmp_path, capsys):
     path = _with(tmp_path, lambda data: _entry(data, "image").update(name="picture"))
     cli.main([str(NETWORK), "-encodings", str(path), "-describe"])
-    assert re.search(
-        r"W306.* 1 of \d+ encodings are of tensors that the model does not have: picture;", capsys.readouterr().err
-    )
+    assert re.search(r"W306.* 1 of \d+ encodings .*: picture;", capsys.readouterr().err)
 
 
 @every("layer, axis", [("Gemm", 1), ("MatMul", 1), ("ConvTranspose", 1), ("Conv", 0)])

@@ -118,7 +118,7 @@ def attach_section(
         if prod(graph.shape(name)[2:]) > 1:
             raise N2D2Error(
                 "E227",
-                f"Transpose=1 with the output '{name}', a map of several positions",
+                f"Transpose=1 is not supported for the output '{name}', which is a feature map",
                 where=values.where("Transpose"),
                 remedy="remove it, and put layers of Type=Transpose before and after the ONNX section",
             )
@@ -130,7 +130,7 @@ def attach_section(
 
 
 def _transposed(graph: Graph, tensor: str, section: Section) -> str:
-    """Return an image with its axes exchanged; other tensors as they are."""
+    """Return an image with its axes exchanged; other tensors unchanged."""
     if len(graph.shape(tensor)) != 4:
         return tensor
     name = graph.fresh_name(f"{tensor}_transposed")
