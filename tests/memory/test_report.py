@@ -22,7 +22,7 @@ CASES = [
     ("LeNet_QAT.ini", "", True),
     ("MobileNet.onnx", "", True),
     ("MaxPoolAdd.onnx", "-nbbits -32", False),
-    ("Add.ini", "-nbbits 16", True),
+    ("../plugins/nvdla/models/Add.ini", "-nbbits 16", True),
 ]
 
 

@@ -6,14 +6,14 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
-from support.extra_targets import needs_nvdla
+from support.extra_targets import HAS_NVDLA
 
 from n2d2py.cli import main
 
 EXPORTS = (
     ("CPP", "-nbbits", "16", "-quality", "fast"),
     ("CPP", "-act-rescaling-mode", "Fixed-point16", "-act-clipping-mode", "KL-Divergence"),
-    pytest.param(("NVDLA",), marks=needs_nvdla),
+    *[("NVDLA",)] * HAS_NVDLA,
     ("ONNX",),
     ("NCNN",),
 )
