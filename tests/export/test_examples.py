@@ -105,4 +105,4 @@ def test_what_takes_no_picture_has_no_example(tmp_path):
     )
     assert not (folder / "examples").exists() and "make examples" not in (folder / "README.md").read_text()
     printed = subprocess.run(["make", "examples"], cwd=folder, text=True, capture_output=True, check=True).stdout
-    assert "does not take one picture" in printed
+    assert "no example" in printed
