@@ -82,7 +82,7 @@ def test_a_layer_of_each_kind(mode, bits, name, count, tmp_path):
     folder = export_for_boards(model, tmp_path / "out", "-act-rescaling-mode", mode, "-nbbits", bits)
     folder = folder.with_name(f"export_CPP_MCU_int{bits}")
     assert varying_layers(read_graph(folder / GRAPH_FILE)) == {}
-    assert "takes the same instructions for every input" in (folder / "README.md").read_text()
+    assert "the same instructions for every input" in (folder / "README.md").read_text()
     assert len(set(counted(folder, name, (), count))) == 1
 
 

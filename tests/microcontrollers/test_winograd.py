@@ -111,7 +111,7 @@ def test_what_is_reported_is_what_a_board_takes(network, exported, tmp_path):
     growth = sizes[exported]["constants"] - sizes[plain]["constants"]
     assert abs(growth - (transformed - direct)) < 256
     (written,) = re.findall(
-        r"with kernels by Winograd, on cortex-m4, cortex-m7, cortex-m33, (\d+)", (exported / "README.md").read_text()
+        r"(\d+) with Winograd kernels, on cortex-m4, cortex-m7, cortex-m33", (exported / "README.md").read_text()
     )
     # What a layer has in its weights too, biases and multipliers, is not linked.
     assert int(written) - sizes[exported]["constants"] == 8 * sum(outputs for outputs, *_ in SHAPES.values())
