@@ -191,7 +191,7 @@ def test_real_numbers_of_a_target_are_held_within_the_integers_that_they_are_mad
     class Target:
         """Python's values, but for the real numbers of the least integers of the function."""
 
-        def layers(self, *inputs: np.ndarray) -> dict[str, np.ndarray]:
+        def stored_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
             stored = simulate(typed, list(inputs), keep=True)
             real = {node.output: typed.type(node.output).dequantize(stored[node.output]) for node in typed.nodes}
             kind = typed.type("a")
@@ -210,7 +210,7 @@ def test_a_difference_in_an_edge_sample_alone_changes_no_figure():
     class Target:
         """Python's integers, but for one of the layer "b" where all inputs are zeros."""
 
-        def layers(self, *inputs: np.ndarray) -> dict[str, np.ndarray]:
+        def stored_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
             stored = simulate(typed, list(inputs), keep=True)
             silent = (inputs[0] == typed.type("x").zero_point).all(axis=(1, 2, 3))
             found = {node.name: stored[node.output].copy() for node in typed.nodes}
@@ -240,7 +240,7 @@ def test_a_difference_of_numbers_that_a_target_never_rounds(error, differs):
     class Target:
         """Real numbers that are rounded nowhere."""
 
-        def layers(self, *inputs: np.ndarray) -> dict[str, np.ndarray]:
+        def stored_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
             real = FloatEngine(graph, taps=["a", "b", "y"]).run(typed.type("x").dequantize(inputs[0]).astype(np.float32))
             return {**real, "y": real["y"] + np.float32(error * (typed.type("a").scale + typed.type("b").scale))}
 
@@ -266,7 +266,7 @@ def test_what_a_target_leaves_to_the_next_layer_is_rounded_by_its_rule():
     (last,) = [node for node in typed.nodes if node.output == "y"]
 
     class Target:
-        def layers(self, *inputs: np.ndarray) -> dict[str, np.ndarray]:
+        def stored_layers(self, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
             halves = ((np.arange(inputs[0].size) % 80 + np.float32(0.5)) * step).astype(np.float32).reshape(inputs[0].shape)
             (whole,) = run_node(typed, made, [halves])
             real = typed.type("x").dequantize(inputs[0])
