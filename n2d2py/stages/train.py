@@ -67,7 +67,6 @@ def train_stage(path: Path, options: RunOptions) -> RunOptions:
         _write_rates(explore_rates(module, store.recipes, goals, learn, schedule, drawn), options.folder)
         return options
     log.notice("training: %d stimuli from a set of %d, batch size %d", total, len(learn), network.batch_size)
-    options.folder.mkdir(parents=True, exist_ok=True)
     progress = train(module, store.recipes, goals, learn, validation, schedule, options.folder, drawn)
     best = options.folder / ("weights" if validation is None else "weights_validation")
     if validation is not None:

@@ -187,9 +187,7 @@ def test_the_limits_of_qonnx(bits):
                 found = run_graph(graph, {graph.inputs[0]: x})[graph.outputs[0]]
                 np.testing.assert_array_equal(found, np.maximum(want, 0).astype(np.float32), f"{signed} {narrow} {zero}")
             else:
-                assert any(
-                    words in refused(model) for words in ("one whole number", "leave it one", "bits; use", "is no integer of")
-                )
+                assert "E310" in refused(model)
 
 
 @pytest.mark.parametrize("operator, words", [("Trunc", "drops the lowest bits"), ("BipolarQuant", "gives signs of a tensor")])

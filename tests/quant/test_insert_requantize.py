@@ -64,7 +64,7 @@ def test_an_input_that_is_not_rounded():
     net.rounded("a"), net.rounded("b")
     net.graph.outputs = ["a_q", "b_q"]
     (error,) = complete(net.graph)[2]
-    assert error.code == "E514" and "Quantize 'q' reads the network input 'x'" in error.line()
+    assert error.code == "E514" and "'q'" in error.line() and "'x'" in error.line()
 
 
 def test_an_input_that_is_rounded_once():

