@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from n2d2py.operators.arrays.reduce.op import REDUCTIONS
+from n2d2py.operators.arrays.reduce import REDUCTIONS
 from support import (
     array_cases,
     attention_cases,
