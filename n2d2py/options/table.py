@@ -160,7 +160,7 @@ ram-budget: Limit the activation arena. Bit widths and the memory mode are chose
 wt-reduce-range: Limit weights to 7 bits where two 8-bit products must fit 16 bits. Faster on CPUs without int8 dot products;
     results stay exact. [integer exports (-nbbits 8 or 16)] <how-to/make_it_faster>
 no-bias-correction: Turn off bias correction. [integer exports (-nbbits 8 or 16)] <how-to/improve_accuracy>
-input-bits: Bit width of the model's inputs, 8 or 16. 0 selects 16 where 8 bits lose too much precision. [integer exports
+input-bits: Bit width of the model's inputs, 8 or 16. 0 selects 16, or floating point, where 8 bits lose too much precision. [integer exports
     (-nbbits 8 or 16)] <reference/arithmetic>
 output-bits: Bit width of the model's outputs, 8 or 16. 0 follows -quality: 8 for fast, 16 for best, and 16 for class scores
     and other linear outputs by default. [integer exports (-nbbits 8 or 16)] <reference/arithmetic>
