@@ -84,7 +84,7 @@ def test_ctrl_c_leaves_the_previous_export(moment, tmp_path):
     os.killpg(running.pid, signal.SIGINT)
     _, errors = running.communicate(timeout=60)
     assert running.returncode == 130
-    assert "error N2D2-E010: interrupted" in errors and "Traceback" not in errors
+    assert "error N2D2-E010" in errors and "Traceback" not in errors
     assert [path.name for path in tmp_path.iterdir()] == ["export_CPP_int8"]
     assert_same_tree(before, tree(tmp_path / "export_CPP_int8"))
     assert not list(temporary.glob("n2d2py*"))
