@@ -215,6 +215,13 @@ def _run(arguments: argparse.Namespace) -> None:
         raise N2D2Error(
             "E905", "output 0 has no tensor descriptor", where=program.name, remedy="take its bytes with --raw-output"
         )
+    if max(tensor.w, tensor.h, tensor.c, tensor.stride_1, tensor.stride_2, tensor.size) >= 1 << 32:
+        raise N2D2Error(
+            "E905",
+            "output 0 has sizes beyond 32 bits, which output.dimg cannot hold",
+            where=program.name,
+            remedy="take its bytes with --raw-output",
+        )
     path = arguments.output or Path("output.dimg")
     if arguments.rawdump:
         path.write_text(raw_text(tensor_array(tensor, done.outputs[0])), encoding="ascii")
