@@ -28,11 +28,10 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.linear import padded_reader, scale_inputs, weighted_readers
+from n2d2py.quant.guards import EXACT_FUNCTIONS
 from n2d2py.quant.histogram import LEAST_RANGE
 from n2d2py.quant.ranges import interval_type
 
-_EXACT = ("Abs", "Erf", "Exp", "Log", "Logistic", "Softplus", "Sqrt")
-"""Functions that have the same bits everywhere in floating point."""
 _WORSE = 2.0
 """How much larger the squared error of an input's integers must be than that of its first layers' results."""
 _WORSE_CHANNELS = 16.0
@@ -41,7 +40,8 @@ _FEWEST = 8
 """Stimuli that tell the ranges of channels."""
 _SQNR = 35.0
 """Decibels that 8 bits must keep in front of layers with weights, which else read 16 bits."""
-_WEIGHTED = (Conv, Fc, ArrayRecurrent)
+WEIGHTED = (Conv, Fc, ArrayRecurrent)
+"""Layers whose inputs may have 16 bits in a network of 8."""
 
 InputScales = Mapping[str, np.ndarray]
 """By input: gains and shifts (2, C) of its channels; (2, 0) where its first layers stay as they are."""
@@ -98,7 +98,7 @@ def _is_of_single_values(node: Node) -> bool:
     if len(set(node.inputs)) != 1 or not (node.activation is None or isinstance(node.activation, Clip)):
         return False
     if isinstance(op, Activation):
-        return isinstance(op.function, Clip) or op.function.kind in _EXACT
+        return isinstance(op.function, Clip) or op.function.kind in EXACT_FUNCTIONS
     if isinstance(op, ArrayMap):
         whole = [prod(shape) == prod(op.dims) for shape, slot in zip(op.shapes, op.slots, strict=True) if slot >= 0]
         return not op.result and all(whole)
@@ -161,14 +161,19 @@ def _bits(graph: Graph, tensor: str, values: np.ndarray) -> int:
     readers = graph.consumers(tensor)
     while len(readers) == 1 and readers[0].op.moves_values:
         readers = graph.consumers(readers[0].output)
-    if not readers or not all(isinstance(reader.op, _WEIGHTED) for reader in readers):
+    if not readers or not all(isinstance(reader.op, WEIGHTED) for reader in readers):
         return 8
     return 16 if _is_spoiled(values) else 8
 
 
 def _is_spoiled(values: np.ndarray) -> bool:
-    step = np.abs(values).max() / 127
-    return bool(step * step / 12 > 10 ** (-_SQNR / 10) * values.var())
+    return is_spoiled(np.abs(values).max(), values.var())
+
+
+def is_spoiled(largest: float, variance: float) -> bool:
+    """True if rounding to 127 steps leaves less than 35 dB between the signal and the error."""
+    step = largest / 127
+    return bool(step * step / 12 > 10 ** (-_SQNR / 10) * variance)
 
 
 def _rounded(x: np.ndarray, bits: int) -> np.ndarray:

@@ -24,7 +24,7 @@ from n2d2py.quant.spectra import is_to_float
 
 _DEEPEST = 24
 """Layers one behind the other that make a divisor, those that only move values among them."""
-_EXACT = ("Abs", "Erf", "Exp", "Log", "Logistic", "Softplus", "Sqrt")
+EXACT_FUNCTIONS = ("Abs", "Erf", "Exp", "Log", "Logistic", "Softplus", "Sqrt")
 """Functions that have the same bits everywhere in floating point."""
 
 
@@ -110,7 +110,7 @@ def _makes(graph: Graph, node: Node) -> bool:
     if len(node.inputs) > 1 and _adds(node):
         return any(_is_reduced(graph, name) for name in node.inputs)
     if isinstance(op, Activation):
-        return isinstance(op.function, Clip) or op.function.kind in _EXACT
+        return isinstance(op.function, Clip) or op.function.kind in EXACT_FUNCTIONS
     return isinstance(op, (AddConstants, Affine, ArrayMap, ArrayReduce, ElemWise, Pool))
 
 

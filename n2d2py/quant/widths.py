@@ -15,13 +15,10 @@ from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
-from n2d2py.quant.float_inputs import is_given
+from n2d2py.quant.float_inputs import WEIGHTED, is_given, is_spoiled
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.spectra import is_magnitude, is_to_float
-
-_INPUT_SQNR = 35.0
-"""Decibels that the 8-bit integers of an input must keep; images do not come here, their bytes are exact."""
 
 
 def width(
@@ -50,8 +47,10 @@ def width(
     if options.bits == 8 and options.wide_joins and _keeps_sixteen(graph, name):
         return 16
     given = name in graph.inputs or is_magnitude(graph.producer(name)) or is_given(graph, name)
-    if options.bits == 8 and given and readers and all(isinstance(n.op, _WEIGHTED) or is_to_float(n) for n in readers):
-        if options.input_bits == 16 or (options.input_bits == 0 and known is None and _is_spoiled(histograms[name])):
+    if options.bits == 8 and given and readers and all(isinstance(n.op, WEIGHTED) or is_to_float(n) for n in readers):
+        if options.input_bits == 16 or (
+            options.input_bits == 0 and known is None and is_spoiled(histograms[name].largest, histograms[name].deviation ** 2)
+        ):
             return 16
     last = (name in final and not readers) or is_scored(graph, name)
     if options.bits == 8 and last and name not in graph.inputs:
@@ -99,7 +98,6 @@ def _are_shares(graph: Graph, name: str) -> bool:
 
 
 _JOINS = (ArrayConcat, Concat)
-_WEIGHTED = (Conv, Fc, ArrayRecurrent)
 _NORMALISED = (ArrayNorm, ArraySoftmax)
 _SUMS = (AddConstants, ArrayConcat, ElemWise)
 
@@ -145,9 +143,3 @@ def asked_bits(graph: Graph, names: Sequence[str]) -> int | None:
     """The widest `QuantBits` of the layers that write or read any of these tensors; None when none has it."""
     layers = [node for name in names for node in (graph.producer(name), *graph.consumers(name)) if node is not None]
     return max((bits for node in layers if (bits := graph.precision(node).bits) is not None), default=None)
-
-
-def _is_spoiled(histogram: Histogram) -> bool:
-    """Whether rounding to 127 steps leaves less than 35 dB between the signal and the error."""
-    step = histogram.largest / 127
-    return step * step / 12 > 10 ** (-_INPUT_SQNR / 10) * histogram.deviation**2

@@ -118,12 +118,12 @@ def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions, assumed
 
 def _float_inputs(network: LoadedNetwork, graph: Graph, options: CalibrationOptions) -> InputScales:
     """The inputs that the integers of the target may take in floating point, and that are better so."""
-    if not (options.float_inputs and takes_float_inputs(network.options.target)):
+    stimuli = set_to_calibrate(network)
+    allowed = options.float_inputs and takes_float_inputs(network.options.target) and network.data.value_range is None
+    if not allowed or not stimuli:
         return {}
-    stimuli = _calibration_stimuli(network, options)
+    stimuli = _spread(stimuli, options)
     chosen = stimuli.spread(min(len(stimuli), _MOST_SAMPLES["best"]))
-    if not len(chosen) or network.data.value_range is not None:
-        return {}
     found = choose_float_inputs(graph, np.concatenate([x for x, _, _ in chosen.batches(SAMPLE_BATCH)]), _ranges(graph, network))
     for name, scales in found.items():
         how = f", with a scale for each of its {scales.shape[1]} channels" if scales.shape[1] else ""
@@ -280,4 +280,9 @@ def _calibration_stimuli(network: LoadedNetwork, options: CalibrationOptions) ->
             where=str(network.files[0]),
             remedy="add a [database], or give -calib-data FOLDER|FILE.npy|FILE.npz",
         )
+    return _spread(stimuli, options)
+
+
+def _spread(stimuli: Stimuli, options: CalibrationOptions) -> Stimuli:
+    """As many as the options ask for, at even distances."""
     return stimuli if options.stimuli < 0 else stimuli.spread(options.stimuli)
