@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from n2d2py.operators.arrays.reduce import REDUCTIONS
 from support import (
     array_cases,
     attention_cases,
@@ -29,6 +28,7 @@ from support.kernel_sweep import SLOW_BUILDS, need, sweep_cases
 from n2d2py.exports.cpp.layer import layer_kinds
 from n2d2py.memory.access import MEMORY_ACCESSES
 from n2d2py.operators.arrays.map.op import MAP_FUNCTIONS
+from n2d2py.operators.arrays.reduce import REDUCTIONS
 
 Cases = list[harness.Case]
 PORTABLE = "-DN2D2_ISA_PORTABLE"
