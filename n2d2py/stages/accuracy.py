@@ -1,4 +1,4 @@
-"""The accuracy gate: every integer network, as it is exported, beside its float network; W508 with the cause and a remedy that was tried."""
+"""The accuracy gate: every integer network, as exported, against its float network; W508 with the cause and a remedy that was tried."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _OUTLIER = 10.0
 
 @dataclass(frozen=True)
 class Way:
-    """Options of a network in integers, with precisions of layers beside the given ones; `text` is what the user types for the change."""
+    """Options of a network in integers, with precisions of layers in addition to the given ones; `text` is what the user types for the change."""
 
     calibration: CalibrationOptions
     quantization: QuantizationOptions
@@ -121,7 +121,7 @@ def _outputs(batches: Sequence[np.ndarray], run: Callable[[np.ndarray], Mapping[
 
 
 def _cause(graph: QuantGraph, observed: Observed, figure: OutputFigure, shifts: Mapping[str, np.ndarray]) -> tuple[str, str]:
-    """The layer that costs most, and why, in words; an end of the network whose rounding alone is too much comes first."""
+    """The layer that costs most, and an explanation; an end of the network whose rounding alone is too much comes first."""
     real_graph, output, batch = observed.graph, figure.output, np.concatenate(observed.checked)
     engine, given = FloatEngine(real_graph), named_inputs(real_graph, batch)
     real = engine.run(batch)
@@ -154,7 +154,7 @@ def _shared_step(what: str, kind: NumType, values: np.ndarray) -> str:
 
 
 def _words(loss: LayerLoss, graph: QuantGraph) -> str:
-    """The rounding that costs most of a layer, in words."""
+    """Explanation of the rounding that costs most of a layer."""
     weights = next(node for node in graph.nodes if node.name == loss.layer).params.get("weights")
     if loss.cause != "weights" or weights is None:
         causes = {
