@@ -57,7 +57,7 @@ class CheckedOutputs:
 
     def figure(self, graph: QuantGraph, unseen: bool) -> OutputFigure | None:
         """Of the worst output of integers; `unseen`: they were not formed of these stimuli."""
-        return worst_output(self.real, self.restored(graph), unseen, self.observed.noise)
+        return worst_output(self.real, self.restored(graph), unseen, self.observed.noise, graph.becoming)
 
     def restored(self, graph: QuantGraph) -> dict[str, np.ndarray]:
         """The outputs of integers as real numbers."""
@@ -128,12 +128,12 @@ def _cause(graph: QuantGraph, observed: Observed, figure: OutputFigure, shifts: 
     for name, values in given.items():
         kind = graph.type(name)
         found = engine.run({**given, name: kind.dequantize(kind.quantize(values)).astype(values.dtype)})
-        alone = worst_output(real, {output: found[output]}, True, observed.noise)
+        alone = worst_output(real, {output: found[output]}, True, observed.noise, graph.becoming)
         if alone is not None and alone.shortfall > 1:
             reader = next((node for node in real_graph.consumers(name) if not node.helper), None)
             return reader.name if reader else "", _shared_step(f"its input '{name}'", kind, values)
     kind, producer = graph.type(output), real_graph.producer(output)
-    alone = worst_output(real, {output: kind.dequantize(kind.quantize(real[output]))}, True, observed.noise)
+    alone = worst_output(real, {output: kind.dequantize(kind.quantize(real[output]))}, True, observed.noise, graph.becoming)
     if alone is not None and alone.shortfall > 1 and producer is not None:
         return producer.name, _shared_step(f"its output '{output}'", kind, real[output])
     losses = layer_losses(real_graph, graph, batch[:_STIMULI], shifts, {output: figure.weights})
