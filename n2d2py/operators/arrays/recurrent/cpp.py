@@ -26,7 +26,7 @@ _OTHERS = {
     "GRU": ("initial_c", "cell_tanh"),
     "RNN": ("recurrent_bias", "initial_c", "sigmoid", "cell_tanh"),
 }
-"""What a cell does not read."""
+"""Constants that a cell does not read."""
 _REALS = ("input_weights", "recurrent_weights", "gate_bias", "recurrent_bias", "initial_h", "initial_c")
 
 

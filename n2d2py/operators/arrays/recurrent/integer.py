@@ -1,4 +1,4 @@
-"""Recurrent layers in integers: weights of the network's bits, states of 16 bits."""
+"""Recurrent layers in integers: weights of the network's bits, 16-bit states."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from n2d2py.quant.weights import range_nearest
 
 _STATE_PEAK = 2**STATE_BITS - 1
 _LEAST_FRACTION = 8
-"""Least bits behind the point of a state: it is held within +-128."""
+"""Least fractional bits of a state: it is held within +-128."""
 _LARGEST = 2.0 ** (STATE_BITS - _LEAST_FRACTION) - 1
 
 
@@ -35,7 +35,7 @@ def _weights(params: dict[str, np.ndarray], types: LayerTypes) -> list[tuple[np.
 
 
 def _fraction(node: Node, types: LayerTypes, role: str) -> int:
-    """Bits behind the point of a state: it covers those that sequences begin with, and those that come of them.
+    """Fractional bits of a state: it covers those that sequences begin with, and those that come of them.
 
     A hidden state is at most 1, or as large as the first one; a cell state as large as calibration saw, which bounds it by 1 a step
     where it did not.
@@ -50,7 +50,7 @@ def _fraction(node: Node, types: LayerTypes, role: str) -> int:
 
 @quantizer("ArrayRecurrent")
 class RecurrentQuantizer(Quantizer):
-    """Each gate is one sum of 64 bits of the products of its inputs and of its states (arithmetic/recurrent.py)."""
+    """Each gate is one 64-bit sum of the products of its inputs and of its states (arithmetic/recurrent.py)."""
 
     def refuses(self, node: Node) -> str | None:
         if node.op.peepholes or node.op.coupled or node.op.relu:

@@ -35,7 +35,7 @@ class ArrayRecurrent(ArrayOp):
 
     Attributes:
         gate_limit: sums of gates are clamped within +- this (`clip` of ONNX); 0: not.
-        cell_limit: so are cell states (`cell_clip` of TFLite); 0: not.
+        cell_limit: cell states too (`cell_clip` of TFLite); 0: not.
         coupled: the forget gate of an LSTM is 1 - i.
         peepholes: gates i, o, f of an LSTM read the cell state too, by "peepholes" (3 * hidden).
         relu: an RNN has ReLU for tanh.
