@@ -61,12 +61,14 @@ class Access:
     Attributes:
         by_lines: whether the kernel can make single lines of the output.
         prefers_caller: whether it is faster when its output stays in the buffer of the caller.
+        dense: whether its kernel takes each tensor as one run of elements, in the order of memory.
         aliases: number of the input over whose place the output lies exactly, each element of which is read when that of the
             output is stored; None without one. What is said below of inputs is of the others.
     """
 
     by_lines: bool = True
     prefers_caller: bool = False
+    dense: bool = False
     aliases: int | None = None
     overlay: ClassVar[Overlay] = Overlay.WHOLE
     single: ClassVar[str] = ""
@@ -338,6 +340,11 @@ def memory_access(*kinds: str) -> Callable[[Accessing], Accessing]:
 def whole(node: QuantNode, graph: QuantGraph) -> Access:
     """The access of an operator any element of whose output may read all of the inputs."""
     return Whole()
+
+
+def rows(node: QuantNode, graph: QuantGraph) -> Access:
+    """The access of an operator on rows of elements in the order of memory, any of which may depend on all of the inputs."""
+    return Whole(dense=True)
 
 
 def pointwise(node: QuantNode, graph: QuantGraph) -> Access:

@@ -98,7 +98,11 @@ def _formless(graph: Graph) -> set[str]:
     for node in graph.nodes:
         sources = [name for name in node.inputs if not graph.kind(name)]
         follows = bool(sources) and all(name in real for name in sources) and _follows(node, graph)
-        if not _is_ordered(node) and not isinstance(node.op, Convert) and (follows or refused(node) is not None):
+        if (
+            not _is_ordered(node)
+            and not isinstance(node.op, Convert)
+            and (follows or _by_target(graph, node) or refused(node) is not None)
+        ):
             chosen.add(node.name)
             real.update(node.outputs)
     return chosen

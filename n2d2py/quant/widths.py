@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from n2d2py.graph import Graph, Node
+from n2d2py.graph.precision import TargetForm
 from n2d2py.graph.shapes import elements
 from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.arrays.concat import ArrayConcat
 from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
+from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.float_inputs import WEIGHTED, is_given, is_spoiled
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.options import QuantOptions
@@ -93,12 +95,12 @@ def _passes_on(graph: Graph, node: Node, scores: bool) -> bool:
 def _are_shares(graph: Graph, name: str) -> bool:
     """Whether a tensor holds the shares of a softmax, of which products of two activations make sums."""
     producer, readers = graph.producer(name), graph.consumers(name)
-    shared = producer is not None and isinstance(producer.op, ArraySoftmax) and name not in graph.outputs
+    shared = producer is not None and isinstance(producer.op, Softmax) and name not in graph.outputs
     return shared and bool(readers) and all(isinstance(node.op, ArrayMatMul) for node in readers)
 
 
 _JOINS = (ArrayConcat, Concat)
-_NORMALISED = (ArrayNorm, ArraySoftmax)
+_NORMALISED = (Normalize, Softmax)
 _SUMS = (AddConstants, ArrayConcat, ElemWise)
 
 
@@ -133,7 +135,7 @@ def is_scored(graph: Graph, name: str) -> bool:
     readers = graph.consumers(name)
     return bool(readers) and all(
         graph.is_last(node.output)
-        if isinstance(node.op, ArraySoftmax)
+        if isinstance(node.op, Softmax) and graph.precision(node).target is not TargetForm.REAL
         else node.op.moves_values and is_scored(graph, node.output)
         for node in readers
     )

@@ -36,7 +36,6 @@ from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.arrays.norm import ArrayMaskedSoftmax, ArrayNorm, ArraySoftmax
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.arrays.reduce import ArrayCumSum, ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
@@ -55,14 +54,14 @@ from n2d2py.operators.functions import Clip, LeakyRectifier, Logistic, Swish, Ta
 from n2d2py.operators.identity import Dropout, Identity
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.lrn import LRN
-from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.normalize.op import Normalize, unit_length
 from n2d2py.operators.packed_channels import PackChannels, UnpackChannels
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.pool_sum import PoolSum
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.resize import Resize
-from n2d2py.operators.softmax import Softmax
+from n2d2py.operators.softmax import MaskedSoftmax, Softmax
 from n2d2py.operators.transpose import Transpose
 from n2d2py.operators.unpool import Unpool
 from n2d2py.quant.simulator import simulate
@@ -96,7 +95,7 @@ OPS = [
     Resize((5, 7), "Nearest"),
     Unpool((2, 2), (2, 2)),
     LRN(3, 1e-3),
-    Normalize("L2"),
+    unit_length(3),
     IndexSelect(((1, 0), None, (0, 0, 2))),
     DepthToSpace(2, True),
     SpaceToDepth(2),
@@ -105,9 +104,9 @@ OPS = [
     ArrayInterpolate(1, 4, 1, ((0, 1), (2, 3)), ((0.25, 0.75), (1.0, 0.0))),
     ArrayConcat(2, (1, 3), (0, -1)),
     ArrayMap("Add", (2, 3), ((2, 3), (1, 3)), (0, 1)),
-    ArrayNorm(2, 3, 1e-5),
-    ArraySoftmax(2, 3, 4, True),
-    ArrayMaskedSoftmax(2, 3, 1),
+    Normalize(3, 1e-5),
+    Softmax(3, True, 4),
+    MaskedSoftmax(3),
     ArrayRecurrent("GRU", 2, 3, 4, True, True),
     ArrayMatMul((2, 3, 4), (2, 4, 5)),
     ArrayMatMul((2, 3, 4), (2, 4, 5), scale=0.125, views=((24, 0, 12, 4, 1), (), (30, 0, 5, 10, 1))),

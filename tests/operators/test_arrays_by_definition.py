@@ -2,7 +2,7 @@
 
 Of `n2d2py.operators.arrays` and `n2d2py.operators.arrays.conv_pool`, `n2d2py.operators.arrays.gather`,
 `n2d2py.operators.arrays.index_select`, `n2d2py.operators.arrays.interpolate`, `n2d2py.operators.arrays.map`,
-`n2d2py.operators.arrays.matmul`, `n2d2py.operators.arrays.norm`, `n2d2py.operators.arrays.recurrent`, `n2d2py.operators.arrays.reduce`.
+`n2d2py.operators.arrays.matmul`, `n2d2py.operators.normalize`, `n2d2py.operators.arrays.recurrent`, `n2d2py.operators.arrays.reduce`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.arrays.reduce import ArrayCumSum, ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
+from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.softmax import Softmax
 
 rng = np.random.default_rng(11)
 X = rng.normal(size=(3, 24))
@@ -53,8 +54,8 @@ PLAIN: dict[str, tuple[Any, list[np.ndarray], np.ndarray]] = {
     "running sums": (ArrayCumSum(2, 4, 3), [X], np.cumsum(CUBE, 2)),
     "sums": (ArrayReduce("Sum", (2, 4, 3), (1,)), [X], CUBE.sum(2)),
     "largest": (ArrayTopK(2, 4, 3, 4), [X], np.argsort(-CUBE, 2)),
-    "norm": (ArrayNorm(6, 4, 0.5), [X], spread(X.reshape(3, 6, 4))),
-    "softmax": (ArraySoftmax(2, 4, 3), [X], powers(CUBE)),
+    "norm": (Normalize(4, 0.5), [X], spread(X.reshape(3, 6, 4))),
+    "softmax": (Softmax(4, inner=3), [X], powers(CUBE)),
     "product": (ArrayMatMul((2, 4, 3), (1, 3, 5)), [X, WEIGHTS[:, :15]], CUBE @ WEIGHTS[:, :15].reshape(3, 1, 3, 5)),
     "lines": (ArrayGather(2, 4, 3, 2), [X, LINES], np.stack([CUBE[n][:, LINES[n]] for n in range(3)])),
     "convolution": (ArrayConvPool("Conv", *POOL), [X, WEIGHTS], CONVOLVED),

@@ -8,12 +8,12 @@ from support.tables import every
 
 from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.arrays.norm import ArrayNorm
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.channels_last import FromChannelsLast
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
+from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.reshape import Reshape
 from n2d2py.passes.merge_gains import MergeGains
 
@@ -23,7 +23,7 @@ ROWS, SIZE = 4, 6
 def normed(build, low: float = 0.8, high: float = 1.5):
     """A graph with a norm `n` of ROWS lines of SIZE elements."""
     b = build(ROWS * SIZE)
-    b.layer("n", ArrayNorm(ROWS, SIZE, 1e-5), "x", {"gain": b.array(SIZE, low=low, high=high), "shift": b.array(SIZE)})
+    b.layer("n", Normalize(SIZE, 1e-5), "x", {"gain": b.array(SIZE, low=low, high=high), "shift": b.array(SIZE)})
     return b
 
 

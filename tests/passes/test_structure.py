@@ -344,7 +344,7 @@ def test_trailing_softmax_is_dropped_where_logits_are_asked_for(build, kinds, ca
     assert kinds(after) == [("f", "Fc")] and after.outputs == ["s"]
     assert "Softmax 's' at the output is" in capsys.readouterr().err
     kept, _ = fuse(classifier(build, "s"), integer=integer)
-    assert kinds(kept) == [("f", "Fc"), ("s", "ArraySoftmax" if integer else "Softmax")]
+    assert kinds(kept) == [("f", "Fc"), ("s", "Softmax")]
 
 
 def test_softmax_inside_stays(build, run, reason):

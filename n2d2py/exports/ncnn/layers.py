@@ -13,6 +13,7 @@ from n2d2py.exports.ncnn.functions import Unary, limits_of, rounded, scaled, shi
 from n2d2py.exports.real_weights import real_weights
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.forms import Weighted
+from n2d2py.graph.layout import axis_along
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.functions import Sqrt
 
@@ -396,11 +397,12 @@ def _function(layers: NcnnLayers, node: QuantNode) -> None:
 
 
 def _softmax(layers: NcnnLayers, node: QuantNode) -> None:
-    """Over the channels."""
-    if node.op.group_size:
+    shape = layers.graph.shape(node.output)
+    axis = axis_along(shape, *node.op.rows(shape)[1:])
+    if axis is None:
         raise NoNcnnForm("a Softmax of groups")
     log = [Unary("UnaryOp", {0: 8})] if node.op.log else []
-    layers.emit(node, "Softmax", {0: 0, 1: 1}, steps=[*log, *layers.steps(node)])
+    layers.emit(node, "Softmax", {0: axis - 1, 1: 1}, steps=[*log, *layers.steps(node)])
 
 
 def _resize(layers: NcnnLayers, node: QuantNode) -> None:

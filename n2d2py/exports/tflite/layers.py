@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from math import prod
 
@@ -13,8 +12,8 @@ from n2d2py.exports.tflite import arrays
 from n2d2py.exports.tflite.file import PROBABILITIES, SIGNED_UNITS, Grid
 from n2d2py.exports.tflite.writer import Layers, NoTfliteForm, channels_last, fused_name
 from n2d2py.graph import QuantNode
+from n2d2py.graph.layout import axis_along
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.arrays.norm import ArraySoftmax
 from n2d2py.operators.functions import FUNCTIONS, Clip, Elu, Gelu, GeluTanh, HardSwish, LeakyRectifier, Tanh
 
 Lowering = Callable[[Layers, QuantNode], None]
@@ -276,13 +275,17 @@ def _limited(layers: Layers, node: QuantNode, function: Clip) -> None:
 
 
 def _softmax(layers: Layers, node: QuantNode) -> None:
-    """Over the channels."""
-    if node.op.group_size:
-        raise NoTfliteForm("a Softmax of groups")
     shape = layers.graph.shape(node.output)
-    if node.op.log or len(shape) not in (2, 4):
-        outer, inner = (prod(shape[2:]), 1) if len(shape) == 4 else (1, prod(shape[2:]))
-        return arrays.array_softmax(layers, replace(node, op=ArraySoftmax(outer, shape[1], inner, node.op.log)))
+    lines = node.op.rows(shape)
+    axis = axis_along(shape, *lines[1:])
+    if axis is None and len(shape) == 3:
+        raise NoTfliteForm("a Softmax of groups")
+    if axis is not None:
+        stored = channels_last(range(len(shape)))
+        before, after = stored[1 : stored.index(axis)], stored[stored.index(axis) + 1 :]
+        lines = prod(shape[each] for each in before), shape[axis], prod(shape[each] for each in after)
+    if axis is None or node.op.log or axis != channels_last(range(len(shape)))[-1]:
+        return arrays.array_softmax(layers, node, lines)
     layers.in_demanded_grid(
         node, "SOFTMAX", layers.demanded(node, PROBABILITIES), layers.sources(node), "SoftmaxOptions", beta=1.0
     )
@@ -465,8 +468,7 @@ LOWERINGS: dict[str, Lowering] = {
     "ArrayIndexSelect": arrays.array_index_select,
     "ArrayMap": arrays.array_map,
     "ArrayMatMul": arrays.array_matmul,
-    "ArrayNorm": arrays.array_norm,
-    "ArraySoftmax": arrays.array_softmax,
+    "Normalize": arrays.normalize,
     "Concat": _concat,
     "Conv": _conv,
     "Convert": _same,

@@ -129,7 +129,7 @@ def _reshape(state: Lowering, node: QuantNode) -> None:
 def _softmax(state: Lowering, node: QuantNode) -> None:
     """At the end of the network, over the channels of one position: on the CPU, by NVIDIA's emulator."""
     value = state.values[node.inputs[0]]
-    if value.region.shape[1:] != (1, 1) or node.op.log or node.op.group_size not in (0, value.region.channels):
+    if value.region.shape[1:] != (1, 1) or node.op.log or node.op.size not in (0, value.region.channels):
         raise refuse(node, "the emulator has a softmax over all channels of one position only", "take the logits")
     if node.output not in state.graph.outputs:
         raise refuse(node, "a softmax inside of the network", "take the logits")
