@@ -12,7 +12,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.graph.port import FilePort
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.arrays.concat import joins
+from n2d2py.operators.concat import joins
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.pool import Pool

@@ -11,7 +11,7 @@ from n2d2py.arithmetic import FLOAT32, NumType, plain_type
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
-from n2d2py.operators.arrays.concat import joins
+from n2d2py.operators.concat import joins
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.elemwise import ElemWise

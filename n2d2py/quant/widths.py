@@ -8,7 +8,6 @@ from n2d2py.graph import Graph, Node
 from n2d2py.graph.precision import TargetForm
 from n2d2py.graph.shapes import elements
 from n2d2py.operators.add_constants import AddConstants
-from n2d2py.operators.arrays.concat import ArrayConcat
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.concat import Concat
@@ -67,7 +66,7 @@ def _keeps_sixteen(graph: Graph, name: str) -> bool:
 def is_sequence(graph: Graph, name: str) -> bool:
     """Whether recurrent layers alone, or the last layer of the network too, read what recurrent layers give, joined or not."""
     producer = graph.producer(name)
-    made = producer is not None and isinstance(producer.op, (ArrayRecurrent, *_JOINS))
+    made = producer is not None and isinstance(producer.op, (ArrayRecurrent, Concat))
     return made and _feeds_recurrent(graph, name, _are_states(graph, name))
 
 
@@ -76,7 +75,7 @@ def _are_states(graph: Graph, name: str) -> bool:
     producer = graph.producer(name)
     if producer is None or isinstance(producer.op, ArrayRecurrent):
         return producer is not None
-    passes = isinstance(producer.op, _JOINS) or producer.op.moves_values
+    passes = isinstance(producer.op, Concat) or producer.op.moves_values
     return passes and producer.activation is None and all(_are_states(graph, each) for each in producer.inputs)
 
 
@@ -88,7 +87,7 @@ def _feeds_recurrent(graph: Graph, name: str, scores: bool) -> bool:
 def _passes_on(graph: Graph, node: Node, scores: bool) -> bool:
     if isinstance(node.op, ArrayRecurrent) or (scores and isinstance(node.op, Fc) and node.output in graph.outputs):
         return True
-    joins = node.op.moves_values or isinstance(node.op, _JOINS)
+    joins = node.op.moves_values or isinstance(node.op, Concat)
     return joins and node.activation is None and _feeds_recurrent(graph, node.output, scores)
 
 
@@ -99,9 +98,8 @@ def _are_shares(graph: Graph, name: str) -> bool:
     return shared and bool(readers) and all(isinstance(node.op, ArrayMatMul) for node in readers)
 
 
-_JOINS = (ArrayConcat, Concat)
 _NORMALISED = (Normalize, Softmax)
-_SUMS = (AddConstants, ArrayConcat, ElemWise)
+_SUMS = (AddConstants, ElemWise)
 
 
 def _is_stream(graph: Graph, name: str, seen: set[str]) -> bool:
@@ -110,17 +108,23 @@ def _is_stream(graph: Graph, name: str, seen: set[str]) -> bool:
         return True
     seen.add(name)
     producer = graph.producer(name)
-    if producer is None or not (isinstance(producer.op, (*_SUMS, ArrayMatMul, Conv)) or producer.op.moves_values):
+    if producer is None or not (_sums(producer) or isinstance(producer.op, (ArrayMatMul, Conv)) or producer.op.moves_values):
         return False
     readers = graph.consumers(name)
     return name not in graph.outputs and bool(readers) and all(_keeps(graph, node, seen) for node in readers)
+
+
+def _sums(node: Node) -> bool:
+    """True if a layer sums or joins the rows of a stream."""
+    rows = isinstance(node.op, Concat) and (node.op.rows > 1 or not node.op.joins_reals)
+    return rows or isinstance(node.op, _SUMS)
 
 
 def _keeps(graph: Graph, node: Node, seen: set[str]) -> bool:
     if isinstance(node.op, _NORMALISED):
         return True
     plain = not (isinstance(node.op, ElemWise) and node.op.operation != "Sum")
-    follows = (isinstance(node.op, _SUMS) or node.op.moves_values) and plain and node.activation is None
+    follows = (_sums(node) or node.op.moves_values) and plain and node.activation is None
     return follows and _is_stream(graph, node.output, seen)
 
 

@@ -304,8 +304,8 @@ def _computed(node: Node) -> Callable[..., Tensor]:
         return lambda x: x
     if isinstance(op, Pool):
         return partial(_pooled, op)
-    if isinstance(op, Concat):
-        return lambda *inputs: torch.cat(inputs, 1)
+    if isinstance(op, Concat) and not op.slots and op.rows == 1:
+        return lambda *inputs: torch.cat(inputs, op.axis)
     if isinstance(op, Reshape):
         return lambda x: x.reshape(len(x), *op.dims)
     if isinstance(op, Transpose):

@@ -29,7 +29,6 @@ from n2d2py.graph.forms import (
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.affine import Affine
-from n2d2py.operators.arrays.concat import ArrayConcat
 from n2d2py.operators.arrays.conv_pool import ArrayConvPool
 from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
 from n2d2py.operators.arrays.index_select import ArrayIndexSelect
@@ -102,7 +101,7 @@ OPS = [
     ArrayGather(2, 3, 4, 2, True),
     ArrayScatter(1, 3, 2, 2, combine="add"),
     ArrayInterpolate(1, 4, 1, ((0, 1), (2, 3)), ((0.25, 0.75), (1.0, 0.0))),
-    ArrayConcat(2, (1, 3), (0, -1)),
+    Concat(1, 2, (0, -1)),
     ArrayMap("Add", (2, 3), ((2, 3), (1, 3)), (0, 1)),
     Normalize(3, 1e-5),
     Softmax(3, True, 4),

@@ -17,7 +17,6 @@ from support.tables import every
 from n2d2py.arithmetic import NumType, plain_type
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node
-from n2d2py.operators.arrays.concat import ArrayConcat
 from n2d2py.operators.arrays.conv_pool import ArrayConvPool
 from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
 from n2d2py.operators.arrays.index_select import ArrayIndexSelect
@@ -27,6 +26,7 @@ from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.arrays.reduce import ArrayCumSum, ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
+from n2d2py.operators.concat import Concat
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.softmax import Softmax
 
@@ -66,7 +66,7 @@ PLAIN: dict[str, tuple[Any, list[np.ndarray], np.ndarray]] = {
         [X],
         np.stack([X[:, 2], X[:, 5], X[:, 15], X[:, 18], 0 * X[:, 0], 0 * X[:, 0]], 1),
     ),
-    "join": (ArrayConcat(6, (4,)), [X], X),
+    "join": (Concat(1, 6), [X], X),
     "function": (ArrayMap("Abs", (2, 4, 3), ((2, 4, 3),)), [X], np.abs(X)),
     "written": (
         ArrayScatter(1, 8, 3, 1),
@@ -151,7 +151,6 @@ SHAPES = [
     (ArrayMatMul((2, 4, 3), (1, 3, 5)), [(1, 24), (1, 15, 1)], 15, "15x1"),
     (ArrayMatMul((2, 4, 3), (1, 3, 5)), [(1, 24), (1, 14)], 15, "14"),
     (ArrayMatMul((2, 4, 3), (1, 3, 5), (-1, 0)), [(1, 24)], 15, "24"),
-    (ArrayConcat(2, (4, 3, 2), (1, -1, 0)), [(1, 8), (1, 8)], 4, "8"),
     (ArrayRecurrent("GRU", 5, 7, 11, given=("initial_h",)), [(1, 35), (1, 12)], 11, "12"),
 ]
 

@@ -10,10 +10,10 @@ from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node, QuantGraph, QuantNode, QuantTensor
 from n2d2py.operators.add_constants import AddConstants
-from n2d2py.operators.arrays.concat import ArrayConcat
 from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.base import Op
+from n2d2py.operators.concat import Concat
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.softmax import MaskedSoftmax, Softmax
@@ -28,9 +28,9 @@ GAIN = {"gain": RNG.uniform(0.5, 2, 4).astype(np.float32), "shift": RNG.normal(s
 
 LAYERS: dict[str, tuple[Op, tuple[tuple[int, ...], ...], dict[str, np.ndarray]]] = {
     "constants added": (AddConstants(), ((12,),), {"constants": CONSTANTS}),
-    "joined with constants": (ArrayConcat(3, (4, 2), (0, -1)), ((12,),), {"operand1": CONSTANTS[:6]}),
-    "constants first": (ArrayConcat(3, (2, 4), (-1, 0)), ((12,),), {"operand0": CONSTANTS[:6]}),
-    "joined": (ArrayConcat(3, (2, 4), (1, 0)), ((12,), (6,)), {}),
+    "joined with constants": (Concat(1, 3, (0, -1)), ((12,),), {"operand1": CONSTANTS[:6]}),
+    "constants first": (Concat(1, 3, (-1, 0)), ((12,),), {"operand0": CONSTANTS[:6]}),
+    "joined": (Concat(1, 3, (1, 0)), ((12,), (6,)), {}),
     "masked softmax": (MaskedSoftmax(4), ((24,),), {"mask": MASK}),
     "softmax": (Softmax(4, inner=2), ((24,),), {}),
     "norm": (Normalize(4, 1e-3), ((24,),), GAIN),

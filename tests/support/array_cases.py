@@ -13,7 +13,6 @@ import numpy as np
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, plain_type
 from n2d2py.graph import Node
 from n2d2py.graph.forms import Real
-from n2d2py.operators.arrays.concat import ArrayConcat
 from n2d2py.operators.arrays.conv_pool import ArrayConvPool
 from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
 from n2d2py.operators.arrays.index_select import ArrayIndexSelect
@@ -23,6 +22,7 @@ from n2d2py.operators.arrays.matmul import ArrayMatMul
 from n2d2py.operators.arrays.reduce import REDUCTIONS, ArrayCumSum, ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
 from n2d2py.operators.base import Op
+from n2d2py.operators.concat import Concat
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.softmax import MaskedSoftmax, Softmax
 from support.kernel_cases import S8, S16, U8, U16, Sweep
@@ -199,7 +199,7 @@ class Arrays:
             slots = tuple(next(order) if slot >= 0 else -1 for slot in slots)
             made.append(
                 self.case(
-                    ArrayConcat(outer, lengths, slots, result_kind(kind)),
+                    Concat(1, outer, slots, result_kind(kind)),
                     [self.values(outer * n, kind) for n in lengths],
                     [element(kind)] * len(lengths),
                     element(kind),

@@ -11,8 +11,8 @@ from n2d2py.arithmetic import FLOAT32, FLOAT64, RESCALING_MODES, NumType
 from n2d2py.graph import Node
 from n2d2py.graph.forms import Real, Rescaled
 from n2d2py.operators.add_constants import AddConstants
-from n2d2py.operators.arrays.concat import ArrayConcat
 from n2d2py.operators.arrays.matmul import ArrayMatMul
+from n2d2py.operators.concat import Concat
 from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.softmax import MaskedSoftmax, Softmax
 from n2d2py.quant.contract import LayerTypes, quantize_layer
@@ -91,10 +91,10 @@ def sums(seed: int, every: int = 1) -> list[Case]:
         values = {"constants": sweep.rng.normal(0, 1, size).astype(np.float32)}
         for repeats, bits in ((1, 8), (3, 8), (2, 16)):
             made.append(formed(sweep, AddConstants(), x, y, next(modes), sweep.stored((repeats * size,), x), values, bits))
-        op = ArrayConcat(2, (3, size, 5), (-1, 0, -1))
-        parts = {f"operand{i}": sweep.rng.normal(0, 1, (2, op.lengths[i])).astype(np.float32) for i in (0, 2)}
+        op = Concat(1, 2, (-1, 0, -1))
+        parts = {f"operand{i}": sweep.rng.normal(0, 1, (2, length)).astype(np.float32) for i, length in ((0, 3), (2, 5))}
         made.append(formed(sweep, op, x, y, next(modes), sweep.stored((2 * size,), x), parts))
-        op = ArrayConcat(2, (size, size), (0, 0))
+        op = Concat(1, 2, (0, 0))
         made += [formed(sweep, op, x, kind, next(modes), sweep.stored((2 * size,), x)) for kind in (x, y)]
     made = made[::every]
     for kind, repeats in ((FLOAT32, 3), (FLOAT64, 1)):

@@ -388,8 +388,10 @@ def _elemwise(layers: NcnnLayers, node: QuantNode) -> None:
 
 
 def _concat(layers: NcnnLayers, node: QuantNode) -> None:
-    """Of channels, the first axis."""
-    layers.emit(node, "Concat", {0: 0})
+    op = node.op
+    if op.slots or (op.rows > 1 and len(layers.graph.shape(node.output)) == 2):
+        raise NoNcnnForm("a concatenation of rows or constants")
+    layers.emit(node, "Concat", {0: op.axis - 1})
 
 
 def _function(layers: NcnnLayers, node: QuantNode) -> None:

@@ -146,12 +146,13 @@ def array_map(layers: Layers, node: QuantNode) -> None:
     flat(layers, node, made, None)
 
 
-def array_concat(layers: Layers, node: QuantNode) -> None:
+def concat_rows(layers: Layers, node: QuantNode) -> None:
     """Of vectors as lines, all in one grid."""
     op, grid = node.op, layers.grid(node.output)
     inputs, parts = layers.in_grid(node, grid), []
-    for number, (slot, length) in enumerate(zip(op.slots, op.lengths, strict=True)):
-        name, dims = f"{node.name}/part_{number}", (op.outer, length)
+    lengths = op.lengths([layers.graph.shape(name) for name in node.inputs], node)
+    for number, (slot, length) in enumerate(zip(op.slots or range(len(inputs)), lengths, strict=True)):
+        name, dims = f"{node.name}/part_{number}", (op.rows, length)
         if slot >= 0:
             parts.append(shaped(layers, name, inputs[slot], dims, grid))
             continue
@@ -162,7 +163,7 @@ def array_concat(layers: Layers, node: QuantNode) -> None:
             shift = 0 if layers.graph.type(node.output).signed else 128
             stored = (values.astype(np.int16) - shift).astype(np.int8)
             parts.append(layers.file.tensor(name, dims, np.int8, grid, stored))
-    made = layers.ordered(f"{node.output}/lines", (op.outer, sum(op.lengths)), grid)
+    made = layers.ordered(f"{node.output}/lines", (op.rows, sum(lengths)), grid)
     none = layers.file.schema.ActivationFunctionType.NONE
     layers.file.operator("CONCATENATION", parts, made, "ConcatenationOptions", axis=1, fusedActivationFunction=none)
     flat(layers, node, made, grid)

@@ -205,14 +205,16 @@ def _elemwise(layers: Layers, node: QuantNode) -> None:
 
 
 def _concat(layers: Layers, node: QuantNode) -> None:
-    """Of channels; TFLite wants one grid for all."""
-    grid = layers.grid(node.output)
+    """Of images along an axis, or of arrays; TFLite wants one grid for all."""
+    op, grid, rank = node.op, layers.grid(node.output), len(layers.graph.shape(node.output))
+    if op.slots or (op.rows > 1 and rank == 2):
+        return arrays.concat_rows(layers, node)
     layers.file.operator(
         "CONCATENATION",
         layers.in_grid(node, grid),
         layers.declare(node.output),
         "ConcatenationOptions",
-        axis=3 if len(layers.graph.shape(node.output)) == 4 else 1,
+        axis=channels_last(range(rank)).index(op.axis),
         fusedActivationFunction=layers.activation(node),
     )
 
@@ -464,7 +466,6 @@ LOWERINGS: dict[str, Lowering] = {
     "Activation": _function,
     "AddConstants": arrays.add_constants,
     "Affine": _affine,
-    "ArrayConcat": arrays.array_concat,
     "ArrayIndexSelect": arrays.array_index_select,
     "ArrayMap": arrays.array_map,
     "ArrayMatMul": arrays.array_matmul,

@@ -34,10 +34,12 @@ def flat(writer: OnnxWriter, tensor: str, output: str) -> None:
         writer.emit("Transpose", [writer.emit("Reshape", [tensor, target])], output, perm=np.argsort(axes).tolist())
 
 
-def operands(writer: OnnxWriter, node: Node, shapes: tuple[tuple[int, ...], ...]) -> list[str]:
+def operands(
+    writer: OnnxWriter, node: Node, shapes: tuple[tuple[int, ...], ...], slots: tuple[int, ...] | None = None
+) -> list[str]:
     """Each operand in its dimensions behind the batch axis, of length 1 for constants."""
     found = []
-    for index, (slot, dims) in enumerate(zip(node.op.slots, shapes, strict=True)):
+    for index, (slot, dims) in enumerate(zip(slots or node.op.slots, shapes, strict=True)):
         if slot >= 0:
             found.append(shaped(writer, node.inputs[slot], dims))
         else:
