@@ -1,4 +1,4 @@
-"""Tensors one behind the other along an axis."""
+"""Tensors one after the other along an axis."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 @register
 @dataclass(frozen=True)
 class Concat(ArrayOp):
-    """Images one behind the other along an axis, channels by default; the other axes agree. Arrays row by row: `rows` times the next
+    """Images one after the other along an axis, channels by default; the other axes agree. Arrays row by row: `rows` times the next
     part of each operand.
 
     Attributes:
@@ -138,7 +138,7 @@ def _concat(node: OnnxNode, builder: Builder) -> None:
 
 
 def join(a: Arrays, values: list[Value], axis: int) -> Value:
-    """The values one behind the other along `axis`."""
+    """Return the values one after the other along `axis`."""
     first = values[0].dims
     if any(
         len(v.dims) != len(first) or any(d != f for i, (d, f) in enumerate(zip(v.dims, first, strict=True)) if i != axis)

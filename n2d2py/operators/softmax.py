@@ -132,7 +132,7 @@ memory_access("Softmax", "MaskedSoftmax")(rows)
 
 # ---- ONNX and INI files ------------------------------------------------------------------------
 def _axis(node: OnnxNode, rank: int) -> tuple[int, bool]:
-    """(axis, whether all axes behind it are normalized together)."""
+    """Return (axis, True if all axes after it are normalized together)."""
     flattens = node.opset < 13
     return node.axis_of(node.attribute("axis", 1 if flattens else -1), rank) if rank else 0, flattens
 

@@ -40,7 +40,6 @@ from n2d2py.operators.arrays.reduce import ArrayCumSum, ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
 from n2d2py.operators.base import operator_kinds
 from n2d2py.operators.batchnorm import BatchNorm
-from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
 from n2d2py.operators.columns import Columns, SideBySide
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
@@ -63,6 +62,7 @@ from n2d2py.operators.resize import Resize
 from n2d2py.operators.softmax import MaskedSoftmax, Softmax
 from n2d2py.operators.transpose import Transpose
 from n2d2py.operators.unpool import Unpool
+from n2d2py.operators.view import MemoryView
 from n2d2py.quant.simulator import simulate
 from n2d2py.runtime.graph_file import read_graph, write_graph
 
@@ -86,8 +86,7 @@ OPS = [
     Padding((1, -1, 0, 2)),
     Reshape((3, 4)),
     Transpose((0, 2, 1)),
-    FromChannelsLast(3),
-    ToChannelsLast(),
+    MemoryView((3, 4, 1)),
     Dropout(),
     Identity(),
     Deconv((2, 2), (1, 0, 1, 0), (1, 2), 2),

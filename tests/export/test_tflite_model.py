@@ -27,7 +27,6 @@ from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.index_select.op import ArrayIndexSelect
 from n2d2py.operators.arrays.map.op import ArrayMap
 from n2d2py.operators.arrays.matmul.op import ArrayMatMul
-from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
@@ -44,6 +43,7 @@ from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.softmax import Softmax
 from n2d2py.operators.transpose import Transpose
+from n2d2py.operators.view import MemoryView
 from n2d2py.passes import keep_real
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.float_fallback import insert_conversions
@@ -65,7 +65,7 @@ def _rows(op, **params: int) -> Graph:
     graph, rng = Graph("rows"), np.random.default_rng(3)
     graph.add_input("x", (1, 2, 8, 8))
     graph.add(Node("first", Conv(), ["x"], ["first"], real_params(rng, 2, 2, 1, 1)))
-    graph.add(Node("v", ToChannelsLast(), ["first"], ["v"]))
+    graph.add(Node("v", MemoryView((128,)), ["first"], ["v"]))
     constants = {role: rng.normal(size=count).astype(np.float32) for role, count in params.items()}
     graph.add(Node("y", op, ["v"] * len([slot for slot in getattr(op, "slots", (0,)) if slot >= 0]), ["y"], constants))
     graph.outputs = ["y"]
@@ -148,7 +148,7 @@ NETWORKS = {
     "lines": lambda: _rows(ArrayIndexSelect(128, ((96, 0, 32), tuple(range(16))))),
     "joined rows": lambda: _rows(Concat(1, 8, (0, -1)), operand1=16),
     "positions": lambda: _rows(AddConstants(), constants=128),
-    "image of rows": lambda: _rows(FromChannelsLast(16)),
+    "image of rows": lambda: _rows(MemoryView((16, 2, 4))),
 }
 COARSER = {
     "swish": 2,

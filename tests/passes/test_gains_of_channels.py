@@ -34,7 +34,7 @@ def mapped(
     [
         ((1, 4, 3, 2), (4, 1, 1), ["Reshape", "Affine", "Reshape"]),
         ((4, 6), (1, 4, 1)[1:], ["Reshape", "Affine", "Reshape"]),
-        ((2, 3, 4), (4,), ["FromChannelsLast", "Affine", "ToChannelsLast"]),
+        ((2, 3, 4), (4,), ["MemoryView", "Affine", "MemoryView"]),
         ((24,), (24,), ["Affine"]),
         ((1, 2, 12), (2, 12), ["Affine"]),
     ],

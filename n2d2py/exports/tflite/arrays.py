@@ -336,8 +336,8 @@ def normalize(layers: Layers, node: QuantNode) -> None:
         flat(layers, node, found, wanted)
 
 
-def rows_view(layers: Layers, node: QuantNode) -> None:
-    """Images with the channels last as vectors, and back: the bytes stay where they are."""
+def view(layers: Layers, node: QuantNode) -> None:
+    """Arrays as channels-last images and back: the bytes stay where they are."""
     (index,), grid = layers.sources(node), layers.grid(node.inputs[0])
     here = grid == layers.grid(node.output)
     name = node.output if here else f"{node.output}/view"

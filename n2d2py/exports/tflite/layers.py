@@ -477,7 +477,6 @@ LOWERINGS: dict[str, Lowering] = {
     "DepthToSpace": _depth_to_space,
     "ElemWise": _elemwise,
     "Fc": _fc,
-    "FromChannelsLast": arrays.rows_view,
     "Identity": _same,
     "IndexSelect": _select,
     "Padding": _padding,
@@ -486,7 +485,7 @@ LOWERINGS: dict[str, Lowering] = {
     "Resize": _resize,
     "Softmax": _softmax,
     "SpaceToDepth": _space_to_depth,
-    "ToChannelsLast": arrays.rows_view,
     "Transpose": _transpose,
+    "MemoryView": arrays.view,
 }
 """How layers are written, by operator kind."""

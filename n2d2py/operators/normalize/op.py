@@ -24,7 +24,7 @@ from n2d2py.operators.base import Op, register
 from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 SMALLEST_NORM = 1e-12
-"""What a length is divided by at least, so that a row of zeros stays zero."""
+"""The least divisor, so that a row of zeros stays zero."""
 
 
 @register
