@@ -41,8 +41,8 @@ N2D2_INLINE T largestOf(const T* x) {
 // of long lines are made twice.
 template <int Size, int Inner, bool Log, class T>
 N2D2_INLINE void softmaxLine(const T* x, T* y) {
-    constexpr int piece = Size < 16 ? Size : 16, last = Size % piece;
-    constexpr bool kept = !Log && Size <= 512;
+    constexpr int piece = Size < 32 ? Size : 16, last = Size % piece;
+    constexpr bool kept = !Log && Size <= 1024;
     const double highest = static_cast<double>(largestOf<Size, Inner>(x));
     double sum = 0.0, powers[kept ? Size : piece];
     for (long k = 0; k + piece <= Size; k += piece) {

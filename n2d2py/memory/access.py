@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from n2d2py.errors import InternalError
 from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.graph.shapes import channels, height, width
+from n2d2py.graph.shapes import channels, elements
 from n2d2py.registry import Registry
 
 
@@ -361,11 +361,11 @@ def _is_input(graph: QuantGraph, tensor: str) -> bool:
 
 
 def same_order(node: QuantNode, graph: QuantGraph) -> Access:
-    """A view where the elements keep their order in HWC memory, else a copy; a copy from an input of the network to an output, which
-    are of the caller."""
+    """A view where the elements keep their order in HWC memory, as they do where the number of channels stays; else a copy. A copy from an
+    input of the network to an output, which are of the caller."""
     if node.output in graph.outputs and _is_input(graph, node.inputs[0]):
         return Whole()
     shapes = [graph.shape(name) for name in (node.inputs[0], node.output)]
-    first, second = ((channels(s), height(s), width(s)) for s in shapes)
-    kept = first == second or all(channels(s) == 1 or height(s) * width(s) == 1 for s in shapes)
+    first, second = map(channels, shapes)
+    kept = first == second or all(channels(s) == 1 or elements(s) == channels(s) for s in shapes)
     return View() if kept else Whole()
