@@ -17,10 +17,10 @@ from n2d2py.operators.activation import Activation
 from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.base import ArrayOp
-from n2d2py.operators.arrays.concat import joins
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.reduce import ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
+from n2d2py.operators.concat import joins
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip
@@ -98,7 +98,11 @@ def _formless(graph: Graph) -> set[str]:
     for node in graph.nodes:
         sources = [name for name in node.inputs if not graph.kind(name)]
         follows = bool(sources) and all(name in real for name in sources) and _follows(node, graph)
-        if not _is_ordered(node) and not isinstance(node.op, Convert) and (follows or refused(node) is not None):
+        if (
+            not _is_ordered(node)
+            and not isinstance(node.op, Convert)
+            and (follows or _by_target(graph, node) or refused(node) is not None)
+        ):
             chosen.add(node.name)
             real.update(node.outputs)
     return chosen

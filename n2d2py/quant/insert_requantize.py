@@ -12,13 +12,13 @@ from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.graph.port import FilePort
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.arrays.concat import joins
-from n2d2py.operators.arrays.norm import ArraySoftmax
+from n2d2py.operators.concat import joins
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.quantize import Quantize, grid_of
 from n2d2py.operators.resize import Resize
+from n2d2py.operators.softmax import Softmax
 
 _UNKNOWN = NumType(8)
 
@@ -165,7 +165,7 @@ def _wide(graph: Graph, node: Node, types: dict[str, NumType]) -> NumType:
     The range is that of the worst inputs, which real ones use a small part of. In 32 bits, whose scale is a power of two
     and whose magnitudes stay below 2^29, every float32 result is kept to 2^-29 of that range. A Softmax has steps of 1/256.
     """
-    if isinstance(node.op, ArraySoftmax) and not node.op.log:
+    if isinstance(node.op, Softmax) and not node.op.log:
         return NumType(8, False, scale=1 / 256)
     low, high = real_range(node, [types[name] for name in node.inputs])
     reach = max(-low, high)

@@ -273,7 +273,7 @@ def test_softmax_at_the_end_has_the_scale_of_the_file():
     logits = model.rounded(y, 0.0131, 5)
     model.outputs.append(model.rounded(model.add("Softmax", logits), 1 / 256, -128))
     graph, _ = typed(model)
-    assert [node.op.kind for node in graph.nodes] == ["Fc", "ArraySoftmax"]
+    assert [node.op.kind for node in graph.nodes] == ["Fc", "Softmax"]
     assert graph.type(graph.outputs[0]).scale == 1 / 256
 
 
