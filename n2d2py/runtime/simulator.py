@@ -17,7 +17,7 @@ from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
 
 
 def ends(graph: Graph | QuantGraph) -> tuple[tuple[TensorInfo, ...], tuple[TensorInfo, ...]]:
-    """The inputs and the outputs that are no states."""
+    """The inputs and the outputs that are not states."""
 
     def kind(name: str) -> NumType:
         if isinstance(graph, QuantGraph):
@@ -32,7 +32,7 @@ def ends(graph: Graph | QuantGraph) -> tuple[tuple[TensorInfo, ...], tuple[Tenso
 
 
 class Simulator(Network):
-    """A QuantGraph behind the interface of a compiled export."""
+    """A QuantGraph with the interface of a compiled export."""
 
     def __init__(self, graph: QuantGraph):
         self.graph = graph
