@@ -115,6 +115,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "E243": ("index outside a tensor", "correct the layer before it"),
     "E244": ("feature map or channels that are not divisible into blocks", "correct the layer before it"),
+    "E245": ("edit or pass from Python that does not fit the graph", "name a layer of the model, and give its constants"),
     "E301": ("missing or unreadable ONNX or TFLite file", "correct the path"),
     "E302": ("damaged or invalid ONNX or TFLite file", "export or download the model again"),
     "E303": ("unsupported ONNX opset", "export the model with an opset from 7 to 28"),
@@ -271,6 +272,7 @@ CODES: dict[str, tuple[str, str]] = {
         "class folders with numeric names, sorted as text",
         "keep them for models from torchvision or Keras; otherwise give -class-names",
     ),
+    "W414": ("calibration on one sample, or on samples of zeros", "calibrate on some hundred samples like those in use"),
     "W420": ("layers with random weights, as no weights are given", "give -w"),
     "W421": ("stored quantized weights that do not match the stored float weights", "use both files from one training"),
     "W422": (

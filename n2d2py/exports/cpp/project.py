@@ -415,6 +415,7 @@ class Project:
             },
             "picture": self.picture,
             "pixels": self._pixels(),
+            "small_code": bool(self.request.parameters.get("SmallCode")),
             "openmp": int(bool(self.request.parameters.get("OpenMP", True))),
             "parameters": ", ".join(
                 [f"const {p.typedef}* {p.variable}" for p in self.inputs] + [f"{p.typedef}* {p.variable}" for p in self.outputs]

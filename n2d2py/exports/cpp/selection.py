@@ -131,7 +131,7 @@ def winograd_need(layer: Layer, weights: np.ndarray, direct: ScratchNeed) -> Scr
     """The scratch of a convolution whose direct form needs `direct`, with what the Winograd form needs where that is exact and, with room
     for it, faster; `weights` are (O, KH, KW, C).
     """
-    if not (layer.integer and weights.shape[1:3] == (3, 3)):
+    if not (layer.integer and layer.choices.uses_winograd and weights.shape[1:3] == (3, 3)):
         return direct
     geometry, channels = winograd_geometry(layer), weights.shape[-1]
     storage, unlimited = _storage(layer, weights, layer.op.groups), replace(geometry, scratch=UNLIMITED)
@@ -240,7 +240,7 @@ def table(layer: Layer) -> Selection:
 
 def winograd(layer: Layer, selection: Selection, weights: np.ndarray, geometry: WinogradFacts) -> Selection:
     """`selection` with the Winograd form too where that is exact, used where it pays; `weights` are (O, 3, 3, C)."""
-    if not (layer.integer and selection.panels and weights.shape[1:3] == (3, 3)):
+    if not (layer.integer and layer.choices.uses_winograd and selection.panels and weights.shape[1:3] == (3, 3)):
         return selection
     problem, form = impossible(weights, geometry), None
     if selection.storage is not None:
