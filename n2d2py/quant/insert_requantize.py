@@ -7,13 +7,14 @@ from dataclasses import replace
 import numpy as np
 
 from n2d2py import log
-from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic import FLOAT32, NumType, plain_type
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.graph.port import FilePort
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.concat import joins
 from n2d2py.operators.arrays.norm import ArraySoftmax
+from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.pool import Pool
@@ -33,6 +34,9 @@ def complete(graph: Graph, file_types: bool = False) -> tuple[Graph, dict[str, N
     """
     graph, types, errors = graph.copy(), {}, []
     for name in graph.inputs:
+        if name in graph.float_inputs:
+            types[name] = FLOAT32
+            continue
         readers = {node.op for node in graph.consumers(name)}
         reader = readers.pop() if len(readers) == 1 else None
         types[name] = reader.type if isinstance(reader, Quantize) else _UNKNOWN
@@ -45,7 +49,7 @@ def complete(graph: Graph, file_types: bool = False) -> tuple[Graph, dict[str, N
                     "E514",
                     f"{first.op.kind} '{first.name}' reads the model input '{name}', which the file does not quantize",
                     where=first.location,
-                    remedy="quantize the inputs of the model, or the whole model",
+                    remedy="export to a target with floating point such as CPP, or apply the layer to the data and remove it from the file",
                 )
             )
     for name, port in zip(graph.results, graph.result_ports, strict=True) if file_types else ():
@@ -92,6 +96,9 @@ def _settle(graph: Graph, node: Node, types: dict[str, NumType]) -> bool:
     """Types the outputs of one layer, or sees to the roundings behind it; whether it gets a wide one of ours."""
     if isinstance(node.op, Quantize):
         types[node.output] = node.op.type
+        return False
+    if node.op.to_float if isinstance(node.op, Convert) else any(types[name].is_float for name in node.inputs if name in types):
+        types.update((name, plain_type(graph.kind(name)) if graph.kind(name) else FLOAT32) for name in node.outputs)
         return False
     if node.op.moves_values and not _averages(node) and node.activation is None:
         types.update(dict.fromkeys(node.outputs, types[node.inputs[0]]))

@@ -24,9 +24,9 @@ from n2d2py.reference.engine import FloatEngine
 pytest.importorskip("onnxruntime")
 
 
-def typed(model: Model):
+def typed(model: Model, floats: bool = True):
     graph, _ = fuse(import_onnx(model.proto()), integer=True)
-    return quantize_prequantized(graph, QuantOptions(unsigned=True))
+    return quantize_prequantized(graph, QuantOptions(unsigned=True), floats)
 
 
 def check(model: Model, output: str, *, count: int = 8, apart: int = 0):
@@ -34,8 +34,9 @@ def check(model: Model, output: str, *, count: int = 8, apart: int = 0):
     model.outputs.append(output)
     graph, completed = typed(model)
     graph.verify()
-    x = model.rng.normal(size=(count, *model.shape)).astype(np.float32)
-    stored = simulate(graph, quantize_inputs(graph, [x]))
+    x = model.inputs(count)
+    turned = x if graph.shape("x")[1:] == x.shape[1:] else np.moveaxis(x, -1, 1)
+    stored = simulate(graph, quantize_inputs(graph, [turned]))
     for name, want in zip(graph.outputs, models.reference(model.proto(), x), strict=True):
         kind = graph.type(name)
         if want.dtype.kind in "iu":
@@ -292,8 +293,64 @@ def test_float_form_keeps_the_range_of_the_integers():
 def refused(model: Model, output: str) -> list[N2D2Error]:
     model.outputs.append(output)
     with pytest.raises(N2D2Error) as caught:
-        typed(model)
+        typed(model, floats=False)
     return list(caught.value.errors)
+
+
+MEAN, DEVIATION = np.array([[0.485, 0.456, 0.406], [0.229, 0.224, 0.225]], np.float32).reshape(2, 3, 1, 1)
+NORMALIZED: dict[str, tuple[list[tuple], str]] = {
+    "mean and deviation": ([("Sub", MEAN), ("Div", DEVIATION)], "float32"),
+    "gains": ([("Mul", 1 / DEVIATION)], "float32"),
+    "gains and shifts": ([("Mul", 1 / DEVIATION), ("Add", MEAN)], "float32"),
+    "batch normalization": ([("BatchNormalization", *(array.ravel() for array in (MEAN, MEAN, MEAN, DEVIATION)))], "float32"),
+    "channels last": ([("Transpose",), ("Sub", MEAN), ("Div", DEVIATION)], "float32"),
+    "function": ([("Abs",), ("Sqrt",), ("Sub", MEAN)], "float32"),
+    "bytes": ([("Cast",), ("Sub", 255 * MEAN), ("Div", 255 * DEVIATION)], "uint8"),
+    "bytes, channels last": ([("Transpose",), ("Cast",), ("Sub", 255 * MEAN), ("Div", 255 * DEVIATION)], "uint8"),
+    "one gain": ([("Div", np.float32(3))], "uint8"),
+    "one gain and whole steps": ([("Div", np.float32(0.5)), ("Add", np.float32(0.25))], "uint8"),
+    "one gain of bytes": ([("Cast",), ("Div", np.float32(255))], "uint8"),
+    "one gain of bytes, channels last": ([("Cast",), ("Div", np.float32(255)), ("Transpose",)], "uint8"),
+    "negative gain": ([("Mul", np.float32(-2))], "float32"),
+}
+
+
+@pytest.mark.parametrize("case", NORMALIZED)
+def test_what_precedes_the_first_rounding(case):
+    """Exact in floating point, or integers of the input."""
+    layers, kind = NORMALIZED[case]
+    names = [operator for operator, *_ in layers]
+    model = Model((6, 7, 3) if "Transpose" in names else (3, 6, 7))
+    if "Cast" in names:
+        model.dtype = np.uint8
+    x = "x"
+    for operator, *constants in layers:
+        attributes = {"Transpose": {"perm": [0, 3, 1, 2]}, "Cast": {"to": 1}}.get(operator, {})
+        x = model.add(operator, x, *map(model.constant, constants), **attributes)
+    scale, zero = (1 / 255, -128) if "Cast" in names and "one gain" in case else (1 / 64, -20)
+    y = conv(model, model.rounded(x, scale, zero), 3, 4, scale=scale)
+    graph = check(model, model.rounded(y, 0.02, 3))
+    assert graph.type("x").name == kind
+
+
+@pytest.mark.parametrize("position", [0, 1])
+def test_layers_with_real_weights_stay_in_floating_point(position):
+    model = Model((3, 8, 8))
+    real = model.constant(model.rng.normal(size=(3, 3, 3, 3)).astype(np.float32))
+    x = model.rounded("x", 0.02, 3) if position else "x"
+    first = model.rounded(model.add("Relu", model.add("Conv", x, real, pads=[1, 1, 1, 1])), 0.03, -128)
+    graph = check(model, model.rounded(conv(model, first, 3, 4, scale=0.03), 0.05))
+    assert graph.type("x").is_float == (position == 0) and graph.is_mixed
+
+
+@pytest.mark.parametrize("alpha, transposed", [(0.5, 1), (-3.0, 0), (0.3, 1)])
+def test_the_factor_of_a_gemm_is_in_its_scales(alpha, transposed):
+    model = Model((12,))
+    scales = model.rng.uniform(0.001, 0.004, 5)
+    w = model.weights((5, 12) if transposed else (12, 5), scales, axis=1 - transposed)
+    bias = model.bias(5, 0.02 * scales.astype(np.float32))
+    y = model.add("Gemm", model.rounded("x", 0.02, 3), w, bias, transB=transposed, alpha=alpha, beta=0.7)
+    check(model, model.rounded(y, 0.01, 3), count=64)
 
 
 def test_all_layers_that_are_not_quantized_are_told_at_once():
