@@ -97,7 +97,7 @@ CODES: dict[str, tuple[str, str]] = {
     "E223": ("Input that is not a layer", "correct the name"),
     "E224": ("cycle of layers", "remove one of the inputs"),
     "E225": ("empty Input", "name a layer or sp"),
-    "E226": ("unsupported layer type", "use a supported type; see docs/sections.md"),
+    "E226": ("unsupported layer type", "use a supported type; see docs/layer_types.md"),
     "E227": (
         "ONNX section with Transpose=1 whose output is a feature map",
         "use layers of Type=Transpose before and after the section",
