@@ -136,13 +136,10 @@ def _is_rounded(graph: Graph, name: str) -> bool:
 def _has_integers(node: Node) -> bool:
     """False for a layer with weights that the file does not quantize."""
     known = QUANTIZERS.get(node.op.kind)
-    if not isinstance(known, WeightedQuantizer) or "weights" not in node.params:
-        return True
     try:
-        known.file_weights(node)
+        return not (isinstance(known, WeightedQuantizer) and "weights" in node.params) or bool(known.file_weights(node))
     except N2D2Error:
         return False
-    return True
 
 
 def _typed(graph: Graph, node: Node, types: dict, reads: dict[str, str]) -> Node:

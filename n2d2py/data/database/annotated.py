@@ -1,4 +1,4 @@
-"""Databases of images whose regions are annotated in text, JSON or images, as they are distributed: one table of formats.
+"""Databases of images whose regions are annotated in text, JSON or images: one table of formats.
 
     GTSDB_DIR_Database, KITTI_Database, KITTI_Object_Database, KITTI_Road_Database, FDDB_Database, DOTA_Database, Cityscapes_Database,
     CaltechPedestrian_Database
@@ -87,8 +87,8 @@ def _polygon(points: Points) -> Points:
     return corners
 
 
-def _box(left: str, top: str, right: str, bottom: str) -> Points:
-    x, y, u, v = map(float, (left, top, right, bottom))
+def _box(*corners: str | float) -> Points:
+    x, y, u, v = map(float, corners)
     return ((x, y), (u, y), (u, v), (x, v))
 
 
@@ -170,7 +170,7 @@ def _caltech(labels: Path, file: str, values: Values) -> Iterator[Region]:
     for row in _rows(labels / f"{file.rpartition('.')[0]}.txt"):
         if row[0] in known:
             x, y, width, height = map(float, row[1:5])
-            yield known[row[0]], _box(*map(str, (x, y, x + width, y + height)))
+            yield known[row[0]], _box(x, y, x + width, y + height)
 
 
 # ---- the table of formats ---------------------------------------------------------------------------
@@ -194,19 +194,17 @@ def _flag(name: str, default: bool, doc: str) -> Key:
     return Key(name, Kind.BOOL, default, doc)
 
 
+def _halves(images: str) -> dict[str, tuple[str, ...]]:
+    return {"": (f"training/{images}",), "Test": (f"testing/{images}",)}
+
+
 _LEARN, _VALIDATION = _fraction("Learn", REQUIRED), _fraction("Validation", 0.0)
 _SPLIT = (_fraction("Learn", 0.8), _fraction("Validation", 0.2))
 _FORMATS = {
     "GTSDB_DIR_Database": _Format("FullIJCNN2013", {"": ("*.ppm",)}, _gtsdb, (_LEARN, _VALIDATION)),
-    "KITTI_Database": _Format(
-        "KITTI", {"": ("training/image_02/*/*.png",), "Test": ("testing/image_02/*/*.png",)}, _kitti, _SPLIT
-    ),
-    "KITTI_Object_Database": _Format(
-        "KITTI_Object", {"": ("training/image_2/*.png",), "Test": ("testing/image_2/*.png",)}, _kitti_object, _SPLIT
-    ),
-    "KITTI_Road_Database": _Format(
-        "KITTI/data_road", {"": ("training/image_2/*.png",), "Test": ("testing/image_2/*.png",)}, _kitti_road, _SPLIT
-    ),
+    "KITTI_Database": _Format("KITTI", _halves("image_02/*/*.png"), _kitti, _SPLIT),
+    "KITTI_Object_Database": _Format("KITTI_Object", _halves("image_2/*.png"), _kitti_object, _SPLIT),
+    "KITTI_Road_Database": _Format("KITTI/data_road", _halves("image_2/*.png"), _kitti_road, _SPLIT),
     "FDDB_Database": _Format("FDDB", {"": ("*/*/*/big/*.jpg",)}, _fddb, (_LEARN, _VALIDATION)),
     "DOTA_Database": _Format(
         "DOTA",
@@ -244,14 +242,11 @@ def _schema(name: str, form: _Format) -> Schema:
     common = (
         Key("DataPath", Kind.PATH, "", f"Folder of the images. Default: $N2D2_DATA/{form.path}."),
         Key("LabelPath", Kind.PATH, "", f"Folder of the annotations. Default: {form.labels} of DataPath."),
-        Key(
-            "DefaultLabel", Kind.STRING, "", "Label of the pixels outside of all regions. Its id follows those of the regions."
-        ),
+        Key("DefaultLabel", Kind.STRING, "", "Label of the pixels outside of all regions. Its id is the last one."),
         Key("ROIsMargin", Kind.UINT, 0, "Width in pixels of the border around regions that has no label.", maximum=1000),
     )
-    return Schema(name, common, doc=f"Images whose pixels have the labels of their regions. Images: {images}.").extended(
-        *form.keys
-    )
+    doc = f"Images whose pixels have the labels of their regions. Images: {images}."
+    return Schema(name, common, doc=doc).extended(*form.keys)
 
 
 def _load(name: str, form: _Format, values: Values, context: Context) -> Database:
@@ -267,26 +262,18 @@ def _load(name: str, form: _Format, values: Values, context: Context) -> Databas
         sets[which] = np.arange(len(files), len(files) + len(found))
         files += found
     if not files:
-        raise N2D2Error(
-            "E416",
-            f"{folder} contains none of {', '.join(one for each in form.images.values() for one in each)}",
-            remedy="set DataPath to the unpacked data set",
-        )
+        first = next(iter(form.images.values()))[0]
+        raise N2D2Error("E416", f"{folder} contains no {first}", remedy="set DataPath to the unpacked data set")
     regions = []
     _by_file.cache_clear()
     _ellipses.cache_clear()
     for file in files:
         try:
-            found = [
-                (label, each if isinstance(each, Path) else _polygon(each))
-                for label, each in form.regions(labels, file, values)
-            ]
+            given = [(label, each) for label, each in form.regions(labels, file, values)]
+            found = [(label, each if isinstance(each, Path) else _polygon(each)) for label, each in given]
         except (RecursionError, ValueError, IndexError, KeyError, TypeError, AttributeError, StopIteration, OSError) as error:
-            raise N2D2Error(
-                "E410",
-                f"the annotation of {file} in {labels} cannot be read: {error}",
-                remedy="unpack the annotations of the data set there",
-            ) from None
+            what, remedy = f"the annotation of {file} in {labels} cannot be read: {error}", "unpack the annotations there"
+            raise N2D2Error("E410", what, remedy=remedy) from None
         regions.append([(names.setdefault(str(label), len(names)), shape) for label, shape in found])
     if "" in sets:
         fractions = {"Validation": 0.0} | values.as_dict()
