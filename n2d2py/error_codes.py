@@ -184,7 +184,7 @@ CODES: dict[str, tuple[str, str]] = {
     "E510": ("operator without integer arithmetic", "export with -nbbits -32"),
     "E511": ("activation that cannot be fused into an integer layer", "declare the activation as a separate layer"),
     "E513": ("sample number above the size of the test set", "give a smaller number"),
-    "E514": ("partly quantized model", "quantize the whole model, or export to a target with floating point such as CPP"),
+    "E514": ("partly quantized model", "quantize the states of the model too, or calibrate the float model"),
     "E516": ("histogram of a tensor that was not calibrated", "use a listed tensor, or calibrate the model"),
     "E519": ("weights above the float16 range", "export with -nbbits -32"),
     "E520": ("flash budget below the minimum size", "allow more bytes, or use a smaller model"),

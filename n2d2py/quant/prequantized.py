@@ -2,7 +2,7 @@
 
 Every tensor that a layer computes is rounded by one Quantize after it (`quant/insert_requantize.py`), which the layer takes
 over (`prequantized` of the quantizers). Layers between an input and its first Quantize, and those with weights that the file does not
-quantize, compute in floating point, as in the file, where the target can.
+quantize, compute in floating point, as in the file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.quantize import Quantize, moved_from
-from n2d2py.quant.contract import QUANTIZERS, LayerTypes, prequantize_layer
+from n2d2py.quant.contract import QUANTIZERS, LayerTypes, prequantize_layer, refused
 from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.insert_requantize import complete
 from n2d2py.quant.options import QuantOptions
@@ -30,18 +30,14 @@ _WHOLE = 1e-4
 """A shift of so many steps next to a whole number is one: the rest is that of its scales in float32."""
 
 
-def quantize_prequantized(graph: Graph, options: QuantOptions, floats: bool = True) -> tuple[QuantGraph, Graph]:
+def quantize_prequantized(graph: Graph, options: QuantOptions) -> tuple[QuantGraph, Graph]:
     """The integer network of a fused graph with Quantize layers, and the float graph with one after every layer.
-
-    With `floats`, what the file leaves in floating point stays so.
 
     Raises:
         N2D2Error: E514 and E51x, all layers that cannot be computed in integers together.
     """
-    graph, real = _with_integer_inputs(graph), set()
-    if floats:
-        graph, real = _with_float_layers(graph)
-    graph, types, errors = complete(graph, options.file_types)
+    graph, real = _with_float_layers(_with_integer_inputs(graph))
+    graph, types, errors = complete(graph, options.file_types, real)
     result = QuantGraph.ends_of(graph, 8)
     reads: dict[str, str] = {}
     for node in graph.nodes:
@@ -134,7 +130,9 @@ def _is_rounded(graph: Graph, name: str) -> bool:
 
 
 def _has_integers(node: Node) -> bool:
-    """False for a layer with weights that the file does not quantize."""
+    """False for a layer without integer form, or with weights that the file does not quantize."""
+    if refused(node) is not None:
+        return False
     known = QUANTIZERS.get(node.op.kind)
     try:
         return not (isinstance(known, WeightedQuantizer) and "weights" in node.params) or bool(known.file_weights(node))

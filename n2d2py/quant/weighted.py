@@ -172,7 +172,7 @@ def _file_weights(node: Node) -> tuple[np.ndarray, np.ndarray]:
             "E514",
             f"layer '{node.name}' ({node.op.kind}) has weights that the file does not quantize",
             where=node.location,
-            remedy="quantize the layer too, export to a target with floating point such as CPP, or give the float model and -calib",
+            remedy="quantize the layer too, or give the float model and -calib",
         )
     scales = np.broadcast_to(scales, len(weights))
     steps = weights / scales.astype(np.float64).reshape(-1, *(1,) * (weights.ndim - 1))

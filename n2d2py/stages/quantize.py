@@ -25,7 +25,7 @@ from n2d2py.stages.budget import fit_budgets, prepared_for
 from n2d2py.stages.calibrate import Calibration, calibrate_stage
 from n2d2py.stages.fuse import fuse_stage
 from n2d2py.stages.load import LoadedNetwork
-from n2d2py.stages.options import QuantizationOptions, quant_options, suited, sums_integers, takes_float_inputs
+from n2d2py.stages.options import QuantizationOptions, quant_options, suited, sums_integers
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _formed(calibrated: Calibration, options: QuantizationOptions, choices: Coll
     quality = calibrated.options.quality
     if observed is None:
         check_prequantized(options.bits, [name for name in choices if name != "calib" or not network.trained_quantized])
-        graph, real = quantize_prequantized(network.graph, chosen, takes_float_inputs(network.options.target))
+        graph, real = quantize_prequantized(network.graph, chosen)
         graph = _as_computed(graph, network)
         tell_in_float(graph, real)
         return QuantizedNetwork(network, report, graph, real, chosen, quality=quality)

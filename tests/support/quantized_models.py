@@ -21,9 +21,9 @@ class Model:
         self.dtype: DTypeLike = np.float32
 
     def inputs(self, count: int) -> np.ndarray:
-        """Random numbers, or bytes."""
-        if self.dtype == np.uint8:
-            return self.rng.integers(0, 256, (count, *self.shape), np.uint8)
+        """Random numbers; integers below 256 of another type."""
+        if self.dtype != np.float32:
+            return self.rng.integers(0, 256, (count, *self.shape), self.dtype)
         return self.rng.normal(size=(count, *self.shape)).astype(np.float32)
 
     def constant(self, values) -> str:
