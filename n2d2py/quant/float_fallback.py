@@ -194,16 +194,17 @@ def _found_real(graph: Graph, chosen: set[str], states: set[str]) -> set[str]:
     return found
 
 
-def insert_conversions(graph: Graph) -> Graph:
+def insert_conversions(graph: Graph, chosen: set[str] | None = None) -> Graph:
     """A copy of a fused float graph with a Convert layer on every edge between integers and floating point.
 
-    A tensor that several layers read is converted once. Outputs of the network stay as they are computed.
+    A tensor that several layers read is converted once. Outputs of the network stay as they are computed. `chosen` are the layers in
+    floating point; by default `float_layers`.
 
     Raises:
         N2D2Error: E510 for a layer that has neither an integer form nor a kernel that gives the same bits everywhere.
     """
-    chosen = float_layers(graph)
-    if not chosen and not any(_sums(graph, node) for node in graph.nodes):
+    chosen = float_layers(graph) if chosen is None else chosen
+    if not chosen and not graph.float_inputs and not any(_sums(graph, node) for node in graph.nodes):
         return graph
     result = graph.copy()
     real = {name for node in result.nodes if node.name in chosen or _sums(result, node) for name in node.outputs}
