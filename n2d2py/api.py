@@ -118,7 +118,7 @@ def calibrate(
     """Fuses a network and collects the statistics of its tensors, over its own data or the given ones.
 
     Args:
-        data: a folder of pictures, an .npy or .npz file, an array (N, C, H, W), arrays by name, a DataLoader of PyTorch, or an
+        data: a folder of images, an .npy or .npz file, an array (N, C, H, W), arrays by name, a DataLoader of PyTorch, or an
             iterator of (x, y), of which as many are taken as calibrate. Bytes 0 to 255 become the
             `input_range` of the load options, real values are inputs as they are. Without any data an ONNX file is calibrated
             on noise, with the warning W402. As with the command, 128 stimuli calibrate unless the options say another number.
@@ -223,7 +223,7 @@ def export(
         quiet, progress: as of `load`, where `model` is a file.
 
     Raises:
-        N2D2Error: for every wrong input; nothing half-written stays behind. E7xx what the target cannot take, E60x memory,
+        N2D2Error: for every wrong input; nothing half-written remains. E7xx what the target cannot take, E60x memory,
             E812 an export whose output differs from Python's.
     """
     scored = replace(score_options, test=score_options.test or labels is not None if test is None else test)

@@ -99,7 +99,7 @@ def run(arguments: Arguments) -> None:
     """Does what the command line asks for.
 
     Raises:
-        N2D2Error: for every wrong input; nothing half-written stays behind. E812 for an export that computes other
+        N2D2Error: for every wrong input; nothing half-written remains. E812 for an export that computes other
             values than Python: by `-compare` after it is written, so that it can be looked into.
     """
     from n2d2py import pipeline

@@ -49,7 +49,7 @@ def _taken(future: Future[R], function: Callable[..., R], *arguments: object) ->
 
 
 def _stop(futures: Iterable[Future[R]]) -> None:
-    """Cancels what has not begun, and waits for the rest: nothing goes on behind the caller's back."""
+    """Cancels what has not begun, and waits for the rest: nothing continues after the caller's back."""
     wait([future for future in futures if not future.cancel()])
 
 

@@ -32,7 +32,7 @@ class Executor:
 
     Attributes:
         workers: processes of this machine; 1 is this process.
-        cluster: address of the scheduler of a Dask cluster, in place of `workers`; "" for none. Its workers have n2d2py, and see the same
+        cluster: address of the scheduler of a Dask cluster, instead of `workers`; "" for none. Its workers have n2d2py, and see the same
             files under the same paths.
     """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 MODEL_ENDINGS = (".onnx", ".tflite")
-"""Of the files of networks beside INI files."""
+"""Of the files of networks next to INI files."""
 
 
 def numbered_name(stem: str, is_taken: Callable[[str], bool], first: int = 2) -> str:

@@ -212,7 +212,7 @@ def export_quantized(quantized: QuantizedNetwork, tested: Stimuli | None, option
     """Exports a typed network: project, write, check, report.
 
     Raises:
-        N2D2Error: for every wrong input; nothing half-written stays behind.
+        N2D2Error: for every wrong input; nothing half-written remains.
     """
     project = _project(quantized, tested, options)
     path = _export_path(options)
@@ -298,7 +298,7 @@ def check_tuning(network: LoadedNetwork, options: RunOptions) -> None:
 
 
 def _check_states(network: LoadedNetwork, options: RunOptions) -> None:
-    """Raises E706 where a network has states that the export cannot keep, or whose input would come line by line."""
+    """Raises E706 where a network has states that the export cannot keep, or whose input would come row by row."""
     if not network.graph.states:
         return
     target, what = _target(options), f"the network '{network.graph.name}' keeps {network.graph.states} states between calls"

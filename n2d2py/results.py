@@ -21,7 +21,8 @@ from n2d2py.passes.edit import Operation, apply_pass, insert_layer, remove_layer
 from n2d2py.quant.compare import LayerComparison
 from n2d2py.report import comparison_text
 from n2d2py.report.layers import layer_rows
-from n2d2py.runtime import FloatNetwork, Network, Simulator
+from n2d2py.runtime import Network, Simulator
+from n2d2py.runtime.float_network import FloatNetwork
 from n2d2py.stages.calibrate import Calibration
 from n2d2py.stages.compare import refuse_differences
 from n2d2py.stages.fuse import with_graph
@@ -388,7 +389,7 @@ class ComparedExport(_Shown):
 
     @property
     def identical(self) -> bool:
-        """Whether the compiled values of all layers were compared and none differs."""
+        """True if the compiled values of all layers were compared and none differs."""
         return any(layer.identical is not None for layer in self.layers) and all(
             layer.difference is None for layer in self.layers
         )

@@ -1,4 +1,4 @@
-"""The bridge to PyTorch, for those who train with a loop of their own: a module from an INI, and its weights back.
+"""The bridge to PyTorch, for those who train with a separate loop: a module from an INI, and its weights back.
 
 module = n2d2py.torch.from_ini("net.ini")
 ...                                             # any loop; module(x)["softmax"]; module.bound() after each step

@@ -57,7 +57,7 @@ def check_type(array: np.ndarray, name: str) -> None:
 
 
 def check_integers(x: np.ndarray, kind: NumType | None, name: str) -> None:
-    """Raises E414 for integers that the type of an input does not hold; bytes may be pixels of pictures."""
+    """Raises E414 for integers that the type of an input does not hold; bytes may be pixels of images."""
     if kind is None or x.dtype.kind not in "iu" or x.dtype in (kind.dtype, np.uint8):
         return
     low, high = int(x.min(initial=0)), int(x.max(initial=0))

@@ -1,6 +1,6 @@
-"""Stimulus files turned into arrays: pictures by Pillow, arrays by NumPy, sounds (see sound.py).
+"""Stimulus files turned into arrays: images by Pillow, arrays by NumPy, sounds (see sound.py).
 
-Pictures keep their number of channels, as OpenCV's unchanged reading does: gray (H, W, 1), colour
+Images keep their number of channels, as OpenCV's unchanged reading does: gray (H, W, 1), colour
 (H, W, 3) in the order blue, green, red, with alpha (H, W, 4). 8-bit files give uint8, 16-bit gray
 ones uint16, floating-point ones float32. The orientation tag of photographs is ignored.
 """
@@ -52,16 +52,16 @@ def read_stimulus(path: Path, name: str | None = None) -> np.ndarray:
 
 
 def read_picture(path: Path, name: str | None = None) -> np.ndarray:
-    """The pixels of a picture file, channels in the order blue, green, red (, alpha).
+    """The pixels of an image file, channels in the order blue, green, red (, alpha).
 
     Raises:
-        N2D2Error: E401 missing or unreadable, E403 not a picture, truncated or too large.
+        N2D2Error: E401 missing or unreadable, E403 not an image, truncated or too large.
     """
     return _opened(path, name or str(path), _pixels)
 
 
 def picture_size(path: Path, name: str | None = None) -> tuple[int, int]:
-    """Width and height of a picture file, from its header.
+    """Width and height of an image file, from its header.
 
     Raises:
         N2D2Error: as read_picture.
@@ -70,7 +70,7 @@ def picture_size(path: Path, name: str | None = None) -> tuple[int, int]:
 
 
 def _opened(path: Path, name: str, look: Callable):
-    """What `look` makes of the opened picture; every failure of the decoders as one of ours."""
+    """What `look` makes of the opened image; every failure of the decoders as one of ours."""
     from PIL import UnidentifiedImageError
 
     try:

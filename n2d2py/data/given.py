@@ -1,4 +1,4 @@
-"""Data that are given beside the network: a path or arrays, with labels of their own or apart."""
+"""Data that are given next to the network: a path or arrays, with labels of their own or apart."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class GivenData:
 
     @property
     def is_folder(self) -> bool:
-        """Whether they are the files of a folder."""
+        """True if they are the files of a folder."""
         return self.arrays is None and self.path.is_dir()
 
     def read(self, key: str = "x") -> dict[str, np.ndarray]:

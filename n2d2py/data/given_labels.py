@@ -1,4 +1,4 @@
-"""Labels of given data: of class folders, of a list of pictures, or of arrays."""
+"""Labels of given data: of class folders, of a list of images, or of arrays."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def labelled_data(
 ) -> tuple[GivenData, tuple[str, ...]]:
     """The data with the ids of their labels, as far as they have any, and the names of the classes.
 
-    A folder of pictures is labelled by `labels`, a list of lines `name label`, or by its sub-folders, if all pictures lie in two
+    A folder of images is labelled by `labels`, a list of lines `name label`, or by its sub-folders, if all images lie in two
     or more. Labels that are no numbers are numbered by `class_names`, else in their sorted order.
 
     Raises:
@@ -132,7 +132,7 @@ def _warn_of_numbers(found: list[str]) -> None:
 
 
 def _by_list(path: Path, root: Path, files: list[str], class_names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Ids by the lines of a list; -1 for pictures that it leaves out."""
+    """Ids by the lines of a list; -1 for images that it leaves out."""
     known = _findable(files)
     rows = _rows(path, known)
     if not rows:
@@ -208,7 +208,7 @@ def _rows(path: Path, known: Mapping[str, str]) -> list[tuple[int, str, str]]:
 
 
 def _is_header(name: str, label: str, known: Mapping[str, str]) -> bool:
-    """Whether a first line names columns: neither a picture nor a number."""
+    """True if a first line names columns: neither an image nor a number."""
     return not label.isdigit() and Path(name).suffix.lower() not in PICTURES and name not in known
 
 
@@ -234,7 +234,7 @@ def _findable(files: list[str]) -> dict[str, str]:
 def _numbered(
     path: Path, texts: dict[str, tuple[int, str]], class_names: Sequence[str]
 ) -> tuple[dict[str, int], tuple[str, ...]]:
-    """The id of each picture, and the names of the classes."""
+    """The id of each image, and the names of the classes."""
     labels = {label for _, label in texts.values()}
     if all(label.isascii() and label.isdigit() and len(label) < 7 for label in labels):
         return {name: int(label) for name, (_, label) in texts.items()}, tuple(class_names)

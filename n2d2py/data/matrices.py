@@ -1,4 +1,4 @@
-"""Matrices in files: N2D2's binary form of OpenCV matrices, pictures, .npy files.
+"""Matrices in files: N2D2's binary form of OpenCV matrices, images, .npy files.
 
 The binary form (N2D2's utils/BinaryCvMat) is three little-endian 32-bit integers, the rows, the
 columns and OpenCV's type (depth + 8 (channels - 1)), then the values, rows first, channels last.
@@ -20,7 +20,7 @@ _HEADER = struct.Struct("<iii")
 
 
 def read_matrix(path: Path) -> np.ndarray:
-    """The matrix (H, W, C) of a .bin file, a picture or an .npy file.
+    """The matrix (H, W, C) of a .bin file, an image or an .npy file.
 
     Raises:
         N2D2Error: E401 unreadable, E402 or E403 damaged, E406 an unknown extension.

@@ -86,7 +86,7 @@ class Pipeline:
 
     @property
     def draws(self) -> bool:
-        """Whether a transformation draws at random."""
+        """True if a transformation draws at random."""
         return any(isinstance(step.transformation, RandomTransformation) for step in self._all_steps())
 
     def run(self, image: np.ndarray, name: str, random: np.random.Generator | None = None) -> np.ndarray:

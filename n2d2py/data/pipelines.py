@@ -315,7 +315,7 @@ _CHANNEL = Key("Channel", Kind.UINT, doc="Index of the channel.")
 
 
 def _referred(document: Document, name: str) -> bool:
-    """Whether a value of the document, as written, refers to a section."""
+    """True if a value of the document, as written, refers to a section."""
     sections = [document.globals, *document.sections]
     return any(
         f"[{name}]" in section.raw(key)

@@ -1,4 +1,4 @@
-"""What the pipeline of the data makes of a byte, found by running it on pictures of one colour."""
+"""What the pipeline of the data makes of a byte, found by running it on images of one colour."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def find_pixels(run: Callable[[np.ndarray], np.ndarray], like: np.ndarray) -> Pi
     """The affine map from bytes to values, where `run` has one for each channel.
 
     Args:
-        run: makes real values (C, H, W) of a picture (h, w, c) of bytes, colours in the order blue, green, red.
-        like: a picture as it is read.
+        run: makes real values (C, H, W) of an image (h, w, c) of bytes, colours in the order blue, green, red.
+        like: an image as it is read.
     """
     if like.dtype != np.uint8 or like.ndim != 3 or like.shape[2] not in (1, 3):
         return None
 
     def values(colour: tuple[int, int, int]) -> np.ndarray | None:
-        """The channels of a picture of one colour (red, green, blue); None where they differ from place to place."""
+        """The channels of an image of one colour (red, green, blue); None where they differ from place to place."""
         picture = np.zeros_like(like)
         picture[:] = colour[::-1] if like.shape[2] == 3 else colour[0]
         made = run(picture)

@@ -1,4 +1,4 @@
-"""How pictures and bytes that are given beside an ONNX file become its input, in the terms of torchvision.
+"""How images and bytes that are given next to an ONNX file become its input, in the terms of torchvision.
 
     real value = (byte * scale - mean) / std
 
@@ -22,7 +22,7 @@ Size = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """What is done with given pictures and bytes.
+    """What is done with given images and bytes.
 
     Attributes:
         input_range: real values of bytes 0 and 255, where `scale`, `mean` and `std` say nothing.
@@ -32,7 +32,7 @@ class Preprocessing:
         bgr: whether the network takes blue, green, red.
         layout: axes of given arrays of images; None for those of the file.
         declared: the range of real arrays, where somebody said it.
-        integers: whether the input is one of integers, such as ids, which are taken as they are; bytes too.
+        integers: whether the input is one of integers, such as ids, which are taken unchanged; bytes too.
         type: the integers that the file declares for the input: arrays of them are taken as what they stand for.
         told: whether the network's file says `scale`, `mean` and `std`; then they do not matter for arrays of real numbers.
     """
@@ -52,7 +52,7 @@ class Preprocessing:
 
     @property
     def by_formula(self) -> bool:
-        """Whether scale, mean or std say what bytes are."""
+        """True if scale, mean or std say what bytes are."""
         return self.scale is not None or bool(self.mean or self.std)
 
     def slopes(self, channels: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -117,10 +117,10 @@ class Preprocessing:
         return shifted if not std else f"({shifted})/{_numbers(std)}" if mean else f"{shifted}/{_numbers(std)}"
 
     def sized(self, picture: np.ndarray, name: str) -> np.ndarray:
-        """A picture of bytes (H, W, C), resized and cropped as far as that was asked for.
+        """An image of bytes (H, W, C), resized and cropped as far as that was asked for.
 
         Raises:
-            N2D2Error: E407 a picture that is smaller than the crop.
+            N2D2Error: E407 an image that is smaller than the crop.
         """
         if self.resize is not None:
             height, width = picture.shape[:2]
@@ -145,14 +145,14 @@ def scaled_bytes(values: np.ndarray, input_range: Range) -> np.ndarray:
 
 
 def shorter_side(width: int, height: int, size: int) -> tuple[int, int]:
-    """Width and height of a picture whose shorter side becomes `size`; the longer one is rounded down."""
+    """Width and height of an image whose shorter side becomes `size`; the longer one is rounded down."""
     short, long = min(width, height), max(width, height)
     longer = size * long // short
     return (size, longer) if width <= height else (longer, size)
 
 
 def resize_antialiased(picture: np.ndarray, width: int, height: int) -> np.ndarray:
-    """Bytes (H, W, C), C 1 or 3, resized by a triangle that widens as the picture shrinks."""
+    """Bytes (H, W, C), C 1 or 3, resized by a triangle that widens as the image shrinks."""
     from PIL import Image
 
     if picture.shape[:2] == (height, width):
@@ -163,7 +163,7 @@ def resize_antialiased(picture: np.ndarray, width: int, height: int) -> np.ndarr
 
 
 def centre_crop(picture: np.ndarray, width: int, height: int, name: str) -> np.ndarray:
-    """The centre of a picture (H, W, C); of an odd margin, half is rounded to even.
+    """The centre of an image (H, W, C); of an odd margin, half is rounded to even.
 
     Raises:
         N2D2Error: E407 where it is smaller.

@@ -90,7 +90,7 @@ class StimuliProvider:
 
     @property
     def transforms(self) -> bool:
-        """Whether the INI says how stimuli are made of the data, beyond the scale of integers."""
+        """True if the INI says how stimuli are made of the data, beyond the scale of integers."""
         return any(pipeline.steps or pipeline.branches for pipeline in self._pipelines.values())
 
     def sizes(self) -> dict[str, int]:
@@ -136,7 +136,7 @@ class StimuliProvider:
 
     @property
     def draws(self) -> bool:
-        """Whether stimuli that are learned differ from one epoch to the next."""
+        """True if stimuli that are learned differ from one epoch to the next."""
         return self._learning.draws
 
     def learned(self, seed: int, epoch: int) -> Stimuli:
@@ -218,7 +218,7 @@ class StimuliProvider:
 
     @cached_property
     def pixels(self) -> PixelMap | None:
-        """What the way of the Test set makes of a byte of a picture, where that is the same everywhere in it."""
+        """What the way of the Test set makes of a byte of an image, where that is the same everywhere in it."""
         trace = self._trace("Test") or self._trace("Validation")
         return find_pixels(lambda image: self._pipelines["Test"].run(image, "an image"), trace[0].image) if trace else None
 

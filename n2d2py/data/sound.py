@@ -2,7 +2,7 @@
 
 A sound is an image of one row: (1, samples, channels), float32. Integers of n bits are divided by
 2^(n-1) (bytes, which are unsigned, after 128 is taken away): values are in [-1, 1). Samples of
-floating point are taken as they are. N2D2 reads mono files only; here channels are kept.
+floating point are taken unchanged. N2D2 reads mono files only; here channels are kept.
 """
 
 from __future__ import annotations

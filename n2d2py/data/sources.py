@@ -1,6 +1,6 @@
-"""Stimuli without an INI: a folder of pictures, an .npy or .npz file, or synthetic values.
+"""Stimuli without an INI: a folder of images, an .npy or .npz file, or synthetic values.
 
-Pictures and bytes are scaled to the input range: byte p becomes low + p/255 * (high - low). Colours
+Images and bytes are scaled to the input range: byte p becomes low + p/255 * (high - low). Colours
 are red, green, blue, as ONNX networks expect. Real arrays are taken as the network's inputs as they
 are.
 """
@@ -36,12 +36,12 @@ _RGB, _BGR = ColorSpace("RGB"), ColorSpace("BGR")
 def open_source(
     source: GivenData | Path | str, shape: tuple[int, ...], how: Preprocessing = Preprocessing(), port: FilePort | None = None
 ) -> Stimuli:
-    """The stimuli of a folder of pictures (searched deeply, by name), an .npy or an .npz file, or of arrays.
+    """The stimuli of a folder of images (searched deeply, by name), an .npy or an .npz file, or of arrays.
 
     Args:
-        shape: of the network's input, (C, H, W) or (F,); pictures are resized to it with a notice,
+        shape: of the network's input, (C, H, W) or (F,); images are resized to it with a notice,
             arrays must have it.
-        how: what is done with pictures and bytes.
+        how: what is done with images and bytes.
         port: the axes of arrays; those of the network by default.
 
     Raises:
@@ -57,9 +57,9 @@ def open_source(
 
 
 def source_database(given: GivenData, shape: tuple[int, ...], *, fit: bool) -> Database | None:
-    """The stimuli of a folder of pictures or of an array of bytes as a database, for the pipeline of an INI.
+    """The stimuli of a folder of images or of an array of bytes as a database, for the pipeline of an INI.
 
-    They validate, and test too when all have labels. With `fit`, pictures get the size and the channels of `shape`
+    They validate, and test too when all have labels. With `fit`, images get the size and the channels of `shape`
     (C, H, W), as nothing else gives them these. None for arrays of real numbers: they are inputs of the network already.
 
     Raises:
@@ -87,7 +87,7 @@ def source_database(given: GivenData, shape: tuple[int, ...], *, fit: bool) -> D
 
 @dataclass(frozen=True)
 class _FittedItems(FileItems):
-    """Pictures that are resized to `shape` (C, H, W), gray or blue, green, red."""
+    """Images that are resized to `shape` (C, H, W), gray or blue, green, red."""
 
     shape: tuple[int, ...]
 
@@ -126,7 +126,7 @@ def synthetic(shape: tuple[int, ...], count: int = 32, seed: int = 0, input_rang
 
 
 def _folder(given: GivenData, taken: tuple[int, ...], how: Preprocessing, axes: tuple[int, ...]) -> Stimuli:
-    """Pictures for an input of shape `taken`, which has channels, height and width at `axes`."""
+    """Images for an input of shape `taken`, which has channels, height and width at `axes`."""
     folder = given.path
     shape = tuple(taken[axis] for axis in axes) if len(taken) == 3 else taken
     if len(shape) != 3 or shape[0] not in (1, 3):
@@ -158,7 +158,7 @@ def _folder(given: GivenData, taken: tuple[int, ...], how: Preprocessing, axes: 
 
 
 def _pictures(folder: Path) -> list[str]:
-    """The pictures of a folder and of its sub-folders, by name."""
+    """The images of a folder and of its sub-folders, by name."""
     files = list_directory(folder, {}, depth=-1, label_depth=-1, valid_extensions=PICTURES).files
     if not files:
         raise N2D2Error("E416", f"{folder} contains no image", remedy="give a folder with images")
@@ -166,7 +166,7 @@ def _pictures(folder: Path) -> list[str]:
 
 
 def _picture_labels(given: GivenData, count: int) -> np.ndarray:
-    """The label of each picture, in the order of their names: -1 unless labels are given."""
+    """The label of each image, in the order of their names: -1 unless labels are given."""
     if given.labels is None:
         return np.full(count, -1, np.int64)
     return label_ids(given.labels, np.empty((count, 1)), given.path)
@@ -185,13 +185,13 @@ def _fitted(
     index: int,
     how: Preprocessing = Preprocessing(),
 ) -> np.ndarray:
-    """A picture as uint8 (H, W, C) of `shape` (C, H, W)."""
+    """An image as uint8 (H, W, C) of `shape` (C, H, W)."""
     name = files[index]
     return resize_bilinear(how.sized(_coloured(read_picture(folder / name, name), name, shape[0], colours), name), *shape[1:])
 
 
 def _coloured(image: np.ndarray, name: str, channels: int, colours: ColorSpace) -> np.ndarray:
-    """A picture as uint8 (H, W, C), gray for one channel."""
+    """An image as uint8 (H, W, C), gray for one channel."""
     if image.dtype == np.uint16:
         image = (image >> 8).astype(np.uint8)
     if image.dtype != np.uint8:
@@ -214,7 +214,7 @@ def _array(given: GivenData, shape: tuple[int, ...], how: Preprocessing, port: F
     if how.layout is not None and len(shape) == 3:
         port = port.in_layout(shape, how.layout)
     samples = port.samples(x, (1, *shape))
-    if samples is None and shape[:1] == (1,) and x.shape[1:] == shape[1:]:  # one channel has no axis of its own
+    if samples is None and shape[:1] == (1,) and x.shape[1:] == shape[1:]:  # one channel has no its own axis
         samples = x[:, None]
     if samples is None:
         raise _misfit(path, x.shape, shape, port)

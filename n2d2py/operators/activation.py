@@ -148,7 +148,7 @@ def _neg(node: OnnxNode, builder: Builder) -> None:
 # ---- integers ------------------------------------------------------------------------------------
 _WITHIN = (0.75, 1.5)
 """Steps by which results of a table of knots may be off, 0.5 of them by rounding: the second where no table does better. Errors of 1.5
-steps cost networks of 16 bits with SiLU up to 3 dB."""
+steps cost 16-bit networks with SiLU up to 3 dB."""
 
 
 @quantizer("Activation")

@@ -37,7 +37,7 @@ class Columns(Op):
 @register
 @dataclass(frozen=True)
 class SideBySide(Op):
-    """The inputs (N, C, H, W) one beside the other, along the columns."""
+    """The inputs (N, C, H, W) one next to the other, along the columns."""
 
     kind: ClassVar[str] = "SideBySide"
     moves_values: ClassVar[bool] = True

@@ -216,7 +216,7 @@ def _memory(node: QuantNode, graph: QuantGraph) -> Access:
 # ---- C++ ---------------------------------------------------------------------------------------
 @cpp("Concat")
 def lower(layer: Layer) -> LayerCode:
-    """The C++ of a concatenation that the memory plan does not do in place: line by line, or of rows in memory."""
+    """The C++ of a concatenation that the memory plan does not do in place: row by row, or of rows in memory."""
     if not layer.op.joins_pixels(layer.output_shape):
         return _of_rows(layer.apart())
     scales = layer.integer and layer.node.rescale is not None

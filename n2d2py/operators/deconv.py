@@ -225,7 +225,7 @@ def _deconv_memory(node: QuantNode, graph: QuantGraph) -> Access:
 
 
 # ---- C++ -----------------------------------------------------------------------------------------
-# Transposed convolution: convolutions, one for each phase of its stride; else kernels of its own, which gather what reaches an output.
+# Transposed convolution: convolutions, one for each phase of its stride; else its own kernels, which gather what reaches an output.
 @scratch("Deconv")
 def needed(layer: Layer) -> ScratchNeed | None:
     """The windows of the phase with the most taps."""
@@ -260,7 +260,7 @@ def lower(layer: Layer) -> LayerCode:
 
 
 def _has_phases(layer: Layer) -> bool:
-    """Whether its phases are convolutions with one output plane each, all of which have taps and outputs."""
+    """True if its phases are convolutions with one output plane each, all of which have taps and outputs."""
     op, kernel, size = layer.op, layer.values("weights").shape[2:], layer.output_shape[2:]
     return (
         layer.integer

@@ -39,6 +39,6 @@ class GroupedKernel(Op):
         return outputs, (height, width)
 
     def is_depthwise(self, node: OpNode) -> bool:
-        """Whether each output reads one channel of its own."""
+        """True if each output reads one its own channel."""
         outputs, per_group = node.params["weights"].shape[:2]
         return per_group == 1 and outputs == self.groups

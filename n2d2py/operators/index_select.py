@@ -79,7 +79,7 @@ def take(
 ) -> str:
     """A layer that takes the positions chosen[axis] of some axes after the batch; returns its tensor.
 
-    Behind a transposition it is put before it. `part` and `output` as in `Builder.layer`.
+    After a transposition it is put before it. `part` and `output` as in `Builder.layer`.
 
     Raises:
         Unsupported: when nothing is left of an axis.

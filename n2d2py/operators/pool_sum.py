@@ -1,4 +1,4 @@
-"""Max pooling plus a second input, in one pass over memory; floating point, or 32-bit integers as they are.
+"""Max pooling plus a second input, in one pass over memory; floating point, or 32-bit integers unchanged.
 
     ElemWise Sum(Pool Max(x), y)  =>  PoolSum(x, y), for floating-point exports
 

@@ -1,4 +1,4 @@
-"""Rounding to the integers of a type, in networks that come quantized."""
+"""Rounding to the integers of a type, in pre-quantized networks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Quantize(Op):
 
 
 def is_quantized(graph: Graph) -> bool:
-    """Whether the network came with the scales of its integers."""
+    """True if the network came with the scales of its integers."""
     return any(isinstance(node.op, Quantize) for node in graph.nodes)
 
 
@@ -74,7 +74,7 @@ def grid_of(graph: Graph, tensor: str) -> NumType | None:
 
 
 def _moves(node: Node) -> bool:
-    """Whether the layer gives single values of its first input, and no means of them."""
+    """True if the layer gives single values of its first input, and no means of them."""
     mean = isinstance(node.op, Resize) and node.op.mode != "Nearest"
     return node.activation is None and not mean and (node.op.moves_values or isinstance(node.op, (Identity, Dropout)))
 

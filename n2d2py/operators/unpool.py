@@ -50,7 +50,7 @@ class Unpool(Op):
 
     @property
     def overlaps(self) -> bool:
-        """Whether a position may lie in several windows."""
+        """True if a position may lie in several windows."""
         return any(s < k for s, k in zip(self.stride, self.kernel, strict=True))
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:

@@ -93,7 +93,7 @@ _NAMED = re.compile(rf"(?<![\w-])-({'|'.join(sorted(_FIELDS, key=len, reverse=Tr
 
 
 def python_words(text: str) -> str:
-    """A message of the tool with arguments and fields of the Python interface in place of options: `-nbbits 8` becomes `bits=8`."""
+    """A message of the tool with arguments and fields of the Python interface instead of options: `-nbbits 8` becomes `bits=8`."""
 
     def named(found: re.Match[str]) -> str:
         option, rest = _FIELDS[found[1]], found[2] or ""

@@ -19,11 +19,11 @@ from n2d2py.passes.base import Match, Pass
 from n2d2py.passes.neighbours import gets_integers, left_in_floats
 
 _LARGEST_SCORE = 128.0
-"""Larger constants in front of a softmax are a mask, whose steps of 8 bits would be too coarse for the others."""
+"""Larger constants in front of a softmax are a mask, whose 8-bit steps would be too coarse for the others."""
 
 
 class AddedConstants(Pass):
-    """ArrayMap Add or Sub of constants => AddConstants; not in networks that come quantized, nor beside layers that have no integers."""
+    """ArrayMap Add or Sub of constants => AddConstants; not in pre-quantized networks, nor next to layers that have no integers."""
 
     name = "added-constants"
     summary = "constants added to arrays turned into layers that have integers"

@@ -32,7 +32,7 @@ class Images:
 
 
 class ArrayElemWise(Pass):
-    """ArrayMap Mul, Add or Sub of two arrays => ElemWise; not in networks that come quantized, nor beside layers that have no integers."""
+    """ArrayMap Mul, Add or Sub of two arrays => ElemWise; not in pre-quantized networks, nor next to layers that have no integers."""
 
     name = "array-elemwise"
     summary = "products of arrays, and sums with operands that repeat, turned into layers that have integers"

@@ -31,7 +31,7 @@ class Replacement:
 
 
 class ArraySums(Pass):
-    """ArrayMap Add => ElemWise Sum or AddConstants; not in networks that come quantized."""
+    """ArrayMap Add => ElemWise Sum or AddConstants; not in pre-quantized networks."""
 
     name = "array-sums"
     summary = "sums of arrays turned into layers that have integers"
@@ -59,5 +59,5 @@ class ArraySums(Pass):
 
 
 def _is_normalised(graph: Graph, tensor: str) -> bool:
-    """Whether a normalisation of lines reads a tensor."""
+    """True if a normalisation of lines reads a tensor."""
     return any(isinstance(reader.op, Normalize) for reader in graph.consumers(tensor))

@@ -1,4 +1,4 @@
-"""A chain of layers, given by their kinds, that becomes one layer: the pass behind what operators and plug-ins declare.
+"""A chain of layers, given by their kinds, that becomes one layer: the pass after what operators and plug-ins declare.
 
 a -> b -> c  =>  one layer, where each result of the chain has one reader and is no output of the network
 """

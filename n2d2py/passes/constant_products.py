@@ -9,7 +9,7 @@ from n2d2py.passes.base import Match
 
 
 def constant_product(node: Node, slots: tuple[int, int]) -> ArrayMatMul | None:
-    """The product that a layer is, with operands in these slots (-1: a constant) and nothing behind it in the layer; None where it is none."""
+    """The product that a layer is, with operands in these slots (-1: a constant) and nothing after it in the layer; None where it is none."""
     op = node.op
     if not isinstance(op, ArrayMatMul) or op.slots != slots or op.result or node.activation is not None:
         return None
@@ -17,5 +17,5 @@ def constant_product(node: Node, slots: tuple[int, int]) -> ArrayMatMul | None:
 
 
 def kept_by_the_file(graph: Graph, node: Node) -> Match | None:
-    """Why a product stays as it is in a network that comes quantized, whose layers have their own rules; None in others."""
+    """Why a product stays unchanged in a pre-quantized network, whose layers have their own rules; None in others."""
     return Match.no("it computes in integers of the file") if is_quantized(graph) else None

@@ -175,7 +175,7 @@ def _operator(operation: Operation) -> Op:
         made = Activation(made)
     if not isinstance(made, Op):
         remedy = f"did you mean {like}, or an object of this class?" if like else "give one, or an object of n2d2py.operators"
-        raise _unfit(f"{operation!r} is no operator and no function without attributes", remedy)
+        raise _unfit(f"{operation!r} is neither an operator nor a function without attributes", remedy)
     return made
 
 
@@ -211,7 +211,7 @@ def _unknown(graph: Graph, name: str) -> N2D2Error:
     known = [*graph.inputs, *(node.name for node in graph.nodes)]
     like = nearest(str(name), known)
     return _unfit(
-        f"'{name}' is no layer of {graph.name}", f"did you mean {like}?" if like else f"the layers are {listed(known)}"
+        f"'{name}' is not a layer of {graph.name}", f"did you mean {like}?" if like else f"the layers are {listed(known)}"
     )
 
 

@@ -131,7 +131,7 @@ def fuse(graph: Graph, *, integer: bool, rows: bool = True, logits: bool = False
 
 def keep_real(graph: Graph, *, rows: bool) -> None:
     """Mark what the target computes in floating point over the channels of an image or of a vector: without `rows` each Softmax and each
-    division by a length, in networks that come quantized the latter."""
+    division by a length, in pre-quantized networks the latter."""
     kinds = (Softmax, Normalize) if not rows else (Normalize,) if is_quantized(graph) else ()
     for node in graph.nodes:
         op = node.op

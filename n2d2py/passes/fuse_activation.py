@@ -1,6 +1,6 @@
 """Activation layers that clamp become part of the layer before; others remain layers.
 
-Integer layers apply a clamp at no cost; other functions are looked up in a table by a layer of their own.
+Integer layers apply a clamp at no cost; other functions are looked up in a table by a separate layer.
 
     Clip(layer(x))      =>  layer with activation Clip
     Clip2(Clip1(x))     =>  one Clip with low = Clip2(low1), high = Clip2(high1)
@@ -35,7 +35,7 @@ def compose(first: Clip, second: Clip) -> Clip:
 
 
 def _takes_clamp(node: Node) -> bool:
-    """Whether the layer computes new values, so that it ends in a clamp anyway."""
+    """True if the layer computes new values, so that it ends in a clamp anyway."""
     computes = isinstance(node.op, (Conv, Deconv, Fc, Affine, BatchNorm, ElemWise)) or (
         isinstance(node.op, Pool) and node.op.mode == "Average"
     )

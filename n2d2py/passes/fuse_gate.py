@@ -1,7 +1,7 @@
 """Functions that exporters spell out on arrays are one layer: GELU, SiLU, HardSwish and the like.
 
     ArrayMap Mul of two arrays that make g * f(x)              =>  Activation f(x), where g is 1
-    ... and an ArrayMap Mul or Div by a constant behind it     =>  Activation f(x), where g times the constant is 1
+    ... and an ArrayMap Mul or Div by a constant after it     =>  Activation f(x), where g times the constant is 1
 
 The parts disappear with the layers that nothing reads.
 """
@@ -21,7 +21,7 @@ from n2d2py.passes.base import Match, Pass
 
 @dataclass(frozen=True)
 class Gate:
-    """f of tensor `x`; `scaled` is the layer behind the product that brings its factor to 1, if any."""
+    """f of tensor `x`; `scaled` is the layer after the product that brings its factor to 1, if any."""
 
     x: str
     function: FunctionRow

@@ -2,7 +2,7 @@
 
     Conv(Padding(x))      =>  Conv with pads' = pads + padding
     average pool          =>  the same where the mean counts the padding; one that does not counts the zeros of
-                              the Padding layer, so it becomes one that does if it has no pads of its own
+                              the Padding layer, so it becomes one that does if it has no its own pads
     max pool              =>  the same where x cannot be negative (pads of a pool never win, zeros could) and
                               every window holds an element of x
 
@@ -89,7 +89,7 @@ class FusePadding(Pass):
 
 
 def is_nonnegative(graph: Graph, tensor: str) -> bool:
-    """Whether no input of the network can make a value of `tensor` negative, as far as the layers tell."""
+    """True if no input of the network can make a value of `tensor` negative, as far as the layers tell."""
     node = graph.producer(tensor)
     if node is None:
         return False

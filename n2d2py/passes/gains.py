@@ -1,10 +1,10 @@
-"""Gains and shifts by constants on arrays become layers that have integers, where the layers beside them have integers too.
+"""Gains and shifts by constants on arrays become layers that have integers, where the layers next to them have integers too.
 
     ElemWise Sum(ArrayMap(x) that computes g x, y)               =>  ElemWise Sum with the weight g
     ArrayMap Mul, Div, Add or Sub of rows (W, N) and a constant
     (N), or a number                                             =>  MemoryView(Affine(MemoryView(x)))
     ArrayMap Mul, Div, Add or Sub of (C, H, W) and a constant
-    (C, 1, 1), behind a group normalisation                      =>  Reshape(Affine(Reshape(x)))
+    (C, 1, 1), after a group normalisation                      =>  Reshape(Affine(Reshape(x)))
     ... by which nothing changes                                 =>  nothing
     Affine(Concat(x, y))                                         =>  Concat(Affine(x), y) where gains of x and y differ
 
@@ -79,7 +79,7 @@ class Gains:
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether y = x."""
+        """True if y = x."""
         return bool((self.gain == 1).all() and not self.shift.any())
 
 
@@ -125,7 +125,7 @@ def gains_of_channels(node: Node) -> Gains | None:
 
 
 class RemoveGain(Pass):
-    """ArrayMap that changes nothing => Identity; not in networks that come quantized."""
+    """ArrayMap that changes nothing => Identity; not in pre-quantized networks."""
 
     name = "remove-gain"
     summary = "gains of 1 and shifts of 0 removed"
@@ -142,7 +142,7 @@ class RemoveGain(Pass):
 
 
 class _Gains(Pass):
-    """ArrayMap => Affine; not in networks that come quantized, nor beside layers that have no integers."""
+    """ArrayMap => Affine; not in pre-quantized networks, nor next to layers that have no integers."""
 
     @staticmethod
     def gains(node: Node) -> Gains | None:
@@ -158,7 +158,7 @@ class _Gains(Pass):
 
 
 class GainsOfChannels(_Gains):
-    """ArrayMap => Affine of an image; not in networks that come quantized, nor beside layers that have no integers."""
+    """ArrayMap => Affine of an image; not in pre-quantized networks, nor next to layers that have no integers."""
 
     name = "gains-of-channels"
     summary = "gains and shifts of the channels of arrays turned into layers that have integers"
@@ -182,7 +182,7 @@ class GainsOfChannels(_Gains):
 
 
 class GainsOfRows(_Gains):
-    """ArrayMap => Affine; not in networks that come quantized, nor beside layers that have no integers."""
+    """ArrayMap => Affine; not in pre-quantized networks, nor next to layers that have no integers."""
 
     name = "gains-of-rows"
     summary = "gains and shifts of arrays turned into layers that have integers"
@@ -200,8 +200,8 @@ class GainsOfRows(_Gains):
 
 
 class GainsOfParts(Pass):
-    """Affine behind a Concat alone => an Affine of each part, where parts differ in their gains: joined first, parts would have one scale,
-    such as scores that of boxes in pixels; not in networks that come quantized."""
+    """Affine after a Concat alone => an Affine of each part, where parts differ in their gains: joined first, parts would have one scale,
+    such as scores that of boxes in pixels; not in pre-quantized networks."""
 
     name = "gains-of-parts"
     summary = "gains moved in front of Concats"

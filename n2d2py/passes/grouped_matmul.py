@@ -1,7 +1,7 @@
 """A product with a constant matrix for each of several groups of rows is a grouped convolution between transpositions.
 
     ArrayMatMul(x, W) of x (G, T, K) and W (G, K, N)   =>  Conv of 1x1 in G groups over T pixels of G K channels, rows turned
-                                                           from (G, T, K) to (T, G K) before it and back behind it
+                                                           from (G, T, K) to (T, G K) before it and back after it
 
 The matrices of the heads of an attention with relative positions are such, and those of several experts.
 """
@@ -24,7 +24,7 @@ _TURNED = (0, 1, 3, 2)
 
 
 class GroupedMatMul(Pass):
-    """ArrayMatMul with a constant matrix for each group => grouped Conv 1x1; not in networks that come quantized."""
+    """ArrayMatMul with a constant matrix for each group => grouped Conv 1x1; not in pre-quantized networks."""
 
     name = "grouped-matmul"
     summary = "matrix products with a constant matrix for each group turned into grouped 1x1 convolutions"

@@ -24,7 +24,7 @@ _TURNED = (0, 3, 2, 1)
 
 
 class LeftMatMul(Pass):
-    """ArrayMatMul with a constant left matrix => with a constant right one; not in networks that come quantized."""
+    """ArrayMatMul with a constant left matrix => with a constant right one; not in pre-quantized networks."""
 
     name = "left-matmul"
     summary = "matrix products with constant left matrices turned into ones with constant right ones"

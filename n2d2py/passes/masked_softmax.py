@@ -1,4 +1,4 @@
-"""Masks of attention: what a constant pushes far below the other scores of its line does not count in the softmax behind it.
+"""Masks of attention: what a constant pushes far below the other scores of its line does not count in the softmax after it.
 
     Softmax(ArrayMap Add(x, constant))                        =>  MaskedSoftmax(x), or of x and the rest of the constant
     Softmax(ArrayMap Where(constant condition, x, constant))  =>  MaskedSoftmax(x)
@@ -87,7 +87,7 @@ def mask_of(node: Node[ArrayMap], outer: int, size: int) -> Mask | None:
 
 
 class FuseMask(Pass):
-    """A mask in front of a Softmax => MaskedSoftmax; not in networks that come quantized, nor where it is to stay in floating point."""
+    """A mask in front of a Softmax => MaskedSoftmax; not in pre-quantized networks, nor where it is to stay in floating point."""
 
     name = "masked-softmax"
     summary = "masks of attention taken into the softmax"
@@ -149,7 +149,7 @@ class RemoveNanGuard(Pass):
 
 
 def _may_be_empty(graph: Graph, softmax: Node) -> bool:
-    """Whether a constant that is minus infinity along a whole line is added in front of a softmax."""
+    """True if a constant that is minus infinity along a whole line is added in front of a softmax."""
     source = graph.producer(softmax.inputs[0])
     if source is None or not isinstance(softmax.op, Softmax) or not isinstance(source.op, ArrayMap):
         return False

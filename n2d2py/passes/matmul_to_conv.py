@@ -2,8 +2,8 @@
 
     ArrayMatMul(x, W) of rows (W', K) with W (K, N)   =>  MemoryView(Conv(MemoryView(x))), weights (N, K, 1, 1)
     ... of a single row (1, K)                        =>  Fc(x), weights (N, K): class tokens, steps of a sequence
-    ... and an ArrayMap Add of a constant (N) behind it  =>  its bias
-    ... and an ArrayMap Mul by a constant (N) behind it  =>  in its weights and its bias
+    ... and an ArrayMap Add of a constant (N) after it  =>  its bias
+    ... and an ArrayMap Mul by a constant (N) after it  =>  in its weights and its bias
 
 A single number counts as such a constant, subtracted and divided by too. So it has the integers, the corrections and the kernels of convolutions; the views cost nothing.
 """
@@ -36,7 +36,7 @@ class Product:
 
 
 class MatMulToConv(Pass):
-    """ArrayMatMul with constant weights => Conv 1x1 or Fc; not in networks that come quantized, whose layers have their own rules."""
+    """ArrayMatMul with constant weights => Conv 1x1 or Fc; not in pre-quantized networks, whose layers have their own rules."""
 
     name = "matmul-to-conv"
     summary = "matrix products with constant weights turned into 1x1 convolutions"

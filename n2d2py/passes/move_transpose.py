@@ -70,7 +70,7 @@ class TransposeIntoFc(Pass):
 
     @staticmethod
     def _readers(graph: Graph, node: Node) -> list[Node] | str:
-        """The Fc layers behind the node and its Reshapes, or why it has other readers."""
+        """The Fc layers after the node and its Reshapes, or why it has other readers."""
         found, waiting = [], [node]
         while waiting:
             layer = waiting.pop(0)

@@ -1,4 +1,4 @@
-"""Whether a layer on arrays may get integers: where the layers beside it have none, conversions would cost more than they save."""
+"""True if a layer on arrays may get integers: where the layers next to it have none, conversions would cost more than they save."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _RULES: list[Rule] = []
 
 
 def gets_integers(rule: Rule) -> Rule:
-    """Registers a rule: layers that some rewrite gives integers, where those behind them have integers too."""
+    """Registers a rule: layers that some rewrite gives integers, where those after them have integers too."""
     _RULES.append(rule)
     return rule
 
 
 def left_in_floats(graph: Graph, node: Node) -> str | None:
-    """Why a layer on arrays of real numbers gets no integers: it is asked not to, the network comes quantized, a layer beside it has none;
+    """Why a layer on arrays of real numbers gets no integers: it is asked not to, the network comes quantized, a layer next to it has none;
     else None.
     """
     if is_quantized(graph):
@@ -36,7 +36,7 @@ def left_in_floats(graph: Graph, node: Node) -> str | None:
 
 
 def _has_integers(graph: Graph, node: Node) -> bool:
-    """Whether a layer has an integer form, or gets one by a rewrite because those behind it have."""
+    """True if a layer has an integer form, or gets one by a rewrite because those after it have."""
     if graph.precision(node).quantize is False:
         return False
     if any(rule(node) for rule in _RULES):

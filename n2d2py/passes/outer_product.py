@@ -19,8 +19,8 @@ from n2d2py.passes.neighbours import gets_integers, left_in_floats
 
 
 class OuterProduct(Pass):
-    """ArrayMap Mul of two arrays, each repeated along the last axes of the other => ArrayMatMul; not in networks that come quantized,
-    nor beside layers that have no integers."""
+    """ArrayMap Mul of two arrays, each repeated along the last axes of the other => ArrayMatMul; not in pre-quantized networks,
+    nor next to layers that have no integers."""
 
     name = "outer-product"
     summary = "products of arrays that repeat each other turned into products of matrices"

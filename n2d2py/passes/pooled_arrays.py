@@ -1,4 +1,4 @@
-"""Reductions of arrays that have integers: pools of images whose channels are what lies behind the reduced axes.
+"""Reductions of arrays that have integers: pools of images whose channels are what lies after the reduced axes.
 
     ArrayReduce Mean or Max of (A, R, C) over R   =>  MemoryView(Pool 1xR(MemoryView(x)))
     ArrayReduce Sum                               =>  the mean, times R
@@ -52,7 +52,7 @@ def _axes_of(op: ArrayReduce) -> Axes:
 
 @gets_integers
 def _is_pool(node: Node) -> bool:
-    """Whether a layer is a reduction of several elements to their mean, sum or maximum."""
+    """True if a layer is a reduction of several elements to their mean, sum or maximum."""
     op = node.op
     if not isinstance(op, ArrayReduce) or op.function not in _MODES or op.result or node.activation is not None:
         return False
@@ -60,7 +60,7 @@ def _is_pool(node: Node) -> bool:
 
 
 class PooledArrays(Pass):
-    """ArrayReduce Mean, Sum or Max => Pool; not in networks that come quantized, nor beside layers that have no integers."""
+    """ArrayReduce Mean, Sum or Max => Pool; not in pre-quantized networks, nor next to layers that have no integers."""
 
     name = "pooled-arrays"
     summary = "reductions of arrays turned into pools"

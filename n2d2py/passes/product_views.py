@@ -33,7 +33,7 @@ def steps_of_order(places: np.ndarray, size: int) -> tuple[int, ...] | None:
 
 
 def _moves(node: Node | None) -> bool:
-    """Whether a layer only changes the order of elements, or repeats or leaves out some."""
+    """True if a layer only changes the order of elements, or repeats or leaves out some."""
     return (
         node is not None
         and isinstance(node.op, ArrayIndexSelect)

@@ -1,4 +1,4 @@
-"""Rounding to integers (Quantize) is brought to the layers that compute, in networks that come quantized.
+"""Rounding to integers (Quantize) is brought to the layers that compute, in pre-quantized networks.
 
     Quantize(x) of values that are such integers already               =>  nothing
     two Quantize of one type of one tensor                             =>  one
@@ -63,7 +63,7 @@ class MergeQuantize(Pass):
 
 
 def _narrows(first: Node, second: Quantize) -> bool:
-    """Whether `first` rounds to the integers of `second`, and to others beyond."""
+    """True if `first` rounds to the integers of `second`, and to others beyond."""
     if not isinstance(first.op, Quantize) or first.activation is not None:
         return False
     wide, narrow = first.op.type, second.type

@@ -47,7 +47,7 @@ class RemoveReshape(Pass):
 
     @staticmethod
     def _restatement(graph: Graph, node: Node) -> Match:
-        """(C, 1, 1) <-> (C): whether the layers behind it can do with the other form."""
+        """(C, 1, 1) <-> (C): whether the layers after it can do with the other form."""
         before, after = graph.shape(node.inputs[0]), graph.shape(node.output)
         if max((*before[2:], *after[2:]), default=1) > 1:
             text = " to ".join("x".join(map(str, shape[1:])) for shape in (before, after))

@@ -1,4 +1,4 @@
-"""Sums and products of two tensors of bytes in a network that came quantized, in integers that give the same for every pair of bytes.
+"""Sums and products of two tensors of bytes in a pre-quantized network, in integers that give the same for every pair of bytes.
 
 Such a network rounds (scale_0 (q_0 - zero_0) + scale_1 (q_1 - zero_1)) / step, or the product, computed in float32. The integers of the sum
 are those of round((m_0 (q_0 - zero_0) + m_1 (q_1 - zero_1) + offset) / 2^shift), of the product those of
@@ -53,7 +53,7 @@ class _Pairs:
         return self.first * factors[0] + self.second * factors[1]
 
     def agree(self, sums: np.ndarray, rescale: FloatRescale) -> bool:
-        """Whether all results are what is wanted."""
+        """True if all results are what is wanted."""
         return np.array_equal(rescale.apply(sums.astype(np.int32), *self.limits), self.wanted)
 
 

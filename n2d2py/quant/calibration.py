@@ -2,7 +2,7 @@
 
 1. prepare: layers without integer form stay in floating point, weights of neighbouring layers are equalized.
 2. observe: statistics of the float network over stimuli, collected now or by an earlier calibration.
-3. choose types: a number type for every tensor, with `mixed` some of 16 bits, with `wide_weights` weights of some layers too.
+3. choose types: a number type for every tensor, with `mixed` some with 16 bits, with `wide_weights` weights of some layers too.
 4. correct: weights rounded and biases set for the outputs of each layer, with `sequential` ranges chosen again.
 5. form integers: constants, rescales and clamps of every layer.
 

@@ -44,7 +44,7 @@ class LayerComparison:
         alone_db, alone_error: SQNR and largest error of the layer on the float network's inputs, rounded to their
             types: its own loss, without that of the layers before. None where that was not computed.
         unused: share of the range of the type that no stored value reaches, 0..1.
-        merged: the layers behind it that it does too; what is compared is their result.
+        merged: the layers after it that it does too; what is compared is their result.
         exact: whether `identical` holds without slack too: integers equal, floating point as on targets without slack.
         worst, worst_db: the stimulus with the lowest SQNR of this layer, by its position, and that SQNR.
         levels: float and stored values over the same steps; None for floating-point types.
@@ -191,7 +191,7 @@ def first_difference(expected: np.ndarray, found: np.ndarray, kind: NumType, sla
     """The first element that differs, None when none does; floats may differ by 1e-4 of the largest finite magnitude.
 
     Equal infinities are equal, and NaN is equal to NaN only. Masked elements of `found`, which the export does not compute, are
-    left out. `slack` is the share of the range by which values may differ, integers by one at least: behind layers in floating point, and on targets
+    left out. `slack` is the share of the range by which values may differ, integers by one at least: after layers in floating point, and on targets
     with arithmetic of their own.
     """
     missing, found = np.ma.getmaskarray(found), np.ma.getdata(found)

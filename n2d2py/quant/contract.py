@@ -1,7 +1,7 @@
 """What the integer form of a layer is asked for: one quantizer for each kind of operator, in one registry.
 
 No other place says whether a layer has an integer form. A quantizer also knows the form of a layer of a prequantized network:
-there too the operator decides, and only the scales come from a file in place of statistics.
+there too the operator decides, and only the scales come from a file instead of statistics.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class LayerTypes:
 
     @property
     def wide(self) -> bool:
-        """Whether the layer reads or writes integers of more than 8 bits."""
+        """True if the layer reads or writes integers of more than 8 bits."""
         return any(kind.bits > 8 for kind in (*self.inputs, self.output))
 
 
@@ -58,7 +58,7 @@ class Quantizer:
         return None
 
     def plain(self, node: Node) -> bool:
-        """Whether a layer also computes with 32-bit integers as they are, without scales."""
+        """True if a layer also computes with 32-bit integers unchanged, without scales."""
         return False
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
@@ -114,7 +114,7 @@ def refused(node: Node) -> str | None:
 
 
 def computes_plain(node: Node) -> bool:
-    """Whether a layer computes with 32-bit integers as they are: -nbbits 32."""
+    """True if a layer computes with 32-bit integers unchanged: -nbbits 32."""
     found = QUANTIZERS.get(node.op.kind)
     return found is not None and node.activation is None and found.plain(node)
 

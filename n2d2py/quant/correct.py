@@ -93,12 +93,12 @@ def _pass(
 
 
 class _Biases:
-    """The corrections of biases so far, and the layers as they are without."""
+    """The corrections of biases so far, and the layers unchanged without."""
 
     def __init__(self, held: HeldBack, graph: Graph, only: frozenset[str] | None = None):
         """`only`: the layers that may be corrected, where that is known; then none is held back.
 
-        What divisors and guarded logarithms are made of is never shifted: beside nothing, a mean error is much.
+        What divisors and guarded logarithms are made of is never shifted: next to nothing, a mean error is much.
         """
         self.held, self.only, self._fixed = held, only, coarse_tensors(graph)
         self.plain: dict[str, QuantNode] = {}
@@ -106,7 +106,7 @@ class _Biases:
         self._dropped: list[str] = []
 
     def may_correct(self, node: Node) -> bool:
-        """Whether the bias of a layer may become another."""
+        """True if the bias of a layer may become another."""
         return node.output not in self._fixed and (self.only is None or node.name in self.only)
 
     def add(self, node: Node, plain: QuantNode, shift: np.ndarray, better: bool) -> None:
@@ -162,7 +162,7 @@ def _advanced(node: Node, typed: QuantNode, run: LayerwiseRun, biases: _Biases |
 
 def _corrected(node: Node, layer: LayerTypes, run: LayerwiseRun, biases: _Biases | None, narrow: bool) -> QuantNode:
     """The integer form of the next layer of the run, with the corrections that the options ask for; `narrow`: the network
-    has weights of few bits. The float network runs meanwhile."""
+    has low-bit weights. The float network runs meanwhile."""
 
     def formed() -> tuple[LayerTypes, QuantNode]:
         rounded = layer

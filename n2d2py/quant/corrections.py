@@ -31,12 +31,12 @@ class BiasCorrections:
 
     @property
     def used(self) -> bool:
-        """Whether the network has corrected biases."""
+        """True if the network has corrected biases."""
         return bool(self.shifts)
 
     @property
     def error(self) -> float:
-        """That at the outputs of the network as it is."""
+        """That at the outputs of the network unchanged."""
         return self.corrected if self.used else self.plain
 
     def line(self) -> str:

@@ -1,7 +1,7 @@
 """Covariances of the inputs of a layer, and their triangular factors, from all products of two inputs or from few samples.
 
 Few samples say little about correlations: the covariance is shrunk towards its diagonal. Of P samples and K inputs with P much smaller
-than K it is a diagonal and a product of rank P, whose factor takes 4 K P^2 operations in place of K^3 / 3.
+than K it is a diagonal and a product of rank P, whose factor takes 4 K P^2 operations instead of K^3 / 3.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class ThinCovariance:
 
 
 class _ThinFactor:
-    """The factor, block by block from the last one: with S the inverse of I + X D^-1 X^T over the inputs behind a block b, what is left of
+    """The factor, block by block from the last one: with S the inverse of I + X D^-1 X^T over the inputs after a block b, what is left of
     the covariance once these are eliminated is D + X^T S X (Woodbury). Its columns of b are X^T S X_b, so that with U the triangle of the
     block and Z = S X_b U^-T those of M are X^T Z, and the next S is S - Z Z^T."""
 

@@ -47,7 +47,7 @@ def _partner(graph: Graph, node: Node) -> Node | None:
 
 
 def takes_channels(reader: Node, tensor: str) -> bool:
-    """Whether a layer is a Conv or Fc over this tensor, whose channels it can take scaled: dense or depthwise."""
+    """True if a layer is a Conv or Fc over this tensor, whose channels it can take scaled: dense or depthwise."""
     if not isinstance(reader.op, (Conv, Fc)) or reader.inputs != [tensor]:
         return False
     return isinstance(reader.op, Fc) or reader.op.groups == 1 or reader.op.is_depthwise(reader)

@@ -1,7 +1,7 @@
 """Layers that stay in floating point inside of an integer network, and the conversions at their borders.
 
 They are those with `Quantize=0`, those that have no integer form, those between the squares of a spectrum and their logarithm (quant/spectra.py), those
-that make divisors (quant/guards.py), the first ones behind an input in floating point (quant/float_inputs.py), and those for which the target has no integers (quant/real_between.py). What reads only such tensors and either moves values or
+that make divisors (quant/guards.py), the first ones after an input in floating point (quant/float_inputs.py), and those for which the target has no integers (quant/real_between.py). What reads only such tensors and either moves values or
 computes exactly (maxima, products, sums of two) joins the latter. A Concat with an input or a reader in floating point joins
 both: boxes and scores of a detector would lose their scores in integers of one scale. The functions of layers without integer
 form are those of `arithmetic/functions.py`, so that every export gives the same bits.
@@ -42,7 +42,7 @@ def float_layers(graph: Graph) -> set[str]:
     """Names of the layers that stay in floating point.
 
     Layers that only move values, between layers in floating point alone, join them: nothing is converted for them. So does a
-    Concat beside one, and what only moves the values of that: each part of them is rounded by itself.
+    Concat next to one, and what only moves the values of that: each part of them is rounded by itself.
     """
     chosen = {node.name for node in graph.nodes if graph.precision(node).quantize is False or _by_target(graph, node)}
     chosen |= _formless(graph) | power_layers(graph) | divisor_layers(graph) | input_layers(graph)
@@ -62,12 +62,12 @@ def _by_target(graph: Graph, node: Node) -> bool:
 
 
 def _sums(graph: Graph, node: Node) -> bool:
-    """Whether a layer reads integers and gives real numbers."""
+    """True if a layer reads integers and gives real numbers."""
     return graph.precision(node).target is TargetForm.SUMS
 
 
 def _is_joint(graph: Graph, node: Node, chosen: set[str], joints: set[str]) -> bool:
-    """Whether a layer is a Concat that reads `chosen` layers or is read by one, or moves the values of one of `joints`."""
+    """True if a layer is a Concat that reads `chosen` layers or is read by one, or moves the values of one of `joints`."""
     if graph.precision(node).quantize is not None or any(graph.kind(name) for name in (*node.inputs, *node.outputs)):
         return False
     if joins(node):
@@ -78,7 +78,7 @@ def _is_joint(graph: Graph, node: Node, chosen: set[str], joints: set[str]) -> b
 
 
 def _comes_from(graph: Graph, node: Node, chosen: set[str]) -> bool:
-    """Whether one of a layer's inputs is computed by `chosen` layers, moved or not."""
+    """True if one of a layer's inputs is computed by `chosen` layers, moved or not."""
     producers = [producer for name in node.inputs if (producer := graph.producer(name)) is not None]
     return any(
         producer.name in chosen or (producer.op.moves_values and _comes_from(graph, producer, chosen)) for producer in producers
@@ -86,13 +86,13 @@ def _comes_from(graph: Graph, node: Node, chosen: set[str]) -> bool:
 
 
 def _goes_to(graph: Graph, node: Node, chosen: set[str]) -> bool:
-    """Whether one of `chosen` layers reads what a layer gives, moved or not."""
+    """True if one of `chosen` layers reads what a layer gives, moved or not."""
     readers = [reader for name in node.outputs for reader in graph.consumers(name)]
     return any(reader.name in chosen or (reader.op.moves_values and _goes_to(graph, reader, chosen)) for reader in readers)
 
 
 def _formless(graph: Graph) -> set[str]:
-    """The layers without integer form, and those behind them that are computed exactly in floating point too."""
+    """The layers without integer form, and those after them that are computed exactly in floating point too."""
     chosen: set[str] = set()
     real: set[str] = set()
     for node in graph.nodes:
@@ -114,7 +114,7 @@ def _is_ordered(node: Node) -> bool:
 
 
 def _follows(node: Node, graph: Graph) -> bool:
-    """Whether a layer with an integer form gives the same bits everywhere in floating point."""
+    """True if a layer with an integer form gives the same bits everywhere in floating point."""
     op = node.op
     if graph.precision(node).quantize or (node.activation is not None and not isinstance(node.activation, Clip)):
         return False
@@ -154,13 +154,13 @@ def _inside(graph: Graph, chosen: set[str]) -> set[str]:
 
 
 def _scales(node: Node) -> bool:
-    """Whether a layer has a gain, a shift or a sum for each value."""
+    """True if a layer has a gain, a shift or a sum for each value."""
     plain = node.activation is None or isinstance(node.activation, Clip)
     return plain and isinstance(node.op, (AddConstants, Affine, ElemWise))
 
 
 def _are_within(graph: Graph, node: Node, names: set[str]) -> bool:
-    """Whether all neighbours of a layer are among `names`, and some layer reads it."""
+    """True if all neighbours of a layer are among `names`, and some layer reads it."""
     producers = [graph.producer(name) for name in node.inputs]
     readers = [reader for name in node.outputs for reader in graph.consumers(name)]
     return bool(readers) and all(other is not None and other.name in names for other in (*producers, *readers))

@@ -44,10 +44,10 @@ WEIGHTED = (Conv, Fc, ArrayRecurrent)
 """Layers whose inputs may have 16 bits in a network of 8."""
 
 InputScales = Mapping[str, np.ndarray]
-"""By input: gains and shifts (2, C) of its channels; (2, 0) where its first layers stay as they are."""
+"""By input: gains and shifts (2, C) of its channels; (2, 0) where its first layers stay unchanged."""
 
 
-# ---- the layers behind an input ---------------------------------------------------------------------
+# ---- the layers after an input ---------------------------------------------------------------------
 def input_layers(graph: Graph) -> set[str]:
     """Names of the layers that compute in floating point for the inputs that are so: the first layers, of single values, and products with
     an input at the end of the network, such as that of a mask."""
@@ -109,7 +109,7 @@ def _is_of_single_values(node: Node) -> bool:
 
 # ---- the choice -------------------------------------------------------------------------------------
 def choose_float_inputs(graph: Graph, stimuli: np.ndarray, ranges: Mapping[str, tuple[float, float] | None]) -> InputScales:
-    """The inputs that are better left in floating point, by stimuli (n, ...); those of known ranges, such as pictures, are not."""
+    """The inputs that are better left in floating point, by stimuli (n, ...); those of known ranges, such as images, are not."""
     found: dict[str, np.ndarray] = {}
     for name, x in named_inputs(graph, stimuli).items():
         measured = ranges.get(name) is None and name in graph.fed and not graph.kind(name)
@@ -126,7 +126,7 @@ def choose_float_inputs(graph: Graph, stimuli: np.ndarray, ranges: Mapping[str, 
 
 
 def _is_lost_in_layers(graph: Graph, name: str, x: np.ndarray) -> bool:
-    """Whether the integers of an input cost more than those of what its first layers make of it."""
+    """True if the integers of an input cost more than those of what its first layers make of it."""
     real = _results(graph, name, x)
     rounded = _results(graph, name, _rounded(x, 8))
     if not all(np.isfinite(values).all() for values in real.values()):
@@ -177,7 +177,7 @@ def is_spoiled(largest: float, variance: float) -> bool:
 
 
 def _rounded(x: np.ndarray, bits: int) -> np.ndarray:
-    """The real numbers that the integers of these values stand for; those of 16 bits have headroom."""
+    """The real numbers that the integers of these values stand for; the 16-bit ones have headroom."""
     if bits == 16:
         kind = NumType(16).with_scale(max(2 * float(np.abs(x).max()), LEAST_RANGE) / 32767)
     else:

@@ -20,7 +20,7 @@ def activation_clamp(node: Node, output: NumType) -> tuple[int, int]:
     """Inclusive integer range of the output: the type's range cut by a clamping activation.
 
     Raises:
-        N2D2Error: E511 for an activation that is not a clamp (it must be a layer of its own).
+        N2D2Error: E511 for an activation that is not a clamp (it must be a separate layer).
     """
     if node.activation is None:
         return output.qmin, output.qmax
@@ -103,7 +103,7 @@ def rescale_of(node: Node, factors: np.ndarray, bound: int, options: QuantOption
 
 
 def file_rescale(node: Node, factors: np.ndarray, bound: int, mode: str) -> Rescale:
-    """As `rescale_of`, in a prequantized network: the weights are as they are, so the shift modes take Fixed-point16."""
+    """As `rescale_of`, in a prequantized network: the weights are unchanged, so the shift modes take Fixed-point16."""
     if mode == "Floating-point":
         return FloatRescale(factors)
     wanted = "Fixed-point16" if mode.endswith("-shift") else mode

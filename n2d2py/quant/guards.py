@@ -23,7 +23,7 @@ from n2d2py.operators.quantize import is_quantized
 from n2d2py.quant.spectra import is_to_float
 
 _DEEPEST = 24
-"""Layers one behind the other that make a divisor, those that only move values among them."""
+"""Layers one after the other that make a divisor, those that only move values among them."""
 EXACT_FUNCTIONS = ("Abs", "Erf", "Exp", "Log", "Logistic", "Softplus", "Sqrt")
 """Functions that have the same bits everywhere in floating point."""
 
@@ -61,7 +61,7 @@ def _feeds_reals(graph: Graph, tensor: str) -> bool:
 
 
 def _divisions(graph: Graph) -> Iterator[list[Node]]:
-    """Each layer that divides or takes a logarithm, behind those that make what it reads."""
+    """Each layer that divides or takes a logarithm, after those that make what it reads."""
     if is_quantized(graph):
         return
     for node in graph.nodes:

@@ -1,7 +1,7 @@
 """Corrections of biases verified on stimuli that neither they nor the rounding of weights have seen, while the layers are corrected.
 
-The stimuli held back take two ways through the integers beside those that correct: with the biases as they are, and with corrected ones.
-A layer whose squared error its correction does not lower on them stays as it is. At the outputs of the network the second way is held
+The stimuli held back take two ways through the integers next to those that correct: with the biases unchanged, and with corrected ones.
+A layer whose squared error its correction does not lower on them stays unchanged. At the outputs of the network the second way is held
 against the first, and the corrections are left out together where it is no nearer.
 """
 

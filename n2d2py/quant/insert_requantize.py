@@ -1,4 +1,4 @@
-"""Every tensor that a layer computes gets one rounding behind it, in a network that comes quantized."""
+"""Every tensor that a layer computes gets one rounding after it, in a pre-quantized network."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def complete(
 ) -> tuple[Graph, dict[str, NumType], list[N2D2Error]]:
     """(copy, types of its inputs and of what is rounded or moved, problems).
 
-    In the copy a computed tensor has one reader, a Quantize. Where the file has none, it gets one of 32 bits (of 16 where
+    In the copy a computed tensor has one reader, a Quantize. Where the file has none, it gets one with 32 bits (of 16 where
     a reader takes no more) over the range that the tensor cannot leave. Where the file rounds a tensor to several types,
     the layer is computed once for each; one with weights is rounded so first. With `file_types` a table turns int8 to uint8, or back,
     at the inputs and outputs that the file has so. The layers named in `real` compute in floating point.
@@ -73,7 +73,7 @@ def _unrounded(graph: Graph, name: str) -> NumType:
 
 
 def _as_file(kind: NumType, port: FilePort) -> NumType:
-    """A type of 8 bits in the signedness of the file, for the same real numbers."""
+    """An 8-bit type in the signedness of the file, for the same real numbers."""
     narrow = kind.least is not None or kind.most is not None
     if port.type is None or kind.bits != 8 or port.type.bits != 8 or narrow or kind.signed == port.type.signed:
         return kind
@@ -100,7 +100,7 @@ def _give_as_file(graph: Graph, name: str, port: FilePort) -> None:
 
 
 def _settle(graph: Graph, node: Node, types: dict[str, NumType], real: Collection[str]) -> bool:
-    """Types the outputs of one layer, or sees to the roundings behind it; whether it gets a wide one of ours."""
+    """Types the outputs of one layer, or sees to the roundings after it; whether it gets a wide one of ours."""
     if isinstance(node.op, Quantize):
         types[node.output] = node.op.type
         return False
@@ -191,7 +191,7 @@ def _wide(graph: Graph, node: Node, types: dict[str, NumType]) -> NumType:
 
 
 def _in_floats(graph: Graph, tensor: str) -> bool:
-    """Whether all that reads a tensor computes with its real numbers: no integer sums, and no tables of its integers."""
+    """True if all that reads a tensor computes with its real numbers: no integer sums, and no tables of its integers."""
     return all(
         isinstance(reader.op, (Quantize, ElemWise))
         or _averages(reader)

@@ -28,7 +28,7 @@ _JOIN_RATIO = 0.5
 """A concat input whose range is at least this share of the widest shares the output's scale."""
 
 _FEWEST_STEPS = 16
-"""Integers that the range of each input of a Concat must keep on each side of zero: 127 / 16, about an eighth of 8 bits."""
+"""Integers that the range of each input of a Concat must keep on each side of zero: 127 / 16, about an 8-bit eighth."""
 
 _FINE = 256
 """Steps between 0 and 1 from which on rounding decides no score."""
@@ -165,12 +165,12 @@ def _joined(symmetric: NumType, parts: Sequence[NumType], graph: Graph, held: Se
 
 
 def _is_coarse(kind: NumType, share: float) -> bool:
-    """Whether a range that is `share` of the whole keeps too few of the integers."""
+    """True if a range that is `share` of the whole keeps too few of the integers."""
     return NumType(kind.bits).qmax * share < _FEWEST_STEPS
 
 
 def _may_widen(graph: Graph, held: list[str], options: QuantOptions) -> bool:
-    """Whether 16 bits cost only memory: no weights multiply the integers, and nobody asked for 8 of the outputs."""
+    """True if 16 bits cost only memory: no weights multiply the integers, and nobody asked for 8 of the outputs."""
     if not options.wide_joins or (options.output_bits == 8 and any(name in graph.outputs for name in held)):
         return False
     return not any(isinstance(reader.op, (Conv, Deconv, Fc)) for name in held for reader in graph.consumers(name))

@@ -1,4 +1,4 @@
-"""Outputs of the integers beside those of the float network: row by row, without what is constant, and by what they decide."""
+"""Outputs of the integers next to those of the float network: row by row, without what is constant, and by what they decide."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class OutputFigure:
         decibels: variance of the float values around the mean of their row, over the power of the error; all rows together.
         row, row_decibels: the row that is held worst, -1 where there is one only, and the same of it.
         changed: share of the clear decisions that become others; None without any.
-        detections: whether these are scores above one half beside other rows, else the largest value of a vector.
+        detections: whether these are scores above one half next to other rows, else the largest value of a vector.
         decisions: the number of independent ones.
         least: decibels that are asked for.
         weights: (1, ...) what makes squared errors comparable: 1 over the variance, of the rows that are too far alone where there are any.
@@ -58,7 +58,7 @@ class OutputFigure:
 
     @property
     def alone(self) -> bool:
-        """True if it is one row that is too far, beside others that may hide it."""
+        """True if it is one row that is too far, next to others that may hide it."""
         return self.row >= 0 and self.row_decibels < _LEAST_ROW_DB
 
     def __str__(self) -> str:

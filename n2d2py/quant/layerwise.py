@@ -86,7 +86,7 @@ class LayerwiseRun:
     def beside(self) -> LayerwiseRun:
         """Another way of the same stimuli through the integers, before the first layer; it has its real values from this one.
 
-        `advance` takes it on behind that of this one, `forget` as this one.
+        `advance` takes it on after that of this one, `forget` as this one.
         """
         other = LayerwiseRun(self._graph, self._quantized, [])
         other._parts = [_Part(part.real, dict(part.stored)) for part in self._parts]
@@ -94,7 +94,7 @@ class LayerwiseRun:
         return other
 
     def moments(self, node: Node, thorough: bool = False) -> Moments:
-        """Moments of the inputs of the next layer; `thorough`: of more positions, and beside the float network."""
+        """Moments of the inputs of the next layer; `thorough`: of more positions, and next to the float network."""
         kinds = [self._quantized.type(name) for name in node.inputs]
 
         def observed(batch: list[_Part]) -> Moments:
@@ -160,7 +160,7 @@ class LayerwiseRun:
         return float(sums[0]), float(sums[1])
 
     def forget(self) -> None:
-        """Frees what no layer behind the one just advanced over reads."""
+        """Frees what no layer after the one just advanced over reads."""
         node = self._graph.nodes[self._index]
         for name in {*node.inputs, *node.outputs}:
             if self._last.get(name, -1) <= self._index:

@@ -35,7 +35,7 @@ class LevelCounts:
 
     @property
     def edges(self) -> np.ndarray:
-        """Real values (K + 1) between the bins, half a step beside integers."""
+        """Real values (K + 1) between the bins, half a step next to integers."""
         first = self.type.qmin - self.type.zero_point - 0.5
         return (first + self.group * np.arange(len(self.real) + 1)) * self.type.scale
 

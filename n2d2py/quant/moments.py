@@ -20,11 +20,11 @@ _MIN_COLUMNS = 4096
 _MAX_COLUMNS = 16384
 _COLUMNS_PER_INPUT = 8
 _THOROUGH = 4
-"""Factor on these for weights of few bits."""
+"""Factor on these for low-bit weights."""
 _SHARED = 1024
 """Inputs from which on two threads multiply them."""
 _FEW = 4
-"""The sampled inputs are kept in place of their products where the layer has so many times as many inputs."""
+"""The sampled inputs are kept instead of their products where the layer has so many times as many inputs."""
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Moments:
     """Sums over `count` sampled positions, for each group of inputs that the same outputs read.
 
     G groups of K inputs: G = 1 for dense layers, the number of channels for depthwise ones. A layer of many inputs and few positions has
-    `columns` in place of `square`, which is their product with themselves.
+    `columns` instead of `square`, which is their product with themselves.
 
     Attributes:
         square: sums of products of two inputs (G, K, K), of a single batch in float32.
@@ -60,7 +60,7 @@ class Moments:
 
 
 def has_moments(node: Node) -> bool:
-    """Whether the layer computes sums of several weighted inputs that `observe` can gather."""
+    """True if the layer computes sums of several weighted inputs that `observe` can gather."""
     return isinstance(node.op, (Conv, Fc, ArrayRecurrent))
 
 

@@ -1,4 +1,4 @@
-"""Which layers get weights of few bits when a network is asked for them."""
+"""Which layers get low-bit weights when a network is asked for them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _BYTE = 8
 
 
 def can_be_narrow(graph: Graph, node: Node) -> bool:
-    """Whether a layer's weights take less memory in fewer than 8 bits: those of depthwise and transposed convolutions do not."""
+    """True if a layer's weights take less memory in fewer than 8 bits: those of depthwise and transposed convolutions do not."""
     if isinstance(node.op, Conv):
         return not (node.op.groups > 1 and node.op.is_depthwise(node))
     return isinstance(node.op, Fc)
 
 
 def has_narrow(graph: Graph) -> bool:
-    """Whether any layer has weights of fewer than 8 bits."""
+    """True if any layer has weights of fewer than 8 bits."""
     return any((graph.precision(node).weight_bits or _BYTE) < _BYTE for node in graph.nodes)
 
 

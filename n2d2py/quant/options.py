@@ -29,11 +29,11 @@ class QuantOptions:
         wide: these tensors, once they are known.
         wide_joins: a Concat of ranges that differ much may get 16 bits; False for hardware of 8.
         sequential: `-sequential-calibration`; ranges are chosen again on the integers of the layers before.
-        reduce_range: `-wt-reduce-range`; weights so small that products of bytes fit 16 bits.
+        reduce_range: `-wt-reduce-range`; weights so small that 8-bit products fit 16 bits.
         adaptive_rounding: `-wt-rounding adaptive`; weights are rounded for the least error of the outputs.
         zero_points: False with `-no-zero-points`; unsigned activations with a zero point where that makes a
             smaller error; only where `unsigned` allows it.
-        unit_ranges: results of 8 bits of Softmax and Logistic have the scale 1/256, those of Tanh 1/128: runtimes in fixed point
+        unit_ranges: 8-bit results of Softmax and Logistic have the scale 1/256, those of Tanh 1/128: runtimes in fixed point
             demand it.
         file_types: inputs and outputs of a pre-quantized file keep its 8-bit type, int8 or uint8, where the kernels work on the other one.
         full_range: signed integers have -2^(bits-1) too: runtimes cut at the end of the type.
@@ -65,5 +65,5 @@ class QuantOptions:
 
     @property
     def needs_samples(self) -> bool:
-        """Whether layers are quantized one after the other on stimuli."""
+        """True if layers are quantized one after the other on stimuli."""
         return self.correct_bias or self.adaptive_rounding or self.sequential

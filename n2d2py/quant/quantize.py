@@ -76,7 +76,7 @@ def float_graph(graph: Graph, bits: int) -> QuantGraph:
     """The same network with floating-point types on every edge; bits is -16, -32 or -64.
 
     With -16 the weights of convolutions and fully connected layers are rounded to binary16, and kept so; the layers compute
-    in float32. With 32 every tensor holds 32-bit integers as they are.
+    in float32. With 32 every tensor holds 32-bit integers unchanged.
 
     Raises:
         N2D2Error: E519 weights beyond binary16, E510 layers that cannot compute in plain integers.

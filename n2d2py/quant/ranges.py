@@ -45,7 +45,7 @@ class Counts:
 
     @staticmethod
     def of(histogram: Histogram, readers: Sequence[Function] = ()) -> Counts:
-        """The middles of the non-empty bins of a histogram, with zeros as they are."""
+        """The middles of the non-empty bins of a histogram, with zeros unchanged."""
         step = histogram.limit / BINS * _GROUP
         middles = (np.arange(BINS // _GROUP) + 0.5) * step
         up, down = (c.reshape(-1, _GROUP).sum(axis=1) for c in (histogram.positive, histogram.negative))

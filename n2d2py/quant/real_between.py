@@ -32,7 +32,7 @@ def with_target_forms(graph: Graph, in_integers: Callable[[Node], bool]) -> Grap
 
 
 def _stays(graph: Graph, node: Node, chosen: set[str]) -> bool:
-    """Whether only convolutions in integers read the result of a convolution."""
+    """True if only convolutions in integers read the result of a convolution."""
     readers = graph.consumers(node.output)
     return (
         node.output not in graph.outputs

@@ -2,9 +2,9 @@
 
 The error of an output is sum_k (w_k - s q_k) x_k; its expected square is e H e^T with H the covariance
 of the inputs. Weights are rounded one after the other, and what rounding one of them does to the
-outputs is made up for by those still to be rounded (optimal brain surgeon: B. Hassibi and D. Stork,
+outputs is corrected by those still to be rounded (optimal brain surgeon: B. Hassibi and D. Stork,
 NIPS 1992; for quantization: E. Frantar et al., "GPTQ", ICLR 2023). Weights of fewer than 8 bits are then visited
-again: each is moved to the integer that is best beside the others (coordinate descent), and their range is that of the
+again: each is moved to the integer that is best next to the others (coordinate descent), and their range is that of the
 least error of the outputs. No seeds.
 """
 
@@ -31,8 +31,8 @@ class CompensatedRounding:
     """Rounds the weights of one layer together, by the moments of its inputs."""
 
     def __init__(self, moments: Moments):
-        """Moments with a drift are those of a network with weights of few bits: its integers drift so far from the float network
-        that each layer makes up for what the layers before it did to its inputs.
+        """Moments with a drift are those of a network with low-bit weights: its integers drift so far from the float network
+        that each layer corrects what the layers before it did to its inputs.
         """
         self._covariance = covariance = shrunk(moments)
         self._shift: np.ndarray | None = None
@@ -158,7 +158,7 @@ def round_compensated(target: np.ndarray, covariance: Covariance, levels: int, s
 def descend(
     target: np.ndarray, start: np.ndarray, covariance: np.ndarray, levels: int, steps: np.ndarray | None = None
 ) -> np.ndarray:
-    """Integers (G, O, K) of no larger error than `start`: one weight after the other becomes the best integer beside the others.
+    """Integers (G, O, K) of no larger error than `start`: one weight after the other becomes the best integer next to the others.
 
     With e = target - q the error e H e^T is least in q_k for q_k + (e H)_k / H_kk; what is rounded never makes it larger.
     """

@@ -58,7 +58,7 @@ def layer_losses(
     """The losses of all integer layers that compute, the worst first; `graph` is the float network of `quantized`.
 
     `stimuli` (N, C, H, W) are those of the input, or vectors of all inputs (graph/inputs.py). `shifts`: by layer, what a correction
-    added to its bias (C): it makes up for the layers before, and is an error where they are floating point. `weights`: by output, the
+    added to its bias (C): it corrects the layers before, and is an error where they are floating point. `weights`: by output, the
     factors of squared errors by which layers are ranked; 1 without, 0 for the outputs that it leaves out.
     """
     nodes = [node for node in quantized.nodes if quantized.is_integer(node) and not node.op.moves_values and not joins(node)]
@@ -156,7 +156,7 @@ def _parts(
 
 
 def _shifted(source: Node, inputs: list[np.ndarray], values: np.ndarray, shift: np.ndarray) -> float:
-    """Power of what a change of a layer's bias changes of its output `values`, behind its activation."""
+    """Power of what a change of a layer's bias changes of its output `values`, after its activation."""
     found = source.op.run(inputs, replace(source, params={**source.params, "bias": source.params["bias"] + shift}))[0]
     found = source.activation(found) if source.activation is not None else found
     return float(np.square(found - values, dtype=np.float64).sum())

@@ -21,7 +21,7 @@ _FACTORS = np.geomspace(0.6, 1.25, 24)
 """Ranges that are tried, as shares of the first one."""
 _MOST_VALUES = 400_000
 _GAIN = 0.99
-"""A range is left as it is unless the squared error becomes smaller than this share of what it was."""
+"""A range is left unchanged unless the squared error becomes smaller than this share of what it was."""
 
 
 def refinable_tensors(graph: Graph, types: TensorTypes) -> dict[str, list[str]]:

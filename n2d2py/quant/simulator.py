@@ -12,7 +12,7 @@ from n2d2py.graph.inputs import each_call, split_inputs
 
 
 def quantize_inputs(graph: QuantGraph, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The stored values of real inputs (N, C, H, W), by the number types of the network's inputs that are no states.
+    """The stored values of real inputs (N, C, H, W), by the number types of the network's inputs that are not states.
 
     One array for several inputs has them side by side (graph/inputs.py).
     """
@@ -34,7 +34,7 @@ def run_node(graph: QuantGraph, node: QuantNode, inputs: list[np.ndarray]) -> li
 def simulate(graph: QuantGraph, inputs: Sequence[np.ndarray], keep: bool = False) -> dict[str, np.ndarray]:
     """Stored values of the network outputs, or with `keep` of every tensor, for a batch.
 
-    `inputs` holds the stored values (N, C, H, W) of each network input that is no state, in order. The stimuli of a network with
+    `inputs` holds the stored values (N, C, H, W) of each network input that is not a state, in order. The stimuli of a network with
     states are calls one after the other, the first one after a reset; where the states are given too, each stands alone.
     """
     names = graph.inputs if len(inputs) == len(graph.inputs) else graph.fed

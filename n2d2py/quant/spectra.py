@@ -26,7 +26,7 @@ _LINEAR = (AddConstants, Affine, ArrayMatMul, Conv, Fc)
 _MAPS = ("Add", "Clip", "Div", "Max", "Min", "Mul")
 _CHOICES = ("Add", "Mul", "Sub", "Where")
 _MOST_SUMMED = 1 << 15
-"""Values of 16 bits whose sum 32 bits hold."""
+"""16-bit values whose sum 32 bits hold."""
 _DEEPEST = 16
 """Layers between squares and logarithm, one after the other: a bank of filters, its limits, and what moves values between them."""
 
@@ -54,7 +54,7 @@ def wide_tensors(graph: Graph) -> set[str]:
 
 
 def _is_beside(graph: Graph, node: Node, found: set[str]) -> bool:
-    """Whether a layer turns values into real numbers of which no spectrum is made, or moves what is only turned so."""
+    """True if a layer turns values into real numbers of which no spectrum is made, or moves what is only turned so."""
     if not found.isdisjoint(node.outputs) or _squares_follow(graph, node):
         return False
     if not node.op.moves_values or any(name in graph.outputs for name in node.outputs):
@@ -70,7 +70,7 @@ def _makes_spectrum(graph: Graph, node: Node, found: set[str]) -> bool:
 
 
 def _sums(node: Node) -> bool:
-    """Whether a layer makes sums of what it reads, joins or chooses of it, or is a conversion."""
+    """True if a layer makes sums of what it reads, joins or chooses of it, or is a conversion."""
     op = node.op
     if isinstance(op, ElemWise):
         return op.operation == "Sum"
@@ -82,13 +82,13 @@ def _sums(node: Node) -> bool:
 
 
 def _squares_follow(graph: Graph, node: Node) -> bool:
-    """Whether a layer turns values into real numbers that are squared."""
+    """True if a layer turns values into real numbers that are squared."""
     readers = graph.consumers(node.output)
     return is_to_float(node) and bool(readers) and all(_is_squared(graph, reader) for reader in readers)
 
 
 def _is_squared(graph: Graph, node: Node) -> bool:
-    """Whether a layer squares what it reads, or only moves and joins what is squared."""
+    """True if a layer squares what it reads, or only moves and joins what is squared."""
     if not (node.op.moves_values or isinstance(node.op, Concat)):
         return is_square(node)
     readers = graph.consumers(node.output)
@@ -96,17 +96,17 @@ def _is_squared(graph: Graph, node: Node) -> bool:
 
 
 def is_to_float(node: Node) -> bool:
-    """Whether a layer turns integers into real numbers."""
+    """True if a layer turns integers into real numbers."""
     return isinstance(node.op, Convert) and node.op.to_float
 
 
 def is_magnitude(node: Node | None) -> bool:
-    """Whether a layer makes the magnitudes of a spectrum, which are to the layers behind it what an input is."""
+    """True if a layer makes the magnitudes of a spectrum, which are to the layers after it what an input is."""
     return node is not None and isinstance(node.op, ElemWise) and node.op.operation == "EuclideanSum"
 
 
 def is_square(node: Node) -> bool:
-    """Whether a layer multiplies a tensor by itself."""
+    """True if a layer multiplies a tensor by itself."""
     if len(set(node.inputs)) != 1 or node.activation is not None:
         return False
     if isinstance(node.op, ElemWise):
@@ -149,7 +149,7 @@ def _root_behind(graph: Graph, name: str, known: dict[str, list[Node]], depth: i
 
 
 def _passes(node: Node) -> bool:
-    """Whether a layer makes sums, means or limits of its inputs."""
+    """True if a layer makes sums, means or limits of its inputs."""
     op = node.op
     if node.activation is not None and not isinstance(node.activation, Clip):
         return False

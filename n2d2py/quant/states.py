@@ -161,7 +161,7 @@ def observe_states(node: Node, inputs: list[np.ndarray]) -> dict[str, np.ndarray
 
 
 def recurrent_reach(producer: Node | None, reach: float) -> float:
-    """The range of a state of 16 bits: that with which a recurrent layer computes, so that its integers come back unchanged."""
+    """The range of a 16-bit state: that with which a recurrent layer computes, so that its integers come back unchanged."""
     if producer is None or not isinstance(producer.op, ArrayRecurrent):
         return reach
     largest = 2**STATE_BITS - 1

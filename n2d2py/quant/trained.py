@@ -53,7 +53,7 @@ def _is_computed(node: Node) -> bool:
 
 
 def _is_open(graph: Graph, tensor: str) -> bool:
-    """Whether a layer reads the real numbers of a tensor."""
+    """True if a layer reads the real numbers of a tensor."""
     if graph.kind(tensor) or grid_of(graph, tensor) is not None or moved_from(graph, tensor) != tensor:
         return False
     return any(not isinstance(node.op, Quantize) for node in graph.consumers(tensor))

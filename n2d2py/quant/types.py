@@ -31,7 +31,7 @@ from n2d2py.quant.thresholds import activation_threshold
 from n2d2py.quant.widths import is_scored, width
 
 _HEADROOM = 2.0
-"""Range of a tensor of 16 bits, as a multiple of the largest value seen: a bit spent on values that calibration did not see."""
+"""Range of a 16-bit tensor, as a multiple of the largest value seen: a bit spent on values that calibration did not see."""
 
 
 @dataclass(frozen=True)
@@ -134,12 +134,12 @@ def _clipped_reach(producer: Node | None) -> float:
 
 
 def _is_shared(producer: Node | None) -> bool:
-    """Whether a tensor holds shares of 1. The largest of them decide what is attended to, though most are small: none is clipped."""
+    """True if a tensor holds shares of 1. The largest of them decide what is attended to, though most are small: none is clipped."""
     return producer is not None and isinstance(producer.op, Softmax) and not producer.op.log
 
 
 def _unit_type(producer: Node | None, unsigned: bool) -> NumType | None:
-    """The type of 8 bits for results between 0 and 1, or -1 and 1, whatever part of that they reach."""
+    """The 8-bit type for results between 0 and 1, or -1 and 1, whatever part of that they reach."""
     if producer is None or producer.activation is not None:
         return None
     function = producer.op.function if isinstance(producer.op, Activation) else None
@@ -154,7 +154,7 @@ def _full(kind: NumType) -> NumType:
 
 
 def _least_error_type(histogram: Histogram, symmetric: NumType, readers: Sequence[Node], options: QuantOptions) -> NumType:
-    """The type of 8 bits of the least error, for a tensor whose range the statistics give: with a zero point, or without."""
+    """The 8-bit type of the least error, for a tensor whose range the statistics give: with a zero point, or without."""
     if options.act_clipping != "MSE" or symmetric.bits != 8:
         return symmetric
     functions = [node.op.function for node in readers if isinstance(node.op, Activation)]
@@ -243,18 +243,18 @@ class _Knowledge:
         return width(self.graph, name, self.source, self.final, self.histograms, self.ranges.get(name), self.options)
 
     def is_measured(self, name: str) -> bool:
-        """Whether calibration alone says what range a tensor has."""
+        """True if calibration alone says what range a tensor has."""
         return self.ranges.get(name) is None and not self.padding.get(name)
 
     def is_edge(self, name: str) -> bool:
-        """Whether a tensor is an input or an output, whose values are never clipped."""
+        """True if a tensor is an input or an output, whose values are never clipped."""
         return name in self.final or name in self.graph.inputs or is_scored(self.graph, name)
 
     def kind(self, name: str) -> NumType:
         """Width and sign of a tensor."""
         bits, fills = self.bits(name), (node.op.fill for node in self.padding.get(name, ()))
         signed = name not in self.positive or any(fill < 0 for fill in fills)
-        # pairs of signed integers of 16 bits are multiplied at once
+        # pairs of signed 16-bit integers are multiplied at once
         pairs = bits == 16 and self.options.bits == 8 and _is_shared(self.graph.producer(name))
         return NumType(bits, signed or pairs)
 

@@ -20,9 +20,9 @@ from n2d2py.quant.weights import quantize_weights
 _WIDE_SUMS = 2**52
 """Limit of 64-bit accumulators, exact in double precision."""
 _COARSER = 1.1
-"""Weights of 8 bits under 16-bit inputs may get so much coarser before their sums take 64 bits instead."""
+"""8-bit weights under 16-bit inputs may get so much coarser before their sums take 64 bits instead."""
 _COARSER_WIDE = {8: 128.0, 16: 16.0}
-"""The same of weights of 16 bits, by the bits of the network. In one of 8 bits, 9 bits are twice as fine as what they replace. In one
+"""The same of 16-bit weights, by the bits of the network. In one with 8 bits, 9 bits are twice as fine as what they replace. In one
 of 16 bits, 12 bits cost at most 2 dB of 69 and more; 10 bits would cost up to 10 (docs/lab/accuracy.md)."""
 _OFF_GRID = 0.02
 """Largest distance of a weight from an integer, in steps, that rounding of real weights and scales explains."""
@@ -36,7 +36,7 @@ class WeightedQuantizer(Quantizer):
     """acc = b_q + sum of w_q x_q; factor of output o: s_x s_w[o] / s_y.
 
     Attributes:
-        per_output: whether each output has a scale of its own, whatever the options say.
+        per_output: whether each output has a separate scale, whatever the options say.
         zero_point_in_bias: whether b_q takes up the input's zero point, which pads are filled with.
     """
 

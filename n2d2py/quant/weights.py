@@ -14,7 +14,7 @@ from n2d2py.quant.thresholds import kl_threshold
 MAX_ACCUMULATOR = 2**31 - 1
 
 _NARROW = 8
-"""Weights of fewer bits have few steps: what is clipped costs less than what a coarser step would."""
+"""Low-bit weights have few steps: what is clipped costs less than what a coarser step would."""
 
 
 Rounding = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
@@ -27,7 +27,7 @@ Ranging = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
 def least_level(levels: int) -> int:
     """The smallest integer of weights whose largest is `levels`: below 8 bits the one that packed integers have more, -8 of 4 bits.
 
-    It is worth most where there are few: a fourth value of 2 bits. Weights of 8 bits and more are symmetric.
+    It is worth most where there are few: a fourth 2-bit value. 8-bit weights and more are symmetric.
     """
     return -levels if levels >= 127 else -levels - 1
 
@@ -43,7 +43,7 @@ class QuantizedWeights:
 
     `bound` is the largest magnitude that any partial sum of any output can reach; `widened` counts
     the outputs whose scale was enlarged to keep the accumulator within 32 bits; `reduced` is how much coarser
-    the weights of an output became at most, so that products of bytes fit 16 bits.
+    the weights of an output became at most, so that 8-bit products fit 16 bits.
     """
 
     weights: np.ndarray
@@ -79,7 +79,7 @@ def range_nearest(rows: np.ndarray, largest: np.ndarray, levels: int) -> np.ndar
 
 
 _COARSER = 2.0
-"""Weights may become this much coarser, in the mean square over the outputs, for products of bytes that fit 16 bits: as those of 7 bits."""
+"""Weights may become this much coarser, in the mean square over the outputs, for 8-bit products that fit 16 bits: as the 7-bit ones."""
 
 
 def _excess(integers: np.ndarray, order: np.ndarray, words: int) -> np.ndarray:
@@ -88,8 +88,8 @@ def _excess(integers: np.ndarray, order: np.ndarray, words: int) -> np.ndarray:
 
 
 def _reduced(real: np.ndarray, scales: np.ndarray, levels: int, order: np.ndarray, per_output: bool) -> tuple[np.ndarray, int]:
-    """By what scales (O) have to grow so that products of bytes fit 16 bits, and of how many words: of two unless that costs more than
-    weights of 7 bits would.
+    """By what scales (O) have to grow so that 8-bit products fit 16 bits, and of how many words: of two unless that costs more than
+    7-bit weights would.
     """
     for words in (2, 1):
         grown = np.ones(len(real))
@@ -126,7 +126,7 @@ def quantize_weights(
     w_q = round(gain * w / s_w), s_w = max|w| / (2^(bits-1) - 1) per output (or for the layer), with less than max|w| by `ranging` below 8 bits;
     b_q = round(gain * b / (input_scale * s_w)). A scale is enlarged where the accumulator could
     otherwise pass `limit`; `gain` (O) carries what a shift rescale cannot represent. With `reduced_order`, the place of each
-    weight of an output in the kernel's order, scales are enlarged until products of bytes fit 16 bits. `scales` are those to
+    weight of an output in the kernel's order, scales are enlarged until 8-bit products fit 16 bits. `scales` are those to
     begin with.
     """
     rows = weights.reshape(len(weights), -1).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Which layers get weights of 16 bits: those whose rounding to 8 bits costs most at the outputs for the bytes that they take.
+"""Which layers get 16-bit weights: those whose rounding to 8 bits costs most at the outputs for the bytes that they take.
 
 Each layer has its weights rounded alone, while everything else is floating point. Squares of independent errors add up, with those
 of the activations too (quant/mixed.py).
@@ -30,7 +30,7 @@ _WIDTHS = (16, 8)
 def layers_to_widen(
     graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], options: QuantOptions, roundings: Roundings
 ) -> frozenset[str]:
-    """The layers to give weights of 16 bits, by a few of the stimuli of `samples`, batches (n, ...); `roundings` of the activations."""
+    """The layers to give 16-bit weights, by a few of the stimuli of `samples`, batches (n, ...); `roundings` of the activations."""
     costs = weight_costs(graph, types, samples, measuring_stimuli(samples), options)
     counts = weight_counts(graph)
     wide = wide_layers(costs, counts, roundings)

@@ -64,14 +64,14 @@ def _keeps_sixteen(graph: Graph, name: str) -> bool:
 
 
 def is_sequence(graph: Graph, name: str) -> bool:
-    """Whether recurrent layers alone, or the last layer of the network too, read what recurrent layers give, joined or not."""
+    """True if recurrent layers alone, or the last layer of the network too, read what recurrent layers give, joined or not."""
     producer = graph.producer(name)
     made = producer is not None and isinstance(producer.op, (ArrayRecurrent, Concat))
     return made and _feeds_recurrent(graph, name, _are_states(graph, name))
 
 
 def _are_states(graph: Graph, name: str) -> bool:
-    """Whether recurrent layers alone make the values."""
+    """True if recurrent layers alone make the values."""
     producer = graph.producer(name)
     if producer is None or isinstance(producer.op, ArrayRecurrent):
         return producer is not None
@@ -92,7 +92,7 @@ def _passes_on(graph: Graph, node: Node, scores: bool) -> bool:
 
 
 def _are_shares(graph: Graph, name: str) -> bool:
-    """Whether a tensor holds the shares of a softmax, of which products of two activations make sums."""
+    """True if a tensor holds the shares of a softmax, of which products of two activations make sums."""
     producer, readers = graph.producer(name), graph.consumers(name)
     shared = producer is not None and isinstance(producer.op, Softmax) and name not in graph.outputs
     return shared and bool(readers) and all(isinstance(node.op, ArrayMatMul) for node in readers)
@@ -103,7 +103,7 @@ _SUMS = (AddConstants, ElemWise)
 
 
 def _is_stream(graph: Graph, name: str, seen: set[str]) -> bool:
-    """Whether a tensor that no weighted layer makes is read by normalisations and softmaxes alone, or by sums such as these."""
+    """True if a tensor that no weighted layer makes is read by normalisations and softmaxes alone, or by sums such as these."""
     if name in seen:
         return True
     seen.add(name)
@@ -129,7 +129,7 @@ def _keeps(graph: Graph, node: Node, seen: set[str]) -> bool:
 
 
 def _is_scores(graph: Graph, name: str) -> bool:
-    """Whether the tensor is a vector of weighted sums, which cost nothing to keep in 16 bits."""
+    """True if the tensor is a vector of weighted sums, which cost nothing to keep in 16 bits."""
     producer, shape = graph.producer(name), graph.shape(name)
     return producer is not None and isinstance(producer.op, (Conv, Fc)) and elements(shape) == shape[1]
 

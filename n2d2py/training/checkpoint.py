@@ -51,7 +51,7 @@ def read_checkpoint(path: Path, like: Mapping[str, np.ndarray], grows: str = "")
 
 
 def unusable(path: Path, why: str) -> N2D2Error:
-    """The error for a checkpoint from which no training goes on; `why` completes "the checkpoint ..."."""
+    """The error for a checkpoint from which no training continues; `why` completes "the checkpoint ..."."""
     return N2D2Error("E433", f"the checkpoint {why}", where=str(path), remedy="train again without -learn-resume")
 
 

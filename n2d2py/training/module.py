@@ -65,7 +65,7 @@ class GraphModule(nn.Module):
                 layer.requires_grad_(False)
 
     def forward(self, x: Tensor, wanted: Iterable[str] | None = None) -> dict[str, Tensor]:
-        """`wanted`: names of tensors, by default the outputs of the graph; with QAct they are those behind the quantizer."""
+        """`wanted`: names of tensors, by default the outputs of the graph; with QAct they are those after the quantizer."""
         names = list(self.graph.outputs if wanted is None else wanted)
         values = {self.graph.inputs[0]: x}
         quantizers = dict(zip(self.quantized, self.quantizers, strict=True))

@@ -36,7 +36,7 @@ class Source:
     def batches(self, parts: Sequence[np.ndarray], epoch: int = 0) -> Iterator[tuple[Tensor, np.ndarray]]:
         """(x float32 (n, *shape), labels (n,)) at the positions of each part, as an epoch learns them.
 
-        All parts but the last have one size: reading goes on while a batch is learned.
+        All parts but the last have one size: reading continues while a batch is learned.
 
         Raises:
             N2D2Error: what reading a stimulus raises, E434 when a process that reads dies.

@@ -45,7 +45,7 @@ def empty_database(label_names: tuple[str, ...] = ()) -> Database:
 
 
 def has_database(document: Document) -> bool:
-    """Whether the document says where its data are."""
+    """True if the document says where its data are."""
     section = document.section("database")
     return section is not None and section.has("Type")
 

@@ -1,4 +1,4 @@
-"""Caltech101_DIR_Database and Caltech256_DIR_Database: folders of pictures by category."""
+"""Caltech101_DIR_Database and Caltech256_DIR_Database: folders of images by category."""
 
 from __future__ import annotations
 

@@ -22,16 +22,16 @@ _CORNERS = ("Roi.X1", "Roi.Y1", "Roi.X2", "Roi.Y2")
 def gtsrb_database(
     folder: Path, table: Path, *, validation: float = 0.0, shuffle: bool = True, seed: int = 0, signs: Path | None = None
 ) -> Database:
-    """The pictures of Final_Training/Images/<class>/ and those of Final_Test/Images.
+    """The images of Final_Training/Images/<class>/ and those of Final_Test/Images.
 
     A label's id is the number of the class. `table` (GT-final_test.csv) has the classes of the test
-    pictures in its column ClassId, the files in Filename. With `signs`, a folder like `folder`, the pictures
+    images in its column ClassId, the files in Filename. With `signs`, a folder like `folder`, the images
     are cut to the signs: columns Roi.X1, Roi.Y1, Roi.X2, Roi.Y2 (both corners included) of the table and of
     Final_Training/Images/<class>/GT-<class>.csv below `signs`.
 
     Raises:
         N2D2Error: E401 a folder or the table is missing, E402 a folder that is no class, E410 for
-            lines of the table that cannot be read, E416 without training pictures.
+            lines of the table that cannot be read, E416 without training images.
     """
     known: dict[str, int] = {}
     found = list_directory(folder / _TRAINING, known, valid_extensions=("ppm",))
@@ -90,10 +90,10 @@ def _box(cells: list[str]) -> Tile | None:
 
 
 def _training_boxes(signs: Path, files: list[str]) -> list[Tile]:
-    """The box of the sign in each training picture, from the tables beside them.
+    """The box of the sign in each training image, from the tables next to them.
 
     Raises:
-        N2D2Error: E401 a table, E410 a picture without a line or a line without a box.
+        N2D2Error: E401 a table, E410 an image without a line or a line without a box.
     """
     boxes: dict[str, Tile | None] = {}
     for folder in dict.fromkeys(file.rpartition("/")[0] for file in files):
@@ -114,7 +114,7 @@ def _training_boxes(signs: Path, files: list[str]) -> list[Tile]:
 
 
 def _test(table: Path, folder: Path, cut: bool) -> tuple[list[str], list[int], list[Tile]]:
-    """Files, classes and, where asked for, boxes of the test pictures."""
+    """Files, classes and, where asked for, boxes of the test images."""
     (file_at, class_at, *corners), count = _columns(table, ("Filename", "ClassId", *(_CORNERS if cut else ())))
     files: list[str] = []
     labels: list[int] = []

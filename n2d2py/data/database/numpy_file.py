@@ -53,7 +53,7 @@ def read_arrays(given: GivenData) -> tuple[np.ndarray, np.ndarray, tuple[str, ..
     Pixel-wise labels: ids (N, H, W), as y is then.
 
     The stimuli are the array `x` or another usual key (images, data, inputs), else the only one that is no labels. The labels are
-    `y` or another usual key (targets, labels of numbers); `labels` beside others names the labels.
+    `y` or another usual key (targets, labels of numbers); `labels` next to others names the labels.
 
     Raises:
         N2D2Error: E401, E402 unreadable, E410 labels that are no ids, E414 arrays that do not fit.

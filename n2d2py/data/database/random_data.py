@@ -20,7 +20,7 @@ def random_bytes(shape: tuple[int, ...], seed: int, index: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class RandomItems:
-    """`count` random pictures (H, W, C), made when they are read."""
+    """`count` random images (H, W, C), made when they are read."""
 
     count: int
     shape: tuple[int, int, int]
@@ -37,7 +37,7 @@ class RandomItems:
 
 
 def random_database(count: int, shape: tuple[int, int, int], labels: int, how: Partition, seed: int = 0) -> Database:
-    """`count` random pictures (H, W, C) of bytes with labels 0, 1, ..., labels-1, 0, ..."""
+    """`count` random images (H, W, C) of bytes with labels 0, 1, ..., labels-1, 0, ..."""
     return partitioned(
         "Random_Database",
         RandomItems(count, shape, seed),

@@ -127,7 +127,7 @@ def slice_database(database: Database, section: Section, seed: int) -> Database:
 
 
 def _size(items: Items, index: int) -> tuple[int, int]:
-    """Width and height of a stimulus; of pictures in files without decoding them."""
+    """Width and height of a stimulus; of images in files without decoding them."""
     if isinstance(items, FileItems):
         path = items.root / items.files[index]
         if path.suffix.lower() in PICTURES:

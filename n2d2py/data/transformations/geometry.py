@@ -17,7 +17,7 @@ MAX_SIDE = 65535
 """Pixels of a side that a transformation may ask for."""
 
 MAX_SAMPLES = 1 << 24
-"""Samples of a row: sounds are wider than pictures."""
+"""Samples of a row: sounds are wider than images."""
 
 MAX_PIXELS = 1 << 28
 """Pixels of a result."""

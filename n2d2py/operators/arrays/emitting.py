@@ -16,7 +16,7 @@ def typed(writer: OnnxWriter, values: np.ndarray, kind: str) -> str:
 
 
 def shaped(writer: OnnxWriter, tensor: str, dims: tuple[int, ...]) -> str:
-    """The elements of a tensor, in the order of memory, with dimensions behind the batch axis."""
+    """The elements of a tensor, in the order of memory, with dimensions after the batch axis."""
     rank = len(writer.graph.shape(tensor))
     if rank > 2:
         tensor = writer.emit("Transpose", [tensor], perm=memory_axes(rank))
@@ -37,7 +37,7 @@ def flat(writer: OnnxWriter, tensor: str, output: str) -> None:
 def operands(
     writer: OnnxWriter, node: Node, shapes: tuple[tuple[int, ...], ...], slots: tuple[int, ...] | None = None
 ) -> list[str]:
-    """Each operand in its dimensions behind the batch axis, of length 1 for constants."""
+    """Each operand in its dimensions after the batch axis, of length 1 for constants."""
     found = []
     for index, (slot, dims) in enumerate(zip(slots or node.op.slots, shapes, strict=True)):
         if slot >= 0:

@@ -51,7 +51,7 @@ class ArrayTopK(ArrayOp):
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         x = inputs[0].reshape(-1, self.outer, self.size, self.inner)
-        if self.largest:  # of equal ones the later comes first, from behind
+        if self.largest:  # of equal ones the later comes first, from after
             order = self.size - 1 - np.argsort(x[:, :, ::-1], axis=2, kind="stable")[:, :, ::-1]
         else:
             order = np.argsort(x, axis=2, kind="stable")

@@ -24,7 +24,7 @@ class Arrays:
         self.node, self.builder = node, builder
 
     def has(self, index: int) -> bool:
-        """Whether input `index` is given."""
+        """True if input `index` is given."""
         return self.node.has(index)
 
     def value(self, index: int) -> Value:
@@ -50,7 +50,7 @@ class Arrays:
         return Value(made.shape, constant_kind(made), None, made)
 
     def wants(self, index: int) -> bool:
-        """Whether output `index` is named and read."""
+        """True if output `index` is named and read."""
         return index < len(self.node.outputs) and self.builder.is_read(self.node.outputs[index])
 
     # ---- layers ---------------------------------------------------------------------------

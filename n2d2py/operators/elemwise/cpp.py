@@ -21,7 +21,7 @@ _TERMS = {
 def _coefficients(layer: Layer) -> tuple[list, list]:
     """(weights, shifts) of the operands: multipliers and offset in integers, the operator's in floating point.
 
-    The integers of a network that came quantized are combined as the real numbers that they stand for.
+    The integers of a pre-quantized network are combined as the real numbers that they stand for.
     """
     op, count = layer.op, len(layer.inputs)
     weights, shifts = [1] * count, [0] * count

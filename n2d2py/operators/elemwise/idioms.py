@@ -33,7 +33,7 @@ from n2d2py.operators.functions import (
 )
 
 _MOST_STEPS = 6
-"""Layers one behind the other that a polynomial is made of."""
+"""Layers one after the other that a polynomial is made of."""
 
 
 def gated(graph: Graph, a: str, b: str) -> tuple[str, FunctionRow, float] | None:
@@ -54,7 +54,7 @@ def merged_gain(graph: Graph, tensor: str, gain: np.ndarray) -> tuple[str, Funct
     if isinstance(producer.op, Affine) and not producer.params["bias"].any():
         weights = producer.params["weights"].astype(np.float64)
         product = gain * weights
-        # what a pair of factors such as 2 and 1/2 leaves beside 1 is rounding
+        # what a pair of factors such as 2 and 1/2 leaves next to 1 is rounding
         product = np.where(np.abs(product - 1) < 1e-6, 1.0, product)
         x, function = _applied(graph, producer.inputs[0])
         return (x, function, product) if (product == 1).all() else (producer.inputs[0], None, product)
@@ -124,7 +124,7 @@ def _gate(graph: Graph, x: str, gate: str) -> tuple[FunctionRow, float] | None:
 
 
 def _is_gelu_polynomial(graph: Graph, tensor: str, x: str) -> bool:
-    """Whether a tensor is sqrt(2 / pi) * (x + 0.044715 x^3), in any order of products and sums."""
+    """True if a tensor is sqrt(2 / pi) * (x + 0.044715 x^3), in any order of products and sums."""
     found = _polynomial(graph, tensor, x, _MOST_STEPS)
     return (
         found is not None and found.shape == GELU_POLYNOMIAL.shape and np.allclose(found, GELU_POLYNOMIAL, rtol=1e-5, atol=1e-9)

@@ -54,7 +54,7 @@ def _operands(node: OnnxNode, indexes: list[int]) -> list[str]:
 
 
 def _affine(node: OnnxNode, builder: Builder, index: int, constant: int, coefficients: _Coefficients) -> None:
-    """A per-channel gain and shift; behind a transposition it is put before it."""
+    """A per-channel gain and shift; after a transposition it is put before it."""
     values = node.constant(constant, "operand").astype(np.float64)
     if values.ndim > len(node.shape(index)):
         raise Unsupported("its constant has more axes than the tensor")

@@ -14,14 +14,14 @@ from n2d2py.quant.forming import common_multipliers, rescaled
 
 _GAIN_BITS = 14
 _FRACTION, _WIDE_FRACTION = 12, 16
-"""Bits behind the point of a normalised element, for results of 8 and of 16 bits."""
+"""Bits after the point of a normalised element, for results of 8 and of 16 bits."""
 
 
 @quantizer("Normalize")
 class NormQuantizer(Quantizer):
-    """Gains in 14 bits, or what sums of 32 bits leave; their unit is a power of two, so the rescale is exact in every mode.
+    """Gains in 14 bits, or what 32-bit sums leave; their unit is a power of two, so the rescale is exact in every mode.
 
-    One gain and no offset where the node has none of its own.
+    One gain and no offset where the node has its own none.
     """
 
     def refuses(self, node: Node) -> str | None:
@@ -33,7 +33,7 @@ class NormQuantizer(Quantizer):
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
         x, y, op = types.inputs[0], types.output, node.op
-        root = sqrt(op.size) if op.summed else 1.0  # of a sum in place of a mean
+        root = sqrt(op.size) if op.summed else 1.0  # of a sum instead of a mean
         gains = np.asarray(node.params.get("gain", np.ones(1)), np.float64) / (root * y.scale)
         shifts = np.asarray(node.params.get("shift", np.zeros(1)), np.float64) / y.scale
         # what is added to a root counts inside: the same for a line of zeros, and nothing to one of many steps

@@ -25,7 +25,7 @@ from n2d2py.operators.normalize.op import SMALLEST_NORM, Normalize
 _SMALL = 1e-6
 """The largest floor of a length that is taken for one against division by zero."""
 _DEEPEST = 4
-"""Nodes behind each other that are compared where a file computes something twice."""
+"""Nodes after each other that are compared where a file computes something twice."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ _LINEAR = {
 }
 FIRST_ROUNDING = "ceil where smaller"
 """Which position is nearest in operator set 10, whose definition says it by examples only: the one before, in an axis that becomes
-smaller the one behind."""
+smaller the one after."""
 
 
 class _Axis(NamedTuple):

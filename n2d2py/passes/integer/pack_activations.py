@@ -2,7 +2,7 @@
 
     R(P(x))  =>  R(UnpackChannels(PackChannels(P(x))))
 
-Every reader has an UnpackChannels of its own directly before it, so that where layers run line by line only the lines that it reads are
+Every reader has a separate UnpackChannels directly before it, so that where layers run row by row only the lines that it reads are
 unpacked at a time. The layer that makes the tensor keeps its name for what it makes.
 """
 

@@ -1,4 +1,4 @@
-"""A convolution and the sum behind it become one layer.
+"""A convolution and the sum after it become one layer.
 
     ElemWise Sum(Conv(x), r)  =>  Conv(x, r) with the constants of the sum
 
@@ -20,7 +20,7 @@ _BOUND = 2**31
 
 
 def addable(graph: QuantGraph) -> Callable[[str, str], bool]:
-    """Whether the arithmetic of two layers, by name, is that of a convolution over channels and a sum in integers with one factor
+    """True if the arithmetic of two layers, by name, is that of a convolution over channels and a sum in integers with one factor
     that can become one layer."""
     nodes = {node.name: node for node in graph.nodes}
     return lambda conv, total: _is_dense(nodes[conv], graph) and _is_sum(nodes[total], graph)

@@ -25,7 +25,7 @@ _POINTWISE = ("Activation", "Affine", "ElemWise", "Quantize", "Convert")
 
 
 def by_columns(graph: QuantGraph) -> Callable[[str], bool]:
-    """Whether a layer, by name, can make some columns of its output alone, with the arithmetic and the constants that it has."""
+    """True if a layer, by name, can make some columns of its output alone, with the arithmetic and the constants that it has."""
     nodes = {node.name: node for node in graph.nodes}
     return lambda name: _fits(nodes[name], graph)
 
@@ -42,7 +42,7 @@ def _fits(node: QuantNode, graph: QuantGraph) -> bool:
 
 
 def by_channels(graph: QuantGraph) -> Callable[[str], bool]:
-    """Whether a layer, by name, can make some channels of its output alone, from the same of its input or, a convolution, from all."""
+    """True if a layer, by name, can make some channels of its output alone, from the same of its input or, a convolution, from all."""
     nodes = {node.name: node for node in graph.nodes}
     return lambda name: _slices(nodes[name])
 

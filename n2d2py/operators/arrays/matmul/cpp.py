@@ -62,7 +62,7 @@ def _lower(layer: Layer) -> LayerCode:
 
 
 def _selection(layer: Layer) -> Selection:
-    """The kernel beside the portable one: for signed integers of 16 bits, zero points taken off, whose sums fit 32 bits."""
+    """The kernel next to the portable one: for signed 16-bit integers, zero points taken off, whose sums fit 32 bits."""
     for kind in layer.inputs:
         if max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin) > 2**15 - 1:
             return Selection(f"{kind.name} inputs less their zero point exceed 16 bits")

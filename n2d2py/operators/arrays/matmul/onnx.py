@@ -107,7 +107,7 @@ def _einsum(a: Arrays) -> None:
         raise Unsupported(f"it has {len(values)} operands")
     (left, right), (x, y) = names, values
     first, second = dict(zip(left, x.dims, strict=True)), dict(zip(right, y.dims, strict=True))
-    repeated = [c for c in left if first[c] != second.get(c, first[c])]  # an axis of 1 beside one of n
+    repeated = [c for c in left if first[c] != second.get(c, first[c])]  # an axis of 1 next to one of n
     for c in repeated:
         if 1 not in (first[c], second[c]):
             raise Unsupported(f"its operands have {first[c]} and {second[c]} elements along '{c}'")

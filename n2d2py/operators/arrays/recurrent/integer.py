@@ -106,7 +106,7 @@ class RecurrentQuantizer(Quantizer):
 
 
 def _limit(real: float, fraction: int) -> np.ndarray:
-    """A limit of sums in 2^-fraction; 0 is none but that of 16 bits."""
+    """A limit of sums in 2^-fraction; 0 is none but that of the 16-bit type."""
     return np.array([min(np.rint(real * 2.0**fraction), _STATE_PEAK) if real else _STATE_PEAK], np.int32)
 
 
