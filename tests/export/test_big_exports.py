@@ -13,7 +13,7 @@ from support.export_networks import S8, U8, Builder, request, write_export
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp import derived
 from n2d2py.exports.cpp.arrays import FILES, file_bytes
-from n2d2py.exports.cpp.variants import packed_floats, packed_matrix
+from n2d2py.exports.cpp.forms.panels import packed_floats, packed_matrix
 from n2d2py.exports.weights import BIG
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc

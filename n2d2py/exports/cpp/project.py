@@ -15,7 +15,6 @@ from n2d2py import resources
 from n2d2py.exports.base import ExportRequest
 from n2d2py.exports.cpp.arrays import is_file
 from n2d2py.exports.cpp.code import LayerCode, plane_struct
-from n2d2py.exports.cpp.environment import templates
 from n2d2py.exports.cpp.headers import copy_headers
 from n2d2py.exports.cpp.identifiers import Identifiers, mangled, namespace_name, sanitise
 from n2d2py.exports.cpp.isa import FAMILIES, PORTABLE, TARGETS, InstructionSet, dispatched, instruction_sets
@@ -24,7 +23,7 @@ from n2d2py.exports.cpp.partial import literal as bits_literal
 from n2d2py.exports.cpp.schedule import Part, parts, used_ranges
 from n2d2py.exports.cpp.shared import share_constants
 from n2d2py.exports.cpp.states import StateView, bytes_with_states, state_views
-from n2d2py.exports.cpp.text import comment, file_stems, literal
+from n2d2py.exports.cpp.text import comment, file_stems, literal, templates
 from n2d2py.exports.cpp.tiles import tile_constants, winograd_choices
 from n2d2py.exports.cpp.view import ArrayView, LayerView, PortView, port_views
 from n2d2py.exports.cpp.weight_rows import weight_rows
@@ -245,7 +244,7 @@ class Project:
     def _write_layer(self, layer: LayerView, code: LayerCode, folder: Path) -> str:
         """Writes what a layer has but for the source of its constants, which it returns."""
         arrays = [ArrayView.of(array, self.weights_format) for array in code.constants]
-        own = [array for array in arrays if array.name not in code.borrowed and not array.apart]
+        own = [view for view, array in zip(arrays, code.constants, strict=True) if not (array.borrowed or array.apart)]
         values = {"layer": layer, "arrays": arrays, "own": own, "headers": code.headers, "config": code.config.strip("\n")}
         self._render("dnn/include/layer.hpp", folder / f"dnn/include/{layer.stem}.hpp", values)
         (folder / "dnn/parameters").mkdir(exist_ok=True)
@@ -359,14 +358,9 @@ class Project:
         ports = [*self.inputs, *self.outputs]
         arguments = ", ".join(port.variable for port in ports)
         sequence = parts(self.plan, self.layers, self.inputs)
-        constants = sum(
-            array.bytes
-            for layer in self.layers
-            if layer.code
-            for array in layer.code.arrays
-            if array.name not in layer.code.borrowed
-        )
-        transformed = [layer.code for layer in self.layers if layer.code and layer.code.added_bytes]
+        codes = [layer.code for layer in self.layers if layer.code]
+        constants = sum(array.bytes for code in codes for array in code.arrays if not array.borrowed)
+        transformed = [code for code in codes if code.added_bytes]
         return {
             "ns": self.namespace,
             "guard": self.namespace,
@@ -390,7 +384,7 @@ class Project:
             "guarded": [self._guarded(part) for part in sequence],
             "stream_input": self.stream_input,
             "partial": self.partial,
-            "prepacks": any(layer.code is not None and layer.code.prepacked_bytes for layer in self.layers),
+            "prepacks": any(code.prepacked_bytes for code in codes),
             "bits": bits_literal,
             "arena_inputs": [port for port in self.inputs if port.in_one_piece and not self.stream_input],
             "states": self.states,

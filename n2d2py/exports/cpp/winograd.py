@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -70,29 +70,45 @@ class WinogradFacts:
 
 @dataclass(frozen=True, eq=False)
 class Winograd:
-    """The Winograd form of a layer beside its direct one.
+    """A Winograd form of a layer beside its direct one.
 
     Attributes:
         name: that of its weights; `direct` is the array of the direct form in whose place they are.
         weights: (O, 3, 3, C), as they are.
-        sets: the instruction sets that use it; `possible` those that could. Those with a dot product of bytes are faster
-            without, but for AVX-VNNI with tiles of four.
+        facts: the enumerators of a config that has it.
+        sets: the instruction sets that call it; `possible` those that could. Those with a dot product of bytes are faster
+            without, but for AVX-VNNI with tiles of four. None for packed weights, whose direct kernel does.
         streamed: whether it runs line by line.
-        tile: the outputs of a tile in each direction, 2 or 4.
-        on_stack: whether the weights are those of the direct form, transformed when they are needed (`panels/winograd_stack_panel.hpp`).
-        derivation, apart: as in `parts.Array`; a build that cannot derive its weights uses the direct form.
+        kept: bytes of static memory that its transformed weights take, of packed ones that are transformed once.
+        derivation, apart, borrowed: as in `parts.Array`; a build that cannot derive its weights uses the direct form.
     """
 
     name: str
     direct: str
     weights: np.ndarray
-    sets: tuple[str, ...]
-    possible: tuple[str, ...]
+    facts: Mapping[str, int] = field(default_factory=dict)
+    sets: tuple[str, ...] = ()
+    possible: tuple[str, ...] = ()
     streamed: bool = False
-    tile: int = 2
-    on_stack: bool = False
+    kept: int = 0
     derivation: str = ""
     apart: bool = False
+    borrowed: bool = False
+
+    @property
+    def tile(self) -> int:
+        """The outputs of a tile in each direction, 2 or 4."""
+        return self.facts.get("WinogradTile", 2)
+
+    @property
+    def on_stack(self) -> bool:
+        """Whether the weights are those of the direct form, transformed when they are needed (`panels/winograd_stack_panel.hpp`)."""
+        return "WinogradOnStack" in self.facts
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """What a layer includes for it."""
+        return ("n2d2/winograd.hpp",) if self.possible else ()
 
     @property
     def where(self) -> str:
@@ -121,7 +137,8 @@ class Winograd:
     def array(self) -> Array:
         """The transformed weights."""
         values, where = transformed(self.weights, self.tile), self.where
-        return Array(self.name, "std::int8_t", values, where=where, derivation=self.derivation, apart=self.apart)
+        found = Array(self.name, "std::int8_t", values, where=where, derivation=self.derivation, apart=self.apart)
+        return replace(found, borrowed=self.borrowed)
 
 
 def impossible(weights: np.ndarray, geometry: WinogradFacts) -> str:
@@ -224,7 +241,7 @@ def byte_sums(weights: np.ndarray, geometry: WinogradFacts, inputs: NumType, sto
         or unprofitable(weights, geometry)
     ):
         return 0
-    wanted = _byte_scratch(weights.shape[-1], geometry)
+    wanted = byte_scratch(weights.shape[-1], geometry)
     if 0 < geometry.scratch < wanted and wanted > _STACK:
         return 0
     rows = positions(weights).reshape(16, len(weights), -1)
@@ -244,7 +261,7 @@ def byte_fours(weights: np.ndarray, geometry: WinogradFacts, inputs: NumType, st
     few = _tiles(geometry, 4) <= _KEPT and made <= _KEPT_BYTES and len(weights) >= 16 and weights.shape[-1] >= 16
     if not few or lines * pixels < 12 or 20 * 46 * _tiles(geometry, 4) > 17 * 16 * _tiles(geometry, 2):
         return 0, 0
-    wanted = _byte_scratch(weights.shape[-1], geometry, 4)
+    wanted = byte_scratch(weights.shape[-1], geometry, 4)
     if not byte_sums(weights, geometry, inputs, storage) or (0 < geometry.scratch < wanted and wanted > _INPUTS + _REST):
         return 0, 0
     places = byte_positions(weights)
@@ -304,7 +321,7 @@ def kept_byte_fours(weights: np.ndarray) -> int:
     return sum(-(-46 * (weights.shape[-1] + 4) * each // 64) * 64 for each in panels)
 
 
-def _byte_scratch(channels: int, geometry: WinogradFacts, edge: int = 2) -> int:
+def byte_scratch(channels: int, geometry: WinogradFacts, edge: int = 2) -> int:
     places = {2: 16, 4: 46}[edge]
     return _block_scratch(channels, geometry, edge, places * (-(-channels // _BYTES) * _BYTES), places=places)
 
@@ -364,7 +381,7 @@ def _takes_stack_panels(weights: np.ndarray, geometry: WinogradFacts) -> bool:
         return False
     if not _has_fours(weights, room):
         return False
-    return not geometry.scratch or _stack_scratch(channels, geometry, _INPUTS) <= max(geometry.scratch, _INPUTS + _REST)
+    return not geometry.scratch or stack_scratch(channels, geometry, _INPUTS) <= max(geometry.scratch, _INPUTS + _REST)
 
 
 def _parts(channels: int) -> int:
@@ -385,21 +402,11 @@ def _block_scratch(
     return -(-channels // 64) * 64 + _GROUP * 64 * places + units * unit * tile
 
 
-def _stack_scratch(channels: int, geometry: WinogradFacts, most: int = UNLIMITED) -> int:
+def stack_scratch(channels: int, geometry: WinogradFacts, most: int = UNLIMITED) -> int:
     """The same of tiles of four."""
     kept = 2304 if _parts(channels) > 1 else 0
     wanted = _block_scratch(channels, geometry, 4, 72 * (-(-channels // _LANES) * _LANES) + kept, most)
     return max(wanted, _fours_scratch(channels, geometry))
-
-
-def on_stack_scratch(
-    channels: int, geometry: WinogradFacts, direct: ScratchNeed, *, fours: bool, byte_fours: bool = False
-) -> ScratchNeed:
-    """What the kernels that transform weights on the stack are glad of, in tiles of four or in bytes, beside the direct one; the arena does
-    not grow for it.
-    """
-    wanted = _stack_scratch(channels, geometry) if fours else _byte_scratch(channels, geometry, 4 if byte_fours else 2)
-    return replace(direct, enough=max(direct.enough, wanted), most=max(direct.most, 4 * wanted))
 
 
 def _depth(weights: np.ndarray) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from n2d2py.exports.base import ExportRequest
-from n2d2py.exports.cpp.channel_pairs import NAME as WINOGRAD_FORM
+from n2d2py.exports.cpp.forms.channel_pairs import ChannelPairs
 from n2d2py.exports.cpp.isa import CHANNEL_PAIRS, InstructionSet, having, instruction_sets
 from n2d2py.exports.cpp.parts import Stream
 from n2d2py.exports.cpp.project import Project
@@ -29,7 +29,8 @@ _FREESTANDING = ("climits", "cmath", "cstddef", "cstdint", "cstring", "limits", 
 
 def winograd_forms(project: Project) -> list[Stream]:
     """The streams by Winograd of the layers, or what ruled them out."""
-    return [one for layer in project.layers if layer.code for one in layer.code.streams if one.kernel == WINOGRAD_FORM]
+    streams = (one for layer in project.layers if layer.code for one in layer.code.selection.streams)
+    return [one for one in streams if one.kernel == ChannelPairs.name]
 
 
 class McuProject(Project):
@@ -195,7 +196,7 @@ def _pixel_window(layer: LayerView) -> int:
 
 def _own(layer: LayerView) -> int:
     """Those of kernels that say what they take."""
-    return max((stream.stack for stream in layer.code.streams), default=0) if layer.code else 0
+    return max((stream.stack for stream in layer.code.selection.streams), default=0) if layer.code else 0
 
 
 def riscv_stack_bytes(layers: Sequence[LayerView]) -> int:

@@ -7,9 +7,9 @@ import numpy as np
 from n2d2py.arithmetic.attention import mask_bits
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
+from n2d2py.exports.cpp.forms.select import vectors
 from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.exports.cpp.parts import Argument, Expression
-from n2d2py.exports.cpp.selection import vectors
 from n2d2py.operators.arrays.lowering import kernel_call
 
 
