@@ -25,7 +25,7 @@ from exports import machine  # noqa: E402
 from files import EXPORTERS, write  # noqa: E402
 from measure import Row, measure  # noqa: E402
 from page import page  # noqa: E402
-from support.memory_networks import NETWORKS  # noqa: E402
+from networks import NETWORKS  # noqa: E402
 
 
 def missing() -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from measure import images
-from support.memory_networks import NETWORKS
+from networks import NETWORKS
 
 __all__ = ["EXPORTERS", "write"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from measure import CALIBRATED, COMPARED, Row
-from support.memory_networks import NETWORKS
+from networks import NETWORKS
 
 __all__ = ["page"]
 

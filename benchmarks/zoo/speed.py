@@ -33,7 +33,7 @@ import numpy as np  # noqa: E402  NumPy reads the variable when it is first impo
 from exports import machine  # noqa: E402
 from latency import rows  # noqa: E402
 from measure import CALIBRATED, images, run_tool, static_twin  # noqa: E402
-from support.memory_networks import NETWORKS  # noqa: E402
+from networks import NETWORKS  # noqa: E402
 
 import n2d2py  # noqa: E402
 from n2d2py import log  # noqa: E402

@@ -1,24 +1,24 @@
-"""Softmax and normalisation of lines in integers. Normative for `kernels/n2d2/integer_softmax.hpp` and `integer_norm.hpp`.
+"""Softmax and normalization of rows in integers. Normative for `kernels/n2d2/integer_softmax.hpp` and `integer_norm.hpp`.
 
-Softmax of a line q, scale s, largest element m, with d = m - q >= 0:
+Softmax of a row q, scale s, largest element m, with d = m - q >= 0:
 
-    e = powers[d], powers[d] = round(2^15 exp(-s d))                 inputs of 8 bits
-    e = ((p(x & 65535) >> (x >> 16)) + 1) >> 1                       inputs of 16 bits, near 2^15 exp(-s d), with
-        x = min(min(d, limit) * multiplier >> shift, 17 * 2^16)      octaves below m, 16 bits behind the point, and
+    e = powers[d], powers[d] = round(2^15 exp(-s d))                 8-bit inputs
+    e = ((p(x & 65535) >> (x >> 16)) + 1) >> 1                       16-bit inputs, near 2^15 exp(-s d), with
+        x = min(min(d, limit) * multiplier >> shift, 17 * 2^16)      octaves below m, 16 fractional bits, and
         p(f) = 2^16 - (f (45423 - (f (15701 - (f (3496 - (f 450 >> 16)) >> 16)) >> 16)) >> 16), near 2^(16 - f / 2^16)
     y = rint(float32(e) * (float32(1 / s_y) / float32(sum of e)))                    Floating-point rescale, ties to even
     y = (e * floor(numerator / sum of e) + 2^31) >> 32, numerator = round(2^32 / s_y)    the other modes, 64 bits
 
 multiplier = round(2^(16 + shift) s / ln 2); from `limit` on e is 0; limit * multiplier is below 2^31.
 The zero point of y is added, then it is clamped.
-Where a mask says that an element does not count, it is not looked at for m, and its e is 0.
+Where a mask says that an element does not count, it does not count for m, and its e is 0.
 
-Normalisation of a line of n elements q (zero point z), d = q - z:
+Normalization of a row of n elements q (zero point z), d = q - z:
 
     a = n d - sum of d                          n times what an element is away from the mean; without mean: n d
     v = sum of (n d^2) - (sum of d)^2 + E       n^2 times the variance, E = round(n^2 epsilon / s^2) >= 1; without mean: n sum of d^2 + E
     k = floor((62 - bits of v) / 2), root = floor(sqrt(v 4^k)), inverse = floor(2^61 / root)
-    t = (a * inverse + 2^(h - 1)) >> h, h = 61 - k - F      a / sqrt(v) with F bits behind the point
+    t = (a * inverse + 2^(h - 1)) >> h, h = 61 - k - F      a / sqrt(v) with F fractional bits
     acc = gain t + offset
 
 a is below 2^31, v below 2^62 and inverse at most 2^31, so all of it fits 64 bits.
@@ -29,18 +29,18 @@ from __future__ import annotations
 import numpy as np
 
 ONE = 2**15
-"""What 1 is among the powers."""
+"""The power that stands for 1."""
 LONGEST_LINE = 2**14
 """Elements of a line that is normalised."""
 _FIXED = 32
 _POINT, _LAST_OCTAVE = 16, 17
-"""Bits behind the point of octaves; how many of them e is looked at for: from 17 on it is 0."""
+"""Fractional bits of octaves; the octaves for which e is computed: from 17 on it is 0."""
 POLYNOMIAL = (450, 3496, 15701, 45423)
-"""2^-f for f in 0..1, in 2^-16, the highest power first, of alternating signs: within 3 * 10^-5, as it is rounded."""
+"""2^-f for f in 0..1, in 2^-16, the highest power first, of alternating signs: within 3 * 10^-5, after rounding."""
 
 
 def exponentials(scale: float, bits: int) -> np.ndarray:
-    """What gives e for inputs of `bits` bits and this scale: for bytes the table (256), uint16; else (multiplier, shift, limit), int32."""
+    """Parameters of e for inputs of `bits` bits and this scale: for bytes the table (256), uint16; else (multiplier, shift, limit), int32."""
     if bits <= 8:
         return np.rint(ONE * np.exp(-scale * np.arange(256))).astype(np.uint16)
     octaves = min(scale / np.log(2), _LAST_OCTAVE)

@@ -70,14 +70,14 @@ def conv_sums(
     return np.matmul(matrix, columns).reshape(n, outputs, oh, ow)
 
 
-# Products of bytes that are summed in 16 bits, as `vpmaddubsw` does: for which weights that is exact.
+# 8-bit multiplications summed in 16 bits, as `vpmaddubsw` does: for which weights that is exact.
 #
 # Inputs are bytes from 0 to 255 (signed ones + 128). A word holds four of them, and the products of its inputs 0 and 1 go to one place
-# of 16 bits, those of 2 and 3 to another. The sums of a place are exact where its weights of one sign add up to at most 128:
+# of a 16-bit lane, those of 2 and 3 to another. The sums of a lane are exact where its weights of one sign add up to at most 128:
 # 255 * 128 < 2^15 < 255 * 129.
 
 PLACE_LIMIT = 128
-"""What the weights of one sign of a place may add up to."""
+"""Largest sum of the weights of one sign in a lane."""
 
 
 def largest_place(weights: np.ndarray, words: int) -> np.ndarray:

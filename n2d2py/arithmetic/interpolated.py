@@ -30,7 +30,7 @@ def interpolate(knots: np.ndarray, position: np.ndarray, low: int, high: int) ->
 
 
 def nearest_defined(values: np.ndarray) -> np.ndarray | None:
-    """`values` (flat) with the nearest number in place of each NaN, of two as near the one before; None if all are NaN."""
+    """`values` (flat) with the nearest number instead of each NaN, of two as near the one before; None if all are NaN."""
     defined = np.flatnonzero(~np.isnan(values))
     if not defined.size:
         return None

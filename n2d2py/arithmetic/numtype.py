@@ -24,7 +24,7 @@ class NumType:
     Signed integers use the symmetric range +-(2^(bits-1) - 1), with `full` also -2^(bits-1); unsigned ones
     [0, 2^bits - 1]. 32-bit integers carry accumulators. Floating-point types have scale 1 and zero point 0.
     `least` and `most` are narrower limits, of a quantizer of fewer bits whose integers are stored in these.
-    A `plain` type holds integers or truth values as they are, over the whole range of the type.
+    A `plain` type holds integers or truth values unchanged, over the whole range of the type.
     """
 
     bits: int

@@ -12,7 +12,7 @@ sigmoid and tanh of gates, and tanh of the cell state, are straight lines betwee
     LSTM    c' = clamp16((2^(15 - F) f c + i g + 2^(29 - F)) >> (30 - F)),  h' = clamp16((o tanh(c') + 2^(29 - H)) >> (30 - H))
     GRU     h' = clamp16(((2^15 - z) n' + z h + 2^14) >> 15),  n' = (n + 2^(14 - H)) >> (15 - H), n where H is 15
 
-The gate n of a GRU reads (r h + 2^14) >> 15 in place of h, or with linear_before_reset:
+The gate n of a GRU reads (r h + 2^14) >> 15 instead of h, or with linear_before_reset:
 
     u = clamp31((m_x * (W x) + b + 2^(p - 5)) >> (p - 4)),  v = clamp31((m_h * (R h) + b_h + 2^(p - 5)) >> (p - 4))      in 2^-16
     gate = clamp16((2^15 u + r v + 2^18) >> 19)
@@ -32,9 +32,9 @@ from n2d2py.arithmetic import functions as exact
 from n2d2py.arithmetic.interpolated import FRACTION, INPUTS, fit_knots, interpolate
 
 GATE_BITS = 12
-"""Bits behind the point of what sigmoid and tanh read: they read -8 to 8."""
+"""Fractional bits of the inputs of sigmoid and tanh, which are -8 to 8."""
 STATE_BITS = 15
-"""Bits behind the point of what sigmoid and tanh give, and the most of the hidden state."""
+"""Fractional bits of the results of sigmoid and tanh, and the most of the hidden state."""
 ONE = 1 << STATE_BITS
 SMALLEST_SHIFT, LARGEST_SHIFT = 8, 46
 """Limits of p."""

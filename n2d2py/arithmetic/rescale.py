@@ -13,10 +13,10 @@ Double-shift       (acc * (2^(b-a) + 1) + 2^(b-1)) >> b, factor approximated by 
 `>>` is the arithmetic shift (rounds towards minus infinity), so ties of the fixed-point modes go
 up. The result is then clamped. `kernels/n2d2/rescale.hpp` holds the same definitions in C++.
 
-Networks that come quantized need two more, both ties to even:
+Pre-quantized networks need two more, both ties to even:
 
 =================  ==========================================================================
-FractionRescale    rint((float32(acc) + float32(fraction)) * float32(factor)), for biases that are no integers; the fraction
+FractionRescale    rint((float32(acc) + float32(fraction)) * float32(factor)), for biases that are not integers; the fraction
                    may take the sign of acc, for kernels that round twice (TFLite's)
 StepRescale        rint(float32(real) / float32(step)), what QuantizeLinear does to a real number
 =================  ==========================================================================
@@ -121,7 +121,7 @@ class FloatRescale(Rescale):
 
 @dataclass(frozen=True, eq=False)
 class FractionRescale(Rescale):
-    """rint((float32(acc) + fraction) * factor), per output: what is left of a bias beside its integer.
+    """rint((float32(acc) + fraction) * factor), per output: the fraction that its integer bias leaves.
 
     `signed`: the fraction, 0 or more, has the sign of acc (plus for 0).
     """
@@ -199,7 +199,7 @@ class ShiftRescale(Rescale):
 
     @property
     def multipliers(self) -> np.ndarray:
-        """What the accumulator is multiplied by before the shift by `second`."""
+        """Factor of the accumulator before the shift by `second`."""
         if self.first is None:
             return np.ones(self.second.size, np.int64)
         return (np.int64(1) << (self.second - self.first).astype(np.int64)) + 1
@@ -228,7 +228,7 @@ def _fixed_point(factors: np.ndarray, bits: int, acc_bits: int) -> FixedPointRes
 def _high_word(factors: np.ndarray, acc_bits: int) -> FixedPointRescale | None:
     """p = 32, the high word of a product of words, where the multipliers fit 31 bits.
 
-    Small factors have few bits, but the result is wrong by |acc| * 2^-33 at most, a quarter for the largest sum of 32 bits.
+    Small factors have few bits, but the result is wrong by |acc| * 2^-33 at most, a quarter for the largest 32-bit sum.
     """
     if float(np.rint(np.max(factors) * 2.0**_HIGH_WORD)) >= 2**31 or acc_bits > 32:
         return None

@@ -1,4 +1,4 @@
-"""What the quantizers of quantization-aware training compute in inference: SAT and LSQ, weights and activations.
+"""Quantizers of quantization-aware training in inference: SAT and LSQ, weights and activations.
 
 A quantizer has a `Range` of steps: 1, 3, 7, 15, ... 255 are 1 to 8 bits. Sources: SAT, Jin et al., "Towards Efficient Training for
 Neural Network Quantization" (2019), whose weights are those of DoReFa-Net; LSQ, Esser et al., "Learned Step Size Quantization"
@@ -66,7 +66,7 @@ def sat_weights(weights: np.ndarray, steps: int, grid: str) -> tuple[np.ndarray,
 
 
 def sat_gain(integers: np.ndarray, scale: float, outputs: int) -> float:
-    """What ApplyScaling=1 multiplies the quantized weights by: 1 / sqrt(outputs * their variance); 1 where they are all alike."""
+    """Factor of the quantized weights with ApplyScaling=1: 1 / sqrt(outputs * their variance); 1 where they are all alike."""
     variance = float(np.var(integers.astype(np.float64) * scale))
     return 1.0 / sqrt(outputs * variance) if variance > 0 else 1.0
 
@@ -81,7 +81,7 @@ def lsq_weights(weights: np.ndarray, steps: int, step: np.ndarray) -> np.ndarray
 def read_grid(values: np.ndarray, steps: int, expected: str) -> tuple[str, np.ndarray, float] | None:
     """(grid, integers int32, scale) of stored quantized weights, whose largest magnitude is an end of the grid.
 
-    `expected` is taken where several grids fit. None where a value lies beside every grid.
+    `expected` is taken where several grids fit. None where a value lies on no grid.
     """
     values = np.asarray(values, np.float64)
     largest = float(np.abs(values).max(initial=0.0))

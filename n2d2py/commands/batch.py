@@ -3,7 +3,7 @@
     n2d2py-batch [-m NET ...] [-p PARAMS ...] [-n NBBITS ...] [-o DIR] [-workers N | -cluster ADDRESS] [-- N2D2PY OPTIONS]
 
 Without names: LeNet.ini and MobileNet.ini of the installation, all presets of export parameters, 8 bits. A network with
-NET.npz beside it runs with these weights, any other with -w /dev/null. Options behind -- go to every run
+NET.npz next to it runs with these weights, any other with -w /dev/null. Options after -- go to every run
 (-seed 1 -calib -1 -db-export 100 by default). Each export goes to DIR/<network>__<params>__<nbbits>/, its messages to run.log
 there; the table also to DIR/summary.tsv. The exit status is 1 when a run failed; the others run all the same. An export with
 files that were edited or added since is not replaced: -- -force does it.
@@ -96,7 +96,7 @@ def _run(run: _Run) -> tuple[list[str], bool]:
 
 
 def _aligned(rows: list[list[str]]) -> str:
-    """The rows as aligned text; the message of a failure is as long as it is."""
+    """The rows as aligned text; the message of a failure is not cut."""
     full = [row for row in rows if len(row) == len(_TITLES)]
     widths = [max(len(row[k]) for row in (rows if k < 3 else full)) for k in range(len(_TITLES))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip() for row in rows)

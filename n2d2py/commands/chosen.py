@@ -1,4 +1,4 @@
-"""What the commands of this package share: the files they are given, and how they run the tool."""
+"""Shared by the commands of this package: the files they are given, and runs of the tool."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from n2d2py.exports.presets import parameters_file, preset_names
 
 
 def split_options(words: list[str]) -> tuple[list[str], list[str]]:
-    """The words of the command, and those behind `--`."""
+    """The words of the command, and those after `--`."""
     cut = words.index("--") if "--" in words else len(words)
     return words[:cut], words[cut + 1 :]
 
@@ -46,18 +46,18 @@ def parameter_files(parser: argparse.ArgumentParser, given: list[str]) -> list[P
 
 
 def _words(given: list[str]) -> list[str]:
-    """Words as they are where they are files, else split at blanks, as in -m "a.ini b.ini"."""
+    """Words: files unchanged, others split at blanks, as in -m "a.ini b.ini"."""
     return [part for word in given for part in ([word] if Path(word).is_file() else word.split())]
 
 
 def weights_of(network: Path) -> str:
-    """What -w gets: NET.npz beside the network where there is one."""
+    """Value of -w: NET.npz next to the network where there is one."""
     weights = network.with_suffix(".npz")
     return str(weights) if weights.is_file() else "/dev/null"
 
 
 def build_tools_missing() -> str | None:
-    """What a build needs and this machine does not have, as a message."""
+    """Message about the build tools that this machine lacks."""
     compiler = os.environ.get("CXX", "g++")
     if shutil.which(compiler) is None:
         return f"{compiler} is missing: install a C++ compiler (Debian, Ubuntu: apt install g++)"
@@ -67,7 +67,7 @@ def build_tools_missing() -> str | None:
 
 
 def run_tool(words: list[str]) -> subprocess.CompletedProcess[str]:
-    """Runs `n2d2py` with these words in a process of its own; its stdout and stderr are one text."""
+    """Runs `n2d2py` with these words in a separate process; its stdout and stderr are one text."""
     return subprocess.run(
         [sys.executable, "-m", "n2d2py", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )

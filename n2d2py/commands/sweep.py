@@ -4,7 +4,7 @@
 
 SWEEP.ini has a section [sweep] with Network, Options, Objectives, Sampler, Trials and Seed, and sections [parameters] and [options] with the values to try:
 docs/how-to/sweep.md. Each setting that is done is a file DIR/settings/NNNN/result.json; a sweep that was stopped goes on where it was. DIR/sweep.csv holds the
-table, DIR/sweep.png the picture. The result is the same for every number of workers.
+table, DIR/sweep.png the plot. The result is the same for every number of workers.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ Tried = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Sweep:
-    """What is tried: values by name of export parameters and of options; `network` is a file, `options` go to every run."""
+    """Values to try, by name of export parameters and of options; `network` is a file, `options` go to every run."""
 
     network: Path
     options: tuple[str, ...]
@@ -94,7 +94,7 @@ class Setting:
 
     @property
     def key(self) -> dict[str, Any]:
-        """What a result holds for, as JSON data."""
+        """Conditions of a result, as JSON data."""
         return {"network": self.network.name, "options": list(self.options), "values": dict(self.values)}
 
 
@@ -111,7 +111,7 @@ def read_sweep(path: Path) -> Sweep:
     """The sweep of a file.
 
     Raises:
-        N2D2Error: E101 to E122 for a file that is no sweep; an ErrorList for several.
+        N2D2Error: E101 to E122 for a file that is not a sweep; an ErrorList for several.
     """
     document = load_document(path)
     section = document.require("sweep")
@@ -319,7 +319,7 @@ def _figure(value: float | None) -> str:
 
 
 def write_results(sweep: Sweep, rows: Sequence[tuple[Setting, Outcome]], folder: Path) -> list[list[str]]:
-    """Writes the table, and the picture where there are two objectives; the table."""
+    """Writes the table, and the plot where there are two objectives; the table."""
     lines = table(sweep, rows)
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(lines)

@@ -40,11 +40,11 @@ _BROKEN = (
     zipfile.BadZipFile,
     zlib.error,
 )
-"""What zipfile raises on damaged archives."""
+"""Exceptions of zipfile for damaged archives."""
 
 
 class DamagedArray(ValueError):
-    """A file that is no sound .npy or .npz file, or too large; text and `remedy` are clauses for a message."""
+    """A damaged .npy or .npz file, or one that is too large; text and `remedy` are clauses for a message."""
 
     def __init__(self, reason: str, remedy: str = "write it again with NumPy, without Python objects"):
         self.remedy = remedy

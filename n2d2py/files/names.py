@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 _REFUSED = re.compile(r'[\\/:*?"<>|\s\x00-\x1f\x7f\ud800-\udfff]')
 _DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
-"""What Windows takes for a device, whatever the ending."""
+"""Names that Windows reserves for devices, whatever the ending."""
 _LONGEST = 120
 """Bytes of a name; file systems take 255, and endings are still to come."""
 _MARK = 8
@@ -32,7 +32,7 @@ def marked_file_name(name: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """What file systems compare that count neither case nor the two ways to write an accent."""
+    """Key by which file systems compare that ignore case and the spelling of accents."""
     return unicodedata.normalize("NFC", text).casefold()
 
 

@@ -1,4 +1,4 @@
-"""Pictures: opened by Pillow, of known formats and no more pixels than a network could take; drawn by matplotlib."""
+"""Images: opened by Pillow, of known formats and no more pixels than a network could take; drawn by matplotlib."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 FORMATS = ("BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
 """Pillow's names of the formats that are decoded; it knows others, whose decoders nobody needs here."""
 MAX_PIXELS = 1 << 26
-"""Pixels of a picture: 8192 x 8192."""
+"""Pixels of a image: 8192 x 8192."""
 
 
 @contextmanager
 def open_picture(path: Path) -> Iterator[Image]:
-    """The picture, its header read and its size checked; its pixels are decoded when they are asked for.
+    """The image, its header read and its size checked; its pixels are decoded when they are asked for.
 
     Raises:
-        OSError: for what cannot be read, is no regular file, or no picture of these formats (UnidentifiedImageError).
+        OSError: for what cannot be read, is not a regular file, or not an image of these formats (UnidentifiedImageError).
         ValueError: for more than MAX_PIXELS; Pillow raises nearly every type on damaged files.
     """
     from PIL import Image
@@ -44,7 +44,7 @@ def open_picture(path: Path) -> Iterator[Image]:
 
 @contextmanager
 def plain_text() -> Iterator[None]:
-    """Within it matplotlib draws names as they are: `$` begins no formula, and letters that a font lacks are boxes."""
+    """Within it matplotlib draws names unchanged: `$` begins no formula, and letters that a font lacks are boxes."""
     try:
         from matplotlib import rc_context
     except ImportError:  # who draws says so

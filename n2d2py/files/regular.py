@@ -17,7 +17,7 @@ def open_regular(path: Path) -> BinaryIO:
     """The file opened for reading bytes.
 
     Raises:
-        OSError: as `open`; also for a name with NUL, and for what is no regular file.
+        OSError: as `open`; also for a name with NUL, and for what is not a regular file.
     """
     try:
         descriptor = os.open(path, _FLAGS)
@@ -43,7 +43,7 @@ def read_regular(path: Path) -> bytes:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes UTF-8 with LF, creating the folder; bytes of names that are no UTF-8 become escapes."""
+    """Writes UTF-8 with LF, creating the folder; bytes of names that are not UTF-8 become escapes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
 

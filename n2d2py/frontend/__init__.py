@@ -1,1 +1,1 @@
-"""How networks are spelled: INI sections and ONNX files, read into a Graph."""
+"""Frontends: INI sections, ONNX and TFLite files, read into a Graph."""

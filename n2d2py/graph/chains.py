@@ -1,4 +1,4 @@
-"""What the replacement of a chain of layers by one layer is declared with; a pass runs it (`passes/chain.py`).
+"""Declaration of the replacement of a chain of layers by one layer; a pass runs it (`passes/chain.py`).
 
 @chain("fuse-double", "sums of a tensor with itself", ("Identity", "ElemWise"), integer=True)
 def _becomes(first: Node, second: Node) -> Op | str:
@@ -19,12 +19,12 @@ Becomes = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Chain:
-    """The chain of `kinds`, first to last, replaced by what `becomes` makes of its nodes.
+    """The chain of `kinds`, first to last, replaced by the result of `becomes` for its nodes.
 
     Attributes:
         name, summary: of the pass, for reports.
         integer: whether it is for integer exports alone (True) or for those in floating point alone (False).
-        last: whether it runs behind the rewrites of this package, whose results it may need, or before them.
+        last: whether it runs after the rewrites of this package, whose results it may need, or before them.
     """
 
     name: str

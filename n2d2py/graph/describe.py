@@ -25,7 +25,7 @@ def describe(graph: Graph) -> dict[str, Any]:
     """{"name", "inputs", "outputs", "layers": [...], "macs", "params"}; dimensions in the order X Y C.
 
     The input dimensions of a layer with several inputs hold the sum of their channels, as in N2D2. A helper node
-    is no layer: the one that reads it has its inputs.
+    is not a layer: the one that reads it has its inputs.
     """
     maker = {name: node.name for node in graph.nodes for name in node.outputs}
     helpers = {node.outputs[0]: node for node in graph.nodes if node.helper}
@@ -57,7 +57,7 @@ def describe(graph: Graph) -> dict[str, Any]:
 
 
 def _declared_inputs(node: Node, helpers: dict[str, Node]) -> list[str]:
-    """The inputs of a node, those of a helper node in place of its output."""
+    """The inputs of a node, those of a helper node instead of its output."""
     return [
         name for given in node.inputs for name in (_declared_inputs(helpers[given], helpers) if given in helpers else [given])
     ]

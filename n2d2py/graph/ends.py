@@ -9,7 +9,7 @@ from n2d2py.graph.shapes import Shape, elements
 
 
 class Ends:
-    """What graphs say of their ends: `states` of the last inputs are the last outputs of the call before."""
+    """Inputs and outputs of a graph: `states` of the last inputs are the last outputs of the call before."""
 
     inputs: list[str]
     outputs: list[str]
@@ -23,12 +23,12 @@ class Ends:
 
     @property
     def fed_ports(self) -> list[FilePort]:
-        """Describe, as the file does, each input that is no state, in the order of `fed`; its graph shape where there is no file."""
+        """Describe, as the file does, each input except states, in the order of `fed`; its graph shape where there is no file."""
         return [self._port(name, self.input_ports, at) for at, name in enumerate(self.fed)]
 
     @property
     def result_ports(self) -> list[FilePort]:
-        """Describe, as the file does, each output that is no state, as `fed_ports`."""
+        """Describe, as the file does, each output except states, as `fed_ports`."""
         return [self._port(name, self.output_ports, at) for at, name in enumerate(self.results)]
 
     def _port(self, name: str, ports: list[FilePort], at: int) -> FilePort:
@@ -37,12 +37,12 @@ class Ends:
 
     @property
     def fed(self) -> list[str]:
-        """The inputs that stimuli give: those that are no states."""
+        """The inputs that stimuli give: all but states."""
         return self.inputs[: len(self.inputs) - self.states]
 
     @property
     def results(self) -> list[str]:
-        """The outputs that are no states."""
+        """The outputs that are not states."""
         return self.outputs[: len(self.outputs) - self.states]
 
     @property

@@ -1,4 +1,4 @@
-"""What a layer of a QuantGraph computes with: its form, a type of its own for each kind of integer arithmetic.
+"""Forms of layers of a QuantGraph: a separate type for each kind of integer arithmetic.
 
 Rescale, clamp and bound are not here: every integer layer may have them, whatever its form (n2d2py/graph/quant.py).
 """
@@ -83,7 +83,7 @@ class Exponentials(Form):
     """The powers of a softmax, in 2^-15, and what their sum divides: arithmetic/attention.py.
 
     powers: (256), uint16, exp of 0 to -255 steps of an input of bytes; or (3), int32, the multiplier, the shift and the limit that
-    compute those of an input of 16 bits; numerator: (1), int64, 2^32 / scale of the output.
+    compute those of a 16-bit input; numerator: (1), int64, 2^32 / scale of the output.
     """
 
     powers: np.ndarray
@@ -102,10 +102,10 @@ class MaskedExponentials(Exponentials):
 
 @dataclass(frozen=True, eq=False)
 class Normalized(Form):
-    """acc = gains * (elements of a line less their mean, over their deviation) + offsets: arithmetic/attention.py.
+    """acc = gains * (elements of a row less their mean, over their deviation) + offsets: arithmetic/attention.py.
 
     gains: (elements of a line), or (1) for all of them, int16; offsets: the same, int32, or int64 where the bound of the accumulator
-    needs it; epsilon: (1), int64, what is added to the squared deviation; fraction: (1), int32, bits behind the point of what is
+    needs it; epsilon: (1), int64, what is added to the squared deviation; fraction: (1), int32, fractional bits of what is
     multiplied by the gains.
     """
 

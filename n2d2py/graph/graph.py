@@ -79,7 +79,7 @@ class Graph(Ends):
 
     # ---- the index ------------------------------------------------------------------------
     def _state(self) -> tuple[list[Node], int, int]:
-        """What changes when nodes come, go or are connected otherwise."""
+        """Key that changes when nodes come, go or are connected otherwise."""
         return self.nodes, len(self.nodes), Node.edits
 
     @property
@@ -161,7 +161,7 @@ class Graph(Ends):
         return list(self._links.readers.get(tensor, ()))
 
     def __contains__(self, node: object) -> bool:
-        """Whether a node is part of the network."""
+        """True if a node is part of the network."""
         return id(node) in self._links.members
 
     def sole_consumer(self, tensor: str) -> Node | None:
@@ -170,7 +170,7 @@ class Graph(Ends):
         return readers[0] if len(readers) == 1 and tensor not in self.outputs else None
 
     def joins_ends(self, node: Node) -> bool:
-        """Whether a network output would be an input or another output of the network without this node."""
+        """True if a network output would be an input or another output of the network without this node."""
         return node.output in self.outputs and (node.inputs[0] in self.inputs or node.inputs[0] in self.outputs)
 
     def is_last(self, tensor: str) -> bool:
@@ -191,7 +191,7 @@ class Graph(Ends):
         raise KeyError(name)
 
     def precision(self, node: Node) -> Precision:
-        """What was asked for a layer, by its name or by that of a layer merged into it; the last one counts."""
+        """Precision asked for a layer, by its name or by that of a layer merged into it; the last one counts."""
         found = Precision()
         for name in dict.fromkeys([node.name, *node.source]):
             asked = self.precisions.get(name)
@@ -233,7 +233,7 @@ class Graph(Ends):
         self.aliases[old] = new
 
     def fresh_name(self, name: str) -> str:
-        """`name`, with underscores behind it until no tensor and no layer has it."""
+        """`name`, with underscores appended until no tensor and no layer has it."""
         taken = set(self.tensors) | {node.name for node in self.nodes}
         while name in taken:
             name += "_"

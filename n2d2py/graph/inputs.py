@@ -1,4 +1,4 @@
-"""What is known of a network's inputs: one vector for the stimuli of several, and what a byte of a picture means."""
+"""Inputs of a network: one vector for the stimuli of several, and the meaning of a byte of an image."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PixelMap:
-    """How bytes of a picture become the real values of the network's input, channel by channel: factor * byte + offset.
+    """Conversion of the bytes of an image to the real values of the network's input, channel by channel: factor * byte + offset.
 
     Attributes:
-        order: for each channel of the input, which one of a red, green, blue picture it is.
+        order: for each channel of the input, which one of a red, green, blue image it is.
     """
 
     factors: tuple[float, ...]
@@ -29,14 +29,14 @@ class PixelMap:
 
 
 def stimulus_shape(graph: Graph | QuantGraph) -> tuple[int, ...]:
-    """Shape of one stimulus: (C, H, W) or (F,) of the only input that is no state, (total,) of several."""
+    """Shape of one stimulus: (C, H, W) or (F,) of the only input that is not a state, (total,) of several."""
     if len(graph.fed) == 1:
         return tuple(graph.shape(graph.fed[0])[1:])
     return (sum(elements(graph.shape(name)) for name in graph.fed),)
 
 
 def split_inputs(graph: Graph | QuantGraph, stimuli: np.ndarray) -> Sequence[np.ndarray]:
-    """The array (N, ...) of each input that is no state from stimuli (N, *stimulus_shape); of all inputs from those `with_states`."""
+    """The array (N, ...) of each input except states from stimuli (N, *stimulus_shape); of all inputs from those `with_states`."""
     names, sizes = graph.fed, [elements(graph.shape(name)) for name in graph.inputs]
     if graph.states and stimuli.ndim == 2 and stimuli.shape[1] == sum(sizes):
         names = graph.inputs
@@ -48,7 +48,7 @@ def split_inputs(graph: Graph | QuantGraph, stimuli: np.ndarray) -> Sequence[np.
 
 
 def named_inputs(graph: Graph | QuantGraph, stimuli: np.ndarray) -> dict[str, np.ndarray]:
-    """What `split_inputs` gives, by input."""
+    """Result of `split_inputs` by input."""
     return dict(zip(graph.inputs, split_inputs(graph, stimuli)))  # noqa: B905  states may be left out
 
 
@@ -64,9 +64,9 @@ def each_call(
     first: Mapping[str, np.ndarray],
     run: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]],
 ) -> dict[str, np.ndarray]:
-    """What `run` gives by tensor for stimuli (n, ...) that are calls one after the other, with the states that each call began with.
+    """Results of `run` by tensor for stimuli (n, ...) that are calls one after the other, with the states that each call began with.
 
-    `given`: the inputs that are no states. `first`: the states (1, ...) after a reset. `run` takes the inputs of one call, and its
+    `given`: the inputs that are not states. `first`: the states (1, ...) after a reset. `run` takes the inputs of one call, and its
     result has the outputs of the network.
     """
     states, parts = dict(first), []

@@ -26,7 +26,7 @@ class Links:
             self.append(node)
 
     def append(self, node: Node) -> None:
-        """Takes a node up behind all others."""
+        """Appends a node."""
         self.members.add(id(node))
         for name in node.outputs:
             self.writer.setdefault(name, node)
@@ -49,7 +49,7 @@ class Links:
             self.readers[name].remove(node)
 
     def redirect(self, old: str, new: str, nodes: list[Node]) -> None:
-        """What read `old` reads `new`."""
+        """Readers of `old` read `new`."""
         moved = self.readers.pop(old, [])
         present = self.readers.setdefault(new, [])
         known = {id(node) for node in present}
@@ -57,7 +57,7 @@ class Links:
         self._in_order(new, nodes)
 
     def differ(self, other: Links) -> bool:
-        """Whether two indexes say other things of the tensors that are read or written."""
+        """True if two indexes say other things of the tensors that are read or written."""
         read, also_read = ({name: nodes for name, nodes in one.readers.items() if nodes} for one in (self, other))
         return (read, self.writer, self.members) != (also_read, other.writer, other.members)
 

@@ -49,7 +49,7 @@ class Node(Generic[OpT]):
     rounding: str = ""
 
     edits: ClassVar[int] = 0
-    """How often `inputs` or `outputs` of any node were replaced."""
+    """Count of replacements of `inputs` or `outputs` of any node."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in ("inputs", "outputs") and name in self.__dict__:

@@ -1,4 +1,4 @@
-"""Constants of a graph that are not numbers (NaN): every result behind one would be none either."""
+"""Constants of a graph that are not numbers (NaN): every result computed from one would be NaN too."""
 
 from __future__ import annotations
 

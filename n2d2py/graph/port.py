@@ -21,7 +21,7 @@ class FilePort:
         axis: the batch axis; None for a file without one.
         is_free: the file leaves the size of the batch open.
         channels_last: the file has height, width, channels.
-        picture: where a tensor (C, H, W) of the graph has the channels, height and width of pictures.
+        picture: where a tensor (C, H, W) of the graph has the channels, height and width of images.
         type: integers of the file, and the real numbers that they stand for; None for real numbers.
     """
 

@@ -1,4 +1,4 @@
-"""How a single layer is computed, where that differs from the rest of the network."""
+"""Precision of a single layer, where it differs from the rest of the network."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class TargetForm(Enum):
-    """What a target with real numbers between its integer layers makes of a layer."""
+    """Treatment of a layer by a target with floating point between its integer layers."""
 
     REAL = "floating point"
     SUMS = "sums of integers, as real numbers"
@@ -18,13 +18,13 @@ class TargetForm(Enum):
 
 @dataclass(frozen=True)
 class Precision:
-    """What `QuantBits`, `QuantWeightBits` and `Quantize` of a layer say; None where they say nothing. And what the target says.
+    """`QuantBits`, `QuantWeightBits` and `Quantize` of a layer, None where absent, and the demands of the target.
 
     Attributes:
         bits: width of the integers that the layer reads and writes, 8 or 16.
         weight_bits: width of its weights, 2 to 8 or 16.
         quantize: False for a layer that stays in floating point.
-        target: of a target with real numbers between its integer layers: what it makes of this one (quant/real_between.py).
+        target: of a target with floating point between its integer layers: its treatment of this one (quant/real_between.py).
     """
 
     bits: int | None = None

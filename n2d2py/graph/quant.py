@@ -76,7 +76,7 @@ class ResidualAdd:
         return _requantized(acc, self.rescale, self.clamp, output)
 
     def stored_offset(self, kind: NumType) -> int:
-        """What is added to the products where these are of the stored integers: the zero points are in it."""
+        """Bias for products of the stored integers, with the zero points in it."""
         return self.offset - self.multiplier * self.type.zero_point - self.residual_multiplier * kind.zero_point
 
 
@@ -246,20 +246,20 @@ class QuantGraph(Ends):
         return [node for node in self.nodes if tensor in node.inputs]
 
     def is_integer(self, node: QuantNode) -> bool:
-        """Whether the node computes in integers (all its tensors have integer types)."""
+        """True if the node computes in integers (all its tensors have integer types)."""
         return not any(self.type(name).is_float for name in node.inputs + node.outputs)
 
     def sums_integers(self, node: QuantNode) -> bool:
-        """Whether the node makes real numbers of its sums of integers."""
+        """True if the node turns its integer sums into real numbers."""
         return isinstance(node.form, Weighted) and self.type(node.output).is_float
 
     def is_float(self, node: QuantNode | Node) -> bool:
-        """Whether the node computes in floating point alone (all its tensors have such types)."""
+        """True if the node computes in floating point alone (all its tensors have such types)."""
         return all(self.type(name).is_float for name in [*node.inputs, *node.outputs])
 
     @property
     def is_mixed(self) -> bool:
-        """Whether some layers of an integer network compute in floating point."""
+        """True if some layers of an integer network compute in floating point."""
         return self.bits > 0 and any(not self.is_integer(node) for node in self.nodes)
 
     def verify(self) -> None:

@@ -9,14 +9,14 @@ _KEY = "ConfigSection"
 
 
 def is_config_key(name: str) -> bool:
-    """Whether the property names config sections: `ConfigSection` or `ConfigSection(Model)`."""
+    """True if the property names config sections: `ConfigSection` or `ConfigSection(Model)`."""
     return name == _KEY or (name.startswith(_KEY + "(") and name.endswith(")"))
 
 
 def merge_config(section: Section | MergedSection, document: Siblings, model: str = "") -> MergedSection:
     """The properties of the sections that `ConfigSection` lists, later sections over earlier ones.
 
-    For `model`, `ConfigSection(model)` is used in place of `ConfigSection` when it is given; a
+    For `model`, `ConfigSection(model)` is used instead of `ConfigSection` when it is given; a
     model `X_CUDA` also takes `ConfigSection(X)`. Without any the result is empty.
 
     Raises:
@@ -61,7 +61,7 @@ class MergedSection:
         return list(self._owners)
 
     def has(self, key: str) -> bool:
-        """Whether one of the sections gives the property."""
+        """True if one of the sections gives the property."""
         return key in self._owners
 
     def raw(self, key: str) -> str:

@@ -147,5 +147,5 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def wildcard_match(pattern: str, name: str) -> bool:
-    """Whether `name` matches `pattern`, where `*` is any run of characters and `?` any one."""
+    """True if `name` matches `pattern`, where `*` is any run of characters and `?` any one."""
     return _compiled(pattern).fullmatch(name) is not None

@@ -28,7 +28,7 @@ _PAREN_OR_QUOTE = re.compile(r"[()'\"]")
 
 
 class Expandable(Protocol):
-    """What expansion asks of a section."""
+    """Interface of a section for expansion."""
 
     @property
     def name(self) -> str:
@@ -46,7 +46,7 @@ class Expandable(Protocol):
         ...
 
     def has(self, key: str) -> bool:
-        """Whether it has the property."""
+        """True if it has the property."""
         ...
 
     def raw(self, key: str) -> str:
@@ -71,11 +71,11 @@ class Expandable(Protocol):
 
 
 class References(Protocol):
-    """What expansion asks of a document."""
+    """Interface of a document for expansion."""
 
     @property
     def globals(self) -> Expandable:
-        """What stands before the first header."""
+        """Properties before the first header."""
         ...
 
     def referable(self, name: str) -> Expandable | None:
@@ -104,7 +104,7 @@ def expand_text(reader: Expandable, text: str, where: Location) -> str:
 
 
 def _start(pattern: re.Pattern[str], text: str, place: int = 0) -> str:
-    """What `pattern` matches at a place of the text; "" for nothing."""
+    """Match of `pattern` at a place of the text; "" for nothing."""
     found = pattern.match(text, place)
     return found.group() if found else ""
 

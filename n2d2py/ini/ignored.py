@@ -39,7 +39,7 @@ class Ignored:
         return tuple(replace(self, pattern=pattern) for pattern in patterns)
 
     def passes(self, text: str) -> bool:
-        """Whether the value `text` means what is done here."""
+        """True if the value `text` means the behaviour of this tool."""
         return text.strip().lower() in (one.lower() for one in self.same)
 
     def error(self, name: str, where: Location) -> N2D2Error:
@@ -63,7 +63,7 @@ COVERED = Ignored("*", "")
 
 
 def covered(*patterns: str) -> tuple[Ignored, ...]:
-    """Keys of sections about which a message of its own says that they are not computed."""
+    """Keys of sections about which a separate message says that they are not computed."""
     return COVERED.of(*patterns)
 
 

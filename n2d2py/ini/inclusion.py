@@ -1,6 +1,6 @@
 """Template inclusion: which file `[name@file]` means, and with which parameters it is rendered.
 
-Templates are looked for beside the including file, beside the main INI file, then in the folder
+Templates are looked for next to the including file, next to the main INI file, then in the folder
 `models`. They must lie in the main file's folder, in `N2D2_MODELS` or in the installed `models`.
 """
 

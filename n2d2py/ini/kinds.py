@@ -15,7 +15,7 @@ from n2d2py.ini.section import shorten
 
 
 class Kind(Enum):
-    """How a value is written; the text is how messages and the documentation name it."""
+    """Form of a value; the text is its name in messages and the documentation."""
 
     UINT = "unsigned integer"
     INT = "integer"
@@ -86,7 +86,7 @@ def convert(kind: Kind, name: str, text: str, choices: tuple[str, ...] = ()) -> 
 
 
 def kind_text(kind: Kind, choices: tuple[str, ...] = ()) -> str:
-    """How the documentation names the kind."""
+    """Name of the kind in the documentation."""
     if choices:
         return ("one of " if kind is Kind.ENUM else f"{kind.value} of ") + ", ".join(choices)
     return "one of " + ", ".join(DATA_TYPES) if kind is Kind.DATATYPE else kind.value

@@ -1,7 +1,7 @@
 """Export parameters: the file given to `-export-parameters`, checked against the schema of a target.
 
 The file is an INI text: export parameters first, then a section `[layer]` for each layer that has
-parameters of its own.
+its own parameters.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ GENERAL = Schema(
     doc="Keys in the file of `-export-parameters`. A key that the export does not use, or that another key overrides, causes "
     "the warning W109.",
 )
-"""What holds for the parameters of all targets."""
+"""Rules of the parameters of all targets."""
 
 LAYER_PARAMETERS = Schema(
     "export parameters of a layer",
@@ -144,7 +144,7 @@ class Params:
         return self._values[name]
 
     def given(self, name: str) -> bool:
-        """Whether the file gives the parameter."""
+        """True if the file gives the parameter."""
         return name in self._places
 
     def where(self, name: str) -> Location | None:

@@ -22,7 +22,7 @@ def environment(name: str) -> str | None:
 def below_models(text: str) -> str | None:
     """The rest of a path below N2D2_MODELS; None for other paths.
 
-    Files written as ${N2D2_MODELS}/x often stand beside the INI.
+    Files written as ${N2D2_MODELS}/x often stand next to the INI.
     """
     models = environment("N2D2_MODELS") if os.path.isabs(text) else None
     return text[len(models) + 1 :] if models and text.startswith(f"{models}/") else None

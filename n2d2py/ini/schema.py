@@ -97,7 +97,7 @@ class Schema:
         return patterns
 
     def accepts(self, name: str) -> Ignored | None:
-        """What is known of a property that has no effect, or None."""
+        """Reason why a property has no effect, or None."""
         return next((entry for entry in self.accepted if wildcard_match(entry.pattern, name)), None)
 
     def read(self, section: Section | MergedSection, config: Schema | None = None, model: str = "") -> Values:
@@ -139,11 +139,11 @@ class Values:
         return self._entries[name].value
 
     def __contains__(self, name: str) -> bool:
-        """Whether the schema has the key or the section gives a property of one of its patterns."""
+        """True if the schema has the key or the section gives a property of one of its patterns."""
         return name in self._entries
 
     def given(self, name: str) -> bool:
-        """Whether the value is written, not a default."""
+        """True if the value is written, not a default."""
         return name in self._entries and self._entries[name].where is not None
 
     def where(self, name: str) -> Location:

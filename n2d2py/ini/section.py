@@ -23,7 +23,7 @@ class Property:
 
 
 class Siblings(References, Protocol):
-    """What a section and its readers ask of the document that it belongs to."""
+    """Interface of a document for its sections and their readers."""
 
     ignored: IgnoredKeys
     described: bool
@@ -106,7 +106,7 @@ class Section:
         return [key[1:] for key in self._properties if key.startswith("$")]
 
     def has(self, key: str) -> bool:
-        """Whether the property is written, inherited or automatic."""
+        """True if the property is written, inherited or automatic."""
         return key in self._properties or key in self._automatic
 
     def raw(self, key: str) -> str:

@@ -66,7 +66,7 @@ def _value(option: Option, options: RunOptions) -> Any:
 
 
 def _without_folder(option: Option, value: Any) -> Any:
-    """The value of an option as it is in every folder; files are told apart by their digests."""
+    """The value of an option in every folder; files are distinguished by their digests."""
     if option.repeated:
         return [Path(one).name for one in value]
     if option.metavar not in ("PATH", "FILE") or value is None:
@@ -131,7 +131,7 @@ def _from(home: Path, option: Option, value: Any) -> str:
 
 
 def _calibrates_on_given(a: Arguments) -> bool:
-    """Whether the given data calibrate although no number says so."""
+    """True if the given data calibrate although no number says so."""
     wanted = a.calib_data and "calib" not in a.given and not a.calib_reload
     return bool(wanted and a.nbbits in (8, 16) and (a.export or a.calibOnly))
 
@@ -145,7 +145,7 @@ CHOICES = tuple(
 
 
 def _warn_without_effect(a: Arguments) -> None:
-    """Says which of the given options have no effect beside the others."""
+    """Says which of the given options have no effect with the others."""
     # those of States and Constants hold for every run of a model file
     parameters = () if a.network.endswith(MODEL_ENDINGS) else ("export-parameters",)
     target = _target_options(a.export) if a.export and a.nbbits in (8, 16) else ()
@@ -283,7 +283,7 @@ def _size(option: Option, text: str) -> tuple[int, ...]:
 
 
 def _loading(a: Arguments, options: RunOptions) -> LoadOptions:
-    """What is read of the network and its data, by what the command does with them."""
+    """Parts of the network and its data to read, by what the command does with them."""
     extent = "structure" if a.describe else "shapes" if a.memory_report else "all"
     wanted = a.test or a.calib or a.calib_reload or a.compare or a.sensitivity or a.calibOnly or a.log_outputs
     read_data = extent == "all" and bool(wanted or a.pre_samples >= 0 or (a.export is not None and a.db_export != 0))

@@ -1,6 +1,6 @@
-"""What a plug-in declares: operators, functions of single values, chains that become one operator, kernels, instruction sets.
+"""Declarations of plug-ins: operators, functions of single values, chains that become one operator, kernels, instruction sets.
 
-A plug-in is a folder with a Python file and the C++ headers beside it; `-plugin DIR` loads it, or an entry point of
+A plug-in is a folder with a Python file and the C++ headers next to it; `-plugin DIR` loads it, or an entry point of
 the group `n2d2py.plugins`. `docs/tutorials/own_operator.md` is the tutorial, the docstrings of the base classes are the
 reference. Everything that a plug-in file needs is imported from here.
 """

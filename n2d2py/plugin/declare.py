@@ -49,8 +49,8 @@ class Operator(Op):
         onnx: "Operator" or "domain::Operator" that is imported as it; "" for none.
         ini: the `Type=` of its sections; "" for none.
         inputs: number of data inputs; 0 for any number from 1.
-        parameters: names of its constants: of the ONNX inputs behind the data, and of the arrays given to `compute`.
-        header: file of the kernel, beside the Python file.
+        parameters: names of its constants: of the ONNX inputs after the data, and of the arrays given to `compute`.
+        header: file of the kernel, next to the Python file.
         call: the kernel, with its namespace: `template <class Cfg> void call(const unsigned char* in0, ...,
             unsigned char* out, const T* constant, ...)`.
         access: how the kernel goes through memory. "whole": it may read any input until its last store. "pointwise":
@@ -155,7 +155,7 @@ class Operator(Op):
 
 
 class Function(FunctionRow):
-    """A function of single values: a layer of its own, in integers by table.
+    """A function of single values: a separate layer, in integers by table.
 
     Attributes:
         kind, onnx, ini: as of an Operator.
@@ -201,7 +201,7 @@ class Recipe:
     name = ""
 
     def becomes(self, *layers: Any) -> Op | tuple[Op, dict[str, np.ndarray]] | str:
-        """The operator (with its constants) in place of the layers, or the reason why there is none, as a clause.
+        """The operator (with its constants) instead of the layers, or the reason why there is none, as a clause.
 
         A layer has `op` (its attributes), `params`, `name`. The new one reads what the chain read from outside, in
         order, and has the constants of the first layer unless others are given.
@@ -210,7 +210,7 @@ class Recipe:
 
 
 class Kernel:
-    """A kernel in place of a built-in one, for one instruction set.
+    """A kernel that replaces a built-in one, for one instruction set.
 
     Attributes:
         operator: kind of the layers, such as "Pool".
@@ -226,7 +226,7 @@ class Kernel:
     tag = ""
 
     def fits(self, layer: Any) -> bool | str:
-        """Whether a layer (`op`, `params`, `inputs`, `outputs` of a typed network) can use it, or why not, for the report."""
+        """True if a layer (`op`, `params`, `inputs`, `outputs` of a typed network) can use it, or why not, for the report."""
         return True
 
 
@@ -236,7 +236,7 @@ class Instructions:
     Attributes:
         name: as the environment variable N2D2_ISA spells it.
         tag, macro: the struct of n2d2 and the macro that are made for it.
-        header: what binds its kernels to the operators, beside the Python file (docs/explanation/instruction_sets.md).
+        header: what binds its kernels to the operators, next to the Python file (docs/explanation/instruction_sets.md).
         when: the condition of the preprocessor under which it is compiled for.
         has: the kernels that it has: "convolution", "depthwise", "fullyConnected", "winograd", "winograd on the stack",
             "floats", "runs", "tables", "lanes", "pairs of taps", "pairs of channels", "dot products", "taps of vectors", "pairs of pixels", "columns of taps",

@@ -13,7 +13,7 @@ from n2d2py.quant.forming import common_multipliers, peak
 
 @dataclass(frozen=True)
 class Integers:
-    """What `Operator.quantize` returns.
+    """Result of `Operator.quantize`.
 
     Attributes:
         scale: real value of 1 in a sum, such as the product of the scales of two factors.
@@ -28,7 +28,7 @@ class Integers:
 
 @dataclass(frozen=True)
 class Facts:
-    """What `Operator.quantize` may look at.
+    """Facts that `Operator.quantize` may use.
 
     Attributes:
         inputs: number type of each input: scale, zero_point, qmin, qmax, bits, signed.

@@ -63,7 +63,7 @@ def load_plugin(folder: str | Path, file: Path | None = None) -> None:
 
 
 def _entries() -> list[str]:
-    """What the registries hold, by what it is and its name."""
+    """Entries of the registries, by kind and name."""
     return [f"{registry.what} {name}" for registry in registries() for name in registry]
 
 
@@ -92,7 +92,7 @@ def _enter(declared: list[declare.Declared], folder: Path, files: list[Path], en
 
 @contextmanager
 def isolated() -> Iterator[None]:
-    """``with isolated():`` plug-ins that are loaded inside are forgotten behind it."""
+    """``with isolated():`` plug-ins that are loaded inside are forgotten after it."""
     restore = _snapshot()
     try:
         yield
@@ -147,7 +147,7 @@ def _twice(declared: list[declare.Declared]) -> list[N2D2Error]:
 
 
 def _import(path: Path) -> None:
-    """Runs a file as a module of its own.
+    """Runs a file as a separate module.
 
     Raises:
         N2D2Error: E021 with its line.

@@ -49,8 +49,8 @@ _KINDS = {
 
 
 # ---- checking -----------------------------------------------------------------------------------
-def check(declared: Declared, folder: Path, beside: frozenset[str] = frozenset()) -> list[N2D2Error]:
-    """What a declaration lacks (E022), and names that others have (E023); `beside` are the kinds that the same plug-in declares."""
+def check(declared: Declared, folder: Path, siblings: frozenset[str] = frozenset()) -> list[N2D2Error]:
+    """Missing parts of a declaration (E022), and names that others have (E023); `siblings` has the kinds that the same plug-in declares."""
     made, found = declared.made, []
 
     def lacks(what: str, remedy: str) -> None:
@@ -61,7 +61,7 @@ def check(declared: Declared, folder: Path, beside: frozenset[str] = frozenset()
         if not isinstance(chain, tuple) or len(chain) < 1 or not all(isinstance(kind, str) for kind in chain):
             lacks("chain is not a tuple of names", 'write chain = ("First", "Second")')
             return found
-        known = {*operator_kinds(), *FUNCTIONS, *beside}
+        known = {*operator_kinds(), *FUNCTIONS, *siblings}
         for kind in chain:
             if kind not in known:
                 like = nearest(kind, known)

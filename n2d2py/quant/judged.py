@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,16 +71,16 @@ class OutputFigure:
 
 
 def worst_output(
-    real: Mapping[str, np.ndarray], restored: Mapping[str, np.ndarray], unseen: bool, noise: bool
+    real: Mapping[str, np.ndarray], restored: Mapping[str, np.ndarray], unseen: bool, noise: bool, states: Collection[str] = ()
 ) -> OutputFigure | None:
     """The figure of the output that is furthest from floating point, by the values (N, ...) in `restored`; None without any.
 
-    `unseen`: the integers were not formed of these stimuli. `noise`: the stimuli are no data, on which outputs may be all but
-    constant; what is constant counts, and no row alone.
+    `unseen`: the integers were not formed of these stimuli. `noise`: the stimuli are not data, on which outputs may be all but
+    constant; constant values count, and no row alone. The same holds for `states`, which only the network reads.
     """
     least = _LEAST_DB + (0 if unseen else _FLATTERED_DB)
     found = [
-        _figure(name, np.asarray(real[name], np.float64), values, least, noise)
+        _figure(name, np.asarray(real[name], np.float64), values, least, noise, name in states)
         for name, values in restored.items()
         if values.size
     ]
@@ -88,25 +88,32 @@ def worst_output(
 
 
 @np.errstate(invalid="ignore", over="ignore", divide="ignore")  # NaN and infinities of a network
-def _figure(name: str, real: np.ndarray, restored: np.ndarray, least: float, noise: bool) -> OutputFigure:
+def _figure(name: str, real: np.ndarray, restored: np.ndarray, least: float, noise: bool, is_state: bool) -> OutputFigure:
+    together = noise or is_state
     axis = _row_axis(real.shape)
     rows, found = in_rows(real), in_rows(restored.astype(np.float64))
-    variance = np.square(rows).mean(axis=(1, 2)) if noise else rows.var(axis=(1, 2))
+    variance = np.square(rows).mean(axis=(1, 2)) if together else rows.var(axis=(1, 2))
     error = np.square(rows - found).mean(axis=(1, 2))
     low, high = rows.min(axis=(1, 2)), rows.max(axis=(1, 2))
     scored = (low >= 0) & (low < _CLEAR) & (high <= 1)
     error = np.maximum(0, error - _SCORE_STEP**2 * scored) * (rows[0].size >= _VALUES)
-    ratios = np.where((error > 0) & (not noise), variance / error, np.inf)
+    ratios = np.where((error > 0) & (not together), variance / error, np.inf)
     worst = int(ratios.argmin())
     short = ratios < 10 ** (_LEAST_ROW_DB / 10)
     weights = np.where(short | ~short.any(), 1 / np.maximum(variance, 1e-30), 0)
-    detections = bool(scored.any() and not scored.all())
+    detections = bool(scored.any() and not scored.all() and rows.shape[2] > 1)
+    if is_state:
+        decided: tuple[float | None, bool, int] = None, False, 0
+    elif detections:
+        decided = _detections(rows[scored], found[scored])
+    else:
+        decided = _largest(rows, found, bool(scored.all()))
     return OutputFigure(
         name,
         _decibels(variance.sum() / error.sum() if error.sum() > 0 else np.inf),
         worst if len(rows) > 1 else -1,
         _decibels(ratios[worst]),
-        *(_detections(rows[scored], found[scored]) if detections else _largest(rows, found, bool(scored.all()))),
+        *decided,
         least,
         weights.reshape([1] * axis + [-1] + [1] * (real.ndim - axis - 1)),
     )

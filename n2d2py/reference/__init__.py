@@ -1,1 +1,1 @@
-"""The floating-point reference: a Graph on ONNX Runtime or NumPy, and the user's ONNX file as it is."""
+"""The floating-point reference: a Graph on ONNX Runtime or NumPy, and the user's original ONNX file."""

@@ -1,4 +1,4 @@
-"""What is declared of how ONNX Runtime computes an operator: a function that writes the ONNX nodes of a layer.
+"""Declaration of ONNX Runtime's version of an operator: a function that writes the ONNX nodes of a layer.
 
     @onnx_emitter("Concat")
     def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
@@ -76,7 +76,7 @@ class OnnxWriter:
 
     @staticmethod
     def element(dtype: np.dtype | type) -> int:
-        """What ONNX calls a type of elements, as a number: `to` of Cast."""
+        """ONNX's number of a type of elements: `to` of Cast."""
         from onnx import helper
 
         return helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
@@ -142,7 +142,7 @@ Emitter = Callable[[OnnxWriter, Node, str], None]
 """Writes the ONNX nodes of one layer so that the result is the tensor of the given name."""
 
 EMITTERS: Registry[Emitter] = Registry("the ONNX emitter of", "n2d2py.operators.catalog")
-"""How ONNX Runtime computes layers, by operator kind."""
+"""ONNX Runtime's versions of layers, by operator kind."""
 
 
 def onnx_emitter(*kinds: str) -> Callable[[Emitter], Emitter]:

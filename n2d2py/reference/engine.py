@@ -28,7 +28,7 @@ class FloatEngine:
     The stimuli of a network with states are calls one after the other, the first one after a reset.
 
     Attributes:
-        taps: the tensors that `run` gives beside the outputs.
+        taps: the tensors that `run` gives in addition to the outputs.
         backend: "onnxruntime" or "numpy".
     """
 
@@ -65,7 +65,7 @@ class FloatEngine:
 
 
 class OnnxFileEngine:
-    """The user's ONNX file as it is, on ONNX Runtime: what an import is compared with.
+    """The user's original ONNX file, on ONNX Runtime: what an import is compared with.
 
     Attributes:
         inputs, outputs: names in the file.
@@ -122,7 +122,7 @@ def open_session(model: str | bytes, path: str | Path, threads: int = 0) -> Any:
 
 
 _EXACT_PRODUCTS = ("session.x64quantprecision", "1")
-"""An entry of a session: without it ONNX Runtime saturates sums of two products of bytes on x86 machines without VNNI
+"""An entry of a session: without it ONNX Runtime saturates sums of two 8-bit products on x86 machines without VNNI
 (https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html)."""
 
 _TYPES = {

@@ -1,4 +1,4 @@
-"""Everything under `statistics/` of an export: tables, pictures, and the page that shows them."""
+"""Everything under `statistics/` of an export: tables, images, and the page that shows them."""
 
 from n2d2py.report.comparison import comparison_text, worst_text
 from n2d2py.report.data import ReportData

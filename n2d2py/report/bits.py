@@ -1,4 +1,4 @@
-"""The search for bits under a budget: a table, a CSV file and a picture of its front."""
+"""The search for bits under a budget: a table, a CSV file and a plot of its front."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class BitChoice:
 
 @dataclass(frozen=True)
 class BitSearch:
-    """What was found under a budget of bytes.
+    """Result of the search under a budget of bytes.
 
     Attributes:
         taken: the choice of the export.

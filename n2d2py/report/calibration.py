@@ -23,7 +23,7 @@ _SHOWN_BINS = 128
 
 @dataclass(frozen=True)
 class TensorRange:
-    """What calibration saw of one tensor and made of it.
+    """Observed range of one tensor and the type chosen from it.
 
     Attributes:
         layer: name to show; stem: file name without extension.

@@ -14,7 +14,7 @@ _WORST_SHOWN = 5
 
 
 def identical_word(comparison: LayerComparison) -> str:
-    """What is known of the compiled export: "yes", "-" when it was not run, or where it first differs."""
+    """State of the compiled export: "yes", "-" when it was not run, or where it first differs."""
     if comparison.identical is None:
         return "-"
     if comparison.identical or comparison.difference is None:

@@ -20,7 +20,7 @@ _WEAK = 15.0
 
 
 def draw_sqnr(comparisons: Sequence[LayerComparison]) -> str:
-    """The SVG text, without colours of its own; a layer without any error reaches the top.
+    """The SVG text, without its own colours; a layer without any error reaches the top.
 
     Bars are layers in the network; a stroke above one is the layer alone.
     """
@@ -57,7 +57,7 @@ _LEVELS = (250.0, 84.0)
 
 
 def draw_levels(levels: LevelCounts) -> str:
-    """Counts of float values (filled) and of integers (line) over the same steps, logarithmic, without colours of its own."""
+    """Counts of float values (filled) and of integers (line) over the same steps, logarithmic, without its own colours."""
     width, height = _LEVELS
     bottom, edges = height - 16, levels.edges
     span = float(edges[-1] - edges[0])

@@ -1,4 +1,4 @@
-"""What a report is made of: plain references to what the stages computed."""
+"""Data of a report: plain references to the results of the stages."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ class ReportData:
         warnings: the warnings of the run, a line each.
         pipeline: the steps of the data pipeline, a line each.
         stimuli: the compared stimuli whose outputs the integers hold worst, the worst first.
-        kernels: what runs each layer, by its name; empty for a target without a choice.
+        kernels: kernel of each layer, by its name; empty for a target without a choice.
         calibrated: the typed network before a rewrite made `qgraph` of it; None where none did.
         built: bytes of the built export; None where it was not built.
         latency: its time; None where it was not timed.
         instructions: as `Runner.instructions`; None where they were not counted.
-        losses: what each layer costs in integers, the worst first, over `losses_stimuli`.
-        search: how bits were chosen under a budget; None without.
-        pictures: bytes (H, W) or (H, W, 3) of misclassified stimuli, by their number.
-        biases: what was found of the corrections of biases; None where none should be made.
-        red_first: the channels of pictures are red, green, blue; else blue, green, red.
+        losses: cost of each layer in integers, the worst first, over `losses_stimuli`.
+        search: choice of bits under a budget; None without.
+        images: image bytes (H, W) or (H, W, 3) of misclassified stimuli, by their number.
+        biases: results of the corrections of biases; None where none should be made.
+        red_first: the channels of images are red, green, blue; else blue, green, red.
         command: the command line that gives these results again.
     """
 
@@ -80,7 +80,7 @@ class ReportData:
     losses: Sequence[LayerLoss] = ()
     losses_stimuli: int = 0
     search: BitSearch | None = None
-    pictures: Mapping[int, np.ndarray] = field(default_factory=dict)
+    images: Mapping[int, np.ndarray] = field(default_factory=dict)
     command: str = ""
     biases: BiasCorrections | None = None
     red_first: bool = True

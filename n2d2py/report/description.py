@@ -1,4 +1,4 @@
-"""What `-describe` prints: a network as a table."""
+"""Output of `-describe`: a network as a table."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from n2d2py.report.svg import Svg, number
 from n2d2py.report.text import shorten
 
 CANDIDATE_CLASSES = {"None": "c0", "MSE": "c1", "KL-Divergence": "c2", "Quantile": "c3"}
-"""Style class of each clipping mode, for pictures and legends."""
+"""Style class of each clipping mode, for images and legends."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What an integer network computes in floating point all the same: which layers, why, and how much of the work and bytes."""
+"""Layers of an integer network that compute in floating point: which, why, and their share of the work and bytes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class FloatLayer:
 def float_layers_in(graph: QuantGraph, real: Graph) -> list[FloatLayer]:
     """The layers of an integer network that read or write floating point, in the order of execution; none in a float network.
 
-    Conversions at their borders are no layers of the network. `real` is the float network of the same layers.
+    Conversions at their borders are not layers of the network. `real` is the float network of the same layers.
     """
     if not graph.is_mixed:
         return []

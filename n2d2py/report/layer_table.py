@@ -16,7 +16,7 @@ _WEAK = 15.0
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure; `share` is the length of the bar behind it in percent."""
+    """A figure; `share` is the length of its bar, in percent."""
 
     text: str
     share: float | None = None

@@ -25,7 +25,7 @@ class LayerRow:
     """One layer. Dimensions are X x Y x C (width, height, channels); several inputs are joined by " + ".
 
     `parameters` counts weights, biases and tables, `parameter_bytes` their bytes as stored integers;
-    rescale factors are not among them. `flash_bytes` are those behind the packing of weights, of `weight_bits` bits each where
+    rescale factors are not among them. `flash_bytes` are those after the packing of weights, of `weight_bits` bits each where
     several are in a byte. `activation_bytes` is the size of the output. Pads are top,
     left, bottom, right; kernel, stride and dilation are vertical x horizontal. `implementation` runs the layer on the
     `instruction_sets` (all where it is empty, the portable one elsewhere), `why` says what chose it.
@@ -246,7 +246,7 @@ def layers_text(rows: Sequence[LayerRow]) -> str:
 
 
 def _kernels_text(rows: Sequence[LayerRow]) -> str:
-    """What runs each layer and why; empty where the target has no choice."""
+    """Kernel of each layer, and why; empty where the target has no choice."""
     if not any(r.implementation for r in rows):
         return ""
     body = [[r.name, r.implementation, r.instruction_sets or "all", r.why] for r in rows]

@@ -15,7 +15,7 @@ import numpy as np
 _BEND_WIDTH = 14.0
 _SWEEPS = 10
 _STIFF = 1e4
-"""How much more a box keeps its place than a bend point."""
+"""Weight of a box against that of a bend point in keeping its place."""
 
 
 @dataclass

@@ -27,7 +27,7 @@ def _tick_step(span: int, most: int) -> int:
 
 
 def draw_memory(problem: MemoryProblem, plan: MemoryPlan, layers: Sequence[str] = ()) -> str:
-    """The SVG text, without colours of its own. Wrapped parts have a dashed outline.
+    """The SVG text, without its own colours. Wrapped parts have a dashed outline.
 
     The buffer that layer k of `layers` writes is the element `buffer-k` of the page and leads to the element `layer-k`.
 

@@ -36,7 +36,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class Bar:
-    """A layer in a ranking: number of its row, text beside the bar, length and mark on it in percent of the width."""
+    """A layer in a ranking: number of its row, text next to the bar, length and mark on it in percent of the width."""
 
     row: int
     layer: str

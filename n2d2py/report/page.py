@@ -35,7 +35,7 @@ _PICTURE_CLASSES = 200
 
 @dataclass(frozen=True)
 class Missed:
-    """A misclassified stimulus with the names of its classes, and the address of its picture, "" for none."""
+    """A misclassified stimulus with the names of its classes, and the address of its image, "" for none."""
 
     miss: Miss
     label: str
@@ -84,7 +84,7 @@ def _precision(bits: int) -> str:
 
 def _targets(data: ReportData) -> list[dict[str, Any]]:
     """Per target: its table of scores, and the details of the score nearest to what is deployed."""
-    pictures = {number: inline_picture(_in_colour(data, image)) for number, image in data.pictures.items()}
+    pictures = {number: inline_picture(_in_colour(data, image)) for number, image in data.images.items()}
     grouped_rows: dict[str, list[ScoreRow]] = {}
     for label, score in data.scores:
         grouped_rows.setdefault(score.target, []).append(ScoreRow(label, score))
@@ -133,7 +133,7 @@ def _histograms(ranges: list[TensorRange]) -> list[tuple[TensorRange, str]]:
 
 
 def _worst(data: ReportData) -> list[dict[str, Any]]:
-    """The stimuli whose outputs the integers hold worst, with their pictures and the names of their classes."""
+    """The stimuli whose outputs the integers hold worst, with their images and the names of their classes."""
     classes = data.scores[0][1].classes if data.scores else ()
 
     def name(index: int) -> str:
@@ -155,7 +155,7 @@ def _worst(data: ReportData) -> list[dict[str, Any]]:
 
 
 def _in_colour(data: ReportData, image: np.ndarray) -> np.ndarray:
-    """A picture with red first, as people see it."""
+    """An image with red first, as displays expect it."""
     return image if image.ndim == 2 or data.red_first else image[:, :, ::-1].copy()
 
 
@@ -178,7 +178,7 @@ _NAMED = 60
 
 
 def draw_confusion_svg(confusion: np.ndarray, classes: tuple[str, ...]) -> str:
-    """The SVG text, without colours of its own; cells above 0 only, right ones and wrong ones in two hues."""
+    """The SVG text, without its own colours; cells above 0 only, right ones and wrong ones in two hues."""
     size = len(confusion)
     cell = float(np.clip(620 / size, 3.0, 34.0))
     named = size <= _NAMED

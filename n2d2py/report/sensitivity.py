@@ -60,7 +60,7 @@ def sensitivity_csv(losses: Sequence[LayerLoss]) -> str:
 
 
 def sensitivity_advice(losses: Sequence[LayerLoss], quality: str) -> str:
-    """What to try for these layers: sections for the export parameters, and options for all."""
+    """Suggestions for these layers: sections for the export parameters, and options for all."""
     total = sum(loss.power for loss in losses) or 1.0
     lines = ["The layers that cost most, each in integers alone:"]
     for loss in losses:

@@ -1,4 +1,4 @@
-"""Two exports beside each other: their figures, options that differ, and every layer of both."""
+"""Two exports side by side: their figures, options that differ, and every layer of both."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LAYER_FIGURES = (
     ("MACs", "macs", "less", 0),
     ("SQNR dB", "sqnr_db", "more", 2),
 )
-"""Title, key in the record of a layer, which is better, digits behind the point."""
+"""Title, key in the record of a layer, which is better, digits after the point."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class SummarizedRun:
 
 
 def _layer(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of a layer; those of older versions have no bytes behind packing."""
+    """The record of a layer; those of older versions have no bytes after packing."""
     return {"flash_bytes": row.get("parameter_bytes"), **row}
 
 

@@ -17,7 +17,7 @@ SCORE_LABELS = ("float", "simulated", "compiled")
 
 
 def footprint(data: ReportData, rows: Sequence[LayerRow]) -> Footprint:
-    """RAM and flash: as built, else as far as they are planned."""
+    """RAM and flash: as built, else as planned."""
     if data.built is not None:
         return data.built
     arena = data.plan.arena_bytes + data.qgraph.state_bytes if data.plan is not None else None
@@ -92,7 +92,7 @@ def summary(data: ReportData, rows: Sequence[LayerRow]) -> dict[str, Any]:
 
 
 def _layers(data: ReportData, rows: Sequence[LayerRow]) -> list[dict[str, Any]]:
-    """What is known of each layer, in the order of execution."""
+    """Record of each layer, in the order of execution."""
     times, total = layer_times(data, rows), sum(loss.power for loss in data.losses) or 1.0
     losses = {loss.layer: 100 * loss.power / total for loss in data.losses}
     compared = {c.layer: c.sqnr_db for c in data.comparisons}

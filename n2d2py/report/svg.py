@@ -20,7 +20,7 @@ svg{font-family:system-ui,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
 .k-conv{fill:#3f6fb5}
 .k-dw{fill:#2f9275}.k-fc{fill:#7b57b8}.k-pool{fill:#d98a1f}.k-join{fill:#c4517f}.k-other{fill:#8a94a3}
 """
-"""Light colours of all pictures; the report's page holds its own, dark ones included."""
+"""Light colours of all plots; the report's page holds its own, dark ones included."""
 
 
 def _escaped(text: str) -> str:
@@ -35,10 +35,10 @@ def number(value: float) -> str:
 
 
 class Svg:
-    """Collects the elements of one picture of `width` x `height` pixels."""
+    """Collects the elements of one plot of `width` x `height` pixels."""
 
     def __init__(self, width: float, height: float, kind: str, *, standalone: bool, title: str = ""):
-        """`title` names a picture with links in it; without, it is one image for those who do not see it."""
+        """`title` names a plot with links in it; without, it is one image for those who do not see it."""
         size = f'width="{number(width)}" height="{number(height)}"'
         box = f'viewBox="0 0 {number(width)} {number(height)}"'
         role = f'role="group" aria-label="{_escaped(title)}"' if title else 'role="img"'
@@ -48,7 +48,7 @@ class Svg:
 
     @contextmanager
     def link(self, target: str, mark: str, layer: int, title: str) -> Iterator[None]:
-        """What is drawn inside leads to the element `target` of the page and is itself its element `mark` ("" for none)."""
+        """Shapes drawn inside lead to the element `target` of the page and are themselves its element `mark` ("" for none)."""
         named = f' id="{mark}"' if mark else ""
         self._parts.append(f'<a href="#{target}"{named} data-layer="{layer}" aria-label="{_escaped(title)}">')
         yield
@@ -89,5 +89,5 @@ class Svg:
         self._parts.append(f"<{opening}><title>{_escaped(title)}</title></{name}>" if title else f"<{opening}/>")
 
     def finish(self) -> str:
-        """The whole picture."""
+        """The whole plot."""
         return "".join(self._parts) + "</svg>"

@@ -39,7 +39,7 @@ def _digest(text: str) -> str:
 
 
 def _icon() -> str:
-    """The picture beside the title: three bars."""
+    """The logo next to the title: three bars."""
     image = np.full((16, 16, 3), 255, np.uint8)
     for k, top in enumerate((9, 5, 2)):
         image[top:14, 2 + 4 * k : 5 + 4 * k] = (47, 107, 189)

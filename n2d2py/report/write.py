@@ -1,4 +1,4 @@
-"""Writes `statistics/`: every table, picture and figure of an export."""
+"""Writes `statistics/`: every table, plot and figure of an export."""
 
 from __future__ import annotations
 

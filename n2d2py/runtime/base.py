@@ -1,4 +1,4 @@
-"""What compiled and simulated networks share: their description, checks of arrays, quantization."""
+"""Shared by compiled and simulated networks: their description, checks of arrays, quantization."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ class Network:
     def layers(self, *inputs: np.ndarray) -> dict[str, np.ndarray]:
         """Stored result of each layer by name, for real inputs as in a call or stored ones as in `run_raw`.
 
-        Arrays of the stored integer type are taken as they are, others are quantized. A convolution that does the sum of
-        another layer in its last stage has no result of its own. Where layers run line by line, the lines that no layer reads are
+        Arrays of the stored integer type are taken unchanged, others are quantized. A convolution that does the sum of
+        another layer in its last stage has no separate result. Where layers run row by row, the rows that no layer reads are
         not computed: the result is then a masked array, with these lines masked.
         """
         arrays, _ = self._batches(inputs)

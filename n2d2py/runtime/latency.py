@@ -1,4 +1,4 @@
-"""How long an inference of a built export takes, in all and layer by layer, against what the machine could do."""
+"""Time of an inference of a built export, in all and layer by layer, against the peak of the machine."""
 
 from __future__ import annotations
 

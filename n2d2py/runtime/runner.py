@@ -15,17 +15,17 @@ from n2d2py.runtime.base import Network
 from n2d2py.runtime.latency import Latency
 
 AT_MOST = ", at most"
-"""Behind the name of a size that is a bound."""
+"""Suffix of the name of a size that is a bound."""
 
 
 STEP_SLACK = 1.5 / 255
-"""Share of a layer's range by which another runtime's integers of 8 bits may differ: it rounds in other places, so by a step."""
+"""Share of a layer's range by which another runtime's 8-bit integers may differ: it rounds elsewhere, so by a step."""
 REAL_SLACK = 1e-4
 """Share of a layer's range by which another runtime's floating point may differ."""
 
 
 class Runner:
-    """``with target.runner(folder, details) as project:`` a written export, ready to run in a place of its own.
+    """``with target.runner(folder, details) as project:`` a written export, ready to run in a separate place.
 
     The export in `folder` stays as written; what the run needs besides is removed at the end.
 
@@ -46,7 +46,7 @@ class Runner:
 
     @classmethod
     def missing(cls, details: Mapping[str, Any]) -> str:
-        """What this machine lacks to run an export with such `details`, as in "no C++ compiler or make"; empty when nothing."""
+        """Tools that this machine lacks to run an export with such `details`, as in "no C++ compiler or make"; empty when nothing."""
         return ""
 
     def __enter__(self) -> Runner:
@@ -72,7 +72,7 @@ class Runner:
         return None
 
     def built_with(self) -> str:
-        """What built it, for people, such as the first line of `g++ --version`; empty where nothing did."""
+        """Name of the compiler, such as the first line of `g++ --version`; empty without one."""
         return ""
 
     def latency(self, inferences: int) -> Latency | None:

@@ -15,7 +15,7 @@ from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
 
 
 def ends(graph: QuantGraph) -> tuple[tuple[TensorInfo, ...], tuple[TensorInfo, ...]]:
-    """The inputs and the outputs that are no states."""
+    """The inputs and the outputs that are not states."""
     ports = (zip(graph.fed, graph.fed_ports, strict=True), zip(graph.results, graph.result_ports, strict=True))
     inputs, outputs = (
         tuple(TensorInfo(name, tuple(graph.shape(name)), graph.type(name), port) for name, port in each) for each in ports
@@ -24,7 +24,7 @@ def ends(graph: QuantGraph) -> tuple[tuple[TensorInfo, ...], tuple[TensorInfo, .
 
 
 class Simulator(Network):
-    """A QuantGraph behind the interface of a compiled export."""
+    """A QuantGraph with the interface of a compiled export."""
 
     def __init__(self, graph: QuantGraph):
         self.graph = graph

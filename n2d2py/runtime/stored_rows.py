@@ -47,7 +47,7 @@ class StoredRows:
 
     @staticmethod
     def of(fields: dict[str, Any]) -> StoredRows:
-        """What `fields` gave."""
+        """Result of `fields`."""
         lists = {name: tuple(map(int, fields[name])) for name in ("shape", "axes", "panels")}
         return StoredRows(**{**fields, **lists})
 

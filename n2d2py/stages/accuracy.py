@@ -1,4 +1,4 @@
-"""The accuracy gate: every integer network, as it is exported, beside its float network; W508 with the cause and a remedy that was tried."""
+"""The accuracy gate: every integer network, as exported, against its float network; W508 with the cause and a remedy that was tried."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _OUTLIER = 10.0
 
 @dataclass(frozen=True)
 class Way:
-    """Options of a network in integers, with precisions of layers beside the given ones; `text` is what the user types for the change."""
+    """Options of a network in integers, with precisions of layers in addition to the given ones; `text` is what the user types for the change."""
 
     calibration: CalibrationOptions
     quantization: QuantizationOptions
@@ -57,7 +57,7 @@ class CheckedOutputs:
 
     def figure(self, graph: QuantGraph, unseen: bool) -> OutputFigure | None:
         """Of the worst output of integers; `unseen`: they were not formed of these stimuli."""
-        return worst_output(self.real, self.restored(graph), unseen, self.observed.noise)
+        return worst_output(self.real, self.restored(graph), unseen, self.observed.noise, graph.becoming)
 
     def restored(self, graph: QuantGraph) -> dict[str, np.ndarray]:
         """The outputs of integers as real numbers."""
@@ -121,19 +121,19 @@ def _outputs(batches: Sequence[np.ndarray], run: Callable[[np.ndarray], Mapping[
 
 
 def _cause(graph: QuantGraph, observed: Observed, figure: OutputFigure, shifts: Mapping[str, np.ndarray]) -> tuple[str, str]:
-    """The layer that costs most, and why, in words; an end of the network whose rounding alone is too much comes first."""
+    """The layer that costs most, and an explanation; an end of the network whose rounding alone is too much comes first."""
     real_graph, output, batch = observed.graph, figure.output, np.concatenate(observed.checked)
     engine, given = FloatEngine(real_graph), named_inputs(real_graph, batch)
     real = engine.run(batch)
     for name, values in given.items():
         kind = graph.type(name)
         found = engine.run({**given, name: kind.dequantize(kind.quantize(values)).astype(values.dtype)})
-        alone = worst_output(real, {output: found[output]}, True, observed.noise)
+        alone = worst_output(real, {output: found[output]}, True, observed.noise, graph.becoming)
         if alone is not None and alone.shortfall > 1:
             reader = next((node for node in real_graph.consumers(name) if not node.helper), None)
             return reader.name if reader else "", _shared_step(f"its input '{name}'", kind, values)
     kind, producer = graph.type(output), real_graph.producer(output)
-    alone = worst_output(real, {output: kind.dequantize(kind.quantize(real[output]))}, True, observed.noise)
+    alone = worst_output(real, {output: kind.dequantize(kind.quantize(real[output]))}, True, observed.noise, graph.becoming)
     if alone is not None and alone.shortfall > 1 and producer is not None:
         return producer.name, _shared_step(f"its output '{output}'", kind, real[output])
     losses = layer_losses(real_graph, graph, batch[:_STIMULI], shifts, {output: figure.weights})
@@ -154,7 +154,7 @@ def _shared_step(what: str, kind: NumType, values: np.ndarray) -> str:
 
 
 def _words(loss: LayerLoss, graph: QuantGraph) -> str:
-    """The rounding that costs most of a layer, in words."""
+    """Explanation of the rounding that costs most of a layer."""
     weights = next(node for node in graph.nodes if node.name == loss.layer).params.get("weights")
     if loss.cause != "weights" or weights is None:
         causes = {

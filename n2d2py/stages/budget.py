@@ -43,7 +43,7 @@ _BEST = 8
 
 @dataclass(frozen=True)
 class Fitted:
-    """What fits the budgets: the network with its export parameters, its layers with widths, options of the types, the search."""
+    """Settings that fit the budgets: the network with its export parameters, its layers with widths, options of the types, the search."""
 
     network: LoadedNetwork
     observed: Observed
@@ -198,7 +198,7 @@ class _Search:
         return [self._measured(self._front.widths(place)) for place in sorted(places)]
 
     def _measured(self, widths: Mapping[str, int]) -> BitChoice:
-        """What a choice gives with all its roundings, by the stimuli that are held out."""
+        """Accuracy of a choice with all its roundings, by the stimuli that are held out."""
         key = tuple(widths.values())
         if key not in self._known:
             graph = quantize_observed(_with_widths(self._observed, widths), self._options)[0]
@@ -216,7 +216,7 @@ class _Search:
         return self._noise(self._outputs(form_integers(self._observed.graph, self._types, self._options, forms)))
 
     def _noise_of_both(self, choice: BitChoice) -> float:
-        """The errors of a choice in two roundings of its weights, alone and one after the other: few stimuli judge by chance, one rounding more."""
+        """The errors of a choice in two roundings of its weights, alone and one after the other: with few stimuli the judgement is random, with one rounding more so."""
         return self._noise_as_rounded_alone(choice.widths) + 10 ** (-choice.sqnr_db / 10)
 
     def _outputs(self, graph: QuantGraph) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""What was measured of a built export: bytes by the linker, time by its own clock."""
+"""Measurements of a built export: bytes by the linker, time by its own clock."""
 
 from __future__ import annotations
 

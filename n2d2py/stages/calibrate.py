@@ -48,14 +48,14 @@ STATISTICS_FILE = "statistics/calibration/statistics.npz"
 
 @dataclass(frozen=True)
 class AssumedRanges:
-    """Ranges in place of a calibration, for what depends on the types of tensors alone.
+    """Ranges instead of a calibration, for results that depend on the types of tensors alone.
 
     Attributes:
         reaches: largest values of tensors, in turn.
         lowest: the smallest value of a tensor, as a multiple of its largest one; -1 to 0.
         inputs: the same of an input whose range is not known.
         rare: the largest values of such an input are rare.
-        text: which ranges these are, in words.
+        text: a description of these ranges.
     """
 
     reaches: tuple[float, ...] = (1.0,)
@@ -67,7 +67,7 @@ class AssumedRanges:
 
 @dataclass(frozen=True)
 class Calibration:
-    """A fused network and what was observed of it; nothing of one that comes quantized."""
+    """A fused network and its observed ranges; none for a pre-quantized one."""
 
     network: LoadedNetwork
     fused: FuseReport
@@ -83,7 +83,7 @@ def calibration_folder_name(network: str, bits: int) -> str:
 def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions, assumed: AssumedRanges | None = None) -> Calibration:
     """Fuses a loaded network for integers and observes it over its calibration stimuli, or takes `assumed` ranges.
 
-    A network that comes quantized keeps its scales.
+    A pre-quantized network keeps its scales.
 
     Raises:
         N2D2Error: E50x; E507 without `-calib`, E508 when there are no stimuli to calibrate on.

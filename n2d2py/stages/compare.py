@@ -51,7 +51,7 @@ def compare_stage(
 
     Where some layers compute in floating point, each layer in Python gets the compiled values of its inputs: the
     last bit of a sum of reals depends on its order, so that only single layers can be told to be identical. The same
-    is done for a target with arithmetic of its own, whose layers may differ by `slack` of their range. Packed tensors are compared as
+    is done for a target with its own arithmetic, whose layers may differ by `slack` of their range. Packed tensors are compared as
     bytes, with no error. Without slack, samples at the edges (`edge_samples`) must give equal values as well; they are no
     part of any figure.
     """

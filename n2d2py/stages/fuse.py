@@ -17,14 +17,14 @@ from n2d2py.targets.target import ScoreTarget
 def fuse_stage(network: LoadedNetwork, *, integer: bool, rounding: bool = True) -> tuple[LoadedNetwork, FuseReport]:
     """The network with a fused graph; targets follow the tensors that now carry their results.
 
-    Without `rounding`, a network that comes quantized is one of real numbers within the ranges of its integers.
+    Without `rounding`, a pre-quantized network is one of real numbers within the ranges of its integers.
     """
     graph = network.graph
     if not rounding and is_quantized(graph):
         log.notice("the model is quantized: its float values keep their ranges without rounding")
         graph = without_rounding(graph)
     rows, logits = takes_rows(network.options.target), network.options.drop_softmax
-    # without rows, a network that comes quantized has no integers for it
+    # without rows, a pre-quantized network has no integers for it
     logits = logits or (integer and not (keeps_softmax(network.options.target) and (rows or not is_quantized(graph))))
     graph, report = fuse(graph, integer=integer, rows=rows, logits=logits)
     graph.verify()

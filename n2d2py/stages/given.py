@@ -1,4 +1,4 @@
-"""The data that are given beside a network: their labels, their preprocessing, and what the metadata of an ONNX file say of it."""
+"""The data that are given with a network: their labels, their preprocessing, and its description in the metadata of an ONNX file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RANGES = {
 
 @dataclass(frozen=True)
 class Told:
-    """What the metadata of an ONNX file say of its data.
+    """Description of the data in the metadata of an ONNX file.
 
     Attributes:
         input_range: of Image.NominalPixelRange.
@@ -105,9 +105,9 @@ def given_labelled(options: LoadOptions, names: tuple[str, ...]) -> tuple[GivenD
 def preprocessing(
     options: LoadOptions, shape: tuple[int, ...], told: Told, network: str, integers: bool = False, kind: NumType | None = None
 ) -> Preprocessing:
-    """How pictures and bytes become an input of `shape` (C, H, W), one of `integers` perhaps; what metadata decide is said.
+    """Conversion of images and bytes to an input of `shape` (C, H, W), one of `integers` perhaps; decisions by metadata are reported.
 
-    `kind`: the integers that the file declares for the input. A byte of a picture is one of them, as signed ones less 128.
+    `kind`: the integers that the file declares for the input. A byte of an image is one of them, as signed ones less 128.
     """
     if kind is not None and kind.bits == 8:
         offset = ((-128 if kind.signed else 0) - kind.zero_point) * kind.scale
@@ -164,7 +164,7 @@ def input_text(how: Preprocessing, shape: tuple[int, ...], given: GivenData, rea
 
 
 _PREPARING = ("mean", "std", "scale", "resize", "crop", "bgr", "layout")
-"""Options that say how pictures and bytes become the input."""
+"""Options for the conversion of images and bytes to the input."""
 
 
 def _preparing(options: LoadOptions) -> list[str]:

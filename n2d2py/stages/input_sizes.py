@@ -19,7 +19,7 @@ def size_inputs(model: OnnxModel, options: LoadOptions) -> None:
     """Gives inputs whose sizes an ONNX file leaves open those of -input-shape, or of the arrays that are given.
 
     Raises:
-        N2D2Error: E003 a text that is no shape, E305 a shape that the file does not allow, an input that there is not.
+        N2D2Error: E003 a text that is not a shape, E305 a shape that the file does not allow, an input that there is not.
     """
     for name, sizes in _shapes(options.input_shape, [one.name for one in model.fed]).items():
         model.set_sizes(name, sizes)

@@ -62,10 +62,10 @@ class DataSet:
     Attributes:
         classes: class names by label, may be empty.
         value_range: range of the real values when it is known without looking, else None.
-        steps: the pipeline in words, a line per step.
+        steps: a description of the pipeline, a line per step.
         origin: what the data are, for the key of stored statistics; their values have a digest of their own.
-        pixels: what becomes of a byte of a picture, where the data are pictures and that is known.
-        learned: gives the Learn set as it is learned with a seed in an epoch, where it is.
+        pixels: meaning of a byte of an image, where the data are images and it is known.
+        learned: gives the Learn set in the order of a seed and an epoch, where it is learned.
         random: whether the stimuli are noise.
         red_first: images are red, green, blue; else blue, green, red.
         draws: what is learned differs from one epoch to the next.
@@ -92,7 +92,7 @@ class DataSet:
 
 @dataclass(frozen=True)
 class LoadedNetwork:
-    """What the load stage gives: the float graph, what is scored, the data, and the files it came from.
+    """Result of the load stage: the float graph, its targets, the data, and the files it came from.
 
     `told`: what the metadata of an ONNX file say of its data. `weights`: where the weights of an INI came from; with the
     recipes of its layers where it is to be trained, by batches of `batch_size`. `restored`: its file computes scales at run time, and
@@ -115,7 +115,7 @@ class LoadedNetwork:
 
     @property
     def trained_quantized(self) -> bool:
-        """Whether layers of its INI have quantizers that they were trained with (QWeight, QAct)."""
+        """True if layers of its INI have quantizers that they were trained with (QWeight, QAct)."""
         return self.document is not None and has_quantized_training(self.document)
 
     def hashes(self) -> dict[str, str]:
@@ -127,7 +127,7 @@ def load_stage(path: Path, options: LoadOptions, folder: Path = Path()) -> Loade
     """Reads the network in a file; `folder` is where the weights and statistics of earlier runs are found, and new ones go.
 
     Raises:
-        N2D2Error: E101 and others for an unreadable file, E008 for a file that is no INI, ONNX or TFLite file.
+        N2D2Error: E101 and others for an unreadable file, E008 for a file other than INI, ONNX and TFLite.
     """
     params = load_params(options.parameters, options.target)
     if not path.exists():
@@ -288,7 +288,7 @@ def _mapping(document: Document, target: ScoreTarget, labels: Sequence[str]) -> 
 
 
 def _given_database(document: Document, options: LoadOptions) -> Database | None:
-    """The data of `-calib-data` for the pipeline of an INI; None where they are inputs of the network as they are."""
+    """The data of `-calib-data` for the pipeline of an INI; None where they are inputs of the network unchanged."""
     if options.data is None or options.input_range is not None:
         return None
     transformed = any("Transformation" in section.name.partition(".")[2] for section in document.sections)
@@ -297,7 +297,7 @@ def _given_database(document: Document, options: LoadOptions) -> Database | None
 
 
 def _provided(provider: StimuliProvider, given: Database | None, has_own: bool, options: LoadOptions, folder: Path) -> DataSet:
-    """The data of an INI, with those of `-calib-data`: `given`, or as they are; `has_own`: it has a [database]."""
+    """The data of an INI, with those of `-calib-data`: `given`, or unchanged; `has_own`: it has a [database]."""
     sizes = provider.sizes()
     sets = {name: provider.stimuli(name) for name, size in sizes.items() if size}
     first = next((name for name in ("Test", "Validation", "Learn") if name in sets), None)
@@ -406,7 +406,7 @@ def _opened(
 
 
 def _origin(how: Preprocessing) -> str:
-    """What decides the values of given data, for the key of stored statistics."""
+    """Settings that decide the values of given data, for the key of stored statistics."""
     plain = Preprocessing(how.input_range, declared=how.declared)
     return f"given {how.input_range}" + ("" if how == plain else f" {replace(how, declared=None)}")
 

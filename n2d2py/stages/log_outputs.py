@@ -40,7 +40,7 @@ def write_outputs(graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli, 
         raise N2D2Error(
             "E513", f"-log-outputs {number} exceeds the {len(stimuli)} test samples", remedy=f"give 1 to {len(stimuli)}"
         )
-    # a call of a network with states comes behind those since the last reset
+    # a call of a network with states comes after those since the last reset
     first = (number - 1) // stimuli.calls * stimuli.calls if stimuli.calls else number - 1
     x = np.stack([stimuli[index] for index in range(first, number)])
     if quantized is None:

@@ -27,11 +27,11 @@ from n2d2py.stages.planned import GivingScratch, PlannedNetwork
 from n2d2py.stages.strips import naming_strips, planned_strips
 
 WITH_SUMS = ("OptimizeOverlap", "OptimizeReorder", "OptimizeOptimal")
-"""Strategies that can lay a sum over its operand without a layer of its own."""
+"""Strategies that can lay a sum over its operand without a separate layer."""
 ScratchNeeds = Callable[[QuantGraph, MemoryPlan, Mapping[str, Any]], Mapping[str, ScratchNeed]]
-"""What the layers of a plan need in scratch, by name, under the export parameters."""
+"""Scratch of the layers of a plan, by name, under the export parameters."""
 _WHOLE = MODES[:2]
-"""The modes in which no layer runs line by line."""
+"""The modes in which no layer runs row by row."""
 
 
 def plan_stage(
@@ -87,7 +87,7 @@ def placing_scratch(params: Params, scratch: ScratchNeeds | None) -> GivingScrat
 
 
 def _smallest(graph: QuantGraph, params: Params, adds_residuals: bool, placed: GivingScratch) -> PlannedNetwork:
-    """The network as it is, in strips, or with packed tensors, whichever the export parameters allow and needs the least memory."""
+    """The network unchanged, in strips, or with packed tensors, whichever the export parameters allow and needs the least memory."""
     found, refused = None, None
     try:
         found = _planned(graph, params, adds_residuals)
@@ -155,7 +155,7 @@ def smaller_plan(
 
 
 def _whole_plan(problem: MemoryProblem, params: Params) -> MemoryPlan | None:
-    """The plan of the mode, without layers that run line by line; under a budget the fastest that fits, None where none does."""
+    """The plan of the mode, without layers that run row by row; under a budget the fastest that fits, None where none does."""
     settings, budget = settings_by_params(params), params["MemoryBudget"]
     mode = "Minimum" if params["MemoryMode"] == "auto" else params["MemoryMode"]
     if budget <= 0:
@@ -240,7 +240,7 @@ def _growth_text(plan: MemoryPlan) -> str:
 
 
 def _bound_text(plan: MemoryPlan) -> str:
-    """What is known about smaller plans of the same kind."""
+    """Knowledge about smaller plans of the same kind."""
     if plan.bound is None:
         return ""
     gap = (plan.tensor_arena_bytes or plan.arena_bytes) - plan.bound

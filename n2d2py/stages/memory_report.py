@@ -92,7 +92,7 @@ def _open(
     options: RunOptions,
     target: Target[Any],
 ) -> list[str]:
-    """What is known after a calibration only, a line each."""
+    """Facts that require a calibration, a line each."""
     chosen, params = options.quantization, network.params
     lines = []
     mixed = quant_options(options.calibration, chosen, network.options.target, params.as_dict()).mixed
@@ -124,7 +124,7 @@ def _head(graph: QuantGraph) -> str:
 
 
 def _arena(graph: QuantGraph, params: Params, target: Target[Any]) -> str:
-    """The arena that the export parameters give, in words."""
+    """The arena that the export parameters give, as text."""
     try:
         plan = planned(graph, params, target.adds_residuals, target.scratch_needs).plan
     except N2D2Error as error:
@@ -136,7 +136,7 @@ def _arena(graph: QuantGraph, params: Params, target: Target[Any]) -> str:
 
 
 def _curves(graph: QuantGraph, params: Params) -> str:
-    """What MemoryBudget costs: bytes against the layers that run line by line. Scratch stays within the budget."""
+    """Cost of MemoryBudget: bytes against the layers that run row by row. Scratch stays within the budget."""
     problem, settings = memory_problem(graph), settings_by_params(params)
     lines = ["MemoryBudget: bytes, layers that run row by row, their share"]
     for title, by_rows in (("", False), ("StreamInput=1", True)):
@@ -148,7 +148,7 @@ def _curves(graph: QuantGraph, params: Params) -> str:
 
 
 def _strips(graph: QuantGraph, params: Params, target: Target[Any]) -> str:
-    """What MaxExtraMacs saves: bytes against the work that is done twice, with the number of strips of each segment; "" without any."""
+    """Savings by MaxExtraMacs: bytes against the work that is done twice, with the number of strips of each segment; "" without any."""
     params = params.over({"MemoryMode": "Small", "MaxExtraMacs": _MOST_EXTRA})
     trials = StripTrials(graph, params, settings_by_params(params), placing_scratch(params, target.scratch_needs))
     lines, least = [], 0

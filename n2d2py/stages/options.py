@@ -27,7 +27,7 @@ SYNTHETIC_STIMULI = 32
 """Stimuli of noise that calibrate an ONNX file without data."""
 
 Data = str | Path | np.ndarray | Mapping[str, np.ndarray]
-"""A folder of pictures, an .npy or .npz file, an array (N, C, H, W), or arrays by name: x and y, or an input each."""
+"""A folder of images, an .npy or .npz file, an array (N, C, H, W), or arrays by name: x and y, or an input each."""
 
 Labels = str | Path | np.ndarray
 """Label ids (N,), -1 for none, or a file: .npy or .npz of them, or a list of lines `name label`."""
@@ -35,25 +35,25 @@ Labels = str | Path | np.ndarray
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """How a network and its data are read.
+    """Options for reading a network and its data.
 
     Attributes:
         seed: of initial weights, partitions and synthetic data; 0 or more.
         weights: folder or .npz of weights of an INI; /dev/null loads nothing; None: the folder weights_validation or weights
             where it is there.
         ignore_missing: layers whose weights are missing keep their initial values.
-        data: what calibrates and, with labels, is scored, in place of the data of an INI.
+        data: what calibrates and, with labels, is scored, instead of the data of an INI.
         labels: the labels of `data`; None: those of an .npz file, or the sub-folders of a folder.
         input_range: real values that bytes 0 and 255 of `data` stand for; None is 0 and 1.
-        scale, mean, std: of an ONNX file's data, in place of the range: (byte * scale - mean) / std; one value or one per channel.
-        resize, crop: of pictures: (N,) is the shorter side and a square, else (width, height).
-        bgr: whether pictures become blue, green, red.
+        scale, mean, std: of an ONNX file's data, instead of the range: (byte * scale - mean) / std; one value or one per channel.
+        resize, crop: of images: (N,) is the shorter side and a square, else (width, height).
+        bgr: whether images become blue, green, red.
         layout: axes of arrays of images, "nchw" or "nhwc"; None for those of the file.
         class_names: names of the outputs, or the file of them, a line each.
         target: what will be exported; its export parameters and the limits of its integers hold.
         parameters: file of export parameters.
         plugins: folders of plug-ins.
-        pre_samples: test stimulus whose pictures after each step of the pipeline are written; -1 for none.
+        pre_samples: test stimulus whose images after each step of the pipeline are written; -1 for none.
         extent: "shapes" reads no data, "structure" no weights either.
         read_data: whether data are opened.
         synthetic: stimuli of noise where an ONNX file comes without data; 0: as many as a reloaded calibration had;
@@ -61,9 +61,9 @@ class LoadOptions:
         encodings: AIMET's file that says how the tensors of an ONNX file are quantized.
         input_shape: sizes of the inputs of an ONNX file that leaves them open, as on the command line.
         drop_softmax: whether a Softmax at an output is left out, which then gives logits.
-        training: "now" for the network as it is trained: real weights, and how each layer learns; "done" for one whose keys of
+        training: "now" for the network in training: real weights, and how each layer learns; "done" for one whose keys of
             training had their effect.
-        run_time_scales: whether an ONNX file that computes scales at run time is read as it is, not as the real numbers that its
+        run_time_scales: whether an ONNX file that computes scales at run time is read unchanged, not as the real numbers that its
             integers stand for.
     """
 
@@ -97,17 +97,17 @@ class LoadOptions:
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """How a network is trained.
+    """Options for training a network.
 
     Attributes:
-        stimuli: how many are learned, in place of `epochs`; 0: none.
+        stimuli: number of learned ones, instead of `epochs`; 0: none.
         epochs: times that the Learn set is learned.
-        patience: epochs without a better validation after which training ends; 0: it goes on.
+        patience: epochs without a better validation after which training ends; 0: it continues.
         device: number of the CUDA device; -1: the processor.
-        resume: whether an interrupted training goes on.
+        resume: whether an interrupted training continues.
         workers: processes that read and transform stimuli; 0: threads of this one.
         metric: of the validation, one of `n2d2py.training.metrics.METRICS`.
-        find_rate: stimuli over which learning rates are tried in place of a training; 0: none.
+        find_rate: stimuli over which learning rates are tried instead of a training; 0: none.
     """
 
     stimuli: int = 0
@@ -127,15 +127,15 @@ class TrainingOptions:
 
 @dataclass(frozen=True)
 class CalibrationOptions:
-    """How a float network is prepared and observed.
+    """Options for preparing and observing a float network.
 
     Attributes:
         stimuli: how many calibrate, at even distances, or all where there are fewer; -1 for all.
-        reload: file of the statistics of an earlier calibration, used in place of a new one.
+        reload: file of the statistics of an earlier calibration, used instead of a new one.
         equalize: whether ranges of neighbouring layers are equalized.
         per_output: a weight scale for each output channel; False: one for each layer.
         quality: "fast", "default" or "best": corrections of the integers, and the stimuli for them.
-        thorough: as many stimuli for the corrections as "best" takes: weights of few bits are worth it.
+        thorough: as many stimuli for the corrections as "best" takes: low-bit weights are worth it.
         float_inputs: whether an input stays in floating point where integers of one scale would cost more.
         withhold: some stimuli are kept from the corrections wherever there are enough, so that they can check the integers.
     """
@@ -152,7 +152,7 @@ class CalibrationOptions:
 
 @dataclass(frozen=True)
 class QuantizationOptions:
-    """Which integers, or which floating point, a network gets.
+    """Number types that a network gets.
 
     Attributes:
         bits: 8 or 16 for integers, 32 for plain ones, -32 or -64 for floating point, -16 for that with weights in half
@@ -164,8 +164,8 @@ class QuantizationOptions:
         wt_clipping: how ranges of weights are chosen.
         rescaling: arithmetic that maps accumulators to outputs; None: that of the target, else Floating-point.
         rounding: "nearest" or "adaptive"; None: by the quality.
-        reduce_range: weights so small that sums of two products of bytes fit 16 bits.
-        correct_bias: whether biases make up for the mean error of outputs, unless the quality is fast.
+        reduce_range: weights so small that sums of two 8-bit products fit 16 bits.
+        correct_bias: whether biases correct the mean error of outputs, unless the quality is fast.
         input_bits, output_bits: 8 or 16; 0: the tool chooses.
         mixed: whether single activations get 16 bits; None: by the quality.
         sequential: whether ranges are chosen again on the integers of the layers before.
@@ -193,18 +193,18 @@ class QuantizationOptions:
 
     @property
     def narrow(self) -> bool:
-        """Whether weights of fewer than 8 bits are asked for."""
+        """True if weights below 8 bits are asked for."""
         return 0 < self.weight_bits < 8 or self.flash_budget > 0
 
     @property
     def integer(self) -> bool:
-        """Whether the network computes in integers with scales."""
+        """True if the network computes in integers with scales."""
         return self.bits in (8, 16)
 
 
 @dataclass(frozen=True)
 class ScoreOptions:
-    """What is run and scored, of which stimuli.
+    """Options for running and scoring.
 
     Attributes:
         test: whether an export is scored: float, simulated and compiled.
@@ -229,7 +229,7 @@ class ScoreOptions:
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """What is written, and where.
+    """Options for writing the export.
 
     Attributes:
         target: name of the export.
@@ -279,9 +279,9 @@ class RunOptions:
 
 
 def suited(calibration: CalibrationOptions, quantization: QuantizationOptions) -> CalibrationOptions:
-    """The calibration with what the integers ask for.
+    """The calibration with the demands of the integers.
 
-    Weights of few bits are worth more stimuli. What is only taken where it is no worse than the default is judged on stimuli of its own. Channels of activations are not equalized for 16 bits: in front of a ReLU6 they
+    Low-bit weights are worth more stimuli. Settings that must not be worse than the default are judged on separate stimuli. Channels of activations are not equalized for 16 bits: in front of a ReLU6 they
     would have no headroom (docs/lab/accuracy.md has the decibels of both).
     """
     return replace(
@@ -339,17 +339,17 @@ def _check_data(load: LoadOptions) -> None:
 
 
 def keeps_channels(options: CalibrationOptions, target: str | None) -> bool:
-    """Whether weights get a scale for each output channel, which the target must be able to have."""
+    """True if weights get a scale for each output channel, which the target must be able to have."""
     return options.per_output and _limits(target).per_output
 
 
 def takes_float_inputs(target: str | None) -> bool:
-    """Whether inputs of a network of integers may be in floating point: those of the target may have any type."""
+    """True if inputs of a network of integers may be in floating point: those of the target may have any type."""
     return _limits(target).input_bits == 0
 
 
 def takes_rows(target: str | None) -> bool:
-    """Whether a Softmax of channels may become one of rows, in integers."""
+    """True if a Softmax of channels may become one of rows, in integers."""
     return _limits(target).softmax_rows
 
 

@@ -15,11 +15,11 @@ from n2d2py.passes.integer.pack_activations import few_bits, pack_activations, p
 from n2d2py.stages.planned import PlannedNetwork
 
 _ROUNDS = 2
-"""How often the tensors are tried again that leave their segments."""
+"""Number of retries of the tensors that leave their segments."""
 _SINGLES = 12
 """Tensors up to which each is left out for once."""
 Planning = Callable[[QuantGraph], PlannedNetwork]
-"""The network as it is planned; E607 where a budget cannot be met."""
+"""The planned network; E607 where a budget cannot be met."""
 
 
 def planned_packed(
@@ -28,7 +28,7 @@ def planned_packed(
     """The network with packed tensors; None where `plan`, without, needs no more memory, or fits a `budget`.
 
     Of the tensors whose packing is of use, as few as give the smallest arena, or fit the budget: a layer that reads or makes a packed
-    tensor takes more time. `smallest`: the planning with as little memory as can be, in place of a budget.
+    tensor takes more time. `smallest`: the planning with as little memory as can be, instead of a budget.
     """
     fits = plan is not None and budget > 0 and plan.arena_bytes <= budget
     names = [] if fits else packable(graph)
@@ -78,7 +78,7 @@ class _Search:
         return [name for name in names if planned.plan.planes[held.get(name, name)].ring_rows is None]
 
     def fewest(self, names: Collection[str], goal: int) -> PlannedNetwork | None:
-        """With the fewest of the tensors that are beside most bytes, less those without which it fits too, in at most `goal` bytes; None
+        """With the fewest of the tensors alive with most bytes, less those without which it fits too, in at most `goal` bytes; None
         where not even all are enough."""
         beside = bytes_beside(memory_problem(self._graph))
         ordered = sorted(names, key=lambda name: -beside[name])

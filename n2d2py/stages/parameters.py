@@ -14,7 +14,7 @@ from n2d2py.ini.precision import PRECISION_KEYS
 
 def warn_without_effect(params: Params, target: Target[Any], graph: QuantGraph) -> None:
     """Warns W109 for each export parameter, and each parameter of a layer, that has no effect on the export, W102 for keys of
-    layers that it does not know. A value that is the default is no demand."""
+    layers that it does not know. A default value is not a demand."""
     overruled = target.overruled(params.as_dict(), graph.bits)
     for key in params.schema.keys:
         if params.given(key.name) and params[key.name] != key.default:

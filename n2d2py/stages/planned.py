@@ -1,4 +1,4 @@
-"""A network as it is planned: its typed graph, the planner's problem, the plan."""
+"""A planned network: its typed graph, the planner's problem, the plan."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from n2d2py.memory.problem import MemoryProblem
 
 @dataclass(frozen=True)
 class PlannedNetwork:
-    """The network as it is planned, the planner's problem and its plan."""
+    """The planned network, the planner's problem and its plan."""
 
     graph: QuantGraph
     problem: MemoryProblem

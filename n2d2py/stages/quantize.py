@@ -30,7 +30,7 @@ from n2d2py.stages.options import QuantizationOptions, quant_options, suited, su
 
 @dataclass(frozen=True)
 class QuantizedNetwork:
-    """A network with a number type on every edge, and what the types were chosen from.
+    """A network with a number type on every edge, and the data that they were chosen from.
 
     Attributes:
         network: the fused float network with its data and targets.
@@ -38,7 +38,7 @@ class QuantizedNetwork:
         graph: the typed network.
         float_graph: the float network of the same layers.
         options: the options of the integers, None in floating point.
-        observed, types: what the types were chosen from; None in floating point and for networks that come quantized.
+        observed, types: what the types were chosen from; None in floating point and for pre-quantized networks.
         quality: the quality that was asked for.
         search: how bits were chosen under `-flash-budget`; None without.
     """
@@ -59,7 +59,7 @@ def quantize_stage(
 ) -> QuantizedNetwork:
     """The typed network for the target that it was loaded for: integers from a calibration, or floating point from a loaded network.
 
-    `choices` are the names of options that were asked for and choose integers: W503 warns of those without effect on a network that comes quantized.
+    `choices` are the names of options that were asked for and choose integers: W503 warns of those without effect on a pre-quantized network.
 
     Raises:
         N2D2Error: E51x, all layers without integer arithmetic together; E520, E521 budgets that cannot be met; E506 for another width than that of the file.
@@ -161,7 +161,7 @@ def _formed(calibrated: Calibration, options: QuantizationOptions, choices: Coll
 
 
 def _tell_narrow(graph: Graph, bits: int) -> None:
-    """How much -wt-bits reaches."""
+    """Extent of -wt-bits."""
     held, width = weight_counts(graph), {node.name: graph.precision(node).weight_bits for node in graph.nodes}
     reached = [count for name, count in held.items() if width[name] == bits]
     log.notice(
@@ -204,7 +204,7 @@ def tell_in_float(graph: QuantGraph, real: Graph) -> None:
 
 
 def check_prequantized(bits: int, choices: Collection[str]) -> None:
-    """Warns of `choices`, the options that choose integers, which a network that comes quantized brings: all but the arithmetic of rescaling.
+    """Warns of `choices`, the options that choose integers, which a pre-quantized network brings: all but the arithmetic of rescaling.
 
     Raises:
         N2D2Error: E506 for another width than that of the file.

@@ -1,4 +1,4 @@
-"""Stage report: statistics, pictures and report.html of the run; the score tables on stdout."""
+"""Stage report: statistics, plots and report.html of the run; the score tables on stdout."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MISSED_PIXELS = 96
 
 @dataclass(frozen=True)
 class Checked:
-    """What a written export gave: scores, the comparison layer by layer, what its layers cost, what was measured of its build."""
+    """Results of a written export: scores, the comparison layer by layer, cost of its layers, measurements of its build."""
 
     scores: Scores = field(default_factory=Scores)
     compared: Comparison = field(default_factory=Comparison)
@@ -73,7 +73,7 @@ def report_stage(
         losses=checked.sensitivity.losses,
         losses_stimuli=checked.sensitivity.stimuli,
         search=quantized.search,
-        pictures=_missed_pictures(scores, tested),
+        images=_missed_images(scores, tested),
         command=options.command,
         biases=types.biases if types else None,
         red_first=network.data.red_first,
@@ -81,8 +81,8 @@ def report_stage(
     write_report(data, folder / "statistics")
 
 
-def _missed_pictures(scores: Scores, tested: Stimuli | None) -> dict[int, np.ndarray]:
-    """The first misclassified stimuli of each target as pictures, by their number among the tested ones."""
+def _missed_images(scores: Scores, tested: Stimuli | None) -> dict[int, np.ndarray]:
+    """The first misclassified stimuli of each target as images, by their number among the tested ones."""
     missed = {
         miss.index for rows in scores.rows.values() for _, score in rows[-1:] for miss in score.misclassified[:MISSES_SHOWN]
     }

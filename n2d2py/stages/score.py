@@ -26,7 +26,7 @@ from n2d2py.targets import Score, Scorer, write_target_files
 from n2d2py.targets.target import ScoreTarget
 
 _SLACK = 0.02
-"""Share of the range by which integers behind layers in floating point may differ: sums are rounded in another order."""
+"""Share of the range by which integers after layers in floating point may differ: sums are rounded in another order."""
 
 
 @dataclass
@@ -181,7 +181,7 @@ def compiled_scores(
 
 
 def _check_direction(label: str, name: str, graph: QuantGraph, simulated: np.ndarray, found: np.ndarray) -> None:
-    """Raises E812 when an output of a target with arithmetic of its own is another than the simulated one.
+    """Raises E812 when an output of a target with its own arithmetic differs from the simulated one.
 
     Roundings add up over the layers, so that only the direction of the outputs can be compared: a cosine below 0.9 is
     no rounding.

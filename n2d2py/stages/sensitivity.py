@@ -17,7 +17,7 @@ from n2d2py.stages.score import Scores
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """What each layer costs, the worst first, over so many stimuli; `text` says it to the user."""
+    """Cost of each layer, the worst first, over so many stimuli; `text` says it to the user."""
 
     text: str = ""
     losses: tuple[LayerLoss, ...] = ()
@@ -34,7 +34,7 @@ _WORST = 5
 def sensitivity_stage(
     quantized: QuantizedNetwork, asked: int, stimuli: Stimuli | None, scores: Scores, folder: Path
 ) -> Sensitivity:
-    """What was asked for, over `asked` stimuli, or what a large loss calls for; nothing when neither is so.
+    """The requested analysis, over `asked` stimuli, or what a large loss calls for; nothing when neither is so.
 
     With it statistics/sensitivity.csv is written.
     """

@@ -44,7 +44,7 @@ def train_stage(path: Path, options: RunOptions) -> RunOptions:
 
     chosen = options.training
     weights = "/dev/null" if options.load.weights is None else options.load.weights
-    # steps and clipping values may be missing: a training with quantizers goes on from one without them
+    # steps and clipping values may be missing: a training with quantizers continues one without them
     loading = replace(options.load, training="now", weights=weights, read_data=True, target=None, pre_samples=-1, extent="all")
     network = load_stage(path, loading, options.folder)
     learn, validation = network.data.get("Learn"), network.data.get("Validation")
@@ -92,12 +92,12 @@ def require_torch() -> None:
 
 
 def not_trained(path: Path) -> N2D2Error:
-    """The error for a file that is no INI."""
+    """The error for a file that is not an INI."""
     return N2D2Error("E431", "training requires an INI file", where=str(path), remedy="write an INI that names the file")
 
 
 def is_first_process() -> bool:
-    """Whether this process goes on after a training: torchrun starts several."""
+    """True if this process continues after a training: torchrun starts several."""
     return int(os.environ.get("RANK", "0")) == 0
 
 

@@ -19,7 +19,7 @@ from n2d2py.reference.engine import FloatEngine
 
 @dataclass(frozen=True)
 class LayerValues:
-    """What a layer gives for one stimulus.
+    """Output of a layer for one stimulus.
 
     Attributes:
         name: of the layer, or of an input of the network.

@@ -1,4 +1,4 @@
-"""Pictures of a score: confusion matrix, figures by class, rate over the stimuli, segmented images."""
+"""Plots of a score: confusion matrix, figures by class, rate over the stimuli, segmented images."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """What is drawn of a stimulus: estimated and expected outputs, int16 (H, W), -1 where none is expected."""
+    """Drawn values of a stimulus: estimated and expected outputs, int16 (H, W), -1 where none is expected."""
 
     index: int
     estimated: np.ndarray

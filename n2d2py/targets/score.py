@@ -24,7 +24,7 @@ class Miss:
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """What a target's outputs are worth.
+    """Quality of a target's outputs.
 
     A stimulus with label -1 is not counted, but its estimation is kept. All arrays have one entry
     per stimulus, in the order in which they came.
@@ -57,19 +57,19 @@ class Score:
 
     @property
     def stimuli(self) -> int:
-        """How many were given, ignored ones included."""
+        """Number of given ones, ignored ones included."""
         return len(self.labels)
 
     @property
     def count(self) -> int:
-        """How many have a label that counts."""
+        """Number with a label that counts."""
         if self.pixels is not None:
             return int(np.count_nonzero(self.pixels.counted))
         return int(np.count_nonzero(self.labels >= 0))
 
     @property
     def correct(self) -> int:
-        """How many have their label as best output; positions, not stimuli, where each has a label."""
+        """Number with their label as best output; positions, not stimuli, where each has a label."""
         if self.pixels is not None:
             return int(self.pixels.hits.sum())
         return int(np.count_nonzero(self.ranks == 0))

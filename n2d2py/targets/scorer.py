@@ -114,7 +114,7 @@ class Scorer:
         self._parts.append({"indices": numbers, **part})
 
     def _errors(self, stored: np.ndarray, ids: np.ndarray, inputs: np.ndarray | None) -> dict[str, np.ndarray]:
-        """Mean squared error of each stimulus; the labels are kept as they are, to rate the detection."""
+        """Mean squared error of each stimulus; the labels are kept, to rate the detection."""
         if inputs is None or inputs.size != stored.size:
             raise InternalError(f"{self.target.name}: the inputs do not fit the outputs")
         real = self._type.dequantize(stored).reshape(len(stored), -1).astype(np.float64)

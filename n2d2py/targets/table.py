@@ -21,7 +21,7 @@ class ScoreRow:
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, width: int | None = None) -> str:
     """Columns aligned with two blanks between; the first `left` columns to the left, numbers to the right.
 
-    With a `width` the first column is shortened, as far as 12 letters, so that the table is no wider.
+    With a `width` the first column is shortened, as far as 12 letters, so that the table fits.
     """
     if width is not None:
         others = sum(2 + max(len(row[k]) for row in (header, *rows)) for k in range(1, len(header)))

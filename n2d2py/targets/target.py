@@ -1,4 +1,4 @@
-"""What is scored, and how; a frontend reads it, `Scorer` obeys it."""
+"""A target of scoring; a frontend reads it, `Scorer` applies it."""
 
 from __future__ import annotations
 

@@ -135,3 +135,37 @@ def test_networks_that_lose_what_they_say_are_warned_of(tmp_path, network, optio
 def test_inputs_of_different_units_are_named(tmp_path):
     _, _, (said,) = _exported(*_sensors(tmp_path), ["-input-bits", "8"])
     assert "'x'" in said
+
+
+def test_states_are_not_judged_by_their_rows(tmp_path):
+    """One of four features hardly varies: its steps are lost in the state, which no output shows."""
+    rng = np.random.default_rng(9)
+    nodes = [
+        helper.make_node("Concat", ["memory", "x"], ["joined"], axis=1),
+        helper.make_node("Gemm", ["joined", "w"], ["y"]),
+        helper.make_node("Slice", ["joined", "four", "twenty", "one"], ["memory_out"]),
+    ]
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [value("x", TensorProto.FLOAT, [1, 4]), value("memory", TensorProto.FLOAT, [1, 16])],
+        [value("y", TensorProto.FLOAT, [1, 5]), value("memory_out", TensorProto.FLOAT, [1, 16])],
+        [numpy_helper.from_array(rng.normal(size=(20, 5)).astype(np.float32), "w")]
+        + [numpy_helper.from_array(np.array([at]), name) for name, at in (("four", 4), ("twenty", 20), ("one", 1))],
+    )
+    path = tmp_path / "net.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    x = (rng.normal(size=(100, 4)) * [1, 1, 1, 1e-3]).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    assert (
+        main(
+            [str(path), "-export", "CPP", "-calib-data", str(tmp_path / "x.npy"), "-calib", "-1", "-quiet", "-o", str(tmp_path)]
+        )
+        == 0
+    )
+    past = np.concatenate([np.zeros((4, 4), np.float32), x])
+    real = np.concatenate([past[at : at + 100] for at in range(5)], axis=1) @ numpy_helper.to_array(graph.initializer[0])
+    error = real - np.asarray(n2d2py.load_simulator(tmp_path / "export_CPP_int8")(x))
+    assert 10 * np.log10(real.var() / np.square(error).mean()) > 30
+    assert not [one for one in log.warnings_seen() if one.code == "W508"]

@@ -156,7 +156,7 @@ def test_measured_figures_are_shown_with_their_sources(tmp_path):
             LayerLoss("dw", "Conv", 0.2, 1.0, 1.0, "output", 0.0, 8, 8),
         ],
         losses_stimuli=7,
-        pictures={missed: np.zeros((4, 4, 3), np.uint8)},
+        images={missed: np.zeros((4, 4, 3), np.uint8)},
         command="n2d2py small.ini -export CPP",
     )
     write_report(measured, tmp_path)

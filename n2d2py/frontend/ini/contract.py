@@ -1,4 +1,4 @@
-"""What a type of layer section is declared with: its keys, and a function that adds its nodes to the Graph.
+"""Declaration of a type of layer section: its keys, and a function that adds its nodes to the Graph.
 
     @ini("Softmax", LAYER.extended(NB_OUTPUTS, name="Softmax", doc="Softmax over the channels."))
     def _from_ini(context: LayerContext) -> None:

@@ -1,4 +1,4 @@
-"""What Conv and Deconv sections share: geometry, weights in N2D2's order, permuted outputs."""
+"""Shared by Conv and Deconv sections: geometry, weights in N2D2's order, permuted outputs."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _outputs_remap(context: LayerContext, outputs: int) -> np.ndarray | None:
 
 
 def remapped(context: LayerContext, weights: np.ndarray, bias: np.ndarray | None) -> dict[str, np.ndarray | None]:
-    """Weights and bias as they are stored, in the order of the layer's outputs; so are the scales of the weights."""
+    """Stored weights and bias, in the order of the layer's outputs; so are the scales of the weights."""
     remap = _outputs_remap(context, context.values["NbOutputs"])
     if remap is not None and context.weights is not None:
         weights, bias = _placed(weights, remap), bias if bias is None else _placed(bias, remap)

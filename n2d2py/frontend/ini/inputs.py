@@ -1,4 +1,4 @@
-"""What happens to the inputs of a layer before it reads them: vectors as images, input windows."""
+"""Preparation of the inputs of a layer: vectors as images, input windows."""
 
 from __future__ import annotations
 

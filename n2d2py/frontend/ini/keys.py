@@ -1,4 +1,4 @@
-"""What layer sections share: common keys, window dimensions, activations, unused training keys."""
+"""Shared by layer sections: common keys, window dimensions, activations, unused training keys."""
 
 from __future__ import annotations
 

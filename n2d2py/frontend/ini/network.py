@@ -76,7 +76,7 @@ INPUT_SECTION = Schema(
 
 @dataclass
 class _Layer:
-    """A layer section. `batchnorm`: a convolution that InsertBatchNormAfterConv puts one behind."""
+    """A layer section. `batchnorm`: a convolution that gets one by InsertBatchNormAfterConv."""
 
     section: Section
     parents: list[str]
@@ -90,7 +90,7 @@ def build_graph(document: Document, input_shape: Shape, weights: WeightStore | N
     Without `weights` (-describe) the parameters are zeros that take no memory, and layers that have dimensions but no
     arithmetic here are part of it.
 
-    Automatic properties (_OutputsWidth, ...) of each layer are set as it is built.
+    Automatic properties (_OutputsWidth, ...) of each layer are set when it is built.
 
     Raises:
         N2D2Error: E10x to E22x; problems of different layers are collected where that is possible.
@@ -128,7 +128,7 @@ def build_graph(document: Document, input_shape: Shape, weights: WeightStore | N
 
 
 def further_inputs(document: Document) -> list[Section]:
-    """The sections that are inputs of the network beside the stimuli provider."""
+    """The sections that are inputs of the network in addition to the stimuli provider."""
     return [section for section in document.sections if section.has("Type") and section.raw("Type") == "Input"]
 
 
@@ -188,9 +188,9 @@ def _ordered(document: Document, layers: list[_Layer], inputs: list[str]) -> lis
 
 
 def _set_levels(layers: list[_Layer], by_name: dict[str, _Layer], inputs: set[str]) -> None:
-    """Sets the levels; those of layers in a cycle, or behind one, stay None.
+    """Sets the levels; those of layers in a cycle, or after one, stay None.
 
-    A parent that is no section is a tensor of an ONNX section: of one above in the file where there is any, else below.
+    A parent that is not a section is a tensor of an ONNX section: of one above in the file where there is any, else below.
     """
     onnx_names = [layer.section.name for layer in layers if _is_onnx(layer.section)]
     missing: dict[str, int] = {}
@@ -219,7 +219,7 @@ def _is_onnx(section: Section) -> bool:
 
 
 def _tensors(graph: Graph, layer: _Layer, document: Document, attached: dict[str, list[str]]) -> list[tuple[str, str]]:
-    """(name, tensor) of each input; the name of an ONNX section beside others only orders the layers.
+    """(name, tensor) of each input; the name of an ONNX section among others only orders the layers.
 
     `attached` holds the outputs of each ONNX section above.
     """
@@ -313,7 +313,7 @@ def _build_layer(
 
 
 def _warn_of_cut_logits(graph: Graph, section: Section, parents: list[tuple[str, str]]) -> None:
-    """A Softmax behind an unsigned quantizer: what it reads is never below 0."""
+    """A Softmax after an unsigned quantizer: its input is never below 0."""
     for name, tensor in parents:
         kind = grid_of(graph, tensor)
         if kind is not None and not kind.signed and kind.zero_point == 0:
@@ -327,7 +327,7 @@ def _warn_of_cut_logits(graph: Graph, section: Section, parents: list[tuple[str,
 
 
 def _add_outputs(graph: Graph, first: int) -> None:
-    """Behind an ONNX file: the results of the nodes from `first` on are outputs, what they read is none any more."""
+    """After an ONNX file: the results of the nodes from `first` on are outputs, their inputs no longer are."""
     nodes = graph.nodes[first:]
     read = {name for node in nodes for name in node.inputs}
     made = [name for node in nodes for name in node.outputs]
@@ -335,7 +335,7 @@ def _add_outputs(graph: Graph, first: int) -> None:
 
 
 def _rename_outputs(section: Section) -> None:
-    """Early versions of N2D2 called NbOutputs of a layer NbChannels; beside NbOutputs it has no effect."""
+    """Early versions of N2D2 called NbOutputs of a layer NbChannels; with NbOutputs it has no effect."""
     if section.has("NbChannels") and section.has("NbOutputs"):
         section.document.ignored.add(_EARLY, "NbChannels", section.where("NbChannels"))
     if section.has("NbChannels") and not section.has("NbOutputs"):
@@ -377,7 +377,7 @@ _ROLES = {"scales": "scale", "biases": "bias", "means": "mean", "variances": "va
 
 
 def insert_batchnorm(context: LayerContext) -> None:
-    """Puts the BatchNorm <layer>_batchnorm behind the convolution just built.
+    """Puts the BatchNorm <layer>_batchnorm after the convolution just built.
 
     It takes over the layer's tensor and activation. Its statistics are those stored under its name, else mean 0
     and variance 1.

@@ -1,7 +1,7 @@
 """The quantizers that an INI network was trained with: weights on their grid, outputs rounded to their steps.
 
 The graph that comes of it is that of a network which a file quantizes (QDQ): weights that are integers times "weight_scales", and a
-Quantize behind every output with QAct.
+Quantize after every output with QAct.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def trained_weights(
     """The weights of a layer with QWeight, in the order in which they are stored; `rows`, `order` as of `WeightStore.load`.
 
     Raises:
-        N2D2Error: E425 a step that is not positive, or weights beside their grid; E124 a quantizer that is not supported; what
+        N2D2Error: E425 a step that is not positive, or weights off the quantization grid; E124 a quantizer that is not supported; what
             loading raises.
     """
     kind, steps, where = values["QWeight"], values["QWeight.Range"], values.section.location
@@ -103,7 +103,7 @@ def _read(
 def _from_grid(
     values: Values, store: WeightStore, name: str, stored: str, initial: np.ndarray, rows: Sequence[int], order: Sequence[int]
 ) -> TrainedWeights:
-    """The weights of a folder that has them behind the quantizer only."""
+    """The weights of a folder that has only quantized ones."""
     grid, integers, scale = _read(values, store, name, stored, initial, rows, order)
     log.notice("%s: %s are used as stored (%s grid)", name, stored, grid)
     scales = np.array([scale], np.float32)
@@ -111,7 +111,7 @@ def _from_grid(
 
 
 def _compare(name: str, integers: np.ndarray, stored: np.ndarray, steps: int, grid: str, values: Values) -> None:
-    """Says how many of the weights were others when they were stored behind the quantizer."""
+    """Says how many of the weights differed when they were stored quantized."""
     share, step = float(np.mean(integers != stored)), 2 if grid == "odd" or steps == 1 else 1
     apart = np.abs(integers - stored) > (step if steps > 1 else 0)
     text = f"{name}: {bits_of(steps)}-bit weights, {grid} grid; {100 * share:.2f} % differ from the stored quantized ones"
@@ -155,7 +155,7 @@ def _checked(found: np.ndarray, name: str, role: str, values: Values) -> np.ndar
 
 
 def quantize_output(graph: Graph, values: Values, store: WeightStore, node: Node, name: str) -> None:
-    """Put the Quantize of QAct behind a layer, whose tensor it takes over; the real one is called <layer>_real.
+    """Put the Quantize of QAct after a layer, whose tensor it takes over; the real one is called <layer>_real.
 
     `name`: of the layer where its step or alpha is stored.
 

@@ -1,4 +1,4 @@
-"""How the layers of an INI are trained: their solvers, and the keys of their quantizers.
+"""Training of the layers of an INI: their solvers, and the keys of their quantizers.
 
 Keys of a solver stand in the section of a layer or in its ConfigSection, as `WeightsSolver.LearningRate`; those of `Solvers.` hold for
 all parameters of the layer, more exact ones go before them.
@@ -45,7 +45,7 @@ _ADAM = (
     Key("Epsilon", Kind.FLOAT, minimum=0),
     Key("Clamping", Kind.STRING),
 )
-"""What each solver reads; but for the learning rate, which each has its own of, `SolverSettings` says what an absent one is."""
+"""Keys that each solver reads; `SolverSettings` has the defaults, except for the learning rate, which depends on the solver."""
 _SOLVERS = {"SGD": _SGD, "Adam": _ADAM}
 _COUNTS = ("MaxIterations", "WarmUpDuration", "LearningRateStepSize")
 """Counts that INIs compute by a division: N2D2 drops the fraction."""
@@ -125,7 +125,7 @@ _FIELDS = {field.name.replace("_", ""): field.name for field in fields(SolverSet
 
 @dataclass(frozen=True, eq=False)
 class LayerRecipe:
-    """How a layer is trained.
+    """Training of a layer.
 
     Attributes:
         values: of its section.

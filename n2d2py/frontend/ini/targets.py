@@ -147,7 +147,7 @@ def _unscored(section: Section) -> N2D2Error | None:
 
 
 def _stored(values: Values, document: Document) -> tuple[Path, str, str, bool]:
-    """What a TargetCompare compares with."""
+    """Reference of a TargetCompare."""
     path = resolve_path(values["DataPath"], document.folder) or Path(values["DataPath"])
     return path, values["Matching"], values["TargetFormat"], values["TargetTranspose"]
 

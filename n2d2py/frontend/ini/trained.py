@@ -115,7 +115,7 @@ _OF_OTHERS = {
 
 
 def _with(schema: Schema, keys: tuple[Key, ...], pattern: str) -> Schema:
-    """The schema with keys of its own in place of the entry for all of that pattern."""
+    """The schema with its own keys instead of the entry for all of that pattern."""
     kept = tuple(entry for entry in schema.accepted if entry.pattern != pattern)
     return replace(schema.extended(*keys), accepted=(*kept, *_SOLVERS))
 
@@ -151,7 +151,7 @@ def check_trained_keys(section: Section, schema: Schema) -> None:
 
 
 def warn_of_other_quantizers(values: Values) -> None:
-    """W422 for keys, other than their defaults, of a quantizer that a layer does not have: of SAT beside LSQ, or without any."""
+    """W422 for keys, other than their defaults, of a quantizer that a layer does not have: of SAT with LSQ, or without any."""
     for kind, keys in (("QWeight", _WEIGHT_KEYS), ("QAct", _ACTIVATION_KEYS)):
         if kind not in values:
             continue
@@ -173,7 +173,7 @@ def warn_of_other_quantizers(values: Values) -> None:
 
 
 def has_quantized_training(document: Document) -> bool:
-    """Whether layers of a document have quantizers that they were trained with."""
+    """True if layers of a document have quantizers that they were trained with."""
     return any(
         section.used and section.has(key) and section.text(key).strip()
         for section in document.sections

@@ -17,7 +17,7 @@ from n2d2py.frontend.ini.recipes import LayerRecipe
 ROLES = {"weights": "weights", "biases": "bias", "scales": "scale", "means": "mean", "variances": "variance"}
 """Name in the files -> role of a parameter in the graph."""
 QUANTIZED_WEIGHTS = ("quant_weights", "quant_weights_quant")
-"""What N2D2 calls the weights behind the quantizer, without and with ApplyScaling."""
+"""N2D2's names of quantized weights, without and with ApplyScaling."""
 _LONGEST_NAME = 230
 """Bytes of a file's name before its ending, beyond which no file system has it."""
 
@@ -50,7 +50,7 @@ class WeightStore:
     ) -> np.ndarray:
         """The stored array in the shape of `initial`, or `initial` when nothing is to be loaded.
 
-        `rows`: how many weights each output of the layer has. In place of <layer>_weights and <layer>_biases there may
+        `rows`: how many weights each output of the layer has. Instead of <layer>_weights and <layer>_biases there may
         be one file <layer>.syntxt, with the weights of each output followed by its bias. `order`: which axis of `initial`
         each axis of the stored array is; its values are given in the order in which they are stored.
 
@@ -126,7 +126,7 @@ class WeightStore:
             self._arrays[f"{layer}_{name}"] = array
 
     def has(self, layer: str, name: str) -> bool:
-        """Whether an array is stored for the layer under that name."""
+        """True if an array is stored for the layer under that name."""
         return self._find(layer, name) is not None
 
     def _find(self, layer: str, name: str) -> tuple[np.ndarray, str] | None:
@@ -152,7 +152,7 @@ def _stems(layer: str) -> Iterator[str]:
 
 
 def _is_text(source: str) -> bool:
-    """Whether an array is of a file that holds numbers without a shape."""
+    """True if an array is of a file that holds numbers without a shape."""
     return source.endswith(".syntxt")
 
 
@@ -175,7 +175,7 @@ _READERS: dict[str, tuple[Callable[[Path], Any], str]] = {
 
 
 def _read(file: Path, form: str) -> Any:
-    """What a file of one of the forms holds: an array, or arrays by name; E422 for one that cannot be read."""
+    """Content of a file in one of the forms: an array, or arrays by name; E422 for one that cannot be read."""
     reader, remedy = _READERS[form]
     try:
         return reader(file)
@@ -184,7 +184,7 @@ def _read(file: Path, form: str) -> Any:
 
 
 def open_weights(option: str | None, *, has_validation: bool, folder: Path, ignore_missing: bool) -> WeightStore:
-    """What `-w` names: /dev/null for nothing, a folder or file; absent: weights_validation or weights, if there.
+    """Meaning of `-w`: /dev/null for nothing, a folder or file; absent: weights_validation or weights, if there.
 
     Raises:
         N2D2Error: E420 when the path does not exist.

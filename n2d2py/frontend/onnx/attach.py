@@ -1,4 +1,4 @@
-"""Puts an ONNX network behind tensors of an existing Graph."""
+"""Attach an ONNX network to tensors of an existing Graph."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def attach_onnx(
 
 
 def used_twice(name: str, where: Location) -> N2D2Error:
-    """What is raised where a layer of the INI has the name of one of the file."""
+    """Error for a layer of the INI with the name of one of the file."""
     return N2D2Error(
         "E312", f"layer name '{name}' is used by both the INI and the ONNX graph", where=where, remedy="rename the section"
     )

@@ -1,7 +1,7 @@
 """Constants that a file of a fixed batch computes from the size of its batch.
 
 Images of such a file are imported side by side, each with batch 1, and shapes are folded so. What a graph computes from the size of the
-batch as a number is another constant then: this module keeps the one of the file beside it.
+batch as a number is another constant then: this module keeps that of the file too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the import of an ONNX operator is declared with: a function of its node that adds layers to the Graph.
+"""Declaration of the import of an ONNX operator: a function of its node that adds layers to the Graph.
 
     @onnx("Elu")
     def _from_onnx(node: OnnxNode, builder: Builder) -> None:
@@ -84,11 +84,11 @@ class OnnxNode:
         return list(self._attributes)
 
     def has(self, index: int) -> bool:
-        """Whether input `index` is given."""
+        """True if input `index` is given."""
         return index < len(self.inputs) and self.inputs[index] != ""
 
     def is_constant(self, index: int) -> bool:
-        """Whether input `index` is known at import."""
+        """True if input `index` is known at import."""
         return self.has(index) and self.inputs[index] in self._tensors.constants
 
     def constant(self, index: int, what: str) -> np.ndarray:
@@ -185,7 +185,7 @@ class OnnxNode:
 
 
 class Builder(Tensors):
-    """What a converter adds layers with."""
+    """Builder by which a converter adds layers."""
 
     def layer(
         self,

@@ -88,7 +88,7 @@ def _real(node: onnx.NodeProto, model: OnnxModel, renamed: dict[str, str]) -> on
 
 
 def _lstm(node: onnx.NodeProto, model: OnnxModel) -> onnx.NodeProto:
-    """An LSTM with the weights that the bytes of DynamicQuantizeLSTM, transposed, stand for; itself where they are no constants."""
+    """An LSTM with the weights that the bytes of DynamicQuantizeLSTM, transposed, stand for; itself where they are not constants."""
     inputs = [*node.input, *[""] * 12][:12]
     if not all(name in model.constants for name in (inputs[1], inputs[2], *inputs[8:])):
         return node

@@ -1,4 +1,4 @@
-"""AIMET's .encodings beside an ONNX file: a quantizer for each tensor, put into the model as QONNX's operator Quant.
+"""AIMET's .encodings next to an ONNX file: a quantizer for each tensor, put into the model as QONNX's operator Quant.
 
 The formats are those that aimet-onnx writes: 0.6.1 (an entry for each channel), 1.0.0 (lists), 2.0.0 (the words of
 QuantizeLinear). In the first two y = s (clamp(rint(x / s) - o, 0, 2^bits - 1) + o) with an offset o of at most 0; in the last
@@ -28,7 +28,7 @@ _MOST_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class Encoding:
-    """How a tensor is quantized.
+    """Quantization of a tensor.
 
     Attributes:
         bits: of an integer, 1 to 32.
@@ -77,7 +77,7 @@ def read_encodings(path: Path) -> dict[str, Encoding]:
 
 
 def quantize_by(proto: onnx.ModelProto, path: Path) -> None:
-    """Puts a Quant behind each tensor of `proto` that the encodings in `path` name; the model is changed.
+    """Puts a Quant after each tensor of `proto` that the encodings in `path` name; the model is changed.
 
     Raises:
         N2D2Error: E315 as `read_encodings`, and where the channels of an encoding do not fit the tensor.
@@ -129,7 +129,7 @@ class _Quantizers:
         self._taken = taken
 
     def behind_node(self, name: str, encoding: Encoding, written: _Place) -> None:
-        """The tensor keeps its name behind the quantizer: readers and outputs stay as they are."""
+        """The quantized tensor takes over the name: readers and outputs stay unchanged."""
         if encoding.scale.size > 1:
             raise self._misfit(name, encoding, "the result of a layer")
         real = self._fresh(f"{name}_real")
@@ -140,7 +140,7 @@ class _Quantizers:
     def behind_constant(
         self, name: str, encoding: Encoding, axis: int | None, weights: onnx.TensorProto | None, places: list[_Place]
     ) -> None:
-        """What reads an input or a constant reads its quantizer."""
+        """Readers of an input or a constant read its quantizer."""
         if not places:
             return
         shape: tuple[int, ...] = ()
@@ -156,7 +156,7 @@ class _Quantizers:
         self.nodes.setdefault("", []).append(self._quant(name, quantized, encoding, shape))
 
     def add_to(self, graph: onnx.GraphProto) -> None:
-        """Puts all into the model, each node behind the one whose output it reads."""
+        """Puts all into the model, each node after the one whose output it reads."""
         order = list(self.nodes.get("", []))
         for node in graph.node:
             order.append(node)
@@ -243,7 +243,7 @@ def _entries(data: Any, path: Path) -> Iterable[tuple[str, Any]]:
 
 
 def _encoding(entry: Any) -> Encoding | None:
-    """What an entry says; None for a tensor in floating point."""
+    """Content of an entry; None for a tensor in floating point."""
     if isinstance(entry, list):
         return _listed_channels(entry)
     if "output_dtype" in entry:

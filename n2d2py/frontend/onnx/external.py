@@ -1,4 +1,4 @@
-"""Tensors that an ONNX model keeps in files beside it."""
+"""Tensors that an ONNX model keeps in separate files."""
 
 from __future__ import annotations
 

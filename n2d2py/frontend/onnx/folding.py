@@ -34,13 +34,13 @@ SHAPE_ARITHMETIC = (
 _MOST_ELEMENTS = 1 << 26
 """Elements of a constant that is computed: 256 MiB of float32."""
 _ROOM = 1 << 25
-"""What constants computed from others may add to a small file: 128 MiB of float32."""
+"""Largest growth of a small file by constants computed from others: 128 MiB of float32."""
 _RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
 _QUANTIZED = ("QuantizeLinear", "DequantizeLinear")
 
 
 def is_foldable(proto: onnx.NodeProto) -> bool:
-    """Whether the result is the same in every run, the node has no inner graphs and belongs to no quantized network."""
+    """True if the result is the same in every run, the node has no inner graphs and belongs to no quantized network."""
     return (
         proto.domain in ("", "ai.onnx")
         and proto.op_type not in (*_RANDOM, *_QUANTIZED)
@@ -78,7 +78,7 @@ def _over_axes(proto: onnx.NodeProto, x: np.ndarray) -> np.ndarray:
 
 
 _CORRECTED = {"GlobalMaxPool": _global_max_pool, "GatherElements": _gather_elements}
-"""What the reference implementation gets wrong."""
+"""Cases that the reference implementation gets wrong."""
 
 
 def _check_size(proto: onnx.NodeProto, values: list[np.ndarray | None], room: int) -> None:

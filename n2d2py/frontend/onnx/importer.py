@@ -86,7 +86,7 @@ def import_onnx(
 
 
 def _needs_arrays(model: OnnxModel) -> bool:
-    """Whether a node has no form in layers of images: stimuli side by side were never possible."""
+    """True if a node has no form in layers of images: it never took a batch."""
     kinds = {(node.op_type, node.domain) for node in model.proto.graph.node}
     return any(find_converter(*kind) is None and find_array_converter(*kind) is not None for kind in kinds)
 
@@ -123,7 +123,7 @@ def _imported(model: OnnxModel, title: str, input_shapes: Mapping[str, Shape], w
 
 
 _CONSTANT = re.compile(r"operand\d+")
-"""What a constant operand of a layer on arrays is called."""
+"""Name of a constant operand of a layer on arrays."""
 
 
 def _refuse_not_numbers(builder: Builder) -> None:
@@ -182,7 +182,7 @@ class _Walk:
             wrong = self._validator.check(proto)
             behind = not self._blocked.isdisjoint(proto.input)
             self._import(proto)
-            if wrong is not None and not behind:  # shapes behind what is refused are not those of the file
+            if wrong is not None and not behind:  # shapes after a refused node are not those of the file
                 raise wrong
         except Unsupported as refusal:
             self._preflight.refuse(proto, refusal)
@@ -310,7 +310,7 @@ class _Walk:
             on_arrays(OnnxNode(proto, builder), builder)
 
     def _prefers_arrays(self, proto: onnx.NodeProto) -> bool:
-        """Whether a data input is there as an array only, and the operator no layer of images."""
+        """True if a data input exists as an array only, and the operator is not a layer of images."""
         builder = self.builder
         return proto.op_type not in IMAGE_CONVERTERS and any(
             name in builder.arrays and name not in builder.names for name in proto.input
@@ -385,7 +385,7 @@ _NEUTRAL = {"bias": 0.0, "mean": 0.0, "scale": 1.0, "variance": 1.0}
 
 
 def set_initial_values(graph: Graph, seed: int) -> None:
-    """Gives the layers Conv, Fc and BatchNorm of a graph under construction initial values in place of stored ones.
+    """Gives the layers Conv, Fc and BatchNorm of a graph under construction initial values instead of stored ones.
 
     Weights are normal with variance 2 / fan-in, a batch normalisation does nothing, biases are 0.
     """

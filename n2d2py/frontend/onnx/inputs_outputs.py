@@ -76,7 +76,7 @@ def add_inputs(builder: Builder, input_shapes: Mapping[str, Shape]) -> None:
 
 
 def _picture(shape: Shape, is_translated: bool) -> tuple[int, int, int]:
-    """Where an input (1, C, H, W) has the channels, height and width of pictures: a file in other axes than its layers expect.
+    """Axes at which an input (1, C, H, W) has the channels, height and width of images: a file in other axes than its layers expect.
 
     `is_translated`: a .tflite file, whose last axis is C here.
     """
@@ -122,7 +122,7 @@ def _input_shape(builder: Builder, value: OnnxInput, is_nhwc: bool, input_shapes
 
 
 def set_outputs(builder: Builder) -> None:
-    """Declares the model's outputs, a tensor of its own for each.
+    """Declares the model's outputs, a separate tensor for each.
 
     Raises:
         N2D2Error: E311 an output without layer, or one that is listed twice.

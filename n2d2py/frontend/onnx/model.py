@@ -42,7 +42,7 @@ _IMAGE_READERS = ("Cast", "Transpose", "Identity", "Reshape")
 class OnnxInput:
     """A data input: its name, its shape with batch 1 (None: unknown size) and its element type.
 
-    `dims` is the shape as it is declared; `kind` is that of the graph's tensor, "" for real numbers.
+    `dims` is the declared shape; `kind` is that of the graph's tensor, "" for real numbers.
     """
 
     name: str
@@ -53,11 +53,11 @@ class OnnxInput:
 
     @property
     def is_open(self) -> bool:
-        """Whether a size other than the batch is not known."""
+        """True if a size other than the batch is not known."""
         return None in self.shape[1:] or (len(self.dims) == 1 and None in self.dims)
 
     def sized(self, sizes: Sequence[int], where: Location) -> OnnxInput:
-        """The input with these sizes behind the batch (all of them where it has one axis).
+        """The input with these sizes after the batch (all of them where it has one axis).
 
         Raises:
             N2D2Error: E305 where they are not as many as the input has, or one differs from what the file says.
@@ -109,7 +109,7 @@ class OnnxModel:
 
     @property
     def fed(self) -> list[OnnxInput]:
-        """The inputs that are no states."""
+        """The inputs that are not states."""
         return self.inputs[: len(self.inputs) - len(self.states)]
 
     @property
@@ -118,7 +118,7 @@ class OnnxModel:
         return [value.name for value in self.proto.graph.output]
 
     def set_sizes(self, name: str, sizes: Sequence[int]) -> None:
-        """Gives an input the sizes behind the batch that the file leaves open; with a 1 in front, a batch of free size becomes 1.
+        """Gives an input the sizes after the batch that the file leaves open; with a 1 in front, a batch of free size becomes 1.
 
         Raises:
             N2D2Error: E305 no such input, or a shape that the file does not allow.

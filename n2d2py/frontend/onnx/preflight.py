@@ -57,7 +57,7 @@ class Preflight:
     def errors(self) -> list[N2D2Error]:
         """One E310 for each operator and reason, with its count and first node; without any, the other errors.
 
-        Layers behind a refused node may fail only because of it, so their errors wait for the next attempt.
+        Layers after a refused node may fail only because of it, so their errors wait for the next attempt.
         """
         found = []
         for kind in self._kinds.values():

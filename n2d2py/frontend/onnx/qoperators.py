@@ -48,7 +48,7 @@ def _key(proto: onnx.NodeProto) -> str:
 
 
 def is_qoperator(proto: onnx.NodeProto) -> bool:
-    """Whether `expand` knows the node's operator."""
+    """True if `expand` knows the node's operator."""
     return _key(proto) in EXPANDED or _key(proto) == _CONCAT
 
 
@@ -99,7 +99,7 @@ def _bias(proto: onnx.NodeProto, places: Sequence[int], constants: Mapping[str, 
 
 
 def has_plain_integers(graph: onnx.GraphProto) -> bool:
-    """Whether no node computes with integers of a static scale: what a DequantizeLinear gives of a tensor of the network
+    """True if no node computes with integers of a static scale: what a DequantizeLinear gives of a tensor of the network
     is only an output of the model."""
     constants = {tensor.name for tensor in graph.initializer}
     for node in graph.node:

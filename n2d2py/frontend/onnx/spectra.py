@@ -14,7 +14,7 @@ from n2d2py.graph.shapes import Shape
 
 OPERATORS = ("STFT", "DFT")
 _LARGEST = 1 << 26
-"""Elements of a matrix of a transform; more would be a network of its own."""
+"""Elements of a matrix of a transform; more would outgrow a network."""
 
 
 class _Parts:
@@ -118,7 +118,7 @@ def _dft(parts: _Parts, opset: int, dims: Shape) -> None:
         matrix[:used, 1] = np.stack([-sines, cosines], -1)
     matrix /= length if inverse else 1
     order = [*(at for at in range(rank - 1) if at != axis), axis, rank - 1]
-    front = [0, *(dims[at] for at in order[1:-2])]  # 0: the batch as it is
+    front = [0, *(dims[at] for at in order[1:-2])]  # 0: the batch, unchanged
     x = parts.proto.input[0]
     if order != [*range(rank)]:
         x = parts.add("Transpose", [x], perm=order)

@@ -1,4 +1,4 @@
-"""Inputs of an ONNX model that are no data: states, which are outputs of the call before, and inputs with a fixed value.
+"""Inputs of an ONNX model that are not data: states, which are outputs of the call before, and inputs with a fixed value.
 
 A streaming network reads the state that its last call gave and gives the next one. Such a pair of an input and an output is named
 (`States=INPUT:OUTPUT`), or found by its names: both say the same thing of a state ("h", "cache", ...), the output that it is the next one
@@ -22,7 +22,7 @@ from n2d2py.operators.reshape import Reshape
 Pair = tuple[str, str]
 
 _OLD = frozenset("0 in input past prev previous prior old last initial init".split())
-"""Words that the name of a state before a call may have beside that of the state."""
+"""Words that the name of a state before a call may have in addition to that of the state."""
 _NEW = frozenset("n out output new next present current cur o t".split())
 """Words that the name of a state after a call has."""
 _STATES = frozenset(
@@ -30,14 +30,14 @@ _STATES = frozenset(
     h c hx cx hidden cell state states cache caches buf buffer mem memory carry context ctx rnn lstm gru
     """.split()
 )
-"""What a state is called."""
+"""Name of a state."""
 
 
 def fix_inputs(model: OnnxModel, text: str) -> None:
     """Makes inputs constants: `text` is NAME:VALUE,NAME:VALUE,...
 
     Raises:
-        N2D2Error: E316 a name that is no input, a value that is no number of its type.
+        N2D2Error: E316 a name that is not an input, a value that is not a number of its type.
     """
     for name, value in _named(model, text, "Constants", "sr:16000"):
         found = next((one for one in model.inputs if one.name == name), None)
@@ -61,12 +61,12 @@ def fix_inputs(model: OnnxModel, text: str) -> None:
 
 
 def take_states(model: OnnxModel, text: str) -> None:
-    """Finds the states of a model and moves them behind its other inputs and outputs, in the same order.
+    """Finds the states of a model and moves them after its other inputs and outputs, in the same order.
 
     `text` is INPUT:OUTPUT,..., "none", or empty where names tell.
 
     Raises:
-        N2D2Error: E316 a name that is no input or output, one that is named twice, nothing beside the states.
+        N2D2Error: E316 a name that is not an input or output, one that is named twice, nothing but states.
     """
     asked = text.strip()
     if model.states:  # the file says them
@@ -98,7 +98,7 @@ def take_states(model: OnnxModel, text: str) -> None:
 
 
 def check_states(model: OnnxModel, sizes: dict[str, int]) -> None:
-    """Raises E316 where a state does not have as many elements before a call as behind it; `sizes` by input and output."""
+    """Raises E316 where a state does not have as many elements before a call as after it; `sizes` by input and output."""
     for name, output in model.states:
         if sizes[name] != sizes[output]:
             raise _wrong(
@@ -181,7 +181,7 @@ def _meaning(name: str, marks: frozenset[str]) -> tuple[frozenset[str], bool]:
 
 
 def _agree(first: tuple[int | None, ...], second: tuple[int | None, ...]) -> bool:
-    """Whether two shapes are the same as far as they are known; a shape of no axes is not known."""
+    """True if two shapes are the same where they are known; a shape of no axes is not known."""
     return not second or (
         len(first) == len(second) and all(a is None or b is None or a == b for a, b in zip(first, second, strict=True))
     )

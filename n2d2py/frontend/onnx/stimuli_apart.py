@@ -16,7 +16,7 @@ from n2d2py.errors import N2D2Error
 from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel
 
 _OFF = 0.02
-"""Root of the squared difference by the power of an output, above which it is no rounding, nor a step of a few integers."""
+"""Root of the squared difference by the power of an output, above which it is neither rounding nor a step of a few integers."""
 _MOST_BYTES = 2**30
 """Models above this are not run: protobuf writes up to 2 GiB, and a runtime holds the weights once more."""
 
@@ -56,13 +56,13 @@ def _session(proto: onnx.ModelProto) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4  # what it cannot run is no error here
+    options.log_severity_level = 4  # nodes that it cannot run are not errors here
     options.intra_op_num_threads = 1
     return onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
 def _moves_first_axis(graph: onnx.GraphProto) -> bool:
-    """Whether a transposition of what is computed puts another axis in front."""
+    """True if a transposition of what is computed puts another axis in front."""
     constants = {tensor.name for tensor in graph.initializer}
     for node in graph.node:
         if node.op_type == "Transpose" and node.input[0] not in constants:
@@ -80,7 +80,7 @@ def _drawn(one: OnnxInput, random: np.random.Generator) -> np.ndarray:
 
 
 def _is_joined(together: np.ndarray, alone: list[np.ndarray]) -> bool:
-    """Whether a result for two stimuli is those of each, joined along some axis; True for what says nothing: other shapes, integers, and
+    """True if a result for two stimuli is those of each, joined along some axis; True for what says nothing: other shapes, integers, and
     what is not finite."""
     parts = [np.asarray(part) for part in alone]
     if together.dtype.kind != "f" or not all(np.isfinite(one).all() for one in (together, *parts)):

@@ -101,12 +101,12 @@ class Tensors:
         return name
 
     def is_read(self, name: str) -> bool:
-        """Whether an ONNX tensor is read by a node or is an output of the model."""
+        """True if an ONNX tensor is read by a node or is an output of the model."""
         return name in self.read
 
     # ---- tensors in their two forms ---------------------------------------------------------
     def is_tensor(self, name: str) -> bool:
-        """Whether an ONNX tensor is computed in the network."""
+        """True if an ONNX tensor is computed in the network."""
         return name in self.names or name in self.arrays
 
     def dims_of(self, name: str) -> Shape:
@@ -191,7 +191,7 @@ class Tensors:
         """A float32 copy of a parameter that nothing changes.
 
         Raises:
-            N2D2Error: E306 for values that are no numbers or, where they have to be, not finite.
+            N2D2Error: E306 for values that are not numbers or, where they have to be, not finite.
         """
         try:
             values = np.ascontiguousarray(array, np.float32)
@@ -237,7 +237,7 @@ def strides(dims: Sequence[int]) -> list[int]:
 
 
 def element_name(code: int) -> str:
-    """What ONNX calls a type of elements: "FLOAT", "INT8", ..."""
+    """ONNX's name of a type of elements: "FLOAT", "INT8", ..."""
     from onnx import TensorProto
 
     return TensorProto.DataType.Name(code) if code in TensorProto.DataType.values() else str(code)

@@ -24,7 +24,7 @@ TOLERATED = (
     "Field 'shape' of 'type' is required but missing",
     "is deprecated in domain_version",
 )
-"""What the check of the standard refuses although the import lists it better, or does not need it."""
+"""Findings of the standard's checker that the import reports better, or does not mind."""
 
 _INFINITE = ("Clip", "Constant", "Pad")
 """Operators whose attributes may be infinite."""
@@ -90,7 +90,7 @@ def _definitions() -> dict[str, list[int]]:
 def check_bounds(proto: onnx.ModelProto, path: str) -> None:
     """Checks the axes, counts and equations of all nodes, those of functions included, as `check_structure` does.
 
-    The rule of shapes of Einsum does not end on an equation whose dots are no ellipsis.
+    The rule of shapes of Einsum does not end on an equation whose dots are not an ellipsis.
 
     Raises:
         ErrorList, N2D2Error: E314.

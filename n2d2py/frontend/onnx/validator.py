@@ -34,7 +34,7 @@ _CLASSES = {"bool": "b", "string": "s", "complex64": "c", "complex128": "c"}
 class Validator:
     """Checks types and shapes at the nodes of one model, with what `tensors` knows of their inputs.
 
-    `shapes` holds those of the results of all nodes that were checked, as far as they are known (batch 1).
+    `shapes` holds those of the results of all nodes that were checked, where they are known (batch 1).
     """
 
     def __init__(self, tensors: Tensors):
@@ -103,7 +103,7 @@ class Validator:
         return (tensors.kind_of(name) or None) if tensors.is_tensor(name) else None
 
     def _is_real(self, name: str) -> bool:
-        """Whether a tensor of the network without a type holds real numbers, and not those that integers of the file stand for."""
+        """True if a tensor of the network without a type holds real numbers, and not those that integers of the file stand for."""
         tensors = self._tensors
         of_integers = any(given.element_type in (TensorProto.INT8, TensorProto.UINT8) for given in tensors.model.inputs)
         return tensors.is_tensor(name) and name not in tensors.integers and not of_integers
@@ -177,7 +177,7 @@ def _parameters(proto: onnx.NodeProto, schema: onnx.defs.OpSchema) -> Iterator[_
 
 
 def _is_wild(node: onnx.NodeProto, data: Iterable[TensorProto]) -> bool:
-    """Whether an attribute or a constant is so large that a converter could loop or fill the memory over it."""
+    """True if an attribute or a constant is so large that a converter could loop or fill the memory over it."""
     attributes = (number for a in node.attribute for number in (a.i, *a.ints))
     constants = (number for tensor in data for number in np.abs(numpy_helper.to_array(tensor).astype(np.float64)).reshape(-1))
     return any(abs(number) > _WILD for numbers in (attributes, constants) for number in numbers)
@@ -189,5 +189,5 @@ def _allowed(parameter: onnx.defs.OpSchema.FormalParameter) -> list[str]:
 
 
 def _class(kind: str) -> str:
-    """Numbers, whole numbers, truth values and texts are no substitute for each other; their widths are."""
+    """Numbers, whole numbers, truth values and texts do not replace each other; other widths do."""
     return _CLASSES.get(kind) or ("i" if "int" in kind else "f")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 MOVES = ("Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast", "Concat", "Slice", "Gather", "Expand")
-"""Operators behind which a constant has the same values, in other places."""
+"""Operators that only move the values of a constant."""
 
 
 def weight_scales(grid: np.ndarray, outputs: int) -> np.ndarray | None:

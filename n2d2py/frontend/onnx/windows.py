@@ -1,4 +1,4 @@
-"""What Conv and the pools share: images of one line for 1-D layers, pads from auto_pad, pads and ceil_mode."""
+"""Shared by Conv and the pools: images of one row for 1-D layers, pads from auto_pad, pads and ceil_mode."""
 
 from __future__ import annotations
 

@@ -53,13 +53,13 @@ class TfliteTensor:
 
     @property
     def is_quantized(self) -> bool:
-        """Whether its integers stand for real numbers."""
+        """True if its integers stand for real numbers."""
         return self.scale.size > 0 and self.dtype.kind in "iu"
 
 
 @dataclass(frozen=True)
 class TfliteOperator:
-    """An operator: its position and name, the indexes of its tensors (-1: left out), its options; a custom one has bytes of its own, `given`."""
+    """An operator: its position and name, the indexes of its tensors (-1: left out), its options; the bytes of a custom one are `given`."""
 
     index: int
     code: str
@@ -94,7 +94,7 @@ class TfliteOperator:
         return only
 
     def has_other_ends(self) -> RefusedOperator:
-        """What is raised where an operator has a wrong number of inputs or outputs."""
+        """Error for an operator with a wrong number of inputs or outputs."""
         return RefusedOperator(f"it has {len(self.inputs)} inputs and {len(self.outputs)} outputs")
 
 
@@ -194,7 +194,7 @@ def _refused_graphs(path: str, count: int) -> N2D2Error:
 
 
 def _initial_values(graph: TfliteFile, index: int) -> dict[str, TfliteTensor]:
-    """What a graph that runs once assigns to variables, by their names."""
+    """Values that a graph that runs once assigns to variables, by their names."""
     names, found = graph.variables(), {}
     for operator in graph.operators:
         known = operator.code == "ASSIGN_VARIABLE" and len(operator.inputs) == 2 and operator.inputs[0] in names
@@ -212,7 +212,7 @@ def _initial_values(graph: TfliteFile, index: int) -> dict[str, TfliteTensor]:
 
 @dataclass(frozen=True)
 class _Reader:
-    """What graphs of a file share."""
+    """Parts that graphs of a file share."""
 
     data: bytes
     path: str
@@ -316,7 +316,7 @@ def _tensor(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes,
 
 
 def _stored(buffer: FlatTable, data: bytes) -> np.ndarray:
-    """The bytes of a buffer: in its table, or behind the tables of a large file."""
+    """The bytes of a buffer: in its table, or after the tables of a large file."""
     offset, size = buffer.integer(1, "<Q"), buffer.integer(2, "<Q")
     if offset <= 1:
         return buffer.vector(0, "u1")

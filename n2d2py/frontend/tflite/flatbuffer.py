@@ -72,7 +72,7 @@ class FlatTable:
         return bool(self.integer(slot, "<B", int(default)))
 
     def has(self, slot: int) -> bool:
-        """Whether the field is there."""
+        """True if the field is present."""
         return self._place(slot) is not None
 
     def table(self, slot: int) -> FlatTable | None:

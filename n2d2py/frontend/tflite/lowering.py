@@ -1,4 +1,4 @@
-"""What translations of operators share: their options, the check of what they join, results of a node."""
+"""Shared by translations of operators: their options, the check of what they join, results of a node."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def _bias(t: Translation, operator: TfliteOperator, at: int, outputs: int, weigh
 
 
 def _need_alike(t: Translation, operator: TfliteOperator, weights: TfliteTensor) -> None:
-    """Refuses real weights behind integers; integer weights behind real numbers (dynamic range) are taken as real ones."""
+    """Refuses real weights after integers; integer weights after real numbers (dynamic range) are taken as real ones."""
     if t.tensor(operator.inputs[0]).dtype.kind != "f" and weights.dtype.kind == "f":
         raise RefusedOperator("its input is quantized, its weights are not")
 
@@ -387,7 +387,7 @@ def _resize(t: Translation, operator: TfliteOperator) -> None:
     coordinates = "align_corners" if aligned else "half_pixel" if centred else "asymmetric"
     attributes = {"mode": "linear" if linear else "nearest", "coordinate_transformation_mode": coordinates}
     if not linear:
-        # with half pixels the middle of two is the one behind, as floor(x + 0.5) is of TFLite's own coordinates
+        # with half pixels the middle of two is the next one, as floor(x + 0.5) is of TFLite's own coordinates
         attributes["nearest_mode"] = "round_prefer_ceil" if aligned or centred else "floor"
     target = t.constant("size", np.array([shape[0], shape[3], *sizes], np.int64))
     layer(t, operator, "Resize", [t.real(operator.inputs[0]), "", "", target], None, **attributes)
@@ -540,7 +540,7 @@ LOWERINGS: dict[str, Lowering] = {
     "ASSIGN_VARIABLE": _assign_variable,
     **dict.fromkeys(("VAR_HANDLE", "CALL_ONCE"), _nothing),
 }
-"""How operators are translated, by their names."""
+"""Translations of operators by name."""
 
 CUSTOM_LOWERINGS: dict[str, Lowering] = {"Convolution2DTransposeBias": _mediapipe_conv}
 """The same of custom operators."""

@@ -213,4 +213,4 @@ REAL_LOWERINGS: dict[str, Lowering] = {
     "BATCH_MATMUL": _products,
     "L2_NORMALIZATION": _unit_length,
 }
-"""How operators of real numbers are translated, by their names."""
+"""Translations of operators of real numbers by name."""

@@ -21,7 +21,7 @@ TYPES: dict[int, np.dtype] = {
     16: np.dtype(np.uint16),
     17: np.dtype(np.int8),
 }
-"""Types that are read; those of 4 bits are unpacked to int8."""
+"""Types that are read; 4-bit ones are unpacked to int8."""
 INT4 = 17
 OTHER_TYPES = {
     5: "STRING",

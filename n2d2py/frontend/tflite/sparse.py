@@ -1,4 +1,4 @@
-"""Sparse tensors of .tflite files, as they are without zeros left out.
+"""Sparse tensors of .tflite files, with their zeros.
 
 The format (`SparsityParameters` of TFLite's schema): axes, some of them cut into an outer one and one of blocks, are passed through in an order of
 their own. Each is dense, or lists the indices that it has below each place of the axis before it (compressed sparse rows).
@@ -93,7 +93,7 @@ def _places(
     longest = max(_FEW, values, *(len(one.begins) for one in axes if one.begins is not None))
     for axis, one in zip(order, axes, strict=True):
         if one.begins is None or one.indices is None:
-            if count * sizes[axis] > longest:  # no list behind it is as long: nothing so large is made
+            if count * sizes[axis] > longest:  # no list after it is as long: nothing so large is made
                 raise DamagedFile(f"the sparse tensor '{name}' has more places than the file lists")
             lengths, indices = np.full(count, sizes[axis]), np.tile(np.arange(sizes[axis]), count)
         else:

@@ -327,7 +327,7 @@ class Translation:
         return model
 
     def _rounding(self, operator: TfliteOperator) -> str:
-        """How the reference kernel of an operator rounds, as `Node.rounding`.
+        """Rounding of the reference kernel of an operator, as `Node.rounding`.
 
         Average pools round means of stored values away from 0: where a rectifier leaves the type's lowest integer for 0, nearly all that
         are read are negative.
@@ -407,7 +407,7 @@ Lowering = Callable[[Translation, TfliteOperator], None]
 
 
 def _order_matters(shape: Sequence[int]) -> bool:
-    """Whether N, H, W, C and N, C, H, W of a shape are other orders of its elements."""
+    """True if N, H, W, C and N, C, H, W of a shape are other orders of its elements."""
     return len(shape) == 4 and shape[3] > 1 and shape[1] * shape[2] > 1
 
 

@@ -18,7 +18,7 @@ from n2d2py.frontend.tflite.file import RefusedOperator, TfliteFile, TfliteTenso
 
 
 class VariableTensors(Protocol):
-    """What variables need of the graph that is being made (`Translation`)."""
+    """Interface of the graph under construction that variables use (`Translation`)."""
 
     file: TfliteFile
 
@@ -69,7 +69,7 @@ class Variables:
         self._last[name] = index
 
     def outputs(self, taken: Collection[int]) -> list[onnx.ValueInfoProto]:
-        """What the variables are in the next call; `taken`: tensors that are outputs already.
+        """Values of the variables in the next call; `taken`: tensors that are outputs already.
 
         Raises:
             N2D2Error: E310 for one that is never assigned, or in another form than it is read.

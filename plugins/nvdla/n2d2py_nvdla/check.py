@@ -1,4 +1,4 @@
-"""What hardware, firmware or NVIDIA's runtime would choke on, recomputed from the file alone.
+"""What hardware, firmware or NVIDIA's runtime would refuse, recomputed from the file alone.
 
 A functional model cannot see wrong buffer sizes or missing dependencies; this can. Every violation is one sentence.
 """

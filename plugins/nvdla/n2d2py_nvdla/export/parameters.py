@@ -28,7 +28,7 @@ PARAMETERS = Schema(
             Kind.STRING,
             "",
             "JSON table {layer: {scale, min, max, offset}} of scales for the int8 NVDLA "
-            "export, in place of the calibrated ones",
+            "export, instead of the calibrated ones",
         ),
         Key(
             "NVDLAFallback",
