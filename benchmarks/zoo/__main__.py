@@ -24,8 +24,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(Path(__file__).resolve(
 from exports import machine  # noqa: E402
 from files import EXPORTERS, write  # noqa: E402
 from measure import Row, measure  # noqa: E402
-from page import page  # noqa: E402
 from networks import NETWORKS  # noqa: E402
+from page import page  # noqa: E402
 
 
 def missing() -> list[str]:

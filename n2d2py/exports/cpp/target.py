@@ -15,7 +15,8 @@ from n2d2py.exports.cpp.identifiers import Identifiers, namespace_name
 from n2d2py.exports.cpp.layer import ExportChoices, layer_code
 from n2d2py.exports.cpp.parameters import LAYER_PARAMETERS, PARAMETERS, WEIGHTS_FORMATS
 from n2d2py.exports.cpp.parts import Array
-from n2d2py.exports.cpp.project import Project, namespace_of
+from n2d2py.exports.cpp.project import Project
+from n2d2py.exports.cpp.project_view import namespace_of
 from n2d2py.exports.cpp.runner import CompiledExport
 from n2d2py.exports.cpp.scratch import scratch_needs
 from n2d2py.exports.cpp.tiles import tile_constants, winograd_choices

@@ -27,8 +27,7 @@ PARAMETERS = Schema(
             "NVDLACalibration",
             Kind.STRING,
             "",
-            "JSON table {layer: {scale, min, max, offset}} of scales for the int8 NVDLA "
-            "export, instead of the calibrated ones",
+            "JSON table {layer: {scale, min, max, offset}} of scales for the int8 NVDLA export, instead of the calibrated ones",
         ),
         Key(
             "NVDLAFallback",
