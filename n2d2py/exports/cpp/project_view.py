@@ -44,7 +44,7 @@ def namespace_of(request: ExportRequest) -> str:
 
 
 @dataclass(frozen=True)
-class Pixels:
+class ExamplePixels:
     """What the examples say of bytes: by channel the factors, offsets and order, where they come from, whether they are assumed."""
 
     factors: list[str]
@@ -165,13 +165,13 @@ class ProjectView:
         return alone and len(shape) == 4 and channels(shape) in (1, 3) and not kind.plain
 
     @property
-    def pixels(self) -> Pixels:
+    def pixels(self) -> ExamplePixels:
         """What the examples say of bytes: the data's way where it is known, else 0 to 1."""
         count = channels(self.graph.shape(self.graph.inputs[0]))
         known = self.request.pixels or PixelMap((1 / 255,) * count, (0.0,) * count, tuple(range(count)))
         origin = "As the test data." if self.request.pixels else "THIS IS ASSUMED: 0 to 1. The training says what is right."
         factors, offsets = ([f"{np.float32(one):.9e}f" for one in values] for values in (known.factors, known.offsets))
-        return Pixels(factors, offsets, tuple(known.order), origin, not self.request.pixels)
+        return ExamplePixels(factors, offsets, tuple(known.order), origin, not self.request.pixels)
 
     @cached_property
     def inputs(self) -> list[PortView]:
