@@ -1,16 +1,18 @@
-// LSTM and GRU over the steps of sequences side by side, in integers (n2d2py/arithmetic/recurrent.py).
+// LSTM, GRU and RNN over the steps of sequences side by side, in integers (n2d2py/arithmetic/recurrent.py).
 //
 //   S = inputMultiplier * (W x) + recurrentMultiplier * (R h) + bias, gate = S >> Shift in 2^-12     a row of weights each
 //   LSTM   c = f c + i g, h = o tanh(c)        gates i, o, f, g
 //   GRU    h = (1 - z) n + z h                 gates z, r, n
+//   RNN    h = n                               gate n
 //
-// What sigmoid and tanh give has 15 bits behind the point, the hidden state h HiddenFraction, the cell state c CellFraction. sigmoid and tanh
+// Results of sigmoid and tanh have 15 fractional bits, the hidden state h HiddenFraction, the cell state c CellFraction. sigmoid and tanh
 // are straight lines between knots (lookup.hpp). The zero point of the input is in the bias. States are stored by the Epilogue: that of
 // each step, or the last cell state alone (LastCell).
 //
 // Config: planes Input, Output, of one pixel: (Steps, Sequences, Size), and (Steps, Sequences, Hidden) or of LastCell (Sequences, Hidden);
 // types Weight, InputSum, RecurrentSum, Epilogue, Isa; enum Sequences, Steps, Size, Hidden, Gates, Backward,
-// LinearBeforeReset, LastCell, Shift, HiddenFraction, CellFraction, SigmoidSegments, TanhSegments, CellSegments. The output lies apart from the input.
+// LinearBeforeReset, LastCell, Shift, HiddenFraction, CellFraction, GateLimit, CellLimit, SigmoidSegments, TanhSegments, CellSegments.
+// The output lies apart from the input.
 // States and gates lie on the stack: up to 12 bytes for each unit. The initial states
 // (Sequences, Hidden) are constants, or inputs (BegunState).
 //
@@ -81,7 +83,7 @@ struct IntegerRecurrent {
     }
     static N2D2_INLINE std::int32_t gate(std::int64_t sum) {
         constexpr int shift = Cfg::Shift;
-        return heldWithin<std::int64_t>((sum + (std::int64_t(1) << (shift - 1))) >> shift, 32767);
+        return heldWithin<std::int64_t>((sum + (std::int64_t(1) << (shift - 1))) >> shift, Cfg::GateLimit);
     }
     static N2D2_INLINE std::int64_t wide(std::int64_t sum) {
         constexpr int shift = int(Cfg::Shift) - 4;
@@ -153,7 +155,7 @@ struct LstmUnits {
         for (int k = 0; k < Count; ++k) {
             const std::int64_t kept = static_cast<std::int64_t>(f[k]) * c[first + k] * (std::int64_t(1) << (15 - fraction));
             const std::int64_t cell = kept + static_cast<std::int64_t>(i[k]) * g[k];
-            g[k] = heldWithin<std::int64_t>((cell + (std::int64_t(1) << (29 - fraction))) >> (30 - fraction), 32767);
+            g[k] = heldWithin<std::int64_t>((cell + (std::int64_t(1) << (29 - fraction))) >> (30 - fraction), Cfg::CellLimit);
             c[first + k] = static_cast<std::int16_t>(g[k]);
         }
         for (int k = 0; States && k < Count; ++k) {
@@ -184,7 +186,8 @@ struct LinearGates {
             const std::int64_t r = knotted<Cfg::SigmoidSegments>(sigmoid, to[first - hidden + i]);
             const std::int64_t v = sums.wide(b[i] + recurrentBias[first + i]);
             const std::int64_t mixed = static_cast<std::int64_t>(sums.wide(a[i])) * 32768 + r * v;
-            to[first + i] = static_cast<std::int16_t>(heldWithin<std::int64_t>((mixed + (std::int64_t(1) << 18)) >> 19, 32767));
+            to[first + i] =
+                static_cast<std::int16_t>(heldWithin<std::int64_t>((mixed + (std::int64_t(1) << 18)) >> 19, Cfg::GateLimit));
         }
     }
 };
@@ -264,6 +267,32 @@ N2D2_INLINE void integerGru(const unsigned char* in, unsigned char* out, const t
                 const std::int32_t z = knotted<Cfg::SigmoidSegments>(sigmoid, gates[j]);
                 h[j] = static_cast<std::int16_t>(heldWithin<std::int32_t>(((32768 - z) * n + z * h[j] + 16384) >> 15, 32767));
             }
+            IntegerRecurrent<Cfg>::store(h, to + t * count);
+        }
+    });
+}
+
+template <class Cfg, class InitialH>
+N2D2_INLINE void integerRnn(const unsigned char* in, unsigned char* out, const typename Cfg::Weight* weights,
+                            const typename Cfg::Weight* recurrent, const std::int32_t* inputMultipliers,
+                            const std::int32_t* recurrentMultipliers, const std::int64_t* bias, const InitialH& initialH,
+                            const std::int32_t* tanh) {
+    constexpr int size = Cfg::Size, count = Cfg::Hidden, narrowed = 15 - int(Cfg::HiddenFraction);
+    const IntegerRecurrent<Cfg> sums = {inputMultipliers, recurrentMultipliers, bias};
+    constexpr long all = Cfg::Sequences;
+    Loop<SharesSequences<Cfg>::value>::run(Cfg::Sequences, [=](int s) N2D2_INLINE_LAMBDA {
+        const typename Cfg::Input::Type* const from = elements<typename Cfg::Input>(in) + static_cast<long>(s) * size;
+        typename Cfg::Output::Type* const to = elements<typename Cfg::Output>(out) + static_cast<long>(s) * count;
+        std::int16_t h[count], gates[count];
+        for (int j = 0; j < count; ++j)
+            h[j] = initialH[s * count + j];
+        for (int step = 0; step < Cfg::Steps; ++step) {
+            const long t = (Cfg::Backward != 0 ? int(Cfg::Steps) - 1 - step : step) * all;
+            const typename IntegerRecurrent<Cfg>::Inputs x(from + t * size, weights);
+            sums.template gates<count>(x, typename IntegerRecurrent<Cfg>::States(h, recurrent), 0, gates);
+            for (int j = 0; j < count; ++j)
+                h[j] = static_cast<std::int16_t>(heldWithin<std::int32_t>(
+                    (knotted<Cfg::TanhSegments>(tanh, gates[j]) + ((1 << narrowed) >> 1)) >> narrowed, 32767));
             IntegerRecurrent<Cfg>::store(h, to + t * count);
         }
     });

@@ -1,4 +1,4 @@
-"""LSTM and GRU in integers. Normative for `kernels/n2d2/integer_recurrent.hpp`.
+"""LSTM, GRU and RNN in integers. Normative for `kernels/n2d2/integer_recurrent.hpp`.
 
 x (zero point taken off) are the integers of a step's input, h the hidden state in 2^-H, c the cell state in 2^-F. Rows of weights W, R
 are integers; each row has its multipliers m_x, m_h and its bias b, so that the sum of a gate is one integer in 2^-(12 + p):
@@ -11,6 +11,7 @@ sigmoid and tanh of gates, and tanh of the cell state, are straight lines betwee
 
     LSTM    c' = clamp16((2^(15 - F) f c + i g + 2^(29 - F)) >> (30 - F)),  h' = clamp16((o tanh(c') + 2^(29 - H)) >> (30 - H))
     GRU     h' = clamp16(((2^15 - z) n' + z h + 2^14) >> 15),  n' = (n + 2^(14 - H)) >> (15 - H), n where H is 15
+    RNN     h' = clamp16(n'), n the tanh of its only gate
 
 The gate n of a GRU reads (r h + 2^14) >> 15 instead of h, or with linear_before_reset:
 
@@ -19,7 +20,7 @@ The gate n of a GRU reads (r h + 2^14) >> 15 instead of h, or with linear_before
 
 A sequence that begins with a state x of another tensor begins with clamp16((m x + 2^(p - 1)) >> p).
 
-clamp16 holds within +-32767, clamp31 within +-2^30.
+clamp16 holds within +-32767, clamp31 within +-2^30. A layer may hold gates and the cell state within less (gate_limit, cell_limit).
 """
 
 from __future__ import annotations
@@ -83,7 +84,12 @@ class _Gates:
 
     def gate(self, total: np.ndarray) -> np.ndarray:
         """S as the input of a table."""
-        return _clamp16((total + (np.int64(1) << (self.shift - 1))) >> self.shift)
+        return self.held((total + (np.int64(1) << (self.shift - 1))) >> self.shift)
+
+    def held(self, gate: np.ndarray) -> np.ndarray:
+        """A gate within its limit."""
+        limit = int(self.form["gate_limit"][0])
+        return np.clip(gate, -limit, limit)
 
     def wide(self, total: np.ndarray) -> np.ndarray:
         """S in 2^-16."""
@@ -105,12 +111,12 @@ def lstm(
     """Hidden states (N, steps, hidden) and the last cell state (N, hidden), int64, of inputs (N, steps, size) without zero point and
     the states (N, hidden) before."""
     sums, size, fraction, hidden = _Gates(form, x), h.shape[1], int(form["cell_fraction"][0]), int(form["hidden_fraction"][0])
-    states = np.zeros((*x.shape[:2], size), np.int64)
+    states, limit = np.zeros((*x.shape[:2], size), np.int64), int(form["cell_limit"][0])
     for t in _order(x.shape[1], reverse):
         gates = sums.gate(sums.inputs[:, t] + sums.hidden(h, slice(None)))
         i, o, f = (_read(form["sigmoid"], gates[:, k * size : (k + 1) * size]) for k in range(3))
         g = _read(form["tanh"], gates[:, 3 * size :])
-        c = _clamp16((((f * c) << (15 - fraction)) + i * g + (np.int64(1) << (29 - fraction))) >> (30 - fraction))
+        c = np.clip((((f * c) << (15 - fraction)) + i * g + (np.int64(1) << (29 - fraction))) >> (30 - fraction), -limit, limit)
         h = _clamp16((o * _read(form["cell_tanh"], c) + (1 << (29 - hidden))) >> (30 - hidden))
         states[:, t] = h
     return states, c
@@ -126,10 +132,21 @@ def gru(x: np.ndarray, form: Mapping[str, np.ndarray], reverse: bool, linear_bef
         z, r = gates[:, :size], gates[:, size:]
         if linear_before_reset:
             v = sums.wide(sums.hidden(h, last) + form["recurrent_bias"])
-            mixed = _clamp16((sums.wide(sums.inputs[:, t, last]) * ONE + r * v + (1 << 18)) >> 19)
+            mixed = sums.held((sums.wide(sums.inputs[:, t, last]) * ONE + r * v + (1 << 18)) >> 19)
         else:
             mixed = sums.gate(sums.inputs[:, t, last] + sums.hidden((r * h + ONE // 2) >> STATE_BITS, last))
         n = (_read(form["tanh"], mixed) + ((1 << narrowed) >> 1)) >> narrowed
         h = _clamp16(((ONE - z) * n + z * h + ONE // 2) >> STATE_BITS)
+        states[:, t] = h
+    return states
+
+
+def rnn(x: np.ndarray, form: Mapping[str, np.ndarray], reverse: bool, h: np.ndarray) -> np.ndarray:
+    """Hidden states (N, steps, hidden), int64, of inputs (N, steps, size) without zero point and the state (N, hidden) before."""
+    sums, narrowed = _Gates(form, x), STATE_BITS - int(form["hidden_fraction"][0])
+    states = np.zeros((*x.shape[:2], h.shape[1]), np.int64)
+    for t in _order(x.shape[1], reverse):
+        n = _read(form["tanh"], sums.gate(sums.inputs[:, t] + sums.hidden(h, slice(None))))
+        h = _clamp16((n + ((1 << narrowed) >> 1)) >> narrowed)
         states[:, t] = h
     return states

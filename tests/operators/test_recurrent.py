@@ -1,4 +1,4 @@
-"""LSTM and GRU of ONNX files: imported and compared with ONNX Runtime, in floating point and in integers; what is refused."""
+"""LSTM, GRU and RNN of ONNX files: imported and compared with ONNX Runtime, in floating point and in integers; what is refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.e2e_run import needs_compiler
-from support.recurrent_cases import parameters
+from support.recurrent_cases import CELLS, parameters
 from support.tables import every
 
 import n2d2py
@@ -27,7 +27,7 @@ from n2d2py.reference.engine import to_onnx
 from n2d2py.reference.executor import run_graph
 from n2d2py.stages.options import suited
 
-GATES = {"LSTM": 4, "GRU": 3}
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 STEPS, SIZE, HIDDEN = 6, 5, 7
 
 
@@ -43,6 +43,8 @@ def saved(path, cell: str, *, inputs=None, dims=(STEPS, 1, SIZE), more=None, **a
         **(more or {}),
     }
     names = ["W", "R", "B", "lengths", "h0", "c0", "P"]
+    if attributes.pop("peepholes", False):
+        constants["P"] = rng.normal(0, 0.5, (count, 3 * HIDDEN))
     given = [name if name in constants else "" for name in names[: 7 if cell == "LSTM" else 5]]
     outputs = ["y", "h", "c"][: 3 if cell == "LSTM" else 2]
     node = helper.make_node(cell, ["x", *given], outputs, hidden_size=HIDDEN, **attributes)
@@ -76,6 +78,16 @@ FORMS = {
     "GRU reverse": ("GRU", {"direction": "reverse", "linear_before_reset": 1}),
     "GRU both": ("GRU", {"direction": "bidirectional", "linear_before_reset": 1}),
     "GRU both, not linear": ("GRU", {"direction": "bidirectional"}),
+    "LSTM clipped": ("LSTM", {"clip": 0.4}),
+    "LSTM peepholes": ("LSTM", {"peepholes": True}),
+    "LSTM coupled, peepholes, clipped": (
+        "LSTM",
+        {"input_forget": 1, "peepholes": True, "clip": 0.7, "direction": "bidirectional"},
+    ),
+    "GRU clipped": ("GRU", {"clip": 0.3, "linear_before_reset": 1}),
+    "RNN": ("RNN", {}),
+    "RNN both, clipped": ("RNN", {"direction": "bidirectional", "clip": 0.5}),
+    "RNN ReLU": ("RNN", {"activations": ["Relu"], "direction": "reverse"}),
 }
 
 
@@ -137,9 +149,9 @@ def test_batch_first_layout(tmp_path, cell, side):
 
 @every("bits", [8, 16])
 @every("reverse", [False, True])
-@every(("cell", "linear", "part"), [("LSTM", False, ""), ("LSTM", False, "cell"), ("GRU", True, ""), ("GRU", False, "")])
-def test_integers_follow_real_numbers(cell, linear, part, reverse, bits):
-    op, rng = ArrayRecurrent(cell, 20, 16, 24, reverse, linear, part), np.random.default_rng(4)
+@every("kind", CELLS)
+def test_integers_follow_real_numbers(kind, reverse, bits):
+    op, rng = ArrayRecurrent(**kind, steps=20, size=16, hidden=24, reverse=reverse), np.random.default_rng(4)
     params = parameters(op, rng)
     x = rng.normal(size=(50, 20 * 16)).astype(np.float32)
     node = Node("layer", op, ["x"], ["y"], params)
@@ -251,11 +263,10 @@ def test_layers_of_16_bits_compiled_as_simulated(tmp_path, cell, direction):
 
 
 REFUSED = {
-    "clip": ("LSTM", {"clip": 3.0}, {}, "it clips its sums"),
-    "coupled gates": ("LSTM", {"input_forget": 1}, {}, "it couples its input and forget gates"),
     "activations": ("GRU", {"activations": ["Sigmoid", "Relu"]}, {}, "its activations are Sigmoid, Relu"),
     "activations in no letters": ("GRU", {"activations": [b"\xff", b"Tanh"]}, {}, "its activations are \ufffd, Tanh"),
-    "peepholes": ("LSTM", {}, {"inputs": {"P": np.ones((1, 3 * HIDDEN))}}, "it has peephole weights"),
+    "peepholes": ("LSTM", {}, {"inputs": {"P": np.ones((1, HIDDEN))}}, "its peephole weights of [1, 7] do not fit its weights"),
+    "activation of an RNN": ("RNN", {"activations": ["Sigmoid"]}, {}, "its activations are Sigmoid"),
     "short sequence": ("GRU", {}, {"inputs": {"lengths": [4]}}, "its sequence length 4 is not that of its input, 6"),
     "weights": ("LSTM", {}, {"more": {"W": np.ones((1, 4 * HIDDEN, 3))}}, "do not fit its input of 5"),
     "direction": ("LSTM", {"direction": "sideways"}, {}, "its direction is sideways"),

@@ -1,4 +1,4 @@
-"""LSTM and GRU: one-layer networks over sizes, directions, types and rescales, in integers and in floating point. Seeded."""
+"""LSTM, GRU and RNN: one-layer networks over sizes, directions, types and rescales, in integers and in floating point. Seeded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,20 @@ from support.kernel_harness import Case
 
 __all__ = ["everything", "parameters"]
 
-CELLS = (("LSTM", False, ""), ("GRU", True, ""), ("GRU", False, ""), ("LSTM", False, "cell"))
+CELLS: tuple[dict, ...] = (
+    {"cell": "LSTM"},
+    {"cell": "GRU", "linear_before_reset": True},
+    {"cell": "GRU"},
+    {"cell": "LSTM", "part": "cell"},
+    {"cell": "RNN"},
+    {"cell": "LSTM", "gate_limit": 1.5, "cell_limit": 1.25},
+    {"cell": "GRU", "linear_before_reset": True, "gate_limit": 0.75},
+)
+REAL_CELLS: tuple[dict, ...] = (
+    {"cell": "LSTM", "peepholes": True, "gate_limit": 2.0},
+    {"cell": "LSTM", "coupled": True, "peepholes": True, "cell_limit": 1.25},
+    {"cell": "RNN", "relu": True, "gate_limit": 1.5},
+)
 SIZES = (
     (1, 1, 1),
     (3, 5, 2),
@@ -50,6 +63,8 @@ def parameters(op: ArrayRecurrent, rng: np.random.Generator, spread: float = 1.0
         "initial_h": rng.uniform(-1, 1, (op.sequences, hidden)),
         "initial_c": rng.uniform(-2, 2, (op.sequences, hidden)) * (op.cell == "LSTM"),
     }
+    if op.peepholes:
+        drawn["peepholes"] = rng.normal(0, spread / 2, 3 * hidden)
     return {role: values.astype(np.float32) for role, values in drawn.items()}
 
 
@@ -57,20 +72,23 @@ def everything(seed: int, every: int = 1) -> list[Case]:
     """All sizes of all cells in integers, some in floating point."""
     sweep, kinds, modes, made = Sweep(seed), cycle(KINDS), cycle(RESCALING_MODES), []
     for at, (steps, size, hidden) in enumerate(SIZES):
-        for cell, linear, part in CELLS:
+        for cell in CELLS:
             side = 1 if at % 4 < 2 else 3
-            op = ArrayRecurrent(cell, steps, size, hidden, len(made) % 3 == 1, linear, part, sequences=side)
+            op = ArrayRecurrent(**cell, steps=steps, size=size, hidden=hidden, reverse=len(made) % 3 == 1, sequences=side)
             params = parameters(op, sweep.rng, (1.0, 6.0, 0.1)[at % 3])
             made.append(_integers(sweep, op, params, *next(kinds), next(modes)))
             if at % 3 == 0:
                 made.append(_reals(sweep, op, params, (FLOAT32, FLOAT64)[at % 2]))
             if at % 2 == 1:
-                roles = ("initial_h", "initial_c")[: 2 if cell == "LSTM" else 1]
-                fed = replace(op, given=roles[at % 4 == 1 and cell == "LSTM" :])
+                roles = ("initial_h", "initial_c")[: 2 if op.cell == "LSTM" else 1]
+                fed = replace(op, given=roles[at % 4 == 1 and op.cell == "LSTM" :])
                 rest = {role: values for role, values in params.items() if role not in fed.given}
                 state = (S16, S8, SHIFTED[0])[len(made) % 3]
                 made.append(_integers(sweep, fed, rest, *next(kinds), next(modes), state))
                 made.append(_reals(sweep, fed, rest, (FLOAT32, FLOAT64)[at % 4 == 1]))
+        if at % 2 == 0:
+            op = ArrayRecurrent(**REAL_CELLS[at // 2 % 3], steps=steps, size=size, hidden=hidden)
+            made.append(_reals(sweep, op, parameters(op, sweep.rng), (FLOAT32, FLOAT64)[at % 4 == 0]))
     return made[::every]
 
 

@@ -43,6 +43,8 @@ __all__ = [
 
 ROUNDING = "n2d2py.rounding"
 """Metadata of nodes that stand for operators of another format: `Node.rounding`."""
+CELL_LIMIT = "n2d2py.cell_limit"
+"""Metadata of an LSTM: largest magnitude of its cell states, which ONNX has no attribute for."""
 
 
 class OnnxNode:
@@ -52,7 +54,7 @@ class OnnxNode:
         type, domain: operator, and where it is defined.
         name: name of the layer, which is the first output that is given.
         inputs, outputs: ONNX tensor names; "" for an optional one that is absent.
-        rounding: as `Node.rounding`, by the node's metadata `ROUNDING`.
+        metadata: that of the node, text by key.
     """
 
     def __init__(self, proto: NodeProto, tensors: Tensors, as_vector: bool = False):
@@ -67,7 +69,12 @@ class OnnxNode:
         self.outputs = list(proto.output)
         self._tensors = tensors
         self._attributes = {a.name: helper.get_attribute_value(a) for a in proto.attribute}
-        self.rounding = next((entry.value for entry in proto.metadata_props if entry.key == ROUNDING), "")
+        self.metadata = {entry.key: entry.value for entry in proto.metadata_props}
+
+    @property
+    def rounding(self) -> str:
+        """As `Node.rounding`."""
+        return self.metadata.get(ROUNDING, "")
 
     @property
     def opset(self) -> int:

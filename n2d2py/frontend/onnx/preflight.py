@@ -19,7 +19,6 @@ _REMEDIES = {
     "If": "where its condition depends on an input such as a rate, fix that with the export parameter Constants=NAME:VALUE; "
     "else export the "
     "model without it",
-    "RNN": "use a GRU or an LSTM, which are supported",
 }
 _DEFAULT_REMEDY = "replace it by supported operators, or leave it out with Ignore if it has no effect"
 

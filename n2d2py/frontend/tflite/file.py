@@ -287,7 +287,7 @@ def _tensor(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes,
     numbers = entry.table(4)
     scale = numbers.vector(2, "<f4") if numbers is not None else np.zeros(0, np.float32)
     zero = numbers.vector(3, "<i8") if numbers is not None else np.zeros(0, np.int64)
-    axis = numbers.integer(6) if numbers is not None else 0
+    axis = numbers.integer(6) if numbers is not None and len(shape) > 1 else 0  # files give biases that of their weights
     refusal = ""
     if kind not in TYPES:
         refusal = f"is of type {OTHER_TYPES.get(kind, f'number {kind}')}"
@@ -298,13 +298,15 @@ def _tensor(entry: FlatTable, index: int, buffers: list[FlatTable], data: bytes,
     elif numbers is not None and numbers.integer(4, "<B"):
         refusal = "is quantized without scale and zero point"
     dtype = TYPES.get(kind, np.dtype(np.float32))
-    if refusal:
+    if refusal and not entry.flag(5):
         return TfliteTensor(made, shape, dtype, scale[:0], zero[:0], refusal=refusal)
     if scale.size and dtype.kind in "iu":
         _check_scales(made, shape, 4 if kind == INT4 else 8 * dtype.itemsize, dtype.kind == "u", scale, zero, axis)
         zero = zero if zero.size else np.zeros(scale.size, np.int64)
     else:
         scale, zero = scale[:0], zero[:0]
+    if refusal:
+        return TfliteTensor(made, shape, dtype, scale, zero, refusal=refusal)
     sparsity = entry.table(6)
     if sparsity is not None:
         if kind == INT4:

@@ -13,6 +13,7 @@ from n2d2py.frontend.tflite.file import TfliteFile, damaged, read_tflite
 from n2d2py.frontend.tflite.flatbuffer import DamagedFile
 from n2d2py.frontend.tflite.operators import CUSTOM_LOWERINGS, LOWERINGS
 from n2d2py.frontend.tflite.real_operators import REAL_LOWERINGS
+from n2d2py.frontend.tflite.recurrent import RECURRENT_LOWERINGS
 from n2d2py.frontend.tflite.translation import Translation
 
 
@@ -28,7 +29,7 @@ def load_tflite(path: str | Path, *, ignore: Iterable[str] = (), ignore_init: bo
     file = read_tflite(Path(path))
     translation = Translation(file)
     try:
-        proto = translation.run({**LOWERINGS, **REAL_LOWERINGS}, CUSTOM_LOWERINGS)
+        proto = translation.run({**LOWERINGS, **REAL_LOWERINGS, **RECURRENT_LOWERINGS}, CUSTOM_LOWERINGS)
     except DamagedFile as damage:  # options of operators are read when these are translated
         raise damaged(file.path, damage) from None
     model = load_onnx(proto, ignore=ignore, ignore_init=ignore_init, seed=seed)

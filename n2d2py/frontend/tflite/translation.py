@@ -58,6 +58,7 @@ class Translation:
         self.file = file
         self.places: dict[str, str] = {}
         self.rounding = ""
+        self._notes: dict[str, str] = {}
         self._nodes: list[onnx.NodeProto] = []
         self._initializers: dict[str, onnx.TensorProto] = {}
         self._real: dict[int, str] = {}
@@ -82,11 +83,16 @@ class Translation:
     def emit_many(self, operator: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> None:
         """Adds a node of several results."""
         node = helper.make_node(operator, list(inputs), list(outputs), **attributes)
-        if self.rounding:
-            node.metadata_props.add(key=ROUNDING, value=self.rounding)
+        for key, value in {ROUNDING: self.rounding, **self._notes}.items():
+            if value:
+                node.metadata_props.add(key=key, value=value)
         self._nodes.append(node)
         for name in outputs:
             self.places[name] = self._label
+
+    def note(self, key: str, value: str) -> None:
+        """Add metadata to the nodes of the operator that is being translated."""
+        self._notes[key] = value
 
     def emit_shaped(
         self,
@@ -258,14 +264,16 @@ class Translation:
 
     def known(self, index: int, source: int) -> None:
         """A result that is a constant: the real numbers of another one, in the order of the file."""
-        tensor, values = self.tensor(source), self.values(source, "input")
-        if tensor.is_quantized:
-            shape = (
-                [-1 if at == tensor.axis else 1 for at in range(values.ndim)] if tensor.scale.size > 1 else [1] * values.ndim
-            )
-            zero, scale = (array.reshape(shape) for array in (tensor.zero_point, tensor.scale))
-            values = ((values.astype(np.int64) - zero) * scale).astype(np.float32)
-        self._known[index] = replace(self.tensor(index), values=values.astype(np.float32))
+        self._known[index] = replace(self.tensor(index), values=self.real_values(source))
+
+    def real_values(self, index: int) -> np.ndarray:
+        """The real numbers of a constant, float32, in the order of the file."""
+        tensor, values = self.tensor(index), self.values(index, "input")
+        if not tensor.is_quantized:
+            return values.astype(np.float32)
+        shape = [-1 if at == tensor.axis else 1 for at in range(values.ndim)] if tensor.scale.size > 1 else [1] * values.ndim
+        zero, scale = (array.reshape(shape) for array in (tensor.zero_point, tensor.scale))
+        return ((values.astype(np.int64) - zero) * scale).astype(np.float32)
 
     # ---- shapes ---------------------------------------------------------------------------------
     def expect(self, index: int, shape: Sequence[int]) -> None:
@@ -311,7 +319,7 @@ class Translation:
                 if lowering is None:
                     raise RefusedOperator(f"the {'custom ' if operator.custom else ''}operator is not supported")
                 if not self._blocked.intersection(operator.inputs):
-                    self.rounding = self._rounding(operator)
+                    self.rounding, self._notes = self._rounding(operator), {}
                     lowering(self, operator)
                     continue
             except RefusedOperator as reason:

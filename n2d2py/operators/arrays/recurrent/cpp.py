@@ -21,8 +21,12 @@ _CTYPES = {
     "tanh": "std::int32_t",
     "cell_tanh": "std::int32_t",
 }
-_OTHERS = {"LSTM": ("recurrent_bias",), "GRU": ("initial_c", "cell_tanh")}
-"""What a cell does not read."""
+_OTHERS = {
+    "LSTM": ("recurrent_bias",),
+    "GRU": ("initial_c", "cell_tanh"),
+    "RNN": ("recurrent_bias", "initial_c", "sigmoid", "cell_tanh"),
+}
+"""Constants that a cell does not read."""
 _REALS = ("input_weights", "recurrent_weights", "gate_bias", "recurrent_bias", "initial_h", "initial_c")
 
 
@@ -48,8 +52,14 @@ def _lower(layer: Layer) -> LayerCode:
             _given(layer, role) if role in op.given else layer.array(role, layer.values(role).astype(real.dtype), real.cpp)
             for role in roles
         )
-        config = layer.config(what, layer.planes, sizes)
-        return layer.code("recurrent", layer.call(function, config, constants=reals))
+        if op.cell == "LSTM":
+            sizes |= {"Peepholes": op.peepholes, "Coupled": op.coupled}
+            seen = layer.values("peepholes") if op.peepholes else np.zeros(1)
+            reals += (layer.array("peepholes", seen.astype(real.dtype), real.cpp),)
+        limits = [each or np.inf for each in (op.gate_limit, op.cell_limit)]
+        config = layer.config(what, layer.planes, sizes | {"Limited": min(limits) < np.inf, "Relu": op.relu})
+        held = layer.array("limits", np.array(limits, real.dtype), real.cpp)
+        return layer.code("recurrent", layer.call(function, config, constants=(*reals, held)))
     sums = ["std::int32_t" if reach < 2**31 else "std::int64_t" for reach in layer.values("reaches")]
     weight = f"std::{layer.values('input_weights').dtype.name}_t"
     types = {**layer.planes, "Weight": weight, "InputSum": sums[0], "RecurrentSum": sums[1], "Epilogue": epilogue(layer)}
@@ -59,6 +69,8 @@ def _lower(layer: Layer) -> LayerCode:
         "Shift": int(layer.values("shift")[0]),
         "HiddenFraction": int(layer.values("hidden_fraction")[0]),
         "CellFraction": int(layer.values("cell_fraction")[0]),
+        "GateLimit": int(layer.values("gate_limit")[0]),
+        "CellLimit": int(layer.values("cell_limit")[0]),
         **{name: layer.values(role).size - 1 for name, role in tables.items() if role not in others},
     }
     selection = row_dots()

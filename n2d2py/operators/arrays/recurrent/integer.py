@@ -1,4 +1,4 @@
-"""Recurrent layers in integers: weights of the network's bits, states of 16 bits."""
+"""Recurrent layers in integers: weights of the network's bits, 16-bit states."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from n2d2py.quant.weights import range_nearest
 
 _STATE_PEAK = 2**STATE_BITS - 1
 _LEAST_FRACTION = 8
-"""Least bits behind the point of a state: it is held within +-128."""
+"""Least fractional bits of a state: it is held within +-128."""
 _LARGEST = 2.0 ** (STATE_BITS - _LEAST_FRACTION) - 1
 
 
@@ -35,7 +35,7 @@ def _weights(params: dict[str, np.ndarray], types: LayerTypes) -> list[tuple[np.
 
 
 def _fraction(node: Node, types: LayerTypes, role: str) -> int:
-    """Bits behind the point of a state: it covers those that sequences begin with, and those that come of them.
+    """Fractional bits of a state: it covers those that sequences begin with, and those that come of them.
 
     A hidden state is at most 1, or as large as the first one; a cell state as large as calibration saw, which bounds it by 1 a step
     where it did not.
@@ -44,14 +44,17 @@ def _fraction(node: Node, types: LayerTypes, role: str) -> int:
     given = role in op.given
     first = types.inputs[1 + op.given.index(role)].reach if given else float(np.abs(node.params[role]).max())
     reach = max(first, types.cell or (0.0 if given else first + op.steps)) if cell else max(first, 1.0)
+    reach = min(reach, op.cell_limit) if cell and op.cell_limit else reach
     return int(np.clip(STATE_BITS - np.ceil(np.log2(max(reach, 1.0))), _LEAST_FRACTION, STATE_BITS))
 
 
 @quantizer("ArrayRecurrent")
 class RecurrentQuantizer(Quantizer):
-    """Each gate is one sum of 64 bits of the products of its inputs and of its states (arithmetic/recurrent.py)."""
+    """Each gate is one 64-bit sum of the products of its inputs and of its states (arithmetic/recurrent.py)."""
 
     def refuses(self, node: Node) -> str | None:
+        if node.op.peepholes or node.op.coupled or node.op.relu:
+            return f"{node.op.cell} with {'peepholes' if node.op.peepholes else 'coupled gates' if node.op.coupled else 'ReLU'}"
         for role, what in (("initial_h", "hidden"), ("initial_c", "cell")):
             if np.abs(node.params.get(role, np.zeros(1))).max() > _LARGEST:
                 return f"a recurrent layer whose initial {what} state is beyond {_LARGEST:.0f}"
@@ -86,6 +89,8 @@ class RecurrentQuantizer(Quantizer):
             "tanh": knots("tanh", GATE_BITS),
             "cell_tanh": knots("tanh", fraction),
             "shift": np.array([shift], np.int32),
+            "gate_limit": _limit(op.gate_limit, GATE_BITS),
+            "cell_limit": _limit(op.cell_limit, fraction),
             "hidden_fraction": np.array([hidden], np.int32),
             "cell_fraction": np.array([fraction], np.int32),
             "reaches": np.array([int(reach.max()) for reach in reaches], np.int64),
@@ -94,8 +99,15 @@ class RecurrentQuantizer(Quantizer):
         return rescaled(node, types, np.array([step / y.scale]), _STATE_PEAK, Custom(form))
 
     def prequantized(self, node: Node, types: LayerTypes) -> QuantNode:
-        """Refused: other runtimes compute recurrent layers in floating point."""
-        raise refusal(node, "a recurrent layer between quantized tensors of the file")
+        """As any other where the file limits the cell state, as TFLite does; other runtimes compute recurrent layers in floating point."""
+        if not node.op.cell_limit:
+            raise refusal(node, "a recurrent layer between quantized tensors of the file")
+        return self.quantize(node, types)
+
+
+def _limit(real: float, fraction: int) -> np.ndarray:
+    """A limit of sums in 2^-fraction; 0 is none but that of 16 bits."""
+    return np.array([min(np.rint(real * 2.0**fraction), _STATE_PEAK) if real else _STATE_PEAK], np.int32)
 
 
 def _initial(node: Node, types: LayerTypes, fractions: dict[str, int]) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""LSTM and GRU of ONNX: a layer for each direction."""
+"""LSTM, GRU and RNN of ONNX: a layer for each direction."""
 
 from __future__ import annotations
 
@@ -6,25 +6,30 @@ from dataclasses import replace
 
 import numpy as np
 
-from n2d2py.frontend.onnx.contract import Unsupported
+from n2d2py.frontend.onnx.contract import CELL_LIMIT, OnnxNode, Unsupported
 from n2d2py.frontend.onnx.tensors import Value
 from n2d2py.graph import Node
 from n2d2py.operators.arrays.concat import join
 from n2d2py.operators.arrays.recurrent.op import GATES, ArrayRecurrent
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 
-_ACTIVATIONS = {"LSTM": ("sigmoid", "tanh", "tanh"), "GRU": ("sigmoid", "tanh")}
+_ACTIVATIONS = {"LSTM": [("sigmoid", "tanh", "tanh")], "GRU": [("sigmoid", "tanh")], "RNN": [("tanh",), ("relu",)]}
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
 
-def _refuse_attributes(a: Arrays, directions: int) -> None:
-    node = a.node
+def _is_relu(node: OnnxNode, directions: int) -> bool:
+    """Return true if the activation is ReLU, false for the usual ones.
+
+    Raises:
+        Unsupported: for other activations.
+    """
     functions = [name.decode(errors="replace") for name in node.attribute("activations", [])]
-    if functions and tuple(name.lower() for name in functions) != _ACTIVATIONS[node.type] * directions:
+    for known in _ACTIVATIONS[node.type] if functions else ():
+        if tuple(name.lower() for name in functions) == known * directions:
+            return known == ("relu",)
+    if functions:
         raise Unsupported(f"its activations are {', '.join(functions)}", "sigmoid and tanh in their usual places are supported")
-    for name, what in (("clip", "clips its sums"), ("input_forget", "couples its input and forget gates")):
-        if node.attribute(name, 0):
-            raise Unsupported(f"it {what}", f"export the model without {name}")
+    return False
 
 
 class _Sequence:
@@ -37,7 +42,7 @@ class _Sequence:
         if direction not in _DIRECTIONS:
             raise Unsupported(f"its direction is {direction}")
         self.reversed = _DIRECTIONS[direction]
-        _refuse_attributes(a, len(self.reversed))
+        self.relu = _is_relu(node, len(self.reversed))
         x = a.tensor(a.value(0))
         if len(x.dims) != 3:
             raise Unsupported(f"its input has rank {len(x.dims)}, not 3")
@@ -68,8 +73,7 @@ class _Sequence:
         self.initial = {"initial_h": self._initial(5, "initial_h")}
         none = np.zeros((rows[0], self.sequences, self.hidden), np.float32)
         self.initial["initial_c"] = self._initial(6, "initial_c") if node.type == "LSTM" else none
-        if node.type == "LSTM" and a.has(7) and np.any(a.node.constant(7, "peephole weights")):
-            raise Unsupported("it has peephole weights", "train the model without them")
+        self.peepholes = self._optional(7, "peephole weights", (rows[0], 3 * self.hidden)) if node.type == "LSTM" else none
 
     def _weights(self, index: int, what: str) -> np.ndarray:
         values = self.a.node.constant(index, what)
@@ -120,6 +124,11 @@ class _Sequence:
             part,
             tuple(given),
             sequences=self.sequences,
+            gate_limit=float(node.attribute("clip", 0)),
+            cell_limit=float(node.metadata.get(CELL_LIMIT, 0)),
+            coupled=bool(node.attribute("input_forget", 0)),
+            peepholes=bool(self.peepholes[at].any()),
+            relu=self.relu,
         )
         first, second = self.biases[at]
         total = first + second
@@ -132,6 +141,8 @@ class _Sequence:
             "recurrent_bias": second[2 * self.hidden : 3 * self.hidden] if linear else np.zeros(self.hidden, np.float32),
             **{role: values[at] for role, values in self.initial.items() if role not in given},
         }
+        if op.peepholes:
+            params["peepholes"] = self.peepholes[at].reshape(-1)
         builder = a.builder
         name = builder.fresh(f"{node.name}_{part or ('reverse' if self.reversed[at] else 'states')}")
         checked = {role: builder.parameter(node.name, role, values) for role, values in params.items()}
@@ -141,7 +152,7 @@ class _Sequence:
         return Value(last if part else (self.steps, *last), "", name)
 
 
-@onnx_array("LSTM", "GRU")
+@onnx_array("LSTM", "GRU", "RNN")
 def _recurrent(a: Arrays) -> None:
     sequence = _Sequence(a)
     count, hidden, steps, side = len(sequence.reversed), sequence.hidden, sequence.steps, sequence.sequences

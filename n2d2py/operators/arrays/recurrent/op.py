@@ -1,4 +1,4 @@
-"""LSTM and GRU over the steps of one sequence or several, in one direction."""
+"""LSTM, GRU and RNN over the steps of one sequence or several, in one direction."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from n2d2py.arithmetic import functions as exact
-from n2d2py.arithmetic.recurrent import begun, gru, lstm
+from n2d2py.arithmetic.recurrent import begun, gru, lstm, rnn
 from n2d2py.graph import Node
 from n2d2py.graph.forms import Custom
 from n2d2py.graph.shapes import Shape
@@ -18,20 +18,27 @@ from n2d2py.operators.arrays.emitting import flat, shaped, typed
 from n2d2py.operators.base import register
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
-GATES = {"LSTM": 4, "GRU": 3}
-"""Gates of a cell, in the order of ONNX: i, o, f, c; z, r, h."""
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+"""Gates of a cell, in the order of ONNX: i, o, f, c; z, r, h; h."""
 
 
 @register
 @dataclass(frozen=True)
 class ArrayRecurrent(ArrayOp):
-    """The hidden states (steps, sequences, hidden) of a `cell`, "LSTM" or "GRU", over an input (steps, sequences, size); part "cell": its last
+    """The hidden states (steps, sequences, hidden) of a `cell`, a key of `GATES`, over an input (steps, sequences, size); part "cell": its last
     cell state (sequences, hidden).
 
     `reverse`: from the last step to the first; state t is still that at step t. Parameters, gates in the order of ONNX:
     "input_weights" (gates * hidden, size), "recurrent_weights" (gates * hidden, hidden), "gate_bias" (gates * hidden), the sum of
     both biases of ONNX but for gate h of a GRU, whose second one is "recurrent_bias" (hidden); "initial_h" and "initial_c", each
     (sequences, hidden), but for those in `given`, which are further inputs in that order.
+
+    Attributes:
+        gate_limit: sums of gates are clamped within +- this (`clip` of ONNX); 0: not.
+        cell_limit: cell states too (`cell_clip` of TFLite); 0: not.
+        coupled: the forget gate of an LSTM is 1 - i.
+        peepholes: gates i, o, f of an LSTM read the cell state too, by "peepholes" (3 * hidden).
+        relu: an RNN has ReLU for tanh.
     """
 
     cell: str
@@ -44,6 +51,11 @@ class ArrayRecurrent(ArrayOp):
     given: tuple[str, ...] = field(default=(), repr=False)
     result: str = ""
     sequences: int = 1
+    gate_limit: float = 0.0
+    cell_limit: float = 0.0
+    coupled: bool = False
+    peepholes: bool = False
+    relu: bool = False
     kind: ClassVar[str] = "ArrayRecurrent"
 
     @property
@@ -101,27 +113,40 @@ class ArrayRecurrent(ArrayOp):
         states, cells = np.zeros((2, count, self.steps, self.hidden), kind)
         for t in range(self.steps - 1, -1, -1) if self.reverse else range(self.steps):
             if self.cell == "LSTM":
-                h, c = self._lstm(totals[:, t], r, h, c)
-            else:
+                h, c = self._lstm(totals[:, t], r, h, c, node.params.get("peepholes"))
+            elif self.cell == "GRU":
                 h = self._gru(totals[:, t], r, last, h)
+            else:
+                total = self._held(_add(totals[:, t], r, h))
+                h = (np.maximum(total, 0) if self.relu else exact.tanh(total)).astype(kind)
             states[:, t], cells[:, t] = h, c
         return states, cells
 
-    def _lstm(self, total: np.ndarray, r: np.ndarray, h: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _held(self, total: np.ndarray) -> np.ndarray:
+        return np.clip(total, -self.gate_limit, self.gate_limit) if self.gate_limit else total
+
+    def _lstm(
+        self, total: np.ndarray, r: np.ndarray, h: np.ndarray, c: np.ndarray, peepholes: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
         i, o, f, g = np.split(_add(total, r, h), 4, axis=1)
-        kept, new = exact.sigmoid(f) * c.astype(np.float64), exact.sigmoid(i) * exact.tanh(g)
-        cell = (kept + new).astype(h.dtype)
-        return (exact.sigmoid(o) * exact.tanh(cell)).astype(h.dtype), cell
+        seen = np.zeros((3, self.hidden)) if peepholes is None else peepholes.astype(h.dtype).astype(np.float64).reshape(3, -1)
+        entered = exact.sigmoid(self._held(i + seen[0] * c))
+        kept = (1.0 - entered if self.coupled else exact.sigmoid(self._held(f + seen[2] * c))) * c.astype(np.float64)
+        cell = (kept + entered * exact.tanh(self._held(g))).astype(h.dtype)
+        if self.cell_limit:
+            cell = np.clip(cell, h.dtype.type(-self.cell_limit), h.dtype.type(self.cell_limit))
+        return (exact.sigmoid(self._held(o + seen[1] * cell)) * exact.tanh(cell)).astype(h.dtype), cell
 
     def _gru(self, total: np.ndarray, r: np.ndarray, last: np.ndarray, h: np.ndarray) -> np.ndarray:
         size = self.hidden
-        gates = exact.sigmoid(_add(total[:, : 2 * size], r[: 2 * size], h))
+        gates = exact.sigmoid(self._held(_add(total[:, : 2 * size], r[: 2 * size], h)))
         z, reset = gates[:, :size], gates[:, size:]
         if self.linear_before_reset:
             linear = _add(np.zeros((len(h), size)) + last, r[2 * size :], h)
-            n = exact.tanh(total[:, 2 * size :] + reset * linear)
+            n = exact.tanh(self._held(total[:, 2 * size :] + reset * linear))
         else:
-            n = exact.tanh(_add(total[:, 2 * size :], r[2 * size :], (reset * h.astype(np.float64)).astype(h.dtype)))
+            read = (reset * h.astype(np.float64)).astype(h.dtype)
+            n = exact.tanh(self._held(_add(total[:, 2 * size :], r[2 * size :], read)))
         return ((1.0 - z) * n + z * h.astype(np.float64)).astype(h.dtype)
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
@@ -133,8 +158,10 @@ class ArrayRecurrent(ArrayOp):
         h, c = (self._stored(role, inputs, node, graph) for role in ("initial_h", "initial_c"))
         if self.cell == "LSTM":
             states, cell = lstm(x, form, self.reverse, h, c)
-        else:
+        elif self.cell == "GRU":
             states, cell = gru(x, form, self.reverse, self.linear_before_reset, h), np.zeros(0)
+        else:
+            states, cell = rnn(x, form, self.reverse, h), np.zeros(0)
         acc = self.together(cell if self.part else states)
         return [node.requantize(acc, graph.type(node.output))]
 
@@ -189,7 +216,14 @@ def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
             first = writer.emit("Expand", [first, writer.emit("Concat", [writer.constant([1]), count, *each], axis=0)])
         flat_first = writer.emit("Reshape", [first, writer.constant([1, -1, op.hidden])])
         operands.append(writer.emit("Expand", [flat_first, size]))
-    more = {"linear_before_reset": int(op.linear_before_reset)} if op.cell == "GRU" else {}
+    more: dict[str, object] = {"clip": op.gate_limit} if op.gate_limit else {}
+    if op.cell == "GRU":
+        more["linear_before_reset"] = int(op.linear_before_reset)
+    elif op.cell == "LSTM":
+        more["input_forget"] = int(op.coupled)
+        operands += [typed(writer, params["peepholes"][None], "")] if op.peepholes else []
+    elif op.relu:
+        more["activations"] = ["Relu"]
     attributes = {"hidden_size": op.hidden, "direction": "reverse" if op.reverse else "forward", **more}
     made = writer.emit_all(op.cell, operands, 3 if op.cell == "LSTM" else 2, **attributes)
     if op.part:

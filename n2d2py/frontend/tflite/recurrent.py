@@ -1,0 +1,100 @@
+"""LSTM and RNN of TFLite, over the steps of sequences that begin with zeros, as those of ONNX."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py.frontend.onnx.contract import CELL_LIMIT
+from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
+from n2d2py.frontend.tflite.lowering import flag, option
+from n2d2py.frontend.tflite.translation import Lowering, Translation
+
+_ACTIVATIONS = {0: "", 1: "Relu", 4: "Tanh"}
+"""ONNX's names of fused activations."""
+_CELL_BITS = 16
+
+
+def _has(operator: TfliteOperator, at: int) -> bool:
+    return len(operator.inputs) > at and operator.inputs[at] >= 0
+
+
+def _rows(t: Translation, operator: TfliteOperator, places: tuple[int, ...], signs: tuple[int, ...] = (1,) * 4) -> np.ndarray:
+    """The constants at some inputs, one after the other, as (1, rows, ...)."""
+    return np.concatenate([sign * t.real_values(operator.inputs[at]) for at, sign in zip(places, signs, strict=False)])[None]
+
+
+def _begins_with_zeros(t: Translation, operator: TfliteOperator, at: int) -> None:
+    tensor = t.file.tensors[operator.inputs[at]]  # a variable, which is a state between calls to other runtimes
+    made = any(operator.inputs[at] in other.outputs for other in t.file.operators)
+    if made or operator.inputs[at] in t.file.inputs or (tensor.values is not None and tensor.values.any()):
+        raise RefusedOperator("its sequences begin with a state that is not zero")
+
+
+def _sequence(
+    t: Translation, operator: TfliteOperator, kind: str, constants: list[np.ndarray | None], major: bool, **attributes: object
+) -> None:
+    """A node of ONNX over (batch, steps, size), or (steps, batch, size) if time is the `major` axis."""
+    shape, hidden = t.tensor(operator.inputs[0]).shape, 0 if constants[1] is None else constants[1].shape[2]
+    if len(shape) != 3:
+        raise RefusedOperator(f"its input has {len(shape)} axes, not 3")
+    t.expect(operator.output, (*shape[:2], hidden))
+    name = t.tensor(operator.output).name
+    given = [t.real(operator.inputs[0])]
+    given += ["" if each is None else t.constant(f"{name}_constant", each.astype(np.float32)) for each in constants]
+
+    def made(output: str) -> None:
+        states = t.emit(kind, given, t.fresh(f"{name}_states"), hidden_size=hidden, layout=int(not major), **attributes)
+        axes = t.constant(f"{name}_axes", np.array([1 if major else 2]))
+        t.emit("Squeeze", [states, axes], output)
+
+    t.result(operator.output, made)
+
+
+def _lstm(t: Translation, operator: TfliteOperator) -> None:
+    """Inputs: x; weights of i, f, c, o; of states; peepholes of i, f, o; biases of i, f, c, o; projection and its bias; states h, c; norms."""
+    if not 20 <= len(operator.inputs) <= 24 or len(operator.outputs) != 1:
+        raise operator.has_other_ends()
+    if _has(operator, 16) or _has(operator, 17):
+        raise RefusedOperator("it projects its states")
+    if any(_has(operator, at) for at in range(20, 24)):
+        raise RefusedOperator("it normalizes its gates")
+    if _ACTIVATIONS.get(option(operator, 0, "<b", 4)) != "Tanh":
+        raise RefusedOperator(f"its activation is number {option(operator, 0, '<b')} of the schema, not tanh")
+    for at in (18, 19):
+        _begins_with_zeros(t, operator, at)
+    coupled = not _has(operator, 1)
+    # ONNX derives f from i where gates are coupled, TFLite i from f: i = 1 - sigmoid(s) = sigmoid(-s)
+    first, signs = (2, (-1, 1, -1, 1)) if coupled else (1, (1, 1, 1, 1))
+    shift = first - 1
+    weights, recurrent, biases = (
+        _rows(t, operator, (base + shift, base + 3, base + 1, base + 2), signs) for base in (1, 5, 12)
+    )
+    seen = None
+    if _has(operator, 10):
+        seen = _rows(t, operator, (9 + shift, 11, 10), signs)
+    state, clip = t.file.tensors[operator.inputs[19]], 0.0 if operator.options is None else operator.options.real(1)
+    limits = [
+        limit for limit in (clip, (2 ** (_CELL_BITS - 1) - 1) * float(state.scale[0]) if state.is_quantized else 0.0) if limit
+    ]
+    if limits:
+        t.note(CELL_LIMIT, repr(min(limits)))
+    zeros = np.zeros_like(biases)
+    constants = [weights, recurrent, np.concatenate([biases, zeros], axis=1), None, None, None, seen]
+    _sequence(t, operator, "LSTM", constants, flag(operator, 3), input_forget=int(coupled))
+
+
+def _rnn(t: Translation, operator: TfliteOperator) -> None:
+    """Inputs: x; weights; those of states; biases; states."""
+    if len(operator.inputs) != 5 or len(operator.outputs) != 1:
+        raise operator.has_other_ends()
+    function = _ACTIVATIONS.get(option(operator, 1, "<b"), "")
+    if not function:
+        raise RefusedOperator(f"its activation is number {option(operator, 1, '<b')} of the schema, not tanh or ReLU")
+    _begins_with_zeros(t, operator, 4)
+    weights, recurrent, biases = (_rows(t, operator, (at,)) for at in (1, 2, 3))
+    constants: list[np.ndarray | None] = [weights, recurrent, np.concatenate([biases, np.zeros_like(biases)], axis=1)]
+    _sequence(t, operator, "RNN", constants, flag(operator, 0), activations=[function])
+
+
+RECURRENT_LOWERINGS: dict[str, Lowering] = {"UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm, "UNIDIRECTIONAL_SEQUENCE_RNN": _rnn}
+"""Translations of recurrent operators by name."""

@@ -1,0 +1,148 @@
+"""LSTM and RNN of .tflite files: in floating point and in integers as LiteRT's kernels, whose states are reset before each stimulus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.tables import every
+
+pytest.importorskip("ai_edge_litert", reason="the referee, ai-edge-litert, is not installed")
+
+from support.litert import Reference
+from support.tflite_files import Small, rewritten
+from support.tflite_results import refusal, written
+
+import n2d2py
+from n2d2py.reference.executor import run_graph
+
+FIELD = Path(__file__).parents[3] / "shared" / "data" / "field" / "real"
+HIDDEN, SIZE, BATCH, STEPS = 5, 4, 2, 6
+TANH, RELU, SIGMOID = 4, 1, 5
+
+
+def _variable(m: Small, name: str) -> int:
+    at = m.tensor(name, (BATCH, HIDDEN))
+    m.file._tensors[at].isVariable = True
+    return at
+
+
+def _real(m: Small, *shape: int) -> int:
+    return m.tensor("constant", shape, values=m.rng.normal(0, 0.7, shape).astype(np.float32))
+
+
+def _lstm(m: Small, leave: tuple[int, ...] = (), peepholes: bool = False, more: dict[int, int] | None = None, **options) -> int:
+    """`leave`: inputs that are left out, `more`: further ones."""
+    inputs = [-1] * 24
+    inputs[0] = m.x
+    for at in range(1, 5):
+        inputs[at], inputs[at + 4] = _real(m, HIDDEN, SIZE), _real(m, HIDDEN, HIDDEN)
+        inputs[at + 11] = _real(m, HIDDEN)
+    for at in (9, 10, 11) if peepholes else ():
+        inputs[at] = _real(m, HIDDEN)
+    inputs[18], inputs[19] = _variable(m, "h"), _variable(m, "c")
+    for at in leave:
+        inputs[at] = -1
+    for at, index in (more or {}).items():
+        inputs[at] = index
+    options = {"fusedActivationFunction": TANH, **options}
+    shape = (STEPS, BATCH, HIDDEN) if options.get("timeMajor") else (BATCH, STEPS, HIDDEN)
+    return m.add("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, shape, None, "UnidirectionalSequenceLSTMOptions", **options)
+
+
+def _rnn(m: Small, activation: int, time_major: bool = False) -> int:
+    inputs = [m.x, _real(m, HIDDEN, SIZE), _real(m, HIDDEN, HIDDEN), _real(m, HIDDEN), _variable(m, "h")]
+    shape = (STEPS, BATCH, HIDDEN) if time_major else (BATCH, STEPS, HIDDEN)
+    options = {"fusedActivationFunction": activation, "timeMajor": time_major}
+    return m.add("UNIDIRECTIONAL_SEQUENCE_RNN", inputs, shape, None, "SequenceRNNOptions", **options)
+
+
+LAYERS = {
+    "LSTM": (_lstm, {}),
+    "time first": (_lstm, {"timeMajor": True}),
+    "clipped cells": (_lstm, {"cellClip": 0.3}),
+    "peepholes": (_lstm, {"peepholes": True}),
+    "coupled gates": (_lstm, {"leave": (1, 5, 12)}),
+    "coupled gates, peepholes": (_lstm, {"leave": (1, 5, 9, 12), "peepholes": True, "cellClip": 0.5}),
+    "RNN": (_rnn, {"activation": TANH}),
+    "RNN, ReLU, time first": (_rnn, {"activation": RELU, "time_major": True}),
+}
+
+
+@every(("make", "options"), LAYERS.values(), ids=LAYERS)
+def test_real_layers(tmp_path, make, options):
+    first = options.get("timeMajor") or options.get("time_major")
+    shape = (STEPS, BATCH, SIZE) if first else (BATCH, STEPS, SIZE)
+    m = Small(shape, None)
+    path = written(m, tmp_path, make(m, **options))
+    graph = n2d2py.load(path).network.graph
+    for scale in (0, 1, 3):
+        x = (m.rng.normal(size=shape) * scale).astype(np.float32)
+        reference = Reference(path, "BUILTIN_WITHOUT_DEFAULT_DELEGATES")
+        reference.interpreter.set_tensor(reference.inputs[0]["index"], x)
+        reference.interpreter.invoke()
+        wanted = reference.interpreter.get_tensor(reference.outputs[0]["index"])
+        (found,) = run_graph(graph, {graph.inputs[0]: x.reshape(graph.shape(graph.inputs[0]))}).values()
+        np.testing.assert_allclose(found.reshape(wanted.shape), wanted, atol=2e-6)
+
+
+def _begun(m: Small) -> int:
+    state = m.tensor("begun", (BATCH, HIDDEN), values=np.ones((BATCH, HIDDEN), np.float32))
+    return _lstm(m, more={18: state})
+
+
+REFUSED = {
+    "projection": (lambda m: _lstm(m, more={16: _real(m, HIDDEN, HIDDEN)}), "projects"),
+    "norm": (lambda m: _lstm(m, more={21: _real(m, HIDDEN)}), "normalizes"),
+    "activation": (lambda m: _lstm(m, fusedActivationFunction=SIGMOID), "activation"),
+    "activation of an RNN": (lambda m: _rnn(m, SIGMOID), "activation"),
+    "state": (_begun, "state"),
+}
+
+
+@every(("make", "reason"), REFUSED.values(), ids=REFUSED)
+def test_refused(tmp_path, make, reason):
+    m = Small((BATCH, STEPS, SIZE), None)
+    assert reason in refusal(written(m, tmp_path, make(m)))
+
+
+@pytest.mark.skipif(not FIELD.is_dir(), reason="../shared/data/field is not here")
+def test_integer_lstm_of_the_field(tmp_path):
+    """One step of the scores at most: LiteRT's gates have 16 bits, as ours, but other tables."""
+    path = FIELD / "tflm_mnist_lstm_int8.tflite"
+    x = np.random.default_rng(0).integers(-128, 128, (20, 28, 28)).astype(np.int8)
+    reference, wanted = Reference(path, "BUILTIN_REF"), []
+    for one in x:
+        reference.interpreter.reset_all_variables()
+        reference.interpreter.set_tensor(reference.inputs[0]["index"], one[None])
+        reference.interpreter.invoke()
+        wanted.append(reference.interpreter.get_tensor(reference.outputs[0]["index"])[0])
+    exported = n2d2py.export(path, data=x, folder=tmp_path, bits=8)
+    simulator = n2d2py.load_simulator(exported.folder)
+    assert not any(simulator.graph.type(node.output).is_float for node in simulator.graph.nodes)
+    found = np.asarray(simulator.run_raw(x)).reshape(20, 10)
+    assert np.abs(found.astype(int) - np.array(wanted)).max() <= 1
+    assert np.mean(found == np.array(wanted)) > 0.95
+
+
+@pytest.mark.skipif(not FIELD.is_dir(), reason="../shared/data/field is not here")
+def test_axis_of_the_scales_of_a_bias(tmp_path):
+    """TFLite Micro's detector of persons gives biases the axis of their weights; LiteRT reads it with the right one."""
+    path = FIELD / "tflm_person.tflite"
+
+    def righted(schema, model):
+        for tensor in model.subgraphs[0].tensors:
+            if tensor.quantization is not None and len(tensor.shape) == 1:
+                tensor.quantization.quantizedDimension = 0
+
+    reference = Reference(rewritten(path, righted, tmp_path / "righted.tflite"), "BUILTIN_REF")
+    graphs = [n2d2py.load(each).network.graph for each in (path, tmp_path / "righted.tflite")]
+    x = np.random.default_rng(0).integers(-128, 128, tuple(reference.inputs[0]["shape"])).astype(np.int8)
+    reference.interpreter.set_tensor(reference.inputs[0]["index"], x)
+    reference.interpreter.invoke()
+    wanted = reference.interpreter.get_tensor(reference.outputs[0]["index"]).reshape(-1)
+    exported = n2d2py.export(path, data=x.transpose(0, 3, 1, 2), folder=tmp_path / "out", bits=8)
+    found = np.asarray(n2d2py.load_simulator(exported.folder).run_raw(x.transpose(0, 3, 1, 2))).reshape(-1)
+    assert np.abs(found.astype(int) - wanted).max() <= 1
+    assert len(graphs[0].nodes) == len(graphs[1].nodes)
