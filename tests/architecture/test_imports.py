@@ -71,7 +71,6 @@ FLOORS = (
         "n2d2py.exports.cpp.byte_sums",
         "n2d2py.exports.cpp.code",
         "n2d2py.exports.cpp.common",
-        "n2d2py.exports.cpp.derived",
         "n2d2py.exports.cpp.epilogue",
         "n2d2py.exports.cpp.forms",
         "n2d2py.exports.cpp.identifiers",

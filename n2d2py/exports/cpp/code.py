@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from n2d2py.errors import InternalError
-from n2d2py.exports.cpp.derived import row_derivation, winograd_derivation
+from n2d2py.exports.cpp.arrays import row_derivation, winograd_derivation
 from n2d2py.exports.cpp.isa import InstructionSet, instruction_sets
 from n2d2py.exports.cpp.packing import Storage
 from n2d2py.exports.cpp.parts import NATIVE, PORTABLE, Array, Call, Constants, LayerConfig, chosen

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from n2d2py.exports.cpp.arrays import file_bytes, is_file
+from n2d2py.exports.cpp.arrays import file_bytes, is_file, panel_file
 from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.derived import panel_file
 from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE, WeightsFile
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.runtime.stored_rows import StoredRows
