@@ -8,13 +8,16 @@ byte, as the command with the same options. Wrong input raises N2D2Error. Messag
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, Literal
 
 from n2d2py import log, pipeline
+from n2d2py.data.given import as_array, as_data
 from n2d2py.exports import find_target, target_names
 from n2d2py.operators.quantize import is_quantized
-from n2d2py.options import checked
+from n2d2py.options import checked, python_words
 from n2d2py.plugin.load import load_plugins
 from n2d2py.results import (
     CalibratedModel,
@@ -28,7 +31,7 @@ from n2d2py.results import (
 )
 from n2d2py.stages.calibrate import calibrate_stage
 from n2d2py.stages.compare import compare_stage, summary
-from n2d2py.stages.load import LoadedNetwork, with_data
+from n2d2py.stages.load import with_data
 from n2d2py.stages.options import (
     SYNTHETIC_STIMULI,
     CalibrationOptions,
@@ -62,20 +65,28 @@ __all__ = [
 ]
 
 
+Target = Literal["CPP", "CPP_MCU", "NCNN", "ONNX", "TFLite"]
+"""Exports of this package; others may add theirs."""
+AnyData = Data | Iterable[Any]
+"""Data of a call, or what gives batches: a DataLoader of PyTorch, or an iterator of (x, y) (`n2d2py.data.given.as_data`)."""
+
+
 def load(
-    path: str | Path,
-    target: str | None = None,
+    model: str | Path | Any,
+    target: Target | str | None = None,
     *,
+    example_inputs: Any = None,
     options: LoadOptions = LoadOptions(),
     folder: str | Path = ".",
     quiet: bool = True,
     strict: bool = False,
     progress: bool = False,
 ) -> Model:
-    """Reads an INI, ONNX or TFLite file, and starts a run: what warnings it gives is part of later reports.
+    """Reads an INI, ONNX or TFLite file, or a model in memory, and starts a run: what warnings it gives is part of later reports.
 
     Args:
-        path: NET.ini, NET.onnx or NET.tflite.
+        model: NET.ini, NET.onnx or NET.tflite; an `onnx.ModelProto`, an `onnx_ir.Model`, or a `torch.nn.Module`.
+        example_inputs: of a module alone: a tensor, or a tuple of one for each input, with batch 1. torch.onnx exports it with them.
         target: the export that it is loaded for, such as "NCNN"; by default that of the options, else "CPP".
         options: seed, weights, data and others.
         folder: where the weights and statistics of earlier runs are found, and what a pipeline stores is written.
@@ -84,22 +95,31 @@ def load(
         progress: whether this and the next steps draw progress bars, in notebooks as widgets where ipywidgets is installed.
 
     Raises:
-        N2D2Error: E1xx to E4xx for files that cannot be read or hold what is not supported, E008 for another kind of file.
+        N2D2Error: E1xx to E4xx for files that cannot be read or hold what is not supported, E008 for another kind of file or model.
     """
-    log.setup(quiet=quiet, strict=strict, bars=progress)
+    log.setup(quiet=quiet, strict=strict, bars=progress, words=python_words)
     name = find_target(target or options.target or target_names()[0]).name
-    run = checked(RunOptions(load=replace(options, target=name), folder=Path(folder)))
+    run = checked(RunOptions(load=replace(options, target=name, data=as_data(options.data)), folder=Path(folder)))
     load_plugins(list(options.plugins))
-    return Model(pipeline.load_network(Path(path), run), run)
+    if isinstance(model, (str, Path)) and example_inputs is None:
+        return Model(pipeline.load_network(Path(model), run), run)
+    from n2d2py.frontend.models import onnx_model  # late: INI files need no ONNX
+
+    return Model(pipeline.load_network(onnx_model(model, example_inputs), run), run)
 
 
 def calibrate(
-    model: Model, data: Data | None = None, labels: Labels | None = None, *, options: CalibrationOptions = CalibrationOptions()
+    model: Model,
+    data: AnyData | None = None,
+    labels: Labels | None = None,
+    *,
+    options: CalibrationOptions = CalibrationOptions(),
 ) -> CalibratedModel:
     """Fuses a network and collects the statistics of its tensors, over its own data or the given ones.
 
     Args:
-        data: a folder of pictures, an .npy or .npz file, an array (N, C, H, W), or arrays by name. Bytes 0 to 255 become the
+        data: a folder of pictures, an .npy or .npz file, an array (N, C, H, W), arrays by name, a DataLoader of PyTorch, or an
+            iterator of (x, y), of which as many are taken as calibrate. Bytes 0 to 255 become the
             `input_range` of the load options, real values are inputs as they are. Without any data an ONNX file is calibrated
             on noise, with the warning W402. As with the command, 128 stimuli calibrate unless the options say another number.
         labels: ids (N,) of `data`, -1 for none; what has labels is scored too.
@@ -109,9 +129,10 @@ def calibrate(
         N2D2Error: E4xx for data that do not fit, E504 values that are not finite, E508 no stimuli, E501 to E503 statistics
             that cannot be reloaded.
     """
-    run = checked(replace(_with_data(model.options, data, labels), calibration=options))
+    found, labels = as_data(data, max(options.stimuli, 0)), _as_labels(labels)
+    run = checked(replace(_with_data(model.options, found, labels), calibration=options))
     count = 0 if options.reload else options.stimuli if options.stimuli > 0 else SYNTHETIC_STIMULI
-    network = with_data(model.network, data, labels, None if options.stimuli == 0 else count)
+    network = with_data(model.network, found, labels, None if options.stimuli == 0 else count)
     return CalibratedModel(calibrate_stage(network, options), run)
 
 
@@ -137,21 +158,16 @@ def quantize(
     without = replace(model.options, calibration=CalibrationOptions(stimuli=0))
     run = checked(replace(calibrated.options if calibrated else without, quantization=options))
     if not options.integer:
-        network = _calibrated_network(model, calibrated)
+        network = model.network if calibrated is None else replace(model.network, data=calibrated.calibration.network.data)
         return QuantizedModel(quantize_stage(network, options, run.choices), run)
     if calibrated is None:
         calibrated = CalibratedModel(calibrate_stage(model.network, run.calibration), run)
     return QuantizedModel(quantize_stage(calibrated.calibration, options, run.choices), run)
 
 
-def _calibrated_network(model: Model, calibrated: CalibratedModel | None) -> LoadedNetwork:
-    """The network as it was loaded, with the data of its calibration, if any."""
-    return model.network if calibrated is None else replace(model.network, data=calibrated.calibration.network.data)
-
-
 def score(
     model: Model | QuantizedModel,
-    data: Data | None = None,
+    data: AnyData | None = None,
     labels: Labels | None = None,
     *,
     options: ScoreOptions = ScoreOptions(),
@@ -165,20 +181,22 @@ def score(
     Raises:
         N2D2Error: E509 no stimuli, E513 an index beyond them, E4xx data that do not fit.
     """
-    run = checked(replace(_with_data(model.options, data, labels), score=replace(options, test=True)))
-    typed = model.quantized if isinstance(model, QuantizedModel) else None
-    network = with_data(typed.network if typed else _network(model), data, labels)
+    found, labels = as_data(data), _as_labels(labels)
+    run = checked(replace(_with_data(model.options, found, labels), score=replace(options, test=True)))
+    typed = model.quantized if isinstance(model, QuantizedModel) else model
+    network = with_data(typed.network, found, labels)
     stimuli = pipeline.required_stimuli(network, run.score)
-    graphs = (typed.float_graph, typed.graph) if typed else (network.graph, None)
+    graphs = (network.graph, None) if isinstance(typed, Model) else (typed.float_graph, typed.graph)
     with tempfile.TemporaryDirectory() as nowhere:
         return _score_table(score_stage(network, *graphs, stimuli, Path(folder or nowhere), options.as_json))
 
 
 def export(
-    model: str | Path | Model | QuantizedModel,
-    target: str | None = None,
+    model: str | Path | Model | QuantizedModel | Any,
+    target: Target | str | None = None,
     *,
-    data: Data | None = None,
+    example_inputs: Any = None,
+    data: AnyData | None = None,
     labels: Labels | None = None,
     folder: str | Path = ".",
     bits: int | None = None,
@@ -194,9 +212,10 @@ def export(
     """Writes a project of a target into FOLDER/export_TARGET_<int|float><bits>; of a file or a network all steps before too.
 
     Args:
-        model: NET.ini, NET.onnx, NET.tflite, a loaded or a quantized network; of the last one, data and the options of the steps before
-            have no effect.
+        model: what `load` takes, a loaded or a quantized network; of the last one, data and the options of the steps before have
+            no effect.
         target: such as "CPP" or "NCNN"; None: what the network was loaded for, of a file "CPP".
+        example_inputs: as of `load`.
         data, labels: as of `calibrate`.
         bits: as of `quantize`.
         test: whether the export is scored, and built for that; None: where `labels` are given.
@@ -215,25 +234,27 @@ def export(
         tested = pipeline.tested_stimuli(model.quantized.network, run)
         return _exported(pipeline.export_quantized(model.quantized, tested, run), model)
     chosen = quantization if bits is None else replace(quantization, bits=bits)
+    found, labels = as_data(data, max(calibration.stimuli, 0)), _as_labels(labels)
     if not isinstance(model, Model):
         count = calibration.stimuli if calibration.stimuli > 0 else SYNTHETIC_STIMULI
         noise = None if not chosen.integer else 0 if calibration.reload else count
-        given = load_options if data is None else replace(load_options, data=data, labels=labels)
+        given = load_options if found is None else replace(load_options, data=found, labels=labels)
         model = load(
             model,
             target or options.target,
+            example_inputs=example_inputs,
             options=replace(given, synthetic=noise),
             folder=folder,
             quiet=quiet,
             progress=progress,
         )
-        data = None
+        found = None
     if chosen.integer and not is_quantized(model.graph):
-        calibrated = calibrate(model, data, labels, options=suited(calibration, chosen))
+        calibrated = calibrate(model, found, labels, options=suited(calibration, chosen))
         quantized = quantize(model, calibrated, options=chosen)
     else:
-        network = with_data(model.network, data, labels)
-        quantized = quantize(Model(network, _with_data(model.options, data, labels)), options=chosen)
+        network = with_data(model.network, found, labels)
+        quantized = quantize(Model(network, _with_data(model.options, found, labels)), options=chosen)
     return export(quantized, target, folder=folder, score_options=scored, options=options, test=scored.test)
 
 
@@ -255,8 +276,8 @@ def compare(exported: ExportedModel | QuantizedModel, stimuli: int = 10) -> Comp
     return ComparedExport(found.layers, text)
 
 
-def _network(model: Model | QuantizedModel) -> LoadedNetwork:
-    return model.network if isinstance(model, Model) else model.quantized.network
+def _as_labels(labels: Labels | None) -> Labels | None:
+    return labels if labels is None or isinstance(labels, (str, Path)) else as_array(labels)
 
 
 def _with_data(options: RunOptions, data: Data | None, labels: Labels | None) -> RunOptions:

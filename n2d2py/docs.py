@@ -16,11 +16,19 @@ from n2d2py.exports.cpp.isa_headers import isa_page, write_isa_headers
 from n2d2py.exports.parameters import parameters_page, target_page
 from n2d2py.exports.registry import EXTRAS, installed_targets
 from n2d2py.frontend.ini.contract import layer_types
-from n2d2py.frontend.ini.network import GLOBALS, INPUT_SECTION
+from n2d2py.frontend.ini.network import GLOBALS, INPUT_SECTION, REFUSED
 from n2d2py.frontend.ini.onnx_section import ONNX_LAYER, ONNX_SECTION
 from n2d2py.frontend.ini.targets import TARGET
-from n2d2py.ini.docs import schema_page
+from n2d2py.ini.docs import layer_table, schema_page
 from n2d2py.options import man_page, options_page
+
+_FORMS = {
+    "`Kernel=` of Conv and Deconv": "filters are stored as weights (E124)",
+    "`KernelDims`, `PoolDims` of three values": "layers have two axes (E211); `KernelDepth` and `PoolDepth` above 1 are E124",
+    "`Model=Spike`, `RRAM`, `PCM`": "spiking models (E222)",
+    "`*Sharing`": "layers do not share parameters (E124)",
+}
+"""Forms of layers that work otherwise, and why they are refused."""
 
 
 def error_examples() -> dict[str, Any]:
@@ -53,6 +61,9 @@ def pages() -> dict[str, str]:
                 *layers,
             ],
             "INI sections and keys",
+        ),
+        "layer_types.md": layer_table(
+            {"ONNX": ""} | {name: each.refused for name, each in layer_types().items()} | REFUSED, _FORMS
         ),
         "instruction_sets.md": isa_page(),
         "export_parameters.md": parameters_page(),

@@ -97,7 +97,7 @@ CODES: dict[str, tuple[str, str]] = {
     "E223": ("Input that is not a layer", "correct the name"),
     "E224": ("cycle of layers", "remove one of the inputs"),
     "E225": ("empty Input", "name a layer or sp"),
-    "E226": ("unsupported layer type", "use a supported type; see docs/sections.md"),
+    "E226": ("unsupported layer type", "use a supported type; see docs/layer_types.md"),
     "E227": (
         "ONNX section with Transpose=1 whose output is a feature map",
         "use layers of Type=Transpose before and after the section",
@@ -115,6 +115,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "E243": ("index outside a tensor", "correct the layer before it"),
     "E244": ("feature map or channels that are not divisible into blocks", "correct the layer before it"),
+    "E245": ("edit or pass from Python that does not fit the graph", "name a layer of the model, and give its constants"),
     "E301": ("missing or unreadable ONNX or TFLite file", "correct the path"),
     "E302": ("damaged or invalid ONNX or TFLite file", "export or download the model again"),
     "E303": ("unsupported ONNX opset", "export the model with an opset from 7 to 28"),
@@ -184,7 +185,7 @@ CODES: dict[str, tuple[str, str]] = {
     "E510": ("operator without integer arithmetic", "export with -nbbits -32"),
     "E511": ("activation that cannot be fused into an integer layer", "declare the activation as a separate layer"),
     "E513": ("sample number above the size of the test set", "give a smaller number"),
-    "E514": ("partly quantized model", "quantize the whole model, or calibrate the float model"),
+    "E514": ("partly quantized model", "quantize the states of the model too, or calibrate the float model"),
     "E516": ("histogram of a tensor that was not calibrated", "use a listed tensor, or calibrate the model"),
     "E519": ("weights above the float16 range", "export with -nbbits -32"),
     "E520": ("flash budget below the minimum size", "allow more bytes, or use a smaller model"),
@@ -271,6 +272,7 @@ CODES: dict[str, tuple[str, str]] = {
         "class folders with numeric names, sorted as text",
         "keep them for models from torchvision or Keras; otherwise give -class-names",
     ),
+    "W414": ("calibration on one sample, or on samples of zeros", "calibrate on some hundred samples like those in use"),
     "W420": ("layers with random weights, as no weights are given", "give -w"),
     "W421": ("stored quantized weights that do not match the stored float weights", "use both files from one training"),
     "W422": (

@@ -10,12 +10,14 @@ E5xx quantization, E6xx memory, E7xx export, E8xx compiled test, E9xx targets of
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
+
+Words = Callable[[str], str] | None
 
 
 def readable(text: str) -> str:
@@ -50,7 +52,12 @@ class N2D2Error(Exception):
     """What stops a run because of its input: code such as "E204", what is wrong, where, and the remedy.
 
     `what` and `remedy` are clauses without a final full stop.
+
+    Attributes:
+        words: what names options of the command line otherwise, where it is not the command that runs; None: as they are.
     """
+
+    words: ClassVar[Words] = None
 
     def __init__(self, code: str, what: str, *, where: Location | str | None = None, remedy: str | None = None):
         self.code = code
@@ -58,6 +65,9 @@ class N2D2Error(Exception):
         self.where = where
         self.remedy = remedy
         super().__init__(self.line())
+
+    def __str__(self) -> str:
+        return (N2D2Error.words or str)(self.line())
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For other processes: made again from its parts, not from its message."""

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import ClassVar, TypeVar
 
-from n2d2py.errors import ErrorList, Location, N2D2Error
+from n2d2py.errors import ErrorList, Location, N2D2Error, Words
 
 NOTICE = 25
 _logger = logging.getLogger("n2d2py")
@@ -65,13 +65,15 @@ class _Handler(logging.StreamHandler):
         tqdm.write(self.format(record), file=sys.stderr)
 
 
-def setup(*, quiet: bool = False, verbose: bool = False, strict: bool = False, bars: bool = False) -> None:
+def setup(*, quiet: bool = False, verbose: bool = False, strict: bool = False, bars: bool = False, words: Words = None) -> None:
     """Starts a run: sets what is shown and forgets the warnings of an earlier run.
 
-    `bars`: progress bars are drawn wherever the run is, in notebooks as widgets where they are installed.
+    `bars`: progress bars are drawn wherever the run is, in notebooks as widgets where they are installed. `words`: what names
+    options of the command line in messages otherwise.
     """
     global _strict, _bars
     _strict, _bars = strict, bars
+    N2D2Error.words = words
     _warnings.clear()
     logging.addLevelName(NOTICE, "NOTICE")
     for handler in list(_logger.handlers):
@@ -100,7 +102,7 @@ def warning(
     problem = N2D2Error(strict if _strict and strict else code, what, where=where, remedy=remedy)
     _warnings.append(problem)
     if not _strict:
-        _logger.warning("%s", problem.line())
+        _logger.warning("%s", problem)
 
 
 def warnings_seen() -> tuple[N2D2Error, ...]:
@@ -119,7 +121,7 @@ def raise_on_strict() -> None:
 def report_error(error: N2D2Error) -> None:
     """Prints an error, or each error of a list, as one line on stderr."""
     for one in error.errors:
-        _logger.error("%s", one.line())
+        _logger.error("%s", one)
 
 
 _EVERY = 5.0

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,6 +46,9 @@ from n2d2py.stages.sensitivity import sensitivity_stage
 from n2d2py.stages.train import train_stage
 from n2d2py.targets.scorer import refuse_positions
 
+if TYPE_CHECKING:
+    from n2d2py.frontend.models import Source
+
 
 @dataclass(frozen=True)
 class ExportJob:
@@ -67,7 +70,7 @@ class ExportJob:
         return replace(self.quantized, graph=self.memory.graph) if self.memory else self.quantized
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ExportRun:
     """A written export.
 
@@ -80,6 +83,9 @@ class ExportRun:
     project: ExportJob
     checked: Checked
 
+    def __repr__(self) -> str:
+        return str(self.folder)
+
 
 def train_network(path: Path, options: RunOptions) -> RunOptions:
     """Trains the network in a file; the options for what comes after it, with the best weights."""
@@ -88,8 +94,8 @@ def train_network(path: Path, options: RunOptions) -> RunOptions:
     return trained
 
 
-def load_network(path: Path, options: RunOptions) -> LoadedNetwork:
-    """Reads the network in a file, and its data; under -strict its warnings are errors."""
+def load_network(path: Source, options: RunOptions) -> LoadedNetwork:
+    """Reads the network in a file or in memory, and its data; under -strict its warnings are errors."""
     network = load_stage(path, options.load, options.folder)
     log.raise_on_strict()
     return network
@@ -116,7 +122,7 @@ def required_stimuli(network: LoadedNetwork, options: ScoreOptions) -> Stimuli:
         raise N2D2Error(
             "E509",
             "the test set is empty",
-            where=str(network.files[0]),
+            where=network.place,
             remedy="add a [database], or give labelled data with -calib-data FILE.npz",
         )
     if options.test:
@@ -195,7 +201,7 @@ def _without_ranges(network: LoadedNetwork, options: RunOptions) -> tuple[Loaded
     log.warning(
         "W509",
         "the file computes activation scales at run time, so the export without -calib is in floating point",
-        where=str(network.files[0]),
+        where=network.place,
         remedy="add -calib-data FILE for integers with static scales, or -nbbits -32 for floating point",
     )
     recorded = {**options.recorded, "nbbits": -32}
@@ -301,7 +307,7 @@ def _check_states(network: LoadedNetwork, options: RunOptions) -> None:
         raise N2D2Error(
             "E706",
             f"{what}, which the export {target.name} does not support",
-            where=str(network.files[0]),
+            where=network.place,
             remedy=f"use -export {' or '.join(able)}, or States=none to make the states inputs and outputs",
         )
     if network.params["StreamInput"]:

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from n2d2py import pipeline
+from n2d2py.data.given import as_array
 from n2d2py.errors import N2D2Error
 from n2d2py.exports import target_names
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.graph.describe import layer_macs, layer_params
+from n2d2py.passes.edit import Operation, apply_pass, insert_layer, remove_layer, rename, replace_layer, set_precision
 from n2d2py.quant.compare import LayerComparison
 from n2d2py.report import comparison_text
 from n2d2py.report.layers import layer_rows
+from n2d2py.runtime import FloatNetwork, Network, Simulator
 from n2d2py.stages.calibrate import Calibration
 from n2d2py.stages.compare import refuse_differences
+from n2d2py.stages.fuse import with_graph
 from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.options import RunOptions, ScoreOptions
 from n2d2py.stages.quantize import QuantizedNetwork
@@ -29,51 +34,84 @@ from n2d2py.targets import Score, ScoreRow, score_table, text_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+Cell = str | float | None
+"""A cell of a table: int, float and None too."""
 
 _LAYERS = ("layer", "operator", "output", "type", "parameters", "MACs")
 
 
 class _Shown:
-    """Shows itself as a title and a table, as text and in notebooks."""
+    """Shows itself as a title and a table: as text, in notebooks, and as a DataFrame."""
 
     def _title(self) -> str:
         raise NotImplementedError
 
-    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
+        """The header and the rows."""
         raise NotImplementedError
+
+    def to_pandas(self) -> DataFrame:
+        """Return the table as a DataFrame with numbers as they are.
+
+        Raises:
+            N2D2Error: E454 without pandas.
+        """
+        try:
+            from pandas import DataFrame
+        except ImportError as error:
+            raise N2D2Error("E454", "the table requires pandas", remedy="pip install pandas") from error
+        header, rows = self._table()
+        return DataFrame(rows, columns=list(header))
 
     def __repr__(self) -> str:
         header, rows = self._table()
-        return f"{self._title()}\n{text_table(header, rows)}" if rows else self._title()
+        cells = [tuple(map(_cell_text, row)) for row in rows]
+        return f"{self._title()}\n{text_table(header, cells)}" if rows else self._title()
 
     def _repr_html_(self) -> str:
-        def line(cells: tuple[str, ...], tag: str) -> str:
-            return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+        def line(cells: tuple[Cell, ...], tag: str) -> str:
+            return "<tr>" + "".join(f"<{tag}>{html.escape(_cell_text(cell))}</{tag}>" for cell in cells) + "</tr>"
 
         header, rows = self._table()
         table = line(header, "th") + "".join(line(row, "td") for row in rows)
         return f"<p>{html.escape(self._title())}</p><table>{table}</table>"
 
 
-@dataclass(frozen=True, repr=False)
-class LayerTable(_Shown, Mapping[str, LayerValues]):
+def _cell_text(cell: Cell) -> str:
+    return "" if cell is None else f"{cell:,}" if isinstance(cell, int) else f"{cell:.4g}" if isinstance(cell, float) else cell
+
+
+class _Runs(_Shown):
+    """Computes its outputs when it is called."""
+
+    @property
+    def graph(self) -> Graph | QuantGraph:
+        """What a call runs."""
+        raise NotImplementedError
+
+    @cached_property
+    def _network(self) -> Network:
+        graph = self.graph
+        return Simulator(graph) if isinstance(graph, QuantGraph) else FloatNetwork(graph)
+
+    def __call__(self, *inputs: np.ndarray, outputs: Sequence[str] | str | None = None) -> np.ndarray | tuple[np.ndarray, ...]:
+        """Real outputs for real inputs (N, ...) in the axes of the file; the rest as in `n2d2py.load_export`.
+
+        Raises:
+            N2D2Error: E804 for arrays of another number, shape or type, or with NaN; for outputs that the network does not have.
+        """
+        return self._network(*map(as_array, inputs), outputs=outputs)
+
+
+class LayerTable(_Shown, dict[str, LayerValues]):
     """The values of every layer for one stimulus, by name: inputs first, then layers in execution order."""
-
-    values_by_name: Mapping[str, LayerValues]
-
-    def __getitem__(self, name: str) -> LayerValues:
-        return self.values_by_name[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.values_by_name)
-
-    def __len__(self) -> int:
-        return len(self.values_by_name)
 
     def _title(self) -> str:
         return f"{len(self)} inputs and layers"
 
-    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
         return ("layer", "shape", "float", "type", "integers", "largest error"), [
             (one.name, "x".join(map(str, one.float.shape)), _extremes(one.float), *_integer_cells(one)) for one in self.values()
         ]
@@ -83,16 +121,16 @@ def _extremes(values: np.ndarray) -> str:
     return f"{values.min():.4g} .. {values.max():.4g}" if values.size else ""
 
 
-def _integer_cells(one: LayerValues) -> tuple[str, str, str]:
+def _integer_cells(one: LayerValues) -> tuple[Cell, Cell, Cell]:
     if one.integer is None or one.type is None or one.dequantized is None:
-        return "", "", ""
+        return None, None, None
     error = np.abs(one.dequantized - one.float).max(initial=0.0)
-    return one.type.name, _extremes(one.integer), f"{error:.3g}"
+    return one.type.name, _extremes(one.integer), float(error)
 
 
 @dataclass(frozen=True, repr=False)
-class Model(_Shown):
-    """A float network with its data.
+class Model(_Runs):
+    """A float network with its data. Edits and passes give a changed copy.
 
     Attributes:
         network: graph, targets, data and files.
@@ -107,6 +145,38 @@ class Model(_Shown):
         """The float graph; shapes are (N, C, H, W) or (N, F) with N = 1."""
         return self.network.graph
 
+    def insert(self, after: str, name: str, operation: Operation, params: Mapping[str, np.ndarray] | None = None) -> Model:
+        """A layer more, as `n2d2py.passes.edit.insert_layer`."""
+        return self._with(insert_layer(self.graph, after, name, operation, params))
+
+    def replace(self, layer: str, operation: Operation, params: Mapping[str, np.ndarray] | None = None) -> Model:
+        """Another operator or activation in a layer, as `n2d2py.passes.edit.replace_layer`."""
+        return self._with(replace_layer(self.graph, layer, operation, params))
+
+    def remove(self, layer: str) -> Model:
+        """A layer less, as `n2d2py.passes.edit.remove_layer`."""
+        return self._with(remove_layer(self.graph, layer))
+
+    def rename(self, old: str, new: str) -> Model:
+        """Another name of a layer, an input or an output, as `n2d2py.passes.edit.rename`."""
+        return self._with(rename(self.graph, old, new))
+
+    def set_precision(
+        self, layer: str, bits: int | None = None, weight_bits: int | None = None, quantize: bool | None = None
+    ) -> Model:
+        """Widths of the integers of a layer, or floating point for it, as `n2d2py.passes.edit.set_precision`."""
+        return self._with(set_precision(self.graph, layer, bits, weight_bits, quantize))
+
+    def apply(self, *names: str) -> Model:
+        """Passes one after the other, each wherever it fits, as `n2d2py.passes.edit.apply_pass`."""
+        graph = self.graph
+        for name in names:
+            graph, _ = apply_pass(graph, name)
+        return self._with(graph)
+
+    def _with(self, graph: Graph) -> Model:
+        return Model(with_graph(self.network, graph), self.options)
+
     def layers(self, stimulus: int | np.ndarray = 0) -> LayerTable:
         """The real values of every layer for one stimulus: one of the test set by its position, or an array.
 
@@ -119,14 +189,14 @@ class Model(_Shown):
         return LayerTable(layer_values(self.graph, None, _stimulus(self.network, self.graph, stimulus)))
 
     def _title(self) -> str:
-        return _graph_title(self.graph)
+        return repr(self.graph)
 
-    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
         return _LAYERS, _float_rows(self.graph)
 
 
 @dataclass(frozen=True, repr=False)
-class CalibratedModel(_Shown):
+class CalibratedModel(_Runs):
     """A fused float network with the statistics of its tensors."""
 
     calibration: Calibration
@@ -140,14 +210,14 @@ class CalibratedModel(_Shown):
     def _title(self) -> str:
         observed = self.calibration.observed
         how = "pre-quantized" if observed is None else f"calibrated on {observed.statistics.stimuli} samples"
-        return f"{_graph_title(self.graph)}, {how}"
+        return f"{self.graph!r}, {how}"
 
-    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
         return _LAYERS, _float_rows(self.graph)
 
 
 @dataclass(frozen=True, repr=False)
-class QuantizedModel(_Shown):
+class QuantizedModel(_Runs):
     """A network with a number type on every edge."""
 
     quantized: QuantizedNetwork
@@ -180,19 +250,12 @@ class QuantizedModel(_Shown):
 
     def _title(self) -> str:
         kind = "int" if self.graph.bits > 0 else "float"
-        return f"{_graph_title(self.quantized.network.graph)}, {kind}{abs(self.graph.bits)}"
+        return f"{self.quantized.network.graph!r}, {kind}{abs(self.graph.bits)}"
 
-    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
         rows = layer_rows(self.graph)
         return _LAYERS, [
-            (
-                row.name,
-                row.type,
-                _dims(self.graph.shape(node.outputs[0])),
-                row.output_type,
-                f"{row.parameters:,}",
-                f"{row.macs:,}",
-            )
+            (row.name, row.type, _dims(self.graph.shape(node.outputs[0])), row.output_type, row.parameters, row.macs)
             for row, node in zip(rows, self.graph.nodes, strict=True)
         ]
 
@@ -246,10 +309,10 @@ class ScoreTable(_Shown):
     def _title(self) -> str:
         return ", ".join(self.rows) or "no scores"
 
-    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
         found = [(target, label, score) for target, rows in self.rows.items() for label, score in rows.items()]
-        return ("target", "computed", "stimuli", "top-1"), [
-            (target, label, str(score.stimuli), "" if score.top1 is None else f"{score.top1:.2f} %")
+        return ("target", "computed", "stimuli", "top-1, %"), [
+            (target, label, score.stimuli, None if score.top1 is None else round(score.top1, 2))
             for target, label, score in found
         ]
 
@@ -307,7 +370,7 @@ class ExportedModel(_Shown):
         arena = f", arena {self.memory.arena:,} bytes" if self.memory else ""
         return f"{self.folder}: {self.model._title()}{arena}"
 
-    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
         return self.scores._table()
 
 
@@ -350,48 +413,32 @@ class ComparedExport(_Shown):
     def _title(self) -> str:
         return self.summary
 
-    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
         compiled = {None: "not compared", True: "identical", False: "differs"}
-        return ("layer", "SQNR", "alone", "largest error", "saturated", "compiled"), [
-            (
-                one.layer,
-                f"{one.sqnr_db:.1f} dB",
-                "" if one.alone_db is None else f"{one.alone_db:.1f} dB",
-                f"{one.max_error:.3g}",
-                f"{100 * one.saturated:.2f} %",
-                compiled[one.identical],
-            )
+        return ("layer", "SQNR, dB", "alone, dB", "largest error", "saturated, %", "compiled"), [
+            (one.layer, one.sqnr_db, one.alone_db, one.max_error, 100 * one.saturated, compiled[one.identical])
             for one in self.layers
         ]
 
 
 def _stimulus(network: LoadedNetwork, graph: Graph, chosen: int | np.ndarray) -> np.ndarray:
     """The real values of a stimulus of the test set, else of the one that calibrates, or the given ones."""
-    return one_stimulus(graph, scored_stimuli(network, ScoreOptions()), chosen, str(network.files[0]))
-
-
-def _graph_title(graph: Graph) -> str:
-    count = sum(not node.helper for node in graph.nodes)
-    return f"{graph.name}: {count} layers, inputs {_shapes(graph, graph.inputs)}, outputs {_shapes(graph, graph.outputs)}"
-
-
-def _shapes(graph: Graph, names: list[str]) -> str:
-    return ", ".join(f"{name} {_dims(graph.shape(name))}" for name in names)
+    return one_stimulus(graph, scored_stimuli(network, ScoreOptions()), chosen, network.place)
 
 
 def _dims(shape: tuple[int, ...]) -> str:
     return "x".join(map(str, shape[1:]))
 
 
-def _float_rows(graph: Graph) -> list[tuple[str, ...]]:
+def _float_rows(graph: Graph) -> list[tuple[Cell, ...]]:
     return [
         (
             node.name,
             node.op.kind,
             _dims(graph.shape(node.outputs[0])),
             graph.kind(node.outputs[0]) or "float32",
-            f"{layer_params(node):,}",
-            f"{layer_macs(graph, node):,}",
+            layer_params(node),
+            layer_macs(graph, node),
         )
         for node in graph.nodes
         if not node.helper

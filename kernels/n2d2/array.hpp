@@ -1,6 +1,6 @@
 // Arrays of any rank in row-major order, and loops over them that are known when they are compiled.
 //
-// An array is a plane of one pixel: its elements follow each other. Loops are types:
+// An array is a plane without gaps: its elements follow each other. Loops are types:
 //
 //   Axis<Size, A, B, C, Next>   for i < Size, the loop Next inside; one step moves the operands by A, B and C elements
 //   AxisEnd                     the body: f(a, b, c, o) with the elements' positions, o counting the bodies
@@ -48,14 +48,18 @@ struct TakeAxis {
     }
 };
 
-// Elements of a plane of one pixel.
+// Elements of a plane that is one run.
 template <class Plane>
 N2D2_INLINE const typename Plane::Type* elements(const unsigned char* base) {
+    static_assert(PlaneTraits<Plane>::Whole || (Plane::Height == 1 && Plane::Width == 1),
+                  "the elements must follow each other");
     return line<Plane>(base, 0);
 }
 
 template <class Plane>
 N2D2_INLINE typename Plane::Type* elements(unsigned char* base) {
+    static_assert(PlaneTraits<Plane>::Whole || (Plane::Height == 1 && Plane::Width == 1),
+                  "the elements must follow each other");
     return line<Plane>(base, 0);
 }
 

@@ -2,8 +2,8 @@
 //
 //   arraySoftmax      exp(x - largest) / sum along the middle axis of (Outer, Size, Inner), or its logarithm
 //   arrayMaskedSoftmax  lines of Size elements, of which those count whose bit of row line % Masks of the mask is set
-//   arrayNorm         (x - mean) / (sqrt(variance + epsilon) + added) of Outer lines of Inner elements, Affine: times gains plus shifts; Part 1:
-//                     the mean, Part 2: what the differences are multiplied by alone
+//   arrayNorm         (x - mean) / (sqrt(variance + epsilon) + added) of Outer lines of Inner elements, Affine: times gains plus shifts; with
+//                     Power 1 the mean of |x - mean| replaces the root, with Summed the sum replaces each mean of powers; Part 1: the mean, Part 2: what the differences are multiplied by
 //   arrayInterpolate  out[o][j][i] = sum over t of weights[j][t] * in[o][positions[j][t]][i]
 #ifndef N2D2_ARRAY_NORM_HPP
 #define N2D2_ARRAY_NORM_HPP
@@ -41,8 +41,8 @@ N2D2_INLINE T largestOf(const T* x) {
 // of long lines are made twice.
 template <int Size, int Inner, bool Log, class T>
 N2D2_INLINE void softmaxLine(const T* x, T* y) {
-    constexpr int piece = Size < 16 ? Size : 16, last = Size % piece;
-    constexpr bool kept = !Log && Size <= 512;
+    constexpr int piece = Size < 32 ? Size : 16, last = Size % piece;
+    constexpr bool kept = !Log && Size <= 1024;
     const double highest = static_cast<double>(largestOf<Size, Inner>(x));
     double sum = 0.0, powers[kept ? Size : piece];
     for (long k = 0; k + piece <= Size; k += piece) {
@@ -69,9 +69,12 @@ N2D2_INLINE void softmaxLine(const T* x, T* y) {
 
 template <int Outer, int Size, int Inner, bool Log, class T>
 N2D2_INLINE void arraySoftmax(const T* in, T* out) {
-    for (long o = 0; o < Outer; ++o)
-        for (long i = 0; i < Inner; ++i)
-            softmaxLine<Size, Inner, Log>(in + o * Size * Inner + i, out + o * Size * Inner + i);
+    constexpr int count = Outer * Inner, inner = Inner;
+    constexpr bool parallel = static_cast<long>(count) * Size * 16 >= N2D2_PARALLEL_WORK && count > 1;
+    Loop<parallel>::run(count, [=](int k) N2D2_INLINE_LAMBDA {
+        const long at = static_cast<long>(k / inner) * Size * inner + k % inner;
+        softmaxLine<Size, Inner, Log>(in + at, out + at);
+    });
 }
 
 template <int Lines, int Size, int Masks, class T>
@@ -85,10 +88,11 @@ N2D2_INLINE void arrayMaskedSoftmax(const T* in, const std::uint8_t* mask, T* ou
     }
 }
 
-template <class T>
-N2D2_INLINE double differenceSquared(T x, double mean) {
+// The difference to the mean, to the power.
+template <int Power, class T>
+N2D2_INLINE double differencePower(T x, double mean) {
     const double away = static_cast<double>(static_cast<T>(static_cast<double>(x) - mean));
-    return rounded(away * away);
+    return Power == 1 ? std::fabs(away) : rounded(away * away);
 }
 
 // Count lines together: their sums wait for each other's additions, not for their own.
@@ -101,7 +105,7 @@ N2D2_INLINE T affineOf(T x, const T* gains, const T* shifts, long i) {
     return static_cast<T>(static_cast<double>(scaled) + static_cast<double>(shifts[i]));
 }
 
-template <int Count, int Inner, bool Centred, int Part, bool Affine, class T>
+template <int Count, int Inner, bool Centred, int Power, bool Summed, int Part, bool Affine, class T>
 N2D2_INLINE void normalizedLines(const T* x, double epsilon, double added, const T* gains, const T* shifts, T* out) {
     double mean[Count] = {}, squares[Count] = {}, inverse[Count];
     if (Centred) {
@@ -113,9 +117,11 @@ N2D2_INLINE void normalizedLines(const T* x, double epsilon, double added, const
     }
     for (long i = 0; i < Inner; ++i)
         for (int l = 0; l < Count; ++l)
-            squares[l] = squares[l] + differenceSquared(x[l * Inner + i], mean[l]);
+            squares[l] = squares[l] + differencePower<Power>(x[l * Inner + i], mean[l]);
     for (int l = 0; l < Count; ++l)
-        inverse[l] = 1.0 / (std::sqrt(squares[l] / Inner + epsilon) + added);
+        inverse[l] =
+            1.0 /
+            ((Power == 1 ? squares[l] / (Summed ? 1 : Inner) : std::sqrt(squares[l] / (Summed ? 1 : Inner) + epsilon)) + added);
     if (Part != 0) {
         for (int l = 0; l < Count; ++l)
             out[l] = static_cast<T>(Part == 1 ? mean[l] : inverse[l]);
@@ -129,13 +135,15 @@ N2D2_INLINE void normalizedLines(const T* x, double epsilon, double added, const
                 gains, shifts, i);
 }
 
-template <int Outer, int Inner, bool Centred, int Part, bool Affine, class T>
+template <int Outer, int Inner, bool Centred, int Power, bool Summed, int Part, bool Affine, class T>
 N2D2_INLINE void arrayNorm(const T* in, double epsilon, double added, const T* gains, const T* shifts, T* out) {
     constexpr int together = 8, whole = Outer / together * together, pitch = Part != 0 ? 1 : Inner;
     for (long o = 0; o < whole; o += together)
-        normalizedLines<together, Inner, Centred, Part, Affine>(in + o * Inner, epsilon, added, gains, shifts, out + o * pitch);
+        normalizedLines<together, Inner, Centred, Power, Summed, Part, Affine>(in + o * Inner, epsilon, added, gains, shifts,
+                                                                               out + o * pitch);
     for (long o = whole; o < Outer; ++o)
-        normalizedLines<1, Inner, Centred, Part, Affine>(in + o * Inner, epsilon, added, gains, shifts, out + o * pitch);
+        normalizedLines<1, Inner, Centred, Power, Summed, Part, Affine>(in + o * Inner, epsilon, added, gains, shifts,
+                                                                        out + o * pitch);
 }
 
 template <int Outer, int Size, int Inner, int Lines, int Taps, class T, class W>

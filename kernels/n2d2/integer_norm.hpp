@@ -4,7 +4,7 @@
 //   t = a / sqrt(v) with Fraction bits behind the point, by an integer square root and a reciprocal
 //   out = Epilogue(gains[i] * t + offsets[i])            or Epilogue(Gain * t), without arrays
 //
-// Config: planes Input, Output, of one pixel; types Sum, Epilogue, Isa, Epsilon; enum Outer, Size, Centred, InputZero, Fraction, and
+// Config: planes Input, Output, without gaps; types Sum, Epilogue, Isa, Epsilon; enum Outer, Size, Centred, InputZero, Fraction, and
 // Gain where there are no arrays. Epsilon: a struct { static constexpr std::int64_t epsilon(); }.
 // The output lies apart from the input.
 #ifndef N2D2_INTEGER_NORM_HPP

@@ -6,7 +6,7 @@
 //
 // Masked: element i of line k counts where bit i % 8 of byte i / 8 of row k % Masks of the mask is set; e is 0 elsewhere.
 //
-// Config: planes Input, Output, of one pixel; type Share; enum Outer, Size, Inner, Low, High, OutZero: lines along the middle axis of
+// Config: planes Input, Output, without gaps; type Share; enum Outer, Size, Inner, Low, High, OutZero: lines along the middle axis of
 // (Outer, Size, Inner); of 16 bits also Multiplier, Shift, Limit; masked also Masks, and Inner is 1. The output lies apart from the
 // input.
 #ifndef N2D2_INTEGER_SOFTMAX_HPP

@@ -5,7 +5,8 @@
 Without names: LeNet.ini and MobileNet.ini of the installation, all presets of export parameters, 8 bits. A network with
 NET.npz next to it runs with these weights, any other with -w /dev/null. Options after -- go to every run
 (-seed 1 -calib -1 -db-export 100 by default). Each export goes to DIR/<network>__<params>__<nbbits>/, its messages to run.log
-there; the table also to DIR/summary.tsv. The exit status is 1 when a run failed; the others run all the same. An export with
+there; the table also to DIR/summary.tsv. A score says on how many samples it was measured; "as float" compares the labels of the
+compiled export with those of the float network on the samples of both. The exit status is 1 when a run failed; the others run all the same. An export with
 files that were edited or added since is not replaced: -- -force does it.
 """
 
@@ -22,7 +23,17 @@ from n2d2py.commands.chosen import build_tools_missing, networks, parameter_file
 from n2d2py.errors import N2D2Error
 from n2d2py.executor import Executor, add_options, of_options
 
-_TITLES: tuple[str, ...] = ("model", "params", "bits", "arena B", "weights B", "float %", "simulated %", "compiled %")
+_TITLES: tuple[str, ...] = (
+    "model",
+    "params",
+    "bits",
+    "arena B",
+    "weights B",
+    "float %",
+    "simulated %",
+    "compiled %",
+    "as float %",
+)
 
 
 def main(words: list[str] | None = None) -> int:
@@ -90,9 +101,15 @@ def _run(run: _Run) -> tuple[list[str], bool]:
     if done.returncode or not summaries:
         return [model.stem, params.stem, bits, f"failed: see {log}"], True
     summary = json.loads(summaries[-1].read_text(encoding="utf-8"))
-    scores = [summary["scores"].get(kind) for kind in ("float", "simulated", "compiled")]
-    shown = ["-" if score is None else f"{score:.2f}" for score in scores]
+    scores, samples = summary["scores"], summary["samples"]
+    shown = [_percent(scores.get(kind), samples.get(kind)) for kind in ("float", "simulated", "compiled")]
+    last = "compiled" if "compiled" in samples else "simulated"
+    shown.append(_percent(summary.get("agreement", {}).get(last), summary.get("shared_samples", {}).get(last)))
     return [summary["network"], params.stem, bits, str(summary["arena_bytes"]), str(summary["weights_bytes"]), *shown], False
+
+
+def _percent(value: float | None, samples: int | None) -> str:
+    return "-" if value is None else f"{value:.2f} of {samples}"
 
 
 def _aligned(rows: list[list[str]]) -> str:

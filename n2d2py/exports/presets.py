@@ -18,7 +18,7 @@ def preset_names() -> list[str]:
 
 
 def parameters_file(given: Path | str) -> Path:
-    """The file that `-export-parameters` means: a path that exists, else the preset of this name, with or without ".ini".
+    """The file that `-export-parameters` means: a file that exists, else the preset of this name, with or without ".ini".
 
     A path with folders is never a preset; it is given back as it is, whether it exists or not.
 
@@ -26,7 +26,7 @@ def parameters_file(given: Path | str) -> Path:
         N2D2Error: E101 for a name without folder that is neither a file nor a preset.
     """
     path = Path(given)
-    if path.exists() or path.name != str(given):
+    if path.name != str(given) or (path.exists() and not path.is_dir()):
         return path
     known = preset_names()
     name = path.name.removesuffix(".ini")

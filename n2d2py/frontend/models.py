@@ -1,26 +1,37 @@
-"""Network files of other frameworks, by their endings."""
+"""Network files of other frameworks, by their endings, and models of other frameworks in memory."""
 
 from __future__ import annotations
 
+import contextlib
+import io
+import sys
+import warnings
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
+
+import onnx
 
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx
 from n2d2py.frontend.tflite.model import load_tflite
 
+Source = Path | onnx.ModelProto
+"""A network: its file, or ONNX in memory."""
+
 
 def load_model(
-    path: str | Path, *, ignore: Iterable[str] = (), ignore_init: bool = False, seed: int = 1, encodings: Path | None = None
+    path: str | Source, *, ignore: Iterable[str] = (), ignore_init: bool = False, seed: int = 1, encodings: Path | None = None
 ) -> OnnxModel:
-    """The model of an ONNX or TFLite file; what `load_onnx` and `load_tflite` raise.
+    """The model of an ONNX or TFLite file, or of ONNX in memory; what `load_onnx` and `load_tflite` raise.
 
     `encodings`, of an ONNX file alone, is a file of AIMET that says how its tensors are quantized.
 
     Raises:
         N2D2Error: E315 encodings of a TFLite file.
     """
-    if Path(path).suffix != ".tflite":
+    if isinstance(path, onnx.ModelProto) or Path(path).suffix != ".tflite":
         return load_onnx(path, ignore=ignore, ignore_init=ignore_init, seed=seed, encodings=encodings)
     if encodings is not None:
         raise N2D2Error(
@@ -30,3 +41,60 @@ def load_model(
             remedy="remove them; a TFLite file contains its own",
         )
     return load_tflite(path, ignore=ignore, ignore_init=ignore_init, seed=seed)
+
+
+def onnx_model(model: Any, example_inputs: Any = None) -> onnx.ModelProto:
+    """Return a model of another framework as ONNX: a ModelProto, an `onnx_ir.Model`, or a `torch.nn.Module` with example inputs.
+
+    Args:
+        example_inputs: a tensor or a tuple of tensors with batch 1; only of a module, which is exported in evaluation mode.
+
+    Raises:
+        N2D2Error: E008 another type, example inputs that are missing or have no effect, a module that torch.onnx cannot export.
+    """
+    torch, ir, kind = sys.modules.get("torch"), sys.modules.get("onnx_ir"), type(model).__name__
+    if torch is not None and isinstance(model, torch.nn.Module):
+        if example_inputs is None:
+            raise N2D2Error(
+                "E008", f"the module {kind} has no example inputs", remedy="give example_inputs=(torch.zeros(1, ...),)"
+            )
+        return _exported(torch, model, example_inputs)
+    if example_inputs is not None:
+        raise N2D2Error(
+            "E008", f"example_inputs have no effect on {kind}", remedy="leave them out; only a torch.nn.Module needs them"
+        )
+    if ir is not None and isinstance(model, ir.Model):
+        return ir.serde.serialize_model(model)
+    if isinstance(model, onnx.ModelProto):
+        return model
+    raise N2D2Error(
+        "E008",
+        f"a model of type {type(model).__module__}.{kind} is not supported",
+        remedy="give a path, an onnx.ModelProto, an onnx_ir.Model, or a torch.nn.Module with example_inputs",
+    )
+
+
+def _exported(torch: Any, module: Any, example_inputs: Any) -> onnx.ModelProto:
+    """A module as torch.onnx exports it: by its new exporter where onnxscript is installed."""
+    inputs = tuple(example_inputs) if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
+    training, file, is_new = module.training, io.BytesIO(), find_spec("onnxscript") is not None
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            module.eval()
+            if is_new:
+                proto = torch.onnx.export(module, inputs, dynamo=True, verbose=False).model_proto
+            else:
+                torch.onnx.export(module, inputs, file, dynamo=False)
+                proto = onnx.load_from_string(file.getvalue())
+    except Exception as error:  # of torch and of the module itself
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise N2D2Error(
+            "E008",
+            f"torch.onnx cannot export the module {type(module).__name__}: {reason}",
+            remedy="check example_inputs, or export it to an .onnx file yourself",
+        ) from error
+    finally:
+        module.train(training)
+    proto.graph.name = type(module).__name__
+    return proto

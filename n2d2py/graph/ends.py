@@ -11,11 +11,19 @@ from n2d2py.graph.shapes import Shape, elements
 class Ends:
     """Inputs and outputs of a graph: `states` of the last inputs are the last outputs of the call before."""
 
+    name: str
     inputs: list[str]
     outputs: list[str]
     states: int
     input_ports: list[FilePort]
     output_ports: list[FilePort]
+
+    def __repr__(self) -> str:
+        layers = sum(not getattr(node, "helper", False) for node in getattr(self, "nodes", ()))
+        return f"{self.name}: {layers} layers, inputs {self._shapes(self.inputs)}, outputs {self._shapes(self.outputs)}"
+
+    def _shapes(self, names: list[str]) -> str:
+        return ", ".join(f"{name} {'x'.join(map(str, self.shape(name)[1:]))}" for name in names)
 
     def shape(self, tensor: str) -> Shape:
         """Shape of a tensor, batch 1 included."""

@@ -169,7 +169,7 @@ class StripPiece:
     axis: int = 3
 
 
-@dataclass
+@dataclass(repr=False)
 class QuantGraph(Ends):
     """A typed network in execution order; what memory, export and the integer simulator work on.
 

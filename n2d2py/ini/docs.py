@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from n2d2py.ini.kinds import kind_text
@@ -38,6 +38,14 @@ def schema_text(schemas: Iterable[Schema]) -> str:
             lines.append(f"  {key.name} = {_kind(key)} [{_default(key).strip('`')}]")
             lines += textwrap.wrap(key.doc, 70, initial_indent=" " * 8, subsequent_indent=" " * 8)
     return "\n".join(lines)
+
+
+def layer_table(refused: Mapping[str, str], forms: Mapping[str, str]) -> str:
+    """A Markdown page: each value of Type=, with the reason why it is refused ("" where it works), and refused forms of others."""
+    rows = [f"| `{name}` | {f'refused: {why}' if why else 'works'} |" for name, why in sorted(refused.items())]
+    rows += [f"| {name} | refused: {why} |" for name, why in forms.items()]
+    head = "# Layer types of N2D2\n\n`-describe` knows the dimensions of all but `LSTM` and `Rbf`. Keys: [sections](sections.md).\n\n"
+    return head + "\n".join(["| Type or key | Here |", "| --- | --- |", *rows]) + "\n"
 
 
 def _kind(key: Key) -> str:

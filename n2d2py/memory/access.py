@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from n2d2py.errors import InternalError
 from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.graph.shapes import channels, height, width
+from n2d2py.graph.shapes import channels, elements
 from n2d2py.registry import Registry
 
 
@@ -61,12 +61,14 @@ class Access:
     Attributes:
         by_lines: whether the kernel can make single lines of the output.
         prefers_caller: whether it is faster when its output stays in the buffer of the caller.
+        dense: whether its kernel takes each tensor as one run of elements, in the order of memory.
         aliases: number of the input over whose place the output lies exactly, each element of which is read when that of the
             output is stored; None without one. What is said below of inputs is of the others.
     """
 
     by_lines: bool = True
     prefers_caller: bool = False
+    dense: bool = False
     aliases: int | None = None
     overlay: ClassVar[Overlay] = Overlay.WHOLE
     single: ClassVar[str] = ""
@@ -340,6 +342,11 @@ def whole(node: QuantNode, graph: QuantGraph) -> Access:
     return Whole()
 
 
+def rows(node: QuantNode, graph: QuantGraph) -> Access:
+    """The access of an operator on rows of elements in the order of memory, any of which may depend on all of the inputs."""
+    return Whole(dense=True)
+
+
 def pointwise(node: QuantNode, graph: QuantGraph) -> Access:
     """The access of an operator that works element by element."""
     return Pointwise()
@@ -354,11 +361,11 @@ def _is_input(graph: QuantGraph, tensor: str) -> bool:
 
 
 def same_order(node: QuantNode, graph: QuantGraph) -> Access:
-    """A view where the elements keep their order in HWC memory, else a copy; a copy from an input of the network to an output, which
-    are of the caller."""
+    """A view where the elements keep their order in HWC memory, as they do where the number of channels stays; else a copy. A copy from an
+    input of the network to an output, which are of the caller."""
     if node.output in graph.outputs and _is_input(graph, node.inputs[0]):
         return Whole()
     shapes = [graph.shape(name) for name in (node.inputs[0], node.output)]
-    first, second = ((channels(s), height(s), width(s)) for s in shapes)
-    kept = first == second or all(channels(s) == 1 or height(s) * width(s) == 1 for s in shapes)
+    first, second = map(channels, shapes)
+    kept = first == second or all(channels(s) == 1 or elements(s) == channels(s) for s in shapes)
     return View() if kept else Whole()

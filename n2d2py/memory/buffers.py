@@ -21,7 +21,7 @@ class Buffer:
     """A root tensor, the parts that make it up and its reshapes.
 
     `parts` gives each tensor's byte offset within a pixel of the root, `columns` its first column; `reshaped` names those that
-    see the bytes in another shape, which is why the plane is then `whole`: dense and in one piece.
+    see the bytes in another shape. `dense`: a kernel takes the plane as one run of elements.
     Live at the clocks birth..death, both included. `external`: it lies in a buffer of the caller.
     """
 
@@ -31,6 +31,7 @@ class Buffer:
     external: bool = False
     produced: bool = True
     reshaped: set[str] = field(default_factory=set)
+    dense: bool = False
     birth: int = -1
     death: int = -1
     readers: list[str] = field(default_factory=list)
@@ -39,14 +40,19 @@ class Buffer:
     @property
     def whole(self) -> bool:
         """Whether the plane must be dense and in one piece."""
-        return bool(self.reshaped)
+        return self.dense or bool(self.reshaped)
+
+
+def _needs_runs(op: OpSpec, tensor: TensorSpec) -> bool:
+    """True if an operator takes a tensor of several pixels as one run of elements."""
+    return op.access.dense and tensor.height * tensor.width > 1
 
 
 def concats_in_place(problem: MemoryProblem) -> list[str]:
     """The concatenations whose inputs can be written directly into the output.
 
     Each input feeds only this concatenation, once, is written by an operator that is neither a
-    concatenation nor a reshape, is no output of the network, and keeps its values.
+    concatenation nor a reshape nor takes dense planes, is no output of the network, and keeps its values.
     """
     writers = {op.output: op for op in problem.ops}
     uses: dict[str, int] = dict.fromkeys(problem.outputs, 1)
@@ -59,6 +65,7 @@ def concats_in_place(problem: MemoryProblem) -> list[str]:
         return (
             writer is not None
             and not isinstance(writer.access, (Concatenated, View))
+            and not _needs_runs(writer, problem.tensors[name])
             and uses[name] == 1
             and problem.tensors[name].element_bytes == output.element_bytes
         )
@@ -151,6 +158,7 @@ class Buffers:
                     buffers[source].readers.append(op.name)
             for touched in (name, *op.inputs):
                 buffers[touched].death = max(buffers[touched].death, clock)
+                buffers[touched].dense |= _needs_runs(op, tensors[touched])
         for name in problem.outputs:
             buffers[name].is_output = True
             buffers[name].death = self.last + 1

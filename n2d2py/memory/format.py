@@ -11,7 +11,7 @@ lie beside each other; window, for any other layer that goes line by line: lines
 and columns, for each input and each line (column) of the output the range [first, stop) of the input's that it reads, packs: whether
 it packs elements "into" bytes or unpacks them "from" bytes; fc, for
 any layer that reads its inputs whole: layer, its name; all: by_lines, false where the kernel does not make single lines;
-straight, true where it is faster when its output stays with the caller.
+straight, true where it is faster when its output stays with the caller; dense, true where it takes planes without gaps and wraps.
 
 The MAP: linear byte l of a plane is at `offset + l` where l < limit, else at `wrap_offset + (l - limit)`. `pitch`: bytes
 from line to line, where the lines are a part of longer ones.
@@ -69,6 +69,8 @@ def graph_json(problem: MemoryProblem) -> dict[str, Any]:
         entry = {"name": op.name, "type": _type(op), "inputs": list(op.operands), "output": op.output, **_attributes(op)}
         if op.access.prefers_caller:
             entry["straight"] = True
+        if op.access.dense:
+            entry["dense"] = True
         if not op.access.by_lines:
             entry["by_lines"] = False
         if op.aliased is not None:
@@ -184,7 +186,8 @@ def read_op(entry: dict[str, Any]) -> OpSpec:
         wrong = wrong or ("" if key in entry else f"{type} needs the attribute {key}")
     if wrong:
         raise N2D2Error("E602", wrong, where=entry["name"], remedy="correct the memory graph")
-    common: dict[str, Any] = {"by_lines": entry.get("by_lines", True), "prefers_caller": entry.get("straight", False)}
+    keys = {"by_lines": "by_lines", "prefers_caller": "straight", "dense": "dense"}
+    common: dict[str, Any] = {name: entry.get(key, name == "by_lines") for name, key in keys.items()}
     if "residual" in entry:
         common["aliases"], inputs = len(inputs), (*inputs, entry["residual"])
     layer: str = {"add": "ElemWise", "softmax": "Softmax"}.get(type) or entry.get("layer", "")

@@ -1,8 +1,9 @@
-"""Concatenation of channels."""
+"""Tensors one after the other along an axis."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import prod
 from typing import ClassVar
 
 import numpy as np
@@ -14,11 +15,17 @@ from n2d2py.exports.cpp.forms.select import vectors
 from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.exports.cpp.parts import Call
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
+from n2d2py.frontend.onnx.tensors import Value
 from n2d2py.graph import Node, QuantGraph, QuantNode
-from n2d2py.graph.forms import Moved
-from n2d2py.graph.shapes import Shape, channels
-from n2d2py.memory.access import Access, Concatenated, memory_access
-from n2d2py.operators.base import Op, register
+from n2d2py.graph.forms import Custom
+from n2d2py.graph.layout import rows_along
+from n2d2py.graph.shapes import Shape, channels, elements
+from n2d2py.memory.access import Access, Concatenated, Whole, memory_access
+from n2d2py.operators.arrays.base import ArrayOp
+from n2d2py.operators.arrays.emitting import flat, operands
+from n2d2py.operators.arrays.lowering import output_pointer, pointers
+from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.base import register
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.transpose import Transpose, channels_first
 from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer
@@ -28,15 +35,54 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 
 @register
 @dataclass(frozen=True)
-class Concat(Op):
-    """The channels of all inputs in order; the other axes must agree."""
+class Concat(ArrayOp):
+    """Images one after the other along an axis, channels by default; the other axes agree. Arrays row by row: `rows` times the next
+    part of each operand.
 
+    Attributes:
+        slots: for each operand the input that it is, -1 for a constant array; empty for all inputs in order.
+        result: the kind of the output, "" for real numbers.
+        alike: one of them is a state that was taken from what the others gave in the call before, so that one scale is fit for all.
+    """
+
+    axis: int = 1
+    rows: int = 1
+    slots: tuple[int, ...] = ()
+    result: str = ""
+    alike: bool = field(default=False, repr=False)
     kind: ClassVar[str] = "Concat"
+    mixes_types: ClassVar[bool] = False
+    same_bits: ClassVar[bool] = True
+
+    @property
+    def joins_reals(self) -> bool:
+        """True if it joins tensors of real numbers alone, which get one type as far as their ranges allow."""
+        return not (self.result or self.alike or -1 in self.slots)
+
+    def joins_pixels(self, shape: Shape) -> bool:
+        """True if each pixel of the output, of `shape`, is the pixels of the inputs; an array is one pixel."""
+        return self.joins_reals and not self.slots and (self.axis == 1 if len(shape) > 2 else self.rows == 1)
+
+    def lengths(self, shapes: list[Shape], node) -> list[int]:
+        """Elements of each operand in a row of the output, in the order of memory."""
+        sizes = []
+        for index, slot in enumerate(self.slots or range(len(shapes))):
+            if slot < 0:
+                sizes.append(node.params[f"operand{index}"].size // self.rows)
+            elif len(shapes[slot]) == 2:
+                sizes.append(elements(shapes[slot]) // self.rows)
+            else:
+                sizes.append(prod(rows_along(shapes[slot], self.axis)[1:]))
+        return sizes
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
-        first = inputs[0]
-        for shape in inputs[1:]:
-            if len(shape) != len(first) or shape[2:] != first[2:]:
+        first, axis = inputs[0], self.axis
+        if len(first) == 2:
+            uneven = [shape for shape in inputs if len(shape) != 2 or shape[1] % self.rows]
+            if not uneven:
+                return [(first[0], self.rows * sum(self.lengths(inputs, node)))]
+        for shape in inputs:
+            if len(shape) != len(first) or (*shape[1:axis], *shape[axis + 1 :]) != (*first[1:axis], *first[axis + 1 :]):
                 dims = " and ".join("x".join(map(str, s[1:])) for s in (first, shape))
                 raise N2D2Error(
                     "E206",
@@ -44,95 +90,146 @@ class Concat(Op):
                     where=node.location,
                     remedy="use inputs of equal width and height",
                 )
-        return [(first[0], sum(shape[1] for shape in inputs), *first[2:])]
+        return [(*first[:axis], sum(shape[axis] for shape in inputs), *first[axis + 1 :])]
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        return [np.concatenate(inputs, axis=1)]
+        parts = self.operands(inputs, node) if self.slots else inputs
+        if inputs[0].ndim > 2:
+            return [np.concatenate(parts, axis=self.axis)]
+        count = len(inputs[0])
+        parts = [np.broadcast_to(x, (count, x.shape[1])).reshape(count, self.rows, -1) for x in parts]
+        return [np.concatenate(parts, axis=2).reshape(count, -1)]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """Inputs of the output's type are copied; others are rescaled by their own factor of `rescale`."""
-        kind = graph.type(node.output)
-        if isinstance(node.form, Moved):
-            return [np.concatenate(inputs, axis=1)]
-        channels = np.concatenate([np.full(x.shape[1], i) for i, x in enumerate(inputs)])
-        stacked = np.concatenate(
-            [x.astype(np.int64) - graph.type(name).zero_point for x, name in zip(inputs, node.inputs, strict=True)], axis=1
-        )
-        result = np.empty(stacked.shape, kind.dtype)
-        for i in range(len(inputs)):
-            acc = np.zeros((stacked.shape[0], len(inputs), *stacked[:, channels == i].shape[1:]), np.int64)
-            acc[:, i] = stacked[:, channels == i]
-            result[:, channels == i] = node.requantize(acc, kind)[:, i]
-        return [result]
+        """Inputs of another type than the output's are rescaled, each by its factor; constants are stored in the type of the output."""
+        if node.rescale is None:
+            return self.run(inputs, node)
+        kind, (low, high) = graph.type(node.output), node.limits
+        parts = []
+        for index, (name, x) in enumerate(zip(node.inputs, inputs, strict=True)):
+            centred = x.astype(np.int64) - graph.type(name).zero_point
+            scaled = node.rescale.only(index).apply(centred, low - kind.zero_point, high - kind.zero_point)
+            parts.append((scaled + kind.zero_point).astype(kind.dtype))
+        return self.run(parts, node)
 
 
-# ---- ONNX import ---------------------------------------------------------------------------------
-# Concat; along another axis than channels between transpositions.
+def joins(node: Node | QuantNode) -> bool:
+    """True if a layer joins tensors of real numbers alone."""
+    return isinstance(node.op, Concat) and node.op.joins_reals
+
+
+# ---- ONNX import -------------------------------------------------------------------------------
 @onnx("Concat")
 def _concat(node: OnnxNode, builder: Builder) -> None:
     tensors = [node.tensor(index) for index in range(len(node.inputs))]
     axis = node.axis_of(node.attribute("axis"), len(node.shape()))
     if len(tensors) == 1:
         builder.layer(node, Identity(), tensors)
-    elif axis == 1:
-        builder.layer(node, Concat(), tensors)
-    else:
-        seen = [channels_first(tensor, builder.graph) for tensor in tensors]
-        permutation = seen[0][1]
-        if axis == 0:
-            raise Unsupported("it concatenates along the batch axis", "join another axis")
-        if any(p != permutation for _, p in seen) or permutation[axis] != 1:
-            _turned(node, builder, tensors, axis)
-            return
-        joined = builder.layer(node, Concat(), [source for source, _ in seen], part="channels")
+        return
+    if axis == 0:
+        raise Unsupported("it concatenates along the batch axis", "join another axis")
+    seen = [channels_first(tensor, builder.graph) for tensor in tensors]
+    permutation = seen[0][1]
+    if axis != 1 and permutation[axis] != axis and all(order == permutation for _, order in seen):
+        joined = builder.layer(node, Concat(permutation[axis]), [source for source, _ in seen], part="channels")
         builder.layer(node, Transpose(permutation), [joined])
+    else:
+        builder.layer(node, Concat(axis), tensors)
 
 
-def _turned(node: OnnxNode, builder: Builder, tensors: list[str], axis: int) -> None:
-    """Joins any axis: it changes places with the channels before and after."""
-    swap = list(range(len(node.shape())))
-    swap[1], swap[axis] = axis, 1
-    turned = [
-        builder.layer(node, Transpose(tuple(swap)), [tensor], part=f"turned{index}") for index, tensor in enumerate(tensors)
-    ]
-    joined = builder.layer(node, Concat(), turned, part="channels")
-    builder.layer(node, Transpose(tuple(swap)), [joined])
+def join(a: Arrays, values: list[Value], axis: int) -> Value:
+    """Return the values one after the other along `axis`."""
+    first = values[0].dims
+    if any(
+        len(v.dims) != len(first) or any(d != f for i, (d, f) in enumerate(zip(v.dims, first, strict=True)) if i != axis)
+        for v in values
+    ):
+        raise Unsupported("its inputs have shapes that do not fit each other")
+    values = [value for value in values if value.dims[axis]]
+    constants = [value.constant for value in values if value.constant is not None]
+    if len(constants) == len(values):
+        made = np.concatenate(constants, axis)
+        return Value(made.shape, values[0].kind, None, made)
+    if len(values) == 1:
+        return values[0]
+    dims = (*first[:axis], sum(value.dims[axis] for value in values), *first[axis + 1 :])
+    rows = prod(first[:axis])
+    alike = any(value.tensor == name for value in values for name, _ in a.builder.model.states)
+    plain = not any(value.is_constant or value.kind for value in values)
+    op = Concat(1, rows, () if plain else a.slots(values), values[0].kind, alike and not (plain and rows == 1))
+    return a.add(op, values, dims, label="joined")
 
 
-# ---- integers ------------------------------------------------------------------------------------
+@onnx_array("Concat")
+def _from_array(a: Arrays) -> None:
+    axis = a.node.axis_of(a.node.attribute("axis", 1), len(a.value(0).dims))
+    a.builder.guard_batch(a.node, 0, axis, "joins")
+    a.bind(join(a, a.values(), axis))
+
+
+@onnx_emitter("Concat")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    op, shape = node.op, writer.graph.shape(node.output)
+    if not op.slots and (len(shape) > 2 or op.rows == 1):
+        writer.emit("Concat", node.inputs, output, axis=op.axis)
+        return
+    shapes = tuple((op.rows, length) for length in op.lengths([writer.graph.shape(name) for name in node.inputs], node))
+    slots = op.slots or tuple(range(len(node.inputs)))
+    parts = operands(writer, node, shapes, slots)
+    count = writer.emit("Shape", [node.inputs[0]], start=0, end=1)
+    for index, (slot, dims) in enumerate(zip(slots, shapes, strict=True)):
+        if slot < 0:
+            wanted = writer.emit("Concat", [count, writer.constant(list(dims))], axis=0)
+            parts[index] = writer.emit("Expand", [parts[index], wanted])
+    flat(writer, writer.emit("Concat", parts, axis=2), output)
+
+
+# ---- integers and memory -----------------------------------------------------------------------
 @quantizer("Concat")
 class ConcatQuantizer(Quantizer):
-    """Inputs of the output's type are copied; otherwise each is rescaled by s_i / s_y."""
+    """Inputs of the output's type are copied where all are; otherwise each is rescaled by s_i / s_y. Constants are quantized."""
+
+    def refuses(self, node: Node) -> str | None:
+        if node.op.result or any(values.dtype.kind != "f" for values in node.params.values()):
+            return "arrays of integers joined"
+        return None
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
-        if all(kind == types.output for kind in types.inputs):
+        if joins(node) and all(kind == types.output for kind in types.inputs):
             return moved(node, types)
         factors = np.array([kind.scale / types.output.scale for kind in types.inputs])
-        return rescaled(node, types, factors, max(map(peak, types.inputs)))
+        constants = {role: types.output.quantize(values.astype(np.float64)) for role, values in node.params.items()}
+        return rescaled(node, types, factors, max(map(peak, types.inputs)), Custom(constants) if constants else None)
+
+    def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
+        """Constants are stored in the type of the output."""
+        return {role: graph.type(node.output).dequantize(values) for role, values in node.params.items()}
 
 
-# ---- memory --------------------------------------------------------------------------------------
 @memory_access("Concat")
-def _concat_memory(node: QuantNode, graph: QuantGraph) -> Access:
+def _memory(node: QuantNode, graph: QuantGraph) -> Access:
+    if not node.op.joins_pixels(graph.shape(node.output)):
+        return Whole(dense=True)
     return Concatenated(node.rescale is not None or node.activation is not None)
 
 
-# ---- C++ -----------------------------------------------------------------------------------------
-# Concatenation of channels, line by line; every input with its own rescale.
+# ---- C++ ---------------------------------------------------------------------------------------
 @cpp("Concat")
 def lower(layer: Layer) -> LayerCode:
-    """The C++ of a concatenation that the memory plan does not do in place."""
-    rescaled = layer.integer and layer.node.rescale is not None
-    selection = vectors(layer) if rescaled else layer.portable
-    sum_type = layer.sum_type() if rescaled else layer.output.cpp
+    """The C++ of a concatenation that the memory plan does not do in place: line by line, or of rows in memory."""
+    if not layer.op.joins_pixels(layer.output_shape):
+        return _of_rows(layer.apart())
+    scales = layer.integer and layer.node.rescale is not None
+    selection = vectors(layer) if scales else layer.portable
+    sum_type = layer.sum_type() if scales else layer.output.cpp
     configs, first = [], 0
     for i, (name, plane) in enumerate(zip(layer.node.inputs, layer.input_planes, strict=True)):
-        stored = epilogue(layer, selection, only=i) if rescaled else moving_epilogue(layer)
+        stored = epilogue(layer, selection, only=i) if scales else moving_epilogue(layer)
         configs.append(
             layer.config(
                 f"channels from {first} on, of {name}",
                 {"Input": plane, "Output": layer.output_plane, "Sum": sum_type, "Epilogue": stored},
-                {"Channel": first, "InputZero": layer.inputs[i].zero_point if rescaled else 0, "Serial": layer.serial},
+                {"Channel": first, "InputZero": layer.inputs[i].zero_point if scales else 0, "Serial": layer.serial},
                 selection,
                 f"config{i}",
             )
@@ -142,7 +239,17 @@ def lower(layer: Layer) -> LayerCode:
     return layer.code("concat", Call("n2d2::concat", tuple(configs), ("inputs", "out"), (declared,)), selection=selection)
 
 
-# ---- ONNX, as ONNX Runtime computes it -----------------------------------------------------------
-@onnx_emitter("Concat")
-def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
-    writer.emit("Concat", node.inputs, output, axis=1)
+def _of_rows(layer: Layer) -> LayerCode:
+    op, calls, first = layer.op, [], 0
+    lengths = op.lengths([layer.graph.shape(name) for name in layer.node.inputs], layer.node)
+    total, slots = sum(lengths), op.slots or tuple(range(len(lengths)))
+    rows = elements(layer.output_shape) // total
+    for slot, operand, length in zip(slots, pointers(layer, slots), lengths, strict=True):
+        sizes, ends = (rows, length, total, first), (operand, output_pointer(layer))
+        if slot < 0 or layer.node.rescale is None:
+            calls.append(Call("n2d2::arrayConcat", sizes, ends))
+        else:
+            stored = epilogue(layer, only=slot)
+            calls.append(Call("n2d2::arrayConcatRescaled", (stored, layer.inputs[slot].zero_point, *sizes), ends))
+        first += length
+    return layer.code("array_move", *calls)

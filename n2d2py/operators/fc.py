@@ -143,9 +143,11 @@ def _gemm(node: OnnxNode, builder: Builder) -> None:
         if given.size not in (1, outputs) or given.ndim > 2:
             raise Unsupported(f"its bias of shape {list(given.shape)} is not one value per output")
         bias = np.broadcast_to(given.reshape(-1) * node.attribute("beta", 1.0), (outputs,))
-    if node.attribute("alpha", 1.0) != 1.0:
-        weights = weights.astype(np.float64) * node.attribute("alpha")
-    _add(node, builder, weights, bias)
+    alpha = node.attribute("alpha", 1.0)
+    _add(node, builder, weights if alpha == 1 else weights.astype(np.float64) * alpha, bias)
+    params = builder.graph.nodes[-1].params
+    if "weight_scales" in params:
+        params["weight_scales"] = params["weight_scales"] * np.float32(abs(alpha) or 1)
 
 
 @onnx("MatMul", images=True)

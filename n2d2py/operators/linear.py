@@ -9,14 +9,14 @@ from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.batchnorm import BatchNorm
-from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.transpose import Transpose
+from n2d2py.operators.view import MemoryView
 
-_MOVES = (ArrayIndexSelect, FromChannelsLast, IndexSelect, Reshape, ToChannelsLast, Transpose)
+_MOVES = (ArrayIndexSelect, IndexSelect, Reshape, Transpose, MemoryView)
 
 _TINY = 1e-12
 _LEAST_GAIN = 1e-30

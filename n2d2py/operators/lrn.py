@@ -10,7 +10,7 @@ import numpy as np
 from n2d2py.arithmetic.functions import power
 from n2d2py.errors import InternalError
 from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.common import normalisation
+from n2d2py.exports.cpp.epilogue import epilogue
 from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import require_channels
@@ -150,6 +150,10 @@ def _lower(layer: Layer) -> LayerCode:
     Raises:
         N2D2Error: E702 in an integer network.
     """
+    if layer.integer:
+        raise layer.no_integers("remove the layer, or export with -nbbits -32")
     op = layer.op
-    parameters = {"alpha": op.alpha, "beta": op.beta, "k": op.k}
-    return normalisation(layer, "lrn", f"response normalisation over {op.size} channels", parameters, {"Window": op.size})
+    values = layer.apart().constants("parameters", "double", {"alpha": op.alpha, "beta": op.beta, "k": op.k})
+    types = {**layer.planes, "Parameters": values, "Epilogue": epilogue(layer)}
+    config = layer.config(f"response normalisation over {op.size} channels", types, {"Window": op.size})
+    return layer.code("lrn", layer.call("lrn", config))

@@ -31,6 +31,7 @@ class Outline(Op):
 
 _VALUES_PER_ANCHOR = 6
 _BOX = 4
+_HEAD = "detection heads are left to the application"
 
 
 def _anchor(context: LayerContext) -> Shape:
@@ -73,16 +74,18 @@ def _same(context: LayerContext) -> Shape:
     return context.shapes[0]
 
 
-def _type(name: str, shape: Callable[[LayerContext], Shape], keys: tuple[Key, ...], accepted: str, config: str = "") -> None:
-    """Declares a layer type whose result has a shape and no arithmetic."""
+def _type(
+    name: str, shape: Callable[[LayerContext], Shape], keys: tuple[Key, ...], accepted: str, config: str = "", why: str = _HEAD
+) -> None:
+    """Declares a layer type whose result has a shape and no arithmetic, and why."""
     schema = LAYER.extended(*keys, accepted=covered(*accepted.split()), name=name, doc="Layer known to -describe only.")
     configuration = Schema(f"{name} configuration", (), (*CONFIGURATION.accepted, *covered(*config.split())))
 
-    @ini(name, schema, configuration)
+    @ini(name, schema, configuration, why)
     def build(context: LayerContext) -> None:
         context.cannot_run(
             "E231",
-            f"layers of type {name} cannot be computed",
+            f"layers of type {name} cannot be computed: {why}",
             "end the network before this layer, and compute the rest in the application",
             "Type",
         )
@@ -109,6 +112,8 @@ _DETECTION = (
     "ScoreIndex IoUIndex ApplyNMS MeansFactor StdFactor NbOutputs"
 )
 
+_LOSS = "it is a loss of training"
+
 _type("Anchor", _anchor, _ANCHORS, _DETECTION, "PositiveIoU NegativeIoU Loss*")
 _type("ObjectDet", _objects, (*_SHAPES, *_ANCHORS), _DETECTION)
 _type("RP", _boxes, (), _DETECTION, "NMS* ForegroundRate ForegroundMinIoU Background*")
@@ -120,6 +125,7 @@ _type(
     (NB_OUTPUTS, Key("ScalingRatio", Kind.FLOAT, doc="Ratio of input size to output size.", minimum=1)),
     "ActivationFunction* Mapping*",
     "Overlapping PseudoRandom",
+    "its regions are drawn at random",
 )
-_type("Distance", _vector, (NB_OUTPUTS,), "Margin CenterCoef WeightsFiller*")
-_type("TargetBias", _same, (NB_OUTPUTS,), "Bias")
+_type("Distance", _vector, (NB_OUTPUTS,), "Margin CenterCoef WeightsFiller*", why=_LOSS)
+_type("TargetBias", _same, (NB_OUTPUTS,), "Bias", why=_LOSS)

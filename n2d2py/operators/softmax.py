@@ -1,4 +1,4 @@
-"""Softmax over channels."""
+"""Softmax along rows of a tensor, in floating point and in integers."""
 
 from __future__ import annotations
 
@@ -8,76 +8,161 @@ from typing import ClassVar
 
 import numpy as np
 
-from n2d2py.arithmetic.functions import exp, log
+from n2d2py.arithmetic import FloatRescale, make_rescale
+from n2d2py.arithmetic.attention import exponentials, mask_bits, powers_of, shares, taken_of
+from n2d2py.arithmetic.functions import exp, log, sequential_sum
+from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.epilogue import epilogue
 from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.exports.cpp.parts import Expression
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS, require_channels
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
-from n2d2py.graph import Node
-from n2d2py.graph.shapes import Shape, channels
+from n2d2py.graph import Node, QuantGraph, QuantNode
+from n2d2py.graph.forms import Exponentials, MaskedExponentials
+from n2d2py.graph.layout import axis_along, in_memory_order, of_memory_order, rows_along
+from n2d2py.graph.shapes import Shape, channels, elements
 from n2d2py.ini.ignored import TRAINING
 from n2d2py.ini.schema import Key, Kind
-from n2d2py.memory.access import memory_access, whole
+from n2d2py.memory.access import memory_access, rows
+from n2d2py.operators.arrays.emitting import flat, shaped, typed
+from n2d2py.operators.arrays.lowering import kernel_call
+from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.transpose import Transpose, channels_first
+from n2d2py.quant.contract import LayerTypes, Quantizer, quantizer, refusal
+from n2d2py.quant.forming import activation_clamp, formed
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
+
+_LONGEST = 65535
+"""Elements of a row of integers."""
 
 
 @register
 @dataclass(frozen=True)
 class Softmax(Op):
-    """exp(x - max) / sum over the channels of each position, in groups of `group_size` (0: all); `log`: its logarithm."""
+    """exp(x - max) / sum along rows of `size` elements, which are `inner` elements apart in memory; `log`: its logarithm.
 
-    group_size: int = 0
+    Images are channels-last in memory, so `size` channels are a row with `inner` 1. A size of 0 stands for all channels.
+    """
+
+    size: int = 0
     log: bool = False
+    inner: int = 1
     kind: ClassVar[str] = "Softmax"
     same_bits: ClassVar[bool] = True
 
+    def rows(self, shape: Shape) -> tuple[int, int, int]:
+        """(outer, size, inner) of the rows of a tensor, in the order of memory."""
+        size = self.size or channels(shape)
+        return elements(shape) // (size * self.inner), size, self.inner
+
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
+        if prod(self.rows(inputs[0])) != elements(inputs[0]):
+            raise N2D2Error(
+                "E208",
+                f"{self.kind} '{node.name}' requires rows of {self.size} elements, but its input has "
+                f"{elements(inputs[0])} elements",
+                where=node.location,
+                remedy="correct the layer before it",
+            )
         return [inputs[0]]
 
+    def macs(self, inputs: list[Shape], output: Shape, node) -> int:
+        return elements(output)
+
+    def _in_rows(self, x: np.ndarray) -> np.ndarray:
+        """(N, outer, inner, size)."""
+        return np.moveaxis(in_memory_order(x).reshape(-1, *self.rows(x.shape)), 2, 3)
+
+    @staticmethod
+    def _of_rows(values: np.ndarray, like: np.ndarray) -> np.ndarray:
+        return of_memory_order(np.moveaxis(values, 3, 2).reshape(len(like), -1), like.shape)
+
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        x = inputs[0]
-        size = self.group_size or x.shape[1]
-        grouped = x.reshape(x.shape[0], x.shape[1] // size, size, *x.shape[2:])
-        wide = grouped.astype(np.float64)
-        shifted = wide - wide.max(axis=2, keepdims=True)
-        powers = exp(shifted)
-        total = np.add.accumulate(powers, axis=2)[:, :, -1:]
-        values = shifted - log(total) if self.log else powers / total
-        return [values.astype(x.dtype).reshape(x.shape)]
+        x = self._in_rows(inputs[0]).astype(np.float64)
+        with np.errstate(all="ignore"):
+            shifted = x - x.max(-1, keepdims=True)
+            powers = exp(shifted)
+            total = sequential_sum(powers)[..., None]
+            values = shifted - log(total) if self.log else powers / total
+        return [self._of_rows(values, inputs[0]).astype(inputs[0].dtype)]
+
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        """As `arithmetic/attention.py` says."""
+        form, kind = node.form_as(Exponentials), graph.type(node.output)
+        factor = node.rescale.factors[0] if isinstance(node.rescale, FloatRescale) else None
+        low, high = (limit - kind.zero_point for limit in node.limits)
+        powers = powers_of(self._in_rows(inputs[0]), form.powers, self.taken(form, inputs[0].shape))
+        found = shares(powers, factor, int(form.numerator[0]), low, high) + kind.zero_point
+        return [self._of_rows(found, inputs[0]).astype(kind.dtype)]
+
+    def taken(self, form: Exponentials, shape: Shape) -> np.ndarray | None:
+        """The elements that count, bool, (outer, 1, size); None where all do."""
+        return None
+
+
+@register
+@dataclass(frozen=True)
+class MaskedSoftmax(Softmax):
+    """Softmax of rows of `size` neighbours of which some do not count: they give 0, as if they were minus infinity.
+
+    Parameter "mask" (rows, size), bool: what counts in row i is row i % rows; at least one element of each row.
+    """
+
+    kind: ClassVar[str] = "MaskedSoftmax"
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        x = inputs[0].reshape(len(inputs[0]), -1, self.size)
+        masked = np.where(_repeated(node.params["mask"], x.shape[1]), x, np.finfo(x.dtype).min)
+        return super().run([masked.reshape(inputs[0].shape)], node)
+
+    def taken(self, form: Exponentials, shape: Shape) -> np.ndarray | None:
+        assert isinstance(form, MaskedExponentials)
+        return _repeated(taken_of(form.mask, self.size), self.rows(shape)[0])[:, None]
+
+
+def _repeated(mask: np.ndarray, rows: int) -> np.ndarray:
+    return np.tile(mask, (rows // len(mask), 1))
+
+
+memory_access("Softmax", "MaskedSoftmax")(rows)
+
+
+# ---- ONNX and INI files ------------------------------------------------------------------------
+def _axis(node: OnnxNode, rank: int) -> tuple[int, bool]:
+    """Return (axis, True if all axes after it are normalized together)."""
+    flattens = node.opset < 13
+    return node.axis_of(node.attribute("axis", 1 if flattens else -1), rank) if rank else 0, flattens
 
 
 @onnx("Softmax", "LogSoftmax")
 def _from_onnx(node: OnnxNode, builder: Builder) -> None:
-    _normalise(node, builder, Softmax(log=node.type == "LogSoftmax"))
-
-
-def _normalise(node: OnnxNode, builder: Builder, op: Softmax) -> None:
-    shape = node.shape()
-    flattens = node.opset < 13
-    axis = node.axis_of(node.attribute("axis", 1 if flattens else -1), len(shape))
+    shape, is_log = node.shape(), node.type == "LogSoftmax"
+    axis, flattens = _axis(node, len(shape))
     source, permutation = channels_first(node.tensor(), builder.graph)
     if flattens and prod(shape[axis:]) != shape[axis]:
         raise Unsupported(
             f"it normalizes over all axes from {axis} on", "export with opset 13 or newer, where Softmax has one axis"
         )
-    if axis == 1:
-        builder.layer(node, op, [node.tensor()])
-    elif axis == 0:
+    if axis == 0:
         raise Unsupported("it normalizes over the batch", "normalize over another axis")
-    elif permutation[axis] == 1:
-        result = builder.layer(node, op, [source], part="channels")
+    if permutation[axis] == 1 != axis:
+        result = builder.layer(node, Softmax(shape[axis], is_log), [source], part="channels")
         builder.layer(node, Transpose(permutation), [result])
     else:
-        swap = list(range(len(shape)))
-        swap[1], swap[axis] = axis, 1
-        turned = builder.layer(node, Transpose(tuple(swap)), [node.tensor()], part="turned")
-        result = builder.layer(node, op, [turned], part="channels")
-        builder.layer(node, Transpose(tuple(swap)), [result])
+        _, size, inner = rows_along(shape, axis)
+        builder.layer(node, Softmax(size, is_log, inner), [node.tensor()])
+
+
+@onnx_array("Softmax", "LogSoftmax")
+def _from_array(a: Arrays) -> None:
+    x = a.tensor(a.value(0))
+    axis, flattens = _axis(a.node, len(x.dims))
+    a.builder.guard_batch(a.node, 0, axis, "normalises over")
+    size, inner = (prod(x.dims[axis:]), 1) if flattens or not x.dims else (x.dims[axis], prod(x.dims[axis + 1 :]))
+    a.bind(a.add(Softmax(size, a.node.type == "LogSoftmax", inner), [x], x.dims, label="softmax"))
 
 
 _SCHEMA = LAYER.extended(
@@ -101,35 +186,93 @@ def _from_ini(context: LayerContext) -> None:
             "choose a divisor of the number of channels",
             "GroupSize",
         )
-    context.add(Softmax(0 if size == count else size), [tensor])
+    context.add(Softmax(size or count), [tensor])
 
 
 @onnx_emitter("Softmax")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
-    kind = "LogSoftmax" if node.op.log else "Softmax"
-    shape = writer.graph.shape(node.inputs[0])
-    size = node.op.group_size or shape[1]
-    if size == shape[1]:
-        writer.emit(kind, node.inputs, output, axis=1)
-        return
-    grouped = writer.emit("Reshape", [node.inputs[0], writer.constant([0, shape[1] // size, size, *shape[2:]])])
-    result = writer.emit(kind, [grouped], axis=2)
-    writer.emit("Reshape", [result, writer.constant([0, *shape[1:]])], output)
+    kind, shape = "LogSoftmax" if node.op.log else "Softmax", writer.graph.shape(node.output)
+    lines = node.op.rows(shape)
+    axis = axis_along(shape, *lines[1:])
+    if axis is not None:
+        writer.emit(kind, node.inputs, output, axis=axis)
+    else:
+        flat(writer, writer.emit(kind, [shaped(writer, node.inputs[0], lines)], axis=2), output)
 
 
-memory_access("Softmax")(whole)
+@onnx_emitter("MaskedSoftmax")
+def _emit_masked(writer: OnnxWriter, node: Node, output: str) -> None:
+    mask = node.params["mask"]
+    x = shaped(writer, node.inputs[0], (-1, len(mask), node.op.size))
+    lowest = typed(writer, np.array(np.finfo(np.float32).min), "")
+    flat(writer, writer.emit("Softmax", [writer.emit("Where", [typed(writer, mask, "bool"), x, lowest])], axis=3), output)
 
 
-@cpp("Softmax")
+# ---- integers ----------------------------------------------------------------------------------
+@quantizer("Softmax")
+class SoftmaxQuantizer(Quantizer):
+    """Powers, and the reciprocal of the scale of the output."""
+
+    def refuses(self, node: Node) -> str | None:
+        if node.op.log:
+            return "the logarithm of a softmax"
+        return f"a softmax of more than {_LONGEST} elements" if node.op.size > _LONGEST else None
+
+    def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
+        x, y = types.inputs[0], types.output
+        if types.input_shape is not None and node.op.rows(types.input_shape)[1] > _LONGEST:
+            raise refusal(node, f"a softmax of more than {_LONGEST} elements")
+        form = self.form(node, Exponentials(exponentials(x.scale, x.bits), np.array([round(2.0**32 / y.scale)], np.int64)))
+        floating = types.options.rescaling == "Floating-point"
+        rescale = make_rescale("Floating-point", np.array([1 / y.scale]))[0] if floating else None
+        return formed(node, form, activation_clamp(node, y), rescale)
+
+    def form(self, node: Node, powers: Exponentials) -> Exponentials:
+        """The form with what else a layer needs."""
+        return powers
+
+
+@quantizer("MaskedSoftmax")
+class MaskedSoftmaxQuantizer(SoftmaxQuantizer):
+    """Those of a softmax, and the mask in bits."""
+
+    def form(self, node: Node, powers: Exponentials) -> Exponentials:
+        """With the mask."""
+        return MaskedExponentials(powers.powers, powers.numerator, mask_bits(node.params["mask"]))
+
+    def real_params(self, node: QuantNode, graph: QuantGraph) -> dict[str, np.ndarray]:
+        """The mask."""
+        return {"mask": taken_of(node.form_as(MaskedExponentials).mask, node.op.size)}
+
+
+# ---- C++ ---------------------------------------------------------------------------------------
+@cpp("Softmax", "MaskedSoftmax")
 def _lower(layer: Layer) -> LayerCode:
-    """The C++ of a softmax.
-
-    Raises:
-        N2D2Error: E702 in an integer network.
-    """
-    if layer.integer:
-        raise layer.no_integers("remove it, its argument has the same largest element, or export with -nbbits -32")
-    group = layer.apart().op.group_size or channels(layer.input_shape)
-    types = {**layer.planes, "Epilogue": epilogue(layer)}
-    config = layer.config(f"softmax over {group} channels", types, {"Group": group, "Log": layer.op.log})
-    return layer.code("softmax", layer.call("softmax", config))
+    """The C++ of a softmax."""
+    layer, (outer, size, inner), masked = layer.apart(), layer.op.rows(layer.input_shape), layer.has("mask")
+    if not layer.has("powers"):
+        if not masked:
+            return kernel_call(layer, "array_norm", "arraySoftmax", (outer, size, inner, bool(layer.op.log)))
+        mask = layer.array("mask", mask_bits(layer.values("mask")), "std::uint8_t")
+        source = f"n2d2::elements<{layer.input_planes[0]}>(in0)"
+        return kernel_call(layer, "array_norm", "arrayMaskedSoftmax", (outer, size, len(layer.values("mask"))), [source, mask])
+    low, high = layer.node.limits
+    if layer.node.rescale is None:
+        inverse = layer.array("numerator", layer.values("numerator"), "std::int64_t")
+        share = Expression.of(f"n2d2::FixedShare<{inverse}>", inverse)
+    else:
+        inverse = layer.array("factor", layer.node.rescale.effective(), "float")
+        share = Expression.of(f"n2d2::FloatShare<{inverse}>", inverse)
+    sizes = {"Outer": outer, "Size": size, "Inner": inner, "Low": low, "High": high, "OutZero": layer.output.zero_point}
+    powers, tables = layer.values("powers"), ()
+    if powers.dtype == np.uint16:
+        tables = (layer.array("powers", powers, "std::uint16_t"),)
+    else:
+        sizes.update(zip(("Multiplier", "Shift", "Limit"), powers.tolist(), strict=True))
+    if masked:
+        sizes["Masks"] = len(layer.values("mask"))
+    config = layer.config(f"softmax of {size} integers", {**layer.planes, "Share": share}, sizes)
+    if masked:
+        tables = (*tables, layer.array("mask", layer.values("mask"), "std::uint8_t"))
+    kernel = "integerMaskedSoftmax" if masked else "integerSoftmax"
+    return layer.code("integer_softmax", layer.call(kernel, config, constants=tables))

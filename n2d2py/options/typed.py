@@ -76,6 +76,40 @@ def _without_folder(option: Option, value: Any) -> Any:
     return Path(value).name if str(value) != "/dev/null" else "/dev/null"
 
 
+_CLASSES = {part: f"{part.capitalize()}Options" for part in ("load", "calibration", "score", "export")} | {
+    "quantization": "QuantizationOptions"
+}
+"""The classes of the Python interface by what they are called in RunOptions."""
+_ARGUMENTS = {
+    "folder": "folder",
+    "load.data": "data",
+    "load.labels": "labels",
+    "export.target": "target",
+    "quantization.bits": "bits",
+}
+"""Fields that are arguments of functions."""
+_FIELDS = {option.name: option for option in OPTIONS if option.field in _ARGUMENTS or option.field.split(".")[0] in _CLASSES}
+_NAMED = re.compile(rf"(?<![\w-])-({'|'.join(sorted(_FIELDS, key=len, reverse=True))})(?![\w-])( [\w./|-]*[\w])?")
+
+
+def python_words(text: str) -> str:
+    """A message of the tool with arguments and fields of the Python interface in place of options: `-nbbits 8` becomes `bits=8`."""
+
+    def named(found: re.Match[str]) -> str:
+        option, rest = _FIELDS[found[1]], found[2] or ""
+        value = "" if option.kind == "flag" or not re.fullmatch(r" (-?[\dA-Z/.].*)", rest) else rest.strip()
+        if rest.strip() in option.choices or value[:1] in ("/", "."):
+            value = repr(rest.strip())
+        rest = "" if value else rest
+        part, _, name = option.field.rpartition(".")
+        if option.field in _ARGUMENTS:
+            return f"{_ARGUMENTS[option.field]}={value or '...'}{rest}"
+        value = value or (option.sets if option.kind == "flag" else "")
+        return f"{_CLASSES[part]}({name}={value}){rest}" if value != "" else f"{_CLASSES[part]}.{name}{rest}"
+
+    return _NAMED.sub(named, text)
+
+
 def run_options(arguments: Arguments) -> RunOptions:
     """The typed options of a command line, checked together.
 

@@ -14,7 +14,7 @@ import numpy as np
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.arrays.norm import ArrayMaskedSoftmax, ArraySoftmax
+from n2d2py.operators.softmax import Softmax
 from n2d2py.passes.base import Match, Pass
 from n2d2py.passes.neighbours import gets_integers, left_in_floats
 
@@ -33,7 +33,7 @@ class AddedConstants(Pass):
         if constants is None:
             return None
         readers = graph.consumers(node.output)
-        if any(isinstance(reader.op, ArraySoftmax | ArrayMaskedSoftmax) for reader in readers):
+        if any(isinstance(reader.op, Softmax) for reader in readers):
             if np.abs(constants).max() > _LARGEST_SCORE:
                 return Match.no("its constants are a mask")
         reason = left_in_floats(graph, node)

@@ -1,7 +1,7 @@
 """Products of two arrays, and sums with an operand that repeats, have the integers of images.
 
     ArrayMap Mul of two arrays of one shape                                =>  ElemWise Prod
-    ArrayMap Mul, Add or Sub of an array and one with axes of length 1     =>  ToChannelsLast(ElemWise(FromChannelsLast of both))
+    ArrayMap Mul, Add or Sub of an array and one with axes of length 1     =>  MemoryView(ElemWise(MemoryView of both))
 
 The memory of (H, W, C) is that of an image of C channels; axes side by side that repeat alike are one of these. Gates of rows (a weight
 of each element, row or line) are such products.
@@ -12,14 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.graph import Graph, Node
 from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.base import Op
-from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
 from n2d2py.operators.elemwise import ElemWise
-from n2d2py.operators.reshape import Reshape
 from n2d2py.passes.base import Match, Pass
 from n2d2py.passes.neighbours import gets_integers, left_in_floats
+from n2d2py.passes.views import over_images
 
 _OPS = {"Mul": ("Prod", ()), "Add": ("Sum", ()), "Sub": ("Sum", (1.0, -1.0))}
 
@@ -50,22 +48,8 @@ class ArrayElemWise(Pass):
         node.op, node.inputs, node.params = found.op, list(found.operands), {}
         if not found.shapes:
             return f"it is {found.op.kind}"
-        output, location = node.output, node.location
-        for number, (source, (height, width, channels)) in enumerate(zip(found.operands, found.shapes, strict=True)):
-            stem = f"{output}_operand{number}"
-            views: list[tuple[str, Op]] = [(graph.fresh_name(f"{stem}_rows"), FromChannelsLast(channels))]
-            if height > 1:
-                views.append((graph.fresh_name(f"{stem}_image"), Reshape((channels, height, width))))
-            for name, op in views:
-                graph.add(Node(name, op, [source], [name], location=location, helper=True), at=graph.nodes.index(node))
-                source = name
-            node.inputs[number] = source
-        height, width, channels = max(found.shapes, key=prod)
-        made = graph.fresh_name(f"{output}_pixels")
-        graph.tensors[made] = Tensor(made, (1, channels, height, width))
-        node.outputs = [made]
-        view = Node(graph.fresh_name(f"{made}_view"), ToChannelsLast(), [made], [output], location=location, helper=True)
-        graph.nodes.insert(graph.nodes.index(node) + 1, view)
+        sources = [(channels, height, width) for height, width, channels in found.shapes]
+        over_images(graph, node, sources, max(sources, key=prod))
         return f"it is {found.op.kind} of images"
 
 

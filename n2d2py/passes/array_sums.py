@@ -15,9 +15,9 @@ import numpy as np
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.arrays.norm import ArrayNorm
 from n2d2py.operators.base import Op
 from n2d2py.operators.elemwise import ElemWise
+from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes.base import Match, Pass
 
@@ -60,4 +60,4 @@ class ArraySums(Pass):
 
 def _is_normalised(graph: Graph, tensor: str) -> bool:
     """Whether a normalisation of lines reads a tensor."""
-    return any(isinstance(reader.op, ArrayNorm) for reader in graph.consumers(tensor))
+    return any(isinstance(reader.op, Normalize) for reader in graph.consumers(tensor))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from n2d2py import log
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.arrays.norm import ArraySoftmax
 from n2d2py.operators.quantize import Quantize, is_quantized
 from n2d2py.operators.softmax import Softmax
 from n2d2py.passes.base import Match, Pass, drop
@@ -23,7 +22,7 @@ class DropSoftmax(Pass):
         self.every = every
 
     def match(self, graph: Graph, node: Node) -> Match | None:
-        if type(node.op) not in (Softmax, ArraySoftmax) or not (self.every or (node.op.log and is_quantized(graph))):
+        if type(node.op) is not Softmax or not (self.every or (node.op.log and is_quantized(graph))):
             return None
         last = self._rounding(graph, node) or node
         if not graph.is_last(last.output):

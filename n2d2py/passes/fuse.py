@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from n2d2py.errors import InternalError
 from n2d2py.graph import Graph
 from n2d2py.graph.chains import CHAINS
+from n2d2py.graph.precision import Precision, TargetForm
+from n2d2py.graph.shapes import elements
+from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.quantize import is_quantized
+from n2d2py.operators.softmax import Softmax
 from n2d2py.passes.added_constants import AddedConstants
 from n2d2py.passes.array_elemwise import ArrayElemWise
 from n2d2py.passes.array_sums import ArraySums
@@ -23,7 +30,7 @@ from n2d2py.passes.grouped_matmul import GroupedMatMul
 from n2d2py.passes.left_matmul import LeftMatMul
 from n2d2py.passes.lift_channels import LiftChannels, MergeTake
 from n2d2py.passes.magnitude import FuseMagnitude
-from n2d2py.passes.masked_softmax import MaskedSoftmax, RemoveNanGuard
+from n2d2py.passes.masked_softmax import FuseMask, RemoveNanGuard
 from n2d2py.passes.matmul_to_conv import MatMulToConv
 from n2d2py.passes.merge_gains import MergeGains
 from n2d2py.passes.move_transpose import MoveTranspose, TransposeIntoFc
@@ -33,7 +40,6 @@ from n2d2py.passes.product_views import ProductOperand, ProductResult
 from n2d2py.passes.quantized import ClipBeforeQuantize, HoistQuantize, MergeQuantize
 from n2d2py.passes.remove_identity import RemoveIdentity
 from n2d2py.passes.remove_layout import MergeTranspose, RemoveReshape
-from n2d2py.passes.softmax_rows import NormalizeRows, SoftmaxRows
 from n2d2py.passes.softplus_tail import RemoveSoftplusTail
 
 _ROUNDS = 20
@@ -44,8 +50,8 @@ def _chains(*, integer: bool, last: bool) -> list[Pass]:
     return [ChainPass(one) for one in CHAINS.values() if one.last == last and one.integer in (None, integer)]
 
 
-def passes(*, integer: bool, rows: bool = True, logits: bool = False) -> list[Pass]:
-    """The rewrites in the order in which they run; some only for integer exports, that of a Softmax only with `rows`.
+def passes(*, integer: bool, logits: bool = False) -> list[Pass]:
+    """The rewrites in the order in which they run; some only for integer exports.
 
     With `logits` a Softmax at an output is dropped."""
     order: list[Pass] = [
@@ -76,7 +82,7 @@ def passes(*, integer: bool, rows: bool = True, logits: bool = False) -> list[Pa
         order += [
             RemoveNanGuard(),
             RemoveSoftplusTail(),
-            MaskedSoftmax(),
+            FuseMask(),
             FuseGate(),
             FuseMagnitude(),
             ProductOperand(),
@@ -86,7 +92,6 @@ def passes(*, integer: bool, rows: bool = True, logits: bool = False) -> list[Pa
             ArraySums(),
         ]
         order += [RemoveGain(), GainsOfParts(), DropSoftmax(every=logits), SplitActivation()]
-        order += [SoftmaxRows(), NormalizeRows()] if rows else []
     elif logits:
         order.append(DropSoftmax())
     return order + _chains(integer=integer, last=True)
@@ -100,14 +105,14 @@ def late_passes() -> list[Pass]:
 def fuse(graph: Graph, *, integer: bool, rows: bool = True, logits: bool = False) -> tuple[Graph, FuseReport]:
     """A rewritten copy of a float graph that computes the same, and the report of what was done.
 
-    With `integer` activations that are no clamps become layers; with `rows` a Softmax of channels becomes one of rows, with
+    With `integer` activations that are no clamps become layers; without `rows` a Softmax of channels stays in floating point, with
     `logits` one at an output is dropped. Tensors that vanish stay known as aliases.
 
     Raises:
         InternalError: when a rewrite breaks the graph.
     """
     fused, report = graph.copy(), FuseReport()
-    order = passes(integer=integer, rows=rows, logits=logits)
+    order = passes(integer=integer, logits=logits)
     for _ in range(_ROUNDS):
         changes = [rewrite.run(fused, report) for rewrite in order]
         if not any(changes) and not (integer and any(rewrite.run(fused, report) for rewrite in late_passes())):
@@ -115,8 +120,24 @@ def fuse(graph: Graph, *, integer: bool, rows: bool = True, logits: bool = False
     else:
         raise InternalError(f"the rewrites do not come to an end after {_ROUNDS} rounds")
     fused.prune()
+    if integer:
+        keep_real(fused, rows=rows)
     fused.verify()
     left = {node.name for node in fused.nodes}
     report.refused = [entry for entry in report.refused if entry.layer in left]
     report.publish()
     return fused, report
+
+
+def keep_real(graph: Graph, *, rows: bool) -> None:
+    """Mark what the target computes in floating point over the channels of an image or of a vector: without `rows` each Softmax and each
+    division by a length, in networks that come quantized the latter."""
+    kinds = (Softmax, Normalize) if not rows else (Normalize,) if is_quantized(graph) else ()
+    for node in graph.nodes:
+        op = node.op
+        if not isinstance(op, kinds) or (isinstance(op, Normalize) and op.centred):
+            continue
+        shape = graph.shape(node.output)
+        if len(shape) > 2 or op.size in (0, elements(shape)):
+            given = graph.precisions.get(node.name, Precision())
+            graph.precisions[node.name] = replace(given, target=TargetForm.REAL)

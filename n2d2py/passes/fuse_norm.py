@@ -1,6 +1,6 @@
 """Gains and shifts of a normalisation of lines become part of it.
 
-ArrayNorm, ArrayMap Mul by a constant of a line [, ArrayMap Add of one]   =>  ArrayNorm with gain and shift
+Normalize, ArrayMap Mul by a constant of a line [, ArrayMap Add of one]   =>  Normalize with gain and shift
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.arrays.norm import ArrayNorm
+from n2d2py.operators.normalize import Normalize
 from n2d2py.passes.base import Match, Pass
 
 
@@ -33,25 +33,25 @@ def _of_lines(node: Node, function: str, size: int) -> np.ndarray | None:
 
 
 class FuseNorm(Pass):
-    """ArrayNorm, Mul and Add => ArrayNorm."""
+    """Normalize, Mul and Add => Normalize."""
 
     name = "fuse-norm"
     summary = "gains and shifts merged into normalisations of lines"
 
     def match(self, graph: Graph, node: Node) -> Match | None:
         op = node.op
-        if not isinstance(op, ArrayNorm) or op.part or op.result or node.activation is not None:
+        if not isinstance(op, Normalize) or op.part or node.activation is not None:
             return None
         reader = graph.sole_consumer(node.output)
         if reader is None:
             return None
-        gains = _of_lines(reader, "Mul", op.inner)
-        shifts = _of_lines(reader, "Add", op.inner)
+        gains = _of_lines(reader, "Mul", op.size)
+        shifts = _of_lines(reader, "Add", op.size)
         return None if gains is None and shifts is None else Match((reader, gains, shifts))
 
     def rewrite(self, graph: Graph, node: Node, found: tuple[Node, np.ndarray | None, np.ndarray | None]) -> str:
         reader, gains, shifts = found
-        size = node.op.inner
+        size = node.op.size
         own, shift = node.params.get("gain", np.ones(size, np.float32)), node.params.get("shift", np.zeros(size, np.float32))
         if gains is not None:
             own, shift = own * gains, shift * gains

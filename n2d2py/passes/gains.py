@@ -2,7 +2,7 @@
 
     ElemWise Sum(ArrayMap(x) that computes g x, y)               =>  ElemWise Sum with the weight g
     ArrayMap Mul, Div, Add or Sub of rows (W, N) and a constant
-    (N), or a number                                             =>  ToChannelsLast(Affine(FromChannelsLast(x)))
+    (N), or a number                                             =>  MemoryView(Affine(MemoryView(x)))
     ArrayMap Mul, Div, Add or Sub of (C, H, W) and a constant
     (C, 1, 1), behind a group normalisation                      =>  Reshape(Affine(Reshape(x)))
     ... by which nothing changes                                 =>  nothing
@@ -18,10 +18,9 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.graph import Graph, Node
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.map import gains_and_shifts, scale_and_shift
-from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.identity import Identity
@@ -29,6 +28,7 @@ from n2d2py.operators.quantize import is_quantized
 from n2d2py.operators.reshape import Reshape
 from n2d2py.passes.base import Match, Pass, drop
 from n2d2py.passes.neighbours import gets_integers, left_in_floats
+from n2d2py.passes.views import over_images
 
 
 class WeighSums(Pass):
@@ -190,20 +190,12 @@ class GainsOfRows(_Gains):
     gains = staticmethod(gains_of_rows)
 
     def rewrite(self, graph: Graph, node: Node, found: Gains) -> str:
-        at, (source,), output, width = graph.nodes.index(node), node.inputs, node.output, len(found.gain)
-        rows = graph.shape(output)[1] // width
+        width = len(found.gain)
+        rows = graph.shape(node.output)[1] // width
         node.op, node.params = Affine(), found.params
         if rows == 1:
             return "it is Affine"
-        image, result = (graph.fresh_name(f"{output}_{what}") for what in ("rows", "pixels"))
-        graph.tensors[image] = Tensor(image, (1, width, 1, rows))
-        graph.tensors[result] = Tensor(result, (1, width, 1, rows))
-        node.inputs, node.outputs = [image], [result]
-        views = (
-            Node(image, FromChannelsLast(width), [source], [image], location=node.location, helper=True),
-            Node(graph.fresh_name(f"{result}_view"), ToChannelsLast(), [result], [output], location=node.location, helper=True),
-        )
-        graph.nodes[at : at + 1] = [views[0], node, views[1]]
+        over_images(graph, node, [(width, 1, rows)], (width, 1, rows))
         return f"it is Affine of {rows} rows"
 
 
@@ -228,6 +220,7 @@ class GainsOfParts(Pass):
             join is None
             or not alone
             or not isinstance(join.op, Concat)
+            or not join.op.joins_pixels(graph.shape(join.output))
             or join.activation is not None
             or view.activation is not None
         ):

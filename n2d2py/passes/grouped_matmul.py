@@ -14,11 +14,10 @@ import numpy as np
 
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
 from n2d2py.operators.conv import Conv
 from n2d2py.passes.base import Match, Pass
 from n2d2py.passes.constant_products import constant_product, kept_by_the_file
-from n2d2py.passes.turned_rows import turn_rows
+from n2d2py.passes.views import as_array, over_images, turn_rows
 
 _TURNED = (0, 1, 3, 2)
 """Lines and columns change places."""
@@ -53,23 +52,19 @@ class GroupedMatMul(Pass):
             turned = turn_rows(
                 graph, node, graph.nodes.index(node), source, (depth, groups, rows), _TURNED, f"{output}_operand"
             )
-        image, pixels, lines = (graph.fresh_name(f"{output}_{what}") for what in ("rows", "pixels", "product"))
-        graph.tensors[pixels] = Tensor(pixels, (1, groups * width, 1, rows))
-        at, location = graph.nodes.index(node), node.location
-        graph.add(Node(image, FromChannelsLast(groups * depth), [turned], [image], location=location, helper=True), at=at)
-        node.inputs, node.outputs = [image], [pixels]
+        node.inputs = [turned]
+        text = f"products of {groups} matrices"
         if rows == 1:
-            graph.nodes.insert(at + 2, _last(graph, pixels, output, node))
-            return f"products of {groups} matrices turned into a Conv of as many groups"
-        graph.add(Node(lines, ToChannelsLast(), [pixels], [lines], location=location, helper=True), at=at + 2)
-        back = turn_rows(graph, node, at + 3, lines, (width, rows, groups), _TURNED, f"{output}_back", rows=False)
-        graph.nodes.insert(at + 6, _last(graph, back, output, node))
-        return f"products of {groups} matrices with {rows} rows each turned into a Conv of as many groups"
-
-
-def _last(graph: Graph, source: str, output: str, node: Node) -> Node:
-    """The view that gives the result of the product."""
-    return Node(graph.fresh_name(f"{output}_view"), ToChannelsLast(), [source], [output], location=node.location, helper=True)
+            over_images(graph, node, [(groups * depth, 1, 1)], (groups * width, 1, 1))
+            return f"{text} turned into a Conv of as many groups"
+        lines = graph.fresh_name(f"{output}_product")
+        graph.tensors[lines] = Tensor(lines, graph.shape(output))
+        node.outputs = [lines]
+        over_images(graph, node, [(groups * depth, 1, rows)], (groups * width, 1, rows))
+        at = graph.nodes.index(node) + 2
+        back = turn_rows(graph, node, at, lines, (width, rows, groups), _TURNED, f"{output}_back", rows=False)
+        as_array(graph, back, output, node, at + 2)
+        return f"{text} with {rows} rows each turned into a Conv of as many groups"
 
 
 def _sizes(op: ArrayMatMul) -> tuple[int, int] | None:

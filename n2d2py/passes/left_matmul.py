@@ -15,10 +15,9 @@ import numpy as np
 
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.channels_last import ToChannelsLast
 from n2d2py.passes.base import Match, Pass
 from n2d2py.passes.constant_products import constant_product, kept_by_the_file
-from n2d2py.passes.turned_rows import turn_rows
+from n2d2py.passes.views import as_array, turn_rows
 
 _TURNED = (0, 3, 2, 1)
 """Channels and columns change places."""
@@ -52,11 +51,11 @@ class LeftMatMul(Pass):
         text = f"its matrix of {outputs} x {depth} multiplies from the right"
         if products * columns == 1:
             return text
-        at, product, view = graph.nodes.index(node), graph.fresh_name(f"{output}_product"), graph.fresh_name(f"{output}_view")
+        at, product = graph.nodes.index(node), graph.fresh_name(f"{output}_product")
         turned = turn_rows(graph, node, at, source, (columns, products, depth), _TURNED, f"{output}_operand")
         graph.tensors[product] = Tensor(product, (1, products * columns * outputs))
         node.inputs, node.outputs = [turned], [product]
         at = graph.nodes.index(node) + 1
         line = turn_rows(graph, node, at, product, (outputs, products, columns), _TURNED, product, rows=False)
-        graph.nodes.insert(at + 3, Node(view, ToChannelsLast(), [line], [output], location=node.location, helper=True))
+        as_array(graph, line, output, node, at + 2)
         return text

@@ -57,6 +57,7 @@ class LiftChannels(Pass):
             not isinstance(node.op, (ArrayIndexSelect, Concat, Activation, ElemWise))
             or not (node.activation is None or isinstance(node.activation, Clip))
             or len(graph.shape(node.output)) != 2
+            or (isinstance(node.op, Concat) and node.op != Concat())
         ):
             return None
         images = [image for name in node.inputs if (image := _image_behind(graph, name)) is not None]

@@ -1,7 +1,7 @@
 """Masks of attention: what a constant pushes far below the other scores of its line does not count in the softmax behind it.
 
-    ArraySoftmax(ArrayMap Add(x, constant))                        =>  ArrayMaskedSoftmax(x), or of x and the rest of the constant
-    ArraySoftmax(ArrayMap Where(constant condition, x, constant))  =>  ArrayMaskedSoftmax(x)
+    Softmax(ArrayMap Add(x, constant))                        =>  MaskedSoftmax(x), or of x and the rest of the constant
+    Softmax(ArrayMap Where(constant condition, x, constant))  =>  MaskedSoftmax(x)
     Where(IsNaN(softmax), constant, softmax)                       =>  the softmax
 
 Exporters write minus infinity, the least float, -10000 or -100 there. As a tensor of integers such scores would leave no steps to the
@@ -17,10 +17,11 @@ from math import prod
 import numpy as np
 
 from n2d2py.graph import Graph, Node
+from n2d2py.graph.shapes import elements
 from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.arrays.norm import ArrayMaskedSoftmax, ArraySoftmax
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.quantize import is_quantized
+from n2d2py.operators.softmax import MaskedSoftmax, Softmax
 from n2d2py.passes.base import Match, Pass, drop
 from n2d2py.quant.contract import refused
 
@@ -85,20 +86,19 @@ def mask_of(node: Node[ArrayMap], outer: int, size: int) -> Mask | None:
     return Mask(counts, rest.reshape(-1) if rest.any() else None)
 
 
-class MaskedSoftmax(Pass):
-    """A mask in front of an ArraySoftmax => ArrayMaskedSoftmax; not in networks that come quantized, nor where it is to stay in floating point."""
+class FuseMask(Pass):
+    """A mask in front of a Softmax => MaskedSoftmax; not in networks that come quantized, nor where it is to stay in floating point."""
 
     name = "masked-softmax"
     summary = "masks of attention taken into the softmax"
 
     def match(self, graph: Graph, node: Node) -> Match | None:
         reader = graph.sole_consumer(node.output) if isinstance(node.op, ArrayMap) else None
-        if reader is None or type(reader.op) is not ArraySoftmax:
+        if reader is None or type(reader.op) is not Softmax:
             return None
-        softmax = reader.op
-        if softmax.inner != 1 or reader.activation is not None or refused(reader) is not None:
+        if reader.op.inner != 1 or reader.activation is not None or refused(reader) is not None:
             return None
-        found = mask_of(node, softmax.outer, softmax.size)
+        found = mask_of(node, *reader.op.rows(graph.shape(reader.output))[:2])
         if found is None:
             return None
         if graph.precision(reader).quantize is False or is_quantized(graph):
@@ -107,7 +107,7 @@ class MaskedSoftmax(Pass):
 
     def rewrite(self, graph: Graph, node: Node, found: Mask) -> str:
         (softmax,) = graph.consumers(node.output)
-        softmax.op = ArrayMaskedSoftmax(softmax.op.outer, softmax.op.size, 1)
+        softmax.op = MaskedSoftmax(softmax.op.rows(graph.shape(softmax.output))[1])
         softmax.params = {"mask": found.rows}
         if found.rest is None:
             drop(graph, node)
@@ -137,7 +137,7 @@ class RemoveNanGuard(Pass):
         condition, value = (graph.producer(node.inputs[op.slots[index]]) for index in (0, 2))
         if condition is None or not isinstance(condition.op, ArrayMap) or condition.op.function != "IsNaN":
             return None
-        if value is None or not isinstance(value.op, ArraySoftmax) or condition.inputs[0] != value.output:
+        if value is None or not isinstance(value.op, Softmax) or condition.inputs[0] != value.output:
             return None
         if op.shapes[2] != op.dims or _may_be_empty(graph, value):
             return Match.no("a line of its softmax may be without any element that counts")
@@ -151,10 +151,10 @@ class RemoveNanGuard(Pass):
 def _may_be_empty(graph: Graph, softmax: Node) -> bool:
     """Whether a constant that is minus infinity along a whole line is added in front of a softmax."""
     source = graph.producer(softmax.inputs[0])
-    if source is None or not isinstance(softmax.op, ArraySoftmax) or not isinstance(source.op, ArrayMap):
+    if source is None or not isinstance(softmax.op, Softmax) or not isinstance(source.op, ArrayMap):
         return False
     found = _added(source)
-    if found is None or prod(source.op.dims) != softmax.op.output_size():
+    if found is None or prod(source.op.dims) != elements(graph.shape(softmax.output)):
         return False
-    constant = found[0].reshape(softmax.op.outer, softmax.op.size, softmax.op.inner)
+    constant = found[0].reshape(softmax.op.rows(graph.shape(softmax.output)))
     return bool(np.isneginf(constant).all(1).any())

@@ -1,6 +1,6 @@
 """A matrix product with constant weights is a convolution of 1x1 over rows as pixels: what torch's Linear becomes.
 
-    ArrayMatMul(x, W) of rows (W', K) with W (K, N)   =>  ToChannelsLast(Conv(FromChannelsLast(x))), weights (N, K, 1, 1)
+    ArrayMatMul(x, W) of rows (W', K) with W (K, N)   =>  MemoryView(Conv(MemoryView(x))), weights (N, K, 1, 1)
     ... of a single row (1, K)                        =>  Fc(x), weights (N, K): class tokens, steps of a sequence
     ... and an ArrayMap Add of a constant (N) behind it  =>  its bias
     ... and an ArrayMap Mul by a constant (N) behind it  =>  in its weights and its bias
@@ -15,13 +15,13 @@ from math import prod
 
 import numpy as np
 
-from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.graph import Graph, Node
 from n2d2py.operators.arrays.map import ArrayMap, scale_and_shift
-from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 from n2d2py.passes.base import Match, Pass
 from n2d2py.passes.constant_products import constant_product, kept_by_the_file
+from n2d2py.passes.views import over_images
 
 
 @dataclass(frozen=True)
@@ -77,18 +77,9 @@ class MatMulToConv(Pass):
 def _over_pixels(graph: Graph, node: Node, rows: int) -> None:
     """Makes a layer with weights (N, K) a Conv of 1x1 over `rows` pixels, between views."""
     width, depth = node.params["weights"].shape
-    at, (source,), output = graph.nodes.index(node), node.inputs, node.output
-    image, result = (graph.fresh_name(f"{output}_{what}") for what in ("rows", "pixels"))
-    graph.tensors[image] = Tensor(image, (1, depth, 1, rows))
-    graph.tensors[result] = Tensor(result, (1, width, 1, rows))
     node.op = Conv()
     node.params["weights"] = node.params["weights"].reshape(width, depth, 1, 1)
-    node.inputs, node.outputs = [image], [result]
-    views = (
-        Node(image, FromChannelsLast(depth), [source], [image], location=node.location, helper=True),
-        Node(graph.fresh_name(f"{result}_view"), ToChannelsLast(), [result], [output], location=node.location, helper=True),
-    )
-    graph.nodes[at : at + 1] = [views[0], node, views[1]]
+    over_images(graph, node, [(depth, 1, rows)], (width, 1, rows))
 
 
 def _behind(graph: Graph, node: Node, function: str, width: int) -> tuple[Node, np.ndarray] | tuple[None, None]:

@@ -1,7 +1,7 @@
 """Gains g and shifts s are merged into the layers with weights that alone read them: W' = W g, b' = b + sum of W s.
 
     Affine, then Conv, Fc or a recurrent layer                         =>  that layer
-    ArrayNorm with gain and shift, then such layers                    =>  ArrayNorm without, and these layers
+    Normalize with gain and shift, then such layers                    =>  Normalize without, and these layers
     ArrayMap Mul, Div or Neg by constants, then such layers            =>  these layers
 
 Layers that move elements may lie between. A shift needs layers without padding, which adds zeros after it. Gains of arrays must not
@@ -18,8 +18,8 @@ import numpy as np
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.map import ArrayMap, gains_and_shifts
-from n2d2py.operators.arrays.norm import ArrayNorm
 from n2d2py.operators.linear import WeightedReaders, gain_and_shift, padded_reader, scale_inputs, weighted_readers
+from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes.base import Match, Pass, drop
 
@@ -54,11 +54,11 @@ def _of_channels(graph: Graph, node: Node) -> _Gains:
     return _Gains.of(gain, shift, np.broadcast_to(numbers, shape))
 
 
-def _of_arrays(node: Node) -> _Gains | None:
+def _of_arrays(graph: Graph, node: Node) -> _Gains | None:
     """The gains of a normalisation, or of a map that has no shift."""
-    if isinstance(node.op, ArrayNorm) and "gain" in node.params:
+    if isinstance(node.op, Normalize) and "gain" in node.params:
         gain, shift = (node.params[role].astype(np.float64) for role in ("gain", "shift"))
-        return _Gains.of(gain, shift, np.tile(np.arange(node.op.inner), node.op.outer)[None])
+        return _Gains.of(gain, shift, node.op.channel_numbers(graph.shape(node.output)))
     found = gains_and_shifts(node)
     if found is None or found[2].any() or not isinstance(node.op, ArrayMap):
         return None
@@ -78,7 +78,7 @@ class MergeGains(Pass):
         if isinstance(node.op, Affine):
             found = None if self.arrays else _of_channels(graph, node)
         else:
-            found = _of_arrays(node) if self.arrays and not is_quantized(graph) else None
+            found = _of_arrays(graph, node) if self.arrays and not is_quantized(graph) else None
         if found is None:
             return None
         if node.activation is not None:
@@ -97,7 +97,7 @@ class MergeGains(Pass):
         gains, readers = found
         for reader, numbers in readers:
             scale_inputs(reader, gains.gain[numbers], gains.shift[numbers])
-        if isinstance(node.op, ArrayNorm):
+        if isinstance(node.op, Normalize):
             node.params = {}
         else:
             drop(graph, node)

@@ -1,6 +1,6 @@
 """Reductions of arrays that have integers: pools of images whose channels are what lies behind the reduced axes.
 
-    ArrayReduce Mean or Max of (A, R, C) over R   =>  ToChannelsLast(Pool 1xR(FromChannelsLast(x)))
+    ArrayReduce Mean or Max of (A, R, C) over R   =>  MemoryView(Pool 1xR(MemoryView(x)))
     ArrayReduce Sum                               =>  the mean, times R
     ... over axes with others between them        =>  ArrayIndexSelect first, which brings them together
 
@@ -15,14 +15,14 @@ from math import prod
 import numpy as np
 
 from n2d2py.frontend.onnx.tensors import strides
-from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.graph import Graph, Node
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.reduce import ArrayReduce
-from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
 from n2d2py.operators.pool import Pool
 from n2d2py.passes.base import Match, Pass
 from n2d2py.passes.neighbours import gets_integers, left_in_floats
+from n2d2py.passes.views import over_images
 
 _MODES = {"Mean": "Average", "Sum": "Average", "Max": "Max"}
 
@@ -72,29 +72,20 @@ class PooledArrays(Pass):
         return Match(_axes_of(node.op)) if reason is None else Match.no(reason)
 
     def rewrite(self, graph: Graph, node: Node, found: Axes) -> str:
-        at, (source,), output, function = graph.nodes.index(node), node.inputs, node.output, node.op.function
+        function, window = node.op.function, (1, found.reduced)
 
-        def helper(op, name: str, inputs: list[str], outputs: list[str], params=None) -> Node:
-            return Node(name, op, inputs, outputs, params or {}, location=node.location, helper=True)
-
-        def tensor(what: str, *shape: int) -> str:
-            name = graph.fresh_name(f"{output}_{what}")
-            graph.tensors[name] = Tensor(name, (1, *shape))
+        def layer(op, what: str, source: str, at: int, params=None) -> str:
+            name = graph.fresh_name(f"{node.output}_{what}")
+            graph.add(Node(name, op, [source], [name], params or {}, location=node.location, helper=True), at=at)
             return name
 
-        before, behind = [], []
         if found.order is not None:
-            source = tensor("order", found.order.output_size())
-            before.append(helper(found.order, source, list(node.inputs), [source]))
-        image = tensor("rows", found.inner, 1, found.outer * found.reduced)
-        before.append(helper(FromChannelsLast(found.inner), image, [source], [image]))
-        pooled = result = tensor("pixels", found.inner, 1, found.outer)
+            node.inputs = [layer(found.order, "order", node.inputs[0], graph.nodes.index(node))]
+        node.op = Pool(_MODES[function], window, window)
+        output = node.output
+        over_images(graph, node, [(found.inner, 1, found.outer * found.reduced)], (found.inner, 1, found.outer))
         if function == "Sum":
-            result = tensor("sum", found.inner, 1, found.outer)
             gains = {"weights": np.full(found.inner, found.reduced, np.float32), "bias": np.zeros(found.inner, np.float32)}
-            behind.append(helper(Affine(), result, [pooled], [result], gains))
-        behind.append(helper(ToChannelsLast(), graph.fresh_name(f"{result}_view"), [result], [output]))
-        window = (1, found.reduced)
-        node.op, node.inputs, node.outputs = Pool(_MODES[function], window, window), [image], [pooled]
-        graph.nodes[at : at + 1] = [*before, node, *behind]
+            at, view = graph.nodes.index(node) + 1, graph.maker(output)
+            view.inputs = [layer(Affine(), "sum", node.output, at, gains)]
         return f"{function} of {found.reduced} rows turned into a Pool"

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.arrays.concat import joins
+from n2d2py.operators.concat import joins
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.quantize import Quantize, grid_of, moved_from
 from n2d2py.passes.base import Match, Pass, drop

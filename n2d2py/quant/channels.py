@@ -21,14 +21,15 @@ import numpy as np
 from n2d2py import log
 from n2d2py.concurrency import ordered_map
 from n2d2py.graph import Graph, Node
+from n2d2py.graph.layout import in_memory_order
 from n2d2py.graph.precision import TargetForm
-from n2d2py.operators.arrays.norm import ArrayNorm
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import ChannelClip, Clip
 from n2d2py.operators.linear import WeightedReaders, scale_inputs, weighted_readers
+from n2d2py.operators.normalize import Normalize
 from n2d2py.quant.equalize import takes_channels
 from n2d2py.reference.engine import FloatEngine
 
@@ -53,19 +54,19 @@ class _Scalable:
 
     @property
     def is_norm(self) -> bool:
-        return isinstance(self.node.op, ArrayNorm)
+        return isinstance(self.node.op, Normalize)
 
     def by_channel(self, values: np.ndarray) -> np.ndarray:
         """Return the values (n, ...) of its output as (rows, C)."""
-        if isinstance(self.node.op, ArrayNorm):
-            return values.reshape(-1, self.node.op.inner)
+        if isinstance(self.node.op, Normalize):
+            return in_memory_order(values).reshape(-1, self.node.op.size)
         return np.moveaxis(values, 1, -1).reshape(-1, values.shape[1])
 
     def scale(self, factors: np.ndarray) -> None:
         """Multiply the channels by factors (C), and divide what reads them."""
         node, params = self.node, self.node.params
-        if isinstance(node.op, ArrayNorm):
-            size = node.op.inner
+        if isinstance(node.op, Normalize):
+            size = node.op.size
             roles = {"gain": np.ones(size, np.float32), "shift": np.zeros(size, np.float32)}
             node.params = {role: (params.get(role, plain) * factors).astype(np.float32) for role, plain in roles.items()}
         else:
@@ -84,7 +85,7 @@ def _scalables(graph: Graph) -> list[_Scalable]:
     found = []
     for node in graph.nodes:
         if graph.precision(node).quantize is not False:
-            readers = _of_norm(graph, node) if isinstance(node.op, ArrayNorm) else _of_rectified(graph, node)
+            readers = _of_norm(graph, node) if isinstance(node.op, Normalize) else _of_rectified(graph, node)
             found += [_Scalable(node, readers)] if readers else []
     return found
 
@@ -92,7 +93,7 @@ def _scalables(graph: Graph) -> list[_Scalable]:
 def _of_norm(graph: Graph, node: Node) -> WeightedReaders:
     if node.op.part or node.activation is not None:
         return []
-    readers = weighted_readers(graph, node.output, np.tile(np.arange(node.op.inner), node.op.outer)[None])
+    readers = weighted_readers(graph, node.output, node.op.channel_numbers(graph.shape(node.output)))
     if isinstance(readers, str) or any(isinstance(one.op, Conv) and one.op.groups > 1 for one, _ in readers):
         return []
     return readers

@@ -17,10 +17,10 @@ from n2d2py.operators.activation import Activation
 from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.base import ArrayOp
-from n2d2py.operators.arrays.concat import joins
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.reduce import ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
+from n2d2py.operators.concat import joins
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip
@@ -98,7 +98,11 @@ def _formless(graph: Graph) -> set[str]:
     for node in graph.nodes:
         sources = [name for name in node.inputs if not graph.kind(name)]
         follows = bool(sources) and all(name in real for name in sources) and _follows(node, graph)
-        if not _is_ordered(node) and not isinstance(node.op, Convert) and (follows or refused(node) is not None):
+        if (
+            not _is_ordered(node)
+            and not isinstance(node.op, Convert)
+            and (follows or _by_target(graph, node) or refused(node) is not None)
+        ):
             chosen.add(node.name)
             real.update(node.outputs)
     return chosen
@@ -190,16 +194,17 @@ def _found_real(graph: Graph, chosen: set[str], states: set[str]) -> set[str]:
     return found
 
 
-def insert_conversions(graph: Graph) -> Graph:
+def insert_conversions(graph: Graph, chosen: set[str] | None = None) -> Graph:
     """A copy of a fused float graph with a Convert layer on every edge between integers and floating point.
 
-    A tensor that several layers read is converted once. Outputs of the network stay as they are computed.
+    A tensor that several layers read is converted once. Outputs of the network stay as they are computed. `chosen` are the layers in
+    floating point; by default `float_layers`.
 
     Raises:
         N2D2Error: E510 for a layer that has neither an integer form nor a kernel that gives the same bits everywhere.
     """
-    chosen = float_layers(graph)
-    if not chosen and not any(_sums(graph, node) for node in graph.nodes):
+    chosen = float_layers(graph) if chosen is None else chosen
+    if not chosen and not graph.float_inputs and not any(_sums(graph, node) for node in graph.nodes):
         return graph
     result = graph.copy()
     real = {name for node in result.nodes if node.name in chosen or _sums(result, node) for name in node.outputs}

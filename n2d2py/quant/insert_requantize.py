@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
 
 from n2d2py import log
-from n2d2py.arithmetic import NumType
+from n2d2py.arithmetic import FLOAT32, NumType, plain_type
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.graph.port import FilePort
 from n2d2py.operators.activation import Activation
-from n2d2py.operators.arrays.concat import joins
-from n2d2py.operators.arrays.norm import ArraySoftmax
+from n2d2py.operators.concat import joins
+from n2d2py.operators.convert import Convert
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.quantize import Quantize, grid_of
 from n2d2py.operators.resize import Resize
+from n2d2py.operators.softmax import Softmax
 
 _UNKNOWN = NumType(8)
 
 
-def complete(graph: Graph, file_types: bool = False) -> tuple[Graph, dict[str, NumType], list[N2D2Error]]:
+def complete(
+    graph: Graph, file_types: bool = False, real: Collection[str] = ()
+) -> tuple[Graph, dict[str, NumType], list[N2D2Error]]:
     """(copy, types of its inputs and of what is rounded or moved, problems).
 
     In the copy a computed tensor has one reader, a Quantize. Where the file has none, it gets one of 32 bits (of 16 where
     a reader takes no more) over the range that the tensor cannot leave. Where the file rounds a tensor to several types,
     the layer is computed once for each; one with weights is rounded so first. With `file_types` a table turns int8 to uint8, or back,
-    at the inputs and outputs that the file has so.
+    at the inputs and outputs that the file has so. The layers named in `real` compute in floating point.
     """
     graph, types, errors = graph.copy(), {}, []
     for name in graph.inputs:
+        if name in graph.float_inputs or graph.kind(name):
+            types[name] = _unrounded(graph, name)
+            continue
         readers = {node.op for node in graph.consumers(name)}
         reader = readers.pop() if len(readers) == 1 else None
         types[name] = reader.type if isinstance(reader, Quantize) else _UNKNOWN
@@ -43,14 +50,14 @@ def complete(graph: Graph, file_types: bool = False) -> tuple[Graph, dict[str, N
             errors.append(
                 N2D2Error(
                     "E514",
-                    f"{first.op.kind} '{first.name}' reads the model input '{name}', which the file does not quantize",
+                    f"{first.op.kind} '{first.name}' reads the state '{name}', which the file does not quantize",
                     where=first.location,
-                    remedy="quantize the inputs of the model, or the whole model",
+                    remedy="quantize the states of the model too, or give the float model and -calib",
                 )
             )
     for name, port in zip(graph.results, graph.result_ports, strict=True) if file_types else ():
         _give_as_file(graph, name, port)
-    wide = [node.name for node in list(graph.nodes) if _settle(graph, node, types)]
+    wide = [node.name for node in list(graph.nodes) if _settle(graph, node, types, real)]
     if wide:
         log.notice(
             "%d layers have outputs that the file does not quantize (%s): they are stored as 32-bit or 16-bit integers",
@@ -59,6 +66,10 @@ def complete(graph: Graph, file_types: bool = False) -> tuple[Graph, dict[str, N
         )
     graph.verify()
     return graph, types, errors
+
+
+def _unrounded(graph: Graph, name: str) -> NumType:
+    return plain_type(graph.kind(name)) if graph.kind(name) else FLOAT32
 
 
 def _as_file(kind: NumType, port: FilePort) -> NumType:
@@ -88,10 +99,13 @@ def _give_as_file(graph: Graph, name: str, port: FilePort) -> None:
     graph.add(Node(graph.fresh_name(f"{name}_{kind.name}"), Quantize(kind), [inner], [name], location=writer.location))
 
 
-def _settle(graph: Graph, node: Node, types: dict[str, NumType]) -> bool:
+def _settle(graph: Graph, node: Node, types: dict[str, NumType], real: Collection[str]) -> bool:
     """Types the outputs of one layer, or sees to the roundings behind it; whether it gets a wide one of ours."""
     if isinstance(node.op, Quantize):
         types[node.output] = node.op.type
+        return False
+    if node.name in real or (isinstance(node.op, Convert) and node.op.to_float):
+        types.update((name, _unrounded(graph, name)) for name in node.outputs)
         return False
     if node.op.moves_values and not _averages(node) and node.activation is None:
         types.update(dict.fromkeys(node.outputs, types[node.inputs[0]]))
@@ -165,7 +179,7 @@ def _wide(graph: Graph, node: Node, types: dict[str, NumType]) -> NumType:
     The range is that of the worst inputs, which real ones use a small part of. In 32 bits, whose scale is a power of two
     and whose magnitudes stay below 2^29, every float32 result is kept to 2^-29 of that range. A Softmax has steps of 1/256.
     """
-    if isinstance(node.op, ArraySoftmax) and not node.op.log:
+    if isinstance(node.op, Softmax) and not node.op.log:
         return NumType(8, False, scale=1 / 256)
     low, high = real_range(node, [types[name] for name in node.inputs])
     reach = max(-low, high)

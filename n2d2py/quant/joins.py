@@ -15,8 +15,8 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import Location
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.arrays.concat import joins
 from n2d2py.operators.arrays.index_select import ArrayIndexSelect
+from n2d2py.operators.concat import joins
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.fc import Fc

@@ -1,31 +1,43 @@
-"""The integers of a network that comes quantized: its own scales, no statistics.
+"""The integers of a pre-quantized model: its own scales, no statistics.
 
-Every tensor that a layer computes is rounded by one Quantize behind it (`quant/complete.py`), which the layer takes
-over (`prequantized` of the quantizers).
+Every tensor that a layer computes is rounded by one Quantize after it (`quant/insert_requantize.py`), which the layer takes
+over (`prequantized` of the quantizers). Layers between an input and its first Quantize, and those with weights that the file does not
+quantize, compute in floating point, as in the file.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from n2d2py import log
+from n2d2py.arithmetic import NumType
 from n2d2py.errors import ErrorList, N2D2Error
 from n2d2py.graph import Graph, Node, QuantGraph, QuantTensor
 from n2d2py.operators.activation import Activation
+from n2d2py.operators.affine import Affine
 from n2d2py.operators.functions import Clip
-from n2d2py.operators.quantize import Quantize
-from n2d2py.quant.contract import LayerTypes, prequantize_layer
+from n2d2py.operators.quantize import Quantize, moved_from
+from n2d2py.quant.contract import QUANTIZERS, LayerTypes, prequantize_layer, refused
+from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.insert_requantize import complete
 from n2d2py.quant.options import QuantOptions
+from n2d2py.quant.quantize import form_layer
+from n2d2py.quant.weighted import WeightedQuantizer
+
+_WHOLE = 1e-4
+"""A shift of so many steps next to a whole number is one: the rest is that of its scales in float32."""
 
 
 def quantize_prequantized(graph: Graph, options: QuantOptions) -> tuple[QuantGraph, Graph]:
-    """The integer network of a fused graph with Quantize layers, and the float graph with one behind every layer.
+    """The integer network of a fused graph with Quantize layers, and the float graph with one after every layer.
 
     Raises:
         N2D2Error: E514 and E51x, all layers that cannot be computed in integers together.
     """
-    graph, types, errors = complete(graph, options.file_types)
+    graph, real = _with_float_layers(_with_integer_inputs(graph))
+    graph, types, errors = complete(graph, options.file_types, real)
     result = QuantGraph.ends_of(graph, 8)
     reads: dict[str, str] = {}
     for node in graph.nodes:
@@ -40,7 +52,7 @@ def quantize_prequantized(graph: Graph, options: QuantOptions) -> tuple[QuantGra
         kinds = [types[name] for name in layer.inputs]
         try:
             chosen = LayerTypes(kinds, types[layer.output], options, input_shape=graph.shape(node.inputs[0]))
-            result.nodes.append(prequantize_layer(layer, chosen))
+            result.nodes.append(form_layer(layer, None) if node.name in real else prequantize_layer(layer, chosen))
         except N2D2Error as error:
             errors.append(error)
         if layer.output != node.output:
@@ -53,8 +65,83 @@ def quantize_prequantized(graph: Graph, options: QuantOptions) -> tuple[QuantGra
     return result, graph
 
 
+def _with_integer_inputs(graph: Graph) -> Graph:
+    """A copy with a Quantize after each input that is integers in the file, or has these before a gain g and a shift b.
+
+    round((g x + b) / s) + z = round(x / (s / g)) + z + b / s, if g is one positive number, b / s whole and z + b / s an integer of the type.
+    """
+    graph = graph.copy()
+    for name, port in zip(graph.fed, graph.fed_ports, strict=True):
+        if graph.kind(name) or name in graph.outputs or _is_rounded(graph, name):
+            continue
+        kind = _type_before_gain(graph, name) or (port.type if port.type is not None and port.type.bits == 8 else None)
+        if kind is not None:
+            readers, rounded = graph.consumers(name), graph.fresh_name(f"{name}_quantized")
+            for node in readers:
+                node.inputs = [rounded if one == name else one for one in node.inputs]
+            op = Quantize(replace(kind, plain=False, full=kind.signed))
+            graph.add(Node(rounded, op, [name], [rounded], location=readers[0].location, helper=True), at=0)
+    return graph
+
+
+def _gain(graph: Graph, name: str) -> tuple[Node, NumType] | None:
+    """The gain and shift alone between a tensor, moved or not, and its only Quantize, and the type of that; None where there are others."""
+    node = graph.sole_consumer(name)
+    while node is not None and moved_from(graph, node.output) != node.output and node.output not in graph.outputs:
+        node = graph.sole_consumer(node.output)
+    if node is None or not isinstance(node.op, Affine) or node.activation is not None or node.output in graph.outputs:
+        return None
+    last = graph.sole_consumer(node.output)
+    return (node, last.op.type) if last is not None and isinstance(last.op, Quantize) else None
+
+
+def _type_before_gain(graph: Graph, name: str) -> NumType | None:
+    """The type whose integers, before the gain and the shift of a tensor, are those of the Quantize after them; None where there is none."""
+    found = _gain(graph, name)
+    if found is None:
+        return None
+    (node, kind), gains = found, found[0].params["weights"]
+    shifts = node.params["bias"].astype(np.float64) / kind.scale
+    zero_point = kind.zero_point + round(float(shifts[0]))
+    exact = np.all(gains == gains[0]) and np.abs(shifts - np.rint(shifts[0])).max() <= _WHOLE
+    if not exact or not gains[0] > 0 or not kind.qmin <= zero_point <= kind.qmax:
+        return None
+    return replace(kind, scale=float(np.float32(kind.scale / gains[0])), zero_point=zero_point)
+
+
+def _with_float_layers(graph: Graph) -> tuple[Graph, set[str]]:
+    """(the graph with conversions around what the file leaves in floating point, the names of these layers)."""
+    inputs = [name for name in graph.fed if not graph.kind(name) and graph.consumers(name)]
+    graph.float_inputs = frozenset(name for name in inputs if not _is_rounded(graph, name))
+    chosen, real = set(), set(graph.float_inputs)
+    for node in graph.nodes:
+        if isinstance(node.op, Quantize):
+            real.update(node.outputs if node.helper and _gain(graph, node.output) is None else ())
+        elif not real.isdisjoint(node.inputs) or not _has_integers(node):
+            chosen.add(node.name)
+            real.update(node.outputs)
+    return insert_conversions(graph, chosen), chosen
+
+
+def _is_rounded(graph: Graph, name: str) -> bool:
+    """True if all that reads a tensor rounds it to one type."""
+    readers = [node.op for node in graph.consumers(name)]
+    return all(isinstance(op, Quantize) and op == readers[0] for op in readers)
+
+
+def _has_integers(node: Node) -> bool:
+    """False for a layer without integer form, or with weights that the file does not quantize."""
+    if refused(node) is not None:
+        return False
+    known = QUANTIZERS.get(node.op.kind)
+    try:
+        return not (isinstance(known, WeightedQuantizer) and "weights" in node.params) or bool(known.file_weights(node))
+    except N2D2Error:
+        return False
+
+
 def _typed(graph: Graph, node: Node, types: dict, reads: dict[str, str]) -> Node:
-    """The layer with the rounding behind it, reading network inputs directly."""
+    """The layer with the rounding after it, reading network inputs directly."""
     inputs = [reads.get(name, name) for name in node.inputs]
     if node.output in types:
         return replace(node, inputs=inputs)

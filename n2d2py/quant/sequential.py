@@ -12,7 +12,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.arrays.concat import joins
+from n2d2py.operators.concat import joins
 from n2d2py.operators.functions import ChannelClip
 from n2d2py.operators.pool import Pool
 from n2d2py.quant.types import TensorTypes, shared_tensors

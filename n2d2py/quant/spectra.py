@@ -10,7 +10,6 @@ from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.affine import Affine
-from n2d2py.operators.arrays.concat import ArrayConcat
 from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
@@ -23,7 +22,6 @@ from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip, Log, Sqrt
 from n2d2py.operators.pool import Pool
 
-_JOINS = (ArrayConcat, Concat)
 _LINEAR = (AddConstants, Affine, ArrayMatMul, Conv, Fc)
 _MAPS = ("Add", "Clip", "Div", "Max", "Min", "Mul")
 _CHOICES = ("Add", "Mul", "Sub", "Where")
@@ -80,7 +78,7 @@ def _sums(node: Node) -> bool:
         return op.mode == "Average" and op.kernel[0] * op.kernel[1] <= _MOST_SUMMED
     if isinstance(op, ArrayMap):
         return op.function in _CHOICES
-    return isinstance(op, (*_LINEAR, *_JOINS, ArrayGather, ArrayScatter, Convert))
+    return isinstance(op, (*_LINEAR, Concat, ArrayGather, ArrayScatter, Convert))
 
 
 def _squares_follow(graph: Graph, node: Node) -> bool:
@@ -91,7 +89,7 @@ def _squares_follow(graph: Graph, node: Node) -> bool:
 
 def _is_squared(graph: Graph, node: Node) -> bool:
     """Whether a layer squares what it reads, or only moves and joins what is squared."""
-    if not (node.op.moves_values or isinstance(node.op, _JOINS)):
+    if not (node.op.moves_values or isinstance(node.op, Concat)):
         return is_square(node)
     readers = graph.consumers(node.output)
     return bool(readers) and all(_is_squared(graph, reader) for reader in readers)

@@ -15,7 +15,6 @@ from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.recurrent import STATE_BITS
 from n2d2py.graph import Graph, Node
 from n2d2py.graph.shapes import elements
-from n2d2py.operators.arrays.concat import ArrayConcat
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.concat import Concat
 from n2d2py.quant.histogram import Histogram
@@ -41,7 +40,7 @@ class KeptStates:
         wide = frozenset(name for _, origin in pairs for name in _computed(graph, source, origin, states))
         joined = {}
         for node in graph.nodes:
-            if isinstance(node.op, ArrayConcat) and node.op.alike:
+            if isinstance(node.op, Concat) and node.op.alike:
                 joined[node.output] = tuple(one for name in node.inputs if (one := source[name]) not in states)
         return KeptStates(pairs, wide, {name: parts for name, parts in joined.items() if parts})
 
@@ -60,7 +59,7 @@ def _computed(graph: Graph, source: Mapping[str, str], name: str, states: set[st
     producer = graph.producer(name)
     if producer is None:
         return set()
-    if not isinstance(producer.op, (Concat, ArrayConcat)):
+    if not isinstance(producer.op, Concat):
         return {name}
     origins = {source[one] for one in producer.inputs}
     if origins & {*states, *graph.fed}:

@@ -11,13 +11,13 @@ from n2d2py.arithmetic import FLOAT32, NumType, plain_type
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.affine import Affine
-from n2d2py.operators.arrays.concat import joins
-from n2d2py.operators.arrays.norm import ArraySoftmax
+from n2d2py.operators.concat import joins
 from n2d2py.operators.convert import Convert
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.functions import FUNCTIONS, ChannelClip, Clip, Tanh
 from n2d2py.operators.pool import Pool
+from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.corrections import BiasCorrections
 from n2d2py.quant.float_fallback import float_tensors
 from n2d2py.quant.guards import coarse_tensors
@@ -135,7 +135,7 @@ def _clipped_reach(producer: Node | None) -> float:
 
 def _is_shared(producer: Node | None) -> bool:
     """Whether a tensor holds shares of 1. The largest of them decide what is attended to, though most are small: none is clipped."""
-    return producer is not None and isinstance(producer.op, ArraySoftmax) and not producer.op.log
+    return producer is not None and isinstance(producer.op, Softmax) and not producer.op.log
 
 
 def _unit_type(producer: Node | None, unsigned: bool) -> NumType | None:

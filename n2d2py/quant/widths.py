@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from n2d2py.graph import Graph, Node
+from n2d2py.graph.precision import TargetForm
 from n2d2py.graph.shapes import elements
 from n2d2py.operators.add_constants import AddConstants
-from n2d2py.operators.arrays.concat import ArrayConcat
 from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
+from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.float_inputs import WEIGHTED, is_given, is_spoiled
 from n2d2py.quant.histogram import Histogram
 from n2d2py.quant.options import QuantOptions
@@ -65,7 +66,7 @@ def _keeps_sixteen(graph: Graph, name: str) -> bool:
 def is_sequence(graph: Graph, name: str) -> bool:
     """Whether recurrent layers alone, or the last layer of the network too, read what recurrent layers give, joined or not."""
     producer = graph.producer(name)
-    made = producer is not None and isinstance(producer.op, (ArrayRecurrent, *_JOINS))
+    made = producer is not None and isinstance(producer.op, (ArrayRecurrent, Concat))
     return made and _feeds_recurrent(graph, name, _are_states(graph, name))
 
 
@@ -74,7 +75,7 @@ def _are_states(graph: Graph, name: str) -> bool:
     producer = graph.producer(name)
     if producer is None or isinstance(producer.op, ArrayRecurrent):
         return producer is not None
-    passes = isinstance(producer.op, _JOINS) or producer.op.moves_values
+    passes = isinstance(producer.op, Concat) or producer.op.moves_values
     return passes and producer.activation is None and all(_are_states(graph, each) for each in producer.inputs)
 
 
@@ -86,20 +87,19 @@ def _feeds_recurrent(graph: Graph, name: str, scores: bool) -> bool:
 def _passes_on(graph: Graph, node: Node, scores: bool) -> bool:
     if isinstance(node.op, ArrayRecurrent) or (scores and isinstance(node.op, Fc) and node.output in graph.outputs):
         return True
-    joins = node.op.moves_values or isinstance(node.op, _JOINS)
+    joins = node.op.moves_values or isinstance(node.op, Concat)
     return joins and node.activation is None and _feeds_recurrent(graph, node.output, scores)
 
 
 def _are_shares(graph: Graph, name: str) -> bool:
     """Whether a tensor holds the shares of a softmax, of which products of two activations make sums."""
     producer, readers = graph.producer(name), graph.consumers(name)
-    shared = producer is not None and isinstance(producer.op, ArraySoftmax) and name not in graph.outputs
+    shared = producer is not None and isinstance(producer.op, Softmax) and name not in graph.outputs
     return shared and bool(readers) and all(isinstance(node.op, ArrayMatMul) for node in readers)
 
 
-_JOINS = (ArrayConcat, Concat)
-_NORMALISED = (ArrayNorm, ArraySoftmax)
-_SUMS = (AddConstants, ArrayConcat, ElemWise)
+_NORMALISED = (Normalize, Softmax)
+_SUMS = (AddConstants, ElemWise)
 
 
 def _is_stream(graph: Graph, name: str, seen: set[str]) -> bool:
@@ -108,17 +108,23 @@ def _is_stream(graph: Graph, name: str, seen: set[str]) -> bool:
         return True
     seen.add(name)
     producer = graph.producer(name)
-    if producer is None or not (isinstance(producer.op, (*_SUMS, ArrayMatMul, Conv)) or producer.op.moves_values):
+    if producer is None or not (_sums(producer) or isinstance(producer.op, (ArrayMatMul, Conv)) or producer.op.moves_values):
         return False
     readers = graph.consumers(name)
     return name not in graph.outputs and bool(readers) and all(_keeps(graph, node, seen) for node in readers)
+
+
+def _sums(node: Node) -> bool:
+    """True if a layer sums or joins the rows of a stream."""
+    rows = isinstance(node.op, Concat) and (node.op.rows > 1 or not node.op.joins_reals)
+    return rows or isinstance(node.op, _SUMS)
 
 
 def _keeps(graph: Graph, node: Node, seen: set[str]) -> bool:
     if isinstance(node.op, _NORMALISED):
         return True
     plain = not (isinstance(node.op, ElemWise) and node.op.operation != "Sum")
-    follows = (isinstance(node.op, _SUMS) or node.op.moves_values) and plain and node.activation is None
+    follows = (_sums(node) or node.op.moves_values) and plain and node.activation is None
     return follows and _is_stream(graph, node.output, seen)
 
 
@@ -133,7 +139,7 @@ def is_scored(graph: Graph, name: str) -> bool:
     readers = graph.consumers(name)
     return bool(readers) and all(
         graph.is_last(node.output)
-        if isinstance(node.op, ArraySoftmax)
+        if isinstance(node.op, Softmax) and graph.precision(node).target is not TargetForm.REAL
         else node.op.moves_values and is_scored(graph, node.output)
         for node in readers
     )

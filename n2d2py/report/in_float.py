@@ -7,9 +7,12 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from n2d2py.graph import Graph, Node, QuantGraph
 from n2d2py.graph.precision import TargetForm
 from n2d2py.operators.convert import Convert
+from n2d2py.operators.quantize import is_quantized
 from n2d2py.operators.softmax import Softmax
 from n2d2py.quant.contract import refused
 from n2d2py.quant.float_inputs import input_layers
@@ -18,6 +21,8 @@ from n2d2py.quant.spectra import power_layers
 from n2d2py.report.layers import layer_rows, totals
 from n2d2py.targets import text_table
 
+_NONE = np.zeros(())
+
 
 @dataclass(frozen=True)
 class FloatLayer:
@@ -25,7 +30,8 @@ class FloatLayer:
 
     Attributes:
         reason: why it has no integers.
-        asked: whether the user asked for it (`Quantize=0`), or it is a Softmax at an output, which the target has no integers for.
+        asked: whether the user asked for it (`Quantize=0`), or it is a Softmax at an output, which the target has no integers for,
+            or a layer without weight matrix that the file does not quantize.
         macs: share of the multiply-accumulates of the network, 0..1.
         bytes: share of the bytes of all constants and layer outputs, 0..1.
     """
@@ -49,7 +55,8 @@ def float_layers_in(graph: QuantGraph, real: Graph) -> list[FloatLayer]:
     rows = layer_rows(graph)
     work = max(totals(rows).macs, 1)
     size = max(sum(row.parameter_bytes + row.activation_bytes for row in rows), 1)
-    power, divisors, inputs, found = power_layers(real), divisor_layers(real), input_layers(real), []
+    power, divisors, inputs, given = power_layers(real), divisor_layers(real), input_layers(real), is_quantized(real)
+    found: list[FloatLayer] = []
     for node, row in zip(graph.nodes, rows, strict=True):
         if graph.is_integer(node) or isinstance(node.op, Convert) or graph.sums_integers(node):
             continue
@@ -67,7 +74,10 @@ def float_layers_in(graph: QuantGraph, real: Graph) -> list[FloatLayer]:
         elif not asked and reason is None and node.name in divisors:
             why = "a division or logarithm uses it: integer steps are too coarse near zero"
         share = (row.parameter_bytes + row.activation_bytes) / size
-        if first:
+        if given:
+            first = source is None or source.params.get("weights", _NONE).ndim < 2
+            why = "the file does not quantize it"
+        elif first:
             why = "it makes of an input what has integers of one scale"
         last = source is not None and _is_last_softmax(real, source)
         found.append(FloatLayer(node.name, row.type, why, asked or last or first, row.macs / work, share))

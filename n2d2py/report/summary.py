@@ -11,7 +11,7 @@ from n2d2py.report.data import ReportData
 from n2d2py.report.footprint import Footprint
 from n2d2py.report.in_float import float_layers_in, float_shares
 from n2d2py.report.layers import LayerRow, layer_times, totals
-from n2d2py.targets import agreement
+from n2d2py.targets import agreement, common
 
 SCORE_LABELS = ("float", "simulated", "compiled")
 
@@ -29,7 +29,8 @@ def summary(data: ReportData, rows: Sequence[LayerRow]) -> dict[str, Any]:
     """Network, precision, cost, scores and comparison as JSON data.
 
     `scores` holds top-1 percent by label, null where not run or not labelled; `mse` the same for
-    auto-encoders, only when there is one. An SQNR without any error is null, and a figure that is not finite.
+    auto-encoders, only when there is one. `samples`: how many each score has; `shared_samples`: how many of these the score of the
+    float network has too, `agreement`: percent of them with the same label there. An SQNR without any error is null, and a figure that is not finite.
     `prepacked_weights_bytes`: static memory of weights that are unpacked once; left out where there are none.
     `memory` has RAM and flash with their parts, null where not measured; `latency` only when it was timed, `instructions` when they were counted; `table` a
     record for each layer. `in_float`: the layers that stay in floating point, and their shares.
@@ -53,9 +54,12 @@ def summary(data: ReportData, rows: Sequence[LayerRow]) -> dict[str, Any]:
         "in_float": {"layers": [one.layer for one in in_float], "macs_percent": 100 * macs, "bytes_percent": 100 * size},
         "scores": {label: score.top1 if score is not None else None for label, score in scores.items()},
     }
-    base = scores["float"]
-    if base is not None and others:
-        result["agreement"] = {label: agreement(base, score) for label in others if (score := scores[label]) is not None}
+    result["samples"] = {label: len(score.indices) for label, score in scores.items() if score is not None}
+    if (base := scores.pop("float")) is not None:
+        found = {label: score for label, score in scores.items() if score is not None}
+        result["shared_samples"] = {label: len(common(base, score)[0]) for label, score in found.items()}
+        result["agreement"] = {label: agreement(base, score) for label, score in found.items()}
+        scores["float"] = base
     if any(score is not None and score.errors is not None for score in scores.values()):
         result["mse"] = {label: score.mse if score is not None else None for label, score in scores.items()}
     result["compare"] = {

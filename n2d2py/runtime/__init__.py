@@ -3,11 +3,12 @@
 from n2d2py.runtime.base import ArrayError, LayerInfo, Network, NetworkInfo, TensorInfo
 from n2d2py.runtime.latency import Latency, LayerTime
 from n2d2py.runtime.runner import AT_MOST, Runner
-from n2d2py.runtime.simulator import Simulator, load_simulator
+from n2d2py.runtime.simulator import FloatNetwork, Simulator, load_simulator
 
 __all__ = [
     "AT_MOST",
     "ArrayError",
+    "FloatNetwork",
     "Latency",
     "LayerInfo",
     "LayerTime",

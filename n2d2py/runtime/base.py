@@ -85,6 +85,14 @@ class Network:
 
     info: NetworkInfo
 
+    def __repr__(self) -> str:
+        ends = (
+            ", ".join(f"{one.name} {'x'.join(map(str, one.shape))} {one.type.name}" for one in each)
+            for each in (self.info.inputs, self.info.outputs)
+        )
+        arena = f", arena {self.info.arena_bytes:,} bytes" if self.info.arena_bytes else ""
+        return "{}: inputs {}, outputs {}, {} layers{}".format(self.info.name, *ends, len(self.info.layers), arena)
+
     def __call__(
         self, *inputs: np.ndarray | None, outputs: Sequence[str] | str | None = None
     ) -> np.ndarray | tuple[np.ndarray, ...]:

@@ -7,18 +7,26 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.graph import QuantGraph
+from n2d2py.arithmetic import FLOAT32, NumType, plain_type
+from n2d2py.graph import Graph, QuantGraph
 from n2d2py.graph.needs import nodes_for, outputs_from
 from n2d2py.quant.simulator import simulate
+from n2d2py.reference.engine import FloatEngine
 from n2d2py.runtime.base import LayerInfo, Network, NetworkInfo, TensorInfo
 from n2d2py.runtime.graph_file import GRAPH_FILE, read_graph
 
 
-def ends(graph: QuantGraph) -> tuple[tuple[TensorInfo, ...], tuple[TensorInfo, ...]]:
+def ends(graph: Graph | QuantGraph) -> tuple[tuple[TensorInfo, ...], tuple[TensorInfo, ...]]:
     """The inputs and the outputs that are not states."""
+
+    def kind(name: str) -> NumType:
+        if isinstance(graph, QuantGraph):
+            return graph.type(name)
+        return plain_type(graph.kind(name)) if graph.kind(name) else FLOAT32
+
     ports = (zip(graph.fed, graph.fed_ports, strict=True), zip(graph.results, graph.result_ports, strict=True))
     inputs, outputs = (
-        tuple(TensorInfo(name, tuple(graph.shape(name)), graph.type(name), port) for name, port in each) for each in ports
+        tuple(TensorInfo(name, tuple(graph.shape(name)), kind(name), port) for name, port in each) for each in ports
     )
     return inputs, outputs
 
@@ -65,6 +73,18 @@ class Simulator(Network):
             return simulate(self.graph, inputs, keep)
         values = simulate(self.graph, [np.zeros((1, *x.shape[1:]), x.dtype) for x in inputs], keep)
         return {name: array[:0] for name, array in values.items()}
+
+
+class FloatNetwork(Network):
+    """A float network behind the interface of a compiled export, run by ONNX Runtime or NumPy; its layers are not listed."""
+
+    def __init__(self, graph: Graph):
+        self.graph, self._engine = graph, FloatEngine(graph)
+        self.info = NetworkInfo(graph.name, *ends(graph), (), 0)
+
+    def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
+        values = self._engine.run(dict(zip(self.graph.fed, inputs, strict=True)))
+        return [values[name] for name in self.graph.results]
 
 
 def load_simulator(path: Path | str) -> Simulator:

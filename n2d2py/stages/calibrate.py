@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -65,7 +66,7 @@ class AssumedRanges:
     text: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Calibration:
     """A fused network and its observed ranges; none for a pre-quantized one."""
 
@@ -73,6 +74,9 @@ class Calibration:
     fused: FuseReport
     options: CalibrationOptions
     observed: Observed | None
+
+    def __repr__(self) -> str:
+        return repr(self.network)
 
 
 def calibration_folder_name(network: str, bits: int) -> str:
@@ -181,6 +185,7 @@ def _collected(network: LoadedNetwork, options: CalibrationOptions, key: str, in
     """Statistics of a prepared graph over the calibration stimuli."""
     stimuli, every = _calibration_stimuli(network, options), set_to_calibrate(network)
     samples = _samples(graph, stimuli, len(every or ()), options)
+    _warn_of_samples(network, len(stimuli), samples)
     size = batch_size(graph)
     batches = log.progress(
         (x for x, _, _ in stimuli.batches(size)), "calibrating", total=-(-len(stimuli) // size), unit="batch"
@@ -190,6 +195,19 @@ def _collected(network: LoadedNetwork, options: CalibrationOptions, key: str, in
     found.statistics.inputs = inputs
     log.notice("calibration: %d samples", found.statistics.stimuli)
     return _with_checked(found, network, len(stimuli))
+
+
+def _warn_of_samples(network: LoadedNetwork, count: int, samples: Sequence[np.ndarray]) -> None:
+    """W414 where one sample calibrates, or only zeros do."""
+    zeros = bool(samples) and not any(batch.any() for batch in samples)
+    if zeros or count == 1:
+        log.warning(
+            "W414",
+            f"the network is calibrated on {'one sample' if count == 1 else f'{count} samples'}{' of zeros' * zeros}, so the ranges of "
+            "its values are unknown",
+            where=network.place,
+            remedy="calibrate on some hundred samples like those in use",
+        )
 
 
 def _reloaded(network: LoadedNetwork, options: CalibrationOptions, statistics: Statistics, graph: Graph) -> Observed:
@@ -277,7 +295,7 @@ def _calibration_stimuli(network: LoadedNetwork, options: CalibrationOptions) ->
         raise N2D2Error(
             "E508",
             "the calibration set is empty",
-            where=str(network.files[0]),
+            where=network.place,
             remedy="add a [database], or give -calib-data FOLDER|FILE.npy|FILE.npz",
         )
     return _spread(stimuli, options)

@@ -28,10 +28,14 @@ def fuse_stage(network: LoadedNetwork, *, integer: bool, rounding: bool = True) 
     logits = logits or (integer and not (keeps_softmax(network.options.target) and (rows or not is_quantized(graph))))
     graph, report = fuse(graph, integer=integer, rows=rows, logits=logits)
     graph.verify()
-    targets = [_moved(target, graph) for target in network.targets]
-    return replace(network, graph=graph, targets=targets), report
+    return with_graph(network, graph), report
 
 
-def _moved(target: ScoreTarget, graph: Graph) -> ScoreTarget:
-    tensor = graph.resolve(target.tensor)
-    return target if tensor is None else replace(target, tensor=tensor)
+def with_graph(network: LoadedNetwork, graph: Graph) -> LoadedNetwork:
+    """The network with a rewritten graph; targets follow the tensors that now carry their results."""
+
+    def moved(target: ScoreTarget) -> ScoreTarget:
+        tensor = graph.resolve(target.tensor)
+        return target if tensor is None else replace(target, tensor=tensor)
+
+    return replace(network, graph=graph, targets=[moved(target) for target in network.targets])

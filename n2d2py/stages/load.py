@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -54,6 +55,9 @@ from n2d2py.stages.options import Data, Labels, LoadOptions
 from n2d2py.stages.precision import with_layer_precisions
 from n2d2py.targets.target import ScoreTarget
 
+if TYPE_CHECKING:
+    from n2d2py.frontend.models import Source
+
 
 @dataclass(frozen=True)
 class DataSet:
@@ -90,7 +94,7 @@ class DataSet:
         return found if found is not None and len(found) else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LoadedNetwork:
     """Result of the load stage: the float graph, its targets, the data, and the files it came from.
 
@@ -113,26 +117,36 @@ class LoadedNetwork:
     batch_size: int = 1
     restored: bool = False
 
+    def __repr__(self) -> str:
+        return repr(self.graph)
+
     @property
     def trained_quantized(self) -> bool:
         """True if layers of its INI have quantizers that they were trained with (QWeight, QAct)."""
         return self.document is not None and has_quantized_training(self.document)
+
+    @property
+    def place(self) -> str:
+        """The file that it came from, for messages; its name where it came from memory."""
+        return str(self.files[0]) if self.files else self.graph.name
 
     def hashes(self) -> dict[str, str]:
         """SHA-256 of each input file by its name."""
         return {readable(path.name): hashlib.sha256(path.read_bytes()).hexdigest() for path in self.files if path.is_file()}
 
 
-def load_stage(path: Path, options: LoadOptions, folder: Path = Path()) -> LoadedNetwork:
-    """Reads the network in a file; `folder` is where the weights and statistics of earlier runs are found, and new ones go.
+def load_stage(path: Source, options: LoadOptions, folder: Path = Path()) -> LoadedNetwork:
+    """Reads the network in a file, or one of ONNX in memory; `folder` is where the weights and statistics of earlier runs are found, and new ones go.
 
     Raises:
         N2D2Error: E101 and others for an unreadable file, E008 for a file other than INI, ONNX and TFLite.
     """
     params = load_params(options.parameters, options.target)
-    if not path.exists():
+    if not isinstance(path, Path):
+        network = _load_onnx(path, options, params, folder)
+    elif not path.exists():
         raise N2D2Error("E101", "the file does not exist", where=Location(str(path)), remedy="correct the path")
-    if path.suffix in MODEL_ENDINGS:
+    elif path.suffix in MODEL_ENDINGS:
         network = _load_onnx(path, options, params, folder)
     elif path.suffix == ".ini":
         network = _load_ini(path, options, params, folder)
@@ -411,8 +425,8 @@ def _origin(how: Preprocessing) -> str:
     return f"given {how.input_range}" + ("" if how == plain else f" {replace(how, declared=None)}")
 
 
-def _load_onnx(path: Path, options: LoadOptions, params: Params, folder: Path) -> LoadedNetwork:
-    """A plain ONNX or TFLite file: its outputs are scored, its data are given."""
+def _load_onnx(path: Source, options: LoadOptions, params: Params, folder: Path) -> LoadedNetwork:
+    """A plain ONNX or TFLite file, or ONNX in memory: its outputs are scored, its data are given."""
     from n2d2py.frontend.models import load_model
     from n2d2py.frontend.onnx.dynamic import restore_dynamic
     from n2d2py.frontend.onnx.importer import import_onnx
@@ -428,7 +442,7 @@ def _load_onnx(path: Path, options: LoadOptions, params: Params, folder: Path) -
     graph = import_onnx(model)
     targets = [ScoreTarget(f"{name}.Target", name) for name in graph.results]
     told = told_by({entry.key: entry.value for entry in model.proto.metadata_props})
-    files = [path] if encodings is None else [path, encodings]
+    files = [one for one in (path, encodings) if isinstance(one, Path)]
     data = _onnx_data(graph, options, told)
     return LoadedNetwork(graph, targets, data, params, options, folder, files, told=told, restored=restored)
 

@@ -144,7 +144,7 @@ class CalibrationOptions:
     reload: Path | None = None
     equalize: bool = True
     per_output: bool = True
-    quality: str = "default"
+    quality: Literal["fast", "default", "best"] = "default"
     thorough: bool = False
     float_inputs: bool = True
     withhold: bool = False
@@ -177,11 +177,13 @@ class QuantizationOptions:
     weight_bits: int = 0
     flash_budget: int = 0
     ram_budget: int = 0
-    act_clipping: str = "MSE"
+    act_clipping: Literal["None", "MSE", "KL-Divergence", "Quantile"] = "MSE"
     quantile: float = 0.9999
-    wt_clipping: str = "None"
-    rescaling: str | None = None
-    rounding: str | None = None
+    wt_clipping: Literal["None", "MSE", "KL-Divergence"] = "None"
+    rescaling: (
+        Literal["Floating-point", "Fixed-point", "Fixed-point16", "Fixed-point32", "Single-shift", "Double-shift"] | None
+    ) = None
+    rounding: Literal["nearest", "adaptive"] | None = None
     reduce_range: bool = False
     correct_bias: bool = True
     input_bits: int = 0

@@ -28,7 +28,7 @@ from n2d2py.stages.load import LoadedNetwork
 from n2d2py.stages.options import QuantizationOptions, quant_options, suited, sums_integers
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class QuantizedNetwork:
     """A network with a number type on every edge, and the data that they were chosen from.
 
@@ -52,6 +52,9 @@ class QuantizedNetwork:
     types: TensorTypes | None = None
     quality: str = "default"
     search: BitSearch | None = None
+
+    def __repr__(self) -> str:
+        return repr(self.graph)
 
 
 def quantize_stage(

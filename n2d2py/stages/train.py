@@ -118,7 +118,7 @@ def _goals(network: LoadedNetwork) -> list[Goal]:
     ErrorList.raise_if(errors)
     if not goals:
         raise N2D2Error(
-            "E431", "the network has no target to train", where=str(network.files[0]), remedy="add a section [<layer>.Target]"
+            "E431", "the network has no target to train", where=network.place, remedy="add a section [<layer>.Target]"
         )
     return goals
 

@@ -2,7 +2,7 @@
 
 from n2d2py.targets.files import target_folder_name, write_target_files
 from n2d2py.targets.metrics import Metrics, class_metrics
-from n2d2py.targets.score import Miss, Score, agreement
+from n2d2py.targets.score import Miss, Score, agreement, common
 from n2d2py.targets.scorer import Scorer
 from n2d2py.targets.table import ScoreRow, score_columns, score_lines, score_table, text_table
 
@@ -14,6 +14,7 @@ __all__ = [
     "Scorer",
     "agreement",
     "class_metrics",
+    "common",
     "score_columns",
     "score_lines",
     "score_table",

@@ -22,7 +22,7 @@ class Miss:
     value: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Score:
     """Quality of a target's outputs.
 
@@ -54,6 +54,10 @@ class Score:
     ranks: np.ndarray
     errors: np.ndarray | None = None
     pixels: Pixels | None = None
+
+    def __repr__(self) -> str:
+        value = f"top-1 {self.top1:.2f} % of " if self.top1 is not None else ""
+        return f"Score({self.target}: {value}{self.stimuli} samples)"
 
     @property
     def stimuli(self) -> int:

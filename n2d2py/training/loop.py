@@ -110,14 +110,6 @@ class _Solvers:
                 where=module.graph.name,
                 remedy="layers of an ONNX file learn with a section [<ONNX section>:<Type>_def] or one of their name",
             )
-        sizes = {solver.iteration_size for solver in groups if solver.kind == "SGD"} or {1}
-        if len(sizes) > 1:
-            raise N2D2Error(
-                "E431",
-                f"the layers have different values of IterationSize: {', '.join(map(str, sorted(sizes)))}",
-                remedy="give all solvers the same IterationSize, as gradients are accumulated for the whole network",
-            )
-        self.accumulated = sizes.pop()
         self.groups = groups
         self.names = {parameter: name for name, parameter in module.named_parameters()}
         self.optimizers: list[torch.optim.Optimizer] = []
@@ -128,8 +120,16 @@ class _Solvers:
                 self.optimizers.append(make([{"params": groups[solver], **_arguments(solver)} for solver in chosen]))
                 self.settings.append(chosen)
 
-    def step(self, rate: Callable[[SolverSettings], float]) -> None:
-        """Take a step of all parameters at the rate of their solver."""
+    def step(self, rate: Callable[[SolverSettings], float], batches: int = 0) -> None:
+        """Take a step of all parameters at the rate of their solver; with `batches`, of those whose IterationSize divides it, by the mean
+        of their gradients."""
+        waiting: dict[nn.Parameter, Tensor | None] = {}
+        for solver, parameters in self.groups.items():
+            for parameter in parameters:
+                if batches % solver.iteration_size:
+                    waiting[parameter], parameter.grad = parameter.grad, None
+                elif batches and solver.iteration_size > 1 and parameter.grad is not None:
+                    parameter.grad /= solver.iteration_size
         for optimizer, settings in zip(self.optimizers, self.settings, strict=True):
             for group, solver in zip(optimizer.param_groups, settings, strict=True):
                 group["lr"] = rate(solver)
@@ -137,9 +137,11 @@ class _Solvers:
             optimizer.zero_grad()
         with torch.no_grad():
             for solver, parameters in self.groups.items():
-                if solver.clamping is not None:
+                if solver.clamping is not None and not batches % solver.iteration_size:
                     for parameter in parameters:
                         parameter.clamp_(*solver.clamping)
+        for parameter, gradient in waiting.items():
+            parameter.grad = gradient
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the state of the optimizers for a checkpoint, as <parameter>/<slot>; zeros before the first step."""
@@ -290,17 +292,18 @@ def _epoch(
                 f"the loss is {value} after {progress.seen} stimuli",
                 remedy="use a smaller LearningRate, or add a warm-up (WarmUpDuration)",
             )
-        (loss / solvers.accumulated).backward()
+        loss.backward()
         steps += 1
         total += value
         progress.seen += len(part) * count
-        if steps % solvers.accumulated == 0:
-            solvers.step(
-                partial(learning_rate, seen=progress.seen, total=schedule.stimuli, step=schedule.batch * solvers.accumulated)
-            )
-            bare.bound()  # type: ignore[operator]
+        solvers.step(partial(_rate, progress, schedule), steps)
+        bare.bound()  # type: ignore[operator]
     progress.seen += len(order) - count * sum(len(part) for part in single)
     return total / max(steps, 1)
+
+
+def _rate(progress: Progress, schedule: Schedule, solver: SolverSettings) -> float:
+    return learning_rate(solver, progress.seen, schedule.stimuli, schedule.batch * solver.iteration_size)
 
 
 def explore_rates(

@@ -304,8 +304,8 @@ def _computed(node: Node) -> Callable[..., Tensor]:
         return lambda x: x
     if isinstance(op, Pool):
         return partial(_pooled, op)
-    if isinstance(op, Concat):
-        return lambda *inputs: torch.cat(inputs, 1)
+    if isinstance(op, Concat) and not op.slots and op.rows == 1:
+        return lambda *inputs: torch.cat(inputs, op.axis)
     if isinstance(op, Reshape):
         return lambda x: x.reshape(len(x), *op.dims)
     if isinstance(op, Transpose):
@@ -313,11 +313,17 @@ def _computed(node: Node) -> Callable[..., Tensor]:
     if isinstance(op, Padding):
         top, left, bottom, right = op.pads
         return lambda x: functional.pad(x, (left, right, top, bottom))
-    if isinstance(op, Softmax) and not op.group_size:
-        return partial(torch.log_softmax if op.log else torch.softmax, dim=1)
+    if isinstance(op, Softmax):
+        return partial(_shares, op)
     if isinstance(op, ElemWise) and op.operation in ("Sum", "Prod", "Max"):
         return partial(_combined, op)
     raise _untrained(node, f"{op.kind} has no gradient here")
+
+
+def _shares(op: Softmax, x: Tensor) -> Tensor:
+    stored = x.movedim(1, -1)
+    found = (torch.log_softmax if op.log else torch.softmax)(stored.reshape(len(x), *op.rows(tuple(x.shape))), dim=2)
+    return found.reshape(stored.shape).movedim(-1, 1)
 
 
 def _pooled(op: Pool, x: Tensor) -> Tensor:

@@ -159,27 +159,6 @@ def test_networks_show_their_layers(tmp_path):
     assert "int8" in repr(q).splitlines()[0] and " uint8 " in repr(q)
 
 
-WRONG = {
-    "E101": lambda path: n2d2py.load("gone.onnx"),
-    "E506": lambda path: n2d2py.quantize(n2d2py.load(path), bits=7),
-    "E507": lambda path: n2d2py.quantize(n2d2py.load(path)),
-    "E004": lambda path: n2d2py.calibrate(n2d2py.load(path), options=CalibrationOptions(quality="good")),
-    "E003": lambda path: n2d2py.calibrate(n2d2py.load(path), options=CalibrationOptions(stimuli=-2)),
-    "E414": lambda path: n2d2py.calibrate(n2d2py.load(path), np.zeros((3, 4, 5, 6), np.float32)),
-    "E509": lambda path: n2d2py.score(n2d2py.load(path)),
-    "E700": lambda path: n2d2py.load(path, "CUDA"),
-}
-
-
-@pytest.mark.parametrize("code", sorted(WRONG))
-def test_what_is_wrong_is_an_error_with_a_code(tmp_path, capsys, code):
-    path = model(tmp_path / "small.onnx")
-    with pytest.raises(N2D2Error) as caught:
-        WRONG[code](path)
-    assert caught.value.code == code
-    assert capsys.readouterr().out == ""
-
-
 def test_labels_that_do_not_fit_are_refused(tmp_path):
     net, (x, y) = n2d2py.load(model(tmp_path / "small.onnx")), data()
     for labels in (y[:5], 3, y + 0.5):

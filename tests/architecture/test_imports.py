@@ -108,7 +108,7 @@ TOGETHER = {"n2d2py.errors", "n2d2py.log", "n2d2py.registry", "n2d2py.ini", "n2d
 """Entries that see those of their floor: ini finds models/; log prints errors."""
 
 ONNX_ONLY = {
-    "onnx": ("exports/onnx/", "frontend/onnx/", "frontend/tflite/", "reference/"),
+    "onnx": ("exports/onnx/", "frontend/models.py", "frontend/onnx/", "frontend/tflite/", "reference/"),
     "onnxscript": ("frontend/onnx/",),
     "onnxruntime": ("exports/onnx/", "reference/", "frontend/onnx/stimuli_apart.py"),
 }

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from n2d2py.commands.batch import main as batch
 from n2d2py.commands.sweep import Outcome, Setting, best, main, read_sweep, run_sweep
 from n2d2py.errors import N2D2Error
 from n2d2py.executor import Executor
@@ -129,3 +130,19 @@ def test_24_settings_on_two_workers_killed_and_resumed_equal_those_of_one(tmp_pa
     subprocess.run(two, cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
     for name in ("sweep.csv", "sweep.png", *(f"settings/{number:04d}/result.json" for number in range(24))):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
+
+
+@pytest.mark.compiles
+def test_a_batch_says_on_how_many_samples_it_scores(tmp_path, capsys):
+    """10 samples test; 5 of them are exported."""
+    (tmp_path / "net.ini").write_text(
+        "[database]\nType=Random_Database\nNbStimuli=40\nLearn=0.4\nValidation=0.3\n[sp]\nSizeX=6\nSizeY=6\n"
+        "[fc]\nInput=sp\nType=Fc\nNbOutputs=10\nWeightsFiller=HeFiller\n[fc.Target]\n"
+    )
+    words = ["-m", str(tmp_path / "net.ini"), "-p", "default", "-o", str(tmp_path / "out")]
+    assert batch([*words, "--", "-seed", "1", "-calib", "-1", "-db-export", "5"]) == 0
+    titles, row = ((tmp_path / "out" / "summary.tsv").read_text().splitlines()[k].split("\t") for k in (0, 1))
+    found = dict(zip(titles, row, strict=True))
+    counts = {name: found[name].rpartition(" of ")[2] for name in titles[5:]}
+    assert counts == {"float %": "10", "simulated %": "10", "compiled %": "5", "as float %": "5"}
+    assert float(found["as float %"].split()[0]) in (0, 20, 40, 60, 80, 100)

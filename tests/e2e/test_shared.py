@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,17 @@ def test_classifiers(network, tmp_path):
     lost = 1.0 if scored >= 100 else 200.0 / scored  # one point, or two stimuli of a small set
     assert found["scores"]["simulated"] >= found["scores"]["float"] - lost
     assert_compiled_is_simulated(folder, count=1)
+
+
+def test_the_bytes_of_the_preset_small(tmp_path, monkeypatch):
+    """Code and constants of ResNet-8: text and data of all objects of the network, for AVX2."""
+    words = f"-w /dev/null -export CPP -calib 20 -db-export 0 -export-parameters small -quiet -o {tmp_path}"
+    folder = run(str(INIS / "resnet8.ini"), *words.split(), out=tmp_path)
+    monkeypatch.delenv("OPT")  # that of the preset
+    make = subprocess.run(["make", "-s", "ARCH=-march=x86-64-v3", "bin/run_export"], cwd=folder, check=False)
+    objects = [str(path) for path in folder.glob("build/dnn/**/*.o")]
+    rows = subprocess.run(["size", *objects], check=True, capture_output=True, text=True).stdout.splitlines()[1:]
+    assert make.returncode == 0 and sum(sum(map(int, row.split()[:2])) for row in rows) <= 110_000
 
 
 def test_the_auto_encoder(tmp_path):

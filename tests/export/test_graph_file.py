@@ -29,20 +29,17 @@ from n2d2py.graph.forms import (
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.affine import Affine
-from n2d2py.operators.arrays.concat import ArrayConcat
 from n2d2py.operators.arrays.conv_pool import ArrayConvPool
 from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
 from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.arrays.norm import ArrayMaskedSoftmax, ArrayNorm, ArraySoftmax
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.arrays.reduce import ArrayCumSum, ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
 from n2d2py.operators.base import operator_kinds
 from n2d2py.operators.batchnorm import BatchNorm
-from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
 from n2d2py.operators.columns import Columns, SideBySide
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
@@ -55,16 +52,17 @@ from n2d2py.operators.functions import Clip, LeakyRectifier, Logistic, Swish, Ta
 from n2d2py.operators.identity import Dropout, Identity
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.lrn import LRN
-from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.normalize.op import Normalize, unit_length
 from n2d2py.operators.packed_channels import PackChannels, UnpackChannels
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.pool_sum import PoolSum
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.resize import Resize
-from n2d2py.operators.softmax import Softmax
+from n2d2py.operators.softmax import MaskedSoftmax, Softmax
 from n2d2py.operators.transpose import Transpose
 from n2d2py.operators.unpool import Unpool
+from n2d2py.operators.view import MemoryView
 from n2d2py.quant.simulator import simulate
 from n2d2py.runtime.graph_file import read_graph, write_graph
 
@@ -88,26 +86,25 @@ OPS = [
     Padding((1, -1, 0, 2)),
     Reshape((3, 4)),
     Transpose((0, 2, 1)),
-    FromChannelsLast(3),
-    ToChannelsLast(),
+    MemoryView((3, 4, 1)),
     Dropout(),
     Identity(),
     Deconv((2, 2), (1, 0, 1, 0), (1, 2), 2),
     Resize((5, 7), "Nearest"),
     Unpool((2, 2), (2, 2)),
     LRN(3, 1e-3),
-    Normalize("L2"),
+    unit_length(3),
     IndexSelect(((1, 0), None, (0, 0, 2))),
     DepthToSpace(2, True),
     SpaceToDepth(2),
     ArrayGather(2, 3, 4, 2, True),
     ArrayScatter(1, 3, 2, 2, combine="add"),
     ArrayInterpolate(1, 4, 1, ((0, 1), (2, 3)), ((0.25, 0.75), (1.0, 0.0))),
-    ArrayConcat(2, (1, 3), (0, -1)),
+    Concat(1, 2, (0, -1)),
     ArrayMap("Add", (2, 3), ((2, 3), (1, 3)), (0, 1)),
-    ArrayNorm(2, 3, 1e-5),
-    ArraySoftmax(2, 3, 4, True),
-    ArrayMaskedSoftmax(2, 3, 1),
+    Normalize(3, 1e-5),
+    Softmax(3, True, 4),
+    MaskedSoftmax(3),
     ArrayRecurrent("GRU", 2, 3, 4, True, True),
     ArrayMatMul((2, 3, 4), (2, 4, 5)),
     ArrayMatMul((2, 3, 4), (2, 4, 5), scale=0.125, views=((24, 0, 12, 4, 1), (), (30, 0, 5, 10, 1))),

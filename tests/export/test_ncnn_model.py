@@ -42,6 +42,7 @@ from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.softmax import Softmax
 from n2d2py.operators.transpose import Transpose
+from n2d2py.passes import keep_real
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.options import QuantOptions
@@ -151,7 +152,9 @@ NETWORKS = {**CONVOLUTIONS, **MOVED, **COMPUTED}
 
 @cache
 def _typed(network: str) -> QuantGraph:
-    graph, stimuli = insert_conversions(NETWORKS[network]()), branched_networks.data(24)
+    graph = NETWORKS[network]()
+    keep_real(graph, rows=False)
+    graph, stimuli = insert_conversions(graph), branched_networks.data(24)
     options = QuantOptions(**OPTIONS)
     return quantize(graph, collect(graph, [stimuli]).histograms, options, {"x": (-1.0, 1.0)}, [stimuli])[0]
 

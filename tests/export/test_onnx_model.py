@@ -27,13 +27,13 @@ from n2d2py.graph.forms import Custom
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.affine import Affine
-from n2d2py.operators.arrays.norm.op import ArrayNorm
 from n2d2py.operators.concat import Concat
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import FUNCTIONS, Clip
+from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.resize import Resize
 from n2d2py.quant.calibration import quantize
@@ -162,7 +162,7 @@ def test_constants_of_other_forms_are_those_of_the_integers():
     constants = {"constants": random.normal(size=24).astype(np.float32)}
     graph.add(Node("moved", AddConstants(), ["x"], ["moved"], constants))
     gains = {"gain": random.uniform(0.5, 3, 12).astype(np.float32), "shift": random.normal(size=12).astype(np.float32)}
-    graph.add(Node("norm", ArrayNorm(2, 12, 1e-5), ["moved"], ["norm"], gains))
+    graph.add(Node("norm", Normalize(12, 1e-5), ["moved"], ["norm"], gains))
     graph.outputs = ["norm"]
     x = random.uniform(-1, 1, (40, 24)).astype(np.float32)
     options = QuantOptions(input_bits=8, output_bits=8)

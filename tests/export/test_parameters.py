@@ -48,6 +48,7 @@ VALUES = {
     "PackWeights": "0",
     "PrepackWeights": "0",
     "Winograd": "0",
+    "SmallCode": "1",
     "SIMD": "none",
     "RuntimeDispatch": "1",
     "Core": "cortex-m0",

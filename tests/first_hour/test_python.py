@@ -22,7 +22,7 @@ def test_the_page_runs(tmp_path, monkeypatch, capsys):
     labels = np.fromfile(DIGITS / "t10k-labels-idx1-ubyte", np.uint8)[8:][:60]
     np.savez("digits.npz", x=pictures.repeat(4, axis=2).repeat(4, axis=3), y=labels)
     code = [text for language, _, text in blocks("how-to/python.md") if language == "python"]
-    assert len(code) == 5
+    assert len(code) == 6
     names: dict[str, object] = {}
     for block in code:
         exec(block, names)
@@ -34,20 +34,22 @@ def test_the_page_runs(tmp_path, monkeypatch, capsys):
 
 
 @needs_compiler
-def test_the_notebook_runs(tmp_path):
-    """docs/notebooks/first_network.ipynb, cell by cell in a kernel, from another folder."""
+@pytest.mark.parametrize("name, figures, tables", [("first_network", 4, 4), ("from_pytorch", 0, 4)])
+def test_a_notebook_runs(name, figures, tables, tmp_path):
+    """A notebook of docs/notebooks, cell by cell in a kernel, from another folder."""
     nbformat = pytest.importorskip("nbformat")
     client = pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
-    notebook = nbformat.read(ROOT / "docs" / "notebooks" / "first_network.ipynb", 4)
+    if "torch" in name:
+        pytest.importorskip("torch")
+    notebook = nbformat.read(ROOT / "docs" / "notebooks" / f"{name}.ipynb", 4)
     assert all(not cell.get("outputs") and cell.get("execution_count") is None for cell in notebook.cells), (
         "outputs are stripped"
     )
     client.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    kinds = [set(output["data"]) for cell in notebook.cells for output in cell.get("outputs", []) if "data" in output]
-    assert sum("image/png" in kind for kind in kinds) == 4
-    assert sum("text/html" in kind for kind in kinds) >= 4
-    assert (
-        "".join(output.get("text", "") for cell in notebook.cells for output in cell.get("outputs", [])).count("identical") == 1
-    )
-    assert not any(output["output_type"] == "error" for cell in notebook.cells for output in cell.get("outputs", []))
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    kinds = [set(output["data"]) for output in outputs if "data" in output]
+    assert sum("image/png" in kind for kind in kinds) == figures
+    assert sum("text/html" in kind for kind in kinds) >= tables
+    assert "".join(output.get("text", "") for output in outputs).count("identical") == 1
+    assert not any(output["output_type"] == "error" for output in outputs)

@@ -83,3 +83,18 @@ def test_a_border_around_a_vector(build, stimulus):
     expected = np.zeros((2, 4, 3, 3))
     expected[:, :, 1, 1] = vector.reshape(2, 4)
     np.testing.assert_array_equal(found, expected)
+
+
+@every("size", [2, 3, 4])
+@every("operation, steps", [("Erode", "-"), ("Dilate", "+"), ("Opening", "-+"), ("Closing", "+-")])
+def test_morphology_of_an_image(build, stimulus, operation, steps, size):
+    """Extremes over the window whose middle is a position, of what of it is inside of the image."""
+    text = f"[y]\nInput=sp\nType=Transformation\nTransformation=MorphologyTransformation\nOperation={operation}\nSize={size}\nNbOutputs=3\n"
+    (found,) = build(text).run(stimulus, "y")
+    want = stimulus
+    for step in steps:
+        worst, extreme = (np.inf, np.min) if step == "-" else (-np.inf, np.max)
+        around = (size // 2, size - 1 - size // 2)
+        padded = np.pad(want, ((0, 0), (0, 0), around, around), constant_values=worst)
+        want = extreme(np.lib.stride_tricks.sliding_window_view(padded, (size, size), axis=(2, 3)), axis=(4, 5))
+    np.testing.assert_array_equal(found, want)

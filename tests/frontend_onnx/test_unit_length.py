@@ -139,4 +139,4 @@ def test_what_is_nearly_a_length(name, model, check):
     body, wanted = NEARLY[name]
     used = {key: np.asarray(value) for key, value in CONSTANTS.items() if key in body}
     graph = check(model("float[1,6,6] x => float[1,6,6] y", body, opset=18, **used))
-    assert ("ArrayNorm" in {node.op.kind for node in graph.nodes}) == wanted
+    assert ("Normalize" in {node.op.kind for node in graph.nodes}) == wanted

@@ -38,6 +38,7 @@ DEFAULTS = {
     "PackWeights": True,
     "PrepackWeights": True,
     "Winograd": True,
+    "SmallCode": False,
     "SIMD": "auto",
     "RuntimeDispatch": False,
     "Core": "cortex-m4",

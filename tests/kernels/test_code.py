@@ -18,8 +18,8 @@ from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.memory.plan import MemoryPlan, Plane
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.identity import Identity
+from n2d2py.operators.lrn import LRN
 from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.softmax import Softmax
 
 SWEEP = cases.Sweep(3)
 
@@ -90,7 +90,7 @@ def refused(op, shape=(1, 4, 3, 3), result=None, kind=cases.U8, **node) -> Excep
 
 
 def test_refusals_name_code_and_layer():
-    unknown, integer = refused(BatchNorm()), refused(Softmax())
+    unknown, integer = refused(BatchNorm()), refused(LRN())
     rank = refused(Reshape((2, 2, 3, 3)), (1, 4, 3, 3), (1, 2, 2, 3, 3))
     assert (unknown.code, integer.code, rank.code) == ("E701", "E702", "E703")
     assert "'layer'" in unknown.line() and "BatchNorm" in unknown.line()

@@ -7,8 +7,10 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from support import memory_networks as networks
+from support.kernel_cases import U8, Sweep
 from support.memory_execute import run
 from support.memory_graphs import random_problem
 from support.memory_networks import Net
@@ -16,12 +18,14 @@ from support.memory_planner import UNSAFE_IN_N2D2, single_conv
 from support.tables import every, few_fast
 
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.memory.access import Concatenated, Pointwise, View, Whole
+from n2d2py.graph.layout import in_memory_order
+from n2d2py.memory.access import Concatenated, Pointwise, View, Whole, same_order
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.format import map_json
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strategies import N2D2Planner, plan_memory, register, strategies
+from n2d2py.operators.reshape import Reshape
 
 
 def settings_of(seed: int) -> Settings:
@@ -111,6 +115,34 @@ def test_concatenation_in_place_interleaves_the_inputs():
     assert plan.views == ("concat2",)
     assert (left.stride, right.stride, whole.stride) == (12, 12, 12)
     assert (right.offset - left.offset, whole.offset, whole.size) == (5, left.offset, 11)
+
+
+def test_a_kernel_of_rows_gets_planes_without_gaps():
+    net = Net(4, 4, 3)
+    a = net.conv(net.input, 6, 3)
+    b = net._add("softmax", (a,), (4, 4, 6), dense=True)
+    problem = net.done(net.conv(net.concat(b, net.conv(net.input, 5, 1)), 2, 1))
+    plan = plan_memory(problem, Settings(alignment=4))
+    assert plan.views == () and check_plan(problem, plan) == []
+    assert [(plan.planes[name].stride, plan.planes[name].limit) for name in (a, b)] == [(6, None)] * 2
+
+
+@every(
+    "before, after, kept",
+    [
+        ((3, 2, 4), (3, 8), True),
+        ((3, 1, 8), (3, 2, 4), True),
+        ((1, 2, 4), (8,), True),
+        ((3, 2, 4), (6, 2, 2), False),
+        ((3, 2, 4), (24,), False),
+    ],
+)
+def test_a_reshape_that_keeps_the_order_in_memory_is_a_view(before, after, kept):
+    x = np.arange(24 if before[0] == 3 else 8).reshape(1, *before)
+    assert np.array_equal(in_memory_order(x), in_memory_order(x.reshape(1, *after))) == kept
+    graph = Sweep(1).graph(Reshape(after), {"x": ((1, *before), U8)}, ((1, *after), U8))
+    graph.outputs = []
+    assert isinstance(same_order(graph.nodes[0], graph), View) == kept
 
 
 @every("change", ["rescale", "twice", "used", "input", "nested", "output"])

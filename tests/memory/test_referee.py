@@ -91,7 +91,9 @@ def test_the_solver(problem):
 def test_the_solver_on_random_networks(seed):
     pytest.importorskip("ortools.sat.python.cp_model")
     problem = random_problem(seed, ops=8)
-    assert accepted(problem, plan_memory(problem, strategy="OptimizeOptimal", buffer_alignment=(1, 16)[seed % 2])) == []
+    assert (
+        accepted(problem, plan_memory(problem, Settings(buffer_alignment=(1, 16)[seed % 2]), strategy="OptimizeOptimal")) == []
+    )
 
 
 def test_wrong_maps_are_refused():

@@ -2,7 +2,7 @@
 
 Of `n2d2py.operators.arrays` and `n2d2py.operators.arrays.conv_pool`, `n2d2py.operators.arrays.gather`,
 `n2d2py.operators.arrays.index_select`, `n2d2py.operators.arrays.interpolate`, `n2d2py.operators.arrays.map`,
-`n2d2py.operators.arrays.matmul`, `n2d2py.operators.arrays.norm`, `n2d2py.operators.arrays.recurrent`, `n2d2py.operators.arrays.reduce`.
+`n2d2py.operators.arrays.matmul`, `n2d2py.operators.normalize`, `n2d2py.operators.arrays.recurrent`, `n2d2py.operators.arrays.reduce`.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from support.tables import every
 from n2d2py.arithmetic import NumType, plain_type
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node
-from n2d2py.operators.arrays.concat import ArrayConcat
 from n2d2py.operators.arrays.conv_pool import ArrayConvPool
 from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
 from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.arrays.reduce import ArrayCumSum, ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.softmax import Softmax
 
 rng = np.random.default_rng(11)
 X = rng.normal(size=(3, 24))
@@ -53,8 +54,8 @@ PLAIN: dict[str, tuple[Any, list[np.ndarray], np.ndarray]] = {
     "running sums": (ArrayCumSum(2, 4, 3), [X], np.cumsum(CUBE, 2)),
     "sums": (ArrayReduce("Sum", (2, 4, 3), (1,)), [X], CUBE.sum(2)),
     "largest": (ArrayTopK(2, 4, 3, 4), [X], np.argsort(-CUBE, 2)),
-    "norm": (ArrayNorm(6, 4, 0.5), [X], spread(X.reshape(3, 6, 4))),
-    "softmax": (ArraySoftmax(2, 4, 3), [X], powers(CUBE)),
+    "norm": (Normalize(4, 0.5), [X], spread(X.reshape(3, 6, 4))),
+    "softmax": (Softmax(4, inner=3), [X], powers(CUBE)),
     "product": (ArrayMatMul((2, 4, 3), (1, 3, 5)), [X, WEIGHTS[:, :15]], CUBE @ WEIGHTS[:, :15].reshape(3, 1, 3, 5)),
     "lines": (ArrayGather(2, 4, 3, 2), [X, LINES], np.stack([CUBE[n][:, LINES[n]] for n in range(3)])),
     "convolution": (ArrayConvPool("Conv", *POOL), [X, WEIGHTS], CONVOLVED),
@@ -65,7 +66,7 @@ PLAIN: dict[str, tuple[Any, list[np.ndarray], np.ndarray]] = {
         [X],
         np.stack([X[:, 2], X[:, 5], X[:, 15], X[:, 18], 0 * X[:, 0], 0 * X[:, 0]], 1),
     ),
-    "join": (ArrayConcat(6, (4,)), [X], X),
+    "join": (Concat(1, 6), [X], X),
     "function": (ArrayMap("Abs", (2, 4, 3), ((2, 4, 3),)), [X], np.abs(X)),
     "written": (
         ArrayScatter(1, 8, 3, 1),
@@ -150,7 +151,6 @@ SHAPES = [
     (ArrayMatMul((2, 4, 3), (1, 3, 5)), [(1, 24), (1, 15, 1)], 15, "15x1"),
     (ArrayMatMul((2, 4, 3), (1, 3, 5)), [(1, 24), (1, 14)], 15, "14"),
     (ArrayMatMul((2, 4, 3), (1, 3, 5), (-1, 0)), [(1, 24)], 15, "24"),
-    (ArrayConcat(2, (4, 3, 2), (1, -1, 0)), [(1, 8), (1, 8)], 4, "8"),
     (ArrayRecurrent("GRU", 5, 7, 11, given=("initial_h",)), [(1, 35), (1, 12)], 11, "12"),
 ]
 

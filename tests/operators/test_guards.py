@@ -167,7 +167,7 @@ def test_a_spelled_norm_is_one_layer_that_agrees_in_floating_point(name, opset):
         pytest.skip("ReduceSum has its axes as an attribute")
     model = model_of([name], opset)
     graph = import_onnx(model)
-    assert [node.op.kind for node in graph.nodes].count("ArrayNorm") == 1
+    assert [node.op.kind for node in graph.nodes].count("Normalize") == 1
     (found,) = run_graph(graph, {graph.inputs[0]: samples()}).values()
     (want,) = reference(model, {"x0": samples()})
     np.testing.assert_allclose(found.reshape(want.shape), want, rtol=1e-5, atol=1e-6)

@@ -1,4 +1,4 @@
-"""The integers of normalisations (`n2d2py.operators.arrays.norm`) and recurrent layers (`n2d2py.operators.arrays.recurrent`), by hand."""
+"""The integers of normalisations (`n2d2py.operators.normalize`) and recurrent layers (`n2d2py.operators.arrays.recurrent`), by hand."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from n2d2py.arithmetic import NumType
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node, QuantNode
 from n2d2py.graph.forms import Custom, Normalized
-from n2d2py.operators.arrays.norm import ArrayNorm
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
+from n2d2py.operators.normalize import Normalize
 from n2d2py.quant.contract import LayerTypes, quantize_layer, refused
 from n2d2py.quant.options import QuantOptions
 
@@ -21,7 +21,7 @@ GAINS, SHIFTS = np.array([0.3, -1.7, 0.0, 2.5]), np.array([0.5, -0.25, 1.0, 0.12
 
 
 def normalized(
-    op: ArrayNorm, bits: int = 8, scale: float = 1.0, x_scale: float = 0.5, **params
+    op: Normalize, bits: int = 8, scale: float = 1.0, x_scale: float = 0.5, **params
 ) -> tuple[Normalized, QuantNode]:
     types = LayerTypes([NumType(8, scale=x_scale)], NumType(bits, scale=scale), QuantOptions(bits=bits))
     made = quantize_layer(Node("y", op, ["x"], ["y"], params), types)
@@ -39,7 +39,7 @@ def normalized(
 )
 def test_gains_have_14_bits(bits, scale, fraction, unit, shift, bound):
     """Those of 2.5 at most: in units of 1 / 4096."""
-    form, made = normalized(ArrayNorm(3, 4, 1e-3), bits, scale, gain=GAINS, shift=SHIFTS)
+    form, made = normalized(Normalize(4, 1e-3), bits, scale, gain=GAINS, shift=SHIFTS)
     assert form.gains.tolist() == [1229, -6963, 0, 10240] and form.gains.dtype == np.int16
     assert form.offsets.tolist() == [shift // 2, -shift // 4, shift, shift // 8] and form.offsets.dtype == np.int32
     assert form.fraction.tolist() == [fraction] and made.bound == bound
@@ -61,7 +61,7 @@ def test_gains_have_14_bits(bits, scale, fraction, unit, shift, bound):
 )
 def test_epsilon_in_units_of_the_sums(inner, epsilon, scale, stored):
     """Of squared sums over a line: the square of its length times epsilon, by the square of the scale; 1 to 2^60."""
-    form, _ = normalized(ArrayNorm(3, inner, epsilon), x_scale=scale)
+    form, _ = normalized(Normalize(inner, epsilon), x_scale=scale)
     assert form.epsilon.tolist() == [stored] and form.epsilon.dtype == np.int64
 
 
@@ -73,9 +73,9 @@ def test_gains_of_zero_leave_the_shifts(offset, kind):
     params = {"gain": np.zeros(4), "shift": np.array([0.0, offset * 2.0**-12, 0.0, 2.0**-12])}
     if kind is None:
         with pytest.raises(N2D2Error, match="a normalisation whose bias is beyond 53 bits of its gains"):
-            normalized(ArrayNorm(3, 4, 1e-3), **params)
+            normalized(Normalize(4, 1e-3), **params)
         return
-    form, made = normalized(ArrayNorm(3, 4, 1e-3), **params)
+    form, made = normalized(Normalize(4, 1e-3), **params)
     factor = made.rescaling.effective()[0] * 2.0**12
     assert form.gains.tolist() == [0, 0, 0, 0]
     assert (form.offsets * factor).tolist() == [0, offset, 0, 1] and form.offsets.dtype == kind
@@ -85,10 +85,10 @@ def test_gains_of_zero_leave_the_shifts(offset, kind):
 @every(
     ("op", "reason"),
     [
-        (ArrayNorm(2, 4, 1e-3, part="mean"), "the mean of a normalisation"),
-        (ArrayNorm(2, 4, 1e-3, part="inverse"), "the inverse of a normalisation"),
-        (ArrayNorm(2, 16384, 1e-3), None),
-        (ArrayNorm(2, 16385, 1e-3), "a normalisation of more than 16384 elements"),
+        (Normalize(4, 1e-3, part="mean"), "the mean of a normalisation"),
+        (Normalize(4, 1e-3, part="inverse"), "the inverse of a normalisation"),
+        (Normalize(16384, 1e-3), None),
+        (Normalize(16385, 1e-3), "a normalisation of more than 16384 elements"),
     ],
 )
 def test_norms_that_have_integers(op, reason):

@@ -94,14 +94,14 @@ MOVED = {
     },
     "triangle": node("y = Trilu (x)", x=(3, 4)),
     "triangle of whole numbers": node("y = Trilu <upper = 0> (x)", x=("int64", 3, 3)),
-    "join": node("y = Concat <axis = 1> (x, z, w)", x=(2, 3, 4), z=(2, 1, 4), w=(2, 2, 4), kinds="ArrayConcat"),
+    "join": node("y = Concat <axis = 1> (x, z, w)", x=(2, 3, 4), z=(2, 1, 4), w=(2, 2, 4), kinds="Concat"),
     "join the last axis": node("y = Concat <axis = -1> (x, z)", x=(2, 3, 4), z=(2, 3, 2)),
-    "join the first axis": node("y = Concat <axis = 0> (x, z)", x=(2, 3), z=(1, 3), kinds=""),
-    "join behind a one": node("y = Concat <axis = 1> (x, z)", x=(1, 3, 2), z=(1, 4, 2), kinds=""),
-    "join constants": node("y = Concat <axis = 1> (c, x, d)", x=(2, 3), c=weights(2, 1), d=weights(2, 4), kinds="ArrayConcat"),
-    "join a constant in front": node("y = Concat <axis = 0> (c, x)", x=(2, 3), c=weights(2, 3), kinds="ArrayConcat"),
+    "join the first axis": node("y = Concat <axis = 0> (x, z)", x=(2, 3), z=(1, 3), kinds="Concat"),
+    "join behind a one": node("y = Concat <axis = 1> (x, z)", x=(1, 3, 2), z=(1, 4, 2), kinds="Concat"),
+    "join constants": node("y = Concat <axis = 1> (c, x, d)", x=(2, 3), c=weights(2, 1), d=weights(2, 4), kinds="Concat"),
+    "join a constant in front": node("y = Concat <axis = 0> (c, x)", x=(2, 3), c=weights(2, 3), kinds="Concat"),
     "join whole numbers": node(
-        "y = Concat <axis = 0> (x, z)", x=("int32", 2, 3), z=("int32", 1, 3), kinds="ArrayMap ArrayMap ArrayConcat"
+        "y = Concat <axis = 0> (x, z)", x=("int32", 2, 3), z=("int32", 1, 3), kinds="ArrayMap ArrayMap Concat"
     ),
     "join a constant twice": node("y = Concat <axis = 1> (c, c, x)", x=(2, 3), c=weights(2, 2)),
     "join with an empty one": node("y = Concat <axis = 1> (c, x)", x=(2, 3), c=np.zeros((2, 0), F), kinds=""),

@@ -10,12 +10,13 @@ from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import Node, QuantGraph, QuantNode, QuantTensor
 from n2d2py.operators.add_constants import AddConstants
-from n2d2py.operators.arrays.concat import ArrayConcat
 from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.arrays.norm import ArrayMaskedSoftmax, ArrayNorm, ArraySoftmax
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.base import Op
+from n2d2py.operators.concat import Concat
 from n2d2py.operators.convert import Convert
+from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.softmax import MaskedSoftmax, Softmax
 from n2d2py.operators.unpool import Unpool
 from n2d2py.quant.contract import QUANTIZERS, LayerTypes, quantize_layer, refused
 from n2d2py.quant.options import QuantOptions
@@ -27,13 +28,13 @@ GAIN = {"gain": RNG.uniform(0.5, 2, 4).astype(np.float32), "shift": RNG.normal(s
 
 LAYERS: dict[str, tuple[Op, tuple[tuple[int, ...], ...], dict[str, np.ndarray]]] = {
     "constants added": (AddConstants(), ((12,),), {"constants": CONSTANTS}),
-    "joined with constants": (ArrayConcat(3, (4, 2), (0, -1)), ((12,),), {"operand1": CONSTANTS[:6]}),
-    "constants first": (ArrayConcat(3, (2, 4), (-1, 0)), ((12,),), {"operand0": CONSTANTS[:6]}),
-    "joined": (ArrayConcat(3, (2, 4), (1, 0)), ((12,), (6,)), {}),
-    "masked softmax": (ArrayMaskedSoftmax(6, 4, 1), ((24,),), {"mask": MASK}),
-    "softmax": (ArraySoftmax(3, 4, 2), ((24,),), {}),
-    "norm": (ArrayNorm(6, 4, 1e-3), ((24,),), GAIN),
-    "norm without gains": (ArrayNorm(3, 8, 1e-3, False), ((24,),), {}),
+    "joined with constants": (Concat(1, 3, (0, -1)), ((12,),), {"operand1": CONSTANTS[:6]}),
+    "constants first": (Concat(1, 3, (-1, 0)), ((12,),), {"operand0": CONSTANTS[:6]}),
+    "joined": (Concat(1, 3, (1, 0)), ((12,), (6,)), {}),
+    "masked softmax": (MaskedSoftmax(4), ((24,),), {"mask": MASK}),
+    "softmax": (Softmax(4, inner=2), ((24,),), {}),
+    "norm": (Normalize(4, 1e-3), ((24,),), GAIN),
+    "norm without gains": (Normalize(8, 1e-3, False), ((24,),), {}),
     "unpool": (Unpool((2, 2), (2, 2)), ((2, 3, 3), (2, 6, 6)), {}),
     "convert": (Convert(), ((12,),), {}),
 }
@@ -71,7 +72,7 @@ def test_integers_and_constants_stand_for_real_numbers(layer, bits, zero_point):
     back = QUANTIZERS[op.kind].real_params(made, graph)
     if back is None:
         return
-    assert set(back) == set(params) or (not params and isinstance(op, ArrayNorm))
+    assert set(back) == set(params) or (not params and isinstance(op, Normalize))
     for role, values in params.items():
         assert back[role].shape == values.shape
         step = 1 / 64 if bits == 8 else 1 / 4096
@@ -121,9 +122,9 @@ REFUSED = {
         {},
         "a product times a factor that is not positive",
     ),
-    "logarithm": (ArraySoftmax(1, 4, 1, True), {}, "the logarithm of a softmax"),
-    "softmax": (ArraySoftmax(1, 65536, 1), {}, "a softmax of more than 65535 elements"),
-    "long softmax": (ArraySoftmax(1, 65535, 1), {}, None),
+    "logarithm": (Softmax(4, True), {}, "the logarithm of a softmax"),
+    "softmax": (Softmax(65536), {}, "a softmax of more than 65535 elements"),
+    "long softmax": (Softmax(65535), {}, None),
     "product": (ArrayMatMul((2, 3), (3, 2), (0, 1)), {}, None),
 }
 
@@ -141,7 +142,7 @@ def test_what_has_no_integers_says_why(layer):
         (ArrayMatMul((1, 2**23 + 1024), (2**23 + 1024, 1), (0, 1)), {}, [S16, S16], "a product whose sums exceed 53 bits"),
         (*_recurrent(1.0), [S8], None),
         (*_recurrent(1.0, 1e30), [S8], "a recurrent layer whose weights or biases are too large"),
-        (ArrayNorm(1, 4, 1e-3), GAIN | {"shift": np.full(4, 1e25, np.float32)}, [S8], "a normalisation whose bias is beyond 53 bits of its gains"),
+        (Normalize(4, 1e-3), GAIN | {"shift": np.full(4, 1e25, np.float32)}, [S8], "a normalisation whose bias is beyond 53 bits of its gains"),
     ],
     ids=str,
 )  # fmt: skip
@@ -158,7 +159,7 @@ def test_what_integers_do_not_hold(op, params, kinds, words):
 @pytest.mark.parametrize(
     "op, words",
     [
-        (ArrayNorm(1, 4, 1e-3), "a normalisation between quantized tensors of the file"),
+        (Normalize(4, 1e-3), "a normalisation between quantized tensors of the file"),
         (_recurrent(1.0)[0], "a recurrent layer between quantized tensors of the file"),
     ],
     ids=lambda value: getattr(value, "kind", value),

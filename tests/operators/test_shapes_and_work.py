@@ -8,13 +8,11 @@ from support.tables import every
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.affine import Affine
-from n2d2py.operators.arrays.concat import ArrayConcat
 from n2d2py.operators.arrays.conv_pool import ArrayConvPool
 from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.arrays.norm import ArrayMaskedSoftmax, ArrayNorm, ArraySoftmax
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.operators.arrays.reduce import ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
@@ -29,13 +27,13 @@ from n2d2py.operators.fc import Fc
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.lrn import LRN
-from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.normalize.op import Normalize, unit_length
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.pool_sum import PoolSum
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.resize import Resize
-from n2d2py.operators.softmax import Softmax
+from n2d2py.operators.softmax import MaskedSoftmax, Softmax
 from n2d2py.operators.transpose import Transpose
 from n2d2py.operators.unpool import Unpool
 from n2d2py.reference.executor import run_graph
@@ -78,8 +76,9 @@ LAYERS = {
     "Bilinear": (Resize((3, 25), "Bilinear", "HalfPixel"), [(12, 7, 10)], {}, (12, 3, 25), 4 * 900),
     "LRN": (LRN(5), [(12, 7, 10)], {}, (12, 7, 10), 5 * 840),
     "LRN over few channels": (LRN(5), [(3, 7, 10)], {}, (3, 7, 10), 3 * 210),
-    "Normalize": (Normalize("L2"), [(12, 7, 10)], {}, (12, 7, 10), 2 * 840),
-    "Softmax": (Softmax(), [(12, 7, 10)], {}, (12, 7, 10), None),
+    "Normalize": (unit_length(12), [(12, 7, 10)], {}, (12, 7, 10), 2 * 840),
+    "Softmax": (Softmax(), [(12, 7, 10)], {}, (12, 7, 10), 840),
+    "Softmax along lines": (Softmax(7, inner=120), [(12, 7, 10)], {}, (12, 7, 10), 840),
     "Transpose": (Transpose((0, 3, 1, 2)), [(12, 7, 10)], {}, (10, 12, 7), 0),
     "Reshape": (Reshape((4, 210)), [(12, 7, 10)], {}, (4, 210), 0),
     "Identity": (Identity(), [(12, 7, 10)], {}, (12, 7, 10), 0),
@@ -110,16 +109,15 @@ def test_shapes_and_work(op, inputs, params, output, macs):
 
 # operator, sizes of the inputs, multiply-accumulates
 ARRAYS = {
-    "ArrayNorm": (ArrayNorm(3, 8, 1e-5), (24,), 24, 48),
-    "ArrayNorm, means": (ArrayNorm(3, 8, 1e-5, True, "mean"), (24,), 3, 48),
-    "ArraySoftmax": (ArraySoftmax(2, 4, 3), (24,), 24, 24),
+    "Normalize of arrays": (Normalize(8, 1e-5), (24,), 24, 48),
+    "Normalize, means": (Normalize(8, 1e-5, True, "mean"), (24,), 3, 48),
     "ArrayTopK": (ArrayTopK(2, 4, 3, 2), (24,), 12, 48),
     "ArrayMatMul": (ArrayMatMul((3, 2, 4), (1, 4, 5)), (24, 20), 30, 120),
     "ArrayReduce": (ArrayReduce("Sum", (2, 4, 3), (1,)), (24,), 6, 24),
     "ArrayInterpolate": (ArrayInterpolate(2, 4, 3, ((0, 1), (1, 2), (2, 3)), ((0.5, 0.5),) * 3), (24,), 18, 36),
     "ArrayIndexSelect": (ArrayIndexSelect(24, ((0, 12, -1), (5,))), (24,), 3, 0),
     "ArrayIndexSelect of one": (ArrayIndexSelect(1, ()), (1,), 1, 0),
-    "ArrayConcat": (ArrayConcat(2, (3, 4), (0, 1)), (6, 8), 14, 0),
+    "Concat of rows": (Concat(1, 2, (0, 1)), (6, 8), 14, 0),
     "ArrayConvPool, Conv": (
         ArrayConvPool("Conv", (2, 4, 1, 5, 5), 6, (1, 4, 3), (1, 2, 3), (1, 1, 1), (0, 0, 0), (1, 1, 1), 2),
         (200, 72),
@@ -148,7 +146,7 @@ FURTHER = {
     "ArrayRecurrent": (ArrayRecurrent("GRU", 5, 7, 11), [(1, 35)], (1, 55), 5 * 3 * 11 * (7 + 11)),
     "ArrayRecurrent, LSTM": (ArrayRecurrent("LSTM", 5, 7, 11), [(1, 35)], (1, 55), 5 * 4 * 11 * (7 + 11)),
     "ArrayMap": (ArrayMap("Add", (2, 3, 4), ((2, 3, 4), (4,)), (0, 1)), [(1, 24), (1, 4)], (1, 24), 24),
-    "ArrayMaskedSoftmax": (ArrayMaskedSoftmax(2, 4, 1), [(1, 8)], (1, 8), 8),
+    "MaskedSoftmax": (MaskedSoftmax(4), [(1, 8)], (1, 8), 8),
     "AddConstants": (AddConstants(), [(1, 12)], (1, 12), 12),
 }
 """Operators that have parameters or several forms: (operator, shapes of the inputs and of the output, work)."""

@@ -43,7 +43,8 @@ export = where / "export_CPP_int8"
 (export / "statistics").mkdir(parents=True)
 name = pathlib.Path([word for word in arguments if word.endswith(".ini")][0]).stem
 summary = {"network": name, "nbbits": 8, "arena_bytes": 4096, "weights_bytes": 61706, "macs": 1,
-           "scores": {"float": 98.5, "simulated": 98.25, "compiled": None}}
+           "scores": {"float": 98.5, "simulated": 98.25, "compiled": None}, "samples": {"float": 400, "simulated": 400},
+           "shared_samples": {"simulated": 400}, "agreement": {"simulated": 99.5}}
 (export / "statistics" / "summary.json").write_text(json.dumps(summary))
 (export / "statistics" / "report.html").write_text("<p>report</p>")
 (export / "Makefile").write_text("""all:
@@ -203,7 +204,8 @@ def test_the_batch_shows_a_line_per_run(ready, tools, tmp_path):
     lines = done.stdout.splitlines()
     assert lines[0].split("  ")[0] == "model"
     assert [line.split()[:2] for line in lines[1:]] == [["LeNet", "a"], ["LeNet", "b"], ["MobileNet", "a"], ["MobileNet", "b"]]
-    assert lines[1].split() == ["LeNet", "a", "8", "4096", "61706", "98.50", "98.25", "-"]
+    assert lines[1].split()[:5] == ["LeNet", "a", "8", "4096", "61706"]
+    assert lines[1].split()[5:] == ["98.50", "of", "400", "98.25", "of", "400", "-", "99.50", "of", "400"]
     first, *_, last = (ready / "calls.txt").read_text().splitlines()
     assert f"-w {ready}/models/LeNet.npz" in first
     assert first.endswith("-seed 1 -calib -1 -db-export 100")

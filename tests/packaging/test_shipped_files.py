@@ -155,6 +155,7 @@ def test_default_parameters_are_the_defaults(no_warnings):
         ("align16", {"MemoryAlignment": 16, "BufferAlignment": 16}),
         ("align64", {"MemoryAlignment": 64, "BufferAlignment": 64}),
         ("min_ram", {"MemoryMode": "Minimum", "MaxExtraMacs": 5.0, "BufferAlignment": 4, "OpenMP": False}),
+        ("small", {"SmallCode": True, "OpenMP": False}),
         ("balanced", {"MemoryMode": "Balanced"}),
         ("fast_x86", {"MemoryMode": "Speed", "BufferAlignment": 64}),
         ("cortex_m", {"MemoryMode": "Balanced", "BufferAlignment": 4, "OpenMP": False, "SIMD": "none"}),

@@ -10,8 +10,8 @@ from support.tables import every
 
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.arrays.norm import ArraySoftmax
 from n2d2py.operators.functions import Clip
+from n2d2py.operators.softmax import Softmax
 from n2d2py.passes.added_constants import AddedConstants
 from n2d2py.passes.gains import GainsOfRows
 from n2d2py.quant.float_fallback import float_layers
@@ -75,7 +75,7 @@ def test_a_mask_of_scores_stays(build, run, kinds, largest, sum_of):
     b = build(24)
     constant = np.linspace(-largest, 0, 12, dtype=np.float32).reshape(3, 4)
     b.layer("y", ArrayMap("Add", (2, 3, 4), ((2, 3, 4), (1, 3, 4)), (0, -1)), "x", {"operand1": constant})
-    b.layer("s", ArraySoftmax(6, 4, 1), "y")
+    b.layer("s", Softmax(4), "y")
     after, report = run(b.done("s"), AddedConstants())
     assert ("y", sum_of) in kinds(after) and len(report.refused) == (sum_of == "ArrayMap")
 

@@ -118,7 +118,7 @@ def test_a_block_has_no_moves_and_no_floating_point(norm, form, tmp_path):
     file = block(norm, form)
     graph = fused(file, tmp_path)
     kinds = [node.op.kind for node in graph.nodes]
-    assert kinds.count("ArrayMatMul") == 2 and kinds.count("ArrayNorm") == 2 and kinds.count("ElemWise") == 1
+    assert kinds.count("ArrayMatMul") == 2 and kinds.count("Normalize") == 2 and kinds.count("ElemWise") == 1
     assert not {"ArrayMap", "ArrayReduce", "ArrayIndexSelect", "Transpose"} & set(kinds), kinds
     x = np.random.default_rng(5).normal(size=(48, ROWS, WIDTH)).astype(np.float32)
     real = real_outputs(file, x)

@@ -44,5 +44,5 @@ def test_every_pass_says_what_it_does_under_its_own_name():
     every = passes(integer=True)
     assert len({rewrite.name for rewrite in every}) == len(every)
     assert all(rewrite.summary and rewrite.__doc__ for rewrite in every)
-    assert [p.name for p in every][-4:] == ["drop-softmax", "split-activation", "softmax-rows", "normalize-rows"]
+    assert [p.name for p in every][-4:] == ["remove-gain", "gains-of-parts", "drop-softmax", "split-activation"]
     assert "drop-softmax" not in [p.name for p in passes(integer=False)]

@@ -10,7 +10,7 @@ from support.tables import every
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph, Precision
 from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.arrays.norm import ArrayMaskedSoftmax, ArraySoftmax
+from n2d2py.operators.softmax import MaskedSoftmax, Softmax
 from n2d2py.passes import fuse
 from n2d2py.passes.masked_softmax import RemoveNanGuard
 from n2d2py.quant.calibration import observe, prepare, quantize_observed
@@ -93,7 +93,7 @@ def test_masks_are_part_of_the_softmax(form, guard, tmp_path):
     mask, rows, adds_more = FORMS[form]
     file, x = attention(mask, guard), np.random.default_rng(3).normal(0, 0.8, (24, HEADS, ROWS, WIDTH)).astype(np.float32)
     graph = fused(file, tmp_path)
-    (softmax,) = [node for node in graph.nodes if isinstance(node.op, ArrayMaskedSoftmax)]
+    (softmax,) = [node for node in graph.nodes if isinstance(node.op, MaskedSoftmax)]
     assert softmax.params["mask"].shape == (rows, ROWS)
     kinds = [node.op.kind for node in graph.nodes]
     assert kinds.count("ArrayMatMul") == 2 and "ArrayMap" not in kinds and ("Affine" in kinds) == adds_more, kinds
@@ -122,7 +122,7 @@ NO_MASK = {
 @every("form", NO_MASK)
 def test_others_stay(form, tmp_path):
     graph = fused(attention(NO_MASK[form]), tmp_path)
-    assert "ArrayMaskedSoftmax" not in {node.op.kind for node in graph.nodes}
+    assert "MaskedSoftmax" not in {node.op.kind for node in graph.nodes}
 
 
 def test_a_guard_stays_where_a_line_may_be_empty(tmp_path):
@@ -133,14 +133,14 @@ def test_a_guard_stays_where_a_line_may_be_empty(tmp_path):
 def test_one_that_the_user_wants_in_floating_point_stays(tmp_path):
     mask = FORMS["minus infinity"][0]
     graph = fused(attention(mask), tmp_path, {"shares": Precision(quantize=False)})
-    assert "ArrayMaskedSoftmax" not in {node.op.kind for node in graph.nodes}
+    assert "MaskedSoftmax" not in {node.op.kind for node in graph.nodes}
 
 
 @every("condition", ["input", "other function", "number of another", "its own"])
 def test_only_a_guard_against_what_is_no_number_of_the_softmax_itself_goes(build, condition):
     """Where (IsNaN (softmax), constant, softmax), and nothing that looks alike."""
     b = build(16)
-    b.layer("s", ArraySoftmax(4, 4, 1), "x")
+    b.layer("s", Softmax(4), "x")
     source = {"number of another": "x", "its own": "s", "other function": "s"}.get(condition)
     if source is not None:
         b.layer("c", ArrayMap("IsInf" if condition == "other function" else "IsNaN", (16,), ((16,),), (0,), "bool"), source)

@@ -8,13 +8,13 @@ from support.tables import every
 
 from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.map import ArrayMap
-from n2d2py.operators.arrays.norm import ArrayNorm
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
-from n2d2py.operators.channels_last import FromChannelsLast
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
+from n2d2py.operators.normalize import Normalize
 from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.view import MemoryView
 from n2d2py.passes.merge_gains import MergeGains
 
 ROWS, SIZE = 4, 6
@@ -23,13 +23,13 @@ ROWS, SIZE = 4, 6
 def normed(build, low: float = 0.8, high: float = 1.5):
     """A graph with a norm `n` of ROWS lines of SIZE elements."""
     b = build(ROWS * SIZE)
-    b.layer("n", ArrayNorm(ROWS, SIZE, 1e-5), "x", {"gain": b.array(SIZE, low=low, high=high), "shift": b.array(SIZE)})
+    b.layer("n", Normalize(SIZE, 1e-5), "x", {"gain": b.array(SIZE, low=low, high=high), "shift": b.array(SIZE)})
     return b
 
 
 def convolved(b, source: str = "n", name: str = "c", **attributes) -> str:
     """A convolution 1 x 1 of the rows of `source`."""
-    b.layer(f"{name}_rows", FromChannelsLast(SIZE), source)
+    b.layer(f"{name}_rows", MemoryView((SIZE, 1, b.graph.shape(source)[1] // SIZE)), source)
     return b.layer(name, Conv((1, 1), **attributes), f"{name}_rows", {"weights": b.array(5, SIZE, 1, 1), "bias": b.array(5)})
 
 
@@ -66,7 +66,7 @@ LEFT = {
     "pads": (lambda b: [convolved(b, pads=(1, 1, 1, 1))], "n: c pads with zeros, which the shift would change"),
     "other rows": (
         lambda b: [
-            b.layer("r", FromChannelsLast(SIZE // 2), "n"),
+            b.layer("r", MemoryView((SIZE // 2, 1, 2 * ROWS)), "n"),
             b.layer("c", Conv((1, 1)), "r", {"weights": b.array(2, SIZE // 2, 1, 1), "bias": b.array(2)}),
         ][1:],
         "n: an input channel of c has several gains",

@@ -15,10 +15,10 @@ from n2d2py.errors import InternalError
 from n2d2py.graph import QuantNode
 from n2d2py.graph.forms import Moved
 from n2d2py.operators.base import make_operator
-from n2d2py.operators.channels_last import ToChannelsLast
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.packed_channels import PackChannels, UnpackChannels, packed_bits
 from n2d2py.operators.pool import Pool
+from n2d2py.operators.view import MemoryView
 from n2d2py.passes.integer.pack_activations import few_bits, pack_activations, packable
 from n2d2py.quant.simulator import simulate
 from n2d2py.runtime.graph_file import read_graph, write_graph
@@ -117,7 +117,7 @@ def behind(outputs: int, op=None, *, read: bool = True):
         (behind(2), "", 48),
         (behind(3), "", 96),
         (behind(1), "its channels fill no byte", 48),
-        (behind(2, ToChannelsLast()), "'n' sees its bytes in another shape", 48),
+        (behind(2, MemoryView((96,))), "'n' sees its bytes in another shape", 48),
         (behind(2, make_operator("Columns", 2, 7)), "'n' sees its bytes in another shape", 48),
         (behind(2, read=False), "no layer reads it", 48),
         (behind(1, read=False), "no layer reads it", 48),

@@ -7,11 +7,11 @@ import pytest
 from support.tables import every
 
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.arrays.norm import ArrayNorm
-from n2d2py.operators.channels_last import FromChannelsLast
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip
+from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.view import MemoryView
 from n2d2py.quant.calibration import observe, quantize_observed
 from n2d2py.quant.channels import _expected_error, _factors, _Scalable
 from n2d2py.quant.equalize import equalize
@@ -117,8 +117,8 @@ def normed(gains: np.ndarray) -> Graph:
     graph = Graph("net")
     graph.add_input("x", (1, 128))
     params = {"gain": gains.astype(np.float32), "shift": np.zeros(32, np.float32)}
-    graph.add(Node("n", ArrayNorm(4, 32, 1e-5), ["x"], ["n"], params))
-    graph.add(Node("v", FromChannelsLast(32), ["n"], ["v"]))
+    graph.add(Node("n", Normalize(32, 1e-5), ["x"], ["n"], params))
+    graph.add(Node("v", MemoryView((32, 1, 4)), ["n"], ["v"]))
     weights = (rng.normal(size=(16, 32)) / gains).astype(np.float32)
     graph.add(Node("y", Conv(), ["v"], ["y"], {"weights": weights.reshape(16, 32, 1, 1), "bias": np.zeros(16, np.float32)}))
     graph.outputs = ["y"]

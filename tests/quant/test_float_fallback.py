@@ -48,7 +48,7 @@ def network(*layers, inputs=("x", "z"), shape=SHAPE, outputs=None, precisions=No
 
 
 FORMLESS = [
-    ("Softmax", [("y", Softmax(), "x")]),
+    ("Softmax", [("y", Softmax(log=True), "x")]),
     ("LRN", [("y", LRN(3, 1e-4, 0.75, 1.0), "x")]),
     ("shifted EuclideanSum", [("y", ElemWise("EuclideanSum", (), (0.0, 1.0)), "x z")]),
     ("weighted maximum", [("y", ElemWise("Max", (2.0, 1.0)), "x z")]),
@@ -106,7 +106,7 @@ PAIRS = {
 @every("op, joins", FOLLOWERS.values(), ids=FOLLOWERS)
 def test_what_is_exact_follows(op, joins):
     """Behind a layer without integer form; not behind one that was only asked to stay in floating point."""
-    graph = network(("s", Softmax(), "x"), ("y", op, "s"))
+    graph = network(("s", Softmax(log=True), "x"), ("y", op, "s"))
     assert float_layers(graph) == ({"s", "y"} if joins else {"s"})
     asked = network(("s", Activation(Tanh()), "x"), ("y", op, "s"), precisions={"s": Precision(quantize=False)})
     assert float_layers(asked) == ({"s", "y"} if isinstance(op, Concat) else {"s"})  # a concatenation of reals stays real
@@ -114,26 +114,26 @@ def test_what_is_exact_follows(op, joins):
 
 @every("op, joins", PAIRS.values(), ids=PAIRS)
 def test_what_combines_exactly_follows_where_both_are_real(op, joins):
-    graph = network(("s", Softmax(), "x"), ("t", Softmax(), "z"), ("y", op, "s t"))
+    graph = network(("s", Softmax(log=True), "x"), ("t", Softmax(log=True), "z"), ("y", op, "s t"))
     assert float_layers(graph) == ({"s", "t", "y"} if joins else {"s", "t"})
-    half = network(("s", Softmax(), "x"), ("y", op, "s z"))
+    half = network(("s", Softmax(log=True), "x"), ("y", op, "s z"))
     assert float_layers(half) == {"s"}
 
 
 @every("activation, joins", [(None, True), (Clip(0.0), True), (ChannelClip(0.0, (1.0, 2.0, 3.0)), False), (Tanh(), False)])
 def test_activations_of_followers(activation, joins):
-    graph = network(("s", Softmax(), "x"), ("y", Pool("Max", (2, 2)), "s", activation))
+    graph = network(("s", Softmax(log=True), "x"), ("y", Pool("Max", (2, 2)), "s", activation))
     assert float_layers(graph) == ({"s", "y"} if joins else {"s"})
 
 
 def test_a_follower_that_was_asked_to_be_integer():
-    graph = network(("s", Softmax(), "x"), ("y", Pool("Max", (2, 2)), "s"), precisions={"y": Precision(quantize=True)})
+    graph = network(("s", Softmax(log=True), "x"), ("y", Pool("Max", (2, 2)), "s"), precisions={"y": Precision(quantize=True)})
     assert float_layers(graph) == {"s"}
 
 
 def test_followers_of_followers():
     graph = network(
-        ("s", Softmax(), "x"),
+        ("s", Softmax(log=True), "x"),
         ("a", Identity(), "s"),
         ("b", Pool("Max", (2, 2)), "a"),
         ("c", Activation(Tanh()), "b"),
@@ -146,7 +146,7 @@ MAPS = {Logistic(): "Sigmoid", Exp(): "Exp", Log(): "Log", Erf(): "Erf", Softplu
 
 
 def vectors(function, activation=None) -> Graph:
-    return network(("s", Softmax(), "x"), ("y", Activation(function), "s", activation), inputs=["x"], shape=(1, 7))
+    return network(("s", Softmax(log=True), "x"), ("y", Activation(function), "s", activation), inputs=["x"], shape=(1, 7))
 
 
 @every("function", MAPS, ids=MAPS.values())
@@ -157,7 +157,7 @@ def test_functions_of_vectors_are_maps_of_arrays(function):
     converted = insert_conversions(graph)
     assert converted.node("y").op == ArrayMap(MAPS[function], (7,), ((7,),))
     assert [node.name for node in converted.nodes] == ["x_float", "s", "y"]
-    image = network(("s", Softmax(), "x"), ("y", Activation(function), "s"))
+    image = network(("s", Softmax(log=True), "x"), ("y", Activation(function), "s"))
     assert float_layers(image) == {"s"} and insert_conversions(image).node("y").op == Activation(function)
 
 
@@ -214,8 +214,8 @@ def test_what_moves_a_network_input_stays_integer():
 def test_conversions_stand_at_the_borders():
     layers = [
         ("a", Activation(Tanh()), "x"),
-        ("s", Softmax(), "a"),
-        ("t", Softmax(), "a"),
+        ("s", Softmax(log=True), "a"),
+        ("t", Softmax(log=True), "a"),
         ("b", Activation(Tanh()), "s"),
         ("c", ElemWise("Sum"), "s a"),
     ]
@@ -254,7 +254,7 @@ def test_a_concat_of_what_was_moved_in_integers_stays_real(moving):
 
 
 def test_names_that_are_taken():
-    graph = network(("x_float", Activation(Tanh()), "z"), ("s", Softmax(), "x"), ("x_float_", Activation(Tanh()), "s"))
+    graph = network(("x_float", Activation(Tanh()), "z"), ("s", Softmax(log=True), "x"), ("x_float_", Activation(Tanh()), "s"))
     assert [node.name for node in insert_conversions(graph).nodes if isinstance(node.op, Convert)] == ["x_float__", "s_integer"]
 
 
@@ -287,7 +287,7 @@ def test_positions_of_extremes_are_found_among_the_integers():
     for op in (*found, ArrayTopK(1, 7, 1, 2)):
         graph = network(("y", op, "x"), inputs=["x"], shape=(1, 7))
         assert float_layers(graph) == set() and insert_conversions(graph) is graph
-        graph = network(("s", Softmax(), "x"), ("y", op, "s"), inputs=["x"], shape=(1, 7))
+        graph = network(("s", Softmax(log=True), "x"), ("y", op, "s"), inputs=["x"], shape=(1, 7))
         assert float_layers(graph) == {"s"}
         assert [node.inputs for node in insert_conversions(graph).nodes] == [["x"], ["x_float"], ["s"]]
     largest = network(("y", ArrayReduce("Max", (7,), (0,)), "x"), inputs=["x"], shape=(1, 7))

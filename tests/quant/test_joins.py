@@ -10,8 +10,7 @@ from support import join_networks as joins
 from support.tables import every
 
 from n2d2py.frontend.onnx.importer import import_onnx
-from n2d2py.graph.forms import Custom, Moved
-from n2d2py.operators.arrays.concat import ArrayConcat
+from n2d2py.graph.forms import Moved, Rescaled
 from n2d2py.operators.concat import Concat
 from n2d2py.passes import fuse
 from n2d2py.quant.calibration import quantize
@@ -54,17 +53,17 @@ FLOAT_JOINS = [joins.float_reader, joins.float_input, joins.row, joins.reshaped,
 def test_a_concat_beside_floating_point_stays_there(make, tmp_path):
     net = joins.Joins()
     typed, _, _ = quantized(net, make(net), tmp_path)
-    assert all(typed.is_float(node) for node in typed.nodes if isinstance(node.op, (ArrayConcat, Concat)))
+    assert all(typed.is_float(node) for node in typed.nodes if isinstance(node.op, Concat))
 
 
-@pytest.mark.parametrize("gain, bits, form", [(0.2, 8, Moved), (joins.WIDE, 16, Custom)])
+@pytest.mark.parametrize("gain, bits, form", [(0.2, 8, Moved), (joins.WIDE, 16, Rescaled)])
 def test_lines_that_are_joined_along_a_later_axis_are_integers(gain, bits, form, tmp_path, caplog):
     """Of one type where their ranges are near, each rescaled where they are not."""
     net = joins.Joins()
     net.boxes = net.add("Sigmoid", net.boxes) if form is Moved else net.conv("x", 4, 4, gain)
     typed, found, expected = quantized(net, joins.lines_of_integers(net), tmp_path)
     assert all(typed.is_integer(node) for node in typed.nodes)
-    (join,) = (node for node in typed.nodes if isinstance(node.op, ArrayConcat))
+    (join,) = (node for node in typed.nodes if isinstance(node.op, Concat) and node.op.rows > 1)
     assert (typed.type(join.output).bits, type(join.form)) == (bits, form)
     assert decibels(found[:, :4], expected[:, :4]) > 28 and decibels(found[:, 4:], expected[:, 4:]) > 28
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
@@ -74,7 +73,7 @@ def test_lines_of_positive_numbers_are_unsigned(tmp_path):
     net = joins.Joins()
     net.boxes = net.add("Relu", net.conv("x", 4, 4))
     typed, _, _ = quantized(net, joins.lines_of_integers(net), tmp_path)
-    (join,) = (node for node in typed.nodes if isinstance(node.op, ArrayConcat))
+    (join,) = (node for node in typed.nodes if isinstance(node.op, Concat) and node.op.rows > 1)
     assert not typed.type(join.output).signed
 
 

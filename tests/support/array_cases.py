@@ -11,18 +11,20 @@ from math import prod
 import numpy as np
 
 from n2d2py.arithmetic import FLOAT32, FLOAT64, NumType, plain_type
+from n2d2py.graph import Node
 from n2d2py.graph.forms import Real
-from n2d2py.operators.arrays.base import ArrayOp
-from n2d2py.operators.arrays.concat import ArrayConcat
 from n2d2py.operators.arrays.conv_pool import ArrayConvPool
 from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
 from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.arrays.norm import ArrayMaskedSoftmax, ArrayNorm, ArraySoftmax
 from n2d2py.operators.arrays.reduce import REDUCTIONS, ArrayCumSum, ArrayReduce
 from n2d2py.operators.arrays.topk import ArrayTopK
+from n2d2py.operators.base import Op
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.softmax import MaskedSoftmax, Softmax
 from support.kernel_cases import S8, S16, U8, U16, Sweep
 from support.kernel_harness import Case
 
@@ -82,7 +84,7 @@ class Arrays:
         return x
 
     def case(
-        self, op: ArrayOp, operands: list[np.ndarray], kinds: list[NumType], output: NumType, note: str = "", exact: bool = True
+        self, op: Op, operands: list[np.ndarray], kinds: list[NumType], output: NumType, note: str = "", exact: bool = True
     ) -> Case:
         """A layer of one output; operands whose slot is below 0 are constants."""
         inputs, params, tensors = {}, {}, {}
@@ -93,7 +95,8 @@ class Arrays:
                 inputs[name], tensors[name] = values.reshape(1, -1), ((1, values.size), kind)
             else:
                 params[f"operand{index}"] = values
-        graph = self.sweep.graph(op, tensors, ((1, op.output_size()), output), form=Real(params))
+        (result,) = op.output_shapes([shape for shape, _ in tensors.values()], Node("layer", op, list(tensors), ["y"], params))
+        graph = self.sweep.graph(op, tensors, (result, output), form=Real(params))
         case = self.sweep.case(f"{op.kind} {getattr(op, 'function', '')} {note}", graph, inputs, LAYOUT)
         case.exact = exact
         return case
@@ -196,7 +199,7 @@ class Arrays:
             slots = tuple(next(order) if slot >= 0 else -1 for slot in slots)
             made.append(
                 self.case(
-                    ArrayConcat(outer, lengths, slots, result_kind(kind)),
+                    Concat(1, outer, slots, result_kind(kind)),
                     [self.values(outer * n, kind) for n in lengths],
                     [element(kind)] * len(lengths),
                     element(kind),
@@ -371,15 +374,15 @@ class Arrays:
         """Lines of which some elements do not count, with masks that repeat."""
         rows, times, size = (int(n) for n in self.rng.integers(1, 5, 3))
         size = 4 * size + 1
-        op, mask = ArrayMaskedSoftmax(rows * times, size, 1), self.rng.random((rows, size)) < 0.5
+        op, mask = MaskedSoftmax(size), self.rng.random((rows, size)) < 0.5
         mask[:, int(self.rng.integers(size))] = True
-        inputs = {"x": self.values(op.output_size(), kind).reshape(1, -1)}
+        inputs = {"x": self.values(rows * times * size, kind).reshape(1, -1)}
         tensors = {"x": (inputs["x"].shape, element(kind))}
-        graph = self.sweep.graph(op, tensors, ((1, op.output_size()), element(kind)), form=Real({"mask": mask}))
+        graph = self.sweep.graph(op, tensors, (inputs["x"].shape, element(kind)), form=Real({"mask": mask}))
         return self.sweep.case(f"{op.kind} {kind}", graph, inputs, LAYOUT)
 
     def softmax(self, kind: str, log: bool, outer: int, size: int, inner: int) -> Case:
-        op, x = ArraySoftmax(outer, size, inner, log), self.values(outer * size * inner, kind)
+        op, x = Softmax(size, log, inner), self.values(outer * size * inner, kind)
         return self.case(op, [x], [element(kind)], element(kind), kind)
 
     def norms(self, share: int) -> list[Case]:
@@ -394,7 +397,7 @@ class Arrays:
                 outer, inner = int(self.rng.integers(1, 6)), int(self.rng.integers(1, 40))
                 for affine in (False, True)[: 1 if part else 2]:
                     case = self.case(
-                        ArrayNorm(outer, inner, 1e-5, centred, part),
+                        Normalize(inner, 1e-5, centred, part),
                         [self.values(outer * inner, kind)],
                         [element(kind)],
                         element(kind),

@@ -11,9 +11,10 @@ from n2d2py.arithmetic import FLOAT32, FLOAT64, RESCALING_MODES, NumType
 from n2d2py.graph import Node
 from n2d2py.graph.forms import Real, Rescaled
 from n2d2py.operators.add_constants import AddConstants
-from n2d2py.operators.arrays.concat import ArrayConcat
 from n2d2py.operators.arrays.matmul import ArrayMatMul
-from n2d2py.operators.arrays.norm import ArrayMaskedSoftmax, ArrayNorm, ArraySoftmax
+from n2d2py.operators.concat import Concat
+from n2d2py.operators.normalize import Normalize
+from n2d2py.operators.softmax import MaskedSoftmax, Softmax
 from n2d2py.quant.contract import LayerTypes, quantize_layer
 from n2d2py.quant.options import QuantOptions
 from support.kernel_cases import S8, S16, U8, U16, Sweep
@@ -90,10 +91,10 @@ def sums(seed: int, every: int = 1) -> list[Case]:
         values = {"constants": sweep.rng.normal(0, 1, size).astype(np.float32)}
         for repeats, bits in ((1, 8), (3, 8), (2, 16)):
             made.append(formed(sweep, AddConstants(), x, y, next(modes), sweep.stored((repeats * size,), x), values, bits))
-        op = ArrayConcat(2, (3, size, 5), (-1, 0, -1))
-        parts = {f"operand{i}": sweep.rng.normal(0, 1, (2, op.lengths[i])).astype(np.float32) for i in (0, 2)}
+        op = Concat(1, 2, (-1, 0, -1))
+        parts = {f"operand{i}": sweep.rng.normal(0, 1, (2, length)).astype(np.float32) for i, length in ((0, 3), (2, 5))}
         made.append(formed(sweep, op, x, y, next(modes), sweep.stored((2 * size,), x), parts))
-        op = ArrayConcat(2, (size, size), (0, 0))
+        op = Concat(1, 2, (0, 0))
         made += [formed(sweep, op, x, kind, next(modes), sweep.stored((2 * size,), x)) for kind in (x, y)]
     made = made[::every]
     for kind, repeats in ((FLOAT32, 3), (FLOAT64, 1)):
@@ -107,15 +108,16 @@ def formed(
     sweep: Sweep, op, x: NumType, y: NumType, mode: str, stored: np.ndarray, params: dict | None = None, bits: int = 8
 ) -> Case:
     """A layer of one input with the integers that the quantizer gives it, in a network of `bits`."""
+    stored = stored if stored.ndim > 1 else stored.reshape(1, -1)
     node = quantize_layer(Node("layer", op, ["x"], ["y"], params or {}), LayerTypes([x], y, QuantOptions(bits, rescaling=mode)))
     own = {"form": node.form, "rescale": node.rescale, "clamp": node.clamp, "bound": node.bound}
-    graph = sweep.graph(op, {"x": ((1, stored.size), x)}, (op.output_shapes([(1, stored.size)], node)[0], y), **own)
+    graph = sweep.graph(op, {"x": (stored.shape, x)}, (op.output_shapes([stored.shape], node)[0], y), **own)
     title = f"{op} {x.name} {x.zero_point} {x.scale:.3g} to {y.name} {y.zero_point} {mode}"
-    return sweep.case(title, graph, {"x": stored.reshape(1, -1).astype(x.dtype)}, "apart")
+    return sweep.case(title, graph, {"x": stored.astype(x.dtype)}, "apart")
 
 
 def softmaxes(seed: int, every: int = 1) -> list[Case]:
-    """Lines of 1 to 1300 elements along each axis: random ones, equal ones, one far above the others."""
+    """Rows of 1 to 1300 elements along each axis, of images too: random ones, equal ones, one far above the others."""
     sweep, made = Sweep(seed), []
     sizes = ((1, 1, 1), (3, 65, 1), (7, 4, 5), (2, 300, 1), (5, 16, 1), (1, 1300, 2))
     kinds = (
@@ -124,12 +126,15 @@ def softmaxes(seed: int, every: int = 1) -> list[Case]:
     modes = cycle(RESCALING_MODES)
     for scale, reach in ((0.05, 1.0), (0.002, 0.1), (0.7, 1.0), (1e-6, 0.02), (300.0, 1.0)):
         for (x, y), size in zip(kinds, cycle(sizes), strict=False):
-            op, kind = ArraySoftmax(*size), x.with_scale(scale / (256 if x.bits > 8 else 1))
-            stored = sweep.stored((op.output_size(),), kind)
+            op, kind = Softmax(size[1], inner=size[2]), x.with_scale(scale / (256 if x.bits > 8 else 1))
+            stored = sweep.stored((prod(size),), kind)
             if len(made) % 4 == 0:
                 stored[:: size[1] * size[2]] = kind.qmax
             made.append(formed(sweep, op, kind, y.with_scale(reach / (y.qmax - y.zero_point)), next(modes), stored))
         sizes = (*sizes[2:], *sizes[:2])
+    shares, image = U8.with_scale(1 / 255), sweep.stored((1, 12, 5, 3), S8)
+    for op in (Softmax(), Softmax(4), Softmax(5, inner=36), Softmax(3, inner=12)):
+        made.append(formed(sweep, op, S8.with_scale(0.05), shares, next(modes), image))
     return made[::every]
 
 
@@ -154,7 +159,7 @@ def masked_softmaxes(seed: int, every: int = 1) -> list[Case]:
             mask[np.arange(rows), sweep.rng.integers(0, size, rows)] = True
             if turn:
                 stored[~np.tile(mask, (outer // rows, 1)).reshape(-1)] = kind.qmax
-            op = ArrayMaskedSoftmax(outer, size, 1)
+            op = MaskedSoftmax(size)
             made.append(formed(sweep, op, kind, y.with_scale(1 / (y.qmax - y.zero_point)), next(modes), stored, {"mask": mask}))
     return made[::every]
 
@@ -167,14 +172,14 @@ def norms(seed: int, every: int = 1) -> list[Case]:
     for scale, epsilon in ((0.05, 1e-5), (1e-4, 1e-3), (1e-3, 1e-12), (0.01, 10.0)):
         for x, y in kinds:
             (outer, inner), turn = next(sizes), len(made)
-            op = ArrayNorm(outer, inner, epsilon, turn % 3 != 2)
+            op = Normalize(inner, epsilon, turn % 3 != 2)
             gains = sweep.rng.normal(0, 1, inner) * 10.0 ** sweep.rng.uniform(-3, 0, inner)
             params = {"gain": gains * (turn % 5 != 4), "shift": sweep.rng.normal(0, 1, inner)} if turn % 4 else {}
             kind = x.with_scale(scale)
             made.append(
                 formed(sweep, op, kind, y.with_scale(3 / y.qmax), next(modes), sweep.stored((outer * inner,), kind), params)
             )
-    longest = ArrayNorm(1, 16384, 1e-5, True)
+    longest = Normalize(16384, 1e-5, True)
     ends = np.where(np.arange(16384) % 2, S16.qmax, S16.qmin)
     made.append(formed(sweep, longest, S16.with_scale(1e-4), S16.with_scale(1e-4), "Fixed-point32", ends))
     return made[::every]

@@ -480,7 +480,7 @@ def floats(sweep: Sweep) -> list[Case]:
         cases[-1].node.activation = function
     cases += [
         sweep.move(Softmax(), (1, 10), FLOAT32, "apart"),
-        sweep.move(Softmax(4), (1, 12, 3, 2), FLOAT64, "strided"),
+        sweep.move(Softmax(4), (1, 12, 3, 2), FLOAT64, "apart"),
         sweep.move(Padding((1, 2, 0, 1)), (1, 5, 5, 5), FLOAT32, "over", Logistic(), top=1),
         sweep.move(Reshape((4, 15)), (1, 3, 4, 5), FLOAT32, "apart", Clip(0.0)),
         sweep.move(Transpose((0, 2, 3, 1)), (1, 3, 4, 5), FLOAT64, "wrapped"),

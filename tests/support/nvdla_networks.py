@@ -14,6 +14,7 @@ from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import Clip
 from n2d2py.operators.pool import Pool
+from n2d2py.passes import keep_real
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.options import QuantOptions
@@ -77,6 +78,7 @@ def typed(graph: Graph, precision: int, samples: np.ndarray):
     if precision == FP16:
         return float_graph(graph, -32)
     options = QuantOptions(8, unsigned=False, equalize=False, correct_bias=False, adaptive_rounding=False)
+    keep_real(graph, rows=False)
     graph = insert_conversions(graph)
     return quantize(graph, collect(graph, [samples], "key").histograms, options, {"x": None})[0]
 

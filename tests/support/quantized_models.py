@@ -18,6 +18,13 @@ class Model:
         self.rng = np.random.default_rng(seed)
         self.nodes, self.initializers, self.opset = [], [], opset
         self.shape, self.outputs = shape, []
+        self.dtype: DTypeLike = np.float32
+
+    def inputs(self, count: int) -> np.ndarray:
+        """Random numbers; integers below 256 of another type."""
+        if self.dtype != np.float32:
+            return self.rng.integers(0, 256, (count, *self.shape), self.dtype)
+        return self.rng.normal(size=(count, *self.shape)).astype(np.float32)
 
     def constant(self, values) -> str:
         name = f"c{len(self.initializers)}"
@@ -57,7 +64,7 @@ class Model:
         graph = helper.make_graph(
             self.nodes,
             "g",
-            [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", *self.shape])],
+            [helper.make_tensor_value_info("x", helper.np_dtype_to_tensor_dtype(np.dtype(self.dtype)), ["N", *self.shape])],
             outputs,
             self.initializers,
         )

@@ -327,6 +327,29 @@ def test_iterations_are_steps(tmp_path, capsys):
     assert status == 0 and len(scores) == 8 and scores[-1] >= 90 and scores[-1] > scores[0], text
 
 
+@needs_torch
+def test_each_solver_counts_its_own_iterations(tmp_path, capsys):
+    """Equal samples x = 1 of label 0: y = w x + b learns (1, 0); gradients of squares by hand, w with every second batch."""
+    np.savez(tmp_path / "data.npz", x=np.ones((16, 1), np.float32), y=np.zeros(16, np.int64))
+    (tmp_path / "net.ini").write_text(
+        "[database]\nType=Numpy_Database\nDataPath=data.npz\nLearn=1\n[sp]\nSize=1\nBatchSize=4\n"
+        "[fc]\nInput=sp\nType=Fc\nNbOutputs=2\nWeightsFiller=ConstantFiller\nWeightsFiller.Value=0.5\nConfigSection=own\n"
+        "BiasFiller=ConstantFiller\nBiasFiller.Value=0\n[fc.Target]\n"
+        "[own]\nWeightsSolver.LearningRate=0.1\nWeightsSolver.IterationSize=2\nBiasSolver.LearningRate=0.2\n"
+    )
+    assert run(capsys, tmp_path / "net.ini", "-learn-epoch", "1", "-o", tmp_path / "out")[0] == 0
+    w, b, held = np.full(2, 0.5), np.zeros(2), np.zeros(2)
+    for batch in range(1, 5):
+        gradient = w + b - np.array([1, 0])
+        held += gradient / 2
+        b = b - 0.2 * gradient
+        if batch % 2 == 0:
+            w, held = w - 0.1 * held, np.zeros(2)
+    folder = tmp_path / "out" / "weights"
+    found = [float(word) for path in folder.glob("*.syntxt") for word in path.read_text().split()]
+    np.testing.assert_allclose(sorted(found), sorted([*w, *b]), rtol=1e-5)
+
+
 def test_a_folder_of_weights_is_replaced_whole(tmp_path):
     values = np.random.default_rng(0).normal(size=(3, 2, 1, 1)).astype(np.float32)
     write_weights(tmp_path / "weights", {"old": {"weights": values}})

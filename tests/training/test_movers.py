@@ -1,15 +1,21 @@
 """What somebody who comes from N2D2 types: the commands and sections of its public documentation, and what each gives here.
 
-The commands are facts of N2D2's documentation, with networks and data of this file in place of its own.
+The commands and the blocks of movers.txt are facts of N2D2's documentation, with networks and data of this file instead of its own.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import os
+import re
+import wave
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper, numpy_helper
+from PIL import Image
 
 from n2d2py import cli
 
@@ -157,3 +163,149 @@ def test_commands_that_are_refused(command, codes, network, capsys):
     assert status in (1, 2) and "E099" not in text and "Traceback" not in text
     assert any(f"N2D2-{code}" in text for code in codes.split("|")), text
     assert not (network.parent / "out").exists()
+
+
+# ---- blocks of INI files
+def blocks() -> list:
+    """(command, sections, code) of each block of movers.txt."""
+    text = (Path(__file__).parent / "movers.txt").read_text()
+    found = []
+    for block in re.split(r"^== ", text, flags=re.MULTILINE)[1:]:
+        head, _, body = block.partition("\n")
+        name, command, code = re.fullmatch(r"(.*?): (.*?)(?: -> (.*))?", head).groups()
+        marks = [TRAINS] if "-learn" in command else []
+        found.append(pytest.param(command, body, code, id=name, marks=marks))
+    return found
+
+
+def sections(text: str) -> dict[str, dict[str, str]]:
+    """Line by key, by the header of the section; "" before the first one."""
+    found: dict[str, dict[str, str]] = {"": {}}
+    name = ""
+    for line in text.replace("\\\n", "\0").splitlines():
+        if re.match(r"\[[^\]]+\]$", line):
+            name = line
+            found.setdefault(name, {})
+        elif line:
+            found[name][line.partition("=")[0]] = line
+    return found
+
+
+def laid_over(base: str, block: str) -> str:
+    """The sections of a network with those of a block, whose keys go first."""
+    found = sections(base)
+    for name, keys in sections(block).items():
+        found[name] = found.get(name, {}) | keys
+    lines = [line for name, keys in found.items() if "-" not in keys for line in (name, *keys.values())]
+    return "\n".join([*lines, ""]).replace("\0", "\\\n")
+
+
+def small_onnx(path: Path) -> None:
+    rng = np.random.default_rng(0)
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["Conv:0"]),
+        helper.make_node("Relu", ["Conv:0"], ["Relu:0"]),
+        helper.make_node("GlobalAveragePool", ["Relu:0"], ["AvgPool:0"]),
+        helper.make_node("Conv", ["AvgPool:0", "v"], ["Logits:0"]),
+        helper.make_node("Softmax", ["Logits:0"], ["Softmax:0"], axis=1),
+    ]
+    ends = [
+        helper.make_tensor_value_info(name, 1, ["N", *shape]) for name, shape in (("x", (1, 28, 28)), ("Softmax:0", (10, 1, 1)))
+    ]
+    weights = {"w": rng.normal(size=(6, 1, 5, 5)), "v": rng.normal(size=(10, 6, 1, 1))}
+    arrays = [numpy_helper.from_array(values.astype(np.float32), name) for name, values in weights.items()]
+    graph = helper.make_graph(nodes, "net", ends[:1], ends[1:], arrays)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+
+
+def more_data(root: Path) -> None:
+    """Folders of images and sounds, a table: four to eight stimuli of each label."""
+    rng = np.random.default_rng(0)
+    for folder, channels in (("GST", 1), ("GST_Test", 1), ("channels", 2)):
+        for label in ("airplanes", "car_side", "Faces"):
+            (root / folder / label).mkdir(parents=True)
+            for at in range(4 * channels):
+                name = f"{at // channels}_{at % channels}" if channels > 1 else str(at)
+                Image.fromarray(rng.integers(0, 256, (20, 20), np.uint8)).save(root / folder / label / f"{name}.png")
+    for label in ("yes", "no", "_background_noise_"):
+        (root / "speech" / label).mkdir(parents=True)
+        for at in range(5):
+            with wave.open(str(root / "speech" / label / f"{at}.wav"), "wb") as file:
+                file.setparams((1, 2, 16000, 0, "NONE", ""))
+                file.writeframes(rng.integers(-9000, 9000, 160, np.int16).tobytes())
+    rows = [f"{a:.4f},{b:.4f},{c:.4f},{'un' * (k % 2)}stable" for k, (a, b, c) in enumerate(rng.normal(size=(20, 3)))]
+    (root / "grid.csv").write_text("\n".join(["a,b,c,stabf", *rows, ""]))
+
+
+@pytest.mark.parametrize("command, block, code", blocks())
+def test_blocks_of_the_documentation(command, block, code, network, capsys):
+    """A block runs, or is refused by its code; never a defect."""
+    folder = network.parent
+    more_data(folder / "data")
+    small_onnx(folder / "net.onnx")
+    (folder / "mapping.dat").write_text("# even\n0 0\n2 1\ndefault 2\n")
+    (folder / "wide.ini.tpl").write_text(
+        "{% block ARRAY %}\n[{{SECTION_NAME}}_array{{#}}]\nInput={{INPUT}}\nType=Fc\nNbOutputs={{.P1}}\n{% endblock %}\n"
+    )
+    words = command.split()
+    network.write_text(block if words[0] == "alone" else laid_over(LENET, block))
+    words = [*(words[1:] if words[0] == "alone" else words), "-w", "/dev/null", "-o", str(folder / "out")]
+    status = cli.main([str(network), *words])
+    text = capsys.readouterr().err
+    assert "E099" not in text and "Traceback" not in text
+    assert (status == 0) == (code is None or code.startswith("W")), text
+    assert code is None or any(f"N2D2-{one}" in text for one in code.split("|")), text
+
+
+# ---- N2D2's own files, where N2D2_SOURCE names a checkout: its licence keeps them out of this repository
+STOPPED = {
+    "IMDBWIKI.ini": "E406",
+    "IMDBWIKI_FasterRCNN.ini": "E406",
+    "LeNet_quant.ini": "E242",
+    "ResNet-18-BN.ini": "E411",
+    "VGG16.ini": "E110",
+    "mnist-stdp.ini": "E222",
+    "mnist-stdp-ijcnn.ini": "E222",
+    "mnist24_16c4s2_24c5s2_150_10_AM-Softmax.ini": "E231",
+    "n-mnist-stdp.ini": "E406",
+}
+"""Those that do not learn: MATLAB tables, early quantizers, no [sp], an undefined macro, spikes, a margin of the loss."""
+OWN = sorted(
+    path for path in Path(os.environ.get("N2D2_SOURCE", "/nowhere"), "models").glob("*.ini") if "ONNX" not in path.name
+)
+
+
+def public_data(root: Path) -> None:
+    """A few random images in the layouts of CIFAR-10, ImageNet and GTSRB."""
+    rng = np.random.default_rng(0)
+
+    def save(path: Path, size: tuple[int, int]) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(rng.integers(0, 256, (*size, 3), np.uint8)).save(path)
+
+    cifar, imagenet, signs = root / "cifar-10-batches-bin", root / "ILSVRC2012", root / "GTSRB"
+    cifar.mkdir()
+    for name in [*(f"data_batch_{k}" for k in range(1, 6)), "test_batch"]:
+        (cifar / f"{name}.bin").write_bytes(b"".join(bytes([k]) + rng.bytes(3072) for k in range(4)))
+    (cifar / "batches.meta.txt").write_text("\n".join("abcdefghij"))
+    for k in range(3):
+        save(imagenet / "train" / f"n{k}" / f"n{k}_0.JPEG", (260, 300))
+        save(imagenet / "val" / f"{k}.JPEG", (260, 300))
+    (imagenet / "synsets.txt").write_text("\n".join(f"n{k}" for k in range(1000)))
+    (imagenet / "val.txt").write_text("\n".join(f"{k}.JPEG {k}" for k in range(3)))
+    for k in range(43):
+        for again in range(2):
+            save(signs / "Final_Training" / "Images" / f"{k:05}" / f"{again}.ppm", (30, 30))
+    save(signs / "Final_Test" / "Images" / "0.ppm", (30, 30))
+    (signs / "GT-final_test.csv").write_text("Filename;ClassId\n0.ppm;0\n")
+
+
+@TRAINS
+@pytest.mark.slow
+@pytest.mark.parametrize("path", OWN, ids=lambda path: path.name)
+def test_files_of_n2d2_learn(path, network, capsys):
+    """One epoch of a few random images, or the documented code."""
+    public_data(network.parent / "data")
+    status = cli.main([str(path), "-w", "/dev/null", "-learn-epoch", "1", "-o", str(network.parent / "out")])
+    text, code = capsys.readouterr().err, STOPPED.get(path.name)
+    assert (status == 0) == (code is None) and (code is None or f"N2D2-{code}" in text), text

@@ -20,6 +20,15 @@
 
 namespace n2d2 {
 
+// At least `count` tiles for the pixels of a run. Code for size has tiles of one size, where at most twice as many give that.
+N2D2_INLINE constexpr int tilesOfRun(int run, int count, int more = 0) {
+#ifdef __OPTIMIZE_SIZE__
+    return run % (count + more) == 0 ? count + more : more < count ? tilesOfRun(run, count, more + 1) : count;
+#else
+    return count + 0 * (run + more);
+#endif
+}
+
 template <class Cfg, class Microkernel>
 struct PanelTiles {
     typedef PanelIm2col<Cfg, Microkernel> Im2col;
@@ -70,7 +79,7 @@ struct PanelTiles {
         ByLines = !Ordered && LinesPay<Im2col, LineVectorOf<Microkernel>::Bytes, Pixels / OW, O, Group, TilePixels>::value &&
                   (Given == 0 || Im2col::inputLines(least(2, Pixels / OW)) * Im2col::LineBytes <= Given),
         Run = ByLines ? int(OW) : int(Pixels),  // pixels that are cut into tiles
-        RunTiles = (Run + TilePixels - 1) / TilePixels,
+        RunTiles = tilesOfRun(Run, (Run + TilePixels - 1) / TilePixels),
         Tiles = Pixels / Run * RunTiles,
         Small = Run / RunTiles,  // pixels of a tile
         Large = Run % RunTiles,  // of the first tiles of a run, which have one more

@@ -146,14 +146,19 @@ class Context:
 Loader = Callable[[Values, Context], Database]
 _SUFFIX = "_Database"
 _TYPES: dict[str, tuple[Schema, Loader]] = {}
-_UNSUPPORTED = frozenset(
-    """
-    Actitracker_Database AER_Database CaltechPedestrian_Database CelebA_Database Cityscapes_Database CKP_Database
-    CompositeDatabase Daimler_Database DOTA_Database FDDB_Database GTSDB_DIR_Database IDX_Database IMDBWIKI_Database
-    KITTI_Database KITTI_Object_Database KITTI_Road_Database LITISRouen_Database N_MNIST_Database
-    """.split()
-)
-"""Types of N2D2 that are known and not read here."""
+_FOLDERS = "sort its files into a folder for each label and use DIR_Database"
+_UNSUPPORTED = {
+    "Actitracker_Database": ("its windows of samples are not read", "store a row for each window and use CSV_Database"),
+    "AER_Database": ("events of spiking models are not read", "use a database of images"),
+    "CelebA_Database": ("its tables are not read", "use List_Database, with LabelPath=identity_CelebA.txt"),
+    "CKP_Database": ("its emotions are not read", _FOLDERS),
+    "CompositeDatabase": ("databases are not joined", "use LoadMore of DIR_Database or CSV_Database"),
+    "Daimler_Database": ("its table of pedestrians is not read", _FOLDERS),
+    "IMDBWIKI_Database": ("its tables are MATLAB files", "write them as lines 'file label' and use List_Database"),
+    "LITISRouen_Database": ("its names of files are not read", _FOLDERS),
+    "N_MNIST_Database": ("events of spiking models are not read", "use MNIST_IDX_Database"),
+}
+"""Types of N2D2 that are known and not read here: why, and what to use instead."""
 
 _REGIONS = Ignored("", "keys of image regions (ROIs)", "is for regions", "remove them: regions are not read")
 _IGNORED = (
@@ -225,9 +230,9 @@ def load(type_name: str, section: Section, context: Context) -> Database:
     if type_name in _UNSUPPORTED:
         raise N2D2Error(
             "E406",
-            f"Type={type_name} is not supported",
+            f"Type={type_name} is not supported: {_UNSUPPORTED[type_name][0]}",
             where=section.where("Type"),
-            remedy="use DIR_Database or List_Database on the files of the data set, or Numpy_Database",
+            remedy=_UNSUPPORTED[type_name][1],
         )
     if type_name not in _TYPES:
         bare = nearest(type_name.removesuffix(_SUFFIX), [name.removesuffix(_SUFFIX) for name in _TYPES])

@@ -9,12 +9,22 @@ from pathlib import Path
 
 import numpy as np
 
-from n2d2py.data.database.base import ArrayItems, Context, Database, JoinedItems, data_path, register
+from n2d2py.data.database.base import (
+    PARTITION_KEYS,
+    ArrayItems,
+    Context,
+    Database,
+    JoinedItems,
+    data_path,
+    partition_of,
+    partitioned,
+    register,
+)
 from n2d2py.data.database.partition import Partition, partition
 from n2d2py.errors import N2D2Error
 from n2d2py.files import open_regular
 from n2d2py.files.arrays import MAX_BYTES
-from n2d2py.ini import Key, Kind, Schema, Values
+from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
 
 _FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 _FASHION = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
@@ -27,23 +37,24 @@ _KEYS = (
 )
 
 
-def read_idx(path: Path, axes: int) -> np.ndarray:
-    """The unsigned bytes of an IDX file of so many axes; plain files are mapped, not read.
+def read_idx(path: Path, axes: int | None) -> np.ndarray:
+    """The unsigned bytes of an IDX file of so many axes, None for 2 to 4; plain files are mapped, not read.
 
     Raises:
         N2D2Error: E401 unreadable, E402 not such a file, or of another length than it declares.
     """
-    header = 4 + 4 * axes
     try:
         if path.suffix == ".gz":
             with open_regular(path) as packed, gzip.open(packed) as file:
-                start = file.read(header)
+                start = file.read(4)
+                start += file.read(4 * _axes(start, path, axes))
                 shape = _shape(start, path, axes)
                 data = np.frombuffer(start + file.read(prod(shape)), np.uint8)
                 more = len(file.read(_BLOCK))
         else:
             data = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
-            shape = _shape(bytes(data[:header]), path, axes)
+            start = bytes(data[: 4 + 4 * _axes(bytes(data[:4]), path, axes)])
+            shape = _shape(start, path, axes)
             more = 0
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise N2D2Error("E402", f"{path} is a damaged gzip file: {error}", remedy="download it again") from None
@@ -51,24 +62,31 @@ def read_idx(path: Path, axes: int) -> np.ndarray:
         raise N2D2Error(
             "E401", f"{path} cannot be read: {error.strerror}", remedy="check the path and its permissions"
         ) from None
-    held = len(data) - header + more
+    held = len(data) - len(start) + more
     if held != prod(shape):
         raise N2D2Error(
             "E402",
             f"{path} declares {'x'.join(map(str, shape))} = {prod(shape)} bytes but contains {held}",
             remedy="download it again",
         )
-    return data[header:].reshape(shape)
+    return data[len(start) :].reshape(shape)
 
 
-def _shape(start: bytes, path: Path, axes: int) -> tuple[int, ...]:
-    """The sizes in the header of an IDX file."""
-    if len(start) < 4 + 4 * axes or start[:4] != bytes((0, 0, _UNSIGNED_BYTE, axes)):
+def _axes(start: bytes, path: Path, axes: int | None, length: int = 4) -> int:
+    """The number of axes in the first four bytes of an IDX file, whose header has at least `length` bytes."""
+    known = len(start) >= length and start[:3] == bytes((0, 0, _UNSIGNED_BYTE))
+    if not known or not (start[3] == axes if axes else 2 <= start[3] <= 4):
         raise N2D2Error(
             "E402",
-            f"{path} is not an IDX file of bytes with {axes} axes",
+            f"{path} is not an IDX file of bytes with {axes or '2 to 4'} axes",
             remedy="check that the content of the file matches its name",
         )
+    return start[3]
+
+
+def _shape(start: bytes, path: Path, axes: int | None) -> tuple[int, ...]:
+    """The sizes in the header of an IDX file."""
+    _axes(start, path, axes, 4 + 4 * start[3])
     shape = tuple(int(size) for size in np.frombuffer(start[4:], ">u4"))
     if prod(shape) > MAX_BYTES:
         raise N2D2Error(
@@ -145,3 +163,31 @@ def _register(type_name: str, default: str, names: tuple[str, ...] | None, doc: 
 
 _register("MNIST_IDX_Database", "mnist", None, "The IDX files of MNIST, or others of the same names; label id = digit.")
 _register("Fashion_MNIST_IDX_Database", "fashion-mnist/data/fashion", _FASHION, "The IDX files of Fashion-MNIST.")
+
+
+_PAIR = Schema(
+    "IDX_Database",
+    (
+        Key(
+            "DataPath", Kind.PATH, REQUIRED, "IDX file of bytes with an axis of stimuli first: images or vectors; plain or .gz."
+        ),
+        Key("LabelPath", Kind.PATH, REQUIRED, "IDX file with the label id of each stimulus."),
+        *PARTITION_KEYS,
+    ),
+    doc="The stimuli of an IDX file. By default, all are the test set.",
+)
+
+
+@register(_PAIR)
+def _load_pair(values: Values, context: Context) -> Database:
+    files = [data_path(values, context, key, folder=False) for key in ("DataPath", "LabelPath")]
+    stimuli, ids = read_idx(files[0], None), read_idx(files[1], 1)
+    if len(stimuli) != len(ids):
+        raise N2D2Error(
+            "E402", f"{files[0]} contains {len(stimuli)} stimuli, but {files[1]} {len(ids)} labels", remedy="correct LabelPath"
+        )
+    names = tuple(str(label) for label in range(max((int(label) + 1 for label in ids), default=0)))
+    items = ArrayItems(files[0].name, stimuli)
+    return partitioned(
+        "IDX_Database", items, ids.astype(np.int64), names, partition_of(values), context.seed, values.section.location
+    )

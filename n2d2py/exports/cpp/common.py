@@ -1,9 +1,9 @@
-"""C++ forms that several operators share: values that move, normalisations over channels."""
+"""C++ forms that several operators share: values that move."""
 
 from __future__ import annotations
 
 from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.epilogue import epilogue, moving_epilogue
+from n2d2py.exports.cpp.epilogue import moving_epilogue
 from n2d2py.exports.cpp.layer import Layer
 from n2d2py.graph.shapes import Shape
 
@@ -31,16 +31,3 @@ def copy(layer: Layer) -> LayerCode:
     """The C++ of an identity, or of an activation function in floating point."""
     layer = layer.pointwise()
     return move(layer, "copy", {"Serial": layer.serial})
-
-
-def normalisation(layer: Layer, kernel: str, title: str, parameters: dict[str, float], constants: dict[str, int]) -> LayerCode:
-    """The call of a kernel of floating point with `parameters` of its own.
-
-    Raises:
-        N2D2Error: E702 in an integer network.
-    """
-    if layer.integer:
-        raise layer.no_integers("remove the layer, or export with -nbbits -32")
-    values = layer.apart().constants("parameters", "double", parameters)
-    config = layer.config(title, {**layer.planes, "Parameters": values, "Epilogue": epilogue(layer)}, constants)
-    return layer.code("normalize", layer.call(kernel, config))

@@ -64,6 +64,13 @@ PARAMETERS = MEMORY_PARAMETERS.extended(
         "times the memory. Weights are then transformed on the stack, which is slower for small feature maps.",
     ),
     Key(
+        "SmallCode",
+        Kind.BOOL,
+        False,
+        "Compile for size (-Os), with tiles of one size per layer where possible and without Winograd kernels. On x86 without VNNI, 3x3 "
+        "convolutions take up to three times as long; `-wt-reduce-range` saves a third of that.",
+    ),
+    Key(
         "SIMD",
         Kind.ENUM,
         "auto",

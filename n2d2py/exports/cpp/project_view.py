@@ -370,6 +370,11 @@ class ProjectView:
         }
 
     @property
+    def small_code(self) -> bool:
+        """Whether it is compiled for size."""
+        return bool(self.request.parameters.get("SmallCode"))
+
+    @property
     def openmp(self) -> int:
         return int(bool(self.request.parameters.get("OpenMP", True)))
 

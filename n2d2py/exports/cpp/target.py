@@ -106,6 +106,8 @@ class CppTarget(Target[Project]):
             found["PackActivations"] = "floating-point tensors are not packed"
             found["FuseResidualAdd"] = "floating-point sums are layers of their own"
             found["Winograd"] = "floating-point convolutions are computed directly"
+        if parameters["SmallCode"]:
+            found["Winograd"] = "SmallCode=1 has no Winograd kernels"
         if parameters["WeightsFile"]:
             found["PrepackWeights"] = "weights of a file are unpacked in each inference"
         if not parameters["PackWeights"]:
@@ -129,6 +131,7 @@ class CppTarget(Target[Project]):
             packs_weights=bool(parameters.get("PackWeights", True)),
             prepacks_weights=known and bool(parameters.get("PrepackWeights")) and not parameters.get("WeightsFile"),
             trades_flash=self.trades_flash(parameters),
+            uses_winograd=not (known and parameters.get("SmallCode")),
             stores_winograd=not known or bool(parameters.get("Winograd", True)),
         )
 

@@ -33,7 +33,7 @@ _OTHERWISE: dict[str, dict[str, Any]] = {
     }
 }
 """What else is said of a parameter."""
-_WITHOUT = ("OpenMP", "RuntimeDispatch", "FuseResidualAdd", "PrepackWeights", "Winograd", "WeightsFile")
+_WITHOUT = ("OpenMP", "RuntimeDispatch", "FuseResidualAdd", "PrepackWeights", "Winograd", "SmallCode", "WeightsFile")
 """What there is no use for."""
 
 PARAMETERS = Schema(

@@ -13,6 +13,7 @@ from n2d2py.exports.ncnn.functions import Unary, limits_of, rounded, scaled, shi
 from n2d2py.exports.real_weights import real_weights
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.forms import Weighted
+from n2d2py.graph.layout import axis_along
 from n2d2py.graph.shapes import Shape
 from n2d2py.operators.functions import Sqrt
 
@@ -387,8 +388,10 @@ def _elemwise(layers: NcnnLayers, node: QuantNode) -> None:
 
 
 def _concat(layers: NcnnLayers, node: QuantNode) -> None:
-    """Of channels, the first axis."""
-    layers.emit(node, "Concat", {0: 0})
+    op = node.op
+    if op.slots or (op.rows > 1 and len(layers.graph.shape(node.output)) == 2):
+        raise NoNcnnForm("a concatenation of rows or constants")
+    layers.emit(node, "Concat", {0: op.axis - 1})
 
 
 def _function(layers: NcnnLayers, node: QuantNode) -> None:
@@ -396,11 +399,12 @@ def _function(layers: NcnnLayers, node: QuantNode) -> None:
 
 
 def _softmax(layers: NcnnLayers, node: QuantNode) -> None:
-    """Over the channels."""
-    if node.op.group_size:
+    shape = layers.graph.shape(node.output)
+    axis = axis_along(shape, *node.op.rows(shape)[1:])
+    if axis is None:
         raise NoNcnnForm("a Softmax of groups")
     log = [Unary("UnaryOp", {0: 8})] if node.op.log else []
-    layers.emit(node, "Softmax", {0: 0, 1: 1}, steps=[*log, *layers.steps(node)])
+    layers.emit(node, "Softmax", {0: axis - 1, 1: 1}, steps=[*log, *layers.steps(node)])
 
 
 def _resize(layers: NcnnLayers, node: QuantNode) -> None:

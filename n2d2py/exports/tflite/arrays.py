@@ -10,6 +10,7 @@ from n2d2py.exports.tflite.file import PROBABILITIES, Grid
 from n2d2py.exports.tflite.writer import Layers, NoTfliteForm, channels_last
 from n2d2py.graph import QuantNode
 from n2d2py.graph.forms import Shifted
+from n2d2py.graph.shapes import elements
 from n2d2py.operators.arrays.matmul.op import View, positions
 from n2d2py.quant.contract import QUANTIZERS
 
@@ -145,12 +146,13 @@ def array_map(layers: Layers, node: QuantNode) -> None:
     flat(layers, node, made, None)
 
 
-def array_concat(layers: Layers, node: QuantNode) -> None:
+def concat_rows(layers: Layers, node: QuantNode) -> None:
     """Of vectors as lines, all in one grid."""
     op, grid = node.op, layers.grid(node.output)
     inputs, parts = layers.in_grid(node, grid), []
-    for number, (slot, length) in enumerate(zip(op.slots, op.lengths, strict=True)):
-        name, dims = f"{node.name}/part_{number}", (op.outer, length)
+    lengths = op.lengths([layers.graph.shape(name) for name in node.inputs], node)
+    for number, (slot, length) in enumerate(zip(op.slots or range(len(inputs)), lengths, strict=True)):
+        name, dims = f"{node.name}/part_{number}", (op.rows, length)
         if slot >= 0:
             parts.append(shaped(layers, name, inputs[slot], dims, grid))
             continue
@@ -161,7 +163,7 @@ def array_concat(layers: Layers, node: QuantNode) -> None:
             shift = 0 if layers.graph.type(node.output).signed else 128
             stored = (values.astype(np.int16) - shift).astype(np.int8)
             parts.append(layers.file.tensor(name, dims, np.int8, grid, stored))
-    made = layers.ordered(f"{node.output}/lines", (op.outer, sum(op.lengths)), grid)
+    made = layers.ordered(f"{node.output}/lines", (op.rows, sum(lengths)), grid)
     none = layers.file.schema.ActivationFunctionType.NONE
     layers.file.operator("CONCATENATION", parts, made, "ConcatenationOptions", axis=1, fusedActivationFunction=none)
     flat(layers, node, made, grid)
@@ -262,14 +264,14 @@ def add_constants(layers: Layers, node: QuantNode) -> None:
     layers.file.operator("ADD", operands, layers.declare(node.output), "AddOptions", fusedActivationFunction=activation)
 
 
-def array_softmax(layers: Layers, node: QuantNode) -> None:
-    """Along the last axis, which another is made where needed."""
+def array_softmax(layers: Layers, node: QuantNode, dims: tuple[int, int, int]) -> None:
+    """Along the middle of three axes, as the last one."""
     op, (index,), source = node.op, layers.sources(node), layers.grid(node.inputs[0])
     if op.log and source is not None:
         raise NoTfliteForm("the logarithm of a Softmax of integers")
     grid, name = layers.demanded(node, PROBABILITIES), node.output
-    dims, order = (op.outer, op.size, op.inner), (0, 2, 1)
-    if op.inner == 1:
+    order = (0, 2, 1)
+    if dims[2] == 1:
         rows = shaped(layers, f"{name}/lines", index, dims[:2], source)
         made = layers.ordered(f"{name}/softmax", dims[:2], grid)
     else:
@@ -279,12 +281,12 @@ def array_softmax(layers: Layers, node: QuantNode) -> None:
         layers.file.operator("LOG_SOFTMAX", [rows], made, "LogSoftmaxOptions")
     else:
         layers.file.operator("SOFTMAX", [rows], made, "SoftmaxOptions", beta=1.0)
-    if op.inner > 1:
+    if dims[2] > 1:
         made = turned(layers, f"{name}/back", made, tuple(dims[axis] for axis in order), order, grid)
     flat(layers, node, made, grid)
 
 
-def array_norm(layers: Layers, node: QuantNode) -> None:
+def normalize(layers: Layers, node: QuantNode) -> None:
     """In float32, of integers too: TFLite has no normalisation."""
     op, (index,), grid = node.op, layers.sources(node), layers.grid(node.inputs[0])
     if op.part:
@@ -292,10 +294,13 @@ def array_norm(layers: Layers, node: QuantNode) -> None:
     params = node.params
     if grid is not None:
         params = QUANTIZERS[node.op.kind].real_params(node, layers.graph) or {}
-    dims, name, file = (op.outer, op.inner), node.output, layers.file
+    shape = layers.graph.shape(node.inputs[0])
+    if len(shape) == 3:
+        raise NoTfliteForm("a normalisation of the channels of a sequence")
+    dims, name, file = (elements(shape) // op.size, op.size), node.output, layers.file
 
     def step(code: str, inputs: list[int], label: str, options: str, **fields) -> int:
-        shape = (op.outer, 1) if label in ("mean", "variance", "shifted", "inverse", "root", "divisor") else dims
+        shape = (dims[0], 1) if label in ("mean", "variance", "shifted", "inverse", "root", "divisor") else dims
         made = layers.ordered(f"{name}/{label}", shape, None)
         file.operator(code, inputs, made, options, **fields)
         return made
@@ -310,6 +315,8 @@ def array_norm(layers: Layers, node: QuantNode) -> None:
         away = step("SUB", [rows, mean], "away", "SubOptions")
     squares = step("MUL", [away, away], "squares", "MulOptions")
     variance = step("MEAN", [squares, last], "variance", "ReducerOptions", keepDims=True)
+    if op.power == 1:
+        raise NoTfliteForm("a normalisation by the L1 norm")
     epsilon = layers.numbers(f"{name}/epsilon", np.array([op.epsilon], np.float32))
     shifted = step("ADD", [variance, epsilon], "shifted", "AddOptions")
     if op.added:
@@ -329,8 +336,8 @@ def array_norm(layers: Layers, node: QuantNode) -> None:
         flat(layers, node, found, wanted)
 
 
-def rows_view(layers: Layers, node: QuantNode) -> None:
-    """Images with the channels last as vectors, and back: the bytes stay where they are."""
+def view(layers: Layers, node: QuantNode) -> None:
+    """Arrays as channels-last images and back: the bytes stay where they are."""
     (index,), grid = layers.sources(node), layers.grid(node.inputs[0])
     here = grid == layers.grid(node.output)
     name = node.output if here else f"{node.output}/view"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from math import prod
 
@@ -13,8 +12,8 @@ from n2d2py.exports.tflite import arrays
 from n2d2py.exports.tflite.file import PROBABILITIES, SIGNED_UNITS, Grid
 from n2d2py.exports.tflite.writer import Layers, NoTfliteForm, channels_last, fused_name
 from n2d2py.graph import QuantNode
+from n2d2py.graph.layout import axis_along
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.arrays.norm import ArraySoftmax
 from n2d2py.operators.functions import FUNCTIONS, Clip, Elu, Gelu, GeluTanh, HardSwish, LeakyRectifier, Tanh
 
 Lowering = Callable[[Layers, QuantNode], None]
@@ -206,14 +205,16 @@ def _elemwise(layers: Layers, node: QuantNode) -> None:
 
 
 def _concat(layers: Layers, node: QuantNode) -> None:
-    """Of channels; TFLite wants one grid for all."""
-    grid = layers.grid(node.output)
+    """Of images along an axis, or of arrays; TFLite wants one grid for all."""
+    op, grid, rank = node.op, layers.grid(node.output), len(layers.graph.shape(node.output))
+    if op.slots or (op.rows > 1 and rank == 2):
+        return arrays.concat_rows(layers, node)
     layers.file.operator(
         "CONCATENATION",
         layers.in_grid(node, grid),
         layers.declare(node.output),
         "ConcatenationOptions",
-        axis=3 if len(layers.graph.shape(node.output)) == 4 else 1,
+        axis=channels_last(range(rank)).index(op.axis),
         fusedActivationFunction=layers.activation(node),
     )
 
@@ -276,13 +277,17 @@ def _limited(layers: Layers, node: QuantNode, function: Clip) -> None:
 
 
 def _softmax(layers: Layers, node: QuantNode) -> None:
-    """Over the channels."""
-    if node.op.group_size:
-        raise NoTfliteForm("a Softmax of groups")
     shape = layers.graph.shape(node.output)
-    if node.op.log or len(shape) not in (2, 4):
-        outer, inner = (prod(shape[2:]), 1) if len(shape) == 4 else (1, prod(shape[2:]))
-        return arrays.array_softmax(layers, replace(node, op=ArraySoftmax(outer, shape[1], inner, node.op.log)))
+    lines = node.op.rows(shape)
+    axis = axis_along(shape, *lines[1:])
+    if axis is None and len(shape) == 3:
+        raise NoTfliteForm("a Softmax of groups")
+    if axis is not None:
+        stored = channels_last(range(len(shape)))
+        before, after = stored[1 : stored.index(axis)], stored[stored.index(axis) + 1 :]
+        lines = prod(shape[each] for each in before), shape[axis], prod(shape[each] for each in after)
+    if axis is None or node.op.log or axis != channels_last(range(len(shape)))[-1]:
+        return arrays.array_softmax(layers, node, lines)
     layers.in_demanded_grid(
         node, "SOFTMAX", layers.demanded(node, PROBABILITIES), layers.sources(node), "SoftmaxOptions", beta=1.0
     )
@@ -461,12 +466,10 @@ LOWERINGS: dict[str, Lowering] = {
     "Activation": _function,
     "AddConstants": arrays.add_constants,
     "Affine": _affine,
-    "ArrayConcat": arrays.array_concat,
     "ArrayIndexSelect": arrays.array_index_select,
     "ArrayMap": arrays.array_map,
     "ArrayMatMul": arrays.array_matmul,
-    "ArrayNorm": arrays.array_norm,
-    "ArraySoftmax": arrays.array_softmax,
+    "Normalize": arrays.normalize,
     "Concat": _concat,
     "Conv": _conv,
     "Convert": _same,
@@ -474,7 +477,6 @@ LOWERINGS: dict[str, Lowering] = {
     "DepthToSpace": _depth_to_space,
     "ElemWise": _elemwise,
     "Fc": _fc,
-    "FromChannelsLast": arrays.rows_view,
     "Identity": _same,
     "IndexSelect": _select,
     "Padding": _padding,
@@ -483,7 +485,7 @@ LOWERINGS: dict[str, Lowering] = {
     "Resize": _resize,
     "Softmax": _softmax,
     "SpaceToDepth": _space_to_depth,
-    "ToChannelsLast": arrays.rows_view,
     "Transpose": _transpose,
+    "MemoryView": arrays.view,
 }
 """How layers are written, by operator kind."""

@@ -15,7 +15,7 @@ from n2d2py.arithmetic import FloatRescale, FractionRescale, StepRescale
 from n2d2py.exports.tflite.file import int8_grid
 from n2d2py.exports.tflite.xnnpack import function_table, with_xnnpack
 from n2d2py.graph import QuantGraph, QuantNode
-from n2d2py.graph.forms import Dequantized, Rescaled, Weighted
+from n2d2py.graph.forms import Custom, Dequantized, Rescaled, Weighted
 from n2d2py.operators.pool.integer import mean_rounding
 from n2d2py.quant.forming import peak, second_rounding
 
@@ -39,7 +39,7 @@ def _layer(graph: QuantGraph, node: QuantNode) -> QuantNode:
         return _mean(graph, node)
     if node.op.kind == "Activation":
         return function_table(graph, node, twice_rounded, twice_rounded)
-    if node.op.kind in ("Concat", "Convert", "Identity") and isinstance(node.form, Rescaled):
+    if node.op.kind in ("Concat", "Convert", "Identity") and isinstance(node.form, Rescaled | Custom):
         factors = np.array([np.float64(np.float32(kind.scale)) / np.float64(np.float32(y.scale)) for kind in kinds])
         return replace(node, rescale=FractionRescale(factors, second_rounding(factors), signed=True))
     if node.op.kind == "ElemWise" and node.op.operation == "Prod" and len(kinds) == 2:

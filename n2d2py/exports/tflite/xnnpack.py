@@ -129,7 +129,8 @@ def _quantized(graph: QuantGraph, node: QuantNode) -> QuantNode:
         return node
     multipliers = np.array([_quantize_multiplier(_ratio(kind, y)) for kind in kinds])
     bound = max(map(peak, kinds))
-    return replace(node, form=Rescaled(), rescale=FixedPointRescale(multipliers, _QUANTIZE_SHIFT, _BITS), bound=bound)
+    form = node.form if node.params else Rescaled()  # constants of a Concat are in the grid of the result
+    return replace(node, form=form, rescale=FixedPointRescale(multipliers, _QUANTIZE_SHIFT, _BITS), bound=bound)
 
 
 def _ratio(x: NumType, y: NumType) -> float:

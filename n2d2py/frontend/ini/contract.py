@@ -153,12 +153,13 @@ class LayerContext:
 
 @dataclass(frozen=True)
 class LayerType:
-    """A value of `Type=`: the keys of its section and of its ConfigSection, and its builder."""
+    """A value of `Type=`: the keys of its section and of its ConfigSection, its builder, and why it cannot run, "" where it can."""
 
     name: str
     schema: Schema
     config: Schema
     build: Callable[[LayerContext], None]
+    refused: str = ""
 
 
 LAYER_TYPES: Registry[LayerType] = Registry("the layer type", "n2d2py.operators.catalog", "n2d2py.frontend.ini.transformations")
@@ -168,17 +169,17 @@ LAYER_TYPES: Registry[LayerType] = Registry("the layer type", "n2d2py.operators.
 Build = Callable[[LayerContext], None]
 
 
-def ini(name: str, schema: Schema, config: Schema = CONFIGURATION) -> Callable[[Build], Build]:
+def ini(name: str, schema: Schema, config: Schema = CONFIGURATION, refused: str = "") -> Callable[[Build], Build]:
     """Decorator: makes a function build the layers of `Type=name`, whose section has the keys of `schema`.
 
-    `config`: the keys of its ConfigSection.
+    `config`: the keys of its ConfigSection; `refused`: why layers of this type cannot run.
 
     Raises:
         InternalError: when the name has another one.
     """
 
     def declare(build: Build) -> Build:
-        LAYER_TYPES.add(name, LayerType(name, schema, config, build))
+        LAYER_TYPES.add(name, LayerType(name, schema, config, build, refused))
         return build
 
     return declare

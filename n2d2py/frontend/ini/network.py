@@ -33,7 +33,10 @@ _EARLY = Ignored("", "keys of early versions of N2D2", "is called NbOutputs toda
 MAX_LAYERS = 2500
 """Layers of a network: many times those of the deepest ones."""
 
-_REFUSED = {"LSTM": "recurrent layers are read from ONNX files only", "Rbf": "N2D2 does not have it any more either"}
+REFUSED = {
+    "LSTM": "recurrent layers are read from ONNX files, which an INI may name with Type=ONNX",
+    "Rbf": "N2D2 does not have it any more either",
+}
 """Layer types of N2D2 that will not come, and why."""
 
 _OUTSIDE = ("Spike", "CSpike", "RRAM", "PCM")
@@ -344,9 +347,9 @@ def _rename_outputs(section: Section) -> None:
 
 
 def _unknown_type(kind: str, types: dict[str, LayerType], section: Section) -> N2D2Error:
-    if kind in _REFUSED:
+    if kind in REFUSED:
         return N2D2Error(
-            "E226", f"Type={kind} is not supported: {_REFUSED[kind]}", where=section.where("Type"), remedy="remove the layer"
+            "E226", f"Type={kind} is not supported: {REFUSED[kind]}", where=section.where("Type"), remedy="remove the layer"
         )
     like = nearest(kind, [*types, "ONNX"])
     known = ", ".join(sorted([*types, "ONNX"]))

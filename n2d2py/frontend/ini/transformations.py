@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -18,9 +18,12 @@ from n2d2py.operators.functions import Clip
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.padding import Padding
+from n2d2py.operators.pool import Pool
 from n2d2py.operators.reshape import Reshape
 from n2d2py.operators.resize import Resize
 
+_FILTERS = {"Erode": (-1,), "Dilate": (1,), "Opening": (-1, 1), "Closing": (1, -1)}
+"""Morphological filters: minima (-1) and maxima (1) over a window."""
 _SIGNS = ("Plus", "Minus", "Multiplies", "Divides")
 
 _TRANSFORMATION = LAYER.extended(
@@ -30,7 +33,7 @@ _TRANSFORMATION = LAYER.extended(
         "Transformation",
         Kind.STRING,
         doc="Name of the transformation: RangeAffine, RangeClipping, Threshold, Rescale, PadCrop, SliceExtraction, Flip, "
-        "ColorSpace, ChannelExtraction or Reshape. Its keys are keys of this section.",
+        "ColorSpace, ChannelExtraction, Morphology or Reshape. Its keys are keys of this section.",
     ),
     Key("FirstOperator", Kind.ENUM, None, "RangeAffine: first operation.", _SIGNS),
     Key("FirstValue", Kind.FLOATS, (), "RangeAffine: value of the first operation, one or one per channel."),
@@ -39,7 +42,16 @@ _TRANSFORMATION = LAYER.extended(
     Key("RangeMin", Kind.FLOAT, None, "RangeClipping: value mapped to 0."),
     Key("RangeMax", Kind.FLOAT, None, "RangeClipping: value mapped to 1."),
     Key("Threshold", Kind.FLOAT, None, "Threshold: threshold. Values above it are high."),
-    Key("Operation", Kind.ENUM, "Binary", "Threshold: result for high and low values.", OPERATIONS),
+    Key(
+        "Operation",
+        Kind.ENUM,
+        "Binary",
+        "Threshold: result for high and low values. Morphology: filter.",
+        (*OPERATIONS, *_FILTERS),
+    ),
+    Key("Size", Kind.UINT, None, "Morphology: width and height of the window.", minimum=1),
+    Key("Shape", Kind.ENUM, "Rectangular", "Morphology: shape of the window.", ("Rectangular",)),
+    Key("NbIterations", Kind.UINT, 1, "Morphology: how often its maxima and minima are taken.", minimum=1, maximum=100),
     Key("MaxValue", Kind.FLOAT, 1.0, "Threshold: Binary result for high values."),
     Key("Width", Kind.INT, None, "Rescale, PadCrop, SliceExtraction: width of the result."),
     Key("Height", Kind.INT, None, "Rescale, PadCrop, SliceExtraction: height of the result."),
@@ -124,7 +136,31 @@ def _range_clipping(context: LayerContext, tensor: str) -> None:
 def _threshold_transformation(context: LayerContext, tensor: str) -> None:
     (threshold,) = _given(context, "Threshold")
     values = context.values
+    _check_operation(context, OPERATIONS)
     context.add(Activation(threshold_function(values["Operation"], threshold, values["MaxValue"])), [tensor])
+
+
+def _check_operation(context: LayerContext, known: Iterable[str]) -> None:
+    operation, name = context.values["Operation"], context.values["Transformation"]
+    if operation not in known:
+        raise context.fail("E234", f"{name} has no Operation={operation}", f"use one of {', '.join(known)}", "Operation")
+
+
+def _morphology(context: LayerContext, tensor: str) -> None:
+    """Maxima over a window around each position, and minima as those of -x."""
+    (size,) = _given(context, "Size")
+    _check_operation(context, _FILTERS)
+    before, count = size // 2, channels(context.graph.shape(tensor))
+    pool = Pool("Max", (size, size), pads=(before, before, size - 1 - before, size - 1 - before))
+    negative = {"weights": np.full(count, -1, np.float32), "bias": np.zeros(count, np.float32)}
+    for step, sign in enumerate(_FILTERS[context.values["Operation"]]):
+        if sign < 0:
+            tensor = context.helper(f"negative{step}", Affine(), [tensor], negative)
+        for again in range(context.values["NbIterations"]):
+            tensor = context.helper(f"maximum{step}_{again}", pool, [tensor])
+        if sign < 0:
+            tensor = context.helper(f"minimum{step}", Affine(), [tensor], negative)
+    context.add(Identity(), [tensor])
 
 
 def _rescale(context: LayerContext, tensor: str) -> None:
@@ -228,6 +264,7 @@ _TRANSFORMATIONS: dict[str, Callable[[LayerContext, str], None]] = {
     "RangeAffine": _range_affine,
     "RangeClipping": _range_clipping,
     "Threshold": _threshold_transformation,
+    "Morphology": _morphology,
     "Rescale": _rescale,
     "PadCrop": _pad_crop,
     "SliceExtraction": _slice,

@@ -38,11 +38,11 @@ from n2d2py.frontend.onnx.validator import Validator
 from n2d2py.graph import Graph, Tensor
 from n2d2py.graph.not_numbers import not_numbers
 from n2d2py.graph.shapes import Shape, elements
-from n2d2py.operators.arrays.norm.spelled import spelled_norm
 from n2d2py.operators.batchnorm import BatchNorm
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
 from n2d2py.operators.functions import ONNX_FUNCTIONS
+from n2d2py.operators.normalize.spelled import spelled_norm
 
 _OTHER = {"float16": "half", "bfloat16": "bfloat16", "float64": "double"}
 """Element types of weights that are not kept."""

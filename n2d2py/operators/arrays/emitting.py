@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from n2d2py.graph import Node
+from n2d2py.graph.layout import memory_axes
 from n2d2py.operators.arrays.base import kind_dtype
 from n2d2py.reference.contract import OnnxWriter
 
@@ -15,19 +16,30 @@ def typed(writer: OnnxWriter, values: np.ndarray, kind: str) -> str:
 
 
 def shaped(writer: OnnxWriter, tensor: str, dims: tuple[int, ...]) -> str:
-    """A vector with its dimensions behind the batch axis."""
+    """The elements of a tensor, in the order of memory, with dimensions behind the batch axis."""
+    rank = len(writer.graph.shape(tensor))
+    if rank > 2:
+        tensor = writer.emit("Transpose", [tensor], perm=memory_axes(rank))
     return writer.emit("Reshape", [tensor, writer.constant([0, *dims])])
 
 
 def flat(writer: OnnxWriter, tensor: str, output: str) -> None:
-    """Writes the vector `output` of a tensor with dimensions."""
-    writer.emit("Reshape", [tensor, writer.constant([0, -1])], output)
+    """Writes `output` of a tensor that has its elements in the order of memory."""
+    shape = writer.graph.shape(output)
+    axes = memory_axes(len(shape))
+    target = writer.constant([0, *(shape[axis] for axis in axes[1:])] if len(shape) > 2 else [0, -1])
+    if len(shape) == 2:
+        writer.emit("Reshape", [tensor, target], output)
+    else:
+        writer.emit("Transpose", [writer.emit("Reshape", [tensor, target])], output, perm=np.argsort(axes).tolist())
 
 
-def operands(writer: OnnxWriter, node: Node, shapes: tuple[tuple[int, ...], ...]) -> list[str]:
+def operands(
+    writer: OnnxWriter, node: Node, shapes: tuple[tuple[int, ...], ...], slots: tuple[int, ...] | None = None
+) -> list[str]:
     """Each operand in its dimensions behind the batch axis, of length 1 for constants."""
     found = []
-    for index, (slot, dims) in enumerate(zip(node.op.slots, shapes, strict=True)):
+    for index, (slot, dims) in enumerate(zip(slots or node.op.slots, shapes, strict=True)):
         if slot >= 0:
             found.append(shaped(writer, node.inputs[slot], dims))
         else:

@@ -47,11 +47,11 @@ def broadcast_steps(dims: Sequence[int]) -> list[int]:
     return [0 if size == 1 else step for size, step in zip(dims, steps_of(dims), strict=True)]
 
 
-def pointers(layer: Layer) -> list[Argument]:
+def pointers(layer: Layer, slots: Sequence[int] | None = None) -> list[Argument]:
     """A C++ pointer for each operand."""
     made: list[Argument] = []
     real = next((kind.dtype.name for kind in (layer.output, *layer.inputs) if kind.is_float), "float32")
-    for index, slot in enumerate(layer.op.slots):
+    for index, slot in enumerate(slots or layer.op.slots):
         if slot >= 0:
             made.append(f"n2d2::elements<{layer.input_planes[slot]}>(in{slot})")
             continue

@@ -64,7 +64,8 @@ def scratch_of(facts: KernelFacts) -> ScratchNeed | None:
 
 
 def _has_tiles(facts: KernelFacts) -> bool:
-    return facts.layer.integer and facts.whole and facts.dense and facts.weights.shape[1:3] == (3, 3)
+    used = facts.layer.integer and facts.layer.choices.uses_winograd and facts.whole
+    return used and facts.dense and facts.weights.shape[1:3] == (3, 3)
 
 
 def _with_winograd(facts: KernelFacts, selection: Selection) -> Selection:

@@ -22,6 +22,7 @@ from n2d2py.operators.functions import Clip, Logistic
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.resize import Resize
 from n2d2py.operators.softmax import Softmax
+from n2d2py.passes import keep_real
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.options import QuantOptions
@@ -126,6 +127,7 @@ def _compiled(case: SelfTest, one: HardwareConfig, precision: int, samples: np.n
         typed = float_graph(net.graph, -32)
     else:
         options = QuantOptions(8, unsigned=False, equalize=False, correct_bias=False, adaptive_rounding=False)
+        keep_real(net.graph, rows=False)
         graph = insert_conversions(net.graph)
         typed, _ = quantize(graph, collect(graph, [samples], case.name).histograms, options, {"input": (-1.0, 1.0)})
     lowered, problems = lower(typed, one, precision)

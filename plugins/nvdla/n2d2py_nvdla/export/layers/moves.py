@@ -21,7 +21,7 @@ def plan_concatenations(state: Lowering) -> None:
     graph = state.graph
     producers = {name: node for node in graph.nodes for name in node.outputs}
     for node in reversed(graph.nodes):
-        if node.op.kind != "Concat" or len(graph.shape(node.output)) != 4:
+        if node.op.kind != "Concat" or len(graph.shape(node.output)) != 4 or node.op.axis != 1:
             continue
         whole = state.result(node.output)
         state.slots[node.output] = whole
@@ -57,7 +57,9 @@ def _concat(state: Lowering, node: QuantNode) -> None:
     """Inputs that are not in their place are copied: by the SDP, or by a convolution where they begin inside an atom."""
     result = state.slots.get(node.output)
     if result is None or (not state.integer and node.activation is not None):
-        raise refuse(node, "a concatenation of vectors, or one with an activation", "concatenate feature maps")
+        raise refuse(
+            node, "a concatenation of vectors or along another axis, or one with an activation", "concatenate channels"
+        )
     scale, at = state.scale_of(node.output), 0
     chains: list[list[HwOp]] = []
     for name in node.inputs:
@@ -129,7 +131,7 @@ def _reshape(state: Lowering, node: QuantNode) -> None:
 def _softmax(state: Lowering, node: QuantNode) -> None:
     """At the end of the network, over the channels of one position: on the CPU, by NVIDIA's emulator."""
     value = state.values[node.inputs[0]]
-    if value.region.shape[1:] != (1, 1) or node.op.log or node.op.group_size not in (0, value.region.channels):
+    if value.region.shape[1:] != (1, 1) or node.op.log or node.op.size not in (0, value.region.channels):
         raise refuse(node, "the emulator has a softmax over all channels of one position only", "take the logits")
     if node.output not in state.graph.outputs:
         raise refuse(node, "a softmax inside of the network", "take the logits")

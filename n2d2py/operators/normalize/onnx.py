@@ -1,4 +1,4 @@
-"""Normalisations and softmax over any axes, with parameters that may be computed in the network."""
+"""Normalisations over any axes, with parameters that may be computed in the network."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 
 from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value
-from n2d2py.operators.arrays.norm import ArrayNorm, ArraySoftmax
 from n2d2py.operators.arrays.reduce import reduced
 from n2d2py.operators.arrays.values import Arrays, onnx_array
+from n2d2py.operators.normalize import Normalize
 
 
 def _normed(a: Arrays, x: Value, outer: int, epsilon: float, part: str = "", centred: bool = True) -> Value:
     x = a.tensor(x)
-    op = ArrayNorm(outer, x.size // outer, float(epsilon), centred, part)
+    op = Normalize(x.size // outer, float(epsilon), centred, part)
     return a.add(op, [x], (outer,) if part else x.dims, label=part or "normed")
 
 
@@ -101,17 +101,6 @@ def _lp(a: Arrays) -> None:
     zero = a.map("Equal", norm, a.const(0.0, norm), result="bool")
     safe = a.map("Where", zero, a.const(1.0, norm), norm, result="")
     a.bind(a.map("Where", zero, a.const(0.0, x), a.map("Div", x, safe), result=""))
-
-
-@onnx_array("Softmax", "LogSoftmax")
-def _softmax(a: Arrays) -> None:
-    x = a.tensor(a.value(0))
-    flattens = a.node.opset < 13
-    axis = a.node.axis_of(a.node.attribute("axis", 1 if flattens else -1), len(x.dims)) if x.dims else 0
-    a.builder.guard_batch(a.node, 0, axis, "normalises over")
-    outer = prod(x.dims[:axis])
-    size, inner = (x.size // outer, 1) if flattens else (x.dims[axis], prod(x.dims[axis + 1 :]))
-    a.bind(a.add(ArraySoftmax(outer, size, inner, a.node.type == "LogSoftmax"), [x], x.dims, label="softmax"))
 
 
 @onnx_array("Hardmax")

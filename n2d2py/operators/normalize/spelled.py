@@ -19,11 +19,8 @@ from math import prod, sqrt
 import numpy as np
 
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode
-from n2d2py.operators.arrays.norm.op import ArrayNorm
 from n2d2py.operators.arrays.values import Arrays
-from n2d2py.operators.channels_last import FromChannelsLast, ToChannelsLast
-from n2d2py.operators.normalize import SMALLEST_NORM, Normalize
-from n2d2py.operators.reshape import Reshape
+from n2d2py.operators.normalize.op import SMALLEST_NORM, Normalize
 
 _SMALL = 1e-6
 """The largest floor of a length that is taken for one against division by zero."""
@@ -76,18 +73,14 @@ def spelled_norm(node: OnnxNode, builder: Builder) -> bool:
 def _build(a: Arrays, x: str, divisor: Divisor, centred: bool, gain: str | None, shift: str | None) -> None:
     builder, dims = a.builder, a.builder.dims_of(x)
     size, factor = divisor.size, divisor.factor
-    epsilon = divisor.epsilon / factor if divisor.epsilon or divisor.added else SMALLEST_NORM**2 / size
-    norm = ArrayNorm(prod(dims) // size, size, epsilon, centred, added=divisor.added / sqrt(factor))
+    summed = factor == size
+    factor = 1.0 if summed else factor
+    epsilon = divisor.epsilon / factor if divisor.epsilon or divisor.added else SMALLEST_NORM**2
+    norm = Normalize(size, epsilon, centred, added=divisor.added / sqrt(factor), summed=summed)
     plain, image = gain is None and shift is None, divisor.axes == (1,) and len(dims) in (2, 4) and dims[0] == 1
-    if image and plain and divisor.is_length and not centred:
-        builder.layer(a.node, Normalize("L2"), [builder.plane(x)])
-        return
-    if image and plain and len(dims) == 4:  # channels are last in memory: both are views
+    if image and plain and (len(dims) == 4 or (divisor.is_length and not centred)):
         params = {"gain": np.full(size, factor**-0.5, np.float32), "shift": np.zeros(size, np.float32)}
-        rows = builder.layer(a.node, ToChannelsLast(), [builder.plane(x)], part="rows")
-        made = builder.layer(a.node, norm, [rows], params if factor != 1 else {}, part="normed")
-        line = builder.layer(a.node, FromChannelsLast(size), [made], part="line")
-        builder.layer(a.node, Reshape(tuple(dims[1:])), [line])
+        builder.layer(a.node, norm, [builder.plane(x)], params if factor != 1 else {})
         return
     order = [*(axis for axis in range(len(dims)) if axis not in divisor.axes), *divisor.axes]
     lines = a.transpose(builder.value(x), order)

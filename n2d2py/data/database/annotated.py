@@ -1,0 +1,291 @@
+"""Databases of images whose regions are annotated in text, JSON or images: one table of formats.
+
+    GTSDB_DIR_Database, KITTI_Database, KITTI_Object_Database, KITTI_Road_Database, FDDB_Database, DOTA_Database, Cityscapes_Database,
+    CaltechPedestrian_Database
+
+A stimulus has no label; its pixels have those of the regions, of which later ones cover earlier ones. Label ids follow the order of first
+appearance. The formats are those of the distributors' documentation.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from n2d2py.data.database.base import PARTITION_KEYS, Context, Database, FileItems, data_path, register
+from n2d2py.data.database.partition import SETS, Partition, partition
+from n2d2py.data.decode import picture_size, read_stimulus
+from n2d2py.data.text import read_lines
+from n2d2py.errors import N2D2Error
+from n2d2py.files import read_regular
+from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
+
+Points = Sequence[tuple[float, float]]
+"""Corners (x, y) of a region, its boundary included."""
+Region = tuple[str, Points | Path]
+"""A label, and its corners or an image that has it where it is magenta."""
+_MAGENTA = (255, 0, 255)
+_FAR = 1e6
+"""Pixels that a corner may be away from an image."""
+
+
+@dataclass(frozen=True)
+class RegionMaps:
+    """Pixel-wise labels from the regions of images.
+
+    Attributes:
+        regions: (label id, corners or image) of each stimulus.
+        outside: label id of the pixels outside of all regions, -1 for none.
+        margin: width in pixels of the border around regions that has no label.
+    """
+
+    items: FileItems
+    regions: Sequence[Sequence[tuple[int, Points | Path]]]
+    outside: int = -1
+    margin: int = 0
+
+    def read(self, index: int) -> np.ndarray:
+        from PIL import Image, ImageDraw, ImageFilter
+
+        width, height = picture_size(self.items.root / self.items.files[index], self.items.files[index])
+        labels = np.full((height, width), self.outside, np.int64)
+        covered = np.zeros((height, width), bool)
+        for label, shape in self.regions[index]:
+            if isinstance(shape, Path):
+                mask = (read_stimulus(shape, shape.name) == _MAGENTA).all(axis=2)
+            else:
+                canvas = Image.new("L", (width, height))
+                ImageDraw.Draw(canvas).polygon(list(shape), fill=255)
+                mask = np.asarray(canvas) > 0
+            if mask.shape != labels.shape:
+                raise N2D2Error(
+                    "E402", f"{shape} and {self.items.name(index)} differ in size", remedy="unpack the data set again"
+                )
+            labels[mask], covered = label, covered | mask
+        if self.margin:
+            around = Image.fromarray(covered.astype(np.uint8) * 255).filter(ImageFilter.MaxFilter(2 * self.margin + 1))
+            labels[(np.asarray(around) > 0) & ~covered] = -1
+        return labels
+
+
+# ---- annotations ------------------------------------------------------------------------------------
+def _rows(path: Path, separator: str | None = None) -> list[list[str]]:
+    return [line.split(separator) for _, line in read_lines(path)]
+
+
+def _polygon(points: Points) -> Points:
+    """The corners as numbers; ValueError where they are none."""
+    corners = [(float(x), float(y)) for x, y in points]
+    if len(corners) < 3 or not all(math.isfinite(value) and abs(value) < _FAR for corner in corners for value in corner):
+        raise ValueError("a region has corners that are not finite, or fewer than three")
+    return corners
+
+
+def _box(*corners: str | float) -> Points:
+    x, y, u, v = map(float, corners)
+    return ((x, y), (u, y), (u, v), (x, v))
+
+
+@lru_cache(1)
+def _by_file(path: Path, separator: str | None, key: int, kind: int, first: int) -> dict[str, list[Region]]:
+    """The boxes of a table, by the cell in column `key`; the labels are in column `kind`, the corners from column `first` on."""
+    found: dict[str, list[Region]] = {}
+    for row in _rows(path, separator):
+        if row[kind] != "DontCare":
+            found.setdefault(row[key], []).append((row[kind], _box(*row[first : first + 4])))
+    return found
+
+
+def _gtsdb(labels: Path, file: str, values: Values) -> Iterable[Region]:
+    return _by_file(labels / "gt.txt", ";", 0, 5, 1).get(file, ())
+
+
+def _kitti(labels: Path, file: str, values: Values) -> Iterable[Region]:
+    part, _, sequence, name = file.split("/")
+    table = labels / part / "label_02" / f"{sequence}.txt"
+    return _by_file(table, None, 0, 2, 6).get(str(int(name.partition(".")[0])), ()) if part == "training" else ()
+
+
+def _kitti_object(labels: Path, file: str, values: Values) -> Iterable[Region]:
+    part, _, name = file.split("/")
+    rows = _rows(labels / part / "label_2" / f"{Path(name).stem}.txt") if part == "training" else []
+    return [(row[0], _box(*row[4:8])) for row in rows if row[0] != "DontCare"]
+
+
+def _kitti_road(labels: Path, file: str, values: Values) -> Iterable[Region]:
+    *_, part, _, name = file.split("/")
+    kind, _, number = name.partition("_")
+    return (
+        [("road", labels / file.rpartition("/")[0] / ".." / "gt_image_2" / f"{kind}_road_{number}")]
+        if part == "training"
+        else ()
+    )
+
+
+@lru_cache(1)
+def _ellipses(folder: Path) -> dict[str, list[Region]]:
+    """A name, a number, then so many lines: both radii, the angle of the first in radians, the centre."""
+    found: dict[str, list[Region]] = {}
+    for path in sorted(folder.glob("FDDB-folds/*ellipseList.txt")):
+        lines = iter(_rows(path))
+        for (name,) in lines:
+            faces = found.setdefault(name, [])
+            for _ in range(int(next(lines)[0])):
+                a, b, angle, x, y = map(float, next(lines)[:5])
+                c, s = math.cos(angle), math.sin(angle)
+                circle = [(math.cos(k * math.pi / 32), math.sin(k * math.pi / 32)) for k in range(64)]
+                faces.append(("face", [(x + a * u * c - b * v * s, y + a * u * s + b * v * c) for u, v in circle]))
+    return found
+
+
+def _fddb(labels: Path, file: str, values: Values) -> Iterable[Region]:
+    return _ellipses(labels).get(file.rpartition(".")[0], ())
+
+
+def _dota(labels: Path, file: str, values: Values) -> Iterator[Region]:
+    part, _, name = file.split("/")
+    for row in _rows(labels / part / "labelTxt" / f"{Path(name).stem}.txt") if part != "test" else ():
+        if ":" not in row[0]:  # imagesource, gsd
+            numbers = [float(cell) for cell in row[:8]]
+            yield row[8], list(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+def _cityscapes(labels: Path, file: str, values: Values) -> Iterator[Region]:
+    kind = "gtCoarse" if values["UseCoarse"] or file.startswith("train_extra") else "gtFine"
+    folder = labels / kind if (labels / kind).is_dir() else labels
+    objects = json.loads(read_regular(folder / f"{file.removesuffix('leftImg8bit.png')}{kind}_polygons.json"))["objects"]
+    for one in objects:
+        yield one["label"].removesuffix("group") if values["SingleInstanceLabels"] else one["label"], one["polygon"]
+
+
+def _caltech(labels: Path, file: str, values: Values) -> Iterator[Region]:
+    known = {"person": "person", "people": "person" if values["SingleLabel"] else "people"}
+    known |= {"person?": "person"} if values["IncAmbiguous"] else {}
+    for row in _rows(labels / f"{file.rpartition('.')[0]}.txt"):
+        if row[0] in known:
+            x, y, width, height = map(float, row[1:5])
+            yield known[row[0]], _box(x, y, x + width, y + height)
+
+
+# ---- the table of formats ---------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Format:
+    """Images by set, as patterns; those of "" are split by the keys. `labels` is the default of LabelPath, from DataPath."""
+
+    path: str
+    images: dict[str, tuple[str, ...]]
+    regions: Callable[[Path, str, Values], Iterable[Region]]
+    keys: tuple[Key, ...] = ()
+    labels: str = "."
+
+
+def _fraction(name: str, default: object) -> Key:
+    key = next(key for key in PARTITION_KEYS if key.name == name)
+    return Key(name, Kind.FLOAT, default, key.doc, minimum=0, maximum=1)
+
+
+def _flag(name: str, default: bool, doc: str) -> Key:
+    return Key(name, Kind.BOOL, default, doc)
+
+
+def _halves(images: str) -> dict[str, tuple[str, ...]]:
+    return {"": (f"training/{images}",), "Test": (f"testing/{images}",)}
+
+
+_LEARN, _VALIDATION = _fraction("Learn", REQUIRED), _fraction("Validation", 0.0)
+_SPLIT = (_fraction("Learn", 0.8), _fraction("Validation", 0.2))
+_FORMATS = {
+    "GTSDB_DIR_Database": _Format("FullIJCNN2013", {"": ("*.ppm",)}, _gtsdb, (_LEARN, _VALIDATION)),
+    "KITTI_Database": _Format("KITTI", _halves("image_02/*/*.png"), _kitti, _SPLIT),
+    "KITTI_Object_Database": _Format("KITTI_Object", _halves("image_2/*.png"), _kitti_object, _SPLIT),
+    "KITTI_Road_Database": _Format("KITTI/data_road", _halves("image_2/*.png"), _kitti_road, _SPLIT),
+    "FDDB_Database": _Format("FDDB", {"": ("*/*/*/big/*.jpg",)}, _fddb, (_LEARN, _VALIDATION)),
+    "DOTA_Database": _Format(
+        "DOTA",
+        {"": ("train/images/*.png",), "Validation": ("val/images/*.png",), "Test": ("test/images/*.png",)},
+        _dota,
+        (_LEARN, Key("LabelPath", Kind.PATH, "", "File with the names of the labels, in the order of their ids.")),
+    ),
+    "Cityscapes_Database": _Format(
+        "Cityscapes/leftImg8bit",
+        {"Learn": ("train/*/*.png", "train_extra/*/*.png"), "Validation": ("val/*/*.png",), "Test": ("test/*/*.png",)},
+        _cityscapes,
+        (
+            _flag("IncTrainExtra", False, "Learn the images of train_extra too."),
+            _flag("UseCoarse", False, "Read the coarse annotations, gtCoarse."),
+            _flag("SingleInstanceLabels", True, "Groups have the label of their members: cargroup is car."),
+        ),
+        "..",
+    ),
+    "CaltechPedestrian_Database": _Format(
+        "CaltechPedestrians/data-USA/images",
+        {"": ("set0[0-5]/*/*.jpg",), "Test": ("set0[6-9]/*/*.jpg", "set10/*/*.jpg")},
+        _caltech,
+        (
+            _VALIDATION,
+            _flag("SingleLabel", True, "People have the label person."),
+            _flag("IncAmbiguous", False, "Regions 'person?' have the label person."),
+        ),
+        "../annotations",
+    ),
+}
+
+
+def _schema(name: str, form: _Format) -> Schema:
+    images = "; ".join(f"{which or 'split by the keys'} `{'`, `'.join(each)}`" for which, each in form.images.items())
+    common = (
+        Key("DataPath", Kind.PATH, "", f"Folder of the images. Default: $N2D2_DATA/{form.path}."),
+        Key("LabelPath", Kind.PATH, "", f"Folder of the annotations. Default: {form.labels} of DataPath."),
+        Key("DefaultLabel", Kind.STRING, "", "Label of the pixels outside of all regions. Its id is the last one."),
+        Key("ROIsMargin", Kind.UINT, 0, "Width in pixels of the border around regions that has no label.", maximum=1000),
+    )
+    doc = f"Images whose pixels have the labels of their regions. Images: {images}."
+    return Schema(name, common, doc=doc).extended(*form.keys)
+
+
+def _load(name: str, form: _Format, values: Values, context: Context) -> Database:
+    folder = data_path(values, context, default=form.path, folder=True)
+    given = data_path(values, context, "LabelPath") if values["LabelPath"] else None
+    names = {line: at for at, (_, line) in enumerate(read_lines(given))} if given is not None and given.is_file() else {}
+    labels = folder / form.labels if given is None or names else given
+    files: list[str] = []
+    sets: dict[str, np.ndarray] = {}
+    for which, patterns in form.images.items():
+        kept = [one for one in patterns if "extra" not in one or values["IncTrainExtra"]]
+        found = sorted(path.relative_to(folder).as_posix() for one in kept for path in folder.glob(one))
+        sets[which] = np.arange(len(files), len(files) + len(found))
+        files += found
+    if not files:
+        first = next(iter(form.images.values()))[0]
+        raise N2D2Error("E416", f"{folder} contains no {first}", remedy="set DataPath to the unpacked data set")
+    regions = []
+    _by_file.cache_clear()
+    _ellipses.cache_clear()
+    for file in files:
+        try:
+            given = [(label, each) for label, each in form.regions(labels, file, values)]
+            found = [(label, each if isinstance(each, Path) else _polygon(each)) for label, each in given]
+        except (RecursionError, ValueError, IndexError, KeyError, TypeError, AttributeError, StopIteration, OSError) as error:
+            what, remedy = f"the annotation of {file} in {labels} cannot be read: {error}", "unpack the annotations there"
+            raise N2D2Error("E410", what, remedy=remedy) from None
+        regions.append([(names.setdefault(str(label), len(names)), shape) for label, shape in found])
+    if "" in sets:
+        fractions = {"Validation": 0.0} | values.as_dict()
+        learn = fractions.get("Learn", 1 - fractions["Validation"])
+        how = Partition(learn, fractions["Validation"], None, values["RandomPartitioning"], per_label=False)
+        split = partition(np.full(len(sets[""]), -1), how, context.seed, values.section.location)
+        sets = {which: np.concatenate([split[which], sets.get(which, split[which][:0])]).astype(np.int64) for which in SETS}
+    outside = names.setdefault(values["DefaultLabel"], len(names)) if values["DefaultLabel"] else -1
+    items = FileItems(folder, files)
+    maps = RegionMaps(items, regions, outside, values["ROIsMargin"])
+    return Database(name, items, np.full(len(files), -1), tuple(names), sets, maps)
+
+
+for _name, _form in _FORMATS.items():
+    register(_schema(_name, _form))(lambda values, context, name=_name, form=_form: _load(name, form, values, context))

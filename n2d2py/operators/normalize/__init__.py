@@ -1,0 +1,5 @@
+"""Normalisation along rows of a tensor."""
+
+from n2d2py.operators.normalize.op import Normalize
+
+__all__ = ["Normalize"]

@@ -1,0 +1,71 @@
+"""The bytes of a tensor seen in other dimensions, such as rows of an array as pixels of an image."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+
+from n2d2py.errors import InternalError, N2D2Error
+from n2d2py.exports.cpp.code import LayerCode
+from n2d2py.exports.cpp.layer import Layer, cpp
+from n2d2py.graph import Node, QuantGraph, QuantNode
+from n2d2py.graph.layout import in_memory_order, of_memory_order
+from n2d2py.graph.shapes import Shape, elements
+from n2d2py.memory.access import Access, View, memory_access
+from n2d2py.operators.arrays.emitting import flat, shaped
+from n2d2py.operators.base import Op, register
+from n2d2py.quant.contract import quantizer
+from n2d2py.quant.forming import Moving
+from n2d2py.reference.contract import OnnxWriter, onnx_emitter
+
+
+@register
+@dataclass(frozen=True)
+class MemoryView(Op):
+    """The elements of the input in the order of memory as a tensor of `dims`, batch apart.
+
+    The array (1, W * C) is the image (C, 1, W) that has element c of row w at channel c of column w.
+    """
+
+    dims: Shape
+    kind: ClassVar[str] = "MemoryView"
+    moves_values: ClassVar[bool] = True
+
+    def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
+        if elements(inputs[0]) != prod(self.dims):
+            raise N2D2Error(
+                "E208",
+                f"{self.kind} '{node.name}' requires {prod(self.dims)} elements, but its input has shape "
+                f"{'x'.join(map(str, inputs[0][1:]))}",
+                where=node.location,
+                remedy="correct the layer before it",
+            )
+        return [(inputs[0][0], *self.dims)]
+
+    def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
+        return [of_memory_order(in_memory_order(inputs[0]), (1, *self.dims))]
+
+    def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
+        return self.run(inputs, node)
+
+
+@onnx_emitter("MemoryView")
+def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
+    flat(writer, shaped(writer, node.inputs[0], (-1,)), output)
+
+
+@memory_access("MemoryView")
+def _memory(node: QuantNode, graph: QuantGraph) -> Access:
+    return View()
+
+
+quantizer("MemoryView")(Moving)
+
+
+@cpp("MemoryView")
+def _lower(layer: Layer) -> LayerCode:
+    """There is no code: the passes put views between other layers, never between an input and an output of the network."""
+    raise InternalError(f"{layer.name}: a view has no code")

@@ -1,0 +1,219 @@
+"""Edits of a float graph by hand: each gives a changed copy, whose shapes are computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+
+from n2d2py.errors import InternalError, N2D2Error, listed, nearest
+from n2d2py.graph import Graph, Node, Precision
+from n2d2py.operators.activation import Activation
+from n2d2py.operators.base import Op
+from n2d2py.operators.functions import FUNCTIONS, FunctionRow
+from n2d2py.passes.base import FuseReport, Pass, drop, recompute_shapes
+from n2d2py.passes.fuse import late_passes, passes
+
+Operation = Op | FunctionRow | str
+"""An operator, a function of single values, or the name of such a function without attributes, such as "Tanh"."""
+
+_WIDTHS = {"bits": (None, 8, 16), "weight_bits": (None, *range(2, 9), 16), "quantize": (None, False, True)}
+
+
+def insert_layer(
+    graph: Graph, after: str, name: str, operation: Operation, params: Mapping[str, np.ndarray] | None = None
+) -> Graph:
+    """Return the graph with a layer of one input after a layer or an input: everything that read it reads the new one.
+
+    A network output keeps its name. `params` are the constants of the operator by role.
+
+    Raises:
+        N2D2Error: E245 an unknown layer, a name that is in use, an operator that does not fit; E2xx shapes.
+    """
+    result, tensor = graph.copy(), graph.resolve(after)
+    if tensor is None:
+        raise _unknown(graph, after)
+    _check_free(graph, name)
+    output, before = name, result.producer(tensor)
+    if tensor in result.outputs and before is not None:
+        inner = result.fresh_name(f"{tensor}_inner")
+        _rename_tensor(result, tensor, inner)
+        tensor, output = inner, tensor
+    for node in result.consumers(tensor):
+        node.inputs = [output if one == tensor else one for one in node.inputs]
+    result.outputs = [output if one == tensor else one for one in result.outputs]
+    at = 0 if before is None else result.nodes.index(before) + 1
+    return _fitted(result, Node(name, _operator(operation), [tensor], [output], dict(params or {})), at)
+
+
+def replace_layer(graph: Graph, layer: str, operation: Operation, params: Mapping[str, np.ndarray] | None = None) -> Graph:
+    """Return the graph with another operator in a layer, which keeps its name, inputs and outputs.
+
+    A function replaces the activation of a layer that computes something else. Without `params` the layer keeps its constants.
+
+    Raises:
+        N2D2Error: E245 an unknown layer, an operator that does not fit; E2xx shapes.
+    """
+    result = graph.copy()
+    node = _layer(result, layer)
+    changed = replace(node, params=node.params if params is None else dict(params))
+    found = _operator(operation)
+    if isinstance(found, Activation) and not isinstance(node.op, Activation):
+        changed.activation = found.function
+    else:
+        changed.op = found
+    at = result.nodes.index(node)
+    result.remove(node)
+    for name in node.outputs:
+        del result.tensors[name]
+    return _fitted(result, changed, at)
+
+
+def remove_layer(graph: Graph, layer: str) -> Graph:
+    """Return the graph without a layer of one output: what read it reads its first input.
+
+    Raises:
+        N2D2Error: E245 an unknown layer, one that connects an input to an output; E2xx shapes.
+    """
+    result = graph.copy()
+    node = _layer(result, layer)
+    if len(node.outputs) != 1 or result.joins_ends(node):
+        raise _unfit(f"layer '{layer}' has several outputs, or connects two ends of the network", "keep it, or replace it")
+    drop(result, node)
+    recompute_shapes(result)
+    result.prune()
+    result.verify()
+    return result
+
+
+def rename(graph: Graph, old: str, new: str) -> Graph:
+    """Return the graph with another name for a layer and the tensor of this name, which may be an input or an output.
+
+    Raises:
+        N2D2Error: E245 an unknown name, or a new one that is in use.
+    """
+    result = graph.copy()
+    nodes = [node for node in result.nodes if node.name == old]
+    if not nodes and old not in result.tensors:
+        raise _unknown(graph, old)
+    _check_free(graph, new)
+    for node in nodes:
+        node.name, node.source = new, [new, *node.source]
+    if old in result.tensors:
+        _rename_tensor(result, old, new)
+    result.aliases.pop(new, None)
+    result.aliases[old] = new if new in result.tensors else nodes[0].outputs[0]
+    if old in result.precisions:
+        result.precisions[new] = result.precisions.pop(old)
+    result.verify()
+    return result
+
+
+def set_precision(
+    graph: Graph, layer: str, bits: int | None = None, weight_bits: int | None = None, quantize: bool | None = None
+) -> Graph:
+    """Return the graph with the precision of a layer, as `QuantBits`, `QuantWeightBits` and `Quantize` set it; None changes nothing.
+
+    Raises:
+        N2D2Error: E245 an unknown layer or value.
+    """
+    result = graph.copy()
+    node = _layer(result, layer)
+    for name, value in (("bits", bits), ("weight_bits", weight_bits), ("quantize", quantize)):
+        if value not in _WIDTHS[name]:
+            raise N2D2Error("E245", f"{name}={value} is not supported", remedy=f"give one of {listed(map(str, _WIDTHS[name]))}")
+    result.precisions[node.name] = Precision(bits, weight_bits, quantize).over(result.precisions.get(node.name))
+    return result
+
+
+def every_pass() -> list[Pass]:
+    """All rewrites of integer exports, in the order in which they run; `name` and `summary` say what each is."""
+    return [*passes(integer=True, logits=True), *late_passes()]
+
+
+def apply_pass(graph: Graph, name: str) -> tuple[Graph, FuseReport]:
+    """Return the graph after one rewrite was applied wherever it fits, and the report of what was done and why the rest was not.
+
+    Raises:
+        N2D2Error: E245 an unknown rewrite.
+    """
+    names = list(dict.fromkeys(one.name for one in every_pass()))
+    if name not in names:
+        like = nearest(name, names)
+        raise _unfit(f"no pass is called '{name}'", f"did you mean {like}?" if like else f"use one of {', '.join(names)}")
+    result, report = graph.copy(), FuseReport()
+    for one in every_pass():
+        if one.name == name:
+            one.run(result, report)
+    report.publish()
+    return result, report
+
+
+def _fitted(graph: Graph, node: Node, at: int) -> Graph:
+    """The graph with a node at a place; E245 where its operator cannot take these inputs and constants, E2xx where others cannot."""
+    try:
+        graph.add(node, at)
+    except (InternalError, KeyError, TypeError, ValueError, IndexError, AttributeError) as problem:
+        shapes = " and ".join("x".join(map(str, graph.shape(name)[1:])) for name in node.inputs)
+        given = f"inputs of {shapes} and the constants {', '.join(node.params) or 'none'}"
+        remedy = "use another operator, or give its constants in params"
+        raise _unfit(f"{node.op.kind} does not fit into layer '{node.name}' with {given}", remedy) from problem
+    recompute_shapes(graph)
+    graph.verify()
+    return graph
+
+
+def _operator(operation: Operation) -> Op:
+    made, like = operation, None
+    if isinstance(operation, str):
+        like = nearest(operation, FUNCTIONS)
+        with suppress(KeyError, TypeError):
+            made = FUNCTIONS[operation]()
+    if isinstance(made, FunctionRow):
+        made = Activation(made)
+    if not isinstance(made, Op):
+        remedy = f"did you mean {like}, or an object of this class?" if like else "give one, or an object of n2d2py.operators"
+        raise _unfit(f"{operation!r} is no operator and no function without attributes", remedy)
+    return made
+
+
+def _layer(graph: Graph, name: str) -> Node:
+    found = next((node for node in graph.nodes if node.name == name), None)
+    if found is None:
+        raise _unknown(graph, name)
+    return found
+
+
+def _rename_tensor(graph: Graph, old: str, new: str) -> None:
+    def named(names: Iterable[str]) -> list[str]:
+        return [new if name == old else name for name in names]
+
+    tensors = [replace(one, name=new) if one.name == old else one for one in graph.tensors.values()]
+    graph.tensors = {one.name: one for one in tensors}
+    for node in graph.nodes:
+        node.inputs, node.outputs = named(node.inputs), named(node.outputs)
+    graph.inputs, graph.outputs, graph.float_inputs = (
+        named(graph.inputs),
+        named(graph.outputs),
+        frozenset(named(graph.float_inputs)),
+    )
+    graph.aliases = dict(zip(graph.aliases, named(graph.aliases.values()), strict=True))
+
+
+def _check_free(graph: Graph, name: str) -> None:
+    if not name or name in graph.tensors or any(node.name == name for node in graph.nodes):
+        raise _unfit(f"the name '{name}' is empty or in use", f"use another one, such as {graph.fresh_name(name or 'layer')}")
+
+
+def _unknown(graph: Graph, name: str) -> N2D2Error:
+    known = [*graph.inputs, *(node.name for node in graph.nodes)]
+    like = nearest(str(name), known)
+    return _unfit(
+        f"'{name}' is no layer of {graph.name}", f"did you mean {like}?" if like else f"the layers are {listed(known)}"
+    )
+
+
+def _unfit(what: str, remedy: str) -> N2D2Error:
+    return N2D2Error("E245", what, remedy=remedy)

@@ -1,0 +1,46 @@
+"""Layers of images on arrays: views of the same bytes stand before and after them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from n2d2py.graph import Graph, Node, Tensor
+from n2d2py.graph.shapes import Shape
+from n2d2py.operators.base import Op
+from n2d2py.operators.transpose import Transpose
+from n2d2py.operators.view import MemoryView
+
+
+def over_images(graph: Graph, node: Node, sources: Sequence[Shape], result: Shape) -> None:
+    """Let a layer read its inputs, arrays, as images of the dims `sources` (C, H, W) and give one of `result`, seen as an array after it."""
+    output = node.output
+    for number, dims in enumerate(sources):
+        name = graph.fresh_name(f"{output}_operand{number}_rows" if len(sources) > 1 else f"{output}_rows")
+        view = Node(name, MemoryView(tuple(dims)), [node.inputs[number]], [name], location=node.location, helper=True)
+        graph.add(view, at=graph.nodes.index(node))
+        node.inputs = [*node.inputs[:number], name, *node.inputs[number + 1 :]]
+    made = graph.fresh_name(f"{output}_pixels")
+    graph.tensors[made] = Tensor(made, (1, *result))
+    node.outputs = [made]
+    as_array(graph, made, output, node, graph.nodes.index(node) + 1)
+
+
+def as_array(graph: Graph, source: str, output: str, node: Node, at: int) -> None:
+    """Add, for `node` and at position `at`, the view that gives the known tensor `output`."""
+    name = graph.fresh_name(f"{output}_view")
+    view = Node(name, MemoryView(graph.shape(output)[1:]), [source], [output], location=node.location, helper=True)
+    graph.nodes.insert(at, view)
+
+
+def turn_rows(
+    graph: Graph, node: Node, at: int, source: str, shape: Shape, perm: tuple[int, ...], stem: str, rows: bool = True
+) -> str:
+    """Adds, for `node` and at position `at`, layers that read the rows of `source` as an image of `shape` (C, H, W) and permute
+    its axes by `perm`; returns their result: rows again, or with `rows` False the image."""
+    back = [("rows", MemoryView(graph.shape(source)[1:]))] if rows else []
+    ops: list[tuple[str, Op]] = [("image", MemoryView(shape)), ("turned", Transpose(perm)), *back]
+    for step, (label, op) in enumerate(ops):
+        made = graph.fresh_name(f"{stem}_{label}")
+        graph.add(Node(made, op, [source], [made], location=node.location, helper=True), at=at + step)
+        source = made
+    return source
