@@ -30,10 +30,10 @@ from support import memory_networks as networks  # noqa: E402
 
 from n2d2py.memory.checker import check_plan  # noqa: E402
 from n2d2py.memory.modes import MODES, plan_mode, plan_strips_within  # noqa: E402
-from n2d2py.memory.planning import plan_memory  # noqa: E402
 from n2d2py.memory.problem import MemoryProblem  # noqa: E402
 from n2d2py.memory.rows import KnownRows  # noqa: E402
 from n2d2py.memory.settings import Settings  # noqa: E402
+from n2d2py.memory.strategies import plan_memory  # noqa: E402
 from n2d2py.memory.strip_search import StripSearch  # noqa: E402
 from n2d2py.memory.strips import with_strips  # noqa: E402
 from n2d2py.memory.sums import residual_sums, with_sums  # noqa: E402

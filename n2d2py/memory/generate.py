@@ -74,7 +74,7 @@ class Generation:
         elif overlay is Overlay.POINTWISE:
             needed = max(source.form.bytes, form.bytes)
         return self._manager.reallocate(
-            op.name, source, form, buffer.birth, buffer.death, overlay=overlay, dead=dead, needed=needed
+            op.name, source, form, (buffer.birth, buffer.death), overlay=overlay, dead=dead, needed=needed
         )
 
     def _plane_of(self, name: str) -> SpacePlane:

@@ -205,15 +205,14 @@ class Manager:
         op: str,
         source: SpacePlane,
         form: PlaneLayout,
-        allocated: int,
-        released: int,
+        life: tuple[int, int],
         *,
         overlay: Overlay,
         dead: Callable[[int], int],
         needed: int | None,
     ) -> SpacePlane | None:
-        """A plane that starts where `source` ends, in a space of at least `needed` bytes (None: as
-        it is).
+        """A plane that starts where `source` ends and lives from one clock to another, in a space of at least `needed` bytes
+        (None: as it is).
 
         N2D2's size is tried first; where it would overwrite a live byte, here or at an earlier
         operator of the space, up to three more lines are added. None when the space cannot be
@@ -228,8 +227,8 @@ class Manager:
         for size in sizes:
             plane = self._try(op, source, form, size, overlay, dead)
             if plane is not None:
-                plane.allocated, plane.released = allocated, released
-                space.released = max(space.released, released)
+                plane.allocated, plane.released = life
+                space.released = max(space.released, plane.released)
                 return plane
         return None
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from n2d2py.errors import N2D2Error
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -15,7 +17,8 @@ class Settings:
     optimize_buffer: an output may lie over an input that dies. no_branch_concat: concatenate in
     place where possible. alignment: bytes, of the pixel stride of every tensor that an operator
     writes. buffer_alignment: bytes, of the address of every buffer, for the strategies that place
-    buffers singly. clock: N2D2's strategies only, the others count operators.
+    buffers singly (OptimizeOverlap and later ones). clock: "level" frees memory between the depth levels
+    of the graph, as N2D2; "op" between operators; N2D2's strategies only, the others count operators.
     """
 
     include_input: bool = True
@@ -25,6 +28,14 @@ class Settings:
     clock: str = "level"
     buffer_alignment: int = 16
     include_output: bool | None = None
+
+    def check(self) -> None:
+        """Raise E603 for a setting out of range."""
+        for key, value in (("MemoryAlignment", self.alignment), ("BufferAlignment", self.buffer_alignment)):
+            if value < 1:
+                raise N2D2Error("E603", f"{key}={value} is below 1", remedy="give 1, 2, 4, 8, ...")
+        if self.clock not in ("level", "op"):
+            raise N2D2Error("E603", f"memory clock {self.clock} is unknown", remedy="use level or op")
 
     def by_export_name(self) -> dict[str, int | str]:
         """The settings under the names of the export parameters."""

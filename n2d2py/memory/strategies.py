@@ -174,3 +174,15 @@ for _planner in (
     StreamPlanner(),
 ):
     register(_planner)
+
+
+def plan_memory(problem: MemoryProblem, settings: Settings = Settings(), *, strategy: str = DEFAULT_STRATEGY) -> MemoryPlan:
+    """The place of every tensor in the arena, by the export parameters of the memory.
+
+    Raises:
+        N2D2Error: E601 for an unknown strategy, E602 for a graph that cannot be planned, E603 for a setting out of range.
+    """
+    chosen = planner(strategy)
+    settings.check()
+    problem.validate()
+    return chosen.plan(problem, settings)

@@ -13,8 +13,8 @@ from n2d2py.arithmetic.interpolated import fit_knots, interpolate, nearest_defin
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.common import copy
+from n2d2py.exports.cpp.forms.select import table
 from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.exports.cpp.selection import table
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import WINDOW_KEYS, require_channels
 from n2d2py.frontend.ini.keys import ACTIVATED, CONFIGURATION, LAYER, NB_OUTPUTS, read_activation

@@ -10,8 +10,8 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
+from n2d2py.exports.cpp.forms.select import vectors
 from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.exports.cpp.selection import vectors
 from n2d2py.graph import Node, QuantGraph, QuantNode, forms
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole

@@ -10,8 +10,8 @@ import numpy as np
 from n2d2py.arithmetic import exact_float
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
+from n2d2py.exports.cpp.forms.select import pack, vectors
 from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.exports.cpp.selection import pack, vectors
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.inputs import require_channels
 from n2d2py.frontend.ini.keys import LAYER, NB_OUTPUTS

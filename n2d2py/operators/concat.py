@@ -11,9 +11,9 @@ import numpy as np
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue, moving_epilogue
+from n2d2py.exports.cpp.forms.select import vectors
 from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.exports.cpp.parts import Call
-from n2d2py.exports.cpp.selection import vectors
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.frontend.onnx.tensors import Value
 from n2d2py.graph import Node, QuantGraph, QuantNode

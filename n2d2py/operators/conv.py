@@ -10,19 +10,10 @@ import numpy as np
 from n2d2py.arithmetic import conv_sums, exact_float
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
+from n2d2py.exports.cpp.forms.contract import KernelFacts
+from n2d2py.exports.cpp.forms.select import pack, scratch_of, select
 from n2d2py.exports.cpp.layer import Layer, cpp, window
-from n2d2py.exports.cpp.scratch import depthwise_scratch, scratch, windows_scratch
-from n2d2py.exports.cpp.selection import (
-    depthwise_for_cores,
-    for_cores,
-    has_panels,
-    pack,
-    prepack,
-    select_kernel,
-    winograd,
-    winograd_geometry,
-    winograd_need,
-)
+from n2d2py.exports.cpp.scratch import scratch
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.convolution import CONVOLUTION, CONVOLUTION_CONFIG, read_geometry, read_parameters
 from n2d2py.frontend.ini.keys import read_activation, read_window, window_keys
@@ -143,33 +134,25 @@ def _conv_memory(node: QuantNode, graph: QuantGraph) -> Access:
 
 # ---- C++ -----------------------------------------------------------------------------------------
 # Convolution: the dense and grouped kernel with OHWC weights, or the depthwise kernel with HWC weights.
+def _facts(layer: Layer) -> KernelFacts:
+    weights, groups = layer.values("weights"), layer.op.groups
+    if layer.op.is_depthwise(layer.node):
+        return KernelFacts.of(layer, "depthwise", weights[:, 0], groups)
+    return KernelFacts.of(layer, "convolution", weights.transpose(0, 2, 3, 1), groups)
+
+
 @scratch("Conv")
 def needed(layer: Layer) -> ScratchNeed | None:
     """Windows of a dense convolution, and the tiles of its Winograd form; the constants of a depthwise one."""
-    op, weights = layer.op, layer.values("weights")
-    if op.is_depthwise(layer.node):
-        return depthwise_scratch(layer) if has_panels(layer, "depthwise", weights[:, 0], op.groups) else None
-    values = weights.transpose(0, 2, 3, 1)
-    if not has_panels(layer, "convolution", values, op.groups):
-        return None
-    direct = windows_scratch(layer, values.shape[1:3], op.groups)
-    return winograd_need(layer, values, direct)
+    return scratch_of(_facts(layer))
 
 
 @cpp("Conv")
 def lower(layer: Layer) -> LayerCode:
     """The C++ of a convolution; weights arrive as (O, C / groups, KH, KW)."""
-    op, weights, kind = layer.op, layer.values("weights"), layer.inputs[0]
-    if op.is_depthwise(layer.node):
-        kernel, values = "depthwise", weights[:, 0].transpose(1, 2, 0)
-        selection = depthwise_for_cores(layer, select_kernel(layer, kernel, weights[:, 0], op.groups), weights[:, 0])
-    else:
-        kernel, values = "convolution", weights.transpose(0, 2, 3, 1)
-        selection = select_kernel(layer, kernel, values, op.groups, packable=True)
-        geometry = winograd_geometry(layer)
-        selection = prepack(layer, winograd(layer, selection, values, geometry), values, geometry)
-        selection = for_cores(layer, selection, values, op.groups)
-    packed = pack(layer, selection, values)
+    op, weights, kind, facts = layer.op, layer.values("weights"), layer.inputs[0], _facts(layer)
+    kernel, selection = facts.kernel, select(facts)
+    packed = pack(layer, selection, facts.weights if facts.dense else facts.weights.transpose(1, 2, 0))
     config = layer.config(
         f"{kernel} {weights.shape[2]} x {weights.shape[3]}",
         {**layer.planes, **packed.types, "Epilogue": epilogue(layer, selection)},

@@ -12,10 +12,11 @@ from n2d2py.arithmetic import exact_float
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
+from n2d2py.exports.cpp.forms.contract import KernelFacts
+from n2d2py.exports.cpp.forms.select import pack, scratch_of, select
 from n2d2py.exports.cpp.layer import Layer, cpp, window
 from n2d2py.exports.cpp.parts import Call
-from n2d2py.exports.cpp.scratch import scratch, windows_scratch
-from n2d2py.exports.cpp.selection import has_panels, pack, select_kernel
+from n2d2py.exports.cpp.scratch import scratch
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.convolution import CONVOLUTION, CONVOLUTION_CONFIG, read_geometry, read_parameters
 from n2d2py.frontend.ini.keys import read_activation
@@ -232,9 +233,8 @@ def needed(layer: Layer) -> ScratchNeed | None:
     op, weights = layer.op, layer.values("weights")
     if op.is_depthwise(layer.node) or not _has_phases(layer):
         return None
-    if not has_panels(layer, "convolution", weights.transpose(0, 2, 3, 1)):
-        return None
-    return windows_scratch(layer, (-(-weights.shape[2] // op.stride[0]), -(-weights.shape[3] // op.stride[1])))
+    most = weights[:, :, : -(-weights.shape[2] // op.stride[0]), : -(-weights.shape[3] // op.stride[1])]
+    return scratch_of(KernelFacts(layer, "convolution", most.transpose(0, 2, 3, 1), whole=False))
 
 
 @cpp("Deconv")
@@ -290,7 +290,7 @@ def _phases(layer: Layer) -> LayerCode:
         rows, top = _taps(weights.shape[2], lines, y + op.pads[0])
         pixels, left = _taps(weights.shape[3], columns, x + op.pads[1])
         part, number = weights[:, :, rows][:, :, :, pixels].transpose(0, 2, 3, 1), str(len(calls))
-        selection = select_kernel(layer, "convolution", part)
+        selection = select(KernelFacts(layer, "convolution", part, whole=False))
         packed = pack(layer, selection, part, number)
         config = layer.config(
             f"phase {y}, {x} of the transposed convolution {weights.shape[2]} x {weights.shape[3]}",
@@ -312,7 +312,7 @@ def _phases(layer: Layer) -> LayerCode:
         )
         calls.append(layer.call("convolution", config, constants=packed.arguments))
         selections.append(selection)
-    best = [one for one in selections if one.kernel] or selections
+    best = [one for one in selections if one.kernel.name] or selections
     return layer.code("phases", *calls, selection=replace(best[-1], reason=selections[-1].reason))
 
 

@@ -11,9 +11,10 @@ from n2d2py.arithmetic import exact_float, matmul_sums
 from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
+from n2d2py.exports.cpp.forms.contract import KernelFacts
+from n2d2py.exports.cpp.forms.select import pack, scratch_of, select
 from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.exports.cpp.scratch import input_scratch, scratch
-from n2d2py.exports.cpp.selection import for_cores, has_panels, pack, prepack, select_kernel
+from n2d2py.exports.cpp.scratch import scratch
 from n2d2py.frontend.ini.contract import LayerContext, ini
 from n2d2py.frontend.ini.convolution import REMAP, remapped
 from n2d2py.frontend.ini.fillers import filler_keys
@@ -173,7 +174,7 @@ class FcQuantizer(WeightedQuantizer):
 @scratch("Fc")
 def needed(layer: Layer) -> ScratchNeed | None:
     """The input as a window."""
-    return input_scratch(layer) if has_panels(layer, "fullyConnected", layer.values("weights")) else None
+    return scratch_of(KernelFacts.of(layer, "fullyConnected", layer.values("weights")))
 
 
 @cpp("Fc")
@@ -181,9 +182,7 @@ def lower(layer: Layer) -> LayerCode:
     """The C++ of a fully connected layer; weights arrive as (O, C * H * W)."""
     shape, weights = layer.apart().input_shape, layer.values("weights")
     cube = weights.reshape(len(weights), channels(shape), height(shape), width(shape)).transpose(0, 2, 3, 1)
-    rows = cube.reshape(len(weights), -1)
-    selection = for_cores(layer, select_kernel(layer, "fullyConnected", rows, packable=True), rows, single=True)
-    selection = prepack(layer, selection, rows)
+    selection = select(KernelFacts.of(layer, "fullyConnected", cube.reshape(len(weights), -1)))
     packed = pack(layer, selection, cube)
     config = layer.config(
         f"fully connected, {weights.shape[1]} to {weights.shape[0]}",

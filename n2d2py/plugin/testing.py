@@ -15,7 +15,7 @@ from n2d2py.graph import Graph, Node, QuantGraph
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.checker import check_plan, refuse_violations
 from n2d2py.memory.from_graph import memory_problem
-from n2d2py.memory.planning import plan_memory
+from n2d2py.memory.strategies import plan_memory
 from n2d2py.operators.activation import Activation
 from n2d2py.operators.base import Op
 from n2d2py.operators.functions import FunctionRow

@@ -15,11 +15,10 @@ from n2d2py.memory.checker import check_plan, refuse_violations
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.modes import MODES, plan_mode
 from n2d2py.memory.plan import MemoryPlan
-from n2d2py.memory.planning import plan_memory
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.scratch import ScratchNeed, place_scratch
 from n2d2py.memory.settings import Settings
-from n2d2py.memory.strategies import DEFAULT_STRATEGY
+from n2d2py.memory.strategies import DEFAULT_STRATEGY, plan_memory
 from n2d2py.memory.stream import StreamPlanner
 from n2d2py.memory.sums import residual_sums
 from n2d2py.passes.integer.residual_add import addable, fuse_residual_adds
@@ -208,16 +207,7 @@ def _plan(problem: MemoryProblem, params: Params) -> MemoryPlan:
 
 def plan_by_params(problem: MemoryProblem, strategy: str, params: Params) -> MemoryPlan:
     """A plan by one strategy under the other export parameters of the memory."""
-    return plan_memory(
-        problem,
-        strategy=strategy,
-        include_input=params["IncludeInputInBuffer"],
-        optimize_buffer=params["OptimizeBufferMemory"],
-        no_branch_concat=params["OptimizeNoBranchConcat"],
-        alignment=params["MemoryAlignment"],
-        buffer_alignment=params["BufferAlignment"],
-        include_output=_include_output(params),
-    )
+    return plan_memory(problem, settings_by_params(params), strategy=strategy)
 
 
 def settings_by_params(params: Params) -> Settings:

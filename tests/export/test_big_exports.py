@@ -11,9 +11,9 @@ from support.export_build import compare_outputs, make, need
 from support.export_networks import S8, U8, Builder, request, write_export
 
 from n2d2py.errors import N2D2Error
-from n2d2py.exports.cpp import derived
+from n2d2py.exports.cpp import arrays as array_module
 from n2d2py.exports.cpp.arrays import FILES, file_bytes
-from n2d2py.exports.cpp.variants import packed_floats, packed_matrix
+from n2d2py.exports.cpp.forms.panels import packed_floats, packed_matrix
 from n2d2py.exports.weights import BIG
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.fc import Fc
@@ -51,7 +51,7 @@ def exported(tmp_path, graph, **parameters):
 def test_a_deep_network_is_measured_once(monkeypatch, tmp_path):
     """Each array asks whether the network is a big one: with a sum over all layers for each, time grows with their square."""
     asked = []
-    monkeypatch.setattr("n2d2py.exports.cpp.project.is_big", lambda graph: bool(asked.append(graph)))
+    monkeypatch.setattr("n2d2py.exports.cpp.project_view.is_big", lambda graph: bool(asked.append(graph)))
     exported(tmp_path, network())
     assert len(asked) <= 2
 
@@ -76,7 +76,7 @@ def test_each_weight_is_there_once(all_big, tmp_path):
 def test_the_build_makes_the_other_orders(integer, all_big, tmp_path, monkeypatch):
     need("g++")
     arrays = {}
-    derivation = derived.row_derivation
+    derivation = array_module.row_derivation
 
     def noted(array):
         arrays[array.name] = array

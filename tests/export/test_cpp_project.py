@@ -16,7 +16,8 @@ from n2d2py.exports import StoredStimuli
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Aligned
 from n2d2py.memory.from_graph import memory_problem
-from n2d2py.memory.planning import plan_memory
+from n2d2py.memory.settings import Settings
+from n2d2py.memory.strategies import plan_memory
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc
@@ -76,7 +77,7 @@ def test_a_planned_arena_gives_the_same(alignment, flags, tmp_path):
     need("g++")
     graph = residual(True)
     problem = memory_problem(graph)
-    plan = plan_memory(problem, alignment=alignment)
+    plan = plan_memory(problem, Settings(alignment=alignment))
     made = request(graph, plan=plan, problem=problem)
     if alignment == 1:
         assert plan.arena_bytes < separate_plan(graph).arena_bytes

@@ -11,9 +11,9 @@ from support.export_networks import chain, request, write_export
 from support.tables import every
 
 from n2d2py.exports.cpp import isa
+from n2d2py.exports.cpp.forms.contract import FORMS
 from n2d2py.exports.cpp.headers import needed_headers
 from n2d2py.exports.cpp.isa_headers import ISA_HEADERS, isa_header
-from n2d2py.exports.cpp.variants import IMPLEMENTATIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "kernels"
@@ -100,9 +100,9 @@ def test_conditions_hold_for_their_sets_only():
             assert eval(python.replace("!", " not ")) == (name in wanted), (wanted, name, text)
 
 
-def test_implementations_name_sets_of_the_table():
+def test_forms_name_sets_of_the_table():
     names = {row.name for row in isa.instruction_sets()}
-    assert all(one.sets and set(one.sets) <= names and set(one.signed_sets) <= set(one.sets) for one in IMPLEMENTATIONS)
+    assert all(one.sets and set(one.sets) <= names and set(one.signed_sets) <= set(one.sets) for one in FORMS.values())
 
 
 def test_nothing_else_names_an_instruction_set():

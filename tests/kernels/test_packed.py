@@ -9,9 +9,8 @@ from support.kernel_packed import KINDS, few_bits
 from support.kernel_simd import AMX_TILES, EMULATED, ISAS, SANITIZERS, need_isa
 from support.kernel_sweep import need
 
-from n2d2py.exports.cpp.choices import ExportChoices
 from n2d2py.exports.cpp.identifiers import Identifiers
-from n2d2py.exports.cpp.layer import layer_code
+from n2d2py.exports.cpp.layer import ExportChoices, layer_code
 from n2d2py.exports.cpp.packing import Storage, storage_of
 
 

@@ -19,9 +19,8 @@ from support.kernel_sweep import need
 from support.tables import few_fast
 
 from n2d2py.arithmetic import NumType
-from n2d2py.exports.cpp.choices import ExportChoices
 from n2d2py.exports.cpp.identifiers import Identifiers
-from n2d2py.exports.cpp.layer import Layer, layer_code
+from n2d2py.exports.cpp.layer import ExportChoices, Layer, layer_code
 from n2d2py.exports.cpp.packing import Storage, storage_of
 from n2d2py.exports.cpp.winograd import WinogradFacts, byte_fours, byte_positions, byte_sums, packed_fours
 

@@ -19,10 +19,9 @@ from support.kernel_sweep import need
 from support.tables import few_fast
 
 from n2d2py.cli import main
-from n2d2py.exports.cpp.choices import ExportChoices
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.identifiers import Identifiers
-from n2d2py.exports.cpp.layer import layer_code
+from n2d2py.exports.cpp.layer import ExportChoices, layer_code
 
 ROOT = Path(__file__).resolve().parents[2]
 ALL_PARALLEL = ("-O3", "-fopenmp", "-DN2D2_PARALLEL_WORK=0")

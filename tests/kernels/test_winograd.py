@@ -18,11 +18,11 @@ from support.kernel_sweep import need
 from support.kernel_winograd import forced, having_form
 
 from n2d2py.arithmetic import NumType
-from n2d2py.exports.cpp import selection
 from n2d2py.exports.cpp import winograd as winograd_forms
+from n2d2py.exports.cpp.forms import winograd as forms
+from n2d2py.exports.cpp.forms.contract import winograd_geometry
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import Layer
-from n2d2py.exports.cpp.selection import winograd_geometry
 from n2d2py.exports.cpp.winograd import WinogradFacts, impossible, transformed, winograd_scratch
 from n2d2py.graph import QuantGraph
 from n2d2py.memory.plan import MemoryPlan
@@ -151,8 +151,8 @@ def winograd(monkeypatch, request) -> Callable[[int], list[harness.Case]]:
         return form == "stack" and tile(weights, geometry) == 4 and weights.shape[-1] % 4 == 0 and len(weights) % 8 == 0
 
     monkeypatch.setattr(harness, "layer_code", forced)
-    monkeypatch.setattr(selection, "tile_of", tile)
-    monkeypatch.setattr(selection, "fours_on_stack", on_stack)
+    monkeypatch.setattr(forms, "tile_of", tile)
+    monkeypatch.setattr(forms, "fours_on_stack", on_stack)
     if form == "stack":
         return lambda seed: having_form([*stack_cases(seed), *extreme_cases(seed, 36)])  # some sums fit tiles of two only
     monkeypatch.setattr(harness, "scratch_needs", needed)

@@ -23,7 +23,7 @@ from n2d2py.memory.access import Concatenated
 from n2d2py.memory.checker import check_map, check_plan, refuse_violations
 from n2d2py.memory.format import graph_json, map_json
 from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, ScheduleStep, Scratch
-from n2d2py.memory.planning import plan_memory
+from n2d2py.memory.strategies import plan_memory
 
 
 def kinds(problem, plan) -> set[str]:

@@ -14,9 +14,9 @@ from support.memory_figures import NETWORKS
 from support.tables import every, few_fast
 
 from n2d2py.memory.checker import check_plan
-from n2d2py.memory.generate import Generation, Settings
-from n2d2py.memory.planning import plan_memory
-from n2d2py.memory.strategies import ORDERS, place_online, place_sorted
+from n2d2py.memory.generate import Generation
+from n2d2py.memory.settings import Settings
+from n2d2py.memory.strategies import ORDERS, place_online, place_sorted, plan_memory
 
 # total bytes; arenas for None, MinSizeFirst, MaxSizeFirst, MaxHole: without and with wrap
 FIGURES = {

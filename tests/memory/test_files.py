@@ -13,7 +13,8 @@ from n2d2py.errors import N2D2Error
 from n2d2py.memory.checker import check_map
 from n2d2py.memory.files import write_memory_files
 from n2d2py.memory.format import graph_json, in_known_terms, map_json, read_graph
-from n2d2py.memory.planning import plan_memory
+from n2d2py.memory.settings import Settings
+from n2d2py.memory.strategies import plan_memory
 
 
 def test_the_files_prove_the_plan(tmp_path):
@@ -75,7 +76,7 @@ def test_two_writings_are_identical(tmp_path):
     pytest.importorskip("matplotlib")
     problem = networks.googlenet()
     for name in ("one", "two"):
-        write_memory_files(tmp_path / name, problem, plan_memory(problem, alignment=4))
+        write_memory_files(tmp_path / name, problem, plan_memory(problem, Settings(alignment=4)))
     names = ["memory_graph.json", "memory_map.json", "memory_mapping.log", "memory_mapping.png"]
     assert sorted(path.name for path in (tmp_path / "one").iterdir()) == names
     for name in names:

@@ -18,7 +18,8 @@ from n2d2py.memory.checker import check_map, check_plan
 from n2d2py.memory.format import graph_json, map_json
 from n2d2py.memory.overlap import reach
 from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane, ScheduleStep
-from n2d2py.memory.planning import plan_memory
+from n2d2py.memory.settings import Settings
+from n2d2py.memory.strategies import plan_memory
 
 # bytes, offsets aligned to 16
 GOALS = {
@@ -70,7 +71,7 @@ def test_auto_is_the_best_of_n2d2s_plans(name):
 
 
 def test_auto_stays_within_the_settings():
-    plan = plan_memory(networks.googlenet(), strategy="OptimizeAuto", optimize_buffer=False)
+    plan = plan_memory(networks.googlenet(), Settings(optimize_buffer=False), strategy="OptimizeAuto")
     assert not any(plan.overlaps(networks.googlenet(), step.op) for step in plan.schedule)
     assert plan.options["OptimizeBufferMemory"] == 0
 
@@ -194,7 +195,7 @@ def test_a_pointwise_loop_may_not_be_half_reversed():
 @pytest.mark.parametrize("alignment", [1, 16, 64])
 def test_every_buffer_is_aligned(alignment):
     problem = networks.squeezenet11()
-    plan = plan_memory(problem, strategy="OptimizeOverlap", buffer_alignment=alignment)
+    plan = plan_memory(problem, Settings(buffer_alignment=alignment), strategy="OptimizeOverlap")
     inner = {name for op in problem.ops if op.name in plan.views for name in op.inputs}
     assert not any(p.offset % alignment for n, p in plan.planes.items() if n not in inner)
     assert check_plan(problem, plan) == []
@@ -206,7 +207,7 @@ def test_concatenations_are_copied_where_that_is_smaller():
     largest = max((p for n, p in plan.planes.items() if n.startswith("concat")), key=lambda p: p.bytes)
     assert largest.bytes == 524_288
     assert not any(op.endswith("23") for op in plan.views)
-    forced = plan_memory(networks.unet(), strategy="OptimizeOverlap", no_branch_concat=False)
+    forced = plan_memory(networks.unet(), Settings(no_branch_concat=False), strategy="OptimizeOverlap")
     assert forced.views == () and forced.arena_bytes == plan.arena_bytes
 
 
@@ -225,5 +226,5 @@ def test_the_bound_is_never_beaten():
     for seed in range(30):
         problem = random_problem(seed)
         element = max(t.element_bytes for t in problem.tensors.values())
-        plan = plan_memory(problem, strategy="OptimizeOverlap", buffer_alignment=1)
+        plan = plan_memory(problem, Settings(buffer_alignment=1), strategy="OptimizeOverlap")
         assert plan.arena_bytes > plan.bound - element

@@ -22,15 +22,15 @@ from n2d2py.graph.layout import in_memory_order
 from n2d2py.memory.access import Concatenated, Pointwise, View, Whole, same_order
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.format import map_json
-from n2d2py.memory.planning import plan_memory
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
-from n2d2py.memory.strategies import N2D2Planner, register, strategies
+from n2d2py.memory.settings import Settings
+from n2d2py.memory.strategies import N2D2Planner, plan_memory, register, strategies
 from n2d2py.operators.reshape import Reshape
 
 
-def settings_of(seed: int) -> dict:
+def settings_of(seed: int) -> Settings:
     rng = random.Random(seed)
-    return {
+    made = {
         "include_input": rng.random() < 0.7,
         "include_output": rng.choice((True, None, False)),
         "optimize_buffer": rng.random() < 0.8,
@@ -39,6 +39,7 @@ def settings_of(seed: int) -> dict:
         "clock": rng.choice(("level", "op")),
         "buffer_alignment": rng.choice((1, 4, 16, 64)),
     }
+    return Settings(**made)
 
 
 @pytest.mark.parametrize("block", few_fast(range(10), 3))
@@ -47,7 +48,7 @@ def test_random_networks_are_proved_and_give_the_same_bytes(block):
         problem = random_problem(seed)
         expected = run(problem, None)
         for index, strategy in enumerate(networks.available_strategies()):
-            plan = plan_memory(problem, strategy=strategy, **settings_of(4 * seed + index))
+            plan = plan_memory(problem, settings_of(4 * seed + index), strategy=strategy)
             assert check_plan(problem, plan) == [], (seed, strategy)
             if index == seed % len(networks.available_strategies()):
                 assert run(problem, plan, seed) == expected, (seed, strategy)
@@ -91,7 +92,7 @@ def test_pointwise_runs_in_place():
     plan = plan_memory(problem)
     assert plan.planes["ew1.y"].line_offset(0) == plan.planes["conv0.y"].line_offset(0)
     assert plan.overlaps(problem, "ew1") and plan.overlaps(problem, "add4")
-    assert not plan_memory(problem, optimize_buffer=False).overlaps(problem, "add4")
+    assert not plan_memory(problem, Settings(optimize_buffer=False)).overlaps(problem, "add4")
 
 
 def test_a_broadcast_operand_is_never_overwritten():
@@ -109,7 +110,7 @@ def test_concatenation_in_place_interleaves_the_inputs():
     a, b = net.conv(net.input, 5, 3), net.conv(net.input, 6, 1)
     net.conv(net.concat(a, b), 2, 3)
     problem = net.done()
-    plan = plan_memory(problem, alignment=4)
+    plan = plan_memory(problem, Settings(alignment=4))
     left, right, whole = (plan.planes[f"{op}.y"] for op in ("conv0", "conv1", "concat2"))
     assert plan.views == ("concat2",)
     assert (left.stride, right.stride, whole.stride) == (12, 12, 12)
@@ -121,7 +122,7 @@ def test_a_kernel_of_rows_gets_planes_without_gaps():
     a = net.conv(net.input, 6, 3)
     b = net._add("softmax", (a,), (4, 4, 6), dense=True)
     problem = net.done(net.conv(net.concat(b, net.conv(net.input, 5, 1)), 2, 1))
-    plan = plan_memory(problem, alignment=4)
+    plan = plan_memory(problem, Settings(alignment=4))
     assert plan.views == () and check_plan(problem, plan) == []
     assert [(plan.planes[name].stride, plan.planes[name].limit) for name in (a, b)] == [(6, None)] * 2
 
@@ -164,7 +165,7 @@ def test_reshape_is_a_view_of_one_dense_piece():
     x = net.conv(net.input, 3, 3)
     net.fc(net.flatten(x), 4)
     problem = net.done()
-    plan = plan_memory(problem, alignment=8)
+    plan = plan_memory(problem, Settings(alignment=8))
     flat, source = plan.planes["reshape1.y"], plan.planes["conv0.y"]
     assert (flat.offset, flat.bytes) == (source.offset, source.bytes) == (source.offset, 63)
     assert source.contiguous and source.stride == 3
@@ -175,7 +176,7 @@ def test_alignment_rounds_the_pixel_stride_of_what_is_produced():
     net = Net(8, 8, 1)
     net.conv(net.conv(net.input, 5, 3), 9, 3)
     problem = net.done()
-    plan = plan_memory(problem, alignment=8)
+    plan = plan_memory(problem, Settings(alignment=8))
     assert [plan.planes[n].stride for n in ("input", "conv0.y", "conv1.y")] == [1, 8, 16]
     assert check_plan(problem, plan) == []
 
@@ -183,7 +184,7 @@ def test_alignment_rounds_the_pixel_stride_of_what_is_produced():
 def test_elements_of_several_bytes_are_aligned():
     for seed in range(200, 260):
         problem = random_problem(seed)
-        plan = plan_memory(problem, alignment=3)
+        plan = plan_memory(problem, Settings(alignment=3))
         for name, plane in plan.planes.items():
             element = problem.tensors[name].element_bytes
             assert not any(at % element for at in (plane.offset, plane.stride, plane.wrap_offset))
@@ -191,7 +192,7 @@ def test_elements_of_several_bytes_are_aligned():
 
 def test_an_input_outside_the_arena_takes_no_room():
     problem = networks.resnet8()
-    plan = plan_memory(problem, strategy=networks.N2D2, include_input=False)
+    plan = plan_memory(problem, Settings(include_input=False), strategy=networks.N2D2)
     assert plan.planes["input"].external and plan.planes["input"].intervals() == []
     assert plan.arena_bytes == 34_816
     assert not plan.overlaps(problem, "conv0")
@@ -241,7 +242,7 @@ def test_a_strategy_is_registered_once():
 @every("settings", [{"alignment": 0}, {"alignment": -4}, {"clock": "cell"}, {"buffer_alignment": 0}])
 def test_settings_out_of_range(settings):
     with pytest.raises(N2D2Error) as caught:
-        plan_memory(networks.autoencoder(), **settings)
+        plan_memory(networks.autoencoder(), Settings(**settings))
     assert caught.value.code == "E603"
 
 
@@ -275,13 +276,13 @@ def test_outputs_stay_with_the_caller():
     second = net.conv(first, 4, 3)
     flat = net.flatten(second)
     problem = net.done(first, flat)
-    inside = plan_memory(problem, include_output=True)
-    outside = plan_memory(problem, include_output=False)
+    inside = plan_memory(problem, Settings(include_output=True))
+    outside = plan_memory(problem, Settings(include_output=False))
     assert inside.planes == plan_memory(problem).planes and not any(plane.external for plane in inside.planes.values())
     assert {name for name, plane in outside.planes.items() if plane.external} == {first, second, flat}
     assert outside.arena_bytes == problem.tensors[net.input].bytes < inside.arena_bytes
     assert check_plan(problem, outside) == [] and run(problem, outside) == run(problem, None)
-    problem, plan = net.done(flat), plan_memory(net.done(flat), include_output=False)
+    problem, plan = net.done(flat), plan_memory(net.done(flat), Settings(include_output=False))
     assert check_plan(problem, plan) == []
     wrong = replace(plan, planes={**plan.planes, first: replace(plan.planes[first], external=True)})
     assert [fault.kind for fault in check_plan(problem, wrong)] == ["external"]
@@ -294,7 +295,7 @@ def test_an_operator_may_ask_for_the_callers_buffer():
         ("y",),
         (OpSpec("op", Whole(prefers_caller=True), ("x",), "y"),),
     )
-    arenas = [plan_memory(problem, include_output=way).arena_bytes for way in (True, None, False)]
+    arenas = [plan_memory(problem, Settings(include_output=way)).arena_bytes for way in (True, None, False)]
     assert arenas == [152, 72, 72]
 
 
@@ -303,7 +304,7 @@ def test_a_pool_that_may_keep_partial_results_writes_into_the_arena(include_outp
     net = Net(6, 5, 4)
     pooled = net.global_pool(net.conv(net.input, 4, 3))
     problem = net.done()
-    plan = plan_memory(problem, include_output=include_output)
+    plan = plan_memory(problem, Settings(include_output=include_output))
     assert not plan.planes[pooled].external and check_plan(problem, plan) == []
 
 
@@ -311,6 +312,6 @@ def test_the_best_plan_concatenates_in_place_only_where_that_is_allowed():
     net = Net(8, 8, 4)
     net.conv(net.concat(net.conv(net.input, 24, 1), net.conv(net.input, 24, 3)), 2, 1)
     problem = net.done()
-    plans = [plan_memory(problem, strategy="OptimizeAuto", no_branch_concat=allowed) for allowed in (True, False)]
+    plans = [plan_memory(problem, Settings(no_branch_concat=allowed), strategy="OptimizeAuto") for allowed in (True, False)]
     assert plans[0].arena_bytes < plans[1].arena_bytes
     assert [plan.options["OptimizeNoBranchConcat"] for plan in plans] == [1, 0]

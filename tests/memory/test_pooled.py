@@ -9,9 +9,9 @@ from support.tables import every
 
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.modes import plan_mode
-from n2d2py.memory.planning import plan_memory
 from n2d2py.memory.search import OverlapPlanner
 from n2d2py.memory.settings import Settings
+from n2d2py.memory.strategies import plan_memory
 from n2d2py.memory.stream import PooledPlanner
 
 

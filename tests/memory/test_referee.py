@@ -16,10 +16,9 @@ from support.memory_referee import referee
 from n2d2py.memory.format import graph_json, map_json
 from n2d2py.memory.from_graph import memory_problem
 from n2d2py.memory.modes import MODES, plan_mode
-from n2d2py.memory.planning import plan_memory
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.settings import Settings
-from n2d2py.memory.strategies import strategies
+from n2d2py.memory.strategies import plan_memory, strategies
 from n2d2py.memory.stream import StreamPlanner
 
 STRATEGIES = [name for name in strategies() if name != "OptimizeOptimal"]
@@ -60,14 +59,8 @@ def chain() -> MemoryProblem:
     ids=["default", "aligned 4 1", "apart", "copied 64"],
 )
 def test_every_strategy_and_mode(problem, settings):
-    keys = {
-        "optimize_buffer": settings.optimize_buffer,
-        "no_branch_concat": settings.no_branch_concat,
-        "alignment": settings.alignment,
-        "buffer_alignment": settings.buffer_alignment,
-    }
     for name in STRATEGIES:
-        assert accepted(problem, plan_memory(problem, strategy=name, **keys)) == [], name
+        assert accepted(problem, plan_memory(problem, settings, strategy=name)) == [], name
     for mode in MODES:
         assert accepted(problem, plan_mode(problem, settings, mode)) == [], mode
         assert accepted(problem, plan_mode(problem, settings, mode, stream_input=True)) == [], mode
@@ -88,7 +81,7 @@ def test_random_networks(seed):
 def test_the_solver(problem):
     pytest.importorskip("ortools.sat.python.cp_model")
     for alignment in (1, 16):
-        plan = plan_memory(problem, strategy="OptimizeOptimal", buffer_alignment=alignment)
+        plan = plan_memory(problem, Settings(buffer_alignment=alignment), strategy="OptimizeOptimal")
         assert accepted(problem, plan) == []
         assert plan.bound <= plan.arena_bytes + alignment - 1
 
@@ -98,7 +91,9 @@ def test_the_solver(problem):
 def test_the_solver_on_random_networks(seed):
     pytest.importorskip("ortools.sat.python.cp_model")
     problem = random_problem(seed, ops=8)
-    assert accepted(problem, plan_memory(problem, strategy="OptimizeOptimal", buffer_alignment=(1, 16)[seed % 2])) == []
+    assert (
+        accepted(problem, plan_memory(problem, Settings(buffer_alignment=(1, 16)[seed % 2]), strategy="OptimizeOptimal")) == []
+    )
 
 
 def test_wrong_maps_are_refused():

@@ -12,11 +12,11 @@ from support.memory_networks import Net
 
 from n2d2py.exports.cpp.layer import same_place
 from n2d2py.memory.checker import check_plan
-from n2d2py.memory.planning import plan_memory
 from n2d2py.memory.relax import overlap_cost, relax
 from n2d2py.memory.reorder import ReorderPlanner
 from n2d2py.memory.search import OverlapPlanner, best_packing, improve, quick
 from n2d2py.memory.settings import Settings
+from n2d2py.memory.strategies import plan_memory
 from n2d2py.memory.stream import StreamPlanner
 
 NETWORKS = {

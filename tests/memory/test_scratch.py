@@ -16,9 +16,9 @@ from support.tables import every
 from n2d2py.cli import main
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.plan import MemoryPlan, Plane, ScheduleStep, Scratch
-from n2d2py.memory.planning import plan_memory
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.scratch import ALIGNMENT, ScratchNeed, place_scratch
+from n2d2py.memory.strategies import plan_memory
 
 MODELS = ROOT.parent / "shared" / "data" / "models"
 

@@ -14,9 +14,9 @@ from support.tables import every
 from n2d2py.exports import load_params
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.modes import plan_mode
-from n2d2py.memory.planning import plan_memory
 from n2d2py.memory.problem import MemoryProblem
 from n2d2py.memory.settings import Settings
+from n2d2py.memory.strategies import plan_memory
 from n2d2py.memory.sums import residual_sums, with_sums
 from n2d2py.stages import memory as stage
 

@@ -19,9 +19,9 @@ from n2d2py.memory.access import LineTable, Pointwise, Whole
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.format import graph_json, in_known_terms, map_json
 from n2d2py.memory.from_graph import memory_problem
-from n2d2py.memory.planning import plan_memory
 from n2d2py.memory.problem import MemoryProblem, OpSpec, TensorSpec
 from n2d2py.memory.settings import Settings
+from n2d2py.memory.strategies import plan_memory
 from n2d2py.memory.stream import StreamPlanner
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.resize import Resize
@@ -105,7 +105,7 @@ def test_random_networks_with_tables(seed):
     problem = random_problem(seed, ops=10, tables=True)
     expected = run(problem, None)
     for plan in (
-        plan_memory(problem, buffer_alignment=1),
+        plan_memory(problem, Settings(buffer_alignment=1)),
         plan_memory(problem, strategy="OptimizeAuto"),
         StreamPlanner().plan(problem, Settings()),
         StreamPlanner(True).plan(problem, Settings()),
@@ -129,7 +129,7 @@ def test_lines_that_go_back_keep_their_input():
     straight = [[0, 1], [1, 2], [2, 3], [3, 4]]
     for lines, arena in ((straight, 30), (straight[::-1], 48), ([[0, 4]] * 4, 48), ([[0, 0]] * 4, 24)):
         problem = window(lines)
-        plan = plan_memory(problem, buffer_alignment=1)
+        plan = plan_memory(problem, Settings(buffer_alignment=1))
         assert check_plan(problem, plan) == []
         assert plan.arena_bytes == arena, lines
         assert run(problem, plan, 1) == run(problem, None)
@@ -144,7 +144,7 @@ def test_tables_beyond_the_input_are_refused(lines):
 def test_files_say_fc_where_nothing_overlaps():
     """A reader that knows only the terms of the format accepts the map of a plan that keeps the layer's input apart."""
     problem = window([[0, 1], [0, 2], [1, 3], [2, 4], [3, 4]])
-    for plan in (plan_memory(problem), plan_memory(problem, optimize_buffer=False)):
+    for plan in (plan_memory(problem), plan_memory(problem, Settings(optimize_buffer=False))):
         written = in_known_terms(problem, plan)
         apart = not plan.overlaps(problem, "up")
         assert kind(written, "up") == ("fc" if apart else "window")
@@ -158,7 +158,7 @@ def test_nothing_overlaps_where_it_saves_nothing(strategy):
     tensors = {"y": small.tensors["y"], "image": TensorSpec("image", 20, 20, 2), "pooled": TensorSpec("pooled", 4, 3, 2)}
     first = OpSpec("pool", Whole(), ("image",), "pooled")
     problem = MemoryProblem(tensors, ("image",), ("y",), (first, replace(small.op("up"), inputs=("pooled",))))
-    plan = plan_memory(problem, strategy=strategy, buffer_alignment=1)
+    plan = plan_memory(problem, Settings(buffer_alignment=1), strategy=strategy)
     written = in_known_terms(problem, plan)
     assert kind(written, "up") == "fc" and referee(graph_json(written), map_json(plan)) == []
     assert plan.arena_bytes == 20 * 20 * 2 + 4 * 3 * 2

@@ -14,7 +14,7 @@ from support.export_networks import request, separate_plan
 
 from n2d2py.arithmetic import FixedPointRescale, NumType
 from n2d2py.exports import ExportFolder, StoredStimuli, find_target
-from n2d2py.exports.cpp import channel_pairs
+from n2d2py.exports.cpp.forms import channel_pairs
 from n2d2py.exports.mcu.boards import board
 from n2d2py.graph import QuantGraph, QuantNode, QuantTensor
 from n2d2py.graph.forms import Aligned, Form, Rescaled, Weighted
@@ -384,7 +384,7 @@ def tiles(seed: int, count: int) -> Layers:
 def test_winograd(core, seed, option, tmp_path, monkeypatch):
     """The form by Winograd of every layer that it is exact for, whether it is faster or not."""
     need_core(core)
-    monkeypatch.setattr(channel_pairs, "faster", lambda layer, weights: "")
+    monkeypatch.setattr(channel_pairs, "faster", lambda facts: "")
     kernels = tiles(seed, 40).export(tmp_path / "export", SpeedForFlash=True)
     assert all(WINOGRAD in kernel.split(" bytes")[0] for kernel in kernels.values())
     assert "40 layers: identical" in make(tmp_path / "export", core, "test", f"OPT={option}")

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from n2d2py.exports.cpp.pixels import _SIZES, group_sizes, pixel_stream
+from n2d2py.exports.cpp.forms.pixels import _SIZES, group_sizes, pixel_stream
 
 LIMIT = 255
 

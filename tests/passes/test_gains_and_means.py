@@ -12,7 +12,7 @@ from support.tables import every
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph, Precision, QuantGraph
 from n2d2py.memory.from_graph import memory_problem
-from n2d2py.memory.planning import plan_memory
+from n2d2py.memory.strategies import plan_memory
 from n2d2py.passes import fuse
 from n2d2py.quant.calibration import observe, prepare, quantize_observed
 from n2d2py.quant.float_fallback import float_layers

@@ -16,7 +16,7 @@ from n2d2py.exports.cpp.layer import layer_code
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.graph import Graph, Node
 from n2d2py.memory.from_graph import memory_problem
-from n2d2py.memory.planning import plan_memory
+from n2d2py.memory.strategies import plan_memory
 from n2d2py.operators.base import operator_kinds
 from n2d2py.operators.pool import Pool
 from n2d2py.passes import fuse

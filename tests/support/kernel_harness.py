@@ -16,11 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from n2d2py.exports.cpp.arrays import initializer
-from n2d2py.exports.cpp.choices import ExportChoices
 from n2d2py.exports.cpp.code import plane_struct
 from n2d2py.exports.cpp.identifiers import Identifiers
-from n2d2py.exports.cpp.layer import layer_code
-from n2d2py.exports.cpp.parts import Array
+from n2d2py.exports.cpp.layer import ExportChoices, layer_code
+from n2d2py.exports.cpp.parts import Array, LayerConfig
 from n2d2py.exports.cpp.scratch import scratch_needs
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import channels, height, width
@@ -188,7 +187,8 @@ def source(case: Case, index: int) -> str:
     """The C++ of one case: a namespace with `run(arena)`."""
     identifiers = Identifiers(case.graph)
     code = layer_code(case.node, case.graph, case.plan, identifiers, ExportChoices(prepacks_weights=case.prepacks))
-    assert code.serial == (case.inplace and not case.element_by_element()), f"serial is {code.serial}\n{case}"
+    serial = any(one.constants.get("Serial", case.inplace) for one in code.structs if isinstance(one, LayerConfig))
+    assert code.streamed or serial == (case.inplace and not case.element_by_element()), f"serial is {serial}\n{case}"
     planes = "\n".join(
         plane_struct(name, case.graph.tensors[name], plane, identifiers.tensor(name)) for name, plane in case.planes.items()
     )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from n2d2py.memory.checker import check_plan
 from n2d2py.memory.modes import MODES, plan_mode
-from n2d2py.memory.planning import plan_memory
 from n2d2py.memory.settings import Settings
-from n2d2py.memory.strategies import strategies
+from n2d2py.memory.strategies import plan_memory, strategies
 from n2d2py.memory.stream import StreamPlanner
 from support.memory_execute import run
 from support.memory_graphs import random_problem
@@ -30,16 +29,8 @@ NAMES = [name for name in strategies() if name != "OptimizeOptimal"]
 def plans(problem, seed: int):
     """(what, plan) of a network, with all optimizations on, off, and the settings of the seed."""
     for settings in (SETTINGS[7], SETTINGS[0], SETTINGS[seed % 16]):
-        keys = {
-            "include_input": settings.include_input,
-            "optimize_buffer": settings.optimize_buffer,
-            "no_branch_concat": settings.no_branch_concat,
-            "alignment": settings.alignment,
-            "buffer_alignment": settings.buffer_alignment,
-            "include_output": settings.include_output,
-        }
         for name in NAMES:
-            yield f"{name} {settings}", plan_memory(problem, strategy=name, **keys)
+            yield (f"{name} {settings}", plan_memory(problem, settings, strategy=name))
         yield f"input by rows {settings}", StreamPlanner(True).plan(problem, settings)
     yield MODES[seed % 3], plan_mode(problem, SETTINGS[7], MODES[seed % 3])
 

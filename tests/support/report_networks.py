@@ -7,7 +7,7 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.graph import Graph, Node
 from n2d2py.memory.from_graph import memory_problem
-from n2d2py.memory.planning import plan_memory
+from n2d2py.memory.strategies import plan_memory
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.elemwise import ElemWise
 from n2d2py.operators.fc import Fc

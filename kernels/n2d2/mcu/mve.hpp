@@ -1,5 +1,5 @@
 // Products of signed bytes for MVE (Helium): dense layers by VMLADAVA, four pixels and two outputs or one pixel and four outputs at a
-// time; depthwise ones by VMULL, 16 channels at a time. n2d2py/exports/cpp/vector_streams.py makes the streams of constants that they read.
+// time; depthwise ones by VMULL, 16 channels at a time. The exporter (forms/vector_streams.py) makes their constants.
 //
 // q = clamp(zero + ((sum * m + 2^31) >> 32)) is VRMULH, a saturating narrowing to 16 bits, VQADD, VMAX and VMIN.
 //

@@ -1,7 +1,7 @@
 // Depthwise convolutions of inputs or weights of 16 bits, in vectors of channels: where the constants are, and the lines of a window.
 //
 // Inputs become signed integers of 16 bits: unsigned ones of 16 bits are taken - 32768, which the exporter has taken from the
-// bias. Sums are modulo 2^32. The exporter has brought the constants into an order (channel_order in variants.py), Block channels at a
+// bias. Sums are modulo 2^32. The exporter has brought the constants into an order (channel_order in panels.py), Block channels at a
 // time: the first four of each eight channels, then the others of each eight. A pair of taps is two lines of a column; of an odd number of
 // lines the last one's are two columns.
 //

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from n2d2py.exports.cpp.parts import Array
 from n2d2py.exports.cpp.text import float_literal
 
 LARGE = 65536
@@ -84,3 +85,25 @@ def _string(values: np.ndarray) -> str:
         columns += len(text)
     lines.append("".join(line))
     return "\n    " + "\n    ".join(f'"{text}"' for text in lines)
+
+
+# ---- orders that the build makes of the panels of SIMD kernels (`dnn/derive.cpp`): a line of `dnn/parameters/derived.list` names both files ----
+def panel_file(name: str) -> str:
+    """The file of the panels of an array, the first of its forms."""
+    return f"{name}_1.bin"
+
+
+def row_derivation(array: Array) -> str:
+    """The line for the rows of the portable kernel; "" where the export has to hold them."""
+    order = array.order
+    if order is None or not array.forms or not all(is_file(one, "once") for one in (array.values, array.forms[0].values)):
+        return ""
+    sizes = f"{order.rows} {order.inputs} {order.outputs} {order.each} {int(order.filled)} {array.values.dtype.itemsize}"
+    return f'derive rows "{array.name}.bin" "{panel_file(array.name)}" {sizes}'
+
+
+def winograd_derivation(name: str, weights: Array, tile: int) -> str:
+    """The line for the transformed weights `name`, of tiles of so many outputs in each direction, of a layer with the direct ones `weights`."""
+    if weights.order is None:
+        return ""
+    return f'derive winograd "{name}.bin" "{panel_file(weights.name)}" {weights.order.rows} {weights.order.inputs // 9} {tile}'

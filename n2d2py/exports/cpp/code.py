@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from n2d2py.errors import InternalError
-from n2d2py.exports.cpp.derived import row_derivation, winograd_derivation
+from n2d2py.exports.cpp.arrays import row_derivation, winograd_derivation
 from n2d2py.exports.cpp.isa import InstructionSet, instruction_sets
 from n2d2py.exports.cpp.packing import Storage
-from n2d2py.exports.cpp.parts import NATIVE, PORTABLE, Array, Call, Constants, LayerConfig, Stream, chosen
+from n2d2py.exports.cpp.parts import NATIVE, PORTABLE, Array, Call, Constants, LayerConfig, chosen
+from n2d2py.exports.cpp.selection import ChosenKernel, Selection
 from n2d2py.exports.cpp.text import comment
 from n2d2py.exports.cpp.winograd import Winograd
-from n2d2py.graph import QuantTensor
+from n2d2py.graph import QuantNode, QuantTensor
 from n2d2py.graph.shapes import channels, height, width
-from n2d2py.memory.plan import Plane
+from n2d2py.memory.plan import OpPlan, Plane
 
 
 @dataclass(frozen=True)
@@ -23,48 +23,79 @@ class LayerCode:
     """What the project generator writes for one layer.
 
     Attributes:
-        layer, identifier: the layer's name and its C identifier.
+        identifier: the layer's C identifier.
+        run: how it runs: by lines, `calls` make the lines [first, stop) of the output, or take those of the input where it `accumulates`.
         headers: kernel headers to include, such as "n2d2/convolution.hpp".
         structs: what the layer is made with, inside the network's namespace, after the planes and the
             declarations of `arrays`: the configs of its kernels, and the constants that these name.
         calls: statements over the names in0, in1, ... (const unsigned char*) and out (unsigned char*).
         arrays: the constant data.
-        serial: the output lies over an input, so lines are stored in order.
-        streamed: `calls` make the lines [first, stop) of the output, or takes those of the input where it `accumulates`.
-        kernel: the implementation beside the portable one, by name; "" without one.
-        sets: the instruction sets that `kernel` is for, by their names at run time; the portable one runs elsewhere.
-        reason: why this kernel: what the layer has, or what ruled the better ones out.
-        winograd: its Winograd form, which some instruction sets may use in place of `calls`.
-        sum: the layer whose sum `calls` do too; "" for none.
-        streams: the kernels of microcontrollers that it has, or what ruled them out.
-        storage: how its weights are packed; None for whole bytes.
-        prepacked_bytes: of static memory that its weights take when they are unpacked once, at most over the instruction sets.
-        borrowed: names of `constants` that another layer defines.
+        selection: its kernels beside the portable one.
     """
 
-    layer: str
+    node: QuantNode
     identifier: str
+    run: OpPlan
     headers: tuple[str, ...]
     structs: tuple[LayerConfig | Constants, ...]
     calls: tuple[Call, ...]
     arrays: tuple[Array, ...]
-    serial: bool
-    kernel: str = ""
-    sets: tuple[str, ...] = ()
-    reason: str = ""
-    streamed: bool = False
-    accumulates: bool = False
-    winograd: Winograd | None = None
-    sum: str = ""
-    streams: tuple[Stream, ...] = ()
-    storage: Storage | None = None
-    prepacked_bytes: int = 0
-    borrowed: frozenset[str] = frozenset()
+    selection: Selection
+
+    @property
+    def streamed(self) -> bool:
+        """Whether it runs by lines."""
+        return self.run.streamed
+
+    @property
+    def accumulates(self) -> bool:
+        """Whether its lines are those of its input."""
+        return self.run.partial is not None
+
+    @property
+    def sum(self) -> str:
+        """The layer whose sum `calls` do too; "" for none."""
+        return self.node.residual.layer if self.node.residual else ""
+
+    @property
+    def kernel(self) -> str:
+        """The implementation beside the portable one, by name; "" without one."""
+        return self.selection.kernel.name
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """The instruction sets that `kernel` is for, by their names at run time; the portable one runs elsewhere."""
+        return self.selection.kernel.sets
+
+    @property
+    def reason(self) -> str:
+        """Why this kernel: what the layer has, or what ruled the better ones out."""
+        return self.selection.reason
+
+    @property
+    def winograd(self) -> Winograd | None:
+        """Its Winograd form, which some instruction sets may use in place of `calls`."""
+        return self.selection.winograd
+
+    @property
+    def storage(self) -> Storage | None:
+        """How its weights are packed; None for whole bytes."""
+        return self.selection.storage
+
+    @property
+    def prepacked_bytes(self) -> int:
+        """Bytes of static memory that its weights take when they are unpacked once, at most over the instruction sets."""
+        return self.storage.kept if self.storage else 0
+
+    @property
+    def weights(self) -> Array | None:
+        """The weights in the order of the portable kernel, where it has some."""
+        return next((array for array in self.arrays if array.name == f"{self.identifier}_weights"), None)
 
     @property
     def weight_bytes(self) -> int:
-        """Bytes of the weights in the order of the portable kernel; 0 where another layer has them."""
-        return sum(array.bytes for array in self.arrays if array.name == f"{self.identifier}_weights")
+        """Bytes of the weights; 0 where another layer has them."""
+        return self.weights.bytes if self.weights else 0
 
     @property
     def config(self) -> str:
@@ -105,12 +136,12 @@ class LayerCode:
     @property
     def own_constants(self) -> tuple[Array, ...]:
         """`constants` but for those that another layer defines."""
-        return tuple(array for array in self.constants if array.name not in self.borrowed)
+        return tuple(array for array in self.constants if not array.borrowed)
 
     @property
     def added_bytes(self) -> int:
         """Bytes of constants that the Winograd form adds where it is used."""
-        if not (self.winograd and self.winograd.sets) or self.winograd.on_stack or self.winograd.name in self.borrowed:
+        if not (self.winograd and self.winograd.sets) or self.winograd.on_stack or self.winograd.borrowed:
             return 0
         return self.winograd.bytes - next(array.bytes for array in self.arrays if array.name == self.winograd.direct)
 
@@ -122,7 +153,7 @@ class LayerCode:
     @property
     def tiles(self) -> bool:
         """Whether it is made of products of panels, in tiles that the parameter `Tile` chooses."""
-        return bool(self.kernel) and self.headers[0] in ("n2d2/convolution.hpp", "n2d2/phases.hpp")
+        return self.selection.kernel.tiled
 
     @property
     def winograd_sets(self) -> tuple[str, ...]:
@@ -142,41 +173,43 @@ class LayerCode:
         weights = next((array for array in arrays if form and array.name == form.direct and array.derivation), None)
         if form and weights and not form.on_stack:
             form = replace(form, derivation=winograd_derivation(form.name, weights, form.tile))
-        return replace(self, arrays=arrays, winograd=form)
+        return replace(self, arrays=arrays, selection=replace(self.selection, winograd=form))
 
     def with_weights_apart(self) -> LayerCode:
         """The same layer with its weights in the weights file, but for those that types of its configs name."""
-        named = set(re.findall(r"\w+", self.config))
         hosts = {row.name for row in instruction_sets() if not row.microcontroller}
 
         def moved(array: Array) -> Array:
             forms = tuple(form for form in array.forms if hosts & set(form.sets))
-            weights = array.name.startswith(f"{self.identifier}_weights") and array.name not in named
+            weights = array.name.startswith(f"{self.identifier}_weights") and not array.typed
             return replace(array, forms=forms, apart=True) if weights and len(forms) <= 1 else array
 
         winograd = self.winograd and replace(self.winograd, apart=True)
-        return replace(self, arrays=tuple(map(moved, self.arrays)), winograd=winograd)
+        return replace(self, arrays=tuple(map(moved, self.arrays)), selection=replace(self.selection, winograd=winograd))
 
     def choosing(self, choices: Mapping[str, bool]) -> LayerCode:
         """The same layer with the Winograd form, where it has one, for exactly those of the given instruction sets that are True."""
         if self.winograd is None:
             return self
         sets = tuple(one for one in self.winograd.possible if choices.get(one, one in self.winograd.sets))
-        return replace(self, winograd=replace(self.winograd, sets=sets))
+        return replace(self, selection=replace(self.selection, winograd=replace(self.winograd, sets=sets)))
 
     def tiled(self, constants: Mapping[str, str]) -> LayerCode:
-        """The same layer with tiles that were measured (`tiles.tile_constants`); others than convolutions stay."""
-        return self.configured(lambda config: config.tiled(constants))
+        """The same layer with tiles that were measured (`tiles.tile_constants`), where it is made of tiles."""
+        return (
+            self.configured(lambda config: replace(config, constants={**constants, **config.constants})) if self.tiles else self
+        )
 
     def only(self, sets: Sequence[InstructionSet]) -> LayerCode:
         """The same layer without what is for other instruction sets."""
         names = {row.name for row in sets}
-        streams = self.streams[::-1]
+        streams = self.selection.streams[::-1]
         streamed = [name for one in streams for name in one.form.sets]
         left = tuple(dict.fromkeys(name for name in (*streamed, *self.sets) if name in names))
         problems = [f"no {one.kernel}: {one.problem}" for one in streams if one.problem]
         if not left:
-            return replace(self.portable(), reason="; ".join(problems) or "there is no other kernel for it")
+            code, reason = self.portable(), "; ".join(problems) or "there is no other kernel for it"
+            return replace(code, selection=replace(code.selection, reason=reason))
 
         def kept(array: Array) -> Array:
             return replace(array, forms=tuple(form for form in array.forms if names & set(form.sets)))
@@ -189,13 +222,15 @@ class LayerCode:
             if names - set(left):  # some have the portable kernel
                 code = self.configured(lambda one: replace(one, isa=chosen(left, PORTABLE)) if one.isa == NATIVE else one)
         arrays = tuple(map(kept, self.arrays))
-        return replace(code, arrays=arrays, sets=left, winograd=None, kernel=kernel, reason=reason)
+        known = replace(self.selection.kernel, name=kernel, sets=left)
+        return replace(code, arrays=arrays, selection=replace(self.selection, kernel=known, winograd=None, reason=reason))
 
     def portable(self) -> LayerCode:
         """The same layer with the portable kernel only."""
         code = self.configured(lambda config: replace(config, isa=PORTABLE))
         arrays = tuple(replace(array, forms=()) for array in self.arrays)
-        return replace(code, kernel="", sets=(), reason="SIMD=none", winograd=None, arrays=arrays, streams=())
+        selection = replace(self.selection, kernel=ChosenKernel(), reason="SIMD=none", winograd=None, streams=())
+        return replace(code, arrays=arrays, selection=selection)
 
 
 def plane_struct(tensor: str, quant: QuantTensor, plane: Plane, identifier: str) -> str:

@@ -8,7 +8,7 @@ from n2d2py.arithmetic import FixedPointRescale, FloatRescale, FractionRescale, 
 from n2d2py.errors import InternalError
 from n2d2py.exports.cpp.layer import Layer
 from n2d2py.exports.cpp.parts import Array, Expression
-from n2d2py.exports.cpp.variants import Selection
+from n2d2py.exports.cpp.selection import Selection
 from n2d2py.graph import ResidualAdd
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from n2d2py.exports.cpp.environment import templates
 from n2d2py.exports.cpp.isa import (
     FLOATS,
     FOURS,
@@ -22,6 +21,7 @@ from n2d2py.exports.cpp.isa import (
     reads_panels,
     tags,
 )
+from n2d2py.exports.cpp.text import templates
 
 ISA_HEADERS = ("n2d2/isa.hpp", "n2d2/bindings.hpp")
 """Headers that are rendered from the table, below `kernels/`."""

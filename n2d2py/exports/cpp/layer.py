@@ -19,12 +19,11 @@ import numpy as np
 
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import InternalError, N2D2Error
-from n2d2py.exports.cpp.choices import ExportChoices
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.isa import tagged
 from n2d2py.exports.cpp.parts import Argument, Array, Call, Constants, Expression, LayerConfig, LayerForm, Needs, PanelOrder
-from n2d2py.exports.cpp.variants import Selection
+from n2d2py.exports.cpp.selection import Selection
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.plan import MemoryPlan, OpPlan, Plane
@@ -49,6 +48,25 @@ def same_place(a: Plane, b: Plane) -> bool:
     return a.limit is b.limit is a.ring_rows is b.ring_rows is None and (
         (a.offset, a.size, a.stride, a.length, a.count, a.pitch) == (b.offset, b.size, b.stride, b.length, b.count, b.pitch)
     )
+
+
+@dataclass(frozen=True)
+class ExportChoices:
+    """The choices of export parameters that decide which kernels a layer may have.
+
+    Attributes:
+        packs_weights: low-bit weights are packed.
+        prepacks_weights: packed weights that are multiplied few times may be unpacked once, into static memory.
+        trades_flash: a kernel may be faster with larger constants.
+        uses_winograd: convolutions may have a Winograd form.
+        stores_winograd: weights of convolutions may be stored transformed for Winograd's form, 3.6 or 8 times as large.
+    """
+
+    packs_weights: bool = True
+    prepacks_weights: bool = False
+    trades_flash: bool = False
+    uses_winograd: bool = True
+    stores_winograd: bool = True
 
 
 @dataclass(frozen=True)
@@ -305,30 +323,9 @@ class Layer:
         chosen = selection or self.portable
         needs = Needs.of(part for call in calls for part in call.parts)
         first = header if header.startswith("plugins/") else f"n2d2/{header}.hpp"
-        return LayerCode(
-            self.name,
-            self.identifier,
-            (
-                first,
-                *needs.headers,
-                *(["n2d2/winograd.hpp"] if chosen.winograd else []),
-                *(["n2d2/prepacked.hpp"] if chosen.prepacked else []),
-            ),
-            needs.structs,
-            tuple(call.named(self.streamed) for call in calls),
-            needs.arrays,
-            self.serial,
-            chosen.kernel,
-            chosen.sets,
-            chosen.reason,
-            self.streamed,
-            self.partial is not None,
-            chosen.winograd,
-            self.node.residual.layer if self.node.residual else "",
-            chosen.streams,
-            chosen.storage,
-            prepacked_bytes=chosen.prepacked,
-        )
+        headers = (first, *needs.headers, *chosen.headers)
+        named = tuple(call.named(self.streamed) for call in calls)
+        return LayerCode(self.node, self.identifier, self.run, headers, needs.structs, named, needs.arrays, chosen)
 
 
 LayerFunction = Callable[[Layer], LayerCode]
@@ -404,17 +401,14 @@ class _Override:
         )
         if answer is not True:
             reason = answer if isinstance(answer, str) and answer else "the plug-in says that it does not fit"
-            return replace(code, reason="; ".join(filter(None, (code.reason, f"no {self.tag}: {reason}"))))
+            noted = replace(code.selection, reason="; ".join(filter(None, (code.reason, f"no {self.tag}: {reason}"))))
+            return replace(code, selection=noted)
         code = code.configured(lambda config: replace(config, special=(*config.special, (self.isa, self.tag))))
         others = f", elsewhere {code.kernel}" if self.isa and code.kernel else ""
-        return replace(
-            code,
-            headers=(*code.headers, self.header),
-            kernel=f"{self.tag}{others}",
-            sets=tuple(dict.fromkeys((tagged(self.isa).name, *code.sets))) if self.isa else ("all",),
-            reason="a plug-in's kernel fits",
-            winograd=None,
-        )
+        sets = tuple(dict.fromkeys((tagged(self.isa).name, *code.sets))) if self.isa else ("all",)
+        kernel = replace(code.selection.kernel, name=f"{self.tag}{others}", sets=sets)
+        selection = replace(code.selection, kernel=kernel, reason="a plug-in's kernel fits", winograd=None)
+        return replace(code, headers=(*code.headers, self.header), selection=selection)
 
 
 _OVERRIDES: list[_Override] = []

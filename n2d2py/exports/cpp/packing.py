@@ -15,17 +15,21 @@ class Storage:
 
     Attributes:
         bits: of a weight: 1, 2, 4, or 8 for odd numbers beyond int8.
+        kept: bytes of static memory that the weights take where they are unpacked, or `transformed`, once; 0 without.
     """
 
     bits: int
     step: int
     flip: int
     base: int
+    kept: int = 0
+    transformed: bool = False
 
     @property
     def facts(self) -> dict[str, int]:
         """The enumerators of a config."""
-        return {"WeightBits": self.bits, "WeightStep": self.step, "WeightFlip": self.flip, "WeightBase": self.base}
+        kept = {"PrepackedWinograd" if self.transformed else "Prepacked": 1} if self.kept else {}
+        return {"WeightBits": self.bits, "WeightStep": self.step, "WeightFlip": self.flip, "WeightBase": self.base, **kept}
 
     def rows(self, weights: np.ndarray) -> np.ndarray:
         """(O, ...) integers as bytes, flat; those of each output are filled up to whole bytes."""

@@ -13,9 +13,8 @@ from typing import TypeAlias
 import numpy as np
 
 from n2d2py.errors import InternalError
-from n2d2py.exports.cpp.environment import templates
 from n2d2py.exports.cpp.isa import condition, instruction_sets
-from n2d2py.exports.cpp.text import comment, float_literal
+from n2d2py.exports.cpp.text import comment, float_literal, templates
 
 PORTABLE, NATIVE, REAL_NATIVE = "n2d2::Portable", "n2d2::Native", "n2d2::RealNative"
 """The instruction sets of a config: portable C++, or what the project is compiled for."""
@@ -109,6 +108,8 @@ class Array:
         order: that of its only form, panels, where these hold all that `values` do.
         derivation: how the build makes `values` of a file of another array, as a line for `dnn/derive.cpp`; "" where the export has them.
         apart: whether it is in the weights file, and a pointer in the program.
+        typed: whether a type names it, so that it has to be a constant.
+        borrowed: whether another layer defines it.
     """
 
     name: str
@@ -119,6 +120,8 @@ class Array:
     order: PanelOrder | None = None
     derivation: str = ""
     apart: bool = False
+    typed: bool = False
+    borrowed: bool = False
 
     def __post_init__(self) -> None:
         if self.ctype not in _DTYPES:
@@ -187,11 +190,6 @@ class LayerConfig:
 
     def __str__(self) -> str:
         return self.name
-
-    def tiled(self, constants: Mapping[str, str]) -> LayerConfig:
-        """The same with the constants of a tile in front, where it is that of a convolution."""
-        is_convolution = next(iter(self.constants), "") == "KernelHeight"
-        return replace(self, constants={**constants, **self.constants}) if is_convolution else self
 
     @property
     def text(self) -> str:
@@ -279,18 +277,18 @@ class Needs:
         arrays: dict[str, Array] = {}
         headers: dict[str, None] = {}
 
-        def visit(part: Argument | Constants) -> None:
+        def visit(part: Argument | Constants, typed: bool = False) -> None:
             if isinstance(part, Array):
-                arrays.setdefault(part.name, part)
+                arrays[part.name] = replace(part, typed=typed or (part.name in arrays and arrays[part.name].typed))
             elif isinstance(part, Constants):
                 structs.setdefault(part.name, part)
             elif isinstance(part, LayerConfig):
                 for each in part.types.values():
-                    visit(each)
+                    visit(each, True)
                 structs.setdefault(part.name, replace(part, types={key: str(each) for key, each in part.types.items()}))
             elif isinstance(part, Expression):
                 for each in (*part.structs, *part.arrays):
-                    visit(each)
+                    visit(each, typed)
                 headers.update(dict.fromkeys(part.headers))
 
         for part in parts:

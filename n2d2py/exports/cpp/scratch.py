@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from n2d2py.exports.cpp.choices import ExportChoices
 from n2d2py.exports.cpp.identifiers import Identifiers
-from n2d2py.exports.cpp.layer import Layer
+from n2d2py.exports.cpp.layer import ExportChoices, Layer
 from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import channels, height, width
 from n2d2py.memory.plan import MemoryPlan

@@ -43,16 +43,17 @@ def _renamed(code: LayerCode, names: Mapping[str, str]) -> LayerCode:
             return replace(one, types=types)
         return replace(one, types=types, functions={key: other(value) for key, value in one.functions.items()})  # type: ignore[arg-type]
 
-    winograd = code.winograd and replace(
-        code.winograd,
-        name=names.get(code.winograd.name, code.winograd.name),
-        direct=names.get(code.winograd.direct, code.winograd.direct),
+    form = code.winograd
+    winograd = form and replace(
+        form,
+        name=names.get(form.name, form.name),
+        direct=names.get(form.direct, form.direct),
+        borrowed=form.borrowed or form.name in names,
     )
     return replace(
         code,
         calls=tuple(map(call, code.calls)),
         structs=tuple(map(struct, code.structs)),
-        arrays=tuple(replace(array, name=names.get(array.name, array.name)) for array in code.arrays),
-        winograd=winograd,
-        borrowed=frozenset(names.values()),
+        arrays=tuple(replace(one, name=names[one.name], borrowed=True) if one.name in names else one for one in code.arrays),
+        selection=replace(code.selection, winograd=winograd),
     )

@@ -10,13 +10,13 @@ from typing import Any
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.exports.base import ExportRequest, KernelChoice, Prepared, QuantDefaults, Target, no_layers
 from n2d2py.exports.cpp.arrays import is_string
-from n2d2py.exports.cpp.choices import ExportChoices
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.identifiers import Identifiers, namespace_name
-from n2d2py.exports.cpp.layer import layer_code
+from n2d2py.exports.cpp.layer import ExportChoices, layer_code
 from n2d2py.exports.cpp.parameters import LAYER_PARAMETERS, PARAMETERS, WEIGHTS_FORMATS
 from n2d2py.exports.cpp.parts import Array
-from n2d2py.exports.cpp.project import Project, namespace_of
+from n2d2py.exports.cpp.project import Project
+from n2d2py.exports.cpp.project_view import namespace_of
 from n2d2py.exports.cpp.runner import CompiledExport
 from n2d2py.exports.cpp.scratch import scratch_needs
 from n2d2py.exports.cpp.tiles import tile_constants, winograd_choices
@@ -262,7 +262,7 @@ def _form_problems(code: LayerCode, tile: str) -> list[N2D2Error]:
     if possible:
         what = f"a Winograd form for {', '.join(possible)} only"
         remedy = "remove it; direct convolution is as fast with dot-product instructions"
-    return [N2D2Error("E705", f"Tile={tile[:60]} of [{code.layer}] is not valid: the layer has {what}", remedy=remedy)]
+    return [N2D2Error("E705", f"Tile={tile[:60]} of [{code.node.name}] is not valid: the layer has {what}", remedy=remedy)]
 
 
 def _tile_problems(request: ExportRequest, codes: Mapping[str, LayerCode]) -> list[N2D2Error]:

@@ -73,14 +73,6 @@ class PortView:
         return elements(self.shape)
 
     @property
-    def type_name(self) -> str:
-        return self.type.name
-
-    @property
-    def ctype(self) -> str:
-        return self.type.cpp
-
-    @property
     def c_type(self) -> str:
         """Its type in C."""
         return self.type.cpp.removeprefix("std::")
@@ -91,33 +83,8 @@ class PortView:
         return "double" if self.type.is_float and self.type.bits == 64 else "float"
 
     @property
-    def is_float(self) -> bool:
-        return self.type.is_float
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether its integers stand for themselves."""
-        return self.type.plain
-
-    @property
     def scale_text(self) -> str:
         return repr(float(self.type.scale))
-
-    @property
-    def zero_point(self) -> int:
-        return self.type.zero_point
-
-    @property
-    def low(self) -> int:
-        return self.type.qmin
-
-    @property
-    def high(self) -> int:
-        return self.type.qmax
-
-    @property
-    def offset(self) -> int:
-        return self.memory.offset
 
     @property
     def external(self) -> bool:

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from n2d2py.exports.cpp.arrays import file_bytes, is_file
+from n2d2py.exports.cpp.arrays import file_bytes, is_file, panel_file
 from n2d2py.exports.cpp.code import LayerCode
-from n2d2py.exports.cpp.derived import panel_file
 from n2d2py.exports.cpp.weights_file import WEIGHTS_FILE, WeightsFile
 from n2d2py.graph import QuantGraph, QuantNode
 from n2d2py.runtime.stored_rows import StoredRows
@@ -18,10 +17,10 @@ from n2d2py.runtime.stored_rows import StoredRows
 def weight_rows(node: QuantNode, code: LayerCode, graph: QuantGraph, apart: WeightsFile | None) -> StoredRows | None:
     """Where the weights of a layer lie in a file of the export, `apart` its weights file; None where no file has them as they are."""
     weights = node.params.get("weights")
-    found = [array for array in code.own_constants if array.name == f"{code.identifier}_weights"]
-    if weights is None or not found or weights.ndim not in (2, 4):
+    array = code.weights
+    if weights is None or array is None or array.borrowed or weights.ndim not in (2, 4):
         return None
-    array, shape = found[0], weights.shape
+    shape = weights.shape
     if weights.ndim == 2:
         shape = (len(weights), *graph.shape(node.inputs[0])[1:])
     values = array.values.view(np.float16) if weights.dtype == np.float16 and array.values.itemsize == 2 else array.values

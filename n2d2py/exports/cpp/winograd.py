@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -19,35 +19,35 @@ _MATRICES = {
     4: np.array([[6, 0, 0], [1, 1, 1], [1, -1, 1], [1, 2, 4], [1, -2, 4], [0, 0, 6]], np.int64),
 }
 """Winograd's G by the outputs of a tile in each direction, its rows times such numbers that all are integers."""
-_MULTIPLES = {2: 4, 4: 64}
+_SUM_FACTORS = {2: 4, 4: 64}
 """How many times a sum has to fit into 32 bits."""
-_LANES = 16
-_GROUP = 6
-_PRODUCTS = 1024
+_CHANNEL_MULTIPLE = 16
+_GROUP_TILES = 6
+_PRODUCT_BYTES = 1024
 """Tiles of a group, at most, and bytes of the products of one with a panel."""
-_BYTES = 32
-_PER_PANEL = 16
-_STACK = 81920
+_BYTE_MULTIPLE = 32
+_PANEL_TILES = 16
+_STACK_BYTES = 81920
 """Bytes of their scratch that tiles of four and the kernel in bytes may take of the stack, where the plan has less."""
-_MOST = 15
-_KEPT = 64
+_LARGEST_INPUT = 15
+_KEPT_TILES = 64
 """Tiles of two by two outputs, at most, for which weights are transformed once: as much work as a fifth of the products of so many."""
 _KEPT_BYTES = 2097152
 """Bytes of those weights, at most."""
 _LEAST_RUN, _LEAST_WIDE = 6, 3
 """Words of a sum of 16 bits, at least, for which tiles of four in bytes are faster than those of two."""
-_CACHED = 524288
+_CACHE_BYTES = 524288
 """Bytes of weights that the second-level cache of a core holds beside the rest."""
-_GAP = 128
+_POSITION_GAP = 128
 """Bytes between two positions of a panel that is transformed."""
-_CHANNELS = 508
+_MOST_BYTE_CHANNELS = 508
 """Inputs of the kernel in bytes, and channels, at most: sums of 16 bits hold the weights."""
-_INPUTS, _REST = 131072, 32768
+_STACK_INPUTS, _STACK_REST = 131072, 32768
 """Bytes of the stack that transformed inputs take, beside a panel of weights transformed there, where the plan has less; and the rest of the
 scratch."""
 UNLIMITED = 1 << 62
 """Scratch without a limit."""
-_BUFFER = 262144
+_STACK_BLOCK = 262144
 """Bytes of transformed inputs that a block may take of the stack, where the plan of the memory has no place for it."""
 
 
@@ -70,29 +70,45 @@ class WinogradFacts:
 
 @dataclass(frozen=True, eq=False)
 class Winograd:
-    """The Winograd form of a layer beside its direct one.
+    """A Winograd form of a layer beside its direct one.
 
     Attributes:
         name: that of its weights; `direct` is the array of the direct form in whose place they are.
         weights: (O, 3, 3, C), as they are.
-        sets: the instruction sets that use it; `possible` those that could. Those with a dot product of bytes are faster
-            without, but for AVX-VNNI with tiles of four.
+        facts: the enumerators of a config that has it.
+        sets: the instruction sets that call it; `possible` those that could. Those with a dot product of bytes are faster
+            without, but for AVX-VNNI with tiles of four. None for packed weights, whose direct kernel does.
         streamed: whether it runs line by line.
-        tile: the outputs of a tile in each direction, 2 or 4.
-        on_stack: whether the weights are those of the direct form, transformed when they are needed (`panels/winograd_stack_panel.hpp`).
-        derivation, apart: as in `parts.Array`; a build that cannot derive its weights uses the direct form.
+        kept: bytes of static memory that its transformed weights take, of packed ones that are transformed once.
+        derivation, apart, borrowed: as in `parts.Array`; a build that cannot derive its weights uses the direct form.
     """
 
     name: str
     direct: str
     weights: np.ndarray
-    sets: tuple[str, ...]
-    possible: tuple[str, ...]
+    facts: Mapping[str, int] = field(default_factory=dict)
+    sets: tuple[str, ...] = ()
+    possible: tuple[str, ...] = ()
     streamed: bool = False
-    tile: int = 2
-    on_stack: bool = False
+    kept: int = 0
     derivation: str = ""
     apart: bool = False
+    borrowed: bool = False
+
+    @property
+    def tile(self) -> int:
+        """The outputs of a tile in each direction, 2 or 4."""
+        return self.facts.get("WinogradTile", 2)
+
+    @property
+    def on_stack(self) -> bool:
+        """Whether the weights are those of the direct form, transformed when they are needed (`panels/winograd_stack_panel.hpp`)."""
+        return "WinogradOnStack" in self.facts
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """What a layer includes for it."""
+        return ("n2d2/winograd.hpp",) if self.possible else ()
 
     @property
     def where(self) -> str:
@@ -121,7 +137,8 @@ class Winograd:
     def array(self) -> Array:
         """The transformed weights."""
         values, where = transformed(self.weights, self.tile), self.where
-        return Array(self.name, "std::int8_t", values, where=where, derivation=self.derivation, apart=self.apart)
+        found = Array(self.name, "std::int8_t", values, where=where, derivation=self.derivation, apart=self.apart)
+        return replace(found, borrowed=self.borrowed)
 
 
 def impossible(weights: np.ndarray, geometry: WinogradFacts) -> str:
@@ -139,8 +156,8 @@ def impossible(weights: np.ndarray, geometry: WinogradFacts) -> str:
     if tile_of(weights, geometry) == 4:
         return ""
     ordered = geometry.serial and not geometry.streamed
-    if ordered and not geometry.scratch and (geometry.size[1] + 1) // 2 * 32 * _depth(weights) > _BUFFER:
-        return f"a pair of its lines needs more than {_BUFFER // 1024} KB of stack"
+    if ordered and not geometry.scratch and (geometry.size[1] + 1) // 2 * 32 * _depth(weights) > _STACK_BLOCK:
+        return f"a pair of its lines needs more than {_STACK_BLOCK // 1024} KB of stack"
     least = winograd_scratch(weights.shape[-1], geometry).least
     if 0 < geometry.scratch < least:
         return f"the plan of the memory leaves {geometry.scratch} bytes for its transformed inputs; it needs {least}"
@@ -152,13 +169,15 @@ def _fits(weights: np.ndarray, tile: int) -> bool:
     # Inputs are bytes from 0 to 255 (signed ones + 128), on ARM from -128 to 127.
     rows = weights.reshape(len(weights), -1).astype(np.int64)
     sides = np.maximum(rows, 0).sum(axis=1), np.maximum(-rows, 0).sum(axis=1)
-    return _MULTIPLES[tile] * max(255 * int(np.maximum(*sides).max()), 128 * int(np.add(*sides).max())) < 2**31
+    return _SUM_FACTORS[tile] * max(255 * int(np.maximum(*sides).max()), 128 * int(np.add(*sides).max())) < 2**31
 
 
 def tile_of(weights: np.ndarray, geometry: WinogradFacts) -> int:
     """4 where tiles of four by four outputs are exact, have room and are faster than those of two by two, else 2; for layers that have the form."""
     lines, pixels = geometry.size
-    if 72 * len(weights) * weights.shape[-1] > _CACHED and lines * pixels < 512:  # reading them takes longer than the products
+    if (
+        72 * len(weights) * weights.shape[-1] > _CACHE_BYTES and lines * pixels < 512
+    ):  # reading them takes longer than the products
         return 2
     if 5 * 36 * _tiles(geometry, 4) > 4 * 16 * _tiles(geometry, 2):
         return 2
@@ -170,15 +189,15 @@ def _has_fours(weights: np.ndarray, geometry: WinogradFacts) -> bool:
     outputs, channels = len(weights), weights.shape[-1]
     if geometry.streamed or outputs < 16 or channels < 8:
         return False
-    room = max(geometry.scratch, _STACK) if geometry.scratch else _BUFFER
+    room = max(geometry.scratch, _STACK_BYTES) if geometry.scratch else _STACK_BLOCK
     return _fours_scratch(channels, geometry) <= room and _fits(weights, 4)
 
 
 def _fours_scratch(channels: int, geometry: WinogradFacts) -> int:
     """Bytes of `WinogradStack` of `kernels/n2d2/panels/winograd_fours.hpp`, the most over the instruction sets."""
-    tile, columns = 72 * (-(-channels // _LANES) * _LANES), -(-geometry.size[1] // 4)
-    tiles = columns * tile if geometry.serial else max(_GROUP * tile, 65536)
-    return -(-channels // 64) * 64 + 2304 * _GROUP + tiles
+    tile, columns = 72 * (-(-channels // _CHANNEL_MULTIPLE) * _CHANNEL_MULTIPLE), -(-geometry.size[1] // 4)
+    tiles = columns * tile if geometry.serial else max(_GROUP_TILES * tile, 65536)
+    return -(-channels // 64) * 64 + 2304 * _GROUP_TILES + tiles
 
 
 def winograd_scratch(channels: int, geometry: WinogradFacts) -> ScratchNeed:
@@ -186,16 +205,16 @@ def winograd_scratch(channels: int, geometry: WinogradFacts) -> ScratchNeed:
     many, or of a pair of lines where lines have an order; for fewer tiles a copy of a line of inputs. Two tiles of a group
     are as fast as six.
     """
-    tile, pixel = 32 * (-(-channels // _LANES) * _LANES), -(-channels // 64) * 64
+    tile, pixel = 32 * (-(-channels // _CHANNEL_MULTIPLE) * _CHANNEL_MULTIPLE), -(-channels // 64) * 64
     columns = (geometry.size[1] + 1) // 2
     tiles = columns if geometry.streamed else columns * ((geometry.size[0] + 1) // 2)
-    ordered, group = geometry.serial and not geometry.streamed, min(_GROUP, tiles)
+    ordered, group = geometry.serial and not geometry.streamed, min(_GROUP_TILES, tiles)
     unit = columns if ordered else group
     whole = min(tiles * tile, max(65536, unit * tile))
     copy = -(-geometry.line // 64) * 64 if ordered else 0
-    least = pixel + copy + _PRODUCTS + tile
-    enough = max(least, pixel + copy + min(2, group) * (_PRODUCTS + tile))
-    return ScratchNeed(least, least, enough, max(enough, pixel + _GROUP * _PRODUCTS + max(whole, unit * tile)))
+    least = pixel + copy + _PRODUCT_BYTES + tile
+    enough = max(least, pixel + copy + min(2, group) * (_PRODUCT_BYTES + tile))
+    return ScratchNeed(least, least, enough, max(enough, pixel + _GROUP_TILES * _PRODUCT_BYTES + max(whole, unit * tile)))
 
 
 def unprofitable(weights: np.ndarray, geometry: WinogradFacts) -> str:
@@ -215,8 +234,8 @@ def byte_sums(weights: np.ndarray, geometry: WinogradFacts, inputs: NumType, sto
     """For packed weights (O, 3, 3, C) of 4 bits and inputs from 0 to 15: over how many words of four channels the kernel in bytes
     (`kernels/n2d2/x86/byte_winograd.hpp`) sums in 16 bits; 0 where it cannot take them, or the direct kernel is faster.
     """
-    small = storage.bits == 4 and not inputs.signed and inputs.qmax <= _MOST
-    whole = weights.shape[-1] % 4 == 0 and weights.shape[-1] <= _CHANNELS and len(weights) % 8 == 0
+    small = storage.bits == 4 and not inputs.signed and inputs.qmax <= _LARGEST_INPUT
+    whole = weights.shape[-1] % 4 == 0 and weights.shape[-1] <= _MOST_BYTE_CHANNELS and len(weights) % 8 == 0
     if (
         not (small and whole)
         or geometry.streamed
@@ -224,14 +243,14 @@ def byte_sums(weights: np.ndarray, geometry: WinogradFacts, inputs: NumType, sto
         or unprofitable(weights, geometry)
     ):
         return 0
-    wanted = _byte_scratch(weights.shape[-1], geometry)
-    if 0 < geometry.scratch < wanted and wanted > _STACK:
+    wanted = byte_scratch(weights.shape[-1], geometry)
+    if 0 < geometry.scratch < wanted and wanted > _STACK_BYTES:
         return 0
     rows = positions(weights).reshape(16, len(weights), -1)
     if np.abs(rows).max(initial=0) > 127:
         return 0
-    # Transformed inputs, moved by twice _MOST: up to six times in the position of sums alone, four times in the others.
-    reach = [(6 if place == 5 else 4) * _MOST for place in range(16)]
+    # Transformed inputs, moved by twice _LARGEST_INPUT: up to six times in the position of sums alone, four times in the others.
+    reach = [(6 if place == 5 else 4) * _LARGEST_INPUT for place in range(16)]
     return min(long_run(one, most) for one, most in zip(rows, reach, strict=True))
 
 
@@ -241,11 +260,13 @@ def byte_fours(weights: np.ndarray, geometry: WinogradFacts, inputs: NumType, st
     """
     lines, pixels = geometry.size
     made = kept_byte_fours(weights)
-    few = _tiles(geometry, 4) <= _KEPT and made <= _KEPT_BYTES and len(weights) >= 16 and weights.shape[-1] >= 16
+    few = _tiles(geometry, 4) <= _KEPT_TILES and made <= _KEPT_BYTES and len(weights) >= 16 and weights.shape[-1] >= 16
     if not few or lines * pixels < 12 or 20 * 46 * _tiles(geometry, 4) > 17 * 16 * _tiles(geometry, 2):
         return 0, 0
-    wanted = _byte_scratch(weights.shape[-1], geometry, 4)
-    if not byte_sums(weights, geometry, inputs, storage) or (0 < geometry.scratch < wanted and wanted > _INPUTS + _REST):
+    wanted = byte_scratch(weights.shape[-1], geometry, 4)
+    if not byte_sums(weights, geometry, inputs, storage) or (
+        0 < geometry.scratch < wanted and wanted > _STACK_INPUTS + _STACK_REST
+    ):
         return 0, 0
     places = byte_positions(weights)
     if max(int(np.abs(rows).max(initial=0)) for rows, _ in places) > 127:
@@ -261,7 +282,7 @@ def byte_positions(weights: np.ndarray) -> list[tuple[np.ndarray, int]]:
     w = weights.astype(np.int64)
     g = _points(w[:, 0], w[:, 1], w[:, 2])  # six points of the lines, each (O, 3, C)
     taps = [_points(each[:, 0], each[:, 1], each[:, 2]) for each in g]
-    unit = _MOST * np.eye(36, dtype=np.int64).reshape(6, 6, 36)
+    unit = _LARGEST_INPUT * np.eye(36, dtype=np.int64).reshape(6, 6, 36)
     d = [
         _input_points(list(line))
         for line in zip(*(_input_points([unit[u, v] for u in range(6)]) for v in range(6)), strict=True)
@@ -304,9 +325,9 @@ def kept_byte_fours(weights: np.ndarray) -> int:
     return sum(-(-46 * (weights.shape[-1] + 4) * each // 64) * 64 for each in panels)
 
 
-def _byte_scratch(channels: int, geometry: WinogradFacts, edge: int = 2) -> int:
+def byte_scratch(channels: int, geometry: WinogradFacts, edge: int = 2) -> int:
     places = {2: 16, 4: 46}[edge]
-    return _block_scratch(channels, geometry, edge, places * (-(-channels // _BYTES) * _BYTES), places=places)
+    return _block_scratch(channels, geometry, edge, places * (-(-channels // _BYTE_MULTIPLE) * _BYTE_MULTIPLE), places=places)
 
 
 def packed_fours(weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -> bool:
@@ -323,12 +344,12 @@ def kept_fours(weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -
     room = replace(geometry, scratch=0)
     if storage.bits > 4 or not _takes_stack_panels(weights, geometry) or unprofitable(weights, room):
         return 0
-    if _tiles(geometry, 4) > _PER_PANEL or tile_of(weights, room) != 4 or 72 * weights.size // 9 > _CACHED:
+    if _tiles(geometry, 4) > _PANEL_TILES or tile_of(weights, room) != 4 or 72 * weights.size // 9 > _CACHE_BYTES:
         return 0
     outputs, channels = len(weights), weights.shape[-1]
     parts = _parts(channels)
     panels = [16] * (outputs // 16) + ([outputs % 16] if outputs % 16 else [])
-    return sum(parts * 36 * (2 * channels // parts * each + _GAP) for each in panels)
+    return sum(parts * 36 * (2 * channels // parts * each + _POSITION_GAP) for each in panels)
 
 
 def kept_bytes(weights: np.ndarray, geometry: WinogradFacts) -> int:
@@ -336,14 +357,14 @@ def kept_bytes(weights: np.ndarray, geometry: WinogradFacts) -> int:
     that have to be few for that; 0 where not.
     """
     made = 16 * weights.size // 9 + 64 * len(weights)
-    return made if _tiles(geometry, 2) <= _KEPT and made <= _KEPT_BYTES else 0
+    return made if _tiles(geometry, 2) <= _KEPT_TILES and made <= _KEPT_BYTES else 0
 
 
 def fours_on_stack(weights: np.ndarray, geometry: WinogradFacts, stored: bool = True) -> bool:
     """Whether tiles of four by four outputs are exact for weights (O, 3, 3, C) of a byte, and faster with weights that are transformed on the
     stack than with stored ones: so many take longer to be read than to be multiplied. Without `stored` ones, than the direct form.
     """
-    large = 72 * len(weights) * weights.shape[-1] > _CACHED
+    large = 72 * len(weights) * weights.shape[-1] > _CACHE_BYTES
     return (large or not stored) and _fours_on_stack(weights, geometry)
 
 
@@ -364,7 +385,9 @@ def _takes_stack_panels(weights: np.ndarray, geometry: WinogradFacts) -> bool:
         return False
     if not _has_fours(weights, room):
         return False
-    return not geometry.scratch or _stack_scratch(channels, geometry, _INPUTS) <= max(geometry.scratch, _INPUTS + _REST)
+    return not geometry.scratch or stack_scratch(channels, geometry, _STACK_INPUTS) <= max(
+        geometry.scratch, _STACK_INPUTS + _STACK_REST
+    )
 
 
 def _parts(channels: int) -> int:
@@ -379,31 +402,21 @@ def _tiles(geometry: WinogradFacts, edge: int) -> int:
 def _block_scratch(
     channels: int, geometry: WinogradFacts, edge: int, tile: int, most: int = UNLIMITED, places: int = 36
 ) -> int:
-    """Bytes with which weights are transformed for _PER_PANEL tiles of `tile` bytes at a time, or for all, or for as many as `most` holds."""
-    unit = -(-geometry.size[1] // edge) if geometry.serial else _GROUP
-    units = max(1, min(-(-min(_PER_PANEL, _tiles(geometry, edge)) // unit), most // (unit * tile)))
-    return -(-channels // 64) * 64 + _GROUP * 64 * places + units * unit * tile
+    """Bytes with which weights are transformed for _PANEL_TILES tiles of `tile` bytes at a time, or for all, or for as many as `most` holds."""
+    unit = -(-geometry.size[1] // edge) if geometry.serial else _GROUP_TILES
+    units = max(1, min(-(-min(_PANEL_TILES, _tiles(geometry, edge)) // unit), most // (unit * tile)))
+    return -(-channels // 64) * 64 + _GROUP_TILES * 64 * places + units * unit * tile
 
 
-def _stack_scratch(channels: int, geometry: WinogradFacts, most: int = UNLIMITED) -> int:
+def stack_scratch(channels: int, geometry: WinogradFacts, most: int = UNLIMITED) -> int:
     """The same of tiles of four."""
     kept = 2304 if _parts(channels) > 1 else 0
-    wanted = _block_scratch(channels, geometry, 4, 72 * (-(-channels // _LANES) * _LANES) + kept, most)
+    wanted = _block_scratch(channels, geometry, 4, 72 * (-(-channels // _CHANNEL_MULTIPLE) * _CHANNEL_MULTIPLE) + kept, most)
     return max(wanted, _fours_scratch(channels, geometry))
 
 
-def on_stack_scratch(
-    channels: int, geometry: WinogradFacts, direct: ScratchNeed, *, fours: bool, byte_fours: bool = False
-) -> ScratchNeed:
-    """What the kernels that transform weights on the stack are glad of, in tiles of four or in bytes, beside the direct one; the arena does
-    not grow for it.
-    """
-    wanted = _stack_scratch(channels, geometry) if fours else _byte_scratch(channels, geometry, 4 if byte_fours else 2)
-    return replace(direct, enough=max(direct.enough, wanted), most=max(direct.most, 4 * wanted))
-
-
 def _depth(weights: np.ndarray) -> int:
-    return -(-weights.shape[-1] // _LANES) * _LANES
+    return -(-weights.shape[-1] // _CHANNEL_MULTIPLE) * _CHANNEL_MULTIPLE
 
 
 def positions(weights: np.ndarray, tile: int = 2) -> np.ndarray:

@@ -38,7 +38,7 @@ class Core:
         board: the one whose QEMU runs it.
         link: flags of the linker.
         cxx, cxx_flags: the C++ compiler and its flags, where others than those above compile C++.
-        transforms: whether it has kernels by Winograd (`exports.cpp.channel_pairs`).
+        transforms: whether it has kernels by Winograd (`exports.cpp.forms.channel_pairs`).
     """
 
     name: str

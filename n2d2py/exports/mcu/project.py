@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from n2d2py.exports.base import ExportRequest
-from n2d2py.exports.cpp.channel_pairs import NAME as WINOGRAD_FORM
+from n2d2py.exports.cpp.forms.channel_pairs import ChannelPairs
 from n2d2py.exports.cpp.isa import CHANNEL_PAIRS, InstructionSet, having, instruction_sets
 from n2d2py.exports.cpp.parts import Stream
 from n2d2py.exports.cpp.project import Project
 from n2d2py.exports.cpp.view import LayerView
-from n2d2py.exports.mcu.boards import BOARDS, CORES, DEFAULT_CORE, Board, board, core, transforming_cores
-from n2d2py.exports.mcu.single import single_file
+from n2d2py.exports.mcu.boards import BOARDS, CORES, DEFAULT_CORE, Board, Core, board, core, transforming_cores
+from n2d2py.exports.mcu.single import single_file as one_file
 from n2d2py.exports.mcu.steady import varying_layers
 from n2d2py.exports.stimuli import hwc
 from n2d2py.files import write_text
@@ -29,7 +28,8 @@ _FREESTANDING = ("climits", "cmath", "cstddef", "cstdint", "cstring", "limits", 
 
 def winograd_forms(project: Project) -> list[Stream]:
     """The streams by Winograd of the layers, or what ruled them out."""
-    return [one for layer in project.layers if layer.code for one in layer.code.streams if one.kernel == WINOGRAD_FORM]
+    streams = (one for layer in project.layers if layer.code for one in layer.code.selection.streams)
+    return [one for one in streams if one.kernel == ChannelPairs.name]
 
 
 class McuProject(Project):
@@ -67,16 +67,16 @@ class McuProject(Project):
     def write(self, folder: Path) -> None:
         """As for CPP, and the same in one file where that is asked for."""
         super().write(folder)
-        if self._single_file:
-            text = single_file(folder, self.namespace, self._common["kernel_namespace"], _FREESTANDING)
+        if self.single_file:
+            text = one_file(folder, self.namespace, self.kernel_namespace, _FREESTANDING)
             write_text(folder / "src" / f"{self.namespace}.hpp", text)
 
     @property
-    def _single_file(self) -> bool:
+    def single_file(self) -> bool:
         return bool(self.request.parameters.get("SingleFile", False))
 
     @property
-    def _transformed_bytes(self) -> int:
+    def transformed_bytes(self) -> int:
         """Bytes of the constants that a core with kernels by Winograd links."""
         sets, size = set(having(CHANNEL_PAIRS)), 0
         for array in (array for layer in self.layers if layer.code for array in layer.code.own_constants):
@@ -100,7 +100,7 @@ class McuProject(Project):
             ("packages/zephyr.cmake", "zephyr/CMakeLists.txt"),
             ("packages/Kconfig", "zephyr/Kconfig"),
         ]
-        if self._single_file:
+        if self.single_file:
             packages += [
                 ("packages/network.cpp", f"src/{self.namespace}.cpp"),
                 ("packages/library.properties", "library.properties"),
@@ -138,27 +138,43 @@ class McuProject(Project):
         """How many vectors there are."""
         return int(self.request.parameters.get("TestVectors", 3))
 
-    @cached_property
-    def _common(self) -> dict[str, Any]:
-        shapes = [(self.graph.shape(node.output), self.graph.type(node.output)) for node in self.graph.nodes]
-        return {
-            **super()._common,
-            "core": core(self.request.parameters.get("Core", DEFAULT_CORE)),
-            "cores": CORES,
-            "boards": BOARDS,
-            "vectors": self.vectors,
-            "exact": int(not self.graph.is_mixed and all(not kind.is_float for _, kind in shapes)),
-            "line_bytes": max(width(shape) * channels(shape) * kind.bytes for shape, kind in shapes),
-            "sections": True,
-            "stack_bytes": stack_bytes(self.layers),
-            "riscv_stack_bytes": riscv_stack_bytes(self.layers),
-            "single_file": self._single_file,
-            "varying": varying_layers(self.graph),
-            "transforming": [
-                one.name for one in transforming_cores() if any(form.values is not None for form in winograd_forms(self))
-            ],
-            "transformed_bytes": self._transformed_bytes,
-        }
+    sections, cores, boards = True, CORES, BOARDS
+
+    @property
+    def core(self) -> Core:
+        """The core that the export is for where nothing else is asked for."""
+        return core(self.request.parameters.get("Core", DEFAULT_CORE))
+
+    @property
+    def exact(self) -> int:
+        """Whether all results are integers."""
+        kinds = (self.graph.type(node.output) for node in self.graph.nodes)
+        return int(not self.graph.is_mixed and all(not kind.is_float for kind in kinds))
+
+    @property
+    def line_bytes(self) -> int:
+        """Bytes of the longest line of an output."""
+        made = ((self.graph.shape(node.output), self.graph.type(node.output)) for node in self.graph.nodes)
+        return max(width(shape) * channels(shape) * kind.bytes for shape, kind in made)
+
+    @property
+    def stack_bytes(self) -> int:
+        return stack_bytes(self.layers)
+
+    @property
+    def riscv_stack_bytes(self) -> int:
+        return riscv_stack_bytes(self.layers)
+
+    @property
+    def varying(self) -> dict[str, str]:
+        """The layers whose time the data change."""
+        return varying_layers(self.graph)
+
+    @property
+    def transforming(self) -> list[str]:
+        """The cores with a layer by Winograd."""
+        used = any(form.values is not None for form in winograd_forms(self))
+        return [one.name for one in transforming_cores() if used]
 
 
 _FRAMES = 2048
@@ -195,7 +211,7 @@ def _pixel_window(layer: LayerView) -> int:
 
 def _own(layer: LayerView) -> int:
     """Those of kernels that say what they take."""
-    return max((stream.stack for stream in layer.code.streams), default=0) if layer.code else 0
+    return max((stream.stack for stream in layer.code.selection.streams), default=0) if layer.code else 0
 
 
 def riscv_stack_bytes(layers: Sequence[LayerView]) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
+from n2d2py.exports.cpp.forms.select import vectors
 from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.exports.cpp.parts import Call, Expression
-from n2d2py.exports.cpp.selection import vectors
 
 _TERMS = {
     "Sum": "SumTerms",

@@ -12,9 +12,9 @@ import numpy as np
 from n2d2py.arithmetic.exact import sliding_windows
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue, moving_epilogue
+from n2d2py.exports.cpp.forms.select import vectors
 from n2d2py.exports.cpp.layer import Layer, cpp, window
 from n2d2py.exports.cpp.parts import Expression
-from n2d2py.exports.cpp.selection import vectors
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.frontend.onnx.windows import ceil_excess, image_size, pair, read_pads, windowed_layer
 from n2d2py.graph import Node, QuantGraph, QuantNode

@@ -7,8 +7,8 @@ from n2d2py.exports.cpp.epilogue import epilogue
 from n2d2py.exports.cpp.isa import PRODUCT, having
 from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.exports.cpp.parts import NATIVE, Call, Expression
+from n2d2py.exports.cpp.selection import ChosenKernel, Selection
 from n2d2py.exports.cpp.text import float_literal
-from n2d2py.exports.cpp.variants import Selection
 from n2d2py.operators.arrays.lowering import loops, output_pointer, pointers
 
 
@@ -68,9 +68,5 @@ def _selection(layer: Layer) -> Selection:
             return Selection(f"{kind.name} inputs less their zero point exceed 16 bits")
     if layer.node.bound >= 2**31:
         return Selection("its sums have 64 bits")
-    return Selection(
-        f"{layer.inputs[0].name} and {layer.inputs[1].name} inputs, int32 sums",
-        "panels of 16 columns, packed at run time",
-        having(PRODUCT),
-        NATIVE,
-    )
+    kernel = ChosenKernel("panels of 16 columns, packed at run time", having(PRODUCT), NATIVE)
+    return Selection(f"{layer.inputs[0].name} and {layer.inputs[1].name} inputs, int32 sums", kernel)

@@ -7,8 +7,8 @@ import numpy as np
 from n2d2py.arithmetic import NumType
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import epilogue
+from n2d2py.exports.cpp.forms.select import row_dots, row_panels
 from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.exports.cpp.selection import row_dots, row_panels
 
 _CTYPES = {
     "input_multipliers": "std::int32_t",

@@ -6,17 +6,11 @@ whatever the inputs: signed bytes, unsigned ones 128 lower.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from n2d2py.arithmetic import FixedPointRescale
-from n2d2py.exports.cpp.isa import COLUMNS, PIXELS, having
-from n2d2py.exports.cpp.lanes import unfit
-from n2d2py.exports.cpp.layer import Layer
-from n2d2py.exports.cpp.parts import Stream
-from n2d2py.exports.cpp.variants import Selection
-from n2d2py.exports.cpp.vector_streams import signed_bias, word_bytes
+from n2d2py.exports.cpp.forms.contract import CoreForm, KernelFacts, form
+from n2d2py.exports.cpp.forms.vector_streams import word_bytes
+from n2d2py.exports.cpp.isa import COLUMNS, PIXELS
 
 _OUTPUTS = 2
 _LIMIT = 255
@@ -86,37 +80,19 @@ def pixel_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray)
     return np.concatenate(parts)
 
 
-def pixels(layer: Layer, selection: Selection, weights: np.ndarray, groups: int = 1) -> Selection:
-    """`selection` with the stream of dense weights (O, ...) too, where the layer fits; the reason where it does not."""
-    rows, rescale, name = weights.reshape(len(weights), -1), layer.node.rescale, "two pixels a word"
-    if not layer.integer:
-        return selection
-    problem = unfit(layer, rows) or ("it has groups" if groups != 1 else "")
-    if not problem and _reaches(_filled(rows), 2).max() > _LIMIT:
-        problem = "two weights of -128 may leave 16 bits"
-    if problem or not isinstance(rescale, FixedPointRescale):
-        return selection.with_stream(Stream(name, having(PIXELS), problem=problem))
-    factors = np.broadcast_to(rescale.multipliers, len(rows))
-    stream = pixel_stream(rows, signed_bias(layer, rows), factors)
-    return selection.with_stream(Stream(name, having(PIXELS), stream, facts={"Pixels": 1}))
+@form
+class PixelPairs(CoreForm):
+    """The inputs of two pixels in a word."""
 
+    name, which, kernels = "two pixels a word", PIXELS, ("convolution",)
+    time, facts = 4.0, {"Pixels": 1}
 
-def columns(
-    layer: Layer, selection: Selection, weights: np.ndarray, stride: Sequence[int], dilation: Sequence[int], pads: Sequence[int]
-) -> Selection:
-    """`selection` with the stream of depthwise weights (C, KH, KW) too, where the layer fits; the reason where it does not."""
-    rows, rescale, name = weights.reshape(len(weights), -1), layer.node.rescale, "channels along a line"
-    if not layer.integer:
-        return selection
-    problem = unfit(layer, rows)
-    if not problem and layer.input_shape[1] != len(rows):
-        problem = "a channel has several outputs"
-    if not problem and (weights.shape[1:] != (3, 3) or tuple(dilation) != (1, 1) or stride[1] > 2 or max(pads) > 1):
-        problem = "it is not 3 x 3 with a stride of 1 or 2 and padding of 1"
-    if problem or not isinstance(rescale, FixedPointRescale):
-        return selection.with_stream(Stream(name, having(COLUMNS), problem=problem))
-    stream = column_stream(rows, layer.values("bias").astype(np.int64), rescale.multipliers)
-    return selection.with_stream(Stream(name, having(COLUMNS), stream, facts={"Columns": 1}))
+    def problem(self, facts: KernelFacts) -> str | None:
+        wide = _reaches(_filled(facts.rows), 2).max() > _LIMIT
+        return super().problem(facts) or ("two weights of -128 may leave 16 bits" if wide else None)
+
+    def pack(self, facts: KernelFacts) -> np.ndarray:
+        return pixel_stream(facts.rows, facts.signed_bias, facts.multipliers)
 
 
 def column_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
@@ -126,3 +102,19 @@ def column_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray
     filled = np.zeros((len(weights), 12), np.int8)
     filled[:, :9] = weights
     return np.concatenate([word_bytes(words).reshape(len(weights), 8), filled], axis=1).reshape(-1)
+
+
+@form
+class ColumnsOfTaps(CoreForm):
+    """Depthwise layers, a channel along a line."""
+
+    name, which, kernels = "channels along a line", COLUMNS, ("depthwise",)
+    time, facts = 4.0, {"Columns": 1}
+
+    def problem(self, facts: KernelFacts) -> str | None:
+        op = facts.layer.op
+        other = facts.weights.shape[1:] != (3, 3) or tuple(op.dilation) != (1, 1) or op.stride[1] > 2 or max(op.pads) > 1
+        return facts.one_multiplier or ("it is not 3 x 3 with a stride of 1 or 2 and padding of 1" if other else None)
+
+    def pack(self, facts: KernelFacts) -> np.ndarray:
+        return column_stream(facts.rows, facts.bias, facts.multipliers)

@@ -1,4 +1,4 @@
-"""Constants of the Winograd form of a convolution for Cortex-M4, M7 and M33: `kernels/n2d2/mcu/tiles.hpp`.
+"""The Winograd form of a convolution for Cortex-M4, M7 and M33: `kernels/n2d2/mcu/tiles.hpp`.
 
 Weights are transformed to 16 bits, 3.6 times as many bytes: it is for exports that trade flash for speed.
 """
@@ -7,15 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from n2d2py.arithmetic import FixedPointRescale, NumType
-from n2d2py.exports.cpp.isa import CHANNEL_PAIRS, having
-from n2d2py.exports.cpp.lanes import unfit
-from n2d2py.exports.cpp.layer import Layer
-from n2d2py.exports.cpp.parts import Stream
-from n2d2py.exports.cpp.variants import Selection
+from n2d2py.arithmetic import NumType
+from n2d2py.exports.cpp.forms.contract import CoreForm, KernelFacts, form
+from n2d2py.exports.cpp.isa import CHANNEL_PAIRS
 from n2d2py.exports.cpp.winograd import positions
 
-NAME = "Winograd by pairs of channels"
 _OUTPUTS, _CHANNELS = 4, 4
 _ROWS = (1, 2, 0, 3)
 """The order of the rows of a column of positions."""
@@ -50,48 +46,45 @@ def inexact(weights: np.ndarray, kind: NumType) -> str:
     return "" if 4 * max(int(high.max()), -int(low.min())) < 2**31 else "four times its sums may exceed 32 bits"
 
 
-def faster(layer: Layer, weights: np.ndarray) -> str:
+def faster(facts: KernelFacts) -> str:
     """Why the kernel by lanes is to be preferred, as a clause; "" where this form takes a tenth less instructions.
 
     Both were counted on a Cortex-M4: for each two pixels, and for each two tiles; for four outputs of these; for the channels.
     """
-    (lines, pixels), channels, outputs = layer.output_shape[2:], weights.shape[-1], -(-len(weights) // _OUTPUTS)
+    weights, (lines, pixels) = facts.weights, facts.layer.output_shape[2:]
+    channels, outputs = weights.shape[-1], -(-len(weights) // _OUTPUTS)
     inputs, more = -(-9 * channels // 8) * 8, -(-channels // 16) - 1
     direct = -(-lines * pixels // 2) * (100 + 3 * inputs + outputs * (75 + 51 * inputs // 8))
     tiles = -(-lines // 2) * -(-pixels // 4) * (300 + 66 * channels + outputs * (480 + 88 * channels + 48 * more))
     return "" if 10 * tiles <= 9 * direct else f"it would take about {100 * tiles // direct} % of the instructions"
 
 
-def _problem(layer: Layer, weights: np.ndarray, groups: int) -> str:
-    """What rules the form out, as a clause; "" where it is exact and faster."""
-    op = layer.op
-    if problem := unfit(layer, weights.reshape(len(weights), -1)):
-        return problem
-    if weights.shape[1:3] != (3, 3) or tuple(op.stride) != (1, 1) or tuple(op.dilation) != (1, 1) or groups != 1:
-        return "it takes windows of 3 x 3 that lie side by side, stride 1, of one group"
-    if weights.shape[-1] % _CHANNELS:
-        return f"it takes channels by four, not {weights.shape[-1]}"
-    if layer.streamed:
-        return "it computes pairs of rows; the layer runs row by row"
-    return inexact(weights, layer.inputs[0]) or faster(layer, weights)
+@form
+class ChannelPairs(CoreForm):
+    """Tiles of two by two outputs, two channels at a time."""
 
+    name, which, kernels = "Winograd by pairs of channels", CHANNEL_PAIRS, ("convolution",)
+    time, facts = 1.0, {"Transformed": 1}
 
-def channel_pairs(layer: Layer, selection: Selection, weights: np.ndarray, groups: int) -> Selection:
-    """`selection` with the stream of dense weights (O, KH, KW, C) too, where the layer fits; the reason where it does not."""
-    rescale = layer.node.rescale
-    if not layer.integer:
-        return selection
-    problem = _problem(layer, weights, groups)
-    if problem or not isinstance(rescale, FixedPointRescale):
-        return selection.with_stream(Stream(NAME, having(CHANNEL_PAIRS), problem=problem))
-    bias, multipliers = layer.values("bias").astype(np.int64), np.broadcast_to(rescale.multipliers, len(weights))
-    stream = tile_stream(weights, bias, multipliers)
-    return selection.with_stream(Stream(NAME, having(CHANNEL_PAIRS), stream, facts={"Transformed": 1}, stack=_stack(layer)))
+    def considered(self, facts: KernelFacts) -> bool:
+        return facts.layer.choices.trades_flash
 
+    def problem(self, facts: KernelFacts) -> str | None:
+        op, weights = facts.layer.op, facts.weights
+        if weights.shape[1:3] != (3, 3) or tuple(op.stride) != (1, 1) or tuple(op.dilation) != (1, 1) or facts.groups != 1:
+            return "it takes windows of 3 x 3 that lie side by side, stride 1, of one group"
+        if weights.shape[-1] % _CHANNELS:
+            return f"it takes channels by four, not {weights.shape[-1]}"
+        if facts.layer.streamed:
+            return "it computes pairs of rows; the layer runs row by row"
+        return inexact(weights, facts.input) or faster(facts) or None
 
-def _stack(layer: Layer) -> int:
-    """Bytes of its buffers: transformed inputs of two tiles, a pixel of the padding, results, a line of inputs."""
-    outputs, channels = layer.output_shape[1], layer.input_shape[1]
-    wide = -(-outputs // _OUTPUTS) * _OUTPUTS
-    line = layer.over[0].line_bytes if layer.over else 0
-    return 64 * channels + channels + wide * (8 if outputs % _OUTPUTS else 1) + line
+    def pack(self, facts: KernelFacts) -> np.ndarray:
+        return tile_stream(facts.weights, facts.bias, facts.multipliers)
+
+    def stack(self, facts: KernelFacts) -> int:
+        """Transformed inputs of two tiles, a pixel of the padding, results, a line of inputs."""
+        outputs, channels = facts.layer.output_shape[1], facts.layer.input_shape[1]
+        wide = -(-outputs // _OUTPUTS) * _OUTPUTS
+        line = facts.layer.over[0].line_bytes if facts.layer.over else 0
+        return 64 * channels + channels + wide * (8 if outputs % _OUTPUTS else 1) + line

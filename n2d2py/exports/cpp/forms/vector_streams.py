@@ -5,16 +5,10 @@ Both operands of a product are signed bytes. Unsigned inputs are taken 128 lower
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from n2d2py.arithmetic import FixedPointRescale
-from n2d2py.exports.cpp.isa import DOTS, TAPS, having
-from n2d2py.exports.cpp.lanes import unfit
-from n2d2py.exports.cpp.layer import Layer
-from n2d2py.exports.cpp.parts import Stream
-from n2d2py.exports.cpp.variants import Selection
+from n2d2py.exports.cpp.forms.contract import CoreForm, KernelFacts, form
+from n2d2py.exports.cpp.isa import DOTS, OUTPUTS, TAPS
 
 _BYTES = 16
 """Of a vector."""
@@ -78,52 +72,53 @@ def channel_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarra
     return _words(first, filled.reshape(blocks, _BYTES, -1).transpose(0, 2, 1), factors)
 
 
-def vector_facts(layer: Layer) -> dict[str, int]:
-    """Enumerators of a config that has such a stream: how results are rounded and stored."""
-    output = layer.output
-    least, most = layer.node.clamp or (output.qmin, output.qmax)
-    return {"VectorZero": 0 if layer.node.zero_in_bias else output.zero_point, "VectorLow": int(least), "VectorHigh": int(most)}
+@form
+class DotProducts(CoreForm):
+    """Products that are added across vectors, for four pixels; for one in a fully connected layer, whose outputs may have 16 bits."""
+
+    name, which, kernels = "dot products of vectors", DOTS, ("convolution", "fullyConnected")
+    time, facts = 2.0, {"Vectors": 1}
+
+    def pack(self, facts: KernelFacts) -> np.ndarray:
+        pack = one_stream if facts.kernel == "fullyConnected" else pair_of_outputs_stream
+        return pack(facts.rows, facts.signed_bias, facts.multipliers)
 
 
-def signed_bias(layer: Layer, rows: np.ndarray) -> np.ndarray:
-    """The bias for inputs that are multiplied as signed bytes."""
-    below = 0 if layer.inputs[0].signed else 128
-    return layer.values("bias").astype(np.int64) + below * rows.astype(np.int64).sum(axis=1)
+@form
+class VectorsOfChannels(CoreForm):
+    """Depthwise layers whose vectors hold channels."""
+
+    name, which, kernels = "vectors of channels", TAPS, ("depthwise",)
+    time, facts = 2.0, {"Vectors": 1}
+
+    def problem(self, facts: KernelFacts) -> str | None:
+        op = facts.layer.op
+        if facts.one_multiplier:
+            return facts.one_multiplier
+        if facts.weights.shape[1:] != (3, 3) or tuple(op.dilation) != (1, 1) or op.stride[1] > 2 or max(op.pads[:2]) > 2:
+            return "it is not 3 x 3 with a stride of 1 or 2"
+        wide = np.any(np.all(facts.rows[:, list(_TAPS[:8])].reshape(-1, 4, 2) == -128, axis=2))
+        return "two weights of -128 may leave 16 bits" if wide else None
+
+    def pack(self, facts: KernelFacts) -> np.ndarray:
+        return channel_stream(facts.rows, facts.signed_bias, facts.multipliers)
 
 
-def dots(layer: Layer, selection: Selection, weights: np.ndarray, groups: int = 1, single: bool = False) -> Selection:
-    """`selection` with the stream of dense weights (O, ...) too, where the layer fits; the reason where it does not.
-
-    `single`: its input is one pixel; outputs may have 16 bits.
-    """
-    rows, rescale, name = weights.reshape(len(weights), -1), layer.node.rescale, "dot products of vectors"
-    if not layer.integer:
-        return selection
-    problem = unfit(layer, rows, 16 if single else 8) or ("it has groups" if groups != 1 else "")
-    if problem or not isinstance(rescale, FixedPointRescale):
-        return selection.with_stream(Stream(name, having(DOTS), problem=problem))
-    pack = one_stream if single else pair_of_outputs_stream
-    factors = np.broadcast_to(rescale.multipliers, len(rows))
-    stream = pack(rows, signed_bias(layer, rows), factors)
-    return selection.with_stream(Stream(name, having(DOTS), stream, facts={"Vectors": 1}))
+def output_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
+    """int8 bytes for weights (O, taps): biases, twice the multipliers, the weights of all outputs for each tap."""
+    words = np.stack([bias, 2 * np.broadcast_to(multipliers, len(weights))])
+    return np.concatenate([word_bytes(words.reshape(-1)), weights.T.astype(np.int8).reshape(-1)])
 
 
-def taps(
-    layer: Layer, selection: Selection, weights: np.ndarray, stride: Sequence[int], dilation: Sequence[int], pads: Sequence[int]
-) -> Selection:
-    """`selection` with the stream of depthwise weights (C, KH, KW) too, where the layer fits; the reason where it does not."""
-    rows, rescale, name = weights.reshape(len(weights), -1), layer.node.rescale, "vectors of channels"
-    if not layer.integer:
-        return selection
-    problem = unfit(layer, rows)
-    if not problem and layer.input_shape[1] != len(rows):
-        problem = "a channel has several outputs"
-    if not problem and (weights.shape[1:] != (3, 3) or tuple(dilation) != (1, 1) or stride[1] > 2 or max(pads[:2]) > 2):
-        problem = "it is not 3 x 3 with a stride of 1 or 2"
-    if not problem and np.any(np.all(rows[:, list(_TAPS[:8])].reshape(-1, 4, 2) == -128, axis=2)):
-        problem = "two weights of -128 may leave 16 bits"
-    if problem or not isinstance(rescale, FixedPointRescale):
-        return selection.with_stream(Stream(name, having(TAPS), problem=problem))
-    factors = np.broadcast_to(rescale.multipliers, len(rows))
-    stream = channel_stream(rows, signed_bias(layer, rows), factors)
-    return selection.with_stream(Stream(name, having(TAPS), stream, facts={"Vectors": 1}))
+@form
+class VectorsOfOutputs(CoreForm):
+    """All outputs for one input after the other; a depthwise layer has one weight of each tap for a channel."""
+
+    name, which, kernels = "vectors of outputs", OUTPUTS, ("convolution", "fullyConnected", "depthwise")
+    time, facts = 5.0, {"Outputs": 1}
+
+    def considered(self, facts: KernelFacts) -> bool:
+        return facts.dense or not facts.one_multiplier
+
+    def pack(self, facts: KernelFacts) -> np.ndarray:
+        return output_stream(facts.rows, facts.bias, facts.multipliers)

@@ -1,0 +1,108 @@
+"""Constants of the kernels that multiply two outputs at once: `kernels/n2d2/mcu/lanes.hpp`.
+
+Two weights share a 16-bit lane, 256 * wB + wA, and a word holds the lanes of two inputs. The sums of both outputs come from two
+products, exact while the sum of B is below 2^23.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from n2d2py.arithmetic import NumType
+from n2d2py.exports.cpp.forms.contract import SHIFT, CoreForm, KernelFacts, form
+from n2d2py.exports.cpp.isa import LANES, PAIRS
+
+_OUTPUTS = 4
+_INPUTS = 8
+_LIMIT = 2**23
+
+
+def _sums(weights: np.ndarray, bias: np.ndarray, kind: NumType) -> np.ndarray:
+    """The largest magnitude of bias + sum of w x, per output, for stored inputs of any value."""
+    w, (least, most) = weights.astype(np.int64), (-128, 127) if kind.signed else (0, 255)
+    low = np.minimum(w * least, w * most).sum(axis=1) + bias
+    high = np.maximum(w * least, w * most).sum(axis=1) + bias
+    return np.maximum(np.abs(low), np.abs(high))
+
+
+def _packed(weights: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Weights (blocks, 4, K) with K a multiple of 8, and bias (blocks, 4), filled up with zeros."""
+    outputs, inputs = weights.shape
+    blocks, depth = -(-outputs // _OUTPUTS), -(-inputs // _INPUTS) * _INPUTS
+    padded = np.zeros((blocks * _OUTPUTS, depth), np.int64)
+    padded[:outputs, :inputs] = weights
+    sums = np.zeros(blocks * _OUTPUTS, np.int64)
+    sums[:outputs] = bias
+    return padded.reshape(blocks, _OUTPUTS, depth), sums.reshape(blocks, _OUTPUTS)
+
+
+def lane_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
+    """int8 bytes of the stream of weights (O, K), biases (O) and multipliers (O), as `lanes.hpp` describes it."""
+    rows, first = _packed(weights, bias)
+    _, factors = _packed(weights, multipliers)
+    lanes = 256 * rows[:, 1::2] + rows[:, ::2]  # (blocks, AB and CD, K)
+    quads = lanes.reshape(len(rows), 2, -1, 4) & 0xFFFF
+    words = np.stack([quads[..., 0] | quads[..., 2] << 16, quads[..., 1] | quads[..., 3] << 16], axis=-1)
+    products = words.reshape(len(rows), 2, -1).transpose(0, 2, 1).reshape(len(rows), -1)
+    begin = np.stack([first[:, 0], first[:, 0] + 256 * first[:, 1], first[:, 2], first[:, 2] + 256 * first[:, 3]], axis=1)
+    stream = np.concatenate([begin, products, factors], axis=1) & 0xFFFFFFFF
+    return stream.reshape(-1).astype("<u4").view(np.int8)
+
+
+def without_dead(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(bias, multipliers) per output: those without weights get a small bias with the same result.
+
+    Scales of channels that training has switched off are tiny, so their biases are the largest numbers of a layer.
+    """
+    dead = ~weights.any(axis=1)
+    multipliers = multipliers.copy()
+    result = (bias * multipliers + (1 << (SHIFT - 1))) >> SHIFT
+    bias = np.where(dead, 4 * np.clip(result, -(1 << 17), 1 << 17), bias)  # beyond the range of 16 bits it is clamped anyway
+    multipliers[dead] = 1 << (SHIFT - 2)
+    return bias, multipliers
+
+
+@form
+class Lanes(CoreForm):
+    """Dense layers, two weights in a lane of 16 bits."""
+
+    name, which, kernels = "two weights a lane", LANES, ("convolution", "fullyConnected")
+    time, facts = 3.0, {"Lanes": 1}
+
+    def problem(self, facts: KernelFacts) -> str | None:
+        if problem := super().problem(facts):
+            return problem
+        rows, _ = _packed(facts.rows, np.zeros(len(facts.rows), np.int64))
+        if (256 * rows[:, 1::2] + rows[:, ::2]).min() < -32768:
+            return "a weight of -128 shares its lane with a negative one"
+        bias, _ = without_dead(facts.rows, facts.bias, facts.multipliers)
+        return "a sum may reach 2^23" if _sums(facts.rows, bias, facts.input)[1::2].max(initial=0) >= _LIMIT else None
+
+    def pack(self, facts: KernelFacts) -> np.ndarray:
+        return lane_stream(facts.rows, *without_dead(facts.rows, facts.bias, facts.multipliers))
+
+
+def pair_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
+    """int8 bytes of the stream of depthwise weights (C, taps), as `pairs.hpp` describes it; C is a multiple of 4."""
+    channels, taps = weights.shape
+    rows = np.zeros((channels, -(-taps // 2), 2), np.int64)
+    rows.reshape(channels, -1)[:, :taps] = weights
+    words = rows[..., 0] & 0xFFFF | rows[..., 1] << 16
+    blocks = words.reshape(-1, 4, words.shape[1]).transpose(0, 2, 1).reshape(channels // 4, -1)
+    first, factors = bias.reshape(-1, 4), np.broadcast_to(multipliers, channels).reshape(-1, 4)
+    stream = np.concatenate([first, blocks, factors], axis=1) & 0xFFFFFFFF
+    return stream.reshape(-1).astype("<u4").view(np.int8)
+
+
+@form
+class PairsOfTaps(CoreForm):
+    """Depthwise layers, two taps in a word."""
+
+    name, which, kernels = "two taps a word", PAIRS, ("depthwise",)
+    time, facts = 3.0, {"Lanes": 1}
+
+    def problem(self, facts: KernelFacts) -> str | None:
+        return "the number of its channels is not a multiple of four" if len(facts.rows) % 4 else facts.one_multiplier
+
+    def pack(self, facts: KernelFacts) -> np.ndarray:
+        return pair_stream(facts.rows, facts.bias, facts.multipliers)

@@ -1,0 +1,493 @@
+"""What the templates of a C++ project see of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from n2d2py.exports.base import ExportRequest
+from n2d2py.exports.cpp.arrays import is_file
+from n2d2py.exports.cpp.code import LayerCode, plane_struct
+from n2d2py.exports.cpp.identifiers import Identifiers, mangled, namespace_name
+from n2d2py.exports.cpp.isa import FAMILIES, PORTABLE, TARGETS, InstructionSet, dispatched, instruction_sets
+from n2d2py.exports.cpp.partial import MOST, Partial
+from n2d2py.exports.cpp.partial import literal as bits_literal
+from n2d2py.exports.cpp.schedule import Part, parts, used_ranges
+from n2d2py.exports.cpp.shared import share_constants
+from n2d2py.exports.cpp.states import StateView, bytes_with_states, state_views
+from n2d2py.exports.cpp.text import comment, file_stems, literal
+from n2d2py.exports.cpp.tiles import tile_constants, winograd_choices
+from n2d2py.exports.cpp.view import LayerView, PortView, port_views
+from n2d2py.exports.cpp.weights_file import WeightsFile
+from n2d2py.exports.weights import is_big
+from n2d2py.graph import QuantNode
+from n2d2py.graph.inputs import PixelMap
+from n2d2py.graph.shapes import channels, height, width
+from n2d2py.version import __version__
+
+API_VERSION = 2
+"""Of the C interface; the version of the library as a package."""
+ARENA_ALIGNMENT = 64
+_OWN_FILES = tuple(
+    "dispatch variant env mem_info transfer forward threads network trace arena info quantize guard partial weights".split()
+)
+"""Stems of the files of `dnn` that belong to no layer."""
+
+
+def namespace_of(request: ExportRequest) -> str:
+    """The namespace and name prefix: the parameter Namespace, else the network's name made an identifier."""
+    return request.parameters.get("Namespace") or namespace_name(request.graph.name)
+
+
+@dataclass(frozen=True)
+class ExamplePixels:
+    """What the examples say of bytes: by channel the factors, offsets and order, where they come from, whether they are assumed."""
+
+    factors: list[str]
+    offsets: list[str]
+    order: tuple[int, ...]
+    origin: str
+    assumed: bool
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """The bytes in use while a part of the schedule runs: the layers as a C++ literal, the count of `numbers`, (begin, end) each."""
+
+    layers: str
+    ranges: int
+    numbers: str
+
+
+@dataclass(frozen=True)
+class TargetView:
+    """A scored output."""
+
+    output: int
+    top_n: int
+    threshold: str
+    labels: int
+
+
+class ProjectView:
+    """A request and the code of its layers by name, as the templates see them; layers without code are views.
+
+    Attributes:
+        constant_alignment: bytes to which constants are aligned.
+        sections: whether constants have sections of their own.
+        stack_bytes, riscv_stack_bytes: of a core's stack; 0 where it is not known.
+    """
+
+    constant_alignment = 64
+    api_version = API_VERSION
+    version = __version__
+    families, processors = FAMILIES, TARGETS
+    bits = staticmethod(bits_literal)
+    sections = False
+
+    def __init__(self, request: ExportRequest, codes: Mapping[str, LayerCode]):
+        self._codes = codes
+        self.request, self.graph, self.plan = request, request.graph, request.memory_plan
+        self.namespace = namespace_of(request)
+        self.identifiers = Identifiers(self.graph)
+
+    @classmethod
+    def wants_weights_file(cls, request: ExportRequest) -> bool:
+        """Whether the weights are to be in a file apart."""
+        return bool(request.parameters.get("WeightsFile"))
+
+    @cached_property
+    def weights_format(self) -> str:
+        """The export parameter WeightsFormat; "inline" for its choice without files, "once" for one order of each array, in files."""
+        found = self.request.parameters.get("WeightsFormat", "auto")
+        return (
+            "once"
+            if found in ("auto", "binary") and is_big(self.graph) and not self.wants_weights_file(self.request)
+            else found
+        )
+
+    @cached_property
+    def weights_file(self) -> WeightsFile | None:
+        """The weights file; None where all constants are in the program."""
+        if not self.wants_weights_file(self.request):
+            return None
+        arrays = [array for layer in self.layers if layer.code is not None for array in layer.code.own_constants]
+        return WeightsFile.of(arrays, self.namespace)
+
+    @property
+    def _once(self) -> bool:
+        """Whether each constant is there once, as in exports of big networks."""
+        return self.weights_format == "once"
+
+    @cached_property
+    def has_files(self) -> bool:
+        """Whether constants are files that the assembler reads."""
+        codes = [layer.code for layer in self.layers if layer.code is not None]
+        arrays = (array for code in codes for array in code.constants if not array.apart)
+        values = (form.values for array in arrays for form in (array, *array.forms))
+        return any(is_file(one, self.weights_format) for one in values)
+
+    @cached_property
+    def derivations(self) -> list[str]:
+        """A line for each file of constants that the build derives, under the condition that something reads it."""
+        own = [array for layer in self.layers if layer.code is not None for array in layer.code.own_constants]
+        lines = []
+        for array in (one for one in own if one.derivation):
+            portable = f"!({' || '.join(form.where for form in array.forms)})" if array.forms else ""
+            where = " && ".join(f"({condition})" for condition in (array.where, portable) if condition)
+            lines += [array.derivation] if self.dispatch else [f"#if {where}", array.derivation, "#endif"]
+        return lines
+
+    @property
+    def sets(self) -> tuple[InstructionSet, ...]:
+        """The instruction sets whose kernels it may hold."""
+        return instruction_sets()
+
+    @property
+    def arena_alignment(self) -> int:
+        """Bytes to which the arena is aligned."""
+        return ARENA_ALIGNMENT
+
+    @property
+    def dispatch(self) -> bool:
+        """Whether the binary holds the layers for several instruction sets."""
+        return bool(self.request.parameters.get("RuntimeDispatch", False))
+
+    @property
+    def picture(self) -> bool:
+        """Whether the network takes one picture, gray or of three colours, and nothing else, so that there is an example."""
+        shape, kind = self.graph.shape(self.graph.inputs[0]), self.graph.type(self.graph.inputs[0])
+        alone = len(self.graph.inputs) == 1 and not self.graph.states and not self.wants_weights_file(self.request)
+        return alone and len(shape) == 4 and channels(shape) in (1, 3) and not kind.plain
+
+    @property
+    def pixels(self) -> ExamplePixels:
+        """What the examples say of bytes: the data's way where it is known, else 0 to 1."""
+        count = channels(self.graph.shape(self.graph.inputs[0]))
+        known = self.request.pixels or PixelMap((1 / 255,) * count, (0.0,) * count, tuple(range(count)))
+        origin = "As the test data." if self.request.pixels else "THIS IS ASSUMED: 0 to 1. The training says what is right."
+        factors, offsets = ([f"{np.float32(one):.9e}f" for one in values] for values in (known.factors, known.offsets))
+        return ExamplePixels(factors, offsets, tuple(known.order), origin, not self.request.pixels)
+
+    @cached_property
+    def inputs(self) -> list[PortView]:
+        """The network's inputs but for its states."""
+        return self._ports("input", self.graph.fed)
+
+    @cached_property
+    def outputs(self) -> list[PortView]:
+        """The network's outputs but for its states."""
+        return self._ports("output", self.graph.results)
+
+    @cached_property
+    def states(self) -> list[StateView]:
+        """The states that are kept between inferences."""
+        return state_views(self.graph, self.plan.arena_bytes, self.identifiers)
+
+    def _ports(self, role: str, names: list[str]) -> list[PortView]:
+        structs = [self.identifiers.plane(name) for name in names]
+        return port_views(role, names, self.graph, self.plan.planes, structs)
+
+    @cached_property
+    def layers(self) -> list[LayerView]:
+        """The layers in the order of the plan."""
+        nodes = {node.name: node for node in self.graph.nodes}
+        scheduled = [nodes[name] for name in self.plan.order]
+        identifiers = {node.name: self.identifiers.layer(node.name) for node in scheduled}
+        stems = file_stems(identifiers.values(), _OWN_FILES)
+        found = [self._layer(node, identifiers[node.name], stems[identifiers[node.name]]) for node in scheduled]
+        if not self.graph.pieces:
+            return found
+        shared = iter(share_constants([layer.code for layer in found if layer.code is not None]))
+        return [replace(layer, code=next(shared)) if layer.code is not None else layer for layer in found]
+
+    def _layer(self, node: QuantNode, identifier: str, stem: str) -> LayerView:
+        code = self._codes.get(node.name)
+        if code is not None:
+            code = code if self.request.parameters.get("SIMD", "auto") == "auto" else code.portable()
+            code = code if self.sets == instruction_sets() else code.only(self.sets)
+            if tile := self.request.layer_parameters.get(node.name, {}).get("Tile"):
+                code = code.tiled(tile_constants(tile)).choosing(winograd_choices(tile))
+            code = code.deriving() if self._once else code
+            code = code.with_weights_apart() if self.wants_weights_file(self.request) else code
+        return LayerView(
+            node,
+            self.graph,
+            code,
+            identifier,
+            stem,
+            tuple(self._base(name) for name in node.inputs if name != self.plan.op(node.name).aliases),
+            self._base(node.output),
+            self.identifiers.plane(node.output),
+            skipped=self._skipped(node),
+        )
+
+    def _skipped(self, node: QuantNode) -> int:
+        """The lines of a layer's output that the schedule leaves out."""
+        made = [
+            stop - first for first, stop in (step.rows for step in self.plan.schedule if step.op == node.name and step.rows)
+        ]
+        return height(self.graph.shape(node.output)) - sum(made) if made else 0
+
+    @cached_property
+    def partial(self) -> Partial | None:
+        """What some of the outputs need; None where there is no choice of them, or more of them than bits."""
+        fits = 1 < len(self.outputs) <= MOST and len(self.inputs) <= MOST
+        if not fits or self.stream_input or self.states:
+            return None
+        return Partial.of(self.graph, self.layers, self.inputs, self.outputs, self._base)
+
+    def _base(self, tensor: str) -> str:
+        """The pointer in `execute` that the plane of `tensor` is relative to."""
+        origin = self._origin(tensor)
+        for port in (*self.inputs, *self.outputs):
+            if port.external and self._origin(port.name) == origin:
+                return port.base
+        for state in self.states:
+            if self._origin(state.name) == origin:
+                return state.base
+        return "arena"
+
+    @cached_property
+    def _views(self) -> dict[str, str]:
+        """Output of each layer that is a view, or columns -> its input."""
+        names = set(self.plan.views)
+        return {node.output: node.inputs[0] for node in self.graph.nodes if node.name in names or node.op.is_part}
+
+    def _origin(self, tensor: str) -> str:
+        """The tensor with the caller that this one is a view of; itself otherwise."""
+        views = self._views
+        while tensor in views and self.plan.planes[tensor].external and self.plan.planes[views[tensor]].external:
+            tensor = views[tensor]
+        return tensor
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """The schedule."""
+        return parts(self.plan, self.layers, self.inputs)
+
+    @property
+    def codes(self) -> list[LayerCode]:
+        """The layers that have code."""
+        return [layer.code for layer in self.layers if layer.code]
+
+    @property
+    def api(self) -> str:
+        """The macro of functions that a library exports."""
+        return f"{self.namespace}_API"
+
+    @property
+    def kernel_namespace(self) -> str:
+        """What `n2d2` is called in the program."""
+        return f"n2d2_{self.namespace}"
+
+    @property
+    def variants(self) -> list[InstructionSet]:
+        """The sets among which a binary chooses when it starts."""
+        return dispatched()
+
+    @property
+    def isa_names(self) -> str:
+        """C++ literals of the instruction sets, the slowest first."""
+        return ", ".join(f'"{row.name}"' for row in (PORTABLE, *reversed(self.sets)))
+
+    @property
+    def network(self) -> str:
+        """The name for comments; `network_literal`, `network_c`: as a literal, and in one of the comment."""
+        return comment(self.graph.name)
+
+    @property
+    def network_literal(self) -> str:
+        return literal(self.graph.name)
+
+    @property
+    def network_c(self) -> str:
+        return literal(self.network)[1:-1]
+
+    @property
+    def prepacks(self) -> bool:
+        """Whether packed weights are unpacked once."""
+        return any(code.prepacked_bytes for code in self.codes)
+
+    @property
+    def arena_inputs(self) -> list[PortView]:
+        """The inputs that a caller may write straight into the arena."""
+        return [port for port in self.inputs if port.in_one_piece and not self.stream_input]
+
+    @property
+    def calls(self) -> int | None:
+        """Inferences between two resets of the states."""
+        return self.graph.calls
+
+    @property
+    def tensor_bytes(self) -> int:
+        return self.plan.arena_bytes
+
+    @property
+    def arena_bytes(self) -> int:
+        """Of tensors and states."""
+        return max(1, bytes_with_states(self.graph, self.plan.arena_bytes))
+
+    @cached_property
+    def mangled(self) -> Callable[[str], str]:
+        """The symbol of a name of the network's namespace."""
+        return partial(mangled, self.namespace)
+
+    @property
+    def result(self) -> str:
+        """The C++ type that inference returns."""
+        return "int" if self.weights_file else "void"
+
+    @property
+    def stack_bytes(self) -> int:
+        return 0
+
+    @property
+    def riscv_stack_bytes(self) -> int:
+        return 0
+
+    @property
+    def constant_bytes(self) -> int:
+        """Bytes of all constants but for those that Winograd forms add."""
+        return sum(array.bytes for code in self.codes for array in code.arrays if not array.borrowed)
+
+    @property
+    def added_bytes(self) -> str:
+        """What Winograd forms add, as the end of a C++ sum."""
+        return "".join(f" + {code.added}" for code in self.codes if code.added_bytes)
+
+    @property
+    def constants_of_sets(self) -> dict[str, int]:
+        """Bytes of constants by instruction set, where Winograd forms add some."""
+        adding = [code for code in self.codes if code.added_bytes]
+        return {
+            one: self.constant_bytes + sum(code.added_bytes for code in adding if one in code.winograd_sets)
+            for one in dict.fromkeys(one for code in adding for one in code.winograd_sets)
+        }
+
+    @property
+    def small_code(self) -> bool:
+        """Whether it is compiled for size."""
+        return bool(self.request.parameters.get("SmallCode"))
+
+    @property
+    def openmp(self) -> int:
+        return int(bool(self.request.parameters.get("OpenMP", True)))
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The export parameters that were given."""
+        return dict(self.request.options)
+
+    @property
+    def source_arguments(self) -> str:
+        return ", ".join(port.variable for port in self.inputs)
+
+    @property
+    def results(self) -> str:
+        """The outputs as parameters in C++; `result_arguments`, `arguments`: the names of outputs, of all ports; `parameters`: all of them."""
+        return ", ".join(f"{port.typedef}* {port.variable}" for port in self.outputs)
+
+    @property
+    def result_arguments(self) -> str:
+        return ", ".join(port.variable for port in self.outputs)
+
+    @property
+    def arguments(self) -> str:
+        return f"{self.source_arguments}, {self.result_arguments}"
+
+    @property
+    def parameters(self) -> str:
+        return ", ".join([*(f"const {port.typedef}* {port.variable}" for port in self.inputs), self.results])
+
+    @property
+    def raw_sources(self) -> str:
+        """The inputs of `forward` from the pointers of the C interface; `raw_results`, `raw_arguments`: the outputs, and all."""
+        cast = f"static_cast<const {self.namespace}::"
+        return ", ".join(f"{cast}{port.typedef}*>(inputs[{i}])" for i, port in enumerate(self.inputs))
+
+    @property
+    def raw_results(self) -> str:
+        cast = f"static_cast<{self.namespace}::"
+        return ", ".join(f"{cast}{port.typedef}*>(outputs[{i}])" for i, port in enumerate(self.outputs))
+
+    @property
+    def raw_arguments(self) -> str:
+        return f"{self.raw_sources}, {self.raw_results}"
+
+    @property
+    def planes(self) -> list[str]:
+        """The plane structs of all tensors of the plan, in the order of the graph."""
+        return [
+            plane_struct(name, tensor, self.plan.planes[name], self.identifiers.tensor(name)).rstrip("\n")
+            for name, tensor in self.graph.tensors.items()
+            if name in self.plan.planes
+        ]
+
+    @property
+    def guarded(self) -> list[Guarded]:
+        """The bytes in use while each part of the schedule runs, for the build that checks them."""
+        return [self._guarded(part) for part in self.parts]
+
+    def _guarded(self, part: Part) -> Guarded:
+        ranges = used_ranges(self.plan, part.clock) or [(0, 0)]
+        names = ", ".join(turn.view.node.name for turn in part.turns if isinstance(turn.view, LayerView)) or "the input"
+        return Guarded(literal(names), len(ranges), ", ".join(str(number) for each in ranges for number in each))
+
+    @property
+    def stream_input(self) -> bool:
+        """Whether the inputs arrive line by line."""
+        return any(step.arrives for step in self.plan.schedule)
+
+    @property
+    def prologue(self) -> list[str]:
+        """Pointers to the tensors that stay with the caller; copies of the inputs that do not."""
+        lines = []
+        for port in self.inputs if not self.stream_input else ():
+            if port.external:
+                lines.append(
+                    f"const unsigned char* const {port.base} = reinterpret_cast<const unsigned char*>({port.variable});"
+                )
+            else:
+                copied = f"toPlane<{port.plane}>({port.variable}, arena);"
+                needed = self.partial.condition(port.name) if self.partial else ""
+                lines += [f"if ({needed})", f"    {copied}"] if needed else [copied]
+        lines += [f"const unsigned char* const {state.base} = arena + {state.offset};" for state in self.states]
+        lines += [
+            f"unsigned char* const {port.base} = reinterpret_cast<unsigned char*>({port.variable});"
+            for port in self.outputs
+            if self._straight(port)
+        ]
+        return lines
+
+    @property
+    def epilogue(self) -> list[str]:
+        """Copies of the outputs that lie elsewhere than in the caller's buffer."""
+        lines = []
+        for index, port in enumerate(self.outputs):
+            if not self._straight(port):
+                copied = f"fromPlane<{port.plane}>({self._base(port.name)}, {port.variable});"
+                lines += [f"if ({self.partial.of_output(index)})", f"    {copied}"] if self.partial else [copied]
+        for state in self.states:
+            kept = f"reinterpret_cast<{state.ctype}*>(arena + {state.offset})"
+            lines.append(f"fromPlane<{state.becoming}>({self._base(state.output)}, {kept});")
+        return lines
+
+    def _straight(self, port: PortView) -> bool:
+        """Whether a layer writes the output straight into the caller's buffer."""
+        same = [other for other in self.outputs if self._origin(other.name) == self._origin(port.name)]
+        return port.external and self._origin(port.name) not in self.graph.inputs and same[0] is port
+
+    @property
+    def targets(self) -> list[TargetView]:
+        """The outputs that are scored."""
+        found = []
+        for target in self.request.targets:
+            shape = self.graph.shape(target.output)
+            at, labels = self.graph.outputs.index(target.output), height(shape) * width(shape)
+            found.append(TargetView(at, target.top_n, repr(float(target.threshold)), labels))
+        return found
