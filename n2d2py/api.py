@@ -120,7 +120,7 @@ def calibrate(
     Args:
         data: a folder of images, an .npy or .npz file, an array (N, C, H, W), arrays by name, a DataLoader of PyTorch, or an
             iterator of (x, y), of which as many are taken as calibrate. Bytes 0 to 255 become the
-            `input_range` of the load options, real values are inputs as they are. Without any data an ONNX file is calibrated
+            `input_range` of the load options, real values are used unchanged. Without any data an ONNX file is calibrated
             on noise, with the warning W402. As with the command, 128 stimuli calibrate unless the options say another number.
         labels: ids (N,) of `data`, -1 for none; what has labels is scored too.
         options: how many stimuli, corrections and others.

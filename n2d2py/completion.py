@@ -7,7 +7,7 @@ import shlex
 from n2d2py.options import OPTIONS, Option, option_values
 
 _FILES = {"FILE": "-f", "PATH": "-f", "DIR": "-d"}
-"""What bash completes for a value of that kind: `compgen -f` files and folders, `-d` folders."""
+"""Bash completion of a value of that kind: `compgen -f` files and folders, `-d` folders."""
 
 
 def completion(shell: str) -> str:

@@ -49,12 +49,12 @@ class Location:
 
 
 class N2D2Error(Exception):
-    """What stops a run because of its input: code such as "E204", what is wrong, where, and the remedy.
+    """Error in the input that stops a run: code such as "E204", what is wrong, where, and the remedy.
 
     `what` and `remedy` are clauses without a final full stop.
 
     Attributes:
-        words: what names options of the command line otherwise, where it is not the command that runs; None: as they are.
+        words: what names options of the command line otherwise, where it is not the command that runs; None: unchanged.
     """
 
     words: ClassVar[Words] = None

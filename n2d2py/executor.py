@@ -22,7 +22,7 @@ S = TypeVar("S")
 R = TypeVar("R")
 
 ATTEMPTS = 3
-"""How often a shard is begun whose worker dies each time."""
+"""Attempts at a shard whose worker dies each time."""
 _CONNECT_SECONDS = 20
 
 
@@ -45,7 +45,7 @@ class Executor:
         An exception of `function` ends all.
 
         Raises:
-            N2D2Error: E813 for a shard whose workers died, E814 for a cluster that cannot be had.
+            N2D2Error: E813 for a shard whose workers died, E814 for a cluster that does not start.
         """
         if self.cluster:
             return _on_cluster(self.cluster, function, shards)

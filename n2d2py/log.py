@@ -86,7 +86,7 @@ def setup(*, quiet: bool = False, verbose: bool = False, strict: bool = False, b
 
 
 def notice(text: str, *args: object) -> None:
-    """What a user wants to know about a normal run; hidden by -quiet."""
+    """Information about a normal run; hidden by -quiet."""
     _logger.log(NOTICE, text, *args)
 
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExportJob:
-    """What an export is written from: the request of its target, and the tested stimuli with those that it holds."""
+    """Sources of an export: the request of its target, and the tested stimuli with those that it holds."""
 
     quantized: QuantizedNetwork
     options: RunOptions
@@ -145,7 +145,7 @@ def reloading(network: LoadedNetwork, options: RunOptions) -> RunOptions:
 
 
 def memory_table(network: LoadedNetwork, options: RunOptions) -> str:
-    """What every strategy of the memory needs in the export, as text."""
+    """Needs of every strategy of the memory in the export, as text."""
     network, options = _without_ranges(network, options)
     return memory_report(network, options, _target(options))
 
@@ -260,7 +260,7 @@ def _project(quantized: QuantizedNetwork, tested: Stimuli | None, options: RunOp
 
 
 def _written(project: ExportJob, folder: Path) -> tuple[ExportJob, list[KernelChoice]]:
-    """The project as it is written, with the best tiles where that was asked for, and what runs its layers."""
+    """The written project, with the best tiles where that was asked for, and what runs its layers."""
     export = project.options.export
     target = project.target
     kernels = export_stage(target, project.prepared, folder, export.weights_text)
@@ -322,7 +322,7 @@ def _refuse_early(path: Path, network: LoadedNetwork, options: RunOptions) -> No
 
 
 def tested_stimuli(network: LoadedNetwork, options: RunOptions) -> Stimuli | None:
-    """What an export is tested with; None where that is neither there nor needed."""
+    """Stimuli of the test of an export; None where that is neither there nor needed."""
     score = options.score
     if score.test or score.compare or score.sensitivity or score.log_outputs:
         return required_stimuli(network, score)

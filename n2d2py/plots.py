@@ -91,7 +91,7 @@ def histogram_figure(quantized: QuantizedNetwork, names: Sequence[str] = (), col
 
 
 def _ranges(quantized: QuantizedNetwork) -> list[TensorRange]:
-    """What the calibration of a network saw: E516 without one."""
+    """Ranges that the calibration of a network saw: E516 without one."""
     if quantized.observed is None or quantized.types is None:
         raise N2D2Error("E516", "the model is not calibrated", remedy="quantize it with calibration data")
     return tensor_ranges(

@@ -1,4 +1,4 @@
-"""What the functions of the API give: a network after each step, scores and comparisons, which show themselves as tables."""
+"""Results of the functions of the API: a network after each step, scores and comparisons, which show themselves as tables."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _Shown:
         raise NotImplementedError
 
     def to_pandas(self) -> DataFrame:
-        """Return the table as a DataFrame with numbers as they are.
+        """Return the table as a DataFrame with numbers, not texts.
 
         Raises:
             N2D2Error: E454 without pandas.
@@ -89,7 +89,7 @@ class _Runs(_Shown):
 
     @property
     def graph(self) -> Graph | QuantGraph:
-        """What a call runs."""
+        """Network that a call runs."""
         raise NotImplementedError
 
     @cached_property

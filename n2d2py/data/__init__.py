@@ -19,7 +19,7 @@ E413   a label has no output
 E414   an array has a shape or type that cannot be used
 E415   stimuli of different number types
 E416   a source without stimuli
-E417   a parameter of a transformation or a source has no meaning
+E417   a parameter of a transformation or a source is invalid
 E418   a stimulus holds NaN or infinity
 E419   a chain of LoadMore that does not end
 W401   no database

@@ -70,7 +70,7 @@ def picture_size(path: Path, name: str | None = None) -> tuple[int, int]:
 
 
 def _opened(path: Path, name: str, look: Callable):
-    """What `look` makes of the opened image; every failure of the decoders as one of ours."""
+    """Result of `look` for the opened image; every failure of the decoders as one of ours."""
     from PIL import UnidentifiedImageError
 
     try:

@@ -51,7 +51,7 @@ class GivenData:
 def given_data(
     data: GivenData | str | Path | np.ndarray | Mapping[str, np.ndarray], labels: str | Path | np.ndarray | None = None
 ) -> GivenData:
-    """What was given; `labels` are ids (N,), or an .npy file that holds them.
+    """Given data; `labels` are ids (N,), or an .npy file that holds them.
 
     Raises:
         N2D2Error: E401, E402 for the file of the labels.

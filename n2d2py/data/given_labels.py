@@ -51,7 +51,7 @@ def labelled_data(
     """The data with the ids of their labels, as far as they have any, and the names of the classes.
 
     A folder of images is labelled by `labels`, a list of lines `name label`, or by its sub-folders, if all images lie in two
-    or more. Labels that are no numbers are numbered by `class_names`, else in their sorted order.
+    or more. Labels that are not numbers are numbered by `class_names`, else in their sorted order.
 
     Raises:
         N2D2Error: E401, E402 files that cannot be read, E410 labels that do not match, E414 arrays that do not fit.
@@ -88,7 +88,7 @@ def _array_of_labels(path: Path) -> np.ndarray:
 
 
 def _by_folder(files: list[str], class_names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]] | None:
-    """Ids by the first folder of each file; None where the folders are no classes."""
+    """Ids by the first folder of each file; None where the folders are not classes."""
     folders = [name.partition("/")[0] if "/" in name else "" for name in files]
     found = sorted(set(folders))
     if len(found) < 2:

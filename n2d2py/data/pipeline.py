@@ -66,7 +66,7 @@ def normalize_integers(image: np.ndarray, signed: bool) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """What makes a stimulus of a set from an image (H, W, C).
+    """Pipeline that makes a stimulus of a set from an image (H, W, C).
 
     Attributes:
         steps: on the whole image, in order.
@@ -147,7 +147,7 @@ class Pipeline:
         return labels
 
     def trace(self, image: np.ndarray, name: str) -> Iterator[TracePoint]:
-        """The image as it is read and after each step.
+        """The decoded image and the result of each step.
 
         Raises:
             N2D2Error: E408.

@@ -81,7 +81,7 @@ class _Way:
 
 @dataclass(frozen=True)
 class Pipelines:
-    """What the sub-sections of [sp] say: a pipeline by set, statistics by section, and the lines of the files that a
+    """Content of the sub-sections of [sp]: a pipeline by set, statistics by section, and the lines of the files that a
     section writes by their names; the pipeline of learning, which may draw at random, is that of the set "Learn".
     """
 
@@ -294,11 +294,11 @@ class _Reading:
         return statistics(seen(), values["MeanData"], values["StdDevData"])
 
     def _way(self, set_name: str) -> Pipeline:
-        """What makes the images of a set, as far as the sections are read."""
+        """Pipeline of the images of a set, as far as the sections are read."""
         return self.ways["Test" if set_name == "Test" else "Validation"].pipeline(self._environment)
 
     def _images(self, database: Database, values: Values) -> Iterator[np.ndarray]:
-        """The images of the chosen sets as far as they are transformed, in order."""
+        """The images of the chosen sets with the transformations so far, in order."""
         for name in APPLY_TO[values["ApplyTo"]]:
             positions = database.sets[name].tolist()
             yield from ordered_map(

@@ -1,4 +1,4 @@
-"""What the pipeline of the data makes of a byte, found by running it on images of one colour."""
+"""Map of a byte by the pipeline of the data, found by running it on images of one colour."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def find_pixels(run: Callable[[np.ndarray], np.ndarray], like: np.ndarray) -> Pi
 
     Args:
         run: makes real values (C, H, W) of an image (h, w, c) of bytes, colours in the order blue, green, red.
-        like: an image as it is read.
+        like: a decoded image.
     """
     if like.dtype != np.uint8 or like.ndim != 3 or like.shape[2] not in (1, 3):
         return None

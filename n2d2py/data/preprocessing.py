@@ -1,4 +1,4 @@
-"""How images and bytes that are given next to an ONNX file become its input, in the terms of torchvision.
+"""Conversion of images and bytes that are given with an ONNX file to its input, in the terms of torchvision.
 
     real value = (byte * scale - mean) / std
 
@@ -22,7 +22,7 @@ Size = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """What is done with given images and bytes.
+    """Conversion of given images and bytes.
 
     Attributes:
         input_range: real values of bytes 0 and 255, where `scale`, `mean` and `std` say nothing.
@@ -56,7 +56,7 @@ class Preprocessing:
         return self.scale is not None or bool(self.mean or self.std)
 
     def slopes(self, channels: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """What a byte is multiplied by, and what is added, for each channel."""
+        """Factor and offset of a byte, for each channel."""
         if not self.by_formula:
             low, high = self.input_range
             return ((high - low) / 255,) * channels, (low,) * channels
@@ -129,7 +129,7 @@ class Preprocessing:
         return picture if self.crop is None else centre_crop(picture, self.crop[0], self.crop[-1], name)
 
     def steps(self) -> tuple[str, ...]:
-        """The resize and the crop in words."""
+        """Description of the resize and the crop."""
         resize = () if self.resize is None else (f"resize {_size(self.resize, 'shorter side ')}",)
         return resize + (
             () if self.crop is None else (f"centre crop {_size(self.crop * 2 if len(self.crop) == 1 else self.crop)}",)

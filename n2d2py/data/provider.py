@@ -218,7 +218,7 @@ class StimuliProvider:
 
     @cached_property
     def pixels(self) -> PixelMap | None:
-        """What the way of the Test set makes of a byte of an image, where that is the same everywhere in it."""
+        """Map of a byte of an image by the pipeline of the Test set, where that is the same everywhere in it."""
         trace = self._trace("Test") or self._trace("Validation")
         return find_pixels(lambda image: self._pipelines["Test"].run(image, "an image"), trace[0].image) if trace else None
 

@@ -16,7 +16,7 @@ SMALLEST = 1000
 
 
 def key_of(items: Items, positions: np.ndarray, steps: str) -> str | None:
-    """What the statistics depend on: names, sizes and times of the files, and the steps before; None to keep nothing."""
+    """Dependencies of the statistics: names, sizes and times of the files, and the steps before; None to keep nothing."""
     if not isinstance(items, FileItems) or len(positions) < SMALLEST:
         return None
     digest = hashlib.sha256(steps.encode(errors="surrogateescape"))

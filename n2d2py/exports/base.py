@@ -26,7 +26,7 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(frozen=True)
 class ScoredOutput:
-    """How an output of the network is scored against the labels of the stimuli.
+    """Scoring of an output of the network against the labels of the stimuli.
 
     Attributes:
         output: tensor name of the output.
@@ -41,7 +41,7 @@ class ScoredOutput:
 
 @dataclass(frozen=True)
 class KernelChoice:
-    """What runs a layer, for the report.
+    """Kernel of a layer, for the report.
 
     Attributes:
         layer: its name.
@@ -50,7 +50,7 @@ class KernelChoice:
         reason: why this one: what the layer has, or what ruled out the better ones.
         tiles: whether it works in tiles whose size can be chosen.
         weight_bits: bits that a weight takes where several are packed into a byte; 0 for whole bytes.
-        weight_bytes: bytes of the weights as they are packed.
+        weight_bytes: bytes of the weights unchanged packed.
         prepacked_bytes: of static memory that they take where they are unpacked once, at most over `sets`.
     """
 
@@ -77,7 +77,7 @@ class ExportRequest:
         layer_parameters: raw parameters of single layers, by layer name.
         options: the options of the run that shape the export, for the manifest and the README.
         hashes: digest by name of each input of the run (network, weights, data), for the manifest.
-        pixels: how a picture of bytes becomes the input, where the data are such pictures and that is known.
+        pixels: how an image of bytes becomes the input, where the data are such images and that is known.
         classes: names of the classes by label; may be empty.
     """
 
@@ -103,7 +103,7 @@ class ExportRequest:
 
 @dataclass(frozen=True)
 class QuantDefaults:
-    """What the integers of a target are like where the command line does not say otherwise, and what it cannot have.
+    """Defaults of the integers of a target, and its limits.
 
     Attributes:
         unsigned: whether tensors without negative values may be unsigned, and others have a zero point; False: all are
@@ -114,8 +114,8 @@ class QuantDefaults:
         input_bits, output_bits: width of the network's inputs and outputs; 0: the tool chooses.
         mixed: whether single tensors may have 16 bits in an 8-bit network, for less rounding.
         wide_joins: whether a concatenation of ranges that differ much may have 16 bits.
-        reduce_range: whether weights are kept so small that products of bytes fit 16 bits.
-        unit_ranges: whether results of 8 bits of Softmax and Logistic have the scale 1/256, those of Tanh 1/128, whatever their range.
+        reduce_range: whether weights are kept so small that 8-bit products fit 16 bits.
+        unit_ranges: whether 8-bit results of Softmax and Logistic have the scale 1/256, those of Tanh 1/128, whatever their range.
         softmax_rows: whether a Softmax over channels may become one of rows of an array, in integers.
         last_softmax: whether a Softmax at an output stays in the network of integers; False: it is dropped.
         full_range: whether signed integers have -2^(bits-1) too, as where a runtime cuts at the end of its type.
@@ -154,7 +154,7 @@ class QuantDefaults:
 
 @dataclass(frozen=True)
 class Prepared(Generic[ResultT]):
-    """What a target has made of a request: a result that can be written, or all reasons why there is none.
+    """Answer of a target to a request: a result that can be written, or all reasons why there is none.
 
     Attributes:
         problems: one error for each layer, type or parameter that the target cannot take.
@@ -167,7 +167,7 @@ class Prepared(Generic[ResultT]):
 
     @classmethod
     def of(cls, request: ExportRequest, make: Callable[[], ResultT]) -> Prepared[ResultT]:
-        """What `make` returns, or the errors that it raises."""
+        """Result of `make`, or its errors."""
         try:
             return cls(request, (), make())
         except ErrorList as problems:
@@ -208,7 +208,7 @@ class Target(Generic[ResultT]):
         needs_plan: whether requests must come with `problem` and `plan`.
         adds_residuals: whether its convolutions can do a sum too (`QuantNode.residual`).
         keeps_states: whether its networks keep states between calls.
-        codes: the codes of its own errors and warnings, each with what it means and the general remedy; for its page.
+        codes: the its own codes errors and warnings, each with what it means and the general remedy; for its page.
         runner: runs a written export for `-test` and `-compare`; None for a target that cannot run on this machine.
     """
 
@@ -240,7 +240,7 @@ class Target(Generic[ResultT]):
         return graph
 
     def scratch_needs(self, graph: QuantGraph, plan: MemoryPlan, parameters: Mapping[str, Any]) -> Mapping[str, ScratchNeed]:
-        """What its kernels need in the arena while a layer runs, by layer, in a plan of the tensors."""
+        """Scratch of its kernels, by layer, in a plan of the tensors."""
         return {}
 
     def prepare(self, request: ExportRequest) -> Prepared[ResultT]:
@@ -252,7 +252,7 @@ class Target(Generic[ResultT]):
         raise NotImplementedError
 
     def details(self, prepared: Prepared[ResultT]) -> dict[str, Any]:
-        """What readers of the manifest, and the runner, need to know of this export; plain JSON values."""
+        """Details of this export for readers of the manifest and the runner; plain JSON values."""
         return {}
 
     def constant_bytes(self, prepared: Prepared[ResultT]) -> dict[str, int]:

@@ -53,7 +53,7 @@ def target_page(target: Target[Any]) -> str:
 
 
 def parameters_help(target: str) -> str:
-    """What `-h` says of the parameters of a target.
+    """Help of `-h` on the parameters of a target.
 
     Raises:
         N2D2Error: E700, E714 as `find_target`.

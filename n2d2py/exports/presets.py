@@ -20,7 +20,7 @@ def preset_names() -> list[str]:
 def parameters_file(given: Path | str) -> Path:
     """The file that `-export-parameters` means: a file that exists, else the preset of this name, with or without ".ini".
 
-    A path with folders is never a preset; it is given back as it is, whether it exists or not.
+    A path with folders is never a preset; it is returned unchanged, whether it exists or not.
 
     Raises:
         N2D2Error: E101 for a name without folder that is neither a file nor a preset.

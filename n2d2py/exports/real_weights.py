@@ -1,4 +1,4 @@
-"""What the integers of a weighted layer stand for, as other runtimes want to know it."""
+"""Real values of the integers of a weighted layer, for other runtimes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RealWeights:
         weights: integers (O, ...).
         scales, steps: (O) or (1), float64.
         bias: (O), int64, without the zero points that the tool added to it.
-        fractions: (O), of a bias that is no integer; None else.
+        fractions: (O), of a bias that is not an integer; None else.
     """
 
     weights: np.ndarray
@@ -47,7 +47,7 @@ class RealWeights:
 
 
 def real_weights(graph: QuantGraph, node: QuantNode) -> RealWeights:
-    """What the integers of a layer of the form `Weighted` stand for."""
+    """Real values of the integers of a layer of the form `Weighted`."""
     form, x, y = node.form_as(Weighted), graph.type(node.inputs[0]), graph.type(node.output)
     quantizer, factors = QUANTIZERS[node.op.kind], node.rescaling.effective()
     bias = form.bias.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Whether an export may be replaced: it is of the same network, and nothing in its folder would be lost.
+"""True if an export may be replaced: it is of the same network, and nothing in its folder would be lost.
 
 What a build leaves in an export is no loss: whole folders of `make` and CMake, and objects wherever they are. A file that
 was removed is none either.
@@ -48,7 +48,7 @@ def refuse_replacement(path: Path, network: str, force: bool, shown: str | None 
     `force` takes the network and the files of an export for granted, not a folder that is none.
 
     Raises:
-        N2D2Error: E711 when `path` is a file or a folder that is no export of this tool; E719 for an export of another
+        N2D2Error: E711 when `path` is a file or a folder that is not an export of this tool; E719 for an export of another
             network, or with files that were edited or added since it was written.
         OSError: the folder cannot be read.
     """
@@ -99,7 +99,7 @@ def _digest_or_none(path: Path) -> str | None:
 
 
 def _is_built(name: Path) -> bool:
-    """Whether a file of that name, relative to the export, comes from a build."""
+    """True if a file of that name, relative to the export, comes from a build."""
     top = name.parts[0]
     inside = len(name.parts) > 1 and (top in _BUILT_FOLDERS or top.startswith(("build-", "cmake-build-")))
     return inside or name.as_posix() in _BUILT_FILES or name.suffix in _BUILT_ENDINGS

@@ -1,4 +1,4 @@
-"""The stimuli of an exported project: almost PGM and PPM files, each with the expected labels behind the image.
+"""The stimuli of an exported project: almost PGM and PPM files, each with the expected labels after the image.
 
 File: ``P5`` (one channel) or ``P6`` (several), newline, ``width height``, newline, maxval (255 up to 8 bits, else
 65535), newline; the stored values in HWC order, little-endian, two's complement when signed; then one
@@ -109,7 +109,7 @@ def _array_files(inputs: int) -> list[str]:
 
 
 def write_arrays(stimuli: StoredStimuli, folder: Path, dtype: np.dtype | type | None = None) -> None:
-    """Writes the stored values of each input as a NumPy file, in the type `dtype` or as they are."""
+    """Writes the stored values of each input as a NumPy file, in the type `dtype` or unchanged."""
     for name, values in zip(_array_files(len(stimuli.inputs)), stimuli.inputs, strict=True):
         np.save(folder / name, values if dtype is None else values.astype(dtype))
 

@@ -21,7 +21,7 @@ _NAMES = {"weights": "weights", "bias": "biases", "scale": "scales", "mean": "me
 
 
 def is_big(graph: QuantGraph) -> bool:
-    """Whether the export of a network holds its weights once: in the order of its kernels, and not as text."""
+    """True if the export of a network holds its weights once: in the order of its kernels, and not as text."""
     return sum(values.size for node in graph.nodes for values in node.params.values()) >= BIG
 
 

@@ -1,7 +1,7 @@
 """Writing an export whole or not at all, and the manifest that says what it was made from.
 
-Everything is written into a folder beside the final one, which is exchanged by renaming when all is done. Until
-then the previous export stays as it is, whatever happens.
+Everything is written into a folder next to the final one, which is exchanged by renaming when all is done. Until
+then the previous export stays unchanged, whatever happens.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @dataclass(frozen=True)
 class Manifest:
-    """What an export was made from; the digests of its files are added when it is finished.
+    """Sources of an export; the digests of its files are added when it is finished.
 
     Attributes:
         export: name of the export.
@@ -74,11 +74,11 @@ class Manifest:
 class ExportFolder:
     """``with ExportFolder(path, manifest) as folder:`` a new folder that replaces `path` on success.
 
-    `folder` is empty and lies beside `path`. On any exception, Ctrl-C included, it is removed and `path` is
+    `folder` is empty and lies next to `path`. On any exception, Ctrl-C included, it is removed and `path` is
     left as it was. `force` replaces an export of another network, and one with files that were edited or added.
 
     Raises:
-        N2D2Error: E711 when `path` is a file or a folder that is no export of this tool; E712 when the place
+        N2D2Error: E711 when `path` is a file or a folder that is not an export of this tool; E712 when the place
             cannot be written; E713 when the disk or the quota is full; E719 when files of an export would be lost.
     """
 
@@ -155,7 +155,7 @@ class ExportFolder:
             raise
 
     def _is_ours(self, reason: OSError) -> bool:
-        """Whether the failure is about the place of the export, not about something that was read."""
+        """True if the failure is about the place of the export, not about something that was read."""
         if reason.filename is None:
             return False
         path = Path(os.path.abspath(os.fsdecode(reason.filename)))

@@ -1,4 +1,4 @@
-"""How operators go through memory: the contract between them and the planners.
+"""Memory access of operators: the contract between them and the planners.
 
 An operator announces its access by a function under `@memory_access("Kind")`. Kernel contract: output lines are stored in
 order, any order inside a line (windows); pointwise operators read all operands of an element before they store it, forwards;
@@ -20,7 +20,7 @@ from n2d2py.registry import Registry
 
 
 class Overlay(Enum):
-    """How the output of an operator may lie over an input that dies at it."""
+    """Way in which the output of an operator may lie over an input that dies at it."""
 
     WINDOW = "lines of the input die one after the other"
     POINTWISE = "element i of the input dies when element i of the output is stored"
@@ -72,10 +72,10 @@ class Access:
     aliases: int | None = None
     overlay: ClassVar[Overlay] = Overlay.WHOLE
     single: ClassVar[str] = ""
-    """What an operator is called that reads one tensor only; "" for the others."""
+    """Name of an operator that reads one tensor only; "" for the others."""
 
     def over(self, source: TensorSpec, output: TensorSpec) -> Overlay:
-        """How the output may lie over `source`."""
+        """Way in which the output may lie over `source`."""
         return self.overlay
 
     def reads(self, numbers: Sequence[int], source: TensorSpec, lines: int) -> list[range]:
@@ -95,7 +95,7 @@ class Access:
         return 0
 
     def accumulates(self, source: TensorSpec, output: TensorSpec) -> bool:
-        """Whether the operator can take its input line by line into partial results."""
+        """True if the operator can take its input row by row into partial results."""
         return False
 
     def computed(self, source: TensorSpec, output: TensorSpec) -> int:
@@ -103,7 +103,7 @@ class Access:
         return 0
 
     def faults(self, sources: list[TensorSpec], output: TensorSpec) -> list[str]:
-        """What is wrong with the access for these inputs and this output; empty when nothing is."""
+        """Faults of the access for these inputs and this output; empty when nothing is."""
         return []
 
 
@@ -149,7 +149,7 @@ class Window(Access):
 
 @dataclass(frozen=True)
 class PoolWindow(Window):
-    """Each output element reads a window of its own channel.
+    """Each output element reads a separate window channel.
 
     Attributes:
         mode: what is done with the window, for readers of files.
@@ -206,7 +206,7 @@ Ranges = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class LineTable(Access):
-    """Any other operator that goes line by line: for each input the ranges of its lines and of its columns."""
+    """Any other operator that goes row by row: for each input the ranges of its lines and of its columns."""
 
     lines: tuple[Ranges, ...]
     columns: tuple[Ranges, ...]
@@ -271,7 +271,7 @@ class Pointwise(Access):
 
 @dataclass(frozen=True)
 class Concatenated(Access):
-    """The inputs one behind the other, along channels; `rescales`: the values change and so must be copied."""
+    """The inputs one after the other, along channels; `rescales`: the values change and so must be copied."""
 
     rescales: bool = False
     overlay: ClassVar[Overlay] = Overlay.WINDOW
@@ -305,7 +305,7 @@ class View(Access):
 
 @dataclass(frozen=True)
 class Joined(Access):
-    """The inputs one beside the other, along the columns: each was written where it is."""
+    """The inputs one next to the other, along the columns: each was written where it is."""
 
     overlay: ClassVar[Overlay] = Overlay.VIEW
 
@@ -323,7 +323,7 @@ class Arrival(Access):
 
 Accessing = Callable[[QuantNode, QuantGraph], Access]
 MEMORY_ACCESSES: Registry[Accessing] = Registry("the memory access of", "n2d2py.operators.catalog")
-"""How layers go through memory, by operator kind."""
+"""Memory accesses of layers by operator kind."""
 
 
 def memory_access(*kinds: str) -> Callable[[Accessing], Accessing]:
@@ -353,7 +353,7 @@ def pointwise(node: QuantNode, graph: QuantGraph) -> Access:
 
 
 def _is_input(graph: QuantGraph, tensor: str) -> bool:
-    """Whether a tensor is an input of the network, or one in another shape."""
+    """True if a tensor is an input of the network, or one in another shape."""
     producer = next((node for node in graph.nodes if tensor in node.outputs), None)
     if producer is None:
         return tensor in graph.inputs

@@ -39,7 +39,7 @@ class Buffer:
 
     @property
     def whole(self) -> bool:
-        """Whether the plane must be dense and in one piece."""
+        """True if the plane must be dense and in one piece."""
         return self.dense or bool(self.reshaped)
 
 
@@ -52,7 +52,7 @@ def concats_in_place(problem: MemoryProblem) -> list[str]:
     """The concatenations whose inputs can be written directly into the output.
 
     Each input feeds only this concatenation, once, is written by an operator that is neither a
-    concatenation nor a reshape nor takes dense planes, is no output of the network, and keeps its values.
+    concatenation nor a reshape nor takes dense planes, is not an output of the network, and keeps its values.
     """
     writers = {op.output: op for op in problem.ops}
     uses: dict[str, int] = dict.fromkeys(problem.outputs, 1)
@@ -169,7 +169,7 @@ class Buffers:
         return buffers
 
     def _stays_outside(self, buffer: Buffer, writer: OpSpec) -> bool:
-        """Whether an output of the network is written straight to the caller. What is joined in place is not, nor a pool
+        """True if an output of the network is written straight to the caller. What is joined in place is not, nor a pool
         that may keep partial results, nor a state.
         """
         if not set(self.problem.becoming).isdisjoint(buffer.parts):
@@ -179,7 +179,7 @@ class Buffers:
         return self.settings.include_output is False or (not buffer.readers and writer.access.prefers_caller)
 
     def _joined_buffer(self, join: OpSpec, birth: int) -> Buffer:
-        """The buffer of a concatenation in place: channels behind each other in a pixel, or columns in a line."""
+        """The buffer of a concatenation in place: channels after each other in a pixel, or columns in a line."""
         beside = isinstance(join.access, Joined)
         starts, at = {}, 0
         for name in join.inputs:
@@ -213,12 +213,12 @@ class Buffers:
         return buffer.parts[name] + buffer.columns.get(name, 0) * self.form(buffer).stride
 
     def belongs_to(self, name: str, op: OpSpec) -> bool:
-        """Whether nothing but `op` reads the bytes of tensor `name`, and that only once."""
+        """True if nothing but `op` reads the bytes of tensor `name`, and that only once."""
         buffer = self.of[name]
         return not buffer.external and not buffer.is_output and buffer.readers == [op.name]
 
     def dies_at(self, name: str, op: OpSpec) -> bool:
-        """Whether `op` is the last to read the bytes of tensor `name`, and does so only once; the
+        """True if `op` is the last to read the bytes of tensor `name`, and does so only once; the
         clock counts operators.
         """
         buffer = self.of[name]

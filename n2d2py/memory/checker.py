@@ -11,7 +11,7 @@ lines <= y, or >= y when the step's `loop` starts with -h. Pointwise operators (
 operands of an element before they store it, in HWC order, or from the last to the first element
 (-h-w-c). The others need their inputs whole. Only the store unit `elem` is known. A step with `rows`
 makes these lines only, forwards, whatever its type, by the line rule. Each line of an operator is made once at
-the most, in ascending order; lines that nobody reads may be missing, unless the tensor is outside of the arena. The lines
+the most, in ascending order; unused lines may be missing, unless the tensor is outside of the arena. The lines
 of an input that arrives by rows follow each other from the first to the last. A global pool may take `in_rows`
 of its input at a time: its scratch then holds partial results from one step to the next, and the step that
 commits, with the last line, writes the output.
@@ -209,8 +209,8 @@ def _check_arrival(case: Case, step: dict[str, Any], index: int, begun: dict[str
 def _check_rows(
     case: Case, op: str | None, tensor: str, rows: list[int] | None, begun: dict[str, int], ends: bool = False
 ) -> None:
-    """A fault when these lines are not behind those made before. None may be missing in front of them where the tensor
-    is outside of the arena or arrives, nor behind them where the tensor is outside and `ends`.
+    """A fault when these lines are not after those made before. None may be missing in front of them where the tensor
+    is outside of the arena or arrives, nor after them where the tensor is outside and `ends`.
     """
     next_one = begun.get(tensor, 0)
     height = case.shape[tensor][0]
@@ -224,7 +224,7 @@ def _check_rows(
 
 
 def _check_in_rows(case: Case, op: dict[str, Any], step: dict[str, Any], taken: dict[str, int]) -> bool:
-    """Whether the operator commits; faults when the lines are not the next or the commit is not with the last."""
+    """True if the operator commits; faults when the lines are not the next or the commit is not with the last."""
     name, rows, source = op["name"], step["in_rows"], op["inputs"][0]
     height, first = case.shape[source][0], taken.get(name, 0)
     commits = bool(step.get("commit"))

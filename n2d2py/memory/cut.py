@@ -1,4 +1,4 @@
-"""Which operators run line by line: the order of the operators cut into segments.
+"""Which operators run row by row: the order of the operators cut into segments.
 
 A segment is one operator, or several consecutive ones that make their lines in turn through line buffers. Of all cuts
 the one is taken whose largest segment holds the fewest bytes, or fits a budget, with the fewest streamed operators.
@@ -162,7 +162,7 @@ class Cutter:
 
     def at_least(self, begin: int) -> list[int]:
         """For each end of a segment that begins with this operator the bytes that it has at least, 0 for the operator alone: what is there
-        before it or is left behind it, whichever is more, as overlaps save no more than the other; and the lines between its operators that
+        before it or is left after it, whichever is more, as overlaps save no more than the other; and the lines between its operators that
         one line needs.
         """
         lines, found = 0, []
@@ -216,7 +216,7 @@ class Cutter:
         return self._crossing[begin]
 
     def _make_crossing(self) -> list[int]:
-        """For each operator, and behind the last one, what was written before and is read by it or later."""
+        """For each operator, and after the last one, what was written before and is read by it or later."""
         count = len(self.ops)
         change = [0] * (count + 2)
         for buffer, born in self.born.items():
@@ -243,13 +243,13 @@ class Cutter:
         return _NEVER if read < 0 or buffer.whole or len(buffer.parts) > 1 else read
 
     def _may_share(self, begin: int, end: int) -> bool:
-        """Whether the operators [begin, end) may be one segment when [begin, end - 1) may."""
+        """True if the operators [begin, end) may be one segment when [begin, end - 1) may."""
         if not (self._streamable[begin] and self._streamable[end - 1]):
             return False
         return all(self._barrier(name) < begin for name in self.ops[end - 1].inputs)
 
     def _is_pooled(self, begin: int, end: int) -> bool:
-        """Whether the operators [begin, end) are one, some element by element and a pool without overlaps, each but that with what unpacks
+        """True if the operators [begin, end) are one, some element by element and a pool without overlaps, each but that with what unpacks
         its inputs, the last perhaps with what packs its output; nothing else reads what is made between. Without packing, the last is a pool.
         """
         if any(self.leaves(position, end) for position in range(begin, end - 1)):
@@ -275,7 +275,7 @@ class Cutter:
         return self.written[buffer] if buffer.root.name != name else -1
 
     def leaves(self, position: int, end: int) -> bool:
-        """Whether the result of an operator is needed after `end`, as a whole, or by nobody."""
+        """True if the result of an operator is needed after `end`, as a whole, or by nobody."""
         return self._needed[position] >= end
 
     def _window(self, end: int) -> _Window:
@@ -306,16 +306,16 @@ class Cutter:
         return _Window(rows, first, rings, inner)
 
     def _new_bytes(self, position: int) -> int:
-        """What the output of an operator takes in the arena, if it is the first to write there."""
+        """Bytes of the output of an operator in the arena, if it is the first to write there."""
         buffer = self.buffers.of[self.ops[position].output]
         return self._bytes(buffer) if self.born[buffer] == position else 0
 
     def _bytes(self, buffer: Buffer) -> int:
-        """What a buffer takes in the arena."""
+        """Bytes of a buffer in the arena."""
         return 0 if buffer.external else self.up(self.buffers.form(buffer).bytes)
 
     def weigh(self, begin: int, end: int) -> Segment:
-        """What is live while the operators [begin, end) run."""
+        """Live buffers while the operators [begin, end) run."""
         if (begin, end) not in self._weighed:
             self._weighed[begin, end] = self._weigh(begin, end)
         return self._weighed[begin, end]
@@ -340,7 +340,7 @@ class Cutter:
         return Segment(begin, end, live, pairs, window.rows, window.first, rings, partial)
 
     def _saved(self, pairs: dict[tuple[str, str], Reach], both_ways: bool) -> int:
-        """Bytes that overlaps save: every dying input with the output that gains most from it."""
+        """Bytes that overlaps save: every input after its last use with the output that gains most from it."""
         if not pairs:
             return 0
         return max(_gain(pairs, way) for way in ((False, True) if both_ways else (False,)))

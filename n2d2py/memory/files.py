@@ -1,5 +1,5 @@
 """The record of a plan in `statistics/memory/`: graph and map as JSON, the mapping as text and
-picture.
+image.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The memory problem of a typed network: its tensors in HWC and how its layers go through them.
 
-Columns that a layer reads of a tensor are no tensor of the problem: the layer reads them from the whole.
+Columns that a layer reads of a tensor are not a tensor of the problem: the layer reads them from the whole.
 """
 
 from __future__ import annotations

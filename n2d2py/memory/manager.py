@@ -45,7 +45,7 @@ class PlaneLayout:
 
     @property
     def unit(self) -> int:
-        """What N2D2 rounds the size of a space to: lines, or pixels of a single line, or bytes of a
+        """N2D2's unit for the size of a space: lines, or pixels of a single line, or bytes of a
         vector.
         """
         return self.line if self.count > 1 else self.stride if self.length > 1 else 1
@@ -108,7 +108,7 @@ class SpacePlane:
 
     @property
     def sound(self) -> bool:
-        """Whether its elements are aligned and it does not lie over itself or beyond the space."""
+        """True if its elements are aligned and it does not lie over itself or beyond the space."""
         limit, full = self.limit, self.form.bytes
         if limit and self.start % self.form.element:
             return False
@@ -136,7 +136,7 @@ class Share:
 
     @property
     def safe(self) -> bool:
-        """Whether no store of the output hits a byte of the input that is still to be read."""
+        """True if no store of the output hits a byte of the input that is still to be read."""
         if not _meet(self.source.intervals, self.output.intervals):
             return True
         if self.overlay is Overlay.POINTWISE:
@@ -212,7 +212,7 @@ class Manager:
         needed: int | None,
     ) -> SpacePlane | None:
         """A plane that starts where `source` ends and lives from one clock to another, in a space of at least `needed` bytes
-        (None: as it is).
+        (None: unchanged).
 
         N2D2's size is tried first; where it would overwrite a live byte, here or at an earlier
         operator of the space, up to three more lines are added. None when the space cannot be

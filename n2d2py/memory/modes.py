@@ -29,7 +29,7 @@ _POINTS = 10
 
 
 def runs_by_lines(parameters: Mapping[str, Any]) -> bool:
-    """Whether the export parameters let layers run line by line through line buffers, the inputs whole."""
+    """True if the export parameters let layers run row by row through line buffers, the inputs whole."""
     if parameters["StreamInput"]:
         return False
     if parameters["MemoryMode"] == "auto":

@@ -1,4 +1,4 @@
-"""How far an output may lie over an input that dies at its operator: exact distances in bytes.
+"""Distance by which an output may lie over an input that dies at its operator: exact distances in bytes.
 
 With d = (address of the output) - (address of the input), the operator is safe when its loops run
 
@@ -30,7 +30,7 @@ class Reach:
     output: int
 
     def span(self, backwards: bool) -> int:
-        """The fewest bytes that hold both: forwards at any distance up to `ahead`, backwards from `behind` on."""
+        """The fewest bytes that hold both: forwards at any distance up to `ahead`, backwards from the other limit on."""
         at = max(self.behind, 0) if backwards else min(self.ahead, 0)
         return max(self.source, at + self.output) - min(0, at)
 
@@ -76,7 +76,7 @@ def _limited(ahead: int, behind: int, source: PlaneLayout, output: PlaneLayout) 
 
 
 def _lines(reads: list[range], source_line: int, output_line: int) -> tuple[int, int]:
-    """(ahead, behind) of the line rule; whole lines, gaps and channel slices included."""
+    """(ahead, after) of the line rule; whole lines, gaps and channel slices included."""
     free = len(reads) * (source_line + output_line)
     ahead, needed = free, None
     for y in reversed(range(len(reads))):
@@ -94,7 +94,7 @@ def _lines(reads: list[range], source_line: int, output_line: int) -> tuple[int,
 
 
 def _elements(source: TensorSpec, source_form: PlaneLayout, output: TensorSpec, output_form: PlaneLayout) -> tuple[int, int]:
-    """(ahead, behind) of element order: addresses are linear in pixel and channel, corners decide."""
+    """(ahead, after) of element order: addresses are linear in pixel and channel, corners decide."""
     pixels, channels = source.height * source.width, source.channels
     size, width = source.element_bytes, output.element_bytes
     # forwards: element i is stored before the elements after it are read

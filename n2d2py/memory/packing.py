@@ -23,7 +23,7 @@ _TABLE = 1000
 
 
 def address_step(problem: MemoryProblem, settings: Settings) -> int:
-    """What every address and every size is a multiple of."""
+    """Unit of every address and every size."""
     return lcm(settings.buffer_alignment, max(t.element_bytes for t in problem.tensors.values()))
 
 
@@ -40,7 +40,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Pair:
-    """The output block of operator number `op` may overlap the dying input block `source`. `exact`: at the same address
+    """The output block of operator number `op` may overlap the input block `source`, which it reads last. `exact`: at the same address
     every element is stored where it was read, so that its lines need no order.
     """
 
@@ -55,8 +55,8 @@ Range = tuple[int, int]
 
 
 class Closed(NamedTuple):
-    """What block number `block` closes to a neighbour: addresses between two bounds, counted from that of the block. `op`: the operator
-    between the two, -1 without one; the bounds when it runs ahead, and behind, that is backwards.
+    """Range that block number `block` closes to a neighbour: addresses between two bounds, counted from that of the block. `op`: the operator
+    between the two, -1 without one; the bounds when it runs ahead, and `behind`, that is backwards.
     """
 
     block: int
@@ -159,7 +159,7 @@ class Packing:
         return pairs
 
     def _same_place(self, op: OpSpec, name: str) -> bool:
-        """Whether at the same address each element of the output lies where its operand `name` was."""
+        """True if at the same address each element of the output lies where its operand `name` was."""
         buffers, tensors = self.buffers, self.buffers.problem.tensors
         source, output = tensors[name], tensors[op.output]
         return (
@@ -170,7 +170,7 @@ class Packing:
         )
 
     def cost(self, number: int) -> int:
-        """What it costs when operator `number` stores its lines in order: its work; far more for one with a table, which a reader
+        """Cost when operator `number` stores its lines in order: its work; far more for one with a table, which a reader
         of the map must then know.
         """
         op = self.ops[number]
@@ -196,7 +196,7 @@ class Packing:
         return neighbours
 
     def _closes(self, i: int, j: int, pair: Pair | None) -> Closed:
-        """What block `j` closes to block `i`."""
+        """Range that block `j` closes to block `i`."""
         low, high = -self.blocks[i].size, self.blocks[j].size
         if pair is None:
             return Closed(j, -1, (low, high), (low, high))

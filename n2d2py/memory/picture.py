@@ -1,4 +1,4 @@
-"""The picture of a plan: address against time, one rectangle per contiguous part of a buffer."""
+"""The image of a plan: address against time, one rectangle per contiguous part of a buffer."""
 
 from __future__ import annotations
 

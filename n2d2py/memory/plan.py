@@ -1,4 +1,4 @@
-"""What a memory planner decides: where each tensor lies in the arena, how each operator runs, and the order of the operators.
+"""Result of a memory planner: where each tensor lies in the arena, how each operator runs, and the order of the operators.
 
 Clock: inputs are written at -1; the operators of a plan run at clocks >= 0 in the order of `schedule`. Operators of one clock are
 independent of each other.
@@ -49,12 +49,12 @@ class Plane:
 
     @property
     def contiguous(self) -> bool:
-        """Whether the plane is in one piece."""
+        """True if the plane is in one piece."""
         return self.limit is None
 
     @property
     def lines_before_wrap(self) -> int:
-        """How many lines come before the wrap; all of them when there is none."""
+        """Number of lines before the wrap; all of them when there is none."""
         return self.count if self.limit is None else self.limit // self.line_bytes
 
     def line_offset(self, y: int) -> int:
@@ -89,7 +89,7 @@ class Scratch:
 
 @dataclass(frozen=True)
 class OpPlan:
-    """How an operator runs.
+    """Execution of an operator.
 
     Attributes:
         view: it generates no code: the bytes of its output are in place already.
@@ -148,7 +148,7 @@ class MemoryPlan:
     tensor_arena_bytes: int | None = None
 
     def op(self, name: str) -> OpPlan:
-        """How an operator runs."""
+        """Execution of an operator."""
         return self.ops.get(name, _FORWARDS)
 
     @cached_property
@@ -177,7 +177,7 @@ class MemoryPlan:
         return {name: run.scratch for name, run in self.ops.items() if run.scratch is not None}
 
     def overlaps(self, problem: MemoryProblem, op: str) -> bool:
-        """Whether the output shares bytes with an input: the kernel must then take the lines in
+        """True if the output shares bytes with an input: the kernel must then take the lines in
         order.
         """
         if op in self.views:

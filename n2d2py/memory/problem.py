@@ -1,4 +1,4 @@
-"""What a memory planner is given: the tensors of a network, and the operators that read and write them."""
+"""Problem for a memory planner: the tensors of a network, and the operators that read and write them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class OpSpec:
         return self.access.dead(self._numbers(source), source)
 
     def accumulates(self, tensors: dict[str, TensorSpec]) -> bool:
-        """Whether it can take its input line by line into partial results: a pool over the whole input."""
+        """True if it can take its input row by row into partial results: a pool over the whole input."""
         return bool(self.inputs) and self.access.accumulates(tensors[self.inputs[0]], tensors[self.output])
 
     def partial_bytes(self, tensors: dict[str, TensorSpec]) -> int:
@@ -63,7 +63,7 @@ class OpSpec:
         return self.access.computed(sources[0], output) + 4 * sum(tensor.bytes for tensor in (output, *sources))
 
     def faults(self, tensors: dict[str, TensorSpec]) -> list[str]:
-        """What is wrong with an operator whose tensors all exist; empty when nothing is."""
+        """Faults of an operator whose tensors all exist; empty when nothing is."""
         sources, output = [tensors[name] for name in self.operands], tensors[self.output]
         if not sources:
             return ["the operator reads nothing"]

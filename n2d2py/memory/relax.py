@@ -2,7 +2,7 @@
 
 A layer that overlaps stores its lines in order, which keeps threads apart and a kernel from reading its input in place. The
 arena is decided by a few layers; the others have room. What overlaps costs the work of its layer (`work`); lines that are stored
-exactly where they were read, and segments that run line by line anyway, cost nothing.
+exactly where they were read, and segments that run row by row anyway, cost nothing.
 
 First fit again, each block at the lowest address in the arena where nothing new overlaps, else where the least work does;
 then seeded random moves, until only layers overlap whose live bytes exceed the arena.
@@ -221,7 +221,7 @@ class _State:
         return Placement(tuple(self.found.offsets), tuple(self.backwards), top)
 
     def move(self, rng: random.Random) -> None:
-        """Places a block earlier that overlaps, or lies beside one that does, or turns its operator; keeps what is not worse."""
+        """Places a block earlier that overlaps, or lies next to one that does, or turns its operator; keeps what is not worse."""
         move = self.fitter.packing.moved(self.order, self.backwards, self._critical(rng), rng, 0.3)
         found = self.fitter.fit(move.order, move.backwards, self.found, move.kept)
         if found is not None:

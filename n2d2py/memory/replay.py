@@ -87,7 +87,7 @@ class Replay:
         self.stamps.store(output)
 
     def _add(self, op: dict[str, Any]) -> None:
-        """What is added to the output of a convolution must lie there byte by byte: each one is read before it is stored."""
+        """The addend of a convolution must lie at its output byte by byte: each one is read before it is stored."""
         name, residual, output = op["name"], op["residual"], op["output"]
         if {residual, output} & self.case.outside or not np.array_equal(
             self.case.addresses(residual), self.case.addresses(output)

@@ -15,7 +15,7 @@ WINDOWS = ("conv", "pool", "upsample", "window", "concat")
 
 
 class LineReplay:
-    """What a line reads must be there before and after it is stored; partial results must stay as they were left."""
+    """The inputs of a line must be there before and after it is stored; partial results must stay as they were left."""
 
     def __init__(self, case: Case, stamps: Stamps):
         self.case, self.graph, self.stamps = case, case.graph, stamps

@@ -1,4 +1,4 @@
-"""Operators that run line by line: in which order lines are made, and how many must be kept.
+"""Operators that run row by row: in which order lines are made, and how many must be kept.
 
 The last operator of a window of consecutive operators asks for its lines one by one; an operator that is asked
 for a line first asks its producers in the window for the lines that it reads. The lines of two operators are made
@@ -19,7 +19,7 @@ _NONE = np.iinfo(np.int64).max
 
 
 def streamable(op: OpSpec, problem: MemoryProblem) -> bool:
-    """Whether the operator can make one line of its output from lines of its inputs, or take its input by lines."""
+    """True if the operator can make one line of its output from lines of its inputs, or take its input by lines."""
     output = problem.tensors[op.output]
     if not op.access.by_lines or op.aliased is not None:
         return False
@@ -63,7 +63,7 @@ class KnownRows:
 class Rows:
     """The order of the lines of consecutive operators, all `streamable`; `ops` are numbered from 0.
 
-    `whole`: the numbers of the operators all of whose lines are needed, because something behind these operators reads
+    `whole`: the numbers of the operators all of whose lines are needed, because something after these operators reads
     them. Of the others only the lines are made that an operator reads for a line that is made; one line at least, so that
     every operator runs. Lines of a network input arrive whether they are read or not.
 

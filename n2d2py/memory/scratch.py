@@ -91,7 +91,7 @@ def _used_at(plan: MemoryPlan, clocks: Sequence[int]) -> dict[int, list[tuple[in
 
 
 def _holes(used: Collection[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The ranges of the arena, aligned, beside those that are used; the last one has no end."""
+    """The ranges of the arena, aligned, next to those that are used; the last one has no end."""
     holes, at = [], 0
     for begin, end in sorted(used):
         if at < begin:

@@ -23,7 +23,7 @@ Search = Callable[[Packing], Placement]
 
 
 class OverlapPlanner:
-    """Outputs as far over their dying inputs as their kernels' order allows, where the arena needs it."""
+    """Outputs as far over the inputs that they read last as their kernels' order allows, where the arena needs it."""
 
     name = "OptimizeOverlap"
 

@@ -10,7 +10,7 @@ from n2d2py.memory.case import Case
 
 
 class Stamps:
-    """What each byte of the arena holds; stores put stamps, comparisons add faults to the case."""
+    """Content of each byte of the arena; stores put stamps, comparisons add faults to the case."""
 
     def __init__(self, case: Case):
         self.case, self.graph = case, case.graph
@@ -107,7 +107,7 @@ class Stamps:
                 )
 
     def _touches(self, name: str, begin: int, end: int) -> bool:
-        """Whether bytes of a tensor lie at these addresses of the arena."""
+        """True if bytes of a tensor lie at these addresses of the arena."""
         key = name, begin, end
         if key not in self._touched:
             places = self.case.addresses(name)

@@ -1,4 +1,4 @@
-"""OptimizeStream: segments of operators run line by line through line buffers, nothing computed twice.
+"""OptimizeStream: segments of operators run row by row through line buffers, nothing computed twice.
 
 The operators are cut into segments (`cut.py`), then everything is placed, one clock per segment.
 """
@@ -22,8 +22,8 @@ from n2d2py.memory.settings import Settings
 
 
 class StreamPlanner:
-    """The plan with line buffers; `stream_input`: the network inputs arrive line by line when asked for. As few layers
-    are streamed as `budget` bytes allow. `search` goes on from the placement that was found. `known`: rows of the same network.
+    """The plan with line buffers; `stream_input`: the network inputs arrive row by row when asked for. As few layers
+    are streamed as `budget` bytes allow. `search` continues from the placement that was found. `known`: rows of the same network.
     """
 
     name = "OptimizeStream"
@@ -74,7 +74,7 @@ class StreamPlanner:
 
 
 class PooledPlanner:
-    """Exact overlap; where that takes less, convolutions and pools of windows that lie side by side run line by line: nothing is computed
+    """Exact overlap; where that takes less, convolutions and pools of windows that lie side by side run row by row: nothing is computed
     twice or read later, so that speed does not fall.
     """
 
@@ -151,13 +151,13 @@ class _StreamPacking(Packing):
         return [list(each) for _, each in groupby(numbers, lambda number: self._layers(self.segments[number]))]
 
     def _layers(self, segment: Segment) -> list[tuple[str, int, int, int]]:
-        """What strips of the same layers have in common."""
+        """Shared by strips of the same layers."""
         ops, tensors = self.ops[segment.begin : segment.end], self.buffers.problem.tensors
         outputs = [tensors[op.output] for op in ops]
         return [(op.layer, y.height, y.channels, segment.rings.get(y.name, 0)) for op, y in zip(ops, outputs, strict=True)]
 
     def cost(self, number: int) -> int:
-        """What it costs when segment `number` stores its lines in order: nothing where it runs line by line anyway."""
+        """Cost when segment `number` stores its lines in order: nothing where it runs row by row anyway."""
         segment = self.segments[number]
         op = self.ops[segment.begin]
         return 0 if segment.rows is not None or isinstance(op.access, Arrival) else op.work(self.buffers.problem.tensors)

@@ -36,7 +36,7 @@ _OTHERS = (*_WIDER, *((first, first + more) for first in range(3, 7) for more in
 
 @dataclass(frozen=True)
 class _Choice:
-    """What may run from an operator on: the operators up to `end`, in strips of these columns of the last output (() for none), or in
+    """Choices from an operator on: the operators up to `end`, in strips of these columns of the last output (() for none), or in
     slices of these channels; live bytes, and the multiply-accumulates that are done twice. A slice after the first counts as one of
     these, so that there are no more than it takes."""
 
@@ -62,7 +62,7 @@ class StripPoint:
 
 
 def strippable(op: OpSpec, problem: MemoryProblem) -> bool:
-    """Whether the operator can make some columns of its output alone: windows, and sums and functions of operands of one shape."""
+    """True if the operator can make some columns of its output alone: windows, and sums and functions of operands of one shape."""
     tensors = problem.tensors
     if not streamable(op, problem) or op.accumulates(tensors) or op.scratch_bytes:
         return False

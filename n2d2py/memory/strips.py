@@ -1,4 +1,4 @@
-"""Vertical strips: a segment of operators that runs line by line is cut into strips of columns, one after the other.
+"""Vertical strips: a segment of operators that runs row by row is cut into strips of columns, one after the other.
 
 The columns of the segment's last output are cut into ranges. Backwards from there each operator needs the columns of its inputs that its
 windows reach: what two strips both need is computed twice, the halo. Each strip runs all lines from the first to the last, and its line
@@ -63,7 +63,7 @@ def strip_name(name: str, number: int) -> str:
 
 
 def window_columns(window: Window, columns: tuple[Number, Number]) -> tuple[Number, Number]:
-    """The columns of the input, and of the padding beside it, that the windows of some columns of the output cover."""
+    """The columns of the input, and of the padding next to it, that the windows of some columns of the output cover."""
     first, stop = columns
     stride, left = window.stride[1], window.pads[1]
     return first * stride - left, (stop - 1) * stride - left + (window.kernel[1] - 1) * window.dilation[1] + 1
@@ -132,7 +132,7 @@ def extra_work(ops: Sequence[OpSpec], tensors: dict[str, TensorSpec], strips: It
 
 
 def multiply_accumulates(problem: MemoryProblem) -> int:
-    """Of all operators, strips counted as often as they are made."""
+    """Of all operators, strips counted each time they are made."""
     return sum(op.access.computed(problem.tensors[op.inputs[0]], problem.tensors[op.output]) for op in problem.ops if op.inputs)
 
 

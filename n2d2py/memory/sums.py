@@ -13,7 +13,7 @@ from n2d2py.memory.access import Pointwise, PoolWindow, Window
 from n2d2py.memory.problem import MemoryProblem
 
 Fits = Callable[[str, str], bool]
-"""Whether the arithmetic of a convolution, by name, and of a sum can be that of one layer."""
+"""True if the arithmetic of a convolution, by name, and of a sum can be that of one layer."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ Taps = Callable[[int], np.ndarray]
 
 
 def is_global(op: dict[str, Any], tensors: dict[str, Any]) -> bool:
-    """Whether the operator is a pool over its whole input."""
+    """True if the operator is a pool over its whole input."""
     source, output = tensors[op["inputs"][0]], tensors[op["output"]]
     return (
         op["type"] == "pool"

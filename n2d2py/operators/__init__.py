@@ -1,1 +1,1 @@
-"""What the operators are: attributes, shape rule, cost, float arithmetic, integer arithmetic. One room each."""
+"""The operators: attributes, shape rule, cost, float arithmetic, integer arithmetic. One room each."""

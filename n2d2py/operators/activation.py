@@ -114,7 +114,7 @@ def _threshold(context: LayerContext) -> None:
 
 
 # ---- ONNX import ---------------------------------------------------------------------------------
-# Activation functions that are no functions of single values: slopes per channel, and what becomes a gain.
+# Activation functions that are not functions of single values: slopes per channel, and what becomes a gain.
 @onnx("PRelu")
 def _prelu(node: OnnxNode, builder: Builder) -> None:
     """One slope: a LeakyRectifier. One per channel, all at most 1: max(x, slope x); else max(x, 0) + slope min(x, 0)."""
@@ -154,7 +154,7 @@ steps cost 16-bit networks with SiLU up to 3 dB."""
 @quantizer("Activation")
 class ActivationQuantizer(Quantizer):
     """table[q - qmin] = quantized f(s_x (q - zero point)) for every stored input value q, or knots between which inputs
-    of 16 bits are interpolated; where f is not defined, its value at the nearest q where it is."""
+    with 16 bits are interpolated; where f is not defined, its value at the nearest q where it is."""
 
     def quantize(self, node: Node, types: LayerTypes) -> QuantNode:
         x, y = types.inputs[0], types.output

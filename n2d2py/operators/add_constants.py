@@ -46,7 +46,7 @@ class AddConstants(Op):
 
 
 def repeated(constants: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The constants (C) as often as they are added to `values` (batch, N): (N)."""
+    """The constants (C) times their number of additions to `values` (batch, N): (N)."""
     return np.tile(constants, values.shape[-1] // len(constants))
 
 

@@ -12,7 +12,7 @@ from n2d2py.registry import Registry
 
 
 class OpNode(Protocol):
-    """What an operator sees of the layer that it is in: a Node of a Graph, or a QuantNode of a QuantGraph."""
+    """Interface of a layer for its operator: a Node of a Graph, or a QuantNode of a QuantGraph."""
 
     name: str
     inputs: list[str]

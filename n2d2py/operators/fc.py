@@ -95,7 +95,7 @@ _CONFIG = CONFIGURATION.extended(
 
 
 def _flattened(context: LayerContext) -> str:
-    """One input as it is; several inputs flattened one by one, then joined in order."""
+    """One input unchanged; several inputs flattened one by one, then joined in order."""
     if len(context.parents) == 1:
         return context.parents[0][1]
     flat = []

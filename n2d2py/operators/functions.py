@@ -18,7 +18,7 @@ from n2d2py.registry import Registry
 
 
 class OnnxSource(Protocol):
-    """What a function reads of an ONNX node."""
+    """Interface of an ONNX node for functions."""
 
     def attribute(self, name: str, default: Any = None) -> Any:
         """The value of an attribute."""
@@ -30,7 +30,7 @@ class OnnxSource(Protocol):
 
 
 class OnnxEmitter(Protocol):
-    """What a function writes ONNX nodes with."""
+    """Writer of ONNX nodes for functions."""
 
     def emit(self, op_type: str, inputs: list[str], output: str | None = None, **attributes: Any) -> str:
         """Adds a node; returns the name of its output."""
@@ -64,7 +64,7 @@ class FunctionRow:
     Attributes:
         kind: its name in the tool and of its C++ functor.
         onnx: the ONNX operator that is this function; attributes of both have one name, or that in a field's metadata.
-        ini_values: the values of `ActivationFunction=` that mean this function as it is by default.
+        ini_values: the values of `ActivationFunction=` that mean this function with its defaults.
         gate: where f(x) = x * g(x): the functions that g is made of, first to last.
         nonnegative: no output is below zero.
         is_clamp: f(x) = min(max(x, low), high), which integer layers apply at no cost.
@@ -182,7 +182,7 @@ _erf = np.vectorize(erf, otypes=[np.float64])
 _GELU_CUBE = 0.044715
 """Weight of x^3 in the tanh form of GELU (Hendrycks and Gimpel 2016)."""
 GELU_POLYNOMIAL = sqrt(2 / pi) * np.array([0, 1, 0, _GELU_CUBE])
-"""What that form takes the tanh of, as a polynomial of x: its coefficients, that of 1 first."""
+"""Argument of the tanh of that form, as a polynomial of x: its coefficients, that of 1 first."""
 
 
 # ---- clamps and rectifiers ----------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What Conv and Deconv share: a kernel that moves over the image, in groups of channels."""
+"""Shared by Conv and Deconv: a kernel that moves over the image, in groups of channels."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ PACKED = NumType(8, signed=False, plain=True)
 
 
 def packed_bits(kind: NumType) -> int | None:
-    """The bits in which the integers of a type can be packed: 1, 2 or 4; None where they need a byte, or are no bytes."""
+    """The bits in which the integers of a type can be packed: 1, 2 or 4; None where they need a byte, or more."""
     if kind.is_float or kind.plain or kind.bits != 8:
         return None
     return next((bits for bits in (1, 2, 4) if kind.qmax - kind.qmin < 2**bits), None)

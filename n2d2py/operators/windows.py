@@ -1,4 +1,4 @@
-"""What sliding-window operators share: padding and output sizes."""
+"""Shared by sliding-window operators: padding and output sizes."""
 
 from __future__ import annotations
 

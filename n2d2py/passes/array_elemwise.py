@@ -54,7 +54,7 @@ class ArrayElemWise(Pass):
 
 
 def _images_of(node: Node) -> Images | None:
-    """What a layer becomes; None where it is no product, and no sum with an operand that repeats, or repeats in more ways than an image has
+    """Replacement of a layer; None where it is not a product, and not a sum with an operand that repeats, or repeats in more ways than an image has
     axes.
     """
     op = node.op

@@ -40,7 +40,7 @@ class Entry:
 
 @dataclass
 class FuseReport:
-    """What the passes did, in order, and why they left the rest.
+    """Log of the passes, in order, with reasons for the rest.
 
     Attributes:
         done: rewrites.

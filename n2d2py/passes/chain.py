@@ -1,6 +1,6 @@
 """A chain of layers, given by their kinds, that becomes one layer: the pass after what operators and plug-ins declare.
 
-a -> b -> c  =>  one layer, where each result of the chain has one reader and is no output of the network
+a -> b -> c  =>  one layer, where each result of the chain has one reader and is not an output of the network
 """
 
 from __future__ import annotations

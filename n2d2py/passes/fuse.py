@@ -105,7 +105,7 @@ def late_passes() -> list[Pass]:
 def fuse(graph: Graph, *, integer: bool, rows: bool = True, logits: bool = False) -> tuple[Graph, FuseReport]:
     """A rewritten copy of a float graph that computes the same, and the report of what was done.
 
-    With `integer` activations that are no clamps become layers; without `rows` a Softmax of channels stays in floating point, with
+    With `integer` activations that are not clamps become layers; without `rows` a Softmax of channels stays in floating point, with
     `logits` one at an output is dropped. Tensors that vanish stay known as aliases.
 
     Raises:

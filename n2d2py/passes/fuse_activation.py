@@ -122,7 +122,7 @@ class RemoveUnlimited(Pass):
 
 
 class SplitActivation(Pass):
-    """A layer whose activation is no clamp => the layer, then an Activation (for integer exports).
+    """A layer whose activation is not a clamp => the layer, then an Activation (for integer exports).
 
     The Activation keeps the tensor's name; the linear result is called after it, with "_linear".
     """

@@ -90,7 +90,7 @@ def _combined(node: Node) -> tuple[tuple[int, ...], np.ndarray, np.ndarray] | No
 
 
 def gains_of_rows(node: Node) -> Gains | None:
-    """What a layer computes of its only input as a gain and a shift for each element of a row; None where it does something else.
+    """Function of a layer of its only input as a gain and a shift for each element of a row; None where it does something else.
 
     The row is the last axis, or several last ones where the constants lie along an axis before it and no other layer has a form for them.
     """
@@ -111,7 +111,7 @@ def gains_of_rows(node: Node) -> Gains | None:
 
 
 def gains_of_channels(node: Node) -> Gains | None:
-    """What a layer computes of its only input as a gain and a shift for each of the parts (C) that it has in front of its pixels."""
+    """Function of a layer of its only input as a gain and a shift for each of the parts (C) that it has in front of its pixels."""
     found = _combined(node)
     if found is None:
         return None
@@ -146,7 +146,7 @@ class _Gains(Pass):
 
     @staticmethod
     def gains(node: Node) -> Gains | None:
-        """What a layer computes, where the rewrite takes it."""
+        """Function of a layer, where the rewrite takes it."""
         raise NotImplementedError
 
     def match(self, graph: Graph, node: Node) -> Match | None:

@@ -30,7 +30,7 @@ _FAR = 64.0
 
 @dataclass(frozen=True)
 class Mask:
-    """What counts (outer, size), bool, and what is left to add to the scores (elements of the scores), None where nothing is."""
+    """Mask of what counts (outer, size), bool, and the rest to add to the scores (elements of the scores), None where nothing is."""
 
     counts: np.ndarray
     rest: np.ndarray | None

@@ -19,7 +19,7 @@ def gets_integers(rule: Rule) -> Rule:
 
 
 def left_in_floats(graph: Graph, node: Node) -> str | None:
-    """Why a layer on arrays of real numbers gets no integers: it is asked not to, the network comes quantized, a layer next to it has none;
+    """Why a layer on arrays of real numbers gets no integers: it is asked not to, the network is pre-quantized, a layer next to it has none;
     else None.
     """
     if is_quantized(graph):

@@ -44,7 +44,7 @@ def _is_outer(node: Node) -> bool:
 
 
 def _product_of(node: Node) -> ArrayMatMul | None:
-    """What a layer becomes, its slots those of the layer's inputs; None where it is no product, or its operands repeat in another way."""
+    """Replacement of a layer, its slots those of the layer's inputs; None where it is not a product, or its operands repeat in another way."""
     op = node.op
     if (
         not isinstance(op, ArrayMap)

@@ -44,7 +44,7 @@ def _moves(node: Node | None) -> bool:
 
 @dataclass(frozen=True)
 class Operand:
-    """What operand `index` of a product becomes: another tensor in a view, times a factor."""
+    """Replacement of operand `index` of a product: another tensor in a view, times a factor."""
 
     index: int
     source: str
@@ -54,7 +54,7 @@ class Operand:
 
 
 class ProductOperand(Pass):
-    """What moves or scales an operand of a product is taken in."""
+    """Merge layers that move or scale an operand of a product."""
 
     name = "product-operand"
     summary = "layers that move or scale operands taken into products of two arrays"
@@ -88,7 +88,7 @@ class ProductOperand(Pass):
 
 
 class ProductResult(Pass):
-    """What moves or scales the result of a product is taken in."""
+    """Merge layers that move or scale the result of a product."""
 
     name = "product-result"
     summary = "layers that move or scale results taken into products of two arrays"

@@ -141,7 +141,7 @@ def improved(
 
 
 def _exchanges(choices: Mapping[str, Sequence[WidthChoice]], widths: Mapping[str, int], room: int) -> list[dict[str, int]]:
-    """What differs in one layer or in two and has at most `room` bytes, by the predicted error."""
+    """Choices that differ in one layer or in two and have at most `room` bytes, by the predicted error."""
     now = {name: next(one for one in each if one.bits == widths[name]) for name, each in choices.items()}
     bytes_left, error = room - sum(one.bytes for one in now.values()), sum(one.error for one in now.values())
     singles = [

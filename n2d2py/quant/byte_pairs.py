@@ -19,7 +19,7 @@ __all__ = ["ByteForm", "byte_form"]
 _BITS = (20, 21, 22, 23)
 """Bits of the larger multiplier that are tried: fewer hardly ever agree with all pairs, more do not fit."""
 _FAR = 12
-"""How far from the real ratios multipliers are tried, and factors, in units of their last place, each way."""
+"""Distance from the real ratios within which multipliers and factors are tried, in units of their last place, each way."""
 _MOVES = sorted(
     ((a, b) for a in range(-_FAR, _FAR + 1) for b in range(-_FAR, _FAR + 1)),
     key=lambda move: (abs(move[0]) + abs(move[1]), move),

@@ -37,7 +37,7 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True)
 class Observed:
-    """What is known of a prepared network before its integers are chosen.
+    """Observations of a prepared network before its integers are chosen.
 
     Attributes:
         graph: the float network, its channels scaled by the factors of the statistics.
@@ -45,7 +45,7 @@ class Observed:
         samples: batches (n, C, H, W) of stimuli for the corrections; without any, these are left out.
         ranges: value range of inputs, None where it is measured.
         checked: batches of stimuli on which the integers are checked; `fresh` if neither ranges nor corrections were made of them,
-            `noise` if they are no data.
+            `noise` if they are not data.
     """
 
     graph: Graph
@@ -132,7 +132,7 @@ def observed_before(
 
 
 def settle(observed: Observed, options: QuantOptions) -> tuple[Observed, QuantOptions]:
-    """What gets 16 bits by what rounding costs: activations as `wide` of the options, weights as widths of the graph.
+    """Tensors and weights that get 16 bits by the cost of rounding: activations as `wide` of the options, weights as widths of the graph.
 
     Without samples nothing does. What is settled already stays.
     """

@@ -1,4 +1,4 @@
-"""What the integer form of a layer is asked for: one quantizer for each kind of operator, in one registry.
+"""Quantizers, which make the integer forms of layers: one for each kind of operator, in one registry.
 
 No other place says whether a layer has an integer form. A quantizer also knows the form of a layer of a prequantized network:
 there too the operator decides, and only the scales come from a file instead of statistics.
@@ -24,7 +24,7 @@ from n2d2py.registry import Registry
 
 @dataclass(frozen=True)
 class LayerTypes:
-    """What a quantizer may use: number types of the layer's inputs and of its output, options, rounding of weights, ranges of weights of
+    """Facts for a quantizer: number types of the layer's inputs and of its output, options, rounding of weights, ranges of weights of
     fewer than 8 bits.
 
     `cell` is the largest cell state that calibration saw, with headroom. `weight_bits` is the width of the layer's weights; None for that of the network. `input_shape` is the shape of the first input.
@@ -46,7 +46,7 @@ class LayerTypes:
 
 
 class Quantizer:
-    """How the layers of an operator become integer.
+    """Quantizer of the layers of an operator.
 
     `remedy`: what the user can do about a layer that is refused.
     """
@@ -54,7 +54,7 @@ class Quantizer:
     remedy: ClassVar[str] = "remove the layer, set Quantize=0 for it, or export in floating point with -nbbits -32"
 
     def refuses(self, node: Node) -> str | None:
-        """What of a layer has no integer form, such as "Unpool with overlapping windows"; None where it has one."""
+        """Part of a layer without integer form, such as "Unpool with overlapping windows"; None where it has one."""
         return None
 
     def plain(self, node: Node) -> bool:
@@ -108,7 +108,7 @@ def quantizer(*kinds: str) -> Callable[[type[QuantizerT]], type[QuantizerT]]:
 
 
 def refused(node: Node) -> str | None:
-    """What of a layer has no integer form; None where it has one."""
+    """Part of a layer without integer form; None where it has one."""
     found = QUANTIZERS.get(node.op.kind)
     return node.op.kind if found is None else found.refuses(node)
 

@@ -118,7 +118,7 @@ class _Biases:
             self._dropped.append(node.name)
 
     def result(self) -> BiasCorrections:
-        """What holds at the outputs of the network."""
+        """Correction at the outputs of the network."""
         corrected, plain = self.held.errors()
         worse = self.held.stimuli > 0 and corrected >= plain
         return BiasCorrections(

@@ -1,4 +1,4 @@
-"""What was found of the corrections of biases on stimuli that they were not estimated from."""
+"""Effect of the corrections of biases on stimuli that they were not estimated from."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Covariance(Protocol):
 
 
 def shrinkage(moments: Moments) -> float:
-    """What the covariance is shrunk towards its diagonal, 0 to 1."""
+    """Share by which the covariance is shrunk towards its diagonal, 0 to 1."""
     held = moments.square if moments.square is not None else moments.columns
     assert held is not None
     return held.shape[-1] / (held.shape[-1] + moments.count)

@@ -197,7 +197,7 @@ def _found_real(graph: Graph, chosen: set[str], states: set[str]) -> set[str]:
 def insert_conversions(graph: Graph, chosen: set[str] | None = None) -> Graph:
     """A copy of a fused float graph with a Convert layer on every edge between integers and floating point.
 
-    A tensor that several layers read is converted once. Outputs of the network stay as they are computed. `chosen` are the layers in
+    A tensor that several layers read is converted once. Outputs of the network keep their computed type. `chosen` are the layers in
     floating point; by default `float_layers`.
 
     Raises:

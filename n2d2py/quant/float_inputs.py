@@ -33,7 +33,7 @@ from n2d2py.quant.histogram import LEAST_RANGE
 from n2d2py.quant.ranges import interval_type
 
 _WORSE = 2.0
-"""How much larger the squared error of an input's integers must be than that of its first layers' results."""
+"""Least ratio of the squared error of an input's integers to that of its first layers' results."""
 _WORSE_CHANNELS = 16.0
 """The same of channels with one scale and with their own."""
 _FEWEST = 8

@@ -1,4 +1,4 @@
-"""What quantizers build integer forms from: nodes, clamps, rescales, multipliers."""
+"""Parts of integer forms: nodes, clamps, rescales, multipliers."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def file_rescale(node: Node, factors: np.ndarray, bound: int, mode: str) -> Resc
 
 
 def second_rounding(factors: np.ndarray) -> np.ndarray:
-    """What TFLite's second rounding adds to a sum's magnitude, by float64 `factors` (O) below 1; 0 for others, which it rounds once.
+    """Error of TFLite's second rounding in a sum's magnitude, by float64 `factors` (O) below 1; 0 for others, which it rounds once.
 
     Its kernels multiply a sum by m / 2^31, 2^30 <= m < 2^31, and round; then they shift by s and round halves away from zero
     (MultiplyByQuantizedMultiplier in tensorflow/lite/kernels/internal). For a sum >= 0 this is

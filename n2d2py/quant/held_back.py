@@ -2,7 +2,7 @@
 
 The stimuli held back take two ways through the integers next to those that correct: with the biases unchanged, and with corrected ones.
 A layer whose squared error its correction does not lower on them stays unchanged. At the outputs of the network the second way is held
-against the first, and the corrections are left out together where it is no nearer.
+against the first, and the corrections are left out together where it is not nearer.
 """
 
 from __future__ import annotations
@@ -79,5 +79,5 @@ class HeldBack:
 
 
 def gain(error: np.ndarray, found: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
-    """What adding `error` (C) to a layer's bias takes from the sum of its squared errors; `found` as LayerwiseRun.advance_with_errors gives it."""
+    """Decrease by adding `error` (C) to a layer's bias of the sum of its squared errors; `found` as LayerwiseRun.advance_with_errors gives it."""
     return float(sum((2 * error * sums - np.square(error) * counts).sum() for sums, counts in found))

@@ -145,7 +145,7 @@ class Histogram:
         """Reads what `to_arrays` gave.
 
         Raises:
-            ValueError: for arrays that are no histogram.
+            ValueError: for arrays that are not a histogram.
         """
         limit, minimum, maximum = (float(v) for v in arrays["numbers"])
         count, zeros = (int(v) for v in arrays["counts"])

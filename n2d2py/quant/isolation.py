@@ -1,4 +1,4 @@
-"""What one rounding does alone: a layer in integers, or a tensor in steps, while all the rest is floating point."""
+"""Effect of one rounding alone: a layer in integers, or a tensor in steps, while all the rest is floating point."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class _Part:
 
 
 def sample_count(graph: Graph) -> int:
-    """How many stimuli can run together within the memory set for them; at least 8."""
+    """Number of stimuli that can run together within the memory set for them; at least 8."""
     last = _last_readers(graph)
     alive, most = sum(elements(graph.shape(name)) for name in graph.inputs), 1
     for index, node in enumerate(graph.nodes):

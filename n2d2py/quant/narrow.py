@@ -25,7 +25,7 @@ def has_narrow(graph: Graph) -> bool:
 
 
 def weight_counts(graph: Graph) -> dict[str, int]:
-    """How many weights the layers that have any hold, by name: those of inputs and of states together in recurrent ones."""
+    """Number of weights of each layer that has any, by name: those of inputs and of states together in recurrent ones."""
     counts = {
         node.name: sum(values.size for role, values in node.params.items() if role.endswith("weights")) for node in graph.nodes
     }

@@ -1,4 +1,4 @@
-"""What the user asked of the quantization."""
+"""Options of the quantization."""
 
 from __future__ import annotations
 

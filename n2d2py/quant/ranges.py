@@ -57,7 +57,7 @@ class Counts:
 
     @cached_property
     def _results(self) -> list[np.ndarray]:
-        """What each reader gives for `x`: the same for every type that is tried."""
+        """Result of each reader for `x`: the same for every type that is tried."""
         with np.errstate(all="ignore"):
             return [function(self.x) for function in self.readers]
 

@@ -22,7 +22,7 @@ _RATIOS = np.linspace(1.0, 0.3, 36)
 _AROUND = (0.85, 0.9, 0.95, 1.05, 1.1, 1.15)
 """Ranges that are tried with all weights rounded together, as shares of the best of those rounded to the nearest."""
 _REFITS = 2
-"""How often the scale follows the integers."""
+"""Number of times that the scale follows the integers."""
 _WIDE = 1024
 """Of more inputs, only what each contributes alone chooses the range, and weights rounded together are not tried."""
 
@@ -72,7 +72,7 @@ class CompensatedRounding:
         return groups, len(rows) // groups, rows.shape[1]
 
     def _target(self, rows: np.ndarray) -> np.ndarray:
-        """What is aimed at (G, O, K) for weights (O, K)."""
+        """Targets (G, O, K) for weights (O, K)."""
         target = rows.reshape(self._shape(rows))
         return target if self._shift is None else target + np.matmul(target, self._shift)
 

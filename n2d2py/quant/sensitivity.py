@@ -16,7 +16,7 @@ from n2d2py.reference.engine import FloatEngine
 
 @dataclass(frozen=True)
 class LayerLoss:
-    """What a network loses when this layer alone computes in integers.
+    """Loss of a network when this layer alone computes in integers.
 
     Attributes:
         error: mean |output - float output| over the outputs of the network, in their units.
@@ -40,7 +40,7 @@ class LayerLoss:
 
     @property
     def remedy(self) -> str:
-        """What to write into the layer's section; "" where only a wider range helps, or an option for all layers."""
+        """Text for the layer's section; "" where only a wider range helps, or an option for all layers."""
         if self.cause in ("clipping", "bias correction"):
             return ""
         if self.cause == "weights" and 0 < self.weight_bits <= 8:

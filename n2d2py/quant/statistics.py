@@ -182,7 +182,7 @@ def _observed_layers(graph: Graph, wanted: Collection[str]) -> list[Node]:
 
 
 def _given_back(graph: Graph, recurrent: Sequence[Node], values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """What later calls give instead of states that are zero in all stimuli, where arithmetic changes them before the recurrent layer."""
+    """Results of later calls instead of states that are zero in all stimuli, where arithmetic changes them before the recurrent layer."""
     found = {}
     for node in recurrent:
         wanted = {name: at for name, at in changed_inputs(graph, node).items() if name in values and not values[name].any()}

@@ -1,6 +1,6 @@
-"""What a network that was trained with quantization leaves open: its inputs, tensors without QAct, weights without QWeight.
+"""Types that a network trained with quantization leaves open: its inputs, tensors without QAct, weights without QWeight.
 
-They are rounded here to 8 bits, by what is known of the data or by statistics, so that the network is one that comes quantized.
+They are rounded here to 8 bits, by what is known of the data or by statistics, so that the network is a pre-quantized one.
 """
 
 from __future__ import annotations

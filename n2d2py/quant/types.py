@@ -171,7 +171,7 @@ def _least_error_type(histogram: Histogram, symmetric: NumType, readers: Sequenc
 
 @dataclass(frozen=True)
 class _Knowledge:
-    """What the rules for number types look at.
+    """Facts for the rules of number types.
 
     Attributes:
         ranges: known value range of inputs (None: measured).
@@ -181,7 +181,7 @@ class _Knowledge:
         final: tensors whose integers an output of the network holds.
         declared: types that the file of the network gives its inputs.
         padding, readers: by tensor, the layers that pad it with a constant, and those that compute with it.
-        types: what was chosen so far; the kinds of integers that are no quantized numbers are there from the beginning.
+        types: what was chosen so far; the kinds of integers that are not quantized numbers are there from the beginning.
         coarse: grows by the fill values that are far beyond the tensor that they pad.
     """
 

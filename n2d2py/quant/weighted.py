@@ -23,7 +23,7 @@ _COARSER = 1.1
 """8-bit weights under 16-bit inputs may get so much coarser before their sums take 64 bits instead."""
 _COARSER_WIDE = {8: 128.0, 16: 16.0}
 """The same of 16-bit weights, by the bits of the network. In one with 8 bits, 9 bits are twice as fine as what they replace. In one
-of 16 bits, 12 bits cost at most 2 dB of 69 and more; 10 bits would cost up to 10 (docs/lab/accuracy.md)."""
+with 16 bits, 12 bits cost at most 2 dB of 69 and more; 10 bits would cost up to 10 (docs/lab/accuracy.md)."""
 _OFF_GRID = 0.02
 """Largest distance of a weight from an integer, in steps, that rounding of real weights and scales explains."""
 _FRACTION = 1e-3
@@ -147,7 +147,7 @@ class WeightedQuantizer(Quantizer):
 
 
 def zero_point_terms(rescale: Rescale, zero_point: int, outputs: int, limit: int) -> np.ndarray:
-    """What a zero point is in units of the accumulators (O); zeros where one of them is beyond `limit`, and in fixed point, whose
+    """Zero point in units of the accumulators (O); zeros where one of them is beyond `limit`, and in fixed point, whose
     rounding takes the zero point at no cost."""
     if not isinstance(rescale, FloatRescale):
         return np.zeros(outputs, np.int64)

@@ -25,7 +25,7 @@ Ranging = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
 
 
 def least_level(levels: int) -> int:
-    """The smallest integer of weights whose largest is `levels`: below 8 bits the one that packed integers have more, -8 of 4 bits.
+    """The smallest integer of weights whose largest is `levels`: below 8 bits the one that packed integers have more, -8 with 4 bits.
 
     It is worth most where there are few: a fourth 2-bit value. 8-bit weights and more are symmetric.
     """

@@ -1,4 +1,4 @@
-"""How many bits a tensor gets: what its layers ask for, what inputs and outputs need."""
+"""Bits of a tensor, by its layers and by inputs and outputs."""
 
 from __future__ import annotations
 

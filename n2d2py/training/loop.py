@@ -35,7 +35,7 @@ from n2d2py.training.reading import Source
 
 @dataclass(frozen=True)
 class Goal:
-    """What an output learns.
+    """Target of an output.
 
     Attributes:
         tensor: of the graph that the loss reads.
@@ -55,7 +55,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long is learned, and from which seed.
+    """Length and seed of a training.
 
     Attributes:
         stimuli: in all.
@@ -77,7 +77,7 @@ class Schedule:
 
 @dataclass
 class Progress:
-    """How far a training is: the samples learned, and the mean loss and the validation score of each epoch."""
+    """Progress of a training: the samples learned, and the mean loss and the validation score of each epoch."""
 
     seen: int = 0
     history: list[tuple[float, float]] = field(default_factory=list)

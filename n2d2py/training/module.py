@@ -86,7 +86,7 @@ class GraphModule(nn.Module):
         return self
 
     def arrays(self) -> dict[str, dict[str, np.ndarray]]:
-        """What is stored of each layer, by its name and those of N2D2's files."""
+        """Stored values of each layer, by its name and those of N2D2's files."""
         found: dict[str, dict[str, Tensor]] = {}
         for name, layer in zip(self.names, self.layers, strict=True):
             if isinstance(layer, (_Weighted, _Normalized)):
@@ -215,7 +215,7 @@ class _Weighted(nn.Module):
         return found if self.activation is None else self.activation(found)
 
     def arrays(self) -> dict[str, Tensor]:
-        """What is stored of it."""
+        """Its stored values."""
         found: dict[str, Tensor] = {"weights": self.weight}
         if self.bias is not None:
             found["biases"] = self.bias
@@ -268,7 +268,7 @@ class _Normalized(nn.Module):
         return found if self.activation is None else self.activation(found)
 
     def arrays(self) -> dict[str, Tensor]:
-        """What is stored of it."""
+        """Its stored values."""
         return {"scales": self.scale, "biases": self.bias, "means": self.mean, "variances": self.variance}
 
     def roles(self) -> list[tuple[str, nn.Parameter]]:

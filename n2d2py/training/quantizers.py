@@ -77,7 +77,7 @@ class LsqWeights(nn.Module):
         return _Lsq.apply(weights.double(), each, -self.reach, self.reach - 1, gain).float()  # type: ignore[union-attr]
 
     def arrays(self) -> dict[str, Tensor]:
-        """What is stored of it, by the names of N2D2's files."""
+        """Its stored values, by the names of N2D2's files."""
         return {"QWeight_LSQ_StepSize": self.step}
 
     @torch.no_grad()
@@ -154,7 +154,7 @@ class LsqActivation(nn.Module):
         return _Lsq.apply(x, self.step, 0, self.steps, gain)  # type: ignore[return-value]
 
     def arrays(self) -> dict[str, Tensor]:
-        """What is stored of it, by the names of N2D2's files."""
+        """Its stored values, by the names of N2D2's files."""
         return {"QAct_LSQ_StepSize": self.step}
 
     @torch.no_grad()
@@ -175,7 +175,7 @@ class SatActivation(nn.Module):
         return _Clipped.apply(x, self.alpha, self.steps)  # type: ignore[return-value]
 
     def arrays(self) -> dict[str, Tensor]:
-        """What is stored of it, by the names of N2D2's files."""
+        """Its stored values, by the names of N2D2's files."""
         return {"QAct_SAT_Alpha": self.alpha}
 
     @torch.no_grad()

@@ -1,4 +1,4 @@
-"""What a database is, the registry of their types, and the reading of [database]."""
+"""Databases, the registry of their types, and the reading of [database]."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Items(Protocol):
     def __len__(self) -> int: ...
 
     def name(self, index: int) -> str:
-        """What messages and result files call the stimulus: never an absolute path."""
+        """Name of the stimulus in messages and result files: never an absolute path."""
         ...
 
     def read(self, index: int) -> np.ndarray:
@@ -136,7 +136,7 @@ class Database:
 
 @dataclass(frozen=True)
 class Context:
-    """What the reading of a database needs besides its section: `shape` is the network's input."""
+    """Needs of the reading of a database besides its section: `shape` is the network's input."""
 
     document: Document
     seed: int

@@ -1,4 +1,4 @@
-"""GTSRB_DIR_Database: the German traffic signs, as they are distributed."""
+"""GTSRB_DIR_Database: the German traffic signs, in the folders of the download."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def gtsrb_database(
     Final_Training/Images/<class>/GT-<class>.csv below `signs`.
 
     Raises:
-        N2D2Error: E401 a folder or the table is missing, E402 a folder that is no class, E410 for
+        N2D2Error: E401 a folder or the table is missing, E402 a folder that is not a class, E410 for
             lines of the table that cannot be read, E416 without training images.
     """
     known: dict[str, int] = {}
@@ -82,7 +82,7 @@ def _columns(table: Path, names: tuple[str, ...]) -> tuple[list[int], int]:
 
 
 def _box(cells: list[str]) -> Tile | None:
-    """x, y, width, height of the cells X1, Y1, X2, Y2; None where they are no box."""
+    """x, y, width, height of the cells X1, Y1, X2, Y2; None where they are not a box."""
     if not all(cell.isascii() and cell.isdigit() and len(cell) < 7 for cell in cells):
         return None
     left, top, right, bottom = map(int, cells)

@@ -25,7 +25,7 @@ from n2d2py.ini import REQUIRED, Key, Kind, Schema, Values
 
 _STIMULI = ("x", "X", "images", "image", "data", "inputs", "input", "x_test")
 TARGETS = ("y", "Y", "targets", "target", "label", "y_test", "labels")
-"""What labels are called in .npz files; numbers under "labels" are labels, texts their names."""
+"""Names of labels in .npz files; numbers under "labels" are labels, texts their names."""
 
 _LARGEST_ID = 1_000_000
 """Each id up to the largest one has a name."""
@@ -52,11 +52,11 @@ def read_arrays(given: GivenData) -> tuple[np.ndarray, np.ndarray, tuple[str, ..
 
     Pixel-wise labels: ids (N, H, W), as y is then.
 
-    The stimuli are the array `x` or another usual key (images, data, inputs), else the only one that is no labels. The labels are
+    The stimuli are the array `x` or another usual key (images, data, inputs), else the only one that is not labels. The labels are
     `y` or another usual key (targets, labels of numbers); `labels` next to others names the labels.
 
     Raises:
-        N2D2Error: E401, E402 unreadable, E410 labels that are no ids, E414 arrays that do not fit.
+        N2D2Error: E401, E402 unreadable, E410 labels that are not ids, E414 arrays that do not fit.
     """
     path, arrays = given.path, given.read()
     others = [key for key in arrays if key not in TARGETS]

@@ -15,7 +15,7 @@ SETS = ("Learn", "Validation", "Test")
 
 @dataclass(frozen=True)
 class Partition:
-    """How a list of stimuli is split.
+    """Split of a list of stimuli.
 
     Attributes:
         learn, validation, test: fractions when `per_label`, else counts (values up to 1 are

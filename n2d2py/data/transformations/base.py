@@ -1,4 +1,4 @@
-"""What a transformation is, and the registry of their types."""
+"""Transformations and the registry of their types."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Transformation:
         return labels
 
     def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:
-        """What is done to an image (H, W, C) that is learned: itself, where nothing is drawn.
+        """Function for an image (H, W, C) that is learned: itself, where nothing is drawn.
 
         Raises:
             Inapplicable: for images that it is not defined on.
@@ -123,14 +123,14 @@ class Transformation:
 
 
 class RandomTransformation(Transformation):
-    """What draws anew for each image that is learned; it has no part in inference."""
+    """Transformation that draws anew for each image that is learned; it has no part in inference."""
 
     keys: tuple[str, ...] = ()
     """Those that make a transformation random which is not by its type."""
 
     @property
     def draws(self) -> str:
-        """What is random, as a clause after its type."""
+        """Clause that says what is random, after its type."""
         return f"with {self.keys[0]}=1 is random" if self.keys else "draws at random"
 
     def drawn(self, image: np.ndarray, random: np.random.Generator) -> Transformation:

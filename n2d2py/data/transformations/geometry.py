@@ -36,7 +36,7 @@ def _with_constant(bounds: Range, border: str, value: tuple[float, ...]) -> Rang
 
 
 def _moved(transformation: PadCrop | SliceExtraction, labels: np.ndarray) -> np.ndarray:
-    """Labels (H, W) cropped or padded as the image is; where a border is no part of the image, -1."""
+    """Labels (H, W) cropped or padded as the image is; where a border is not part of the image, -1."""
     constant = transformation.border in ("ConstantBorder", "MeanBorder")
     same = replace(transformation, border="ConstantBorder", value=(-1.0,)) if constant else transformation
     return same.apply(labels.astype(np.int32)[:, :, None])[:, :, 0].astype(np.int64)
@@ -193,7 +193,7 @@ class SliceExtraction(Transformation):
         return crop_or_pad(image, (-self.offset_y, bottom, -self.offset_x, right), self.border, self.value)
 
     def beyond(self, image: np.ndarray) -> tuple[int, int]:
-        """How far the part reaches beyond the image (H, W, C): down and to the right, negative inside.
+        """Distances by which the part exceeds the image (H, W, C): down and to the right, negative inside.
 
         Raises:
             Inapplicable: farther than padding allows.

@@ -84,7 +84,7 @@ _LABEL_KEYS = ON_LABELS.of("LabelsIgnoreDiff", "Label")
 
 @dataclass(frozen=True)
 class _Morphology(Transformation):
-    """What both types share: an operation and a structuring element."""
+    """Shared by both types: an operation and a structuring element."""
 
     operation: str
     size: int

@@ -317,7 +317,7 @@ class _Compressed(Transformation):
 @register
 @dataclass(frozen=True)
 class CompressionNoise(RandomTransformation):
-    """What a JPEG of drawn quality leaves of the image of bytes."""
+    """The image of bytes after a JPEG of drawn quality."""
 
     compression: tuple[float, float]
     type: ClassVar[str] = "CompressionNoiseTransformation"

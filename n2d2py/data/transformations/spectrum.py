@@ -119,7 +119,7 @@ class Apodization(Transformation):
 
 
 class _Transform(Transformation):
-    """What DFT and DCT share: of each row, or of rows and columns."""
+    """Shared by DFT and DCT: of each row, or of rows and columns."""
 
     two_dimensional: bool
 

@@ -20,17 +20,17 @@ _SHORT = [chr(byte) if byte in _PLAIN else f"\\{byte:o}" for byte in range(256)]
 
 
 def is_file(values: np.ndarray, weights_format: str) -> bool:
-    """Whether `values` are written as a file of bytes, which the assembler reads."""
+    """True if `values` are written as a file of bytes, which the assembler reads."""
     return values.nbytes >= FILES.get(weights_format, values.nbytes + 1)
 
 
 def file_bytes(values: np.ndarray) -> bytes:
-    """What the file holds, the lowest byte of an element first."""
+    """Content of the file, the lowest byte of an element first."""
     return np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
 
 
 def is_string(values: np.ndarray, weights_format: str) -> bool:
-    """Whether `values` are written as a string literal: only 8-bit integers can be."""
+    """True if `values` are written as a string literal: only 8-bit integers can be."""
     if is_file(values, weights_format):
         return False
     if values.dtype.kind not in "iu" or values.dtype.itemsize != 1:
@@ -39,7 +39,7 @@ def is_string(values: np.ndarray, weights_format: str) -> bool:
 
 
 def initializer(values: np.ndarray, as_string: bool) -> str:
-    """What stands right of ``=`` for flat `values`; a string literal has one more element, a zero.
+    """Text right of ``=`` for flat `values`; a string literal has one more element, a zero.
 
     Values that are not finite need <limits>.
     """

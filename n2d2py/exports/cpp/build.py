@@ -52,7 +52,7 @@ def _make(folder: Path, library: Path) -> None:
     (folder / _LOG).write_text(printed, encoding="utf-8")
     if status:
         raise build_error(printed, remedy=f"the whole log is in {folder / _LOG}")
-    os.utime(library)  # make leaves it as it is where only comments of the manifest changed
+    os.utime(library)  # make leaves it unchanged where only comments of the manifest changed
 
 
 def need_make() -> None:

@@ -1,4 +1,4 @@
-"""Products of bytes that the kernels sum in 16 bits (`ByteTile` in `kernels/n2d2/x86`): for which layers that is exact."""
+"""8-bit products that the kernels sum in 16 bits (`ByteTile` in `kernels/n2d2/x86`): for which layers that is exact."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from n2d2py.arithmetic import NumType, largest_place
 
 LONG = 8
-"""From so many words on a sum of 16 bits is kept from word to word, and widened when they are summed."""
+"""From so many words on a 16-bit sum is kept from word to word, and widened when they are summed."""
 _RUNS = (256, 128, 96, 64, 48, 32, 24, 16, 12, LONG)
 _FEW = 4
 _LARGEST = 2**15 - 1
@@ -27,19 +27,19 @@ def _longest(weights: np.ndarray, most: int, runs: tuple[int, ...]) -> int:
     """The first of `runs` of words whose products with inputs of 0 to `most` fit 16 bits in each place of `weights` (rows, K), or 0."""
 
     def fits(words: int) -> bool:
-        # weights of 8 bits seldom fit, which some rows show
+        # 8-bit weights seldom fit, which some rows show
         return all(most * int(largest_place(rows, words).max()) <= _LARGEST for rows in (weights[:_SOME], weights))
 
     return next((words for words in runs if fits(words)), 0)
 
 
 def long_run(weights: np.ndarray, most: int) -> int:
-    """How many words' products with inputs of 0 to `most` 16 bits hold in each place of `weights` (rows, K), for words in runs of so
+    """Number of words whose products with inputs of 0 to `most` 16 bits hold in each place of `weights` (rows, K), for words in runs of so
     many: all of a row, or one of some numbers from LONG on; 0 where they do not.
     """
     every = -(-weights.shape[1] // 4)
     if every >= _FEW and not _longest(weights, most, (_FEW,)):
-        return 0  # each of the runs holds whole runs of so many: seldom more than this is computed for weights of 8 bits
+        return 0  # each of the runs holds whole runs of so many: seldom more than this is computed for 8-bit weights
     return _longest(weights, most, (every, *(words for words in _RUNS if words < every)))
 
 
@@ -61,7 +61,7 @@ def byte_sums(weights: np.ndarray, inputs: NumType, *, bounded: bool = False) ->
 
 
 def nibble_sums(weights: np.ndarray, inputs: NumType, *, bounded: bool = False) -> int:
-    """How many words' products of one output, all four of each word, 16 bits hold, in runs of so many; 0 below _FEW, or where the weights
+    """Number of words whose products of one output, all four of each word, 16 bits hold, in runs of so many; 0 below _FEW, or where the weights
     (O, K) do not fill words. The kernel is `NibbleTile`.
     """
     if inputs.bits != 8 or weights.shape[1] % 4:

@@ -20,7 +20,7 @@ from n2d2py.memory.plan import OpPlan, Plane
 
 @dataclass(frozen=True)
 class LayerCode:
-    """What the project generator writes for one layer.
+    """Code of one layer for the project generator.
 
     Attributes:
         identifier: the layer's C identifier.
@@ -30,7 +30,7 @@ class LayerCode:
             declarations of `arrays`: the configs of its kernels, and the constants that these name.
         calls: statements over the names in0, in1, ... (const unsigned char*) and out (unsigned char*).
         arrays: the constant data.
-        selection: its kernels beside the portable one.
+        selection: its kernels next to the portable one.
     """
 
     node: QuantNode
@@ -44,12 +44,12 @@ class LayerCode:
 
     @property
     def streamed(self) -> bool:
-        """Whether it runs by lines."""
+        """True if it runs by lines."""
         return self.run.streamed
 
     @property
     def accumulates(self) -> bool:
-        """Whether its lines are those of its input."""
+        """True if its lines are those of its input."""
         return self.run.partial is not None
 
     @property
@@ -59,7 +59,7 @@ class LayerCode:
 
     @property
     def kernel(self) -> str:
-        """The implementation beside the portable one, by name; "" without one."""
+        """The implementation next to the portable one, by name; "" without one."""
         return self.selection.kernel.name
 
     @property
@@ -74,12 +74,12 @@ class LayerCode:
 
     @property
     def winograd(self) -> Winograd | None:
-        """Its Winograd form, which some instruction sets may use in place of `calls`."""
+        """Its Winograd form, which some instruction sets may use instead of `calls`."""
         return self.selection.winograd
 
     @property
     def storage(self) -> Storage | None:
-        """How its weights are packed; None for whole bytes."""
+        """Packing of its weights; None for whole bytes."""
         return self.selection.storage
 
     @property
@@ -152,7 +152,7 @@ class LayerCode:
 
     @property
     def tiles(self) -> bool:
-        """Whether it is made of products of panels, in tiles that the parameter `Tile` chooses."""
+        """True if it is made of products of panels, in tiles that the parameter `Tile` chooses."""
         return self.selection.kernel.tiled
 
     @property
@@ -162,7 +162,7 @@ class LayerCode:
 
     @property
     def implementation(self) -> str:
-        """The kernels beside the portable one, by name."""
+        """The kernels next to the portable one, by name."""
         used = self.winograd_sets
         return f"Winograd ({', '.join(used)}), else {self.kernel}" if used else self.kernel
 

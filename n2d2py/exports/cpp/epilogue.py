@@ -108,7 +108,7 @@ def _rescale(layer: Layer, selection: Selection, rescale: Rescale, bound: int, s
 
 
 def _real_reach(layer: Layer) -> float:
-    """What the magnitude of the real numbers of a layer with "scales" stays below."""
+    """Bound of the magnitude of the real numbers of a layer with "scales"."""
     ends = [max(kind.qmax - kind.zero_point, kind.zero_point - kind.qmin) for kind in layer.inputs]
     reaches = np.abs(layer.values("scales").astype(np.float64)) * ends
     return float(max(reaches.sum(), reaches.prod()))

@@ -20,7 +20,7 @@ _PLUGINS: dict[str, Path] = {}
 
 
 def plugin_header(folder: Path, name: str) -> str:
-    """How an export includes the header `name` of a plug-in's folder: "plugins/<folder>/<name>"."""
+    """Path by which an export includes the header `name` of a plug-in's folder: "plugins/<folder>/<name>"."""
     prefix, number = f"plugins/{folder.name}", 1
     while _PLUGINS.setdefault(prefix, folder) != folder:
         number += 1
@@ -71,7 +71,7 @@ def _parts(text: str) -> tuple[str, ...]:
 
 
 def _included(header: str, text: str, kernels: Path, marks: frozenset[str]) -> list[str]:
-    """What a header includes: kernel headers, and those beside it where it is a plug-in's. Of the header of an instruction set, the parts
+    """Includes of a header: kernel headers, and those next to it where it is a plug-in's. Of the header of an instruction set, the parts
     for the operators `marks` (`kernels/n2d2/bindings.hpp`).
     """
     text = _active(text, marks & frozenset(_parts(text)))

@@ -42,13 +42,13 @@ def sanitise(name: str) -> str:
 
 
 def namespace_name(name: str) -> str:
-    """The nearest identifier that can name a namespace beside C's library: `div` becomes `div_net`."""
+    """The nearest identifier that can name a namespace next to C's library: `div` becomes `div_net`."""
     text = sanitise(name)
     return f"{text[: MAX_LENGTH - 4]}_net" if is_library_name(text) else text
 
 
 def mangled(namespace: str, name: str) -> str:
-    """What the assembler calls a variable of a namespace (Itanium C++ ABI, 5.1.2); `name` may be in namespaces within it."""
+    """The assembler's name of a variable of a namespace (Itanium C++ ABI, 5.1.2); `name` may be in namespaces within it."""
     return f"_ZN{''.join(f'{len(part)}{part}' for part in (namespace, *name.split('::')))}E"
 
 
@@ -131,11 +131,11 @@ _HEADERS = frozenset(
     """.split()
 )
 _TYPE = re.compile(r"[fl]|f\d+x?")
-"""What follows the name of a function of real numbers for another type."""
+"""Suffix of the name of a function of real numbers for another type."""
 
 
 def is_library_name(name: str) -> bool:
-    """Whether C's library, or POSIX's part of it, may declare `name`, or have a header of that name."""
+    """True if C's library, or POSIX's part of it, may declare `name`, or have a header of that name."""
     known = name in _FUNCTIONS or name in _MATHEMATICS or name.lower() in _HEADERS
     return (
         known

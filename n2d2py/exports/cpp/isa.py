@@ -17,7 +17,7 @@ from n2d2py.errors import InternalError
 CONVOLUTION, DEPTHWISE, FULLY_CONNECTED = "convolution", "depthwise", "fullyConnected"
 """Kernels on panels of weights (`forms/panels.py`)."""
 CHANNELS = "16-bit depthwise"
-"""Depthwise convolutions of inputs or weights of 16 bits, whose vectors hold channels (`forms/panels.py`)."""
+"""Depthwise convolutions of inputs or 16-bit weights, whose vectors hold channels (`forms/panels.py`)."""
 LANES, PAIRS = "lanes", "pairs of taps"
 """Convolutions that multiply the weights of two outputs at once, and depthwise ones of two taps (`forms/lanes.py`)."""
 CHANNEL_PAIRS = "pairs of channels"
@@ -61,7 +61,7 @@ KERNELS = (
     ROWS,
     ROW_PANELS,
 )
-"""What a set may have."""
+"""Features of a set."""
 
 _PANELS = frozenset((CONVOLUTION, DEPTHWISE, FULLY_CONNECTED))
 
@@ -94,7 +94,7 @@ FAMILIES = (
 
 @dataclass(frozen=True)
 class Probe:
-    """How a build asks whether the compiler knows a set: it assembles `instruction` with `flag`. `note`: who does not know it."""
+    """Test by a build whether the compiler knows a set: it assembles `instruction` with `flag`. `note`: who does not know it."""
 
     flag: str
     instruction: str
@@ -113,7 +113,7 @@ class InstructionSet:
         header: what binds its kernels to the operators, below `kernels/`.
         text: what processors have it.
         when: the condition of the preprocessor, on what the compiler may use. The first row that holds is taken.
-        extends: the set whose kernels it takes where it has none of its own; "" for none.
+        extends: the set whose kernels it takes where it has its own none; "" for none.
         has: the kernels that it has.
         signed: those of them that multiply signed bytes, unsigned inputs - 128; the others unsigned bytes, signed inputs + 128.
         speed: multiply-accumulates that cost as much time as one of portable code, for the choice of threads.
@@ -390,7 +390,7 @@ def having(kernel: str, signed: bool = False) -> tuple[str, ...]:
 
 
 def reads_panels(row: InstructionSet) -> bool:
-    """Whether a set has all kernels on panels (N2D2_PANELS)."""
+    """True if a set has all kernels on panels (N2D2_PANELS)."""
     return row.has >= _PANELS
 
 
@@ -400,7 +400,7 @@ def dispatched() -> list[InstructionSet]:
 
 
 def exactly(row: InstructionSet) -> str:
-    """What the preprocessor asks for a set, and not for one that extends it."""
+    """Preprocessor condition of a set, and not for one that extends it."""
     others = [one.macro for one in instruction_sets() if one.extends == row.name]
     return f"({' && '.join([row.macro, *(f'!{macro}' for macro in others)])})" if others else row.macro
 
@@ -421,7 +421,7 @@ def extending(row: InstructionSet) -> set[str]:
 
 
 def condition(names: Iterable[str]) -> str:
-    """What the preprocessor asks for one of the sets `names`: macros that hold for them and no other set."""
+    """Preprocessor condition of one of the sets `names`: macros that hold for them and no other set."""
     wanted, rows = set(names), instruction_sets()
     parts = []
     panels = {one.name for one in rows if reads_panels(one)}

@@ -1,4 +1,4 @@
-"""What is written from the table of instruction sets: headers of the kernels, and a page."""
+"""Files written from the table of instruction sets: headers of the kernels, and a page."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def _overlap(a: Plane, b: Plane) -> bool:
 
 
 def same_place(a: Plane, b: Plane) -> bool:
-    """Whether element i of both is at the same address, for every i."""
+    """True if element i of both is at the same address, for every i."""
     return a.limit is b.limit is a.ring_rows is b.ring_rows is None and (
         (a.offset, a.size, a.stride, a.length, a.count, a.pitch) == (b.offset, b.size, b.stride, b.length, b.count, b.pitch)
     )
@@ -168,12 +168,12 @@ class Layer:
 
     @property
     def integer(self) -> bool:
-        """Whether the layer computes in integers."""
+        """True if the layer computes in integers."""
         return self.graph.is_integer(self.node)
 
     @property
     def computed(self) -> bool:
-        """Whether another layer makes the first input, whose integers are then within the limits of its type."""
+        """True if another layer makes the first input, whose integers are then within the limits of its type."""
         return self.node.inputs[0] not in self.graph.inputs
 
     @property
@@ -191,7 +191,7 @@ class Layer:
         return self.node.params[role]
 
     def has(self, role: str) -> bool:
-        """Whether the node has such a constant."""
+        """True if the node has such a constant."""
         return role in self.node.params
 
     def sum_type(self, bound: int = 0) -> str:
@@ -223,12 +223,12 @@ class Layer:
 
     @property
     def streamed(self) -> bool:
-        """Whether the layer makes some lines at a time."""
+        """True if the layer makes some lines at a time."""
         return self.run.streamed
 
     @property
     def external(self) -> bool:
-        """Whether the output lies with the caller."""
+        """True if the output lies with the caller."""
         return self.place.external
 
     @property
@@ -238,7 +238,7 @@ class Layer:
 
     @property
     def whole_output(self) -> bool:
-        """Whether the lines of the output follow each other in memory."""
+        """True if the lines of the output follow each other in memory."""
         return self.place.limit is None and self.place.ring_rows is None and self.place.pitch is None
 
     def pointwise(self) -> Layer:
@@ -416,7 +416,7 @@ _OVERRIDES: list[_Override] = []
 
 def override_kernel(kind: str, isa: str, header: str, tag: str, fits: Callable[[QuantNode], bool | str]) -> None:
     """Lets layers of an operator kind that fit use the kernel for `tag`, of `header`, where the compiler's target is
-    `isa` (its tag; "" for every one). Layers that run line by line or do a sum keep the kernels of the project. `fits` returns
+    `isa` (its tag; "" for every one). Layers that run row by row or do a sum keep the kernels of the project. `fits` returns
     whether, or the reason why not, for the report.
     """
     _OVERRIDES.append(_Override(kind, isa, header, tag, fits))

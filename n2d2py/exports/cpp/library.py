@@ -119,7 +119,7 @@ def _load_weights(library: ctypes.CDLL, prefix: str, folder: Path) -> None:
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
-    """What differs between a file and one that was written in its place."""
+    """Differences between a file and the one that replaced it."""
     try:
         found = path.stat()
     except OSError as error:
@@ -129,7 +129,7 @@ def _stamp(path: Path) -> tuple[int, ...]:
 
 @cache
 def _load_copy(path: Path, stamp: tuple[int, ...]) -> ctypes.CDLL:
-    """Loads a copy under a name of its own: a library that was built again is another one to the loader, which never unloads any."""
+    """Loads a copy under a separate name: a library that was built again is another one to the loader, which never unloads any."""
     handle, name = tempfile.mkstemp(prefix=path.stem, suffix=path.suffix)
     os.close(handle)
     try:
@@ -179,7 +179,7 @@ class Export(Network):
         return {index for index in range(len(self.info.inputs)) if bits >> index & 1}
 
     def layers_to(self, outputs: Sequence[str] | str) -> int:
-        """How many layers run where only the named outputs are wanted.
+        """Number of layers that run for the named outputs.
 
         Raises:
             ArrayError: E804 for outputs that the network does not have, or does not compute alone.
@@ -234,7 +234,7 @@ def load_export(path: Path | str) -> Export:
     """The compiled export in folder `path`; its library is built first when it is missing or stale.
 
     Raises:
-        N2D2Error: E805 when `path` is no C++ export; E801, E802, E807 when it cannot be built; E803 when the
+        N2D2Error: E805 when `path` is not a C++ export; E801, E802, E807 when it cannot be built; E803 when the
             library cannot be loaded.
     """
     folder = Path(path).resolve()
@@ -284,7 +284,7 @@ def _nchw(values: np.ndarray, info: TensorInfo) -> np.ndarray:
 
 
 def _without_lines(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
-    """(N, C, H, W) with the lines masked for which `missing` (H,) is true; as it is when there are none."""
+    """(N, C, H, W) with the lines masked for which `missing` (H,) is true; unchanged when there are none."""
     return np.ma.masked_array(values, np.broadcast_to(missing[:, None], values.shape)) if missing.any() else values
 
 

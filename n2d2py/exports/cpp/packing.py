@@ -1,4 +1,4 @@
-"""How weights of few bits are stored: several in a byte (`kernels/n2d2/packed.hpp`)."""
+"""Storage of low-bit weights: several in a byte (`kernels/n2d2/packed.hpp`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the C++ of a layer is made of, as data until it is printed: arrays, structs, calls.
+"""Parts of the C++ of a layer, as data until it is printed: arrays, structs, calls.
 
 An `Expression` is a type or a value with the arrays, structs and headers that it needs. Those who use it in a config or in a call
 need not know them: `needs` finds them.
@@ -44,7 +44,7 @@ _DTYPES = {
 
 @dataclass(frozen=True, eq=False)
 class LayerForm:
-    """What takes the place of an array's values where the code is compiled for one of some instruction sets."""
+    """Replacement of an array's values where the code is compiled for one of some instruction sets."""
 
     sets: tuple[str, ...]
     values: np.ndarray
@@ -57,7 +57,7 @@ class LayerForm:
 
 @dataclass(frozen=True)
 class PanelOrder:
-    """How panels of 16 outputs lie to the rows of the portable kernel, (rows, inputs).
+    """Relation of panels of 16 outputs to the rows of the portable kernel, (rows, inputs).
 
     In each group of `outputs` rows, for each 16 of them: [ceil(inputs / each)][outputs of the panel][each]. Inputs are filled up with
     zeros, and where `filled` the outputs of the last panel too.
@@ -91,7 +91,7 @@ class Stream:
 
     @property
     def form(self) -> LayerForm:
-        """What takes the place of the weights; no set has it where there is none."""
+        """Replacement of the weights; no set has it where there is none."""
         return LayerForm(self.sets if self.values is not None else (), self.values if self.values is not None else _NOTHING)
 
 
@@ -172,7 +172,7 @@ class Constants:
 
 @dataclass(frozen=True)
 class LayerConfig:
-    """What a kernel's template takes.
+    """Argument of a kernel's template.
 
     Attributes:
         name: of the struct; `description` stands above it.
@@ -253,11 +253,11 @@ class Call:
 
     @property
     def parts(self) -> tuple[Argument, ...]:
-        """What it is made of, in the order in which it is defined."""
+        """Its parts, in the order in which it is defined."""
         return (*self.arguments, *self.template, *self.declared)
 
     def named(self, rows: bool) -> Call:
-        """The same with names in place of what they stand for."""
+        """The same with names instead of what they stand for."""
         template, arguments, declared = (tuple(map(_spelled, each)) for each in (self.template, self.arguments, self.declared))
         return Call(self.function, template, arguments, declared, rows)
 
@@ -272,7 +272,7 @@ class Needs:
 
     @staticmethod
     def of(parts: Iterable[Argument | Constants]) -> Needs:
-        """What `parts` need; a config needs its types, and has their names afterwards."""
+        """Needs of `parts`; a config needs its types, and has their names afterwards."""
         structs: dict[str, LayerConfig | Constants] = {}
         arrays: dict[str, Array] = {}
         headers: dict[str, None] = {}

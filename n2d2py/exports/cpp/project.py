@@ -50,7 +50,7 @@ class Project(ProjectView):
         for number, group in enumerate(groups, 1):
             self._render("dnn/src/layers.cpp", folder / f"dnn/src/layers_{number}.cpp", {"group": group})
             constants = {layer.stem: self._write_layer(layer, layer.code, folder) for layer in group if layer.code}
-            if self._once:  # a compiler takes longer to start than to read what a layer has beside its files
+            if self._once:  # a compiler takes longer to start than to read what a layer has next to its files
                 constants = {f"constants_{number}": "\n".join(filter(None, constants.values()))}
             for stem, text in constants.items():
                 if text:
@@ -72,7 +72,7 @@ class Project(ProjectView):
         write_graph(self.graph, folder / GRAPH_FILE, self._stored_rows() if self._once or self.weights_file else {})
 
     def _write_targets(self, folder: Path) -> None:
-        """What there is for each processor to build for."""
+        """Options for each processor to build for."""
         for machine in TARGETS:
             self._render("cmake/target.cmake", folder / f"cmake/{machine.name}.cmake", {"target": machine})
 

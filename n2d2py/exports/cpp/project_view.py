@@ -1,4 +1,4 @@
-"""What the templates of a C++ project see of it."""
+"""View of a C++ project for the templates."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def namespace_of(request: ExportRequest) -> str:
 
 @dataclass(frozen=True)
 class ExamplePixels:
-    """What the examples say of bytes: by channel the factors, offsets and order, where they come from, whether they are assumed."""
+    """Conversion of bytes in the examples: by channel the factors, offsets and order, where they come from, whether they are assumed."""
 
     factors: list[str]
     offsets: list[str]
@@ -97,7 +97,7 @@ class ProjectView:
 
     @classmethod
     def wants_weights_file(cls, request: ExportRequest) -> bool:
-        """Whether the weights are to be in a file apart."""
+        """True if the weights are to be in a file apart."""
         return bool(request.parameters.get("WeightsFile"))
 
     @cached_property
@@ -120,12 +120,12 @@ class ProjectView:
 
     @property
     def _once(self) -> bool:
-        """Whether each constant is there once, as in exports of big networks."""
+        """True if each constant is there once, as in exports of big networks."""
         return self.weights_format == "once"
 
     @cached_property
     def has_files(self) -> bool:
-        """Whether constants are files that the assembler reads."""
+        """True if constants are files that the assembler reads."""
         codes = [layer.code for layer in self.layers if layer.code is not None]
         arrays = (array for code in codes for array in code.constants if not array.apart)
         values = (form.values for array in arrays for form in (array, *array.forms))
@@ -154,19 +154,19 @@ class ProjectView:
 
     @property
     def dispatch(self) -> bool:
-        """Whether the binary holds the layers for several instruction sets."""
+        """True if the binary holds the layers for several instruction sets."""
         return bool(self.request.parameters.get("RuntimeDispatch", False))
 
     @property
     def picture(self) -> bool:
-        """Whether the network takes one picture, gray or of three colours, and nothing else, so that there is an example."""
+        """True if the network takes one image, gray or of three colours, and nothing else, so that there is an example."""
         shape, kind = self.graph.shape(self.graph.inputs[0]), self.graph.type(self.graph.inputs[0])
         alone = len(self.graph.inputs) == 1 and not self.graph.states and not self.wants_weights_file(self.request)
         return alone and len(shape) == 4 and channels(shape) in (1, 3) and not kind.plain
 
     @property
     def pixels(self) -> ExamplePixels:
-        """What the examples say of bytes: the data's way where it is known, else 0 to 1."""
+        """Conversion of bytes in the examples: the data's way where it is known, else 0 to 1."""
         count = channels(self.graph.shape(self.graph.inputs[0]))
         known = self.request.pixels or PixelMap((1 / 255,) * count, (0.0,) * count, tuple(range(count)))
         origin = "As the test data." if self.request.pixels else "THIS IS ASSUMED: 0 to 1. The training says what is right."
@@ -235,7 +235,7 @@ class ProjectView:
 
     @cached_property
     def partial(self) -> Partial | None:
-        """What some of the outputs need; None where there is no choice of them, or more of them than bits."""
+        """Needs of some of the outputs; None where there is no choice of them, or more of them than bits."""
         fits = 1 < len(self.outputs) <= MOST and len(self.inputs) <= MOST
         if not fits or self.stream_input or self.states:
             return None
@@ -282,7 +282,7 @@ class ProjectView:
 
     @property
     def kernel_namespace(self) -> str:
-        """What `n2d2` is called in the program."""
+        """Name of `n2d2` in the program."""
         return f"n2d2_{self.namespace}"
 
     @property
@@ -310,7 +310,7 @@ class ProjectView:
 
     @property
     def prepacks(self) -> bool:
-        """Whether packed weights are unpacked once."""
+        """True if packed weights are unpacked once."""
         return any(code.prepacked_bytes for code in self.codes)
 
     @property
@@ -357,7 +357,7 @@ class ProjectView:
 
     @property
     def added_bytes(self) -> str:
-        """What Winograd forms add, as the end of a C++ sum."""
+        """Addend of Winograd forms, as the end of a C++ sum."""
         return "".join(f" + {code.added}" for code in self.codes if code.added_bytes)
 
     @property
@@ -371,7 +371,7 @@ class ProjectView:
 
     @property
     def small_code(self) -> bool:
-        """Whether it is compiled for size."""
+        """True if it is compiled for size."""
         return bool(self.request.parameters.get("SmallCode"))
 
     @property
@@ -440,7 +440,7 @@ class ProjectView:
 
     @property
     def stream_input(self) -> bool:
-        """Whether the inputs arrive line by line."""
+        """True if the inputs arrive row by row."""
         return any(step.arrives for step in self.plan.schedule)
 
     @property
@@ -478,7 +478,7 @@ class ProjectView:
         return lines
 
     def _straight(self, port: PortView) -> bool:
-        """Whether a layer writes the output straight into the caller's buffer."""
+        """True if a layer writes the output straight into the caller's buffer."""
         same = [other for other in self.outputs if self._origin(other.name) == self._origin(port.name)]
         return port.external and self._origin(port.name) not in self.graph.inputs and same[0] is port
 

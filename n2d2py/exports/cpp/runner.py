@@ -78,7 +78,7 @@ class CompiledExport(BuiltCopy):
         }
 
     def sizes(self) -> dict[str, int]:
-        """What `make size` prints: arena and constants by the linker, code by section, the stack of one inference."""
+        """Output of `make size`: arena and constants by the linker, code by section, the stack of one inference."""
         if _cached():
             # A compiler cache gives objects back without their call graphs: with those of the others the stack would
             # depend on what the cache holds. Frames alone give the same bound every time.
@@ -93,7 +93,7 @@ class CompiledExport(BuiltCopy):
         return self._command(os.environ.get("CXX") or "g++", "--version", what="asking the compiler").splitlines()[0]
 
     def latency(self, inferences: int) -> Latency | None:
-        """What `run_export -bench` and `-profile` print: the whole inference alone, then with a clock between layers."""
+        """Output of `run_export -bench` and `-profile`: the whole inference alone, then with a clock between layers."""
         program, count = str(self.folder / "bin" / "run_export"), str(inferences)
         whole = json.loads(self._command(program, "-bench", count, what="timing the export").splitlines()[-1])
         layers, limits = read_profile(self._command(program, "-profile", count, what="timing the layers"))
@@ -117,7 +117,7 @@ def _processor() -> str:
 
 
 def _cached() -> bool:
-    """Whether the compiler is called through ccache."""
+    """True if the compiler is called through ccache."""
     words = (os.environ.get("CXX") or "g++").split()
     program = shutil.which(words[0]) if words else None
     return program is not None and Path(program).resolve().name == "ccache" and not os.environ.get("CCACHE_DISABLE")

@@ -1,4 +1,4 @@
-"""The order of the calls in `forward`: layers one after the other, and segments whose layers take turns line by line."""
+"""The order of the calls in `forward`: layers one after the other, and segments whose layers take turns row by row."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Turn:
 
     @property
     def lines(self) -> int:
-        """How many lines it makes, or takes when it accumulates."""
+        """Number of lines that it makes, or takes when it accumulates."""
         return self.view.lines if isinstance(self.view, LayerView) else self.view.height
 
 
@@ -41,16 +41,16 @@ class Part:
     made: list[int] = field(default_factory=list)
     """For each turn the line after the last one that it made."""
     skips: bool = False
-    """Whether a turn leaves out lines that nobody reads."""
+    """True if a turn leaves out unused lines."""
 
     @property
     def by_lines(self) -> bool:
-        """Whether the turns alternate."""
+        """True if the turns alternate."""
         return bool(self.order)
 
     @property
     def guarded(self) -> bool:
-        """Whether it has code that touches the arena."""
+        """True if it has code that touches the arena."""
         return self.by_lines or not isinstance(self.turns[0].view, LayerView) or self.turns[0].view.has_code
 
     @property

@@ -1,4 +1,4 @@
-"""What the kernels of a layer need in scratch (`kernels/n2d2/scratch.hpp`), declared beside the C++ form of its operator.
+"""Scratch of the kernels of a layer (`kernels/n2d2/scratch.hpp`), declared next to the C++ form of its operator.
 
     @scratch("Mean")
     def needed(layer: Layer) -> ScratchNeed | None:
@@ -24,7 +24,7 @@ ScratchFunction = Callable[[Layer], "ScratchNeed | None"]
 F = TypeVar("F", bound=ScratchFunction)
 _NEEDS: Registry[ScratchFunction] = Registry("the scratch of", "n2d2py.operators.catalog")
 _TAIL = 64
-"""Bytes that copying may write behind windows."""
+"""Bytes that copying may write after windows."""
 _PIXELS = 6
 """Pixels of a tile of most kernels; they make smaller ones where these do not fit."""
 _BLOCK, _ORDERED_BLOCK, _LARGE_BLOCK, _LINES_BLOCK = 24576, 65536, 262144, 32768
@@ -50,7 +50,7 @@ def scratch(*kinds: str) -> Callable[[F], F]:
 
 
 def scratch_needs(graph: QuantGraph, plan: MemoryPlan, choices: ExportChoices = ExportChoices()) -> dict[str, ScratchNeed]:
-    """What layers need, by name, in a plan of their tensors; those that need nothing are not in it."""
+    """Scratch of layers, by name, in a plan of their tensors; those that need nothing are not in it."""
     identifiers = Identifiers(graph)
     needs = {}
     for node in graph.nodes:

@@ -1,4 +1,4 @@
-"""The kernels of a layer beside the portable one, with their constants, as data; `forms.select` makes it."""
+"""The kernels of a layer next to the portable one, with their constants, as data; `forms.select` makes it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from n2d2py.exports.cpp.winograd import Winograd
 
 @dataclass(frozen=True)
 class ChosenKernel:
-    """A kernel beside the portable one.
+    """A kernel next to the portable one.
 
     Attributes:
         name: for reports; "" for none.
@@ -62,13 +62,13 @@ class Panels:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The kernels of a layer, or of a part of one, beside the portable one, and their constants.
+    """The kernels of a layer, or of a part of one, next to the portable one, and their constants.
 
     Attributes:
         reason: why these, for the report.
         kernel: that of most instruction sets.
         panels: its constants; None where they have one order in all instruction sets.
-        winograd: the Winograd form beside it.
+        winograd: the Winograd form next to it.
         streams: the constants for kernels of microcontrollers, or why there are none; a set takes the last one that it has.
         storage: how the weights are packed; None for a byte or more each.
     """
@@ -91,7 +91,7 @@ class Selection:
 
     @property
     def headers(self) -> tuple[str, ...]:
-        """What a layer includes for them."""
+        """Headers of a layer for them."""
         kept = ("n2d2/prepacked.hpp",) if self.storage and self.storage.kept else ()
         return (*(self.winograd.headers if self.winograd else ()), *kept, *self.kernel.headers)
 

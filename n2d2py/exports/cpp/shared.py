@@ -27,7 +27,7 @@ def _content(array: Array) -> Hashable:
 
 
 def _renamed(code: LayerCode, names: Mapping[str, str]) -> LayerCode:
-    """The layer with other arrays in the place of some of its own, which it does not define."""
+    """The layer with other arrays instead of some that are its own, which it does not define."""
     words = re.compile(r"\b(" + "|".join(map(re.escape, names)) + r")\b")
 
     def other(text: Argument) -> Argument:

@@ -1,4 +1,4 @@
-"""The states of a network in the C++ project: they lie behind the tensors in the arena, and stay there between inferences."""
+"""The states of a network in the C++ project: they lie after the tensors in the arena, and stay there between inferences."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from n2d2py.graph import QuantGraph
 from n2d2py.graph.shapes import elements
 
 _ALIGNMENT = 8
-"""Of each state, and of the first one behind the tensors: that of the largest element."""
+"""Of each state, and of the first one after the tensors: that of the largest element."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class StateView:
 
 
 def state_views(graph: QuantGraph, arena_bytes: int, identifiers: Identifiers) -> list[StateView]:
-    """The states behind an arena of that many bytes of tensors."""
+    """The states after an arena of that many bytes of tensors."""
     views, at = [], arena_bytes
     ends = zip(graph.kept, graph.becoming, strict=True)
     for index, (name, output) in enumerate(ends):
@@ -62,7 +62,7 @@ def state_views(graph: QuantGraph, arena_bytes: int, identifiers: Identifiers) -
 
 
 def bytes_with_states(graph: QuantGraph, arena_bytes: int) -> int:
-    """The bytes of an arena with the states behind its tensors."""
+    """The bytes of an arena with the states after its tensors."""
     at = arena_bytes
     for name in graph.kept:
         at = -(-at // _ALIGNMENT) * _ALIGNMENT + elements(graph.shape(name)) * graph.type(name).bytes

@@ -72,7 +72,7 @@ def tuned_text(tiles: Mapping[str, str]) -> str:
 
 
 def with_tiles(parameters: Mapping[str, Mapping[str, str]], tiles: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """The parameters of the layers with new tiles beside those of other instruction sets."""
+    """The parameters of the layers with new tiles next to those of other instruction sets."""
     merged = {layer: dict(values) for layer, values in parameters.items()}
     for layer, tile in tiles.items():
         values = merged.setdefault(layer, {})

@@ -1,4 +1,4 @@
-"""What the templates of the C++ project see of a network: one view per tensor, array and layer."""
+"""View of a network for the templates of the C++ project: one view per tensor, array and layer."""
 
 from __future__ import annotations
 
@@ -88,12 +88,12 @@ class PortView:
 
     @property
     def external(self) -> bool:
-        """Whether it stays in the caller's buffer."""
+        """True if it stays in the caller's buffer."""
         return self.memory.external
 
     @property
     def in_one_piece(self) -> bool:
-        """Whether it lies in the arena exactly as the caller's buffer would."""
+        """True if it lies in the arena exactly as the caller's buffer would."""
         return not self.external and self.memory.contiguous and self.memory.stride == self.memory.size
 
     @property
@@ -131,7 +131,7 @@ def port_views(
 
 @dataclass(frozen=True)
 class Written:
-    """How values are written: `text` right of the equals sign, or a file of the bytes `data`; `length` counts the zero that ends a string."""
+    """Form of written values: `text` right of the equals sign, or a file of the bytes `data`; `length` counts the zero that ends a string."""
 
     length: int
     text: str
@@ -202,7 +202,7 @@ class ArrayView:
 
     @property
     def chosen(self) -> FormView | None:
-        """The form beside the portable one in a binary that chooses its instruction set when it starts."""
+        """The form next to the portable one in a binary that chooses its instruction set when it starts."""
         return next((form for form in self.forms if form.dispatched), None)
 
 
@@ -293,17 +293,17 @@ class LayerView:
 
     @property
     def streamed(self) -> bool:
-        """Whether its function makes some lines at a time."""
+        """True if its function makes some lines at a time."""
         return self.code is not None and self.code.streamed
 
     @property
     def accumulates(self) -> bool:
-        """Whether the lines are those of its input."""
+        """True if the lines are those of its input."""
         return self.code is not None and self.code.accumulates
 
     @property
     def lines(self) -> int:
-        """How many lines it makes, or takes when it accumulates."""
+        """Number of lines that it makes, or takes when it accumulates."""
         return height(self.graph.shape(self.node.inputs[0] if self.accumulates else self.node.output))
 
     @property

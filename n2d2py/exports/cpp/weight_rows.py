@@ -15,7 +15,7 @@ from n2d2py.runtime.stored_rows import StoredRows
 
 
 def weight_rows(node: QuantNode, code: LayerCode, graph: QuantGraph, apart: WeightsFile | None) -> StoredRows | None:
-    """Where the weights of a layer lie in a file of the export, `apart` its weights file; None where no file has them as they are."""
+    """Where the weights of a layer lie in a file of the export, `apart` its weights file; None where no file has them unchanged."""
     weights = node.params.get("weights")
     array = code.weights
     if weights is None or array is None or array.borrowed or weights.ndim not in (2, 4):

@@ -20,7 +20,7 @@ _MATRICES = {
 }
 """Winograd's G by the outputs of a tile in each direction, its rows times such numbers that all are integers."""
 _SUM_FACTORS = {2: 4, 4: 64}
-"""How many times a sum has to fit into 32 bits."""
+"""Number of times that a sum has to fit into 32 bits."""
 _CHANNEL_MULTIPLE = 16
 _GROUP_TILES = 6
 _PRODUCT_BYTES = 1024
@@ -35,15 +35,15 @@ _KEPT_TILES = 64
 _KEPT_BYTES = 2097152
 """Bytes of those weights, at most."""
 _LEAST_RUN, _LEAST_WIDE = 6, 3
-"""Words of a sum of 16 bits, at least, for which tiles of four in bytes are faster than those of two."""
+"""Words of a 16-bit sum, at least, for which tiles of four in bytes are faster than those of two."""
 _CACHE_BYTES = 524288
-"""Bytes of weights that the second-level cache of a core holds beside the rest."""
+"""Bytes of weights that the second-level cache of a core holds next to the rest."""
 _POSITION_GAP = 128
 """Bytes between two positions of a panel that is transformed."""
 _MOST_BYTE_CHANNELS = 508
-"""Inputs of the kernel in bytes, and channels, at most: sums of 16 bits hold the weights."""
+"""Inputs of the kernel in bytes, and channels, at most: 16-bit sums hold the weights."""
 _STACK_INPUTS, _STACK_REST = 131072, 32768
-"""Bytes of the stack that transformed inputs take, beside a panel of weights transformed there, where the plan has less; and the rest of the
+"""Bytes of the stack that transformed inputs take, next to a panel of weights transformed there, where the plan has less; and the rest of the
 scratch."""
 UNLIMITED = 1 << 62
 """Scratch without a limit."""
@@ -53,7 +53,7 @@ _STACK_BLOCK = 262144
 
 @dataclass(frozen=True)
 class WinogradFacts:
-    """What a choice depends on beside the weights; `size` is (lines, pixels of a line) of the output, `scratch` the bytes that the plan
+    """Facts of a choice besides the weights; `size` is (lines, pixels of a line) of the output, `scratch` the bytes that the plan
     leaves for it, 0 where the stack has room; `line` the bytes of a line of inputs that the output may cover.
     """
 
@@ -70,15 +70,15 @@ class WinogradFacts:
 
 @dataclass(frozen=True, eq=False)
 class Winograd:
-    """A Winograd form of a layer beside its direct one.
+    """A Winograd form of a layer next to its direct one.
 
     Attributes:
         name: that of its weights; `direct` is the array of the direct form in whose place they are.
-        weights: (O, 3, 3, C), as they are.
+        weights: (O, 3, 3, C), not transformed.
         facts: the enumerators of a config that has it.
         sets: the instruction sets that call it; `possible` those that could. Those with a dot product of bytes are faster
             without, but for AVX-VNNI with tiles of four. None for packed weights, whose direct kernel does.
-        streamed: whether it runs line by line.
+        streamed: whether it runs row by row.
         kept: bytes of static memory that its transformed weights take, of packed ones that are transformed once.
         derivation, apart, borrowed: as in `parts.Array`; a build that cannot derive its weights uses the direct form.
     """
@@ -102,12 +102,12 @@ class Winograd:
 
     @property
     def on_stack(self) -> bool:
-        """Whether the weights are those of the direct form, transformed when they are needed (`panels/winograd_stack_panel.hpp`)."""
+        """True if the weights are those of the direct form, transformed when they are needed (`panels/winograd_stack_panel.hpp`)."""
         return "WinogradOnStack" in self.facts
 
     @property
     def headers(self) -> tuple[str, ...]:
-        """What a layer includes for it."""
+        """Headers of a layer for it."""
         return ("n2d2/winograd.hpp",) if self.possible else ()
 
     @property
@@ -142,7 +142,7 @@ class Winograd:
 
 
 def impossible(weights: np.ndarray, geometry: WinogradFacts) -> str:
-    """What rules it out for 8-bit weights (O, 3, 3, C), as a clause for the report; "" where it is exact."""
+    """Reason against it for 8-bit weights (O, 3, 3, C), as a clause for the report; "" where it is exact."""
     if tuple(geometry.stride) != (1, 1) or tuple(geometry.dilation) != (1, 1):
         return "it takes windows that lie side by side: stride 1, dilation 1"
     if geometry.groups != 1:
@@ -165,7 +165,7 @@ def impossible(weights: np.ndarray, geometry: WinogradFacts) -> str:
 
 
 def _fits(weights: np.ndarray, tile: int) -> bool:
-    """Whether 4 (or 64) times each sum fits into 32 bits; all before is modulo 2^32."""
+    """True if 4 (or 64) times each sum fits into 32 bits; all before is modulo 2^32."""
     # Inputs are bytes from 0 to 255 (signed ones + 128), on ARM from -128 to 127.
     rows = weights.reshape(len(weights), -1).astype(np.int64)
     sides = np.maximum(rows, 0).sum(axis=1), np.maximum(-rows, 0).sum(axis=1)
@@ -185,7 +185,7 @@ def tile_of(weights: np.ndarray, geometry: WinogradFacts) -> int:
 
 
 def _has_fours(weights: np.ndarray, geometry: WinogradFacts) -> bool:
-    """Whether tiles of four are exact and have room, of a layer that is large enough."""
+    """True if tiles of four are exact and have room, of a layer that is large enough."""
     outputs, channels = len(weights), weights.shape[-1]
     if geometry.streamed or outputs < 16 or channels < 8:
         return False
@@ -231,7 +231,7 @@ def unprofitable(weights: np.ndarray, geometry: WinogradFacts) -> str:
 
 
 def byte_sums(weights: np.ndarray, geometry: WinogradFacts, inputs: NumType, storage: Storage) -> int:
-    """For packed weights (O, 3, 3, C) of 4 bits and inputs from 0 to 15: over how many words of four channels the kernel in bytes
+    """For packed 4-bit weights (O, 3, 3, C) and inputs from 0 to 15: over how many words of four channels the kernel in bytes
     (`kernels/n2d2/x86/byte_winograd.hpp`) sums in 16 bits; 0 where it cannot take them, or the direct kernel is faster.
     """
     small = storage.bits == 4 and not inputs.signed and inputs.qmax <= _LARGEST_INPUT
@@ -331,7 +331,7 @@ def byte_scratch(channels: int, geometry: WinogradFacts, edge: int = 2) -> int:
 
 
 def packed_fours(weights: np.ndarray, geometry: WinogradFacts, storage: Storage) -> bool:
-    """Whether tiles of four by four outputs are exact and faster for packed weights (O, 3, 3, C) of at most 4 bits, which are unpacked and
+    """True if tiles of four by four outputs are exact and faster for packed weights (O, 3, 3, C) of at most 4 bits, which are unpacked and
     transformed on the stack.
     """
     return storage.bits <= 4 and _fours_on_stack(weights, geometry)
@@ -361,7 +361,7 @@ def kept_bytes(weights: np.ndarray, geometry: WinogradFacts) -> int:
 
 
 def fours_on_stack(weights: np.ndarray, geometry: WinogradFacts, stored: bool = True) -> bool:
-    """Whether tiles of four by four outputs are exact for weights (O, 3, 3, C) of a byte, and faster with weights that are transformed on the
+    """True if tiles of four by four outputs are exact for weights (O, 3, 3, C) of a byte, and faster with weights that are transformed on the
     stack than with stored ones: so many take longer to be read than to be multiplied. Without `stored` ones, than the direct form.
     """
     large = 72 * len(weights) * weights.shape[-1] > _CACHE_BYTES
@@ -369,7 +369,7 @@ def fours_on_stack(weights: np.ndarray, geometry: WinogradFacts, stored: bool = 
 
 
 def _fours_on_stack(weights: np.ndarray, geometry: WinogradFacts) -> bool:
-    """Whether tiles of four are exact where a panel of weights is transformed on the stack, as much work as two or three tiles
+    """True if tiles of four are exact where a panel of weights is transformed on the stack, as much work as two or three tiles
     (`kernels/n2d2/panels/winograd_stack_panel.hpp`), and faster than the direct form.
     """
     lines, pixels = geometry.size
@@ -378,7 +378,7 @@ def _fours_on_stack(weights: np.ndarray, geometry: WinogradFacts) -> bool:
 
 
 def _takes_stack_panels(weights: np.ndarray, geometry: WinogradFacts) -> bool:
-    """Whether tiles of four are exact and have room where panels of weights are transformed from those of the direct form."""
+    """True if tiles of four are exact and have room where panels of weights are transformed from those of the direct form."""
     outputs, channels = len(weights), weights.shape[-1]
     room = replace(geometry, scratch=0)
     if channels % 4 or outputs % 8 or channels // _parts(channels) < min(channels, 32) or impossible(weights, room):

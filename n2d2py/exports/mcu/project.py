@@ -135,7 +135,7 @@ class McuProject(Project):
 
     @property
     def vectors(self) -> int:
-        """How many vectors there are."""
+        """Number of vectors."""
         return int(self.request.parameters.get("TestVectors", 3))
 
     sections, cores, boards = True, CORES, BOARDS
@@ -147,7 +147,7 @@ class McuProject(Project):
 
     @property
     def exact(self) -> int:
-        """Whether all results are integers."""
+        """True if all results are integers."""
         kinds = (self.graph.type(node.output) for node in self.graph.nodes)
         return int(not self.graph.is_mixed and all(not kind.is_float for kind in kinds))
 
@@ -190,7 +190,7 @@ def _window(layer: LayerView) -> int:
     inputs = -(-weights[0].size // 16) * 16
     if layer.operation == "Fc":  # the input gathered, and spread to 16 bits; the outputs
         return (1 + size) * inputs + (outputs if layer.graph.type(node.output).bytes == 1 else 256)
-    # Two pixels of 16 bits or four of bytes; the bytes of two; a line of the kernel in zero points; results.
+    # Two 16-bit pixels or four of bytes; the bytes of two; a line of the kernel in zero points; results.
     dense = 2 * size * inputs + 2 * inputs * (weights.shape[1] % 16 > 0) + inputs + 4 * (outputs + 1)
     if not node.op.is_depthwise(node):
         return dense

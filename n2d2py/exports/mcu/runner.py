@@ -51,7 +51,7 @@ class BoardExport(BuiltCopy):
         return self.failed(what, [line.strip() for line in printed.splitlines() if line.strip()], "no message")
 
     def run(self, *words: str) -> str:
-        """What the test program prints when it gets `words`.
+        """Output of the test program for `words`.
 
         Raises:
             N2D2Error: E810 when it fails.
@@ -116,7 +116,7 @@ class BoardExport(BuiltCopy):
         return one.name, int(found[1]), not self.details["varying_time"]
 
     def sizes(self) -> dict[str, int]:
-        """What `make size` prints: the arena, constants and code by section, the stack of one inference."""
+        """Output of `make size`: the arena, constants and code by section, the stack of one inference."""
         printed = run_make(self.folder, "-s", "size")[1]
         rows = re.findall(r"^(.{24}) +(\d+)(.*)$", printed, re.MULTILINE)
         return {name.strip() + (AT_MOST if note.endswith(AT_MOST) else ""): int(size) for name, size, note in rows}

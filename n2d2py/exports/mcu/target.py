@@ -25,16 +25,16 @@ from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.scratch import ScratchNeed
 
 _DEFAULTS = {"BufferAlignment": 4}
-"""What is better for a microcontroller where CPP has another default."""
+"""Defaults for a microcontroller that differ from CPP."""
 _OTHERWISE: dict[str, dict[str, Any]] = {
     "WeightsFormat": {
         "choices": ("auto", "text", "string"),
         "doc": "Storage of weights. text: numbers. string: string literals, which compile faster. auto: chosen by size.",
     }
 }
-"""What else is said of a parameter."""
+"""Further text about a parameter."""
 _WITHOUT = ("OpenMP", "RuntimeDispatch", "FuseResidualAdd", "PrepackWeights", "Winograd", "SmallCode", "WeightsFile")
-"""What there is no use for."""
+"""Parameters without use."""
 
 PARAMETERS = Schema(
     "export parameters of CPP_MCU",
@@ -109,7 +109,7 @@ class McuTarget(CppTarget):
         return bool(wanted) and any(one.name == core for one in transforming_cores())
 
     def details(self, prepared: Prepared[Project]) -> dict[str, Any]:
-        """What the runner needs: the core, the layers in the order in which they run; the layers whose time the data change."""
+        """Details for the runner: the core, the layers in the order in which they run; the layers whose time the data change."""
         request = prepared.request
         return {
             **super().details(prepared),

@@ -3,7 +3,7 @@
 =====================  ==============================================================================================
 convolution            v = fma(float32(sum), 1 / (i w), bias), then the activation; i, w: the scales of input and weights that
                        the file has, float32, 1 / those of the tool; the bias in float32
-fully connected        the same, rounded behind the product too
+fully connected        the same, rounded after the product too
 requantization         v times the scale of the result that the file has, rounded, a half away from zero
 what such layers read  the same of the values read
 =====================  ==============================================================================================
@@ -33,7 +33,7 @@ def with_ncnn(graph: QuantGraph) -> QuantGraph:
 
 
 def sums_integers(node: Node | QuantNode) -> bool:
-    """Whether ncnn can compute a layer in integers of 8 bits: of the convolutions of groups, those with one output for each."""
+    """True if ncnn can compute a layer in 8-bit integers: of the convolutions of groups, those with one output for each."""
     if node.op.kind == "Conv":
         return len(node.inputs) == 1 and (node.op.groups == 1 or node.op.groups == len(node.params["weights"]))
     return node.op.kind == "Fc"

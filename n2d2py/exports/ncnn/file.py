@@ -16,7 +16,7 @@ from n2d2py.naming import numbered_name
 
 MAGIC = 7767517
 _HALF, _INT8 = 0x01306B47, 0x000D4B38
-"""What stands before numbers of 16 and 8 bits; before float32 it is 0."""
+"""Tag before 16-bit and 8-bit numbers; before float32 it is 0."""
 _ARRAY, _END = -23300, -233
 _NAME_LENGTH = 200
 """Bytes of a name, without what is added to it; ncnn reads 255."""

@@ -57,7 +57,7 @@ def limited(low: float, high: float) -> list[Unary]:
 
 
 def limits_of(graph: QuantGraph, node: QuantNode, saturates: bool) -> list[Unary]:
-    """What an integer layer limits its results to.
+    """Limits of the results of an integer layer.
 
     `saturates`: to the ends of their type too, as what reads them does not.
     """

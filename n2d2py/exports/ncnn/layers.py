@@ -21,7 +21,7 @@ _LARGEST_HALF = 65504.0
 _ADD, _MULTIPLY, _MAXIMUM, _MINIMUM = 0, 2, 4, 5
 _SYMMETRIC = "quantize the float model with n2d2py for this export"
 _SCALES, _REQUANTIZED = 1, 101
-"""Values of int8_scale_term: scales behind the weights, and also one of the result."""
+"""Values of int8_scale_term: scales after the weights, and also one of the result."""
 
 
 class NoNcnnForm(Exception):
@@ -34,7 +34,7 @@ class NoNcnnForm(Exception):
 
 @dataclass(frozen=True)
 class NcnnChoices:
-    """What the export parameters ask for: real weights in half precision, and `RoundBlobs`."""
+    """Demands of the export parameters: real weights in half precision, and `RoundBlobs`."""
 
     half: bool = False
     round_blobs: bool = False
@@ -42,7 +42,7 @@ class NcnnChoices:
 
 @dataclass(frozen=True)
 class RealOrIntegers:
-    """What a weighted layer multiplies with and adds.
+    """Factors and addends of a weighted layer.
 
     Attributes:
         weights: integers (O, ...) where `scales` are given, else real numbers.
@@ -65,8 +65,8 @@ class NcnnLayers:
 
     Attributes:
         blobs: by tensor of the network, its blob in the file.
-        stored: tensors whose blob has integers of 8 bits.
-        integer: layers that compute in integers of 8 bits.
+        stored: tensors whose blob has 8-bit integers.
+        integer: layers that compute in 8-bit integers.
         real: weighted layers of an integer network that compute in real numbers.
         halves: layers whose weights can be stored in half precision.
         rounded: blobs that are rounded to the integers of their tensor.
@@ -118,7 +118,7 @@ class NcnnLayers:
         return [self.blobs[name] for name in node.inputs]
 
     def steps(self, node: QuantNode) -> list[Unary]:
-        """The layers behind a layer: its activation, or the limits of its integers.
+        """The layers after a layer: its activation, or the limits of its integers.
 
         Raises:
             NoNcnnForm: for a function that ncnn does not have.
@@ -153,7 +153,7 @@ class NcnnLayers:
         weights: Iterable[bytes] = (),
         steps: Sequence[Unary] | None = None,
     ) -> None:
-        """Adds a layer whose result, behind the steps (by default those of `steps`), is that of the node."""
+        """Adds a layer whose result, after the steps (by default those of `steps`), is that of the node."""
         self.chain(node, [(kind, dict(parameters or {}), tuple(weights))], inputs, steps)
 
     def chain(
@@ -184,7 +184,7 @@ class NcnnLayers:
 
     # ---- weighted layers ------------------------------------------------------------------------
     def runs_in_integers(self, node: QuantNode) -> bool:
-        """Whether ncnn computes this layer in integers of 8 bits; then it rounds and limits what it reads.
+        """True if ncnn computes this layer in 8-bit integers; then it rounds and limits what it reads.
 
         Of a convolution of groups it has one scale for each group.
         """
@@ -233,7 +233,7 @@ class NcnnLayers:
         return weights.astype(np.float32)
 
     def requantizes(self, node: QuantNode) -> bool:
-        """Whether the result of a convolution stays in integers: only such convolutions read it."""
+        """True if the result of a convolution stays in integers: only such convolutions read it."""
         readers = self.graph.consumers(node.output)
         return (
             node.output not in self.graph.outputs
@@ -250,7 +250,7 @@ class NcnnLayers:
         groups: int = 1,
         stays: bool = False,
     ) -> None:
-        """Adds a weighted layer; `stays`: its result may stay in integers. The first step behind it becomes its activation."""
+        """Adds a weighted layer; `stays`: its result may stay in integers. The first step after it becomes its activation."""
         steps, scales = self.steps(node), found.scales
         if steps and steps[0].fused is not None:
             number, numbers = steps[0].fused
@@ -509,4 +509,4 @@ LOWERINGS: dict[str, Lowering] = {
     "Softmax": _softmax,
     "Transpose": _transpose,
 }
-"""How layers are written, by operator kind."""
+"""Writers of layers by operator kind."""

@@ -1,7 +1,7 @@
 """A typed network as a network of ncnn.
 
 Weights of convolutions and fully connected layers are int8 with a scale for each output, and the scale of what they multiply stands
-behind them, as ncnn2int8 writes them: such a layer quantizes its input itself and gives real numbers, or int8 where only convolutions read
+after them, as ncnn2int8 writes them: such a layer quantizes its input itself and gives real numbers, or int8 where only convolutions read
 it. All other layers compute in real numbers.
 """
 

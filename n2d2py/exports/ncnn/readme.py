@@ -1,4 +1,4 @@
-"""The texts beside the files of ncnn: README, numbers of layers and blobs, the files as arrays."""
+"""The texts next to the files of ncnn: README, numbers of layers and blobs, the files as arrays."""
 
 from __future__ import annotations
 

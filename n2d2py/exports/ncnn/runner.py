@@ -57,7 +57,7 @@ class NcnnRunner(PackageRunner):
         }
 
     def network(self) -> Any:
-        """What -compare asks for the layers."""
+        """Results of layers for -compare."""
         return _Layers(self._details, opened(self._folder, self._details, {**self.settings, "lightmode": False}))
 
     def sizes(self) -> dict[str, int]:

@@ -92,7 +92,7 @@ class NcnnTarget(Target[NcnnModel]):
         return made
 
     def details(self, prepared: Prepared[NcnnModel]) -> dict[str, Any]:
-        """What the runner needs: the files, and the blobs of tensors with their types."""
+        """Details for the runner: the files, and the blobs of tensors with their types."""
         graph, made = prepared.request.graph, prepared.result
         produced = [name for node in graph.nodes for name in node.outputs]
         return {

@@ -27,7 +27,7 @@ from n2d2py.reference.contract import NoOnnxForm
 _WIDE_OPSET = 21
 """The first whose QuantizeLinear has integers of 16 and 4 bits."""
 _OPSET = 17
-"""What the emitters of the operators write."""
+"""Nodes by the emitters of the operators."""
 _IR_VERSIONS = {13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11}
 """The first IR version of a release of ONNX with each version of the operators (docs/Versioning.md of ONNX)."""
 
@@ -192,7 +192,7 @@ _COORDINATES = {"HalfPixel": "half_pixel", "AlignCorners": "align_corners", "Asy
 
 
 def _same_positions(op, inputs: int, outputs: int, scale: np.float32) -> bool:
-    """Whether the nearest positions by a float32 scale are those of the tool; between positions a last bit is no matter."""
+    """True if the nearest positions by a float32 scale are those of the tool; between positions a last bit does not matter."""
     if op.mode != "Nearest":
         return True
     found = np.floor(np.arange(outputs, dtype=np.float32) / scale).astype(np.int64)

@@ -42,7 +42,7 @@ class OnnxRunner(PackageRunner):
         }
 
     def network(self) -> Any:
-        """What -compare asks for the layers."""
+        """Results of layers for -compare."""
         return _Layers(self._folder, self._details)
 
 
@@ -73,7 +73,7 @@ class _Layers:
 
 
 def _fed(details: Mapping[str, Any], inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-    """What the inputs of the model get for stored values."""
+    """Inputs of the model for stored values."""
     return {
         name: x if details["integer_io"] else NumType(**details["types"][name]).dequantize(x)
         for name, x in zip(details["inputs"], inputs, strict=True)

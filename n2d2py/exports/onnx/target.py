@@ -53,7 +53,7 @@ PARAMETERS = Schema(
 )
 
 _INLINE = 1 << 30
-"""Bytes of a model above which its constants are in a file beside it; protobuf ends at 2 GiB."""
+"""Bytes of a model above which its constants are in a file next to it; protobuf ends at 2 GiB."""
 
 
 class OnnxTarget(Target[QdqModel]):
@@ -66,7 +66,7 @@ class OnnxTarget(Target[QdqModel]):
     runner = OnnxRunner
 
     def quantization_with(self, parameters: Mapping[str, Any]) -> QuantDefaults:
-        """QuantizeLinear cuts signed bytes at -128, under `ExactRange` a Clip behind it at -127."""
+        """QuantizeLinear cuts signed bytes at -128, under `ExactRange` a Clip after it at -127."""
         return replace(self.quantization, full_range=not parameters.get("ExactRange"))
 
     def prepare(self, request: ExportRequest) -> Prepared[QdqModel]:
@@ -77,7 +77,7 @@ class OnnxTarget(Target[QdqModel]):
         return Prepared.of(request, made)
 
     def details(self, prepared: Prepared[QdqModel]) -> dict[str, Any]:
-        """What the runner needs: the file, the integers of each tensor, and their types."""
+        """Details for the runner: the file, the integers of each tensor, and their types."""
         graph, made = prepared.request.graph, prepared.result
         produced = [name for node in graph.nodes for name in node.outputs]
         return {

@@ -20,7 +20,7 @@ _INT4 = (-8, 7)
 
 @dataclass(frozen=True)
 class Choices:
-    """What the export parameters of the same names ask for."""
+    """Demands of the export parameters of the same names."""
 
     integer_io: bool
     int4_weights: bool
@@ -79,13 +79,13 @@ class QdqWriter(OnnxWriter):
             self._quantize(self._limited(name, kind, kind.qmin, kind.qmax), name, kind, self.read[name], kind.qmin)
 
     def is_real(self, name: str) -> bool:
-        """Whether a tensor has numbers that are not quantized: real ones, positions, truth values."""
+        """True if a tensor has numbers that are not quantized: real ones, positions, truth values."""
         kind = self.quant.type(name)
         return kind.is_float or kind.plain
 
     def stays_real(self, name: str) -> bool:
-        """Whether a tensor of 16 bits is left as the real numbers that it stands for: in a network of 8 bits, where such tensors only keep
-        from rounding, and where nobody reads it. Integers that leave the model are none of these."""
+        """True if a 16-bit tensor is left as the real numbers that it stands for: in an 8-bit network, where such tensors only keep
+        from rounding, and where it is unused. Integers that leave the model are none of these."""
         outside = name in self.quant.inputs or name in self.quant.outputs
         if self.is_real(name) or self.quant.type(name).bits == 8 or (outside and self.choices.integer_io):
             return False
@@ -173,7 +173,7 @@ class QdqWriter(OnnxWriter):
         return self._dequantized_constant(stored, element, real.scales, axis or 0, f"{name}_weights")
 
     def bias(self, node: Node) -> str:
-        """Integers of 32 bits and their scale, real numbers where they do not fit."""
+        """32-bit integers and their scale, real numbers where they do not fit."""
         real = self._constants
         if real is None:
             return super().bias(node)
@@ -214,11 +214,11 @@ def _real_graph(graph: QuantGraph) -> Graph:
 
 
 def _is_narrow(kind: NumType, low: int) -> bool:
-    """Whether integers from `low` on are signed bytes without -128."""
+    """True if integers from `low` on are signed bytes without -128."""
     return kind.bits == 8 and low == -_full_range(kind)[1]
 
 
 def _full_range(kind: NumType) -> tuple[int, int]:
-    """What QuantizeLinear limits its results to."""
+    """Limits of the results of QuantizeLinear."""
     limits = np.iinfo(kind.dtype)
     return int(limits.min), int(limits.max)

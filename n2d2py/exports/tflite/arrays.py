@@ -99,7 +99,7 @@ def viewed(layers: Layers, name: str, index: int, view: View, dims: tuple[int, .
 
 
 def _order(view: View, dims: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The axes in the order in which a vector holds them, None where the view is no permutation of the whole of it."""
+    """The axes in the order in which a vector holds them, None where the view is not a permutation of the whole of it."""
     size, first, *steps = view
     order = tuple(sorted(range(len(dims)), key=lambda axis: -steps[axis] if dims[axis] > 1 else -np.inf))
     expected = [prod(dims[axis] for axis in order[place + 1 :]) for place in range(len(order))]
@@ -170,7 +170,7 @@ def concat_rows(layers: Layers, node: QuantNode) -> None:
 
 
 def array_index_select(layers: Layers, node: QuantNode) -> None:
-    """Chosen elements; those that are filled are taken from a line of the fill value behind the others."""
+    """Chosen elements; those that are filled are taken from a line of the fill value after the others."""
     (index,), grid, size = layers.sources(node), layers.grid(node.inputs[0]), node.op.size
     taken, filled = node.op.positions()
     if not filled.any():

@@ -26,7 +26,7 @@ _VERSIONS = {
     "TRANSPOSE_CONV": 3,
     "HARD_SWISH": 1,
 }
-"""The version of an operator that has integers of 8 bits and scales by channel (op_version.cc of LiteRT); of others: 2."""
+"""The version of an operator that has 8-bit integers and scales by channel (op_version.cc of LiteRT); of others: 2."""
 _REAL_VERSIONS = {"TRANSPOSE_CONV": 3, "GATHER": 2, "STRIDED_SLICE": 2}
 """The version of an operator that has real numbers, and here a bias; of others: 1."""
 
@@ -51,7 +51,7 @@ SIGNED_UNITS = (np.float32(1 / 128), 0)
 
 
 def int8_grid(kind: NumType) -> tuple[np.float32, int]:
-    """(scale, zero point) of int8 for the integers of a type of 8 bits: unsigned ones less 128; for real numbers, the probabilities of a
+    """(scale, zero point) of int8 for the integers of an 8-bit type: unsigned ones less 128; for real numbers, the probabilities of a
     Softmax, those of the operator."""
     if kind.is_float:
         return PROBABILITIES

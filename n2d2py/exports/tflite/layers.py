@@ -488,4 +488,4 @@ LOWERINGS: dict[str, Lowering] = {
     "Transpose": _transpose,
     "MemoryView": arrays.view,
 }
-"""How layers are written, by operator kind."""
+"""Writers of layers by operator kind."""

@@ -1,4 +1,4 @@
-"""The texts beside a .tflite file: README, the file as an array of C, the operators for TFLite Micro."""
+"""The texts next to a .tflite file: README, the file as an array of C, the operators for TFLite Micro."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class LiteRtRunner(PackageRunner):
         }
 
     def network(self) -> Any:
-        """What -compare asks for the layers."""
+        """Results of layers for -compare."""
         return _Layers(self._folder, self._details)
 
 
@@ -94,7 +94,7 @@ def open_model(path: Path, kernels: str, kept: Collection[int] = ()) -> Any:
 
 
 def _with_outputs(data: bytes, kept: Collection[int]) -> bytes:
-    """The model with more outputs, behind its own."""
+    """The model with more outputs, after its own."""
     import flatbuffers
 
     model = need_schema().ModelT.InitFromPackedBuf(data, 0)
@@ -115,7 +115,7 @@ def _run(interpreter: Any, types: list[NumType], sample: tuple[np.ndarray, ...])
 
 
 def real_numbers(values: np.ndarray, grid: tuple[float, int]) -> np.ndarray:
-    """What int8 of a grid (scale, zero point) stand for."""
+    """Real values of int8 of a grid (scale, zero point)."""
     return (values.astype(np.float32) - grid[1]) * np.float32(grid[0])
 
 

@@ -78,7 +78,7 @@ class TfliteTarget(Target[TfliteModel]):
         return Prepared.of(request, partial(write_model, request.graph, bool(request.parameters.get("IntegerIO"))))
 
     def details(self, prepared: Prepared[TfliteModel]) -> dict[str, Any]:
-        """What the runner needs: the file, and its tensors with their types."""
+        """Details for the runner: the file, and its tensors with their types."""
         graph, made = prepared.request.graph, prepared.result
         produced = [name for node in graph.nodes for name in node.outputs]
         return {

@@ -27,7 +27,7 @@ def channels_last(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 class Layers:
-    """What layers are written with.
+    """Writer of layers.
 
     Attributes:
         index: by tensor of the network, its tensor in the file.
@@ -55,7 +55,7 @@ class Layers:
         return None if name in self.real else int8_grid(self.graph.type(name))
 
     def int8(self, name: str) -> bool:
-        """Whether a tensor of integers is one that the file can have."""
+        """True if a tensor of integers is one that the file can have."""
         kind = self.graph.type(name)
         return not kind.plain and kind.bits == 8
 
@@ -82,7 +82,7 @@ class Layers:
         return [self.index[name] for name in node.inputs]
 
     def requantized(self, index: int, name: str, shape: Shape, source: Grid, target: Grid) -> int:
-        """The values of a tensor in another grid, behind a QUANTIZE where that differs."""
+        """The values of a tensor in another grid, after a QUANTIZE where that differs."""
         if source == target:
             return index
         found = self.added(name, shape, target)
@@ -112,7 +112,7 @@ class Layers:
     def in_demanded_grid(
         self, node: QuantNode, code: str, grid: Grid, inputs: list[int], options: str = "", **fields: Any
     ) -> None:
-        """Writes the operator of a layer, whose result has the grid that the operator demands, behind it that of the tensor."""
+        """Writes the operator of a layer, whose result has the grid that the operator demands, after it that of the tensor."""
         name = node.output
         here = grid == self.grid(name)
         found = self.declare(name) if here else self.added(f"{name}/{code.lower()}", self.graph.shape(name), grid)
@@ -144,7 +144,7 @@ class Layers:
     def padded(
         self, node: QuantNode, pads: Sequence[int], extents: Sequence[int], stride: Sequence[int], lowest: bool = False
     ) -> tuple[int, int]:
-        """(input, padding) of a window operator: SAME or VALID, behind a PAD where the pads are neither.
+        """(input, padding) of a window operator: SAME or VALID, after a PAD where the pads are neither.
 
         `lowest`: pads never win a maximum; else they are 0.
         """

@@ -206,7 +206,7 @@ def _int8(grid: Grid) -> NumType:
 
 _UNITS = _int8(PROBABILITIES)
 _DEMANDED: dict[FunctionRow, NumType] = {FUNCTIONS["Logistic"](): _UNITS, Tanh(): _int8(SIGNED_UNITS)}
-"""Functions whose results have a type of their own."""
+"""Functions whose results have a separate type."""
 
 
 def _looked_up(function: FunctionRow, x: NumType, kind: NumType) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What the operators on arrays share."""
+"""Shared by the operators on arrays."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ArrayOp(Op):
         return [np.ascontiguousarray(values.astype(kind_dtype(self.result, self.real(inputs)), copy=False))]
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """Integers of a fixed type are computed with as they are; quantized ones only moved or compared."""
+        """Integers of a fixed type are computed with unchanged; quantized ones only moved or compared."""
         return [
             y.astype(graph.type(name).dtype, copy=False) for y, name in zip(self.run(inputs, node), node.outputs, strict=True)
         ]

@@ -1,4 +1,4 @@
-"""What the emitters of operators on arrays share: the vectors get their dimensions, and lose them again."""
+"""Shared by the emitters of operators on arrays: the vectors get their dimensions, and lose them again."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Integers of a fixed type: products and convolutions of them, rounding to them with scales computed at run time.
 
-So networks whose activations are quantized dynamically run as they are (DynamicQuantizeLinear, MatMulInteger,
+So networks whose activations are quantized dynamically run unchanged (DynamicQuantizeLinear, MatMulInteger,
 ConvInteger), and single QuantizeLinear and DequantizeLinear nodes with the integers of the file as inputs and outputs.
 Networks with static scales do not come here: their integers are those of the export (operators/quantize.py).
 """

@@ -1,4 +1,4 @@
-"""What a converter on arrays works with: values (tensors or constants) with the dimensions that ONNX gives them."""
+"""Interface of converters on arrays: values (tensors or constants) with the dimensions that ONNX gives them."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def gated(graph: Graph, a: str, b: str) -> tuple[str, FunctionRow, float] | None
 
 
 def merged_gain(graph: Graph, tensor: str, gain: np.ndarray) -> tuple[str, FunctionRow | None, np.ndarray]:
-    """(source, function, gain) with gain * tensor = the new gain * function(source), as far back as it is a product."""
+    """(source, function, gain) with gain * tensor = the new gain * function(source), as far back as products reach."""
     producer = graph.producer(tensor)
     if producer is None or producer.activation is not None:
         return tensor, None, gain

@@ -14,7 +14,7 @@ from n2d2py.quant.forming import common_multipliers, rescaled
 
 _GAIN_BITS = 14
 _FRACTION, _WIDE_FRACTION = 12, 16
-"""Bits after the point of a normalised element, for results of 8 and of 16 bits."""
+"""Bits after the point of a normalised element, for 8-bit and for 16-bit results."""
 
 
 @quantizer("Normalize")

@@ -44,7 +44,7 @@ class PoolQuantizer(Quantizer):
 
 
 def mean_rounding(ratio: float, counts: np.ndarray) -> np.ndarray:
-    """What TFLite's second rounding adds to the magnitude of the sum of `counts` values, float64, as `second_rounding`.
+    """Error of TFLite's second rounding in the magnitude of the sum of `counts` values, float64, as `second_rounding`.
 
     Its MEAN divides the multiplier m of `ratio` by the count: m' = (m << k) / count, 2^k <= count (QuantizedMeanOrSum in
     tensorflow/lite/kernels/internal/reference/reduce.h). Sums often lie in the middle of two results, which it rounds away from zero: by a

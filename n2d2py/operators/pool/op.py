@@ -84,7 +84,7 @@ class Pool(Op):
         return [sums / self.window_counts(x.shape[2:]).astype(x.dtype)]
 
     def order(self, size: tuple[int, int]) -> str:
-        """How real numbers of an input of (H, W) are summed up in float32, as ONNX Runtime's operators do it.
+        """Order of float32 sums over an input of (H, W), as ONNX Runtime's operators do it.
 
         "lanes": a window that is the whole input, with strides of 1, in four sums, positions 0, 4, ..., positions 1, 5, ... and so on,
         which are added (0 + 2) + (1 + 3), then the positions that are left, one by one. "columns": each column from

@@ -1,1 +1,1 @@
-"""Rewrites of typed networks, QuantGraph to QuantGraph, that leave every integer as it is."""
+"""Rewrites of typed networks, QuantGraph to QuantGraph, that leave every integer unchanged."""

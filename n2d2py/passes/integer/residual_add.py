@@ -16,7 +16,7 @@ from n2d2py.graph import QuantGraph, QuantNode, ResidualAdd
 from n2d2py.graph.forms import Aligned
 
 _BOUND = 2**31
-"""What the products, their sum and its offset with the zero points stay below: 32 bits."""
+"""Bound of the products, their sum and its offset with the zero points: 32 bits."""
 
 
 def addable(graph: QuantGraph) -> Callable[[str, str], bool]:

@@ -37,7 +37,7 @@ def tile_stream(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray) 
 
 
 def inexact(weights: np.ndarray, kind: NumType) -> str:
-    """What rules the form out for weights (O, 3, 3, C) and stored inputs of any value, as a clause; "" where it is exact.
+    """Reason against the form for weights (O, 3, 3, C) and stored inputs of any value, as a clause; "" where it is exact.
 
     Transformed inputs and weights are at most 4 * 255 and 9 * 128; all sums are modulo 2^32 but for those of the results, four times each.
     """

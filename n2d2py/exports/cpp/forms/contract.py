@@ -32,7 +32,7 @@ HALF = "n2d2::Half"
 OUTPUTS = 16
 """Outputs of a panel: 32-bit sums of one 512-bit register."""
 QUAD = 4
-"""Products of bytes that one instruction adds to a sum; half as many of 16-bit integers."""
+"""8-bit products that one instruction adds to a sum; half as many of 16-bit integers."""
 SHIFT = 32
 """Of the products that microcontrollers rescale by."""
 _LARGEST_RUN = 4608
@@ -45,7 +45,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, eq=False)
 class KernelFacts:
-    """What a choice may depend on: a dense or depthwise layer, or a part of one.
+    """Facts for a choice: a dense or depthwise layer, or a part of one.
 
     Attributes:
         kernel: the C++ function.
@@ -75,7 +75,7 @@ class KernelFacts:
 
     @property
     def dense(self) -> bool:
-        """Whether an output depends on several channels."""
+        """True if an output depends on several channels."""
         return self.kernel != "depthwise"
 
     @cached_property
@@ -90,7 +90,7 @@ class KernelFacts:
 
     @property
     def bias(self) -> np.ndarray:
-        """The bias of the layer, in integers of 64 bits."""
+        """The bias of the layer, in 64-bit integers."""
         bias = self.layer.values("bias")
         return bias.astype(np.int64) if self.layer.integer else bias
 
@@ -129,12 +129,12 @@ class KernelFacts:
 
     @cached_property
     def geometry(self) -> WinogradFacts:
-        """What the Winograd forms of a convolution depend on."""
+        """Facts for the Winograd forms of a convolution."""
         return winograd_geometry(self.layer)
 
 
 def winograd_geometry(layer: Layer) -> WinogradFacts:
-    """What the Winograd forms of a convolution depend on beside its weights."""
+    """Facts for the Winograd forms of a convolution, besides its weights."""
     op, (lines, pixels) = layer.op, layer.output_shape[2:]
     line = layer.over[0].line_bytes if layer.over else 0
     bits, scratch = layer.inputs[0].bits, layer.scratch.bytes
@@ -155,7 +155,7 @@ def plain(ctype: str) -> str:
 
 
 class Role(Enum):
-    """Where a form stands: a host's own order of constants, a Winograd form beside that, the constants of a core."""
+    """Where a form stands: a host's own order of constants, a Winograd form next to that, the constants of a core."""
 
     HOST = "host"
     WINOGRAD = "winograd"
@@ -188,7 +188,7 @@ class KernelForm(Generic[T]):
     tiled: ClassVar[bool] = False
 
     def fits(self, facts: KernelFacts) -> str | None:
-        """What rules the form out, as a clause for the report; None where it is exact."""
+        """Reason against the form, as a clause for the report; None where it is exact."""
         raise NotImplementedError
 
     def considered(self, facts: KernelFacts) -> bool:
@@ -250,7 +250,7 @@ class CoreForm(KernelForm[np.ndarray]):
         return self.problem(facts)
 
     def problem(self, facts: KernelFacts) -> str | None:
-        """What else rules it out."""
+        """Further reasons against it."""
         return "it has groups" if facts.dense and facts.groups != 1 else None
 
     def stack(self, facts: KernelFacts) -> int:

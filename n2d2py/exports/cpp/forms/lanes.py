@@ -57,14 +57,14 @@ def without_dead(weights: np.ndarray, bias: np.ndarray, multipliers: np.ndarray)
     dead = ~weights.any(axis=1)
     multipliers = multipliers.copy()
     result = (bias * multipliers + (1 << (SHIFT - 1))) >> SHIFT
-    bias = np.where(dead, 4 * np.clip(result, -(1 << 17), 1 << 17), bias)  # beyond the range of 16 bits it is clamped anyway
+    bias = np.where(dead, 4 * np.clip(result, -(1 << 17), 1 << 17), bias)  # beyond the 16-bit range it is clamped anyway
     multipliers[dead] = 1 << (SHIFT - 2)
     return bias, multipliers
 
 
 @form
 class Lanes(CoreForm):
-    """Dense layers, two weights in a lane of 16 bits."""
+    """Dense layers, two weights in a 16-bit lane."""
 
     name, which, kernels = "two weights a lane", LANES, ("convolution", "fullyConnected")
     time, facts = 3.0, {"Lanes": 1}

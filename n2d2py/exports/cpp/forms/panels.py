@@ -96,7 +96,7 @@ class Matrix(Needing):
         return Panels(panels, moved_bias(facts), None, signed_bias(facts), layout, {**found, **self.enumerators(facts)}, note)
 
     def enumerators(self, facts: KernelFacts) -> dict[str, int]:
-        """Those beside ByteSums."""
+        """Those next to ByteSums."""
         return {}
 
 
@@ -184,7 +184,7 @@ class LinesByFour(Depthwise):
 
 @form
 class Channels(Depthwise):
-    """Vectors of channels, products of 16 bits; portable C++ where others bind a kernel of bytes only."""
+    """Vectors of channels, 16-bit products; portable C++ where others bind a kernel of bytes only."""
 
     name, which = "vectors of channels", CHANNELS
     needs = (_BYTES_OR_WORDS, _NARROW_WEIGHTS, _word_sums, _no_multiplier)
@@ -223,7 +223,7 @@ def moved_bias(facts: KernelFacts) -> np.ndarray:
 
 
 def signed_bias(facts: KernelFacts) -> np.ndarray | None:
-    """The bias for unsigned bytes multiplied as signed ones, 128 less; as it is for signed ones."""
+    """The bias for unsigned bytes multiplied as signed ones, 128 less; unchanged for signed ones."""
     if facts.each != QUAD:
         return None
     shift = 0 if facts.input.signed else 128

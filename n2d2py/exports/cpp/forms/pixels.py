@@ -16,11 +16,11 @@ _OUTPUTS = 2
 _LIMIT = 255
 """The sum of the magnitudes of weights whose products with -128 to 127 stay within 16 bits."""
 _BASE = 1 << 15
-"""What both halves of a group start at."""
+"""Start of both halves of a group."""
 _WORD_GROUPS = 10
 """Groups whose sizes a word of the stream has, three bits each."""
 _SIZES = {2: (1, 26), 4: (4, 22), 8: (2, 24)}
-"""By the taps that a group may have, its bits and the instructions beside its products, for six pixels."""
+"""By the taps that a group may have, its bits and the instructions next to its products, for six pixels."""
 
 
 def _filled(weights: np.ndarray) -> np.ndarray:

@@ -21,11 +21,11 @@ from n2d2py.memory.scratch import ScratchNeed
 _FEW_PIXELS = 20
 """Unpacking a weight takes as long as multiplying it with so many pixels, less that of a byte; measured without a dot product of bytes."""
 _MOST_PREPACKED = 524288
-"""Bytes of weights that a second-level cache holds; more are read faster as they are packed."""
+"""Bytes of weights that a second-level cache holds; more are read faster when packed."""
 
 
 def select(facts: KernelFacts) -> Selection:
-    """The kernels of a layer beside the portable one, with their constants.
+    """The kernels of a layer next to the portable one, with their constants.
 
     A part of a layer has the form of hosts only.
     """
@@ -131,7 +131,7 @@ def row_dots() -> Selection:
 def row_panels(rows: np.ndarray, run: int, kind: NumType, reach: int) -> tuple[LayerForm, ...]:
     """The rows of a recurrent layer (R, K), `run` of them for each gate, for sets that multiply panels of 16 rows.
 
-    Panels are those of dense layers, [ceil(K / 4)][16][4] for each gate. Behind them lie R integers of 32 bits, what moving the inputs by half
+    Panels are those of dense layers, [ceil(K / 4)][16][4] for each gate. After them lie R 32-bit integers, what moving the inputs by half
     their range, so that none is negative, takes from the sums. `kind` is the type of the inputs, `reach` the largest sum:
     other weights than int8, and larger sums than 32 bits have, keep their rows.
     """
@@ -157,7 +157,7 @@ class Packed:
 
     Attributes:
         types: the typedefs of their elements, Weight and Sum.
-        facts: the enumerators FullWeights and ByteSums, what products of bytes in 16 bits depend on, those of packed weights and those
+        facts: the enumerators FullWeights and ByteSums, what 8-bit products in 16 bits depend on, those of packed weights and those
             of the streams.
         arguments: weights and bias as arguments of a call.
     """
@@ -205,7 +205,7 @@ def pack(layer: Layer, selection: Selection, weights: np.ndarray, suffix: str = 
 
 
 def _stored_facts(layer: Layer) -> dict[str, int]:
-    """How the kernels of microcontrollers round and store results: by lanes, signed bytes 128 higher; by vectors."""
+    """Rounding and storing of results by kernels of microcontrollers: by lanes, signed bytes 128 higher; by vectors."""
     output, high = layer.output, 128 if layer.output.signed and layer.output.bits == 8 else 0
     least, most = map(int, layer.node.clamp or (output.qmin, output.qmax))
     zero = 0 if layer.node.zero_in_bias else output.zero_point

@@ -1,6 +1,6 @@
 """Constants of the kernels of microcontrollers with vectors, which the headers of `kernels/n2d2/mcu` describe.
 
-Both operands of a product are signed bytes. Unsigned inputs are taken 128 lower, which the bias makes up for.
+Both operands of a product are signed bytes. Unsigned inputs are taken 128 lower, which the bias corrects.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _TAPS = (2, 1, 0, 5, 4, 3, 8, 7, 6)
 
 
 def word_bytes(words: np.ndarray) -> np.ndarray:
-    """The bytes of words of 32 bits, int8, four along the last axis for each."""
+    """The bytes of 32-bit words, int8, four along the last axis for each."""
     return np.ascontiguousarray(words & 0xFFFFFFFF).astype("<u4").view(np.int8)
 
 
 def _words(*parts: np.ndarray) -> np.ndarray:
-    """Parts with the same first axis, int8 or words of 32 bits, joined to bytes."""
+    """Parts with the same first axis, int8 or 32-bit words, joined to bytes."""
     rows = [part if part.dtype == np.int8 else word_bytes(part) for part in parts]
     return np.concatenate([row.reshape(len(row), -1) for row in rows], axis=1).reshape(-1)
 

@@ -1,6 +1,6 @@
-"""Winograd forms of convolutions (`exports.cpp.winograd`), beside the direct one.
+"""Winograd forms of convolutions (`exports.cpp.winograd`), next to the direct one.
 
-A time is that of the products of a pixel, in products of 16 bits by weight: nine of the direct form are half of that in bytes.
+A time is that of the products of a pixel, in 16-bit products by weight: nine of the direct form are half of that in bytes.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class PackedWinograd(WinogradForm):
 
 
 def _gladly(wanted: int) -> ScratchNeed:
-    """What a kernel that has room on the stack is glad of; the arena does not grow for it."""
+    """Optional scratch of a kernel that has room on the stack; the arena does not grow for it."""
     return ScratchNeed(1, 1, wanted, 4 * wanted)
 
 
@@ -148,7 +148,7 @@ class StackFours(WinogradForm):
 
 @form
 class StoredWinograd(WinogradForm):
-    """Tiles of two by two, or four by four outputs, with transformed weights in place of those of the direct form."""
+    """Tiles of two by two, or four by four outputs, with transformed weights instead of those of the direct form."""
 
     def considered(self, facts: KernelFacts) -> bool:
         return facts.storage is None

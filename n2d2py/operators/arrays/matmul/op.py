@@ -97,7 +97,7 @@ class ArrayMatMul(ArrayOp):
         return self.typed(self._stored(total), inputs)
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """acc = sum over k of (left - zero point) * (right - zero point), rescaled; integers of a fixed type as they are."""
+        """acc = sum over k of (left - zero point) * (right - zero point), rescaled; integers of a fixed type unchanged."""
         if node.rescale is None:
             return super().run_integer(inputs, node, graph)
         exact = exact_float(node.bound)

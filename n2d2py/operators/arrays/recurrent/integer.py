@@ -129,7 +129,7 @@ def _state(values: np.ndarray, fraction: int) -> np.ndarray:
 
 
 def _shift(factors: list[np.ndarray], reaches: list[np.ndarray], biases: list[np.ndarray]) -> int | None:
-    """The largest p with multipliers of 31 bits and sums below 2^62; None where there is none."""
+    """The largest p with 31-bit multipliers and sums below 2^62; None where there is none."""
     largest = max(float(factor.max()) for factor in factors)
     sums = sum(2 * float((factor * reach).max()) for factor, reach in zip(factors, reaches, strict=True))
     reach = sums + sum(float(np.abs(bias).max()) for bias in biases) * 2.0**GATE_BITS
