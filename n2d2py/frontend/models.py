@@ -14,6 +14,7 @@ from typing import Any
 import onnx
 
 from n2d2py.errors import Location, N2D2Error
+from n2d2py.frontend.onnx.cut import WHOLE, Cut
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx
 from n2d2py.frontend.tflite.model import load_tflite
 
@@ -22,17 +23,23 @@ Source = Path | onnx.ModelProto
 
 
 def load_model(
-    path: str | Source, *, ignore: Iterable[str] = (), ignore_init: bool = False, seed: int = 1, encodings: Path | None = None
+    path: str | Source,
+    *,
+    ignore: Iterable[str] = (),
+    ignore_init: bool = False,
+    seed: int = 1,
+    encodings: Path | None = None,
+    cut: Cut = WHOLE,
 ) -> OnnxModel:
     """The model of an ONNX or TFLite file, or of ONNX in memory; what `load_onnx` and `load_tflite` raise.
 
-    `encodings`, of an ONNX file alone, is a file of AIMET that says how its tensors are quantized.
+    `cut` names tensors that become inputs and outputs. `encodings`, of an ONNX file alone, is a file of AIMET that says how its tensors are quantized.
 
     Raises:
         N2D2Error: E315 encodings of a TFLite file.
     """
     if isinstance(path, onnx.ModelProto) or Path(path).suffix != ".tflite":
-        return load_onnx(path, ignore=ignore, ignore_init=ignore_init, seed=seed, encodings=encodings)
+        return load_onnx(path, ignore=ignore, ignore_init=ignore_init, seed=seed, encodings=encodings, cut=cut)
     if encodings is not None:
         raise N2D2Error(
             "E315",
@@ -40,7 +47,7 @@ def load_model(
             where=Location(str(encodings)),
             remedy="remove them; a TFLite file contains its own",
         )
-    return load_tflite(path, ignore=ignore, ignore_init=ignore_init, seed=seed)
+    return load_tflite(path, ignore=ignore, ignore_init=ignore_init, seed=seed, cut=cut)
 
 
 def onnx_model(model: Any, example_inputs: Any = None) -> onnx.ModelProto:

@@ -118,6 +118,10 @@ encodings: Quantize the tensors as this AIMET .encodings file states, without ca
 input-shape: Sizes of the inputs that the file leaves open. The batch axis is omitted or 1. One input: 3x224x224 or
     1x3x224x224. Several: NAME=3x224x224,OTHER=8. By default, arrays of -calib-data give the sizes of a single input. [ONNX
     files]
+inputs: Start the model at these tensors, which become its inputs: NAME,NAME. An input of the model that is still needed
+    remains. [ONNX and TFLite files] <how-to/cut_a_model>
+outputs: End the model at these tensors, which become its outputs: NAME,NAME. Layers that no output needs are left out. [ONNX
+    and TFLite files] <how-to/cut_a_model>
 input-range: Real values that pixels 0 and 255 represent. Default: 0:1, or the metadata of the file. [images and arrays of
     bytes in -calib-data] <how-to/prepare_data>
 labels: Read labels from this file: lines 'image label', CSV with or without a header, or label ids in a .npy or .npz. [data
@@ -226,6 +230,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("calib-data", "text", None, _QUANT, "PATH", field="load.data"),
     Option("encodings", "text", None, _QUANT, "FILE", field="load.encodings"),
     Option("input-shape", "text", None, _QUANT, "SHAPE", field="load.input_shape"),
+    Option("inputs", "text", None, _QUANT, "NAMES", field="load.inputs"),
+    Option("outputs", "text", None, _QUANT, "NAMES", field="load.outputs"),
     Option("input-range", "text", None, _QUANT, "LOW:HIGH", field="load.input_range"),
     Option("labels", "text", None, _DATA, "FILE", field="load.labels"),
     Option("class-names", "text", None, _DATA, "FILE", field="load.class_names"),

@@ -181,6 +181,10 @@ def refuse_for_ini(options: LoadOptions) -> None:
             "-input-shape applies to ONNX files only",
             remedy="remove it; in an INI, set Size in the section of the ONNX file",
         )
+    for name in ("inputs", "outputs"):
+        if getattr(options, name) is not None:
+            remedy = f"remove it; in an INI, set {name.capitalize()} in the section of the ONNX file"
+            raise N2D2Error("E007", f"-{name} applies to ONNX files only", remedy=remedy)
     if options.encodings is not None:
         raise N2D2Error(
             "E007",

@@ -428,13 +428,14 @@ def _origin(how: Preprocessing) -> str:
 def _load_onnx(path: Source, options: LoadOptions, params: Params, folder: Path) -> LoadedNetwork:
     """A plain ONNX or TFLite file, or ONNX in memory: its outputs are scored, its data are given."""
     from n2d2py.frontend.models import load_model
+    from n2d2py.frontend.onnx.cut import Cut
     from n2d2py.frontend.onnx.dynamic import restore_dynamic
     from n2d2py.frontend.onnx.importer import import_onnx
     from n2d2py.frontend.onnx.states import fix_inputs, take_states
     from n2d2py.stages.input_sizes import size_inputs
 
     encodings = None if options.encodings is None else Path(options.encodings)
-    model = load_model(path, encodings=encodings)
+    model = load_model(path, encodings=encodings, cut=Cut.of(options.inputs, options.outputs))
     fix_inputs(model, params["Constants"])
     take_states(model, params["States"])
     size_inputs(model, options)

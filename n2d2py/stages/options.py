@@ -5,7 +5,7 @@ A text such as `-nbbits` in a message is the name of the option on the command l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -60,6 +60,7 @@ class LoadOptions:
             None: none.
         encodings: AIMET's file that says how the tensors of an ONNX file are quantized.
         input_shape: sizes of the inputs of an ONNX file that leaves them open, as on the command line.
+        inputs, outputs: names of tensors of an ONNX or TFLite file that become the inputs and outputs of the network.
         drop_softmax: whether a Softmax at an output is left out, which then gives logits.
         training: "now" for the network in training: real weights, and how each layer learns; "done" for one whose keys of
             training had their effect.
@@ -90,6 +91,8 @@ class LoadOptions:
     synthetic: int | None = None
     encodings: str | Path | None = None
     input_shape: str | None = None
+    inputs: str | Sequence[str] | None = None
+    outputs: str | Sequence[str] | None = None
     drop_softmax: bool = False
     training: Literal["", "now", "done"] = ""
     run_time_scales: bool = False

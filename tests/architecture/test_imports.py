@@ -42,6 +42,7 @@ FLOORS = (
         "n2d2py.frontend.ini.trained",
         "n2d2py.frontend.ini.weights",
         "n2d2py.frontend.onnx.contract",
+        "n2d2py.frontend.onnx.cut",
         "n2d2py.frontend.onnx.encodings",
         "n2d2py.frontend.onnx.external",
         "n2d2py.frontend.onnx.weight_scales",

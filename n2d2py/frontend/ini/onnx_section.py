@@ -28,6 +28,8 @@ ONNX_SECTION = Schema(
         Key("Type", Kind.STRING, doc="ONNX"),
         Key("File", Kind.PATH, doc="Path of the ONNX or TFLite file, relative to the working directory or to the INI file."),
         Key("Ignore", Kind.STRINGS, (), "Nodes to leave out, named by their first outputs."),
+        Key("Inputs", Kind.STRINGS, (), "Tensors of the file that become its inputs, as `-inputs` of the command line."),
+        Key("Outputs", Kind.STRINGS, (), "Tensors of the file that become its outputs, as `-outputs` of the command line."),
         Key("IgnoreInputSize", Kind.BOOL, False, "Do not compare the input size with that of the stimuli provider."),
         Key(
             "Encodings",
@@ -93,6 +95,7 @@ def attach_section(
             raises.
     """
     from n2d2py.frontend.onnx.attach import attach_onnx
+    from n2d2py.frontend.onnx.cut import Cut
 
     values = ONNX_SECTION.read(section)
     tensors = [tensor for _, tensor in parents]
@@ -112,6 +115,7 @@ def attach_section(
         load_weights=values["ONNX_init"],
         seed=seed,
         encodings=encodings,
+        cut=Cut(tuple(values["Inputs"]), tuple(values["Outputs"])),
         where=values.section.location,
     )
     for name in outputs if values["Transpose"] else ():

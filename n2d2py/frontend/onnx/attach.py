@@ -10,6 +10,7 @@ from pathlib import Path
 from n2d2py import log
 from n2d2py.errors import Location, N2D2Error
 from n2d2py.frontend.models import load_model
+from n2d2py.frontend.onnx.cut import WHOLE, Cut
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.frontend.onnx.layout import nhwc_inputs
 from n2d2py.frontend.onnx.model import OnnxInput, OnnxModel
@@ -28,19 +29,20 @@ def attach_onnx(
     load_weights: bool = True,
     seed: int = 1,
     encodings: Path | None = None,
+    cut: Cut = WHOLE,
     where: Location | None = None,
 ) -> list[str]:
     """Adds the layers of an ONNX file to `graph`, its inputs fed by the tensors `parents` in order.
 
     Returns the tensors that carry its outputs; they become outputs of `graph`. The size of the parents
     decides; one that differs from the size in the file is a warning unless `ignore_input_size`. A vector, which a fully connected
-    layer gives, is taken for an image of one pixel and such an image for a vector; an image of one line or column for a sequence. `encodings` is a file of AIMET.
+    layer gives, is taken for an image of one pixel and such an image for a vector; an image of one line or column for a sequence. `encodings` is a file of AIMET, `cut` names its ends.
 
     Raises:
         N2D2Error: as `import_onnx`; E312 a name that the graph already has, E313 parents whose number or
             channels do not fit.
     """
-    model = load_model(path, ignore=ignore, ignore_init=not load_weights, seed=seed, encodings=encodings)
+    model = load_model(path, ignore=ignore, ignore_init=not load_weights, seed=seed, encodings=encodings, cut=cut)
     if len(parents) != len(model.inputs):
         names = ", ".join(value.name for value in model.inputs)
         raise N2D2Error(

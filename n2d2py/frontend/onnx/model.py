@@ -15,6 +15,7 @@ from onnx import TensorProto, numpy_helper
 from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import Location, N2D2Error, nearest
+from n2d2py.frontend.onnx.cut import WHOLE, Cut
 from n2d2py.frontend.onnx.encodings import quantize_by
 from n2d2py.frontend.onnx.external import load_external_data, refuse_external_data
 from n2d2py.frontend.onnx.skeleton import skeleton
@@ -170,12 +171,13 @@ def load_onnx(
     input_names: Sequence[str] | None = None,
     seed: int = 1,
     encodings: Path | None = None,
+    cut: Cut = WHOLE,
 ) -> OnnxModel:
     """The model in the file `path` (or a model in memory), checked and with its functions inlined.
 
     `ignore` names nodes to skip by their first outputs. With `ignore_init` the layers get initial values
     from `seed` instead of the stored weights. `input_names` reorders the data inputs.
-    `encodings` is a file of AIMET that says how its tensors are quantized.
+    `encodings` is a file of AIMET that says how its tensors are quantized; `cut` names the tensors that become inputs and outputs.
 
     Raises:
         N2D2Error: E301 unreadable file, E302 not a valid model, E303 opset, E304 external data,
@@ -196,6 +198,7 @@ def load_onnx(
     if proto.functions:
         proto = _inline(proto, name)
     check_structure(proto, name, opset)
+    cut.apply(proto, name)
     if encodings is not None:
         quantize_by(proto, encodings)
     constants = {t.name: to_array(t, name) for t in proto.graph.initializer}

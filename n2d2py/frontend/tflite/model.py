@@ -8,6 +8,7 @@ from pathlib import Path
 
 from n2d2py import log
 from n2d2py.arithmetic import NumType
+from n2d2py.frontend.onnx.cut import WHOLE, Cut
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx
 from n2d2py.frontend.tflite.file import TfliteFile, damaged, read_tflite
 from n2d2py.frontend.tflite.flatbuffer import DamagedFile
@@ -17,10 +18,12 @@ from n2d2py.frontend.tflite.recurrent import RECURRENT_LOWERINGS
 from n2d2py.frontend.tflite.translation import Translation
 
 
-def load_tflite(path: str | Path, *, ignore: Iterable[str] = (), ignore_init: bool = False, seed: int = 1) -> OnnxModel:
+def load_tflite(
+    path: str | Path, *, ignore: Iterable[str] = (), ignore_init: bool = False, seed: int = 1, cut: Cut = WHOLE
+) -> OnnxModel:
     """The model in a .tflite file as ONNX with its own scales and zero points; images are N, C, H, W.
 
-    `ignore`, `ignore_init` and `seed` are those of `load_onnx`.
+    `ignore`, `ignore_init`, `seed` and `cut` are those of `load_onnx`.
 
     Raises:
         N2D2Error: E301 unreadable file, E302 not a valid model, E305 inputs that cannot be used, E310 (one for each kind)
@@ -32,7 +35,7 @@ def load_tflite(path: str | Path, *, ignore: Iterable[str] = (), ignore_init: bo
         proto = translation.run({**LOWERINGS, **REAL_LOWERINGS, **RECURRENT_LOWERINGS}, CUSTOM_LOWERINGS)
     except DamagedFile as damage:  # options of operators are read when these are translated
         raise damaged(file.path, damage) from None
-    model = load_onnx(proto, ignore=ignore, ignore_init=ignore_init, seed=seed)
+    model = load_onnx(proto, ignore=ignore, ignore_init=ignore_init, seed=seed, cut=cut)
     images = [file.tensors[index].name for index in file.inputs if len(file.tensors[index].shape) == 4]
     if images:
         log.notice(
