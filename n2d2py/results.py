@@ -19,10 +19,12 @@ from n2d2py.graph import Graph, QuantGraph
 from n2d2py.graph.describe import layer_macs, layer_params
 from n2d2py.passes.edit import Operation, apply_pass, insert_layer, remove_layer, rename, replace_layer, set_precision
 from n2d2py.quant.compare import LayerComparison
+from n2d2py.reference.engine import FloatEngine
 from n2d2py.report import comparison_text
 from n2d2py.report.layers import layer_rows
 from n2d2py.runtime import Network, Simulator
-from n2d2py.runtime.float_network import FloatNetwork
+from n2d2py.runtime.base import NetworkInfo
+from n2d2py.runtime.simulator import ends
 from n2d2py.stages.calibrate import Calibration
 from n2d2py.stages.compare import refuse_differences
 from n2d2py.stages.fuse import with_graph
@@ -41,6 +43,18 @@ Cell = str | float | None
 """A cell of a table: int, float and None too."""
 
 _LAYERS = ("layer", "operator", "output", "type", "parameters", "MACs")
+
+
+class FloatNetwork(Network):
+    """A float network, run by ONNX Runtime or NumPy; its layers are not listed."""
+
+    def __init__(self, graph: Graph):
+        self.graph, self._engine = graph, FloatEngine(graph)
+        self.info = NetworkInfo(graph.name, *ends(graph), (), 0)
+
+    def _run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
+        values = self._engine.run(dict(zip(self.graph.fed, inputs, strict=True)))
+        return [values[name] for name in self.graph.results]
 
 
 class _Shown:
