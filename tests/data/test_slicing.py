@@ -212,6 +212,6 @@ def test_label_names_without_a_type(ini, tmp_path):
 
 
 def test_types_of_n2d2_that_are_not_read(ini):
-    assert "KITTI_Database is not supported; use DIR_Database" in _error(
-        lambda: read_database(ini("[database]\nType=KITTI_Database\nLearn=0.5\n"))
+    assert "Daimler_Database is not supported" in _error(
+        lambda: read_database(ini("[database]\nType=Daimler_Database\nLearn=0.5\n"))
     )

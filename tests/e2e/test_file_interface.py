@@ -87,7 +87,7 @@ def test_arrays_of_a_file_of_height_width_channels(tmp_path, channels):
             with pytest.raises(N2D2Error, match=r"E804.*\(8, 3, 5, 5\).*\(N, 5, 5, 3\)"):
                 net(x.transpose(0, 3, 1, 2))
     if channels == 3:
-        with pytest.raises(N2D2Error, match="E414.*-layout nchw"):
+        with pytest.raises(N2D2Error, match="E414.*nchw"):
             exported(tmp_path, x.transpose(0, 3, 1, 2))
 
 

@@ -6,6 +6,7 @@ import platform
 import re
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -27,7 +28,8 @@ from support.kernel_simd import (
 )
 from support.kernel_sweep import need, sweep_cases
 
-from n2d2py.exports.cpp import variants
+from n2d2py.exports.cpp.forms import panels as forms
+from n2d2py.exports.cpp.forms.contract import KernelFacts
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import layer_code
 from n2d2py.exports.cpp.tiles import tile_constants
@@ -220,7 +222,7 @@ def test_portable_where_simd_would_be(tmp_path):
 
 def test_matrix_panels():
     weights = np.arange(2 * 18 * 5).reshape(36, 5) % 127
-    packed = variants.packed_matrix(weights, 18)
+    packed = forms.packed_matrix(weights, 18)
     first, rest = packed[: 2 * 16 * 4].reshape(2, 16, 4), packed[2 * 16 * 4 : 2 * 18 * 4].reshape(2, 2, 4)
     assert packed.size == 36 * 8
     assert first[0, 3].tolist() == weights[3, :4].tolist() and first[1, 3].tolist() == [weights[3, 4], 0, 0, 0]
@@ -230,8 +232,8 @@ def test_matrix_panels():
 
 def test_depthwise_panels():
     weights = np.arange(70 * 5 * 2).reshape(70, 5, 2) % 127
-    order = variants.depthwise_order(70)
-    packed = variants.packed_depthwise(weights)
+    order = forms.depthwise_order(70)
+    packed = forms.packed_depthwise(weights)
     assert sorted(order.tolist()) == list(range(70)) and order[64:].tolist() == list(range(64, 70))
     assert order[:8].tolist() == [0, 1, 2, 3, 16, 17, 18, 19]
     panel = packed[: 2 * 2 * 16 * 4].reshape(2, 2, 16, 4)  # fours, columns, channels, lines
@@ -245,8 +247,8 @@ def test_depthwise_panels():
 def test_depthwise_channels(channels, lines, columns, block):
     """Where the weights of each tap are."""
     weights = np.arange(1, channels * lines * columns + 1).reshape(channels, lines, columns)
-    packed = variants.packed_channels(weights).reshape(-(-channels // block), -1, 2, block // 2, 2)
-    order = variants.channel_order(channels).tolist()
+    packed = forms.packed_channels(weights).reshape(-(-channels // block), -1, 2, block // 2, 2)
+    order = forms.channel_order(channels).tolist()
     places = [
         [block * b + 8 * i + j for i in range(block // 8) for j in range(8) if (j >= 4) == second]
         for b in range(3)
@@ -265,8 +267,8 @@ def test_bias_of_signed_inputs():
     """sum of w * (x + 128) + bias' is sum of w * x + bias, also where that leaves 32 bits on the way."""
     weights = np.array([[127] * 300, [-128] * 300])
     bias = np.array([2**31 - 1, -(2**31)])
-    facts = variants.KernelFacts("convolution", S8, S8, "std::int8_t", "std::int32_t", 1, 2, 300, 1)
+    layer = SimpleNamespace(inputs=[S8], integer=True, values={"bias": bias}.__getitem__)
+    facts = KernelFacts(layer, "convolution", weights)
     x = np.arange(300) % 255 - 127
-    panels = variants.choose(facts)[0].pack(weights, bias, facts)
-    wrapped = (panels.bias.astype(np.int64) + (weights * (x + 128)).sum(axis=1)) & 0xFFFFFFFF
+    wrapped = (forms.moved_bias(facts).astype(np.int64) + (weights * (x + 128)).sum(axis=1)) & 0xFFFFFFFF
     assert wrapped.tolist() == ((bias + (weights * x).sum(axis=1)) & 0xFFFFFFFF).tolist()

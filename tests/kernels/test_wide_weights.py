@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from support import kernel_cases as cases
@@ -21,7 +23,8 @@ from support.kernel_simd import (
 from support.kernel_sweep import need
 
 from n2d2py.arithmetic import NumType
-from n2d2py.exports.cpp import variants
+from n2d2py.exports.cpp.forms.contract import KernelFacts
+from n2d2py.exports.cpp.forms.panels import moved_bias, packed_matrix, signed_bias
 from n2d2py.exports.cpp.identifiers import Identifiers
 from n2d2py.exports.cpp.layer import layer_code
 
@@ -55,13 +58,14 @@ def test_the_cases_use_panels_of_16_bits():
 
 def test_panels_have_pairs_of_weights():
     weights = 100 * np.arange(18 * 5).reshape(18, 5)
-    facts = variants.KernelFacts("convolution", cases.S8, cases.S8, "std::int16_t", "std::int32_t", 1, 18, 5, 1)
-    panels = variants.choose(facts)[0].pack(weights, np.zeros(18, np.int64), facts)
-    first, rest = panels.weights[: 3 * 32].reshape(3, 16, 2), panels.weights[3 * 32 :].reshape(3, 2, 2)
-    assert panels.weights.dtype == np.int16 and panels.weights.size == 18 * 6
+    layer = SimpleNamespace(inputs=[cases.S8], integer=True, values={"bias": np.zeros(18, np.int64)}.__getitem__)
+    facts = KernelFacts(layer, "convolution", weights)
+    packed = packed_matrix(weights.astype(np.int16), 18, facts.each)
+    first, rest = packed[: 3 * 32].reshape(3, 16, 2), packed[3 * 32 :].reshape(3, 2, 2)
+    assert packed.dtype == np.int16 and packed.size == 18 * 6
     assert first[1, 3].tolist() == weights[3, 2:4].tolist() and first[2, 3].tolist() == [weights[3, 4], 0]
     assert rest[0, 1].tolist() == weights[17, :2].tolist()
-    assert panels.bias.tolist() == (-128 * weights.sum(axis=1)).tolist() and panels.signed_bias is None
+    assert moved_bias(facts).tolist() == (-128 * weights.sum(axis=1)).tolist() and signed_bias(facts) is None
 
 
 def test_portable(tmp_path):

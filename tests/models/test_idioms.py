@@ -292,10 +292,7 @@ def test_detection_heads_are_refused_where_they_would_run(layer):
 @every(
     "section, message",
     [
-        (
-            "Type=LSTM\nSeqLength=4\nHiddenSize=8\n",
-            "Type=LSTM is not supported: recurrent layers are read from ONNX files only",
-        ),
+        ("Type=LSTM\nSeqLength=4\nHiddenSize=8\n", "Type=LSTM is not supported: recurrent layers are read from ONNX files"),
         ("Type=Rbf\nNbOutputs=10\n", "Type=Rbf is not supported"),
         ("Type=Convv\nNbOutputs=10\n", "Type=Convv is not a supported layer type; did you mean Conv?"),
         ("Type=ONNX\nFile=${N2D2_MODELS}/none.onnx\n", "none.onnx' does not exist"),

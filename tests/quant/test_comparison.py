@@ -181,7 +181,7 @@ def test_real_numbers_of_a_target_are_held_within_the_integers_that_they_are_mad
     graph = Graph("cut")
     graph.add_input("x", (1, 2, 4, 4))
     graph.add(Node("a", Activation(FUNCTIONS["Tanh"]()), ["x"], ["a"]))
-    graph.add(Node("s", Softmax(), ["a"], ["s"]))
+    graph.add(Node("s", Softmax(log=True), ["a"], ["s"]))
     graph.add(Node("b", Activation(Clip(0.25)), ["s"], ["b"]))
     graph.outputs = ["b"]
     graph = insert_conversions(graph)
@@ -253,7 +253,7 @@ def test_what_a_target_leaves_to_the_next_layer_is_rounded_by_its_rule():
     """Real numbers in the middle of two integers, which the target rounds away from zero in the layer behind them."""
     graph = Graph("ties")
     graph.add_input("x", (1, 2, 4, 4))
-    graph.add(Node("s", Softmax(), ["x"], ["s"]))
+    graph.add(Node("s", Softmax(log=True), ["x"], ["s"]))
     graph.add(Node("y", Affine(), ["s"], ["y"], {"weights": np.full(2, 1.5, np.float32), "bias": np.zeros(2, np.float32)}))
     graph.outputs = ["y"]
     prepared = insert_conversions(graph)
