@@ -98,7 +98,7 @@ OPS = [
     DepthToSpace(2, True),
     SpaceToDepth(2),
     ArrayGather(2, 3, 4, 2, True),
-    ArrayScatter(1, 3, 2, 2, combine="add"),
+    ArrayScatter(3, 2, 2, combine="add"),
     ArrayInterpolate(1, 4, 1, ((0, 1), (2, 3)), ((0.25, 0.75), (1.0, 0.0))),
     Concat(1, 2, (0, -1)),
     ArrayMap("Add", (2, 3), ((2, 3), (1, 3)), (0, 1)),

@@ -69,7 +69,7 @@ PLAIN: dict[str, tuple[Any, list[np.ndarray], np.ndarray]] = {
     "join": (Concat(1, 6), [X], X),
     "function": (ArrayMap("Abs", (2, 4, 3), ((2, 4, 3),)), [X], np.abs(X)),
     "written": (
-        ArrayScatter(1, 8, 3, 1),
+        ArrayScatter(8, 3, 1),
         [X, LINES[:, :1], WEIGHTS[:, :3]],
         np.stack(
             [

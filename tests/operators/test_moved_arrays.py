@@ -168,6 +168,12 @@ CHOSEN = {
     },
     "written parts": node("y = ScatterND (x, i, u)", x=(5, 4, 2), u=(2, 2, 4, 2), i=ints([[0], [2]], [[1], [-1]])),
     "written single elements": node("y = ScatterND (x, i, u)", x=(3, 4), u=(3,), i=ints([0, 1], [2, -1], [-3, 3])),
+    "written block": node(
+        "y = ScatterND (x, i, u)", x=(6, 2), u=(2, 2), i=ints([2], [3]), kinds="ArrayIndexSelect ArrayIndexSelect Concat"
+    ),
+    "written line in front": node("y = ScatterND (x, i, u)", x=(2, 3, 2), u=(1, 3, 2), i=ints([0])),
+    "written whole": node("y = ScatterND (x, i, u)", x=(2, 3), u=(2, 3), i=ints([0], [1]), kinds=""),
+    "written again": node("y = ScatterND (x, i, u)", x=(4, 2), u=(3, 2), i=ints([1], [2], [1])),
     "one hot": node("y = OneHot (i, d, v)", i=("int64", 2, 3), d=np.array(10), v=np.array([-1, 2], F)),
     "one hot in front": node("y = OneHot <axis = 0> (i, d, v)", i=("int64", 2, 3), d=np.array(10), v=np.array([3, -1], F)),
     "one hot in the middle": node("y = OneHot <axis = 1> (i, d, v)", i=("int64", 2, 3), d=np.array(4), v=np.array([3, -1], F)),

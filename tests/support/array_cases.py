@@ -228,7 +228,7 @@ class Arrays:
 
     def scatter(self, kind: str, combine: str) -> Case:
         size, inner, count = (int(n) for n in self.rng.integers(1, 7, 3))
-        op = ArrayScatter(1, size, inner, count, combine=combine, result=result_kind(kind))
+        op = ArrayScatter(size, inner, count, combine=combine, result=result_kind(kind))
         indices = self.rng.integers(-size, size, count).astype(np.int64)
         return self.case(
             op,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import ClassVar
 
@@ -21,6 +22,7 @@ from n2d2py.operators.arrays.index_select.onnx import gather_constant
 from n2d2py.operators.arrays.lowering import kernel_call, pointers
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import register
+from n2d2py.operators.concat import join
 from n2d2py.reference.contract import NoOnnxForm, OnnxWriter, onnx_emitter
 
 
@@ -59,54 +61,45 @@ class ArrayGather(ArrayOp):
         return self.typed(np.take_along_axis(x, lines, axis=2), inputs)
 
 
+_MOST_PIECES = 8
+"""Pieces of which a scatter at constant places is joined; of more, elements are chosen one by one."""
+
+
 @register
 @dataclass(frozen=True)
 class ArrayScatter(ArrayOp):
-    """x with updates at positions: y = x; y[indices[i] ...] = update i, in order. Operands: x, indices, updates.
+    """x with updates at positions: y = x; y[indices[i]] = update i, in order. Operands: x, indices, updates.
 
-    x is (outer, size, inner). With `each` indices and updates are (outer', count, inner') of the dimensions `region`
-    and go element by element along the middle axis; without it x is (size, inner), indices are `count` line numbers
-    and each update is a line of `inner`. `combine`: "none", "add", "mul", "max" or "min" with what is there.
+    x is (size, inner), indices are `count` line numbers and each update is a line of `inner`. `combine`: "none", "add", "mul", "max" or
+    "min" with what is there.
     """
 
-    outer: int
     size: int
     inner: int
     count: int
-    region: tuple[int, int] = (1, 1)
-    each: bool = False
     combine: str = "none"
     slots: tuple[int, ...] = (0, 1, 2)
     result: str = ""
     kind: ClassVar[str] = "ArrayScatter"
 
     def operand_sizes(self) -> tuple[int, ...]:
-        total = self.outer * self.size * self.inner
-        if self.each:
-            return total, self.count * prod(self.region), self.count * prod(self.region)
-        return total, self.count, self.count * self.inner
+        return self.size * self.inner, self.count, self.count * self.inner
 
     def output_size(self) -> int:
-        return self.outer * self.size * self.inner
+        return self.size * self.inner
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
         x, indices, updates = self.operands(inputs, node)
         count = max(len(x), len(indices), len(updates))
         x, indices, updates = (np.broadcast_to(v, (count, v.shape[1])) for v in (x, indices, updates))
-        result = x.reshape(count, self.outer, self.size, self.inner).copy()
+        result = x.reshape(count, self.size, self.inner).copy()
         apply = {"none": lambda a, b: b, "add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[self.combine]
         for n in range(count):
             lines = indices[n].astype(np.int64)
             lines = np.clip(np.where(lines < 0, lines + self.size, lines), 0, self.size - 1)
-            if self.each:
-                _outer, inner = self.region
-                for position, (line, value) in enumerate(zip(lines, updates[n], strict=True)):
-                    o, i = position // (self.count * inner), position % inner
-                    result[n, o, line, i] = apply(result[n, o, line, i], value)
-            else:
-                for position, line in enumerate(lines):
-                    piece = updates[n][position * self.inner : (position + 1) * self.inner]
-                    result[n, 0, line] = apply(result[n, 0, line], piece)
+            for position, line in enumerate(lines):
+                piece = updates[n][position * self.inner : (position + 1) * self.inner]
+                result[n, line] = apply(result[n, line], piece)
         return self.typed(result, inputs)
 
 
@@ -206,17 +199,33 @@ def _scatter_elements(a: Arrays) -> None:
     line = _from_the_front(a, line, size)
     line = a.map("Add", line, a.const(places[..., None] * size, line))
     values = a.transpose(updates, [*order, axis])
-    flat = [a.reshape(v, (v.size,)) for v in (outer, line, values)]
-    op = ArrayScatter(1, x.size, 1, line.size, combine=_combine(a), slots=a.slots(flat), result=x.kind)
-    made = a.reshape(a.add(op, flat, (x.size,), label="scattered"), outer.dims)
+    made = a.reshape(_scattered(a, outer, a.reshape(line, (line.size,)), values, x.size, 1), outer.dims)
     a.bind(a.transpose(made, np.argsort([*order, axis]).tolist()))
 
 
-def _combine(a: Arrays) -> str:
+def _scattered(a: Arrays, x: Value, line: Value, updates: Value, size: int, inner: int) -> Value:
+    """Lines of `inner` elements of `x` (size, inner), those at the places `line` replaced by `updates` or combined with them.
+
+    At constant places elements only move, so the result is pieces of both, which have integers.
+    """
     how = a.node.attribute("reduction", "none")
     if how not in ("none", "add", "mul", "max", "min"):
         raise Unsupported(f"its reduction is {how}")
-    return how
+    operands = [a.reshape(x, (size, inner)), line, a.reshape(updates, (line.size, inner))]
+    if line.constant is None or how != "none" or not line.size:
+        op = ArrayScatter(size, inner, line.size, combine=how, slots=a.slots(operands), result=x.kind)
+        return a.add(op, operands, (size, inner), label="scattered")
+    source = np.arange(size)
+    source[np.clip(line.constant.reshape(-1), 0, size - 1)] = size + np.arange(line.size)
+    starts = [0, *(1 + np.flatnonzero((np.diff(source) != 1) | (source[1:] == size))).tolist(), size]
+    if len(starts) > _MOST_PIECES + 1:
+        return a.axes(join(a, [operands[0], operands[2]], 0), {0: source.tolist()})
+    pieces = []
+    for start, stop in pairwise(starts):
+        first = int(source[start])
+        value, first = (operands[0], first) if first < size else (operands[2], first - size)
+        pieces.append(a.axes(value, {0: range(first, first + stop - start)}))
+    return join(a, pieces, 0)
 
 
 @onnx_array("ScatterND")
@@ -224,11 +233,7 @@ def _scatter_nd(a: Arrays) -> None:
     x, indices, updates = a.values()
     depth = _depth(indices, len(x.dims))
     line = _linear(a, indices, x.dims[:depth])
-    operands = [x, line, updates]
-    op = ArrayScatter(
-        1, prod(x.dims[:depth]), prod(x.dims[depth:]), line.size, combine=_combine(a), slots=a.slots(operands), result=x.kind
-    )
-    a.bind(a.add(op, operands, x.dims, label="scattered"))
+    a.bind(a.reshape(_scattered(a, x, line, updates, prod(x.dims[:depth]), prod(x.dims[depth:])), x.dims))
 
 
 @onnx_array("OneHot")
