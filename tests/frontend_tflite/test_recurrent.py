@@ -98,6 +98,11 @@ REFUSED = {
     "activation": (lambda m: _lstm(m, fusedActivationFunction=SIGMOID), "activation"),
     "activation of an RNN": (lambda m: _rnn(m, SIGMOID), "activation"),
     "state": (_begun, "state"),
+    "negative limit of cells": (lambda m: _lstm(m, cellClip=-1.0), "cell_clip"),
+    "no state": (lambda m: _lstm(m, leave=(19,)), "lacks"),
+    "uneven weights": (lambda m: _lstm(m, more={2: _real(m, HIDDEN, SIZE + 1)}), "shapes"),
+    "weights of one axis": (lambda m: _lstm(m, more={at: _real(m, HIDDEN) for at in range(5, 9)}), "shapes"),
+    "biases of two axes": (lambda m: _lstm(m, more={at: _real(m, HIDDEN, 2) for at in range(12, 16)}), "shapes"),
 }
 
 

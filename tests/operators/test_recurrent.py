@@ -263,6 +263,7 @@ def test_layers_of_16_bits_compiled_as_simulated(tmp_path, cell, direction):
 
 
 REFUSED = {
+    "negative clip": ("LSTM", {"clip": -3.0}, {}, "its clip is -3.0"),
     "activations": ("GRU", {"activations": ["Sigmoid", "Relu"]}, {}, "its activations are Sigmoid, Relu"),
     "activations in no letters": ("GRU", {"activations": [b"\xff", b"Tanh"]}, {}, "its activations are \ufffd, Tanh"),
     "peepholes": ("LSTM", {}, {"inputs": {"P": np.ones((1, HIDDEN))}}, "its peephole weights of [1, 7] do not fit its weights"),

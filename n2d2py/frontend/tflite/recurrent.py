@@ -18,29 +18,47 @@ def _has(operator: TfliteOperator, at: int) -> bool:
     return len(operator.inputs) > at and operator.inputs[at] >= 0
 
 
-def _rows(t: Translation, operator: TfliteOperator, places: tuple[int, ...], signs: tuple[int, ...] = (1,) * 4) -> np.ndarray:
-    """The constants at some inputs, one after the other, as (1, rows, ...)."""
-    return np.concatenate([sign * t.real_values(operator.inputs[at]) for at, sign in zip(places, signs, strict=False)])[None]
+def _rows(
+    t: Translation, operator: TfliteOperator, places: tuple[int, ...], axes: int, signs: tuple[int, ...] = (1,) * 4
+) -> np.ndarray:
+    """The constants of one shape with so many axes at some inputs, one after the other, as (1, rows, ...)."""
+    parts = [sign * t.real_values(operator.inputs[at]) for at, sign in zip(places, signs, strict=False)]
+    shapes = {part.shape for part in parts}
+    if len(shapes) > 1 or parts[0].ndim != axes:
+        raise RefusedOperator(f"the shapes of its constants do not fit: {', '.join(map(str, sorted(shapes)))}")
+    return np.concatenate(parts)[None]
 
 
 def _begins_with_zeros(t: Translation, operator: TfliteOperator, at: int) -> None:
-    tensor = t.file.tensors[operator.inputs[at]]  # a variable, which is a state between calls to other runtimes
-    made = any(operator.inputs[at] in other.outputs for other in t.file.operators)
-    if made or operator.inputs[at] in t.file.inputs or (tensor.values is not None and tensor.values.any()):
+    index = operator.inputs[at]
+    if index < 0:
+        raise RefusedOperator("it lacks an input")
+    tensor = t.file.tensors[index]  # a variable, which is a state between calls to other runtimes
+    made = any(index in other.outputs for other in t.file.operators)
+    if made or index in t.file.inputs or (tensor.values is not None and tensor.values.any()):
         raise RefusedOperator("its sequences begin with a state that is not zero")
 
 
 def _sequence(
-    t: Translation, operator: TfliteOperator, kind: str, constants: list[np.ndarray | None], major: bool, **attributes: object
+    t: Translation,
+    operator: TfliteOperator,
+    kind: str,
+    constants: list[np.ndarray],
+    major: bool,
+    peepholes: np.ndarray | None = None,
+    **attributes: object,
 ) -> None:
-    """A node of ONNX over (batch, steps, size), or (steps, batch, size) if time is the `major` axis."""
-    shape, hidden = t.tensor(operator.inputs[0]).shape, 0 if constants[1] is None else constants[1].shape[2]
+    """A node of ONNX over (batch, steps, size), or (steps, batch, size) if time is the `major` axis; `constants`: weights, recurrent weights, biases."""
+    weights, recurrent, biases = constants
+    shape, hidden = t.tensor(operator.inputs[0]).shape, recurrent.shape[2]
     if len(shape) != 3:
         raise RefusedOperator(f"its input has {len(shape)} axes, not 3")
     t.expect(operator.output, (*shape[:2], hidden))
     name = t.tensor(operator.output).name
-    given = [t.real(operator.inputs[0])]
-    given += ["" if each is None else t.constant(f"{name}_constant", each.astype(np.float32)) for each in constants]
+    both = np.concatenate([biases, np.zeros_like(biases)], axis=1)
+    given = [t.real(operator.inputs[0]), *(t.constant(f"{name}_constant", each) for each in (weights, recurrent, both))]
+    if peepholes is not None:
+        given += ["", "", "", t.constant(f"{name}_peepholes", peepholes)]
 
     def made(output: str) -> None:
         states = t.emit(kind, given, t.fresh(f"{name}_states"), hidden_size=hidden, layout=int(not major), **attributes)
@@ -64,23 +82,19 @@ def _lstm(t: Translation, operator: TfliteOperator) -> None:
         _begins_with_zeros(t, operator, at)
     coupled = not _has(operator, 1)
     # ONNX derives f from i where gates are coupled, TFLite i from f: i = 1 - sigmoid(s) = sigmoid(-s)
-    first, signs = (2, (-1, 1, -1, 1)) if coupled else (1, (1, 1, 1, 1))
-    shift = first - 1
+    shift, signs = (1, (-1, 1, -1, 1)) if coupled else (0, (1, 1, 1, 1))
     weights, recurrent, biases = (
-        _rows(t, operator, (base + shift, base + 3, base + 1, base + 2), signs) for base in (1, 5, 12)
+        _rows(t, operator, (base + shift, base + 3, base + 1, base + 2), axes, signs)
+        for base, axes in ((1, 2), (5, 2), (12, 1))
     )
-    seen = None
-    if _has(operator, 10):
-        seen = _rows(t, operator, (9 + shift, 11, 10), signs)
+    seen = _rows(t, operator, (9 + shift, 11, 10), 1, signs) if _has(operator, 10) else None
     state, clip = t.file.tensors[operator.inputs[19]], 0.0 if operator.options is None else operator.options.real(1)
-    limits = [
-        limit for limit in (clip, (2 ** (_CELL_BITS - 1) - 1) * float(state.scale[0]) if state.is_quantized else 0.0) if limit
-    ]
-    if limits:
+    if not 0 <= clip < np.inf:
+        raise RefusedOperator(f"its cell_clip is {clip}")
+    held = (2 ** (_CELL_BITS - 1) - 1) * float(state.scale[0]) if state.is_quantized else 0.0
+    if limits := [limit for limit in (clip, held) if limit]:
         t.note(CELL_LIMIT, repr(min(limits)))
-    zeros = np.zeros_like(biases)
-    constants = [weights, recurrent, np.concatenate([biases, zeros], axis=1), None, None, None, seen]
-    _sequence(t, operator, "LSTM", constants, flag(operator, 3), input_forget=int(coupled))
+    _sequence(t, operator, "LSTM", [weights, recurrent, biases], flag(operator, 3), seen, input_forget=int(coupled))
 
 
 def _rnn(t: Translation, operator: TfliteOperator) -> None:
@@ -91,8 +105,7 @@ def _rnn(t: Translation, operator: TfliteOperator) -> None:
     if not function:
         raise RefusedOperator(f"its activation is number {option(operator, 1, '<b')} of the schema, not tanh or ReLU")
     _begins_with_zeros(t, operator, 4)
-    weights, recurrent, biases = (_rows(t, operator, (at,)) for at in (1, 2, 3))
-    constants: list[np.ndarray | None] = [weights, recurrent, np.concatenate([biases, np.zeros_like(biases)], axis=1)]
+    constants = [_rows(t, operator, (at,), axes) for at, axes in ((1, 2), (2, 2), (3, 1))]
     _sequence(t, operator, "RNN", constants, flag(operator, 0), activations=[function])
 
 

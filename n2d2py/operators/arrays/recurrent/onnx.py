@@ -42,7 +42,9 @@ class _Sequence:
         if direction not in _DIRECTIONS:
             raise Unsupported(f"its direction is {direction}")
         self.reversed = _DIRECTIONS[direction]
-        self.relu = _is_relu(node, len(self.reversed))
+        self.relu, self.clip = _is_relu(node, len(self.reversed)), float(node.attribute("clip", 0))
+        if not 0 <= self.clip < np.inf:
+            raise Unsupported(f"its clip is {self.clip}", "export the model without clip")
         x = a.tensor(a.value(0))
         if len(x.dims) != 3:
             raise Unsupported(f"its input has rank {len(x.dims)}, not 3")
@@ -124,7 +126,7 @@ class _Sequence:
             part,
             tuple(given),
             sequences=self.sequences,
-            gate_limit=float(node.attribute("clip", 0)),
+            gate_limit=self.clip,
             cell_limit=float(node.metadata.get(CELL_LIMIT, 0)),
             coupled=bool(node.attribute("input_forget", 0)),
             peepholes=bool(self.peepholes[at].any()),
