@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from n2d2py import log, pipeline
-from n2d2py.data.given import as_array, as_data
+from n2d2py.data.input_data import as_array, as_data
 from n2d2py.exports import find_target, target_names
 from n2d2py.operators.quantize import is_quantized
 from n2d2py.options import checked, python_words
@@ -68,7 +68,7 @@ __all__ = [
 Target = Literal["CPP", "CPP_MCU", "NCNN", "ONNX", "TFLite"]
 """Exports of this package; others may add theirs."""
 AnyData = Data | Iterable[Any]
-"""Data of a call, or what gives batches: a DataLoader of PyTorch, or an iterator of (x, y) (`n2d2py.data.given.as_data`)."""
+"""Data of a call, or what gives batches: a DataLoader of PyTorch, or an iterator of (x, y) (`n2d2py.data.input_data.as_data`)."""
 
 
 def load(

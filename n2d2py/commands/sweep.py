@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from n2d2py import log
-from n2d2py.commands.chosen import build_tools_missing, run_tool, weights_of
+from n2d2py.commands.cli_common import build_tools_missing, run_tool, weights_of
 from n2d2py.errors import ErrorList, N2D2Error, nearest
 from n2d2py.executor import Executor, add_options, of_options
 from n2d2py.exports.parameters import known_parameters

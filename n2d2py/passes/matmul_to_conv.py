@@ -55,9 +55,9 @@ class MatMulToConv(Pass):
 
     def rewrite(self, graph: Graph, node: Node, found: Product) -> str:
         width = found.weights.shape[1]
-        for behind in (found.added, found.scaled):
-            if behind is not None:
-                graph.absorb(node, behind)
+        for after in (found.added, found.scaled):
+            if after is not None:
+                graph.absorb(node, after)
         weights, bias = found.weights, np.zeros(width) if found.bias is None else found.bias
         if found.gain is not None:
             weights, bias = (weights * found.gain).astype(weights.dtype), bias * found.gain

@@ -18,7 +18,7 @@ from n2d2py.graph.inputs import named_inputs
 from n2d2py.graph.shapes import elements
 from n2d2py.operators.arrays.recurrent import ArrayRecurrent
 from n2d2py.quant.histogram import Histogram
-from n2d2py.quant.states import changed_inputs, observe_states, observed_names, states_after
+from n2d2py.quant.recurrent_state_types import changed_inputs, observe_states, observed_names, states_after
 from n2d2py.quant.types import calibrated_tensors
 from n2d2py.reference.engine import FloatEngine
 

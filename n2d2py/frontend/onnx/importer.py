@@ -17,6 +17,7 @@ import onnx
 from n2d2py import log
 from n2d2py.errors import ErrorList, InternalError, N2D2Error, readable
 from n2d2py.frontend.onnx import folding, qoperators, spectra, weight_scales
+from n2d2py.frontend.onnx.batch_independence import refuse_mixed_stimuli
 from n2d2py.frontend.onnx.batch_values import BatchValues
 from n2d2py.frontend.onnx.contract import (
     IMAGE_CONVERTERS,
@@ -32,7 +33,6 @@ from n2d2py.frontend.onnx.inputs_outputs import add_inputs, set_outputs
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx, to_array
 from n2d2py.frontend.onnx.preflight import Preflight
 from n2d2py.frontend.onnx.states import check_states, keep_images
-from n2d2py.frontend.onnx.stimuli_apart import refuse_mixed_stimuli
 from n2d2py.frontend.onnx.tensors import tensors_read
 from n2d2py.frontend.onnx.validator import Validator
 from n2d2py.graph import Graph, Tensor
@@ -180,9 +180,9 @@ class _Walk:
         wrong = None
         try:
             wrong = self._validator.check(proto)
-            behind = not self._blocked.isdisjoint(proto.input)
+            follows_refused = not self._blocked.isdisjoint(proto.input)
             self._import(proto)
-            if wrong is not None and not behind:  # shapes after a refused node are not those of the file
+            if wrong is not None and not follows_refused:  # shapes after a refused node are not those of the file
                 raise wrong
         except Unsupported as refusal:
             self._preflight.refuse(proto, refusal)

@@ -14,7 +14,7 @@ from n2d2py.data.arrays import open_npy, open_npz
 from n2d2py.data.database.directory import list_directory
 from n2d2py.data.database.numpy_file import TARGETS, read_arrays
 from n2d2py.data.decode import PICTURES
-from n2d2py.data.given import GivenData, given_data
+from n2d2py.data.input_data import InputData, open_data
 from n2d2py.data.text import name_and_label, read_lines
 from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
 
@@ -44,10 +44,10 @@ def read_class_names(path: Path) -> tuple[str, ...]:
 
 
 def labelled_data(
-    data: GivenData | Path | str | np.ndarray | Mapping[str, np.ndarray],
+    data: InputData | Path | str | np.ndarray | Mapping[str, np.ndarray],
     labels: np.ndarray | Path | str | None,
     class_names: Sequence[str] = (),
-) -> tuple[GivenData, tuple[str, ...]]:
+) -> tuple[InputData, tuple[str, ...]]:
     """The data with the ids of their labels, as far as they have any, and the names of the classes.
 
     A folder of images is labelled by `labels`, a list of lines `name label`, or by its sub-folders, if all images lie in two
@@ -61,7 +61,7 @@ def labelled_data(
         labels, file = _array_of_labels(file), None
     elif file is not None and file.suffix == ".npy":
         labels, file = open_npy(file), None
-    given = given_data(data, None if isinstance(labels, (str, Path)) else labels)
+    given = open_data(data, None if isinstance(labels, (str, Path)) else labels)
     if given.is_folder:
         files = list_directory(given.path, {}, depth=-1, label_depth=-1, valid_extensions=PICTURES).files
         if given.labels is not None or not files:

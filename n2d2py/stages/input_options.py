@@ -11,8 +11,8 @@ import numpy as np
 
 from n2d2py import log
 from n2d2py.arithmetic import NumType
-from n2d2py.data.given import GivenData
-from n2d2py.data.given_labels import labelled_data, read_class_names
+from n2d2py.data.input_data import InputData
+from n2d2py.data.labels import labelled_data, read_class_names
 from n2d2py.data.preprocessing import Preprocessing
 from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.stages.options import LoadOptions
@@ -27,7 +27,7 @@ _RANGES = {
 
 
 @dataclass(frozen=True)
-class Told:
+class OnnxMetadata:
     """Description of the data in the metadata of an ONNX file.
 
     Attributes:
@@ -46,16 +46,16 @@ class Told:
     formula: str = "n2d2py.factors and n2d2py.offsets"
 
 
-def told_by(metadata: Mapping[str, str]) -> Told:
+def read_metadata(metadata: Mapping[str, str]) -> OnnxMetadata:
     """Reads the keys of the metadata that are known; keys and values in any case."""
     lower = {key.lower(): value for key, value in metadata.items()}
     pixels = lower.get("image.bitmappixelformat", "").lower()
-    return Told(
+    return OnnxMetadata(
         _RANGES.get(lower.get("image.nominalpixelrange", "").lower()),
         pixels.startswith("bgr") if pixels else None,
         _names(lower.get("names", "")),
         *_formula(lower.get("n2d2py.factors", ""), lower.get("n2d2py.offsets", "")),
-        formula=lower.get("n2d2py.formula", Told.formula),
+        formula=lower.get("n2d2py.formula", OnnxMetadata.formula),
     )
 
 
@@ -86,16 +86,16 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(str(name) for name in found.values())
 
 
-def class_names(options: LoadOptions, told: Told) -> tuple[str, ...]:
+def class_names(options: LoadOptions, metadata: OnnxMetadata) -> tuple[str, ...]:
     """The names of `-class-names`, else those of the metadata; may be empty."""
     if options.class_names is None:
-        return told.names
+        return metadata.names
     if isinstance(options.class_names, tuple):
         return options.class_names
     return read_class_names(Path(options.class_names))
 
 
-def given_labelled(options: LoadOptions, names: tuple[str, ...]) -> tuple[GivenData, tuple[str, ...]]:
+def labelled_input(options: LoadOptions, names: tuple[str, ...]) -> tuple[InputData, tuple[str, ...]]:
     """The data of the options with their labels, and the names of the classes."""
     if options.data is None:
         raise InternalError("data are opened that nobody gave")
@@ -103,7 +103,12 @@ def given_labelled(options: LoadOptions, names: tuple[str, ...]) -> tuple[GivenD
 
 
 def preprocessing(
-    options: LoadOptions, shape: tuple[int, ...], told: Told, network: str, integers: bool = False, kind: NumType | None = None
+    options: LoadOptions,
+    shape: tuple[int, ...],
+    metadata: OnnxMetadata,
+    network: str,
+    integers: bool = False,
+    kind: NumType | None = None,
 ) -> Preprocessing:
     """Conversion of images and bytes to an input of `shape` (C, H, W), one of `integers` perhaps; decisions by metadata are reported.
 
@@ -111,35 +116,39 @@ def preprocessing(
     """
     if kind is not None and kind.bits == 8:
         offset = ((-128 if kind.signed else 0) - kind.zero_point) * kind.scale
-        told = replace(
-            told, factors=(kind.scale,), offsets=(offset,), formula="the scale and zero point of the input", input_range=None
+        metadata = replace(
+            metadata,
+            factors=(kind.scale,),
+            offsets=(offset,),
+            formula="the scale and zero point of the input",
+            input_range=None,
         )
     taken = []
     by_formula = options.scale is not None or bool(options.mean or options.std)
     declared = options.input_range
-    if declared is None and not by_formula and told.input_range is not None:
-        declared = told.input_range
+    if declared is None and not by_formula and metadata.input_range is not None:
+        declared = metadata.input_range
         taken.append(f"values {declared[0]:g}..{declared[1]:g} (Image.NominalPixelRange)")
     scale, mean, std = options.scale, options.mean, options.std
     by_file = (
         options.input_range is None
         and not by_formula
-        and bool(told.factors)
-        and len(told.factors) in (1, *shape[:1])
+        and bool(metadata.factors)
+        and len(metadata.factors) in (1, *shape[:1])
         and declared is None
     )
     if by_file:
-        scale, std = 1.0, tuple(1 / factor for factor in told.factors)
-        mean = tuple(-offset / factor for factor, offset in zip(told.factors, told.offsets, strict=True))
+        scale, std = 1.0, tuple(1 / factor for factor in metadata.factors)
+        mean = tuple(-offset / factor for factor, offset in zip(metadata.factors, metadata.offsets, strict=True))
         if kind is None or kind.scale != 1:
-            taken.append(f"values by {told.formula}")
+            taken.append(f"values by {metadata.formula}")
     bgr = options.bgr
     pictures = isinstance(options.data, (str, Path)) and Path(options.data).is_dir()
-    if not bgr and told.bgr and pictures and shape[:1] == (3,):
+    if not bgr and metadata.bgr and pictures and shape[:1] == (3,):
         bgr = True
         taken.append("channels blue, green, red (Image.BitmapPixelFormat)")
-    if told.names and options.class_names is None:
-        taken.append(f"{len(told.names)} class names (names)")
+    if metadata.names and options.class_names is None:
+        taken.append(f"{len(metadata.names)} class names (names)")
     if taken:
         log.notice("metadata of %s: %s", network, ", ".join(taken))
     crop = options.crop
@@ -149,7 +158,7 @@ def preprocessing(
     return Preprocessing(bounds, scale, mean, std, options.resize, crop, bgr, options.layout, declared, by_file, integers, kind)
 
 
-def input_text(how: Preprocessing, shape: tuple[int, ...], given: GivenData, reals: bool, count: str, layout: str) -> str:
+def input_text(how: Preprocessing, shape: tuple[int, ...], given: InputData, reals: bool, count: str, layout: str) -> str:
     """One line: size and channels of the input, range and formula of its values, how many stimuli."""
     size = "x".join(map(str, shape[:0:-1])) if len(shape) == 3 else "x".join(map(str, shape))
     channels = {1: " gray", 3: " BGR" if how.bgr else " RGB"}.get(shape[0], f", {shape[0]} channels") if len(shape) == 3 else ""

@@ -9,7 +9,7 @@ from support.tables import every
 
 from n2d2py.quant.calibration import quantize
 from n2d2py.quant.float_fallback import insert_conversions
-from n2d2py.quant.held_back import gain, split
+from n2d2py.quant.holdout import gain, split
 from n2d2py.quant.layerwise import SAMPLE_BATCH
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.simulator import quantize_inputs, simulate

@@ -14,7 +14,7 @@ from n2d2py.errors import N2D2Error
 
 
 @dataclass(frozen=True)
-class GivenData:
+class InputData:
     """A folder or file, or `arrays` by name with "data" as path; `labels`, if any, take the place of labels among them."""
 
     path: Path
@@ -48,21 +48,21 @@ class GivenData:
         return arrays if self.labels is None else {**arrays, "y": self.labels}
 
 
-def given_data(
-    data: GivenData | str | Path | np.ndarray | Mapping[str, np.ndarray], labels: str | Path | np.ndarray | None = None
-) -> GivenData:
+def open_data(
+    data: InputData | str | Path | np.ndarray | Mapping[str, np.ndarray], labels: str | Path | np.ndarray | None = None
+) -> InputData:
     """Given data; `labels` are ids (N,), or an .npy file that holds them.
 
     Raises:
         N2D2Error: E401, E402 for the file of the labels.
     """
-    if isinstance(data, GivenData):
+    if isinstance(data, InputData):
         return data
     ids = open_npy(Path(labels)) if isinstance(labels, (str, Path)) else None if labels is None else np.atleast_1d(labels)
     if isinstance(data, (str, Path)):
-        return GivenData(Path(data), None, ids)
+        return InputData(Path(data), None, ids)
     arrays = data if isinstance(data, Mapping) else {"x": data}
-    return GivenData(Path("data"), {name: np.asarray(array) for name, array in arrays.items()}, ids)
+    return InputData(Path("data"), {name: np.asarray(array) for name, array in arrays.items()}, ids)
 
 
 def as_array(values: Any) -> np.ndarray:

@@ -21,7 +21,7 @@ from n2d2py.quant.histogram import Histogram
 
 
 @dataclass(frozen=True)
-class KeptStates:
+class StateTypes:
     """pairs: each state and the tensor whose integers its output holds; wide: tensors that have 16 bits for them.
 
     joined: by a tensor that begins or ends with a state taken from its other parts, these parts.
@@ -32,7 +32,7 @@ class KeptStates:
     joined: Mapping[str, tuple[str, ...]]
 
     @staticmethod
-    def of(graph: Graph, source: Mapping[str, str]) -> KeptStates:
+    def of(graph: Graph, source: Mapping[str, str]) -> StateTypes:
         """The states of a graph; `source` gives for each tensor the one whose integers it holds."""
         ends = zip(graph.kept, graph.becoming, strict=True)
         pairs = tuple((name, source[output]) for name, output in ends)
@@ -42,7 +42,7 @@ class KeptStates:
         for node in graph.nodes:
             if isinstance(node.op, Concat) and node.op.alike:
                 joined[node.output] = tuple(one for name in node.inputs if (one := source[name]) not in states)
-        return KeptStates(pairs, wide, {name: parts for name, parts in joined.items() if parts})
+        return StateTypes(pairs, wide, {name: parts for name, parts in joined.items() if parts})
 
     def of_join(self, name: str, types: Mapping[str, NumType]) -> NumType | None:
         """The type of a tensor that a state is joined with: that of the widest other part; None for other tensors."""

@@ -37,7 +37,7 @@ def split(samples: Sequence[np.ndarray]) -> tuple[Sequence[np.ndarray], Sequence
     return first, second
 
 
-class HeldBack:
+class Holdout:
     """The two ways of the stimuli held back, layer by layer."""
 
     def __init__(self, graph: Graph, quantized: QuantGraph, batches: Sequence[np.ndarray]):
