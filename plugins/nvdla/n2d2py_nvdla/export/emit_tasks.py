@@ -33,7 +33,7 @@ class Pools:
 
     @property
     def new(self) -> bool:
-        """Whether data cubes have an offset of their own."""
+        """True if data cubes have an offset of their own."""
         return "offset" in (self.abi.cube.names or ())
 
     def close(self) -> int:

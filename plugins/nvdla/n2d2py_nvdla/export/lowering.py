@@ -1,4 +1,4 @@
-"""What the lowering of every operator may use, and the registry of the lowerings."""
+"""Facilities for the lowering of every operator, and the registry of the lowerings."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def rule_of(kind: str) -> Rule | None:
 
 
 def is_in_bytes(kind: str) -> bool:
-    """Whether the accelerator has an operator kind in int8 whatever the network computes it in."""
+    """True if the accelerator has an operator kind in int8 whatever the network computes it in."""
     return kind in _IN_BYTES
 
 
@@ -105,7 +105,7 @@ class Lowering:
 
     @property
     def integer(self) -> bool:
-        """Whether it compiles to int8."""
+        """True if it compiles to int8."""
         return self.precision == INT8
 
     @property
@@ -129,7 +129,7 @@ class Lowering:
         return self.scale_of(tensor)
 
     def sole_reader(self, tensor: str) -> QuantNode | None:
-        """The only node that reads a tensor which is no output."""
+        """The only consumer of a tensor that is not an output."""
         readers = self.readers.get(tensor, [])
         return readers[0] if len(readers) == 1 and tensor not in self.graph.outputs else None
 

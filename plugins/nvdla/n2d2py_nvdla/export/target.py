@@ -65,7 +65,7 @@ def hardware_of(request: ExportRequest) -> tuple[HardwareConfig, int, str]:
 
 @dataclass(frozen=True)
 class NvdlaExport:
-    """What is written: the hardware layers and the loadable made of them, for a firmware."""
+    """Written results: the hardware layers and the loadable made of them, for a firmware."""
 
     lowered: Lowered
     compiled: Compiled

@@ -23,7 +23,7 @@ from n2d2py_nvdla.tables import FLAG_SET
 
 @dataclass
 class Run:
-    """What a run left: the bytes of each output by bind id, and results by (task, operation) when traced."""
+    """Results of a run: the bytes of each output by bind id, and results by (task, operation) when traced."""
 
     outputs: list[np.ndarray]
     trace: dict[tuple[int, int], np.ndarray] = field(default_factory=dict)
