@@ -301,7 +301,7 @@ def _check_states(network: LoadedNetwork, options: RunOptions) -> None:
     """Raises E706 where a network has states that the export cannot keep, or whose input would come row by row."""
     if not network.graph.states:
         return
-    target, what = _target(options), f"the network '{network.graph.name}' keeps {network.graph.states} states between calls"
+    target, what = _target(options), f"the network '{network.graph.name}' keeps state between calls"
     if not target.keeps_states:
         able = [name for name in target_names() if find_target(name).keeps_states]
         raise N2D2Error(

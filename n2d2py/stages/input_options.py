@@ -86,10 +86,10 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(str(name) for name in found.values())
 
 
-def class_names(options: LoadOptions, metadata: OnnxMetadata) -> tuple[str, ...]:
+def class_names(options: LoadOptions, meta: OnnxMetadata) -> tuple[str, ...]:
     """The names of `-class-names`, else those of the metadata; may be empty."""
     if options.class_names is None:
-        return metadata.names
+        return meta.names
     if isinstance(options.class_names, tuple):
         return options.class_names
     return read_class_names(Path(options.class_names))
@@ -105,50 +105,46 @@ def labelled_input(options: LoadOptions, names: tuple[str, ...]) -> tuple[InputD
 def preprocessing(
     options: LoadOptions,
     shape: tuple[int, ...],
-    metadata: OnnxMetadata,
+    meta: OnnxMetadata,
     network: str,
     integers: bool = False,
     kind: NumType | None = None,
 ) -> Preprocessing:
-    """Conversion of images and bytes to an input of `shape` (C, H, W), one of `integers` perhaps; decisions by metadata are reported.
+    """Conversion of images and bytes to an input of `shape` (C, H, W), one of `integers` perhaps; decisions by the metadata are reported.
 
     `kind`: the integers that the file declares for the input. A byte of an image is one of them, as signed ones less 128.
     """
     if kind is not None and kind.bits == 8:
         offset = ((-128 if kind.signed else 0) - kind.zero_point) * kind.scale
-        metadata = replace(
-            metadata,
-            factors=(kind.scale,),
-            offsets=(offset,),
-            formula="the scale and zero point of the input",
-            input_range=None,
+        meta = replace(
+            meta, factors=(kind.scale,), offsets=(offset,), formula="the scale and zero point of the input", input_range=None
         )
     taken = []
     by_formula = options.scale is not None or bool(options.mean or options.std)
     declared = options.input_range
-    if declared is None and not by_formula and metadata.input_range is not None:
-        declared = metadata.input_range
+    if declared is None and not by_formula and meta.input_range is not None:
+        declared = meta.input_range
         taken.append(f"values {declared[0]:g}..{declared[1]:g} (Image.NominalPixelRange)")
     scale, mean, std = options.scale, options.mean, options.std
     by_file = (
         options.input_range is None
         and not by_formula
-        and bool(metadata.factors)
-        and len(metadata.factors) in (1, *shape[:1])
+        and bool(meta.factors)
+        and len(meta.factors) in (1, *shape[:1])
         and declared is None
     )
     if by_file:
-        scale, std = 1.0, tuple(1 / factor for factor in metadata.factors)
-        mean = tuple(-offset / factor for factor, offset in zip(metadata.factors, metadata.offsets, strict=True))
+        scale, std = 1.0, tuple(1 / factor for factor in meta.factors)
+        mean = tuple(-offset / factor for factor, offset in zip(meta.factors, meta.offsets, strict=True))
         if kind is None or kind.scale != 1:
-            taken.append(f"values by {metadata.formula}")
+            taken.append(f"values by {meta.formula}")
     bgr = options.bgr
     pictures = isinstance(options.data, (str, Path)) and Path(options.data).is_dir()
-    if not bgr and metadata.bgr and pictures and shape[:1] == (3,):
+    if not bgr and meta.bgr and pictures and shape[:1] == (3,):
         bgr = True
         taken.append("channels blue, green, red (Image.BitmapPixelFormat)")
-    if metadata.names and options.class_names is None:
-        taken.append(f"{len(metadata.names)} class names (names)")
+    if meta.names and options.class_names is None:
+        taken.append(f"{len(meta.names)} class names (names)")
     if taken:
         log.notice("metadata of %s: %s", network, ", ".join(taken))
     crop = options.crop

@@ -260,7 +260,7 @@ def test_calls_between_resets(tmp_path):
 def test_targets_without_states_refuse(tmp_path, target):
     with pytest.raises(N2D2Error) as caught:
         exported(tmp_path, "averaged", target=target)
-    assert caught.value.code == "E706" and "keeps 1 states between calls" in caught.value.line()
+    assert caught.value.code == "E706" and "keeps state between calls" in caught.value.line()
 
 
 def test_lines_of_an_input_do_not_go_with_states(tmp_path):

@@ -62,7 +62,7 @@ def read_encodings(path: Path) -> dict[str, Encoding]:
     except OSError as error:
         raise _wrong(path, f"the file cannot be read ({error.strerror})", "check the path") from None
     except (ValueError, RecursionError):
-        raise _wrong(path, "the file is damaged, or no JSON") from None
+        raise _wrong(path, "the file is damaged, or not JSON") from None
     entries = list(_entries(data, path))
     found: dict[str, Encoding] = {}
     for name, entry in entries:

@@ -259,7 +259,7 @@ def _read(path: Path) -> onnx.ModelProto:
     except DecodeError:
         raise _invalid(str(path), "the file is damaged, truncated or not an ONNX model") from None
     if not (proto.graph.node or proto.graph.output):
-        raise _invalid(str(path), "the file holds no ONNX graph")
+        raise _invalid(str(path), "the file does not contain an ONNX graph")
     _check_texts(proto, str(path))
     load_external_data(proto, path)
     return proto
@@ -268,7 +268,7 @@ def _read(path: Path) -> onnx.ModelProto:
 def _check_texts(proto: onnx.ModelProto, path: str) -> None:
     text = check_texts(proto)
     if text is not None:
-        raise _invalid(path, f"the text '{text[:60]}' in it is not UTF-8")
+        raise _invalid(path, f"its text '{text[:60]}' is not UTF-8")
 
 
 def _too_many(path: str, count: int) -> N2D2Error:

@@ -16,13 +16,13 @@ from n2d2py.operators.arrays.values import Arrays, onnx_array
 def product(a: Arrays, left: Value, right: Value, result: str | None = None) -> Value:
     """left @ right by the rules of numpy.matmul; of the kind `result`, that of `left` if not given."""
     if not left.dims or not right.dims:
-        raise Unsupported("one of its operands is a single value")
+        raise Unsupported("a scalar operand is not supported")
     x = a.reshape(left, (1, *left.dims)) if len(left.dims) == 1 else left
     y = a.reshape(right, (*right.dims, 1)) if len(right.dims) == 1 else right
     rank = max(len(x.dims), len(y.dims))
     x, y = (a.reshape(v, (1,) * (rank - len(v.dims)) + tuple(v.dims)) for v in (x, y))
     if x.dims[-1] != y.dims[-2]:
-        raise Unsupported(f"its operands of {list(left.dims)} and {list(right.dims)} do not fit each other")
+        raise Unsupported(f"its operands of {list(left.dims)} and {list(right.dims)} cannot be multiplied")
     batch = np.broadcast_shapes(x.dims[:-2], y.dims[:-2])
     op = ArrayMatMul(tuple(x.dims), tuple(y.dims), a.slots([x, y]), left.kind if result is None else result)
     made = a.add(op, [x, y], (*batch, x.dims[-2], y.dims[-1]), label="product")
@@ -81,18 +81,18 @@ def _einsum(a: Arrays) -> None:
     """Two operands as one matrix product, one operand as transposition and sum; each letter once per operand."""
     text = a.node.attribute("equation").replace(" ", "")
     if "." in text:
-        raise Unsupported("its equation has an ellipsis")
+        raise Unsupported("an ellipsis in its equation is not supported")
     terms, arrow, result = text.partition("->")
     names = terms.split(",")
     if not arrow:
         result = "".join(sorted(c for c in set(terms) - {","} if terms.count(c) == 1))
     if any(len(set(name)) != len(name) for name in names):
-        raise Unsupported("its equation takes a diagonal")
+        raise Unsupported("a repeated letter within one operand (diagonal) is not supported")
     values = a.values()
     if [len(name) for name in names] != [len(value.dims) for value in values]:
-        raise Unsupported("its equation has other operands, or of other ranks, than it has inputs")
+        raise Unsupported("its equation does not match the number or the ranks of its inputs")
     if len(set(result)) != len(result) or not set(result) <= set(terms) - {","}:
-        raise Unsupported("its equation has letters in its result that no operand has, or twice")
+        raise Unsupported("its equation has an unknown or repeated letter in its result")
     for index, name in enumerate(names):
         verb = "moves" if name[:1] and name[0] in result else "sums"
         a.builder.guard_batch(a.node, index, 0, verb, allowed=name[:1] == result[:1])
@@ -104,7 +104,7 @@ def _einsum(a: Arrays) -> None:
         a.bind(a.transpose(value, [kept.index(c) for c in result]))
         return
     if len(values) != 2:
-        raise Unsupported(f"it has {len(values)} operands")
+        raise Unsupported(f"{len(values)} operands are not supported, only one or two")
     (left, right), (x, y) = names, values
     first, second = dict(zip(left, x.dims, strict=True)), dict(zip(right, y.dims, strict=True))
     repeated = [c for c in left if first[c] != second.get(c, first[c])]  # an axis of 1 next to one of n
@@ -118,7 +118,7 @@ def _einsum(a: Arrays) -> None:
     for letters, other in ((left, right), (right, left)):
         gone = [i for i, c in enumerate(letters) if c not in other and c not in result]
         if gone:
-            raise Unsupported("its equation sums an operand alone")
+            raise Unsupported("a sum over a letter of one operand only is not supported")
     rows, columns = [c for c in left if c not in right], [c for c in right if c not in left]
     x = _summed(a, x, [left.index(c) for c in shared if first[c] > second[c]])
     y = _summed(a, y, [right.index(c) for c in shared if second[c] > first[c]])
