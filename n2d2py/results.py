@@ -419,7 +419,7 @@ class ComparedExport(_Shown):
         return error_figure(self.layers)
 
     def check(self) -> None:
-        """Raises E812 where the compiled values of a layer are not those of Python."""
+        """Raise E812 where the compiled values of a layer are not those of Python."""
         refuse_differences(self.layers)
 
     def __repr__(self) -> str:

@@ -67,7 +67,7 @@ def build_tools_missing() -> str | None:
 
 
 def run_tool(words: list[str]) -> subprocess.CompletedProcess[str]:
-    """Runs `n2d2py` with these words in a separate process; its stdout and stderr are one text."""
+    """Run `n2d2py` with these words in a separate process; its stdout and stderr are one text."""
     return subprocess.run(
         [sys.executable, "-m", "n2d2py", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )

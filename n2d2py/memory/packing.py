@@ -117,7 +117,7 @@ class Packing:
         self.bound = self._bound()
 
     def _collect(self) -> None:
-        """Sets blocks and pairs."""
+        """Set blocks and pairs."""
         self.blocks = [
             Block(self._up(self.buffers.form(b).bytes), b.birth, b.death, b) for b in self.buffers.distinct() if not b.external
         ]

@@ -75,7 +75,7 @@ class MatMulToConv(Pass):
 
 
 def _over_pixels(graph: Graph, node: Node, rows: int) -> None:
-    """Makes a layer with weights (N, K) a Conv of 1x1 over `rows` pixels, between views."""
+    """Make a layer with weights (N, K) a Conv of 1x1 over `rows` pixels, between views."""
     width, depth = node.params["weights"].shape
     node.op = Conv()
     node.params["weights"] = node.params["weights"].reshape(width, depth, 1, 1)

@@ -95,7 +95,7 @@ def type_concats(
     seen: Mapping[str, float],
     options: QuantOptions,
 ) -> list[CoarseJoin]:
-    """Gives each Concat output the widest range of its inputs, and that type to inputs that come near it.
+    """Give each Concat output the widest range of its inputs, and that type to inputs that come near it.
 
     `seen` are the largest values of tensors. An output of parts whose ranges are far apart ends at the largest one: headroom would be
     taken from the steps of the smallest. Its steps part at one half where it holds scores. Returns the Concats that stay too coarse for one of their inputs.

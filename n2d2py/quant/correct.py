@@ -37,7 +37,7 @@ class Corrected:
 
 
 def correct(graph: Graph, types: TensorTypes, samples: Sequence[np.ndarray], options: QuantOptions) -> Corrected:
-    """Rounds the weights of each layer, corrects its bias and chooses its range again, as the options ask for.
+    """Round the weights of each layer, corrects its bias and chooses its range again, as the options ask for.
 
     Without samples nothing is corrected; so is what follows a layer that has no integers, which `form_integers` refuses.
     """

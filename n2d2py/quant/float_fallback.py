@@ -249,7 +249,7 @@ def _check(node: Node) -> None:
 
 
 def _convert(graph: Graph, reader: Node, name: str, to_float: bool) -> str:
-    """Adds the conversion of a tensor before its first reader of the other kind; returns its output."""
+    """Add the conversion of a tensor before its first reader of the other kind; return its output."""
     output = graph.fresh_name(f"{name}_{'float' if to_float else 'integer'}")
     graph.add(
         Node(output, Convert(to_float), [name], [output], location=reader.location, helper=True), at=graph.nodes.index(reader)

@@ -63,7 +63,7 @@ class Holdout:
         self._corrected.advance(typed)
 
     def finish(self, node: Node) -> None:
-        """Notes what the layer gave, if it is an output of the network, and frees what no later layer reads."""
+        """Note what the layer gave, if it is an output of the network, and frees what no later layer reads."""
         for name in node.outputs:
             if name in self._graph.outputs and not self._graph.kind(name):
                 self._lost.append(np.array([*self._plain.squares(name), self._corrected.squares(name)[0]]))

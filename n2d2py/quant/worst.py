@@ -47,7 +47,7 @@ class WorstStimuli:
     def add(
         self, x: np.ndarray, labels: np.ndarray, names: list[str], real: dict[str, np.ndarray], stored: dict[str, np.ndarray]
     ) -> None:
-        """Adds a batch: the inputs (n, ...), and float and stored values of all tensors."""
+        """Add a batch: the inputs (n, ...), and float and stored values of all tensors."""
         exact = [real[name].reshape(len(x), -1).astype(np.float64) for name in self._outputs]
         restored = [
             kind.dequantize(stored[name]).reshape(len(x), -1).astype(np.float64) for name, kind in self._outputs.items()

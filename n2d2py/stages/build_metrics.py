@@ -23,7 +23,7 @@ class BuildMetrics:
 
 
 def measured(run: Runner, inferences: int) -> BuildMetrics:
-    """Measures a build, its time over `inferences` (0: not at all), and says in a line each what came of it."""
+    """Measure a build, its time over `inferences` (0: not at all), and say in a line each what came of it."""
     sizes = run.sizes()
     latency = run.latency(inferences) if inferences else None
     counted = run.instructions()

@@ -85,7 +85,7 @@ def calibration_folder_name(network: str, bits: int) -> str:
 
 
 def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions, assumed: AssumedRanges | None = None) -> Calibration:
-    """Fuses a loaded network for integers and observes it over its calibration stimuli, or takes `assumed` ranges.
+    """Fuse a loaded network for integers and observe it over its calibration stimuli, or take `assumed` ranges.
 
     A pre-quantized network keeps its scales.
 
@@ -163,7 +163,7 @@ def _completed(network: LoadedNetwork, options: CalibrationOptions, assumed: Ass
 
 
 def save_statistics(observed: Observed | None, folder: Path) -> None:
-    """Writes STATISTICS_FILE into a folder, for a later calibration to reload."""
+    """Write STATISTICS_FILE into a folder, for a later calibration to reload."""
     if observed is not None:
         path = folder / STATISTICS_FILE
         path.parent.mkdir(parents=True, exist_ok=True)

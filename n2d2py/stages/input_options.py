@@ -47,7 +47,7 @@ class OnnxMetadata:
 
 
 def read_metadata(metadata: Mapping[str, str]) -> OnnxMetadata:
-    """Reads the keys of the metadata that are known; keys and values in any case."""
+    """Read the keys of the metadata that are known; keys and values in any case."""
     lower = {key.lower(): value for key, value in metadata.items()}
     pixels = lower.get("image.bitmappixelformat", "").lower()
     return OnnxMetadata(
@@ -179,7 +179,7 @@ def _preparing(options: LoadOptions) -> list[str]:
 
 
 def refuse_for_ini(options: LoadOptions) -> None:
-    """Raises E007 for preprocessing that the pipeline of an INI does, for encodings and for shapes, which its sections say."""
+    """Raise E007 for preprocessing that the pipeline of an INI does, for encodings and for shapes, which its sections say."""
     if options.input_shape is not None:
         raise N2D2Error(
             "E007",
@@ -205,7 +205,7 @@ def refuse_for_ini(options: LoadOptions) -> None:
 
 
 def refuse_for_several(options: LoadOptions, inputs: int) -> None:
-    """Raises E417 for preprocessing, which the data of a network with several inputs do not get."""
+    """Raise E417 for preprocessing, which the data of a network with several inputs do not get."""
     if given := _preparing(options):
         raise N2D2Error(
             "E417",

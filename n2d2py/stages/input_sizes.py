@@ -16,7 +16,7 @@ from n2d2py.stages.options import LoadOptions
 
 
 def size_inputs(model: OnnxModel, options: LoadOptions) -> None:
-    """Gives inputs whose sizes an ONNX file leaves open those of -input-shape, or of the arrays that are given.
+    """Give inputs whose sizes an ONNX file leaves open those of -input-shape, or of the arrays that are given.
 
     Raises:
         N2D2Error: E003 a text that is not a shape, E305 a shape that the file does not allow, an input that there is not.

@@ -22,7 +22,7 @@ _MOST_BYTES = 2**30
 
 
 def refuse_mixed_stimuli(model: OnnxModel) -> None:
-    """Runs a file with a batch of free size, whose batch axis some node moves, on two stimuli and on each of them.
+    """Run a file with a batch of free size, whose batch axis some node moves, on two stimuli and on each of them.
 
     What ONNX Runtime cannot run with two stimuli is left alone: it is a network for one. Nothing is run where it is not installed.
 

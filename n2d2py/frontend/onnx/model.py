@@ -119,7 +119,7 @@ class OnnxModel:
         return [value.name for value in self.proto.graph.output]
 
     def set_sizes(self, name: str, sizes: Sequence[int]) -> None:
-        """Gives an input the sizes after the batch that the file leaves open; with a 1 in front, a batch of free size becomes 1.
+        """Give an input the sizes after the batch that the file leaves open; with a 1 in front, a batch of free size becomes 1.
 
         Raises:
             N2D2Error: E305 no such input, or a shape that the file does not allow.

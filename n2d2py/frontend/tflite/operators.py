@@ -82,7 +82,7 @@ def _bias(t: Translation, operator: TfliteOperator, at: int, outputs: int, weigh
 
 
 def _need_alike(t: Translation, operator: TfliteOperator, weights: TfliteTensor) -> None:
-    """Refuses real weights after integers; integer weights after real numbers (dynamic range) are taken as real ones."""
+    """Refuse real weights after integers; integer weights after real numbers (dynamic range) are taken as real ones."""
     if t.tensor(operator.inputs[0]).dtype.kind != "f" and weights.dtype.kind == "f":
         raise RefusedOperator("its input is quantized, but its weights are float")
 

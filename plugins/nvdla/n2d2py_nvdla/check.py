@@ -55,7 +55,7 @@ def notes(program: Program, config: HardwareConfig) -> list[str]:
 
 
 def check_program(program: Program, config: HardwareConfig) -> None:
-    """Raises E908 with every violation, one line each."""
+    """Raise E908 with every violation, one line each."""
     ErrorList.raise_if(
         [
             N2D2Error("E908", text, where=program.name, remedy="compile it again; hardware would fail")

@@ -231,7 +231,7 @@ def _run(arguments: argparse.Namespace) -> None:
 
 
 def main(words: Sequence[str] | None = None, others: Sequence[Command] = ()) -> int:
-    """Runs the command line `words`; the exit status: 0, 1 for an error, 2 for a wrong command line.
+    """Run the command line `words`; the exit status: 0, 1 for an error, 2 for a wrong command line.
 
     `others` add commands to those for loadables; each sets `run`, a function of the parsed arguments.
     """

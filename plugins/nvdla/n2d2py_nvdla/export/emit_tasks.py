@@ -37,7 +37,7 @@ class Pools:
         return "offset" in (self.abi.cube.names or ())
 
     def close(self) -> int:
-        """Fills the constants up; their bytes."""
+        """Fill the constants up; their bytes."""
         self.constants.extend(bytes(-len(self.constants) % POOL_ALIGNMENT or (0 if self.constants else POOL_ALIGNMENT)))
         return len(self.constants)
 

@@ -35,7 +35,7 @@ _IN_BYTES: Registry[Rule] = Registry("the lowering to bytes of")
 
 
 def lowering(*kinds: str, in_bytes: bool = False) -> Callable[[Rule], Rule]:
-    """Registers the lowering of operator kinds; a second one for a kind is an InternalError.
+    """Register the lowering of operator kinds; a second one for a kind is an InternalError.
 
     `in_bytes`: the accelerator has them in int8 whatever the network computes them in.
     """
@@ -145,7 +145,7 @@ class Lowering:
         return Region.whole(self.buffer(tensor, "output" if tensor in self.graph.outputs else "activation", shape))
 
     def finish(self, node: QuantNode, tensor: str, region: Region, scale: float, chains: list[list[HwOp]]) -> None:
-        """Appends a layer and says where its result lies."""
+        """Append a layer and say where its result lies."""
         self.out.layers.append(HwLayer(node.name, tensor, region, scale, chains))
         self.values[tensor] = HardwareTensor(region, scale)
 

@@ -50,7 +50,7 @@ def extended(weights: np.ndarray) -> np.ndarray:
 def read_pixels(
     op: np.ndarray, one: HardwareConfig, width: int, height: int, kernel: tuple[int, int], window: ConvolutionWindow
 ) -> None:
-    """Makes a convolution of feature data, of one channel, one of signed pixels."""
+    """Make a convolution of feature data, of one channel, one of signed pixels."""
     entries = -(-(width + int(op["pad_x_left"]) + int(op["pad_x_right"])) // one.width)
     op["data_format"], op["pixel_override"] = R8, 1
     op["entry_per_slice"], op["data_bank"] = entries, max(1, -(-entries * height // one.depth))

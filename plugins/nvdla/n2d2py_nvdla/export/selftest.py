@@ -140,7 +140,7 @@ def _compiled(case: SelfTest, one: HardwareConfig, precision: int, samples: np.n
 
 
 def write_self_test(folder: Path, configuration: str, firmware: str = "0.12", precision: int = INT8) -> list[str]:
-    """Writes loadables, their input, the outputs that the model gives, a script and a README; the names of the cases.
+    """Write loadables, their input, the outputs that the model gives, a script and a README; the names of the cases.
 
     Raises:
         N2D2Error: E711 for a folder that holds something, E705 for a precision that the configuration lacks, E907 for one that
@@ -252,7 +252,7 @@ def _readme(one: HardwareConfig, firmware: str, kind: str, rows: list[str]) -> s
 
 
 def add_command(commands: Any) -> None:
-    """Adds `self-test` to the commands of n2d2py-nvdla."""
+    """Add `self-test` to the commands of n2d2py-nvdla."""
     parser = commands.add_parser(
         "self-test", help="write small loadables with their input and expected outputs, for a new board"
     )

@@ -110,7 +110,7 @@ class NvdlaTarget(Target[NvdlaExport]):
         return {"configuration": made.lowered.config.name, "precision": precision, "abi": made.abi}
 
     def write(self, prepared: Prepared[NvdlaExport], folder: Path) -> None:
-        """Writes the loadable, the description of its layers and a README.
+        """Write the loadable, the description of its layers and a README.
 
         Raises:
             N2D2Error: E717 when the loadable does not pass the checker.

@@ -212,7 +212,7 @@ class ConvolutionBuffer:
         return f"{whole - entries} entries are not loaded, and nothing releases as many"
 
     def _load(self, use: BufferUse, weights: np.ndarray | None) -> Iterator[int]:
-        """Loads weights by transactions, while there are free entries; the bytes loaded so far."""
+        """Load weights by transactions, while there are free entries; the bytes loaded so far."""
         at, width, atom = self._weights, self._config.width, self._config.atom
         begin, done = at.own * width, 0
         while done < use.weight_bytes:

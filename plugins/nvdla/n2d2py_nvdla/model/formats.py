@@ -58,7 +58,7 @@ def read_feature(
 
 
 def write_feature(memory: np.ndarray, base: int, values: np.ndarray, line: int, surface: int, atom: int, what: str) -> None:
-    """Stores (C, H, W), C being a multiple of the lanes of an atom."""
+    """Store (C, H, W), C being a multiple of the lanes of an atom."""
     c, h, w = values.shape
     lanes = atom // values.dtype.itemsize
     view = strided(memory, base, (c // lanes, h, w, atom), (surface, line, atom, 1), what)

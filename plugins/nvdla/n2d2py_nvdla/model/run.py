@@ -37,7 +37,7 @@ def run_program(
     trace: bool = False,
     cache: dict | None = None,
 ) -> Run:
-    """Runs a loadable on `inputs`: the bytes (uint8) of each bindable input, in the hardware's layout.
+    """Run a loadable on `inputs`: the bytes (uint8) of each bindable input, in the hardware's layout.
 
     Inputs that are left out are zero, as in NVIDIA's runtime. `exact` follows the fp16 multipliers bit by bit. `cache`,
     a dictionary kept between runs of one program, saves weights in the order of the computation.

@@ -17,7 +17,7 @@ _FREE_SCALE = ("Conv", "Fc", "Affine", "ElemWise")
 
 
 def plan_concatenations(state: Lowering) -> None:
-    """Gives inputs of concatenations their place in the result, where that costs nothing."""
+    """Give inputs of concatenations their place in the result, where that costs nothing."""
     graph = state.graph
     producers = {name: node for node in graph.nodes for name in node.outputs}
     for node in reversed(graph.nodes):
