@@ -143,10 +143,7 @@ def _from_onnx(node: OnnxNode, builder: Builder) -> None:
     axis, flattens = _axis(node, len(shape))
     source, permutation = channels_first(node.tensor(), builder.graph)
     if flattens and prod(shape[axis:]) != shape[axis]:
-        raise Unsupported(
-            f"normalization over all axes from {axis} on is not supported",
-            "export with opset 13 or newer, where Softmax has one axis",
-        )
+        raise Unsupported(f"normalization over all axes from {axis} on is not supported", "export with opset 13 or newer")
     if axis == 0:
         raise Unsupported("normalization over the batch axis is not supported", "normalize over another axis")
     if permutation[axis] == 1 != axis:

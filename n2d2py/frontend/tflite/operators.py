@@ -11,23 +11,10 @@ from math import prod
 import numpy as np
 
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator, TfliteTensor
-from n2d2py.frontend.tflite.lowering import flag, layer, need_ends, option, slices
-from n2d2py.frontend.tflite.schema import ACTIVATIONS, REFLECT, SAME, VALID
+from n2d2py.frontend.tflite.lowering import LIMITS, flag, fused, layer, need_ends, option, slices
+from n2d2py.frontend.tflite.schema import REFLECT, SAME, VALID
 from n2d2py.frontend.tflite.translation import Lowering, Translation, moved_axis
 from n2d2py.graph.shapes import Shape
-
-_LIMITS = {"RELU": (0.0, np.inf), "RELU_N1_TO_1": (-1.0, 1.0), "RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0)}
-
-
-def _fused(operator: TfliteOperator, slot: int) -> tuple[float, float] | None:
-    """The limits of the fused activation."""
-    number = option(operator, slot, "<b")
-    name = ACTIVATIONS[number] if 0 <= number < len(ACTIVATIONS) else f"number {number}"
-    if name == "NONE":
-        return None
-    if name not in _LIMITS:
-        raise RefusedOperator(f"its fused activation {name} is not supported")
-    return _LIMITS[name]
 
 
 def _image(t: Translation, index: int) -> Shape:
@@ -73,10 +60,13 @@ def _bias(t: Translation, operator: TfliteOperator, at: int, outputs: int, weigh
     values = tensor.values.reshape(-1)
     if values.dtype.kind == "f":
         return t.constant(f"{tensor.name}_values", values.astype(np.float32))
-    if values.dtype != np.int32 or not source.is_quantized or not weights.is_quantized:
+    if values.dtype not in (np.int32, np.int64) or not source.is_quantized or not weights.is_quantized:
         raise RefusedOperator(f"a bias of type {values.dtype.name} is not supported")
     name = tensor.name
     steps = source.scale[0].astype(np.float64) * weights.scale.astype(np.float64)
+    if np.abs(values).max(initial=0) >= 2**31:  # int64, next to activations in 16 bits
+        return t.constant(f"{name}_values", (values * steps).astype(np.float32))
+    values = values.astype(np.int32)
     scale = t.constant(f"{name}_scale", steps[0].astype(np.float32) if steps.size == 1 else steps.astype(np.float32))
     return t.emit("DequantizeLinear", [t.constant(f"{name}_stored", values), scale], t.fresh(f"{name}_real"), axis=0)
 
@@ -124,7 +114,7 @@ def _conv(t: Translation, operator: TfliteOperator) -> None:
         operator,
         "Conv",
         inputs,
-        _fused(operator, 3 + after),
+        fused(operator, 3 + after),
         kernel_shape=[kh, kw],
         strides=stride,
         dilations=dilation,
@@ -136,7 +126,7 @@ def _conv(t: Translation, operator: TfliteOperator) -> None:
 def _transposed_conv(t: Translation, operator: TfliteOperator) -> None:
     need_ends(operator, 3)
     moved = replace(operator, inputs=(operator.inputs[2], operator.inputs[1], *operator.inputs[3:]))
-    _turned_conv(t, moved, _padding(operator), (option(operator, 2), option(operator, 1)), _fused(operator, 3))
+    _turned_conv(t, moved, _padding(operator), (option(operator, 2), option(operator, 1)), fused(operator, 3))
 
 
 def _mediapipe_conv(t: Translation, operator: TfliteOperator) -> None:
@@ -195,7 +185,7 @@ def _fully_connected(t: Translation, operator: TfliteOperator) -> None:
     if weights.scale.size > 1 and weights.axis != 0:
         raise RefusedOperator(f"its weights have scales along the axis {weights.axis}, not 0")
     outputs, each = weights.shape
-    rows, limits = prod(source.shape) // each, _fused(operator, 0)
+    rows, limits = prod(source.shape) // each, fused(operator, 0)
     declared = t.tensor(operator.output).shape
     if prod(declared) != rows * outputs or declared[-1:] != (outputs,):
         raise RefusedOperator(f"its result is {rows} x {outputs}, but is declared as {' x '.join(map(str, declared))}")
@@ -229,7 +219,7 @@ def _pool(t: Translation, operator: TfliteOperator) -> None:
     if operator.code == "AVERAGE_POOL_2D":
         attributes["count_include_pad"] = 0
     kind = "AveragePool" if operator.code == "AVERAGE_POOL_2D" else "MaxPool"
-    layer(t, operator, kind, [t.real(operator.input)], _fused(operator, 5), **attributes)
+    layer(t, operator, kind, [t.real(operator.input)], fused(operator, 5), **attributes)
 
 
 # ---- elements -----------------------------------------------------------------------------------
@@ -243,7 +233,7 @@ def _arithmetic(t: Translation, operator: TfliteOperator) -> None:
         raise RefusedOperator(f"its inputs {shapes[0]} and {shapes[1]} cannot be broadcast") from None
     rank = max(map(len, shapes))
     kind = {"ADD": "Add", "SUB": "Sub", "MUL": "Mul", "DIV": "Div", "MAXIMUM": "Max", "MINIMUM": "Min"}[operator.code]
-    limits = None if operator.code in ("MAXIMUM", "MINIMUM") else _fused(operator, 0)
+    limits = None if operator.code in ("MAXIMUM", "MINIMUM") else fused(operator, 0)
     layer(t, operator, kind, [t.real(index, rank) for index in (left, right)], limits)
 
 
@@ -261,7 +251,7 @@ def _inverse_root(t: Translation, operator: TfliteOperator) -> None:
 def _rectifier(t: Translation, operator: TfliteOperator) -> None:
     t.expect(operator.output, t.tensor(operator.input).shape)
     name = t.real(operator.input)
-    t.result(operator.output, lambda made: t.emit("Identity", [name], made), _LIMITS[operator.code])
+    t.result(operator.output, lambda made: t.emit("Identity", [name], made), LIMITS[operator.code])
 
 
 def _leaky(t: Translation, operator: TfliteOperator) -> None:
@@ -329,7 +319,7 @@ def _concatenation(t: Translation, operator: TfliteOperator) -> None:
     size = sum(shape[axis] for shape in shapes if len(shape) == rank)
     for shape in shapes:
         t.expect(operator.output, (*shape[:axis], size, *shape[axis + 1 :]))
-    layer(t, operator, "Concat", [t.real(index) for index in operator.inputs], _fused(operator, 1), axis=place)
+    layer(t, operator, "Concat", [t.real(index) for index in operator.inputs], fused(operator, 1), axis=place)
 
 
 def _pad(t: Translation, operator: TfliteOperator) -> None:
@@ -509,7 +499,7 @@ LOWERINGS: dict[str, Lowering] = {
     "FULLY_CONNECTED": _fully_connected,
     **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), _pool),
     **dict.fromkeys(("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM"), _arithmetic),
-    **dict.fromkeys(_LIMITS, _rectifier),
+    **dict.fromkeys(LIMITS, _rectifier),
     "LOGISTIC": partial(_function, "Sigmoid"),
     "TANH": partial(_function, "Tanh"),
     "HARD_SWISH": partial(_function, "HardSwish"),

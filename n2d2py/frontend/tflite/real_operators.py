@@ -6,6 +6,7 @@ from functools import partial
 from math import prod
 
 import numpy as np
+from onnx import helper
 
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
 from n2d2py.frontend.tflite.lowering import flag, layer, need_ends, option, slices
@@ -17,18 +18,15 @@ _LENGTH = 1e-6
 _COMPARISONS = ("Equal", "Not", "Less", "LessOrEqual", "Greater", "GreaterOrEqual")
 
 
-def _need_reals(t: Translation, operator: TfliteOperator, inputs: int) -> list[Shape]:
-    """The shapes of the inputs, none of them quantized."""
+def _shapes(t: Translation, operator: TfliteOperator, inputs: int) -> list[Shape]:
+    """The shapes of the inputs."""
     need_ends(operator, inputs, len(operator.outputs))
-    for index in (*operator.inputs, *operator.outputs):
-        if t.tensor(index).is_quantized:
-            raise RefusedOperator("quantized tensors are not supported")
     return [t.tensor(index).shape for index in operator.inputs[:inputs]]
 
 
 def _broadcast(kind: str, count: int, t: Translation, operator: TfliteOperator) -> None:
     """A function of `count` operands, which repeat where they have one element."""
-    shapes = _need_reals(t, operator, count)
+    shapes = _shapes(t, operator, count)
     if operator.code == "SELECT" and len(set(shapes)) > 1 and prod(shapes[0]) > 1:
         raise RefusedOperator("its condition and its inputs must have the same shape")
     try:
@@ -50,7 +48,7 @@ def _broadcast(kind: str, count: int, t: Translation, operator: TfliteOperator) 
 
 
 def _cast(t: Translation, operator: TfliteOperator) -> None:
-    (shape,) = _need_reals(t, operator, 1)
+    (shape,) = _shapes(t, operator, 1)
     source, made = (t.tensor(index).dtype for index in (operator.input, operator.output))
     if made.kind != "f" or source.kind not in "fb":
         raise RefusedOperator(f"a cast from {source.name} to {made.name} is not supported")
@@ -60,7 +58,7 @@ def _cast(t: Translation, operator: TfliteOperator) -> None:
 
 def _pack(t: Translation, operator: TfliteOperator) -> None:
     """Arrays side by side along an axis of their own."""
-    (shape,) = _need_reals(t, operator, 1)
+    (shape,) = _shapes(t, operator, 1)
     if any(t.tensor(index).shape != shape for index in operator.inputs):
         raise RefusedOperator("its inputs must have the same shape")
     rank, axis = len(shape) + 1, option(operator, 1)
@@ -73,7 +71,7 @@ def _pack(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _unpack(t: Translation, operator: TfliteOperator) -> None:
-    (shape,) = _need_reals(t, operator, 1)
+    (shape,) = _shapes(t, operator, 1)
     axis = option(operator, 1)
     moved_axis(axis, len(shape))
     axis %= len(shape)
@@ -87,7 +85,7 @@ def _unpack(t: Translation, operator: TfliteOperator) -> None:
 
 
 def _reverse(t: Translation, operator: TfliteOperator) -> None:
-    (shape, _) = _need_reals(t, operator, 2)
+    (shape, _) = _shapes(t, operator, 2)
     axes = {axis % len(shape) for axis in t.numbers(operator.inputs[1], "axes") if moved_axis(axis, len(shape)) >= 0}
     turned = [axis in axes for axis in range(len(shape))]
     begins = [-1 if back else 0 for back in turned]
@@ -97,7 +95,7 @@ def _reverse(t: Translation, operator: TfliteOperator) -> None:
 
 def _repeated(t: Translation, operator: TfliteOperator) -> None:
     """TILE: how often each axis; BROADCAST_TO: the shape."""
-    (shape, _) = _need_reals(t, operator, 2)
+    (shape, _) = _shapes(t, operator, 2)
     counts = t.numbers(operator.inputs[1], "sizes")
     if operator.code == "BROADCAST_TO":
         if len(counts) < len(shape) or any(
@@ -120,7 +118,7 @@ def _repeated(t: Translation, operator: TfliteOperator) -> None:
 
 def _gather(t: Translation, operator: TfliteOperator) -> None:
     """The rows, columns or channels of constant numbers."""
-    (shape, _) = _need_reals(t, operator, 2)
+    (shape, _) = _shapes(t, operator, 2)
     chosen = t.tensor(operator.inputs[1])
     indexes, axis = t.numbers(operator.inputs[1], "indices"), option(operator, 0)
     place = moved_axis(axis, len(shape))
@@ -136,7 +134,7 @@ def _gather(t: Translation, operator: TfliteOperator) -> None:
 
 def _products(t: Translation, operator: TfliteOperator) -> None:
     """BATCH_MATMUL: the last two axes of the file are lines and columns."""
-    shapes = _need_reals(t, operator, 2)
+    shapes = _shapes(t, operator, 2)
     rank = len(shapes[0])
     if not 2 <= rank == len(shapes[1]):
         raise RefusedOperator(f"a product of ranks {rank} and {len(shapes[1])} is not supported")
@@ -164,8 +162,28 @@ def _products(t: Translation, operator: TfliteOperator) -> None:
     return layer(t, operator, "Transpose", [product], None, perm=(0, 3, 1, 2))
 
 
+def _arg(kind: str, t: Translation, operator: TfliteOperator) -> None:
+    """ARG_MAX, ARG_MIN: positions of the file's type of integers."""
+    (shape, _) = _shapes(t, operator, 2)
+    (axis,), made = t.numbers(operator.inputs[1], "axis") or [0], t.tensor(operator.output)
+    place = moved_axis(axis, len(shape))
+    if len(shape) == 4 and axis % 4 != 3:
+        raise RefusedOperator("only positions along the channels are supported")
+    t.expect(operator.output, (*shape[: axis % len(shape)], *shape[axis % len(shape) + 1 :]))
+    found = t.emit(kind, [t.real(operator.inputs[0])], t.fresh(f"{made.name}_found"), axis=place, keepdims=0)
+    t.emit("Cast", [found], made.name, to=int(helper.np_dtype_to_tensor_dtype(made.dtype)))
+
+
+def _running_sum(t: Translation, operator: TfliteOperator) -> None:
+    (shape, _) = _shapes(t, operator, 2)
+    t.expect(operator.output, shape)
+    (axis,) = t.numbers(operator.inputs[1], "axis") or [0]
+    given = [t.real(operator.inputs[0]), t.constant("axis", np.array(moved_axis(axis, len(shape))))]
+    layer(t, operator, "CumSum", [*given], None, exclusive=int(flag(operator, 0)), reverse=int(flag(operator, 1)))
+
+
 def _unit_length(t: Translation, operator: TfliteOperator) -> None:
-    (shape,) = _need_reals(t, operator, 1)
+    (shape,) = _shapes(t, operator, 1)
     t.expect(operator.output, shape)
     if option(operator, 0, "<b"):
         raise RefusedOperator("a fused activation is not supported")
@@ -212,5 +230,8 @@ REAL_LOWERINGS: dict[str, Lowering] = {
     "GATHER": _gather,
     "BATCH_MATMUL": _products,
     "L2_NORMALIZATION": _unit_length,
+    "ARG_MAX": partial(_arg, "ArgMax"),
+    "ARG_MIN": partial(_arg, "ArgMin"),
+    "CUMSUM": _running_sum,
 }
 """Translations of operators of real numbers by name."""

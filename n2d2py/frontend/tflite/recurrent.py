@@ -6,7 +6,7 @@ import numpy as np
 
 from n2d2py.frontend.onnx.contract import CELL_LIMIT
 from n2d2py.frontend.tflite.file import RefusedOperator, TfliteOperator
-from n2d2py.frontend.tflite.lowering import flag, option
+from n2d2py.frontend.tflite.lowering import flag, fused, option
 from n2d2py.frontend.tflite.translation import Lowering, Translation
 
 _ACTIVATIONS = {0: "", 1: "Relu", 4: "Tanh"}
@@ -109,5 +109,51 @@ def _rnn(t: Translation, operator: TfliteOperator) -> None:
     _sequence(t, operator, "RNN", constants, flag(operator, 0), activations=[function])
 
 
-RECURRENT_LOWERINGS: dict[str, Lowering] = {"UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm, "UNIDIRECTIONAL_SEQUENCE_RNN": _rnn}
+def _svdf(t: Translation, operator: TfliteOperator) -> None:
+    """Inputs: x (1, inputs); weights of features (F, inputs) and of time (F, steps); biases (F / rank); the last steps of all features.
+
+    Each call appends the features of x to those that are kept; each output sums `rank` of them over the steps.
+    """
+    if len(operator.inputs) != 5 or len(operator.outputs) != 1:
+        raise operator.has_other_ends()
+    source, features, steps, bias, state = operator.inputs
+    rank, (count, length), shape = option(operator, 0), t.tensor(steps).shape, t.tensor(source).shape
+    if rank < 1 or count % rank or shape[0] != 1 or len(shape) != 2 or t.tensor(features).shape != (count, shape[1]):
+        raise RefusedOperator(f"its {count} features of rank {rank} do not match its input or its weights")
+    if t.file.tensors[state].shape != (1, count * length):
+        raise RefusedOperator(f"its state is not {count} x {length}")
+    units = count // rank
+    t.expect(operator.output, (1, units))
+    name = t.tensor(operator.output).name
+
+    def shifted(old: str) -> str:
+        weights = t.parameter(t.tensor(features), lambda values: values, 0)
+        made = t.emit("Gemm", [t.real(source), weights], t.fresh(f"{name}_features"), transB=1)
+        if t.file.tensors[state].is_quantized:
+            made = t.in_grid(state, made)
+        rows = t.reshaped(old, (1, count * length), (1, count, length))
+        bounds = [t.constant(f"{name}_{what}", np.array([value])) for what, value in (("from", 1), ("to", length), ("axis", 2))]
+        kept = [t.emit("Slice", [rows, *bounds], t.fresh(f"{name}_kept"))] if length > 1 else []
+        joined = t.emit("Concat", [*kept, t.reshaped(made, (1, count), (1, count, 1))], t.fresh(f"{name}_steps"), axis=2)
+        return t.reshaped(joined, (1, count, length), (1, count * length))
+
+    def summed(output: str) -> None:
+        given = [
+            t.emit("Reshape", [last, t.constant(f"{name}_shape", np.array([1, count, 1, length]))], t.fresh(f"{name}_rows"))
+        ]
+        given.append(t.parameter(t.tensor(steps), lambda values: values.reshape(units, rank, 1, length), 0))
+        if _has(operator, 3):
+            given.append(t.parameter(t.tensor(bias), lambda values: values, 0))
+        made = t.emit("Conv", given, t.fresh(f"{name}_sums"), group=units, kernel_shape=[1, length])
+        t.emit("Reshape", [made, t.constant(f"{name}_shape", np.array([1, units]))], output)
+
+    last = t.state(state, shifted)
+    t.result(operator.output, summed, fused(operator, 1))
+
+
+RECURRENT_LOWERINGS: dict[str, Lowering] = {
+    "SVDF": _svdf,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
+    "UNIDIRECTIONAL_SEQUENCE_RNN": _rnn,
+}
 """Translations of recurrent operators by name."""
