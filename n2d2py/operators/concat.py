@@ -127,7 +127,7 @@ def _concat(node: OnnxNode, builder: Builder) -> None:
         builder.layer(node, Identity(), tensors)
         return
     if axis == 0:
-        raise Unsupported("it concatenates along the batch axis", "join another axis")
+        raise Unsupported("concatenation along the batch axis is not supported", "use another axis")
     seen = [channels_first(tensor, builder.graph) for tensor in tensors]
     permutation = seen[0][1]
     if axis != 1 and permutation[axis] != axis and all(order == permutation for _, order in seen):
@@ -144,7 +144,7 @@ def join(a: Arrays, values: list[Value], axis: int) -> Value:
         len(v.dims) != len(first) or any(d != f for i, (d, f) in enumerate(zip(v.dims, first, strict=True)) if i != axis)
         for v in values
     ):
-        raise Unsupported("its inputs have shapes that do not fit each other")
+        raise Unsupported("its inputs differ in more than the concatenated axis")
     values = [value for value in values if value.dims[axis]]
     constants = [value.constant for value in values if value.constant is not None]
     if len(constants) == len(values):

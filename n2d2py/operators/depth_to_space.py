@@ -101,7 +101,7 @@ def _blocks(kind: type[DepthToSpace] | type[SpaceToDepth]):
         node.require_rank(4)
         block = int(node.attribute("blocksize", 0))
         if block < 1:
-            raise Unsupported(f"its blocksize is {block}")
+            raise Unsupported(f"blocksize={block} is not supported")
         builder.layer(node, kind(block, node.attribute("mode", "DCR") == "CRD"), [node.tensor()])
 
     return convert

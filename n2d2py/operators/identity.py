@@ -74,7 +74,7 @@ def _dropout(node: OnnxNode, builder: Builder) -> None:
 def _cast(node: OnnxNode, builder: Builder) -> None:
     target = element_name(node.attribute("to"))
     if target not in _FLOATS:
-        raise Unsupported(f"it casts to {target}, which changes values", "keep the tensors of the network in floating point")
+        raise Unsupported(f"a cast to {target} changes values", "keep the tensors of the network in floating point")
     builder.layer(node, Identity(), [node.tensor()])
 
 

@@ -73,7 +73,7 @@ def _from_onnx(node: OnnxNode, builder: Builder) -> None:
     value = node.optional_constant(2, "value")
     number = float(node.attribute("value", 0.0)) if value is None or not value.size else float(value.reshape(-1)[0])
     if number != 0:
-        raise Unsupported(f"it pads with {number:g}, only 0 is supported", "pad with zeros")
+        raise Unsupported(f"a pad value of {number:g} is not supported, only 0", "pad with zeros")
     node.require_rank(4)
     source, permutation = channels_first(node.tensor(), builder.graph)
     position = [permutation.index(axis) for axis in range(4)]
@@ -90,16 +90,16 @@ def _from_onnx(node: OnnxNode, builder: Builder) -> None:
 def _repeat(node: OnnxNode, builder: Builder, mode: str, begin: list[int], end: list[int]) -> None:
     """The positions of the input that the padded axes show."""
     if mode not in ("reflect", "edge", "wrap"):
-        raise Unsupported(f"its mode is {mode}")
+        raise Unsupported(f"mode={mode} is not supported")
     if begin[0] or end[0]:
         raise Unsupported("it pads the batch")
     if min(*begin, *end) < 0:
-        raise Unsupported(f"it crops in the mode {mode}", "crop with a Slice")
+        raise Unsupported(f"negative pads are not supported with mode={mode}", "crop with a Slice")
     shape = node.shape()
     if mode != "edge" and any(
         max(pads) >= size for size, *pads in zip(shape[1:], begin[1:], end[1:], strict=True) if any(pads)
     ):
-        raise Unsupported("it repeats more than the image has", "reduce its pads")
+        raise Unsupported("its pads exceed the size of its input", "reduce its pads")
     check_lines([*map(int, begin), *map(int, end)])
     take(
         node,

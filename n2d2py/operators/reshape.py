@@ -80,7 +80,7 @@ def _reshape(node: OnnxNode, builder: Builder) -> None:
         if target[0] == builder.model.batch and rest > 0 and prod(given) % rest:
             target[0], rest = 1, rest // target[0]
         if rest <= 0 or prod(given) % rest:
-            raise Unsupported(f"its shape {target} does not fit its input of {prod(given)} elements")
+            raise Unsupported(f"its shape {target} does not match its input of {prod(given)} elements")
         target[target.index(-1)] = prod(given) // rest
     _add(node, builder, target)
 

@@ -144,10 +144,11 @@ def _from_onnx(node: OnnxNode, builder: Builder) -> None:
     source, permutation = channels_first(node.tensor(), builder.graph)
     if flattens and prod(shape[axis:]) != shape[axis]:
         raise Unsupported(
-            f"it normalizes over all axes from {axis} on", "export with opset 13 or newer, where Softmax has one axis"
+            f"normalization over all axes from {axis} on is not supported",
+            "export with opset 13 or newer, where Softmax has one axis",
         )
     if axis == 0:
-        raise Unsupported("it normalizes over the batch", "normalize over another axis")
+        raise Unsupported("normalization over the batch axis is not supported", "normalize over another axis")
     if permutation[axis] == 1 != axis:
         result = builder.layer(node, Softmax(shape[axis], is_log), [source], part="channels")
         builder.layer(node, Transpose(permutation), [result])

@@ -55,9 +55,9 @@ class MatMulToConv(Pass):
 
     def rewrite(self, graph: Graph, node: Node, found: Product) -> str:
         width = found.weights.shape[1]
-        for behind in (found.added, found.scaled):
-            if behind is not None:
-                graph.absorb(node, behind)
+        for after in (found.added, found.scaled):
+            if after is not None:
+                graph.absorb(node, after)
         weights, bias = found.weights, np.zeros(width) if found.bias is None else found.bias
         if found.gain is not None:
             weights, bias = (weights * found.gain).astype(weights.dtype), bias * found.gain
@@ -75,7 +75,7 @@ class MatMulToConv(Pass):
 
 
 def _over_pixels(graph: Graph, node: Node, rows: int) -> None:
-    """Makes a layer with weights (N, K) a Conv of 1x1 over `rows` pixels, between views."""
+    """Make a layer with weights (N, K) a Conv of 1x1 over `rows` pixels, between views."""
     width, depth = node.params["weights"].shape
     node.op = Conv()
     node.params["weights"] = node.params["weights"].reshape(width, depth, 1, 1)

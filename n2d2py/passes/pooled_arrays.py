@@ -40,13 +40,13 @@ class Axes:
 def _axes_of(op: ArrayReduce) -> Axes:
     first, last = min(op.axes), max(op.axes)
     between = [axis for axis in range(first, last) if axis not in op.axes]
-    before, behind = list(range(first)), [*between, *range(last + 1, len(op.dims))]
+    before, after = list(range(first)), [*between, *range(last + 1, len(op.dims))]
     order = None
     if any(op.dims[axis] > 1 for axis in between):
         steps = strides(op.dims)
-        offsets = tuple(tuple(step * steps[axis] for step in range(op.dims[axis])) for axis in (*before, *op.axes, *behind))
+        offsets = tuple(tuple(step * steps[axis] for step in range(op.dims[axis])) for axis in (*before, *op.axes, *after))
         order = ArrayIndexSelect(prod(op.dims), offsets)
-    outer, reduced, inner = (prod(op.dims[axis] for axis in axes) for axes in (before, op.axes, behind))
+    outer, reduced, inner = (prod(op.dims[axis] for axis in axes) for axes in (before, op.axes, after))
     return Axes(outer, reduced, inner, order)
 
 

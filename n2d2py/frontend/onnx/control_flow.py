@@ -144,7 +144,7 @@ def _called(node: onnx.NodeProto, names: Mapping[str, str], tensors: Tensors) ->
 
 
 def _renamed(inner: Sequence[str], outer: Sequence[str]) -> Iterator[onnx.NodeProto]:
-    """What makes tensors outputs of the node, under its names."""
+    """Identities that bind tensors to the outputs of the node."""
     for name, result in zip(inner, outer, strict=False):
         if result:
             yield helper.make_node("Identity", [name], [result])

@@ -17,6 +17,7 @@ import onnx
 from n2d2py import log
 from n2d2py.errors import ErrorList, InternalError, N2D2Error, readable
 from n2d2py.frontend.onnx import folding, qoperators, weight_scales
+from n2d2py.frontend.onnx.batch_independence import refuse_mixed_stimuli
 from n2d2py.frontend.onnx.batch_values import BatchValues
 from n2d2py.frontend.onnx.contract import (
     IMAGE_CONVERTERS,
@@ -35,7 +36,6 @@ from n2d2py.frontend.onnx.model import OnnxModel, load_onnx, to_array
 from n2d2py.frontend.onnx.parts import EXPANSIONS, Parts
 from n2d2py.frontend.onnx.preflight import Preflight
 from n2d2py.frontend.onnx.states import check_states, keep_images
-from n2d2py.frontend.onnx.stimuli_apart import refuse_mixed_stimuli
 from n2d2py.frontend.onnx.validator import Validator
 from n2d2py.graph import Graph, Tensor
 from n2d2py.graph.not_numbers import not_numbers
@@ -286,9 +286,7 @@ class _Walk:
             raise Unsupported("the operator is not supported")
         integers = builder.integers.intersection(proto.input)
         if integers and proto.op_type not in _ON_INTEGERS:
-            raise Unsupported(
-                f"it computes with the integers of '{min(integers)}'", "let it read what a DequantizeLinear gives"
-            )
+            raise Unsupported(f"its input is the integer tensor '{min(integers)}'", "put a DequantizeLinear before it")
         of_file = {} if self._batch is None else self._batch.of(proto, builder.constants)
         side_by_side = {name: builder.constants[name] for name in of_file}
         builder.constants.update(of_file)
@@ -303,7 +301,7 @@ class _Walk:
             and given not in builder.constants
             and (given == proto.output[0] or builder.is_read(given))
         ):
-            raise InternalError(f"the converter of {proto.op_type} gave no result for {given}")
+            raise InternalError(f"the converter of {proto.op_type} returns no result for {given}")
 
     def _apply(self, proto: onnx.NodeProto, converter: Converter | None, on_arrays: Converter | None) -> None:
         """Converts a node to layers of images where they take it, else to operators on arrays."""
@@ -347,7 +345,7 @@ class _Walk:
         """The node's first output becomes another name of its first input."""
         builder = self.builder
         source, result = proto.input[0], proto.output[0]
-        log.notice("%s: [%s] %s is ignored as asked", builder.model.path, result, proto.op_type)
+        log.notice("%s: [%s] %s is ignored, as Ignore says", builder.model.path, result, proto.op_type)
         if source in builder.constants:
             builder.constants[result] = builder.constants[source]
         elif builder.is_tensor(source):
@@ -367,7 +365,7 @@ class _Walk:
         branches = {attribute.name: attribute.g for attribute in proto.attribute}
         branch = branches.get("then_branch" if condition.size == 1 and condition else "else_branch", onnx.GraphProto())
         if condition.size != 1 or len(branch.output) != len(proto.output):
-            raise Unsupported("its condition is not a single boolean, or a branch has another number of outputs")
+            raise Unsupported("its condition is not a single boolean, or its branches differ in the number of outputs")
         names: dict[str, str] = {}
         for node in body_nodes(branch, names, builder):
             self._visit(node)

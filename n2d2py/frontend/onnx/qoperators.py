@@ -56,7 +56,7 @@ def expand(proto: onnx.NodeProto, constants: dict[str, np.ndarray], fresh: Calla
         Unsupported: for another layout than channels first, and scales that are not constant.
     """
     if any(a.name == "channels_last" and a.i for a in proto.attribute):
-        raise Unsupported("its tensors are in the order NHWC", "quantize the model in the order NCHW")
+        raise Unsupported("channels-last (NHWC) tensors are not supported", "quantize an NCHW model")
     if operator_key(proto.op_type, proto.domain) == _CONCAT:
         form = _Form("Concat", tuple(range(2, len(proto.input), 3)), 0)
     else:
@@ -64,7 +64,7 @@ def expand(proto: onnx.NodeProto, constants: dict[str, np.ndarray], fresh: Calla
     nodes, reals = [], []
     needed = [index for at in form.operands for index in (at, at + 1)]
     if not needed or max(needed) >= len(proto.input) or not all(proto.input[index] for index in needed):
-        raise Unsupported(f"it has {len(proto.input)} inputs, which are too few", "export the model again")
+        raise Unsupported(f"it has {len(proto.input)} inputs, which is too few", "export the model again")
     for index in form.operands:
         reals.append(fresh(f"{proto.input[index]}_real"))
         turned = any(a.name == "transB" and a.i for a in proto.attribute)
@@ -91,7 +91,7 @@ def _bias(proto: onnx.NodeProto, places: Sequence[int], constants: Mapping[str, 
         raise Unsupported("its bias or its scales are not constant", "quantize the model with static scales")
     bias, x, w = (constants[name].astype(np.float64).reshape(-1) for name in names)
     if x.size != 1 or w.size not in (1, bias.size):
-        raise Unsupported("its scales do not fit its bias", "quantize the model again")
+        raise Unsupported("its scales and its bias differ in length", "quantize the model again")
     return bias * x * w
 
 

@@ -48,7 +48,7 @@ def pair(node: OnnxNode, name: str) -> tuple[int, int]:
     axes = _spatial(node)
     values = node.attribute(name) or [1] * axes
     if len(values) != axes:
-        raise Unsupported(f"its {name} are for {len(values)} axes, not for {axes}")
+        raise Unsupported(f"its {name} have {len(values)} values for {axes} spatial axes")
     values = [1] * (2 - axes) + list(values)
     if min(values) < 1 or max(values) > MAX_STEP:
         raise Unsupported(f"its {name} are not positive" if min(values) < 1 else f"its {name} are larger than any image")
@@ -62,12 +62,12 @@ def read_pads(node: OnnxNode, size: Sequence[int], extent: Sequence[int], stride
         axes = _spatial(node)
         pads = [int(p) for p in node.attribute("pads") or [0] * 2 * axes]
         if len(pads) != 2 * axes:
-            raise Unsupported(f"its pads are {len(pads)} values, not {2 * axes}")
+            raise Unsupported(f"its pads have {len(pads)} values instead of {2 * axes}")
         pads = [0, pads[0], 0, pads[1]] if axes == 1 else pads
         if max(pads) > MAX_PAD:
-            raise Unsupported("its pads are larger than any image")
+            raise Unsupported(f"its pads exceed the limit of {MAX_PAD}")
         if min(pads) < 0:
-            raise Unsupported("it has negative pads", "crop with a Pad or Slice before it")
+            raise Unsupported("negative pads are not supported", "crop with a Pad or Slice before it")
         top, left, bottom, right = pads
         return top, left, bottom, right
     if mode == "VALID":

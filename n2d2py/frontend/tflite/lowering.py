@@ -37,7 +37,7 @@ def fused(operator: TfliteOperator, slot: int) -> tuple[float, float] | None:
 
 
 def need_ends(operator: TfliteOperator, inputs: int, outputs: int = 1) -> None:
-    """Refuses an operator with too few inputs, or another number of outputs."""
+    """Refuse an operator with too few inputs, or another number of outputs."""
     if len(operator.inputs) < inputs or len(operator.outputs) != outputs:
         raise operator.has_other_ends()
 

@@ -42,7 +42,7 @@ def moved_axis(axis: int, rank: int) -> int:
         RefusedOperator: for an axis that a tensor of this rank does not have.
     """
     if not -rank <= axis < rank:
-        raise RefusedOperator(f"its axis {axis} is none of {rank}")
+        raise RefusedOperator(f"its axis {axis} is outside rank {rank}")
     return (0, 2, 3, 1)[axis % rank] if rank == 4 else axis % rank
 
 
@@ -127,7 +127,7 @@ class Translation:
             RefusedOperator: for one that is left out, or of a type that is not read.
         """
         if index < 0:
-            raise RefusedOperator("it lacks an input")
+            raise RefusedOperator("a required input is missing")
         tensor = self._known.get(index, self.file.tensors[index])
         if tensor.refusal:
             raise RefusedOperator(f"its tensor '{tensor.name}' {tensor.refusal}")
@@ -148,7 +148,7 @@ class Translation:
         """The integers of a constant."""
         values = self.values(index, what)
         if values.dtype.kind not in "iu":
-            raise RefusedOperator(f"its {what} is of type {values.dtype.name}")
+            raise RefusedOperator(f"its {what} has the unsupported type {values.dtype.name}")
         return [int(value) for value in values.reshape(-1)]
 
     def real(self, index: int, rank: int = 0, truth: bool = False) -> str:
@@ -176,11 +176,11 @@ class Translation:
     def need_quantized(self, tensor: TfliteTensor) -> None:
         """Refuses integers that stand for no real numbers, or in a way that activations have not."""
         if not tensor.is_quantized:
-            raise RefusedOperator(f"'{tensor.name}' is of {tensor.dtype.name} without a scale")
+            raise RefusedOperator(f"'{tensor.name}' has type {tensor.dtype.name} and no scale")
         if tensor.scale.size > 1:
             raise RefusedOperator(f"'{tensor.name}' is quantized by channel")
         if tensor.dtype not in (np.int8, np.uint8, np.int16):
-            raise RefusedOperator(f"'{tensor.name}' is of {tensor.dtype.name}, not of 8 or 16 bits")
+            raise RefusedOperator(f"'{tensor.name}' has type {tensor.dtype.name}: only 8 and 16 bits are supported")
 
     def _grid(self, tensor: TfliteTensor) -> list[str]:
         """Scale and zero point of one for all, as constants."""
@@ -208,7 +208,7 @@ class Translation:
         if tensor.dtype.kind == "f":
             return self.constant(name, form(tensor.values).astype(np.float32))
         if not tensor.is_quantized:
-            raise RefusedOperator(f"'{tensor.name}' is of {tensor.dtype.name} without a scale")
+            raise RefusedOperator(f"'{tensor.name}' has type {tensor.dtype.name} and no scale")
         stored = form(tensor.values)
         single = tensor.scale.size == 1
         if not single and stored.shape[axis] != tensor.scale.size:
@@ -290,7 +290,7 @@ class Translation:
     def reshaped(self, name: str, shape: Sequence[int], wanted: Sequence[int], output: str = "") -> str:
         """The elements of a tensor in another shape; both in the order of the file."""
         if prod(shape) != prod(wanted):
-            raise RefusedOperator(f"{prod(shape)} elements do not fill {' x '.join(map(str, wanted))}")
+            raise RefusedOperator(f"{prod(shape)} elements do not match the shape {' x '.join(map(str, wanted))}")
         base = output or name
         if _order_matters(shape):
             name = self.emit("Transpose", [name], self.fresh(f"{base}_nhwc"), perm=_LAST)

@@ -109,4 +109,4 @@ class Variables:
         first, second = self._t.tensor(index), self._t.tensor(source)
         alike = first.dtype == second.dtype and first.shape == second.shape
         if not (alike and np.array_equal(first.scale, second.scale) and np.array_equal(first.zero_point, second.zero_point)):
-            raise RefusedOperator(f"the variable '{name}' is assigned in another form than it is read")
+            raise RefusedOperator(f"the variable '{name}' is assigned with another shape or type than it is read")

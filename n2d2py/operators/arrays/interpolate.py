@@ -89,7 +89,7 @@ def _resize(a: Arrays) -> None:
         if coordinates == "tf_crop_and_resize" and axis not in chosen:
             continue
         if mode != "nearest" and sizes[axis] > _MOST_LINES:
-            raise Unsupported(f"it computes {sizes[axis]:,} lines, at most {_MOST_LINES:,} are supported")
+            raise Unsupported(f"its output of {sizes[axis]:,} rows or columns exceeds the limit of {_MOST_LINES:,}")
         at = _coordinates(x.dims[axis], sizes[axis], scales[axis], coordinates, roi[axis])
         first = "ceil" if a.node.type == "Resize" and scales[axis] < 1 else "floor"  # as resize.onnx.FIRST_ROUNDING
         rounding = first if old else a.node.attribute("nearest_mode", "round_prefer_floor")
@@ -171,7 +171,7 @@ def _coordinates(n: int, m: int, scale: float, mode: str, region: tuple[float, f
         if m > 1:
             return first * (n - 1) + i * (last - first) * (n - 1) / (m - 1)
         return np.full(1, 0.5 * (first + last) * (n - 1))
-    raise Unsupported(f"its coordinates are {mode}")
+    raise Unsupported(f"coordinate_transformation_mode={mode} is not supported")
 
 
 def _lines(a: Arrays, at: np.ndarray, n: int, scale: float, mode: str, rounding: str) -> list[tuple[list[int], list[float]]]:
@@ -184,10 +184,10 @@ def _lines(a: Arrays, at: np.ndarray, n: int, scale: float, mode: str, rounding:
             "round_prefer_ceil": lambda v: floor(v + 0.5),
         }
         if rounding not in rules:
-            raise Unsupported(f"its nearest_mode is {rounding}")
+            raise Unsupported(f"nearest_mode={rounding} is not supported")
         return [([min(max(rules[rounding](round(float(v), 10)), 0), n - 1)], [1.0]) for v in at]
     if mode not in ("linear", "cubic"):
-        raise Unsupported(f"its mode is {mode}")
+        raise Unsupported(f"mode={mode} is not supported")
     antialias = bool(a.node.attribute("antialias", 0)) and scale < 1
     factor = min(scale, 1.0) if antialias else 1.0
     reach = (1 if mode == "linear" else 2) / factor

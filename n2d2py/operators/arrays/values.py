@@ -34,7 +34,7 @@ class Arrays:
             Unsupported: when it is absent.
         """
         if not self.node.has(index):
-            raise Unsupported(f"its input {index} is absent")
+            raise Unsupported(f"its input {index} is missing")
         return self.builder.value(self.node.inputs[index])
 
     def values(self) -> list[Value]:

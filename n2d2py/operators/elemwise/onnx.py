@@ -29,7 +29,7 @@ def _binary(op: Op | None, coefficients: _Coefficients):
         constant = next((index for index in (0, 1) if node.is_constant(index)), None)
         if constant is None:
             if op is None:
-                raise Unsupported("it combines two tensors of the network", "only a constant divisor is supported")
+                raise Unsupported("a division of two tensors is not supported", "only a constant divisor is supported")
             builder.layer(node, op, _operands(node, [0, 1]))
         else:
             _affine(node, builder, 1 - constant, constant, coefficients)
@@ -111,7 +111,7 @@ def _mul(c: np.ndarray, first: bool) -> tuple[np.ndarray, np.ndarray]:
 
 def _div(c: np.ndarray, first: bool) -> tuple[np.ndarray, np.ndarray]:
     if first:
-        raise Unsupported("it divides a constant by a tensor")
+        raise Unsupported("a constant divided by a tensor is not supported")
     if not c.all():
         raise Unsupported("it divides by zero")
     return 1 / c, np.zeros_like(c)
@@ -137,7 +137,7 @@ def _product(node: OnnxNode, builder: Builder) -> None:
 def _pow(node: OnnxNode, builder: Builder) -> None:
     exponent = node.constant(1, "exponent")
     if exponent.size != 1 or exponent.ndim > len(node.shape()):
-        raise Unsupported("its exponent is not one value")
+        raise Unsupported("an exponent with several values is not supported")
     value, x = float(exponent.item()), node.tensor()
     if value == 0.5:
         builder.layer(node, Activation(Sqrt()), [x])
@@ -155,7 +155,7 @@ def _mean(node: OnnxNode, builder: Builder) -> None:
 def _sum(node: OnnxNode, builder: Builder) -> None:
     if any(node.is_constant(index) for index in range(len(node.inputs))):
         if len(node.inputs) != 2:
-            raise Unsupported("it adds constants and several tensors", "use Add for the constants")
+            raise Unsupported("a sum of constants and several tensors is not supported", "use Add for the constants")
         _binary(None, _add)(node, builder)
         return
     _variadic(ElemWise("Sum"))(node, builder)
@@ -178,11 +178,11 @@ def _limit(op: Op, is_low: bool):
             _variadic(op)(node, builder)
             return
         if len(constants) != len(node.inputs) - 1:
-            raise Unsupported("it compares several tensors and constants")
+            raise Unsupported("a comparison of several tensors and constants is not supported")
         (tensor,) = {*range(len(node.inputs))} - {*constants}
         values = [node.constant(index, "limit") for index in constants]
         if any(value.size != 1 or value.ndim > len(node.shape(tensor)) for value in values):
-            raise Unsupported("its limit is not one value")
+            raise Unsupported("a limit with several values is not supported")
         limits = [float(value.item()) for value in values]
         function = Clip(low=max(limits)) if is_low else Clip(high=min(limits))
         builder.layer(node, Activation(function), [node.tensor(tensor)])

@@ -50,7 +50,7 @@ def _upsample(node: OnnxNode, builder: Builder) -> None:
 
 def _check(node: OnnxNode) -> None:
     if node.attribute("keep_aspect_ratio_policy", "stretch") != "stretch":
-        raise Unsupported("it keeps the aspect ratio", "give the sizes of the result")
+        raise Unsupported("keep_aspect_ratio_policy is not supported", "give the sizes of the result")
 
 
 def _axes(node: OnnxNode, sizes_at: int | None, scales_at: int) -> list[_Axis]:
@@ -75,7 +75,7 @@ def _axes(node: OnnxNode, sizes_at: int | None, scales_at: int) -> list[_Axis]:
         raise Unsupported("one of its scales is not positive, or too large")
     for axis, scale in zip(chosen, scales, strict=True):
         if axis == 0 and scale != 1:
-            raise Unsupported("it resizes the batch")
+            raise Unsupported("resizing the batch axis is not supported")
         scaled = shape[axis] * float(np.float32(scale))
         # a float32 scale such as 1/3 stands for the ratio of two sizes
         exact = abs(scaled - round(scaled)) < 1e-6 * scaled
@@ -108,13 +108,13 @@ def _convert(node: OnnxNode, builder: Builder, axes: list[_Axis], coordinates: s
             "use linear or nearest over height and width",
         )
     if node.attribute("antialias", 0) and any(axis.scale < 1 for axis in axes):
-        raise Unsupported("it filters before it makes smaller (antialias=1)", "export with antialias=0")
+        raise Unsupported("antialias=1 is not supported", "export with antialias=0")
     if coordinates not in _LINEAR:
-        raise Unsupported(f"its coordinates are {coordinates}")
+        raise Unsupported(f"coordinate_transformation_mode={coordinates} is not supported")
     if any(axis.outputs != axis.inputs * axis.scale for axis in axes):
-        raise Unsupported("its scale is not the ratio of its sizes", "give the sizes of the result")
+        raise Unsupported("its scale differs from the ratio of its sizes", "give the sizes of the result")
     if coordinates == "pytorch_half_pixel" and any(axis.outputs == 1 != axis.inputs for axis in axes[2:]):
-        raise Unsupported("its coordinates are pytorch_half_pixel for a result of one line or column")
+        raise Unsupported("pytorch_half_pixel is not supported for an output of one row or column")
     resized = Resize(size, "Bilinear", _LINEAR[coordinates])  # type: ignore[arg-type]
     grid = grid_of(builder.graph, node.tensor()) if node.inputs[0] in builder.integers else None
     if grid is None:
@@ -141,7 +141,7 @@ def _positions(axis: _Axis, coordinates: str, rounding: str) -> list[int]:
     half, n, m, scale = Fraction(1, 2), axis.inputs, axis.outputs, axis.scale
     if coordinates == "align_corners":
         if m != n * scale:
-            raise Unsupported("its scale is not the ratio of its sizes", "give the sizes of the result")
+            raise Unsupported("its scale differs from the ratio of its sizes", "give the sizes of the result")
         step, start = (Fraction(n - 1, m - 1) if m > 1 else Fraction(0)), Fraction(0)
     elif coordinates == "asymmetric":
         step, start = 1 / scale, Fraction(0)
@@ -155,7 +155,7 @@ def _positions(axis: _Axis, coordinates: str, rounding: str) -> list[int]:
         offset = Fraction(n, 2) * (1 - m / (n * scale))
         step, start = 1 / scale, offset + half / scale - half
     else:
-        raise Unsupported(f"its coordinates are {coordinates}")
+        raise Unsupported(f"coordinate_transformation_mode={coordinates} is not supported")
     rules = {
         "floor": floor,
         "ceil": ceil,
@@ -165,5 +165,5 @@ def _positions(axis: _Axis, coordinates: str, rounding: str) -> list[int]:
     if rounding == FIRST_ROUNDING:
         rounding = "ceil" if scale < 1 else "floor"
     if rounding not in rules:
-        raise Unsupported(f"its nearest_mode is {rounding}")
+        raise Unsupported(f"nearest_mode={rounding} is not supported")
     return [min(max(rules[rounding](start + i * step), 0), n - 1) for i in range(m)]

@@ -19,7 +19,7 @@ def _three(values: Sequence[int], fill: int = 1) -> tuple[int, int, int]:
 def _list(a: Arrays, name: str, spatial: int) -> list[int]:
     values = [int(v) for v in a.node.attribute(name) or [1] * spatial]
     if len(values) != spatial:
-        raise Unsupported(f"its {name} are for {len(values)} axes, not for {spatial}")
+        raise Unsupported(f"its {name} have {len(values)} values for {spatial} spatial axes")
     if min(values) < 1 or max(values) > MAX_STEP:
         raise Unsupported(f"its {name} are not positive" if min(values) < 1 else f"its {name} are larger than any image")
     return values
@@ -37,11 +37,11 @@ def _pads(a: Arrays, size: Sequence[int], extent: Sequence[int], stride: Sequenc
     if mode in ("NOTSET", "VALID"):
         pads = [int(p) for p in a.node.attribute("pads") or [0] * 2 * count] if mode == "NOTSET" else [0] * 2 * count
         if len(pads) != 2 * count:
-            raise Unsupported(f"its pads are {len(pads)} values, not {2 * count}")
+            raise Unsupported(f"its pads have {len(pads)} values instead of {2 * count}")
         if max(pads) > MAX_PAD:
-            raise Unsupported("its pads are larger than any image")
+            raise Unsupported("its pads exceed the limit")
         if min(pads) < 0:
-            raise Unsupported("it has negative pads", "crop with a Pad or Slice before it")
+            raise Unsupported("negative pads are not supported", "crop with a Pad or Slice before it")
         return pads[:count], pads[count:]
     total = [max((-(-n // s) - 1) * s + e - n, 0) for n, e, s in zip(size, extent, stride, strict=True)]
     small, large = [t // 2 for t in total], [t - t // 2 for t in total]
@@ -94,7 +94,7 @@ def convolved(a: Arrays, x: Value, weights: Value, result: str | None = None) ->
     spatial = _spatial(x)
     kernel, stride, dilation = weights.dims[2:], _list(a, "strides", spatial), _list(a, "dilations", spatial)
     if len(kernel) != spatial:
-        raise Unsupported("its weights have another rank than its input")
+        raise Unsupported("its weights and its input differ in rank")
     _check_kernel(a, weights)
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
     before, after = _pads(a, x.dims[2:], extent, stride)
@@ -113,7 +113,7 @@ def _groups(a: Arrays, x: Value, weights: Value, transposed: bool = False) -> in
     groups = int(a.node.attribute("group", 1))
     channels = weights.dims[0] if transposed else groups * weights.dims[1]
     if groups < 1 or x.dims[1] != channels or weights.dims[0] % groups:
-        raise Unsupported(f"its weights of {list(weights.dims)} do not fit {x.dims[1]} channels in {groups} groups")
+        raise Unsupported(f"its weights of {list(weights.dims)} do not match {x.dims[1]} channels in {groups} groups")
     return groups
 
 
@@ -140,14 +140,14 @@ def _deconv(a: Arrays) -> None:
     groups = _groups(a, x, weights, transposed=True)
     extra = [int(v) for v in a.node.attribute("output_padding") or [0] * spatial]
     if len(kernel) != spatial or len(extra) != spatial:
-        raise Unsupported("its weights or its output_padding are for another number of axes than its input has")
+        raise Unsupported("its weights or its output_padding do not match the rank of its input")
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
     wanted = a.node.attribute("output_shape")
     mode = a.node.attribute("auto_pad", "NOTSET")
     full = [(n - 1) * s + e + o for n, s, e, o in zip(x.dims[2:], stride, extent, extra, strict=True)]
     if wanted is not None or mode in ("SAME_UPPER", "SAME_LOWER"):
         if wanted is not None and len(wanted) < spatial:
-            raise Unsupported(f"its output_shape is for {len(wanted)} axes, not for {spatial}")
+            raise Unsupported(f"its output_shape has {len(wanted)} values for {spatial} spatial axes")
         size = (
             [int(v) for v in wanted[-spatial:]]
             if wanted is not None
@@ -159,7 +159,7 @@ def _deconv(a: Arrays) -> None:
     else:
         pads = [0] * 2 * spatial if mode == "VALID" else [int(p) for p in a.node.attribute("pads") or [0] * 2 * spatial]
         if len(pads) != 2 * spatial:
-            raise Unsupported(f"its pads are {len(pads)} values, not {2 * spatial}")
+            raise Unsupported(f"its pads have {len(pads)} values instead of {2 * spatial}")
         begin = pads[:spatial]
         size = [f - b - e for f, b, e in zip(full, begin, pads[spatial:], strict=True)]
     chosen = {}
@@ -212,7 +212,7 @@ def _order(a: Arrays) -> int:
     """The p of a p-norm."""
     order = int(a.node.attribute("p", 2))
     if order < 1:
-        raise Unsupported(f"its p is {order}")
+        raise Unsupported(f"p={order} is not supported")
     return order
 
 

@@ -25,7 +25,7 @@ def _reshape(a: Arrays) -> None:
     if -1 in target:
         rest = -prod(target)
         if rest <= 0 or x.size % rest:
-            raise Unsupported(f"its shape {target} does not fit its input of {x.size} elements")
+            raise Unsupported(f"its shape {target} does not match its input of {x.size} elements")
         target[target.index(-1)] = x.size // rest
     a.bind(a.reshape(x, target))
 
@@ -61,7 +61,7 @@ def _transpose(a: Arrays) -> None:
     order = a.node.attribute("perm")
     order = list(range(len(x.dims)))[::-1] if order is None else [int(axis) for axis in order]
     if sorted(order) != list(range(len(x.dims))):
-        raise Unsupported(f"its permutation {order} does not fit rank {len(x.dims)}")
+        raise Unsupported(f"its permutation {order} is invalid for rank {len(x.dims)}")
     a.bind(a.transpose(x, order))
 
 
@@ -106,7 +106,7 @@ def _expand(a: Arrays) -> None:
     try:
         dims = np.broadcast_shapes(x.dims, tuple(int(d) for d in target))
     except ValueError:
-        raise Unsupported(f"its shape {target} does not fit a tensor of {x.dims}") from None
+        raise Unsupported(f"its shape {target} cannot be broadcast from {x.dims}") from None
     if len(dims) == len(x.dims):
         a.builder.guard_batch(a.node, 0, 0, "repeats", dims[:1] == tuple(x.dims[:1]))
     a.bind(a.expand(x, dims))
@@ -137,7 +137,7 @@ def _pad(a: Arrays) -> None:
     fill = float(a.node.attribute("value", 0.0)) if value is None or not value.size else float(value.reshape(-1)[0])
     mode, chosen = a.node.attribute("mode", "constant"), {}
     if mode not in ("constant", "reflect", "edge", "wrap"):
-        raise Unsupported(f"its mode is {mode}")
+        raise Unsupported(f"mode={mode} is not supported")
     check_lines(abs(int(pad)) for pad in pads)
     for index, axis in enumerate(axes):
         before, after, size = int(pads[index]), int(pads[index + len(axes)]), x.dims[axis]
@@ -169,7 +169,7 @@ def gather_constant(a: Arrays) -> Value | None:
 def _depth_to_space(a: Arrays) -> None:
     x, block = a.value(0), int(a.node.attribute("blocksize"))
     if block < 1:
-        raise Unsupported(f"its blocksize is {block}")
+        raise Unsupported(f"blocksize={block} does not divide its input")
     n, c, h, w = x.dims
     if a.node.type == "SpaceToDepth":
         split = a.reshape(x, (n, c, h // block, block, w // block, block))

@@ -108,7 +108,7 @@ def cast_kind(target: int) -> str:
     except (KeyError, TypeError):
         name = "unknown"
     if name not in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"):
-        raise Unsupported(f"it casts to {element_name(target)}")
+        raise Unsupported(f"a cast to {element_name(target)} is not supported")
     return name
 
 
@@ -130,7 +130,7 @@ def _is_inf(a: Arrays) -> None:
             part = a.map(function, x, result="bool")
             found = part if found is None else a.map("Or", found, part, result="bool")
     if found is None:
-        raise Unsupported("it looks for no infinity")
+        raise Unsupported("detect_positive and detect_negative are both 0")
     a.bind(found)
 
 
