@@ -56,7 +56,7 @@ def _shapes(text: str | None, names: list[str]) -> dict[str, tuple[int, ...]]:
     """The shapes by the names of the inputs; one without name is that of the only input."""
     found: dict[str, tuple[int, ...]] = {}
     for part in text.split(",") if text is not None else ():
-        name, equals, sizes = part.rpartition("=")
+        name, equals, sizes = part.rpartition("=" if "=" in part else ":")  # names of tensors may have colons
         try:
             shape = tuple(int(size) for size in sizes.lower().split("x"))
         except ValueError:

@@ -23,7 +23,7 @@ from n2d2py.memory.stream import StreamPlanner
 from n2d2py.memory.sums import residual_sums
 from n2d2py.passes.integer.residual_add import addable, fuse_residual_adds
 from n2d2py.stages.packed_activations import planned_packed, tell_packing
-from n2d2py.stages.planned import ScratchPlanner, PlannedNetwork
+from n2d2py.stages.planned import PlannedNetwork, ScratchPlanner
 from n2d2py.stages.strips import naming_strips, planned_strips
 
 WITH_SUMS = ("OptimizeOverlap", "OptimizeReorder", "OptimizeOptimal")

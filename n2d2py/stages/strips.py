@@ -14,7 +14,7 @@ from n2d2py.memory.rows import KnownRows
 from n2d2py.memory.settings import Settings
 from n2d2py.memory.strip_search import StripPoint, StripSearch
 from n2d2py.passes.integer.strips import by_channels, by_columns, with_strips
-from n2d2py.stages.planned import ScratchPlanner, PlannedNetwork
+from n2d2py.stages.planned import PlannedNetwork, ScratchPlanner
 
 _TRIED = 3
 """Of the cuts with the least memory by estimate."""

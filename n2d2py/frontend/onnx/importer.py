@@ -36,6 +36,7 @@ from n2d2py.frontend.onnx.model import OnnxModel, load_onnx, to_array
 from n2d2py.frontend.onnx.parts import EXPANSIONS, Parts
 from n2d2py.frontend.onnx.preflight import Preflight
 from n2d2py.frontend.onnx.states import check_states, keep_images
+from n2d2py.frontend.onnx.unsupported import refusing_misfits
 from n2d2py.frontend.onnx.validator import Validator
 from n2d2py.graph import Graph, Tensor
 from n2d2py.graph.not_numbers import not_numbers
@@ -210,11 +211,15 @@ class _Walk:
         builder, key = self.builder, operator_key(proto.op_type, proto.domain)
         if key == "If" and self._splice(proto):
             return
-        if key in LOOPS:
+        if key in (*LOOPS, *SEQUENCES) and not self._blocked.isdisjoint(proto.input):
+            self._block(proto)
+        elif key in LOOPS:
             for part in unrolled(proto, builder):
                 self._visit(part)
         elif key in SEQUENCES or (key == "Identity" and proto.input[0] in self._sequences):
-            self._expand(sequenced(proto, self._sequences, builder))
+            with refusing_misfits():
+                parts = sequenced(proto, self._sequences, builder)
+            self._expand(parts)
         elif qoperators.is_qoperator(proto):
             self._expand(qoperators.expand(proto, builder.constants, builder.fresh))
         elif any(name in self._blocked for name in proto.input):
@@ -228,9 +233,10 @@ class _Walk:
         elif self._fold(proto):
             return
         elif key in EXPANSIONS:
-            parts = Parts(proto, builder)
-            EXPANSIONS[key](parts)
-            self._expand(parts.nodes)
+            whole = Parts(proto, builder)
+            with refusing_misfits():
+                EXPANSIONS[key](whole)
+            self._expand(whole.nodes)
         else:
             self._convert(proto)
 

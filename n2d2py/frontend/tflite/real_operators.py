@@ -162,13 +162,20 @@ def _products(t: Translation, operator: TfliteOperator) -> None:
     return layer(t, operator, "Transpose", [product], None, perm=(0, 3, 1, 2))
 
 
+def _axis(t: Translation, operator: TfliteOperator) -> int:
+    axes = t.numbers(operator.inputs[1], "axis")
+    if len(axes) != 1:
+        raise RefusedOperator(f"its axis has {len(axes)} values")
+    return axes[0]
+
+
 def _arg(kind: str, t: Translation, operator: TfliteOperator) -> None:
     """ARG_MAX, ARG_MIN: positions of the file's type of integers."""
     (shape, _) = _shapes(t, operator, 2)
-    (axis,), made = t.numbers(operator.inputs[1], "axis") or [0], t.tensor(operator.output)
+    axis, made = _axis(t, operator), t.tensor(operator.output)
     place = moved_axis(axis, len(shape))
     if len(shape) == 4 and axis % 4 != 3:
-        raise RefusedOperator("only positions along the channels are supported")
+        raise RefusedOperator("only the last axis of an image is supported")
     t.expect(operator.output, (*shape[: axis % len(shape)], *shape[axis % len(shape) + 1 :]))
     found = t.emit(kind, [t.real(operator.inputs[0])], t.fresh(f"{made.name}_found"), axis=place, keepdims=0)
     t.emit("Cast", [found], made.name, to=int(helper.np_dtype_to_tensor_dtype(made.dtype)))
@@ -177,8 +184,8 @@ def _arg(kind: str, t: Translation, operator: TfliteOperator) -> None:
 def _running_sum(t: Translation, operator: TfliteOperator) -> None:
     (shape, _) = _shapes(t, operator, 2)
     t.expect(operator.output, shape)
-    (axis,) = t.numbers(operator.inputs[1], "axis") or [0]
-    given = [t.real(operator.inputs[0]), t.constant("axis", np.array(moved_axis(axis, len(shape))))]
+    axis = t.constant("axis", np.array(moved_axis(_axis(t, operator), len(shape))))
+    given = [t.real(operator.inputs[0]), axis]
     layer(t, operator, "CumSum", [*given], None, exclusive=int(flag(operator, 0)), reverse=int(flag(operator, 1)))
 
 

@@ -180,7 +180,7 @@ class Translation:
         if tensor.scale.size > 1:
             raise RefusedOperator(f"'{tensor.name}' is quantized by channel")
         if tensor.dtype not in (np.int8, np.uint8, np.int16):
-            raise RefusedOperator(f"'{tensor.name}' has type {tensor.dtype.name}, not 8 or 16-bit integers")
+            raise RefusedOperator(f"'{tensor.name}' has type {tensor.dtype.name}: only 8 and 16 bits are supported")
 
     def _grid(self, tensor: TfliteTensor) -> list[str]:
         """Scale and zero point of one for all, as constants."""
