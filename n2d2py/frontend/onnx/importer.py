@@ -16,7 +16,7 @@ import onnx
 
 from n2d2py import log
 from n2d2py.errors import ErrorList, InternalError, N2D2Error, readable
-from n2d2py.frontend.onnx import folding, qoperators, weight_scales
+from n2d2py.frontend.onnx import folding, weight_scales
 from n2d2py.frontend.onnx.batch_independence import refuse_mixed_stimuli
 from n2d2py.frontend.onnx.batch_values import BatchValues
 from n2d2py.frontend.onnx.contract import (
@@ -101,7 +101,7 @@ def _in_both(first: N2D2Error, second: N2D2Error) -> list[N2D2Error]:
 
 
 def _imported(model: OnnxModel, title: str, input_shapes: Mapping[str, Shape], whole: bool = False) -> Graph:
-    builder = Builder(model, Graph(title), whole, qoperators.has_plain_integers(model.proto.graph))
+    builder = Builder(model, Graph(title), whole, _has_plain_integers(model.proto.graph))
     add_inputs(builder, input_shapes)
     _Walk(builder).run()
     if not model.load_weights:
@@ -123,6 +123,27 @@ def _imported(model: OnnxModel, title: str, input_shapes: Mapping[str, Shape], w
     _refuse_not_numbers(builder)
     refuse_mixed_stimuli(model)
     return builder.graph
+
+
+def _has_plain_integers(graph: onnx.GraphProto) -> bool:
+    """Return True if no node computes with integers of a static scale: what a DequantizeLinear gives of a tensor of the network
+    is only an output of the model."""
+    constants = {tensor.name for tensor in graph.initializer}
+    for node in graph.node:
+        if set(node.input) <= constants:
+            constants.update(node.output)
+    written = {name for node in graph.node for name in node.output}
+    static = [
+        node
+        for node in graph.node
+        if node.op_type == "DequantizeLinear" and node.input[0] not in constants and node.input[1] in constants
+    ]
+    real = {name for node in static for name in node.output}
+    return (
+        not any(node.op_type.startswith(("QLinear", "QGemm")) for node in graph.node)
+        and not any(node.input[0] in written for node in static)
+        and not any(name in real for node in graph.node for name in node.input)
+    )
 
 
 _CONSTANT = re.compile(r"operand\d+")
@@ -220,8 +241,6 @@ class _Walk:
             with refusing_misfits():
                 parts = sequenced(proto, self._sequences, builder)
             self._expand(parts)
-        elif qoperators.is_qoperator(proto):
-            self._expand(qoperators.expand(proto, builder.constants, builder.fresh))
         elif any(name in self._blocked for name in proto.input):
             if (
                 find_converter(proto.op_type, proto.domain) is None

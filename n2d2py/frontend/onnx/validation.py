@@ -69,7 +69,7 @@ def check_structure(proto: onnx.ModelProto, path: str, opset: int) -> None:
 
 def definition_version(operator: str, opset: int) -> int:
     """The operator set whose definition counts: the model's; where that lacks the operator or deprecates it, the last one
-    before that does not, or the first one after. Roundings have an axis, as those that `qoperators` makes do."""
+    before that does not, or the first one after. Roundings have an axis, as those of the expansions do."""
     opset = max(opset, _ROUNDING_BY_AXIS) if operator in ("QuantizeLinear", "DequantizeLinear") else opset
     versions = _definitions().get(operator, [])
     if not versions or (onnx.defs.has(operator, opset, "") and not onnx.defs.get_schema(operator, opset, "").deprecated):
