@@ -46,8 +46,7 @@ def section_pages() -> dict[str, str]:
         "Data": [GLOBALS, *provider_schemas()],
         "Databases": database_schemas(),
         "Transformations": transformation_schemas(),
-        "ONNX files": [ONNX_SECTION, ONNX_LAYER],
-        "Layers": [INPUT_SECTION, TARGET, *layers],
+        "Layers": [INPUT_SECTION, TARGET, ONNX_SECTION, ONNX_LAYER, *layers],
     }
     found, listed = (
         {},

@@ -315,24 +315,18 @@ def errors_page(examples: Mapping[str, Mapping[str, Any]]) -> str:
     lines = [
         "# Errors and warnings",
         "",
-        "Every message is one line: the code, the place, what is wrong, and after the semicolon what to do. "
-        "A wrong command line (E002 to E007) ends with exit status 2, a defect of n2d2py (E099) with 3, Ctrl-C with "
-        "130, and every other error with 1. A warning (W) does not stop a run, unless `-strict` makes it an error. "
-        "After an error, an earlier export is unchanged.",
+        "Every message is one line: the code, the place, what is wrong, and after the semicolon what to do. The exit status is 2 for "
+        "a wrong command line (E002 to E007), 3 for a defect of n2d2py (E099), 130 for Ctrl-C, and 1 for every other error. A warning "
+        "(W) does not stop a run, unless `-strict` makes it an error. After an error, an earlier export is unchanged.",
         "",
-        "n2d2py replaces an export only if it belongs to the same model and its files are unchanged. The digests in "
-        "`manifest.json` show this. Build products (`build/`, `bin/`, `lib/`, `outputs/`, objects, files of CMake) are always "
-        "replaced. If files were edited or added, `-force` replaces the export (E719). A folder without a manifest is never "
-        "replaced (E711).",
+        "n2d2py replaces an export only if it belongs to the same model and its files have the digests in `manifest.json`. `-force` "
+        "also replaces edited files (E719). Build products are always replaced, a folder without a manifest never is (E711).",
         "",
         "A target of another package lists its own codes (E9, and some of E7 and W7) on its reference page.",
         "",
         "In the examples, `net.ini` is a small network with the layers `conv`, `pool` and `fc`.",
         "",
-        "Generated from `n2d2py/error_codes.py` by `python -m n2d2py.docs`.",
-        "",
-        "## Index",
-        "",
+        "## Index\n",
     ]
     for digit, title in FAMILIES.items():
         codes = [code for code in CODES if code[1] == digit]
