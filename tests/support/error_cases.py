@@ -5,8 +5,7 @@ A case::
     === its title
     $ net.ini -describe                     the command line; {export} stands for EXPORT; or n2d2py-report
     >>> n2d2py.load("net.onnx")             lines of Python instead, after `import n2d2py`
-    env CXX=false                           a variable of the environment
-    without onnxruntime                     a package that is not installed
+    env CXX=false                           a variable of the environment; `without torch`: a package that is not installed
     make bad.onnx truncated_onnx            bad.onnx is made by error_files.truncated_onnx
     net.ini: NbOutputs=3 -> NbOutputs=0     the first occurrence of a text in a file is replaced; \\n is a line end
     file other.ini                          the lines up to `end` are a file
