@@ -1,9 +1,11 @@
-"""Chosen positions of each axis: slices, splits, reversals, repetitions, borders that mirror or repeat the image."""
+"""Chosen positions: slices, splits, reversals, repetitions, borders; of arrays every order of the elements, with a fill value."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from math import prod
 from typing import ClassVar
 
 import numpy as np
@@ -12,12 +14,14 @@ from n2d2py.errors import N2D2Error
 from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import moving_epilogue
 from n2d2py.exports.cpp.layer import Layer, cpp
-from n2d2py.exports.cpp.parts import Expression
+from n2d2py.exports.cpp.parts import Array, Constants, Expression
 from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
 from n2d2py.frontend.onnx.tensors import check_lines
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
+from n2d2py.operators.arrays.emitting import typed
+from n2d2py.operators.arrays.lowering import loops
 from n2d2py.operators.base import Op, register
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.reshape import Reshape
@@ -32,21 +36,37 @@ from n2d2py.reference.contract import OnnxWriter, onnx_emitter
 class IndexSelect(Op):
     """y[i, j, ...] = x[indices[0][i], indices[1][j], ...].
 
+    An array, a vector (1, E), is taken apart further: y = x[indices[0][i] + indices[1][j] + ...] for any number of axes, and `fill`
+    where one of the indices is negative. Transpositions, slices, repetition and padding of arrays are all of this form.
+
     Attributes:
         indices: for each axis after the batch the positions to take, in order, repetitions allowed; None for
-            all of them.
+            all of them. Of an array: the offsets that add up to a position.
     """
 
     indices: tuple[tuple[int, ...] | None, ...]
+    fill: float = 0.0
     kind: ClassVar[str] = "IndexSelect"
     moves_values: ClassVar[bool] = True
+    same_bits: ClassVar[bool] = True
+
+    @property
+    def fills(self) -> bool:
+        """True if an index is negative."""
+        return any(taken is not None and min(taken, default=0) < 0 for taken in self.indices)
+
+    def by_axes(self, shape: Shape) -> bool:
+        """True if each axis of an input of `shape` has its own positions, none of them filled."""
+        return len(self.indices) == len(shape) - 1 and not self.fills
 
     def output_shapes(self, inputs: list[Shape], node) -> list[Shape]:
-        shape = inputs[0]
-        fits = len(self.indices) == len(shape) - 1 and all(
-            taken is None or (taken and min(taken) >= 0 and max(taken) < size)
-            for taken, size in zip(self.indices, shape[1:], strict=True)
-        )
+        shape, taken = inputs[0], self.indices
+        if self.by_axes(shape):
+            sizes = [size if one is None else len(one) for one, size in zip(taken, shape[1:], strict=True)]
+            fits = all(one is None or (one and max(one) < size) for one, size in zip(taken, shape[1:], strict=True))
+        else:
+            fits = len(shape) == 2 and all(taken) and sum(max(0, max(one or (0,))) for one in taken) < shape[1]
+            sizes = [prod(len(one or ()) for one in taken)]
         if not fits:
             raise N2D2Error(
                 "E243",
@@ -54,20 +74,41 @@ class IndexSelect(Op):
                 where=node.location,
                 remedy="correct the layer before it",
             )
-        return [
-            (shape[0], *(size if taken is None else len(taken) for taken, size in zip(self.indices, shape[1:], strict=True)))
-        ]
+        return [(shape[0], *sizes)]
+
+    def positions(self) -> tuple[np.ndarray, np.ndarray]:
+        """(offset of each element of the result, whether it is filled) of an array, flat; the offset is one within x in either case."""
+        axes = [np.asarray(axis, np.int64) for axis in self.indices]
+
+        def spread(combine, first, parts):
+            return reduce(lambda a, b: combine(a[:, None], b[None]).reshape(-1), parts, first)
+
+        filled = spread(np.logical_or, np.zeros(1, bool), (axis < 0 for axis in axes))
+        return spread(np.add, np.zeros(1, np.int64), (np.maximum(axis, 0) for axis in axes)), filled
 
     def run(self, inputs: list[np.ndarray], node) -> list[np.ndarray]:
-        x = inputs[0]
-        for axis, taken in enumerate(self.indices, 1):
-            if taken is not None:
-                x = np.take(x, taken, axis)
-        return [np.ascontiguousarray(x)]
+        return [self._taken(inputs[0], inputs[0].dtype.type(self.fill))]
+
+    def _taken(self, x: np.ndarray, fill) -> np.ndarray:
+        if self.by_axes(x.shape):
+            for axis, taken in enumerate(self.indices, 1):
+                if taken is not None:
+                    x = np.take(x, taken, axis)
+            return np.ascontiguousarray(x)
+        positions, filled = self.positions()
+        result = x[:, positions]
+        result[:, filled] = fill
+        return result
 
     def run_integer(self, inputs: list[np.ndarray], node, graph) -> list[np.ndarray]:
-        """The same integers."""
-        return self.run(inputs, node)
+        """The same integers; the fill value as the type stores it."""
+        return [self._taken(inputs[0], self.stored_fill(graph.type(node.output)))]
+
+    def stored_fill(self, kind) -> int:
+        """The fill value in a number type."""
+        if kind.is_float or kind.plain:
+            return kind.dtype.type(self.fill)
+        return kind.quantize(np.array([self.fill]))[0]
 
 
 _ENDLESS = 2**31 - 1
@@ -197,13 +238,21 @@ def _expand(node: OnnxNode, builder: Builder) -> None:
 
 @onnx_emitter("IndexSelect")
 def _emit(writer: OnnxWriter, node: Node, output: str) -> None:
-    chosen = [(axis, taken) for axis, taken in enumerate(node.op.indices, 1) if taken is not None]
-    x = node.inputs[0]
-    for axis, taken in chosen:
-        last = axis == chosen[-1][0]
-        x = writer.emit("Gather", [x, writer.constant(list(taken))], output if last else None, axis=axis)
-    if not chosen:
-        writer.emit("Identity", node.inputs, output)
+    op, x = node.op, node.inputs[0]
+    if op.by_axes(writer.graph.shape(x)):
+        chosen = [(axis, taken) for axis, taken in enumerate(op.indices, 1) if taken is not None]
+        for axis, taken in chosen[:-1]:
+            x = writer.emit("Gather", [x, writer.constant(list(taken))], axis=axis)
+        for axis, taken in chosen[-1:]:
+            writer.emit("Gather", [x, writer.constant(list(taken))], output, axis=axis)
+        if not chosen:
+            writer.emit("Identity", node.inputs, output)
+        return
+    positions, filled = op.positions()
+    if filled.any():
+        positions = np.where(filled, writer.graph.shape(x)[1], positions)
+        x = writer.emit("Pad", [x, writer.constant([0, 0, 0, 1]), typed(writer, np.array(op.fill), writer.graph.kind(x))])
+    writer.emit("Gather", [x, writer.constant(positions.tolist())], output, axis=1)
 
 
 memory_access("IndexSelect")(whole)
@@ -224,6 +273,8 @@ def _lower(layer: Layer) -> LayerCode:
         N2D2Error: E703 for a tensor of more than three axes after the batch.
     """
     rank = len(layer.input_shape)
+    if not layer.op.by_axes(layer.input_shape):
+        return _of_array(layer)
     if rank not in _AXES:
         raise layer.beyond_axes(layer.input_shape)
     taken = {role: Expression("n2d2::TakeRange<0, 1>") for role in _AXES[4]}
@@ -234,6 +285,38 @@ def _lower(layer: Layer) -> LayerCode:
     types = {name: Expression.of(str(taken[role]), *taken.values()) for name, role in names.items()}
     types = {**layer.planes, **types, "Epilogue": moving_epilogue(layer)}
     return layer.code("index_select", layer.call("indexSelect", layer.config("chosen positions", types, {"Serial": 0})))
+
+
+def _of_array(layer: Layer) -> LayerCode:
+    """The C++ of a reordering: progressions as loops, everything else by tables."""
+    op, first = layer.op, 0
+    runs: list[Array | list[tuple[int, int]]] = []
+    for index, offsets in enumerate(op.indices):
+        line = np.asarray(offsets, np.int64)
+        if line.min() < 0 or (line.size > 2 and len(set(np.diff(line).tolist())) > 1):
+            runs.append(layer.array(f"offsets{index}", line, "std::int32_t"))
+            continue
+        first += int(line[0])
+        axis = (line.size, int(line[1] - line[0]) if line.size > 1 else 0)
+        if runs and isinstance(runs[-1], list):
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    text = "n2d2::AxisEnd"
+    for run in reversed(runs):
+        if isinstance(run, Array):
+            text = f"n2d2::TakeAxis<{run.values.size}, {run}, {text} >"
+        else:
+            text = loops([size for size, _ in run], [[step for _, step in run]], text)
+    kind, fill = layer.output, op.stored_fill(layer.output)
+    value = Constants(f"{layer.identifier}_fill", kind.cpp, {"value": fill if kind.is_float else int(fill)}, constexpr=False)
+    types = {
+        **layer.planes,
+        "Axes": Expression.of(text, *(run for run in runs if isinstance(run, Array))),
+        "Fill": Expression(value.name, (value,)),
+    }
+    config = layer.config("elements in another order", types, {"First": first})
+    return layer.code("array_move", layer.call("arrayIndexSelect", config))
 
 
 def _positions(layer: Layer, role: str, positions: tuple[int, ...]) -> Expression:

@@ -2,7 +2,7 @@
 
     ArrayReduce Mean or Max of (A, R, C) over R   =>  MemoryView(Pool 1xR(MemoryView(x)))
     ArrayReduce Sum                               =>  the mean, times R
-    ... over axes with others between them        =>  ArrayIndexSelect first, which brings them together
+    ... over axes with others between them        =>  IndexSelect first, which brings them together
 
 The memory of (A, R, C) is that of an image of C channels, one line and A * R columns.
 """
@@ -17,8 +17,8 @@ import numpy as np
 from n2d2py.frontend.onnx.tensors import strides
 from n2d2py.graph import Graph, Node
 from n2d2py.operators.affine import Affine
-from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.reduce import ArrayReduce
+from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.pool import Pool
 from n2d2py.passes.base import Match, Pass
 from n2d2py.passes.neighbours import gets_integers, left_in_floats
@@ -34,7 +34,7 @@ class Axes:
     outer: int
     reduced: int
     inner: int
-    order: ArrayIndexSelect | None
+    order: IndexSelect | None
 
 
 def _axes_of(op: ArrayReduce) -> Axes:
@@ -45,7 +45,7 @@ def _axes_of(op: ArrayReduce) -> Axes:
     if any(op.dims[axis] > 1 for axis in between):
         steps = strides(op.dims)
         offsets = tuple(tuple(step * steps[axis] for step in range(op.dims[axis])) for axis in (*before, *op.axes, *behind))
-        order = ArrayIndexSelect(prod(op.dims), offsets)
+        order = IndexSelect(offsets)
     outer, reduced, inner = (prod(op.dims[axis] for axis in axes) for axes in (before, op.axes, behind))
     return Axes(outer, reduced, inner, order)
 

@@ -18,8 +18,8 @@ from n2d2py.graph import Node
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import flat, operands
-from n2d2py.operators.arrays.index_select.onnx import gather_constant
 from n2d2py.operators.arrays.lowering import kernel_call, pointers
+from n2d2py.operators.arrays.moving import gather_constant
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import register
 from n2d2py.operators.concat import join

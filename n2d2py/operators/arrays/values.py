@@ -12,9 +12,9 @@ from n2d2py.frontend.onnx.contract import ARRAY_CONVERTERS, Builder, OnnxNode, U
 from n2d2py.frontend.onnx.tensors import Value, check_lines, check_size, constant_kind, strides
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.map.op import MAP_FUNCTIONS, ArrayMap
 from n2d2py.operators.base import Op
+from n2d2py.operators.index_select import IndexSelect
 
 
 class Arrays:
@@ -111,15 +111,15 @@ class Arrays:
     def take(self, value: Value, offsets: Sequence[Sequence[int]], dims: Shape, fill: float = 0.0) -> Value:
         """The elements at sums of offsets, one list for each axis of any factorization of `dims`."""
         check_lines(len(axis) for axis in offsets)
-        op = ArrayIndexSelect(value.size, tuple(tuple(int(o) for o in axis) for axis in offsets), float(fill))
+        op = IndexSelect(tuple(tuple(int(o) for o in axis) for axis in offsets), float(fill))
         if value.constant is not None:
             positions, filled = op.positions()
             made = value.constant.reshape(-1)[positions].copy()
             made[filled] = np.asarray(fill).astype(made.dtype)
             return Value(tuple(dims), value.kind, None, made.reshape(dims))
-        if op.output_size() == value.size and all(
-            axis == tuple(index * step for index in range(len(axis)))
-            for axis, step in zip(op.offsets, _steps(op.offsets), strict=True)
+        if prod(map(len, offsets)) == value.size and all(
+            axis == tuple(index * step for index in range(len(offsets[number])))
+            for number, (axis, step) in enumerate(zip(op.indices, strides([len(axis) for axis in offsets]), strict=True))
         ):
             return replace(value, dims=tuple(dims))
         return self.add(op, [value], dims, label="taken")
@@ -200,8 +200,3 @@ def onnx_array(*operators: str) -> Callable[[ArrayConverter], ArrayConverter]:
         return convert
 
     return declare
-
-
-def _steps(offsets: Sequence[Sequence[int]]) -> list[int]:
-    """The strides of a row-major array of these axes."""
-    return strides([len(axis) for axis in offsets])
