@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import prod
@@ -15,17 +14,12 @@ from n2d2py.exports.cpp.code import LayerCode
 from n2d2py.exports.cpp.epilogue import moving_epilogue
 from n2d2py.exports.cpp.layer import Layer, cpp
 from n2d2py.exports.cpp.parts import Array, Constants, Expression
-from n2d2py.frontend.onnx.contract import Builder, OnnxNode, Unsupported, onnx
-from n2d2py.frontend.onnx.tensors import check_lines
 from n2d2py.graph import Node
 from n2d2py.graph.shapes import Shape
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.emitting import typed
 from n2d2py.operators.arrays.lowering import loops
 from n2d2py.operators.base import Op, register
-from n2d2py.operators.identity import Identity
-from n2d2py.operators.reshape import Reshape
-from n2d2py.operators.transpose import Transpose, channels_first
 from n2d2py.quant.contract import quantizer
 from n2d2py.quant.forming import Moving
 from n2d2py.reference.contract import OnnxWriter, onnx_emitter
@@ -109,131 +103,6 @@ class IndexSelect(Op):
         if kind.is_float or kind.plain:
             return kind.dtype.type(self.fill)
         return kind.quantize(np.array([self.fill]))[0]
-
-
-_ENDLESS = 2**31 - 1
-_BATCH = "keep the batch axis whole"
-
-
-def take(
-    node: OnnxNode, builder: Builder, chosen: Mapping[int, Sequence[int]], *, part: str | None = None, output: str | None = None
-) -> str:
-    """A layer that takes the positions chosen[axis] of some axes after the batch; returns its tensor.
-
-    After a transposition it is put before it. `part` and `output` as in `Builder.layer`.
-
-    Raises:
-        Unsupported: when nothing is left of an axis.
-    """
-    if any(not len(positions) for positions in chosen.values()):
-        raise Unsupported("its result has no elements")
-    tensor, shape = node.tensor(), node.shape()
-    chosen = {
-        axis: tuple(int(p) for p in positions)
-        for axis, positions in chosen.items()
-        if list(positions) != list(range(shape[axis]))
-    }
-    if not chosen:
-        return builder.layer(node, Identity(), [tensor], part=part, output=output)
-    source, permutation = channels_first(tensor, builder.graph)
-    indices: list[tuple[int, ...] | None] = [None] * (len(shape) - 1)
-    for axis, positions in chosen.items():
-        indices[permutation[axis] - 1] = positions
-    op = IndexSelect(tuple(indices))
-    if source == tensor:
-        return builder.layer(node, op, [tensor], part=part, output=output)
-    inner = builder.layer(node, op, [source], part=f"{part or output or 'taken'}_channels")
-    return builder.layer(node, Transpose(permutation), [inner], part=part, output=output)
-
-
-@onnx("Slice")
-def _slice(node: OnnxNode, builder: Builder) -> None:
-    shape = node.shape()
-    starts, ends = node.integers("starts", 1), node.integers("ends", 2)
-    axes = node.integers("axes", 3, range(len(starts)))
-    steps = node.integers("steps", 4, [1] * len(starts))
-    if not len(starts) == len(ends) == len(axes) == len(steps):
-        raise Unsupported("its starts, ends, axes and steps differ in number")
-    if 0 in steps:
-        raise Unsupported("one of its steps is 0")
-    chosen = {}
-    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        axis = node.axis_of(axis, len(shape))
-        if axis == 0:
-            if start != 0 or step != 1 or end < (builder.model.batch or _ENDLESS):
-                raise Unsupported("it cuts the batch axis", _BATCH)
-            continue
-        chosen[axis] = range(*slice(start, end, step).indices(shape[axis]))
-    take(node, builder, chosen)
-
-
-@onnx("Split")
-def _split(node: OnnxNode, builder: Builder) -> None:
-    shape, count = node.shape(), len(node.outputs)
-    axis = node.axis_of(node.attribute("axis", 0), len(shape))
-    if axis == 0:
-        raise Unsupported("it cuts the batch axis", _BATCH)
-    sizes = node.integers("split", 1)
-    if not sizes:
-        size = -(-shape[axis] // count)
-        sizes = [size] * (count - 1) + [shape[axis] - size * (count - 1)]
-    if len(sizes) != count or sum(sizes) != shape[axis] or min(sizes) < 0:
-        raise Unsupported(f"its sizes {sizes} do not divide an axis of {shape[axis]} among {count} outputs")
-    first = 0
-    for name, size in zip(node.outputs, sizes, strict=True):
-        if builder.is_read(name) or name == node.name:
-            take(node, builder, {axis: range(first, first + size)}, output=name)
-        first += size
-
-
-@onnx("Gather")
-def _gather(node: OnnxNode, builder: Builder) -> None:
-    shape = node.shape()
-    axis = node.axis_of(node.attribute("axis", 0), len(shape))
-    indices = node.constant(1, "indices")
-    if axis == 0:
-        raise Unsupported("it selects samples of the batch", _BATCH)
-    if indices.ndim > 1:
-        raise Unsupported(f"its indices have rank {indices.ndim}, only 0 and 1 are supported")
-    check_lines([indices.size])
-    flat = indices.reshape(-1).astype(np.int64)
-    if flat.size and (flat.min() < -shape[axis] or flat.max() >= shape[axis]):
-        raise Unsupported("its indices are outside the axis")
-    chosen = {axis: (flat % shape[axis]).tolist()}
-    if indices.ndim == 1:
-        take(node, builder, chosen)
-    elif len(shape) == 2:
-        raise Unsupported("its result has no channels", "take an axis of length 1 instead")
-    else:
-        taken = take(node, builder, chosen, part="taken")
-        builder.layer(node, Reshape(tuple(size for i, size in enumerate(shape) if i not in (0, axis))), [taken])
-
-
-@onnx("Tile")
-def _tile(node: OnnxNode, builder: Builder) -> None:
-    shape = node.shape()
-    repeats = node.constant(1, "repeats").reshape(-1).tolist()
-    if len(repeats) != len(shape):
-        raise Unsupported("its repeats are not one for each axis")
-    if repeats[0] != 1:
-        raise Unsupported("it repeats the batch", _BATCH)
-    check_lines(size * int(count) for size, count in zip(shape, repeats, strict=True))
-    take(node, builder, {axis: list(range(shape[axis])) * repeats[axis] for axis in range(1, len(shape))})
-
-
-@onnx("Expand")
-def _expand(node: OnnxNode, builder: Builder) -> None:
-    shape = node.shape()
-    target = node.constant(1, "shape").reshape(-1).tolist()
-    if len(target) > len(shape):
-        raise Unsupported("it adds axes", "keep the rank")
-    target = [1] * (len(shape) - len(target)) + target
-    if target[0] not in (1, builder.model.batch):
-        raise Unsupported("it repeats the batch", _BATCH)
-    if any(1 not in (new, old) and new != old for new, old in zip(target[1:], shape[1:], strict=True)):
-        raise Unsupported(f"its shape {target} does not fit a tensor of shape {'x'.join(map(str, shape[1:]))}")
-    check_lines(map(int, target))
-    take(node, builder, {axis: [0] * target[axis] for axis in range(1, len(shape)) if shape[axis] == 1 and target[axis] != 1})
 
 
 @onnx_emitter("IndexSelect")

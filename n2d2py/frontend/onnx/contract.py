@@ -231,9 +231,10 @@ class Builder(Tensors):
         return name
 
     def guard_batch(self, node: OnnxNode, index: int, axis: int, verb: str, allowed: bool = False) -> None:
-        """Raises Unsupported where a layer mixes the stimuli of a batch of free size."""
+        """Raises Unsupported where a layer mixes the samples of a batch, of free size or side by side."""
         name = node.inputs[index]
-        if axis == 0 and not allowed and self.model.batch is None and name not in self.constants:
+        is_free = self.model.batch is None or self.is_batched
+        if axis == 0 and not allowed and is_free and name not in self.constants:
             dims = self.dims_of(name)
             if len(dims) > 1 and dims[0] == 1:
                 raise Unsupported(

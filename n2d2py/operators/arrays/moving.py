@@ -1,4 +1,4 @@
-"""Operators that move, repeat, cut and join elements, along any axis."""
+"""Operators that move, repeat and cut elements, along any axis of images and arrays."""
 
 from __future__ import annotations
 
@@ -7,67 +7,69 @@ from math import prod
 import numpy as np
 
 from n2d2py.frontend.onnx.contract import Unsupported
-from n2d2py.frontend.onnx.tensors import Value, check_lines
+from n2d2py.frontend.onnx.tensors import check_lines
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 
 
-@onnx_array("Reshape")
+@onnx_array("Reshape", images=True)
 def _reshape(a: Arrays) -> None:
-    x = a.value(0)
+    x, batch = a.input(), a.builder.model.batch
     target = [int(d) for d in a.node.constant(1, "shape").reshape(-1)]
     if not a.node.attribute("allowzero", 0):
         if any(size == 0 and axis >= len(x.dims) for axis, size in enumerate(target)):
             raise Unsupported("its shape copies an axis that its input does not have")
         target = [x.dims[axis] if size == 0 else size for axis, size in enumerate(target)]
-    batch = a.builder.model.batch
-    if -1 not in target and target and batch not in (None, 1) and prod(target) == x.size * batch and target[0] == batch:
+    if batch not in (None, 1) and target[:1] == [batch] and -1 not in target and prod(target) == x.size * batch:
         target[0] = 1
     if -1 in target:
         rest = -prod(target)
+        if batch is not None and target[0] == batch and rest > 0 and x.size % rest:
+            target[0], rest = 1, rest // batch
         if rest <= 0 or x.size % rest:
             raise Unsupported(f"its shape {target} does not fit its input of {x.size} elements")
         target[target.index(-1)] = x.size // rest
     a.bind(a.reshape(x, target))
 
 
-@onnx_array("Flatten")
+@onnx_array("Flatten", images=True)
 def _flatten(a: Arrays) -> None:
-    x = a.value(0)
+    x = a.input()
     axis = a.node.attribute("axis", 1)
     axis = len(x.dims) if axis == len(x.dims) else a.node.axis_of(axis, len(x.dims))
-    a.bind(a.reshape(x, (prod(x.dims[:axis]), prod(x.dims[axis:]))))
+    a.bind(a.reshape(x if axis else a.vector(x), (prod(x.dims[:axis]), prod(x.dims[axis:]))))
 
 
-@onnx_array("Squeeze")
+@onnx_array("Squeeze", images=True)
 def _squeeze(a: Arrays) -> None:
-    x = a.value(0)
+    x = a.input()
     axes = a.node.axes(len(x.dims))
     axes = [axis for axis, size in enumerate(x.dims) if size == 1] if axes is None else axes
     if any(x.dims[axis] != 1 for axis in axes):
         raise Unsupported("it removes an axis whose size is not 1")
-    a.bind(a.reshape(x, [size for axis, size in enumerate(x.dims) if axis not in axes]))
+    dims = [size for axis, size in enumerate(x.dims) if axis not in axes]
+    a.bind(a.reshape(a.vector(x) if 0 in axes else x, dims))
 
 
-@onnx_array("Unsqueeze")
+@onnx_array("Unsqueeze", images=True)
 def _unsqueeze(a: Arrays) -> None:
-    x = a.value(0)
+    x = a.input()
     axes, sizes = a.node.new_axes(len(x.dims)), iter(x.dims)
-    a.bind(a.reshape(x, [1 if axis in axes else next(sizes) for axis in range(len(x.dims) + len(axes))]))
+    dims = [1 if axis in axes else next(sizes) for axis in range(len(x.dims) + len(axes))]
+    a.bind(a.reshape(a.vector(x) if 0 in axes else x, dims))
 
 
-@onnx_array("Transpose")
+@onnx_array("Transpose", images=True)
 def _transpose(a: Arrays) -> None:
-    x = a.value(0)
-    order = a.node.attribute("perm")
-    order = list(range(len(x.dims)))[::-1] if order is None else [int(axis) for axis in order]
+    x = a.input()
+    order = [int(axis) for axis in a.node.attribute("perm") or range(len(x.dims) - 1, -1, -1)]
     if sorted(order) != list(range(len(x.dims))):
         raise Unsupported(f"its permutation {order} does not fit rank {len(x.dims)}")
     a.bind(a.transpose(x, order))
 
 
-@onnx_array("Slice")
+@onnx_array("Slice", images=True)
 def _slice(a: Arrays) -> None:
-    x = a.value(0)
+    x, last = a.input(), a.builder.model.batch or 2**31 - 1
     starts, ends = a.node.integers("starts", 1), a.node.integers("ends", 2)
     axes = a.node.integers("axes", 3, range(len(starts)))
     steps = a.node.integers("steps", 4, [1] * len(starts))
@@ -76,14 +78,14 @@ def _slice(a: Arrays) -> None:
     chosen = {}
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         axis = a.node.axis_of(axis, len(x.dims))
-        a.builder.guard_batch(a.node, 0, axis, "cuts", step == 1 and start == 0 and end >= 2**31 - 1)
+        a.builder.guard_batch(a.node, 0, axis, "cuts", step == 1 and start == 0 and end >= last)
         chosen[axis] = range(*slice(start, end, step).indices(x.dims[axis]))
     a.bind(a.axes(x, chosen))
 
 
-@onnx_array("Split")
+@onnx_array("Split", images=True)
 def _split(a: Arrays) -> None:
-    x, count = a.value(0), len(a.node.outputs)
+    x, count = a.input(), len(a.node.outputs)
     axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
     a.builder.guard_batch(a.node, 0, axis, "cuts")
     sizes = a.node.integers("split", 1)
@@ -93,18 +95,20 @@ def _split(a: Arrays) -> None:
     if len(sizes) != count or sum(sizes) != x.dims[axis] or min(sizes) < 0:
         raise Unsupported(f"its sizes {sizes} do not divide an axis of {x.dims[axis]} among {count} outputs")
     first = 0
-    for index, size in enumerate(sizes):
-        if a.node.outputs[index] and (index == 0 or a.builder.is_read(a.node.outputs[index])):
+    for index, (name, size) in enumerate(zip(a.node.outputs, sizes, strict=True)):
+        if name and (name == a.node.name or a.builder.is_read(name)):
             a.bind(a.axes(x, {axis: range(first, first + size)}), index)
         first += size
 
 
-@onnx_array("Expand")
+@onnx_array("Expand", images=True)
 def _expand(a: Arrays) -> None:
-    x = a.value(0)
-    target = a.node.constant(1, "shape").reshape(-1).tolist()
+    x = a.input()
+    target = [int(size) for size in a.node.constant(1, "shape").reshape(-1)]
+    if a.builder.is_batched and len(target) == len(x.dims) and target[0] == a.builder.model.batch:
+        target[0] = 1
     try:
-        dims = np.broadcast_shapes(x.dims, tuple(int(d) for d in target))
+        dims = np.broadcast_shapes(x.dims, target)
     except ValueError:
         raise Unsupported(f"its shape {target} does not fit a tensor of {x.dims}") from None
     if len(dims) == len(x.dims):
@@ -112,57 +116,15 @@ def _expand(a: Arrays) -> None:
     a.bind(a.expand(x, dims))
 
 
-@onnx_array("Tile")
+@onnx_array("Tile", images=True)
 def _tile(a: Arrays) -> None:
-    x = a.value(0)
+    x = a.input()
     repeats = a.node.constant(1, "repeats").reshape(-1).tolist()
     if len(repeats) != len(x.dims):
         raise Unsupported("its repeats are not one for each axis")
     a.builder.guard_batch(a.node, 0, 0, "repeats", repeats[:1] == [1])
     check_lines(size * int(count) for size, count in zip(x.dims, repeats, strict=True))
     a.bind(a.axes(x, {axis: list(range(size)) * int(repeats[axis]) for axis, size in enumerate(x.dims)}))
-
-
-@onnx_array("Pad")
-def _pad(a: Arrays) -> None:
-    x, rank = a.value(0), len(a.value(0).dims)
-    pads = a.node.attribute("pads")
-    pads = a.node.constant(1, "list of pads").reshape(-1).tolist() if pads is None else pads
-    axes = list(range(rank))
-    if a.has(3):
-        axes = [a.node.axis_of(axis, rank) for axis in a.node.constant(3, "list of axes").reshape(-1).tolist()]
-    if len(pads) != 2 * len(axes):
-        raise Unsupported(f"it has {len(pads)} pads for {len(axes)} axes")
-    value = a.node.optional_constant(2, "value")
-    fill = float(a.node.attribute("value", 0.0)) if value is None or not value.size else float(value.reshape(-1)[0])
-    mode, chosen = a.node.attribute("mode", "constant"), {}
-    if mode not in ("constant", "reflect", "edge", "wrap"):
-        raise Unsupported(f"its mode is {mode}")
-    check_lines(abs(int(pad)) for pad in pads)
-    for index, axis in enumerate(axes):
-        before, after, size = int(pads[index]), int(pads[index + len(axes)]), x.dims[axis]
-        a.builder.guard_batch(a.node, 0, axis, "pads", before == after == 0)
-        line = np.arange(size)[max(0, -before) : size - max(0, -after)]
-        before, after = max(0, before), max(0, after)
-        if mode == "constant":
-            line = np.pad(line, (before, after), constant_values=-1)
-        elif line.size:
-            line = np.pad(line, (before, after), mode)  # type: ignore[call-overload]
-        chosen[axis] = line.tolist()
-    a.bind(a.axes(x, chosen, fill))
-
-
-def gather_constant(a: Arrays) -> Value | None:
-    x = a.value(0)
-    axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
-    indices = a.node.constant(1, "indices")
-    check_lines([indices.size])
-    flat = indices.reshape(-1).astype(np.int64)
-    if flat.size and (flat.min() < -x.dims[axis] or flat.max() >= x.dims[axis]):
-        raise Unsupported("its indices are outside the axis")
-    taken = a.axes(x, {axis: (flat % x.dims[axis]).tolist()})
-    a.bind(a.reshape(taken, (*x.dims[:axis], *indices.shape, *x.dims[axis + 1 :])))
-    return None
 
 
 @onnx_array("DepthToSpace", "SpaceToDepth")
