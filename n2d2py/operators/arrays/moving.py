@@ -127,25 +127,6 @@ def _tile(a: Arrays) -> None:
     a.bind(a.axes(x, {axis: list(range(size)) * int(repeats[axis]) for axis, size in enumerate(x.dims)}))
 
 
-@onnx_array("DepthToSpace", "SpaceToDepth")
-def _depth_to_space(a: Arrays) -> None:
-    x, block = a.value(0), int(a.node.attribute("blocksize"))
-    if block < 1:
-        raise Unsupported(f"its blocksize is {block}")
-    n, c, h, w = x.dims
-    if a.node.type == "SpaceToDepth":
-        split = a.reshape(x, (n, c, h // block, block, w // block, block))
-        turned = a.transpose(split, (0, 3, 5, 1, 2, 4) if a.node.attribute("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4))
-        a.bind(a.reshape(turned, (n, c * block * block, h // block, w // block)))
-        return
-    depth = c // (block * block)
-    if a.node.attribute("mode", "DCR") == "DCR":
-        turned = a.transpose(a.reshape(x, (n, block, block, depth, h, w)), (0, 3, 4, 1, 5, 2))
-    else:
-        turned = a.transpose(a.reshape(x, (n, depth, block, block, h, w)), (0, 1, 4, 2, 5, 3))
-    a.bind(a.reshape(turned, (n, depth, h * block, w * block)))
-
-
 @onnx_array("Trilu")
 def _trilu(a: Arrays) -> None:
     x = a.value(0)
