@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value
-from n2d2py.frontend.onnx.windows import check_bias
-from n2d2py.graph.shapes import MAX_PAD, MAX_STEP
+from n2d2py.frontend.onnx.windows import check_bias, cut_off, pads_along, per_axis, window_count
 from n2d2py.operators.arrays.conv_pool import ArrayConvPool
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 
@@ -16,36 +15,10 @@ def _three(values: Sequence[int], fill: int = 1) -> tuple[int, int, int]:
     return (*(fill,) * (3 - len(values)), *map(int, values))  # type: ignore[return-value]
 
 
-def _list(a: Arrays, name: str, spatial: int) -> list[int]:
-    values = [int(v) for v in a.node.attribute(name) or [1] * spatial]
-    if len(values) != spatial:
-        raise Unsupported(f"its {name} are for {len(values)} axes, not for {spatial}")
-    if min(values) < 1 or max(values) > MAX_STEP:
-        raise Unsupported(f"its {name} are not positive" if min(values) < 1 else f"its {name} are larger than any image")
-    return values
-
-
 def _spatial(x: Value) -> int:
     if not 3 <= len(x.dims) <= 5:
         raise Unsupported(f"its input has rank {len(x.dims)}, only rank 3, 4 or 5 is supported")
     return len(x.dims) - 2
-
-
-def _pads(a: Arrays, size: Sequence[int], extent: Sequence[int], stride: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Elements before and after each axis."""
-    mode, count = a.node.attribute("auto_pad", "NOTSET"), len(size)
-    if mode in ("NOTSET", "VALID"):
-        pads = [int(p) for p in a.node.attribute("pads") or [0] * 2 * count] if mode == "NOTSET" else [0] * 2 * count
-        if len(pads) != 2 * count:
-            raise Unsupported(f"its pads are {len(pads)} values, not {2 * count}")
-        if max(pads) > MAX_PAD:
-            raise Unsupported("its pads are larger than any image")
-        if min(pads) < 0:
-            raise Unsupported("it has negative pads", "crop with a Pad or Slice before it")
-        return pads[:count], pads[count:]
-    total = [max((-(-n // s) - 1) * s + e - n, 0) for n, e, s in zip(size, extent, stride, strict=True)]
-    small, large = [t // 2 for t in total], [t - t // 2 for t in total]
-    return (small, large) if mode == "SAME_UPPER" else (large, small)
 
 
 def window(
@@ -92,13 +65,13 @@ def window(
 def convolved(a: Arrays, x: Value, weights: Value, result: str | None = None) -> Value:
     """The convolution by the node's attributes, without bias."""
     spatial = _spatial(x)
-    kernel, stride, dilation = weights.dims[2:], _list(a, "strides", spatial), _list(a, "dilations", spatial)
+    kernel, stride, dilation = weights.dims[2:], per_axis(a.node, "strides", spatial), per_axis(a.node, "dilations", spatial)
     if len(kernel) != spatial:
         raise Unsupported("its weights have another rank than its input")
     _check_kernel(a, weights)
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
-    before, after = _pads(a, x.dims[2:], extent, stride)
-    size = [(n + b + c - e) // s + 1 for n, b, c, e, s in zip(x.dims[2:], before, after, extent, stride, strict=True)]
+    before, after = pads_along(a.node, x.dims[2:], extent, stride)
+    size = [window_count(*axis, False) for axis in zip(x.dims[2:], before, after, extent, stride, strict=True)]
     groups = _groups(a, x, weights)
     return window(a, "Conv", x, weights, weights.dims[0], size, kernel, stride, before, dilation, groups, result=result)
 
@@ -135,33 +108,15 @@ def _deconv(a: Arrays) -> None:
     """A convolution of the input with zeros between its elements, by the mirrored weights."""
     x, weights = a.value(0), a.value(1)
     spatial = _spatial(x)
-    kernel, stride, dilation = weights.dims[2:], _list(a, "strides", spatial), _list(a, "dilations", spatial)
+    kernel, stride, dilation = weights.dims[2:], per_axis(a.node, "strides", spatial), per_axis(a.node, "dilations", spatial)
     _check_kernel(a, weights)
     groups = _groups(a, x, weights, transposed=True)
-    extra = [int(v) for v in a.node.attribute("output_padding") or [0] * spatial]
-    if len(kernel) != spatial or len(extra) != spatial:
-        raise Unsupported("its weights or its output_padding are for another number of axes than its input has")
+    if len(kernel) != spatial:
+        raise Unsupported("its weights are for another number of axes than its input has")
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
-    wanted = a.node.attribute("output_shape")
-    mode = a.node.attribute("auto_pad", "NOTSET")
-    full = [(n - 1) * s + e + o for n, s, e, o in zip(x.dims[2:], stride, extent, extra, strict=True)]
-    if wanted is not None or mode in ("SAME_UPPER", "SAME_LOWER"):
-        if wanted is not None and len(wanted) < spatial:
-            raise Unsupported(f"its output_shape is for {len(wanted)} axes, not for {spatial}")
-        size = (
-            [int(v) for v in wanted[-spatial:]]
-            if wanted is not None
-            else [n * s for n, s in zip(x.dims[2:], stride, strict=True)]
-        )
-        total = [f - n for f, n in zip(full, size, strict=True)]
-        half = [t // 2 for t in total]
-        begin = half if mode == "SAME_UPPER" else [t - h for t, h in zip(total, half, strict=True)]
-    else:
-        pads = [0] * 2 * spatial if mode == "VALID" else [int(p) for p in a.node.attribute("pads") or [0] * 2 * spatial]
-        if len(pads) != 2 * spatial:
-            raise Unsupported(f"its pads are {len(pads)} values, not {2 * spatial}")
-        begin = pads[:spatial]
-        size = [f - b - e for f, b, e in zip(full, begin, pads[spatial:], strict=True)]
+    begin, end, extra = cut_off(a.node, x.dims[2:], extent, stride)
+    full = zip(x.dims[2:], stride, extent, extra, begin, end, strict=True)
+    size = [(n - 1) * s + e + o - b - c for n, s, e, o, b, c in full]
     chosen = {}
     for axis in range(spatial):
         lead = extent[axis] - 1 - begin[axis]
@@ -184,21 +139,15 @@ def _pool(function: str):
     def convert(a: Arrays) -> None:
         x = a.value(0)
         spatial = _spatial(x)
-        kernel = _list(a, "kernel_shape", spatial)
-        stride, dilation = _list(a, "strides", spatial), _list(a, "dilations", spatial)
+        kernel = per_axis(a.node, "kernel_shape", spatial)
+        stride, dilation = per_axis(a.node, "strides", spatial), per_axis(a.node, "dilations", spatial)
         extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
-        before, after = _pads(a, x.dims[2:], extent, stride)
-        size, counted = [], []
-        for n, b, c, e, s in zip(x.dims[2:], before, after, extent, stride, strict=True):
-            if a.node.attribute("ceil_mode", 0):
-                count = -(-(n + b + c - e) // s) + 1
-                size.append(count - 1 if (count - 1) * s >= n + b else count)
-            else:
-                size.append((n + b + c - e) // s + 1)
-            counted.append(c)
+        before, after = pads_along(a.node, x.dims[2:], extent, stride)
+        axes, ceil_mode = zip(x.dims[2:], before, after, extent, stride, strict=True), bool(a.node.attribute("ceil_mode", 0))
+        size = [window_count(*axis, ceil_mode) for axis in axes]
         include = bool(a.node.attribute("count_include_pad", 0))
         place = (x, None, x.dims[1], size, kernel, stride, before, dilation)
-        made = window(a, function, *place, order=_order(a), counted=counted if include else None)
+        made = window(a, function, *place, order=_order(a), counted=after if include else None)
         _check_windows(size, kernel, stride, before, dilation, x)
         a.bind(made)
         if a.wants(1):
