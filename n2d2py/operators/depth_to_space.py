@@ -104,7 +104,7 @@ def _from_onnx(a: Arrays) -> None:
         raise Unsupported(f"its blocksize is {block}")
     kind = DepthToSpace if a.node.type == "DepthToSpace" else SpaceToDepth
     if x.image is not None and len(x.dims) == 4:
-        a.bind(a.layer(kind(block, channels_first), x.image, "blocks"))
+        a.bind(a.layer(kind(block, channels_first), x, "blocks"))
         return
     n, c, h, w = x.dims
     if kind is SpaceToDepth:

@@ -78,7 +78,7 @@ def _from_onnx(a: Arrays) -> None:
     if len(x.dims) < 2:
         raise Unsupported("its input has no channels")
     if x.image is not None:
-        a.bind(a.layer(LRN(window_within(size, x.dims[1]), alpha / size, beta, bias), x.image, "normed"))
+        a.bind(a.layer(LRN(window_within(size, x.dims[1]), alpha / size, beta, bias), x, "normed"))
         return
     squares = a.map("Mul", x, x)
     before, channels, total = (size - 1) // 2, x.dims[1], None

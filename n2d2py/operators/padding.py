@@ -76,7 +76,7 @@ def _from_onnx(a: Arrays) -> None:
         top, left = order.index(2), order.index(3)
         if padded <= {top, left}:
             op = Padding((begin[top], begin[left], end[top], end[left]))
-            a.bind(a.before_turn(lambda _: op, x.image))
+            a.bind(a.before_turn(lambda _: op, x))
             return
     chosen = {}
     for axis in padded:

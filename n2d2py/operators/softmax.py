@@ -142,10 +142,10 @@ def _from_onnx(a: Arrays) -> None:
         x = a.tensor(x)
         a.bind(a.add(Softmax(size, is_log, inner), [x], x.dims, label="softmax"))
     elif channels_first(x.image, a.builder.graph)[1][axis] == 1 != axis:
-        a.bind(a.before_turn(lambda _: Softmax(size, is_log), x.image))
+        a.bind(a.before_turn(lambda _: Softmax(size, is_log), x))
     else:
         _, size, inner = rows_along(x.dims, axis)
-        a.bind(a.layer(Softmax(size, is_log, inner), x.image, "rows"))
+        a.bind(a.layer(Softmax(size, is_log, inner), x, "rows"))
 
 
 _SCHEMA = LAYER.extended(

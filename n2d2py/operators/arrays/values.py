@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -81,15 +81,17 @@ class Arrays:
         return index < len(self.node.outputs) and self.builder.is_read(self.node.outputs[index])
 
     # ---- layers ---------------------------------------------------------------------------
-    def layer(self, op: Op, image: str, label: str) -> Value:
-        """A layer of images."""
-        return self.of_image(self.builder.layer(self.node, op, [image], part=label))
+    def layer(self, op: Op, x: Value, label: str, params: Mapping[str, np.ndarray | None] | None = None) -> Value:
+        """A layer of an image."""
+        assert x.image is not None
+        return self.of_image(self.builder.layer(self.node, op, [x.image], params, part=label))
 
-    def before_turn(self, made_for: Callable[[tuple[int, ...]], Op], image: str) -> Value:
+    def before_turn(self, made_for: Callable[[tuple[int, ...]], Op], x: Value) -> Value:
         """A layer of an image, before the transposition that gives it: of the operator for the axes of its source that the image has."""
-        source, order = channels_first(image, self.builder.graph)
-        made = self.builder.layer(self.node, made_for(order), [source], part="channels")
-        return self.of_image(made) if source == image else self.layer(Transpose(order), made, "turned")
+        assert x.image is not None
+        source, order = channels_first(x.image, self.builder.graph)
+        made = self.layer(made_for(order), self.of_image(source), "channels")
+        return made if source == x.image else self.layer(Transpose(order), made, "turned")
 
     def of_image(self, tensor: str) -> Value:
         """The value of a graph tensor of its shape."""
@@ -178,7 +180,7 @@ class Arrays:
             if 0 not in taken and all(min(positions) >= 0 for positions in taken.values()):
                 rank = len(value.dims)
                 return self.before_turn(
-                    lambda order: IndexSelect(tuple(taken.get(order.index(axis)) for axis in range(1, rank))), value.image
+                    lambda order: IndexSelect(tuple(taken.get(order.index(axis)) for axis in range(1, rank))), value
                 )
             value = self.vector(value)
         steps = strides(value.dims)
@@ -193,7 +195,11 @@ class Arrays:
         if value.image is not None and order[0] == 0:
             source, before = channels_first(value.image, self.builder.graph)
             turn = tuple(before[axis] for axis in order)
-            return self.of_image(source) if turn == tuple(range(len(turn))) else self.layer(Transpose(turn), source, "turned")
+            return (
+                self.of_image(source)
+                if turn == tuple(range(len(turn)))
+                else self.layer(Transpose(turn), self.of_image(source), "turned")
+            )
         value = self.vector(value)
         steps = strides(value.dims)
         offsets = [[p * steps[axis] for p in range(value.dims[axis])] for axis in order]
@@ -213,7 +219,7 @@ class Arrays:
         if prod(dims) != value.size or min(dims, default=0) < 0:
             raise Unsupported(f"its shape {list(dims)} does not fit its input of {value.size} elements")
         if value.image is not None and 2 <= len(dims) <= 4 and dims[0] == 1:
-            return value if dims == value.dims else self.layer(Reshape(dims[1:]), value.image, "shaped")
+            return value if dims == value.dims else self.layer(Reshape(dims[1:]), value, "shaped")
         value = self.vector(value)
         return replace(value, dims=dims, constant=None if value.constant is None else value.constant.reshape(dims))
 

@@ -148,7 +148,7 @@ def _nearest(a: Arrays, x: Value, axes: dict[int, _Axis], places: dict[int, list
     if x.image is None or len(x.dims) != 4 or not plain or not axes or min(axes) < 2:
         return a.axes(x, chosen)
     height, width = (axes[at].outputs if at in axes else x.dims[at] for at in (2, 3))
-    return a.layer(Resize((height, width)), x.image, "nearest")
+    return a.layer(Resize((height, width)), x, "nearest")
 
 
 def _is_bilinear(a: Arrays, axes: list[_Axis], coordinates: str) -> bool:

@@ -158,7 +158,7 @@ def _dropout(a: Arrays) -> None:
     ):
         raise Unsupported("it is in training mode", "export the model for inference")
     ratio = float(a.node.constant(1, "ratio").item() if a.node.is_constant(1) else a.node.attribute("ratio", 0.5))
-    a.bind(x if x.image is None else a.layer(Dropout(ratio), x.image, "kept"))
+    a.bind(x if x.image is None else a.layer(Dropout(ratio), x, "kept"))
     if a.wants(1):
         a.bind(a.map("Right", x, a.const(np.array(True)), result="bool"), 1)
 
