@@ -46,6 +46,7 @@ class Observed:
         ranges: value range of inputs, None where it is measured.
         checked: batches of stimuli on which the integers are checked; `fresh` if neither ranges nor corrections were made of them,
             `noise` if they are not data.
+        doubted: returns those and more, for a network that is too far on those.
     """
 
     graph: Graph
@@ -53,6 +54,7 @@ class Observed:
     samples: Sequence[np.ndarray] = ()
     ranges: Mapping[str, Range | None] = field(default_factory=dict)
     checked: Sequence[np.ndarray] = ()
+    doubted: Callable[[], Sequence[np.ndarray]] = tuple
     fresh: bool = False
     noise: bool = False
 

@@ -34,6 +34,8 @@ _MOST_SAMPLES = {"fast": 32, "default": 96, "best": 288}
 
 _FEWEST_CHECKED, _MOST_CHECKED = 8, 128
 """Stimuli that check the integers."""
+_DOUBTED = 8
+"""Times as many stimuli check a network that is too far on those."""
 _WITHHELD = 4
 """One stimulus of so many is withheld from the corrections."""
 _CHECKED_ELEMENTS = 2_000_000
@@ -247,16 +249,22 @@ def _with_checked(observed: Observed, network: LoadedNetwork, calibrated: int) -
     count = min(
         _MOST_CHECKED, max(_FEWEST_CHECKED, _CHECKED_ELEMENTS // sum(elements(t.shape) for t in graph.tensors.values()))
     )
-    chosen, fresh = every.spread(count), False
+    pool, fresh = every, False
     if not graph.states:
         ranged = even_positions(len(every), calibrated)
         corrected = ranged[even_positions(len(ranged), sum(len(batch) for batch in observed.samples))]
         for used in (ranged, corrected):
             rest = np.setdiff1d(np.arange(len(every)), used)
             if len(rest) >= _FEWEST_CHECKED:
-                chosen, fresh = every.take(rest[even_positions(len(rest), count)]), True
+                pool, fresh = every.take(rest), True
                 break
-    return replace(observed, checked=[x for x, _, _ in chosen.batches(SAMPLE_BATCH)], fresh=fresh, noise=network.data.random)
+
+    def batches(most: int) -> list[np.ndarray]:
+        return [x for x, _, _ in pool.spread(most).batches(SAMPLE_BATCH)]
+
+    return replace(
+        observed, checked=batches(count), doubted=partial(batches, _DOUBTED * count), fresh=fresh, noise=network.data.random
+    )
 
 
 def _samples(graph: Graph, calibrated: Stimuli, total: int, options: CalibrationOptions) -> list[np.ndarray]:

@@ -8,7 +8,7 @@ import pytest
 from support.tables import every
 
 from n2d2py.errors import N2D2Error
-from n2d2py.frontend.onnx import spectra
+from n2d2py.frontend.onnx.expansions import spectra
 from n2d2py.frontend.onnx.importer import import_onnx
 from n2d2py.reference.executor import run_graph
 

@@ -181,7 +181,7 @@ def _refused(**change) -> tuple[Small, int]:
     ("change", "text"),
     [
         ({"type": 5}, "is of type STRING"),
-        ({"type": 7}, "int16x8"),
+        ({"type": 2}, "int32, not of 8 or 16 bits"),
         ({"isVariable": True}, "is a variable"),
         ({"shape": np.array([1, 8, 6, 5], np.int32)}, "is declared as 1 x 8 x 6 x 5"),
         ({"shape": np.array([2**30, 2**30, 6, 5], np.int32)}, "has the shape"),

@@ -23,21 +23,23 @@ from n2d2py.reference.executor import run_graph
 
 
 @every("name", CASES)
-def test_int8_as_litert(name, tmp_path):
+def test_integers_as_litert(name, tmp_path):
     """Every stored tensor, fed the reference's inputs, is the same; a step away where LiteRT rounds in another way."""
     made, output = CASES[name]()
     path = made.write(tmp_path, output)
     shape = channels_first(np.zeros(Reference(path).inputs[0]["shape"])).shape
     scale = made.file._tensors[made.x].quantization.scale[0]
     zero = made.file._tensors[made.x].quantization.zeroPoint[0]
-    low, high = (0, 255) if made.file._tensors[made.x].type == made.schema.TensorType.UINT8 else (-128, 127)
+    info = np.iinfo(made.dtype)
+    low, high = info.min, info.max
     x = (made.rng.integers(low, high + 1, (8, *shape[1:])) - zero) * np.float32(scale)
     found = agreement(path, x.astype(np.float32))
     assert found.layers
     assert found.outputs <= 1 and max(found.layers.values()) <= 1, found.layers
-    # pools and interpolations have many results in the middle of two integers, others are rounded twice by LiteRT
+    # pools and interpolations have many results in the middle of two integers, others are rounded twice by LiteRT; next to
+    # activations of 16 bits it rounds factors to 16 bits
     other = name.startswith(("average_pool", "resize_bilinear", "mul", "leaky_relu", "prelu", "softmax"))
-    assert found.same >= (0.85 if other else 1) * found.elements, found.counts
+    assert found.same >= (0.8 if "_16" in name else 0.85 if other else 1) * found.elements, found.counts
 
 
 @every("scale", [0.1, 0.07])

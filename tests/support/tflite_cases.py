@@ -201,6 +201,28 @@ def concatenation_of_lines():
     return m, m.add("CONCATENATION", [m.x, other], (1, 16, 6, 4), IN, "ConcatenationOptions", axis=-3)
 
 
+S16, WIDE = np.int16, ((0.0003, 0), (0.0005, 0), (0.0004, 0))
+"""Activations of 16 bits and their grids."""
+CASES |= {
+    "conv_16": lambda: _conv(dtype=S16, grids=WIDE),
+    "conv_16_relu": lambda: _conv(dtype=S16, grids=WIDE, activation=RELU, stride=(2, 1)),
+    "depthwise_16": lambda: _conv(depthwise=2, dtype=S16, grids=WIDE),
+    "dense_16": lambda: _dense(dtype=S16, grids=WIDE),
+    "add_16": lambda: _two("ADD", "AddOptions", grids=WIDE, dtype=S16),
+    "mul_16": lambda: _two("MUL", "MulOptions", grids=WIDE, dtype=S16),
+    "max_pool_16": lambda: _pool("MAX_POOL_2D", dtype=S16, grid=WIDE[0]),
+    "average_pool_16": lambda: _pool("AVERAGE_POOL_2D", dtype=S16, grid=WIDE[0]),
+    "mean_16": lambda: _one(
+        "MEAN", WIDE[1], "ReducerOptions", source=WIDE[0], made=(1, 1, 1, 4), dtype=S16, consts=([1, 2],), keepDims=True
+    ),
+    "quantize_16": lambda: _one("QUANTIZE", WIDE[1], "QuantizeOptions", source=WIDE[0], dtype=S16),
+    "logistic_16": lambda: _one("LOGISTIC", (1 / 2**15, 0), source=WIDE[0], dtype=S16),
+    "reshape_16": lambda: _one(
+        "RESHAPE", WIDE[0], "ReshapeOptions", source=WIDE[0], made=(1, 192), dtype=S16, consts=([1, 192],)
+    ),
+}
+
+
 def _deconv(padding, stride, made, kernel=(3, 3)):
     m = Small((1, 5, 4, 4))
     w, scales = m.weights((6, *kernel, 4), 6, 0)

@@ -37,7 +37,7 @@ __all__ = [
     "find_array_converter",
     "find_converter",
     "onnx",
-    "supported_operators",
+    "operator_key",
 ]
 
 
@@ -272,19 +272,20 @@ def onnx(*operators: str, images: bool = False) -> Callable[[Converter], Convert
     return declare
 
 
-def _key(op_type: str, domain: str) -> str:
+def operator_key(op_type: str, domain: str) -> str:
+    """Return the name of an operator in a registry: "Operator", or "domain::Operator" outside of the standard."""
     return op_type if domain in ("", "ai.onnx") else f"{domain}::{op_type}"
 
 
 def find_converter(op_type: str, domain: str) -> Converter | None:
     """The converter of an operator, or None; that of a function adds an Activation layer."""
-    key = _key(op_type, domain)
+    key = operator_key(op_type, domain)
     return CONVERTERS.get(key) or (_apply_function if key in ONNX_FUNCTIONS else None)
 
 
 def _apply_function(node: OnnxNode, builder: Builder) -> None:
     try:
-        function = ONNX_FUNCTIONS[_key(node.type, node.domain)](node)
+        function = ONNX_FUNCTIONS[operator_key(node.type, node.domain)](node)
     except ValueError as error:
         raise Unsupported(str(error)) from error
     builder.layer(node, make_operator("Activation", function), [node.tensor()])
@@ -293,8 +294,3 @@ def _apply_function(node: OnnxNode, builder: Builder) -> None:
 def find_array_converter(op_type: str, domain: str) -> Converter | None:
     """The converter to operators on arrays, or None."""
     return ARRAY_CONVERTERS.get(op_type) if domain in ("", "ai.onnx") else None
-
-
-def supported_operators() -> list[str]:
-    """The operators that have a converter, sorted; those of other domains as "domain::Operator"."""
-    return sorted({*CONVERTERS, *ARRAY_CONVERTERS, *ONNX_FUNCTIONS})

@@ -8,7 +8,7 @@ other unsupported node is found too, and one error lists them all.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ import onnx
 
 from n2d2py import log
 from n2d2py.errors import ErrorList, InternalError, N2D2Error, readable
-from n2d2py.frontend.onnx import folding, qoperators, spectra, weight_scales
+from n2d2py.frontend.onnx import folding, qoperators, weight_scales
 from n2d2py.frontend.onnx.batch_values import BatchValues
 from n2d2py.frontend.onnx.contract import (
     IMAGE_CONVERTERS,
@@ -26,14 +26,16 @@ from n2d2py.frontend.onnx.contract import (
     Unsupported,
     find_array_converter,
     find_converter,
+    operator_key,
 )
+from n2d2py.frontend.onnx.control_flow import LOOPS, SEQUENCES, body_nodes, sequenced, unrolled
 from n2d2py.frontend.onnx.expansion import expand_functions
 from n2d2py.frontend.onnx.inputs_outputs import add_inputs, set_outputs
 from n2d2py.frontend.onnx.model import OnnxModel, load_onnx, to_array
+from n2d2py.frontend.onnx.parts import EXPANSIONS, Parts
 from n2d2py.frontend.onnx.preflight import Preflight
 from n2d2py.frontend.onnx.states import check_states, keep_images
 from n2d2py.frontend.onnx.stimuli_apart import refuse_mixed_stimuli
-from n2d2py.frontend.onnx.tensors import tensors_read
 from n2d2py.frontend.onnx.validator import Validator
 from n2d2py.graph import Graph, Tensor
 from n2d2py.graph.not_numbers import not_numbers
@@ -148,6 +150,7 @@ class _Walk:
         self.builder = builder
         self._preflight = Preflight(builder.model)
         self._blocked: set[str] = set()
+        self._sequences: dict[str, list[str]] = {}
         self._room = folding.room_of(builder.constants)
         self._validator = Validator(builder)
         self._batch = BatchValues(builder.model.proto, builder.model.batch or 1) if builder.is_batched else None
@@ -168,7 +171,11 @@ class _Walk:
         missing = [
             name
             for name in proto.input
-            if name and name not in builder.constants and not builder.is_tensor(name) and name not in self._blocked
+            if name
+            and name not in builder.constants
+            and not builder.is_tensor(name)
+            and name not in self._blocked
+            and name not in self._sequences
         ]
         if missing:
             raise N2D2Error(
@@ -200,25 +207,30 @@ class _Walk:
 
     def _import(self, proto: onnx.NodeProto) -> None:
         """Folds, follows, expands or converts one node that was checked."""
-        if proto.op_type == "If" and self._splice(proto):
+        builder, key = self.builder, operator_key(proto.op_type, proto.domain)
+        if key == "If" and self._splice(proto):
             return
-        if qoperators.is_qoperator(proto):
-            self._expand(qoperators.expand(proto, self.builder.constants, self.builder.fresh))
+        if key in LOOPS:
+            for part in unrolled(proto, builder):
+                self._visit(part)
+        elif key in SEQUENCES or (key == "Identity" and proto.input[0] in self._sequences):
+            self._expand(sequenced(proto, self._sequences, builder))
+        elif qoperators.is_qoperator(proto):
+            self._expand(qoperators.expand(proto, builder.constants, builder.fresh))
         elif any(name in self._blocked for name in proto.input):
             if (
                 find_converter(proto.op_type, proto.domain) is None
                 and find_array_converter(proto.op_type, proto.domain) is None
-                and proto.op_type not in (*folding.SHAPE_ARITHMETIC, *spectra.OPERATORS)
+                and key not in (*folding.SHAPE_ARITHMETIC, *EXPANSIONS)
             ):
                 raise Unsupported("the operator is not supported")
             self._block(proto)
         elif self._fold(proto):
             return
-        elif proto.op_type in spectra.OPERATORS and proto.domain in ("", "ai.onnx"):
-            builder = self.builder
-            signal = proto.input[0]
-            dims = builder.constants[signal].shape if signal in builder.constants else builder.dims_of(signal)
-            self._expand(spectra.expand(proto, builder.model.opset, dims, builder.constants, builder.fresh))
+        elif key in EXPANSIONS:
+            parts = Parts(proto, builder)
+            EXPANSIONS[key](parts)
+            self._expand(parts.nodes)
         else:
             self._convert(proto)
 
@@ -255,7 +267,7 @@ class _Walk:
             builder.weight_scales.update(zip(proto.output, folding.evaluate(proto, values, builder.model.opset), strict=True))
         return True
 
-    def _expand(self, parts: list[onnx.NodeProto]) -> None:
+    def _expand(self, parts: Iterable[onnx.NodeProto]) -> None:
         """Imports an operator as the nodes that it stands for."""
         for part in parts:
             self.builder.read.update(part.output)
@@ -356,11 +368,10 @@ class _Walk:
         branch = branches.get("then_branch" if condition.size == 1 and condition else "else_branch", onnx.GraphProto())
         if condition.size != 1 or len(branch.output) != len(proto.output):
             raise Unsupported("its condition is not a single boolean, or a branch has another number of outputs")
-        builder.constants.update({t.name: to_array(t, builder.model.path) for t in branch.initializer})
-        builder.read |= tensors_read(branch)
-        for node in branch.node:
+        names: dict[str, str] = {}
+        for node in body_nodes(branch, names, builder):
             self._visit(node)
-        for inner, outer in zip((value.name for value in branch.output), proto.output, strict=True):
+        for inner, outer in zip((names.get(value.name, value.name) for value in branch.output), proto.output, strict=True):
             if inner in builder.constants:
                 builder.constants[outer] = builder.constants[inner]
             elif builder.is_tensor(inner):

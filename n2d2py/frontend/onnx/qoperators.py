@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from n2d2py.frontend.onnx.contract import operator_key
 from n2d2py.frontend.onnx.unsupported import Unsupported
 
 
@@ -43,13 +44,9 @@ _OWN = ("channels_last", "opset")
 """Attributes that the floating-point operators do not have."""
 
 
-def _key(proto: onnx.NodeProto) -> str:
-    return proto.op_type if proto.domain in ("", "ai.onnx") else f"{proto.domain}::{proto.op_type}"
-
-
 def is_qoperator(proto: onnx.NodeProto) -> bool:
     """True if `expand` knows the node's operator."""
-    return _key(proto) in EXPANDED or _key(proto) == _CONCAT
+    return operator_key(proto.op_type, proto.domain) in EXPANDED or operator_key(proto.op_type, proto.domain) == _CONCAT
 
 
 def expand(proto: onnx.NodeProto, constants: dict[str, np.ndarray], fresh: Callable[[str], str]) -> list[onnx.NodeProto]:
@@ -60,10 +57,10 @@ def expand(proto: onnx.NodeProto, constants: dict[str, np.ndarray], fresh: Calla
     """
     if any(a.name == "channels_last" and a.i for a in proto.attribute):
         raise Unsupported("its tensors are in the order NHWC", "quantize the model in the order NCHW")
-    if _key(proto) == _CONCAT:
+    if operator_key(proto.op_type, proto.domain) == _CONCAT:
         form = _Form("Concat", tuple(range(2, len(proto.input), 3)), 0)
     else:
-        form = EXPANDED[_key(proto)]
+        form = EXPANDED[operator_key(proto.op_type, proto.domain)]
     nodes, reals = [], []
     needed = [index for at in form.operands for index in (at, at + 1)]
     if not needed or max(needed) >= len(proto.input) or not all(proto.input[index] for index in needed):

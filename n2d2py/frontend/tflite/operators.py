@@ -73,10 +73,13 @@ def _bias(t: Translation, operator: TfliteOperator, at: int, outputs: int, weigh
     values = tensor.values.reshape(-1)
     if values.dtype.kind == "f":
         return t.constant(f"{tensor.name}_values", values.astype(np.float32))
-    if values.dtype != np.int32 or not source.is_quantized or not weights.is_quantized:
+    if values.dtype not in (np.int32, np.int64) or not source.is_quantized or not weights.is_quantized:
         raise RefusedOperator(f"its bias is of {values.dtype.name}")
     name = tensor.name
     steps = source.scale[0].astype(np.float64) * weights.scale.astype(np.float64)
+    if np.abs(values).max(initial=0) >= 2**31:  # int64, next to activations of 16 bits
+        return t.constant(f"{name}_values", (values * steps).astype(np.float32))
+    values = values.astype(np.int32)
     scale = t.constant(f"{name}_scale", steps[0].astype(np.float32) if steps.size == 1 else steps.astype(np.float32))
     return t.emit("DequantizeLinear", [t.constant(f"{name}_stored", values), scale], t.fresh(f"{name}_real"), axis=0)
 

@@ -178,8 +178,8 @@ class Translation:
             raise RefusedOperator(f"'{tensor.name}' is of {tensor.dtype.name} without a scale")
         if tensor.scale.size > 1:
             raise RefusedOperator(f"'{tensor.name}' is quantized by channel")
-        if tensor.dtype not in (np.int8, np.uint8):
-            raise RefusedOperator(f"'{tensor.name}' is of {tensor.dtype.name}: 16-bit tensors (int16x8) are not supported")
+        if tensor.dtype not in (np.int8, np.uint8, np.int16):
+            raise RefusedOperator(f"'{tensor.name}' is of {tensor.dtype.name}, not of 8 or 16 bits")
 
     def _grid(self, tensor: TfliteTensor) -> list[str]:
         """Scale and zero point of one for all, as constants."""
@@ -345,7 +345,8 @@ class Translation:
             if tensor.dtype == np.uint8:
                 return "up"
             return "down" if tensor.is_quantized and int(tensor.zero_point[0]) == np.iinfo(np.int8).min else ""
-        return "twice" if operator.code in _ROUND_TWICE else ""
+        rounds_twice = operator.code in _ROUND_TWICE and self.tensor(operator.outputs[0]).dtype != np.int16
+        return "twice" if rounds_twice else ""
 
     def _refused(self, code: str, reason: str, operators: list[TfliteOperator]) -> N2D2Error:
         number = "1 operator" if len(operators) == 1 else f"{len(operators)} operators, the first one here"
