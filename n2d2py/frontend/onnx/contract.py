@@ -246,9 +246,9 @@ Converter = Callable[[OnnxNode, Builder], None]
 """Adds the layers of one ONNX node and binds its outputs; raises Unsupported before it adds any."""
 
 CONVERTERS: Registry[Converter] = Registry("the converter of the ONNX operator", "n2d2py.operators.catalog")
-"""The converters to layers of images and vectors, by operator; those of other domains as "domain::Operator"."""
+"""The converters by operator, those of other domains as "domain::Operator": to layers of images and vectors, or of any tensor."""
 ARRAY_CONVERTERS: Registry[Converter] = Registry("the converter to arrays of the ONNX operator", "n2d2py.operators.catalog")
-"""The converters of what those do not take."""
+"""The converters of what those to images do not take."""
 IMAGE_CONVERTERS: Registry[Converter] = Registry("the converter to images of the ONNX operator", "n2d2py.operators.catalog")
 """Those of CONVERTERS whose layers of images are worth a change of order in memory."""
 

@@ -1,4 +1,4 @@
-"""Interface of converters on arrays: values (tensors or constants) with the dimensions that ONNX gives them."""
+"""Interface of ONNX converters: values (images, arrays or constants) with the dimensions that ONNX gives them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from n2d2py.operators.transpose import Transpose, channels_first
 
 
 class Arrays:
-    """Adds operators on arrays for one ONNX node."""
+    """Adds layers for one ONNX node: of images where a value is one and the operation keeps its batch, else on arrays."""
 
     def __init__(self, node: OnnxNode, builder: Builder):
         self.node, self.builder = node, builder
