@@ -125,7 +125,7 @@ def join(a: Arrays, values: list[Value], axis: int) -> Value:
         len(v.dims) != len(first) or any(d != f for i, (d, f) in enumerate(zip(v.dims, first, strict=True)) if i != axis)
         for v in values
     ):
-        raise Unsupported("its inputs have shapes that do not fit each other")
+        raise Unsupported("its inputs differ in more than the concatenated axis")
     values = [value for value in values if value.dims[axis]]
     constants = [value.constant for value in values if value.constant is not None]
     if len(constants) == len(values):

@@ -101,7 +101,7 @@ class SpaceToDepth(Op):
 def _from_onnx(a: Arrays) -> None:
     x, block, channels_first = a.image(), int(a.node.attribute("blocksize", 0)), a.node.attribute("mode", "DCR") == "CRD"
     if block < 1:
-        raise Unsupported(f"its blocksize is {block}")
+        raise Unsupported(f"blocksize={block} is not supported")
     kind = DepthToSpace if a.node.type == "DepthToSpace" else SpaceToDepth
     if x.image is not None and len(x.dims) == 4:
         a.bind(a.layer(kind(block, channels_first), x, "blocks"))

@@ -72,9 +72,9 @@ def _from_onnx(a: Arrays) -> None:
     size, alpha, bias = int(node.attribute("size", 0)), node.attribute("alpha", 1e-4), node.attribute("bias", 1.0)
     beta = node.attribute("beta", 0.75)
     if size < 1:
-        raise Unsupported("its size is not positive")
+        raise Unsupported("its size is below 1")
     if alpha < 0 or bias < SMALLEST_K:
-        raise Unsupported(f"with its alpha of {alpha:g} and its bias of {bias:g} it may divide by 0 or less")
+        raise Unsupported(f"alpha={alpha:g} and bias={bias:g} allow a division by 0 or less")
     if len(x.dims) < 2:
         raise Unsupported("its input has no channels")
     if x.image is not None:
@@ -102,7 +102,7 @@ def _from_onnx(a: Arrays) -> None:
     CONFIGURATION.extended(
         Key("N", Kind.UINT, 5, "Number of channels in the window.", minimum=1),
         Key("Alpha", Kind.FLOAT, 1e-4, "Factor of the sum of squares. The sum is not divided by N.", minimum=0),
-        Key("Beta", Kind.FLOAT, 0.75, "exponent"),
+        Key("Beta", Kind.FLOAT, 0.75, "Exponent of the sum."),
         Key("K", Kind.FLOAT, 2.0, "Constant added to the sum.", minimum=SMALLEST_K),
         name="LRN configuration",
     ),

@@ -67,7 +67,7 @@ def _from_onnx(a: Arrays) -> None:
     fill = float(node.attribute("value", 0.0)) if value is None or not value.size else float(value.reshape(-1)[0])
     mode = node.attribute("mode", "constant")
     if mode not in ("constant", "reflect", "edge", "wrap"):
-        raise Unsupported(f"its mode is {mode}")
+        raise Unsupported(f"mode={mode} is not supported")
     check_lines(map(abs, [*begin, *end]))
     a.builder.guard_batch(node, 0, 0, "pads", begin[:1] == end[:1] == [0])
     padded = {axis for axis, amounts in enumerate(zip(begin, end, strict=True)) if any(amounts)}

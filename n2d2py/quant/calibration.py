@@ -19,11 +19,11 @@ import numpy as np
 
 from n2d2py.graph import Graph, QuantGraph
 from n2d2py.quant.channels import channel_factors, scale_channels
+from n2d2py.quant.concat import warn_of_coarse_joins
 from n2d2py.quant.correct import correct
 from n2d2py.quant.equalize import equalize
 from n2d2py.quant.float_fallback import insert_conversions
 from n2d2py.quant.histogram import Histogram
-from n2d2py.quant.joins import warn_of_coarse_joins
 from n2d2py.quant.mixed import tensors_to_widen
 from n2d2py.quant.narrow import with_weight_bits
 from n2d2py.quant.options import QuantOptions

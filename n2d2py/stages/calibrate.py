@@ -19,8 +19,8 @@ from n2d2py.operators.quantize import is_quantized
 from n2d2py.passes import FuseReport
 from n2d2py.quant.calibration import Observed, calibrate, observe, observed_before
 from n2d2py.quant.float_inputs import InputScales, choose_float_inputs, with_float_inputs
+from n2d2py.quant.float_regions import with_target_forms
 from n2d2py.quant.layerwise import SAMPLE_BATCH, sample_count
-from n2d2py.quant.real_between import with_target_forms
 from n2d2py.quant.statistics import Statistics, assumed_statistics, batch_size, collect, network_key
 from n2d2py.quant.trained import complete_trained, unmeasured_inputs
 from n2d2py.quant.types import calibrated_tensors
@@ -87,7 +87,7 @@ def calibration_folder_name(network: str, bits: int) -> str:
 
 
 def calibrate_stage(network: LoadedNetwork, options: CalibrationOptions, assumed: AssumedRanges | None = None) -> Calibration:
-    """Fuses a loaded network for integers and observes it over its calibration stimuli, or takes `assumed` ranges.
+    """Fuse a loaded network for integers and observe it over its calibration stimuli, or take `assumed` ranges.
 
     A pre-quantized network keeps its scales.
 
@@ -165,7 +165,7 @@ def _completed(network: LoadedNetwork, options: CalibrationOptions, assumed: Ass
 
 
 def save_statistics(observed: Observed | None, folder: Path) -> None:
-    """Writes STATISTICS_FILE into a folder, for a later calibration to reload."""
+    """Write STATISTICS_FILE into a folder, for a later calibration to reload."""
     if observed is not None:
         path = folder / STATISTICS_FILE
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -250,6 +250,25 @@ def unknown_domain(path: Path) -> None:
     _single(path, helper.make_node("FusedConv", ["x0", "w"], ["y"], domain="com.vendor"), {"w": KERNELS})
 
 
+def uneven_blocks(path: Path) -> None:
+    _single(path, helper.make_node("SpaceToDepth", ["x0"], ["y"], blocksize=2), {"w": KERNELS}, inputs=((1, 1, 4, 5),))
+
+
+def with_state(path: Path) -> None:
+    """y = relu(x + h), which is the state h of the next call."""
+    nodes = [helper.make_node("Add", ["x0", "x1"], ["s"]), helper.make_node("Relu", ["s"], ["y"])]
+    model = _model(nodes, inputs=((1, 4), (1, 4)), outputs=("y", "hn"))
+    model.graph.node.append(helper.make_node("Relu", ["s"], ["hn"]))
+    for node in model.graph.node:
+        node.input[:] = ["h" if name == "x1" else name for name in node.input]
+    model.graph.input[1].name = "h"
+    onnx.save(model, path)
+
+
+def pool_without_window(path: Path) -> None:
+    _single(path, helper.make_node("MaxPool", ["x0"], ["y"]), {"w": KERNELS})
+
+
 def zero_stride(path: Path) -> None:
     _single(path, helper.make_node("Conv", ["x0", "w"], ["y"], strides=[0, 1]), {"w": KERNELS})
 
@@ -276,6 +295,52 @@ def classifier(path: Path) -> None:
     """Three outputs, one for each class."""
     nodes = [helper.make_node("Flatten", ["x0"], ["f"]), helper.make_node("Gemm", ["f", "w"], ["y"])]
     onnx.save(_model(nodes, weights={"w": np.ones((64, 3), np.float32)}), path)
+
+
+def quantized(path: Path) -> None:
+    """A convolution between QuantizeLinear and DequantizeLinear."""
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x0", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        helper.make_node("DequantizeLinear", ["w", "s", "zw"], ["k"]),
+        helper.make_node("Conv", ["d", "k"], ["c"]),
+        helper.make_node("QuantizeLinear", ["c", "t", "z"], ["r"]),
+        helper.make_node("DequantizeLinear", ["r", "t", "z"], ["y"]),
+    ]
+    weights = {"s": np.float32(1 / 256), "t": np.float32(1 / 16), "z": np.uint8(0), "zw": np.int8(0)}
+    arrays = {name: np.array(value) for name, value in weights.items()}
+    onnx.save(_model(nodes, weights={**arrays, "w": KERNELS.astype(np.int8) * 9}), path)
+
+
+def far_padding(path: Path) -> None:
+    nodes = [helper.make_node("Sigmoid", ["x0"], ["s"]), helper.make_node("Pad", ["s", "p", "v"], ["y"])]
+    onnx.save(_model(nodes, weights={"p": np.array([0, 0, 1, 1, 0, 0, 1, 1]), "v": np.array(-10000, np.float32)}), path)
+
+
+def without_integers(path: Path) -> None:
+    nodes = [helper.make_node("Conv", ["x0", "w"], ["c"]), helper.make_node("LpNormalization", ["c"], ["y"], axis=1, p=1)]
+    onnx.save(_model(nodes), path)
+
+
+def one_hot(path: Path) -> None:
+    """The first four of 64 values are the scores of the classes."""
+    nodes = [helper.make_node("Flatten", ["x0"], ["f"]), helper.make_node("Gemm", ["f", "w"], ["y"])]
+    onnx.save(_model(nodes, weights={"w": np.eye(64, 4, dtype=np.float32)}), path)
+
+
+def _one_hot_data(path: Path, labels: np.ndarray) -> None:
+    classes = np.arange(60) % 3
+    x = np.zeros((60, 64), np.float32)
+    x[np.arange(60), classes] = 1
+    np.savez(path, x=x.reshape(60, 1, 8, 8), y=labels[classes] if len(labels) == 3 else labels)
+
+
+def labels_from_one(path: Path) -> None:
+    _one_hot_data(path, np.array([1, 2, 3]))
+
+
+def shuffled_labels(path: Path) -> None:
+    _one_hot_data(path, np.random.default_rng(6).integers(0, 4, 60))
 
 
 def huge_input(path: Path) -> None:
@@ -374,6 +439,25 @@ def _pictures(folder: Path, size: tuple[int, int] = (8, 8)) -> None:
             Image.new("L", size, 40 * index).save(folder / label / f"{index}.png")
 
 
+def class_folders(path: Path) -> None:
+    _pictures(path)
+
+
+def numbered_folders(path: Path) -> None:
+    for label in (1, 2, 10):
+        (path / str(label)).mkdir(parents=True)
+        Image.new("L", (8, 8), 20 * label).save(path / str(label) / "0.png")
+
+
+def with_stray(path: Path) -> None:
+    _pictures(path)
+    Image.new("L", (8, 8)).save(path / "stray.png")
+
+
+def small_values(path: Path) -> None:
+    np.save(path, np.random.default_rng(1).random((8, 1, 8, 8), np.float32))
+
+
 def corrupt_pictures(path: Path) -> None:
     _pictures(path)
     for file in path.glob("*/*.png"):
@@ -434,6 +518,10 @@ def missing_weights(path: Path) -> None:
 
 def large_weights(path: Path) -> None:
     np.savez(path, **{name: array * np.float32(1e30) for name, array in _weights().items()})
+
+
+def zero_step(path: Path) -> None:
+    np.savez(path, **_weights(), conv_QWeight_LSQ_StepSize=np.zeros(1, np.float32))
 
 
 def weights_beyond_half(path: Path) -> None:

@@ -201,6 +201,30 @@ def concatenation_of_lines():
     return m, m.add("CONCATENATION", [m.x, other], (1, 16, 6, 4), IN, "ConcatenationOptions", axis=-3)
 
 
+def _joined(code: str, made: tuple[int, ...], **fields) -> tuple[Small, int]:
+    """The input next to itself."""
+    m = Small((1, 6, 4))
+    m.file.versions[code] = 2
+    other = m.add("QUANTIZE", [m.x], (1, 6, 4), IN if code == "PACK" else (0.03, -20), "QuantizeOptions")
+    options = {"PACK": "PackOptions", "BATCH_MATMUL": "BatchMatMulOptions"}[code]
+    return m, m.add(code, [m.x, other], made, IN if code == "PACK" else (0.5, 3), options, **fields)
+
+
+def _moved(code: str, options: str, made: tuple[int, ...], *consts, shape=(1, 8, 6, 4), grid=IN, **fields) -> tuple[Small, int]:
+    m, output = _one(code, grid, options, shape=shape, made=made, consts=consts, **fields)
+    m.file.versions[code] = 2
+    return m, output
+
+
+CASES |= {
+    "pack": lambda: _joined("PACK", (1, 2, 6, 4), axis=1, valuesCount=2),
+    "products": lambda: _joined("BATCH_MATMUL", (1, 6, 6), adjX=False, adjY=True),
+    "tile": lambda: _moved("TILE", "TileOptions", (1, 8, 12, 4), [1, 1, 2, 1]),
+    "gather": lambda: _moved("GATHER", "GatherOptions", (1, 8, 3, 4), [0, 5, 2], axis=2, batchDims=0),
+    "reverse": lambda: _moved("REVERSE_V2", "ReverseV2Options", (1, 8, 6, 4), [1]),
+    "broadcast": lambda: _moved("BROADCAST_TO", "BroadcastToOptions", (1, 8, 6, 4), [1, 8, 6, 4], shape=(1, 1, 6, 4)),
+    "unit_length": lambda: _moved("L2_NORMALIZATION", "L2NormOptions", (1, 8, 6, 4), grid=(1 / 128, 0)),
+}
 S16, WIDE = np.int16, ((0.0003, 0), (0.0005, 0), (0.0004, 0))
 """Activations of 16 bits and their grids."""
 CASES |= {
@@ -348,6 +372,8 @@ REALS |= {
     "tile": lambda: _real("TILE", "TileOptions", ([1, 2, 1, 3],), (1, 16, 6, 12)),
     "reverse_v2": lambda: _real("REVERSE_V2", "ReverseV2Options", ([2, 3],)),
     "gather": lambda: _real("GATHER", "GatherOptions", ([3, 0, 3],), (1, 8, 6, 3), axis=3),
+    "running_sum": lambda: _real("CUMSUM", "CumsumOptions", ([2],), exclusive=True),
+    "running_sum_back": lambda: _real("CUMSUM", "CumsumOptions", ([-1],), reverse=True),
     "l2_normalization": lambda: _real("L2_NORMALIZATION", "L2NormOptions"),
     **{
         code.lower(): lambda code=code, options=options: _real(code, options, (_ROWS,), dtype=np.bool_)

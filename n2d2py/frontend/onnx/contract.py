@@ -176,7 +176,7 @@ class OnnxNode:
         given = self.integers("axes", 1) or []
         axes = self.axes(rank + len(given)) or []
         if len(axes) < len(given):
-            raise Unsupported(f"its axes {', '.join(map(str, given))} name one twice")
+            raise Unsupported(f"its axes {', '.join(map(str, given))} contain a duplicate")
         return axes
 
     @staticmethod
@@ -224,7 +224,7 @@ class Builder(Tensors):
         made = Node(name, op, list(inputs), [name], given, location=place, unbiased=unbiased, rounding=node.rounding)
         (shape,) = op.output_shapes([self.graph.shape(tensor) for tensor in inputs], made)
         if len(shape) > 4:
-            raise Unsupported("its result has more axes than channels, height and width")
+            raise Unsupported("its result has more axes than batch, channels, height and width")
         self.graph.add(made)
         if part is None:
             self.names[name] = name

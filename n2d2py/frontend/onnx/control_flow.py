@@ -11,7 +11,7 @@ from onnx import helper
 
 from n2d2py.frontend.onnx.model import to_array
 from n2d2py.frontend.onnx.tensors import Tensors, tensors_read
-from n2d2py.frontend.onnx.unsupported import Unsupported
+from n2d2py.frontend.onnx.unsupported import Unsupported, refusing_misfits
 
 LOOPS = ("Loop", "Scan")
 SEQUENCES = (
@@ -30,7 +30,8 @@ def unrolled(node: onnx.NodeProto, tensors: Tensors) -> Iterator[onnx.NodeProto]
         Unsupported: where the number of steps depends on the inputs of the network.
     """
     body = next((one.g for one in node.attribute if one.name == "body"), onnx.GraphProto())
-    return _loop(node, body, tensors) if node.op_type == "Loop" else _scan(node, body, tensors)
+    with refusing_misfits():
+        yield from (_loop if node.op_type == "Loop" else _scan)(node, body, tensors)
 
 
 def _loop(node: onnx.NodeProto, body: onnx.GraphProto, tensors: Tensors) -> Iterator[onnx.NodeProto]:
@@ -144,7 +145,7 @@ def _called(node: onnx.NodeProto, names: Mapping[str, str], tensors: Tensors) ->
 
 
 def _renamed(inner: Sequence[str], outer: Sequence[str]) -> Iterator[onnx.NodeProto]:
-    """What makes tensors outputs of the node, under its names."""
+    """Identities that bind tensors to the outputs of the node."""
     for name, result in zip(inner, outer, strict=False):
         if result:
             yield helper.make_node("Identity", [name], [result])

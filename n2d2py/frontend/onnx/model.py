@@ -121,7 +121,7 @@ class OnnxModel:
         return [value.name for value in self.proto.graph.output]
 
     def set_sizes(self, name: str, sizes: Sequence[int]) -> None:
-        """Gives an input the sizes after the batch that the file leaves open; with a 1 in front, a batch of free size becomes 1.
+        """Give an input the sizes after the batch that the file leaves open; with a 1 in front, a batch of free size becomes 1.
 
         Raises:
             N2D2Error: E305 no such input, or a shape that the file does not allow.
@@ -261,7 +261,7 @@ def _read(path: Path) -> onnx.ModelProto:
     except DecodeError:
         raise _invalid(str(path), "the file is damaged, truncated or not an ONNX model") from None
     if not (proto.graph.node or proto.graph.output):
-        raise _invalid(str(path), "the file holds no ONNX graph")
+        raise _invalid(str(path), "the file does not contain an ONNX graph")
     _check_texts(proto, str(path))
     load_external_data(proto, path)
     return proto
@@ -270,7 +270,7 @@ def _read(path: Path) -> onnx.ModelProto:
 def _check_texts(proto: onnx.ModelProto, path: str) -> None:
     text = check_texts(proto)
     if text is not None:
-        raise _invalid(path, f"the text '{text[:60]}' in it is not UTF-8")
+        raise _invalid(path, f"its text '{text[:60]}' is not UTF-8")
 
 
 def _too_many(path: str, count: int) -> N2D2Error:

@@ -114,7 +114,7 @@ class Parts:
         """Return an input that is one integer; None where it is left out."""
         values = self.values(index, what)
         if values is not None and values.size != 1:
-            raise Unsupported(f"its {what} has {values.size} values")
+            raise Unsupported(f"its {what} has {values.size} values instead of one")
         return None if values is None else int(values.item())
 
     def attribute(self, name: str, default: Any = None) -> Any:

@@ -43,7 +43,7 @@ def per_axis(node: OnnxNode, name: str, axes: int) -> list[int]:
     """An attribute with one value for each of `axes` spatial axes; 1 by default."""
     values = [int(v) for v in node.attribute(name) or [1] * axes]
     if len(values) != axes:
-        raise Unsupported(f"its {name} are for {len(values)} axes, not for {axes}")
+        raise Unsupported(f"its {name} have {len(values)} values for {axes} spatial axes")
     if min(values) < 1 or max(values) > MAX_STEP:
         raise Unsupported(f"its {name} are not positive" if min(values) < 1 else f"its {name} are larger than any image")
     return values
@@ -59,7 +59,7 @@ def pair(node: OnnxNode, name: str) -> tuple[int, int]:
 def _given_pads(node: OnnxNode, axes: int) -> tuple[list[int], list[int]]:
     pads = [0] * 2 * axes if node.attribute("auto_pad", "NOTSET") == "VALID" else node.attribute("pads") or [0] * 2 * axes
     if len(pads) != 2 * axes:
-        raise Unsupported(f"its pads are {len(pads)} values, not {2 * axes}")
+        raise Unsupported(f"its pads have {len(pads)} values instead of {2 * axes}")
     return [int(p) for p in pads[:axes]], [int(p) for p in pads[axes:]]
 
 
@@ -77,9 +77,9 @@ def pads_along(
         return _halves(node, [max((-(-n // s) - 1) * s + e - n, 0) for n, e, s in zip(size, extent, stride, strict=True)])
     before, after = _given_pads(node, len(size))
     if max(before + after) > MAX_PAD:
-        raise Unsupported("its pads are larger than any image")
+        raise Unsupported(f"its pads exceed the limit of {MAX_PAD}")
     if min(before + after) < 0:
-        raise Unsupported("it has negative pads", "crop with a Pad or Slice before it")
+        raise Unsupported("negative pads are not supported", "crop with a Pad or Slice before it")
     return before, after
 
 
@@ -102,7 +102,7 @@ def cut_off(
         target = [n * s for n, s in zip(size, stride, strict=True)]
     for name, values in (("output_padding", added), ("output_shape", target)):
         if values and len(values) != axes:
-            raise Unsupported(f"its {name} is for {len(values)} axes, not for {axes}")
+            raise Unsupported(f"its {name} has {len(values)} values for {axes} spatial axes")
     if not target:
         return *_given_pads(node, axes), added
     full = [s * (n - 1) + e + a for n, s, e, a in zip(size, stride, extent, added, strict=True)]

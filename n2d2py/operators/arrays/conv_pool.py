@@ -199,7 +199,7 @@ def convolved(a: Arrays, x: Value, weights: Value, result: str | None = None) ->
     spatial = _spatial(x)
     kernel, stride, dilation = weights.dims[2:], per_axis(a.node, "strides", spatial), per_axis(a.node, "dilations", spatial)
     if len(kernel) != spatial:
-        raise Unsupported("its weights have another rank than its input")
+        raise Unsupported("its weights and its input differ in rank")
     _check_kernel(a, weights)
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
     before, after = pads_along(a.node, x.dims[2:], extent, stride)
@@ -218,7 +218,7 @@ def _groups(a: Arrays, x: Value, weights: Value, transposed: bool = False) -> in
     groups = int(a.node.attribute("group", 1))
     channels = weights.dims[0] if transposed else groups * weights.dims[1]
     if groups < 1 or x.dims[1] != channels or weights.dims[0] % groups:
-        raise Unsupported(f"its weights of {list(weights.dims)} do not fit {x.dims[1]} channels in {groups} groups")
+        raise Unsupported(f"its weights of {list(weights.dims)} do not match {x.dims[1]} channels in {groups} groups")
     return groups
 
 
@@ -244,7 +244,7 @@ def _deconv(a: Arrays) -> None:
     _check_kernel(a, weights)
     groups = _groups(a, x, weights, transposed=True)
     if len(kernel) != spatial:
-        raise Unsupported("its weights are for another number of axes than its input has")
+        raise Unsupported("its weights and its input differ in rank")
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
     begin, end, extra = cut_off(a.node, x.dims[2:], extent, stride)
     full = zip(x.dims[2:], stride, extent, extra, begin, end, strict=True)
@@ -293,7 +293,7 @@ def _order(a: Arrays) -> int:
     """The p of a p-norm."""
     order = int(a.node.attribute("p", 2))
     if order < 1:
-        raise Unsupported(f"its p is {order}")
+        raise Unsupported(f"p={order} is not supported")
     return order
 
 

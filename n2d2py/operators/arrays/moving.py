@@ -26,7 +26,7 @@ def _reshape(a: Arrays) -> None:
         if batch is not None and target[0] == batch and rest > 0 and x.size % rest:
             target[0], rest = 1, rest // batch
         if rest <= 0 or x.size % rest:
-            raise Unsupported(f"its shape {target} does not fit its input of {x.size} elements")
+            raise Unsupported(f"its shape {target} does not match its input of {x.size} elements")
         target[target.index(-1)] = x.size // rest
     a.bind(a.reshape(x, target))
 
@@ -63,7 +63,7 @@ def _transpose(a: Arrays) -> None:
     x = a.input()
     order = [int(axis) for axis in a.node.attribute("perm") or range(len(x.dims) - 1, -1, -1)]
     if sorted(order) != list(range(len(x.dims))):
-        raise Unsupported(f"its permutation {order} does not fit rank {len(x.dims)}")
+        raise Unsupported(f"its permutation {order} is invalid for rank {len(x.dims)}")
     a.bind(a.transpose(x, order))
 
 
@@ -110,7 +110,7 @@ def _expand(a: Arrays) -> None:
     try:
         dims = np.broadcast_shapes(x.dims, target)
     except ValueError:
-        raise Unsupported(f"its shape {target} does not fit a tensor of {x.dims}") from None
+        raise Unsupported(f"its shape {target} cannot be broadcast from {x.dims}") from None
     if len(dims) == len(x.dims):
         a.builder.guard_batch(a.node, 0, 0, "repeats", dims[:1] == tuple(x.dims[:1]))
     a.bind(a.expand(x, dims))

@@ -36,7 +36,7 @@ class Arrays:
             Unsupported: when it is absent.
         """
         if not self.node.has(index):
-            raise Unsupported(f"its input {index} is absent")
+            raise Unsupported(f"its input {index} is missing")
         return self.vector(self.builder.value(self.node.inputs[index]))
 
     def input(self) -> Value:
@@ -217,7 +217,7 @@ class Arrays:
         """The same elements."""
         dims = tuple(int(d) for d in dims)
         if prod(dims) != value.size or min(dims, default=0) < 0:
-            raise Unsupported(f"its shape {list(dims)} does not fit its input of {value.size} elements")
+            raise Unsupported(f"its shape {list(dims)} does not match its input of {value.size} elements")
         if value.image is not None and 2 <= len(dims) <= 4 and dims[0] == 1:
             return value if dims == value.dims else self.layer(Reshape(dims[1:]), value, "shaped")
         value = self.vector(value)

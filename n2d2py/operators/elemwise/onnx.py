@@ -26,7 +26,7 @@ def _binary(op: Op | None, function: str):
         constant = next((index for index in (0, 1) if node.is_constant(index)), None)
         if constant is None:
             if op is None:
-                raise Unsupported("it combines two tensors of the network", "only a constant divisor is supported")
+                raise Unsupported("a division of two tensors is not supported", "only a constant divisor is supported")
             builder.layer(node, op, _operands(node, [0, 1]))
         else:
             _affine(node, builder, 1 - constant, constant, function)
@@ -69,7 +69,9 @@ def _affine(node: OnnxNode, builder: Builder, index: int, constant: int, operati
         )
     found = affine_of(operation, vector, constant)
     if found is None:
-        raise Unsupported("it divides a constant by a tensor, or by zero", "divide by other constants")
+        raise Unsupported(
+            "a constant divided by a tensor, or a division by zero, is not supported", "divide by other constants"
+        )
     gain, shift = found
     if not moved:
         function = None
@@ -117,7 +119,7 @@ def _product(node: OnnxNode, builder: Builder) -> None:
 def _pow(node: OnnxNode, builder: Builder) -> None:
     exponent = node.constant(1, "exponent")
     if exponent.size != 1 or exponent.ndim > len(node.shape()):
-        raise Unsupported("its exponent is not one value")
+        raise Unsupported("an exponent with several values is not supported")
     value, x = float(exponent.item()), node.tensor()
     if value == 0.5:
         builder.layer(node, Activation(Sqrt()), [x])
@@ -158,11 +160,11 @@ def _limit(op: Op, is_low: bool):
             _variadic(op)(node, builder)
             return
         if len(constants) != len(node.inputs) - 1:
-            raise Unsupported("it compares several tensors and constants")
+            raise Unsupported("a comparison of several tensors and constants is not supported")
         (tensor,) = {*range(len(node.inputs))} - {*constants}
         values = [node.constant(index, "limit") for index in constants]
         if any(value.size != 1 or value.ndim > len(node.shape(tensor)) for value in values):
-            raise Unsupported("its limit is not one value")
+            raise Unsupported("a limit with several values is not supported")
         limits = [float(value.item()) for value in values]
         function = Clip(low=max(limits)) if is_low else Clip(high=min(limits))
         builder.layer(node, Activation(function), [node.tensor(tensor)])

@@ -56,14 +56,14 @@ def _resize(a: Arrays) -> None:
     if mode == "nearest":
         made = _nearest(a, x, changed, places)
     elif mode not in ("linear", "cubic"):
-        raise Unsupported(f"its mode is {mode}")
+        raise Unsupported(f"mode={mode} is not supported")
     elif x.image is not None and changed and _is_bilinear(a, axes, coordinates):
         made = _bilinear(a, x.image, Resize((axes[2].outputs, axes[3].outputs), "Bilinear", _LINEAR[coordinates]))
     else:
         made = x
         for at, axis in changed.items():
             if axis.outputs > _MOST_LINES:
-                raise Unsupported(f"it computes {axis.outputs:,} lines, at most {_MOST_LINES:,} are supported")
+                raise Unsupported(f"its output of {axis.outputs:,} rows or columns exceeds the limit of {_MOST_LINES:,}")
             made = _along(a, made, at, _lines(a, [float(place) for place in places[at]], axis, mode))
     a.bind(_with_outside(a, made, changed, places))
 
@@ -130,7 +130,7 @@ def _places(axis: _Axis, coordinates: str) -> list[Fraction]:
     elif coordinates == "half_pixel_symmetric":
         start = Fraction(n, 2) * (1 - m / (n * scale)) + _HALF / scale - _HALF
     elif coordinates not in ("asymmetric", "pytorch_half_pixel"):
-        raise Unsupported(f"its coordinates are {coordinates}")
+        raise Unsupported(f"coordinate_transformation_mode={coordinates} is not supported")
     return [start + i * step for i in range(m)]
 
 
@@ -142,7 +142,7 @@ def _nearest(a: Arrays, x: Value, axes: dict[int, _Axis], places: dict[int, list
         if a.node.opset < 11:  # operator set 10 says by examples: the one before, in an axis that becomes smaller the one after
             rounding = "ceil" if a.node.type == "Resize" and axis.scale < 1 else "floor"
         if rounding not in _ROUNDINGS:
-            raise Unsupported(f"its nearest_mode is {rounding}")
+            raise Unsupported(f"nearest_mode={rounding} is not supported")
         chosen[at] = [min(max(_ROUNDINGS[rounding](place), 0), axis.inputs - 1) for place in places[at]]
     plain = all([i * axis.inputs // axis.outputs for i in range(axis.outputs)] == chosen[at] for at, axis in axes.items())
     if x.image is None or len(x.dims) != 4 or not plain or not axes or min(axes) < 2:

@@ -35,7 +35,7 @@ def _multi_head_attention(parts: Parts) -> None:
     _refuse(parts, (6, 7), "past keys and values")
     for index in (0, 1, 2):
         if len(parts.dims(index)) != 3:
-            raise Unsupported("its query, key and value are packed or have four axes", _OTHER_FORM)
+            raise Unsupported("packed or four-dimensional query, key and value are not supported", _OTHER_FORM)
     sizes, names = [parts.dims(index)[2] for index in (0, 1, 2)], parts.inputs[:3]
     if parts.has(3):
         biases = np.split(parts.needed(3, "bias"), np.cumsum(sizes)[:2])
@@ -45,7 +45,7 @@ def _multi_head_attention(parts: Parts) -> None:
 
 def _refuse(parts: Parts, inputs: tuple[int, ...], what: str) -> None:
     if any(map(parts.has, inputs)) or any(map(parts.wants, range(1, 4))):
-        raise Unsupported(f"it has {what}", _OTHER_FORM)
+        raise Unsupported(f"{what} are not supported", _OTHER_FORM)
 
 
 def _weighted(parts: Parts, names: Sequence[str], lengths: Sequence[int], sizes: Sequence[int], mask: int) -> None:
@@ -55,7 +55,7 @@ def _weighted(parts: Parts, names: Sequence[str], lengths: Sequence[int], sizes:
     if not heads or any(size % heads for size in sizes):
         raise Unsupported(f"its {'+'.join(map(str, sizes))} values are not {heads} equal heads")
     if parts.attribute("do_rotary", 0):
-        raise Unsupported("it turns its queries and keys", _OTHER_FORM)
+        raise Unsupported("rotary embedding of queries and keys is not supported", _OTHER_FORM)
 
     def headed(x: str, count: int, size: int, perm: list[int]) -> str:
         return parts.add("Transpose", parts.reshape(x, 0, count, heads, size // heads), perm=perm)
@@ -77,10 +77,10 @@ def _weighted(parts: Parts, names: Sequence[str], lengths: Sequence[int], sizes:
 
 
 def _mask(parts: Parts, index: int, lowest: float, others: int) -> str:
-    """What is added to the scores: nothing for keys whose mask (N, T) or (N, S, T) is 1."""
+    """Addend of the scores: zero for keys whose mask (N, T) or (N, S, T) is 1."""
     dims = parts.dims(index)
     if len(dims) not in (2, 3) or dims[-1] != others:
-        raise Unsupported("its mask is a list of lengths", "export it with a mask of ones and zeros for each key")
+        raise Unsupported("a mask of lengths is not supported", "export it with a mask of ones and zeros for each key")
     real = parts.add("Cast", parts.inputs[index], to=1)
     shape = (0, 1, 1, others) if len(dims) == 2 else (0, 1, dims[1], others)
     lost = parts.add("Sub", parts.number(1), parts.reshape(real, *shape))
@@ -93,7 +93,7 @@ def _rotary(parts: Parts) -> None:
     dims, cosines, sines = parts.dims(0), parts.needed(2, "cosines"), parts.needed(3, "sines")
     size = 2 * cosines.shape[1]
     if len(dims) not in (3, 4) or parts.attribute("rotary_embedding_dim", 0) not in (0, size):
-        raise Unsupported("it turns a part of each head")
+        raise Unsupported("a rotary embedding of a part of each head is not supported")
     length, shape = dims[-2], dims[1:]
     if len(dims) == 3:
         if dims[2] % size:

@@ -29,7 +29,7 @@ def _activated(parts: Parts, x: str, out: int | None) -> str:
     """Add the activation function of a fused layer after the last node added, `x`; it gives output `out`."""
     name = parts.attribute("activation", "")
     if name not in _ACTIVATIONS:
-        raise Unsupported(f"its activation function is {name}", f"only {', '.join(_ACTIVATIONS)[2:]} are supported")
+        raise Unsupported(f"activation {name} is not supported", f"only {', '.join(_ACTIVATIONS)[2:]} are supported")
     given = parts.attribute("activation_params", [])
     if not name:
         return parts.add("Identity", x, out=out)
@@ -152,7 +152,7 @@ def _skip_norm(parts: Parts) -> None:
     """LayerNormalization(X + skip + bias); output 3 is the sum."""
     simple = "Simplified" in parts.proto.op_type
     if parts.wants(1) or parts.wants(2):
-        raise Unsupported("the mean or the deviation that it gives is used")
+        raise Unsupported("the use of its mean or deviation output is not supported")
     x = parts.add("Add", *parts.inputs[:2])
     at = 3 if simple else 4
     if parts.has(at):
@@ -173,7 +173,7 @@ def _embed_norm(parts: Parts) -> None:
     if names[1] and names[4]:
         x = parts.add("Add", x, parts.add("Gather", names[4], names[1], axis=0))
     if parts.wants(1):
-        raise Unsupported("the mask that it gives is used", "export the model without this optimization")
+        raise Unsupported("the use of its mask output is not supported", "export the model without this optimization")
     if parts.wants(2):
         x = parts.add("Identity", x, out=2)
     normalized(parts, x, 3, names[5], names[6], out=0)
@@ -210,7 +210,7 @@ def _channels_last(parts: Parts) -> None:
     parts.add("Transpose", made, out=0, perm=[0, 2, 3, 1])
 
 
-# ---- weights of few bits, scales of run time ------------------------------------------------------
+# ---- low-bit weights, scales at run time ------------------------------------------------------
 
 
 @expands(_MICROSOFT + "MatMulNBits")
@@ -219,7 +219,7 @@ def _matmul_nbits(parts: Parts) -> None:
     bits, block = parts.attribute("bits", 4), parts.attribute("block_size", 32)
     rows, columns = parts.attribute("N"), parts.attribute("K")
     if bits not in (2, 4, 8) or not rows or not columns or not block or parts.has(4):
-        raise Unsupported(f"it has {bits} bits or blocks of another order (g_idx)")
+        raise Unsupported(f"{bits} bits, or blocks in the order of g_idx, are not supported")
     blocks = -(-columns // block)
     stored = _unpacked(parts.needed(1, "weights"), bits).reshape(rows, blocks, block).astype(np.float32)
     scales = parts.needed(2, "scales").astype(np.float32).reshape(rows, blocks, 1)

@@ -85,8 +85,10 @@ def _grid_sample(parts: Parts) -> None:
     sizes, places = dims[2:], prod(grid[1:-1])
     mode = str(parts.attribute("mode", "linear")).removeprefix("bi")
     padding, corners = parts.attribute("padding_mode", "zeros"), parts.attribute("align_corners", 0)
+    if mode not in ("nearest", "linear", "cubic") or padding not in ("zeros", "border", "reflection"):
+        raise Unsupported(f"its mode '{mode}' or padding '{padding}' is not known")
     if grid[-1] != len(sizes) or len(grid) != len(dims) or (mode == "cubic" and len(sizes) != 2) or grid[0] != 1:
-        raise Unsupported(f"it samples {len(sizes)} axes of stimuli side by side, or by {mode} interpolation")
+        raise Unsupported(f"{mode} interpolation of {len(sizes)} axes, or a grid of several samples, is not supported")
     axes = parts.split(parts.reshape(parts.inputs[1], places, len(sizes)), 1, [1] * len(sizes))
     per_axis = []
     for size, name in zip(sizes, reversed(axes), strict=True):

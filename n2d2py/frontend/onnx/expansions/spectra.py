@@ -18,11 +18,11 @@ def _stft(parts: Parts) -> None:
     step, window = parts.integer(1, "frame step"), parts.values(2, "window")
     length = parts.integer(3, "frame length")
     if not 2 <= len(dims) <= 3 or (len(dims) == 3 and dims[2] != 1):
-        raise Unsupported(f"its signal has the shape {'x'.join(map(str, dims))}: complex signals are not supported")
+        raise Unsupported(f"its signal of shape {'x'.join(map(str, dims))} is complex, which is not supported")
     if length is None:
         length = 0 if window is None else window.size
     if step is None or step < 1 or not 1 <= length <= dims[1] or (window is not None and window.size != length):
-        raise Unsupported(f"its frames of {length} samples every {step} do not fit its window or its {dims[1]} samples")
+        raise Unsupported(f"frame length {length} and step {step} do not match the window or the signal of {dims[1]} samples")
     bins = length // 2 + 1 if parts.attribute("onesided", 1) else length
     _need_room(2 * bins * length)
     shape = np.ones(length) if window is None else window.reshape(-1).astype(np.float64)
@@ -43,14 +43,14 @@ def _dft(parts: Parts) -> None:
     axis = parts.attribute("axis", 1) if opset < 20 else parts.integer(2, "axis")
     axis = -2 if axis is None else axis
     if axis not in (*range(1, rank - 1), *range(1 - rank, -1)) or dims[-1] not in (1, 2):
-        raise Unsupported(f"it transforms the axis {axis} of {'x'.join(map(str, dims))}")
+        raise Unsupported(f"axis {axis} cannot be transformed in shape {'x'.join(map(str, dims))}")
     axis %= rank
     length = dims[axis] if asked is None else asked
     if length < 1:
-        raise Unsupported(f"its length is {length}")
+        raise Unsupported(f"length {length} is below 1")
     inverse, onesided = parts.attribute("inverse", 0), parts.attribute("onesided", 0)
     if onesided and (inverse or dims[-1] == 2):
-        raise Unsupported("it is an inverse transform of one side, or one side of complex numbers")
+        raise Unsupported("onesided=1 is not supported for an inverse or complex transform")
     bins, used = length // 2 + 1 if onesided else length, min(length, dims[axis])
     _need_room(2 * bins * dims[axis] * dims[-1])
     turns = 2 * np.pi * (np.outer(np.arange(used), np.arange(bins)) % length) / length
@@ -76,4 +76,4 @@ def _dft(parts: Parts) -> None:
 
 def _need_room(elements: int) -> None:
     if elements > _LARGEST:
-        raise Unsupported(f"its matrix would have {elements:,} elements")
+        raise Unsupported(f"its matrix of {elements:,} elements exceeds the limit of {_LARGEST:,}")

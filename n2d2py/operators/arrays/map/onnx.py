@@ -110,7 +110,7 @@ def cast_kind(target: int) -> str:
         name = "unknown"
     if name not in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"):
         raise Unsupported(
-            f"it casts to {element_name(target)}, which changes values", "keep the tensors of the network in floating point"
+            f"a cast to {element_name(target)} changes values", "keep the tensors of the network in floating point"
         )
     return name
 
@@ -133,7 +133,7 @@ def _is_inf(a: Arrays) -> None:
             part = a.map(function, x, result="bool")
             found = part if found is None else a.map("Or", found, part, result="bool")
     if found is None:
-        raise Unsupported("it looks for no infinity")
+        raise Unsupported("detect_positive and detect_negative are both 0")
     a.bind(found)
 
 

@@ -16,13 +16,13 @@ from n2d2py.operators.arrays.values import Arrays, onnx_array
 def product(a: Arrays, left: Value, right: Value, result: str | None = None) -> Value:
     """left @ right by the rules of numpy.matmul; of the kind `result`, that of `left` if not given."""
     if not left.dims or not right.dims:
-        raise Unsupported("one of its operands is a single value")
+        raise Unsupported("a scalar operand is not supported")
     x = a.reshape(left, (1, *left.dims)) if len(left.dims) == 1 else left
     y = a.reshape(right, (*right.dims, 1)) if len(right.dims) == 1 else right
     rank = max(len(x.dims), len(y.dims))
     x, y = (a.reshape(v, (1,) * (rank - len(v.dims)) + tuple(v.dims)) for v in (x, y))
     if x.dims[-1] != y.dims[-2]:
-        raise Unsupported(f"its operands of {list(left.dims)} and {list(right.dims)} do not fit each other")
+        raise Unsupported(f"its operands of {list(left.dims)} and {list(right.dims)} cannot be multiplied")
     batch = np.broadcast_shapes(x.dims[:-2], y.dims[:-2])
     op = ArrayMatMul(tuple(x.dims), tuple(y.dims), a.slots([x, y]), left.kind if result is None else result)
     made = a.add(op, [x, y], (*batch, x.dims[-2], y.dims[-1]), label="product")
@@ -82,11 +82,11 @@ def _einsum(a: Arrays) -> None:
     values = a.values()
     names, result = _terms(a.node.attribute("equation").replace(" ", ""), [len(value.dims) for value in values])
     if any(len(set(name)) != len(name) for name in names):
-        raise Unsupported("its equation takes a diagonal")
+        raise Unsupported("a repeated letter within one operand (diagonal) is not supported")
     if [len(name) for name in names] != [len(value.dims) for value in values]:
-        raise Unsupported("its equation has other operands, or of other ranks, than it has inputs")
+        raise Unsupported("its equation does not match the number or the ranks of its inputs")
     if len(set(result)) != len(result) or not set(result) <= set("".join(names)):
-        raise Unsupported("its equation has letters in its result that no operand has, or twice")
+        raise Unsupported("its equation has an unknown or repeated letter in its result")
     for index, name in enumerate(names):
         verb = "moves" if name[:1] and name[0] in result else "sums"
         a.builder.guard_batch(a.node, index, 0, verb, allowed=name[:1] == result[:1])

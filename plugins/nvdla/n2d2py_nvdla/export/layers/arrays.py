@@ -10,7 +10,7 @@ from n2d2py_nvdla.export.lowering import Lowering, chw
 
 
 def between_reshapes(state: Lowering, node: QuantNode) -> bool:
-    """Compiles a reshape to a vector, the layer behind it and the reshape back; False where it is none of these."""
+    """Compiles a reshape to a vector, the layer after it and the reshape back; False where it is none of these."""
     middle = state.sole_reader(node.output)
     if middle is None or len(middle.outputs) != 1:
         return False
