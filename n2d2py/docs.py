@@ -23,6 +23,7 @@ from n2d2py.frontend.ini.targets import TARGET
 from n2d2py.ini.docs import layer_table, schema_page
 from n2d2py.options import man_page, options_page
 
+_DOCS = Path(__file__).resolve().parent.parent / "docs"
 _FORMS = {
     "`Kernel=` of Conv and Deconv": "filters are stored as weights (E124)",
     "`KernelDims`, `PoolDims` of three values": "layers have two axes (E211); `KernelDepth` and `PoolDepth` above 1 are E124",
@@ -34,7 +35,7 @@ _FORMS = {
 
 def error_examples() -> dict[str, Any]:
     """Code -> example for docs/errors.md; none in an installed package."""
-    path = Path(__file__).resolve().parent.parent / "docs" / "site" / "error_examples.json"
+    path = _DOCS / "site" / "error_examples.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
@@ -92,12 +93,10 @@ def write_pages(folder: Path) -> None:
 def main(words: Sequence[str] | None = None) -> None:
     """Run the command line `words`; a wrong one ends with a message and exit status 2."""
     parser = argparse.ArgumentParser("python -m n2d2py.docs", description="Writes the pages that are generated from tables.")
-    parser.add_argument(
-        "folder", nargs="?", type=Path, help="where the pages go; absent: docs, and the generated headers of kernels"
-    )
+    parser.add_argument("folder", nargs="?", type=Path, help="folder of the pages; default: docs, and the headers of kernels")
     folder = parser.parse_args(words).folder
     if folder is None:
-        write_pages(Path(__file__).resolve().parent.parent / "docs")
+        write_pages(_DOCS)
         write_isa_headers(resources.folder("kernels"))
     elif folder.is_dir():
         write_pages(folder)

@@ -51,7 +51,7 @@ from n2d2py.operators.functions import Clip, LeakyRectifier, Logistic, Swish, Ta
 from n2d2py.operators.identity import Dropout, Identity
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.lrn import LRN
-from n2d2py.operators.normalize.op import Normalize, unit_length
+from n2d2py.operators.normalize.op import Normalize, lp_normalize
 from n2d2py.operators.packed_channels import PackChannels, UnpackChannels
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.pool import Pool
@@ -92,7 +92,7 @@ OPS = [
     Resize((5, 7), "Nearest"),
     Unpool((2, 2), (2, 2)),
     LRN(3, 1e-3),
-    unit_length(3),
+    lp_normalize(3),
     IndexSelect(((1, 0), None, (0, 0, 2))),
     DepthToSpace(2, True),
     SpaceToDepth(2),

@@ -26,7 +26,7 @@ from n2d2py.operators.fc import Fc
 from n2d2py.operators.identity import Identity
 from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.lrn import LRN
-from n2d2py.operators.normalize.op import Normalize, unit_length
+from n2d2py.operators.normalize.op import Normalize, lp_normalize
 from n2d2py.operators.padding import Padding
 from n2d2py.operators.pool import Pool
 from n2d2py.operators.pool_sum import PoolSum
@@ -75,7 +75,7 @@ LAYERS = {
     "Bilinear": (Resize((3, 25), "Bilinear", "HalfPixel"), [(12, 7, 10)], {}, (12, 3, 25), 4 * 900),
     "LRN": (LRN(5), [(12, 7, 10)], {}, (12, 7, 10), 5 * 840),
     "LRN over few channels": (LRN(5), [(3, 7, 10)], {}, (3, 7, 10), 3 * 210),
-    "Normalize": (unit_length(12), [(12, 7, 10)], {}, (12, 7, 10), 2 * 840),
+    "Normalize": (lp_normalize(12), [(12, 7, 10)], {}, (12, 7, 10), 2 * 840),
     "Softmax": (Softmax(), [(12, 7, 10)], {}, (12, 7, 10), 840),
     "Softmax along lines": (Softmax(7, inner=120), [(12, 7, 10)], {}, (12, 7, 10), 840),
     "Transpose": (Transpose((0, 3, 1, 2)), [(12, 7, 10)], {}, (10, 12, 7), 0),

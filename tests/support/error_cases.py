@@ -3,7 +3,7 @@
 A case::
 
     === its title
-    $ net.ini -describe                     the command line; {export} stands for EXPORT; other tools begin with n2d2py-
+    $ net.ini -describe                     the command line; {export} stands for EXPORT; or n2d2py-report
     >>> n2d2py.load("net.onnx")             lines of Python instead, after `import n2d2py`
     env CXX=false                           a variable of the environment
     without onnxruntime                     a package that is not installed
@@ -27,16 +27,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from unittest import mock
 
+from n2d2py.cli import main
 from n2d2py.errors import N2D2Error
+from n2d2py.report.command import main as report
 from support import error_files
 
-TOOLS = {f"n2d2py-{name}": f"n2d2py.commands.{name}" for name in ("batch", "sweep", "tune")} | {
-    "n2d2py-report": "n2d2py.report.command"
-}
 EXPORT = "-w weights.npz -export CPP -calib -1 -db-export 2"
 
 
@@ -72,8 +70,7 @@ class Case:
         """Run the command or the code in the working directory; return the exit status."""
         with mock.patch.dict(os.environ, self.environment), absent(self.missing):
             if not self.code:
-                module = TOOLS.get(self.words[0], "n2d2py.cli") if self.words else "n2d2py.cli"
-                return import_module(module).main(self.words[module != "n2d2py.cli" :])
+                return report(self.words[1:]) if self.words[:1] == ["n2d2py-report"] else main(self.words)
             try:
                 exec(f"import n2d2py\n{self.code}", {})
             except N2D2Error as error:
@@ -85,16 +82,14 @@ class Case:
 @contextmanager
 def absent(packages: list[str]) -> Iterator[None]:
     """Let the import of packages fail; other modules that are imported meanwhile stay."""
-    before = {name: sys.modules.get(name) for name in packages}
-    sys.modules.update(dict.fromkeys(packages))
+    before = {name: module for name, module in sys.modules.items() if name.split(".")[0] in packages}
+    sys.modules.update(dict.fromkeys([*packages, *before]))
     try:
         yield
     finally:
-        for name, module in before.items():
-            if module is None:
-                del sys.modules[name]
-            else:
-                sys.modules[name] = module
+        for name in {*packages, *before}:
+            del sys.modules[name]
+        sys.modules.update(before)
 
 
 def read_cases(path: Path) -> list[Case]:

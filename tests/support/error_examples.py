@@ -16,7 +16,7 @@ from typing import Any
 from n2d2py.cli import main
 from n2d2py.error_codes import CODES
 from n2d2py.plugin.load import isolated
-from support.error_cases import EXPORT, TOOLS, Case, code_of, messages, read_cases
+from support.error_cases import EXPORT, Case, code_of, messages, read_cases
 from support.error_files import write_workspace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,8 +45,8 @@ def command(case: Case) -> str:
     """The command line of a case, as a shell takes it."""
     if case.code:
         return "; ".join(["python -c 'import n2d2py", *case.code.splitlines()]) + "'"
-    tool = () if case.words and case.words[0] in TOOLS else ("n2d2py",)
-    return " ".join([*(f"{name}={value}" for name, value in case.environment.items()), *tool, *case.words])
+    settings = [f"{name}={value}" for name, value in case.environment.items()]
+    return " ".join([*settings, *(["n2d2py"] if case.words[:1] != ["n2d2py-report"] else []), *case.words])
 
 
 def example(case: Case, message: str) -> dict[str, Any]:

@@ -255,14 +255,9 @@ def uneven_blocks(path: Path) -> None:
 
 
 def with_state(path: Path) -> None:
-    """y = relu(x + h), which is the state h of the next call."""
+    """y = relu(x0 + x1), where s = x0 + x1 can be the state x1 of the next call."""
     nodes = [helper.make_node("Add", ["x0", "x1"], ["s"]), helper.make_node("Relu", ["s"], ["y"])]
-    model = _model(nodes, inputs=((1, 4), (1, 4)), outputs=("y", "hn"))
-    model.graph.node.append(helper.make_node("Relu", ["s"], ["hn"]))
-    for node in model.graph.node:
-        node.input[:] = ["h" if name == "x1" else name for name in node.input]
-    model.graph.input[1].name = "h"
-    onnx.save(model, path)
+    onnx.save(_model(nodes, inputs=((1, 4), (1, 4)), outputs=("y", "s")), path)
 
 
 def pool_without_window(path: Path) -> None:
@@ -302,14 +297,13 @@ def quantized(path: Path) -> None:
     nodes = [
         helper.make_node("QuantizeLinear", ["x0", "s", "z"], ["q"]),
         helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
-        helper.make_node("DequantizeLinear", ["w", "s", "zw"], ["k"]),
+        helper.make_node("DequantizeLinear", ["w", "s"], ["k"]),
         helper.make_node("Conv", ["d", "k"], ["c"]),
         helper.make_node("QuantizeLinear", ["c", "t", "z"], ["r"]),
         helper.make_node("DequantizeLinear", ["r", "t", "z"], ["y"]),
     ]
-    weights = {"s": np.float32(1 / 256), "t": np.float32(1 / 16), "z": np.uint8(0), "zw": np.int8(0)}
-    arrays = {name: np.array(value) for name, value in weights.items()}
-    onnx.save(_model(nodes, weights={**arrays, "w": KERNELS.astype(np.int8) * 9}), path)
+    scales = {"s": np.array(1 / 256, np.float32), "t": np.array(1 / 16, np.float32)}
+    onnx.save(_model(nodes, weights={**scales, "z": np.array(0, np.uint8), "w": KERNELS.astype(np.int8) * 9}), path)
 
 
 def far_padding(path: Path) -> None:
@@ -329,14 +323,11 @@ def one_hot(path: Path) -> None:
 
 
 def _one_hot_data(path: Path, labels: np.ndarray) -> None:
-    classes = np.arange(60) % 3
-    x = np.zeros((60, 64), np.float32)
-    x[np.arange(60), classes] = 1
-    np.savez(path, x=x.reshape(60, 1, 8, 8), y=labels[classes] if len(labels) == 3 else labels)
+    np.savez(path, x=np.eye(64, dtype=np.float32)[np.arange(60) % 3].reshape(60, 1, 8, 8), y=labels)
 
 
 def labels_from_one(path: Path) -> None:
-    _one_hot_data(path, np.array([1, 2, 3]))
+    _one_hot_data(path, np.arange(60) % 3 + 1)
 
 
 def shuffled_labels(path: Path) -> None:
@@ -432,15 +423,11 @@ def complex_data(path: Path) -> None:
     _save_data(path, x=np.zeros((12, 1, 8, 8), np.complex64))
 
 
-def _pictures(folder: Path, size: tuple[int, int] = (8, 8)) -> None:
+def class_folders(folder: Path, size: tuple[int, int] = (8, 8)) -> None:
     for label in ("a", "b", "c"):
         (folder / label).mkdir(parents=True)
         for index in range(2):
             Image.new("L", size, 40 * index).save(folder / label / f"{index}.png")
-
-
-def class_folders(path: Path) -> None:
-    _pictures(path)
 
 
 def numbered_folders(path: Path) -> None:
@@ -450,7 +437,7 @@ def numbered_folders(path: Path) -> None:
 
 
 def with_stray(path: Path) -> None:
-    _pictures(path)
+    class_folders(path)
     Image.new("L", (8, 8)).save(path / "stray.png")
 
 
@@ -459,23 +446,23 @@ def small_values(path: Path) -> None:
 
 
 def corrupt_pictures(path: Path) -> None:
-    _pictures(path)
+    class_folders(path)
     for file in path.glob("*/*.png"):
         file.write_bytes(file.read_bytes()[:50])
 
 
 def large_pictures(path: Path) -> None:
-    _pictures(path, (10, 8))
+    class_folders(path, (10, 8))
 
 
 def text_pictures(path: Path) -> None:
-    _pictures(path)
+    class_folders(path)
     (path / "a" / "0.png").write_text("not a picture\n")
 
 
 def bomb(path: Path) -> None:
     """A picture whose header declares 60000 x 60000 pixels."""
-    _pictures(path)
+    class_folders(path)
     data = bytearray((path / "a" / "0.png").read_bytes())
     data[16:24] = (60000).to_bytes(4, "big") * 2
     data[29:33] = zlib.crc32(bytes(data[12:29])).to_bytes(4, "big")

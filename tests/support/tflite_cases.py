@@ -223,7 +223,7 @@ CASES |= {
     "gather": lambda: _moved("GATHER", "GatherOptions", (1, 8, 3, 4), [0, 5, 2], axis=2, batchDims=0),
     "reverse": lambda: _moved("REVERSE_V2", "ReverseV2Options", (1, 8, 6, 4), [1]),
     "broadcast": lambda: _moved("BROADCAST_TO", "BroadcastToOptions", (1, 8, 6, 4), [1, 8, 6, 4], shape=(1, 1, 6, 4)),
-    "unit_length": lambda: _moved("L2_NORMALIZATION", "L2NormOptions", (1, 8, 6, 4), grid=(1 / 128, 0)),
+    "lp_normalize": lambda: _moved("L2_NORMALIZATION", "L2NormOptions", (1, 8, 6, 4), grid=(1 / 128, 0)),
 }
 S16, WIDE = np.int16, ((0.0003, 0), (0.0005, 0), (0.0004, 0))
 """Activations of 16 bits and their grids."""

@@ -64,7 +64,7 @@ def _bias(t: Translation, operator: TfliteOperator, at: int, outputs: int, weigh
         raise RefusedOperator(f"a bias of type {values.dtype.name} is not supported")
     name = tensor.name
     steps = source.scale[0].astype(np.float64) * weights.scale.astype(np.float64)
-    if np.abs(values).max(initial=0) >= 2**31:  # int64, next to activations of 16 bits
+    if np.abs(values).max(initial=0) >= 2**31:  # int64, next to activations in 16 bits
         return t.constant(f"{name}_values", (values * steps).astype(np.float32))
     values = values.astype(np.int32)
     scale = t.constant(f"{name}_scale", steps[0].astype(np.float32) if steps.size == 1 else steps.astype(np.float32))

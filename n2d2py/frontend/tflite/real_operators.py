@@ -189,7 +189,7 @@ def _running_sum(t: Translation, operator: TfliteOperator) -> None:
     layer(t, operator, "CumSum", [*given], None, exclusive=int(flag(operator, 0)), reverse=int(flag(operator, 1)))
 
 
-def _unit_length(t: Translation, operator: TfliteOperator) -> None:
+def _l2_normalize(t: Translation, operator: TfliteOperator) -> None:
     (shape,) = _shapes(t, operator, 1)
     t.expect(operator.output, shape)
     if option(operator, 0, "<b"):
@@ -236,7 +236,7 @@ REAL_LOWERINGS: dict[str, Lowering] = {
     **dict.fromkeys(("TILE", "BROADCAST_TO"), _repeated),
     "GATHER": _gather,
     "BATCH_MATMUL": _products,
-    "L2_NORMALIZATION": _unit_length,
+    "L2_NORMALIZATION": _l2_normalize,
     "ARG_MAX": partial(_arg, "ArgMax"),
     "ARG_MIN": partial(_arg, "ArgMin"),
     "CUMSUM": _running_sum,

@@ -119,7 +119,7 @@ def _svdf(t: Translation, operator: TfliteOperator) -> None:
     source, features, steps, bias, state = operator.inputs
     rank, (count, length), shape = option(operator, 0), t.tensor(steps).shape, t.tensor(source).shape
     if rank < 1 or count % rank or shape[0] != 1 or len(shape) != 2 or t.tensor(features).shape != (count, shape[1]):
-        raise RefusedOperator(f"its {count} features of rank {rank} do not fit its input or its weights")
+        raise RefusedOperator(f"its {count} features of rank {rank} do not match its input or its weights")
     if t.file.tensors[state].shape != (1, count * length):
         raise RefusedOperator(f"its state is not {count} x {length}")
     units = count // rank

@@ -410,7 +410,7 @@ class Translation:
         """
         tensor = replace(self.file.tensors[index], refusal="")
         if tensor.values is not None or index in self._real:
-            raise RefusedOperator(f"its state '{tensor.name}' is a constant, or that of another operator")
+            raise RefusedOperator(f"its state '{tensor.name}' is a constant, or belongs to another operator")
         self._known[index] = tensor
         source = self.fed(index, self.fresh(tensor.name))
         made = self._stored_real(tensor, next_value(self._real[index]))
