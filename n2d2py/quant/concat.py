@@ -15,11 +15,11 @@ from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.errors import Location
 from n2d2py.graph import Graph, Node
-from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.concat import joins
 from n2d2py.operators.conv import Conv
 from n2d2py.operators.deconv import Deconv
 from n2d2py.operators.fc import Fc
+from n2d2py.operators.index_select import IndexSelect
 from n2d2py.quant.options import QuantOptions
 from n2d2py.quant.ranges import ZERO_POINT_GAIN, interval_type
 from n2d2py.quant.widths import asked_bits, is_sequence
@@ -66,8 +66,8 @@ def fill_values(graph: Graph, source: Mapping[str, str]) -> dict[str, list[Node]
     """By the tensor whose integers they move, the layers that pad it with a constant other than 0."""
     found: dict[str, list[Node]] = {}
     for node in graph.nodes:
-        pads = isinstance(node.op, ArrayIndexSelect) and node.op.fill != 0 and node.output in source
-        if pads and any(offset < 0 for axis in node.op.offsets for offset in axis):
+        pads = isinstance(node.op, IndexSelect) and node.op.fill != 0 and node.op.fills
+        if pads and node.output in source:
             found.setdefault(source[node.output], []).append(node)
     return found
 

@@ -31,7 +31,6 @@ from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.conv_pool import ArrayConvPool
 from n2d2py.operators.arrays.gather import ArrayGather, ArrayScatter
-from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
@@ -111,7 +110,7 @@ OPS = [
     ArrayReduce("Sum", (2, 3), (1,)),
     ArrayCumSum(1, 4, 2, reverse=True),
     ArrayTopK(1, 4, 2, 3, False),
-    ArrayIndexSelect(6, ((0, 2), (1, 0)), -1.0),
+    IndexSelect(((0, 2), (1, 0)), -1.0),
     ArrayConvPool("Max", (1, 2, 3, 4, 5), 2, (3, 4, 5), (1, 2, 2), (1, 1, 1), (0, 0, 1), (1, 1, 1)),
     Convert(True),
     PoolSum((3, 3), (2, 2), (1, 1, 1, 1)),

@@ -9,7 +9,6 @@ from n2d2py.graph import Graph, Node
 from n2d2py.operators.add_constants import AddConstants
 from n2d2py.operators.affine import Affine
 from n2d2py.operators.arrays.conv_pool import ArrayConvPool
-from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.interpolate import ArrayInterpolate
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.arrays.matmul import ArrayMatMul
@@ -115,8 +114,8 @@ ARRAYS = {
     "ArrayMatMul": (ArrayMatMul((3, 2, 4), (1, 4, 5)), (24, 20), 30, 120),
     "ArrayReduce": (ArrayReduce("Sum", (2, 4, 3), (1,)), (24,), 6, 24),
     "ArrayInterpolate": (ArrayInterpolate(2, 4, 3, ((0, 1), (1, 2), (2, 3)), ((0.5, 0.5),) * 3), (24,), 18, 36),
-    "ArrayIndexSelect": (ArrayIndexSelect(24, ((0, 12, -1), (5,))), (24,), 3, 0),
-    "ArrayIndexSelect of one": (ArrayIndexSelect(1, ()), (1,), 1, 0),
+    "IndexSelect": (IndexSelect(((0, 12, -1), (5,))), (24,), 3, 0),
+    "IndexSelect of one": (IndexSelect(()), (1,), 1, 0),
     "Concat of rows": (Concat(1, 2, (0, 1)), (6, 8), 14, 0),
     "ArrayConvPool, Conv": (
         ArrayConvPool("Conv", (2, 4, 1, 5, 5), 6, (1, 4, 3), (1, 2, 3), (1, 1, 1), (0, 0, 0), (1, 1, 1), 2),

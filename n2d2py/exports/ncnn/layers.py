@@ -455,6 +455,8 @@ def _transpose(layers: NcnnLayers, node: QuantNode) -> None:
 
 def _select(layers: NcnnLayers, node: QuantNode) -> None:
     """A range of each axis, or a shuffle of channels."""
+    if not node.op.by_axes(layers.graph.shape(node.inputs[0])):
+        raise NoNcnnForm("it takes elements of an array in another order")
     axes = [(axis, taken) for axis, taken in enumerate(node.op.indices) if taken is not None]
     if len(axes) == 1 and (groups := _shuffled_groups(node.op.indices[0], layers.graph.shape(node.inputs[0])[1])):
         return layers.emit(node, "ShuffleChannel", {0: groups})

@@ -231,9 +231,10 @@ class Builder(Tensors):
         return name
 
     def guard_batch(self, node: OnnxNode, index: int, axis: int, verb: str, allowed: bool = False) -> None:
-        """Raises Unsupported where a layer mixes the stimuli of a batch of free size."""
+        """Raises Unsupported where a layer mixes the samples of a batch, of free size or side by side."""
         name = node.inputs[index]
-        if axis == 0 and not allowed and self.model.batch is None and name not in self.constants:
+        is_free = self.model.batch is None or self.is_batched
+        if axis == 0 and not allowed and is_free and name not in self.constants:
             dims = self.dims_of(name)
             if len(dims) > 1 and dims[0] == 1:
                 raise Unsupported(
@@ -245,9 +246,9 @@ Converter = Callable[[OnnxNode, Builder], None]
 """Adds the layers of one ONNX node and binds its outputs; raises Unsupported before it adds any."""
 
 CONVERTERS: Registry[Converter] = Registry("the converter of the ONNX operator", "n2d2py.operators.catalog")
-"""The converters to layers of images and vectors, by operator; those of other domains as "domain::Operator"."""
+"""The converters by operator, those of other domains as "domain::Operator": to layers of images and vectors, or of any tensor."""
 ARRAY_CONVERTERS: Registry[Converter] = Registry("the converter to arrays of the ONNX operator", "n2d2py.operators.catalog")
-"""The converters of what those do not take."""
+"""The converters of what those to images do not take."""
 IMAGE_CONVERTERS: Registry[Converter] = Registry("the converter to images of the ONNX operator", "n2d2py.operators.catalog")
 """Those of CONVERTERS whose layers of images are worth a change of order in memory."""
 

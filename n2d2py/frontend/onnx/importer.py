@@ -354,7 +354,7 @@ class _Walk:
     def _as_vector(self, proto: onnx.NodeProto, converter: Converter) -> bool:
         """Converts an activation function of an array of reals as one of a vector; False for other nodes."""
         builder = self.builder
-        if proto.op_type not in ONNX_FUNCTIONS and proto.op_type != "Identity":
+        if proto.op_type not in ONNX_FUNCTIONS:
             return False
         if not builder.is_tensor(proto.input[0]) or builder.kind_of(proto.input[0]):
             return False

@@ -17,9 +17,9 @@ from n2d2py.frontend.onnx.model import OnnxInput
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.graph.port import FilePort
 from n2d2py.graph.shapes import Shape
-from n2d2py.operators.arrays.index_select import ArrayIndexSelect
 from n2d2py.operators.arrays.map import ArrayMap
 from n2d2py.operators.identity import Identity
+from n2d2py.operators.index_select import IndexSelect
 from n2d2py.operators.transpose import Transpose
 
 
@@ -199,10 +199,9 @@ def _separate(builder: Builder) -> None:
 def _constant_output(builder: Builder, name: str) -> str:
     """A layer that gives a constant, whatever its input is."""
     value, first = builder.value(name), builder.array(builder.model.inputs[0].name)
-    size = builder.graph.shape(first)[1]
     op = ArrayMap("Right", (value.size,), ((1,), (value.size,)), (0, -1), value.kind)
     one = builder.fresh(f"{name}_first")
-    builder.graph.add(Node(one, ArrayIndexSelect(size, ((0,),)), [first], [one], location=builder.model.place(name)))
+    builder.graph.add(Node(one, IndexSelect(((0,),)), [first], [one], location=builder.model.place(name)))
     if value.constant is None:
         raise InternalError(f"{name} is not a constant")
     constant = value.constant.astype(value.kind or np.float32)

@@ -18,7 +18,6 @@ from n2d2py.graph import Node
 from n2d2py.memory.access import memory_access, whole
 from n2d2py.operators.arrays.base import ArrayOp
 from n2d2py.operators.arrays.emitting import flat, operands
-from n2d2py.operators.arrays.index_select.onnx import gather_constant
 from n2d2py.operators.arrays.lowering import kernel_call, pointers
 from n2d2py.operators.arrays.values import Arrays, onnx_array
 from n2d2py.operators.base import register
@@ -108,19 +107,25 @@ memory_access("ArrayGather", "ArrayScatter")(whole)
 
 # ---- ONNX import ---------------------------------------------------------------------------------
 # Operators that read or write at positions: constant ones, or computed in the network.
-@onnx_array("Gather")
+@onnx_array("Gather", images=True)
 def _gather(a: Arrays) -> None:
-    x, indices = a.value(0), a.value(1)
-    axis = a.node.axis_of(a.node.attribute("axis", 0), len(x.dims))
+    dims = a.input().dims
+    axis = a.node.axis_of(a.node.attribute("axis", 0), len(dims))
     a.builder.guard_batch(a.node, 0, axis, "selects samples along")
-    if indices.is_constant:
-        gather_constant(a)
+    if not a.node.is_constant(1):
+        x, indices = a.value(0), a.value(1)
+        inner = prod(dims[axis + 1 :])
+        op = ArrayGather(prod(dims[:axis]), dims[axis], inner, indices.size, False, a.slots([x, indices]), x.kind)
+        a.bind(a.add(op, [x, indices], (*dims[:axis], *indices.dims, *dims[axis + 1 :]), label="gathered"))
         return
-    dims = (*x.dims[:axis], *indices.dims, *x.dims[axis + 1 :])
-    op = ArrayGather(
-        prod(x.dims[:axis]), x.dims[axis], prod(x.dims[axis + 1 :]), indices.size, False, a.slots([x, indices]), x.kind
-    )
-    a.bind(a.add(op, [x, indices], dims, label="gathered"))
+    indices = a.node.constant(1, "indices")
+    x = a.input() if indices.ndim < 2 else a.value(0)
+    check_lines([indices.size])
+    flat = indices.reshape(-1).astype(np.int64)
+    if flat.size and (flat.min() < -dims[axis] or flat.max() >= dims[axis]):
+        raise Unsupported("its indices are outside the axis")
+    taken = a.axes(x, {axis: (flat % dims[axis]).tolist()})
+    a.bind(a.reshape(taken, (*dims[:axis], *indices.shape, *dims[axis + 1 :])))
 
 
 @onnx_array("GatherElements")

@@ -11,7 +11,7 @@ import numpy as np
 
 from n2d2py.frontend.onnx.contract import Unsupported
 from n2d2py.frontend.onnx.tensors import Value, element_dtype
-from n2d2py.operators.arrays.conv_pool.onnx import convolved
+from n2d2py.operators.arrays.conv_pool import convolved
 from n2d2py.operators.arrays.matmul.onnx import product
 from n2d2py.operators.arrays.reduce import reduced
 from n2d2py.operators.arrays.values import Arrays, onnx_array

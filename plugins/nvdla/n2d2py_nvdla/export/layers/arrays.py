@@ -19,7 +19,7 @@ def between_reshapes(state: Lowering, node: QuantNode) -> bool:
         return False
     if len(state.graph.shape(last.output)) != 4 or last.activation is not None or middle.activation is not None:
         return False
-    if middle.op.kind != "ArrayIndexSelect" or not _positions(state, node, middle, last):
+    if middle.op.kind != "IndexSelect" or not _positions(state, node, middle, last):
         return False
     state.done.update((middle.name, last.name))
     return True
