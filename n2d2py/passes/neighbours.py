@@ -18,7 +18,7 @@ class GivesIntegers(Pass):
 
     @staticmethod
     def find(node: Node) -> Any:
-        """What the layer becomes; None where the rewrite has nothing to say about it."""
+        """Return the replacement of the layer; None where the rewrite does not apply."""
         raise NotImplementedError
 
     def __init_subclass__(cls) -> None:

@@ -220,7 +220,7 @@ class Builder(Tensors):
         if grid is not None:
             scales = weight_scales(grid, len(given["weights"]))
             given |= {} if scales is None else {"weight_scales": scales}
-        place = self.model.place(name)
+        place = self.model.place(output or node.name)
         made = Node(name, op, list(inputs), [name], given, location=place, unbiased=unbiased, rounding=node.rounding)
         (shape,) = op.output_shapes([self.graph.shape(tensor) for tensor in inputs], made)
         if len(shape) > 4:

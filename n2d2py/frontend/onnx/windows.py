@@ -94,7 +94,7 @@ def read_pads(node: OnnxNode, size: Sequence[int], extent: Sequence[int], stride
 def cut_off(
     node: OnnxNode, size: Sequence[int], extent: Sequence[int], stride: Sequence[int]
 ) -> tuple[list[int], list[int], list[int]]:
-    """What a transposed convolution cuts off before and after each axis of its full result, and what it adds to that after it."""
+    """Return the elements that a transposed convolution cuts off before and after each axis of its full result, and those it adds after it."""
     axes = len(size)
     added, target = ([int(v) for v in node.attribute(name) or ()] for name in ("output_padding", "output_shape"))
     added, target = added or [0] * axes, target[-axes:]

@@ -56,7 +56,7 @@ class Arrays:
         """The value as a vector or constant.
 
         Raises:
-            Unsupported: where samples lie side by side, which are no part of an array.
+            Unsupported: where samples lie side by side, which an array cannot hold.
         """
         if self.builder.is_batched:
             raise Unsupported("it mixes the batch axis with others", "keep the batch axis first and whole")
