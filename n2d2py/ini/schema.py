@@ -151,6 +151,10 @@ class Values:
         entry = self._entries.get(name)
         return entry.where if entry and entry.where else self.section.location
 
+    def fail(self, code: str, what: str, remedy: str, key: str | None = None) -> N2D2Error:
+        """The error for this section, at the place of `key` when given."""
+        return N2D2Error(code, what, where=self.where(key) if key else self.section.location, remedy=remedy)
+
     def matching(self, pattern: str) -> dict[str, Any]:
         """The given values whose names match a pattern of `*` and `?`, in order."""
         return {

@@ -8,7 +8,7 @@ from n2d2py import log
 from n2d2py.data import build_provider, provider_schemas, read_environment, transformation_schemas
 from n2d2py.data.pipeline import normalize_integers
 from n2d2py.data.pipelines import read_pipelines
-from n2d2py.data.transformations.base import Transformation, register
+from n2d2py.data.transformations.base import Transformation, transformation
 from n2d2py.errors import ErrorList, InternalError, N2D2Error
 
 RGB = [[[10, 20, 30], [40, 50, 60]], [[70, 80, 90], [100, 110, 255]]]
@@ -339,11 +339,8 @@ def test_an_empty_database_gives_no_stimuli(ini):
 
 
 def test_the_registry_refuses_a_second_type():
-    class Again(Transformation):
-        type = "FlipTransformation"
-
     with pytest.raises(InternalError, match="registered twice"):
-        register(Again)
+        transformation("Flip", doc="")(type("Again", (Transformation,), {}))
 
 
 def test_every_key_is_documented():

@@ -13,7 +13,6 @@ import numpy as np
 from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.trained import bits_of, lsq_first_steps, lsq_weights, normalized, read_grid, sat_gain, sat_weights
-from n2d2py.errors import N2D2Error
 from n2d2py.frontend.ini.weights import QUANTIZED_WEIGHTS, WeightStore
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.ini.schema import Values
@@ -40,19 +39,19 @@ def trained_weights(
     """
     kind, steps, where = values["QWeight"], values["QWeight.Range"], values.section.location
     if kind == "LSQ" and values["QWeight.PerChannel"] and (order or len(initial) != len(rows)):
-        raise N2D2Error(
+        raise values.fail(
             "E124",
             "QWeight.PerChannel=1 requires weights that are stored by output channel",
-            where=values.where("QWeight.PerChannel"),
-            remedy="store the weights in the order OCHW without a mapping",
+            "store the weights in the order OCHW without a mapping",
+            "QWeight.PerChannel",
         )
     if kind == "Prune" or values["QWeight.QuantMode"] == "Asymmetric":
         key = "QWeight" if kind == "Prune" else "QWeight.QuantMode"
-        raise N2D2Error(
+        raise values.fail(
             "E124",
             f"{key}={values[key]} is not supported, as it changes the result",
-            where=values.where(key),
-            remedy="use SAT or LSQ with symmetric weights",
+            "use SAT or LSQ with symmetric weights",
+            key,
         )
     stored = next((role for role in QUANTIZED_WEIGHTS if store.has(name, role)), None)
     if stored is not None and not store.has(name, "weights"):
@@ -91,11 +90,11 @@ def _read(
     steps = values["QWeight.Range"]
     read = read_grid(found, steps, _GRIDS[values["QWeight.QuantMode"]])
     if read is None:
-        raise N2D2Error(
+        raise values.fail(
             "E425",
             f"layer '{name}': the stored quantized weights '{name}_{stored}' are not on the grid of QWeight.Range={steps}",
-            where=values.where("QWeight.Range"),
-            remedy="set QWeight.Range to the value used in training",
+            "set QWeight.Range to the value used in training",
+            "QWeight.Range",
         )
     return read
 
@@ -124,11 +123,11 @@ def _compare(name: str, integers: np.ndarray, stored: np.ndarray, steps: int, gr
 def refuse_binary_lsq(values: Values) -> None:
     """Raises E124 for LSQ weights of one bit."""
     if bits_of(values["QWeight.Range"]) < 2:
-        raise N2D2Error(
+        raise values.fail(
             "E124",
             "QWeight=LSQ with QWeight.Range=1 would have the integers -1 and 0",
-            where=values.where("QWeight.Range"),
-            remedy="use SAT with its binary weights -1 and 1, or a QWeight.Range of 3 or more",
+            "use SAT with its binary weights -1 and 1, or a QWeight.Range of 3 or more",
+            "QWeight.Range",
         )
 
 
@@ -145,11 +144,8 @@ def _lsq_step(values: Values, store: WeightStore, name: str, real: np.ndarray) -
 
 def _checked(found: np.ndarray, name: str, role: str, values: Values) -> np.ndarray:
     if not (found > 0).all():
-        raise N2D2Error(
-            "E425",
-            f"'{name}_{role}' is {float(found.min()):g}, but must be above 0",
-            where=values.section.location,
-            remedy="check the training of the layer",
+        raise values.fail(
+            "E425", f"'{name}_{role}' is {float(found.min()):g}, but must be above 0", "check the training of the layer"
         )
     return found
 

@@ -151,19 +151,19 @@ def read_recipe(values: Values, connected: np.ndarray | None, model: str, learns
     section = values.section
     if "QWeight" in values and (values["QWeight"] == "Prune" or values["QWeight.QuantMode"] == "Asymmetric"):
         key = "QWeight" if values["QWeight"] == "Prune" else "QWeight.QuantMode"
-        raise N2D2Error(
+        raise values.fail(
             "E124",
             f"{key}={values[key]} is not supported, as it changes the result",
-            where=values.where(key),
-            remedy="use SAT or LSQ with symmetric weights",
+            "use SAT or LSQ with symmetric weights",
+            key,
         )
     for key, plain in (("WeightsExportFormat", ("OCHW", "OC")), ("WeightsExportFlip", (False,)), ("OutputsRemap", ("",))):
         if key in values and values[key] not in plain:
-            raise N2D2Error(
+            raise values.fail(
                 "E124",
                 f"{key}={values[key]} is not supported in training, which stores weights by output channel",
-                where=values.where(key),
-                remedy="remove it",
+                "remove it",
+                key,
             )
     merged = merge_config(section, section.document, model)
     solvers = {role: _solver(merged, section, names) for role, names in _PREFIXES.items()}
