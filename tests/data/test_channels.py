@@ -67,7 +67,7 @@ def test_the_order_is_whole_channel_whole_on_the_fly_channel_on_the_fly(provide)
         + _section("ChannelTransformation-2", "ChannelExtraction", CSChannel="Red", Channel=0)
         + _section("Transformation-1", "Flip", HorizontalFlip=1),
     )
-    assert [point.step.split("(")[0] for point in provider.describe()] == [
+    assert [point.title.split("(")[0] for point in provider.describe()] == [
         "as read",
         "Flip",
         "channel 0: ChannelExtraction",

@@ -163,7 +163,7 @@ def test_a_folder_of_words_as_spectrograms(ini, words):
         np.testing.assert_allclose(x[index, 0], expected, rtol=1e-5, atol=1e-5)
     assert x[0, 0].argmax(axis=1).tolist() == [16] * 10  # 128 samples / wavelength 8
     assert x[2, 0].argmax(axis=1).tolist() == [8] * 10
-    assert [point.step.split("(")[0] for point in provider.describe()] == [
+    assert [point.title.split("(")[0] for point in provider.describe()] == [
         "as read",
         *"SliceExtraction Reshape Apodization DFT MagnitudePhase ChannelExtraction SliceExtraction".split(),
     ]

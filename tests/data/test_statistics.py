@@ -201,7 +201,7 @@ def test_ranges_of_each_stimulus_in_files(ini, tmp_path):
 
 
 def test_statistics_of_many_files_are_kept(ini, picture, tmp_path, monkeypatch):
-    monkeypatch.setattr("n2d2py.data.statistics_cache.SMALLEST", 3)
+    monkeypatch.setattr("n2d2py.data.statistics.SMALLEST", 3)
     for index in range(4):
         picture(f"data/a/{index}.png", np.full((2, 3), 10 * index))
     text = (

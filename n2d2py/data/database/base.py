@@ -333,7 +333,7 @@ def partition_of(values: Values) -> Partition:
 
 
 @dataclass(frozen=True)
-class Part:
+class StimulusList:
     """A list of stimuli with their label ids, and how it is split; `where` is named in messages."""
 
     items: Items
@@ -343,7 +343,7 @@ class Part:
 
 
 def partitioned(
-    type_name: str, parts: Sequence[Part], label_names: tuple[str, ...], seed: int, maps: LabelMaps | None = None
+    type_name: str, parts: Sequence[StimulusList], label_names: tuple[str, ...], seed: int, maps: LabelMaps | None = None
 ) -> Database:
     """The database of lists of stimuli, one after the other, each split in its way.
 

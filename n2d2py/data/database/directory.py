@@ -17,7 +17,7 @@ from n2d2py.data.database.base import (
     Database,
     FileItems,
     Items,
-    Part,
+    StimulusList,
     data_path,
     load_more,
     partition_of,
@@ -26,7 +26,7 @@ from n2d2py.data.database.base import (
 )
 from n2d2py.data.database.partition import Partition
 from n2d2py.data.decode import read_stimulus, readable_extensions
-from n2d2py.data.text_tables import TABLES
+from n2d2py.data.text import TABLES, unreadable
 from n2d2py.errors import Location, N2D2Error, readable
 from n2d2py.ini import REQUIRED, Key, Kind, Values
 from n2d2py.ini.kinds import Unreadable
@@ -111,9 +111,7 @@ def _entries(folder: Path) -> tuple[list[str], list[str]]:
                 if not entry.name.startswith(".") and (entry.is_dir() or entry.is_file())
             ]
     except OSError as error:
-        raise N2D2Error(
-            "E401", f"{folder} cannot be read: {error.strerror}", remedy="check the path and its permissions"
-        ) from None
+        raise unreadable(folder, error) from None
     return (sorted(name for name, is_folder in both if not is_folder), sorted(name for name, is_folder in both if is_folder))
 
 
@@ -219,7 +217,7 @@ def _joined(folders: list[_Folder], seed: int, type_name: str = "DIR_Database") 
     return database
 
 
-def _listed(folder: _Folder, known: dict[str, int]) -> Part:
+def _listed(folder: _Folder, known: dict[str, int]) -> StimulusList:
     """The stimuli of a folder; new labels get the next ids in `known`."""
     listing = list_directory(folder.root, known, **folder.options)  # type: ignore[arg-type]
     if folder.channels:
@@ -247,7 +245,7 @@ def _listed(folder: _Folder, known: dict[str, int]) -> Part:
         )
     channels = folder.channels
     items = channels.of(folder.root, listing.files) if channels else FileItems(folder.root, listing.files)
-    return Part(items, listing.labels, folder.how, folder.where)
+    return StimulusList(items, listing.labels, folder.how, folder.where)
 
 
 @dataclass(frozen=True)

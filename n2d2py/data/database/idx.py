@@ -16,7 +16,7 @@ from n2d2py.data.database.base import (
     Context,
     Database,
     JoinedItems,
-    Part,
+    StimulusList,
     data_path,
     fraction,
     partition_of,
@@ -24,6 +24,7 @@ from n2d2py.data.database.base import (
     register,
 )
 from n2d2py.data.database.partition import Partition, partition
+from n2d2py.data.text import unreadable
 from n2d2py.errors import N2D2Error
 from n2d2py.files import open_regular
 from n2d2py.files.arrays import MAX_BYTES
@@ -62,9 +63,7 @@ def read_idx(path: Path, axes: int | None) -> np.ndarray:
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise N2D2Error("E402", f"{path} is a damaged gzip file: {error}", remedy="download it again") from None
     except OSError as error:
-        raise N2D2Error(
-            "E401", f"{path} cannot be read: {error.strerror}", remedy="check the path and its permissions"
-        ) from None
+        raise unreadable(path, error) from None
     held = len(data) - len(start) + more
     if held != prod(shape):
         raise N2D2Error(
@@ -168,5 +167,5 @@ def _load_pair(values: Values, context: Context) -> Database:
             "E402", f"{files[0]} contains {len(stimuli)} stimuli, but {files[1]} {len(ids)} labels", remedy="correct LabelPath"
         )
     names = tuple(str(label) for label in range(max((int(label) + 1 for label in ids), default=0)))
-    part = Part(ArrayItems(files[0].name, stimuli), ids, partition_of(values), values.section.location)
+    part = StimulusList(ArrayItems(files[0].name, stimuli), ids, partition_of(values), values.section.location)
     return partitioned("IDX_Database", [part], names, context.seed)

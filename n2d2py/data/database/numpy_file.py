@@ -13,7 +13,7 @@ from n2d2py.data.database.base import (
     ArrayItems,
     Context,
     Database,
-    Part,
+    StimulusList,
     data_path,
     partition_of,
     partitioned,
@@ -137,5 +137,5 @@ def _load(values: Values, context: Context) -> Database:
     maps = None
     if labels.ndim > 1:
         maps, labels = ArrayMaps(labels), np.full(len(x), -1)
-    part = Part(ArrayItems(path.name, x), labels, partition_of(values), str(path))
+    part = StimulusList(ArrayItems(path.name, x), labels, partition_of(values), str(path))
     return partitioned("Numpy_Database", [part], names, context.seed, maps)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from n2d2py import log
-from n2d2py.data.database.base import PARTITION_KEYS, Context, Database, Part, partition_of, partitioned, register
+from n2d2py.data.database.base import PARTITION_KEYS, Context, Database, StimulusList, partition_of, partitioned, register
 from n2d2py.ini import Key, Kind, Values
 
 
@@ -57,5 +57,5 @@ def _load(values: Values, context: Context) -> Database:
         remedy="use real data for a real export",
     )
     items = RandomItems(count, (height, width, channels), context.seed)
-    part = Part(items, np.arange(count) % values["NbLabels"], partition_of(values))
+    part = StimulusList(items, np.arange(count) % values["NbLabels"], partition_of(values))
     return partitioned("Random_Database", [part], tuple(map(str, range(values["NbLabels"]))), context.seed)

@@ -13,7 +13,7 @@ from n2d2py.data.database.base import (
     ArrayItems,
     Context,
     Database,
-    Part,
+    StimulusList,
     data_path,
     load_more,
     partition_of,
@@ -94,6 +94,6 @@ def _load(values: Values, context: Context) -> Database:
     ids, names = label_ids([text for _, labels in tables for text in labels])
     parts = []
     for path, (rows, _), one in zip(paths, tables, chain, strict=True):
-        parts.append(Part(ArrayItems(path.name, rows), ids[: len(rows)], partition_of(one), str(path)))
+        parts.append(StimulusList(ArrayItems(path.name, rows), ids[: len(rows)], partition_of(one), str(path)))
         ids = ids[len(rows) :]
     return partitioned("CSV_Database", parts, names, context.seed)
