@@ -1,4 +1,4 @@
-"""The search for bits under a budget: a table, a CSV file and a plot of its front."""
+"""Few bits: the search for them under a budget as a table, a CSV file and a plot of its front; the tensors that are packed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from n2d2py.graph import QuantGraph
+from n2d2py.passes.integer.pack_activations import few_bits
 from n2d2py.report.svg import Svg
 from n2d2py.targets import text_table
 
@@ -136,3 +138,20 @@ def draw_front(search: BitSearch, standalone: bool = True) -> str:
         svg.text(place(size, 1.0)[0], height - _BOTTOM + 14, f"{size / 1000:.4g} kB", "tick")
     svg.text((_LEFT + width) / 2, height - 8, "constants; above: predicted error of the outputs", "info")
     return svg.finish()
+
+
+def packing_text(graph: QuantGraph) -> str:
+    """One line per tensor of at most 4 bits of a network with packed ones; "" for another network."""
+    if not graph.packed:
+        return ""
+    rows = [
+        [
+            one.name,
+            "packed" if one.packed else "bytes: " + (one.refused or "packing it does not reduce the arena"),
+            str(one.bits),
+            f"{one.bytes:,}",
+            f"{one.packed_bytes:,}",
+        ]
+        for one in few_bits(graph)
+    ]
+    return text_table(["tensor", "held as", "bits", "bytes", "packed"], rows, left=2)

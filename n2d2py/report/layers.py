@@ -1,9 +1,10 @@
-"""The table of layers: shapes, cost, number types, rescale and geometry of each."""
+"""The table of layers: shapes, cost, number types, rescale and geometry of each; that of `-describe`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -253,3 +254,30 @@ def _kernels_text(rows: Sequence[LayerRow]) -> str:
     return "\n# what runs each layer on these instruction sets (the portable kernel elsewhere), and why\n" + text_table(
         ["layer", "implementation", "instruction sets", "why"], body, left=4
     )
+
+
+def describe_text(described: Mapping[str, Any], width: int | None = None) -> str:
+    """The table of what `graph.describe` gives, without a last line break; names are shortened to a `width`.
+
+    Dimensions are width x height x channels, as the header says.
+    """
+
+    def dims(values: list[int]) -> str:
+        return "x".join(map(str, values))
+
+    rows = [
+        [
+            layer["name"],
+            layer["type"],
+            dims(layer["input_dims"]),
+            dims(layer["output_dims"]),
+            grouped(layer["macs"]),
+            grouped(layer["params"]),
+        ]
+        for layer in described["layers"]
+    ]
+    rows.append(["total", f"{len(rows)} layers", "", "", grouped(described["macs"]), grouped(described["params"])])
+    inputs = ", ".join(f"{name} {dims(shape)}" for name, shape in described["inputs"].items())
+    head = f"{described['name']}: inputs {inputs}; outputs {', '.join(described['outputs'])}"
+    header = ["layer", "type", "input WxHxC", "output WxHxC", "MACs", "parameters"]
+    return head + "\n" + text_table(header, rows, left=2, width=width).rstrip("\n")

@@ -17,6 +17,7 @@ from n2d2py.data.decode import as_image, read_stimulus
 from n2d2py.errors import InternalError, Location, N2D2Error, nearest
 from n2d2py.ini import Document, Key, Kind, Schema, Section, Values, resolve_path
 from n2d2py.ini.ignored import CACHES, Ignored
+from n2d2py.registry import Registry
 
 
 class Items(Protocol):
@@ -145,7 +146,7 @@ class Context:
 
 Loader = Callable[[Values, Context], Database]
 _SUFFIX = "_Database"
-_TYPES: dict[str, tuple[Schema, Loader]] = {}
+_TYPES: Registry[tuple[Schema, Loader]] = Registry("the database type")
 _FOLDERS = "sort its files into a folder for each label and use DIR_Database"
 _UNSUPPORTED = {
     "Actitracker_Database": ("its windows of samples are not read", "store a row for each window and use CSV_Database"),
@@ -213,10 +214,8 @@ def register(name: str, *keys: Key, doc: str = "", accepted: tuple[Ignored, ...]
     """
 
     def add(loader: Loader) -> Loader:
-        if name in _TYPES:
-            raise InternalError(f"database type {name} is registered twice")
         schema = Schema(name, (*COMMON_KEYS, *_REFUSED), _IGNORED) + Schema(name, keys, accepted, doc)
-        _TYPES[name] = (schema, loader)
+        _TYPES.add(name, (schema, loader))
         return loader
 
     return add

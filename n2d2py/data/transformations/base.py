@@ -10,6 +10,7 @@ import numpy as np
 from n2d2py.errors import InternalError, N2D2Error, nearest
 from n2d2py.ini import Key, Kind, Schema, Section, Values
 from n2d2py.ini.ignored import COVERED, Ignored
+from n2d2py.registry import Registry
 
 Range = tuple[float, float]
 
@@ -162,7 +163,7 @@ TransformationT = TypeVar("TransformationT", bound=Transformation)
 
 _SUFFIX = "Transformation"
 _REMEDY = "remove it, or add ApplyTo=LearnOnly if only training needs it"
-_TYPES: dict[str, type[Transformation]] = {}
+_TYPES: Registry[type[Transformation]] = Registry("the transformation")
 _ON_LABELS = "crops by pixel-wise labels"
 _CLOSED = "is not part of the public N2D2"
 _UNSUPPORTED = {
@@ -204,9 +205,7 @@ def transformation(
     def add(kind: type[TransformationT]) -> type[TransformationT]:
         kind.type = f"{name}{_SUFFIX}"
         kind.schema = Schema(kind.type, keys, accepted, doc)
-        if kind.type in _TYPES or kind.type in _UNSUPPORTED:
-            raise InternalError(f"transformation {kind.type} is registered twice")
-        _TYPES[kind.type] = kind
+        _TYPES.add(kind.type, kind)
         return kind
 
     return add
@@ -214,7 +213,7 @@ def transformation(
 
 def transformation_schemas() -> list[Schema]:
     """The schemas of all types, in the order of their names, unsupported ones included."""
-    known = {name: COMMON + kind.schema for name, kind in _TYPES.items()}
+    known = {name: COMMON + _TYPES[name].schema for name in _TYPES}
     known.update({name: COMMON + schema for name, (_, schema) in _UNSUPPORTED.items()})
     return [known[name] for name in sorted(known)]
 
