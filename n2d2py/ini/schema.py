@@ -14,10 +14,9 @@ from typing import Any
 from n2d2py import log
 from n2d2py.errors import ErrorList, Location, N2D2Error, nearest
 from n2d2py.ini.config import MergedSection, is_config_key, merge_config
-from n2d2py.ini.document import wildcard_match
+from n2d2py.ini.document import Section, wildcard_match
 from n2d2py.ini.ignored import Ignored
-from n2d2py.ini.kinds import Kind, Unreadable, convert
-from n2d2py.ini.section import Section, shorten
+from n2d2py.ini.kinds import Kind, Unreadable, convert, shorten
 
 __all__ = ["REQUIRED", "Key", "Kind", "Schema", "Values", "merge_config"]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +10,7 @@ from itertools import pairwise
 from n2d2py.graph import QuantGraph
 from n2d2py.passes.integer.pack_activations import few_bits
 from n2d2py.report.svg import Svg
+from n2d2py.report.text import csv_text
 from n2d2py.targets import text_table
 
 
@@ -83,16 +82,12 @@ def bits_text(search: BitSearch) -> str:
 
 def bits_csv(search: BitSearch) -> str:
     """The whole front, then the widths of every measured choice."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["kind", "bytes", "predicted_error", "sqnr_db", "agreement_percent", *search.weights])
-    for size, error in search.front:
-        writer.writerow(["front", size, f"{error:.9g}", "", "", *("" for _ in search.weights)])
+    rows = [["front", size, f"{error:.9g}", "", "", *("" for _ in search.weights)] for size, error in search.front]
     for one in _ordered(search):
-        widths = [one.widths[name] for name in search.weights]
-        kind = one.name or "measured"
-        writer.writerow([kind, one.bytes, f"{one.error:.9g}", f"{one.sqnr_db:.6g}", f"{100 * one.agreement:.6g}", *widths])
-    return text.getvalue()
+        measured = f"{one.sqnr_db:.6g}", f"{100 * one.agreement:.6g}"
+        widths = (one.widths[name] for name in search.weights)
+        rows.append([one.name or "measured", one.bytes, f"{one.error:.9g}", *measured, *widths])
+    return csv_text(["kind", "bytes", "predicted_error", "sqnr_db", "agreement_percent", *search.weights], rows)
 
 
 _SIZE, _LEFT, _TOP, _BOTTOM = (640.0, 280.0), 60.0, 16.0, 40.0

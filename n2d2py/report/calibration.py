@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -22,16 +22,32 @@ CANDIDATE_CLASSES = {"None": "c0", "MSE": "c1", "KL-Divergence": "c2", "Quantile
 
 
 @dataclass(frozen=True)
-class HistogramPlot:
-    """edges (K + 1) ascending, counts (K); `threshold` is a magnitude, drawn on both sides where values are."""
+class TensorRange:
+    """Observed range of one tensor and the type chosen from it.
 
+    Attributes:
+        layer: name to show; stem: file name without extension.
+        edges, counts: folded histogram, ascending, K + 1 and K.
+        threshold: largest magnitude that the exported type holds, None for float types.
+        candidates: threshold of each clipping mode.
+        clipped: share of the values beyond the threshold, 0..1.
+        mode: the clipping mode that gave the threshold; "shared" where the type is another tensor's
+            (concatenations), else the rule that decided (`n2d2py/quant/types.py`).
+    """
+
+    layer: str
+    tensor: str
+    stem: str
+    histogram: Histogram
     edges: np.ndarray
     counts: np.ndarray
-    threshold: float | None = None
-    candidates: dict[str, float] = field(default_factory=dict)
+    threshold: float | None
+    candidates: dict[str, float]
+    clipped: float
+    mode: str
 
 
-def _steps(plot: HistogramPlot, x, y, bottom: float) -> str:
+def _steps(plot: TensorRange, x, y, bottom: float) -> str:
     """The outline of the bars; runs of equal height are one segment."""
     parts = [f"M{number(x(plot.edges[0]))} {number(bottom)}"]
     last = None
@@ -48,8 +64,8 @@ def _steps(plot: HistogramPlot, x, y, bottom: float) -> str:
     return "".join(parts) + f"V{number(bottom)}Z"
 
 
-def draw_histogram(plot: HistogramPlot, *, width: int, height: int, title: str = "", standalone: bool = True) -> str:
-    """The SVG text; `standalone` brings its own colours, else the page's style sheet gives them."""
+def draw_histogram(plot: TensorRange, *, width: int, height: int, title: str = "", standalone: bool = True) -> str:
+    """The SVG text: the threshold is drawn on both sides where values are. `standalone` brings its own colours, else the page's style sheet gives them."""
     top, side = (30 if title else 4), (14 if title else 3)
     legend = 22 if title and plot.candidates else 0
     bottom = height - 16 - legend
@@ -103,32 +119,6 @@ def draw_histogram(plot: HistogramPlot, *, width: int, height: int, title: str =
 
 _SHOWN_BINS = 128
 """Largest number of bins shown on each side of zero."""
-
-
-@dataclass(frozen=True)
-class TensorRange:
-    """Observed range of one tensor and the type chosen from it.
-
-    Attributes:
-        layer: name to show; stem: file name without extension.
-        edges, counts: folded histogram, ascending, K + 1 and K.
-        threshold: largest magnitude that the exported type holds, None for float types.
-        candidates: threshold of each clipping mode.
-        clipped: share of the values beyond the threshold, 0..1.
-        mode: the clipping mode that gave the threshold; "shared" where the type is another tensor's
-            (concatenations), else the rule that decided (`n2d2py/quant/types.py`).
-    """
-
-    layer: str
-    tensor: str
-    stem: str
-    histogram: Histogram
-    edges: np.ndarray
-    counts: np.ndarray
-    threshold: float | None
-    candidates: dict[str, float]
-    clipped: float
-    mode: str
 
 
 def folded(histogram: Histogram) -> tuple[np.ndarray, np.ndarray]:
@@ -235,5 +225,4 @@ def write_calibration(folder: Path, data: ReportData, ranges: list[TensorRange])
     for r in ranges:
         home = folder / "outputs_histogram"
         write_text(home / f"{r.stem}.dat", "\n".join(_histogram_lines(r)) + "\n")
-        picture = HistogramPlot(r.edges, r.counts, r.threshold, r.candidates)
-        write_text(home / f"{r.stem}.svg", draw_histogram(picture, width=640, height=300, title=r.layer) + "\n")
+        write_text(home / f"{r.stem}.svg", draw_histogram(r, width=640, height=300, title=r.layer) + "\n")

@@ -10,7 +10,7 @@ import numpy as np
 
 from n2d2py.quant.thresholds import CLIPPING_MODES
 from n2d2py.report.bits import bits_text, draw_front, packing_text
-from n2d2py.report.calibration import CANDIDATE_CLASSES, HistogramPlot, TensorRange, draw_histogram
+from n2d2py.report.calibration import CANDIDATE_CLASSES, TensorRange, draw_histogram
 from n2d2py.report.comparison import draw_levels, draw_sqnr, identical_word, inline_picture
 from n2d2py.report.data import ReportData
 from n2d2py.report.drawing import draw_network
@@ -123,10 +123,7 @@ def _details(score: Score, pictures: Mapping[int, str]) -> dict[str, Any]:
 
 
 def _histograms(ranges: list[TensorRange]) -> list[tuple[TensorRange, str]]:
-    return [
-        (r, draw_histogram(HistogramPlot(r.edges, r.counts, r.threshold, r.candidates), width=250, height=92, standalone=False))
-        for r in ranges
-    ]
+    return [(r, draw_histogram(r, width=250, height=92, standalone=False)) for r in ranges]
 
 
 def _worst(data: ReportData) -> list[dict[str, Any]]:

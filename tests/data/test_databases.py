@@ -5,6 +5,7 @@ import struct
 
 import numpy as np
 import pytest
+from support.errors import error_line
 from support.tables import every
 
 from n2d2py import log
@@ -23,12 +24,6 @@ def read(ini, tmp_path, monkeypatch):
         return read_database(ini(f"[database]\nType={kind}_Database\n" + "".join(lines)), seed=1)
 
     return made
-
-
-def _error(call, *arguments, **keys):
-    with pytest.raises(N2D2Error) as caught:
-        call(*arguments, **keys)
-    return caught.value.line()
 
 
 def _gray(value):
@@ -85,7 +80,7 @@ def test_directory_without_labels(tree, read):
 def test_directory_extensions(tree, picture, read):
     picture("root/a/9.bmp", _gray(3))
     assert _labelled(read("DIR", DataPath="root", ValidExtensions="BMP")) == [("a/9.bmp", "/a")]
-    assert "E416" in _error(read, "DIR", DataPath="root", ValidExtensions="jpg")
+    assert "E416" in error_line(read, "DIR", DataPath="root", ValidExtensions="jpg")
 
 
 def test_files_beside_labelled_folders_are_a_warning(tree, picture, read):
@@ -114,7 +109,7 @@ def test_directory_from_an_ini_with_more_folders(ini, tree, picture):
 
 def test_a_circular_chain_of_folders(ini, tree):
     document = ini("[database]\nType=DIR_Database\nDataPath=root\nLoadMore=more\n\n[more]\nDataPath=root\nLoadMore=database\n")
-    assert "N2D2-E419: " in _error(lambda: read_database(document))
+    assert "N2D2-E419: " in error_line(lambda: read_database(document))
 
 
 # --- IDX
@@ -148,20 +143,20 @@ def test_idx_damages(idx_folder, read):
     path = next(idx_folder.glob("t10k-images*"))
     data = path.read_bytes()
     path.write_bytes(data[:-3])
-    line = _error(read, "MNIST_IDX", DataPath=".")
+    line = error_line(read, "MNIST_IDX", DataPath=".")
     assert line.startswith("N2D2-E402: ") and path.name in line
     path.write_bytes(b"")
-    assert "E402" in _error(read, "MNIST_IDX", DataPath=".")
+    assert "E402" in error_line(read, "MNIST_IDX", DataPath=".")
     path.unlink()
-    assert f"{path.name.removesuffix('.gz')}.gz" in _error(read, "MNIST_IDX", DataPath=".")
+    assert f"{path.name.removesuffix('.gz')}.gz" in error_line(read, "MNIST_IDX", DataPath=".")
 
 
 def test_idx_says_what_is_declared(tmp_path, idx_folder, read):
     _idx(tmp_path / "t10k-images-idx3-ubyte", np.zeros((2, 2, 2), np.uint8))
-    assert "t10k-labels-idx1-ubyte 4 labels" in _error(read, "MNIST_IDX", DataPath=".")
+    assert "t10k-labels-idx1-ubyte 4 labels" in error_line(read, "MNIST_IDX", DataPath=".")
     path = tmp_path / "t10k-images-idx3-ubyte"
     path.write_bytes(path.read_bytes() + b"x")
-    assert "2x2x2 = 8 bytes" in _error(read, "MNIST_IDX", DataPath=".")
+    assert "2x2x2 = 8 bytes" in error_line(read, "MNIST_IDX", DataPath=".")
 
 
 # --- CIFAR
@@ -193,9 +188,9 @@ def test_cifar_100_labels(tmp_path, read):
 
 def test_cifar_damages(tmp_path, read):
     (tmp_path / "test_batch.bin").write_bytes(b"12345")
-    assert "test_batch.bin has 5 bytes" in _error(read, "CIFAR10", DataPath=".")
+    assert "test_batch.bin has 5 bytes" in error_line(read, "CIFAR10", DataPath=".")
     (tmp_path / "test_batch.bin").unlink()
-    assert "N2D2-E401: " in _error(read, "CIFAR10", DataPath=".")
+    assert "N2D2-E401: " in error_line(read, "CIFAR10", DataPath=".")
 
 
 # --- ILSVRC2012
@@ -225,7 +220,7 @@ def test_ilsvrc_background_shifts_the_labels(imagenet, read):
 
 def test_ilsvrc_labels_out_of_range(imagenet, read):
     (imagenet / "val.txt").write_text("v1.png 1\nv2.png 2\n")
-    line = _error(read, "ILSVRC2012", DataPath=".", LabelPath="synsets.txt")
+    line = error_line(read, "ILSVRC2012", DataPath=".", LabelPath="synsets.txt")
     assert "'v2.png 2' is not 'file label' with a label from 0 to 1" in line
 
 
@@ -253,8 +248,8 @@ def test_csv_errors_come_together(tmp_path, read):
     lines = [one.line() for one in caught.value.errors]
     assert "t.csv:2: could not convert string to float: 'x'" in lines[0]
     assert "t.csv:3: a row of 2 columns, the first one has 3" in lines[1]
-    assert "LabelColumn=3" in _error(read, "CSV", DataPath="t.csv", LabelColumn=3)
-    assert "E416" in _error(read, "CSV", DataPath="t.csv", NbHeaderLines=9)
+    assert "LabelColumn=3" in error_line(read, "CSV", DataPath="t.csv", LabelColumn=3)
+    assert "E416" in error_line(read, "CSV", DataPath="t.csv", NbHeaderLines=9)
 
 
 # --- Numpy_Database
@@ -308,7 +303,7 @@ def test_numpy_without_labels(tmp_path, read):
 )
 def test_numpy_refusals(tmp_path, arrays, message, read):
     np.savez(tmp_path / "d.npz", **arrays)
-    assert message in _error(read, "Numpy", DataPath="d.npz")
+    assert message in error_line(read, "Numpy", DataPath="d.npz")
 
 
 @pytest.mark.parametrize("name", ["d.npz", "d.npy"])
@@ -318,7 +313,7 @@ def test_numpy_damages(tmp_path, name, read):
     data = path.read_bytes()
     for damaged in (b"", data[:40], data[:-1500], b"junk" * 100):
         path.write_bytes(damaged)
-        assert _error(read, "Numpy", DataPath=name).startswith("N2D2-E402: ")
+        assert error_line(read, "Numpy", DataPath=name).startswith("N2D2-E402: ")
 
 
 # --- List_Database
@@ -398,13 +393,13 @@ def test_no_database_is_an_empty_one_with_a_warning(ini):
 def test_section_errors(ini, monkeypatch, tmp_path, text, message):
     monkeypatch.delenv("N2D2_DATA", raising=False)
     document = ini("[database]\n" + text + "\n")
-    assert message.replace("{}", str(tmp_path)) in _error(lambda: read_database(document))
+    assert message.replace("{}", str(tmp_path)) in error_line(lambda: read_database(document))
 
 
 def test_the_default_path_is_under_n2d2_data(ini, monkeypatch, tmp_path):
     monkeypatch.setenv("N2D2_DATA", str(tmp_path))
     document = ini("[database]\nType=MNIST_IDX_Database\n")
-    assert f"DataPath={tmp_path}/mnist does not exist" in _error(lambda: read_database(document))
+    assert f"DataPath={tmp_path}/mnist does not exist" in error_line(lambda: read_database(document))
 
 
 def test_text_files_are_stimuli_where_there_are_no_others(tmp_path, read):
@@ -421,7 +416,7 @@ def test_text_files_are_stimuli_where_there_are_no_others(tmp_path, read):
     assert _labelled(read("DIR", DataPath="root", ValidExtensions="dat")) == [("b/1.dat", "/b")]
     for text, what in (("1 2\n3", "line 2 has 1 numbers"), ("1 x", "line 1 does not hold numbers"), ("# none", "no numbers")):
         (tmp_path / "root/a/0.csv").write_text(text)
-        assert what in _error(lambda: database.items.read(0))
+        assert what in error_line(lambda: database.items.read(0))
 
 
 def test_channels_in_files_of_their_own(ini, picture, tmp_path):
@@ -435,4 +430,4 @@ def test_channels_in_files_of_their_own(ini, picture, tmp_path):
     for wrong in ("MultiChannelMatch=(.*", "MultiChannelReplace=$3_0"):
         key = wrong.split("=")[0]
         changed = "\n".join(wrong if line.startswith(key) else line for line in text.splitlines())
-        assert "N2D2-E109" in _error(lambda changed=changed: read_database(ini(changed)))
+        assert "N2D2-E109" in error_line(lambda changed=changed: read_database(ini(changed)))

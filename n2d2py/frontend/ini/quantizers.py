@@ -13,6 +13,7 @@ import numpy as np
 from n2d2py import log
 from n2d2py.arithmetic import NumType
 from n2d2py.arithmetic.trained import bits_of, lsq_first_steps, lsq_weights, normalized, read_grid, sat_gain, sat_weights
+from n2d2py.frontend.ini.recipes import refuse_untaught
 from n2d2py.frontend.ini.weights import QUANTIZED_WEIGHTS, WeightStore
 from n2d2py.graph import Graph, Node, Tensor
 from n2d2py.ini.schema import Values
@@ -20,7 +21,8 @@ from n2d2py.operators.base import make_operator
 
 _WEIGHT_STEP = "QWeight_LSQ_StepSize"
 _ACTIVATION = {"SAT": ("QAct_SAT_Alpha", "QAct.Alpha"), "LSQ": ("QAct_LSQ_StepSize", "QAct.StepSize")}
-_GRIDS = {"Default": "odd", "Integer": "odd", "Symmetric": "symmetric", "FullRange": "full"}
+GRIDS = {"Default": "odd", "Integer": "odd", "Symmetric": "symmetric", "FullRange": "full"}
+"""QWeight.QuantMode -> grid of `n2d2py.arithmetic.trained`."""
 _UNLIKE = 0.05
 """Where more than this share of the weights is several steps apart, the stored ones are of another network or another quantizer."""
 
@@ -45,14 +47,7 @@ def trained_weights(
             "store the weights in the order OCHW without a mapping",
             "QWeight.PerChannel",
         )
-    if kind == "Prune" or values["QWeight.QuantMode"] == "Asymmetric":
-        key = "QWeight" if kind == "Prune" else "QWeight.QuantMode"
-        raise values.fail(
-            "E124",
-            f"{key}={values[key]} is not supported, as it changes the result",
-            "use SAT or LSQ with symmetric weights",
-            key,
-        )
+    refuse_untaught(values)
     stored = next((role for role in QUANTIZED_WEIGHTS if store.has(name, role)), None)
     if stored is not None and not store.has(name, "weights"):
         if kind == "LSQ":
@@ -65,7 +60,7 @@ def trained_weights(
         return _real(lsq_weights(real, steps, step), step), step
     if not values["QWeight.ApplyQuantization"]:
         return normalized(real).astype(np.float32), None
-    grid, kept = _GRIDS[values["QWeight.QuantMode"]], None
+    grid, kept = GRIDS[values["QWeight.QuantMode"]], None
     if stored is not None:
         kept = _read(values, store, name, stored, initial, rows, order)
         grid = kept[0]
@@ -88,7 +83,7 @@ def _read(
 ) -> tuple[str, np.ndarray, float]:
     found = store.load(name, stored, initial, values.section.location, rows, order)
     steps = values["QWeight.Range"]
-    read = read_grid(found, steps, _GRIDS[values["QWeight.QuantMode"]])
+    read = read_grid(found, steps, GRIDS[values["QWeight.QuantMode"]])
     if read is None:
         raise values.fail(
             "E425",
@@ -139,10 +134,11 @@ def _lsq_step(values: Values, store: WeightStore, name: str, real: np.ndarray) -
     if values.given("QWeight.StepSize") and not store.has(name, _WEIGHT_STEP):
         return np.full(count, values["QWeight.StepSize"], np.float32)
     initial = lsq_first_steps(real.astype(np.float64), count, steps).astype(np.float32)
-    return _checked(store.load(name, _WEIGHT_STEP, initial, values.section.location), name, _WEIGHT_STEP, values)
+    return positive(store.load(name, _WEIGHT_STEP, initial, values.section.location), name, _WEIGHT_STEP, values)
 
 
-def _checked(found: np.ndarray, name: str, role: str, values: Values) -> np.ndarray:
+def positive(found: np.ndarray, name: str, role: str, values: Values) -> np.ndarray:
+    """Stored steps or alphas, checked: E425 for one that is not positive."""
     if not (found > 0).all():
         raise values.fail(
             "E425", f"'{name}_{role}' is {float(found.min()):g}, but must be above 0", "check the training of the layer"
@@ -166,7 +162,7 @@ def quantize_output(graph: Graph, values: Values, store: WeightStore, node: Node
     if not known and values["QAct"] == "LSQ" and values.given(key):
         found = float(initial[0])
     else:
-        found = float(_checked(store.load(name, role, initial, values.where("QAct")), name, role, values)[0])
+        found = float(positive(store.load(name, role, initial, values.where("QAct")), name, role, values)[0])
     scale = np.float32(found) / np.float32(steps) if values["QAct"] == "SAT" else np.float32(found)
     kind = NumType(8, False, scale=float(scale), most=None if steps == 255 else steps)
     tensor = node.output
