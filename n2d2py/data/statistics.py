@@ -129,7 +129,7 @@ def load_statistics(file: Path, key: str) -> ImageStatistics | None:
 
 
 def save_statistics(file: Path, key: str, found: ImageStatistics) -> None:
-    """Writes the statistics next to whatever else the folder holds."""
+    """Write the statistics next to whatever else the folder holds."""
     file.parent.mkdir(parents=True, exist_ok=True)
     matrices = {
         name: data for name, data in (("mean", found.mean_data), ("deviation", found.deviation_data)) if data is not None

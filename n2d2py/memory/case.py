@@ -90,19 +90,19 @@ class Stamps:
         return self.known[name]
 
     def store(self, name: str) -> None:
-        """Writes a tensor as a whole; a plane that lies over itself is caught by its next read."""
+        """Write a tensor as a whole; a plane that lies over itself is caught by its next read."""
         if name not in self.case.outside:
             self.arena[self.case.addresses(name)] = self.own(name)
 
     def store_lines(self, name: str, first: int, stop: int) -> None:
-        """Writes lines [first, stop) one after the other."""
+        """Write lines [first, stop) one after the other."""
         if name in self.case.outside:
             return
         for y in range(first, stop):
             self.arena[self.case.addresses(name)[y]] = self.own(name)[y]
 
     def compare(self, name: str, op: str | None, reader: str, reads: np.ndarray | None = None) -> None:
-        """Checks a tensor in the arena; `reads` masks [height, width] pixels, None for all."""
+        """Check a tensor in the arena; `reads` masks [height, width] pixels, None for all."""
         if name in self.case.outside:
             return
         wrong = self.arena[self.case.addresses(name)] != self.own(name)

@@ -203,7 +203,7 @@ class Replay:
         self.stamps.compare(output, name, "the view")
 
     def _execute_lines(self, op: dict[str, Any], step: dict[str, Any]) -> None:
-        """Makes some lines: what a line reads must be there before and after it is stored."""
+        """Make some lines: what a line reads must be there before and after it is stored."""
         name, output = op["name"], op["output"]
         if op["type"] not in _POINTWISE + _WINDOWS or "residual" in op:
             what = "with a residual " if "residual" in op else ""
@@ -221,7 +221,7 @@ class Replay:
                 return
 
     def _accumulate(self, op: dict[str, Any], step: dict[str, Any]) -> None:
-        """Adds some lines to partial results, which must be as the step before left them; the last one stores."""
+        """Add some lines to partial results, which must be as the step before left them; the last one stores."""
         name, source, output = op["name"], op["inputs"][0], op["output"]
         _height, width, _ = self.case.shape[source]
         first, stop = step["in_rows"]

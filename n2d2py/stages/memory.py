@@ -12,7 +12,7 @@ from n2d2py.errors import InternalError, N2D2Error
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
 from n2d2py.memory.checker import check_plan, refuse_violations
-from n2d2py.memory.from_graph import GivingScratch, PlannedNetwork, memory_problem
+from n2d2py.memory.from_graph import PlannedNetwork, ScratchPlanner, memory_problem
 from n2d2py.memory.modes import MODES, plan_mode
 from n2d2py.memory.plan import MemoryPlan
 from n2d2py.memory.problem import MemoryProblem
@@ -73,7 +73,7 @@ def planned(
     return found
 
 
-def placing_scratch(params: Params, scratch: ScratchNeeds | None) -> GivingScratch:
+def placing_scratch(params: Params, scratch: ScratchNeeds | None) -> ScratchPlanner:
     """Return the function that gives the kernels of a planned network their scratch, within MemoryBudget."""
     budget = params["MemoryBudget"]
 
@@ -85,7 +85,7 @@ def placing_scratch(params: Params, scratch: ScratchNeeds | None) -> GivingScrat
     return placed
 
 
-def _smallest(graph: QuantGraph, params: Params, adds_residuals: bool, placed: GivingScratch) -> PlannedNetwork:
+def _smallest(graph: QuantGraph, params: Params, adds_residuals: bool, placed: ScratchPlanner) -> PlannedNetwork:
     """The network unchanged, in strips, or with packed tensors, whichever the export parameters allow and needs the least memory."""
     found, refused = None, None
     try:

@@ -27,7 +27,7 @@ _EVERY = {True: "for every input", False: "for the first stimulus; other data ma
 
 
 @dataclass(frozen=True)
-class Built:
+class BuildMetrics:
     """Bytes of a build by what they are for, what built it, its time where that was asked for, its instructions where they were counted."""
 
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -36,8 +36,8 @@ class Built:
     instructions: tuple[str, int, bool] | None = None
 
 
-def measured(run: Runner, inferences: int) -> Built:
-    """Measures a build, its time over `inferences` (0: not at all), and says in a line each what came of it."""
+def measured(run: Runner, inferences: int) -> BuildMetrics:
+    """Measure a build, its time over `inferences` (0: not at all), and say in a line each what came of it."""
     sizes = run.sizes()
     latency = run.latency(inferences) if inferences else None
     counted = run.instructions()
@@ -49,7 +49,7 @@ def measured(run: Runner, inferences: int) -> Built:
         bound = "" if latency.bound is None else f", {latency.bound:.0f} % of the machine's limit"
         threads = f"{latency.threads} thread{'s' if latency.threads > 1 else ''}"
         log.notice("latency: %.4g us median, %.4g us minimum, %s%s", latency.median_us, latency.least_us, threads, bound)
-    return Built(sizes, run.built_with() if sizes else "", latency, counted)
+    return BuildMetrics(sizes, run.built_with() if sizes else "", latency, counted)
 
 
 _MISSED_PIXELS = 96
@@ -63,7 +63,7 @@ class Checked:
     scores: Scores = field(default_factory=Scores)
     compared: Comparison = field(default_factory=Comparison)
     sensitivity: Sensitivity = Sensitivity()
-    built: Built = Built()
+    built: BuildMetrics = BuildMetrics()
 
 
 def report_stage(

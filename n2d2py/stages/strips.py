@@ -8,7 +8,7 @@ from math import ceil
 from n2d2py.errors import N2D2Error
 from n2d2py.graph import QuantGraph
 from n2d2py.ini.params import Params
-from n2d2py.memory.from_graph import GivingScratch, PlannedNetwork, memory_problem, network_macs, with_columns
+from n2d2py.memory.from_graph import PlannedNetwork, ScratchPlanner, memory_problem, network_macs, with_columns
 from n2d2py.memory.modes import plan_strips, runs_by_lines
 from n2d2py.memory.rows import KnownRows
 from n2d2py.memory.settings import Settings
@@ -33,7 +33,7 @@ class StripTrial:
 class StripTrials:
     """Cuts of a network, planned."""
 
-    def __init__(self, graph: QuantGraph, params: Params, settings: Settings, placed: GivingScratch):
+    def __init__(self, graph: QuantGraph, params: Params, settings: Settings, placed: ScratchPlanner):
         self.graph, self.placed = graph, placed
         self.budget, self.most = params["MemoryBudget"], params["MaxExtraMacs"]
         self.settings = replace(settings, clock="op")
@@ -95,7 +95,7 @@ class StripTrials:
 
 
 def planned_strips(
-    graph: QuantGraph, params: Params, settings: Settings, whole: PlannedNetwork | None, placed: GivingScratch
+    graph: QuantGraph, params: Params, settings: Settings, whole: PlannedNetwork | None, placed: ScratchPlanner
 ) -> PlannedNetwork | None:
     """The network with segments of layers in strips, by MaxExtraMacs; None where `whole`, without strips, needs no more memory.
 

@@ -98,7 +98,7 @@ def matrix_text(values: np.ndarray) -> str:
 
 
 def write_outputs(graph: Graph, quantized: QuantGraph | None, stimuli: Stimuli, number: int, folder: Path, tag: str) -> None:
-    """Writes outputs_<tag>_<number>/env.dat and <layer>.dat for the `number`-th stimulus (from 1).
+    """Write outputs_<tag>_<number>/env.dat and <layer>.dat for the `number`-th stimulus (from 1).
 
     With a typed network the stored integers are written, else the float values.
 

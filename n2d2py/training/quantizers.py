@@ -75,7 +75,7 @@ class LearnedQuantizer(nn.Module):
 
     @torch.no_grad()
     def bound(self) -> None:
-        """Keeps the parameter positive."""
+        """Keep the parameter positive."""
         for learned in self.parameters():
             learned.clamp_(min=LEAST)
 

@@ -207,7 +207,7 @@ def fraction(name: str, default: object, doc: str) -> Key:
 
 
 def register(name: str, *keys: Key, doc: str = "", accepted: tuple[Ignored, ...] = ()) -> Callable[[Loader], Loader]:
-    """Decorates the function that loads databases of Type=`name`, whose section has these keys and those of all types.
+    """Decorate the function that loads databases of Type=`name`, whose section has these keys and those of all types.
 
     Raises:
         InternalError: when the type is taken.

@@ -196,7 +196,7 @@ _UNSUPPORTED = {
 def transformation(
     name: str, *keys: Key, doc: str, accepted: tuple[Ignored, ...] = ()
 ) -> Callable[[type[TransformationT]], type[TransformationT]]:
-    """Decorates the class of the transformations of Type=<name>Transformation, whose section has these keys.
+    """Decorate the class of the transformations of Type=<name>Transformation, whose section has these keys.
 
     Raises:
         InternalError: when the type is taken.

@@ -143,7 +143,7 @@ class LayerRecipe:
 
 
 def refuse_untaught(values: Values) -> None:
-    """Raises E124 for quantizers of weights that are not supported: Prune, and asymmetric ones."""
+    """Raise E124 for quantizers of weights that are not supported: Prune, and asymmetric ones."""
     for key, refused in (("QWeight", "Prune"), ("QWeight.QuantMode", "Asymmetric")):
         if values[key] == refused:
             raise values.fail(
